@@ -1,0 +1,160 @@
+# tamis: build, install what is missing, test. `make help` lists the targets.
+#
+# B names the build directory; the sanitizer builds are this same file run again
+# with another B and other flags.
+
+CC      ?= cc
+B       ?= build
+VERSION := 0.1.0
+SOVERSION := 0
+
+OPT      ?= -O2 -g
+SANITIZE ?=
+WERROR   ?=
+WARN := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+        -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla -Wundef -Wformat=2 \
+        -Wswitch-enum -Wimplicit-fallthrough
+BASE := -std=c11 -D_GNU_SOURCE -pthread -fPIC -fvisibility=hidden $(OPT) $(SANITIZE) \
+        $(WARN) $(WERROR) $(CPPFLAGS) $(CFLAGS)
+
+FORMAT_SRC := $(wildcard format/*.c)
+FILTER_SRC := lib/error.c $(wildcard lib/filter/*.c)
+STORE_SRC  := $(wildcard lib/store/*.c)
+TOOL_SRC   := $(wildcard tools/*.c)
+TEST_SRC   := $(wildcard tests/test_*.c)
+TESTS      := $(TEST_SRC:tests/%.c=$B/tests/%)
+
+obj = $(patsubst %.c,$B/%.o,$(1))
+FORMAT_OBJ := $(call obj,$(FORMAT_SRC))
+FILTER_OBJ := $(FORMAT_OBJ) $(call obj,$(FILTER_SRC))
+LIB_OBJ    := $(FILTER_OBJ) $(call obj,$(STORE_SRC))
+TOOL_OBJ   := $(call obj,$(TOOL_SRC))
+
+FILTER_LIBS := -lxxhash -lm -pthread
+LIBS        := -llmdb $(FILTER_LIBS)
+
+# Each room sees only the rooms that it may see; `make check-layers` adds a grep.
+INC_format :=
+INC_lib    := -I.
+INC_tools  := -Ilib -DTAMIS_TOOL_VERSION='"$(VERSION)"'
+INC_tests  := -I. -Ilib -DTAMIS_SOURCE_DIR='"$(CURDIR)"' -DTAMIS_BUILD_DIR='"$(abspath $B)"'
+room = $(firstword $(subst /, ,$(1)))
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.PHONY: all help demo check clean
+
+all: $B/tamis $B/libtamis.a $B/libtamis.so $B/libtamis-filter.a
+
+help:
+	@echo "make            build/tamis, build/libtamis.{a,so}, build/libtamis-filter.a (no LMDB)"
+	@echo "make demo       install what is missing, build, run the main job on real data"
+	@echo "make check      install the test tools, build, run every test (about 5 minutes)"
+	@echo "make unit       only the unit tests of this build (TEST=name for one)"
+	@echo "make cli        only the command-line tests"
+	@echo "make asan tsan clang   the tests under that build"
+	@echo "make check-layers check-symbols check-docs   the rooms, the exports, the README"
+	@echo "make goldens    write tests/golden anew (the format is a draft until 1.0)"
+	@echo "make compile_commands.json format clean"
+
+# ---- compile and link ---------------------------------------------------------
+
+$B/%.o: %.c | deps-build
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(INC_$(call room,$*)) -MMD -MP -c $< -o $@
+
+# One object, in which only tamis_* stays global: nothing of ours can collide with
+# a name of the program that links it.
+define archive
+	@mkdir -p $(@D)
+	$(CC) -r -nostdlib $(SANITIZE_LD) -o $(@:.a=.part.o) $^
+	objcopy --localize-hidden $(@:.a=.part.o)
+	@rm -f $@
+	$(AR) rcs $@ $(@:.a=.part.o)
+endef
+
+$B/libtamis.a: $(LIB_OBJ)
+	$(archive)
+
+$B/libtamis-filter.a: $(FILTER_OBJ)
+	$(archive)
+
+$B/libtamis.so: $(LIB_OBJ)
+	$(CC) -shared $(SANITIZE) -Wl,-soname,libtamis.so.$(SOVERSION) -Wl,--as-needed -o $@ $^ $(LIBS)
+
+$B/tamis: $(TOOL_OBJ) $B/libtamis.a
+	$(CC) $(SANITIZE) -o $@ $(TOOL_OBJ) $B/libtamis.a $(LIBS) -ljansson
+
+# Unit tests see the internals, so they link the objects, not the archive. Those of
+# the filter half link no LMDB: that they pass shows that it needs none.
+STORE_TESTS := test_store test_process test_property_store
+$B/tests/%: $B/tests/%.o $(LIB_OBJ) | deps-test
+	$(CC) $(SANITIZE) -o $@ $< $(if $(filter $(STORE_TESTS),$*),$(LIB_OBJ) $(LIBS),$(FILTER_OBJ) $(FILTER_LIBS)) -lcmocka
+
+-include $(wildcard $B/*/*.d $B/*/*/*.d)
+
+# ---- what must be installed -----------------------------------------------------
+
+define install
+	@missing=""; for p in $(1); do \
+	    dpkg-query -W -f='$${db:Status-Status}' $$p 2>/dev/null | grep -qx installed || missing="$$missing $$p"; \
+	done; \
+	if [ -n "$$missing" ]; then \
+	    if ! command -v apt-get >/dev/null; then \
+	        echo "tamis needs, by their Debian names:$$missing; please install them" >&2; exit 2; fi; \
+	    sudo=""; [ "$$(id -u)" = 0 ] || sudo=sudo; \
+	    echo "installing what is missing: $$sudo apt-get install$$missing"; \
+	    $$sudo env DEBIAN_FRONTEND=noninteractive sh -c "apt-get update -q >/dev/null && apt-get install -q -y --no-install-recommends$$missing >/dev/null" </dev/null || exit 2; \
+	fi
+endef
+
+.PHONY: deps-build deps-test
+deps-build:
+	$(call install,gcc libc6-dev binutils liblmdb-dev libxxhash-dev libjansson-dev)
+
+deps-test: deps-build
+	$(call install,libcmocka-dev bats clang libclang-rt-14-dev g++ strace)
+
+# ---- the two commands of the README ---------------------------------------------
+
+demo: all
+	@tools/demo/demo.sh $B/tamis $B/demo
+
+check: deps-test
+	@tests/check.sh
+
+.PHONY: unit cli asan tsan clang check-layers check-symbols check-docs goldens
+unit: $(if $(TEST),$B/tests/$(TEST),$(TESTS))
+	@tests/unit.sh $^
+
+# The tests with threads, for TSan.
+THREADED := test_writer_threads
+unit-threads: $(THREADED:%=$B/tests/%)
+	@tests/unit.sh $^
+
+cli: $B/tamis | deps-test
+	@TAMIS=$(abspath $B/tamis) bats --print-output-on-failure tests/cli
+
+check-layers: | deps-test
+	@tests/layers.sh
+
+check-symbols: all
+	@tests/symbols.sh $B
+
+check-docs: all
+	@tests/readme.sh $B
+
+goldens: $B/tests/golden/make_golden
+	$< tests/golden
+
+$B/tests/golden/make_golden: $B/tests/golden/make_golden.o $(LIB_OBJ)
+	$(CC) $(SANITIZE) -o $@ $^ $(LIBS)
+
+compile_commands.json: $(wildcard */*.c */*/*.c)
+	@tests/compile_commands.sh $(BASE) > $@
+
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h')
+
+clean:
+	rm -rf build compile_commands.json

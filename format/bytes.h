@@ -1,0 +1,108 @@
+/* Little-endian fields as byte arrays, and arithmetic that cannot wrap.
+ *
+ * A record on disk is a struct of these fields: it has alignment 1, no padding
+ * and the same bytes on every machine, so offsetof() is its specification
+ * (SPEC.md §1). Sizes that come from a file meet other sizes only through the
+ * checked functions below. */
+#ifndef TAMIS_FORMAT_BYTES_H
+#define TAMIS_FORMAT_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct le16 {
+    uint8_t b[2];
+};
+struct le32 {
+    uint8_t b[4];
+};
+struct le64 {
+    uint8_t b[8];
+};
+
+static inline uint16_t le16_get(struct le16 f)
+{
+    return (uint16_t)(f.b[0] | f.b[1] << 8);
+}
+
+static inline uint32_t le32_get(struct le32 f)
+{
+    return (uint32_t)f.b[0] | (uint32_t)f.b[1] << 8 | (uint32_t)f.b[2] << 16 |
+           (uint32_t)f.b[3] << 24;
+}
+
+static inline uint64_t le64_get(struct le64 f)
+{
+    uint64_t v = 0;
+    for (int i = 7; i >= 0; i--)
+        v = v << 8 | f.b[i];
+    return v;
+}
+
+static inline struct le16 le16_of(uint16_t v)
+{
+    return (struct le16){{(uint8_t)v, (uint8_t)(v >> 8)}};
+}
+
+static inline struct le32 le32_of(uint32_t v)
+{
+    return (struct le32){
+        {(uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16), (uint8_t)(v >> 24)}};
+}
+
+static inline struct le64 le64_of(uint64_t v)
+{
+    struct le64 f;
+    for (int i = 0; i < 8; i++)
+        f.b[i] = (uint8_t)(v >> (8 * i));
+    return f;
+}
+
+/* IEEE 754 binary64, stored as the little-endian integer with the same bits. */
+static inline double le64_get_f64(struct le64 f)
+{
+    uint64_t bits = le64_get(f);
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+static inline struct le64 le64_of_f64(double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return le64_of(bits);
+}
+
+/* Each stores the result and returns true, or returns false if it would wrap. */
+static inline bool add_u64(uint64_t a, uint64_t b, uint64_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+
+static inline bool mul_u64(uint64_t a, uint64_t b, uint64_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+/* Rounds v up to a multiple of unit, a power of two. */
+static inline bool align_up_u64(uint64_t v, uint64_t unit, uint64_t *out)
+{
+    if (!add_u64(v, unit - 1, out))
+        return false;
+    *out &= ~(unit - 1);
+    return true;
+}
+
+static inline bool all_zero(const void *p, size_t n)
+{
+    const uint8_t *b = p;
+    uint8_t any = 0;
+    for (size_t i = 0; i < n; i++)
+        any |= b[i];
+    return any == 0;
+}
+
+#endif

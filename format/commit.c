@@ -1,0 +1,361 @@
+/* Commit record: encode, decode with every check of SPEC.md §9.2 and §9.3 in its
+ * order, and the choice between two slots. */
+#include "commit.h"
+#include "checksum.h"
+#include "integrity.h"
+
+static const uint8_t MAGIC[8] = {0x89, 'T', 'C', 'R', '\r', '\n', 0x1a, '\n'};
+
+_Static_assert(sizeof(struct commit_disk) == COMMIT_HEAD_BYTES, "SPEC.md section 6");
+_Static_assert(sizeof(struct stage_disk) == STAGE_BYTES, "SPEC.md section 6");
+_Static_assert(COMMIT_HEAD_BYTES + MAX_STAGES * STAGE_BYTES + 8 == SLOT_BYTES,
+               "thirty stages fill a slot");
+_Static_assert(COMMIT_HEAD_BYTES + MAX_BIRTH_STAGES * STAGE_BYTES + 8 == BIRTH_BYTES,
+               "fourteen stages fill half a page");
+
+#define F(member, type) FIELD(struct commit_disk, member, type)
+const struct field commit_fields[] = {
+    F(magic, FIELD_BYTES),     F(uuid, FIELD_UUID),      F(sequence, FIELD_UINT),
+    F(compat, FIELD_HEX),      F(ro_compat, FIELD_HEX),  F(incompat, FIELD_HEX),
+    F(keys, FIELD_UINT),       F(watermark, FIELD_UINT), F(committed_bytes, FIELD_UINT),
+    F(generation, FIELD_UINT), F(slot, FIELD_UINT),      F(state, FIELD_UINT),
+    F(clean, FIELD_UINT),      F(n_stages, FIELD_UINT),  F(binding_bytes, FIELD_UINT),
+    F(unused_a, FIELD_UNUSED), F(binding, FIELD_BYTES),  F(unused_b, FIELD_UNUSED),
+};
+#undef F
+const size_t n_commit_fields = sizeof commit_fields / sizeof commit_fields[0];
+
+#define F(member, type) FIELD(struct stage_disk, member, type)
+const struct field stage_fields[] = {
+    F(offset, FIELD_UINT),         F(length, FIELD_UINT),
+    F(capacity, FIELD_UINT),       F(keys, FIELD_UINT),
+    F(target_error, FIELD_F64),    F(floors_offset, FIELD_UINT),
+    F(digests_offset, FIELD_UINT), F(root, FIELD_HEX),
+    F(layout, FIELD_UINT),         F(unused, FIELD_UNUSED),
+    F(n_blocks, FIELD_UINT),       F(bits_set, FIELD_UINT),
+    F(lanes, FIELD_UINT),          F(words, FIELD_UINT),
+    F(kind_unused, FIELD_UNUSED),
+};
+#undef F
+const size_t n_stage_fields = sizeof stage_fields / sizeof stage_fields[0];
+
+static void stage_encode(const struct stage_desc *s, uint8_t out[STAGE_BYTES])
+{
+    struct stage_disk d;
+    memset(&d, 0, sizeof d);
+    d.offset = le64_of(s->offset);
+    d.length = le64_of(s->length);
+    d.capacity = le64_of(s->capacity);
+    d.keys = le64_of(s->keys);
+    d.target_error = le64_of_f64(s->target_error);
+    d.floors_offset = le64_of(s->floors_offset);
+    d.digests_offset = le64_of(s->digests_offset);
+    d.root = le64_of(s->root);
+    d.layout = le16_of(s->layout);
+    d.n_blocks = le64_of(s->geometry.n_blocks);
+    d.bits_set = le64_of(s->bits_set);
+    d.lanes = (uint8_t)s->geometry.lanes;
+    d.words = (uint8_t)s->geometry.words;
+    memcpy(out, &d, sizeof d);
+}
+
+void commit_encode(const struct commit *c, uint8_t slot, uint8_t *out)
+{
+    struct commit_disk d;
+    memset(&d, 0, sizeof d);
+    memset(out, 0, commit_slot_bytes(slot));
+    memcpy(d.magic, MAGIC, sizeof d.magic);
+    memcpy(d.uuid, c->uuid, sizeof d.uuid);
+    d.sequence = le64_of(c->sequence);
+    d.compat = le64_of(c->compat);
+    d.ro_compat = le64_of(c->ro_compat);
+    d.incompat = le64_of(c->incompat);
+    d.keys = le64_of(c->keys);
+    d.watermark = le64_of(c->watermark);
+    d.committed_bytes = le64_of(c->committed_bytes);
+    d.generation = le64_of(c->generation);
+    d.slot = slot;
+    d.state = c->state;
+    d.clean = c->clean;
+    d.n_stages = c->n_stages;
+    d.binding_bytes = c->binding_bytes;
+    memcpy(d.binding, c->binding, c->binding_bytes);
+    memcpy(out, &d, sizeof d);
+    for (size_t i = 0; i < c->n_stages; i++)
+        stage_encode(&c->stages[i], out + STAGES_OFFSET + i * STAGE_BYTES);
+    checksum_set(out, commit_slot_bytes(slot), 0);
+}
+
+#define AT(code, member) VERDICT_AT(VERDICT_##code, struct commit_disk, member)
+
+struct verdict commit_frame(const uint8_t *in, uint8_t slot, const struct identity *id,
+                            uint64_t *sequence)
+{
+    struct commit_disk d;
+    size_t n_bytes = commit_slot_bytes(slot);
+    memcpy(&d, in, sizeof d);
+    *sequence = 0;
+    if (memcmp(d.magic, MAGIC, sizeof MAGIC) != 0)
+        return AT(MAGIC, magic);
+    if (!checksum_good(in, n_bytes, 0))
+        return (struct verdict){VERDICT_CHECKSUM, (uint32_t)n_bytes - 8, "checksum"};
+    if (memcmp(d.uuid, id->uuid, UUID_BYTES) != 0)
+        return AT(IDENTITY, uuid);
+    if (d.slot != slot)
+        return AT(IDENTITY, slot);
+    *sequence = le64_get(d.sequence);
+    return VERDICT_GOOD;
+}
+
+static void head_load(const struct commit_disk *d, struct commit *c)
+{
+    memcpy(c->uuid, d->uuid, sizeof c->uuid);
+    c->sequence = le64_get(d->sequence);
+    c->compat = le64_get(d->compat);
+    c->ro_compat = le64_get(d->ro_compat);
+    c->incompat = le64_get(d->incompat);
+    c->keys = le64_get(d->keys);
+    c->watermark = le64_get(d->watermark);
+    c->committed_bytes = le64_get(d->committed_bytes);
+    c->generation = le64_get(d->generation);
+    c->slot = d->slot;
+    c->state = d->state;
+    c->clean = d->clean;
+    c->n_stages = d->n_stages;
+    c->binding_bytes = d->binding_bytes;
+    memcpy(c->binding, d->binding, sizeof c->binding);
+}
+
+static bool unused_is_ours(const struct commit *c)
+{
+    return !(c->compat & ~COMMIT_COMPAT_KNOWN) &&
+           !(c->ro_compat & ~COMMIT_RO_COMPAT_KNOWN);
+}
+
+static struct verdict check_head(const struct commit_disk *d, const struct commit *c,
+                                 uint8_t slot, uint64_t available_bytes)
+{
+    if (c->incompat & ~COMMIT_INCOMPAT_KNOWN)
+        return AT(FLAGS, incompat);
+    if (c->sequence == 0)
+        return AT(RANGE, sequence);
+    if (c->generation == 0)
+        return AT(RANGE, generation);
+    if (c->state != STATE_OPEN && c->state != STATE_SEALED)
+        return AT(RANGE, state);
+    if (slot == SLOT_BIRTH && c->state != STATE_SEALED)
+        return AT(RANGE, state);
+    if (c->clean > 1 || (c->state == STATE_SEALED && !c->clean))
+        return AT(RANGE, clean);
+    if (c->n_stages < 1 ||
+        c->n_stages > (slot == SLOT_BIRTH ? MAX_BIRTH_STAGES : MAX_STAGES))
+        return AT(RANGE, n_stages);
+    if (c->binding_bytes > BINDING_MAX_BYTES)
+        return AT(RANGE, binding_bytes);
+    if (!all_zero(d->binding + c->binding_bytes, BINDING_MAX_BYTES - c->binding_bytes))
+        return AT(UNUSED, binding);
+    if (unused_is_ours(c) && !all_zero(d->unused_a, sizeof d->unused_a))
+        return AT(UNUSED, unused_a);
+    if (unused_is_ours(c) && !all_zero(d->unused_b, sizeof d->unused_b))
+        return AT(UNUSED, unused_b);
+    if (c->committed_bytes % PAGE_BYTES != 0)
+        return AT(RANGE, committed_bytes);
+    if (c->committed_bytes > available_bytes)
+        return AT(SHORT, committed_bytes);
+    return VERDICT_GOOD;
+}
+
+#undef AT
+#define AT(code, member)                                                               \
+    ((struct verdict){VERDICT_##code, (uint32_t)offsetof(struct stage_disk, member),   \
+                      "stage." #member})
+
+static void stage_load(const struct stage_disk *d, struct stage_desc *s)
+{
+    s->offset = le64_get(d->offset);
+    s->length = le64_get(d->length);
+    s->capacity = le64_get(d->capacity);
+    s->keys = le64_get(d->keys);
+    s->target_error = le64_get_f64(d->target_error);
+    s->floors_offset = le64_get(d->floors_offset);
+    s->digests_offset = le64_get(d->digests_offset);
+    s->root = le64_get(d->root);
+    s->layout = le16_get(d->layout);
+    s->bits_set = le64_get(d->bits_set);
+    s->geometry.n_blocks = le64_get(d->n_blocks);
+    s->geometry.lanes = d->lanes;
+    s->geometry.words = d->words;
+}
+
+/* Integrity areas: an open stage has floors and no digests; a sealed stage of more
+ * than one page has digests; one sealed at birth never had floors. */
+static struct verdict check_integrity(const struct stage_desc *s,
+                                      const struct commit *c, uint8_t slot)
+{
+    if (s->floors_offset % PAGE_BYTES != 0 ||
+        (s->floors_offset == 0) != (slot == SLOT_BIRTH))
+        return AT(RANGE, floors_offset);
+    if (s->digests_offset % PAGE_BYTES != 0)
+        return AT(RANGE, digests_offset);
+    bool wants_digests = c->state == STATE_SEALED && s->length > PAGE_BYTES;
+    if ((s->digests_offset != 0) != wants_digests)
+        return AT(RANGE, digests_offset);
+    if (c->state == STATE_OPEN && s->root != 0)
+        return AT(RANGE, root);
+    return VERDICT_GOOD;
+}
+
+static struct verdict check_stage(const struct stage_disk *d,
+                                  const struct stage_desc *s, const struct commit *c,
+                                  uint8_t slot)
+{
+    uint64_t n_bytes;
+    if (s->layout != LAYOUT_SPLIT_BLOCKS)
+        return AT(KIND, layout);
+    if (s->geometry.n_blocks < 1 || s->geometry.n_blocks > MAX_BLOCKS ||
+        s->geometry.n_blocks % BLOCKS_PER_PAGE != 0)
+        return AT(RANGE, n_blocks);
+    if (s->geometry.lanes < 1 || s->geometry.lanes > MAX_LANES)
+        return AT(RANGE, lanes);
+    if (s->geometry.words < 1 || s->geometry.words > MAX_WORDS)
+        return AT(RANGE, words);
+    if (!geometry_bytes(&s->geometry, &n_bytes) || n_bytes != s->length)
+        return AT(RANGE, length);
+    if (s->offset == 0 || s->offset % PAGE_BYTES != 0)
+        return AT(RANGE, offset);
+    if (!(s->target_error > 0 && s->target_error <= 1))
+        return AT(RANGE, target_error);
+    if (s->bits_set > n_bytes * 8)
+        return AT(RANGE, bits_set);
+    if (unused_is_ours(c) && !all_zero(d->unused, sizeof d->unused))
+        return AT(UNUSED, unused);
+    if (unused_is_ours(c) && !all_zero(d->kind_unused, sizeof d->kind_unused))
+        return AT(UNUSED, kind_unused);
+    return check_integrity(s, c, slot);
+}
+
+/* Areas of the file: the header and up to three per stage. */
+struct area {
+    uint64_t begin, end;
+    uint32_t descriptor; /* offset in the record of the stage that claims it */
+    const char *field;
+};
+
+/* An end that would wrap becomes one that no file reaches. */
+static void area_put(struct area *a, uint64_t begin, uint64_t n_bytes, size_t stage,
+                     const char *field)
+{
+    a->begin = begin;
+    a->descriptor = (uint32_t)(STAGES_OFFSET + stage * STAGE_BYTES);
+    a->field = field;
+    if (!add_u64(begin, n_bytes, &a->end))
+        a->end = UINT64_MAX;
+}
+
+static struct verdict check_areas(const struct commit *c, const struct identity *id)
+{
+    struct area areas[1 + 3 * MAX_STAGES];
+    size_t n = 0;
+
+    area_put(&areas[n++], 0, identity_header_bytes(id), 0, "header");
+    for (size_t i = 0; i < c->n_stages; i++) {
+        const struct stage_desc *s = &c->stages[i];
+        uint64_t n_pages = s->length / PAGE_BYTES;
+        area_put(&areas[n++], s->offset, s->length, i, "stage.offset");
+        if (s->floors_offset)
+            area_put(&areas[n++], s->floors_offset, floors_bytes(n_pages), i,
+                     "stage.floors_offset");
+        if (s->digests_offset)
+            area_put(&areas[n++], s->digests_offset, digests_bytes(n_pages), i,
+                     "stage.digests_offset");
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (areas[i].end > c->committed_bytes)
+            return (struct verdict){VERDICT_SHORT, areas[i].descriptor, areas[i].field};
+        for (size_t k = 0; k < i; k++)
+            if (areas[i].begin < areas[k].end && areas[k].begin < areas[i].end)
+                return (struct verdict){VERDICT_OVERLAP, areas[i].descriptor,
+                                        areas[i].field};
+    }
+    return VERDICT_GOOD;
+}
+
+static struct verdict check_stages(const uint8_t *in, uint8_t slot,
+                                   const struct identity *id, struct commit *c)
+{
+    size_t end = STAGES_OFFSET + (size_t)c->n_stages * STAGE_BYTES;
+    for (size_t i = 0; i < c->n_stages; i++) {
+        struct stage_disk d;
+        size_t at = STAGES_OFFSET + i * STAGE_BYTES;
+        memcpy(&d, in + at, sizeof d);
+        stage_load(&d, &c->stages[i]);
+        struct verdict v = check_stage(&d, &c->stages[i], c, slot);
+        if (v.code != VERDICT_OK) {
+            v.offset += (uint32_t)at;
+            return v;
+        }
+    }
+    if (!all_zero(in + end, commit_slot_bytes(slot) - 8 - end))
+        return (struct verdict){VERDICT_UNUSED, (uint32_t)end, "stages"};
+    return check_areas(c, id);
+}
+
+struct verdict commit_decode(const uint8_t *in, uint8_t slot, const struct identity *id,
+                             uint64_t available_bytes, struct commit *c)
+{
+    struct commit_disk d;
+    memset(c, 0, sizeof *c);
+    memcpy(&d, in, sizeof d);
+    head_load(&d, c);
+    struct verdict v = check_head(&d, c, slot, available_bytes);
+    if (v.code == VERDICT_OK)
+        v = check_stages(in, slot, id, c);
+    if (v.code != VERDICT_OK)
+        memset(c, 0, sizeof *c);
+    return v;
+}
+
+/* Makes an offset within a slot one within the header. */
+static struct verdict at_slot(struct verdict v, uint8_t slot)
+{
+    v.offset += (uint32_t)commit_slot_offset(slot);
+    return v;
+}
+
+struct verdict commit_choose(const uint8_t *header, const struct identity *id,
+                             uint64_t available_bytes, struct commit *c,
+                             struct slot_health *health)
+{
+    uint8_t slots[2] = {SLOT_A, SLOT_B}, best = SLOT_A;
+    size_t n = 2;
+    memset(health, 0, sizeof *health);
+    memset(c, 0, sizeof *c);
+    if (id->header_pages == 1)
+        slots[0] = SLOT_BIRTH, n = 1;
+    else if (!all_zero(header + IDENTITY_BYTES, PAGE_BYTES - IDENTITY_BYTES))
+        return (struct verdict){VERDICT_UNUSED, IDENTITY_BYTES, "page 0"};
+
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *in = header + commit_slot_offset(slots[i]);
+        health->frame[i] =
+            at_slot(commit_frame(in, slots[i], id, &health->sequence[i]), slots[i]);
+    }
+    bool good_a = health->frame[0].code == VERDICT_OK;
+    bool good_b = n == 2 && health->frame[1].code == VERDICT_OK;
+    if (!good_a && !good_b)
+        return health->frame[0];
+    if (good_b && (!good_a || health->sequence[1] > health->sequence[0]))
+        best = SLOT_B;
+    best = n == 1 ? SLOT_BIRTH : best;
+    return at_slot(
+        commit_decode(header + commit_slot_offset(best), best, id, available_bytes, c),
+        best);
+}
+
+uint64_t commit_table_digest(const struct commit *c)
+{
+    uint8_t table[MAX_STAGES * STAGE_BYTES];
+    for (size_t i = 0; i < c->n_stages; i++)
+        stage_encode(&c->stages[i], table + i * STAGE_BYTES);
+    return XXH3_64bits(table, (size_t)c->n_stages * STAGE_BYTES);
+}

@@ -1,0 +1,62 @@
+/* Geometry of one stage: the reference probe and add, byte by byte, so that they
+ * read like SPEC.md §4 and behave the same on every machine. */
+#include "geometry.h"
+
+/* The salts of Parquet's split-block Bloom filter (parquet-format,
+ * BloomFilter.md): eight odd constants of no other meaning. */
+const uint32_t geometry_salt[WORDS_PER_BLOCK] = {
+    0x47b6137bU, 0x44974d91U, 0x8824ad5bU, 0xa2b7289dU,
+    0x705495c7U, 0x2df1424bU, 0x9efc4947U, 0x5c6bfb31U,
+};
+
+bool geometry_valid(const struct geometry *g)
+{
+    return g->lanes >= 1 && g->lanes <= MAX_LANES && g->words >= 1 &&
+           g->words <= MAX_WORDS && g->n_blocks >= 1 && g->n_blocks <= MAX_BLOCKS;
+}
+
+bool geometry_bytes(const struct geometry *g, uint64_t *n_bytes)
+{
+    return mul_u64(g->n_blocks, g->lanes, n_bytes) &&
+           mul_u64(*n_bytes, BLOCK_BYTES, n_bytes);
+}
+
+/* Bit b of little-endian word w is bit b % 8 of byte 8w + b / 8. */
+bool geometry_block_probe(const uint8_t block[BLOCK_BYTES], uint32_t words, uint64_t h)
+{
+    for (uint32_t i = 0; i < words; i++) {
+        uint32_t word = (geometry_start(h) + i) % WORDS_PER_BLOCK;
+        uint32_t bit = geometry_bit(h, word);
+        if (!(block[word * 8 + bit / 8] >> (bit % 8) & 1))
+            return false;
+    }
+    return true;
+}
+
+void geometry_block_add(uint8_t block[BLOCK_BYTES], uint32_t words, uint64_t h)
+{
+    for (uint32_t i = 0; i < words; i++) {
+        uint32_t word = (geometry_start(h) + i) % WORDS_PER_BLOCK;
+        uint32_t bit = geometry_bit(h, word);
+        block[word * 8 + bit / 8] |= (uint8_t)(1U << (bit % 8));
+    }
+}
+
+bool geometry_probe(const uint8_t *bits, const struct geometry *g, uint64_t h)
+{
+    for (uint32_t lane = 0; lane < g->lanes; lane++) {
+        if (!geometry_block_probe(bits + geometry_block_offset(g, lane, h), g->words,
+                                  h))
+            return false;
+        h = geometry_next_lane(h);
+    }
+    return true;
+}
+
+void geometry_add(uint8_t *bits, const struct geometry *g, uint64_t h)
+{
+    for (uint32_t lane = 0; lane < g->lanes; lane++) {
+        geometry_block_add(bits + geometry_block_offset(g, lane, h), g->words, h);
+        h = geometry_next_lane(h);
+    }
+}

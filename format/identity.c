@@ -1,0 +1,177 @@
+/* Identity: encode, and decode with every check of SPEC.md §9.1 in its order. */
+#include "identity.h"
+#include "checksum.h"
+#include "hash.h"
+
+/* As in PNG: a high byte catches 7-bit copies, CR LF and LF catch text-mode
+ * copies, ^Z stops a listing on systems where that still matters. */
+static const uint8_t MAGIC[8] = {0x89, 'T', 'A', 'M', '\r', '\n', 0x1a, '\n'};
+
+_Static_assert(sizeof(struct identity_disk) == IDENTITY_BYTES, "SPEC.md section 5");
+
+#define F(member, type) FIELD(struct identity_disk, member, type)
+const struct field identity_fields[] = {
+    F(magic, FIELD_BYTES),          F(major, FIELD_UINT),
+    F(minor, FIELD_UINT),           F(header_pages, FIELD_UINT),
+    F(compat, FIELD_HEX),           F(ro_compat, FIELD_HEX),
+    F(incompat, FIELD_HEX),         F(uuid, FIELD_UUID),
+    F(store_uuid, FIELD_UUID),      F(kind, FIELD_UINT),
+    F(hash_id, FIELD_UINT),         F(growth_rule, FIELD_UINT),
+    F(name_bytes, FIELD_UINT),      F(hash_seed, FIELD_HEX),
+    F(target_error, FIELD_F64),     F(growth_factor, FIELD_F64),
+    F(tightening_ratio, FIELD_F64), F(first_capacity, FIELD_UINT),
+    F(created, FIELD_TIME),         F(name, FIELD_BYTES),
+    F(kind_area, FIELD_UNUSED),     F(unused, FIELD_UNUSED),
+    F(checksum, FIELD_HEX),
+};
+#undef F
+const size_t n_identity_fields = sizeof identity_fields / sizeof identity_fields[0];
+
+bool segment_name_valid(const void *name, size_t n_bytes)
+{
+    return n_bytes >= 1 && n_bytes <= NAME_MAX_BYTES && !memchr(name, 0, n_bytes);
+}
+
+void identity_encode(const struct identity *id, uint8_t out[IDENTITY_BYTES])
+{
+    struct identity_disk d;
+    memset(&d, 0, sizeof d);
+    memcpy(d.magic, MAGIC, sizeof d.magic);
+    d.major = le16_of(id->major);
+    d.minor = le16_of(id->minor);
+    d.header_pages = le32_of(id->header_pages);
+    d.compat = le64_of(id->compat);
+    d.ro_compat = le64_of(id->ro_compat);
+    d.incompat = le64_of(id->incompat);
+    memcpy(d.uuid, id->uuid, sizeof d.uuid);
+    memcpy(d.store_uuid, id->store_uuid, sizeof d.store_uuid);
+    d.kind = le16_of(id->kind);
+    d.hash_id = le16_of(id->hash_id);
+    d.growth_rule = le16_of(id->growth_rule);
+    d.name_bytes = le16_of(id->name_bytes);
+    d.hash_seed = le64_of(id->hash_seed);
+    d.target_error = le64_of_f64(id->target_error);
+    d.growth_factor = le64_of_f64(id->growth_factor);
+    d.tightening_ratio = le64_of_f64(id->tightening_ratio);
+    d.first_capacity = le64_of(id->first_capacity);
+    d.created = le64_of(id->created);
+    memcpy(d.name, id->name, id->name_bytes);
+    memcpy(out, &d, sizeof d);
+    checksum_set(out, IDENTITY_BYTES, 0);
+}
+
+static void load(const struct identity_disk *d, struct identity *id)
+{
+    id->major = le16_get(d->major);
+    id->minor = le16_get(d->minor);
+    id->header_pages = le32_get(d->header_pages);
+    id->compat = le64_get(d->compat);
+    id->ro_compat = le64_get(d->ro_compat);
+    id->incompat = le64_get(d->incompat);
+    memcpy(id->uuid, d->uuid, sizeof id->uuid);
+    memcpy(id->store_uuid, d->store_uuid, sizeof id->store_uuid);
+    id->kind = le16_get(d->kind);
+    id->hash_id = le16_get(d->hash_id);
+    id->growth_rule = le16_get(d->growth_rule);
+    id->name_bytes = le16_get(d->name_bytes);
+    id->hash_seed = le64_get(d->hash_seed);
+    id->target_error = le64_get_f64(d->target_error);
+    id->growth_factor = le64_get_f64(d->growth_factor);
+    id->tightening_ratio = le64_get_f64(d->tightening_ratio);
+    id->first_capacity = le64_get(d->first_capacity);
+    id->created = le64_get(d->created);
+    memcpy(id->name, d->name, sizeof id->name);
+}
+
+#define AT(code, member) VERDICT_AT(VERDICT_##code, struct identity_disk, member)
+
+/* A NaN fails both comparisons, and so the check. */
+static bool within(double v, double low, double high)
+{
+    return v >= low && v <= high;
+}
+
+static struct verdict check_growth(const struct identity *id)
+{
+    if (id->growth_rule == GROWTH_NONE) {
+        if (id->header_pages != 1)
+            return AT(RANGE, growth_rule);
+        if (id->growth_factor != 0)
+            return AT(RANGE, growth_factor);
+        if (id->tightening_ratio != 0)
+            return AT(RANGE, tightening_ratio);
+        if (id->first_capacity != 0)
+            return AT(RANGE, first_capacity);
+        return VERDICT_GOOD;
+    }
+    if (id->growth_rule != GROWTH_GEOMETRIC)
+        return AT(KIND, growth_rule);
+    if (id->header_pages != 3)
+        return AT(RANGE, growth_rule);
+    if (!within(id->growth_factor, GROWTH_FACTOR_MIN, GROWTH_FACTOR_MAX))
+        return AT(RANGE, growth_factor);
+    if (!within(id->tightening_ratio, TIGHTENING_MIN, TIGHTENING_MAX))
+        return AT(RANGE, tightening_ratio);
+    if (id->first_capacity < 1 || id->first_capacity > FIRST_CAPACITY_MAX)
+        return AT(RANGE, first_capacity);
+    return VERDICT_GOOD;
+}
+
+static struct verdict check_ranges(const struct identity_disk *d,
+                                   const struct identity *id)
+{
+    if (id->header_pages != 1 && id->header_pages != 3)
+        return AT(RANGE, header_pages);
+    if (all_zero(id->uuid, UUID_BYTES))
+        return AT(RANGE, uuid);
+    if (id->kind != KIND_BLOOM)
+        return AT(KIND, kind);
+    if (!hash_id_known(id->hash_id))
+        return AT(KIND, hash_id);
+    if (!within(id->target_error, ERROR_MIN, ERROR_MAX))
+        return AT(RANGE, target_error);
+    if (id->name_bytes > NAME_MAX_BYTES)
+        return AT(RANGE, name_bytes);
+    if (id->name_bytes && !segment_name_valid(id->name, id->name_bytes))
+        return AT(RANGE, name);
+    if (!all_zero(d->name + id->name_bytes, sizeof d->name - id->name_bytes))
+        return AT(UNUSED, name);
+    /* A newer minor version may fill unused bytes, under a compat bit that we may
+     * ignore: then they are not ours to judge. */
+    if (!(id->compat & ~IDENTITY_COMPAT_KNOWN) &&
+        !(id->ro_compat & ~IDENTITY_RO_COMPAT_KNOWN)) {
+        if (!all_zero(d->kind_area, sizeof d->kind_area))
+            return AT(UNUSED, kind_area);
+        if (!all_zero(d->unused, sizeof d->unused))
+            return AT(UNUSED, unused);
+    }
+    return check_growth(id);
+}
+
+static struct verdict decode(const struct identity_disk *d, struct identity *id)
+{
+    if (memcmp(d->magic, MAGIC, sizeof MAGIC) != 0)
+        return AT(MAGIC, magic);
+    /* Before the checksum: another major version may keep it elsewhere. */
+    if (le16_get(d->major) != FORMAT_MAJOR)
+        return AT(VERSION, major);
+    if (!checksum_good(d, sizeof *d, 0))
+        return AT(CHECKSUM, checksum);
+    load(d, id);
+    if (id->incompat & ~IDENTITY_INCOMPAT_KNOWN)
+        return AT(FLAGS, incompat);
+    return check_ranges(d, id);
+}
+
+struct verdict identity_decode(const uint8_t *in, size_t n_bytes, struct identity *id)
+{
+    struct identity_disk d;
+    memset(id, 0, sizeof *id);
+    if (n_bytes < sizeof d)
+        return (struct verdict){VERDICT_SHORT, (uint32_t)n_bytes, "identity"};
+    memcpy(&d, in, sizeof d);
+    struct verdict v = decode(&d, id);
+    if (v.code != VERDICT_OK)
+        memset(id, 0, sizeof *id);
+    return v;
+}

@@ -1,0 +1,97 @@
+/* Integrity: floors and digest trees as bytes. Who calls when is lib/filter's
+ * affair (map.c checks, writer.c and builder.c write). */
+#include "integrity.h"
+#include "checksum.h"
+
+_Static_assert(sizeof(struct floor_sector_disk) == SECTOR_BYTES, "SPEC.md section 7");
+
+#define F(member, type) FIELD(struct floor_sector_disk, member, type)
+const struct field floor_sector_fields[] = {
+    F(floor, FIELD_BYTES),
+    F(uuid_head, FIELD_BYTES),
+    F(checksum, FIELD_HEX),
+};
+#undef F
+const size_t n_floor_sector_fields =
+    sizeof floor_sector_fields / sizeof floor_sector_fields[0];
+
+uint64_t floors_bytes(uint64_t n_pages)
+{
+    /* n_pages is at most 2^28 (2^32 blocks, 4 lanes): no overflow. */
+    uint64_t sectors = (n_pages + PAGES_PER_FLOOR_SECTOR - 1) / PAGES_PER_FLOOR_SECTOR;
+    return (sectors * SECTOR_BYTES + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+}
+
+void floor_sector_seal(struct floor_sector_disk *s, const uint8_t uuid[UUID_BYTES],
+                       uint64_t offset)
+{
+    memcpy(s->uuid_head, uuid, sizeof s->uuid_head);
+    checksum_set(s, sizeof *s, offset);
+}
+
+bool floor_sector_good(const struct floor_sector_disk *s,
+                       const uint8_t uuid[UUID_BYTES], uint64_t offset)
+{
+    return checksum_good(s, sizeof *s, offset) &&
+           memcmp(s->uuid_head, uuid, sizeof s->uuid_head) == 0;
+}
+
+uint32_t sector_count(const uint8_t sector[SECTOR_BYTES])
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < SECTOR_BYTES; i += 8) {
+        uint64_t w;
+        memcpy(&w, sector + i, sizeof w);
+        n += (uint32_t)__builtin_popcountll(w);
+    }
+    return n;
+}
+
+bool page_meets_floors(const uint8_t page[PAGE_BYTES],
+                       const struct le16 floor[SECTORS_PER_PAGE])
+{
+    for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
+        if (sector_count(page + i * SECTOR_BYTES) < le16_get(floor[i]))
+            return false;
+    return true;
+}
+
+void digest_tree_of(uint64_t n_pages, struct digest_tree *t)
+{
+    memset(t, 0, sizeof *t);
+    t->n_pages[0] = n_pages;
+    t->n_levels = 1;
+    while (t->n_pages[t->n_levels - 1] > 1) {
+        uint32_t level = t->n_levels++;
+        t->n_pages[level] =
+            (t->n_pages[level - 1] + DIGESTS_PER_PAGE - 1) / DIGESTS_PER_PAGE;
+        t->offset[level] = t->n_bytes;
+        t->n_bytes += t->n_pages[level] * PAGE_BYTES;
+    }
+}
+
+uint64_t digests_bytes(uint64_t n_pages)
+{
+    struct digest_tree t;
+    digest_tree_of(n_pages, &t);
+    return t.n_bytes;
+}
+
+uint64_t page_digest(const uint8_t page[PAGE_BYTES])
+{
+    return XXH3_64bits(page, PAGE_BYTES);
+}
+
+uint64_t digest_tree_finish(const struct digest_tree *t, uint8_t *digests)
+{
+    for (uint32_t level = 2; level < t->n_levels; level++) {
+        const uint8_t *below = digests + t->offset[level - 1];
+        uint8_t *here = digests + t->offset[level];
+        memset(here, 0, t->n_pages[level] * PAGE_BYTES);
+        for (uint64_t i = 0; i < t->n_pages[level - 1]; i++) {
+            struct le64 d = le64_of(page_digest(below + i * PAGE_BYTES));
+            memcpy(here + i * DIGEST_BYTES, &d, sizeof d);
+        }
+    }
+    return page_digest(digests + t->offset[t->n_levels - 1]);
+}

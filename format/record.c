@@ -1,0 +1,261 @@
+/* Catalog records: encode, and decode with every check of SPEC.md §9.4 and §9.5 in
+ * its order. */
+#include "record.h"
+#include "checksum.h"
+#include "hash.h"
+
+static const uint8_t MAGIC[8] = {0x89, 'T', 'S', 'T', '\r', '\n', 0x1a, '\n'};
+
+_Static_assert(sizeof(struct meta_disk) == META_BYTES, "SPEC.md section 8");
+_Static_assert(sizeof(struct record_disk) == RECORD_HEAD_BYTES, "SPEC.md section 8");
+
+#define F(member, type) FIELD(struct meta_disk, member, type)
+const struct field meta_fields[] = {
+    F(magic, FIELD_BYTES),         F(major, FIELD_UINT),
+    F(minor, FIELD_UINT),          F(hash_id, FIELD_UINT),
+    F(complete, FIELD_UINT),       F(unused_a, FIELD_UNUSED),
+    F(compat, FIELD_HEX),          F(ro_compat, FIELD_HEX),
+    F(incompat, FIELD_HEX),        F(store_uuid, FIELD_UUID),
+    F(hash_seed, FIELD_HEX),       F(target_error, FIELD_F64),
+    F(growth_factor, FIELD_F64),   F(tightening_ratio, FIELD_F64),
+    F(first_capacity, FIELD_UINT), F(created, FIELD_TIME),
+    F(unused_b, FIELD_UNUSED),     F(checksum, FIELD_HEX),
+};
+#undef F
+const size_t n_meta_fields = sizeof meta_fields / sizeof meta_fields[0];
+
+#define F(member, type) FIELD(struct record_disk, member, type)
+const struct field record_fields[] = {
+    F(state, FIELD_UINT),         F(has_range, FIELD_UINT),
+    F(binding_bytes, FIELD_UINT), F(first_bytes, FIELD_UINT),
+    F(last_bytes, FIELD_UINT),    F(compat, FIELD_HEX),
+    F(ro_compat, FIELD_HEX),      F(incompat, FIELD_HEX),
+    F(uuid, FIELD_UUID),          F(generation, FIELD_UINT),
+    F(table_digest, FIELD_HEX),   F(file_bytes, FIELD_UINT),
+    F(keys, FIELD_UINT),          F(target_error, FIELD_F64),
+    F(watermark, FIELD_UINT),     F(min_sequence, FIELD_UINT),
+    F(min_stages, FIELD_UINT),    F(rank, FIELD_UINT),
+    F(created, FIELD_TIME),       F(binding, FIELD_BYTES),
+    F(unused, FIELD_UNUSED),
+};
+#undef F
+const size_t n_record_fields = sizeof record_fields / sizeof record_fields[0];
+
+void meta_encode(const struct meta *m, uint8_t out[META_BYTES])
+{
+    struct meta_disk d;
+    memset(&d, 0, sizeof d);
+    memcpy(d.magic, MAGIC, sizeof d.magic);
+    d.major = le16_of(m->major);
+    d.minor = le16_of(m->minor);
+    d.hash_id = le16_of(m->hash_id);
+    d.complete = m->complete;
+    d.compat = le64_of(m->compat);
+    d.ro_compat = le64_of(m->ro_compat);
+    d.incompat = le64_of(m->incompat);
+    memcpy(d.store_uuid, m->store_uuid, sizeof d.store_uuid);
+    d.hash_seed = le64_of(m->hash_seed);
+    d.target_error = le64_of_f64(m->target_error);
+    d.growth_factor = le64_of_f64(m->growth_factor);
+    d.tightening_ratio = le64_of_f64(m->tightening_ratio);
+    d.first_capacity = le64_of(m->first_capacity);
+    d.created = le64_of(m->created);
+    memcpy(out, &d, sizeof d);
+    checksum_set(out, META_BYTES, 0);
+}
+
+static void meta_load(const struct meta_disk *d, struct meta *m)
+{
+    m->major = le16_get(d->major);
+    m->minor = le16_get(d->minor);
+    m->hash_id = le16_get(d->hash_id);
+    m->complete = d->complete;
+    m->compat = le64_get(d->compat);
+    m->ro_compat = le64_get(d->ro_compat);
+    m->incompat = le64_get(d->incompat);
+    memcpy(m->store_uuid, d->store_uuid, sizeof m->store_uuid);
+    m->hash_seed = le64_get(d->hash_seed);
+    m->target_error = le64_get_f64(d->target_error);
+    m->growth_factor = le64_get_f64(d->growth_factor);
+    m->tightening_ratio = le64_get_f64(d->tightening_ratio);
+    m->first_capacity = le64_get(d->first_capacity);
+    m->created = le64_get(d->created);
+}
+
+#define AT(code, member) VERDICT_AT(VERDICT_##code, struct meta_disk, member)
+
+static struct verdict meta_check(const struct meta_disk *d, const struct meta *m)
+{
+    if (m->incompat & ~META_INCOMPAT_KNOWN)
+        return AT(FLAGS, incompat);
+    if (!hash_id_known(m->hash_id))
+        return AT(KIND, hash_id);
+    if (m->complete > 1)
+        return AT(RANGE, complete);
+    if (all_zero(m->store_uuid, UUID_BYTES))
+        return AT(RANGE, store_uuid);
+    if (!(m->target_error >= ERROR_MIN && m->target_error <= ERROR_MAX))
+        return AT(RANGE, target_error);
+    if (!(m->growth_factor >= GROWTH_FACTOR_MIN &&
+          m->growth_factor <= GROWTH_FACTOR_MAX))
+        return AT(RANGE, growth_factor);
+    if (!(m->tightening_ratio >= TIGHTENING_MIN &&
+          m->tightening_ratio <= TIGHTENING_MAX))
+        return AT(RANGE, tightening_ratio);
+    if (m->first_capacity < 1 || m->first_capacity > FIRST_CAPACITY_MAX)
+        return AT(RANGE, first_capacity);
+    if (!(m->compat & ~META_COMPAT_KNOWN) && !(m->ro_compat & ~META_RO_COMPAT_KNOWN)) {
+        if (d->unused_a)
+            return AT(UNUSED, unused_a);
+        if (!all_zero(d->unused_b, sizeof d->unused_b))
+            return AT(UNUSED, unused_b);
+    }
+    return VERDICT_GOOD;
+}
+
+struct verdict meta_decode(const uint8_t *in, size_t n_bytes, struct meta *m)
+{
+    struct meta_disk d;
+    memset(m, 0, sizeof *m);
+    if (n_bytes < sizeof d)
+        return (struct verdict){VERDICT_SHORT, (uint32_t)n_bytes, "meta"};
+    memcpy(&d, in, sizeof d);
+    if (memcmp(d.magic, MAGIC, sizeof MAGIC) != 0)
+        return AT(MAGIC, magic);
+    if (le16_get(d.major) != FORMAT_MAJOR)
+        return AT(VERSION, major);
+    if (!checksum_good(&d, sizeof d, 0))
+        return AT(CHECKSUM, checksum);
+    meta_load(&d, m);
+    struct verdict v = meta_check(&d, m);
+    if (v.code != VERDICT_OK)
+        memset(m, 0, sizeof *m);
+    return v;
+}
+
+static uint64_t name_seed(const void *name, size_t name_bytes)
+{
+    return XXH3_64bits(name, name_bytes);
+}
+
+size_t record_encode(const struct record *r, const void *name, size_t name_bytes,
+                     uint8_t out[RECORD_MAX_BYTES])
+{
+    struct record_disk d;
+    memset(&d, 0, sizeof d);
+    d.state = le16_of(r->state);
+    d.has_range = r->has_range;
+    d.binding_bytes = r->binding_bytes;
+    d.first_bytes = le16_of(r->first_bytes);
+    d.last_bytes = le16_of(r->last_bytes);
+    d.compat = le64_of(r->compat);
+    d.ro_compat = le64_of(r->ro_compat);
+    d.incompat = le64_of(r->incompat);
+    memcpy(d.uuid, r->uuid, sizeof d.uuid);
+    d.generation = le64_of(r->generation);
+    d.table_digest = le64_of(r->table_digest);
+    d.file_bytes = le64_of(r->file_bytes);
+    d.keys = le64_of(r->keys);
+    d.target_error = le64_of_f64(r->target_error);
+    d.watermark = le64_of(r->watermark);
+    d.min_sequence = le64_of(r->min_sequence);
+    d.min_stages = le32_of(r->min_stages);
+    d.rank = le32_of(r->rank);
+    d.created = le64_of(r->created);
+    memcpy(d.binding, r->binding, r->binding_bytes);
+
+    size_t n = sizeof d;
+    memcpy(out, &d, sizeof d);
+    memcpy(out + n, r->first, r->first_bytes);
+    n += r->first_bytes;
+    memcpy(out + n, r->last, r->last_bytes);
+    n += (size_t)r->last_bytes + 8;
+    checksum_set(out, n, name_seed(name, name_bytes));
+    return n;
+}
+
+static void record_load(const struct record_disk *d, struct record *r)
+{
+    r->state = le16_get(d->state);
+    r->has_range = d->has_range;
+    r->binding_bytes = d->binding_bytes;
+    r->first_bytes = le16_get(d->first_bytes);
+    r->last_bytes = le16_get(d->last_bytes);
+    r->compat = le64_get(d->compat);
+    r->ro_compat = le64_get(d->ro_compat);
+    r->incompat = le64_get(d->incompat);
+    memcpy(r->uuid, d->uuid, sizeof r->uuid);
+    r->generation = le64_get(d->generation);
+    r->table_digest = le64_get(d->table_digest);
+    r->file_bytes = le64_get(d->file_bytes);
+    r->keys = le64_get(d->keys);
+    r->target_error = le64_get_f64(d->target_error);
+    r->watermark = le64_get(d->watermark);
+    r->min_sequence = le64_get(d->min_sequence);
+    r->min_stages = le32_get(d->min_stages);
+    r->rank = le32_get(d->rank);
+    r->created = le64_get(d->created);
+    memcpy(r->binding, d->binding, sizeof r->binding);
+}
+
+#undef AT
+#define AT(code, member) VERDICT_AT(VERDICT_##code, struct record_disk, member)
+
+static struct verdict record_check_range(const struct record *r)
+{
+    if (r->has_range > 1 || (r->has_range && r->state != RECORD_SEALED))
+        return AT(RANGE, has_range);
+    if (r->first_bytes > (r->has_range ? RANGE_MAX_BYTES : 0))
+        return AT(RANGE, first_bytes);
+    if (r->last_bytes > (r->has_range ? RANGE_MAX_BYTES : 0))
+        return AT(RANGE, last_bytes);
+    return VERDICT_GOOD;
+}
+
+static struct verdict record_check(const struct record_disk *d, const struct record *r)
+{
+    if (r->incompat & ~RECORD_INCOMPAT_KNOWN)
+        return AT(FLAGS, incompat);
+    if (r->state < RECORD_NO_FILTER || r->state > RECORD_SEALED)
+        return AT(RANGE, state);
+    if (all_zero(r->uuid, UUID_BYTES) != (r->state == RECORD_NO_FILTER))
+        return AT(RANGE, uuid);
+    if (r->state != RECORD_NO_FILTER &&
+        !(r->target_error >= ERROR_MIN && r->target_error <= ERROR_MAX))
+        return AT(RANGE, target_error);
+    if (r->min_stages > MAX_STAGES)
+        return AT(RANGE, min_stages);
+    if (r->binding_bytes > BINDING_MAX_BYTES)
+        return AT(RANGE, binding_bytes);
+    if (!all_zero(d->binding + r->binding_bytes, BINDING_MAX_BYTES - r->binding_bytes))
+        return AT(UNUSED, binding);
+    if (!(r->compat & ~RECORD_COMPAT_KNOWN) &&
+        !(r->ro_compat & ~RECORD_RO_COMPAT_KNOWN) &&
+        !all_zero(d->unused, sizeof d->unused))
+        return AT(UNUSED, unused);
+    return record_check_range(r);
+}
+
+struct verdict record_decode(const uint8_t *in, size_t n_bytes, const void *name,
+                             size_t name_bytes, struct record *r)
+{
+    struct record_disk d;
+    memset(r, 0, sizeof *r);
+    if (n_bytes < sizeof d + 8)
+        return (struct verdict){VERDICT_SHORT, (uint32_t)n_bytes, "record"};
+    if (!checksum_good(in, n_bytes, name_seed(name, name_bytes)))
+        return (struct verdict){VERDICT_CHECKSUM, (uint32_t)n_bytes - 8, "checksum"};
+    memcpy(&d, in, sizeof d);
+    record_load(&d, r);
+    struct verdict v = record_check(&d, r);
+    if (v.code == VERDICT_OK &&
+        n_bytes != sizeof d + r->first_bytes + r->last_bytes + (size_t)8)
+        v = (struct verdict){VERDICT_SHORT, (uint32_t)n_bytes, "record"};
+    if (v.code != VERDICT_OK) {
+        memset(r, 0, sizeof *r);
+        return v;
+    }
+    memcpy(r->first, in + sizeof d, r->first_bytes);
+    memcpy(r->last, in + sizeof d + r->first_bytes, r->last_bytes);
+    return VERDICT_GOOD;
+}

@@ -1,0 +1,120 @@
+/* Catalog records: the values that the LMDB catalog holds (SPEC.md §8). LMDB
+ * checks nothing of what it returns, so each has a checksum of its own. */
+#ifndef TAMIS_FORMAT_RECORD_H
+#define TAMIS_FORMAT_RECORD_H
+
+#include "commit.h"
+
+enum {
+    META_BYTES = 256,
+    RECORD_HEAD_BYTES = 240,
+    RANGE_MAX_BYTES = 1024, /* a longer last key: no range; a longer first: cut */
+    RECORD_MAX_BYTES = RECORD_HEAD_BYTES + 2 * RANGE_MAX_BYTES + 8,
+    RECORD_NO_FILTER = 1,
+    RECORD_GROWING = 2,
+    RECORD_SEALED = 3,
+};
+
+#define META_COMPAT_KNOWN      UINT64_C(0)
+#define META_RO_COMPAT_KNOWN   UINT64_C(0)
+#define META_INCOMPAT_KNOWN    UINT64_C(0)
+#define RECORD_COMPAT_KNOWN    UINT64_C(0)
+#define RECORD_RO_COMPAT_KNOWN UINT64_C(0)
+#define RECORD_INCOMPAT_KNOWN  UINT64_C(0)
+
+/* Database `meta`, key "store". */
+struct meta_disk {
+    uint8_t magic[8];
+    struct le16 major;
+    struct le16 minor;
+    struct le16 hash_id;
+    uint8_t complete;
+    uint8_t unused_a;
+    struct le64 compat;
+    struct le64 ro_compat;
+    struct le64 incompat;
+    uint8_t store_uuid[UUID_BYTES];
+    struct le64 hash_seed;
+    struct le64 target_error;
+    struct le64 growth_factor;
+    struct le64 tightening_ratio;
+    struct le64 first_capacity;
+    struct le64 created;
+    uint8_t unused_b[144];
+    struct le64 checksum;
+};
+
+struct meta {
+    uint16_t major, minor, hash_id;
+    uint8_t complete; /* 1: every segment of the engine is listed */
+    uint64_t compat, ro_compat, incompat;
+    uint8_t store_uuid[UUID_BYTES];
+    uint64_t hash_seed;
+    double target_error, growth_factor, tightening_ratio;
+    uint64_t first_capacity;
+    uint64_t created;
+};
+
+/* Database `segments`, key: the segment's name. After the head come the bytes of
+ * the first and the last key, then the checksum, seeded with XXH3-64 of the name:
+ * a record found under another name fails. */
+struct record_disk {
+    struct le16 state;
+    uint8_t has_range;
+    uint8_t binding_bytes;
+    struct le16 first_bytes;
+    struct le16 last_bytes;
+    struct le64 compat;
+    struct le64 ro_compat;
+    struct le64 incompat;
+    uint8_t uuid[UUID_BYTES];
+    struct le64 generation;
+    struct le64 table_digest;
+    struct le64 file_bytes;
+    struct le64 keys;
+    struct le64 target_error;
+    struct le64 watermark;
+    struct le64 min_sequence;
+    struct le32 min_stages;
+    struct le32 rank;
+    struct le64 created;
+    uint8_t binding[BINDING_MAX_BYTES];
+    uint8_t unused[56];
+};
+
+struct record {
+    uint16_t state; /* RECORD_* */
+    uint8_t has_range, binding_bytes;
+    uint16_t first_bytes, last_bytes;
+    uint64_t compat, ro_compat, incompat;
+    uint8_t uuid[UUID_BYTES];
+    uint64_t generation;   /* sealed: the file's; growing: a lower bound */
+    uint64_t table_digest; /* sealed: commit_table_digest(); else 0 */
+    uint64_t file_bytes;
+    uint64_t keys;
+    double target_error;
+    uint64_t watermark;    /* sealed: the file's; growing: a lower bound */
+    uint64_t min_sequence; /* R5: an older copy put back has less */
+    uint32_t min_stages;
+    uint32_t rank;
+    uint64_t created;
+    uint8_t binding[BINDING_MAX_BYTES];
+    uint8_t first[RANGE_MAX_BYTES]; /* at or below every key, perhaps cut short */
+    uint8_t last[RANGE_MAX_BYTES];  /* the greatest key, never cut */
+};
+
+extern const struct field meta_fields[];
+extern const size_t n_meta_fields;
+extern const struct field record_fields[];
+extern const size_t n_record_fields;
+
+void meta_encode(const struct meta *m, uint8_t out[META_BYTES]);
+struct verdict meta_decode(const uint8_t *in, size_t n_bytes, struct meta *m);
+
+/* Returns the bytes written to out, at most RECORD_MAX_BYTES. */
+size_t record_encode(const struct record *r, const void *name, size_t name_bytes,
+                     uint8_t out[RECORD_MAX_BYTES]);
+struct verdict record_decode(const uint8_t *in, size_t n_bytes, const void *name,
+                             size_t name_bytes, struct record *r);
+
+#endif

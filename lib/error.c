@@ -1,0 +1,152 @@
+/* Codes and words: what public calls return, and what they say about it. */
+#include "lib/internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+const char *tamis_version(void)
+{
+    return "0.1.0";
+}
+
+const char *tamis_reason_name(enum tamis_reason reason)
+{
+    static const char *const names[] = {
+        "ABSENT",    "HIT",    "DAMAGED",  "UNKNOWN_SEGMENT", "NO_FILTER",
+        "FILE_LOST", "BEHIND", "MISMATCH", "UNREADABLE",
+    };
+    size_t i = (size_t)reason;
+    return i < sizeof names / sizeof names[0] ? names[i] : "UNREADABLE";
+}
+
+static const char *own_error(int error)
+{
+    static const char *const words[] = {
+        "not a tamis file",
+        "written by a newer tamis",
+        "damaged",
+        "belongs to something else than expected",
+        "no such segment",
+        "no such store",
+        "exists already",
+        "another writer has it open",
+        "sealed: it accepts no more keys",
+        "an earlier sync failed; close, reopen and replay from the watermark",
+        "opened before fork(), of no use in the child",
+        "argument out of range",
+        "too large for one filter",
+        "on a network file system, where tamis does not write",
+        "the store is open for reading only",
+        "the catalog failed",
+    };
+    size_t i = (size_t)(-(long)error - 1);
+    return i < sizeof words / sizeof words[0] ? words[i] : "unknown error";
+}
+
+const char *tamis_strerror(int error)
+{
+    if (error == 0)
+        return "success";
+    if (error < 0)
+        return own_error(error);
+    /* glibc's description without the buffer and locale of strerror(). */
+    const char *text = strerrordesc_np(error);
+    return text ? text : "unknown errno";
+}
+
+int verdict_error(enum verdict_code code)
+{
+    switch (code) {
+    case VERDICT_OK:
+        return 0;
+    case VERDICT_MAGIC:
+        return TAMIS_ERR_NOT_TAMIS;
+    case VERDICT_VERSION:
+    case VERDICT_FLAGS:
+    case VERDICT_KIND:
+        return TAMIS_ERR_VERSION;
+    case VERDICT_SHORT:
+    case VERDICT_CHECKSUM:
+    case VERDICT_UNUSED:
+    case VERDICT_RANGE:
+    case VERDICT_OVERLAP:
+    case VERDICT_IDENTITY:
+        break;
+    }
+    return TAMIS_ERR_DAMAGED;
+}
+
+void diag_clear(struct tamis_diag *diag)
+{
+    if (diag)
+        memset(diag, 0, sizeof *diag);
+}
+
+/* The end of a path says more than its beginning. */
+static void set_file(struct tamis_diag *diag, const char *file)
+{
+    size_t n = file ? strlen(file) : 0, room = sizeof diag->file - 1;
+    if (n <= room)
+        snprintf(diag->file, sizeof diag->file, "%s", file ? file : "");
+    else
+        snprintf(diag->file, sizeof diag->file, "...%s", file + n - (room - 3));
+}
+
+int diag_fail(struct tamis_diag *diag, int code, const char *file, const char *format,
+              ...)
+{
+    if (!diag)
+        return code;
+    memset(diag, 0, sizeof *diag);
+    diag->code = code;
+    diag->os_errno = code > 0 ? code : 0;
+    set_file(diag, file);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(diag->what, sizeof diag->what, format, args);
+    va_end(args);
+    return code;
+}
+
+int diag_errno(struct tamis_diag *diag, int os_errno, const char *file,
+               const char *doing)
+{
+    return diag_fail(diag, os_errno, file, "%s: %s", doing, tamis_strerror(os_errno));
+}
+
+int diag_verdict(struct tamis_diag *diag, struct verdict v, const char *file,
+                 uint64_t record_offset)
+{
+    int code = diag_fail(diag, verdict_error(v.code), file, "%s: %s", v.field,
+                         verdict_text(v.code));
+    diag_at(diag, record_offset + v.offset);
+    return code;
+}
+
+void diag_at(struct tamis_diag *diag, uint64_t offset)
+{
+    if (!diag)
+        return;
+    diag->offset = offset;
+    diag->has_offset = 1;
+}
+
+int options_copy(void *ours, size_t ours_bytes, const void *theirs)
+{
+    size_t size;
+    memset(ours, 0, ours_bytes);
+    if (!theirs)
+        return 0;
+    memcpy(&size, theirs, sizeof size);
+    if (size < sizeof size)
+        return TAMIS_ERR_RANGE;
+    /* A newer caller's extra fields must be zero: we could not honour them. */
+    if (size > ours_bytes) {
+        if (!all_zero((const uint8_t *)theirs + ours_bytes, size - ours_bytes))
+            return TAMIS_ERR_RANGE;
+        size = ours_bytes;
+    }
+    memcpy(ours, theirs, size);
+    return 0;
+}

@@ -1,0 +1,117 @@
+/* Adding keys to an open writer, from any number of threads. */
+#include "lib/filter/writer.h"
+
+/* Threads spread over the stripes by their order of arrival. */
+static unsigned my_stripe(void)
+{
+    static atomic_uint next;
+    static _Thread_local unsigned mine;
+    if (mine == 0)
+        mine = 1 + atomic_fetch_add(&next, 1) % N_STRIPES;
+    return mine - 1;
+}
+
+static int state_error(uint32_t state)
+{
+    return state == WRITER_OPEN       ? 0
+           : state == WRITER_POISONED ? TAMIS_ERR_POISONED
+                                      : TAMIS_ERR_SEALED;
+}
+
+/* Announces an add before it looks at the state; a sealer changes the state before
+ * it looks at the announcements. One of the two sees the other. */
+static int enter(struct tamis_writer *w, unsigned stripe)
+{
+    if (w->fork_epoch != io_fork_epoch())
+        return TAMIS_ERR_FORKED;
+    atomic_fetch_add(&w->in_flight[stripe].n, 1);
+    int err = state_error(atomic_load(&w->state));
+    if (err)
+        atomic_fetch_sub(&w->in_flight[stripe].n, 1);
+    return err;
+}
+
+static void leave(struct tamis_writer *w, unsigned stripe)
+{
+    atomic_fetch_sub_explicit(&w->in_flight[stripe].n, 1, memory_order_release);
+}
+
+/* A key that an older stage holds in healthy pages need not be added again. */
+static bool in_older_stage(struct tamis_writer *w, uint32_t current, uint64_t h)
+{
+    for (uint32_t i = current; i-- > 0;)
+        if (stage_probe(&w->stages[i]->stage, w->kernel, h) == TAMIS_HIT)
+            return true;
+    return false;
+}
+
+static uint32_t stage_add(struct tamis_writer *w, struct writer_stage *s, uint64_t h)
+{
+    const struct geometry *g = &s->stage.geometry;
+    uint32_t fresh = 0;
+    for (uint32_t lane = 0; lane < g->lanes; lane++) {
+        uint64_t at = geometry_block_offset(g, lane, h), page = at / PAGE_BYTES;
+        /* Before our bits could mask a loss that the floors would show. */
+        if (!stage_page_good(&s->stage, page))
+            stage_condemn(s, page);
+        uint32_t n = w->kernel->block_add(s->stage.bits + at, g->words, h);
+        if (n)
+            stage_set_dirty(s, page);
+        fresh += n;
+        h = geometry_next_lane(h);
+    }
+    return fresh;
+}
+
+/* Adds up to the next look at the fill; says whether the stage is full. */
+static bool add_some(struct tamis_writer *w, unsigned stripe, const uint64_t *hashes,
+                     size_t *n)
+{
+    uint32_t current = atomic_load_explicit(&w->n_stages, memory_order_acquire) - 1;
+    struct writer_stage *s = w->stages[current];
+    uint64_t keys = 0, bits = 0;
+    size_t i = 0;
+    while (i < *n && keys < s->check_interval) {
+        uint64_t h = hashes[i++];
+        uint32_t fresh = in_older_stage(w, current, h) ? 0 : stage_add(w, s, h);
+        bits += fresh;
+        keys += fresh > 0;
+    }
+    *n = i;
+    if (!keys)
+        return false;
+    uint64_t before =
+        atomic_fetch_add_explicit(&s->stripes[stripe].keys, keys, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->stripes[stripe].bits, bits, memory_order_relaxed);
+    return before / s->check_interval != (before + keys) / s->check_interval &&
+           stage_bits_now(s) >= s->n_full_bits &&
+           !atomic_load_explicit(&w->grow_failed, memory_order_relaxed);
+}
+
+int tamis_writer_add_hashes(struct tamis_writer *w, uint64_t tag,
+                            const uint64_t *hashes, size_t n)
+{
+    unsigned stripe = my_stripe();
+    if (tag != w->domain.tag)
+        return TAMIS_ERR_MISMATCH;
+    for (size_t done = 0; done < n;) {
+        size_t some = n - done;
+        int err = enter(w, stripe);
+        if (err)
+            return err;
+        bool full = add_some(w, stripe, hashes + done, &some);
+        leave(w, stripe);
+        done += some;
+        /* Outside the section that a sealer waits for, as growing takes the mutex.
+         * A stage that can't grow takes the keys all the same. */
+        if (full)
+            writer_grow(w);
+    }
+    return n ? 0 : state_error(atomic_load(&w->state));
+}
+
+int tamis_writer_add_key(struct tamis_writer *w, const void *key, size_t n_bytes)
+{
+    uint64_t h = hash_key(w->domain.seed, key, n_bytes);
+    return tamis_writer_add_hashes(w, w->domain.tag, &h, 1);
+}

@@ -1,0 +1,225 @@
+/* Commit: what makes a writer's keys durable. The order of every write and sync here
+ * is the protocol of SPEC.md section 10; the rule numbers are its. */
+#include "lib/filter/writer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* ---- floors (R8) ---- */
+
+/* Counts a page and raises its floors. Bits that come in meanwhile make the counts
+ * at worst too low, which a lower bound may be. */
+static void raise_floors(struct writer_stage *s, uint64_t page)
+{
+    uint8_t copy[PAGE_BYTES];
+    page_copy(copy, s->stage.bits + page * PAGE_BYTES);
+    for (size_t i = 0; i < SECTORS_PER_PAGE; i++) {
+        _Atomic uint16_t *floor = &s->floors[page * SECTORS_PER_PAGE + i];
+        uint16_t n = (uint16_t)sector_count(copy + i * SECTOR_BYTES);
+        uint16_t old = atomic_load(floor);
+        while (old < n && !atomic_compare_exchange_weak(floor, &old, n))
+            ;
+    }
+}
+
+/* Takes the dirty marks into `taken` and counts the pages that they name. */
+static void count_dirty(struct writer_stage *s, uint64_t *taken)
+{
+    for (uint64_t i = 0; i < (s->stage.n_pages + 63) / 64; i++) {
+        if (!atomic_load_explicit(&s->dirty[i], memory_order_relaxed))
+            continue;
+        taken[i] = atomic_exchange(&s->dirty[i], 0);
+        for (uint64_t left = taken[i]; left; left &= left - 1)
+            raise_floors(s, i * 64 + (uint64_t)__builtin_ctzll(left));
+    }
+}
+
+static int write_floor_sector(struct tamis_writer *w, struct writer_stage *s,
+                              uint64_t sector)
+{
+    struct floor_sector_disk d;
+    uint64_t first = sector * FLOORS_PER_SECTOR,
+             n = s->stage.n_pages * SECTORS_PER_PAGE;
+    uint64_t at = s->stage.floors_offset + sector * SECTOR_BYTES;
+    memset(&d, 0, sizeof d);
+    for (uint64_t i = 0; i < FLOORS_PER_SECTOR && first + i < n; i++)
+        d.floor[i] = le16_of(atomic_load(&s->floors[first + i]));
+    floor_sector_seal(&d, w->identity.uuid, at);
+    return io_write(w->guard.fd, &d, sizeof d, at);
+}
+
+static int write_floors(struct tamis_writer *w, struct writer_stage *s,
+                        const uint64_t *taken)
+{
+    for (uint64_t page = 0; page < s->stage.n_pages;) {
+        uint64_t sector = page / PAGES_PER_FLOOR_SECTOR;
+        uint64_t end = (sector + 1) * PAGES_PER_FLOOR_SECTOR;
+        bool any = false;
+        for (; page < end && page < s->stage.n_pages; page++)
+            any |= taken[page / 64] >> (page % 64) & 1;
+        int err = any ? write_floor_sector(w, s, sector) : 0;
+        if (err)
+            return err;
+    }
+    return 0;
+}
+
+/* ---- the record (R1, R2) ---- */
+
+/* R4: after a failed write or sync of the protocol nothing is retried; what the
+ * disk holds is unknown until the file is opened again. */
+int writer_poison(struct tamis_writer *w, int os_errno, const char *doing,
+                  struct tamis_diag *diag)
+{
+    atomic_store(&w->state, WRITER_POISONED);
+    return diag_errno(diag, os_errno, w->path, doing);
+}
+
+int writer_sync(struct tamis_writer *w)
+{
+    return io_calls.fdatasync(w->guard.fd) == 0 ? 0 : errno;
+}
+
+static int write_slot(struct tamis_writer *w, const struct commit *c, uint8_t slot)
+{
+    uint8_t raw[SLOT_BYTES];
+    commit_encode(c, slot, raw);
+    return io_write(w->guard.fd, raw, sizeof raw, commit_slot_offset(slot));
+}
+
+/* Slot A, sync, acknowledge, slot B; and, when the table, the state or the clean
+ * flag changed, B synced too before anyone is told. */
+int writer_write_record(struct tamis_writer *w, const struct commit *c, bool table,
+                        struct tamis_diag *diag)
+{
+    int err = write_slot(w, c, SLOT_A);
+    if (!err)
+        err = writer_sync(w);
+    if (err)
+        return writer_poison(w, err, "writing commit slot A", diag);
+    err = write_slot(w, c, SLOT_B);
+    if (!err && table)
+        err = writer_sync(w);
+    if (err && table)
+        return writer_poison(w, err, "writing commit slot B", diag);
+    if (err) /* this commit stands; the next one must not overwrite A */
+        atomic_store(&w->state, WRITER_POISONED);
+    w->commit = *c;
+    atomic_store(&w->watermark, c->watermark);
+    return 0;
+}
+
+/* The record as it will be, counts as of now. */
+void writer_next_record(struct tamis_writer *w, struct commit *c)
+{
+    *c = w->commit;
+    c->sequence++;
+    c->keys = 0;
+    for (uint32_t i = 0; i < c->n_stages; i++) {
+        if (w->stages[i]) {
+            c->stages[i].keys = stage_keys_now(w->stages[i]);
+            c->stages[i].bits_set = stage_bits_now(w->stages[i]);
+        }
+        c->keys += c->stages[i].keys;
+    }
+}
+
+static uint64_t *taken_of(uint64_t **taken, uint32_t i, const struct writer_stage *s)
+{
+    taken[i] = calloc((size_t)(s->stage.n_pages + 63) / 64, sizeof *taken[i]);
+    return taken[i];
+}
+
+/* Gives the marks back after a failure: the floors are still to be written. */
+static void free_taken(struct tamis_writer *w, uint64_t **taken, bool give_back)
+{
+    for (uint32_t i = 0; i < w->commit.n_stages; i++) {
+        for (uint64_t k = 0;
+             give_back && taken[i] && k < (w->stages[i]->stage.n_pages + 63) / 64; k++)
+            if (taken[i][k])
+                atomic_fetch_or(&w->stages[i]->dirty[k], taken[i][k]);
+        free(taken[i]);
+    }
+}
+
+int writer_commit_locked(struct tamis_writer *w, uint64_t watermark, uint8_t clean,
+                         bool table, struct tamis_diag *diag)
+{
+    uint64_t *taken[MAX_STAGES] = {NULL};
+    struct commit c;
+    if (atomic_load(&w->state) == WRITER_POISONED)
+        return diag_fail(diag, TAMIS_ERR_POISONED, w->path, "%s",
+                         tamis_strerror(TAMIS_ERR_POISONED));
+    for (uint32_t i = 0; i < w->commit.n_stages; i++) {
+        if (!taken_of(taken, i, w->stages[i])) {
+            free_taken(w, taken, true);
+            return diag_errno(diag, ENOMEM, w->path, "cannot commit");
+        }
+    }
+    writer_next_record(w, &c);
+    c.watermark = watermark;
+    c.clean = clean;
+    /* R8: floors are counted before the data sync, and written after it. */
+    for (uint32_t i = 0; i < c.n_stages; i++)
+        count_dirty(w->stages[i], taken[i]);
+    int err = writer_sync(w);
+    if (err) {
+        free_taken(w, taken, true);
+        return writer_poison(w, err, "syncing the keys", diag);
+    }
+    for (uint32_t i = 0; i < c.n_stages && !err; i++)
+        err = write_floors(w, w->stages[i], taken[i]);
+    free_taken(w, taken, err != 0);
+    if (err)
+        return writer_poison(w, err, "writing floors", diag);
+    return writer_write_record(w, &c, table, diag);
+}
+
+/* Tells the catalog, if there is one, what the commit just written changed. */
+int writer_changed(struct tamis_writer *w, struct tamis_diag *diag)
+{
+    return w->hooks.changed ? w->hooks.changed(w->hooks.ctx, &w->commit, diag) : 0;
+}
+
+int tamis_writer_commit(struct tamis_writer *w, uint64_t watermark,
+                        struct tamis_diag *diag)
+{
+    diag_clear(diag);
+    if (w->fork_epoch != io_fork_epoch())
+        return diag_fail(diag, TAMIS_ERR_FORKED, w->path, "%s",
+                         tamis_strerror(TAMIS_ERR_FORKED));
+    if (atomic_exchange(&w->grow_failed, false))
+        writer_grow(w);
+    pthread_mutex_lock(&w->mutex);
+    int err;
+    if (atomic_load(&w->state) == WRITER_SEALED)
+        err = diag_fail(diag, TAMIS_ERR_SEALED, w->path, "%s",
+                        tamis_strerror(TAMIS_ERR_SEALED));
+    else if (watermark < w->commit.watermark)
+        err = diag_fail(diag, TAMIS_ERR_RANGE, w->path,
+                        "watermark %llu is below the committed %llu",
+                        (unsigned long long)watermark,
+                        (unsigned long long)w->commit.watermark);
+    else
+        err = writer_commit_locked(w, watermark, 0, false, diag);
+    /* Bounds that the catalog could not take at growth: once more. */
+    if (!err && w->hook_due)
+        w->hook_due = writer_changed(w, NULL) != 0;
+    pthread_mutex_unlock(&w->mutex);
+    return err;
+}
+
+int tamis_writer_info(struct tamis_writer *w, struct tamis_filter_info *info)
+{
+    struct commit c;
+    memset(info, 0, sizeof *info);
+    if (w->fork_epoch != io_fork_epoch())
+        return TAMIS_ERR_FORKED;
+    pthread_mutex_lock(&w->mutex);
+    c = w->commit;
+    if (c.state == STATE_OPEN)
+        writer_next_record(w, &c), c.sequence = w->commit.sequence;
+    pthread_mutex_unlock(&w->mutex);
+    header_info(&w->identity, &c, info);
+    return 0;
+}

@@ -1,0 +1,231 @@
+/* Mappings, and the check of a page before its bits are believed (R12).
+ *
+ * A page that was found good is remembered in a bitmap; once all are, the check is
+ * one load. A page that was found bad is all ones for ever: its mark is set before
+ * anyone can add bits that would mask the loss, and is never taken back. */
+#include "lib/internal.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    /* A writer may be rewriting a floor sector while we copy it. */
+    FLOOR_TRIES = 64,
+    /* From this size on, reading ahead of a random access would waste memory. */
+    RANDOM_ADVICE_BYTES = 1 << 20,
+};
+
+int map_file(int fd, uint64_t offset, uint64_t n_bytes, bool writable,
+             struct mapping *m)
+{
+    /* The filter starts at a multiple of 4096; the machine's pages may be larger. */
+    uint64_t machine_page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t before = offset % machine_page;
+    *m = (struct mapping){NULL, NULL, 0};
+    if (n_bytes == 0 || n_bytes > SIZE_MAX - machine_page)
+        return EOVERFLOW;
+    void *p = io_calls.mmap(NULL, (size_t)(n_bytes + before),
+                            writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
+                            fd, (off_t)(offset - before));
+    if (p == MAP_FAILED)
+        return errno;
+    m->address = p;
+    m->n_bytes = (size_t)(n_bytes + before);
+    m->base = (uint8_t *)p + before;
+    if (n_bytes >= RANDOM_ADVICE_BYTES)
+        madvise(p, m->n_bytes, MADV_RANDOM); /* advice: failing costs nothing */
+    return 0;
+}
+
+void map_drop(struct mapping *m)
+{
+    if (m->address)
+        munmap(m->address, m->n_bytes);
+    *m = (struct mapping){NULL, NULL, 0};
+}
+
+/* ---- a stage ---- */
+
+static uint64_t bitmap_words(uint64_t n)
+{
+    return (n + 63) / 64;
+}
+
+size_t stage_memory(const struct stage_desc *d, bool sealed)
+{
+    uint64_t n_pages = d->length / PAGE_BYTES;
+    uint64_t words = 2 * bitmap_words(n_pages);
+    if (sealed && d->digests_offset)
+        words += bitmap_words(digests_bytes(n_pages) / PAGE_BYTES);
+    return (size_t)(words * sizeof(uint64_t));
+}
+
+void stage_init(struct stage *s, const struct stage_desc *d, bool sealed,
+                const struct identity *id, enum tamis_check mode, uint8_t *bits,
+                const uint8_t *floors, const uint8_t *digests, void *memory)
+{
+    memset(s, 0, sizeof *s);
+    s->bits = bits;
+    s->geometry = d->geometry;
+    s->n_pages = d->length / PAGE_BYTES;
+    s->sealed = sealed;
+    s->mode = mode;
+    atomic_init(&s->all_good, mode == TAMIS_CHECK_NONE);
+    memcpy(s->uuid, id->uuid, sizeof s->uuid);
+    s->floors = floors;
+    s->floors_offset = d->floors_offset;
+    s->digests = digests;
+    s->root = d->root;
+    s->good = memory;
+    s->bad = s->good + bitmap_words(s->n_pages);
+    s->good_digests = s->bad + bitmap_words(s->n_pages);
+}
+
+void page_copy(uint8_t to[PAGE_BYTES], const uint8_t *from)
+{
+    const uint64_t *w = (const uint64_t *)(const void *)from;
+    for (size_t i = 0; i < PAGE_BYTES / sizeof *w; i++) {
+        uint64_t v = __atomic_load_n(&w[i], __ATOMIC_RELAXED);
+        memcpy(to + i * sizeof v, &v, sizeof v);
+    }
+}
+
+static bool bit_get(_Atomic uint64_t *bitmap, uint64_t i)
+{
+    return atomic_load_explicit(&bitmap[i / 64], memory_order_acquire) >> (i % 64) & 1;
+}
+
+/* ---- sealed: the digest tree ---- */
+
+/* Checks page i of a level of digests, and those above it up to the root. */
+static bool digest_page_good(struct stage *s, const struct digest_tree *t,
+                             uint32_t level, uint64_t i)
+{
+    uint64_t bit = t->offset[level] / PAGE_BYTES + i, expected = s->root;
+    bool memory = s->mode != TAMIS_CHECK_STRICT;
+    uint8_t page[PAGE_BYTES];
+    if (memory && bit_get(s->good_digests, bit))
+        return true;
+    if (level + 1 < t->n_levels) {
+        if (!digest_page_good(s, t, level + 1, i / DIGESTS_PER_PAGE))
+            return false;
+        expected = digest_at(s->digests + t->offset[level + 1], i);
+    }
+    page_copy(page, s->digests + t->offset[level] + i * PAGE_BYTES);
+    if (page_digest(page) != expected)
+        return false;
+    if (memory)
+        atomic_fetch_or(&s->good_digests[bit / 64], UINT64_C(1) << (bit % 64));
+    return true;
+}
+
+static bool sealed_page_good(struct stage *s, uint64_t page)
+{
+    uint8_t copy[PAGE_BYTES];
+    uint64_t expected = s->root;
+    struct digest_tree t;
+    digest_tree_of(s->n_pages, &t);
+    if (t.n_levels > 1) {
+        if (!digest_page_good(s, &t, 1, page / DIGESTS_PER_PAGE))
+            return false;
+        expected = digest_at(s->digests + t.offset[1], page);
+    }
+    page_copy(copy, s->bits + page * PAGE_BYTES);
+    return page_digest(copy) == expected;
+}
+
+/* ---- open: the floors ---- */
+
+/* Copies the page's floors; false if their sector fails its own check, even when
+ * read again while its writer finishes. */
+static bool floors_read(const struct stage *s, uint64_t page,
+                        struct le16 floors[SECTORS_PER_PAGE])
+{
+    uint64_t at = floor_sector_of(page);
+    const uint64_t *w = (const uint64_t *)(const void *)(s->floors + at);
+    struct floor_sector_disk sector;
+    for (int tries = 0; tries < FLOOR_TRIES; tries++) {
+        for (size_t i = 0; i < SECTOR_BYTES / sizeof *w; i++) {
+            uint64_t v = __atomic_load_n(&w[i], __ATOMIC_RELAXED);
+            memcpy((uint8_t *)&sector + i * sizeof v, &v, sizeof v);
+        }
+        if (floor_sector_good(&sector, s->uuid, s->floors_offset + at)) {
+            memcpy(floors, floor_sector_page(&sector, page),
+                   SECTORS_PER_PAGE * sizeof floors[0]);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool open_page_good(struct stage *s, uint64_t page, bool *certain)
+{
+    struct le16 floors[SECTORS_PER_PAGE];
+    uint8_t copy[PAGE_BYTES];
+    *certain = floors_read(s, page, floors);
+    if (!*certain)
+        return false;
+    /* Floors before bits: bits that were counted into a floor are in memory. */
+    atomic_thread_fence(memory_order_acquire);
+    page_copy(copy, s->bits + page * PAGE_BYTES);
+    return page_meets_floors(copy, floors);
+}
+
+/* ---- memory ---- */
+
+void stage_mark_bad(struct stage *s, uint64_t page)
+{
+    uint64_t bit = UINT64_C(1) << (page % 64);
+    /* Bad first: whoever marks the page good looks at this afterwards. */
+    atomic_fetch_or(&s->bad[page / 64], bit);
+    atomic_store(&s->any_bad, true);
+    atomic_fetch_and(&s->good[page / 64], ~bit);
+    atomic_store(&s->all_good, false);
+}
+
+static void mark_good(struct stage *s, uint64_t page)
+{
+    uint64_t bit = UINT64_C(1) << (page % 64);
+    if (atomic_fetch_or(&s->good[page / 64], bit) & bit)
+        return;
+    if (atomic_load(&s->bad[page / 64]) & bit) {
+        /* Another thread found it bad, and may have set bits since. */
+        atomic_fetch_and(&s->good[page / 64], ~bit);
+        return;
+    }
+    if (atomic_fetch_add(&s->n_good, 1) + 1 != s->n_pages)
+        return;
+    atomic_store(&s->all_good, true);
+    if (atomic_load(&s->any_bad))
+        atomic_store(&s->all_good, false);
+}
+
+bool stage_check_page(struct stage *s, uint64_t page)
+{
+    bool strict = s->mode == TAMIS_CHECK_STRICT, certain = true;
+    if (bit_get(s->bad, page))
+        return false;
+    bool good =
+        s->sealed ? sealed_page_good(s, page) : open_page_good(s, page, &certain);
+    if (good && !strict)
+        mark_good(s, page);
+    /* Floors that could not be read may be readable next time. */
+    if (!good && certain)
+        stage_mark_bad(s, page);
+    return good && !bit_get(s->bad, page);
+}
+
+enum tamis_reason stage_probe(struct stage *s, const struct kernel *k, uint64_t h)
+{
+    enum tamis_reason reason = TAMIS_HIT;
+    for (uint32_t lane = 0; lane < s->geometry.lanes; lane++) {
+        uint64_t at = geometry_block_offset(&s->geometry, lane, h);
+        if (!stage_page_good(s, at / PAGE_BYTES))
+            reason = TAMIS_DAMAGED; /* all ones: this lane says nothing */
+        else if (!k->block_probe(s->bits + at, s->geometry.words, h))
+            return TAMIS_NO_REASON;
+        h = geometry_next_lane(h);
+    }
+    return reason;
+}

@@ -1,0 +1,351 @@
+/* (keys, error) -> lanes, words, blocks; the series of a growing filter; the
+ * classic layout of the literature. The only user of libm.
+ *
+ * The error of one lane is exact for ideal hashes. A key sets a bit in each word
+ * of a window of `words` words that starts at one of eight places. For a query
+ * and a subset T of its words, let q(T) be the chance that one key in the same
+ * block leaves T's bits clear: the mean over the eight windows of
+ * (63/64)^|T and window|. A block gets each of n keys with chance 1/n_blocks, so
+ * n keys leave T's bits clear with chance (1 - (1 - q(T)) / n_blocks)^n. By
+ * inclusion and exclusion the query hits with
+ *
+ *     sum over T of (-1)^|T| (1 - (1 - q(T)) / n_blocks)^n
+ *
+ * Lanes use independent blocks and patterns, so their errors multiply. */
+#include "lib/internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+
+enum { WINDOWS = WORDS_PER_BLOCK, HUGE_PAGE_BYTES = 2 << 20 };
+
+/* Below this the pattern's 32 bits, not the geometry, would set the error. */
+static const double STAGE_ERROR_MIN = 0x1p-40;
+/* A power of two in n_blocks may cost this much, so that filters fold. */
+static const double FOLD_COST = 1.008;
+/* Fewer lanes may cost this much: a lane is a cache miss. */
+static const double LANE_COST = 1.04;
+
+/* The sum for each number of words, terms of equal q merged: at most as many as a
+ * window of eight has distinct overlaps. */
+struct term {
+    double miss; /* 1 - q */
+    double coefficient;
+};
+static struct term terms[MAX_WORDS + 1][1 << MAX_WORDS];
+static size_t n_terms[MAX_WORDS + 1];
+static pthread_once_t terms_once = PTHREAD_ONCE_INIT;
+
+static double subset_miss(uint32_t words, uint32_t subset)
+{
+    double q = 0;
+    for (uint32_t start = 0; start < WINDOWS; start++) {
+        uint32_t window = 0;
+        for (uint32_t i = 0; i < words; i++)
+            window |= 1U << ((start + i) % WORDS_PER_BLOCK);
+        q += pow(63.0 / 64, __builtin_popcount(subset & window)) / WINDOWS;
+    }
+    return 1 - q;
+}
+
+static void fill_terms(void)
+{
+    for (uint32_t words = 1; words <= MAX_WORDS; words++) {
+        struct term *t = terms[words];
+        for (uint32_t subset = 0; subset < 1U << words; subset++) {
+            double miss = subset_miss(words, subset);
+            size_t i = 0;
+            while (i < n_terms[words] && fabs(t[i].miss - miss) > 1e-14)
+                i++;
+            if (i == n_terms[words])
+                t[n_terms[words]++] = (struct term){miss, 0};
+            t[i].coefficient += __builtin_popcount(subset) % 2 ? -1 : 1;
+        }
+    }
+}
+
+static double lane_error(uint32_t words, uint64_t n_blocks, uint64_t n_keys)
+{
+    double sum = 0;
+    pthread_once(&terms_once, fill_terms);
+    for (size_t i = 0; i < n_terms[words]; i++)
+        sum += terms[words][i].coefficient *
+               exp((double)n_keys * log1p(-terms[words][i].miss / (double)n_blocks));
+    return sum < 0 ? 0 : sum > 1 ? 1 : sum;
+}
+
+double plan_geometry_error(const struct geometry *g, uint64_t n_keys)
+{
+    return pow(lane_error(g->words, g->n_blocks, n_keys), g->lanes);
+}
+
+double tamis_plan_error(uint32_t lanes, uint32_t words, uint64_t n_blocks,
+                        uint64_t n_keys)
+{
+    struct geometry g = {n_blocks, lanes, words};
+    return geometry_valid(&g) ? plan_geometry_error(&g, n_keys) : 1;
+}
+
+/* The chance that one key sets one given bit of its lane. */
+static double bit_chance(const struct geometry *g)
+{
+    return (double)g->words / ((double)g->n_blocks * BLOCK_BITS);
+}
+
+static double lane_bits(const struct geometry *g)
+{
+    return (double)g->lanes * (double)g->n_blocks * BLOCK_BITS;
+}
+
+uint64_t plan_expected_bits(const struct geometry *g, uint64_t n_keys)
+{
+    return (uint64_t)(-expm1((double)n_keys * log1p(-bit_chance(g))) * lane_bits(g));
+}
+
+uint64_t plan_keys_of_bits(const struct geometry *g, uint64_t n_bits)
+{
+    double fill = (double)n_bits / lane_bits(g);
+    if (fill >= 1)
+        return UINT64_MAX;
+    return (uint64_t)llround(log1p(-fill) / log1p(-bit_chance(g)));
+}
+
+/* ---- choosing a geometry ---- */
+
+/* Whole pages, and the largest power of two of them that costs under FOLD_COST. */
+static uint64_t round_blocks(uint64_t n_blocks)
+{
+    uint64_t best = 0;
+    for (uint64_t unit = BLOCKS_PER_PAGE; unit <= MAX_BLOCKS; unit *= 2) {
+        uint64_t up = (n_blocks + unit - 1) / unit * unit;
+        if (best && (double)up > (double)n_blocks * FOLD_COST)
+            break;
+        best = up;
+    }
+    return best;
+}
+
+/* The fewest whole pages of blocks at which n_keys meet the error with this many
+ * lanes and words; 0 if 2^32 blocks are not enough. Gallops from a guess, then
+ * bisects. */
+static uint64_t least_blocks(uint32_t lanes, uint32_t words, uint64_t n_keys,
+                             double error)
+{
+    double target = pow(error, 1.0 / lanes);
+    double guess = (double)n_keys * -1.5 * log2(target) / BLOCK_BITS / BLOCKS_PER_PAGE;
+    uint64_t low = 0, max = MAX_BLOCKS / BLOCKS_PER_PAGE;
+    uint64_t high = guess < 1 ? 1 : guess < (double)max ? (uint64_t)guess : max;
+    while (lane_error(words, high * BLOCKS_PER_PAGE, n_keys) > target) {
+        if (high == max)
+            return 0;
+        low = high;
+        high = high + high / 2 + 1 < max ? high + high / 2 + 1 : max;
+    }
+    for (uint64_t step = high / 4; step && low == 0; step += step) {
+        uint64_t down = step < high ? high - step : 0;
+        if (down && lane_error(words, down * BLOCKS_PER_PAGE, n_keys) <= target)
+            high = down;
+        else
+            low = down;
+        if (down == 0)
+            break;
+    }
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        if (lane_error(words, middle * BLOCKS_PER_PAGE, n_keys) <= target)
+            high = middle;
+        else
+            low = middle;
+    }
+    return high * BLOCKS_PER_PAGE;
+}
+
+/* The best number of words for so many lanes: fewest blocks, then least error. */
+static bool best_words(uint32_t lanes, uint64_t n_keys, double error,
+                       struct geometry *g)
+{
+    double best_error = 2;
+    *g = (struct geometry){0, lanes, 0};
+    for (uint32_t words = 1; words <= MAX_WORDS; words++) {
+        uint64_t n_blocks = least_blocks(lanes, words, n_keys, error);
+        if (!n_blocks)
+            continue;
+        n_blocks = round_blocks(n_blocks);
+        if (n_blocks > MAX_BLOCKS || (g->words && n_blocks > g->n_blocks))
+            continue;
+        double e = lane_error(words, n_blocks, n_keys);
+        if (!g->words || n_blocks < g->n_blocks || e < best_error) {
+            g->n_blocks = n_blocks;
+            g->words = words;
+            best_error = e;
+        }
+    }
+    return g->words != 0;
+}
+
+int plan_stage_geometry(uint64_t n_keys, double error, struct geometry *g,
+                        double *expected_error)
+{
+    struct geometry by_lanes[MAX_LANES];
+    double least = INFINITY;
+    for (uint32_t lanes = 1; lanes <= MAX_LANES; lanes++) {
+        struct geometry *c = &by_lanes[lanes - 1];
+        if (best_words(lanes, n_keys, error, c) && lane_bits(c) < least)
+            least = lane_bits(c);
+    }
+    for (uint32_t i = 0; i < MAX_LANES; i++) {
+        if (by_lanes[i].words && lane_bits(&by_lanes[i]) <= least * LANE_COST) {
+            *g = by_lanes[i];
+            *expected_error = plan_geometry_error(g, n_keys);
+            return 0;
+        }
+    }
+    return TAMIS_ERR_TOO_LARGE;
+}
+
+/* ---- the public plans ---- */
+
+static void fill_plan(const struct geometry *g, uint64_t n_keys,
+                      struct tamis_plan *plan)
+{
+    uint64_t n_bytes = g->n_blocks * g->lanes * BLOCK_BYTES;
+    plan->lanes = g->lanes;
+    plan->words = g->words;
+    plan->n_blocks = g->n_blocks;
+    plan->bits_bytes = n_bytes;
+    plan->file_bytes = PAGE_BYTES + n_bytes + digests_bytes(n_bytes / PAGE_BYTES);
+    plan->n_keys = n_keys;
+    plan->error = plan_geometry_error(g, n_keys);
+    plan->bits_per_key = n_keys ? (double)n_bytes * 8 / (double)n_keys : 0;
+}
+
+static bool error_valid(double error)
+{
+    return error >= ERROR_MIN && error <= ERROR_MAX;
+}
+
+int tamis_plan_filter(uint64_t n_keys, double error, struct tamis_plan *plan)
+{
+    struct geometry g;
+    double expected;
+    memset(plan, 0, sizeof *plan);
+    if (!error_valid(error))
+        return TAMIS_ERR_RANGE;
+    int err = plan_stage_geometry(n_keys, error, &g, &expected);
+    if (!err)
+        fill_plan(&g, n_keys, plan);
+    return err;
+}
+
+/* The geometry of at most bits_bytes with the least error for n_keys. */
+static bool best_within(uint64_t bits_bytes, uint64_t n_keys, struct geometry *best)
+{
+    double best_error = 2;
+    for (uint32_t lanes = 1; lanes <= MAX_LANES; lanes++) {
+        uint64_t n_blocks = bits_bytes / PAGE_BYTES / lanes * BLOCKS_PER_PAGE;
+        if (n_blocks == 0 || n_blocks > MAX_BLOCKS)
+            continue;
+        for (uint32_t words = 1; words <= MAX_WORDS; words++) {
+            struct geometry g = {n_blocks, lanes, words};
+            double e = plan_geometry_error(&g, n_keys);
+            /* One more lane must pay for its cache miss. */
+            if (e < best_error * (lanes == best->lanes ? 1 : 0.9) || best_error > 1) {
+                *best = g;
+                best_error = e;
+            }
+        }
+    }
+    return best_error <= 1;
+}
+
+int tamis_plan_within(uint64_t bits_bytes, uint64_t n_keys, double error,
+                      struct tamis_plan *plan)
+{
+    struct geometry g = {0, 0, 0};
+    memset(plan, 0, sizeof *plan);
+    if (bits_bytes < PAGE_BYTES || (!n_keys && !error_valid(error)))
+        return TAMIS_ERR_RANGE;
+    if (!n_keys) {
+        uint64_t low = 0, high = bits_bytes * 4; /* 2 bits a key: over 50% error */
+        while (high - low > 1) {
+            uint64_t middle = low + (high - low) / 2;
+            if (!best_within(bits_bytes, middle, &g))
+                return TAMIS_ERR_TOO_LARGE;
+            if (plan_geometry_error(&g, middle) <= error)
+                low = middle;
+            else
+                high = middle;
+        }
+        n_keys = low;
+    }
+    if (!best_within(bits_bytes, n_keys, &g))
+        return TAMIS_ERR_TOO_LARGE;
+    fill_plan(&g, n_keys, plan);
+    return 0;
+}
+
+int tamis_plan_classic(uint64_t n_bytes, double error, struct tamis_classic *out)
+{
+    memset(out, 0, sizeof *out);
+    if (!(error > 0 && error < 1) || n_bytes == 0 || n_bytes > UINT64_MAX / 8)
+        return TAMIS_ERR_RANGE;
+    double bits = (double)n_bytes * 8;
+    out->k = (uint32_t)ceil(-log2(error));
+    out->m = n_bytes * 8 / out->k;
+    if (out->m < 2)
+        return TAMIS_ERR_RANGE;
+    out->n = (uint64_t)(bits * M_LN2 * M_LN2 / -log(error));
+    /* A slice is hit with chance 1 - (1 - 1/m)^n; all k are with that to the k. */
+    double slice = pow(error, 1.0 / out->k);
+    out->n_exact = (uint64_t)(log1p(-slice) / log1p(-1 / (double)out->m));
+    return 0;
+}
+
+/* ---- growth (Almeida et al., section 4) ---- */
+
+int growth_complete(struct tamis_growth *growth)
+{
+    if (growth->error == 0)
+        growth->error = 0.01;
+    if (growth->factor == 0)
+        growth->factor = 2;
+    if (growth->tightening == 0)
+        growth->tightening = 0.85;
+    if (growth->first_capacity == 0)
+        growth->first_capacity = 65536;
+    bool good = error_valid(growth->error) && growth->factor >= GROWTH_FACTOR_MIN &&
+                growth->factor <= GROWTH_FACTOR_MAX &&
+                growth->tightening >= TIGHTENING_MIN &&
+                growth->tightening <= TIGHTENING_MAX &&
+                growth->first_capacity <= FIRST_CAPACITY_MAX;
+    return good ? 0 : TAMIS_ERR_RANGE;
+}
+
+void growth_stage(const struct tamis_growth *growth, uint32_t i, uint64_t *capacity,
+                  double *error)
+{
+    double keys = ceil((double)growth->first_capacity * pow(growth->factor, i));
+    double p0 = growth->error * (1 - growth->tightening);
+    /* 2^37 keys have 64 bits each in 2^32 blocks of 4 lanes, enough for 2^-40;
+     * beyond that stages stay as they are. */
+    *capacity = keys < 0x1p37 ? (uint64_t)keys : UINT64_C(1) << 37;
+    *error = fmax(p0 * pow(growth->tightening, i), STAGE_ERROR_MIN);
+}
+
+int tamis_plan_stage(const struct tamis_growth *growth, uint32_t stage,
+                     struct tamis_plan *plan)
+{
+    struct tamis_growth g = *growth;
+    struct geometry geometry;
+    uint64_t capacity;
+    double error, expected;
+    memset(plan, 0, sizeof *plan);
+    if (growth_complete(&g) != 0 || stage >= MAX_STAGES)
+        return TAMIS_ERR_RANGE;
+    growth_stage(&g, stage, &capacity, &error);
+    int err = plan_stage_geometry(capacity, error, &geometry, &expected);
+    if (!err)
+        fill_plan(&geometry, capacity, plan);
+    return err;
+}

@@ -1,0 +1,95 @@
+/* What a writer does before its first add: take over the floors, and after an
+ * unclean end (R3) check, re-dirty and recount every page of every stage.
+ *
+ * What a dead writer left may be in the page cache only, perhaps on pages that a
+ * failed write-back has marked clean. Reading them proves nothing; so every page
+ * is dirtied again and the next sync writes it, before a watermark is reported. */
+#include "lib/filter/writer.h"
+
+#include <stdlib.h>
+
+/* A store that changes nothing and still dirties the page. Compilers may turn
+ * fetch_or(p, 0) into a load, and clang does; hence the assembly. */
+static void touch(uint8_t *p)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __asm__ volatile("lock; orb $0, %0" : "+m"(*p) : : "memory", "cc");
+#elif defined(__aarch64__)
+    uint32_t v, failed;
+    __asm__ volatile("1: ldxrb %w0, %2\n stxrb %w1, %w0, %2\n cbnz %w1, 1b"
+                     : "=&r"(v), "=&r"(failed), "+Q"(*p)
+                     :
+                     : "memory");
+#else
+    uint8_t v = __atomic_load_n(p, __ATOMIC_RELAXED);
+    while (
+        !__atomic_compare_exchange_n(p, &v, v, 1, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        ;
+#endif
+}
+
+/* Takes one sector of floors into memory. One that fails its own check guards
+ * nothing any more: its pages are condemned. */
+static int load_sector(struct tamis_writer *w, struct writer_stage *s, uint64_t sector)
+{
+    struct floor_sector_disk d;
+    uint64_t at = s->stage.floors_offset + sector * SECTOR_BYTES;
+    uint64_t page = sector * PAGES_PER_FLOOR_SECTOR,
+             end = page + PAGES_PER_FLOOR_SECTOR;
+    size_t got;
+    int err = io_read(w->guard.fd, &d, sizeof d, at, &got);
+    if (err)
+        return err;
+    bool good = got == sizeof d && floor_sector_good(&d, w->identity.uuid, at);
+    for (; page < end && page < s->stage.n_pages; page++) {
+        const struct le16 *floor = floor_sector_page(&d, page);
+        for (size_t i = 0; good && i < SECTORS_PER_PAGE; i++)
+            atomic_store(&s->floors[page * SECTORS_PER_PAGE + i], le16_get(floor[i]));
+        if (!good)
+            stage_condemn(s, page);
+    }
+    return 0;
+}
+
+static int load_floors(struct tamis_writer *w, struct writer_stage *s)
+{
+    uint64_t n =
+        (s->stage.n_pages + PAGES_PER_FLOOR_SECTOR - 1) / PAGES_PER_FLOOR_SECTOR;
+    int err = 0;
+    for (uint64_t i = 0; i < n && !err; i++)
+        err = load_sector(w, s, i);
+    return err;
+}
+
+/* Checks first: a page that lost bits is condemned before its counts are believed. */
+static void recover_stage(struct writer_stage *s)
+{
+    uint64_t n_bits = 0;
+    uint8_t copy[PAGE_BYTES];
+    for (uint64_t page = 0; page < s->stage.n_pages; page++) {
+        uint8_t *live = s->stage.bits + page * PAGE_BYTES;
+        if (!stage_page_good(&s->stage, page))
+            stage_condemn(s, page);
+        touch(live);
+        page_copy(copy, live);
+        for (size_t i = 0; i < PAGE_BYTES; i += SECTOR_BYTES)
+            n_bits += sector_count(copy + i);
+        atomic_fetch_or(&s->dirty[page / 64], UINT64_C(1) << (page % 64));
+    }
+    /* R9: counted, not remembered; they steer growth and nothing else. */
+    uint64_t keys = plan_keys_of_bits(&s->stage.geometry, n_bits);
+    s->base_bits = n_bits;
+    s->base_keys = keys > s->base_keys && keys != UINT64_MAX ? keys : s->base_keys;
+}
+
+int writer_recover(struct tamis_writer *w, bool unclean, struct tamis_diag *diag)
+{
+    for (uint32_t i = 0; i < w->commit.n_stages; i++) {
+        int err = load_floors(w, w->stages[i]);
+        if (err)
+            return diag_errno(diag, err, w->path, "reading floors");
+        if (unclean)
+            recover_stage(w->stages[i]);
+    }
+    return 0;
+}

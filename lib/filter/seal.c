@@ -1,0 +1,138 @@
+/* Seal (R11): stop the adds, check every page against its floors, digest it, and
+ * close the filter for ever. */
+#include "lib/filter/writer.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+static void stop_adds(struct tamis_writer *w)
+{
+    atomic_store(&w->state, WRITER_SEALING);
+    for (size_t i = 0; i < N_STRIPES; i++)
+        while (atomic_load(&w->in_flight[i].n))
+            sched_yield();
+}
+
+/* A page that fails its floors has lost keys: sealed as it is, it would say ABSENT
+ * with a good digest. It becomes all ones. */
+static uint64_t fill_damaged(struct writer_stage *s)
+{
+    uint64_t n = 0;
+    for (uint64_t page = 0; page < s->stage.n_pages; page++) {
+        if (stage_page_good(&s->stage, page))
+            continue;
+        uint64_t *w = (uint64_t *)(void *)(s->stage.bits + page * PAGE_BYTES);
+        for (size_t i = 0; i < PAGE_BYTES / sizeof *w; i++)
+            __atomic_store_n(&w[i], UINT64_MAX, __ATOMIC_RELAXED);
+        n++;
+    }
+    return n;
+}
+
+static int write_digests(struct tamis_writer *w, struct stage_desc *d,
+                         const struct writer_stage *s, uint64_t *end)
+{
+    struct digest_tree t;
+    uint8_t copy[PAGE_BYTES];
+    digest_tree_of(s->stage.n_pages, &t);
+    if (t.n_levels == 1) {
+        page_copy(copy, s->stage.bits);
+        d->root = page_digest(copy);
+        return 0;
+    }
+    uint8_t *digests = calloc(1, (size_t)t.n_bytes);
+    if (!digests)
+        return ENOMEM;
+    for (uint64_t page = 0; page < s->stage.n_pages; page++) {
+        page_copy(copy, s->stage.bits + page * PAGE_BYTES);
+        struct le64 digest = le64_of(page_digest(copy));
+        memcpy(digests + page * DIGEST_BYTES, &digest, sizeof digest);
+    }
+    d->root = digest_tree_finish(&t, digests);
+    d->digests_offset = *end;
+    *end += t.n_bytes;
+    int err = io_allocate(w->guard.fd, d->digests_offset, t.n_bytes);
+    if (!err)
+        err = io_write(w->guard.fd, digests, (size_t)t.n_bytes, d->digests_offset);
+    free(digests);
+    return err;
+}
+
+static uint64_t count_bits(const struct writer_stage *s)
+{
+    uint64_t n = 0;
+    uint8_t copy[PAGE_BYTES];
+    for (uint64_t page = 0; page < s->stage.n_pages; page++) {
+        page_copy(copy, s->stage.bits + page * PAGE_BYTES);
+        for (size_t i = 0; i < PAGE_BYTES; i += SECTOR_BYTES)
+            n += sector_count(copy + i);
+    }
+    return n;
+}
+
+static int seal_locked(struct tamis_writer *w, uint64_t watermark, uint64_t *n_damaged,
+                       struct tamis_diag *diag)
+{
+    struct commit c;
+    uint64_t end;
+    for (uint32_t i = 0; i < w->commit.n_stages; i++)
+        *n_damaged += fill_damaged(w->stages[i]);
+    int err = writer_sync(w);
+    if (err)
+        return writer_poison(w, err, "syncing the keys", diag);
+    writer_next_record(w, &c);
+    err = io_size(w->guard.fd, &end);
+    if (!err && !align_up_u64(end, PAGE_BYTES, &end))
+        err = EFBIG;
+    for (uint32_t i = 0; i < c.n_stages && !err; i++) {
+        c.stages[i].bits_set = count_bits(w->stages[i]);
+        err = write_digests(w, &c.stages[i], w->stages[i], &end);
+    }
+    if (err) /* no slot names the digests: the filter is open as before */
+        return diag_errno(diag, err, w->path, "writing digests");
+    err = writer_sync(w);
+    if (err)
+        return writer_poison(w, err, "syncing digests", diag);
+    c.committed_bytes = end;
+    c.watermark = watermark;
+    c.state = STATE_SEALED;
+    c.clean = 1;
+    c.generation++;
+    return writer_write_record(w, &c, true, diag);
+}
+
+int tamis_writer_seal(struct tamis_writer *w, uint64_t watermark, uint64_t *n_damaged,
+                      struct tamis_diag *diag)
+{
+    uint64_t ours = 0;
+    diag_clear(diag);
+    if (n_damaged)
+        *n_damaged = 0;
+    if (w->fork_epoch != io_fork_epoch())
+        return diag_fail(diag, TAMIS_ERR_FORKED, w->path, "%s",
+                         tamis_strerror(TAMIS_ERR_FORKED));
+    pthread_mutex_lock(&w->mutex);
+    int err = 0;
+    uint32_t state = atomic_load(&w->state);
+    if (state != WRITER_OPEN)
+        err = state == WRITER_POISONED ? TAMIS_ERR_POISONED : TAMIS_ERR_SEALED;
+    else if (watermark < w->commit.watermark)
+        err = TAMIS_ERR_RANGE;
+    if (err) {
+        pthread_mutex_unlock(&w->mutex);
+        return diag_fail(diag, err, w->path, "%s", tamis_strerror(err));
+    }
+    stop_adds(w);
+    err = seal_locked(w, watermark, &ours, diag);
+    if (!err)
+        atomic_store(&w->state, WRITER_SEALED);
+    else if (atomic_load(&w->state) == WRITER_SEALING)
+        atomic_store(&w->state, WRITER_OPEN);
+    if (!err)
+        err = writer_changed(w, diag);
+    pthread_mutex_unlock(&w->mutex);
+    if (n_damaged)
+        *n_damaged = ours;
+    return err;
+}

@@ -1,0 +1,378 @@
+/* A writer: create, open, close. Bits are set through a shared mapping with relaxed
+ * atomics, so many threads add at once (add.c) and readers see them at once; what
+ * makes them durable is in durable.c, grow.c and seal.c. */
+#include "lib/filter/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- a stage of a writer ---- */
+
+static uint64_t sum_keys(const struct writer_stage *s)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < N_STRIPES; i++)
+        n += atomic_load_explicit(&s->stripes[i].keys, memory_order_relaxed);
+    return n;
+}
+
+uint64_t stage_keys_now(const struct writer_stage *s)
+{
+    return s->base_keys + sum_keys(s);
+}
+
+uint64_t stage_bits_now(const struct writer_stage *s)
+{
+    uint64_t n = s->base_bits;
+    for (size_t i = 0; i < N_STRIPES; i++)
+        n += atomic_load_explicit(&s->stripes[i].bits, memory_order_relaxed);
+    return n;
+}
+
+void stage_set_dirty(struct writer_stage *s, uint64_t page)
+{
+    uint64_t bit = UINT64_C(1) << (page % 64);
+    /* After the bits, so that a commit which takes the mark counts them. Looking
+     * first keeps the line shared; a mark taken just then costs a lower floor. */
+    if (!(atomic_load_explicit(&s->dirty[page / 64], memory_order_relaxed) & bit))
+        atomic_fetch_or_explicit(&s->dirty[page / 64], bit, memory_order_release);
+}
+
+void stage_condemn(struct writer_stage *s, uint64_t page)
+{
+    stage_mark_bad(&s->stage, page);
+    for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
+        atomic_store(&s->floors[page * SECTORS_PER_PAGE + i], FLOOR_DAMAGED);
+    stage_set_dirty(s, page);
+}
+
+void writer_stage_free(struct writer_stage *s)
+{
+    if (!s)
+        return;
+    map_drop(&s->bits_map);
+    map_drop(&s->floors_map);
+    free(s->stage.good);
+    free(s->floors);
+    free(s->dirty);
+    free(s);
+}
+
+int writer_stage_create(struct tamis_writer *w, const struct stage_desc *d, bool fresh,
+                        struct writer_stage **out)
+{
+    uint64_t n_pages = d->length / PAGE_BYTES;
+    struct writer_stage *s = aligned_alloc(CACHE_LINE, sizeof *s);
+    *out = NULL;
+    if (!s)
+        return ENOMEM;
+    memset(s, 0, sizeof *s);
+    void *memory = calloc(1, stage_memory(d, false));
+    s->stage.good = memory;
+    s->floors = calloc((size_t)n_pages, SECTORS_PER_PAGE * sizeof *s->floors);
+    s->dirty = calloc((size_t)(n_pages + 63) / 64, sizeof *s->dirty);
+    int err = memory && s->floors && s->dirty ? 0 : ENOMEM;
+    if (!err)
+        err = map_file(w->guard.fd, d->offset, d->length, true, &s->bits_map);
+    if (!err)
+        err = map_file(w->guard.fd, d->floors_offset, floors_bytes(n_pages), false,
+                       &s->floors_map);
+    if (err) {
+        writer_stage_free(s);
+        return err;
+    }
+    stage_init(&s->stage, d, false, &w->identity, TAMIS_CHECK_LAZY, s->bits_map.base,
+               s->floors_map.base, NULL, memory);
+    if (fresh)
+        atomic_store(&s->stage.all_good, true); /* zeros that we allocated */
+    s->base_keys = d->keys;
+    s->base_bits = d->bits_set;
+    s->n_full_bits = plan_expected_bits(&d->geometry, d->capacity);
+    uint64_t interval = d->capacity / 65536;
+    s->check_interval = interval < 1 ? 1 : interval > 64 ? 64 : interval;
+    *out = s;
+    return 0;
+}
+
+/* ---- creating ---- */
+
+static int check_options(struct tamis_writer_options *o, struct tamis_diag *diag)
+{
+    if (growth_complete(&o->growth))
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
+                         "growth outside P 1e-8..0.5, s 1.25..16, r 0.5..0.95, "
+                         "n0 1..2^32");
+    if (o->name && !segment_name_valid(o->name, o->name_bytes))
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
+                         "a segment name has 1 to 255 bytes, none of them NUL");
+    if (o->binding && o->binding_bytes > BINDING_MAX_BYTES)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "a binding has at most 64 bytes");
+    if (o->domain &&
+        (!hash_id_known(o->domain->hash_id) ||
+         o->domain->tag != hash_domain_tag(o->domain->hash_id, o->domain->seed)))
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "the domain is not valid");
+    return 0;
+}
+
+static void new_identity(const struct tamis_writer_options *o,
+                         const uint8_t uuid[UUID_BYTES], struct identity *id)
+{
+    struct tamis_domain domain;
+    tamis_domain_random(&domain);
+    if (o->domain)
+        domain = *o->domain;
+    *id = (struct identity){
+        .major = FORMAT_MAJOR,
+        .minor = FORMAT_MINOR,
+        .header_pages = 3,
+        .kind = KIND_BLOOM,
+        .hash_id = (uint16_t)domain.hash_id,
+        .growth_rule = GROWTH_GEOMETRIC,
+        .hash_seed = domain.seed,
+        .target_error = o->growth.error,
+        .growth_factor = o->growth.factor,
+        .tightening_ratio = o->growth.tightening,
+        .first_capacity = o->growth.first_capacity,
+        .created = io_calls.now(),
+    };
+    memcpy(id->uuid, uuid, UUID_BYTES);
+    if (o->store_uuid)
+        memcpy(id->store_uuid, o->store_uuid, UUID_BYTES);
+    if (o->name) {
+        id->name_bytes = (uint16_t)o->name_bytes;
+        memcpy(id->name, o->name, o->name_bytes);
+    }
+}
+
+static int write_new(int fd, const struct identity *id,
+                     const struct tamis_writer_options *o, struct commit *c)
+{
+    uint8_t header[HEADER_MAX_BYTES] = {0};
+    memset(c, 0, sizeof *c);
+    memcpy(c->uuid, id->uuid, UUID_BYTES);
+    c->sequence = c->generation = 1;
+    c->state = STATE_OPEN;
+    c->clean = c->n_stages = 1;
+    if (o->binding) {
+        c->binding_bytes = (uint8_t)o->binding_bytes;
+        memcpy(c->binding, o->binding, o->binding_bytes);
+    }
+    int err = stage_plan(&o->growth, 0, sizeof header, &c->stages[0]);
+    if (err)
+        return err;
+    c->committed_bytes =
+        c->stages[0].floors_offset + floors_bytes(c->stages[0].length / PAGE_BYTES);
+    err = stage_allocate(fd, id, &c->stages[0]);
+    if (err)
+        return err;
+    identity_encode(id, header);
+    commit_encode(c, SLOT_A, header + commit_slot_offset(SLOT_A));
+    commit_encode(c, SLOT_B, header + commit_slot_offset(SLOT_B));
+    return io_write(fd, header, sizeof header, 0);
+}
+
+int writer_format(int dir, const char *name, const struct tamis_writer_options *opt,
+                  const uint8_t uuid[UUID_BYTES], bool sync_dir, struct commit *c,
+                  struct tamis_diag *diag)
+{
+    struct tamis_writer_options o;
+    struct identity id;
+    struct commit ours;
+    char temp[IO_TEMP_NAME_BYTES];
+    int fd, err = options_copy(&o, sizeof o, opt);
+    if (err)
+        return diag_fail(diag, err, name, "options are not valid");
+    err = check_options(&o, diag);
+    if (err)
+        return err;
+    err = io_create_temp(dir, name, temp, &fd);
+    if (err)
+        return diag_errno(diag, err, name, "cannot create");
+    new_identity(&o, uuid, &id);
+    err = write_new(fd, &id, &o, c ? c : &ours);
+    if (!err)
+        err = io_publish(dir, temp, name, fd, sync_dir);
+    if (!err)
+        return close(fd), 0;
+    io_discard(dir, temp, fd);
+    if (err == EEXIST)
+        return diag_fail(diag, TAMIS_ERR_EXISTS, name, "exists already");
+    return diag_errno(diag, err, name, "cannot create");
+}
+
+int tamis_writer_create(const char *path, const struct tamis_writer_options *opt,
+                        struct tamis_writer **out, struct tamis_diag *diag)
+{
+    uint8_t uuid[UUID_BYTES];
+    const char *base;
+    int dir, fd;
+    *out = NULL;
+    diag_clear(diag);
+    io_calls.random(uuid, sizeof uuid);
+    int err = io_open_parent(path, &dir, &base);
+    if (err)
+        return diag_errno(diag, err, path, "cannot open its directory");
+    err = writer_format(dir, base, opt, uuid, true, NULL, diag);
+    if (!err) {
+        err = io_open_beneath(dir, base, O_RDWR, &fd);
+        err = err ? diag_errno(diag, err, path, "cannot open")
+                  : writer_open_fd(fd, path, NULL, out, diag);
+    }
+    close(dir);
+    return err;
+}
+
+/* ---- opening and closing ---- */
+
+static int check_writable(int fd, const struct header *h, const char *path,
+                          struct tamis_diag *diag)
+{
+    if ((h->identity.ro_compat & ~IDENTITY_RO_COMPAT_KNOWN) ||
+        (h->commit.ro_compat & ~COMMIT_RO_COMPAT_KNOWN))
+        return diag_fail(diag, TAMIS_ERR_VERSION, path,
+                         "a feature of a newer tamis forbids this one to write");
+    if (h->commit.state == STATE_SEALED)
+        return diag_fail(diag, TAMIS_ERR_SEALED, path, "%s",
+                         tamis_strerror(TAMIS_ERR_SEALED));
+    int err = io_refuse_network(fd);
+    if (err == TAMIS_ERR_NETWORK)
+        return diag_fail(diag, err, path, "%s", tamis_strerror(err));
+    return err ? diag_errno(diag, err, path, "cannot tell its file system") : 0;
+}
+
+static int lock_and_load(int fd, const char *path, struct header *h,
+                         struct tamis_diag *diag)
+{
+    pid_t holder;
+    int err = io_lock(fd, &holder);
+    if (err == TAMIS_ERR_BUSY)
+        return diag_fail(diag, err, path, "a writer has it open (process %ld)",
+                         (long)holder);
+    if (err)
+        return diag_errno(diag, err, path, "cannot lock");
+    err = header_load(fd, 0, 0, path, h, diag);
+    return err ? err : check_writable(fd, h, path, diag);
+}
+
+/* R3: was the last writer's end anything but a close that reached both slots? */
+static bool ended_uncleanly(const struct header *h)
+{
+    return !h->commit.clean || h->health.frame[0].code != VERDICT_OK ||
+           h->health.frame[1].code != VERDICT_OK ||
+           h->health.sequence[0] != h->health.sequence[1];
+}
+
+static int start_session(struct tamis_writer *w, const struct header *h,
+                         struct tamis_diag *diag)
+{
+    int err = 0;
+    for (uint32_t i = 0; i < w->commit.n_stages && !err; i++)
+        err = writer_stage_create(w, &w->commit.stages[i], false, &w->stages[i]);
+    if (err)
+        return diag_errno(diag, err, w->path, "cannot map a stage");
+    atomic_store(&w->n_stages, w->commit.n_stages);
+    err = writer_recover(w, ended_uncleanly(h), diag);
+    if (err)
+        return err;
+    /* The session's first write (R3), durable before anything is added. */
+    pthread_mutex_lock(&w->mutex);
+    err = writer_commit_locked(w, w->commit.watermark, 0, true, diag);
+    pthread_mutex_unlock(&w->mutex);
+    return err;
+}
+
+static void writer_free(struct tamis_writer *w)
+{
+    for (uint32_t i = 0; i < MAX_STAGES; i++)
+        writer_stage_free(w->stages[i]);
+    io_unguard_fd(&w->guard);
+    if (w->hooks.closed)
+        w->hooks.closed(w->hooks.ctx);
+    free(w->path);
+    free(w);
+}
+
+int writer_open_fd(int fd, const char *path, const struct writer_hooks *hooks,
+                   struct tamis_writer **out, struct tamis_diag *diag)
+{
+    struct header h;
+    *out = NULL;
+    int err = lock_and_load(fd, path, &h, diag);
+    struct tamis_writer *w = err ? NULL : aligned_alloc(CACHE_LINE, sizeof *w);
+    char *copy = w ? strdup(path) : NULL;
+    if (!copy) {
+        free(w);
+        close(fd);
+        if (hooks && hooks->closed)
+            hooks->closed(hooks->ctx);
+        return err ? err : diag_errno(diag, ENOMEM, path, "cannot open");
+    }
+    memset(w, 0, sizeof *w);
+    w->path = copy;
+    w->fork_epoch = io_fork_epoch();
+    w->kernel = kernel_get();
+    w->identity = h.identity;
+    w->commit = h.commit;
+    w->domain = (struct tamis_domain){
+        h.identity.hash_id, h.identity.hash_seed,
+        hash_domain_tag(h.identity.hash_id, h.identity.hash_seed)};
+    w->growth =
+        (struct tamis_growth){h.identity.target_error, h.identity.growth_factor,
+                              h.identity.tightening_ratio, h.identity.first_capacity};
+    if (hooks)
+        w->hooks = *hooks;
+    pthread_mutex_init(&w->mutex, NULL);
+    err = io_guard_fd(&w->guard, fd);
+    if (err)
+        diag_errno(diag, err, path, "cannot prepare for fork");
+    else
+        err = start_session(w, &h, diag);
+    if (err)
+        writer_free(w);
+    else
+        *out = w;
+    return err;
+}
+
+int tamis_writer_open(const char *path, struct tamis_writer **out,
+                      struct tamis_diag *diag)
+{
+    int fd;
+    *out = NULL;
+    diag_clear(diag);
+    int err = io_open(path, O_RDWR, &fd);
+    if (err)
+        return diag_errno(diag, err, path, "cannot open for writing");
+    return writer_open_fd(fd, path, NULL, out, diag);
+}
+
+int tamis_writer_close(struct tamis_writer *w)
+{
+    int err = 0;
+    if (!w)
+        return 0;
+    if (w->fork_epoch == io_fork_epoch()) {
+        uint32_t state = atomic_load(&w->state);
+        if (state == WRITER_OPEN) {
+            pthread_mutex_lock(&w->mutex);
+            err = writer_commit_locked(w, atomic_load(&w->watermark), 1, true, NULL);
+            pthread_mutex_unlock(&w->mutex);
+        }
+        if (state == WRITER_POISONED)
+            err = TAMIS_ERR_POISONED;
+    }
+    writer_free(w);
+    return err;
+}
+
+uint64_t tamis_writer_watermark(const struct tamis_writer *w)
+{
+    return atomic_load(&w->watermark);
+}
+
+struct tamis_domain tamis_writer_domain(const struct tamis_writer *w)
+{
+    return w->domain;
+}

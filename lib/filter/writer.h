@@ -1,0 +1,94 @@
+/* An open writer from inside: shared by writer.c (create, open, close), add.c,
+ * durable.c (commit), grow.c, seal.c and recover.c (after an unclean end). */
+#ifndef TAMIS_WRITER_H
+#define TAMIS_WRITER_H
+
+#include "lib/internal.h"
+
+#include <pthread.h>
+
+enum { N_STRIPES = 16, CACHE_LINE = 64 };
+
+/* Counters that threads raise side by side. */
+struct stripe {
+    _Alignas(CACHE_LINE) _Atomic uint64_t keys; /* adds that set a bit */
+    _Atomic uint64_t bits;
+};
+
+struct writer_stage {
+    struct stage stage;
+    struct mapping bits_map, floors_map;
+    uint64_t n_full_bits;          /* at so many set bits the stage is full */
+    uint64_t check_interval;       /* a thread looks at the sum after so many keys */
+    uint64_t base_keys, base_bits; /* as of the session's start */
+    _Atomic uint16_t *floors;      /* 8 a page; only grow */
+    _Atomic uint64_t *dirty;       /* a bit per page: floors to be counted again */
+    struct stripe stripes[N_STRIPES];
+};
+
+enum writer_state { WRITER_OPEN, WRITER_SEALING, WRITER_SEALED, WRITER_POISONED };
+
+struct in_flight {
+    _Alignas(CACHE_LINE) _Atomic uint32_t n;
+};
+
+struct tamis_writer {
+    struct in_flight in_flight[N_STRIPES];
+    struct writer_stage *stages[MAX_STAGES];
+    _Atomic uint32_t n_stages; /* released after the stage is durable */
+    _Atomic uint32_t state;
+    _Atomic uint64_t watermark; /* of the last durable commit */
+    _Atomic bool grow_failed;   /* until the next commit */
+    unsigned fork_epoch;
+    struct tamis_domain domain;
+    const struct kernel *kernel;
+    struct io_guarded_fd guard;
+    pthread_mutex_t mutex; /* commit, grow, seal; below are its */
+    struct identity identity;
+    struct commit commit; /* as last written */
+    struct tamis_growth growth;
+    struct writer_hooks hooks;
+    bool hook_due; /* the last call of hooks.changed failed */
+    char *path;
+};
+
+/* ---- writer.c (add.c holds the public adds) ---- */
+uint64_t stage_keys_now(const struct writer_stage *s);
+uint64_t stage_bits_now(const struct writer_stage *s);
+/* The page's floors are to be counted again at the next commit. */
+void stage_set_dirty(struct writer_stage *s, uint64_t page);
+/* A page that failed its check: its floors say so for ever, from the next commit on. */
+void stage_condemn(struct writer_stage *s, uint64_t page);
+/* Maps stage `d` of the file and sets up its memory; fresh: created just now. */
+int writer_stage_create(struct tamis_writer *w, const struct stage_desc *d, bool fresh,
+                        struct writer_stage **out);
+void writer_stage_free(struct writer_stage *s);
+
+/* ---- durable.c: all with the mutex held ---- */
+/* Data, floors and record; both slots durable if `table` (R2). */
+int writer_commit_locked(struct tamis_writer *w, uint64_t watermark, uint8_t clean,
+                         bool table, struct tamis_diag *diag);
+int writer_poison(struct tamis_writer *w, int os_errno, const char *doing,
+                  struct tamis_diag *diag);
+int writer_sync(struct tamis_writer *w);
+/* The record to be written next, counts as of now. */
+void writer_next_record(struct tamis_writer *w, struct commit *c);
+int writer_write_record(struct tamis_writer *w, const struct commit *c, bool table,
+                        struct tamis_diag *diag);
+int writer_changed(struct tamis_writer *w, struct tamis_diag *diag);
+
+/* ---- grow.c ---- */
+/* The descriptor of stage i, placed at or after `end`. */
+int stage_plan(const struct tamis_growth *growth, uint32_t i, uint64_t end,
+               struct stage_desc *d);
+/* Space and first floors of a stage that nobody uses yet. */
+int stage_allocate(int fd, const struct identity *id, const struct stage_desc *d);
+/* Appends a stage if the last one is full and nobody has done it yet. */
+int writer_grow(struct tamis_writer *w);
+
+/* ---- recover.c ---- */
+/* Loads the floors of every stage; after an unclean end also checks, re-dirties and
+ * recounts every page (R3). */
+int writer_recover(struct tamis_writer *w, bool unclean, struct tamis_diag *diag);
+
+#endif

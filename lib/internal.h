@@ -1,0 +1,254 @@
+/* Private declarations of the library: its index, one banner per source file, in
+ * the order of their dependence. A function's contract stands here, its reasons
+ * where it is defined. lib/filter uses what is above the line "store", lib/store
+ * all of it. */
+#ifndef TAMIS_INTERNAL_H
+#define TAMIS_INTERNAL_H
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "lib/tamis.h"
+#include "format/commit.h"
+#include "format/hash.h"
+#include "format/integrity.h"
+
+/* ==== error.c: codes and words ============================================== */
+
+int verdict_error(enum verdict_code code); /* the public code for a verdict */
+/* Each fills *diag (if not NULL) and returns `code`. */
+int diag_fail(struct tamis_diag *diag, int code, const char *file, const char *format,
+              ...) __attribute__((format(printf, 4, 5)));
+int diag_errno(struct tamis_diag *diag, int os_errno, const char *file,
+               const char *doing);
+int diag_verdict(struct tamis_diag *diag, struct verdict v, const char *file,
+                 uint64_t record_offset);
+void diag_at(struct tamis_diag *diag, uint64_t offset);
+void diag_clear(struct tamis_diag *diag);
+
+/* Copies an option struct of the caller's size into ours: fields that an older
+ * caller does not know stay zero. ERR_RANGE if the size makes no sense. */
+int options_copy(void *ours, size_t ours_bytes, const void *theirs);
+
+/* ==== filter/io.c: system calls that write, locks, fork ====================== */
+
+/* The seam: tests replace entries to inject faults, to record, to be repeatable. */
+struct io_calls {
+    ssize_t (*pread)(int fd, void *buf, size_t n, off_t offset);
+    ssize_t (*pwrite)(int fd, const void *buf, size_t n, off_t offset);
+    int (*fdatasync)(int fd);
+    int (*fsync)(int fd);
+    int (*fallocate)(int fd, int mode, off_t offset, off_t n);
+    int (*ftruncate)(int fd, off_t n);
+    int (*renameat2)(int old_dir, const char *old_name, int new_dir,
+                     const char *new_name, unsigned flags);
+    int (*unlinkat)(int dir, const char *name, int flags);
+    void *(*mmap)(void *at, size_t n, int prot, int flags, int fd, off_t offset);
+    void (*random)(void *buf, size_t n);
+    uint64_t (*now)(void); /* microseconds since 1970 */
+};
+extern struct io_calls io_calls;
+
+/* All return 0 or a positive errno, unless said otherwise. */
+int io_read(int fd, void *buf, size_t n, uint64_t offset, size_t *got); /* to EOF */
+int io_write(int fd, const void *buf, size_t n, uint64_t offset);
+int io_size(int fd, uint64_t *n_bytes);
+/* Opens a regular file; never a FIFO, device or directory (EINVAL, EISDIR). */
+int io_open(const char *path, int flags, int *fd);
+/* The same for a name in a directory, without following any link. */
+int io_open_beneath(int dir, const char *name, int flags, int *fd);
+/* Space for [offset, offset + n), zeros where fresh; writes zeros if it must. */
+int io_allocate(int fd, uint64_t offset, uint64_t n);
+/* ERR_NETWORK if the file lies on a network file system. */
+int io_refuse_network(int fd);
+/* Directory and base name of a path, the directory opened. */
+int io_open_parent(const char *path, int *dir, const char **base);
+/* R13, in three steps. Creates a temporary file for `name` in `dir`; `temp` gets its
+ * name. Then io_publish() syncs it, gives it its name unless that is taken
+ * (EEXIST), and syncs the directory if `sync_dir`. Else io_discard(). */
+enum { IO_TEMP_NAME_BYTES = 300 };
+int io_create_temp(int dir, const char *name, char temp[IO_TEMP_NAME_BYTES], int *fd);
+int io_publish(int dir, const char *temp, const char *name, int fd, bool sync_dir);
+void io_discard(int dir, const char *temp, int fd);
+int io_sync_dir(int dir);
+
+/* One writer per file (R14): an open-file-description lock. Returns ERR_BUSY and the
+ * holder's pid (0 if it can't be told). */
+int io_lock(int fd, pid_t *holder);
+
+/* Descriptors that must not survive a fork in the child, where they would keep the
+ * lock alive: closed there and set to -1. */
+struct io_guarded_fd {
+    int fd;
+    struct io_guarded_fd *next, *previous;
+};
+int io_guard_fd(struct io_guarded_fd *g, int fd);
+void io_unguard_fd(struct io_guarded_fd *g); /* and closes it */
+/* Grows in every forked child; objects remember it to know that they are copies. */
+unsigned io_fork_epoch(void);
+
+/* ==== filter/plan.c: sizes and errors ======================================== */
+
+int growth_complete(struct tamis_growth *growth); /* defaults; ERR_RANGE */
+/* Geometry and totals for n_keys at `error`, pages and power of two included. */
+int plan_stage_geometry(uint64_t n_keys, double error, struct geometry *g,
+                        double *expected_error);
+/* Capacity and target error of stage i. */
+void growth_stage(const struct tamis_growth *growth, uint32_t i, uint64_t *capacity,
+                  double *error);
+double plan_geometry_error(const struct geometry *g, uint64_t n_keys);
+/* Bits that n_keys distinct keys are expected to set. */
+uint64_t plan_expected_bits(const struct geometry *g, uint64_t n_keys);
+/* The reverse: distinct keys that explain so many set bits. */
+uint64_t plan_keys_of_bits(const struct geometry *g, uint64_t n_bits);
+
+/* ==== filter/header.c: the header of an open file ============================ */
+
+enum { HEADER_MAX_BYTES = 3 * PAGE_BYTES };
+
+struct header {
+    struct identity identity;
+    struct commit commit;
+    struct slot_health health;
+    uint64_t raw_sequence_a; /* slot A's bytes as found, for readers to compare */
+    uint64_t available;      /* bytes of the file that are the filter's */
+};
+
+/* Reads, decodes and validates the header on a private copy (R6), trying again a
+ * bounded number of times while a commit is being written. n_bytes 0: to the end
+ * of the file. */
+int header_load(int fd, uint64_t offset, uint64_t n_bytes, const char *path,
+                struct header *h, struct tamis_diag *diag);
+/* Decodes a copy of the header that is at hand; h->available is set by the caller,
+ * `offset` is where it came from, for messages. */
+int header_decode(const uint8_t *raw, size_t got, uint64_t offset, const char *path,
+                  struct header *h, struct tamis_diag *diag);
+void header_info(const struct identity *id, const struct commit *c,
+                 struct tamis_filter_info *info);
+void header_stage_info(const struct stage_desc *s, struct tamis_stage_info *info);
+
+/* ==== filter/kernel.c: probe and add on mapped bits ========================== */
+
+struct kernel {
+    const char *name;
+    bool (*block_probe)(const uint8_t *block, uint32_t words, uint64_t h);
+    /* Relaxed fetch_or per word; returns how many bits were clear before. */
+    uint32_t (*block_add)(uint8_t *block, uint32_t words, uint64_t h);
+};
+/* The best kernel for this machine, chosen once; TAMIS_KERNEL=name overrides. */
+const struct kernel *kernel_get(void);
+
+/* ==== filter/map.c: mappings and first-touch checks ========================== */
+
+struct mapping {
+    uint8_t *base; /* where the filter's byte 0 is */
+    void *address; /* of the mapping itself */
+    size_t n_bytes;
+};
+int map_file(int fd, uint64_t offset, uint64_t n_bytes, bool writable,
+             struct mapping *m);
+void map_drop(struct mapping *m);
+
+/* A stage as mapped, with the memory of which pages were found good (R12). */
+struct stage {
+    uint8_t *bits;
+    struct geometry geometry;
+    uint64_t n_pages;
+    bool sealed;
+    enum tamis_check mode;
+    _Atomic bool all_good, any_bad;
+    uint8_t uuid[UUID_BYTES];
+    const uint8_t *floors; /* open: its floor sectors, mapped */
+    uint64_t floors_offset;
+    const uint8_t *digests; /* sealed: levels 1 and up, mapped; NULL for one page */
+    uint64_t root;
+    _Atomic uint64_t n_good;
+    _Atomic uint64_t *good, *bad;   /* a bit per page */
+    _Atomic uint64_t *good_digests; /* a bit per page of digests */
+};
+
+size_t stage_memory(const struct stage_desc *d, bool sealed); /* for its bitmaps */
+/* Sets up a stage on bits, floors and digests; memory: stage_memory() zeroed bytes. */
+void stage_init(struct stage *s, const struct stage_desc *d, bool sealed,
+                const struct identity *id, enum tamis_check mode, uint8_t *bits,
+                const uint8_t *floors, const uint8_t *digests, void *memory);
+/* Checks a page now; remembers the result unless the mode is strict. */
+bool stage_check_page(struct stage *s, uint64_t page);
+void stage_mark_bad(struct stage *s, uint64_t page);
+
+/* May this page's bits be believed? */
+static inline bool stage_page_good(struct stage *s, uint64_t page)
+{
+    if (atomic_load_explicit(&s->all_good, memory_order_acquire))
+        return true;
+    if (s->mode == TAMIS_CHECK_NONE)
+        return true;
+    if (s->mode != TAMIS_CHECK_STRICT &&
+        atomic_load_explicit(&s->good[page / 64], memory_order_acquire) >> (page % 64) &
+            1)
+        return true;
+    return stage_check_page(s, page);
+}
+
+/* TAMIS_NO_REASON (absent), TAMIS_HIT, or TAMIS_DAMAGED (only damage says maybe). */
+enum tamis_reason stage_probe(struct stage *s, const struct kernel *k, uint64_t h);
+/* A live page, read word by word, and the counts of its sectors. */
+void page_copy(uint8_t to[PAGE_BYTES], const uint8_t *from);
+
+/* ==== filter/builder.c, writer.c, recover.c, filter.c, verify.c ============== */
+
+/* What the store knows of a builder beyond the public calls. */
+struct key_range {
+    bool known; /* false after any add by hash, or a last key too long to keep */
+    uint8_t first[1024], last[1024];
+    size_t first_bytes, last_bytes;
+};
+struct built {
+    struct identity identity;
+    struct commit commit;
+    uint64_t file_bytes;
+};
+const struct key_range *builder_range(const struct tamis_builder *b);
+void builder_name(const struct tamis_builder *b, const void **name, size_t *n_bytes);
+void builder_binding(const struct tamis_builder *b, const void **binding,
+                     size_t *n_bytes);
+void builder_set_rank(struct tamis_builder *b, uint32_t rank);
+uint32_t builder_rank(const struct tamis_builder *b);
+/* finish_file() with a UUID given by the caller, in an open directory, the directory
+ * synced only if asked for. */
+int builder_finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int dir,
+                      const char *name, bool sync_dir, struct built *built,
+                      struct tamis_diag *diag);
+
+/* Called by a writer inside commits that change the stage table or the state, after
+ * both slots are durable. A failure is reported, and does not undo the commit. */
+struct writer_hooks {
+    int (*changed)(void *ctx, const struct commit *c, struct tamis_diag *diag);
+    void (*closed)(void *ctx);
+    void *ctx;
+};
+/* Creates the file of a growing filter, durable but for the directory entry unless
+ * sync_dir, and does not open it. *c (may be NULL) is its first commit. */
+int writer_format(int dir, const char *name, const struct tamis_writer_options *opt,
+                  const uint8_t uuid[UUID_BYTES], bool sync_dir, struct commit *c,
+                  struct tamis_diag *diag);
+/* Opens it; takes over fd, opened for reading and writing, on success and failure.
+ * `path` is for messages. hooks may be NULL. */
+int writer_open_fd(int fd, const char *path, const struct writer_hooks *hooks,
+                   struct tamis_writer **out, struct tamis_diag *diag);
+
+/* tamis_filter_open_fd() with a path for messages. */
+int filter_open_fd(int fd, uint64_t offset, uint64_t n_bytes, const char *path,
+                   const struct tamis_filter_options *opt, struct tamis_filter **out,
+                   struct tamis_diag *diag);
+/* The probe, with the watermark that this call requires instead of the filter's. */
+enum tamis_answer filter_probe_from(struct tamis_filter *f, uint64_t min_watermark,
+                                    const struct tamis_key *key,
+                                    enum tamis_reason *why);
+size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
+                               uint64_t tag, const uint64_t *hashes, size_t n,
+                               uint64_t *absent, enum tamis_reason *why);
+/* The reason that an open that failed with this code gives to probes. */
+enum tamis_reason filter_open_reason(int code);
+
+#endif
