@@ -52,25 +52,31 @@ help:
 	@echo "make check      install the test tools, build, run every test (about 5 minutes)"
 	@echo "make unit       only the unit tests of this build (TEST=name for one)"
 	@echo "make cli        only the command-line tests"
-	@echo "make asan tsan clang   the tests under that build"
 	@echo "make check-layers check-symbols check-docs   the rooms, the exports, the README"
 	@echo "make goldens    write tests/golden anew (the format is a draft until 1.0)"
 	@echo "make compile_commands.json format clean"
+
+# One line a file; V=1 shows the commands.
+V ?=
+Q := $(if $V,,@)
+say = $(if $V,,@printf '  %-5s %s\n' $(1) $(2))
 
 # ---- compile and link ---------------------------------------------------------
 
 $B/%.o: %.c | deps-build
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(INC_$(call room,$*)) -MMD -MP -c $< -o $@
+	$(call say,CC,$@)
+	$(Q)$(CC) $(BASE) $(INC_$(call room,$*)) -MMD -MP -c $< -o $@
 
 # One object, in which only tamis_* stays global: nothing of ours can collide with
 # a name of the program that links it.
 define archive
 	@mkdir -p $(@D)
-	$(CC) -r -nostdlib $(SANITIZE_LD) -o $(@:.a=.part.o) $^
-	objcopy --localize-hidden $(@:.a=.part.o)
+	$(call say,AR,$@)
+	$(Q)$(CC) -r -nostdlib -o $(@:.a=.part.o) $^
+	$(Q)objcopy --localize-hidden $(@:.a=.part.o)
 	@rm -f $@
-	$(AR) rcs $@ $(@:.a=.part.o)
+	$(Q)$(AR) rcs $@ $(@:.a=.part.o)
 endef
 
 $B/libtamis.a: $(LIB_OBJ)
@@ -80,16 +86,19 @@ $B/libtamis-filter.a: $(FILTER_OBJ)
 	$(archive)
 
 $B/libtamis.so: $(LIB_OBJ)
-	$(CC) -shared $(SANITIZE) -Wl,-soname,libtamis.so.$(SOVERSION) -Wl,--as-needed -o $@ $^ $(LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared $(SANITIZE) -Wl,-soname,libtamis.so.$(SOVERSION) -Wl,--as-needed -o $@ $^ $(LIBS)
 
 $B/tamis: $(TOOL_OBJ) $B/libtamis.a
-	$(CC) $(SANITIZE) -o $@ $(TOOL_OBJ) $B/libtamis.a $(LIBS) -ljansson
+	$(call say,LD,$@)
+	$(Q)$(CC) $(SANITIZE) -o $@ $(TOOL_OBJ) $B/libtamis.a $(LIBS) -ljansson
 
 # Unit tests see the internals, so they link the objects, not the archive. Those of
 # the filter half link no LMDB: that they pass shows that it needs none.
 STORE_TESTS := test_store test_process test_property_store
 $B/tests/%: $B/tests/%.o $(LIB_OBJ) | deps-test
-	$(CC) $(SANITIZE) -o $@ $< $(if $(filter $(STORE_TESTS),$*),$(LIB_OBJ) $(LIBS),$(FILTER_OBJ) $(FILTER_LIBS)) -lcmocka
+	$(call say,LD,$@)
+	$(Q)$(CC) $(SANITIZE) -o $@ $< $(if $(filter $(STORE_TESTS),$*),$(LIB_OBJ) $(LIBS),$(FILTER_OBJ) $(FILTER_LIBS)) -lcmocka
 
 -include $(wildcard $B/*/*.d $B/*/*/*.d)
 
@@ -112,7 +121,7 @@ endef
 deps-build:
 	$(call install,gcc libc6-dev binutils liblmdb-dev libxxhash-dev libjansson-dev)
 
-deps-test: deps-build
+deps-test: | deps-build
 	$(call install,libcmocka-dev bats clang libclang-rt-14-dev g++ strace)
 
 # ---- the two commands of the README ---------------------------------------------
@@ -123,8 +132,12 @@ demo: all
 check: deps-test
 	@tests/check.sh
 
-.PHONY: unit cli asan tsan clang check-layers check-symbols check-docs goldens
-unit: $(if $(TEST),$B/tests/$(TEST),$(TESTS))
+# Everything that `make unit` would run, built but not run.
+.PHONY: tests
+tests: $(TESTS) $B/tests/golden/make_golden
+
+.PHONY: unit cli check-layers check-symbols check-docs goldens
+unit: $(if $(TEST),$B/tests/$(TEST),$(TESTS)) | $B/tests/golden/make_golden
 	@tests/unit.sh $^
 
 # The tests with threads, for TSan.
@@ -142,13 +155,14 @@ check-symbols: all
 	@tests/symbols.sh $B
 
 check-docs: all
-	@tests/readme.sh $B
+	@CC='$(CC)' SANITIZE='$(SANITIZE)' tests/readme.sh $B
 
 goldens: $B/tests/golden/make_golden
 	$< tests/golden
 
 $B/tests/golden/make_golden: $B/tests/golden/make_golden.o $(LIB_OBJ)
-	$(CC) $(SANITIZE) -o $@ $^ $(LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(LIBS)
 
 compile_commands.json: $(wildcard */*.c */*/*.c)
 	@tests/compile_commands.sh $(BASE) > $@

@@ -116,8 +116,8 @@ struct header {
 
 /* Reads, decodes and validates the header on a private copy (R6), trying again a
  * bounded number of times while a commit is being written. n_bytes 0: to the end
- * of the file. */
-int header_load(int fd, uint64_t offset, uint64_t n_bytes, const char *path,
+ * of the file. `ours`: the descriptor's read-ahead may be set. */
+int header_load(int fd, bool ours, uint64_t offset, uint64_t n_bytes, const char *path,
                 struct header *h, struct tamis_diag *diag);
 /* Decodes a copy of the header that is at hand; h->available is set by the caller,
  * `offset` is where it came from, for messages. */
@@ -237,7 +237,7 @@ int writer_format(int dir, const char *name, const struct tamis_writer_options *
 int writer_open_fd(int fd, const char *path, const struct writer_hooks *hooks,
                    struct tamis_writer **out, struct tamis_diag *diag);
 
-/* tamis_filter_open_fd() with a path for messages. */
+/* tamis_filter_open_fd() on a descriptor of ours, with a path for messages. */
 int filter_open_fd(int fd, uint64_t offset, uint64_t n_bytes, const char *path,
                    const struct tamis_filter_options *opt, struct tamis_filter **out,
                    struct tamis_diag *diag);

@@ -89,7 +89,7 @@ static void refresh_locked(struct tamis_filter *f)
 {
     struct view *v = atomic_load(&f->view), *fresh;
     struct header h;
-    int err = header_load(f->fd, f->offset, f->limit, f->path, &h, NULL);
+    int err = header_load(f->fd, false, f->offset, f->limit, f->path, &h, NULL);
     if (!err && memcmp(h.identity.uuid, f->identity.uuid, UUID_BYTES) != 0)
         err = TAMIS_ERR_MISMATCH;
     if (!err && h.commit.generation < v->generation)
@@ -217,9 +217,9 @@ static int open_view(struct tamis_filter *f, int fd, const struct header *h,
     return f->fd >= 0 ? 0 : diag_errno(diag, errno, path, "cannot keep a descriptor");
 }
 
-int filter_open_fd(int fd, uint64_t offset, uint64_t n_bytes, const char *path,
-                   const struct tamis_filter_options *opt, struct tamis_filter **out,
-                   struct tamis_diag *diag)
+static int open_fd(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
+                   const char *path, const struct tamis_filter_options *opt,
+                   struct tamis_filter **out, struct tamis_diag *diag)
 {
     struct tamis_filter_options o;
     struct header h;
@@ -227,7 +227,7 @@ int filter_open_fd(int fd, uint64_t offset, uint64_t n_bytes, const char *path,
     int err = options_copy(&o, sizeof o, opt);
     if (err || o.check > TAMIS_CHECK_NONE)
         return diag_fail(diag, TAMIS_ERR_RANGE, path, "options are not valid");
-    err = header_load(fd, offset, n_bytes, path, &h, diag);
+    err = header_load(fd, ours, offset, n_bytes, path, &h, diag);
     if (!err)
         err = check_expected(&o, &h, path, diag);
     if (err)
@@ -259,12 +259,19 @@ int filter_open_fd(int fd, uint64_t offset, uint64_t n_bytes, const char *path,
     return err;
 }
 
+int filter_open_fd(int fd, uint64_t offset, uint64_t n_bytes, const char *path,
+                   const struct tamis_filter_options *opt, struct tamis_filter **out,
+                   struct tamis_diag *diag)
+{
+    return open_fd(fd, true, offset, n_bytes, path, opt, out, diag);
+}
+
 int tamis_filter_open_fd(int fd, uint64_t offset, uint64_t n_bytes,
                          const struct tamis_filter_options *opt,
                          struct tamis_filter **out, struct tamis_diag *diag)
 {
     diag_clear(diag);
-    return filter_open_fd(fd, offset, n_bytes, "(descriptor)", opt, out, diag);
+    return open_fd(fd, false, offset, n_bytes, "(descriptor)", opt, out, diag);
 }
 
 int tamis_filter_open(const char *path, const struct tamis_filter_options *opt,

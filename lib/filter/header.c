@@ -10,7 +10,7 @@
 
 /* A commit overwrites one slot in microseconds; a reader that meets one half
  * written looks again this often (R6). */
-enum { HEADER_TRIES = 8 };
+enum { HEADER_TRIES = 8, LARGE_BYTES = 1 << 20 };
 
 static uint64_t raw_sequence(const uint8_t *header)
 {
@@ -28,8 +28,8 @@ static bool settled(const struct header *h)
 }
 
 /* Where in the file the filter may be, and the header's bytes. */
-static int read_header(int fd, uint64_t offset, uint64_t n_bytes, const char *path,
-                       uint8_t *raw, size_t *got, struct header *h,
+static int read_header(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
+                       const char *path, uint8_t *raw, size_t *got, struct header *h,
                        struct tamis_diag *diag)
 {
     uint64_t file_bytes;
@@ -42,6 +42,9 @@ static int read_header(int fd, uint64_t offset, uint64_t n_bytes, const char *pa
     h->available = offset < file_bytes ? file_bytes - offset : 0;
     if (n_bytes && n_bytes < h->available)
         h->available = n_bytes;
+    /* Reading ahead would fill memory with pages that nobody asked for. */
+    if (ours && h->available >= LARGE_BYTES)
+        posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
     memset(raw, 0, HEADER_MAX_BYTES);
     err = io_read(fd, raw,
                   h->available < HEADER_MAX_BYTES ? (size_t)h->available
@@ -66,25 +69,27 @@ int header_decode(const uint8_t *raw, size_t got, uint64_t offset, const char *p
     return 0;
 }
 
-int header_load(int fd, uint64_t offset, uint64_t n_bytes, const char *path,
+int header_load(int fd, bool ours, uint64_t offset, uint64_t n_bytes, const char *path,
                 struct header *h, struct tamis_diag *diag)
 {
-    uint8_t raw[HEADER_MAX_BYTES];
+    uint8_t raw[2][HEADER_MAX_BYTES];
     int err = 0;
     for (int i = 0; i < HEADER_TRIES; i++) {
         size_t got;
         memset(h, 0, sizeof *h);
-        err = read_header(fd, offset, n_bytes, path, raw, &got, h, diag);
+        err = read_header(fd, ours, offset, n_bytes, path, raw[i % 2], &got, h, diag);
         if (err)
             return err;
-        err = header_decode(raw, got, offset, path, h, diag);
+        err = header_decode(raw[i % 2], got, offset, path, h, diag);
         if (err == TAMIS_ERR_NOT_TAMIS || err == TAMIS_ERR_VERSION)
             return err;
         if (!err && settled(h))
             return 0;
         if (h->identity.header_pages != 3)
             return err; /* nobody rewrites this one */
-        nanosleep(&(struct timespec){.tv_nsec = i < 2 ? 0 : 20000}, NULL);
+        if (i > 0 && memcmp(raw[0], raw[1], HEADER_MAX_BYTES) == 0)
+            return err; /* nobody is writing: a slot is rotten */
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
     }
     return err;
 }
@@ -272,7 +277,7 @@ int tamis_file_fields(const char *path, uint64_t offset, tamis_field_fn *fn, voi
     if (err)
         return diag_errno(diag, err, path, "cannot open");
     memset(&h, 0, sizeof h);
-    err = read_header(fd, offset, 0, path, raw, &got, &h, diag);
+    err = read_header(fd, true, offset, 0, path, raw, &got, &h, diag);
     if (!err) {
         struct printer to = {fn, ctx, offset};
         struct identity_disk d;

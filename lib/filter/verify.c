@@ -8,7 +8,7 @@ static int filter_header(struct tamis_filter *f, struct header *h,
 {
     struct view *v = filter_view(f);
     if (v->live_sequence)
-        return header_load(f->fd, f->offset, f->limit, f->path, h, diag);
+        return header_load(f->fd, false, f->offset, f->limit, f->path, h, diag);
     uint8_t raw[HEADER_MAX_BYTES];
     memset(h, 0, sizeof *h);
     h->available = v->map.n_bytes - (size_t)(v->map.base - (uint8_t *)v->map.address);

@@ -252,7 +252,7 @@ static int lock_and_load(int fd, const char *path, struct header *h,
                          (long)holder);
     if (err)
         return diag_errno(diag, err, path, "cannot lock");
-    err = header_load(fd, 0, 0, path, h, diag);
+    err = header_load(fd, true, 0, 0, path, h, diag);
     return err ? err : check_writable(fd, h, path, diag);
 }
 

@@ -1,0 +1,233 @@
+/* Committing an edit: everything is checked once more and applied in order, inside one
+ * transaction. The order on disk is R13's: files and their names, one sync of the
+ * directory, the catalog, and only then the unlinking of what was dropped. */
+#include "lib/store/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A growing array of bytes. */
+struct buffer {
+    uint8_t *bytes;
+    size_t n, max;
+};
+
+static int buffer_add(struct buffer *b, const void *bytes, size_t n)
+{
+    if (b->max - b->n < n) {
+        size_t max = (b->max + n) * 2;
+        uint8_t *more = realloc(b->bytes, max);
+        if (!more)
+            return ENOMEM;
+        b->bytes = more;
+        b->max = max;
+    }
+    memcpy(b->bytes + b->n, bytes, n);
+    b->n += n;
+    return 0;
+}
+
+/* What applying keeps track of; begun anew when the transaction runs again. */
+struct apply {
+    const struct tamis_edit *edit;
+    const struct edit_op *op;
+    struct names own;      /* put by this edit, and not dropped since: 1 */
+    struct buffer dropped; /* UUIDs */
+    struct buffer doomed;  /* of a retain: length bytes and names */
+};
+
+static void apply_reset(struct apply *a)
+{
+    names_clear(&a->own);
+    a->dropped.n = 0;
+    a->doomed.n = 0;
+}
+
+static void apply_free(struct apply *a)
+{
+    names_clear(&a->own);
+    free(a->dropped.bytes);
+    free(a->doomed.bytes);
+}
+
+/* A record that can't be read names no file: its file is left to a later sweep. */
+static int note_dropped(struct apply *a, const void *name, size_t name_bytes,
+                        const uint8_t *value, size_t value_bytes)
+{
+    struct record r;
+    struct verdict v = record_decode(value, value_bytes, name, name_bytes, &r);
+    if (v.code != VERDICT_OK || r.state == RECORD_NO_FILTER)
+        return 0;
+    return buffer_add(&a->dropped, r.uuid, UUID_BYTES);
+}
+
+/* A copy that was attached with the UUID of a lost file that this edit dropped. */
+static void forget_dropped(struct apply *a, const uint8_t uuid[UUID_BYTES])
+{
+    uint8_t *b = a->dropped.bytes;
+    for (size_t at = 0; at < a->dropped.n;)
+        if (memcmp(b + at, uuid, UUID_BYTES) != 0)
+            at += UUID_BYTES;
+        else
+            memmove(b + at, b + (a->dropped.n -= UUID_BYTES), UUID_BYTES);
+}
+
+static int no_memory(struct catalog_txn *t, int rc, struct tamis_diag *diag)
+{
+    return rc ? diag_errno(diag, rc, t->catalog->path, "applying the edit") : 0;
+}
+
+static int apply_put(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
+{
+    const struct edit_op *op = a->op;
+    int rc = catalog_add(t, op->bytes, op->name_bytes, op->bytes + op->name_bytes,
+                         op->value_bytes, diag);
+    if (rc)
+        return rc;
+    if (op->attached)
+        forget_dropped(a, op->uuid);
+    return no_memory(t, names_set(&a->own, op->bytes, op->name_bytes, 1), diag);
+}
+
+static int apply_drop(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
+{
+    const struct edit_op *op = a->op;
+    const uint8_t *value;
+    size_t n;
+    int rc = catalog_get(t, op->bytes, op->name_bytes, &value, &n, diag);
+    if (rc)
+        return rc;
+    rc = note_dropped(a, op->bytes, op->name_bytes, value, n);
+    if (!rc)
+        rc = names_set(&a->own, op->bytes, op->name_bytes, 0);
+    if (rc)
+        return no_memory(t, rc, diag);
+    return catalog_delete(t, op->bytes, op->name_bytes, diag);
+}
+
+/* Deleting moves what a cursor sees, so first the names are collected. */
+static int doom(void *ctx, const void *name, size_t name_bytes, const uint8_t *value,
+                size_t value_bytes)
+{
+    struct apply *a = ctx;
+    if (names_get(&a->op->keep, name, name_bytes) ||
+        names_get(&a->own, name, name_bytes))
+        return 0;
+    uint8_t length[2] = {(uint8_t)name_bytes, (uint8_t)(name_bytes >> 8)};
+    int rc = buffer_add(&a->doomed, length, sizeof length);
+    if (!rc)
+        rc = buffer_add(&a->doomed, name, name_bytes);
+    return rc ? rc : note_dropped(a, name, name_bytes, value, value_bytes);
+}
+
+static int apply_retain(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
+{
+    a->doomed.n = 0;
+    int rc = catalog_each(t, doom, a, diag);
+    for (size_t at = 0; !rc && at < a->doomed.n;) {
+        const uint8_t *b = a->doomed.bytes + at;
+        size_t n = (size_t)(b[0] | b[1] << 8);
+        rc = catalog_delete(t, b + 2, n, diag);
+        at += 2 + n;
+    }
+    return rc;
+}
+
+/* ---- attached files keep their UUIDs: no two segments may share one ---- */
+
+struct twins {
+    struct names attached; /* UUID -> how many records have it, plus 1 */
+    bool found;
+};
+
+static int count_twin(void *ctx, const void *name, size_t name_bytes,
+                      const uint8_t *value, size_t value_bytes)
+{
+    struct twins *tw = ctx;
+    (void)name, (void)name_bytes;
+    if (value_bytes < RECORD_HEAD_BYTES)
+        return 0;
+    const uint8_t *uuid = value + offsetof(struct record_disk, uuid);
+    uint32_t n = names_get(&tw->attached, uuid, UUID_BYTES);
+    if (n > 1)
+        tw->found = true;
+    return n ? names_set(&tw->attached, uuid, UUID_BYTES, n + 1) : 0;
+}
+
+static int check_twins(struct catalog_txn *t, const struct tamis_edit *e,
+                       struct tamis_diag *diag)
+{
+    struct twins tw = {.found = false};
+    int rc = 0;
+    for (size_t i = 0; i < e->n_ops && !rc; i++)
+        if (e->ops[i]->attached)
+            rc = names_set(&tw.attached, e->ops[i]->uuid, UUID_BYTES, 1);
+    rc = rc ? no_memory(t, rc, diag) : catalog_each(t, count_twin, &tw, diag);
+    names_clear(&tw.attached);
+    if (!rc && tw.found)
+        rc = diag_fail(diag, TAMIS_ERR_EXISTS, e->catalog->path,
+                       "the attached filter belongs to another segment already");
+    return rc;
+}
+
+static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    struct apply *a = ctx;
+    const struct tamis_edit *e = a->edit;
+    int rc = 0;
+    apply_reset(a);
+    for (size_t i = 0; i < e->n_ops && !rc; i++) {
+        a->op = e->ops[i];
+        if (a->op->kind == EDIT_PUT)
+            rc = apply_put(t, a, diag);
+        else if (a->op->kind == EDIT_DROP)
+            rc = apply_drop(t, a, diag);
+        else
+            rc = apply_retain(t, a, diag);
+    }
+    return rc || !e->n_attached ? rc : check_twins(t, e, diag);
+}
+
+/* ---- commit ---- */
+
+/* The catalog no longer names them; if this fails, the next sweep does it. */
+static void unlink_dropped(const struct apply *a)
+{
+    int dir = a->edit->dir.fd;
+    for (size_t at = 0; at < a->dropped.n; at += UUID_BYTES)
+        filter_file_unlink(dir, a->dropped.bytes + at);
+    if (a->dropped.n)
+        io_sync_dir(dir);
+}
+
+static int sync_files(const struct tamis_edit *e, struct tamis_diag *diag)
+{
+    bool any = false;
+    for (size_t i = 0; i < e->n_ops; i++)
+        any = any || e->ops[i]->has_file;
+    int rc = any ? io_sync_dir(e->dir.fd) : 0;
+    return rc ? diag_errno(diag, rc, e->catalog->filters->path, "syncing filters/") : 0;
+}
+
+int tamis_edit_commit(struct tamis_edit *edit, struct tamis_diag *diag)
+{
+    int rc = edit_usable(edit, diag);
+    if (rc) {
+        tamis_edit_abort(edit);
+        return rc;
+    }
+    struct apply a = {.edit = edit};
+    bool unsure = false;
+    rc = sync_files(edit, diag);
+    if (!rc && edit->n_ops)
+        rc = catalog_write(edit->catalog, apply, &a, &unsure, diag);
+    if (!rc)
+        unlink_dropped(&a);
+    else if (!unsure)
+        edit_unlink_written(edit);
+    /* Unsure: the names may be on the disk, so their files stay. If they are not,
+     * the next sweep removes the files. */
+    apply_free(&a);
+    edit_free(edit);
+    return rc;
+}

@@ -1,0 +1,285 @@
+/* The ways to put a segment into an edit: built, bare, growing, attached. Each writes
+ * its file outside the edit's mutex, then appends one operation. */
+#include "lib/store/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- arguments ---- */
+
+static int check_name(const struct tamis_edit *e, const void *name, size_t name_bytes,
+                      struct tamis_diag *diag)
+{
+    if (segment_name_valid(name, name_bytes))
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_RANGE, e->catalog->path,
+                     "a segment's name is 1 to 255 bytes without NUL, not these %zu",
+                     name_bytes);
+}
+
+static int check_options(const struct tamis_edit *e, struct tamis_segment_options *opt,
+                         const struct tamis_segment_options *theirs,
+                         struct tamis_diag *diag)
+{
+    int rc = options_copy(opt, sizeof *opt, theirs);
+    if (rc)
+        return diag_fail(diag, rc, e->catalog->path, "size of the option struct");
+    if (!opt->binding)
+        opt->binding_bytes = 0;
+    if (opt->binding_bytes <= BINDING_MAX_BYTES)
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_RANGE, e->catalog->path,
+                     "a binding is at most %d bytes, not %zu", BINDING_MAX_BYTES,
+                     opt->binding_bytes);
+}
+
+static int begin_put(struct tamis_edit *e, const void *name, size_t name_bytes,
+                     struct tamis_segment_options *opt,
+                     const struct tamis_segment_options *theirs,
+                     struct tamis_diag *diag)
+{
+    int rc = edit_usable(e, diag);
+    if (!rc)
+        rc = check_name(e, name, name_bytes, diag);
+    if (!rc)
+        rc = check_options(e, opt, theirs, diag);
+    return rc ? rc : edit_expect(e, name, name_bytes, false, diag);
+}
+
+/* ---- records ---- */
+
+static struct record record_of(const struct commit *c, double target_error,
+                               uint64_t created, uint32_t rank)
+{
+    struct record r = {
+        .state = c->state == STATE_SEALED ? RECORD_SEALED : RECORD_GROWING,
+        .binding_bytes = c->binding_bytes,
+        .generation = c->generation,
+        .file_bytes = c->committed_bytes,
+        .keys = c->keys,
+        .target_error = target_error,
+        .watermark = c->watermark,
+        .min_sequence = c->sequence,
+        .min_stages = c->n_stages,
+        .rank = rank,
+        .created = created,
+    };
+    if (r.state == RECORD_SEALED)
+        r.table_digest = commit_table_digest(c);
+    memcpy(r.uuid, c->uuid, UUID_BYTES);
+    memcpy(r.binding, c->binding, c->binding_bytes);
+    return r;
+}
+
+static void record_set_range(struct record *r, const struct key_range *range)
+{
+    if (!range || !range->known || range->first_bytes > RANGE_MAX_BYTES ||
+        range->last_bytes > RANGE_MAX_BYTES)
+        return;
+    r->has_range = 1;
+    r->first_bytes = (uint16_t)range->first_bytes;
+    r->last_bytes = (uint16_t)range->last_bytes;
+    memcpy(r->first, range->first, range->first_bytes);
+    memcpy(r->last, range->last, range->last_bytes);
+}
+
+/* Appends the operation; what it wrote goes if that fails. */
+static int append_put(struct tamis_edit *e, const void *name, size_t name_bytes,
+                      const struct record *r, bool attached, struct tamis_diag *diag)
+{
+    bool has_file = r->state != RECORD_NO_FILTER;
+    struct edit_op *op = edit_op_new(EDIT_PUT, name, name_bytes, r);
+    int rc;
+    if (op) {
+        op->has_file = has_file;
+        op->attached = attached;
+        rc = edit_append(e, op, diag);
+    } else {
+        rc = diag_errno(diag, ENOMEM, e->catalog->path, "noting the segment");
+    }
+    if (rc && has_file)
+        filter_file_unlink(e->dir.fd, r->uuid);
+    return rc;
+}
+
+/* ---- built ---- */
+
+int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                       double error, const struct tamis_segment_options *opt,
+                       struct tamis_builder **out, struct tamis_diag *diag)
+{
+    struct tamis_segment_options ours;
+    if (out)
+        *out = NULL;
+    int rc = begin_put(edit, name, name_bytes, &ours, opt, diag);
+    if (rc)
+        return rc;
+    const struct catalog *c = edit->catalog;
+    struct tamis_builder_options b = {
+        .size = sizeof b,
+        .domain = &c->domain,
+        .error = error != 0 ? error : c->meta.target_error,
+        .name = name,
+        .name_bytes = name_bytes,
+        .binding = ours.binding,
+        .binding_bytes = ours.binding_bytes,
+        .store_uuid = c->meta.store_uuid,
+    };
+    rc = tamis_builder_create(&b, out, diag);
+    if (!rc)
+        builder_set_rank(*out, ours.rank);
+    return rc;
+}
+
+/* A builder may have been made without the edit, but not for another store. */
+static int check_built(const struct tamis_edit *e, const struct identity *id,
+                       struct tamis_diag *diag)
+{
+    if (all_zero(id->store_uuid, UUID_BYTES) ||
+        memcmp(id->store_uuid, e->catalog->meta.store_uuid, UUID_BYTES) == 0)
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_MISMATCH, e->catalog->path,
+                     "the builder was made for another store");
+}
+
+int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,
+                   struct tamis_diag *diag)
+{
+    struct tamis_segment_options none;
+    const void *name = NULL;
+    size_t name_bytes = 0;
+    if (builder)
+        builder_name(builder, &name, &name_bytes);
+    int rc = begin_put(edit, name, name_bytes, &none, NULL, diag);
+    if (rc)
+        return rc;
+    if (tamis_builder_domain(builder).tag != edit->catalog->domain.tag)
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, edit->catalog->path,
+                         "built with another seed or hash than the store's domain");
+    struct built built;
+    char file[FILTER_NAME_BYTES];
+    uint8_t uuid[UUID_BYTES];
+    uuid_random(uuid);
+    filter_file_name(uuid, file);
+    rc = builder_finish_at(builder, uuid, edit->dir.fd, file, false, &built, diag);
+    if (rc)
+        return rc;
+    rc = check_built(edit, &built.identity, diag);
+    if (rc) {
+        filter_file_unlink(edit->dir.fd, uuid);
+        return rc;
+    }
+    struct record r = record_of(&built.commit, built.identity.target_error,
+                                built.identity.created, builder_rank(builder));
+    r.file_bytes = built.file_bytes;
+    record_set_range(&r, builder_range(builder));
+    return append_put(edit, name, name_bytes, &r, false, diag);
+}
+
+/* ---- bare and growing ---- */
+
+int tamis_edit_put_bare(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                        const struct tamis_segment_options *opt,
+                        struct tamis_diag *diag)
+{
+    struct tamis_segment_options ours;
+    int rc = begin_put(edit, name, name_bytes, &ours, opt, diag);
+    if (rc)
+        return rc;
+    struct record r = {
+        .state = RECORD_NO_FILTER,
+        .binding_bytes = (uint8_t)ours.binding_bytes,
+        .rank = ours.rank,
+        .created = io_calls.now(),
+    };
+    if (ours.binding_bytes)
+        memcpy(r.binding, ours.binding, ours.binding_bytes);
+    return append_put(edit, name, name_bytes, &r, false, diag);
+}
+
+/* What the caller left open is the store's. */
+static struct tamis_growth growth_of(const struct meta *m, const struct tamis_growth *g)
+{
+    struct tamis_growth all = {
+        .error = m->target_error,
+        .factor = m->growth_factor,
+        .tightening = m->tightening_ratio,
+        .first_capacity = m->first_capacity,
+    };
+    if (g && g->error != 0)
+        all.error = g->error;
+    if (g && g->factor != 0)
+        all.factor = g->factor;
+    if (g && g->tightening != 0)
+        all.tightening = g->tightening;
+    if (g && g->first_capacity)
+        all.first_capacity = g->first_capacity;
+    return all;
+}
+
+int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                           const struct tamis_growth *growth,
+                           const struct tamis_segment_options *opt,
+                           struct tamis_diag *diag)
+{
+    struct tamis_segment_options ours;
+    int rc = begin_put(edit, name, name_bytes, &ours, opt, diag);
+    if (rc)
+        return rc;
+    const struct catalog *c = edit->catalog;
+    struct tamis_writer_options w = {
+        .size = sizeof w,
+        .growth = growth_of(&c->meta, growth),
+        .domain = &c->domain,
+        .name = name,
+        .name_bytes = name_bytes,
+        .binding = ours.binding,
+        .binding_bytes = ours.binding_bytes,
+        .store_uuid = c->meta.store_uuid,
+    };
+    struct commit first;
+    char file[FILTER_NAME_BYTES];
+    uint8_t uuid[UUID_BYTES];
+    uuid_random(uuid);
+    filter_file_name(uuid, file);
+    rc = writer_format(edit->dir.fd, file, &w, uuid, false, &first, diag);
+    if (rc)
+        return rc;
+    struct record r = record_of(&first, w.growth.error, io_calls.now(), ours.rank);
+    return append_put(edit, name, name_bytes, &r, false, diag);
+}
+
+/* ---- attached ---- */
+
+int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                      const char *path, const struct tamis_segment_options *opt,
+                      struct tamis_diag *diag)
+{
+    struct tamis_segment_options ours;
+    int rc = begin_put(edit, name, name_bytes, &ours, opt, diag);
+    if (rc)
+        return rc;
+    if (!path)
+        return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path, "no file");
+    struct attach a = {
+        .catalog = edit->catalog,
+        .dir = edit->dir.fd,
+        .path = path,
+        .name = name,
+        .name_bytes = name_bytes,
+        .binding = ours.binding,
+        .binding_bytes = ours.binding_bytes,
+    };
+    struct header h;
+    rc = attach_copy(&a, &h, diag);
+    if (rc)
+        return rc;
+    struct record r =
+        record_of(&h.commit, h.identity.target_error, h.identity.created, ours.rank);
+    if (ours.binding_bytes) {
+        r.binding_bytes = (uint8_t)ours.binding_bytes;
+        memcpy(r.binding, ours.binding, ours.binding_bytes);
+    }
+    return append_put(edit, name, name_bytes, &r, true, diag);
+}

@@ -1,0 +1,158 @@
+/* Entries: one segment as the catalog describes it, with its filter once somebody has
+ * asked for it. Snapshots share an entry for as long as the record stays the same, byte
+ * for byte; when it changes (a growth, a seal, another file) the filter is opened anew
+ * and checked against the new record, so that an open mapping never outlives what it
+ * was checked for. */
+#include "lib/store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct entry *entry_new(const void *name, size_t name_bytes, const uint8_t *value,
+                        size_t value_bytes)
+{
+    struct record r;
+    struct entry *e = calloc(1, sizeof *e + name_bytes + value_bytes);
+    if (!e)
+        return NULL;
+    atomic_init(&e->refs, 1);
+    e->name_bytes = (uint32_t)name_bytes;
+    e->value_bytes = (uint32_t)value_bytes;
+    memcpy(e->bytes, name, name_bytes);
+    memcpy(e->bytes + name_bytes, value, value_bytes);
+
+    struct verdict v = record_decode(value, value_bytes, name, name_bytes, &r);
+    if (v.code != VERDICT_OK) {
+        /* Never vanishes: its segment may hold any key. */
+        e->refusal = verdict_error(v.code);
+        e->rank = UINT32_MAX;
+        return e;
+    }
+    e->state = r.state;
+    e->has_range = r.has_range;
+    e->rank = r.rank;
+    e->watermark = r.watermark;
+    return e;
+}
+
+struct entry *entry_hold(struct entry *e)
+{
+    atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
+    return e;
+}
+
+void entry_release(struct entry *e)
+{
+    if (!e || atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    if (!e->borrowed)
+        tamis_filter_close(atomic_load(&e->filter));
+    free(e);
+}
+
+bool entry_is(const struct entry *e, const uint8_t *value, size_t value_bytes)
+{
+    return e->value_bytes == value_bytes &&
+           memcmp(e->bytes + e->name_bytes, value, value_bytes) == 0;
+}
+
+/* ---- opening ---- */
+
+/* What may work the next time must not be remembered. */
+static bool is_transient(int code)
+{
+    switch (code) {
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case EINTR:
+    case EAGAIN:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int open_file(const struct entry *e, const struct filters_dir *dir,
+                     const struct tamis_domain *domain, struct tamis_filter **out,
+                     struct tamis_diag *diag)
+{
+    char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
+    const struct record_disk *r = entry_record(e);
+    /* An attached file may know of no store and no name: its UUID, unique, and the
+     * record's binding to it say more. */
+    struct tamis_filter_options opt = {
+        .size = sizeof opt,
+        .domain = domain,
+        .uuid = r->uuid,
+        .min_sequence = le64_get(r->min_sequence),
+        .min_stages = le32_get(r->min_stages),
+        .table_digest = e->state == RECORD_SEALED ? le64_get(r->table_digest) : 0,
+    };
+    int fd;
+    filter_file_name(r->uuid, name);
+    filters_dir_path(dir, name, path);
+    int rc = io_open_beneath(dir->fd, name, O_RDONLY, &fd);
+    if (rc)
+        return diag_errno(diag, rc, path, "opening the filter");
+    rc = filter_open_fd(fd, 0, 0, path, &opt, out, diag);
+    close(fd);
+    return rc;
+}
+
+static int check_state(const struct entry *e, struct tamis_diag *diag)
+{
+    char text[NAME_TEXT_BYTES];
+    if (e->state && e->state != RECORD_NO_FILTER)
+        return 0;
+    name_text(text, e->bytes, e->name_bytes);
+    if (e->state == RECORD_NO_FILTER)
+        return diag_fail(diag, TAMIS_ERR_NO_SEGMENT, NULL,
+                         "segment %s is registered without a filter", text);
+    return diag_fail(diag, e->refusal, NULL, "the catalog's record of segment %s: %s",
+                     text, tamis_strerror(e->refusal));
+}
+
+int entry_filter(struct entry *e, const struct filters_dir *dir,
+                 const struct tamis_domain *domain, struct tamis_filter **out,
+                 struct tamis_diag *diag)
+{
+    *out = atomic_load_explicit(&e->filter, memory_order_acquire);
+    if (*out)
+        return 0;
+    int rc = check_state(e, diag);
+    if (rc)
+        return rc;
+    struct tamis_filter *mine, *none = NULL;
+    rc = open_file(e, dir, domain, &mine, diag);
+    if (rc) {
+        if (!is_transient(rc))
+            atomic_store_explicit(&e->failure, rc, memory_order_relaxed);
+        return rc;
+    }
+    if (!atomic_compare_exchange_strong(&e->filter, &none, mine)) {
+        tamis_filter_close(mine); /* another thread was first */
+        mine = none;
+    }
+    *out = mine;
+    return 0;
+}
+
+struct tamis_filter *entry_filter_or_reason(struct entry *e,
+                                            const struct filters_dir *dir,
+                                            const struct tamis_domain *domain,
+                                            enum tamis_reason *why)
+{
+    struct tamis_filter *f = atomic_load_explicit(&e->filter, memory_order_acquire);
+    if (f)
+        return f;
+    int rc = atomic_load_explicit(&e->failure, memory_order_relaxed);
+    if (!rc)
+        rc = entry_filter(e, dir, domain, &f, NULL);
+    if (!rc)
+        return f;
+    *why = filter_open_reason(rc);
+    return NULL;
+}

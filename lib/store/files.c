@@ -1,0 +1,75 @@
+/* The directory of filters and the names in it. A file's name is its UUID in hex,
+ * never the segment's name: names recur, UUIDs do not. */
+#include "lib/store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int filters_dir_open(int store_fd, const char *store_path, struct filters_dir **out)
+{
+    size_t n = strlen(store_path);
+    struct filters_dir *d = malloc(sizeof *d + n + sizeof "/filters");
+    if (!d)
+        return ENOMEM;
+    memcpy(d->path, store_path, n);
+    memcpy(d->path + n, "/filters", sizeof "/filters");
+    atomic_init(&d->refs, 1);
+    d->fd =
+        openat(store_fd, "filters", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (d->fd < 0) {
+        int rc = errno;
+        free(d);
+        return rc;
+    }
+    *out = d;
+    return 0;
+}
+
+struct filters_dir *filters_dir_hold(struct filters_dir *d)
+{
+    atomic_fetch_add_explicit(&d->refs, 1, memory_order_relaxed);
+    return d;
+}
+
+void filters_dir_release(struct filters_dir *d)
+{
+    if (!d || atomic_fetch_sub_explicit(&d->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    close(d->fd);
+    free(d);
+}
+
+void filter_file_name(const uint8_t uuid[UUID_BYTES], char name[FILTER_NAME_BYTES])
+{
+    static const char hex[] = "0123456789abcdef";
+    for (size_t i = 0; i < UUID_BYTES; i++) {
+        name[2 * i] = hex[uuid[i] >> 4];
+        name[2 * i + 1] = hex[uuid[i] & 15];
+    }
+    memcpy(name + (size_t)2 * UUID_BYTES, ".tamis", sizeof ".tamis");
+}
+
+void filters_dir_path(const struct filters_dir *d, const char *name,
+                      char path[STORE_PATH_BYTES])
+{
+    if (snprintf(path, STORE_PATH_BYTES, "%s/%s", d->path, name) >= STORE_PATH_BYTES)
+        memcpy(path, "...", 3);
+}
+
+void filter_file_unlink(int dir, const uint8_t uuid[UUID_BYTES])
+{
+    char name[FILTER_NAME_BYTES];
+    filter_file_name(uuid, name);
+    io_calls.unlinkat(dir, name, 0);
+}
+
+/* A random UUID, RFC 9562 version 4: so it is never all zeros, which means "none". */
+void uuid_random(uint8_t uuid[UUID_BYTES])
+{
+    io_calls.random(uuid, UUID_BYTES);
+    uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40);
+    uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
+}

@@ -1,0 +1,96 @@
+/* Names: a small hash map from segment names (and UUIDs) to numbers, and names as
+ * text. It keeps pointers: whoever fills it owns the bytes and outlives it. */
+#include "lib/store/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct name_slot {
+    const uint8_t *bytes; /* NULL: free */
+    uint64_t hash;
+    uint32_t n_bytes, value;
+};
+
+/* The slot of this name, or the free one where it belongs. At most half of the slots
+ * are taken, so there is one. */
+static struct name_slot *names_find(const struct names *s, const void *name,
+                                    size_t n_bytes, uint64_t hash)
+{
+    size_t mask = s->n_slots - 1;
+    for (size_t i = (size_t)hash & mask;; i = (i + 1) & mask) {
+        struct name_slot *slot = &s->slots[i];
+        if (!slot->bytes)
+            return slot;
+        if (slot->hash == hash && slot->n_bytes == n_bytes &&
+            memcmp(slot->bytes, name, n_bytes) == 0)
+            return slot;
+    }
+}
+
+static int names_grow(struct names *s)
+{
+    struct names bigger = {.n = s->n, .n_slots = s->n_slots ? s->n_slots * 2 : 16};
+    bigger.slots = calloc(bigger.n_slots, sizeof *bigger.slots);
+    if (!bigger.slots)
+        return ENOMEM;
+    for (size_t i = 0; i < s->n_slots; i++) {
+        const struct name_slot *old = &s->slots[i];
+        if (old->bytes)
+            *names_find(&bigger, old->bytes, old->n_bytes, old->hash) = *old;
+    }
+    free(s->slots);
+    *s = bigger;
+    return 0;
+}
+
+int names_set(struct names *s, const void *name, size_t n_bytes, uint32_t value)
+{
+    if (s->n >= s->n_slots / 2) {
+        int rc = names_grow(s);
+        if (rc)
+            return rc;
+    }
+    uint64_t hash = hash_key(0, name, n_bytes);
+    struct name_slot *slot = names_find(s, name, n_bytes, hash);
+    if (!slot->bytes) {
+        s->n++;
+        *slot = (struct name_slot){name, hash, (uint32_t)n_bytes, value};
+    }
+    slot->value = value;
+    return 0;
+}
+
+uint32_t names_get(const struct names *s, const void *name, size_t n_bytes)
+{
+    if (!s->n || !name)
+        return 0;
+    const struct name_slot *slot =
+        names_find(s, name, n_bytes, hash_key(0, name, n_bytes));
+    return slot->bytes ? slot->value : 0;
+}
+
+void names_clear(struct names *s)
+{
+    free(s->slots);
+    *s = (struct names){0};
+}
+
+const char *name_text(char text[NAME_TEXT_BYTES], const void *name, size_t n_bytes)
+{
+    const uint8_t *b = name;
+    size_t at = 0;
+    for (size_t i = 0; i < n_bytes; i++) {
+        if (at + 8 > NAME_TEXT_BYTES) {
+            memcpy(text + at, "...", 3);
+            at += 3;
+            break;
+        }
+        if (b[i] > ' ' && b[i] < 0x7f && b[i] != '\\')
+            text[at++] = (char)b[i];
+        else
+            at += (size_t)snprintf(text + at, NAME_TEXT_BYTES - at, "\\x%02x", b[i]);
+    }
+    text[at] = 0;
+    return text;
+}

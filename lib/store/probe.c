@@ -1,0 +1,158 @@
+/* Probing a snapshot. Every way in ends in probe_entry(), which says TAMIS_NO_REASON,
+ * the one thing that becomes ABSENT, only where it has a proof: a healthy filter of
+ * this very segment, or a key range of a sealed one. */
+#include "lib/store/store.h"
+
+static int compare_keys(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    size_t n = a_bytes < b_bytes ? a_bytes : b_bytes;
+    int order = n ? memcmp(a, b, n) : 0;
+    return order ? order : (a_bytes > b_bytes) - (a_bytes < b_bytes);
+}
+
+/* Only of a key given with its bytes, and of a sealed record with a range, which a
+ * builder computed of all its keys. */
+static bool outside_range(const struct entry *e, const struct tamis_key *key)
+{
+    size_t n;
+    if (!e->has_range || !key->bytes || e->state != RECORD_SEALED)
+        return false;
+    const uint8_t *bound = entry_first(e, &n);
+    if (compare_keys(key->bytes, key->n_bytes, bound, n) < 0)
+        return true;
+    bound = entry_last(e, &n);
+    return compare_keys(key->bytes, key->n_bytes, bound, n) > 0;
+}
+
+/* What refuses every probe of a target, before any file is looked at. */
+static enum tamis_reason target_reason(const struct tamis_snapshot *s,
+                                       const struct tamis_target *t, uint64_t tag)
+{
+    if (!s || !t)
+        return TAMIS_UNKNOWN_SEGMENT;
+    if (t->refusal)
+        return t->refusal <= TAMIS_UNREADABLE ? (enum tamis_reason)t->refusal
+                                              : TAMIS_UNREADABLE;
+    if (t->slot == 0 || t->slot > s->n)
+        return TAMIS_UNKNOWN_SEGMENT;
+    const struct entry *e = s->entries[t->slot - 1];
+    if (!e->state)
+        return TAMIS_UNREADABLE;
+    if (e->state == RECORD_NO_FILTER)
+        return TAMIS_NO_FILTER;
+    if (!e->borrowed && tag != s->domain.tag)
+        return TAMIS_MISMATCH; /* filters of the caller's compare for themselves */
+    if (e->state == RECORD_SEALED && e->watermark < t->min_watermark)
+        return TAMIS_BEHIND;
+    return TAMIS_NO_REASON;
+}
+
+/* TAMIS_NO_REASON means absent. */
+static enum tamis_reason probe_target(struct tamis_snapshot *s,
+                                      const struct tamis_target *t,
+                                      const struct tamis_key *key)
+{
+    if (!key)
+        return TAMIS_MISMATCH;
+    enum tamis_reason why = target_reason(s, t, key->tag);
+    if (why != TAMIS_NO_REASON)
+        return why;
+    struct entry *e = s->entries[t->slot - 1];
+    if (outside_range(e, key))
+        return TAMIS_NO_REASON;
+    struct tamis_filter *f = entry_filter_or_reason(e, s->dir, &s->domain, &why);
+    if (!f)
+        return why;
+    if (filter_probe_from(f, t->min_watermark, key, &why) == TAMIS_ABSENT)
+        return TAMIS_NO_REASON;
+    return why != TAMIS_NO_REASON ? why : TAMIS_UNREADABLE;
+}
+
+enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
+                                       const struct tamis_target *target,
+                                       const struct tamis_key *key,
+                                       enum tamis_reason *why)
+{
+    enum tamis_reason reason = probe_target(snapshot, target, key);
+    if (why)
+        *why = reason;
+    return reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
+}
+
+size_t tamis_snapshot_probe_batch(struct tamis_snapshot *snapshot,
+                                  const struct tamis_target *target, uint64_t tag,
+                                  const uint64_t *hashes, size_t n, uint64_t *absent,
+                                  enum tamis_reason *why)
+{
+    enum tamis_reason reason = target_reason(snapshot, target, tag);
+    struct tamis_filter *f = NULL;
+    if (absent)
+        memset(absent, 0, (n / 64 + (n % 64 != 0)) * sizeof *absent);
+    if (reason == TAMIS_NO_REASON) {
+        struct entry *e = snapshot->entries[target->slot - 1];
+        f = entry_filter_or_reason(e, snapshot->dir, &snapshot->domain, &reason);
+    }
+    if (f && absent && (hashes || !n))
+        return filter_probe_batch_from(f, target->min_watermark, tag, hashes, n, absent,
+                                       why);
+    if (why)
+        *why = f ? TAMIS_MISMATCH : reason;
+    return 0;
+}
+
+/* ---- many segments ---- */
+
+/* Where the answers of a list go; either may be NULL. */
+struct answers {
+    uint64_t *absent;
+    uint8_t *reasons;
+};
+
+static void answers_clear(const struct answers *a, size_t n)
+{
+    if (a->absent)
+        memset(a->absent, 0, (n / 64 + (n % 64 != 0)) * sizeof *a->absent);
+    if (a->reasons)
+        memset(a->reasons, TAMIS_UNREADABLE, n);
+}
+
+static bool answer(const struct answers *a, size_t i, enum tamis_reason reason)
+{
+    if (a->reasons)
+        a->reasons[i] = (uint8_t)reason;
+    if (reason != TAMIS_NO_REASON)
+        return false;
+    if (a->absent)
+        a->absent[i / 64] |= UINT64_C(1) << (i % 64);
+    return true;
+}
+
+enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
+                                            const struct tamis_target *targets,
+                                            size_t n, const struct tamis_key *key,
+                                            uint64_t *absent, uint8_t *reasons)
+{
+    struct answers a = {absent, reasons};
+    size_t n_absent = 0;
+    answers_clear(&a, n);
+    if (n && !targets)
+        return TAMIS_MAYBE;
+    for (size_t i = 0; i < n; i++)
+        n_absent += answer(&a, i, probe_target(snapshot, &targets[i], key));
+    return n && n_absent == n ? TAMIS_ABSENT : TAMIS_MAYBE;
+}
+
+enum tamis_answer tamis_snapshot_probe_all(struct tamis_snapshot *snapshot,
+                                           const struct tamis_key *key,
+                                           uint64_t *absent, uint8_t *reasons)
+{
+    struct answers a = {absent, reasons};
+    size_t n = tamis_snapshot_n_segments(snapshot), n_absent = 0;
+    answers_clear(&a, n);
+    for (size_t i = 0; i < n; i++) {
+        struct tamis_target t = {.slot = (uint32_t)i + 1};
+        n_absent += answer(&a, i, probe_target(snapshot, &t, key));
+    }
+    /* An incomplete catalog proves nothing of the segments that it lacks. */
+    return n && n_absent == n && snapshot->complete ? TAMIS_ABSENT : TAMIS_MAYBE;
+}

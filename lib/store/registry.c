@@ -1,0 +1,248 @@
+/* The registry: one LMDB environment per process and catalog file, however often the
+ * store is opened. LMDB demands it: a second environment on the same file shares the
+ * first one's reader slots and clears them when it closes. (Two copies of this library
+ * in one process have two registries, and that hole.)
+ *
+ * A forked child inherits the list and must touch nothing on it (R14): it ignores
+ * entries of an earlier fork epoch, which stay allocated for ever. */
+#include "lib/store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct catalog *registry;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+/* The lock must not be held by a thread that does not exist in the child. */
+static void before_fork(void)
+{
+    pthread_mutex_lock(&registry_lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&registry_lock);
+}
+
+/* After io.c's handlers, so that a fork takes this lock before theirs: the order in
+ * which closing a catalog takes them. */
+static void install_fork_handlers(void)
+{
+    io_fork_epoch();
+    pthread_atfork(before_fork, after_fork, after_fork);
+}
+
+static void lock_registry(void)
+{
+    pthread_once(&fork_once, install_fork_handlers);
+    pthread_mutex_lock(&registry_lock);
+}
+
+static char *catalog_path(const char *store_path)
+{
+    size_t n = strlen(store_path);
+    char *path = malloc(n + sizeof "/catalog.lmdb");
+    if (path) {
+        memcpy(path, store_path, n);
+        memcpy(path + n, "/catalog.lmdb", sizeof "/catalog.lmdb");
+    }
+    return path;
+}
+
+int registry_create(const char *store_path, const struct meta *m,
+                    struct tamis_diag *diag)
+{
+    char *file = catalog_path(store_path);
+    if (!file)
+        return diag_errno(diag, ENOMEM, store_path, "creating the catalog");
+    /* Under the lock: another thread might be opening what is being made. */
+    lock_registry();
+    int rc = catalog_env_create(store_path, file, m, diag);
+    pthread_mutex_unlock(&registry_lock);
+    free(file);
+    return rc;
+}
+
+/* ---- opening ------------------------------------------------------------------------
+ */
+
+static int open_store_dir(const char *path, int *dir, struct tamis_diag *diag)
+{
+    *dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*dir >= 0)
+        return 0;
+    if (errno == ENOENT)
+        return diag_fail(diag, TAMIS_ERR_NO_STORE, path, "no such directory");
+    if (errno == ENOTDIR)
+        return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, path,
+                         "not a directory, so not a store");
+    return diag_errno(diag, errno, path, "opening the store");
+}
+
+static int open_catalog_file(int dir, const char *path, int *fd,
+                             struct tamis_diag *diag)
+{
+    int rc = io_open_beneath(dir, "catalog.lmdb", O_RDONLY, fd);
+    if (rc == ENOENT && faccessat(dir, "filters", F_OK, 0) == 0)
+        return diag_fail(diag, TAMIS_ERR_NO_STORE, path,
+                         "filters/ is there, but catalog.lmdb is missing");
+    if (rc == ENOENT)
+        return diag_fail(diag, TAMIS_ERR_NO_STORE, path,
+                         "no store in this directory (no catalog.lmdb)");
+    if (rc == EISDIR || rc == EINVAL || rc == ELOOP || rc == ENXIO)
+        return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, path,
+                         "catalog.lmdb is not a regular file");
+    return rc ? diag_errno(diag, rc, path, "opening catalog.lmdb") : 0;
+}
+
+static void catalog_free(struct catalog *c)
+{
+    catalog_env_close(c);
+    filters_dir_release(c->filters);
+    pthread_rwlock_destroy(&c->map_lock);
+    pthread_mutex_destroy(&c->cache_lock);
+    free(c);
+}
+
+static struct catalog *catalog_alloc(const char *store_path, const struct stat *st)
+{
+    size_t n = strlen(store_path);
+    struct catalog *c = calloc(1, sizeof *c + n + 1);
+    if (!c)
+        return NULL;
+    memcpy(c->path, store_path, n + 1);
+    c->device = st->st_dev;
+    c->inode = st->st_ino;
+    c->refs = 1;
+    c->fork_epoch = io_fork_epoch();
+    pthread_mutex_init(&c->cache_lock, NULL);
+    /* Else threads that never stop reading could keep the map from growing. */
+    pthread_rwlockattr_t attr;
+    pthread_rwlockattr_init(&attr);
+    pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&c->map_lock, &attr);
+    pthread_rwlockattr_destroy(&attr);
+    return c;
+}
+
+static int read_meta(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    return catalog_meta(t, ctx, diag);
+}
+
+static int catalog_load(struct catalog *c, int dir, struct tamis_diag *diag)
+{
+    char *file = catalog_path(c->path);
+    if (!file)
+        return diag_errno(diag, ENOMEM, c->path, "opening the store");
+    c->read_only = io_refuse_network(dir) == TAMIS_ERR_NETWORK;
+    int rc = catalog_env_open(c, file, diag);
+    free(file);
+    if (!rc)
+        rc = catalog_read(c, read_meta, &c->meta, diag);
+    if (rc)
+        return rc;
+    if (c->meta.ro_compat & ~META_RO_COMPAT_KNOWN)
+        c->read_only = true;
+    rc = tamis_domain_init(&c->domain, c->meta.hash_id, c->meta.hash_seed);
+    if (rc)
+        return diag_fail(diag, rc, c->path, "hash function of the store");
+    rc = filters_dir_open(dir, c->path, &c->filters);
+    if (rc == ENOENT)
+        return diag_fail(diag, TAMIS_ERR_DAMAGED, c->path, "filters/ is missing");
+    return rc ? diag_errno(diag, rc, c->path, "opening filters/") : 0;
+}
+
+static struct catalog *registry_find(const struct stat *st)
+{
+    for (struct catalog *c = registry; c; c = c->next)
+        if (c->device == st->st_dev && c->inode == st->st_ino &&
+            c->fork_epoch == io_fork_epoch())
+            return c;
+    return NULL;
+}
+
+/* With the registry locked; fd is the catalog file. */
+static int find_or_load(const char *path, int dir, int fd, struct catalog **out,
+                        struct tamis_diag *diag)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return diag_errno(diag, errno, path, "opening catalog.lmdb");
+    struct catalog *c = registry_find(&st);
+    if (c) {
+        c->refs++;
+        *out = c;
+        return 0;
+    }
+    char *file = catalog_path(path);
+    if (!file)
+        return diag_errno(diag, ENOMEM, path, "opening the store");
+    int rc = catalog_file_check(fd, file, diag);
+    free(file);
+    if (rc)
+        return rc;
+    c = catalog_alloc(path, &st);
+    if (!c)
+        return diag_errno(diag, ENOMEM, path, "opening the store");
+    rc = catalog_load(c, dir, diag);
+    if (rc) {
+        catalog_free(c);
+        return rc;
+    }
+    c->next = registry;
+    *out = registry = c;
+    return 0;
+}
+
+int registry_open(const char *store_path, struct catalog **out, struct tamis_diag *diag)
+{
+    int dir, fd = -1;
+    int rc = open_store_dir(store_path, &dir, diag);
+    if (rc)
+        return rc;
+    rc = open_catalog_file(dir, store_path, &fd, diag);
+    if (!rc) {
+        lock_registry();
+        rc = find_or_load(store_path, dir, fd, out, diag);
+        pthread_mutex_unlock(&registry_lock);
+        close(fd);
+    }
+    close(dir);
+    return rc;
+}
+
+struct catalog *registry_hold(struct catalog *c)
+{
+    lock_registry();
+    c->refs++;
+    pthread_mutex_unlock(&registry_lock);
+    return c;
+}
+
+static void registry_unlink(struct catalog *c)
+{
+    struct catalog **at = &registry;
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+}
+
+void registry_release(struct catalog *c)
+{
+    if (c->fork_epoch != io_fork_epoch())
+        return; /* the parent's */
+    lock_registry();
+    bool last = --c->refs == 0;
+    if (last) {
+        /* Closed before anyone can open the file anew. */
+        registry_unlink(c);
+        tamis_snapshot_release(c->cached);
+        catalog_free(c);
+    }
+    pthread_mutex_unlock(&registry_lock);
+}

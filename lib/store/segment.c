@@ -1,0 +1,135 @@
+/* Segments of a snapshot: what is known of them, and finding one by name. */
+#include "lib/store/store.h"
+
+#include <stdio.h>
+
+/* ---- describing ---- */
+
+size_t tamis_snapshot_n_segments(const struct tamis_snapshot *snapshot)
+{
+    return snapshot ? snapshot->n : 0;
+}
+
+struct tamis_domain tamis_snapshot_domain(const struct tamis_snapshot *snapshot)
+{
+    return snapshot ? snapshot->domain : (struct tamis_domain){0};
+}
+
+static void info_of_record(const struct entry *e, struct tamis_segment_info *info)
+{
+    const struct record_disk *r = entry_record(e);
+    info->binding = r->binding;
+    info->binding_bytes = r->binding_bytes;
+    if (e->has_range) {
+        info->first_key = entry_first(e, &info->first_key_bytes);
+        info->last_key = entry_last(e, &info->last_key_bytes);
+    }
+    memcpy(info->uuid, r->uuid, UUID_BYTES);
+    info->rank = e->rank;
+    info->keys = le64_get(r->keys);
+    info->file_bytes = le64_get(r->file_bytes);
+    info->watermark = e->watermark;
+    info->generation = le64_get(r->generation);
+    info->created = le64_get(r->created);
+    info->error = le64_get_f64(r->target_error);
+    if (e->state != RECORD_NO_FILTER && !e->borrowed) {
+        char name[FILTER_NAME_BYTES];
+        filter_file_name(r->uuid, name);
+        snprintf(info->file, sizeof info->file, "filters/%s", name);
+    }
+}
+
+int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
+                           struct tamis_segment_info *info)
+{
+    if (!info)
+        return TAMIS_ERR_RANGE;
+    memset(info, 0, sizeof *info);
+    if (!snapshot || index >= snapshot->n)
+        return TAMIS_ERR_RANGE;
+    const struct entry *e = snapshot->entries[index];
+    info->name = e->bytes;
+    info->name_bytes = e->name_bytes;
+    info->state = (enum tamis_segment_state)e->state;
+    if (e->state)
+        info_of_record(e, info);
+    return 0;
+}
+
+int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
+                          struct tamis_filter **out, struct tamis_diag *diag)
+{
+    diag_clear(diag);
+    if (out)
+        *out = NULL;
+    if (!out || !snapshot || index >= snapshot->n)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no segment of that number");
+    return entry_filter(snapshot->entries[index], snapshot->dir, &snapshot->domain, out,
+                        diag);
+}
+
+/* ---- finding ---- */
+
+static bool has_binding(const struct entry *e, const void *binding, size_t n_bytes)
+{
+    const struct record_disk *r = entry_record(e);
+    return r->binding_bytes == n_bytes &&
+           (n_bytes == 0 || memcmp(r->binding, binding, n_bytes) == 0);
+}
+
+/* Several filters of one name, in a snapshot of filters: the binding must tell. */
+static uint32_t find_among_twins(const struct tamis_snapshot *s, const void *name,
+                                 size_t name_bytes, const void *binding,
+                                 size_t binding_bytes)
+{
+    uint32_t slot = 0;
+    for (size_t i = 0; binding && i < s->n; i++) {
+        const struct entry *e = s->entries[i];
+        if (e->name_bytes != name_bytes || memcmp(e->bytes, name, name_bytes) != 0 ||
+            !has_binding(e, binding, binding_bytes))
+            continue;
+        if (slot)
+            return 0;
+        slot = (uint32_t)i + 1;
+    }
+    return slot;
+}
+
+int tamis_snapshot_find(const struct tamis_snapshot *snapshot, const void *name,
+                        size_t name_bytes, const void *binding, size_t binding_bytes,
+                        uint64_t min_watermark, struct tamis_target *target)
+{
+    if (!target)
+        return TAMIS_ERR_RANGE;
+    *target = (struct tamis_target){.refusal = TAMIS_UNKNOWN_SEGMENT,
+                                    .min_watermark = min_watermark};
+    uint32_t slot = snapshot ? names_get(&snapshot->by_name, name, name_bytes) : 0;
+    if (!slot)
+        return TAMIS_ERR_NO_SEGMENT;
+    if (slot == NAME_TWICE)
+        slot = find_among_twins(snapshot, name, name_bytes, binding, binding_bytes);
+    if (!slot) {
+        target->refusal = TAMIS_MISMATCH;
+        return TAMIS_ERR_MISMATCH;
+    }
+    const struct entry *e = snapshot->entries[slot - 1];
+    target->slot = slot;
+    target->refusal = 0;
+    if (!e->state) {
+        target->refusal = TAMIS_UNREADABLE;
+        return e->refusal;
+    }
+    if (binding && !has_binding(e, binding, binding_bytes)) {
+        target->refusal = TAMIS_MISMATCH;
+        return TAMIS_ERR_MISMATCH;
+    }
+    return 0;
+}
+
+struct tamis_target tamis_snapshot_target(const struct tamis_snapshot *snapshot,
+                                          size_t index)
+{
+    if (!snapshot || index >= snapshot->n)
+        return (struct tamis_target){.refusal = TAMIS_UNKNOWN_SEGMENT};
+    return (struct tamis_target){.slot = (uint32_t)index + 1};
+}

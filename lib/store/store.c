@@ -1,0 +1,238 @@
+/* A store as a whole: create, open, describe, close. */
+#include "lib/store/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- create ---- */
+
+static int meta_of(const struct tamis_store_options *theirs, struct meta *m,
+                   struct tamis_diag *diag)
+{
+    struct tamis_store_options opt;
+    struct tamis_domain domain;
+    int rc = options_copy(&opt, sizeof opt, theirs);
+    if (rc)
+        return diag_fail(diag, rc, NULL, "size of the option struct");
+    rc = growth_complete(&opt.growth);
+    if (rc)
+        return diag_fail(diag, rc, NULL,
+                         "growth: error, factor, tightening or first capacity out of "
+                         "range");
+    if (opt.domain)
+        rc = tamis_domain_init(&domain, opt.domain->hash_id, opt.domain->seed);
+    else
+        rc = tamis_domain_random(&domain);
+    if (!rc && opt.domain && opt.domain->tag != domain.tag)
+        rc = TAMIS_ERR_RANGE;
+    if (rc)
+        return diag_fail(diag, rc, NULL,
+                         "hash domain: not one from tamis_domain_init()");
+    *m = (struct meta){
+        .major = FORMAT_MAJOR,
+        .minor = FORMAT_MINOR,
+        .hash_id = (uint16_t)domain.hash_id,
+        .complete = 1,
+        .hash_seed = domain.seed,
+        .target_error = opt.growth.error,
+        .growth_factor = opt.growth.factor,
+        .tightening_ratio = opt.growth.tightening,
+        .first_capacity = opt.growth.first_capacity,
+        .created = io_calls.now(),
+    };
+    uuid_random(m->store_uuid);
+    return 0;
+}
+
+static int check_empty(const char *path, struct tamis_diag *diag)
+{
+    DIR *d = opendir(path);
+    if (!d)
+        return errno == ENOTDIR
+                   ? diag_fail(diag, TAMIS_ERR_EXISTS, path, "a file is in the way")
+                   : diag_errno(diag, errno, path, "opening the directory");
+    const struct dirent *e;
+    int rc = 0;
+    errno = 0;
+    while (!rc && (e = readdir(d)))
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            rc =
+                strcmp(e->d_name, "catalog.lmdb") == 0
+                    ? diag_fail(diag, TAMIS_ERR_EXISTS, path, "a store is here already")
+                    : diag_fail(diag, TAMIS_ERR_EXISTS, path,
+                                "the directory is not empty");
+    if (!rc && errno)
+        rc = diag_errno(diag, errno, path, "reading the directory");
+    closedir(d);
+    return rc;
+}
+
+static int sync_parent(const char *path)
+{
+    int dir;
+    const char *base;
+    int rc = io_open_parent(path, &dir, &base);
+    if (rc)
+        return rc;
+    rc = io_sync_dir(dir);
+    close(dir);
+    return rc;
+}
+
+/* In an empty directory. mkdir("filters") decides between two that create at once.
+ * The first durable thing is the whole catalog; before it, open finds none. */
+static int create_in(const char *path, int dir, const struct meta *m,
+                     struct tamis_diag *diag)
+{
+    int rc = io_refuse_network(dir);
+    if (rc)
+        return diag_fail(diag, rc, path, "%s", tamis_strerror(rc));
+    if (mkdirat(dir, "filters", 0777) != 0)
+        return errno == EEXIST ? diag_fail(diag, TAMIS_ERR_EXISTS, path,
+                                           "a store is being made here")
+                               : diag_errno(diag, errno, path, "creating filters/");
+    rc = registry_create(path, m, diag);
+    if (!rc) {
+        rc = io_sync_dir(dir);
+        if (rc)
+            diag_errno(diag, rc, path, "syncing the directory");
+    }
+    if (rc) {
+        io_calls.unlinkat(dir, "catalog.lmdb", 0);
+        io_calls.unlinkat(dir, "catalog.lmdb-lock", 0);
+        io_calls.unlinkat(dir, "filters", AT_REMOVEDIR);
+    }
+    return rc;
+}
+
+static int create_at(const char *path, const struct meta *m, struct tamis_diag *diag)
+{
+    bool made = mkdir(path, 0777) == 0;
+    if (!made && errno != EEXIST)
+        return diag_errno(diag, errno, path, "creating the directory");
+    int rc = made ? sync_parent(path) : check_empty(path, diag);
+    if (rc && made) {
+        rmdir(path);
+        return diag_errno(diag, rc, path, "syncing the parent directory");
+    }
+    if (rc)
+        return rc;
+    int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    rc = dir < 0 ? diag_errno(diag, errno, path, "opening the directory")
+                 : create_in(path, dir, m, diag);
+    if (dir >= 0)
+        close(dir);
+    if (rc && made)
+        rmdir(path);
+    return rc;
+}
+
+/* Without slashes at the end, so that the parent can be told. */
+static char *plain_path(const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    return strndup(path, n);
+}
+
+int tamis_store_create(const char *path, const struct tamis_store_options *opt,
+                       struct tamis_diag *diag)
+{
+    struct meta m;
+    diag_clear(diag);
+    if (!path || !*path)
+        return diag_fail(diag, TAMIS_ERR_RANGE, path, "no path");
+    int rc = meta_of(opt, &m, diag);
+    if (rc)
+        return rc;
+    char *plain = plain_path(path);
+    if (!plain)
+        return diag_errno(diag, ENOMEM, path, "creating the store");
+    rc = create_at(plain, &m, diag);
+    free(plain);
+    return rc;
+}
+
+/* ---- open ---- */
+
+int tamis_store_open(const char *path, struct tamis_store **out,
+                     struct tamis_diag *diag)
+{
+    diag_clear(diag);
+    if (!out)
+        return diag_fail(diag, TAMIS_ERR_RANGE, path, "nowhere to put the store");
+    *out = NULL;
+    if (!path || !*path)
+        return diag_fail(diag, TAMIS_ERR_RANGE, path, "no path");
+    char *plain = plain_path(path);
+    struct tamis_store *s = malloc(sizeof *s);
+    int rc = plain && s ? registry_open(plain, &s->catalog, diag)
+                        : diag_errno(diag, ENOMEM, path, "opening the store");
+    free(plain);
+    if (rc)
+        free(s);
+    else
+        *out = s;
+    return rc;
+}
+
+void tamis_store_close(struct tamis_store *store)
+{
+    if (!store)
+        return;
+    registry_release(store->catalog);
+    free(store);
+}
+
+int store_usable(const struct tamis_store *s, bool writing, struct tamis_diag *diag)
+{
+    diag_clear(diag);
+    if (!s)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no store");
+    if (s->catalog->fork_epoch != io_fork_epoch())
+        return diag_fail(diag, TAMIS_ERR_FORKED, s->catalog->path,
+                         "the store was opened before fork()");
+    if (writing && s->catalog->read_only)
+        return diag_fail(diag, TAMIS_ERR_READ_ONLY, s->catalog->path,
+                         "the store could be opened for reading only");
+    return 0;
+}
+
+int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
+                     struct tamis_diag *diag)
+{
+    int rc = store_usable(store, false, diag);
+    if (!rc && !info)
+        rc = diag_fail(diag, TAMIS_ERR_RANGE, store->catalog->path, "no info");
+    if (info)
+        memset(info, 0, sizeof *info);
+    if (rc)
+        return rc;
+    struct catalog *c = store->catalog;
+    const struct meta *m = &c->meta;
+    memcpy(info->uuid, m->store_uuid, sizeof info->uuid);
+    info->domain = c->domain;
+    info->growth = (struct tamis_growth){
+        .error = m->target_error,
+        .factor = m->growth_factor,
+        .tightening = m->tightening_ratio,
+        .first_capacity = m->first_capacity,
+    };
+    info->created = m->created;
+    info->complete = m->complete;
+    info->read_only = c->read_only;
+    rc = catalog_usage(c, &info->n_segments, &info->catalog_bytes, diag);
+    if (rc)
+        memset(info, 0, sizeof *info);
+    return rc;
+}
+
+struct tamis_domain tamis_store_domain(const struct tamis_store *store)
+{
+    return store ? store->catalog->domain : (struct tamis_domain){0};
+}

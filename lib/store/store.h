@@ -1,0 +1,255 @@
+/* What the files of lib/store share, one banner per source file. lib/internal.h is
+ * the index of the rest. Above catalog.c nothing here knows LMDB. */
+#ifndef TAMIS_STORE_STORE_H
+#define TAMIS_STORE_STORE_H
+
+#include <pthread.h>
+
+#include "lib/internal.h"
+#include "format/record.h"
+
+/* ==== names.c: a map from names to numbers =================================== */
+
+/* Keeps pointers to the names, not copies. Zeroed is empty. */
+struct names {
+    struct name_slot *slots;
+    size_t n, n_slots;
+};
+int names_set(struct names *s, const void *name, size_t n_bytes, uint32_t value);
+uint32_t names_get(const struct names *s, const void *name, size_t n_bytes); /* or 0 */
+void names_clear(struct names *s);
+
+/* A name for messages: unprintable bytes as \xHH, cut with "..." if long. */
+enum { NAME_TEXT_BYTES = 72 };
+const char *name_text(char text[NAME_TEXT_BYTES], const void *name, size_t n_bytes);
+
+/* ==== files.c: the directory of filters ====================================== */
+
+enum { FILTER_NAME_BYTES = 2 * UUID_BYTES + 7, STORE_PATH_BYTES = 4096 };
+
+/* STORE/filters, one descriptor for all that use it: snapshots outlive stores. */
+struct filters_dir {
+    atomic_size_t refs;
+    int fd;
+    char path[];
+};
+int filters_dir_open(int store_fd, const char *store_path, struct filters_dir **out);
+struct filters_dir *filters_dir_hold(struct filters_dir *d);
+void filters_dir_release(struct filters_dir *d);
+
+void filter_file_name(const uint8_t uuid[UUID_BYTES], char name[FILTER_NAME_BYTES]);
+/* "DIR/NAME" for messages, cut if too long. */
+void filters_dir_path(const struct filters_dir *d, const char *name,
+                      char path[STORE_PATH_BYTES]);
+void filter_file_unlink(int dir, const uint8_t uuid[UUID_BYTES]);
+void uuid_random(uint8_t uuid[UUID_BYTES]);
+
+/* ==== catalog_file.c: what must hold before LMDB may map a file ============== */
+
+int catalog_file_check(int fd, const char *path, struct tamis_diag *diag);
+
+/* ==== catalog.c: the LMDB environment, one per process and file ============== */
+
+struct catalog {
+    struct catalog *next; /* in the registry */
+    uint64_t device, inode;
+    size_t refs; /* guarded by the registry's lock */
+    unsigned fork_epoch;
+    struct MDB_env *env;
+    unsigned meta_db, segments_db;
+    bool read_only;
+    bool unlocked; /* a read-only file system: no reader table protects us */
+    /* Held for reading by every transaction, for writing while the map moves. */
+    pthread_rwlock_t map_lock;
+    struct meta meta;
+    struct tamis_domain domain;
+    struct filters_dir *filters;
+    pthread_mutex_t cache_lock;
+    struct tamis_snapshot *cached; /* the newest snapshot, under cache_lock */
+    atomic_bool swept;
+    char path[]; /* of the store, for messages */
+};
+
+/* A transaction, as its function sees it. */
+struct catalog_txn {
+    struct catalog *catalog;
+    struct MDB_txn *txn;
+    int failure; /* LMDB's code of the first call that failed */
+};
+/* What runs inside a transaction. It may run again from the start, if the map had
+ * to grow. Anything but 0 rolls a write back. */
+typedef int catalog_fn(struct catalog_txn *t, void *ctx, struct tamis_diag *diag);
+typedef int catalog_each_fn(void *ctx, const void *name, size_t name_bytes,
+                            const uint8_t *value, size_t value_bytes);
+
+/* For registry.c only. c has its path, device and inode; `file` is LMDB's. Opens for
+ * reading only where it must, or if c->read_only says so. */
+int catalog_env_open(struct catalog *c, const char *file, struct tamis_diag *diag);
+int catalog_env_create(const char *store_path, const char *file, const struct meta *m,
+                       struct tamis_diag *diag);
+void catalog_env_close(struct catalog *c);
+
+int catalog_read(struct catalog *c, catalog_fn *fn, void *ctx, struct tamis_diag *diag);
+/* *unsure (may be NULL): the commit itself failed, so that what is on the disk may be
+ * the old state or the new one. */
+int catalog_write(struct catalog *c, catalog_fn *fn, void *ctx, bool *unsure,
+                  struct tamis_diag *diag);
+/* The last committed transaction of any process; no system call. */
+uint64_t catalog_last(struct catalog *c);
+
+/* Inside a transaction. Values are LMDB's, as long as nothing is written. */
+int catalog_get(struct catalog_txn *t, const void *name, size_t name_bytes,
+                const uint8_t **value, size_t *value_bytes, struct tamis_diag *diag);
+int catalog_add(struct catalog_txn *t, const void *name, size_t name_bytes,
+                const uint8_t *value, size_t value_bytes, struct tamis_diag *diag);
+int catalog_replace(struct catalog_txn *t, const void *name, size_t name_bytes,
+                    const uint8_t *value, size_t value_bytes, struct tamis_diag *diag);
+int catalog_delete(struct catalog_txn *t, const void *name, size_t name_bytes,
+                   struct tamis_diag *diag);
+/* In the order of names; stops at the first result that is not 0. */
+int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
+                 struct tamis_diag *diag);
+int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag);
+uint64_t catalog_txn_number(const struct catalog_txn *t);
+int catalog_usage(struct catalog *c, uint64_t *n_segments, uint64_t *n_bytes,
+                  struct tamis_diag *diag);
+
+/* ==== registry.c: one catalog per process and file =========================== */
+
+/* Creates STORE/catalog.lmdb in an empty store directory. */
+int registry_create(const char *store_path, const struct meta *m,
+                    struct tamis_diag *diag);
+int registry_open(const char *store_path, struct catalog **out,
+                  struct tamis_diag *diag);
+struct catalog *registry_hold(struct catalog *c);
+void registry_release(struct catalog *c);
+
+/* ==== store.c =============================================================== */
+
+struct tamis_store {
+    struct catalog *catalog;
+};
+/* ERR_RANGE for NULL, ERR_FORKED in a forked child, ERR_READ_ONLY if `writing`. */
+int store_usable(const struct tamis_store *s, bool writing, struct tamis_diag *diag);
+
+/* ==== sweep.c: files that nothing names ====================================== */
+
+/* Removes them; the caller holds the exclusive lock of `dir`. */
+void sweep_orphans(struct catalog *c, int dir);
+
+/* ==== edit.c, edit_put.c, edit_commit.c
+ * ===================================================== */
+
+enum edit_kind { EDIT_PUT, EDIT_DROP, EDIT_RETAIN };
+
+struct edit_op {
+    enum edit_kind kind;
+    bool has_file; /* put: this edit wrote the file of this uuid */
+    bool attached;
+    uint8_t uuid[UUID_BYTES];
+    struct names keep; /* retain */
+    size_t name_bytes, value_bytes;
+    uint8_t bytes[]; /* name, record; retain: all names */
+};
+
+struct tamis_edit {
+    struct catalog *catalog;
+    unsigned fork_epoch;
+    struct io_guarded_fd dir; /* its own open of filters/, with a shared flock */
+    pthread_mutex_t mutex;    /* over all below */
+    struct edit_op **ops;
+    size_t n_ops, max_ops;
+    size_t n_retains, n_attached;
+    struct names touched; /* name -> EDIT_PUT + 1 or EDIT_DROP + 1, the latest */
+};
+int edit_usable(struct tamis_edit *e, struct tamis_diag *diag);
+/* Would the segment exist if the edit were committed now? ERR_EXISTS if it should
+ * not, ERR_NO_SEGMENT if it should. The catalog may change until commit. */
+int edit_expect(struct tamis_edit *e, const void *name, size_t name_bytes, bool present,
+                struct tamis_diag *diag);
+/* Takes over the operation, after edit_expect() once more; frees it on failure. */
+int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *diag);
+struct edit_op *edit_op_new(enum edit_kind kind, const void *name, size_t name_bytes,
+                            const struct record *r);
+void edit_op_free(struct edit_op *op);
+void edit_unlink_written(const struct tamis_edit *e);
+void edit_free(struct tamis_edit *e);
+
+/* ==== attach.c =============================================================== */
+
+/* Copies a sealed filter file into `dir` under its UUID's name and checks every page
+ * of the copy; h is the copy's header. */
+struct attach {
+    const struct catalog *catalog;
+    int dir;
+    const char *path; /* of the source */
+    const void *name, *binding;
+    size_t name_bytes, binding_bytes;
+};
+int attach_copy(const struct attach *a, struct header *h, struct tamis_diag *diag);
+
+/* ==== entry.c: one segment, shared by snapshots ============================== */
+
+struct entry {
+    atomic_size_t refs;
+    _Atomic(struct tamis_filter *) filter; /* NULL until first used */
+    atomic_int failure;                    /* why it can't be opened, for good */
+    bool borrowed;                         /* the filter is the caller's */
+    bool has_range;
+    uint16_t state; /* RECORD_*, or 0: the record is unreadable */
+    int refusal;    /* why, as a public code */
+    uint32_t rank;
+    uint64_t watermark;
+    uint32_t name_bytes, value_bytes;
+    uint8_t bytes[]; /* name, record as in the catalog */
+};
+struct entry *entry_new(const void *name, size_t name_bytes, const uint8_t *value,
+                        size_t value_bytes);
+struct entry *entry_hold(struct entry *e);
+void entry_release(struct entry *e);
+bool entry_is(const struct entry *e, const uint8_t *value, size_t value_bytes);
+/* The open filter; opens it now if need be. */
+int entry_filter(struct entry *e, const struct filters_dir *dir,
+                 const struct tamis_domain *domain, struct tamis_filter **out,
+                 struct tamis_diag *diag);
+/* The same for probes: NULL and a reason; does not repeat what failed for good. */
+struct tamis_filter *entry_filter_or_reason(struct entry *e,
+                                            const struct filters_dir *dir,
+                                            const struct tamis_domain *domain,
+                                            enum tamis_reason *why);
+
+static inline const struct record_disk *entry_record(const struct entry *e)
+{
+    return (const struct record_disk *)(const void *)(e->bytes + e->name_bytes);
+}
+
+static inline const uint8_t *entry_first(const struct entry *e, size_t *n_bytes)
+{
+    *n_bytes = le16_get(entry_record(e)->first_bytes);
+    return e->bytes + e->name_bytes + RECORD_HEAD_BYTES;
+}
+
+static inline const uint8_t *entry_last(const struct entry *e, size_t *n_bytes)
+{
+    size_t n_first;
+    const uint8_t *first = entry_first(e, &n_first);
+    *n_bytes = le16_get(entry_record(e)->last_bytes);
+    return first + n_first;
+}
+
+/* ==== snapshot.c, segment.c, probe.c
+ * ==================================================== */
+
+struct tamis_snapshot {
+    atomic_size_t refs;
+    uint64_t number; /* of the transaction that it shows */
+    bool complete;
+    struct tamis_domain domain;
+    struct filters_dir *dir; /* NULL: filters of the caller's */
+    size_t n;
+    struct entry **entries; /* by rank, then name */
+    struct names by_name;   /* -> index + 1, or NAME_TWICE */
+};
+#define NAME_TWICE UINT32_MAX
+
+#endif

@@ -1,0 +1,283 @@
+/* Opens a segment's growing filter for writing, and keeps the catalog's lower bounds
+ * behind it (R5): after each growth the record says how far the file had come, so that
+ * an older copy put back is known for what it is. */
+#include "lib/store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* What a writer's hooks know; holds the catalog. */
+struct watch {
+    struct catalog *catalog;
+    uint8_t uuid[UUID_BYTES];
+    size_t name_bytes;
+    uint8_t name[NAME_MAX_BYTES];
+};
+
+/* How far a filter has come. */
+struct progress {
+    const struct watch *watch;
+    uint64_t sequence, generation, watermark, keys, file_bytes;
+    uint32_t n_stages;
+    bool sealed;
+    uint64_t table_digest;
+};
+
+static void raise_u64(uint64_t *bound, uint64_t v, bool *changed)
+{
+    if (v > *bound) {
+        *bound = v;
+        *changed = true;
+    }
+}
+
+/* Bounds rise and never fall: two processes may report out of order. */
+static bool record_raise(struct record *r, const struct progress *p)
+{
+    bool changed = false;
+    raise_u64(&r->min_sequence, p->sequence, &changed);
+    raise_u64(&r->generation, p->generation, &changed);
+    raise_u64(&r->watermark, p->watermark, &changed);
+    raise_u64(&r->keys, p->keys, &changed);
+    raise_u64(&r->file_bytes, p->file_bytes, &changed);
+    if (p->n_stages > r->min_stages) {
+        r->min_stages = p->n_stages;
+        changed = true;
+    }
+    if (p->sealed && r->state == RECORD_GROWING) {
+        r->state = RECORD_SEALED;
+        r->table_digest = p->table_digest;
+        changed = true;
+    }
+    return changed;
+}
+
+static int raise_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    const struct progress *p = ctx;
+    const struct watch *w = p->watch;
+    const uint8_t *value;
+    size_t n;
+    struct record r;
+    int rc = catalog_get(t, w->name, w->name_bytes, &value, &n, diag);
+    if (rc == TAMIS_ERR_NO_SEGMENT) {
+        diag_clear(diag);
+        return 0; /* dropped meanwhile: the file has no name left either */
+    }
+    if (rc)
+        return rc;
+    struct verdict v = record_decode(value, n, w->name, w->name_bytes, &r);
+    if (v.code != VERDICT_OK)
+        return diag_verdict(diag, v, w->catalog->path, 0);
+    if (memcmp(r.uuid, w->uuid, UUID_BYTES) != 0 || !record_raise(&r, p))
+        return 0;
+    uint8_t bytes[RECORD_MAX_BYTES];
+    n = record_encode(&r, w->name, w->name_bytes, bytes);
+    return catalog_replace(t, w->name, w->name_bytes, bytes, n, diag);
+}
+
+static int raise_bounds(struct progress *p, struct tamis_diag *diag)
+{
+    return catalog_write(p->watch->catalog, raise_in, p, NULL, diag);
+}
+
+static struct progress progress_of(const struct watch *w, const struct commit *c)
+{
+    bool sealed = c->state == STATE_SEALED;
+    return (struct progress){
+        .watch = w,
+        .sequence = c->sequence,
+        .generation = c->generation,
+        .watermark = c->watermark,
+        .keys = c->keys,
+        .file_bytes = c->committed_bytes,
+        .n_stages = c->n_stages,
+        .sealed = sealed,
+        .table_digest = sealed ? commit_table_digest(c) : 0,
+    };
+}
+
+static int watch_changed(void *ctx, const struct commit *c, struct tamis_diag *diag)
+{
+    struct progress p = progress_of(ctx, c);
+    return raise_bounds(&p, diag);
+}
+
+static void watch_closed(void *ctx)
+{
+    struct watch *w = ctx;
+    registry_release(w->catalog);
+    free(w);
+}
+
+/* ---- opening ---- */
+
+struct wanted {
+    const void *name;
+    size_t name_bytes;
+    struct record record;
+};
+
+static int find_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    struct wanted *w = ctx;
+    const uint8_t *value;
+    size_t n;
+    int rc = catalog_get(t, w->name, w->name_bytes, &value, &n, diag);
+    if (rc)
+        return rc;
+    struct verdict v = record_decode(value, n, w->name, w->name_bytes, &w->record);
+    return v.code == VERDICT_OK ? 0 : diag_verdict(diag, v, t->catalog->path, 0);
+}
+
+/* Is this the file that the record means, and not an older copy of it? */
+static int check_file(const struct catalog *c, const struct wanted *w,
+                      const struct header *h, const char *path, struct tamis_diag *diag)
+{
+    const struct identity *id = &h->identity;
+    const struct record *r = &w->record;
+    const char *what = NULL;
+    if (memcmp(id->uuid, r->uuid, UUID_BYTES) != 0)
+        what = "the file of another filter (its UUID differs)";
+    else if (memcmp(id->store_uuid, c->meta.store_uuid, UUID_BYTES) != 0)
+        what = "the filter of another store";
+    else if (id->name_bytes != w->name_bytes ||
+             memcmp(id->name, w->name, w->name_bytes) != 0)
+        what = "the filter of another segment (its name differs)";
+    else if (id->hash_id != c->meta.hash_id || id->hash_seed != c->meta.hash_seed)
+        what = "a filter with another hash seed than the store's";
+    else if (h->commit.sequence < r->min_sequence ||
+             h->commit.n_stages < r->min_stages ||
+             h->commit.generation < r->generation || h->commit.watermark < r->watermark)
+        what = "an older copy: the catalog has seen this filter further on";
+    return what ? diag_fail(diag, TAMIS_ERR_MISMATCH, path, "%s", what) : 0;
+}
+
+/* A writer that sealed and died before it could say so: the catalog follows now, once
+ * the seal that was read is known to be durable. */
+static int follow_seal(const struct watch *w, int fd, const struct commit *c,
+                       const char *path, struct tamis_diag *diag)
+{
+    if (io_calls.fdatasync(fd) != 0)
+        return diag_errno(diag, errno, path, "syncing");
+    struct progress p = progress_of(w, c);
+    int rc = raise_bounds(&p, diag);
+    return rc ? rc : diag_fail(diag, TAMIS_ERR_SEALED, path, "the filter is sealed");
+}
+
+/* The same for a growth, after the writer has recovered the file. */
+static int follow_growth(const struct watch *w, const struct record *r,
+                         struct tamis_writer *writer, struct tamis_diag *diag)
+{
+    struct tamis_filter_info info;
+    int rc = tamis_writer_info(writer, &info);
+    if (rc)
+        return diag_fail(diag, rc, NULL, "%s", tamis_strerror(rc));
+    if (info.n_stages <= r->min_stages && info.generation <= r->generation)
+        return 0;
+    struct progress p = {
+        .watch = w,
+        .sequence = info.sequence,
+        .generation = info.generation,
+        .watermark = info.watermark,
+        .keys = info.keys,
+        .file_bytes = info.file_bytes,
+        .n_stages = info.n_stages,
+    };
+    return raise_bounds(&p, diag);
+}
+
+static struct watch *watch_new(struct catalog *c, const struct wanted *w)
+{
+    struct watch *watch = malloc(sizeof *watch);
+    if (!watch)
+        return NULL;
+    watch->catalog = registry_hold(c);
+    memcpy(watch->uuid, w->record.uuid, UUID_BYTES);
+    memcpy(watch->name, w->name, w->name_bytes);
+    watch->name_bytes = w->name_bytes;
+    return watch;
+}
+
+static int open_writer(struct catalog *c, const struct wanted *w, int fd,
+                       const char *path, struct tamis_writer **out,
+                       struct tamis_diag *diag)
+{
+    struct header h;
+    int rc = header_load(fd, true, 0, 0, path, &h, diag);
+    if (!rc)
+        rc = check_file(c, w, &h, path, diag);
+    struct watch *watch = rc ? NULL : watch_new(c, w);
+    if (!rc && !watch)
+        rc = diag_errno(diag, ENOMEM, path, "opening the writer");
+    if (!rc && h.commit.state == STATE_SEALED)
+        rc = follow_seal(watch, fd, &h.commit, path, diag);
+    if (rc) {
+        close(fd);
+        if (watch)
+            watch_closed(watch);
+        return rc;
+    }
+    /* From here on the descriptor and the watch are the writer's, even if it fails. */
+    struct writer_hooks hooks = {watch_changed, watch_closed, watch};
+    rc = writer_open_fd(fd, path, &hooks, out, diag);
+    if (rc)
+        return rc;
+    rc = follow_growth(watch, &w->record, *out, diag);
+    if (rc) {
+        tamis_writer_close(*out);
+        *out = NULL;
+    }
+    return rc;
+}
+
+static int check_state(const struct catalog *c, const struct wanted *w,
+                       struct tamis_diag *diag)
+{
+    char text[NAME_TEXT_BYTES];
+    if (w->record.state == RECORD_GROWING &&
+        !(w->record.ro_compat & ~RECORD_RO_COMPAT_KNOWN))
+        return 0;
+    name_text(text, w->name, w->name_bytes);
+    if (w->record.state == RECORD_GROWING)
+        return diag_fail(diag, TAMIS_ERR_VERSION, c->path,
+                         "segment %s has a feature that this tamis must not write",
+                         text);
+    if (w->record.state == RECORD_SEALED)
+        return diag_fail(diag, TAMIS_ERR_SEALED, c->path, "segment %s is sealed", text);
+    return diag_fail(diag, TAMIS_ERR_NO_SEGMENT, c->path,
+                     "segment %s is registered without a filter", text);
+}
+
+int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_bytes,
+                       struct tamis_writer **out, struct tamis_diag *diag)
+{
+    char file[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
+    struct wanted w = {.name = name, .name_bytes = name_bytes};
+    if (out)
+        *out = NULL;
+    int rc = store_usable(store, true, diag);
+    if (rc)
+        return rc;
+    struct catalog *c = store->catalog;
+    if (!out || !segment_name_valid(name, name_bytes))
+        return diag_fail(diag, TAMIS_ERR_RANGE, c->path,
+                         "a segment's name is 1 to 255 bytes without NUL");
+    rc = catalog_read(c, find_record, &w, diag);
+    if (!rc)
+        rc = check_state(c, &w, diag);
+    if (rc)
+        return rc;
+    filter_file_name(w.record.uuid, file);
+    filters_dir_path(c->filters, file, path);
+    int fd;
+    rc = io_refuse_network(c->filters->fd);
+    if (rc)
+        return diag_fail(diag, rc, path, "%s", tamis_strerror(rc));
+    rc = io_open_beneath(c->filters->fd, file, O_RDWR, &fd);
+    if (rc)
+        return diag_errno(diag, rc, path, "opening the filter");
+    return open_writer(c, &w, fd, path, out, diag);
+}

@@ -1,0 +1,76 @@
+# What the command-line tests share. $TAMIS is the command under test.
+bats_require_minimum_version 1.5.0
+
+TAMIS=${TAMIS:-$BATS_TEST_DIRNAME/../../build/tamis}
+TAMIS=$(realpath "$TAMIS")
+export TAMIS LC_ALL=C
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+explain() {
+    printf 'status %s, wanted %s\nstdout: %s\nstderr: %s\n' "$status" "$1" "$output" \
+        "$stderr"
+    return 1
+}
+
+# ok COMMAND...: status 0, nothing on stderr. Standard output is in $output.
+ok() {
+    run --separate-stderr "$@"
+    [ "$status" -eq 0 ] && [ -z "$stderr" ] || explain 0
+}
+
+# fails STATUS PATTERN COMMAND...: that status, and on stderr one line, `tamis: ...`,
+# that matches the extended regular expression.
+fails() {
+    local want=$1 pattern=$2
+    shift 2
+    run --separate-stderr "$@"
+    [ "$status" -eq "$want" ] && [ "${#stderr_lines[@]}" -eq 1 ] &&
+        [[ $stderr == "tamis: "* ]] && [[ $stderr =~ $pattern ]] || explain "$want: $pattern"
+}
+
+# prints PATTERN: $output matches it.
+prints() {
+    [[ $output =~ $1 ]] || explain "output $1"
+}
+
+# A store with segment "one" of keys a b c, and "two" of c d.
+make_store() {
+    "$TAMIS" init store
+    printf 'a\nb\nc\n' | "$TAMIS" build store one
+    printf 'c\nd\n' | "$TAMIS" build store two
+}
+
+# A filter file, f.tamis, of the keys 1..1000.
+make_file() {
+    seq 1000 >keys
+    "$TAMIS" file build f.tamis keys --segment s "$@"
+}
+
+# poke FILE OFFSET BYTES (as for printf %b)
+poke() {
+    printf '%b' "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+# flip FILE OFFSET: inverts one bit there.
+flip() {
+    local byte
+    byte=$(od -An -tu1 -j "$2" -N 1 "$1")
+    poke "$1" "$2" "\\x$(printf %02x $((byte ^ 4)))"
+}
+
+# The file of the only segment, or of the segment named.
+filter_of() {
+    "$TAMIS" ls store "$@" --json | sed -n 's/.*"file": "\(.*\)".*/store\/\1/p'
+}
+
+# Runs a command as someone who is not root, in a directory that they can reach.
+unprivileged() {
+    if [ "$(id -u)" -eq 0 ]; then
+        setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+    else
+        "$@"
+    fi
+}

@@ -1,0 +1,164 @@
+# One filter file: build, show, probe, verify; and every way in which it can be broken.
+load common
+
+@test "build, probe, verify" {
+    make_file --watermark 77 --bind c0ffee
+    ok "$TAMIS" file probe f.tamis 1 1000 nope
+    [ "${lines[0]}" = $'1\ts\tHIT' ]
+    [ "${lines[1]}" = $'1000\ts\tHIT' ]
+    [ "${lines[2]}" = $'nope\t-\tABSENT' ]
+    ok "$TAMIS" file verify f.tamis --against keys
+    prints $'^s\tok\t'
+    prints "checked 1000 keys in 1 segment: 0 lost"
+    ok "$TAMIS" file verify f.tamis --json
+    prints '"result": "ok"'
+    [ "$(stat -c %s f.tamis)" -le 8192 ]
+}
+
+@test "probe --quiet: 0 maybe, 10 absent" {
+    make_file
+    ok "$TAMIS" file probe f.tamis --quiet 1
+    [ -z "$output" ]
+    run --separate-stderr "$TAMIS" file probe f.tamis -q nope
+    [ "$status" -eq 10 ] && [ -z "$output$stderr" ]
+}
+
+@test "show prints each field with its offset" {
+    make_file --seed 00000000000000ff --fpr 0.001
+    ok "$TAMIS" file show f.tamis
+    prints '(^|'$'\n'') +0 +8  magic'
+    prints '8 +2  major +0'
+    prints 'hash_seed +0x0*ff'
+    prints 'target_error +0.001'
+    ok "$TAMIS" file show f.tamis --json
+    prints '"name": "major"'
+    prints '"offset": 8'
+}
+
+@test "a file that exists is not touched" {
+    make_file
+    sum=$(md5sum f.tamis)
+    fails 2 "f.tamis: exists already" "$TAMIS" file build f.tamis keys
+    [ "$(md5sum f.tamis)" = "$sum" ]
+}
+
+@test "lost keys are found and named" {
+    make_file
+    seq 990 1020 >other
+    fails 3 "f.tamis: [0-9]+ keys are not in the filter" \
+        "$TAMIS" file verify f.tamis --against other
+    prints $'lost\t10[0-9]+\ts'
+    prints "checked 31 keys in 1 segment: (1[5-9]|20) lost"
+    fails 3 "are not in" "$TAMIS" file verify f.tamis --against other --json
+    prints '"lost": (1[5-9]|20)'
+}
+
+@test "missing file, directory, device, FIFO" {
+    mkdir d
+    mkfifo fifo
+    for c in show verify "probe --quiet"; do
+        key=
+        [ "$c" = "probe --quiet" ] && key=k
+        fails 4 "^tamis: none: .*No such file" "$TAMIS" file $c none $key
+        fails 4 "^tamis: d: .*[Dd]irectory" "$TAMIS" file $c d $key
+        fails 4 "^tamis: fifo: " timeout 5 "$TAMIS" file $c fifo $key
+        fails 4 "^tamis: /dev/null: " "$TAMIS" file $c /dev/null $key
+    done
+    fails 4 "none/f.tamis: .*No such file" "$TAMIS" file build none/f.tamis /dev/null
+    fails 2 "d: exists already" "$TAMIS" file build d /dev/null
+}
+
+@test "not a filter: text, empty, zeros" {
+    echo "hello, world" >text
+    : >empty
+    head -c 8192 /dev/zero >zeros
+    for f in text empty zeros; do
+        for c in show verify "probe --quiet"; do
+            key=
+            [ "$c" = "probe --quiet" ] && key=k
+            fails 3 "^tamis: $f: .+: .+" \
+                "$TAMIS" file $c $f $key
+        done
+    done
+}
+
+@test "truncated at any place: status 3, never an answer" {
+    make_file
+    seq 200000 >many
+    "$TAMIS" file build big.tamis many
+    for n in 1 9 100 2047 2048 4095 4096 8191; do
+        head -c $n f.tamis >cut
+        fails 3 "^tamis: cut: .*: .+" "$TAMIS" file probe cut nope
+        fails 3 "^tamis: cut: .*: .+" "$TAMIS" file verify cut
+    done
+    size=$(stat -c %s big.tamis)
+    head -c $((size - 4096)) big.tamis >cut
+    fails 3 "^tamis: cut: " "$TAMIS" file probe cut nope
+}
+
+@test "a flipped bit anywhere in the header: status 3 and an offset" {
+    make_file
+    for at in 0 7 8 12 16 24 32 40 72 80 128 400 900 2040 2048 2056 2072 2104 2120 2136 \
+        2150 2210 2296 2304 2352 2360 2376 2392 2500 4000 4088; do
+        cp f.tamis g.tamis
+        flip g.tamis $at
+        fails 3 "^tamis: g.tamis: .* \(offset [0-9]+\): " "$TAMIS" file probe g.tamis nope
+        fails 3 "^tamis: g.tamis: .* \(offset [0-9]+\): " "$TAMIS" file show g.tamis
+        fails 3 "^tamis: g.tamis: " "$TAMIS" file verify g.tamis
+    done
+}
+
+@test "a flipped bit in the data: MAYBE with DAMAGED, verify names the page" {
+    make_file
+    flip f.tamis 5000
+    ok "$TAMIS" file probe f.tamis 1 nope
+    [ "${lines[0]}" = $'1\ts\tDAMAGED' ]
+    [ "${lines[1]}" = $'nope\ts\tDAMAGED' ]
+    ok "$TAMIS" file probe f.tamis --quiet nope
+    fails 3 "^tamis: f.tamis: .* \(offset 4096\): " "$TAMIS" file verify f.tamis
+    prints $'^s\tdamaged\t1 of 1 pages, the first at offset 4096'
+    fails 3 "offset 4096" "$TAMIS" file verify f.tamis --json
+    prints '"first_damaged": 4096'
+}
+
+@test "a newer major version" {
+    make_file
+    poke f.tamis 8 '\x63'
+    fails 3 "^tamis: f.tamis: .*version.* \(offset 8\): .*newer" "$TAMIS" file probe f.tamis 1
+    fails 3 "newer" "$TAMIS" file show f.tamis
+    prints 'major +99'
+    fails 3 "newer" "$TAMIS" file verify f.tamis
+}
+
+@test "show prints what can be read of a broken header" {
+    make_file
+    flip f.tamis 2104
+    fails 3 "offset" "$TAMIS" file show f.tamis
+    prints 'target_error'
+    prints 'watermark'
+    fails 3 "offset" "$TAMIS" file show f.tamis --json
+    prints '"error": ".+"'
+}
+
+@test "inside another file, at an offset" {
+    make_file
+    { head -c 12288 /dev/zero; cat f.tamis; echo tail; } >outer
+    ok "$TAMIS" file probe outer --offset 12288 1 nope
+    [ "${lines[0]}" = $'1\ts\tHIT' ]
+    [ "${lines[1]}" = $'nope\t-\tABSENT' ]
+    ok "$TAMIS" file verify outer --offset 12K --against keys
+    prints " 0 lost"
+    ok "$TAMIS" file show outer --offset 12288
+    prints ' 12296 +2  major'
+    fails 3 "^tamis: outer: .*offset 0" "$TAMIS" file probe outer 1
+    fails 3 "^tamis: outer: " "$TAMIS" file probe outer --offset 1G 1
+}
+
+@test "another binding, a watermark that is behind" {
+    make_file --watermark 77 --bind c0ffee
+    ok "$TAMIS" file probe f.tamis nope --bind c0ffee --min-watermark 77
+    prints ABSENT
+    fails 3 "f.tamis: .*binding" "$TAMIS" file probe f.tamis nope --bind c0ffef
+    ok "$TAMIS" file probe f.tamis nope --min-watermark 78
+    [ "$output" = $'nope\ts\tBEHIND' ]
+}

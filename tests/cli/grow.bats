@@ -1,0 +1,139 @@
+# Growing filters: grow, seal, watermarks, writers that meet and writers that die.
+load common
+
+# Waits until a command succeeds, two seconds at most.
+soon() {
+    for _ in $(seq 100); do
+        ! "$@" || return 0
+        sleep 0.02
+    done
+    return 1
+}
+
+# A writer with its input held open on descriptor 7; $pid.
+hold_writer() {
+    mkfifo input
+    "$TAMIS" grow store g - <input >/dev/null 3>&- &
+    pid=$!
+    exec 7>input
+    printf 'held\n' >&7
+    soon is_known held
+}
+
+is_known() {
+    [ "$("$TAMIS" probe store "$1" --segment g 2>/dev/null)" = "$1"$'\tg\tHIT' ]
+}
+
+@test "grow makes a segment, adds to it, and seal closes it" {
+    ok "$TAMIS" init store --n0 100
+    seq 1000 >k
+    ok "$TAMIS" grow store g k
+    seq 1001 2000 >l
+    ok "$TAMIS" grow store g l --watermark 9
+    ok "$TAMIS" stat store g
+    prints 'growing, no writer'
+    prints 'watermark +9'
+    [[ ${lines[-1]} =~ ^\ +4\  ]]
+    cat k l >all
+    ok "$TAMIS" verify store g --against all
+    prints "checked 2000 keys in 1 segment: 0 lost"
+    ok "$TAMIS" seal store g
+    ok "$TAMIS" ls store
+    prints '^sealed'
+    ok "$TAMIS" verify store g --against all
+    prints ": 0 lost"
+    fails 2 "sealed" "$TAMIS" grow store g k
+    fails 2 "sealed" "$TAMIS" seal store g
+}
+
+@test "grow and seal refuse segments that are built or bare" {
+    make_store
+    ok "$TAMIS" build store zero --bare
+    fails 2 "sealed" "$TAMIS" grow store one /dev/null
+    fails 2 "sealed" "$TAMIS" seal store one
+    fails 2 "'zero' is registered without a filter: .*--replaces" \
+        "$TAMIS" grow store zero /dev/null
+}
+
+@test "growth options: kept, and refused if they differ" {
+    ok "$TAMIS" init store
+    ok "$TAMIS" grow store g /dev/null --fpr 0.001 -s 4 -r 0.9 --n0 10
+    ok "$TAMIS" stat store g
+    prints '0.1% at most'
+    ok "$TAMIS" grow store g /dev/null --fpr 0.001 -s 4
+    fails 2 "grows with --fpr 0.001 -s 4 -r 0.9 --n0 10" \
+        "$TAMIS" grow store g /dev/null --fpr 0.01
+    fails 2 "grows with" "$TAMIS" grow store g /dev/null --n0 11
+}
+
+@test "watermarks never fall" {
+    ok "$TAMIS" init store
+    ok "$TAMIS" grow store g /dev/null --watermark 100
+    fails 2 "at watermark 100: --watermark never falls" \
+        "$TAMIS" grow store g /dev/null --watermark 99
+    echo k >k
+    ok "$TAMIS" grow store g k
+    ok "$TAMIS" stat store g --json
+    prints '"watermark": 100'
+    fails 2 "never falls" "$TAMIS" seal store g --watermark 99
+    ok "$TAMIS" seal store g --watermark 101
+}
+
+@test "a broken key list: what came before it is in, the watermark stays" {
+    ok "$TAMIS" init store
+    printf '61\nxx\n' >k
+    fails 2 "k: line 2" "$TAMIS" grow store g k --hex --watermark 5
+    ok "$TAMIS" probe store a
+    prints HIT
+    ok "$TAMIS" stat store g --json
+    prints '"watermark": 0'
+}
+
+@test "two writers: the second is told who has it" {
+    ok "$TAMIS" init store
+    hold_writer
+    fails 6 "^tamis: .*$pid.*: try again" "$TAMIS" grow store g /dev/null
+    fails 6 "$pid" "$TAMIS" seal store g
+    # Readers, and writers of other segments, go on.
+    ok "$TAMIS" probe store held
+    prints HIT
+    ok "$TAMIS" grow store h /dev/null
+    exec 7>&-
+    wait "$pid"
+    ok "$TAMIS" grow store g /dev/null
+}
+
+@test "a writer that is killed: its lock is free, its keys are in" {
+    ok "$TAMIS" init store --n0 10
+    seq 100 >k
+    ok "$TAMIS" grow store g k --watermark 3
+    hold_writer
+    ok "$TAMIS" stat store g
+    prints "a writer is at it or died"
+    kill -9 "$pid"
+    wait "$pid" || true
+    exec 7>&-
+    is_known held
+    echo more | "$TAMIS" grow store g --watermark 4
+    ok "$TAMIS" stat store g
+    prints "no writer"
+    ok "$TAMIS" verify store g --against k
+    prints ": 0 lost"
+    is_known held
+}
+
+@test "a damaged page of a growing filter" {
+    ok "$TAMIS" init store
+    seq 60000 >k
+    ok "$TAMIS" grow store g k
+    file=$(filter_of g)
+    at=$("$TAMIS" file show "$file" --json | grep -A6 '"stage A.0"' | grep -A4 '"offset",' |
+        sed -n 's/.*"value": \([0-9]*\),*/\1/p')
+    dd if=/dev/zero of="$file" bs=4096 seek=$((at / 4096)) count=1 conv=notrunc status=none
+    ok "$TAMIS" probe store --keys k --count
+    prints "absent_keys +0"
+    fails 3 "$file: .*offset $at" "$TAMIS" verify store
+    fails 3 "damaged page" "$TAMIS" seal store g
+    ok "$TAMIS" verify store g --against k
+    prints ": 0 lost"
+}

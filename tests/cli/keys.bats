@@ -1,0 +1,173 @@
+# Key lists in every form, whole and broken.
+load common
+
+# built ARG...: f.tamis, made anew.
+built() {
+    rm -f f.tamis
+    ok "$TAMIS" file build f.tamis "$@"
+}
+
+n_keys() {
+    "$TAMIS" file show f.tamis --json | grep -A5 '"commit birth"' | grep -A4 '"keys"' |
+        sed -n 's/.*"value": \([0-9]*\).*/\1/p' | head -1
+}
+
+@test "a last line without newline is a key" {
+    printf 'a\nlast' >k
+    built k
+    ok "$TAMIS" file probe f.tamis a last
+    prints $'^a\tf.tamis\tHIT\nlast\tf.tamis\tHIT$'
+    ok "$TAMIS" file verify f.tamis --against k
+    prints "checked 2 keys in 1 segment: 0 lost"
+}
+
+@test "an empty list makes a filter that is never MAYBE" {
+    built /dev/null
+    seq 10000 >absent
+    ok "$TAMIS" file probe f.tamis --keys absent --count
+    prints "maybe_pairs +0"
+    prints "absent_keys +10000"
+    run "$TAMIS" file probe --quiet f.tamis ""
+    [ "$status" -eq 10 ]
+    ok "$TAMIS" file verify f.tamis
+}
+
+@test "an empty line is the empty key" {
+    printf 'a\n\nb\n' >k
+    built k
+    ok "$TAMIS" file probe f.tamis "" a
+    prints $'^\tf.tamis\tHIT\na\tf.tamis\tHIT$'
+}
+
+@test "-0: keys end with NUL and may hold newlines" {
+    printf 'a\nb\0c' >k
+    built -0 k
+    ok "$TAMIS" file probe f.tamis $'a\nb' c
+    prints '^a\\x0ab.f.tamis.HIT'
+    run "$TAMIS" file probe --quiet f.tamis a
+    [ "$status" -eq 10 ]
+    ok "$TAMIS" file probe f.tamis -0 --keys k --count
+    prints "maybe_pairs +2"
+}
+
+@test "--hex: any bytes, NUL as well" {
+    printf '00FF\n0a\n\n61' >k
+    built --hex k
+    ok "$TAMIS" file probe f.tamis --hex 00ff 0A "" 61
+    [ "${#lines[@]}" -eq 4 ]
+    prints '^\\x00\\xff.f.tamis.HIT'
+    ok "$TAMIS" file probe f.tamis a
+    prints HIT
+}
+
+@test "--binary: a length before each key, of any size" {
+    { printf '\003\0\0\0a\nb\0\0\0\0'; printf '\0\0\020\0'; head -c 1048576 /dev/zero; } >k
+    built --binary k
+    ok "$TAMIS" file probe f.tamis --binary --keys k --count
+    prints "keys +3"
+    prints "maybe_pairs +3"
+    ok "$TAMIS" file probe f.tamis $'a\nb' ""
+    [ "${#lines[@]}" -eq 2 ]
+}
+
+@test "the forms agree about the same keys" {
+    seq 5000 >lines
+    tr '\n' '\0' <lines >nul
+    od -An -v -tx1 -w1 lines | tr -d ' \n' | sed 's/0a/\n/g' >hex
+    built lines
+    for form in "-0 --keys nul" "--hex --keys hex" "--keys lines"; do
+        ok "$TAMIS" file probe f.tamis $form --count
+        prints "maybe_pairs +5000"
+    done
+}
+
+@test "a line of 65536 bytes is a key, one of 65537 an error with its place" {
+    { echo short; head -c 65536 /dev/zero | tr '\0' x; echo; echo end; } >k
+    built k
+    ok "$TAMIS" file probe f.tamis end
+    prints HIT
+    { echo short; head -c 65537 /dev/zero | tr '\0' x; echo; } >k
+    fails 2 "^tamis: k: line 2: longer than 65536 bytes \(offset 6\): .*--binary" \
+        "$TAMIS" file build g.tamis k
+    [ ! -e g.tamis ]
+    head -c 300000 /dev/zero | tr '\0' x >k
+    fails 2 "line 1: longer" "$TAMIS" file build g.tamis k
+    fails 2 "line 1: longer" "$TAMIS" file probe f.tamis --keys k
+    fails 2 "key 1: longer.*--binary" "$TAMIS" file build g.tamis -0 k
+}
+
+@test "bad hex and cut binary lists name the place" {
+    printf '00\n0g\n' >k
+    fails 2 "k: line 2: not an even number of hex digits \(offset 3\)" \
+        "$TAMIS" file build g.tamis --hex k
+    printf '000' >k
+    fails 2 "line 1" "$TAMIS" file build g.tamis --hex k
+    printf '\001\0\0\0a\005\0\0\0abc' >k
+    fails 2 "k: key 2: the list ends within it \(offset 5\)" \
+        "$TAMIS" file build g.tamis --binary k
+    printf '\001\0' >k
+    fails 2 "key 1: the list ends" "$TAMIS" file build g.tamis --binary k
+    [ ! -e g.tamis ]
+}
+
+@test "standard input, pipes and FIFOs" {
+    seq 3000 | "$TAMIS" file build a.tamis
+    seq 3000 | "$TAMIS" file build b.tamis -
+    mkfifo fifo
+    seq 3000 >fifo 3>&- &
+    built fifo
+    for f in a b f; do
+        run --separate-stderr bash -c 'seq 3000 | "$TAMIS" file probe '$f'.tamis --keys - --count'
+        prints "maybe_pairs +3000"
+    done
+}
+
+@test "answers come as questions do" {
+    built <(echo a)
+    mkfifo ask
+    "$TAMIS" file probe f.tamis --keys ask >answers 3>&- &
+    pid=$!
+    exec 7>ask
+    echo a >&7
+    for _ in $(seq 100); do
+        [ ! -s answers ] || break
+        sleep 0.02
+    done
+    grep -q HIT answers
+    kill -0 $pid
+    exec 7>&-
+    wait $pid
+}
+
+@test "standard input closed" {
+    fails 4 "standard input: it is closed" bash -c '"$TAMIS" file build f.tamis <&-'
+    [ ! -e f.tamis ]
+    make_store
+    fails 4 "standard input: it is closed" bash -c '"$TAMIS" build store s <&-'
+    fails 4 "standard input: it is closed" bash -c '"$TAMIS" grow store s - <&-'
+    ok "$TAMIS" ls store
+    [ "${#lines[@]}" -eq 2 ]
+}
+
+@test "a key list that is missing, a directory, or not readable" {
+    fails 4 "^tamis: none: cannot open the key list: No such file" \
+        "$TAMIS" file build f.tamis none
+    mkdir d
+    fails 4 "^tamis: d: cannot read the key list: Is a directory" \
+        "$TAMIS" file build f.tamis d
+    fails 4 "standard input: cannot read the key list: Is a directory" \
+        bash -c '"$TAMIS" file build f.tamis <d'
+    [ ! -e f.tamis ]
+}
+
+@test "printed keys and names: unprintable bytes and backslashes are escaped" {
+    printf 'tab\there\nback\\slash\n\377\303\251\302\205\033[1m' >k
+    built k --segment $'n\tame'
+    ok "$TAMIS" file probe f.tamis --keys k
+    [ "${lines[0]}" = $'tab\\x09here\tn\\x09ame\tHIT' ]
+    [ "${lines[1]}" = $'back\\x5cslash\tn\\x09ame\tHIT' ]
+    # Valid UTF-8 stands for itself; C1 controls do not.
+    [ "${lines[2]}" = $'\\xff\303\251\\xc2\\x85\\x1b[1m\tn\\x09ame\tHIT' ]
+    ok "$TAMIS" file probe f.tamis --keys k --json
+    [ "${lines[1]}" = '{"key":"back\\x5cslash","answer":"MAYBE","candidates":[{"segment":"n\\x09ame","reason":"HIT"}]}' ]
+}

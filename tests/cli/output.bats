@@ -1,0 +1,94 @@
+# Output that cannot be written is never success; places that cannot be written to.
+load common
+
+@test "a full disk under standard output" {
+    make_store
+    make_file
+    for c in help --version "help probe" "ls store" "ls store --json" "stat store" \
+        "verify store" "probe store a" "probe store a --json" "probe store --keys keys" \
+        "file show f.tamis" "file show f.tamis --json" "file probe f.tamis 1" \
+        "file verify f.tamis" "plan --keys 5 --fpr 0.1" "plan --growth --json"; do
+        fails 4 "standard output: writing failed" bash -c "\"\$TAMIS\" $c >/dev/full"
+    done
+}
+
+@test "standard output closed" {
+    make_store
+    for c in help "ls store" "probe store a" "stat store --json"; do
+        fails 4 "standard output: writing failed" bash -c "\"\$TAMIS\" $c >&-"
+    done
+    # What prints nothing needs no output.
+    ok bash -c 'echo x | "$TAMIS" build store three >&-'
+    run bash -c '"$TAMIS" probe store -q nope >&-'
+    [ "$status" -eq 10 ]
+    ok "$TAMIS" verify store
+}
+
+@test "standard error closed: messages do not end up in files" {
+    make_store
+    run bash -c '"$TAMIS" build store one /dev/null 2>&-'
+    [ "$status" -eq 2 ]
+    ok "$TAMIS" verify store
+}
+
+@test "SIGPIPE, and EPIPE where it is ignored" {
+    make_store
+    seq 200000 >k
+    run bash -c 'set -o pipefail; "$TAMIS" probe store --keys k | head -1'
+    [ "$status" -eq 141 ]
+    [ "${#lines[@]}" -eq 1 ]
+    run --separate-stderr bash -c \
+        'trap "" PIPE; { "$TAMIS" probe store --keys k; echo "status $?" >&2; } | head -1'
+    [[ $stderr =~ "standard output: writing failed" ]]
+    [[ $stderr =~ "status 4" ]]
+}
+
+@test "a directory that may not be written to" {
+    dir=$(mktemp -d /tmp/tamis-cli.XXXXXX)
+    cp "$TAMIS" "$dir/tamis"
+    mkdir "$dir/locked"
+    "$dir/tamis" init "$dir/locked/store"
+    echo a | "$dir/tamis" build "$dir/locked/store" one
+    chmod 755 "$dir"
+    chmod -R a+rX,a-w "$dir/locked"
+    for c in "init $dir/locked/new" "file build $dir/locked/f.tamis /dev/null" \
+        "build $dir/locked/store two /dev/null" "grow $dir/locked/store g /dev/null"; do
+        run --separate-stderr unprivileged "$dir/tamis" $c
+        results+=("$status $stderr")
+    done
+    chmod -R u+w "$dir"
+    rm -rf "$dir"
+    printf '%s\n' "${results[@]}"
+    for r in "${results[@]}"; do [[ $r =~ ^4\ tamis:\ .*:\  ]]; done
+    [[ ${results[0]} =~ new:.*Permission ]]
+    [[ ${results[1]} =~ f\.tamis:.*Permission ]]
+}
+
+@test "a read-only file system: reading goes on, writing says why not" {
+    [ "$(id -u)" -eq 0 ] || skip "only root can mount"
+    make_store
+    mkdir ro
+    mount --bind . ro || skip "mounting is not allowed here"
+    mount -o remount,bind,ro ro
+    for c in "probe ro/store a nope" "ls ro/store" "verify ro/store" \
+        "build ro/store three /dev/null" "grow ro/store g /dev/null" "init ro/new"; do
+        run --separate-stderr "$TAMIS" $c
+        results+=("$status $stderr")
+    done
+    umount ro
+    printf '%s\n' "${results[@]}"
+    for i in 0 1 2; do [ "${results[i]}" = "0 " ]; done
+    for i in 3 4 5; do [[ ${results[i]} =~ ^4\ tamis:\ .*:\  ]]; done
+}
+
+@test "a file system that is full" {
+    [ "$(id -u)" -eq 0 ] || skip "only root can mount a small file system"
+    mkdir small
+    mount -t tmpfs -o size=1m tmpfs small || skip "mounting is not allowed here"
+    seq 2000000 >k
+    run --separate-stderr "$TAMIS" file build small/f.tamis k
+    result="$status $stderr" left=$(ls small)
+    umount small
+    [[ $result =~ ^4\ tamis:\ .*small/f.tamis.*No\ space ]] || [[ $result =~ ^4\ tamis:.*No\ space ]]
+    [ -z "$left" ]
+}

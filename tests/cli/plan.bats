@@ -1,0 +1,57 @@
+# Planning: the published table to the digit, and our own figures.
+load common
+
+@test "table 1 of Almeida et al., Scalable Bloom Filters" {
+    for row in "0.001 10 26214 18232 18232" "0.0001 14 18724 13674 13662" \
+        "0.00001 17 15420 10939 10937" "0.000001 20 13107 9116 9115"; do
+        set -- $row
+        ok "$TAMIS" plan --layout classic --bytes 32768 --fpr $1
+        [[ ${lines[0]} =~ ^k\ +$2\  ]]
+        [[ ${lines[1]} =~ ^m\ +$3\  ]]
+        [[ ${lines[2]} =~ ^n\ +$4\  ]]
+        [[ ${lines[3]} =~ ^n\ exact\ +$5\  ]]
+    done
+    ok "$TAMIS" plan --layout classic --bytes 32K --fpr 0.01% --json
+    prints '"k": 14,'
+    prints '"n_exact": 13662'
+}
+
+@test "two of keys, error and bytes give the third" {
+    ok "$TAMIS" plan --keys 1000000 --fpr 0.01
+    prints 'bits per key +(9|10)\.'
+    ok "$TAMIS" plan --bytes 1M --fpr 0.001
+    prints 'keys +5[0-9]{5}'
+    ok "$TAMIS" plan --bytes 1M --keys 1000000
+    prints 'error +0.01'
+    fails 2 "two of" "$TAMIS" plan --keys 5
+    fails 2 "two of" "$TAMIS" plan
+    fails 2 "two of" "$TAMIS" plan --keys 5 --fpr 0.1 --bytes 5K
+}
+
+@test "bits per key of a million keys are within their limits" {
+    for row in "0.1 5.0" "0.01 10.15" "0.001 14.95" "0.0001 20.25" "0.000001 30.4"; do
+        set -- $row
+        bits=$("$TAMIS" plan --keys 1000000 --fpr $1 --json |
+            sed -n 's/.*"file_bytes": \([0-9]*\).*/\1/p')
+        awk -v b="$bits" -v max=$2 'BEGIN { exit (b - 4096) * 8 / 1e6 > max }'
+    done
+}
+
+@test "the stages of a growing filter stay within its error" {
+    ok "$TAMIS" plan --growth --fpr 0.01 --keys 100000000
+    awk 'NR > 1 && $NF > 0.01 { exit 1 }' <<<"$output"
+    ok "$TAMIS" plan --growth -s 4 -r 0.9 --n0 1000
+    [ "${#lines[@]}" -eq 11 ]
+    ok "$TAMIS" plan --growth --json
+    prints '"stages": '
+    fails 2 "no --bytes" "$TAMIS" plan --growth --bytes 5
+    fails 2 "are for --growth" "$TAMIS" plan --keys 5 --fpr 0.1 -s 2
+}
+
+@test "bad layouts and numbers" {
+    fails 2 "--layout is lanes or classic" "$TAMIS" plan --layout round --bytes 5K --fpr 0.1
+    fails 2 "needs --bytes and --fpr" "$TAMIS" plan --layout classic --bytes 5K
+    fails 2 "--bytes is 1..*K, M, G" "$TAMIS" plan --bytes 5X --fpr 0.1
+    fails 2 "--bytes" "$TAMIS" plan --bytes 99999999999999999T --fpr 0.1
+    fails 2 "--keys" "$TAMIS" plan --keys many --fpr 0.1
+}

@@ -1,0 +1,149 @@
+# Probing a store: every answer and every reason.
+load common
+
+@test "one line per pair that may be, one for a key that is nowhere" {
+    make_store
+    ok "$TAMIS" probe store a c nope
+    [ "$output" = $'a\tone\tHIT\nc\tone\tHIT\nc\ttwo\tHIT\nnope\t-\tABSENT' ]
+    printf 'a\nnope\n' >k
+    ok "$TAMIS" probe store --keys k
+    [ "$output" = $'a\tone\tHIT\nnope\t-\tABSENT' ]
+    ok "$TAMIS" probe store -- -x
+    [ "$output" = $'-x\t-\tABSENT' ]
+}
+
+@test "--quiet: 0 maybe, 10 absent, and errors are neither" {
+    make_store
+    ok "$TAMIS" probe store --quiet a
+    run --separate-stderr "$TAMIS" probe store -q nope
+    [ "$status" -eq 10 ] && [ -z "$output$stderr" ]
+    fails 5 "none" "$TAMIS" probe none -q a
+    run --separate-stderr "$TAMIS" probe store -q d --segment one
+    [ "$status" -eq 10 ]
+}
+
+@test "--segment restricts; an unknown one is MAYBE, and said" {
+    make_store
+    ok "$TAMIS" probe store a c --segment two
+    [ "$output" = $'a\t-\tABSENT\nc\ttwo\tHIT' ]
+    ok "$TAMIS" probe store c --segment two --segment one
+    [ "$output" = $'c\ttwo\tHIT\nc\tone\tHIT' ]
+    fails 5 "no segment 'none'" "$TAMIS" probe store nope --segment none
+    [ "$output" = $'nope\tnone\tUNKNOWN_SEGMENT' ]
+    run "$TAMIS" probe store nope -q --segment none
+    [ "$status" -eq 0 ]
+}
+
+@test "an empty store proves nothing" {
+    ok "$TAMIS" init store
+    ok "$TAMIS" probe store k
+    [ "$output" = $'k\t-\tUNKNOWN_SEGMENT' ]
+    ok "$TAMIS" probe store k -q
+}
+
+@test "--bind: another binding is MISMATCH" {
+    "$TAMIS" init store
+    echo a | "$TAMIS" build store one --bind 00aaff
+    ok "$TAMIS" probe store nope --segment one --bind 00aaff
+    prints ABSENT
+    fails 3 "'one' has another binding" "$TAMIS" probe store nope --segment one --bind 00aa
+    [ "$output" = $'nope\tone\tMISMATCH' ]
+    run "$TAMIS" probe store nope -q --segment one --bind 00aa
+    [ "$status" -eq 0 ]
+}
+
+@test "--min-watermark: filters that are behind say so" {
+    make_store
+    echo x | "$TAMIS" grow store g --watermark 5
+    ok "$TAMIS" probe store nope --segment g --min-watermark 5
+    prints ABSENT
+    ok "$TAMIS" probe store nope --segment g --min-watermark 6
+    [ "$output" = $'nope\tg\tBEHIND' ]
+    ok "$TAMIS" probe store nope --min-watermark 6
+    prints $'nope\tg\tBEHIND'
+}
+
+@test "--count: totals only" {
+    make_store
+    printf 'a\nc\nnope\n' >k
+    ok "$TAMIS" probe store --keys k --count
+    [ "${#lines[@]}" -eq 5 ]
+    prints 'keys +3'
+    prints 'pairs +6'
+    prints 'maybe_pairs +3'
+    prints 'absent_pairs +3'
+    prints 'absent_keys +1'
+    ok "$TAMIS" probe store --keys k --count --json
+    prints '"maybe_pairs": 3'
+    ok "$TAMIS" probe store --keys /dev/null --count
+    prints 'keys +0'
+}
+
+@test "--json: an object per key" {
+    make_store
+    ok "$TAMIS" probe store c nope --json
+    [ "${lines[0]}" = '{"key":"c","answer":"MAYBE","candidates":[{"segment":"one","reason":"HIT"},{"segment":"two","reason":"HIT"}]}' ]
+    [ "${lines[1]}" = '{"key":"nope","answer":"ABSENT","candidates":[]}' ]
+}
+
+@test "a lost file, a damaged page, a broken header, a newer version" {
+    make_store # "bb" lies within the key range of one, outside that of two
+    file=$(filter_of one)
+    cp "$file" saved
+    mv "$file" away
+    ok "$TAMIS" probe store bb
+    [ "$output" = $'bb\tone\tFILE_LOST' ]
+    fails 3 "^tamis: store/filters/.*\.tamis: .*: build" "$TAMIS" verify store
+    prints $'one\tlost\t'
+    prints $'two\tok\t'
+
+    cp saved "$file"
+    flip "$file" 4200
+    ok "$TAMIS" probe store bb
+    [ "$output" = $'bb\tone\tDAMAGED' ]
+    fails 3 "^tamis: .*$file: .*offset 4096" "$TAMIS" verify store
+    prints $'one\tdamaged\t.*offset 4096'
+    fails 3 "." "$TAMIS" verify store --json
+    prints '"damaged_segments": 1'
+
+    cp saved "$file"
+    poke "$file" 8 '\x63'
+    ok "$TAMIS" probe store bb -q
+    ok "$TAMIS" probe store bb
+    [ "$output" = $'bb\tone\tUNREADABLE' ]
+    fails 3 "newer" "$TAMIS" verify store one
+
+    cp saved "$file"
+    truncate -s 4096 "$file"
+    ok "$TAMIS" probe store bb -q
+    cp "$(filter_of two)" "$file"
+    ok "$TAMIS" probe store bb
+    prints $'^bb\tone\t(MISMATCH|FILE_LOST|UNREADABLE)$'
+    rm "$file"
+    mkfifo "$file"
+    ok timeout 5 "$TAMIS" probe store bb
+    prints $'^bb\tone\t'
+    cp saved new && rm "$file" && mv new "$file"
+    ok "$TAMIS" probe store bb
+    prints ABSENT
+    ok "$TAMIS" verify store
+}
+
+@test "verify finds lost keys, also when the pages are whole" {
+    make_store
+    printf 'a\nb\nx\ny\n' >k
+    fails 3 "^tamis: store: 2 keys are not in" "$TAMIS" verify store one --against k
+    prints $'lost\tx\tone\nlost\ty\tone'
+    prints "checked 4 keys in 1 segment: 2 lost"
+    seq 100 >k
+    fails 3 "100 keys" "$TAMIS" verify store two --against k
+    prints "and 90 more"
+    cp k one
+    fails 3 "keys are not in" "$TAMIS" verify store --against-each one
+    printf 'c\nd\n' >two
+    ok "$TAMIS" verify store --against-each two
+    prints "checked 2 keys in 1 segment: 0 lost"
+    fails 5 "no segment 'k'" "$TAMIS" verify store --against-each k
+    ok "$TAMIS" verify store two --against two --json
+    prints '"lost": 0'
+}

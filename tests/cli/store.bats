@@ -1,0 +1,202 @@
+# A store from the command line: init, build, attach, drop, ls, stat.
+load common
+
+@test "init, build, ls, stat" {
+    make_store
+    ok "$TAMIS" ls store
+    [ "${#lines[@]}" -eq 2 ]
+    [[ ${lines[0]} =~ ^sealed.*\ 3\ .*\ one$ ]]
+    [[ ${lines[1]} =~ ^sealed.*\ 2\ .*\ two$ ]]
+    ok "$TAMIS" ls store two
+    [ "${#lines[@]}" -eq 1 ]
+    ok "$TAMIS" stat store
+    prints 'segments +2: 2 sealed, 0 growing, 0 without'
+    prints 'keys +5'
+    ok "$TAMIS" stat store one
+    prints 'segment +one'
+    prints 'error +[0-9.e-]+% expected, 1% at most wanted'
+    ok "$TAMIS" ls store --json
+    prints '"segment": "one"'
+    prints '"first_key": "a"'
+    prints '"last_key": "d"'
+    ok "$TAMIS" stat store --json
+    prints '"keys": 5,'
+    ok "$TAMIS" stat store one two --json
+    prints '"stages": '
+}
+
+@test "an empty store" {
+    ok "$TAMIS" init store
+    ok "$TAMIS" ls store
+    [ -z "$output" ]
+    ok "$TAMIS" verify store
+    ok "$TAMIS" stat store
+    prints 'segments +0'
+}
+
+@test "init over a store, over a full directory, over a file, below nothing" {
+    make_store
+    fails 2 "^tamis: store: a store is here already" "$TAMIS" init store
+    ok "$TAMIS" ls store
+    [ "${#lines[@]}" -eq 2 ]
+    mkdir full
+    touch full/file
+    fails 2 "^tamis: full: " "$TAMIS" init full
+    [ "$(ls full)" = file ]
+    touch file
+    fails "[24]" "^tamis: file: " "$TAMIS" init file || fails 2 "^tamis: file: " "$TAMIS" init file
+    fails 4 "^tamis: none/store: .*No such" "$TAMIS" init none/store
+    mkdir empty
+    ok "$TAMIS" init empty
+}
+
+@test "a store that is missing, is not one, is a file" {
+    mkdir dir
+    touch file
+    for c in "build S s /dev/null" "grow S s /dev/null" "seal S s" "drop S s" "probe S k" \
+        "probe S k -q" "ls S" "stat S" "verify S" "attach S s f"; do
+        fails 5 "^tamis: none: .*: .*tamis init" "$TAMIS" ${c/S/none}
+        fails 5 "^tamis: dir: .*: .*tamis init" "$TAMIS" ${c/S/dir}
+        fails 3 "^tamis: file: not a directory" "$TAMIS" ${c/S/file}
+    done
+    [ -z "$(ls dir)" ]
+}
+
+@test "a catalog that is not one" {
+    make_store
+    head -c 65536 /dev/urandom >store/catalog.lmdb
+    fails 3 "catalog.lmdb: " "$TAMIS" ls store
+    fails 3 "catalog.lmdb: " "$TAMIS" probe store nope --quiet
+    : >store/catalog.lmdb
+    fails 3 "catalog.lmdb: " "$TAMIS" probe store nope --quiet
+}
+
+@test "a segment that exists, one that does not" {
+    make_store
+    fails 2 "segment 'one' exists already: --replaces 'one'" \
+        "$TAMIS" build store one /dev/null
+    fails 2 "exists already" "$TAMIS" build store one --bare
+    for c in "seal store none" "drop store none" "ls store none" "stat store none" \
+        "verify store none" "verify store none --against /dev/null" \
+        "build store new /dev/null --replaces none"; do
+        fails 5 "^tamis: store: no segment '?none'?: .*tamis ls" "$TAMIS" $c
+    done
+    ok "$TAMIS" ls store
+    [ "${#lines[@]}" -eq 2 ]
+    [ "$(ls store/filters | wc -l)" -eq 2 ]
+}
+
+@test "--replaces: of another name, of the same name, of several" {
+    make_store
+    echo x >k
+    ok "$TAMIS" build store one k --replaces one
+    ok "$TAMIS" probe store a x
+    prints $'^a\t-\tABSENT\nx\tone\tHIT$'
+    ok "$TAMIS" build store three k --replaces one --replaces two
+    ok "$TAMIS" ls store
+    [[ $output =~ three$ ]] && [ "${#lines[@]}" -eq 1 ]
+    [ "$(ls store/filters | wc -l)" -eq 1 ]
+}
+
+@test "--each: names, --strip, threads, all or nothing" {
+    ok "$TAMIS" init store
+    mkdir d
+    for i in $(seq 50); do seq $i $((i + 10)) >d/$i.list; done
+    ok "$TAMIS" build store --each --strip .list -j4 d/*.list
+    ok "$TAMIS" ls store
+    [ "${#lines[@]}" -eq 50 ]
+    ok "$TAMIS" verify store --against-each --strip .list d/*.list
+    prints "checked 550 keys in 50 segments: 0 lost"
+    ok "$TAMIS" build store --each d/1.list d/2.list
+    ok "$TAMIS" ls store 1.list 2.list
+    fails 4 "d/none: " "$TAMIS" build store --each -j3 d/3.list d/none d/4.list
+    fails 2 "exists already" "$TAMIS" build store --each -j2 --strip .list d/3.list d/4.list
+    fails 2 "exists already" "$TAMIS" build store --each d/5.list d/../d/5.list
+    fails 2 "'-' has none" "$TAMIS" build store --each -
+    fails 2 "1..255" "$TAMIS" build store --each --strip 7.list d/7.list
+    ok "$TAMIS" ls store
+    [ "${#lines[@]}" -eq 52 ]
+    [ "$(ls store/filters | wc -l)" -eq 52 ]
+}
+
+@test "--bare: always a candidate" {
+    make_store
+    ok "$TAMIS" build store zero --bare --rank 7
+    ok "$TAMIS" probe store a nope
+    prints $'^a\tone\tHIT\na\tzero\tNO_FILTER\nnope\tzero\tNO_FILTER$'
+    ok "$TAMIS" verify store
+    prints $'zero\tbare'
+    ok "$TAMIS" stat store zero
+    prints "without a filter"
+    ok "$TAMIS" probe store nope --quiet
+}
+
+@test "--rank orders the segments" {
+    ok "$TAMIS" init store
+    for r in 3 1 2; do ok "$TAMIS" build store "s$r" /dev/null --rank $r; done
+    ok "$TAMIS" ls store
+    [[ ${lines[0]} =~ s1$ && ${lines[1]} =~ s2$ && ${lines[2]} =~ s3$ ]]
+}
+
+@test "drop: all or none" {
+    make_store
+    fails 5 "no segment '?none" "$TAMIS" drop store one none
+    ok "$TAMIS" ls store
+    [ "${#lines[@]}" -eq 2 ]
+    ok "$TAMIS" drop store one two
+    ok "$TAMIS" ls store
+    [ -z "$output" ]
+    [ -z "$(ls store/filters)" ]
+}
+
+@test "attach a filter that was built for the store" {
+    make_store
+    printf 'e\nf\n' >k
+    ok "$TAMIS" file build f.tamis k --store store --segment three
+    ok "$TAMIS" attach store three f.tamis
+    ok "$TAMIS" probe store e nope
+    prints $'^e\tthree\tHIT\nnope\t-\tABSENT$'
+    rm f.tamis
+    ok "$TAMIS" verify store three --against k
+    prints " 0 lost"
+}
+
+@test "attach: another domain, name, a broken file, an existing segment" {
+    make_store
+    make_file
+    fails 3 "^tamis: .*f.tamis: .*--store STORE" "$TAMIS" attach store three f.tamis
+    rm f.tamis
+    make_file --store store
+    fails 3 "f.tamis: " "$TAMIS" attach store other f.tamis
+    fails 2 "exists already" "$TAMIS" attach store one f.tamis ||
+        fails 3 "f.tamis" "$TAMIS" attach store one f.tamis
+    cp f.tamis g.tamis
+    flip g.tamis 5000
+    fails 3 "g.tamis: .*offset 4096" "$TAMIS" attach store s g.tamis
+    fails 4 "none: " "$TAMIS" attach store s none
+    mkdir d
+    fails 4 "d: .*[Dd]irectory" "$TAMIS" attach store s d
+    echo text >text
+    fails 3 "text: " "$TAMIS" attach store s text
+    ok "$TAMIS" ls store
+    [ "${#lines[@]}" -eq 2 ]
+    [ "$(ls store/filters | wc -l)" -eq 2 ]
+    ok "$TAMIS" attach store s f.tamis
+    fails 2 "already" "$TAMIS" attach store s f.tamis --replaces s
+    rm f.tamis
+    make_file --store store
+    ok "$TAMIS" attach store s f.tamis --replaces s
+    ok "$TAMIS" ls store
+    [ "${#lines[@]}" -eq 3 ]
+}
+
+@test "a store at a path with odd bytes, a name with odd bytes" {
+    ok "$TAMIS" init $'st\tore'
+    echo k | "$TAMIS" build $'st\tore' $'n\n\\'
+    ok "$TAMIS" probe $'st\tore' k
+    [ "$output" = $'k\tn\\x0a\\x5c\tHIT' ]
+    fails 5 '^tamis: no\\x09ne: ' "$TAMIS" ls $'no\tne'
+    ok "$TAMIS" build $'st\tore' - /dev/null --bare || ok "$TAMIS" build $'st\tore' - --bare
+    ok "$TAMIS" probe $'st\tore' x
+    [ "$output" = $'x\t\\x2d\tNO_FILTER' ]
+}

@@ -1,0 +1,122 @@
+# Help, options and arguments: what is wrong is said, and the status is 2.
+load common
+
+commands="init build attach grow seal drop probe ls stat verify plan"
+
+@test "help lists every command" {
+    ok "$TAMIS" help
+    for c in $commands "file build" "file show" "file probe" "file verify"; do
+        prints "tamis $c "
+    done
+    ok "$TAMIS" --help
+}
+
+@test "no command: usage on stderr, status 2" {
+    run --separate-stderr "$TAMIS"
+    [ "$status" -eq 2 ] && [ -z "$output" ] && [[ $stderr == *usage:* ]]
+}
+
+@test "help COMMAND and COMMAND --help are the same" {
+    for c in $commands "file build" "file show" "file probe" "file verify"; do
+        ok "$TAMIS" help $c
+        prints "^usage: tamis $c"
+        help=$output
+        ok "$TAMIS" $c --help
+        [ "$output" = "$help" ]
+    done
+    for topic in json keys exit; do ok "$TAMIS" help $topic; done
+}
+
+@test "--version" {
+    ok "$TAMIS" --version
+    prints '^tamis [0-9]+\.[0-9]+\.[0-9]+$'
+}
+
+@test "unknown commands, topics and options" {
+    fails 2 "no such command 'sift'" "$TAMIS" sift
+    fails 2 "no such command 'sift'" "$TAMIS" help sift
+    fails 2 "file: which command" "$TAMIS" file
+    fails 2 "file: no such command" "$TAMIS" file sift
+    fails 2 "unknown.*--sift.*tamis help ls" "$TAMIS" ls --sift store
+    fails 2 "unknown option '-x'" "$TAMIS" ls -x store
+    fails 2 "option '--fpr' needs a value" "$TAMIS" init store --fpr
+    fails 2 "no such command" "$TAMIS" repair store
+    [ ! -e store ]
+}
+
+@test "too few and too many arguments" {
+    fails 2 "init: too few" "$TAMIS" init
+    fails 2 "init: too many" "$TAMIS" init a b
+    fails 2 "build: too few" "$TAMIS" build store
+    fails 2 "build: too many.*--each" "$TAMIS" build store s f g
+    fails 2 "attach: too few" "$TAMIS" attach store s
+    fails 2 "grow: too few" "$TAMIS" grow store
+    fails 2 "seal: too few" "$TAMIS" seal store
+    fails 2 "drop: too few" "$TAMIS" drop store
+    fails 2 "probe: no key" "$TAMIS" probe store
+    fails 2 "probe: either" "$TAMIS" probe store k --keys f
+    fails 2 "file show: too many" "$TAMIS" file show a b
+    fails 2 "plan: unexpected argument 'x'" "$TAMIS" plan x
+}
+
+@test "numbers outside their ranges name the range" {
+    for p in 0 0.6 1e-9 -0.1 nan x 60% ''; do
+        fails 2 "--fpr is 1e-08..0.5, not '$p'" "$TAMIS" init store --fpr "$p"
+    done
+    for s in 1.2 17 nan; do
+        fails 2 "--factor is 1.25..16, not '$s'" "$TAMIS" init store -s $s
+    done
+    for r in 0.4 0.96 1; do
+        fails 2 "--tightening is 0.5..0.95, not '$r'" "$TAMIS" init store -r $r
+    done
+    for n in 0 4294967297 -1 1.5 99999999999999999999999; do
+        fails 2 "--n0 is 1..4294967296, not '$n'" "$TAMIS" init store --n0 $n
+    done
+    fails 2 "--seed is 16 hex digits" "$TAMIS" init store --seed 12
+    fails 2 "--rank is 0..4294967295" "$TAMIS" build store s --rank 4294967296
+    fails 2 "--bind is 1..64 bytes" "$TAMIS" build store s --bind xyz
+    fails 2 "--bind is 1..64 bytes" "$TAMIS" build store s --bind "$(printf %0130d 0)"
+    fails 2 "--offset is a multiple of 4096" "$TAMIS" file show f --offset 5
+    fails 2 "--watermark is 0..18446744073709551615" "$TAMIS" grow s t --watermark -1
+    [ ! -e store ]
+}
+
+@test "the edges of the ranges are in them" {
+    ok "$TAMIS" init a --fpr 0.5 -s 1.25 -r 0.5 --n0 1
+    ok "$TAMIS" init b --fpr 1e-8 -s 16 -r 0.95 --n0 4294967296
+    ok "$TAMIS" init c --fpr 30%
+    ok "$TAMIS" stat c
+    prints "error 30%"
+}
+
+@test "names of 0 and of 256 bytes, 1 and 255 are fine" {
+    ok "$TAMIS" init store
+    long=$(printf %0256d 0)
+    for name in "" "$long"; do
+        fails 2 "name is 1..255 bytes long, not ${#name}" "$TAMIS" build store "$name" /dev/null
+        fails 2 "name is 1..255" "$TAMIS" grow store "$name" /dev/null
+        fails 2 "name is 1..255" "$TAMIS" attach store "$name" f
+        fails 2 "name is 1..255" "$TAMIS" seal store "$name"
+        fails 2 "name is 1..255" "$TAMIS" drop store "$name"
+        fails 2 "name is 1..255" "$TAMIS" ls store "$name"
+        fails 2 "name is 1..255" "$TAMIS" probe store k --segment "$name"
+        fails 2 "name is 1..255" "$TAMIS" build store a /dev/null --replaces "$name"
+        fails 2 "name is 1..255" "$TAMIS" file build f /dev/null --segment "$name"
+    done
+    ok "$TAMIS" build store "${long:1}" /dev/null
+    ok "$TAMIS" build store x /dev/null
+    ok "$TAMIS" ls store
+    [ "${#lines[@]}" -eq 2 ]
+}
+
+@test "options that exclude each other" {
+    fails 2 "exclude each other" "$TAMIS" build store s -0 --hex
+    fails 2 "--each goes with" "$TAMIS" build store --each f --bind 00
+    fails 2 "--strip is for --each" "$TAMIS" build store s --strip .x
+    fails 2 "--quiet answers for one" "$TAMIS" probe store a b --quiet
+    fails 2 "--quiet prints nothing" "$TAMIS" probe store a --quiet --json
+    fails 2 "--bind goes with one --segment" "$TAMIS" probe store a --bind 00
+    fails 2 "are for --keys" "$TAMIS" probe store a -0
+    fails 2 "--against checks one" "$TAMIS" verify store --against f
+    fails 2 "leave out --seed" "$TAMIS" file build f --store s --seed 0000000000000000
+}

@@ -1,0 +1,45 @@
+#!/bin/sh
+# The rooms and their arrows: tools -> lib/tamis.h -> lib/store -> lib/filter ->
+# format -> libc, xxhash. Include paths per directory enforce most of it; this
+# looks at what they cannot see.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+bad=0
+complain() {
+    echo "check-layers: $1" >&2
+    bad=1
+}
+
+# $1: files, $2: pattern of what they must not have, $3: why
+forbid() {
+    # shellcheck disable=SC2086
+    hits=$(grep -nE "$2" $1 /dev/null) && complain "$3:
+$hits"
+}
+
+forbid "format/*.[ch]" '#include +[<"](lib/|tools/|lmdb|unistd|stdio|stdlib|sys/|pthread|fcntl|errno)' \
+    "format/ knows bytes only"
+forbid "format/*.[ch]" '\<(malloc|calloc|realloc|free|mmap|open|pread|pwrite|printf)\(' \
+    "format/ allocates nothing and does no I/O"
+forbid "lib/filter/*.[ch] lib/error.c" 'lmdb|mdb_|MDB_' "lib/filter never mentions LMDB"
+forbid "lib/filter/*.[ch]" '#include +"lib/store' "lib/filter does not know lib/store"
+hits=$(grep -ln '#include *<lmdb.h>' lib/*.[ch] lib/*/*.[ch] tools/*.[ch] tests/*.[ch] | grep -v '^lib/store/catalog')
+[ -z "$hits" ] || complain "only lib/store/catalog*.c includes <lmdb.h>: $hits"
+forbid "lib/*.c lib/*/*.c" '#include +[<"]tools/' "the library does not know the tools"
+forbid "lib/*.c lib/*/*.c format/*.c" '\<(printf|puts|fprintf|exit|perror)\(' \
+    "the library prints nothing and never exits"
+forbid "tools/*.[ch]" '#include +["<](\.\./|lib/|format/|internal\.h|lmdb|xxhash)' \
+    "tools use tamis.h and nothing below it"
+hits=$(grep -ln '#include *<math.h>' lib/*.c lib/*/*.c format/*.[ch] | grep -v '^lib/filter/plan.c$')
+[ -z "$hits" ] || complain "plan.c is the only user of libm: $hits"
+# The seam: calls that write stand in io.c and nowhere else in lib/filter.
+hits=$(grep -nE '(^|[^_.[:alnum:]>])(pwrite|fdatasync|fsync|fallocate|renameat2|ftruncate)\(' lib/filter/*.c lib/store/*.c | grep -v '^lib/filter/io.c:')
+[ -z "$hits" ] || complain "system calls that write go through io.c:
+$hits"
+[ "$(ls lib/*.h)" = "lib/internal.h
+lib/tamis.h" ] || complain "lib/ has one public and one private header"
+extra=$(git ls-files 2>/dev/null | cut -d/ -f1 | grep -v '^\.' | sort -u |
+    grep -vxE 'lib|format|tools|tests|fuzz|Makefile|SPEC.md|README.md|LICENSE')
+[ -z "$extra" ] || complain "not for the top level: $extra"
+[ $bad -eq 0 ] && echo "check-layers: the rooms are in order"
+exit $bad

@@ -1,0 +1,99 @@
+/* One validation rule of SPEC.md section 9 as a test: bytes to put into a good
+ * record, and the verdict that must come of it. The checksum is made good again
+ * afterwards, so that what is refused is the value and not its damage. */
+#ifndef TAMIS_TESTS_RULES_H
+#define TAMIS_TESTS_RULES_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "format/bytes.h"
+#include "format/verdict.h"
+
+#define F64_NAN      UINT64_C(0x7ff8000000000000)
+#define F64_INF      UINT64_C(0x7ff0000000000000)
+#define F64_MINUS_1  UINT64_C(0xbff0000000000000)
+#define F64_ZERO     UINT64_C(0)
+#define F64_ONE_HALF UINT64_C(0x3fe0000000000000) /* + 1: the next number up */
+#define F64_ONE      UINT64_C(0x3ff0000000000000)
+
+struct rule {
+    size_t at;      /* first byte to change */
+    size_t n_bytes; /* how many: the value's low bytes, then zeros */
+    uint64_t value; /* written little-endian */
+    enum verdict_code code;
+    size_t offset; /* of the verdict */
+    const char *field;
+};
+
+/* A rule whose verdict points at the member that it changes, and one that changes a
+ * byte somewhere else in the record. */
+#define RULE(type, member, value, code)                                                \
+    {                                                                                  \
+        offsetof(type, member), sizeof(((type *)0)->member), (value), (code),          \
+            offsetof(type, member), #member                                            \
+    }
+#define RULE_BYTE(at, type, member, value, code)                                       \
+    {                                                                                  \
+        (at), 1, (value), (code), offsetof(type, member), #member                      \
+    }
+
+static inline void put_le(uint8_t *to, size_t n_bytes, uint64_t value)
+{
+    struct le64 v = le64_of(value);
+    memset(to, 0, n_bytes);
+    memcpy(to, v.b, n_bytes < sizeof v ? n_bytes : sizeof v);
+}
+
+static inline void rule_apply(const struct rule *r, uint8_t *record)
+{
+    put_le(record + r->at, r->n_bytes, r->value);
+}
+
+static inline bool rules_touch(const struct rule *a, const struct rule *b)
+{
+    return a->at < b->at + b->n_bytes && b->at < a->at + a->n_bytes;
+}
+
+static inline void verdict_is(struct verdict v, enum verdict_code code, size_t offset,
+                              const char *field)
+{
+    if (v.code != code || v.offset != offset || strcmp(v.field, field) != 0)
+        fail_msg("got \"%s\" at %u (%s), want \"%s\" at %zu (%s)", verdict_text(v.code),
+                 v.offset, v.field, verdict_text(code), offset, field);
+}
+
+/* Decodes a changed copy of the record; the tests' own per kind of record. */
+typedef struct verdict rule_decoder(uint8_t *record);
+
+/* Each rule alone gives its verdict; two at once give the earlier one's, which is
+ * what makes the list in SPEC.md an order. Rules with the same field are
+ * alternatives and not paired. */
+static inline void rules_hold(const struct rule *rules, size_t n, const uint8_t *good,
+                              size_t n_bytes, rule_decoder *decode)
+{
+    uint8_t record[4096];
+    for (size_t i = 0; i < n; i++) {
+        memcpy(record, good, n_bytes);
+        rule_apply(&rules[i], record);
+        verdict_is(decode(record), rules[i].code, rules[i].offset, rules[i].field);
+        for (size_t k = i + 1; k < n; k++) {
+            if (rules_touch(&rules[i], &rules[k]) ||
+                strcmp(rules[i].field, rules[k].field) == 0)
+                continue;
+            memcpy(record, good, n_bytes);
+            rule_apply(&rules[k], record);
+            rule_apply(&rules[i], record);
+            verdict_is(decode(record), rules[i].code, rules[i].offset, rules[i].field);
+        }
+    }
+}
+
+#define N_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+#endif

@@ -1,0 +1,148 @@
+/* The golden files: each answers every key of its list exactly as it did when it was
+ * made, and, while the format is a draft, the library still writes the same bytes.
+ * `make goldens` makes them anew. */
+#include "tests/support.h"
+
+#define GOLDEN TAMIS_SOURCE_DIR "/tests/golden/"
+
+/* Opens a golden file read-only, in a directory that may be so too. */
+static struct tamis_filter *open_golden(const char *name, uint64_t offset,
+                                        enum tamis_check check)
+{
+    struct tamis_filter_options o = {.size = sizeof o, .check = check};
+    struct tamis_filter *f;
+    struct tamis_diag diag;
+    char path[1000];
+    snprintf(path, sizeof path, "%s%s", GOLDEN, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    if (tamis_filter_open_fd(fd, offset, 0, &o, &f, &diag) != 0)
+        fail_msg("%s: %s", name, diag.what);
+    close(fd);
+    return f;
+}
+
+static void check_answers(const char *name, uint64_t offset, enum tamis_check check,
+                          size_t least_keys)
+{
+    struct tamis_filter *f = open_golden(name, offset, check);
+    struct tamis_domain domain = tamis_filter_domain(f);
+    char path[1000], line[300], kind[16], answer[16], key[200];
+    size_t n = 0;
+    snprintf(path, sizeof path, "%s%s.tsv", GOLDEN, name);
+    FILE *in = fopen(path, "r");
+    assert_non_null(in);
+    while (fgets(line, sizeof line, in)) {
+        assert_int_equal(sscanf(line, "%15s\t%15s\t%199s", kind, answer, key), 3);
+        struct tamis_key k = tamis_key_of(&domain, key, strlen(key));
+        enum tamis_reason why;
+        int absent = tamis_filter_probe(f, &k, &why) == TAMIS_ABSENT;
+        if (absent != (strcmp(answer, "ABSENT") == 0))
+            fail_msg("%s: key %s was %s", name, key, answer);
+        assert_int_equal(why, absent ? TAMIS_NO_REASON : TAMIS_HIT);
+        assert_false(absent && strcmp(kind, "present") == 0);
+        n++;
+    }
+    fclose(in);
+    assert_true(n >= least_keys);
+    tamis_filter_close(f);
+}
+
+static const struct golden {
+    const char *name;
+    uint64_t offset;
+    uint32_t n_stages;
+    int sealed, clean, growing;
+} goldens[] = {
+    {"empty.tamis", 0, 1, 1, 1, 0},          {"built.tamis", 0, 1, 1, 1, 0},
+    {"two-lanes.tamis", 0, 1, 1, 1, 0},      {"embedded.bin", 12288, 1, 1, 1, 0},
+    {"growing-1.tamis", 0, 1, 0, 1, 1},      {"growing-1-unclean.tamis", 0, 1, 0, 0, 1},
+    {"growing-2.tamis", 0, 2, 0, 1, 1},      {"growing-2-unclean.tamis", 0, 2, 0, 0, 1},
+    {"growing-5.tamis", 0, 5, 0, 1, 1},      {"growing-5-unclean.tamis", 0, 5, 0, 0, 1},
+    {"sealed-growing.tamis", 0, 3, 1, 1, 1},
+};
+enum { N_GOLDENS = sizeof goldens / sizeof goldens[0] };
+
+static void test_answers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_GOLDENS; i++) {
+        check_answers(goldens[i].name, goldens[i].offset, TAMIS_CHECK_LAZY, 2000);
+        check_answers(goldens[i].name, goldens[i].offset, TAMIS_CHECK_FULL, 2000);
+        check_answers(goldens[i].name, goldens[i].offset, TAMIS_CHECK_STRICT, 2000);
+        check_answers(goldens[i].name, goldens[i].offset, TAMIS_CHECK_NONE, 2000);
+    }
+}
+
+static void test_states(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_GOLDENS; i++) {
+        const struct golden *g = &goldens[i];
+        struct tamis_filter *f = open_golden(g->name, g->offset, TAMIS_CHECK_LAZY);
+        struct tamis_filter_info info;
+        struct tamis_verify report;
+        assert_int_equal(tamis_filter_info(f, &info), 0);
+        assert_int_equal(info.n_stages, g->n_stages);
+        assert_int_equal(info.sealed, g->sealed);
+        assert_int_equal(info.clean, g->clean);
+        assert_int_equal(info.growing_kind, g->growing);
+        assert_memory_equal(info.name, "golden", 7);
+        assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
+        tamis_filter_close(f);
+    }
+}
+
+/* The draft's bytes change only together with the goldens. */
+static void test_same_bytes(void **state)
+{
+    char command[2000];
+    (void)state;
+    snprintf(command, sizeof command, "%s/tests/golden/make_golden %s >/dev/null",
+             TAMIS_BUILD_DIR, test_dir);
+    assert_int_equal(system(command), 0);
+    for (size_t i = 0; i < N_GOLDENS; i++) {
+        size_t n_old, n_new;
+        char path[1000];
+        snprintf(path, sizeof path, "%s%s", GOLDEN, goldens[i].name);
+        uint8_t *old = file_read(path, &n_old);
+        uint8_t *new = file_read(path_of(goldens[i].name), &n_new);
+        assert_int_equal(n_old, n_new);
+        for (size_t k = 0; k < n_old; k++)
+            if (old[k] != new[k])
+                fail_msg("%s: byte %zu differs", goldens[i].name, k);
+        free(old);
+        free(new);
+    }
+}
+
+/* A dead writer's file is picked up, and a clean one goes on, from a copy. */
+static void test_writers_go_on(void **state)
+{
+    static const char *const names[] = {"growing-1-unclean.tamis", "growing-2.tamis",
+                                        "growing-5-unclean.tamis"};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct tamis_writer *w;
+        char path[1000];
+        snprintf(path, sizeof path, "%s%s", GOLDEN, names[i]);
+        file_copy(path, path_of("copy.tamis"));
+        assert_int_equal(tamis_writer_open(path_of("copy.tamis"), &w, NULL), 0);
+        assert_true(tamis_writer_watermark(w) > 0);
+        assert_int_equal(tamis_writer_add_key(w, "another", 7), 0);
+        assert_int_equal(tamis_writer_commit(w, UINT64_MAX, NULL), 0);
+        assert_int_equal(tamis_writer_close(w), 0);
+        unlink(path_of("copy.tamis"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_same_bytes),
+        cmocka_unit_test(test_writers_go_on),
+    };
+    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
+}

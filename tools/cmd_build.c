@@ -1,0 +1,250 @@
+/* tamis build: sealed filters of exact size, one segment or one per key file, all in
+ * one edit. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tool.h"
+
+struct task {
+    const char *file;
+    struct tamis_name name;
+};
+
+struct work {
+    const struct options *o;
+    const char *store_path;
+    struct tamis_edit *edit;
+    struct task *tasks;
+    size_t n, next;
+    int status; /* of the first that failed; then the others stop */
+    pthread_mutex_t lock;
+};
+
+static int put_error(const struct work *w, const struct task *task, int err,
+                     const struct tamis_diag *diag)
+{
+    char *name, advice[128];
+
+    if (err != TAMIS_ERR_EXISTS)
+        return complain_error(err, diag, w->store_path, NULL);
+    name = escape(task->name.bytes, task->name.n_bytes);
+    snprintf(advice, sizeof(advice), "--replaces '%.80s' replaces it", name);
+    complain(0, "%s: segment '%s' exists already: %s", w->store_path, name, advice);
+    free(name);
+    return EXIT_USAGE;
+}
+
+static int add_keys(struct tamis_builder *builder, struct key_reader *keys,
+                    const char *store_path)
+{
+    uint64_t position = 0, n = 0;
+    const void *key;
+    size_t bytes;
+    int got, err;
+
+    while ((got = keys_next(keys, &key, &bytes)) > 0) {
+        err = tamis_builder_add_key(builder, key, bytes);
+        if (err != 0)
+            return complain_error(err, NULL, store_path, NULL);
+        if (++n % 4096 == 0) {
+            progress_advance(4096, keys_position(keys) - position);
+            position = keys_position(keys);
+        }
+    }
+    progress_advance(n % 4096, keys_position(keys) - position);
+    return got < 0 ? keys_status(keys) : EXIT_DONE;
+}
+
+static int build_one(struct work *w, const struct task *task)
+{
+    struct tamis_segment_options opt;
+    struct tamis_builder *builder = NULL;
+    struct key_reader *keys = NULL;
+    struct tamis_diag diag = {0};
+    int err, status = keys_open(task->file, w->o->format, &keys);
+
+    if (status != EXIT_DONE)
+        return status;
+    segment_options(w->o, &opt);
+    pthread_mutex_lock(&w->lock);
+    err = tamis_edit_builder(w->edit, task->name.bytes, task->name.n_bytes,
+                             w->o->growth.error, &opt, &builder, &diag);
+    pthread_mutex_unlock(&w->lock);
+    if (err == 0)
+        status = add_keys(builder, keys, w->store_path);
+    if (err == 0 && status == EXIT_DONE)
+        err = tamis_edit_put(w->edit, builder, &diag);
+    if (err != 0)
+        status = put_error(w, task, err, &diag);
+    tamis_builder_free(builder);
+    keys_close(keys);
+    return status;
+}
+
+static void *worker(void *arg)
+{
+    struct work *w = arg;
+    int status = EXIT_DONE;
+
+    for (;;) {
+        const struct task *task = NULL;
+
+        pthread_mutex_lock(&w->lock);
+        if (w->status == EXIT_DONE)
+            w->status = status;
+        if (w->status == EXIT_DONE && w->next < w->n)
+            task = &w->tasks[w->next++];
+        pthread_mutex_unlock(&w->lock);
+        if (task == NULL)
+            return NULL;
+        status = build_one(w, task);
+    }
+}
+
+static int build_all(struct work *w)
+{
+    size_t n_threads = w->o->jobs < w->n ? w->o->jobs : w->n, n = 0;
+    pthread_t *threads = need(calloc(n_threads + 1, sizeof(*threads)));
+
+    /* This thread works, too; fewer threads than asked for do the same work. */
+    while (n + 1 < n_threads && pthread_create(&threads[n], NULL, worker, w) == 0)
+        n++;
+    worker(w);
+    while (n > 0)
+        pthread_join(threads[--n], NULL);
+    free(threads);
+    return w->status;
+}
+
+/* The segments to build; the total size of their files for the progress line. */
+static uint64_t plan_tasks(const struct options *o, struct work *w)
+{
+    uint64_t total = 0;
+    struct stat st;
+
+    w->n = given(o, OPT_EACH) ? o->n_args - 1 : 1;
+    w->tasks = need(calloc(w->n, sizeof(*w->tasks)));
+    if (!given(o, OPT_EACH)) {
+        check_name(o->args[1], strlen(o->args[1]));
+        w->tasks[0].name = (struct tamis_name){o->args[1], strlen(o->args[1])};
+        w->tasks[0].file = o->n_args > 2 ? o->args[2] : "-";
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        struct task *task = &w->tasks[i];
+
+        if (given(o, OPT_EACH)) {
+            task->file = o->args[i + 1];
+            if (strcmp(task->file, "-") == 0)
+                usage_error("--each takes a name from each file: '-' has none");
+            task->name = name_of_file(task->file, o->strip);
+        }
+        if (stat(task->file, &st) == 0 && S_ISREG(st.st_mode))
+            total += (uint64_t)st.st_size;
+    }
+    return total;
+}
+
+static int drop_replaced(struct work *w)
+{
+    struct tamis_diag diag = {0};
+
+    for (size_t i = 0; i < w->o->n_replaces; i++) {
+        const char *name = w->o->replaces[i];
+        int err = tamis_edit_drop(w->edit, name, strlen(name), &diag);
+
+        if (err != 0)
+            return complain_error(err, &diag, w->store_path, NULL);
+    }
+    return EXIT_DONE;
+}
+
+static int put_bare(struct work *w)
+{
+    struct tamis_segment_options opt;
+    struct tamis_diag diag = {0};
+    const struct tamis_name *name = &w->tasks[0].name;
+    int err;
+
+    segment_options(w->o, &opt);
+    err = tamis_edit_put_bare(w->edit, name->bytes, name->n_bytes, &opt, &diag);
+    return err ? put_error(w, &w->tasks[0], err, &diag) : EXIT_DONE;
+}
+
+static int edit(struct work *w, uint64_t total)
+{
+    struct tamis_store *store;
+    struct tamis_diag diag = {0};
+    int err, status = store_open(w->store_path, &store);
+
+    if (status != EXIT_DONE)
+        return status;
+    err = tamis_edit_begin(store, &w->edit, &diag);
+    if (err != 0) {
+        status = complain_error(err, &diag, w->store_path, NULL);
+        tamis_store_close(store);
+        return status;
+    }
+    progress_start("build", total);
+    status = drop_replaced(w);
+    if (status == EXIT_DONE)
+        status = given(w->o, OPT_BARE) ? put_bare(w) : build_all(w);
+    if (status == EXIT_DONE) {
+        err = tamis_edit_commit(w->edit, &diag);
+        if (err != 0)
+            status = put_error(w, &w->tasks[0], err, &diag);
+    } else {
+        tamis_edit_abort(w->edit);
+    }
+    if (status == EXIT_DONE)
+        progress_end();
+    tamis_store_close(store);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    struct work w = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct options o;
+    uint64_t total;
+    int status;
+
+    parse_options(argc, argv,
+                  KEY_FLAGS | WITH(OPT_FPR) | WITH(OPT_BIND) | WITH(OPT_RANK) |
+                      WITH(OPT_REPLACES) | WITH(OPT_BARE) | WITH(OPT_EACH) |
+                      WITH(OPT_STRIP) | WITH(OPT_JOBS),
+                  2, 0, &o);
+    if (!given(&o, OPT_EACH) && o.n_args > (given(&o, OPT_BARE) ? 2 : 3))
+        usage_error("too many arguments: --each builds a segment per key file");
+    if (given(&o, OPT_EACH) && (given(&o, OPT_BIND) || given(&o, OPT_BARE)))
+        usage_error("--each goes with neither --bind nor --bare");
+    if (given(&o, OPT_STRIP) && !given(&o, OPT_EACH))
+        usage_error("--strip is for --each");
+    w.o = &o;
+    w.store_path = o.args[0];
+    total = plan_tasks(&o, &w);
+    status = edit(&w, total);
+    free(w.tasks);
+    free(o.replaces);
+    return status;
+}
+
+const struct command cmd_build = {
+    "build", "STORE SEGMENT [KEYFILE|-] | STORE --each KEYFILE...",
+    "build sealed filters from keys",
+    "Builds a filter of exact size from all keys of a segment and registers it; with\n"
+    "--each, one segment per file, named by the file's base name. Everything takes\n"
+    "effect at once, or not at all.\n"
+    "\n"
+    "  --fpr P           error, 1e-8..0.5 or with %; the store's default\n"
+    "  --replaces OLD    drop the segment OLD in the same edit; may be the same name,\n"
+    "                    may be repeated\n"
+    "  --bind HEX        1..64 bytes that identify the engine's own file\n"
+    "  --rank N          the engine's order, 0 first; 0\n"
+    "  --bare            register the segment without a filter: always a candidate\n"
+    "  --each            a segment per KEYFILE\n"
+    "  --strip SUFFIX    remove this from the names\n"
+    "  -j, --jobs N      build so many at a time; 1\n"
+    "  -0, --hex, --binary    what KEYFILE looks like: 'tamis help keys'\n",
+    run};

@@ -1,0 +1,38 @@
+/* tamis drop: unregisters segments, all or none. */
+#include <string.h>
+
+#include "tool.h"
+
+static int run(int argc, char **argv)
+{
+    struct tamis_diag diag = {0};
+    struct tamis_store *store;
+    struct tamis_edit *e = NULL;
+    struct options o;
+    int err, status;
+
+    parse_options(argc, argv, 0, 2, 0, &o);
+    for (size_t i = 1; i < o.n_args; i++)
+        check_name(o.args[i], strlen(o.args[i]));
+    status = store_open(o.args[0], &store);
+    if (status != EXIT_DONE)
+        return status;
+    err = tamis_edit_begin(store, &e, &diag);
+    for (size_t i = 1; i < o.n_args && err == 0; i++)
+        err = tamis_edit_drop(e, o.args[i], strlen(o.args[i]), &diag);
+    if (err == 0)
+        err = tamis_edit_commit(e, &diag);
+    else if (e != NULL)
+        tamis_edit_abort(e);
+    if (err != 0)
+        status = complain_error(err, &diag, o.args[0], NULL);
+    tamis_store_close(store);
+    return status;
+}
+
+const struct command cmd_drop = {
+    "drop", "STORE SEGMENT...", "forget segments and remove their filters",
+    "Unregisters the segments, all of them or none, and removes their filter files. "
+    "Drop\n"
+    "a segment when the engine no longer reads it, not before.\n",
+    run};

@@ -1,0 +1,134 @@
+/* tamis file build: keys in, one sealed filter file out, no store needed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+/* Domain and UUID of --store, so that the file can be attached there. */
+static int of_store(const char *path, struct tamis_store_info *info)
+{
+    struct tamis_diag diag = {0};
+    struct tamis_store *store;
+    int err, status = store_open(path, &store);
+
+    if (status != EXIT_DONE)
+        return status;
+    err = tamis_store_info(store, info, &diag);
+    tamis_store_close(store);
+    return err ? complain_error(err, &diag, path, NULL) : EXIT_DONE;
+}
+
+static int prepare(const struct options *o, struct tamis_store_info *info,
+                   struct tamis_domain *domain, struct tamis_builder_options *opt)
+{
+    int status;
+
+    opt->size = sizeof(*opt);
+    opt->error = o->growth.error;
+    opt->watermark = o->watermark;
+    if (o->binding_bytes > 0) {
+        opt->binding = o->binding;
+        opt->binding_bytes = o->binding_bytes;
+    }
+    if (o->n_segments > 0) {
+        opt->name = o->segments[0];
+        opt->name_bytes = strlen(o->segments[0]);
+    }
+    if (given(o, OPT_SEED)) {
+        opt->domain = domain;
+        return status_of_error(tamis_domain_init(domain, 1, o->seed));
+    }
+    if (given(o, OPT_STORE)) {
+        status = of_store(o->store, info);
+        if (status != EXIT_DONE)
+            return status;
+        opt->domain = &info->domain;
+        opt->store_uuid = info->uuid;
+        if (!given(o, OPT_FPR))
+            opt->error = info->growth.error;
+    }
+    return EXIT_DONE;
+}
+
+static int add_keys(struct tamis_builder *builder, struct key_reader *keys,
+                    const char *file)
+{
+    uint64_t position = 0, n = 0;
+    const void *key;
+    size_t bytes;
+    int got, err;
+
+    while ((got = keys_next(keys, &key, &bytes)) > 0) {
+        err = tamis_builder_add_key(builder, key, bytes);
+        if (err != 0)
+            return complain_error(err, NULL, file, NULL);
+        if (++n % 4096 == 0) {
+            progress_advance(4096, keys_position(keys) - position);
+            position = keys_position(keys);
+        }
+    }
+    progress_advance(n % 4096, keys_position(keys) - position);
+    return got < 0 ? keys_status(keys) : EXIT_DONE;
+}
+
+static int build(const struct options *o, const struct tamis_builder_options *opt)
+{
+    struct tamis_builder *builder = NULL;
+    struct key_reader *keys = NULL;
+    struct tamis_diag diag = {0};
+    const char *file = o->args[0];
+    int err, status;
+
+    status = keys_open(o->n_args > 1 ? o->args[1] : "-", o->format, &keys);
+    if (status != EXIT_DONE)
+        return status;
+    err = tamis_builder_create(opt, &builder, &diag);
+    progress_start("build", keys_size(keys));
+    if (err == 0)
+        status = add_keys(builder, keys, file);
+    if (err == 0 && status == EXIT_DONE)
+        err = tamis_builder_finish_file(builder, file, &diag);
+    if (err != 0)
+        status = complain_error(err, &diag, file, NULL);
+    if (status == EXIT_DONE)
+        progress_end();
+    tamis_builder_free(builder);
+    keys_close(keys);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    struct tamis_builder_options opt = {0};
+    struct tamis_store_info info;
+    struct tamis_domain domain;
+    struct options o;
+    int status;
+
+    parse_options(argc, argv,
+                  KEY_FLAGS | WITH(OPT_FPR) | WITH(OPT_STORE) | WITH(OPT_SEED) |
+                      WITH(OPT_SEGMENT) | WITH(OPT_BIND) | WITH(OPT_WATERMARK),
+                  1, 2, &o);
+    if (given(&o, OPT_STORE) && given(&o, OPT_SEED))
+        usage_error("--store has its own seed: leave out --seed");
+    if (o.n_segments > 1)
+        usage_error("one --segment: a filter is of one");
+    status = prepare(&o, &info, &domain, &opt);
+    if (status == EXIT_DONE)
+        status = build(&o, &opt);
+    free(o.segments);
+    return status;
+}
+
+const struct command cmd_file_build = {
+    "file build", "FILE [KEYFILE|-]", "build one filter file, no store",
+    "Builds a sealed filter of exact size. FILE must not exist.\n"
+    "\n"
+    "  --fpr P               error, 1e-8..0.5 or with %; the store's, or 0.01\n"
+    "  --store STORE         hash as this store does: 'tamis attach' then takes it\n"
+    "  --seed HEX            hash seed, 16 hex digits; random\n"
+    "  --segment NAME        the segment's name, kept in the file\n"
+    "  --bind HEX            1..64 bytes that identify the engine's own file\n"
+    "  --watermark N         your log position\n"
+    "  -0, --hex, --binary   what KEYFILE looks like: 'tamis help keys'\n",
+    run};

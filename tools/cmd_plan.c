@@ -1,0 +1,193 @@
+/* tamis plan: how large for how many keys at what error. */
+#include <string.h>
+
+#include "tool.h"
+
+static int range_error(int err)
+{
+    return complain_error(err, NULL, "plan",
+                          err == TAMIS_ERR_RANGE ? "--fpr is 1e-8..0.5; fewer keys, or "
+                                                   "more bytes"
+                                                 : NULL);
+}
+
+static json_t *plan_json(const struct tamis_plan *p)
+{
+    json_t *o = need(json_object());
+
+    json_put(o, "keys", json_count(p->n_keys));
+    json_put(o, "error", json_real(p->error));
+    json_put(o, "lanes", json_count(p->lanes));
+    json_put(o, "words", json_count(p->words));
+    json_put(o, "blocks", json_count(p->n_blocks));
+    json_put(o, "bits_bytes", json_count(p->bits_bytes));
+    json_put(o, "file_bytes", json_count(p->file_bytes));
+    json_put(o, "bits_per_key", json_real(p->bits_per_key));
+    return o;
+}
+
+static void print_plan(const struct tamis_plan *p)
+{
+    char size[TEXT_BYTES];
+
+    printf("keys          %llu\n", (unsigned long long)p->n_keys);
+    printf("error         %.6g\n", p->error);
+    printf("lanes         %u\n", p->lanes);
+    printf("words         %u\n", p->words);
+    printf("blocks        %llu per lane\n", (unsigned long long)p->n_blocks);
+    printf("bits          %llu bytes (%s)\n", (unsigned long long)p->bits_bytes,
+           size_text(size, (double)p->bits_bytes));
+    printf("file          %llu bytes (%s)\n", (unsigned long long)p->file_bytes,
+           size_text(size, (double)p->file_bytes));
+    printf("bits per key  %.3f\n", p->bits_per_key);
+}
+
+static int plan_one(const struct options *o)
+{
+    struct tamis_plan plan;
+    int err;
+
+    if (given(o, OPT_N_KEYS) + given(o, OPT_FPR) + given(o, OPT_BYTES) != 2)
+        usage_error("two of --keys, --fpr and --bytes, for the third");
+    if (given(o, OPT_BYTES))
+        err = tamis_plan_within(o->n_bytes, o->n_keys, o->growth.error, &plan);
+    else
+        err = tamis_plan_filter(o->n_keys, o->growth.error, &plan);
+    if (err != 0)
+        return range_error(err);
+    if (given(o, OPT_JSON))
+        json_print(plan_json(&plan));
+    else
+        print_plan(&plan);
+    return EXIT_DONE;
+}
+
+static int plan_classic(const struct options *o)
+{
+    struct tamis_classic c;
+    json_t *object;
+    int err;
+
+    if (!given(o, OPT_BYTES) || !given(o, OPT_FPR) || given(o, OPT_N_KEYS))
+        usage_error("--layout classic needs --bytes and --fpr");
+    err = tamis_plan_classic(o->n_bytes, o->growth.error, &c);
+    if (err != 0)
+        return range_error(err);
+    if (!given(o, OPT_JSON)) {
+        printf("k        %u slices\n", c.k);
+        printf("m        %llu bits each\n", (unsigned long long)c.m);
+        printf("n        %llu keys by the formula\n", (unsigned long long)c.n);
+        printf("n exact  %llu keys at which %u whole slices reach the error\n",
+               (unsigned long long)c.n_exact, c.k);
+        return EXIT_DONE;
+    }
+    object = need(json_object());
+    json_put(object, "bytes", json_count(o->n_bytes));
+    json_put(object, "error", json_real(o->growth.error));
+    json_put(object, "k", json_count(c.k));
+    json_put(object, "m", json_count(c.m));
+    json_put(object, "n", json_count(c.n));
+    json_put(object, "n_exact", json_count(c.n_exact));
+    json_print(object);
+    return EXIT_DONE;
+}
+
+static void growth_defaults(struct tamis_growth *g)
+{
+    g->error = g->error > 0 ? g->error : 0.01;
+    g->factor = g->factor > 0 ? g->factor : 2;
+    g->tightening = g->tightening > 0 ? g->tightening : 0.85;
+    g->first_capacity = g->first_capacity ? g->first_capacity : 65536;
+}
+
+/* One line per stage: up to --keys, else the first ten. */
+static int plan_growth(const struct options *o)
+{
+    struct tamis_growth growth = o->growth;
+    uint64_t keys = 0, bytes = 0;
+    double kept = 1; /* no stage errs */
+    json_t *list = given(o, OPT_JSON) ? need(json_array()) : NULL;
+    uint32_t max = given(o, OPT_N_KEYS) ? 30 : 10;
+
+    if (given(o, OPT_BYTES))
+        usage_error("--growth takes --keys, --fpr, -s, -r and --n0, no --bytes");
+    growth_defaults(&growth);
+    if (list == NULL)
+        printf("stage lanes words         keys          sum       bits bytes  bits/key "
+               "of all  error        sum\n");
+    for (uint32_t i = 0; i < max && (!given(o, OPT_N_KEYS) || keys < o->n_keys); i++) {
+        struct tamis_plan p;
+        int err = tamis_plan_stage(&growth, i, &p);
+
+        if (err == TAMIS_ERR_TOO_LARGE && i > 0)
+            break;
+        if (err != 0) {
+            json_decref(list);
+            return range_error(err);
+        }
+        keys += p.n_keys;
+        bytes += p.bits_bytes;
+        kept *= 1 - p.error;
+        if (list != NULL)
+            json_put(list, NULL, plan_json(&p));
+        else
+            printf("%5u %5u %5u %12llu %12llu %16llu %9.3f %6.3f  %-11.6g  %.6g\n", i,
+                   p.lanes, p.words, (unsigned long long)p.n_keys,
+                   (unsigned long long)keys, (unsigned long long)p.bits_bytes,
+                   p.bits_per_key, 8 * (double)bytes / (double)keys, p.error, 1 - kept);
+    }
+    if (list != NULL) {
+        json_t *root = need(json_object());
+
+        json_put(root, "error", json_real(growth.error));
+        json_put(root, "factor", json_real(growth.factor));
+        json_put(root, "tightening", json_real(growth.tightening));
+        json_put(root, "n0", json_count(growth.first_capacity));
+        json_put(root, "stages", list);
+        json_print(root);
+    }
+    return EXIT_DONE;
+}
+
+static int run(int argc, char **argv)
+{
+    struct options o;
+
+    parse_options(argc, argv,
+                  GROWTH_OPTIONS | WITH(OPT_N_KEYS) | WITH(OPT_BYTES) |
+                      WITH(OPT_LAYOUT) | WITH(OPT_GROWTH) | WITH(OPT_JSON),
+                  0, 0, &o);
+    if (o.n_args > 0)
+        usage_error("unexpected argument '%s'", o.args[0]);
+    if (given(&o, OPT_GROWTH)) {
+        if (given(&o, OPT_LAYOUT))
+            usage_error("--growth and --layout exclude each other");
+        return plan_growth(&o);
+    }
+    if (given(&o, OPT_FACTOR) || given(&o, OPT_TIGHTENING) || given(&o, OPT_FIRST))
+        usage_error("-s, -r and --n0 are for --growth");
+    if (!given(&o, OPT_LAYOUT) || strcmp(o.layout, "lanes") == 0)
+        return plan_one(&o);
+    if (strcmp(o.layout, "classic") != 0)
+        usage_error("--layout is lanes or classic, not '%s'", o.layout);
+    return plan_classic(&o);
+}
+
+const struct command cmd_plan = {
+    "plan", "--keys N --fpr P | --bytes B --keys N | --bytes B --fpr P | --growth",
+    "sizes and errors, without a file",
+    "Of keys, error and bytes of bits, two give the third.\n"
+    "\n"
+    "  --keys N            number of keys\n"
+    "  --fpr P             error, 1e-8..0.5 or with %\n"
+    "  --bytes B           of the bit arrays\n"
+    "  --layout classic    k slices of m bits, as in the literature: --bytes and "
+    "--fpr\n"
+    "                      give k, m, n by the formula, and the n that whole slices\n"
+    "                      really hold\n"
+    "  --growth            a table of the stages of a growing filter, up to --keys;\n"
+    "                      with -s S, -r R, --n0 N, --fpr P\n"
+    "  --json              'tamis help json'\n"
+    "\n"
+    "K, M, G and T after N and B are powers of 1024.\n",
+    run};

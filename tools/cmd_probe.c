@@ -1,0 +1,175 @@
+/* tamis probe: which segments may hold a key? */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+struct probe {
+    const struct options *o;
+    struct tamis_snapshot *snapshot;
+    struct tamis_target *targets; /* NULL: all segments, by number */
+    struct tamis_name *names;
+    uint8_t *reasons;
+    size_t n;
+    bool complete;
+    struct answers answers;
+    enum tamis_answer last;
+};
+
+static int ask(void *ctx, const struct tamis_key *key)
+{
+    struct probe *p = ctx;
+    uint64_t eight;
+
+    if (p->targets != NULL)
+        p->last = tamis_snapshot_probe_list(p->snapshot, p->targets, p->n, key, NULL,
+                                            p->reasons);
+    else
+        p->last = tamis_snapshot_probe_all(p->snapshot, key, NULL, p->reasons);
+    if (!p->complete)
+        p->last = TAMIS_MAYBE;
+    answer_begin(&p->answers);
+    for (size_t i = 0; i < p->n; i++) {
+        /* Most are absent: eight at a glance. */
+        while (i + 8 <= p->n && (memcpy(&eight, p->reasons + i, 8), eight == 0))
+            i += 8;
+        if (i < p->n && p->reasons[i] != TAMIS_NO_REASON)
+            answer_pair(&p->answers, key, p->names[i],
+                        (enum tamis_reason)p->reasons[i]);
+    }
+    /* A catalog that may lack segments: the key may be in one that it lacks. */
+    if (!p->complete)
+        answer_pair(&p->answers, key, (struct tamis_name){NULL, 0},
+                    TAMIS_UNKNOWN_SEGMENT);
+    answer_end(&p->answers, key, p->last, p->n);
+    return EXIT_DONE;
+}
+
+/* The segments of --segment. Those that don't exist, or are other than meant, are
+ * complained about but still answer, MAYBE. */
+static int find_named(struct probe *p)
+{
+    const struct options *o = p->o;
+    int status = EXIT_DONE;
+
+    for (size_t i = 0; i < p->n; i++) {
+        struct tamis_name name = {o->segments[i], strlen(o->segments[i])};
+        int err = tamis_snapshot_find(
+            p->snapshot, name.bytes, name.n_bytes, o->binding_bytes ? o->binding : NULL,
+            o->binding_bytes, o->min_watermark, &p->targets[i]);
+
+        p->names[i] = name;
+        if (err != 0) {
+            char *text = escape(name.bytes, name.n_bytes);
+
+            if (err == TAMIS_ERR_MISMATCH)
+                complain(0,
+                         "%s: segment '%s' has another binding: read it, or build "
+                         "its filter anew",
+                         o->args[0], text);
+            else
+                complain(0, "%s: no segment '%s': 'tamis ls' lists the segments",
+                         o->args[0], text);
+            free(text);
+            if (status == EXIT_DONE)
+                status = status_of_error(err);
+        }
+    }
+    return status;
+}
+
+static void find_all(struct probe *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        struct tamis_segment_info info;
+
+        if (tamis_snapshot_segment(p->snapshot, i, &info) == 0)
+            p->names[i] = (struct tamis_name){info.name, info.name_bytes};
+        if (p->targets != NULL) {
+            p->targets[i] = tamis_snapshot_target(p->snapshot, i);
+            p->targets[i].min_watermark = p->o->min_watermark;
+        }
+    }
+}
+
+static int probe(struct probe *p)
+{
+    const struct options *o = p->o;
+    struct tamis_domain domain = tamis_snapshot_domain(p->snapshot);
+    int named = EXIT_DONE, status;
+
+    p->n = o->n_segments ? o->n_segments : tamis_snapshot_n_segments(p->snapshot);
+    p->names = need(calloc(p->n + 1, sizeof(*p->names)));
+    p->reasons = need(calloc(p->n + 8, 1));
+    if (o->n_segments > 0 || o->min_watermark > 0)
+        p->targets = need(calloc(p->n + 1, sizeof(*p->targets)));
+    if (o->n_segments > 0)
+        named = find_named(p);
+    else
+        find_all(p);
+    p->answers.json = given(o, OPT_JSON);
+    p->answers.silent = given(o, OPT_QUIET) || given(o, OPT_COUNT);
+    status = ask_keys(o, &domain, ask, p);
+    if (status == EXIT_DONE && given(o, OPT_COUNT))
+        print_totals(&p->answers);
+    free(p->targets);
+    free(p->names);
+    free(p->reasons);
+    if (status == EXIT_DONE && given(o, OPT_QUIET))
+        return p->last == TAMIS_ABSENT ? EXIT_ABSENT : EXIT_DONE;
+    return status ? status : named;
+}
+
+static int run(int argc, char **argv)
+{
+    struct probe p = {.complete = true};
+    struct tamis_store_info info;
+    struct tamis_store *store;
+    struct tamis_diag diag = {0};
+    struct options o;
+    int err, status;
+
+    parse_options(argc, argv,
+                  KEY_FLAGS | WITH(OPT_KEYS_FILE) | WITH(OPT_SEGMENT) |
+                      WITH(OPT_QUIET) | WITH(OPT_COUNT) | WITH(OPT_MIN_WATERMARK) |
+                      WITH(OPT_BIND) | WITH(OPT_JSON),
+                  1, 0, &o);
+    check_probe_options(&o);
+    if (given(&o, OPT_BIND) && o.n_segments != 1)
+        usage_error("--bind goes with one --segment");
+    p.o = &o;
+    status = store_snapshot(o.args[0], &store, &p.snapshot);
+    if (status != EXIT_DONE)
+        return status;
+    err = tamis_store_info(store, &info, &diag);
+    if (err != 0) {
+        status = complain_error(err, &diag, o.args[0], NULL);
+    } else {
+        p.complete = info.complete || o.n_segments > 0;
+        status = probe(&p);
+    }
+    tamis_snapshot_release(p.snapshot);
+    tamis_store_close(store);
+    free(o.segments);
+    return status;
+}
+
+const struct command cmd_probe = {
+    "probe", "STORE KEY... | STORE --keys FILE [--segment SEGMENT]... [--quiet]",
+    "which segments may hold a key?",
+    "Prints KEY<TAB>SEGMENT<TAB>HIT for each segment that may hold the key, or "
+    "another\n"
+    "reason why it must be read: DAMAGED, NO_FILTER, FILE_LOST, BEHIND, MISMATCH,\n"
+    "UNREADABLE, UNKNOWN_SEGMENT. KEY<TAB>-<TAB>ABSENT is a proof that no segment has\n"
+    "it; KEY<TAB>-<TAB>UNKNOWN_SEGMENT says that segments may be missing here.\n"
+    "\n"
+    "  --keys FILE          ask for each key of a list\n"
+    "  --segment SEGMENT    ask only this one; may be repeated\n"
+    "  --bind HEX           ... and only if it is bound to this\n"
+    "  --min-watermark N    filters that are behind N answer BEHIND\n"
+    "  --count              print only the totals\n"
+    "  -q, --quiet          print nothing: exit 0 if KEY may be there, 10 if absent\n"
+    "  --json               'tamis help json'\n"
+    "  -0, --hex, --binary  what FILE looks like: 'tamis help keys'; --hex for KEY, "
+    "too\n",
+    run};

@@ -1,0 +1,213 @@
+/* tamis stat: totals of a store, and details of the segments that are named. */
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "tool.h"
+
+struct totals {
+    uint64_t n[4]; /* by state */
+    uint64_t keys, bytes, allocated, catalog_file, over_target, unreadable;
+};
+
+static uint64_t allocated_bytes(const char *store, const char *file, uint64_t *apparent)
+{
+    char path[4096];
+    struct stat st;
+
+    if (snprintf(path, sizeof(path), "%s/%s", store, file) >= (int)sizeof(path) ||
+        stat(path, &st) != 0)
+        return 0;
+    if (apparent != NULL)
+        *apparent = (uint64_t)st.st_size;
+    return (uint64_t)st.st_blocks * 512;
+}
+
+static void add_segment(struct totals *t, struct tamis_snapshot *snapshot, size_t i,
+                        const char *store)
+{
+    struct tamis_segment_info s;
+    struct tamis_filter_info info;
+    struct tamis_filter *filter;
+
+    if (tamis_snapshot_segment(snapshot, i, &s) != 0)
+        return;
+    t->n[s.state <= TAMIS_SEGMENT_SEALED ? s.state : 0]++;
+    if (s.state == TAMIS_SEGMENT_BARE)
+        return;
+    t->allocated += allocated_bytes(store, s.file, NULL);
+    /* Only a growing filter has more to say than its record. */
+    if (s.state == TAMIS_SEGMENT_GROWING) {
+        if (tamis_snapshot_filter(snapshot, i, &filter, NULL) == 0 &&
+            tamis_filter_info(filter, &info) == 0) {
+            s.keys = info.keys;
+            s.file_bytes = info.file_bytes;
+            t->over_target += info.over_target != 0;
+        } else {
+            t->unreadable++;
+        }
+    }
+    t->keys += s.keys;
+    t->bytes += s.file_bytes;
+}
+
+static json_t *totals_json(const struct totals *t, const struct tamis_store_info *info,
+                           const char *path)
+{
+    json_t *o = need(json_object());
+    char seed[20];
+
+    snprintf(seed, sizeof(seed), "%016llx", (unsigned long long)info->domain.seed);
+    json_put(o, "store", json_string(path));
+    json_put(o, "uuid", json_hex(info->uuid, sizeof(info->uuid)));
+    json_put(o, "created", json_count(info->created));
+    json_put(o, "complete", json_boolean(info->complete));
+    json_put(o, "read_only", json_boolean(info->read_only));
+    json_put(o, "hash_id", json_count(info->domain.hash_id));
+    json_put(o, "seed", json_string(seed));
+    json_put(o, "error", json_real(info->growth.error));
+    json_put(o, "factor", json_real(info->growth.factor));
+    json_put(o, "tightening", json_real(info->growth.tightening));
+    json_put(o, "n0", json_count(info->growth.first_capacity));
+    json_put(o, "segments", json_count(info->n_segments));
+    json_put(o, "sealed", json_count(t->n[TAMIS_SEGMENT_SEALED]));
+    json_put(o, "growing", json_count(t->n[TAMIS_SEGMENT_GROWING]));
+    json_put(o, "bare", json_count(t->n[TAMIS_SEGMENT_BARE]));
+    json_put(o, "over_target", json_count(t->over_target));
+    json_put(o, "keys", json_count(t->keys));
+    json_put(o, "filter_bytes", json_count(t->bytes));
+    json_put(o, "filter_allocated_bytes", json_count(t->allocated));
+    json_put(o, "catalog_bytes", json_count(info->catalog_bytes));
+    json_put(o, "catalog_file_bytes", json_count(t->catalog_file));
+    return o;
+}
+
+static void print_totals_text(const struct totals *t,
+                              const struct tamis_store_info *info, const char *path)
+{
+    char *uuid = hex(info->uuid, sizeof(info->uuid));
+    char a[TEXT_BYTES], b[TEXT_BYTES];
+
+    printf("store      %s%s%s\n", path, info->read_only ? ", read-only" : "",
+           info->complete ? "" : ", INCOMPLETE: segments may be missing");
+    printf("uuid       %s, made %s\n", uuid, time_text(a, info->created));
+    printf("hash       %u, seed %016llx\n", info->domain.hash_id,
+           (unsigned long long)info->domain.seed);
+    printf("defaults   error %s, growing by %g, tightening %g, from %llu keys\n",
+           percent_text(a, info->growth.error), info->growth.factor,
+           info->growth.tightening, (unsigned long long)info->growth.first_capacity);
+    printf("segments   %llu: %llu sealed, %llu growing, %llu without a filter\n",
+           (unsigned long long)info->n_segments,
+           (unsigned long long)t->n[TAMIS_SEGMENT_SEALED],
+           (unsigned long long)t->n[TAMIS_SEGMENT_GROWING],
+           (unsigned long long)t->n[TAMIS_SEGMENT_BARE]);
+    if (t->over_target > 0 || t->unreadable > 0)
+        printf("           %llu over their target error, %llu unreadable\n",
+               (unsigned long long)t->over_target, (unsigned long long)t->unreadable);
+    printf("keys       %llu\n", (unsigned long long)t->keys);
+    printf("filters    %s, %s allocated", size_text(a, (double)t->bytes),
+           size_text(b, (double)t->allocated));
+    if (t->keys > 0)
+        printf(", %.2f bits per key", 8 * (double)t->bytes / (double)t->keys);
+    printf("\ncatalog    %s in use, %s on disk\n",
+           size_text(a, (double)info->catalog_bytes),
+           size_text(b, (double)t->catalog_file));
+    free(uuid);
+}
+
+static int detail(struct tamis_snapshot *snapshot, size_t i, const char *path,
+                  json_t *list)
+{
+    struct tamis_segment_info s;
+    struct tamis_filter *filter = NULL;
+    struct tamis_diag diag = {0};
+    int err = tamis_snapshot_segment(snapshot, i, &s);
+
+    if (err == 0 && s.state != TAMIS_SEGMENT_BARE)
+        err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
+    if (err != 0)
+        return complain_error(err, &diag, path, NULL);
+    if (list != NULL) {
+        json_t *o = segment_json(&s);
+
+        if (filter != NULL) {
+            json_t *inside = filter_json(filter);
+
+            json_object_update(o, inside); /* the file knows better than the catalog */
+            json_decref(inside);
+        }
+        json_put(list, NULL, o);
+        return EXIT_DONE;
+    }
+    fputs("\nsegment     ", stdout);
+    print_escaped(stdout, s.name, s.name_bytes);
+    putchar('\n');
+    if (filter == NULL) {
+        printf("  state       bare: without a filter, always a candidate\n");
+        return EXIT_DONE;
+    }
+    printf("  file        %s\n", s.file);
+    print_filter(filter);
+    return EXIT_DONE;
+}
+
+static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
+                const struct options *o)
+{
+    struct totals totals = {0};
+    struct tamis_store_info info;
+    struct tamis_diag diag = {0};
+    json_t *root = NULL, *list = NULL;
+    size_t *picked, n;
+    int err = tamis_store_info(store, &info, &diag), status;
+
+    if (err != 0)
+        return complain_error(err, &diag, o->args[0], NULL);
+    status =
+        pick_segments(snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
+    if (status != EXIT_DONE)
+        return status;
+    for (size_t i = 0; i < tamis_snapshot_n_segments(snapshot); i++)
+        add_segment(&totals, snapshot, i, o->args[0]);
+    allocated_bytes(o->args[0], "catalog.lmdb", &totals.catalog_file);
+    if (given(o, OPT_JSON)) {
+        root = totals_json(&totals, &info, o->args[0]);
+        list = need(json_array());
+    } else {
+        print_totals_text(&totals, &info, o->args[0]);
+    }
+    for (size_t i = 0; o->n_args > 1 && i < n; i++) {
+        int one = detail(snapshot, picked[i], o->args[0], list);
+
+        status = status ? status : one;
+    }
+    free(picked);
+    if (root != NULL) {
+        json_put(root, "details", list);
+        json_print(root);
+    }
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    struct tamis_snapshot *snapshot;
+    struct tamis_store *store;
+    struct options o;
+    int status;
+
+    parse_options(argc, argv, WITH(OPT_JSON), 1, 0, &o);
+    status = store_snapshot(o.args[0], &store, &snapshot);
+    if (status != EXIT_DONE)
+        return status;
+    status = show(store, snapshot, &o);
+    tamis_snapshot_release(snapshot);
+    tamis_store_close(store);
+    return status;
+}
+
+const struct command cmd_stat = {
+    "stat", "STORE [SEGMENT...] [--json]", "totals of a store, details of segments",
+    "Prints the totals of the store and, for each segment that is named, the stages "
+    "of\n"
+    "its filter: how full they are, and the error to expect against the one wanted.\n",
+    run};

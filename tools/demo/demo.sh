@@ -1,0 +1,178 @@
+#!/bin/bash
+# tamis on real data: every package's file list that dpkg keeps is a segment, its lines
+# are the keys. Usage: demo.sh TAMIS DIR; the store is left in DIR/store.
+set -euo pipefail
+export LC_ALL=C
+
+tamis=${1:?usage: demo.sh TAMIS DIR} dir=${2:?usage: demo.sh TAMIS DIR}
+store=$dir/store
+shopt -s nullglob
+lists=(/var/lib/dpkg/info/*.list)
+shopt -u nullglob
+if [ ${#lists[@]} -eq 0 ]; then
+    echo "demo: no /var/lib/dpkg/info/*.list here: it needs a Debian machine" >&2
+    exit 2
+fi
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+mkdir -p "$dir"
+rm -rf "$store"
+
+title() { printf '\n== %s\n\n' "$*"; }
+row() { printf '   %-34s %s\n' "$1" "$2"; }
+commas() { sed -E ':a; s/([0-9])([0-9]{3})($|[^0-9])/\1,\2\3/; ta' <<<"$1"; }
+since() { awk -v a="$1" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.3f", b - a }'; }
+bytes() { # apparent and allocated, of files
+    printf '%s bytes, %s allocated' "$(commas "$(du -cbl "$@" | tail -1 | cut -f1)")" \
+        "$(commas "$(du -clB1 "$@" | tail -1 | cut -f1)")"
+}
+fail() {
+    echo "demo: FAILED: $*" >&2
+    exit 3
+}
+
+# The lists of the packages that tamis names for a path, as file names in $candidates.
+candidates_of() {
+    local answers
+    answers=$("$tamis" probe "$store" "$1")
+    mapfile -t candidates < <(awk -F '\t' '$3 != "ABSENT" {
+        print "/var/lib/dpkg/info/" $2 ".list" }' <<<"$answers")
+}
+
+# Which packages own a path? Reads only the lists that may have it.
+owners_of() {
+    candidates_of "$1"
+    owners=()
+    [ ${#candidates[@]} -gt 0 ] || return 0
+    mapfile -t owners < <(grep -lxF -e "$1" -- "${candidates[@]}" || true)
+}
+
+title "The data: one file list per installed package, one path per line"
+cat "${lists[@]}" >"$tmp/every"
+n_keys=$(wc -l <"$tmp/every")
+row "lists (segments)" "$(commas ${#lists[@]})"
+row "paths in them (keys)" "$(commas "$n_keys")"
+
+title "Build: a filter per list, all in one edit"
+echo "   \$ tamis init STORE"
+echo "   \$ tamis build STORE --each -j2 --strip .list /var/lib/dpkg/info/*.list"
+echo
+start=$EPOCHREALTIME
+"$tamis" init "$store"
+"$tamis" build "$store" --each -j2 --strip .list "${lists[@]}"
+row "built, every file and its name synced" "$(since "$start") s"
+row "lists" "$(bytes "${lists[@]}")"
+row "filters" "$(bytes "$store"/filters/*.tamis)"
+row "catalog" "$(bytes "$store/catalog.lmdb")"
+
+title "Ask: which packages may own this path?"
+# Some that exist on every Debian, one that most packages own, and some that nobody has.
+printf '   %-34s %6s %8s  %s\n' path "read" skipped "then found in"
+total_read=0 total_skipped=0
+for path in /usr/bin/env /etc/bash.bashrc /usr/share/man/man1/dpkg.1.gz \
+    /usr/share/doc /usr/bin/no-such-command /etc/made/up.conf /opt/tamis/nowhere; do
+    owners_of "$path"
+    read=${#candidates[@]} skipped=$((${#lists[@]} - ${#candidates[@]}))
+    found=${owners[*]:0:2}
+    found=${found//\/var\/lib\/dpkg\/info\//}
+    found=${found//.list/}
+    [ ${#owners[@]} -le 2 ] || found="$found and $((${#owners[@]} - 2)) more"
+    [ ${#owners[@]} -gt 0 ] || found="no package"
+    printf '   %-34s %6d %8d  %s\n' "$path" "$read" "$skipped" "$found"
+    total_read=$((total_read + read)) total_skipped=$((total_skipped + skipped))
+done
+printf '   %-34s %6d %8d\n' "lists in all" "$total_read" "$total_skipped"
+
+title "Nothing is lost: every key of every list against its own filter"
+echo "   \$ tamis verify STORE --against-each --strip .list /var/lib/dpkg/info/*.list"
+echo
+"$tamis" verify "$store" --against-each --strip .list "${lists[@]}" >"$tmp/verify" ||
+    fail "$(tail -1 "$tmp/verify")"
+echo "   $(tail -1 "$tmp/verify")"
+echo
+echo "   That this check can fail: the list of coreutils against the filter of dpkg"
+if "$tamis" verify "$store" dpkg --against /var/lib/dpkg/info/coreutils.list \
+    >"$tmp/verify" 2>/dev/null; then
+    fail "keys of coreutils are all said to be in dpkg"
+fi
+echo "   $(tail -1 "$tmp/verify")"
+
+title "Error: one filter of all distinct paths, asked for a million that are absent"
+sort -u "$tmp/every" >"$tmp/distinct"
+# Real paths with an ending that no path has, so that they look like the real ones.
+if grep -qF .tamis-demo- "$tmp/distinct"; then fail "a package has *.tamis-demo-*"; fi
+n_distinct=$(wc -l <"$tmp/distinct")
+awk -v n="$n_distinct" '{ for (i = 0; i * n < 1000000; i++) print $0 ".tamis-demo-" i }' \
+    "$tmp/distinct" | head -1000000 >"$tmp/absent" || true
+row "distinct paths" "$(commas "$n_distinct")"
+printf '   %-10s %-12s %-12s %-28s %s\n' target expected measured "false positives" \
+    "bits per key, all counted"
+for target in 0.1 0.01 0.001; do
+    rm -f "$tmp/all.tamis"
+    "$tamis" file build "$tmp/all.tamis" "$tmp/distinct" --fpr $target
+    expected=$("$tamis" plan --keys "$n_distinct" --fpr $target |
+        awk '$1 == "error" { print 100 * $2 "%" }')
+    "$tamis" file probe "$tmp/all.tamis" --keys "$tmp/absent" --count |
+        awk -v target=$target -v expected="$expected" -v n="$n_distinct" \
+            -v bytes="$(stat -c %s "$tmp/all.tamis")" '
+            { total[$1] = $2 }
+            END {
+                e = total["maybe_pairs"] / total["keys"]
+                printf "   %-10s %-12s %-12s %-28s %.2f\n", 100 * target "%", expected,
+                    sprintf("%.4g%%", 100 * e), total["maybe_pairs"] " of " total["keys"],
+                    8 * bytes / n
+            }'
+done
+
+title "Time: who owns these 300 paths? (half of them exist; all files cached)"
+awk -v step=$((n_distinct / 150 + 1)) 'NR % step == 0 && !/[^ -~]|\\/ { print }' \
+    "$tmp/distinct" | head -150 >"$tmp/there"
+{ cat "$tmp/there"; sed 's/$/.tamis-demo-0/' "$tmp/there"; } >"$tmp/ask"
+n_ask=$(wc -l <"$tmp/ask")
+
+start=$EPOCHREALTIME
+while IFS= read -r path; do
+    grep -lxF -e "$path" -- "${lists[@]}" | sed "s|^|$path	|" || true
+done <"$tmp/ask" >"$tmp/by_grep" || true
+row "grep -lxF PATH in all lists" "$(since "$start") s"
+
+start=$EPOCHREALTIME
+while IFS= read -r path; do
+    owners_of "$path"
+    for owner in "${owners[@]}"; do printf '%s\t%s\n' "$path" "$owner"; done
+done <"$tmp/ask" >"$tmp/by_tamis"
+row "tamis, then grep in its candidates" "$(since "$start") s"
+
+start=$EPOCHREALTIME
+grep -xFZH -f "$tmp/ask" -- "${lists[@]}" | tr '\0' '\t' >"$tmp/grep_all" || true
+row "at once: grep -xF -f, all lists" "$(since "$start") s"
+
+start=$EPOCHREALTIME
+"$tamis" probe "$store" --keys "$tmp/ask" >"$tmp/tamis_all"
+row "at once: tamis probe --keys" "$(since "$start") s, candidates only"
+"$tamis" probe "$store" --keys "$tmp/ask" --count >"$tmp/count"
+awk -v n="$n_ask" '{ t[$1] = $2 } END {
+    printf "   %-34s %d of %d reads: %d lists read, %d skipped\n", "for these " n " paths",
+        t["maybe_pairs"], t["pairs"], t["maybe_pairs"], t["absent_pairs"] }' "$tmp/count"
+
+# What grep finds must be among what tamis names: for each way of asking.
+sort "$tmp/by_grep" >"$tmp/a"
+sort "$tmp/by_tamis" >"$tmp/b"
+cmp -s "$tmp/a" "$tmp/b" || fail "grep and tamis with grep do not agree"
+awk -F '\t' '{ sub(/.*\//, "", $1); sub(/\.list$/, "", $1); print $2 "\t" $1 }' \
+    "$tmp/grep_all" | sort >"$tmp/a"
+awk -F '\t' '$3 != "ABSENT" { print $1 "\t" $2 }' "$tmp/tamis_all" | sort >"$tmp/b"
+[ -z "$(comm -23 "$tmp/a" "$tmp/b")" ] || fail "grep found a list that tamis ruled out"
+row "files that grep names" "$(wc -l <"$tmp/a"), all of them among the $(wc -l <"$tmp/b") candidates"
+row "candidates read in vain" "$(comm -13 "$tmp/a" "$tmp/b" | wc -l)"
+
+title "Next"
+cat <<END
+   The store stays in $store. Try:
+
+   $tamis probe $store /usr/bin/env /usr/bin/envy
+   $tamis stat $store coreutils
+   printf 'a\nb\nc\n' | $tamis grow $store mine && $tamis probe $store a x
+
+   '$tamis help' lists the commands.
+END

@@ -1,0 +1,194 @@
+/* Messages and exit statuses: one line on stderr that says which file, what is wrong
+ * with it, where, and what would work. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool complained;
+
+int complain(int status, const char *format, ...)
+{
+    char message[2048];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    pthread_mutex_lock(&lock);
+    if (!complained) {
+        complained = true;
+        progress_clear();
+        fputs("tamis: ", stderr);
+        print_message(stderr, message);
+        fputc('\n', stderr);
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+int status_of_error(int error)
+{
+    switch (error) {
+    case 0:
+        return EXIT_DONE;
+    case TAMIS_ERR_NOT_TAMIS:
+    case TAMIS_ERR_VERSION:
+    case TAMIS_ERR_DAMAGED:
+    case TAMIS_ERR_MISMATCH:
+        return EXIT_DAMAGE;
+    case TAMIS_ERR_NO_SEGMENT:
+    case TAMIS_ERR_NO_STORE:
+        return EXIT_NONE;
+    case TAMIS_ERR_BUSY:
+        return EXIT_BUSY;
+    case TAMIS_ERR_EXISTS:
+    case TAMIS_ERR_SEALED:
+    case TAMIS_ERR_RANGE:
+    case TAMIS_ERR_TOO_LARGE:
+        return EXIT_USAGE;
+    default:
+        return EXIT_IO;
+    }
+}
+
+static const char *usual_advice(int error)
+{
+    switch (error) {
+    case TAMIS_ERR_NOT_TAMIS:
+        return "name what 'tamis init' or 'tamis file build' has made";
+    case TAMIS_ERR_VERSION:
+        return "read it with a newer tamis";
+    case TAMIS_ERR_DAMAGED:
+        return "build it anew from its keys";
+    case TAMIS_ERR_MISMATCH:
+        return "name the filter that belongs here";
+    case TAMIS_ERR_NO_SEGMENT:
+        return "'tamis ls STORE' lists the segments";
+    case TAMIS_ERR_NO_STORE:
+        return "'tamis init STORE' makes one";
+    case TAMIS_ERR_EXISTS:
+        return "take another name or remove the old one first";
+    case TAMIS_ERR_BUSY:
+        return "try again when it is done";
+    case TAMIS_ERR_SEALED:
+        return "put new keys into another segment";
+    case TAMIS_ERR_NETWORK:
+        return "use a local file system";
+    case TAMIS_ERR_READ_ONLY:
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return "work where you may write";
+    case TAMIS_ERR_POISONED:
+        return "run it again";
+    case TAMIS_ERR_TOO_LARGE:
+        return "split the segment";
+    case ENOENT:
+    case ENOTDIR:
+        return "check the path";
+    case EISDIR:
+        return "name a file";
+    case EINVAL:
+        return "name a regular file";
+    case ENOSPC:
+    case EDQUOT:
+        return "free some space";
+    case EMFILE:
+        return "raise the limit of open files (ulimit -n)";
+    case ENOMEM:
+        return "free some memory";
+    default:
+        return NULL;
+    }
+}
+
+int complain_error(int error, const struct tamis_diag *diag, const char *file,
+                   const char *advice)
+{
+    bool told = diag != NULL && diag->code != 0;
+    const char *what = told && diag->what[0] ? diag->what : tamis_strerror(error);
+    char *name, offset[48] = "";
+
+    /* A diag "(descriptor)" knows less than we do. */
+    if (told && diag->file[0] && diag->file[0] != '(')
+        file = diag->file;
+    if (advice == NULL)
+        advice = usual_advice(error);
+    if (told && diag->has_offset)
+        snprintf(offset, sizeof(offset), " (offset %llu)",
+                 (unsigned long long)diag->offset);
+    name = escape(file, strlen(file));
+    complain(0, "%s: %s%s%s%s", name, what, offset, advice ? ": " : "",
+             advice ? advice : "");
+    free(name);
+    return status_of_error(error);
+}
+
+int complain_errno(int os_errno, const char *file, const char *doing)
+{
+    const char *advice = usual_advice(os_errno);
+    char *name = escape(file, strlen(file));
+
+    complain(0, "%s: %s: %s%s%s", name, doing, strerror(os_errno), advice ? ": " : "",
+             advice ? advice : "");
+    free(name);
+    return EXIT_IO;
+}
+
+void usage_error(const char *format, ...)
+{
+    char message[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    complain(0, "%s: %s: see 'tamis help %s'", this_command->name, message,
+             this_command->name);
+    exit(EXIT_USAGE);
+}
+
+/* The reason may be gone by now: stdio remembers only that a write failed. */
+static int output_failed(int os_errno)
+{
+    if (os_errno == 0)
+        return complain(EXIT_IO,
+                        "standard output: writing failed: check where it goes");
+    return complain_errno(os_errno, "standard output", "writing failed");
+}
+
+bool output_works(void)
+{
+    bool failed = ferror(stdout) != 0;
+
+    errno = 0;
+    if (fflush(stdout) == 0 && !failed)
+        return true;
+    output_failed(errno);
+    return false;
+}
+
+int finish_output(int status)
+{
+    bool failed = ferror(stdout) != 0;
+
+    errno = 0;
+    if (fflush(stdout) != 0 || failed)
+        return output_failed(errno);
+    /* Network file systems may report a full disk only here. */
+    if (fclose(stdout) != 0 && errno != EBADF)
+        return output_failed(errno);
+    return status;
+}
+
+void *need(void *pointer)
+{
+    if (pointer == NULL)
+        exit(complain(EXIT_IO, "out of memory: free some"));
+    return pointer;
+}

@@ -1,0 +1,236 @@
+/* Lists of keys, as people and programs write them: one per line, NUL-terminated, in
+ * hex, or with lengths. Read in large pieces; keys are handed out in place. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tool.h"
+
+enum { BUFFER_BYTES = 1 << 18, ARENA_BYTES = 1 << 20 };
+
+struct key_reader {
+    int fd;
+    const char *path; /* for messages */
+    enum key_format format;
+    uint8_t *buffer;
+    size_t start, end, capacity;
+    bool at_end;
+    uint64_t offset; /* in the file, of buffer[0] */
+    uint64_t n;      /* keys so far */
+    uint64_t size;
+    int status;
+};
+
+int keys_open(const char *path, enum key_format format, struct key_reader **out)
+{
+    bool is_stdin = strcmp(path, "-") == 0;
+    int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    struct key_reader *reader;
+    struct stat st;
+
+    *out = NULL;
+    if (is_stdin)
+        path = "standard input";
+    if (fd < 0)
+        return complain_errno(errno, path, "cannot open the key list");
+    /* main() leaves a write-only descriptor where stdin was closed. */
+    if (is_stdin && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY)
+        return complain(EXIT_IO, "standard input: it is closed: name a KEYFILE");
+    if (fstat(fd, &st) != 0 || S_ISDIR(st.st_mode)) {
+        int code = S_ISDIR(st.st_mode) ? EISDIR : errno;
+
+        if (!is_stdin)
+            close(fd);
+        return complain_errno(code, path, "cannot read the key list");
+    }
+    reader = need(calloc(1, sizeof(*reader)));
+    reader->fd = fd;
+    reader->path = path;
+    reader->format = format;
+    reader->capacity = BUFFER_BYTES;
+    reader->buffer = need(malloc(reader->capacity));
+    reader->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+    *out = reader;
+    return EXIT_DONE;
+}
+
+void keys_close(struct key_reader *reader)
+{
+    if (reader == NULL)
+        return;
+    if (reader->fd != STDIN_FILENO)
+        close(reader->fd);
+    free(reader->buffer);
+    free(reader);
+}
+
+int keys_status(const struct key_reader *reader)
+{
+    return reader->status;
+}
+
+uint64_t keys_position(const struct key_reader *reader)
+{
+    return reader->offset + reader->start;
+}
+
+uint64_t keys_size(const struct key_reader *reader)
+{
+    return reader->size;
+}
+
+/* Reads more. The unread rest moves to the front; where it fills the buffer, a long
+ * record is on its way and the buffer grows, no faster than bytes really come. */
+static int fill(struct key_reader *r)
+{
+    ssize_t got;
+
+    memmove(r->buffer, r->buffer + r->start, r->end - r->start);
+    r->offset += r->start;
+    r->end -= r->start;
+    r->start = 0;
+    if (r->end == r->capacity) {
+        r->capacity *= 2;
+        r->buffer = need(realloc(r->buffer, r->capacity));
+    }
+    do
+        got = read(r->fd, r->buffer + r->end, r->capacity - r->end);
+    while (got < 0 && errno == EINTR);
+    if (got < 0) {
+        r->status = complain_errno(errno, r->path, "reading failed");
+        return -1;
+    }
+    r->at_end = got == 0;
+    r->end += (size_t)got;
+    return 0;
+}
+
+static int bad_key(struct key_reader *r, const char *what, const char *advice)
+{
+    char *name = escape(r->path, strlen(r->path));
+
+    r->status =
+        complain(EXIT_USAGE, "%s: %s %llu: %s (offset %llu): %s", name,
+                 r->format == KEYS_LINES || r->format == KEYS_HEX ? "line" : "key",
+                 (unsigned long long)r->n + 1, what,
+                 (unsigned long long)keys_position(r), advice);
+    free(name);
+    return -1;
+}
+
+static int take(struct key_reader *r, size_t skip, size_t n, size_t after,
+                const void **key, size_t *n_bytes)
+{
+    *key = r->buffer + r->start + skip;
+    *n_bytes = n;
+    r->start += skip + n + after;
+    r->n++;
+    return 1;
+}
+
+static int next_binary(struct key_reader *r, const void **key, size_t *n_bytes)
+{
+    const uint8_t *s = r->buffer + r->start;
+    size_t left = r->end - r->start, n;
+
+    if (left == 0)
+        return 0;
+    if (left >= 4) {
+        n = (size_t)s[0] | (size_t)s[1] << 8 | (size_t)s[2] << 16 | (size_t)s[3] << 24;
+        if (left - 4 >= n)
+            return take(r, 4, n, 0, key, n_bytes);
+    }
+    if (!r->at_end)
+        return 0;
+    return bad_key(r, "the list ends within it",
+                   "--binary wants a 4-byte little-endian length before each key");
+}
+
+/* A key that is in the buffer already: 1, 0 if more must be read (or all is), -1. */
+static int next_buffered(struct key_reader *r, const void **key, size_t *n_bytes)
+{
+    size_t limit = r->format == KEYS_HEX ? 2 * LINE_MAX_BYTES : LINE_MAX_BYTES;
+    size_t left = r->end - r->start, n;
+    const uint8_t *s = r->buffer + r->start, *stop;
+    long bytes;
+
+    if (r->format == KEYS_BINARY)
+        return next_binary(r, key, n_bytes);
+    stop = left == 0 ? NULL : memchr(s, r->format == KEYS_NUL ? '\0' : '\n', left);
+    n = stop ? (size_t)(stop - s) : left;
+    if (n > limit)
+        return bad_key(r, "longer than 65536 bytes", "long keys need --binary");
+    if (stop == NULL && (!r->at_end || left == 0))
+        return 0;
+    if (r->format != KEYS_HEX)
+        return take(r, 0, n, stop != NULL, key, n_bytes);
+    bytes = parse_hex((const char *)s, n, r->buffer + r->start, limit);
+    if (bytes < 0)
+        return bad_key(r, "not an even number of hex digits",
+                       "leave out --hex if keys are plain text");
+    take(r, 0, n, stop != NULL, key, n_bytes);
+    *n_bytes = (size_t)bytes;
+    return 1;
+}
+
+int keys_next(struct key_reader *reader, const void **key, size_t *n_bytes)
+{
+    int got;
+
+    while ((got = next_buffered(reader, key, n_bytes)) == 0) {
+        if (reader->at_end)
+            return 0;
+        if (fill(reader) != 0)
+            return -1;
+    }
+    return got;
+}
+
+static void batch_add(struct key_batch *b, const void *key, size_t n)
+{
+    if (b->used + n > b->capacity) {
+        b->capacity = b->used + n + ARENA_BYTES;
+        b->arena = need(realloc(b->arena, b->capacity));
+    }
+    if (n > 0)
+        memcpy(b->arena + b->used, key, n);
+    b->keys[b->n++].n_bytes = n;
+    b->used += n;
+}
+
+int keys_batch(struct key_reader *reader, const struct tamis_domain *domain,
+               struct key_batch *batch)
+{
+    const void *key;
+    size_t n, at = 0;
+    int got = keys_next(reader, &key, &n);
+
+    batch->n = batch->used = 0;
+    while (got > 0) {
+        batch_add(batch, key, n);
+        if (batch->n == BATCH_KEYS || batch->used > ARENA_BYTES)
+            break;
+        got = next_buffered(reader, &key, &n);
+    }
+    if (got < 0)
+        return -1;
+    /* Only now does the arena stay where it is. */
+    for (size_t i = 0; i < batch->n; i++) {
+        n = batch->keys[i].n_bytes;
+        batch->keys[i] =
+            tamis_key_of(domain, n ? batch->arena + at : (const void *)"", n);
+        batch->hashes[i] = batch->keys[i].hash;
+        at += n;
+    }
+    return batch->n > 0;
+}
+
+void batch_free(struct key_batch *batch)
+{
+    free(batch->arena);
+    batch->arena = NULL;
+    batch->capacity = 0;
+}

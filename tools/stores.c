@@ -1,0 +1,108 @@
+/* What several commands do with stores and files. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool.h"
+
+int store_open(const char *path, struct tamis_store **store)
+{
+    struct tamis_diag diag = {0};
+    int err = tamis_store_open(path, store, &diag);
+
+    return err ? complain_error(err, &diag, path, NULL) : EXIT_DONE;
+}
+
+int store_snapshot(const char *path, struct tamis_store **store,
+                   struct tamis_snapshot **snapshot)
+{
+    struct tamis_diag diag = {0};
+    int err, status = store_open(path, store);
+
+    *snapshot = NULL;
+    if (status != EXIT_DONE)
+        return status;
+    err = tamis_snapshot_current(*store, snapshot, &diag);
+    if (err == 0)
+        return EXIT_DONE;
+    tamis_store_close(*store);
+    *store = NULL;
+    return complain_error(err, &diag, path, NULL);
+}
+
+int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
+                  char *const *names, size_t n_names, size_t **list, size_t *n)
+{
+    *n = n_names ? n_names : tamis_snapshot_n_segments(snapshot);
+    *list = need(malloc((*n + 1) * sizeof(**list)));
+    for (size_t i = 0; i < *n; i++) {
+        struct tamis_target target;
+        int err;
+
+        (*list)[i] = i;
+        if (n_names == 0)
+            continue;
+        check_name(names[i], strlen(names[i]));
+        err = tamis_snapshot_find(snapshot, names[i], strlen(names[i]), NULL, 0, 0,
+                                  &target);
+        if (err != 0) {
+            char *name = escape(names[i], strlen(names[i]));
+
+            complain(0, "%s: no segment '%s': 'tamis ls' lists the segments", path,
+                     name);
+            free(name);
+            free(*list);
+            *list = NULL;
+            return status_of_error(err);
+        }
+        (*list)[i] = target.slot - 1;
+    }
+    return EXIT_DONE;
+}
+
+const char *state_name(enum tamis_segment_state state)
+{
+    switch (state) {
+    case TAMIS_SEGMENT_BARE:
+        return "bare";
+    case TAMIS_SEGMENT_GROWING:
+        return "growing";
+    case TAMIS_SEGMENT_SEALED:
+        return "sealed";
+    }
+    return "unknown";
+}
+
+void segment_options(const struct options *o, struct tamis_segment_options *out)
+{
+    *out = (struct tamis_segment_options){.size = sizeof(*out), .rank = o->rank};
+    if (o->binding_bytes > 0) {
+        out->binding = o->binding;
+        out->binding_bytes = o->binding_bytes;
+    }
+}
+
+int file_open(const struct options *o, struct tamis_filter **filter)
+{
+    struct tamis_filter_options opt = {.size = sizeof(opt),
+                                       .min_watermark = o->min_watermark};
+    struct tamis_diag diag = {0};
+    int err, fd;
+
+    if (o->binding_bytes > 0) {
+        opt.binding = o->binding;
+        opt.binding_bytes = o->binding_bytes;
+    }
+    if (o->offset == 0) {
+        err = tamis_filter_open(o->args[0], &opt, filter, &diag);
+    } else {
+        fd = open(o->args[0], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (fd < 0)
+            return complain_errno(errno, o->args[0], "cannot open");
+        err = tamis_filter_open_fd(fd, o->offset, 0, &opt, filter, &diag);
+        close(fd);
+    }
+    return err ? complain_error(err, &diag, o->args[0], NULL) : EXIT_DONE;
+}

@@ -1,0 +1,268 @@
+/* Private declarations of the `tamis` command, one banner per source file. The tools
+ * use the library through its public header and nothing else. A command parses its
+ * options first (mistakes exit there, nothing being open yet), then works and
+ * returns its exit status. */
+#ifndef TAMIS_TOOL_H
+#define TAMIS_TOOL_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "tamis.h"
+
+/* Exit statuses; never 1, for too many runtimes exit 1 when they break. */
+enum {
+    EXIT_DONE = 0,
+    EXIT_USAGE = 2,
+    EXIT_DAMAGE = 3, /* not a filter, damage, newer version, mismatch */
+    EXIT_IO = 4,
+    EXIT_NONE = 5, /* no such segment or store */
+    EXIT_BUSY = 6,
+    EXIT_ABSENT = 10 /* only of probe --quiet */
+};
+
+/* ==== tamis.c: the commands ==================================================== */
+
+struct command {
+    const char *name; /* "probe", "file show" */
+    const char *arguments;
+    const char *summary;
+    const char *help; /* whole lines, after the synopsis */
+    int (*run)(int argc, char **argv);
+};
+extern const struct command *this_command;
+extern const struct command cmd_init, cmd_build, cmd_attach, cmd_grow, cmd_seal,
+    cmd_drop, cmd_probe, cmd_ls, cmd_stat, cmd_verify, cmd_file_build, cmd_file_show,
+    cmd_file_probe, cmd_file_verify, cmd_plan;
+
+_Noreturn void print_help_and_exit(void); /* of this_command, to stdout */
+
+/* ==== fail.c: messages and exit statuses ========================================= */
+
+/* Prints `tamis: ...` on stderr, the first time only: one error line a run. Returns
+ * its first argument. Thread-safe. */
+int complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* `tamis: FILE: what (offset N): what would work` for a failed library call. `file`
+ * stands in where the diag knows none; `advice` NULL: the usual one for the code. */
+int complain_error(int error, const struct tamis_diag *diag, const char *file,
+                   const char *advice);
+int complain_errno(int os_errno, const char *file, const char *doing);
+int status_of_error(int error);
+/* A mistake in the arguments of this command: says so and exits 2. */
+_Noreturn void usage_error(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
+/* Flushes and closes stdout; what could not be written turns success into 4. */
+int finish_output(int status);
+/* Flushes stdout. False once it has failed: time to stop. Says so. */
+bool output_works(void);
+/* memory or death */
+void *need(void *pointer);
+
+/* ==== text.c: bytes for people =====================================================
+ */
+
+/* Printable ASCII but the backslash, and valid UTF-8 from U+00A0 on, stand for
+ * themselves; every other byte is \xHH. Two texts are equal only if their bytes are. */
+void print_escaped(FILE *to, const void *bytes, size_t n);
+void print_message(FILE *to, const char *text); /* the same, backslashes kept */
+char *escape(const void *bytes, size_t n);      /* malloc'd, NUL-terminated */
+char *hex(const void *bytes, size_t n);         /* the same */
+/* Bytes of hex digits into out[max]; the number of them, or -1. */
+long parse_hex(const char *digits, size_t n_digits, uint8_t *out, size_t max);
+/* "1.5 MiB", "12 keys": into a buffer of the caller's, which is returned. */
+enum { TEXT_BYTES = 32 };
+const char *size_text(char text[TEXT_BYTES], double n_bytes);
+const char *percent_text(char text[TEXT_BYTES], double fraction);
+const char *time_text(char text[TEXT_BYTES], uint64_t microseconds);
+
+/* ==== options.c: one table of all options ============================================
+ */
+
+enum key_format { KEYS_LINES, KEYS_NUL, KEYS_HEX, KEYS_BINARY };
+
+enum option_id {
+    OPT_NUL,
+    OPT_HEX,
+    OPT_BINARY,
+    OPT_JSON,
+    OPT_FPR,
+    OPT_FACTOR,
+    OPT_TIGHTENING,
+    OPT_FIRST,
+    OPT_SEED,
+    OPT_WATERMARK,
+    OPT_MIN_WATERMARK,
+    OPT_BIND,
+    OPT_RANK,
+    OPT_REPLACES,
+    OPT_BARE,
+    OPT_EACH,
+    OPT_STRIP,
+    OPT_JOBS,
+    OPT_SEGMENT,
+    OPT_KEYS_FILE, /* --keys FILE */
+    OPT_QUIET,
+    OPT_COUNT,
+    OPT_AGAINST,
+    OPT_AGAINST_EACH,
+    OPT_OFFSET,
+    OPT_STORE,
+    OPT_N_KEYS, /* --keys N */
+    OPT_BYTES,
+    OPT_LAYOUT,
+    OPT_GROWTH,
+    N_OPTIONS
+};
+#define WITH(id)  (UINT64_C(1) << (id))
+#define KEY_FLAGS (WITH(OPT_NUL) | WITH(OPT_HEX) | WITH(OPT_BINARY))
+#define GROWTH_OPTIONS                                                                 \
+    (WITH(OPT_FPR) | WITH(OPT_FACTOR) | WITH(OPT_TIGHTENING) | WITH(OPT_FIRST))
+
+struct options {
+    uint64_t given; /* WITH(id) of each */
+    enum key_format format;
+    struct tamis_growth growth; /* zero where not given; --fpr is growth.error */
+    uint64_t seed, watermark, min_watermark, offset, n_keys, n_bytes;
+    uint32_t rank;
+    unsigned jobs;
+    uint8_t binding[TAMIS_BINDING_MAX];
+    size_t binding_bytes;
+    const char *strip, *keys_file, *against, *store, *layout;
+    const char **segments, **replaces; /* of --segment, --replaces */
+    size_t n_segments, n_replaces;
+    char **args; /* what is not an option */
+    size_t n_args;
+};
+/* Parses what `allowed` has; between min and max arguments must remain (max 0: any
+ * number). Mistakes, and --help, exit. */
+void parse_options(int argc, char **argv, uint64_t allowed, size_t min, size_t max,
+                   struct options *o);
+static inline bool given(const struct options *o, enum option_id id)
+{
+    return (o->given & WITH(id)) != 0;
+}
+/* Exits unless it is a segment's name: 1..255 bytes. */
+void check_name(const char *name, size_t n_bytes);
+/* The segment that a key file is for: its base name less the suffix. */
+struct tamis_name name_of_file(const char *path, const char *strip);
+
+/* ==== keys.c: lists of keys ==========================================================
+ */
+
+enum { LINE_MAX_BYTES = 65536, BATCH_KEYS = 1024 };
+
+struct key_reader;
+/* "-" is standard input. Prints what is wrong and returns a status. */
+int keys_open(const char *path, enum key_format format, struct key_reader **out);
+/* 1: a key, valid until the next call; 0: the end; -1: failed, and said so. */
+int keys_next(struct key_reader *reader, const void **key, size_t *n_bytes);
+int keys_status(const struct key_reader *reader); /* after -1 */
+uint64_t keys_position(const struct key_reader *reader);
+uint64_t keys_size(const struct key_reader *reader); /* of a regular file, else 0 */
+void keys_close(struct key_reader *reader);
+
+/* Up to BATCH_KEYS keys, copied and hashed. A batch ends early rather than wait for
+ * input, so that `tamis probe --keys -` can be talked to. */
+struct key_batch {
+    size_t n;
+    struct tamis_key keys[BATCH_KEYS];
+    uint64_t hashes[BATCH_KEYS];
+    uint8_t *arena;
+    size_t used, capacity;
+};
+int keys_batch(struct key_reader *reader, const struct tamis_domain *domain,
+               struct key_batch *batch);
+void batch_free(struct key_batch *batch);
+
+/* ==== progress.c: a line on a terminal
+ * ================================================ */
+
+/* `total` bytes to come, 0 if unknown. One at a time; advance from any thread. */
+void progress_start(const char *what, uint64_t total_bytes);
+void progress_advance(uint64_t n_keys, uint64_t n_bytes);
+void progress_end(void);
+void progress_clear(void); /* before other output on stderr */
+
+/* ==== json.c: facts for programs
+ * ======================================================= */
+
+json_t *json_escaped(const void *bytes, size_t n);
+json_t *json_hex(const void *bytes, size_t n);
+json_t *json_count(uint64_t n); /* a string of digits from 2^63 on */
+/* Adds and takes over the value; dies if memory is short. */
+void json_put(json_t *object, const char *key, json_t *value);
+void json_print(json_t *value);      /* takes it over; indented, newline */
+void json_print_line(json_t *value); /* the same in one line */
+extern const char json_help[];
+
+/* ==== stores.c: what several commands do with stores and files
+ * ================================ */
+
+int store_open(const char *path, struct tamis_store **store);
+int store_snapshot(const char *path, struct tamis_store **store,
+                   struct tamis_snapshot **snapshot);
+/* The segments that are named, all if none is: numbers into *list (malloc'd). An
+ * unknown one is complained about. */
+int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
+                  char *const *names, size_t n_names, size_t **list, size_t *n);
+const char *state_name(enum tamis_segment_state state);
+json_t *segment_json(const struct tamis_segment_info *info); /* cmd_ls.c */
+void segment_options(const struct options *o, struct tamis_segment_options *out);
+/* The filter at --offset of the file that is the first argument. */
+int file_open(const struct options *o, struct tamis_filter **filter);
+
+/* ==== answers.c: what probes print
+ * ======================================================= */
+
+struct answers {
+    bool json, silent;
+    uint64_t keys, pairs, maybe_pairs, absent_keys;
+    json_t *candidates; /* of the key at hand */
+    bool listed;        /* some pair was printed for it */
+};
+/* For one key: begin, a pair per segment that may hold it (bytes NULL: one that is not
+ * known), end with the answer and how many segments were asked. */
+void answer_begin(struct answers *a);
+void answer_pair(struct answers *a, const struct tamis_key *key,
+                 struct tamis_name segment, enum tamis_reason reason);
+void answer_end(struct answers *a, const struct tamis_key *key,
+                enum tamis_answer answer, size_t n_asked);
+void print_totals(const struct answers *a);
+/* Calls ask() for each KEY argument, or each key of --keys, until one returns other
+ * than 0; checks that there is one kind of them, and just one key for --quiet. */
+typedef int ask_fn(void *ctx, const struct tamis_key *key);
+int ask_keys(const struct options *o, const struct tamis_domain *domain, ask_fn *ask,
+             void *ctx);
+void check_probe_options(const struct options *o);
+
+/* ==== against.c: does a filter have the keys of a list?
+ * =================================== */
+
+struct against {
+    uint64_t keys, segments, lost;
+    size_t listed;
+    json_t *list; /* of lost keys; NULL: they are printed */
+};
+/* Probes many hashes as tamis_filter_probe_batch(). */
+typedef size_t batch_fn(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
+                        uint64_t *absent);
+int against_list(struct against *a, const char *keyfile, enum key_format format,
+                 const struct tamis_domain *domain, struct tamis_name segment,
+                 batch_fn *probe, void *ctx);
+/* Prints the sum, or puts it into `root`. 3 and a complaint if keys are lost. */
+int against_end(struct against *a, const char *file, json_t *root);
+
+/* ==== details.c: what is in a filter
+ * ====================================================== */
+
+json_t *filter_json(struct tamis_filter *filter);
+void print_filter(struct tamis_filter *filter);
+/* Checks every page and prints one line about it, or adds an object to `list`. */
+int verify_one(struct tamis_filter *filter, struct tamis_name segment, const char *file,
+               json_t *list);
+void verify_line(json_t *list, struct tamis_name segment, const char *result,
+                 const char *file, const char *what, const struct tamis_verify *report);
+
+#endif
