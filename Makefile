@@ -95,7 +95,7 @@ $B/tamis: $(TOOL_OBJ) $B/libtamis.a
 
 # Unit tests see the internals, so they link the objects, not the archive. Those of
 # the filter half link no LMDB: that they pass shows that it needs none.
-STORE_TESTS := test_store test_process test_property_store
+STORE_TESTS := test_store% test_process% test_golden_store test_property_store
 $B/tests/%: $B/tests/%.o $(LIB_OBJ) | deps-test
 	$(call say,LD,$@)
 	$(Q)$(CC) $(SANITIZE) -o $@ $< $(if $(filter $(STORE_TESTS),$*),$(LIB_OBJ) $(LIBS),$(FILTER_OBJ) $(FILTER_LIBS)) -lcmocka

@@ -180,6 +180,31 @@ static void make_growing(const char *stem, unsigned n, int sealed)
 }
 
 #ifndef GOLDEN_WITHOUT_STORE
+/* A line a key and segment: key, segment, reason (ABSENT among them). */
+static void write_store_answers(struct tamis_store *store, const char *name)
+{
+    struct tamis_diag diag;
+    struct tamis_snapshot *now;
+    struct tamis_segment_info info;
+    struct tamis_domain d = tamis_store_domain(store);
+    char key[64], path[4400];
+    check(tamis_snapshot_current(store, &now, &diag), &diag);
+    snprintf(path, sizeof path, "%s.tsv", at(name));
+    FILE *out = fopen(path, "w");
+    for (unsigned i = 0; i < 1200; i += 3) {
+        struct tamis_key k = tamis_key_of(&d, key, key_of(key, "key", i));
+        for (size_t n = 0; tamis_snapshot_segment(now, n, &info) == 0; n++) {
+            struct tamis_target t = tamis_snapshot_target(now, n);
+            enum tamis_reason why;
+            tamis_snapshot_probe(now, &t, &k, &why);
+            fprintf(out, "%s\t%.*s\t%s\n", key, (int)info.name_bytes,
+                    (const char *)info.name, tamis_reason_name(why));
+        }
+    }
+    fclose(out);
+    tamis_snapshot_release(now);
+}
+
 static void make_store(const char *name)
 {
     struct tamis_diag diag;
@@ -187,6 +212,7 @@ static void make_store(const char *name)
     struct tamis_store *store;
     struct tamis_edit *edit;
     struct tamis_builder *b;
+    struct tamis_writer *w;
     char key[64], path[4500];
     tamis_domain_init(&domain, 1, SEED);
     struct tamis_store_options o = {.size = sizeof o, .domain = &domain};
@@ -206,6 +232,12 @@ static void make_store(const char *name)
     check(tamis_edit_put_bare(edit, "bare", 4, NULL, &diag), &diag);
     check(tamis_edit_put_growing(edit, "growing", 7, NULL, NULL, &diag), &diag);
     check(tamis_edit_commit(edit, &diag), &diag);
+    check(tamis_store_writer(store, "growing", 7, &w, &diag), &diag);
+    for (unsigned i = 400; i < 900; i++)
+        tamis_writer_add_key(w, key, key_of(key, "key", i));
+    check(tamis_writer_commit(w, 900, &diag), &diag);
+    check(tamis_writer_close(w), &diag);
+    write_store_answers(store, name);
     tamis_store_close(store);
     snprintf(path, sizeof path, "%s/catalog.lmdb-lock", at(name));
     unlink(path);
