@@ -16,17 +16,16 @@
  *
  * CONCURRENCY. What may run at once on one object, and in a forked child:
  *
- *   object     threads                          other processes       after fork, in the child
- *   domain     read-only value                  -                     usable
- *   builder    one at a time                    private file          usable, but only by one side
- *   filter     any number of probes, info,      any, with a writer    usable
- *              verify; close alone
- *   writer     any number of adds, commits,     one writer per file   TAMIS_ERR_FORKED
- *              info; seal once; close alone
- *   store      all calls; close alone           any number            TAMIS_ERR_FORKED
- *   edit       puts; all else one at a time     commits take turns    TAMIS_ERR_FORKED
- *   snapshot   any number of probes and reads;  any                   usable
- *              release per reference
+ *   object     threads                        other processes      child of a fork
+ *   domain     a value                        -                    usable
+ *   builder    one at a time                  its own file         usable, by one side
+ *   filter     probes, info, verify;          any, and a writer    usable
+ *              close alone
+ *   writer     adds, commits, info, seal;     one writer a file    TAMIS_ERR_FORKED
+ *              close alone
+ *   store      all; close alone               any number           TAMIS_ERR_FORKED
+ *   edit       puts; the rest one at a time   commits take turns   TAMIS_ERR_FORKED
+ *   snapshot   all; a release a reference     any                  usable
  *
  * "close alone": no other call on the object may run or follow. The library starts
  * no threads, installs no signal handlers and prints nothing.
@@ -43,20 +42,15 @@
 extern "C" {
 #endif
 
-#if defined(__GNUC__)
-#define TAMIS_API __attribute__((visibility("default")))
-#else
-#define TAMIS_API
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
 #endif
 
 enum { TAMIS_UUID_BYTES = 16, TAMIS_NAME_MAX = 255, TAMIS_BINDING_MAX = 64 };
 
 /* ---- answers ---------------------------------------------------------------- */
 
-enum tamis_answer {
-    TAMIS_MAYBE = 0,
-    TAMIS_ABSENT = 1
-};
+enum tamis_answer { TAMIS_MAYBE = 0, TAMIS_ABSENT = 1 };
 
 /* Why an answer is MAYBE; TAMIS_NO_REASON goes with ABSENT. */
 enum tamis_reason {
@@ -71,7 +65,7 @@ enum tamis_reason {
     TAMIS_UNREADABLE       /* newer format, damaged header, or an I/O error */
 };
 
-TAMIS_API const char *tamis_reason_name(enum tamis_reason reason); /* "HIT", ... */
+const char *tamis_reason_name(enum tamis_reason reason); /* "HIT", ... */
 
 /* ---- errors ----------------------------------------------------------------- */
 
@@ -95,8 +89,8 @@ enum tamis_error {
 };
 
 /* A static text for 0, any errno and any TAMIS_ERR_*. Thread-safe. */
-TAMIS_API const char *tamis_strerror(int error);
-TAMIS_API const char *tamis_version(void);
+const char *tamis_strerror(int error);
+const char *tamis_version(void);
 
 struct tamis_diag {
     int code;        /* what the call returned */
@@ -118,10 +112,9 @@ struct tamis_domain {
 };
 
 /* hash_id 1; ERR_RANGE for others. */
-TAMIS_API int tamis_domain_init(struct tamis_domain *domain, uint32_t hash_id,
-                                uint64_t seed);
+int tamis_domain_init(struct tamis_domain *domain, uint32_t hash_id, uint64_t seed);
 /* A domain with a random seed from the kernel. */
-TAMIS_API int tamis_domain_random(struct tamis_domain *domain);
+int tamis_domain_random(struct tamis_domain *domain);
 
 /* A key with its hash, or a hash alone (bytes NULL: key ranges then say nothing).
  * Does not own the bytes. A zeroed one gets MAYBE/MISMATCH everywhere. */
@@ -132,9 +125,9 @@ struct tamis_key {
     uint64_t tag;
 };
 
-TAMIS_API struct tamis_key tamis_key_of(const struct tamis_domain *domain,
-                                        const void *bytes, size_t n_bytes);
-TAMIS_API struct tamis_key tamis_key_of_hash(uint64_t tag, uint64_t hash);
+struct tamis_key tamis_key_of(const struct tamis_domain *domain, const void *bytes,
+                              size_t n_bytes);
+struct tamis_key tamis_key_of_hash(uint64_t tag, uint64_t hash);
 
 /* ---- planning ----------------------------------------------------------------- */
 
@@ -149,14 +142,14 @@ struct tamis_plan {
 };
 
 /* The smallest filter for n_keys at `error` (1e-8 .. 0.5). */
-TAMIS_API int tamis_plan_filter(uint64_t n_keys, double error, struct tamis_plan *plan);
+int tamis_plan_filter(uint64_t n_keys, double error, struct tamis_plan *plan);
 /* The best filter of at most bits_bytes of bits: given keys, its error; given an
  * error (n_keys 0), how many keys it holds. */
-TAMIS_API int tamis_plan_within(uint64_t bits_bytes, uint64_t n_keys, double error,
-                                struct tamis_plan *plan);
+int tamis_plan_within(uint64_t bits_bytes, uint64_t n_keys, double error,
+                      struct tamis_plan *plan);
 /* The expected error of a stage with n_keys in it. */
-TAMIS_API double tamis_plan_error(uint32_t lanes, uint32_t words, uint64_t n_blocks,
-                                  uint64_t n_keys);
+double tamis_plan_error(uint32_t lanes, uint32_t words, uint64_t n_blocks,
+                        uint64_t n_keys);
 
 /* The growth of a filter: stage i holds first_capacity * factor^i keys at error
  * error * (1 - tightening) * tightening^i. */
@@ -168,8 +161,8 @@ struct tamis_growth {
 };
 
 /* Stage 0 .. 29 of such a filter, full. */
-TAMIS_API int tamis_plan_stage(const struct tamis_growth *growth, uint32_t stage,
-                               struct tamis_plan *plan);
+int tamis_plan_stage(const struct tamis_growth *growth, uint32_t stage,
+                     struct tamis_plan *plan);
 
 /* The layout of the literature: k slices of m bits, n = M (ln 2)^2 / ln(1/P). */
 struct tamis_classic {
@@ -178,8 +171,7 @@ struct tamis_classic {
     uint64_t n;       /* by the formula */
     uint64_t n_exact; /* keys at which k whole slices of m bits reach the error */
 };
-TAMIS_API int tamis_plan_classic(uint64_t n_bytes, double error,
-                                 struct tamis_classic *out);
+int tamis_plan_classic(uint64_t n_bytes, double error, struct tamis_classic *out);
 
 /* ---- filter: open one and ask ---------------------------------------------------- */
 
@@ -214,30 +206,30 @@ struct tamis_filter_options {
 /* Opens and maps a filter for reading; O(1) in its size (but for CHECK_FULL, which
  * fails with ERR_DAMAGED at the first bad page). Never creates. The filter keeps a
  * descriptor only while it is growing. */
-TAMIS_API int tamis_filter_open(const char *path, const struct tamis_filter_options *opt,
-                                struct tamis_filter **out, struct tamis_diag *diag);
+int tamis_filter_open(const char *path, const struct tamis_filter_options *opt,
+                      struct tamis_filter **out, struct tamis_diag *diag);
 /* The same for a filter inside another file, at `offset`, a multiple of 4096.
  * n_bytes limits it; 0 means to the end of the file. The descriptor stays the
  * caller's and may be closed at once. */
-TAMIS_API int tamis_filter_open_fd(int fd, uint64_t offset, uint64_t n_bytes,
-                                   const struct tamis_filter_options *opt,
-                                   struct tamis_filter **out, struct tamis_diag *diag);
-TAMIS_API void tamis_filter_close(struct tamis_filter *filter);
+int tamis_filter_open_fd(int fd, uint64_t offset, uint64_t n_bytes,
+                         const struct tamis_filter_options *opt,
+                         struct tamis_filter **out, struct tamis_diag *diag);
+void tamis_filter_close(struct tamis_filter *filter);
 
 /* May this key be in the filter? *why (may be NULL) gets the reason. Sees whatever
  * a writer's add had finished before, in any process on this machine. */
-TAMIS_API enum tamis_answer tamis_filter_probe(struct tamis_filter *filter,
-                                               const struct tamis_key *key,
-                                               enum tamis_reason *why);
+enum tamis_answer tamis_filter_probe(struct tamis_filter *filter,
+                                     const struct tamis_key *key,
+                                     enum tamis_reason *why);
 /* The same for n hashes of one domain: bit i % 64 of absent[i / 64] is set if hash
  * i is ABSENT. The bitmap's (n + 63) / 64 words are cleared first. Returns how many
  * are absent; 0 and *why on MISMATCH, BEHIND and the like. */
-TAMIS_API size_t tamis_filter_probe_batch(struct tamis_filter *filter, uint64_t tag,
-                                          const uint64_t *hashes, size_t n,
-                                          uint64_t *absent, enum tamis_reason *why);
+size_t tamis_filter_probe_batch(struct tamis_filter *filter, uint64_t tag,
+                                const uint64_t *hashes, size_t n, uint64_t *absent,
+                                enum tamis_reason *why);
 
 /* The filter's domain, for hashing. */
-TAMIS_API struct tamis_domain tamis_filter_domain(const struct tamis_filter *filter);
+struct tamis_domain tamis_filter_domain(const struct tamis_filter *filter);
 
 struct tamis_filter_info {
     uint8_t uuid[TAMIS_UUID_BYTES], store_uuid[TAMIS_UUID_BYTES];
@@ -251,8 +243,8 @@ struct tamis_filter_info {
     int clean;        /* 0: a writer is at it, or died */
     int over_target;  /* 1: the last stage is beyond its capacity */
     uint64_t keys, watermark, sequence, generation, created;
-    uint64_t file_bytes;   /* committed */
-    uint64_t table_digest; /* sealed: digest of the stage table */
+    uint64_t file_bytes;        /* committed */
+    uint64_t table_digest;      /* sealed: digest of the stage table */
     struct tamis_growth growth; /* factor, ... are 0 if sealed at birth */
     double expected_error;      /* now, from the keys of each stage */
     uint32_t n_stages;
@@ -265,20 +257,19 @@ struct tamis_stage_info {
 };
 
 /* As of the last commit that the filter has noticed. */
-TAMIS_API int tamis_filter_info(struct tamis_filter *filter,
-                                struct tamis_filter_info *info);
-TAMIS_API int tamis_filter_stage(struct tamis_filter *filter, uint32_t stage,
-                                 struct tamis_stage_info *info);
+int tamis_filter_info(struct tamis_filter *filter, struct tamis_filter_info *info);
+int tamis_filter_stage(struct tamis_filter *filter, uint32_t stage,
+                       struct tamis_stage_info *info);
 
 struct tamis_verify {
-    uint64_t n_pages;        /* checked */
-    uint64_t n_damaged;      /* of them */
-    uint64_t first_damaged;  /* file offset of the first, if any */
-    uint32_t n_stale_slots;  /* commit slots that are torn or rotten */
+    uint64_t n_pages;       /* checked */
+    uint64_t n_damaged;     /* of them */
+    uint64_t first_damaged; /* file offset of the first, if any */
+    uint32_t n_stale_slots; /* commit slots that are torn or rotten */
 };
 /* Reads and checks every page. ERR_DAMAGED if any failed; *report is always whole. */
-TAMIS_API int tamis_filter_verify(struct tamis_filter *filter,
-                                  struct tamis_verify *report, struct tamis_diag *diag);
+int tamis_filter_verify(struct tamis_filter *filter, struct tamis_verify *report,
+                        struct tamis_diag *diag);
 
 /* Calls fn for every header field of the filter at `offset` of a file, readable or
  * not, in file order. `text` is the value for people; `kind` says what it is. The
@@ -294,10 +285,11 @@ struct tamis_field {
     const char *text;
 };
 typedef void tamis_field_fn(void *ctx, const struct tamis_field *field);
-TAMIS_API int tamis_file_fields(const char *path, uint64_t offset, tamis_field_fn *fn,
-                                void *ctx, struct tamis_diag *diag);
+int tamis_file_fields(const char *path, uint64_t offset, tamis_field_fn *fn, void *ctx,
+                      struct tamis_diag *diag);
 
-/* ---- builder: keys in, a sealed filter out ----------------------------------------- */
+/* ---- builder: keys in, a sealed filter out -----------------------------------------
+ */
 
 struct tamis_builder;
 
@@ -305,38 +297,38 @@ struct tamis_builder_options {
     size_t size;
     const struct tamis_domain *domain; /* default: a random one */
     double error;                      /* 1e-8 .. 0.5; default 0.01 */
-    const void *name; /* of the segment; default none */
+    const void *name;                  /* of the segment; default none */
     size_t name_bytes;
     const void *binding;
     size_t binding_bytes;
     const uint8_t *store_uuid; /* 16 bytes; default zero, for no store */
     uint64_t watermark;
-    uint64_t memory_limit;     /* for hashes, 8 bytes each; default 64 MiB */
-    const char *spool_dir;     /* default $TMPDIR, else /tmp; the file is unlinked */
+    uint64_t memory_limit; /* for hashes, 8 bytes each; default 64 MiB */
+    const char *spool_dir; /* default $TMPDIR, else /tmp; the file is unlinked */
 };
 
-TAMIS_API int tamis_builder_create(const struct tamis_builder_options *opt,
-                                   struct tamis_builder **out, struct tamis_diag *diag);
+int tamis_builder_create(const struct tamis_builder_options *opt,
+                         struct tamis_builder **out, struct tamis_diag *diag);
 /* Adding may fail for want of memory or spool space; then the builder stays failed.
  * Hashes of a foreign tag are refused with ERR_MISMATCH. */
-TAMIS_API int tamis_builder_add_key(struct tamis_builder *builder, const void *key,
-                                    size_t n_bytes);
-TAMIS_API int tamis_builder_add_hashes(struct tamis_builder *builder, uint64_t tag,
-                                       const uint64_t *hashes, size_t n);
-TAMIS_API uint64_t tamis_builder_n_keys(const struct tamis_builder *builder);
-TAMIS_API struct tamis_domain tamis_builder_domain(const struct tamis_builder *builder);
+int tamis_builder_add_key(struct tamis_builder *builder, const void *key,
+                          size_t n_bytes);
+int tamis_builder_add_hashes(struct tamis_builder *builder, uint64_t tag,
+                             const uint64_t *hashes, size_t n);
+uint64_t tamis_builder_n_keys(const struct tamis_builder *builder);
+struct tamis_domain tamis_builder_domain(const struct tamis_builder *builder);
 /* Creates `path`, which must not exist (ERR_EXISTS). On return the file and its
  * name are durable; on failure nothing of it stays. A filter of no keys is legal. */
-TAMIS_API int tamis_builder_finish_file(struct tamis_builder *builder, const char *path,
-                                        struct tamis_diag *diag);
+int tamis_builder_finish_file(struct tamis_builder *builder, const char *path,
+                              struct tamis_diag *diag);
 /* Writes the filter at `offset` (a multiple of 4096) of the caller's file and says
  * how long it is. Nothing is synced: that is the caller's to do, with the rest. */
-TAMIS_API int tamis_builder_finish_fd(struct tamis_builder *builder, int fd,
-                                      uint64_t offset, uint64_t *n_bytes,
-                                      struct tamis_diag *diag);
-TAMIS_API void tamis_builder_free(struct tamis_builder *builder);
+int tamis_builder_finish_fd(struct tamis_builder *builder, int fd, uint64_t offset,
+                            uint64_t *n_bytes, struct tamis_diag *diag);
+void tamis_builder_free(struct tamis_builder *builder);
 
-/* ---- writer: add to a growing filter ------------------------------------------------ */
+/* ---- writer: add to a growing filter ------------------------------------------------
+ */
 
 struct tamis_writer;
 
@@ -352,39 +344,38 @@ struct tamis_writer_options {
 };
 
 /* Creates a growing filter, durable under its name on return, and opens it. */
-TAMIS_API int tamis_writer_create(const char *path, const struct tamis_writer_options *opt,
-                                  struct tamis_writer **out, struct tamis_diag *diag);
+int tamis_writer_create(const char *path, const struct tamis_writer_options *opt,
+                        struct tamis_writer **out, struct tamis_diag *diag);
 /* Opens an existing one, after recovering it if its last writer did not close it.
  * ERR_BUSY (the diag names the holder), ERR_SEALED, ERR_NETWORK. */
-TAMIS_API int tamis_writer_open(const char *path, struct tamis_writer **out,
-                                struct tamis_diag *diag);
+int tamis_writer_open(const char *path, struct tamis_writer **out,
+                      struct tamis_diag *diag);
 /* Visible at once to every reader on this machine; durable with the next commit.
  * A full stage grows; if that fails the keys go into the last stage all the same
  * (info says over_target) and the next commit tries again. */
-TAMIS_API int tamis_writer_add_key(struct tamis_writer *writer, const void *key,
-                                   size_t n_bytes);
-TAMIS_API int tamis_writer_add_hashes(struct tamis_writer *writer, uint64_t tag,
-                                      const uint64_t *hashes, size_t n);
+int tamis_writer_add_key(struct tamis_writer *writer, const void *key, size_t n_bytes);
+int tamis_writer_add_hashes(struct tamis_writer *writer, uint64_t tag,
+                            const uint64_t *hashes, size_t n);
 /* Makes every add that returned before this call durable, and with them the
  * caller's log position: "all keys up to here are in". Watermarks never fall
  * (ERR_RANGE). A failed sync poisons the writer: close it, reopen, replay. */
-TAMIS_API int tamis_writer_commit(struct tamis_writer *writer, uint64_t watermark,
-                                  struct tamis_diag *diag);
+int tamis_writer_commit(struct tamis_writer *writer, uint64_t watermark,
+                        struct tamis_diag *diag);
 /* The watermark of the last durable commit: replay from there. */
-TAMIS_API uint64_t tamis_writer_watermark(const struct tamis_writer *writer);
-TAMIS_API struct tamis_domain tamis_writer_domain(const struct tamis_writer *writer);
-TAMIS_API int tamis_writer_info(struct tamis_writer *writer,
-                                struct tamis_filter_info *info);
+uint64_t tamis_writer_watermark(const struct tamis_writer *writer);
+struct tamis_domain tamis_writer_domain(const struct tamis_writer *writer);
+int tamis_writer_info(struct tamis_writer *writer, struct tamis_filter_info *info);
 /* Commits, digests every page and closes the filter for ever; durable on return.
  * Waits for adds in flight; later ones get ERR_SEALED. *n_damaged (may be NULL)
  * says how many pages had failed their check: they are sealed as all ones. */
-TAMIS_API int tamis_writer_seal(struct tamis_writer *writer, uint64_t watermark,
-                                uint64_t *n_damaged, struct tamis_diag *diag);
+int tamis_writer_seal(struct tamis_writer *writer, uint64_t watermark,
+                      uint64_t *n_damaged, struct tamis_diag *diag);
 /* Marks the filter clean and lets go of it. Keys added since the last commit are
  * made durable, but not acknowledged: the watermark stays. */
-TAMIS_API int tamis_writer_close(struct tamis_writer *writer);
+int tamis_writer_close(struct tamis_writer *writer);
 
-/* ---- store: one filter per segment --------------------------------------------------- */
+/* ---- store: one filter per segment
+ * --------------------------------------------------- */
 
 struct tamis_store;
 
@@ -396,13 +387,13 @@ struct tamis_store_options {
 
 /* Creates the directory `path` (or uses an empty one) and an empty store in it,
  * durable on return. ERR_EXISTS if a store or anything else is there. */
-TAMIS_API int tamis_store_create(const char *path, const struct tamis_store_options *opt,
-                                 struct tamis_diag *diag);
+int tamis_store_create(const char *path, const struct tamis_store_options *opt,
+                       struct tamis_diag *diag);
 /* Opens a store; never creates. Where it cannot be written it opens for reading.
  * A process may open a store as often as it likes: all share one LMDB environment. */
-TAMIS_API int tamis_store_open(const char *path, struct tamis_store **out,
-                               struct tamis_diag *diag);
-TAMIS_API void tamis_store_close(struct tamis_store *store);
+int tamis_store_open(const char *path, struct tamis_store **out,
+                     struct tamis_diag *diag);
+void tamis_store_close(struct tamis_store *store);
 
 struct tamis_store_info {
     uint8_t uuid[TAMIS_UUID_BYTES];
@@ -413,18 +404,18 @@ struct tamis_store_info {
     int complete;           /* 0: rebuilt by repair, may lack segments */
     int read_only;
 };
-TAMIS_API int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
-                               struct tamis_diag *diag);
-TAMIS_API struct tamis_domain tamis_store_domain(const struct tamis_store *store);
+int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
+                     struct tamis_diag *diag);
+struct tamis_domain tamis_store_domain(const struct tamis_store *store);
 
 /* Opens the growing filter of a segment for writing, as tamis_writer_open(); the
  * catalog follows its growth and its seal. Keep the store open until the writer is
  * closed. ERR_SEALED, ERR_NO_SEGMENT, ERR_BUSY. */
-TAMIS_API int tamis_store_writer(struct tamis_store *store, const void *name,
-                                 size_t name_bytes, struct tamis_writer **out,
-                                 struct tamis_diag *diag);
+int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_bytes,
+                       struct tamis_writer **out, struct tamis_diag *diag);
 
-/* ---- edit: change the list of segments, all or nothing -------------------------------- */
+/* ---- edit: change the list of segments, all or nothing
+ * -------------------------------- */
 
 struct tamis_edit;
 
@@ -432,69 +423,67 @@ struct tamis_segment_options {
     size_t size;
     const void *binding; /* identifies the engine's own file */
     size_t binding_bytes;
-    uint32_t rank;       /* the engine's order: newest, or top level, first */
+    uint32_t rank; /* the engine's order: newest, or top level, first */
 };
 
 /* Files are written as segments are put; names take effect together, at commit. An
  * edit sees its own changes in order: drop then put of one name replaces it. */
-TAMIS_API int tamis_edit_begin(struct tamis_store *store, struct tamis_edit **out,
-                               struct tamis_diag *diag);
+int tamis_edit_begin(struct tamis_store *store, struct tamis_edit **out,
+                     struct tamis_diag *diag);
 /* A builder for a filter of this store, to be passed to tamis_edit_put(). It computes
  * the key range as keys are added by key. error 0: the store's default. */
-TAMIS_API int tamis_edit_builder(struct tamis_edit *edit, const void *name,
-                                 size_t name_bytes, double error,
-                                 const struct tamis_segment_options *opt,
-                                 struct tamis_builder **out, struct tamis_diag *diag);
+int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                       double error, const struct tamis_segment_options *opt,
+                       struct tamis_builder **out, struct tamis_diag *diag);
 /* Finishes the builder, writes its file and registers its segment. The builder stays
  * the caller's to free. Threads may put, each its own builder, at the same time. */
-TAMIS_API int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,
-                             struct tamis_diag *diag);
+int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,
+                   struct tamis_diag *diag);
 /* Registers a segment without a filter: it is always a candidate. */
-TAMIS_API int tamis_edit_put_bare(struct tamis_edit *edit, const void *name,
-                                  size_t name_bytes,
-                                  const struct tamis_segment_options *opt,
-                                  struct tamis_diag *diag);
+int tamis_edit_put_bare(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                        const struct tamis_segment_options *opt,
+                        struct tamis_diag *diag);
 /* Registers a segment with an empty growing filter (growth NULL: the defaults). */
-TAMIS_API int tamis_edit_put_growing(struct tamis_edit *edit, const void *name,
-                                     size_t name_bytes, const struct tamis_growth *growth,
-                                     const struct tamis_segment_options *opt,
-                                     struct tamis_diag *diag);
+int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                           const struct tamis_growth *growth,
+                           const struct tamis_segment_options *opt,
+                           struct tamis_diag *diag);
 /* Copies a sealed filter file into the store, every page checked on the way. Its
  * domain must be the store's; its name and store, if it has them, the same. */
-TAMIS_API int tamis_edit_attach(struct tamis_edit *edit, const void *name,
-                                size_t name_bytes, const char *path,
-                                const struct tamis_segment_options *opt,
-                                struct tamis_diag *diag);
+int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                      const char *path, const struct tamis_segment_options *opt,
+                      struct tamis_diag *diag);
 /* Unregisters a segment; its file goes after the commit. ERR_NO_SEGMENT. */
-TAMIS_API int tamis_edit_drop(struct tamis_edit *edit, const void *name,
-                              size_t name_bytes, struct tamis_diag *diag);
+int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                    struct tamis_diag *diag);
 /* Unregisters every segment of the store that is not among these names (and was not
  * put by this edit). Names that are unknown are ignored. */
 struct tamis_name {
     const void *bytes;
     size_t n_bytes;
 };
-TAMIS_API int tamis_edit_retain(struct tamis_edit *edit, const struct tamis_name *names,
-                                size_t n, struct tamis_diag *diag);
+int tamis_edit_retain(struct tamis_edit *edit, const struct tamis_name *names, size_t n,
+                      struct tamis_diag *diag);
 /* Applies everything in one transaction, durable on return; frees the edit. On
  * failure nothing has changed and the files it wrote are gone. */
-TAMIS_API int tamis_edit_commit(struct tamis_edit *edit, struct tamis_diag *diag);
-TAMIS_API void tamis_edit_abort(struct tamis_edit *edit);
+int tamis_edit_commit(struct tamis_edit *edit, struct tamis_diag *diag);
+void tamis_edit_abort(struct tamis_edit *edit);
 
-/* ---- snapshot: ask many segments -------------------------------------------------------- */
+/* ---- snapshot: ask many segments
+ * -------------------------------------------------------- */
 
 struct tamis_snapshot;
 
 /* The store's segments as of now. When nothing changed since the last call this is
  * a comparison, no system call. Opens filters on first use and shares them with
  * other snapshots. Release each; they may outlive the store. */
-TAMIS_API int tamis_snapshot_current(struct tamis_store *store,
-                                     struct tamis_snapshot **out, struct tamis_diag *diag);
+int tamis_snapshot_current(struct tamis_store *store, struct tamis_snapshot **out,
+                           struct tamis_diag *diag);
 /* A snapshot of filters that the caller opened, no catalog: segment i is filters[i],
  * ranks are the order. The filters stay the caller's and must outlive it. */
-TAMIS_API int tamis_snapshot_from_filters(struct tamis_filter *const *filters, size_t n,
-                                          struct tamis_snapshot **out);
-TAMIS_API void tamis_snapshot_release(struct tamis_snapshot *snapshot);
+int tamis_snapshot_from_filters(struct tamis_filter *const *filters, size_t n,
+                                struct tamis_snapshot **out);
+void tamis_snapshot_release(struct tamis_snapshot *snapshot);
 
 /* One segment as a probe's target, with what the caller requires of it. A zeroed
  * target answers MAYBE/UNKNOWN_SEGMENT. Valid for the snapshot it came from. */
@@ -506,14 +495,13 @@ struct tamis_target {
 
 /* ERR_NO_SEGMENT if unknown; a different binding (NULL: any) gives ERR_MISMATCH.
  * The target is usable all the same: it answers MAYBE with that reason. */
-TAMIS_API int tamis_snapshot_find(const struct tamis_snapshot *snapshot, const void *name,
-                                  size_t name_bytes, const void *binding,
-                                  size_t binding_bytes, uint64_t min_watermark,
-                                  struct tamis_target *target);
+int tamis_snapshot_find(const struct tamis_snapshot *snapshot, const void *name,
+                        size_t name_bytes, const void *binding, size_t binding_bytes,
+                        uint64_t min_watermark, struct tamis_target *target);
 /* Segments are numbered 0 .. n-1 by rank, then name. */
-TAMIS_API size_t tamis_snapshot_n_segments(const struct tamis_snapshot *snapshot);
-TAMIS_API struct tamis_target tamis_snapshot_target(const struct tamis_snapshot *snapshot,
-                                                    size_t index);
+size_t tamis_snapshot_n_segments(const struct tamis_snapshot *snapshot);
+struct tamis_target tamis_snapshot_target(const struct tamis_snapshot *snapshot,
+                                          size_t index);
 
 enum tamis_segment_state {
     TAMIS_SEGMENT_BARE = 1, /* no filter */
@@ -530,43 +518,45 @@ struct tamis_segment_info {
     uint8_t uuid[TAMIS_UUID_BYTES];
     enum tamis_segment_state state;
     uint32_t rank;
-    uint64_t keys, file_bytes, watermark, generation, created; /* growing: as last noted */
+    uint64_t keys, file_bytes, watermark, generation,
+        created; /* growing: as last noted */
     double error;
     char file[64]; /* within the store directory; empty if none */
 };
-TAMIS_API int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
-                                     struct tamis_segment_info *info);
+int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
+                           struct tamis_segment_info *info);
 /* The open filter of a segment, opened now if need be; the snapshot's, not to be
  * closed. For info, verify and the like. */
-TAMIS_API int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
-                                    struct tamis_filter **out, struct tamis_diag *diag);
-TAMIS_API struct tamis_domain tamis_snapshot_domain(const struct tamis_snapshot *snapshot);
+int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
+                          struct tamis_filter **out, struct tamis_diag *diag);
+struct tamis_domain tamis_snapshot_domain(const struct tamis_snapshot *snapshot);
 
 /* One key, one segment. */
-TAMIS_API enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
-                                                 const struct tamis_target *target,
-                                                 const struct tamis_key *key,
-                                                 enum tamis_reason *why);
+enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
+                                       const struct tamis_target *target,
+                                       const struct tamis_key *key,
+                                       enum tamis_reason *why);
 /* Many hashes, one segment: as tamis_filter_probe_batch(). */
-TAMIS_API size_t tamis_snapshot_probe_batch(struct tamis_snapshot *snapshot,
-                                            const struct tamis_target *target,
-                                            uint64_t tag, const uint64_t *hashes,
-                                            size_t n, uint64_t *absent,
-                                            enum tamis_reason *why);
+size_t tamis_snapshot_probe_batch(struct tamis_snapshot *snapshot,
+                                  const struct tamis_target *target, uint64_t tag,
+                                  const uint64_t *hashes, size_t n, uint64_t *absent,
+                                  enum tamis_reason *why);
 /* One key, a list of segments. absent (may be NULL): a bitmap over the list, cleared
  * first; reasons (may be NULL): n bytes, a tamis_reason each. ABSENT if the key is
  * absent from all of them, and there is at least one. */
-TAMIS_API enum tamis_answer
-tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
-                          const struct tamis_target *targets, size_t n,
-                          const struct tamis_key *key, uint64_t *absent,
-                          uint8_t *reasons);
+enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
+                                            const struct tamis_target *targets,
+                                            size_t n, const struct tamis_key *key,
+                                            uint64_t *absent, uint8_t *reasons);
 /* The same over all segments by number. ABSENT only if the catalog is complete and
  * lists a segment: an empty list proves nothing. */
-TAMIS_API enum tamis_answer tamis_snapshot_probe_all(struct tamis_snapshot *snapshot,
-                                                     const struct tamis_key *key,
-                                                     uint64_t *absent, uint8_t *reasons);
+enum tamis_answer tamis_snapshot_probe_all(struct tamis_snapshot *snapshot,
+                                           const struct tamis_key *key,
+                                           uint64_t *absent, uint8_t *reasons);
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

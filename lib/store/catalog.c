@@ -41,8 +41,7 @@ static int fail(struct tamis_diag *diag, const char *store_path, int rc,
     return diag_fail(diag, code, file, "%s: %s", doing, mdb_strerror(rc));
 }
 
-/* ---- transactions ------------------------------------------------------------------
- */
+/* ---- transactions ---- */
 
 static size_t map_bytes(const struct catalog *c)
 {

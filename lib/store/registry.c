@@ -67,8 +67,7 @@ int registry_create(const char *store_path, const struct meta *m,
     return rc;
 }
 
-/* ---- opening ------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 static int open_store_dir(const char *path, int *dir, struct tamis_diag *diag)
 {

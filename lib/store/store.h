@@ -8,7 +8,7 @@
 #include "lib/internal.h"
 #include "format/record.h"
 
-/* ==== names.c: a map from names to numbers =================================== */
+/* ==== names.c: a map from names to numbers ==== */
 
 /* Keeps pointers to the names, not copies. Zeroed is empty. */
 struct names {
@@ -23,7 +23,7 @@ void names_clear(struct names *s);
 enum { NAME_TEXT_BYTES = 72 };
 const char *name_text(char text[NAME_TEXT_BYTES], const void *name, size_t n_bytes);
 
-/* ==== files.c: the directory of filters ====================================== */
+/* ==== files.c: the directory of filters ==== */
 
 enum { FILTER_NAME_BYTES = 2 * UUID_BYTES + 7, STORE_PATH_BYTES = 4096 };
 
@@ -44,11 +44,11 @@ void filters_dir_path(const struct filters_dir *d, const char *name,
 void filter_file_unlink(int dir, const uint8_t uuid[UUID_BYTES]);
 void uuid_random(uint8_t uuid[UUID_BYTES]);
 
-/* ==== catalog_file.c: what must hold before LMDB may map a file ============== */
+/* ==== catalog_file.c: what must hold before LMDB may map a file ==== */
 
 int catalog_file_check(int fd, const char *path, struct tamis_diag *diag);
 
-/* ==== catalog.c: the LMDB environment, one per process and file ============== */
+/* ==== catalog.c: the LMDB environment, one per process and file ==== */
 
 struct catalog {
     struct catalog *next; /* in the registry */
@@ -114,7 +114,7 @@ uint64_t catalog_txn_number(const struct catalog_txn *t);
 int catalog_usage(struct catalog *c, uint64_t *n_segments, uint64_t *n_bytes,
                   struct tamis_diag *diag);
 
-/* ==== registry.c: one catalog per process and file =========================== */
+/* ==== registry.c: one catalog per process and file ==== */
 
 /* Creates STORE/catalog.lmdb in an empty store directory. */
 int registry_create(const char *store_path, const struct meta *m,
@@ -124,7 +124,7 @@ int registry_open(const char *store_path, struct catalog **out,
 struct catalog *registry_hold(struct catalog *c);
 void registry_release(struct catalog *c);
 
-/* ==== store.c =============================================================== */
+/* ==== store.c ==== */
 
 struct tamis_store {
     struct catalog *catalog;
@@ -132,13 +132,12 @@ struct tamis_store {
 /* ERR_RANGE for NULL, ERR_FORKED in a forked child, ERR_READ_ONLY if `writing`. */
 int store_usable(const struct tamis_store *s, bool writing, struct tamis_diag *diag);
 
-/* ==== sweep.c: files that nothing names ====================================== */
+/* ==== sweep.c: files that nothing names ==== */
 
 /* Removes them; the caller holds the exclusive lock of `dir`. */
 void sweep_orphans(struct catalog *c, int dir);
 
-/* ==== edit.c, edit_put.c, edit_commit.c
- * ===================================================== */
+/* ==== edit.c, edit_put.c, edit_commit.c ==== */
 
 enum edit_kind { EDIT_PUT, EDIT_DROP, EDIT_RETAIN };
 
@@ -175,7 +174,7 @@ void edit_op_free(struct edit_op *op);
 void edit_unlink_written(const struct tamis_edit *e);
 void edit_free(struct tamis_edit *e);
 
-/* ==== attach.c =============================================================== */
+/* ==== attach.c ==== */
 
 /* Copies a sealed filter file into `dir` under its UUID's name and checks every page
  * of the copy; h is the copy's header. */
@@ -188,7 +187,7 @@ struct attach {
 };
 int attach_copy(const struct attach *a, struct header *h, struct tamis_diag *diag);
 
-/* ==== entry.c: one segment, shared by snapshots ============================== */
+/* ==== entry.c: one segment, shared by snapshots ==== */
 
 struct entry {
     atomic_size_t refs;
@@ -237,8 +236,7 @@ static inline const uint8_t *entry_last(const struct entry *e, size_t *n_bytes)
     return first + n_first;
 }
 
-/* ==== snapshot.c, segment.c, probe.c
- * ==================================================== */
+/* ==== snapshot.c, segment.c, probe.c ==== */
 
 struct tamis_snapshot {
     atomic_size_t refs;
