@@ -167,6 +167,10 @@ struct verdict identity_decode(const uint8_t *in, size_t n_bytes, struct identit
 {
     struct identity_disk d;
     memset(id, 0, sizeof *id);
+    /* A short text file is no filter; a filter cut short is one that is damaged. */
+    if (n_bytes < sizeof d &&
+        (n_bytes < sizeof MAGIC || memcmp(in, MAGIC, sizeof MAGIC)))
+        return AT(MAGIC, magic);
     if (n_bytes < sizeof d)
         return (struct verdict){VERDICT_SHORT, (uint32_t)n_bytes, "identity"};
     memcpy(&d, in, sizeof d);

@@ -75,6 +75,7 @@ int io_sync_dir(int dir);
 /* One writer per file (R14): an open-file-description lock. Returns ERR_BUSY and the
  * holder's pid (0 if it can't be told). */
 int io_lock(int fd, pid_t *holder);
+void io_unlock(int fd);
 
 /* Descriptors that must not survive a fork in the child, where they would keep the
  * lock alive: closed there and set to -1. */
@@ -148,6 +149,9 @@ struct mapping {
 int map_file(int fd, uint64_t offset, uint64_t n_bytes, bool writable,
              struct mapping *m);
 void map_drop(struct mapping *m);
+/* A mapping keeps its file's description open, and with it a lock: a child that is
+ * forked gets none of this one, and must not drop it. */
+void map_keep_from_children(struct mapping *m);
 
 /* A stage as mapped, with the memory of which pages were found good (R12). */
 struct stage {

@@ -267,7 +267,8 @@ struct tamis_verify {
     uint64_t first_damaged; /* file offset of the first, if any */
     uint32_t n_stale_slots; /* commit slots that are torn or rotten */
 };
-/* Reads and checks every page. ERR_DAMAGED if any failed; *report is always whole. */
+/* Reads and checks every page. ERR_DAMAGED if any failed, or if a commit slot is stale
+ * (which alone loses nothing: the other one serves); *report is always whole. */
 int tamis_filter_verify(struct tamis_filter *filter, struct tamis_verify *report,
                         struct tamis_diag *diag);
 
@@ -389,7 +390,9 @@ struct tamis_store_options {
  * durable on return. ERR_EXISTS if a store or anything else is there. */
 int tamis_store_create(const char *path, const struct tamis_store_options *opt,
                        struct tamis_diag *diag);
-/* Opens a store; never creates. Where it cannot be written it opens for reading.
+/* Opens a store; never creates. Where its catalog cannot be written it opens for
+ * reading; LMDB must still be able to write catalog.lmdb-lock beside it (EACCES), but
+ * on a read-only file system.
  * A process may open a store as often as it likes: all share one LMDB environment. */
 int tamis_store_open(const char *path, struct tamis_store **out,
                      struct tamis_diag *diag);
@@ -453,7 +456,8 @@ int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t nam
 int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_bytes,
                       const char *path, const struct tamis_segment_options *opt,
                       struct tamis_diag *diag);
-/* Unregisters a segment; its file goes after the commit. ERR_NO_SEGMENT. */
+/* Unregisters a segment; its file goes after the commit. A writer that still has it
+ * open goes on, to no effect. ERR_NO_SEGMENT. */
 int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
                     struct tamis_diag *diag);
 /* Unregisters every segment of the store that is not among these names (and was not

@@ -26,7 +26,7 @@ static const char *advice(int err)
 {
     switch (err) {
     case TAMIS_ERR_MISMATCH:
-        return "build it with 'tamis file build FILE --store STORE'";
+        return ""; /* the library says what would do */
     case TAMIS_ERR_EXISTS:
         return "--replaces replaces a segment";
     default:

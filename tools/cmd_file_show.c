@@ -68,9 +68,11 @@ static int run(int argc, char **argv)
         json_put(root, "file", json_escaped(o.args[0], strlen(o.args[0])));
         json_put(root, "offset", json_count(o.offset));
         json_put(root, "fields", show.list);
-        if (err != 0)
-            json_put(root, "error",
-                     json_string(diag.what[0] ? diag.what : tamis_strerror(err)));
+        if (err != 0) {
+            const char *what = diag.what[0] ? diag.what : tamis_strerror(err);
+
+            json_put(root, "error", json_escaped(what, strlen(what)));
+        }
         json_print(root);
     }
     return err ? complain_error(err, &diag, o.args[0], NULL) : EXIT_DONE;

@@ -19,7 +19,7 @@ json_t *segment_json(const struct tamis_segment_info *s)
         return o;
     json_put(o, "keys", json_count(s->keys));
     json_put(o, "bytes", json_count(s->file_bytes));
-    json_put(o, "error", json_real(s->error));
+    json_put(o, "error", json_number(s->error));
     json_put(o, "watermark", json_count(s->watermark));
     json_put(o, "uuid", json_hex(s->uuid, sizeof(s->uuid)));
     json_put(o, "file", json_string(s->file));

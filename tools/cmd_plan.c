@@ -16,13 +16,13 @@ static json_t *plan_json(const struct tamis_plan *p)
     json_t *o = need(json_object());
 
     json_put(o, "keys", json_count(p->n_keys));
-    json_put(o, "error", json_real(p->error));
+    json_put(o, "error", json_number(p->error));
     json_put(o, "lanes", json_count(p->lanes));
     json_put(o, "words", json_count(p->words));
     json_put(o, "blocks", json_count(p->n_blocks));
     json_put(o, "bits_bytes", json_count(p->bits_bytes));
     json_put(o, "file_bytes", json_count(p->file_bytes));
-    json_put(o, "bits_per_key", json_real(p->bits_per_key));
+    json_put(o, "bits_per_key", json_number(p->bits_per_key));
     return o;
 }
 
@@ -83,7 +83,7 @@ static int plan_classic(const struct options *o)
     }
     object = need(json_object());
     json_put(object, "bytes", json_count(o->n_bytes));
-    json_put(object, "error", json_real(o->growth.error));
+    json_put(object, "error", json_number(o->growth.error));
     json_put(object, "k", json_count(c.k));
     json_put(object, "m", json_count(c.m));
     json_put(object, "n", json_count(c.n));
@@ -139,9 +139,9 @@ static int plan_growth(const struct options *o)
     if (list != NULL) {
         json_t *root = need(json_object());
 
-        json_put(root, "error", json_real(growth.error));
-        json_put(root, "factor", json_real(growth.factor));
-        json_put(root, "tightening", json_real(growth.tightening));
+        json_put(root, "error", json_number(growth.error));
+        json_put(root, "factor", json_number(growth.factor));
+        json_put(root, "tightening", json_number(growth.tightening));
         json_put(root, "n0", json_count(growth.first_capacity));
         json_put(root, "stages", list);
         json_print(root);

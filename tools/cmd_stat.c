@@ -1,5 +1,6 @@
 /* tamis stat: totals of a store, and details of the segments that are named. */
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "tool.h"
@@ -57,16 +58,16 @@ static json_t *totals_json(const struct totals *t, const struct tamis_store_info
     char seed[20];
 
     snprintf(seed, sizeof(seed), "%016llx", (unsigned long long)info->domain.seed);
-    json_put(o, "store", json_string(path));
+    json_put(o, "store", json_escaped(path, strlen(path)));
     json_put(o, "uuid", json_hex(info->uuid, sizeof(info->uuid)));
     json_put(o, "created", json_count(info->created));
     json_put(o, "complete", json_boolean(info->complete));
     json_put(o, "read_only", json_boolean(info->read_only));
     json_put(o, "hash_id", json_count(info->domain.hash_id));
     json_put(o, "seed", json_string(seed));
-    json_put(o, "error", json_real(info->growth.error));
-    json_put(o, "factor", json_real(info->growth.factor));
-    json_put(o, "tightening", json_real(info->growth.tightening));
+    json_put(o, "error", json_number(info->growth.error));
+    json_put(o, "factor", json_number(info->growth.factor));
+    json_put(o, "tightening", json_number(info->growth.tightening));
     json_put(o, "n0", json_count(info->growth.first_capacity));
     json_put(o, "segments", json_count(info->n_segments));
     json_put(o, "sealed", json_count(t->n[TAMIS_SEGMENT_SEALED]));

@@ -21,9 +21,9 @@ static json_t *stage_json(const struct tamis_stage_info *s)
     json_put(o, "capacity", json_count(s->capacity));
     json_put(o, "keys", json_count(s->keys));
     json_put(o, "bits_set", json_count(s->bits_set));
-    json_put(o, "fill", json_real(fill_of(s)));
-    json_put(o, "target_error", json_real(s->target_error));
-    json_put(o, "expected_error", json_real(s->expected_error));
+    json_put(o, "fill", json_number(fill_of(s)));
+    json_put(o, "target_error", json_number(s->target_error));
+    json_put(o, "expected_error", json_number(s->expected_error));
     return o;
 }
 
@@ -48,8 +48,8 @@ json_t *filter_json(struct tamis_filter *filter)
         return o;
     }
     json_put(o, "keys", json_count(info.keys));
-    json_put(o, "target_error", json_real(target_of(filter, &info)));
-    json_put(o, "expected_error", json_real(info.expected_error));
+    json_put(o, "target_error", json_number(target_of(filter, &info)));
+    json_put(o, "expected_error", json_number(info.expected_error));
     json_put(o, "over_target", json_boolean(info.over_target));
     json_put(o, "sealed", json_boolean(info.sealed));
     json_put(o, "clean", json_boolean(info.clean));
@@ -135,23 +135,27 @@ int verify_one(struct tamis_filter *filter, struct tamis_name segment, const cha
 {
     struct tamis_verify report = {0};
     struct tamis_diag diag = {0};
+    const char *advice = NULL;
     char what[128];
     int err = tamis_filter_verify(filter, &report, &diag);
 
-    if (report.n_damaged > 0)
+    if (report.n_damaged > 0) {
         snprintf(what, sizeof(what), "%llu of %llu pages, the first at offset %llu",
                  (unsigned long long)report.n_damaged,
                  (unsigned long long)report.n_pages,
                  (unsigned long long)report.first_damaged);
-    else
-        snprintf(what, sizeof(what), "%llu page%s%s",
-                 (unsigned long long)report.n_pages, report.n_pages == 1 ? "" : "s",
-                 report.n_stale_slots ? ", one commit record is torn" : "");
-    if (err != 0 && report.n_damaged == 0)
+    } else if (err != 0) {
         snprintf(what, sizeof(what), "%.100s",
                  diag.what[0] ? diag.what : tamis_strerror(err));
+        /* A writer writes both commit records anew when it opens the filter. */
+        if (report.n_stale_slots > 0)
+            advice = "the other one serves, and 'tamis grow' mends it";
+    } else {
+        snprintf(what, sizeof(what), "%llu page%s", (unsigned long long)report.n_pages,
+                 report.n_pages == 1 ? "" : "s");
+    }
     verify_line(list, segment, err == 0 ? "ok" : "damaged", file, what, &report);
     if (err != 0)
-        complain_error(err, &diag, file, NULL);
+        complain_error(err, &diag, file, advice);
     return status_of_error(err);
 }

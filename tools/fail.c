@@ -119,6 +119,8 @@ int complain_error(int error, const struct tamis_diag *diag, const char *file,
         file = diag->file;
     if (advice == NULL)
         advice = usual_advice(error);
+    if (advice != NULL && advice[0] == '\0')
+        advice = NULL;
     if (told && diag->has_offset)
         snprintf(offset, sizeof(offset), " (offset %llu)",
                  (unsigned long long)diag->offset);

@@ -35,6 +35,13 @@ json_t *json_count(uint64_t n)
     return need(json_string(digits));
 }
 
+json_t *json_number(double x)
+{
+    json_t *value = json_real(x);
+
+    return need(value ? value : json_null()); /* no words for infinity */
+}
+
 void json_put(json_t *object, const char *key, json_t *value)
 {
     int failed = json_is_array(object) ? json_array_append_new(object, value)

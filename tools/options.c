@@ -53,7 +53,7 @@ static uint64_t whole(enum option_id id, const char *text, uint64_t min, uint64_
     unsigned shift = 0;
 
     errno = 0;
-    n = strtoull(text, &end, 0);
+    n = strtoull(text, &end, 10);
     if (with_unit && *end != '\0') {
         const char *units = "KMGT", *unit = strchr(units, *end);
 

@@ -45,7 +45,8 @@ _Noreturn void print_help_and_exit(void); /* of this_command, to stdout */
  * its first argument. Thread-safe. */
 int complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* `tamis: FILE: what (offset N): what would work` for a failed library call. `file`
- * stands in where the diag knows none; `advice` NULL: the usual one for the code. */
+ * stands in where the diag knows none; `advice` NULL: the usual one for the code; "":
+ * none. */
 int complain_error(int error, const struct tamis_diag *diag, const char *file,
                    const char *advice);
 int complain_errno(int os_errno, const char *file, const char *doing);
@@ -191,6 +192,7 @@ void progress_clear(void); /* before other output on stderr */
 json_t *json_escaped(const void *bytes, size_t n);
 json_t *json_hex(const void *bytes, size_t n);
 json_t *json_count(uint64_t n); /* a string of digits from 2^63 on */
+json_t *json_number(double x);  /* null if not finite */
 /* Adds and takes over the value; dies if memory is short. */
 void json_put(json_t *object, const char *key, json_t *value);
 void json_print(json_t *value);      /* takes it over; indented, newline */

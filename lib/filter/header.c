@@ -61,7 +61,7 @@ int header_decode(const uint8_t *raw, size_t got, uint64_t offset, const char *p
         v = (struct verdict){VERDICT_SHORT, (uint32_t)got, "header"};
     if (v.code == VERDICT_OK)
         v = commit_choose(raw, &h->identity, h->available, &h->commit, &h->health);
-    if (v.code == VERDICT_SHORT && got == 0)
+    if (got == 0)
         return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, path, "the file is empty here");
     if (v.code != VERDICT_OK)
         return diag_verdict(diag, v, path, offset);
@@ -137,13 +137,13 @@ void header_info(const struct identity *id, const struct commit *c,
     info->growth = (struct tamis_growth){id->target_error, id->growth_factor,
                                          id->tightening_ratio, id->first_capacity};
     info->n_stages = c->n_stages;
-    double miss = 1;
     for (size_t i = 0; i < c->n_stages; i++) {
         struct tamis_stage_info s;
         header_stage_info(&c->stages[i], &s);
-        miss *= 1 - s.expected_error;
+        /* 1 - (1 - a)(1 - b), without losing what is small. */
+        info->expected_error +=
+            s.expected_error - info->expected_error * s.expected_error;
     }
-    info->expected_error = 1 - miss;
     if (c->n_stages) {
         const struct stage_desc *last = &c->stages[c->n_stages - 1];
         /* Threads look at the fill now and then: a little over is not over. */

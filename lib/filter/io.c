@@ -294,6 +294,14 @@ int io_lock(int fd, pid_t *holder)
     return lock_byte(fd, LOCK_PID + getpid());
 }
 
+/* Explicitly, not by closing: a copy of the descriptor that a fork made while it was
+ * being opened would keep the lock. */
+void io_unlock(int fd)
+{
+    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+    fcntl(fd, F_OFD_SETLK, &lock);
+}
+
 /* ---- R14: fork ---- */
 
 static pthread_mutex_t guard_mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -45,6 +45,12 @@ void map_drop(struct mapping *m)
     *m = (struct mapping){NULL, NULL, 0};
 }
 
+void map_keep_from_children(struct mapping *m)
+{
+    /* A failure leaves the lock of a killed parent to its children, no worse. */
+    madvise(m->address, m->n_bytes, MADV_DONTFORK);
+}
+
 /* ---- a stage ---- */
 
 static uint64_t bitmap_words(uint64_t n)

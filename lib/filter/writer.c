@@ -83,6 +83,8 @@ int writer_stage_create(struct tamis_writer *w, const struct stage_desc *d, bool
         writer_stage_free(s);
         return err;
     }
+    map_keep_from_children(&s->bits_map);
+    map_keep_from_children(&s->floors_map);
     stage_init(&s->stage, d, false, &w->identity, TAMIS_CHECK_LAZY, s->bits_map.base,
                s->floors_map.base, NULL, memory);
     if (fresh)
@@ -285,8 +287,14 @@ static int start_session(struct tamis_writer *w, const struct header *h,
 
 static void writer_free(struct tamis_writer *w)
 {
-    for (uint32_t i = 0; i < MAX_STAGES; i++)
+    bool copy = w->fork_epoch != io_fork_epoch();
+    for (uint32_t i = 0; i < MAX_STAGES; i++) {
+        if (copy && w->stages[i]) /* never mapped in this process */
+            w->stages[i]->bits_map = w->stages[i]->floors_map = (struct mapping){0};
         writer_stage_free(w->stages[i]);
+    }
+    if (!copy && w->guard.fd >= 0)
+        io_unlock(w->guard.fd);
     io_unguard_fd(&w->guard);
     if (w->hooks.closed)
         w->hooks.closed(w->hooks.ctx);

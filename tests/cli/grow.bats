@@ -137,3 +137,53 @@ is_known() {
     ok "$TAMIS" verify store g --against k
     prints ": 0 lost"
 }
+
+@test "a torn commit record: the other one serves" {
+    ok "$TAMIS" init store
+    seq 1000 >k
+    ok "$TAMIS" grow store g k
+    file=$(filter_of g)
+    cp "$file" saved
+    for at in 4200 8300; do
+        cp saved "$file"
+        flip "$file" $at
+        fails 3 "$file: .*torn .*the other one serves" "$TAMIS" verify store g --against k
+        prints ": 0 lost"
+        echo more | "$TAMIS" grow store g
+        ok "$TAMIS" verify store g --against k
+    done
+    cp saved "$file"
+    flip "$file" 4200
+    flip "$file" 8300
+    ok "$TAMIS" probe store 500500
+    prints $'500500\tg\tUNREADABLE'
+    fails 3 "$file" "$TAMIS" verify store
+    fails 3 "$file" "$TAMIS" grow store g k
+}
+
+@test "an older copy of a growing filter put back is MAYBE" {
+    ok "$TAMIS" init store --n0 10
+    seq 5 >k
+    ok "$TAMIS" grow store g k
+    file=$(filter_of g)
+    cp "$file" old
+    seq 6 500 >l
+    ok "$TAMIS" grow store g l
+    cp old "$file"
+    ok "$TAMIS" probe store --keys l --count
+    prints "absent_keys +0"
+    fails 3 "$file" "$TAMIS" verify store
+}
+
+@test "a filter grown from nothing, a few keys at a time, over its n0" {
+    ok "$TAMIS" init store --n0 1 --fpr 0.3
+    for i in 1 2 3 4 5 6 7 8; do
+        seq $((i * 10)) $((i * 10 + 9)) | "$TAMIS" grow store g --watermark $i
+    done
+    seq 10 89 >k
+    ok "$TAMIS" verify store g --against k
+    prints "checked 80 keys in 1 segment: 0 lost"
+    ok "$TAMIS" seal store g
+    ok "$TAMIS" verify store g --against k
+    prints ": 0 lost"
+}
