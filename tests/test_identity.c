@@ -233,8 +233,13 @@ static void short_and_damaged(void **state)
     uint8_t record[IDENTITY_BYTES];
     struct identity id = growing(), out;
     identity_encode(&id, record);
-    for (size_t n = 0; n < sizeof record; n += 89)
+    /* With the magic it is a filter cut short, without it no filter. */
+    for (size_t n = 0; n < 8; n++)
+        verdict_is(identity_decode(record, n, &out), VERDICT_MAGIC, 0, "magic");
+    for (size_t n = 8; n < sizeof record; n += 85)
         verdict_is(identity_decode(record, n, &out), VERDICT_SHORT, n, "identity");
+    verdict_is(identity_decode((const uint8_t *)"some text", 9, &out), VERDICT_MAGIC, 0,
+               "magic");
     verdict_is(identity_decode(record, 2047, &out), VERDICT_SHORT, 2047, "identity");
     for (size_t bit = 0; bit < sizeof record * 8; bit++) {
         record[bit / 8] ^= (uint8_t)(1U << (bit % 8));

@@ -109,10 +109,8 @@ static void refresh_locked(struct tamis_filter *f)
     atomic_store(&fresh->raw_sequence, seen_sequence(&h));
     fresh->older = v;
     atomic_store_explicit(&f->view, fresh, memory_order_release);
-    if (!fresh->live_sequence) {
-        close(f->fd);
-        f->fd = -1;
-    }
+    /* The descriptor stays until the filter is closed, even after a seal: another
+     * thread may be reading the header through it. */
 }
 
 static bool is_current(const struct view *v)

@@ -24,7 +24,7 @@ struct tamis_filter {
     uint64_t tag;
     uint64_t min_watermark;
     enum tamis_check mode;
-    int fd; /* -1 once sealed */
+    int fd; /* -1 if it was sealed when opened */
     uint64_t offset, limit;
     _Atomic unsigned refreshing; /* 1 + fork epoch of the thread that refreshes */
     struct identity identity;

@@ -323,6 +323,8 @@ int writer_open_fd(int fd, const char *path, const struct writer_hooks *hooks,
     w->kernel = kernel_get();
     w->identity = h.identity;
     w->commit = h.commit;
+    /* A rewritten record keeps no bytes that we don't know, so nor their bits. */
+    w->commit.compat &= COMMIT_COMPAT_KNOWN;
     w->domain = (struct tamis_domain){
         h.identity.hash_id, h.identity.hash_seed,
         hash_domain_tag(h.identity.hash_id, h.identity.hash_seed)};

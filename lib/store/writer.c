@@ -73,6 +73,8 @@ static int raise_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
         return diag_verdict(diag, v, w->catalog->path, 0);
     if (memcmp(r.uuid, w->uuid, UUID_BYTES) != 0 || !record_raise(&r, p))
         return 0;
+    /* Bytes that we don't know are not kept, so nor are their bits. */
+    r.compat &= RECORD_COMPAT_KNOWN;
     uint8_t bytes[RECORD_MAX_BYTES];
     n = record_encode(&r, w->name, w->name_bytes, bytes);
     return catalog_replace(t, w->name, w->name_bytes, bytes, n, diag);
