@@ -91,14 +91,16 @@ static bool within(double v, double low, double high)
     return v >= low && v <= high;
 }
 
-static struct verdict check_growth(const struct identity *id)
+static struct verdict check_growth(const struct identity_disk *d,
+                                   const struct identity *id)
 {
     if (id->growth_rule == GROWTH_NONE) {
         if (id->header_pages != 1)
             return AT(RANGE, growth_rule);
-        if (id->growth_factor != 0)
+        /* The bytes, not the values: a -0.0 is no unused field. */
+        if (!all_zero(&d->growth_factor, sizeof d->growth_factor))
             return AT(RANGE, growth_factor);
-        if (id->tightening_ratio != 0)
+        if (!all_zero(&d->tightening_ratio, sizeof d->tightening_ratio))
             return AT(RANGE, tightening_ratio);
         if (id->first_capacity != 0)
             return AT(RANGE, first_capacity);
@@ -145,7 +147,7 @@ static struct verdict check_ranges(const struct identity_disk *d,
         if (!all_zero(d->unused, sizeof d->unused))
             return AT(UNUSED, unused);
     }
-    return check_growth(id);
+    return check_growth(d, id);
 }
 
 static struct verdict decode(const struct identity_disk *d, struct identity *id)

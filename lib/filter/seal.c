@@ -22,9 +22,7 @@ static uint64_t fill_damaged(struct writer_stage *s)
     for (uint64_t page = 0; page < s->stage.n_pages; page++) {
         if (stage_page_good(&s->stage, page))
             continue;
-        uint64_t *w = (uint64_t *)(void *)(s->stage.bits + page * PAGE_BYTES);
-        for (size_t i = 0; i < PAGE_BYTES / sizeof *w; i++)
-            __atomic_store_n(&w[i], UINT64_MAX, __ATOMIC_RELAXED);
+        stage_fill_page(s, page);
         n++;
     }
     return n;

@@ -48,6 +48,14 @@ void stage_condemn(struct writer_stage *s, uint64_t page)
     stage_set_dirty(s, page);
 }
 
+void stage_fill_page(struct writer_stage *s, uint64_t page)
+{
+    uint64_t *w = (uint64_t *)(void *)(s->stage.bits + page * PAGE_BYTES);
+    for (size_t i = 0; i < PAGE_BYTES / sizeof *w; i++)
+        if (__atomic_load_n(&w[i], __ATOMIC_RELAXED) != UINT64_MAX)
+            __atomic_store_n(&w[i], UINT64_MAX, __ATOMIC_RELAXED);
+}
+
 void writer_stage_free(struct writer_stage *s)
 {
     if (!s)

@@ -59,6 +59,9 @@ uint64_t stage_bits_now(const struct writer_stage *s);
 void stage_set_dirty(struct writer_stage *s, uint64_t page);
 /* A page that failed its check: its floors say so for ever, from the next commit on. */
 void stage_condemn(struct writer_stage *s, uint64_t page);
+/* Makes a page all ones: what a damaged page counts as, for readers too that look at
+ * it before the next commit, or after a kill, against floors of before. */
+void stage_fill_page(struct writer_stage *s, uint64_t page);
 /* Maps stage `d` of the file and sets up its memory; fresh: created just now. */
 int writer_stage_create(struct tamis_writer *w, const struct stage_desc *d, bool fresh,
                         struct writer_stage **out);

@@ -174,13 +174,48 @@ int catalog_write(struct catalog *c, catalog_fn *fn, void *ctx, bool *unsure,
     return run(c, 0, fn, ctx, unsure, diag);
 }
 
-uint64_t catalog_last(struct catalog *c)
+/* A commit first writes the meta page, then tells readers of it. Between the two
+ * me_last_txnid is ahead of what a transaction sees: for moments, or, when the writer
+ * was killed there, until somebody else writes. */
+static uint64_t written_last(struct catalog *c)
 {
     MDB_envinfo info;
-    pthread_rwlock_rdlock(&c->map_lock);
     mdb_env_info(c->env, &info);
-    pthread_rwlock_unlock(&c->map_lock);
     return info.me_last_txnid;
+}
+
+/* What a transaction would see; 0 if none can begin as things are. */
+static uint64_t visible_last(struct catalog *c)
+{
+    MDB_txn *txn;
+    if (mdb_txn_begin(c->env, NULL, MDB_RDONLY, &txn) != 0)
+        return 0;
+    uint64_t number = mdb_txn_id(txn);
+    mdb_txn_abort(txn);
+    return number;
+}
+
+bool catalog_is_at(struct catalog *c, uint64_t number)
+{
+    pthread_rwlock_rdlock(&c->map_lock);
+    bool same = written_last(c) == number || visible_last(c) == number;
+    pthread_rwlock_unlock(&c->map_lock);
+    return same;
+}
+
+/* Who opens a store after a crash must not see the list change under its feet when it
+ * writes for the first time: a commit that its dead writer got as far as the meta page
+ * is made visible, and durable, now. */
+static int settle(struct catalog *c)
+{
+    MDB_txn *txn;
+    if (written_last(c) == visible_last(c))
+        return 0;
+    int rc = mdb_txn_begin(c->env, NULL, 0, &txn); /* repairs, if its owner died */
+    if (rc)
+        return rc == MDB_MAP_RESIZED ? 0 : rc;
+    mdb_txn_abort(txn);
+    return mdb_env_sync(c->env, 1);
 }
 
 /* ---- inside a transaction ---- */
@@ -389,6 +424,8 @@ int catalog_env_open(struct catalog *c, const char *file, struct tamis_diag *dia
     rc = same_file(c);
     if (!rc && !c->unlocked)
         rc = mdb_reader_check(c->env, &n_dead);
+    if (!rc && !c->read_only)
+        rc = settle(c);
     if (!rc)
         rc = open_databases(c, 0, NULL);
     if (!rc)

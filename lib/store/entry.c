@@ -37,6 +37,15 @@ struct entry *entry_new(const void *name, size_t name_bytes, const uint8_t *valu
     return e;
 }
 
+/* How many filters are open, over all snapshots of the process. */
+static atomic_size_t n_open;
+
+static void close_filter(struct tamis_filter *f)
+{
+    tamis_filter_close(f);
+    atomic_fetch_sub(&n_open, 1);
+}
+
 struct entry *entry_hold(struct entry *e)
 {
     atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
@@ -47,8 +56,9 @@ void entry_release(struct entry *e)
 {
     if (!e || atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1)
         return;
-    if (!e->borrowed)
-        tamis_filter_close(atomic_load(&e->filter));
+    struct tamis_filter *f = atomic_load(&e->filter);
+    if (f && !e->borrowed)
+        close_filter(f);
     free(e);
 }
 
@@ -73,6 +83,34 @@ static bool is_transient(int code)
     default:
         return false;
     }
+}
+
+/* A process may have only so many mappings, and those of the engine, its threads and
+ * malloc() are among them. Filters of snapshots leave it an eighth; what is beyond
+ * stays unmapped, and so MAYBE, until others are closed. */
+static size_t max_open;
+static pthread_once_t max_open_once = PTHREAD_ONCE_INIT;
+
+static void read_max_open(void)
+{
+    char text[32] = "";
+    size_t got = 0;
+    int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        io_read(fd, text, sizeof text - 1, 0, &got);
+        close(fd);
+    }
+    size_t allowed = (size_t)strtoull(text, NULL, 10);
+    max_open = (allowed ? allowed : 65530) / 8 * 7;
+}
+
+static bool take_place(void)
+{
+    pthread_once(&max_open_once, read_max_open);
+    if (atomic_fetch_add(&n_open, 1) < max_open)
+        return true;
+    atomic_fetch_sub(&n_open, 1);
+    return false;
 }
 
 static int open_file(const struct entry *e, const struct filters_dir *dir,
@@ -126,14 +164,17 @@ int entry_filter(struct entry *e, const struct filters_dir *dir,
     if (rc)
         return rc;
     struct tamis_filter *mine, *none = NULL;
+    if (!take_place())
+        return diag_errno(diag, ENOMEM, dir->path, "mapping one more filter");
     rc = open_file(e, dir, domain, &mine, diag);
     if (rc) {
+        atomic_fetch_sub(&n_open, 1);
         if (!is_transient(rc))
             atomic_store_explicit(&e->failure, rc, memory_order_relaxed);
         return rc;
     }
     if (!atomic_compare_exchange_strong(&e->filter, &none, mine)) {
-        tamis_filter_close(mine); /* another thread was first */
+        close_filter(mine); /* another thread was first */
         mine = none;
     }
     *out = mine;

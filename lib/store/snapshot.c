@@ -158,7 +158,7 @@ static int current_locked(struct catalog *c, struct tamis_snapshot **out,
                           struct tamis_snapshot **stale, struct tamis_diag *diag)
 {
     *stale = NULL;
-    if (!c->cached || c->cached->number != catalog_last(c)) {
+    if (!c->cached || !catalog_is_at(c, c->cached->number)) {
         struct tamis_snapshot *fresh = NULL;
         int rc = load(c, c->cached, &fresh, diag);
         if (rc)

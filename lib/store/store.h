@@ -94,8 +94,8 @@ int catalog_read(struct catalog *c, catalog_fn *fn, void *ctx, struct tamis_diag
  * the old state or the new one. */
 int catalog_write(struct catalog *c, catalog_fn *fn, void *ctx, bool *unsure,
                   struct tamis_diag *diag);
-/* The last committed transaction of any process; no system call. */
-uint64_t catalog_last(struct catalog *c);
+/* Is this the last committed transaction, of any process? No system call. */
+bool catalog_is_at(struct catalog *c, uint64_t number);
 
 /* Inside a transaction. Values are LMDB's, as long as nothing is written. */
 int catalog_get(struct catalog_txn *t, const void *name, size_t name_bytes,

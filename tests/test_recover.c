@@ -1,0 +1,344 @@
+/* After an unclean end (R1-R4): whatever a dead writer left, its acknowledged keys are
+ * there, its watermark is not below the last one acknowledged, and writing goes on. */
+#include "support.h"
+
+enum { N_KEYS = 100 * 1000 };
+static uint64_t keys[N_KEYS];
+
+static int set_up(void **state)
+{
+    random_hashes(keys, N_KEYS);
+    return test_dir_create(state);
+}
+
+/* All must hold after reopening: the first n keys are there, the watermark is at
+ * least so much, more can be added, and in the end all are sealed and sound. */
+static void expect_recovery(const char *path, size_t n, uint64_t watermark)
+{
+    struct tamis_filter *f = open_filter(path);
+    assert_int_equal(count_absent(f, keys, n), 0); /* as found */
+    struct tamis_writer *w = open_writer(path);
+    assert_true(tamis_writer_watermark(w) >= watermark);
+    assert_int_equal(count_absent(f, keys, n), 0);
+    for (size_t from = N_KEYS - 5000; from < N_KEYS; from += 1000) {
+        add_hashes(w, keys + from, 1000);
+        uint64_t next = tamis_writer_watermark(w) + 1;
+        assert_int_equal(tamis_writer_commit(w, next, NULL), 0);
+        assert_int_equal(tamis_writer_watermark(w), next);
+    }
+    assert_int_equal(tamis_writer_close(w), 0);
+    assert_int_equal(count_absent(f, keys, n), 0);
+    assert_int_equal(count_absent(f, keys + N_KEYS - 5000, 5000), 0);
+
+    uint64_t n_damaged;
+    struct tamis_verify report;
+    w = open_writer(path);
+    assert_int_equal(tamis_writer_seal(w, UINT64_MAX, &n_damaged, NULL), 0);
+    assert_int_equal(n_damaged, 0);
+    assert_int_equal(tamis_writer_close(w), 0);
+    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
+    assert_int_equal(count_absent(f, keys, n), 0);
+    tamis_filter_close(f);
+}
+
+/* ---- killed ---- */
+
+/* A copy of the file of an open writer is what kill -9 leaves. */
+static void test_copies_taken_while_writing(void **state)
+{
+    enum { STEP = 700 };
+    const char *path = path_of("live"), *copy = path_of("copy");
+    struct tamis_writer *w = create_writer(path, 0.001, 2, 1000);
+    (void)state;
+    for (size_t n = 0; n < 30 * STEP; n += STEP) {
+        add_hashes(w, keys + n, STEP / 2);
+        assert_int_equal(tamis_writer_commit(w, n + 1, NULL), 0);
+        add_hashes(w, keys + n + STEP / 2, STEP / 2); /* not committed, but written */
+        file_copy(path, copy);
+        expect_recovery(copy, n + STEP, n + 1);
+    }
+    assert_int_equal(tamis_writer_close(w), 0);
+}
+
+static int write_and_die(void *ctx)
+{
+    struct tamis_writer *w = open_writer(ctx);
+    size_t done = tamis_writer_watermark(w);
+    add_hashes(w, keys + done, 2000);
+    if (tamis_writer_commit(w, done + 2000, NULL) != 0)
+        return 1;
+    add_hashes(w, keys + done + 2000, 500);
+    return 0; /* _exit() without close */
+}
+
+static void test_processes_that_die(void **state)
+{
+    char path[1024];
+    struct tamis_filter_info info;
+    (void)state;
+    snprintf(path, sizeof path, "%s", path_of("mortal"));
+    assert_int_equal(tamis_writer_close(create_writer(path, 0.01, 2, 1000)), 0);
+    struct tamis_filter *f = open_filter(path);
+    for (size_t i = 1; i <= 10; i++) {
+        in_child(write_and_die, path);
+        assert_int_equal(count_absent(f, keys, 2000 * i + 500), 0);
+        assert_int_equal(tamis_filter_info(f, &info), 0);
+        assert_int_equal(info.watermark, 2000 * i);
+        assert_int_equal(info.clean, 0);
+    }
+    /* The recount after each death steered growth: what was added uncommitted, and
+     * added again, has not made it grow more. */
+    assert_true(info.n_stages >= 4 && info.n_stages <= 6);
+    tamis_filter_close(f);
+    expect_recovery(path, 20500, 20000);
+}
+
+/* The recount (R9): keys that no commit has counted count for growth. */
+static void test_recount_after_an_unclean_end(void **state)
+{
+    const char *path = path_of("counted"), *copy = path_of("recounted");
+    struct tamis_writer *w = create_writer(path, 0.01, 2, 20000);
+    struct tamis_filter_info info;
+    (void)state;
+    add_hashes(w, keys, 15000);
+    file_copy(path, copy);
+    assert_int_equal(tamis_writer_close(w), 0);
+    w = open_writer(copy);
+    assert_int_equal(tamis_writer_info(w, &info), 0);
+    assert_true(info.keys > 14500 && info.keys < 15500);
+    add_hashes(w, keys + 15000, 10000);
+    assert_int_equal(tamis_writer_info(w, &info), 0);
+    assert_int_equal(info.n_stages, 2);
+    assert_int_equal(info.over_target, 0);
+    assert_int_equal(tamis_writer_close(w), 0);
+}
+
+/* ---- slots ---- */
+
+static void spoil(const char *path, uint8_t slot, size_t from, size_t n)
+{
+    static const uint8_t zeros[SLOT_BYTES];
+    file_poke(path, commit_slot_offset(slot) + from, zeros, n);
+}
+
+/* Two commits, the second of which made a stage; then the writer dies. */
+static size_t make_unclean(const char *path)
+{
+    struct tamis_writer *w = create_writer(path_of("slots.live"), 0.01, 2, 1000);
+    add_hashes(w, keys, 900);
+    assert_int_equal(tamis_writer_commit(w, 10, NULL), 0);
+    add_hashes(w, keys + 900, 900);
+    assert_int_equal(tamis_writer_commit(w, 20, NULL), 0);
+    file_copy(path_of("slots.live"), path);
+    assert_int_equal(tamis_writer_close(w), 0);
+    unlink(path_of("slots.live"));
+    assert_int_equal(commit_of(path).n_stages, 2);
+    return 1800;
+}
+
+static void test_torn_and_rotten_slots(void **state)
+{
+    static const struct {
+        size_t from, n;
+    } damage[] = {{0, SLOT_BYTES}, {512, SLOT_BYTES - 512}, {0, 512}, {24, 8}};
+    char path[1024];
+    (void)state;
+    snprintf(path, sizeof path, "%s", path_of("slots"));
+    for (uint8_t slot = SLOT_A; slot <= SLOT_B; slot++) {
+        for (size_t i = 0; i < sizeof damage / sizeof damage[0]; i++) {
+            struct tamis_verify report;
+            size_t n = make_unclean(path);
+            spoil(path, slot, damage[i].from, damage[i].n);
+            struct tamis_filter *f = open_filter(path);
+            assert_int_equal(tamis_filter_verify(f, &report, NULL), TAMIS_ERR_DAMAGED);
+            assert_int_equal(report.n_stale_slots, 1);
+            assert_int_equal(report.n_damaged, 0);
+            tamis_filter_close(f);
+            expect_recovery(path, n, 20);
+        }
+    }
+}
+
+static void test_both_slots_gone(void **state)
+{
+    const char *path = path_of("no slots");
+    struct tamis_filter *f = (void *)1;
+    struct tamis_writer *w = (void *)1;
+    struct tamis_diag diag;
+    (void)state;
+    make_unclean(path);
+    spoil(path, SLOT_A, 100, 400);
+    spoil(path, SLOT_B, 0, SLOT_BYTES);
+    assert_int_equal(tamis_filter_open(path, NULL, &f, &diag), TAMIS_ERR_DAMAGED);
+    assert_null(f);
+    assert_true(diag.has_offset);
+    assert_int_equal(tamis_writer_open(path, &w, NULL), TAMIS_ERR_DAMAGED);
+    assert_null(w);
+}
+
+/* Slot A written and lost, B not yet written: the older commit counts, nothing of it
+ * is missing, and the sequence goes on from there. */
+static void test_older_slot_takes_over(void **state)
+{
+    char path[1024];
+    uint8_t old_b[SLOT_BYTES];
+    (void)state;
+    snprintf(path, sizeof path, "%s", path_of("older"));
+    struct tamis_writer *w = create_writer(path_of("older.live"), 0.01, 2, 5000);
+    add_hashes(w, keys, 1000);
+    assert_int_equal(tamis_writer_commit(w, 10, NULL), 0);
+    int fd = open(path_of("older.live"), O_RDONLY | O_CLOEXEC);
+    assert_int_equal(pread(fd, old_b, sizeof old_b, (off_t)commit_slot_offset(SLOT_B)),
+                     sizeof old_b);
+    close(fd);
+    add_hashes(w, keys + 1000, 1000);
+    assert_int_equal(tamis_writer_commit(w, 20, NULL), 0);
+    file_copy(path_of("older.live"), path);
+    assert_int_equal(tamis_writer_close(w), 0);
+    uint64_t newest = commit_of(path).sequence;
+
+    file_poke(path, commit_slot_offset(SLOT_B), old_b, sizeof old_b);
+    assert_int_equal(commit_of(path).sequence, newest); /* A is newer */
+    file_copy(path, path_of("older.a"));
+    expect_recovery(path_of("older.a"), 2000, 20);
+    spoil(path, SLOT_A, 0, 512);
+    assert_int_equal(commit_of(path).sequence, newest - 1);
+    assert_int_equal(commit_of(path).watermark, 10);
+    expect_recovery(path, 2000, 10);
+}
+
+/* ---- syncs that fail (R4) ---- */
+
+struct attempt {
+    struct tamis_writer *w;
+    size_t n_acknowledged;
+    uint64_t watermark;
+};
+
+/* Commits, growth and a seal, until something fails. */
+static int work(struct attempt *a)
+{
+    uint64_t tag = tamis_writer_domain(a->w).tag;
+    for (size_t i = 0; i < 12; i++) {
+        int err = tamis_writer_add_hashes(a->w, tag, keys + i * 250, 250);
+        if (!err)
+            err = tamis_writer_commit(a->w, i + 1, NULL);
+        if (err)
+            return err;
+        a->n_acknowledged = (i + 1) * 250;
+        a->watermark = i + 1;
+    }
+    return tamis_writer_seal(a->w, 100, NULL, NULL);
+}
+
+static void expect_poisoned(struct tamis_writer *w)
+{
+    uint64_t tag = tamis_writer_domain(w).tag;
+    assert_int_equal(tamis_writer_add_hashes(w, tag, keys, 1), TAMIS_ERR_POISONED);
+    assert_int_equal(tamis_writer_add_key(w, "k", 1), TAMIS_ERR_POISONED);
+    for (int i = 0; i < 2; i++) { /* the disk lies now; nobody may believe it */
+        assert_int_equal(tamis_writer_commit(w, 1000, NULL), TAMIS_ERR_POISONED);
+        assert_int_equal(tamis_writer_seal(w, 1000, NULL, NULL), TAMIS_ERR_POISONED);
+    }
+    assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
+}
+
+static void expect_survival(const char *path, const struct attempt *a)
+{
+    struct tamis_filter_info info;
+    struct tamis_filter *f = open_filter(path);
+    assert_int_equal(tamis_filter_info(f, &info), 0);
+    /* A seal whose record got out before its sync failed may stand. */
+    assert_true(!info.clean || info.sealed);
+    assert_int_equal(count_absent(f, keys, a->n_acknowledged), 0);
+    tamis_filter_close(f);
+    fail_never();
+    if (!info.sealed)
+        expect_recovery(path, a->n_acknowledged, a->watermark);
+}
+
+/* Lets the nth call of the work fail. Says whether it got that far, and in *poisoned
+ * whether the writer took it badly. */
+static bool fail_nth(enum call call, unsigned long nth, bool *poisoned)
+{
+    const char *path = path_of("poison");
+    struct attempt a = {.w = create_writer(path, 0.01, 2, 500)};
+    fail_once(call, nth, EIO);
+    int err = work(&a);
+    bool failed = faults[call].n >= nth;
+    *poisoned = err != 0;
+    if (err) {
+        assert_true(failed);
+        assert_true(tamis_writer_watermark(a.w) <= a.watermark + 1);
+        expect_poisoned(a.w);
+    } else {
+        assert_int_equal(tamis_writer_close(a.w), 0);
+    }
+    expect_survival(path, &a);
+    unlink(path);
+    return failed;
+}
+
+static void test_failed_syncs_poison(void **state)
+{
+    unsigned long nth = 1;
+    bool poisoned;
+    (void)state;
+    for (; fail_nth(CALL_FDATASYNC, nth, &poisoned); nth++)
+        assert_true(poisoned);
+    assert_true(nth > 30); /* 12 commits of two, growth and the seal of three */
+}
+
+/* A write of floors or slot A that fails is no better; one of slot B is found out at
+ * the next commit. Only a stage or digests that nothing names yet can be tried again.
+ */
+static void test_failed_writes_poison(void **state)
+{
+    unsigned long nth = 1, n_poisoned = 0;
+    bool poisoned;
+    (void)state;
+    for (; fail_nth(CALL_PWRITE, nth, &poisoned); nth++)
+        n_poisoned += poisoned;
+    assert_true(n_poisoned >= 12 * 3 && nth - n_poisoned <= 10);
+}
+
+static void test_failed_sync_while_opening_and_closing(void **state)
+{
+    const char *path = path_of("doors");
+    struct tamis_writer *w = create_writer(path, 0.01, 2, 500);
+    (void)state;
+    add_hashes(w, keys, 400);
+    assert_int_equal(tamis_writer_commit(w, 7, NULL), 0);
+    assert_int_equal(tamis_writer_close(w), 0);
+    for (unsigned long nth = 1; nth <= 3; nth++) {
+        struct tamis_diag diag;
+        fail_once(CALL_FDATASYNC, nth, EIO);
+        assert_int_equal(tamis_writer_open(path, &w, &diag), EIO);
+        assert_null(w);
+        assert_int_equal(diag.os_errno, EIO);
+        fail_never();
+        w = open_writer(path); /* the lock is free */
+        assert_int_equal(tamis_writer_watermark(w), 7);
+        add_hashes(w, keys + 400 * nth, 400);
+        fail_once(CALL_FDATASYNC, nth, EIO);
+        assert_int_not_equal(tamis_writer_close(w), 0);
+        fail_never();
+    }
+    expect_recovery(path, 400, 7);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST_WITH_FAULTS(test_copies_taken_while_writing),
+        cmocka_unit_test(test_processes_that_die),
+        cmocka_unit_test(test_recount_after_an_unclean_end),
+        TEST_WITH_FAULTS(test_torn_and_rotten_slots),
+        cmocka_unit_test(test_both_slots_gone),
+        TEST_WITH_FAULTS(test_older_slot_takes_over),
+        TEST_WITH_FAULTS(test_failed_syncs_poison),
+        TEST_WITH_FAULTS(test_failed_writes_poison),
+        TEST_WITH_FAULTS(test_failed_sync_while_opening_and_closing),
+    };
+    return cmocka_run_group_tests(tests, set_up, test_dir_remove);
+}
