@@ -520,7 +520,7 @@ struct tamis_segment_info {
     const uint8_t *first_key, *last_key; /* NULL: no range is known */
     size_t first_key_bytes, last_key_bytes;
     uint8_t uuid[TAMIS_UUID_BYTES];
-    enum tamis_segment_state state;
+    enum tamis_segment_state state; /* 0: its record is unreadable */
     uint32_t rank;
     uint64_t keys, file_bytes, watermark, generation,
         created; /* growing: as last noted */

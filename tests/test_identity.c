@@ -164,9 +164,9 @@ static void rules_of_growth(void **state)
     static const struct rule none[] = {
         R(growth_factor, 1, RANGE),
         R(growth_factor, UINT64_C(1) << 63, RANGE), /* -0.0 is not unused */
-        R(tightening_ratio, UINT64_C(1) << 63, RANGE),
         R(growth_factor, F64_NAN, RANGE),
         R(tightening_ratio, F64_ONE_HALF, RANGE),
+        R(tightening_ratio, UINT64_C(1) << 63, RANGE),
         R(first_capacity, 1, RANGE),
     };
     uint8_t record[IDENTITY_BYTES];

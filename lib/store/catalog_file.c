@@ -4,8 +4,6 @@
  * crafted file this is no defence: the store's directory is trusted that far.) */
 #include "lib/store/store.h"
 
-#include <errno.h>
-
 /* LMDB's own layout, in native byte order and sizes (lmdb 0.9, data version 1). */
 struct lmdb_db {
     uint32_t page_bytes; /* in the first of the two */
@@ -23,8 +21,7 @@ struct lmdb_meta_page {
     size_t last_page, txn;
 };
 enum { LMDB_META_FLAG = 0x08, LMDB_VERSION = 1 };
-#define LMDB_MAGIC   UINT32_C(0xBEEFC0DE)
-#define LMDB_NO_PAGE SIZE_MAX
+#define LMDB_MAGIC UINT32_C(0xBEEFC0DE)
 
 static int not_lmdb(struct tamis_diag *diag, const char *path, uint64_t offset,
                     const char *what)
@@ -47,23 +44,9 @@ static int meta_page_check(const struct lmdb_meta_page *m, const char *path,
                      (unsigned)m->version, LMDB_VERSION);
 }
 
-/* The file may end before the last page ever used, for LMDB does not write pages that
- * a transaction took and gave back; but not before a root, and not by much. */
-enum { LMDB_UNWRITTEN_PAGES = 64 };
-
-static int meta_size_check(const struct lmdb_meta_page *m, size_t page_bytes,
-                           uint64_t file_bytes, const char *path,
-                           struct tamis_diag *diag)
+static int cut_short(struct tamis_diag *diag, const char *path, uint64_t file_bytes,
+                     const struct lmdb_meta_page *m)
 {
-    uint64_t n_pages = file_bytes / page_bytes;
-    bool bad = m->last_page >= LMDB_UNWRITTEN_PAGES &&
-               n_pages < m->last_page - LMDB_UNWRITTEN_PAGES;
-    for (int i = 0; i < 2; i++) {
-        size_t root = m->dbs[i].root;
-        bad = bad || (root != LMDB_NO_PAGE && (root >= n_pages || root > m->last_page));
-    }
-    if (!bad)
-        return 0;
     int rc =
         diag_fail(diag, TAMIS_ERR_DAMAGED, path,
                   "cut short: %llu bytes, but pages up to %llu are in use",
@@ -72,34 +55,67 @@ static int meta_size_check(const struct lmdb_meta_page *m, size_t page_bytes,
     return rc;
 }
 
+struct metas {
+    struct lmdb_meta_page page[2];
+    size_t page_bytes;
+};
+
+static int load_meta(int fd, const char *path, uint64_t offset,
+                     struct lmdb_meta_page *m, struct tamis_diag *diag)
+{
+    size_t got;
+    int rc = io_read(fd, m, sizeof *m, offset, &got);
+    if (rc)
+        return diag_errno(diag, rc, path, "reading the catalog");
+    if (got < sizeof *m)
+        return not_lmdb(diag, path, offset + got,
+                        offset + got ? "too short for a catalog"
+                                     : "the catalog is empty");
+    return meta_page_check(m, path, offset, diag);
+}
+
+static int load_metas(int fd, const char *path, struct metas *m,
+                      struct tamis_diag *diag)
+{
+    int rc = load_meta(fd, path, 0, &m->page[0], diag);
+    if (rc)
+        return rc;
+    size_t n = m->page_bytes = m->page[0].dbs[0].page_bytes;
+    if (n < 512 || n > 65536 || (n & (n - 1)))
+        return not_lmdb(diag, path, 0, "page size of the catalog makes no sense");
+    return load_meta(fd, path, n, &m->page[1], diag);
+}
+
+static const struct lmdb_meta_page *newest(const struct metas *m)
+{
+    return &m->page[m->page[1].txn > m->page[0].txn];
+}
+
+/* LMDB does not write a page that a transaction took and gave back, so a good file may
+ * end before the last page ever counted: then its trees must be looked at. While they
+ * are, a writer may reuse their pages: what is wrong is wrong only if no transaction
+ * was committed meanwhile. */
 int catalog_file_check(int fd, const char *path, struct tamis_diag *diag)
 {
-    struct lmdb_meta_page meta[2];
+    struct metas m;
     uint64_t file_bytes;
-    size_t got, page_bytes;
-    int rc = io_size(fd, &file_bytes);
-    if (rc)
-        return diag_errno(diag, rc, path, "the catalog's size");
-    rc = io_read(fd, &meta[0], sizeof meta[0], 0, &got);
-    if (rc)
-        return diag_errno(diag, rc, path, "reading the catalog");
-    if (got < sizeof meta[0])
-        return not_lmdb(diag, path, got,
-                        got ? "too short for a catalog" : "the catalog is empty");
-    rc = meta_page_check(&meta[0], path, 0, diag);
-    if (rc)
-        return rc;
-    page_bytes = meta[0].dbs[0].page_bytes;
-    if (page_bytes < 512 || page_bytes > 65536 || (page_bytes & (page_bytes - 1)))
-        return not_lmdb(diag, path, 0, "page size of the catalog makes no sense");
-    rc = io_read(fd, &meta[1], sizeof meta[1], page_bytes, &got);
-    if (rc)
-        return diag_errno(diag, rc, path, "reading the catalog");
-    if (got < sizeof meta[1])
-        return not_lmdb(diag, path, page_bytes + got, "too short for a catalog");
-    rc = meta_page_check(&meta[1], path, page_bytes, diag);
-    if (rc)
-        return rc;
-    const struct lmdb_meta_page *newest = &meta[meta[1].txn > meta[0].txn];
-    return meta_size_check(newest, page_bytes, file_bytes, path, diag);
+    size_t txn = 0;
+    for (int tries = 0; tries < 8; tries++) {
+        int rc = load_metas(fd, path, &m, diag);
+        if (rc)
+            return rc;
+        rc = io_size(fd, &file_bytes);
+        if (rc)
+            return diag_errno(diag, rc, path, "the catalog's size");
+        const struct lmdb_meta_page *meta = newest(&m);
+        if (meta->last_page < file_bytes / m.page_bytes)
+            return 0;
+        uint64_t roots[2] = {meta->dbs[0].root, meta->dbs[1].root};
+        if (catalog_walk(fd, m.page_bytes, file_bytes, roots))
+            return 0;
+        if (tries && meta->txn == txn)
+            break;
+        txn = meta->txn;
+    }
+    return cut_short(diag, path, file_bytes, newest(&m));
 }

@@ -44,9 +44,13 @@ void filters_dir_path(const struct filters_dir *d, const char *name,
 void filter_file_unlink(int dir, const uint8_t uuid[UUID_BYTES]);
 void uuid_random(uint8_t uuid[UUID_BYTES]);
 
-/* ==== catalog_file.c: what must hold before LMDB may map a file ==== */
+/* ==== catalog_file.c, catalog_walk.c: what must hold before LMDB may map a file ====
+ */
 
 int catalog_file_check(int fd, const char *path, struct tamis_diag *diag);
+/* Do the trees with these roots lie inside the file? */
+bool catalog_walk(int fd, size_t page_bytes, uint64_t file_bytes,
+                  const uint64_t roots[2]);
 
 /* ==== catalog.c: the LMDB environment, one per process and file ==== */
 
