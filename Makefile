@@ -95,7 +95,7 @@ $B/tamis: $(TOOL_OBJ) $B/libtamis.a
 
 # Unit tests see the internals, so they link the objects, not the archive. Those of
 # the filter half link no LMDB: that they pass shows that it needs none.
-STORE_TESTS := test_store% test_process% test_golden_store test_property_store
+STORE_TESTS := test_store_% test_process test_golden_store test_property_store
 $B/tests/%: $B/tests/%.o $(LIB_OBJ) | deps-test
 	$(call say,LD,$@)
 	$(Q)$(CC) $(SANITIZE) -o $@ $< $(if $(filter $(STORE_TESTS),$*),$(LIB_OBJ) $(LIBS),$(FILTER_OBJ) $(FILTER_LIBS)) -lcmocka
@@ -140,8 +140,8 @@ tests: $(TESTS) $B/tests/golden/make_golden
 unit: $(if $(TEST),$B/tests/$(TEST),$(TESTS)) | $B/tests/golden/make_golden
 	@tests/unit.sh $^
 
-# The tests with threads, for TSan.
-THREADED := test_writer_threads
+# The tests with threads and processes, for TSan.
+THREADED := test_writer_threads test_store_edit test_store_snapshot test_process
 unit-threads: $(THREADED:%=$B/tests/%)
 	@tests/unit.sh $^
 

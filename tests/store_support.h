@@ -3,6 +3,8 @@
 #ifndef TAMIS_TESTS_STORE_SUPPORT_H
 #define TAMIS_TESTS_STORE_SUPPORT_H
 
+#include <lmdb.h>
+
 #include "support.h"
 #include "lib/store/store.h"
 
@@ -152,6 +154,84 @@ static UNUSED const char *file_of(struct tamis_store *s, const char *store,
     snprintf(p, sizeof path[0], "%s/%s", path_of(store), info.file);
     tamis_snapshot_release(snap);
     return p;
+}
+
+/* Changes a value of a catalog that no store has open. */
+static UNUSED void poke_catalog(const char *store, const char *db, const char *key,
+                                const void *value, size_t n)
+{
+    char path[600];
+    MDB_env *env;
+    MDB_txn *txn;
+    MDB_dbi dbi;
+    MDB_val k = {strlen(key), (void *)(uintptr_t)key};
+    MDB_val v = {n, (void *)(uintptr_t)value};
+    snprintf(path, sizeof path, "%s/catalog.lmdb", path_of(store));
+    OK(mdb_env_create(&env));
+    OK(mdb_env_set_maxdbs(env, 8));
+    OK(mdb_env_open(env, path, MDB_NOSUBDIR | MDB_NOTLS, 0666));
+    OK(mdb_txn_begin(env, NULL, 0, &txn));
+    OK(mdb_dbi_open(txn, db, MDB_CREATE, &dbi));
+    if (value)
+        OK(mdb_put(txn, dbi, &k, &v, 0));
+    else
+        OK(mdb_del(txn, dbi, &k, NULL));
+    OK(mdb_txn_commit(txn));
+    mdb_env_close(env);
+}
+
+static UNUSED struct meta meta_in(const char *store)
+{
+    struct tamis_store *s = store_open(store);
+    struct meta m = s->catalog->meta;
+    tamis_store_close(s);
+    return m;
+}
+
+/* A filter file of keys 0..99 outside of any store. */
+static UNUSED void build_file(const char *path, const struct tamis_domain *d,
+                              const char *name, const char *binding,
+                              const uint8_t *store_uuid)
+{
+    struct tamis_builder *b;
+    struct tamis_builder_options opt = {.size = sizeof opt,
+                                        .domain = d,
+                                        .name = name,
+                                        .name_bytes = name ? strlen(name) : 0,
+                                        .binding = binding,
+                                        .binding_bytes = binding ? strlen(binding) : 0,
+                                        .store_uuid = store_uuid,
+                                        .watermark = 7};
+    OK(tamis_builder_create(&opt, &b, NULL));
+    for (uint64_t i = 0; i < 100; i++)
+        OK(tamis_builder_add_key(b, key_text(i), strlen(key_text(i))));
+    OK(tamis_builder_finish_file(b, path, NULL));
+    tamis_builder_free(b);
+}
+
+static UNUSED int fail_fsync(int fd)
+{
+    (void)fd;
+    errno = EIO;
+    return -1;
+}
+
+static UNUSED int attach_code(struct tamis_store *s, const char *name, const char *path,
+                              const char *binding, const char *want)
+{
+    struct tamis_diag diag = {0};
+    struct tamis_segment_options opt = {.size = sizeof opt,
+                                        .binding = binding,
+                                        .binding_bytes = binding ? strlen(binding) : 0};
+    struct tamis_edit *e = edit_new(s);
+    int rc = tamis_edit_attach(e, name, strlen(name), path, &opt, &diag);
+    if (!rc)
+        rc = tamis_edit_commit(e, &diag);
+    else
+        tamis_edit_abort(e);
+    if (want && !strstr(diag.what, want))
+        fail_msg("'%s' does not say '%s'", diag.what, want);
+    return rc;
 }
 
 #endif

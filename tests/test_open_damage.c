@@ -160,11 +160,47 @@ static void test_new_bits_mask_no_loss(void **state)
             add_hashes(w, keys, N_KEYS);
             assert_int_equal(tamis_writer_commit(w, 3, NULL), 0);
             assert_int_equal(tamis_writer_close(w), 0);
-            /* Killed before a commit could note it, a page is ones and no more. */
-            bool noted = !clean || ending != DIE;
-            seal_and_check(noted ? (n_pages_of(0) + 1) / 2 : 0, N_KEYS);
+            seal_and_check((n_pages_of(0) + 1) / 2, N_KEYS);
         }
     }
+}
+
+/* The page as it was when the writer wrote floors for it. */
+static uint8_t page_then[PAGE_BYTES];
+static unsigned n_told;
+
+static ssize_t watch_floors(int fd, const void *buf, size_t n, off_t offset)
+{
+    struct commit c = commit_of(path);
+    if ((uint64_t)offset == c.stages[0].floors_offset && n_told++ == 0)
+        assert_int_equal(pread(fd, page_then, PAGE_BYTES, (off_t)c.stages[0].offset),
+                         PAGE_BYTES);
+    return pwrite(fd, buf, n, offset);
+}
+
+/* Readers are told of a loss before new bits could hide it: by the floors, in the file
+ * at once; then the page becomes ones. */
+static void test_floors_tell_before_bits_change(void **state)
+{
+    size_t n;
+    (void)state;
+    make(true);
+    zero_sector(0, 0, 5);
+    uint8_t *bytes = file_read(path, &n);
+    uint64_t at = commit_of(path).stages[0].offset;
+    struct tamis_writer *w = open_writer(path);
+    io_calls.pwrite = watch_floors;
+    n_told = 0;
+    add_hashes(w, keys + N_OLD, 100);
+    assert_int_equal(n_told, 1); /* once, not for every key */
+    assert_memory_equal(page_then, bytes + at, PAGE_BYTES);
+    free(bytes);
+    bytes = file_read(path, &n);
+    for (size_t i = 0; i < PAGE_BYTES; i++)
+        assert_int_equal(bytes[at + i], 0xff);
+    free(bytes);
+    expect_damage_seen(); /* the floors say so, whatever the bits */
+    assert_int_equal(tamis_writer_close(w), 0);
 }
 
 static void test_seal_at_once(void **state)
@@ -258,6 +294,29 @@ static void test_damaged_floors(void **state)
     }
 }
 
+/* Floors gone, bits gone too, and a commit that writes the floors anew for a key on
+ * another page: it must not vouch for the pages that it has not looked at. */
+static void test_new_floors_vouch_for_nothing_unseen(void **state)
+{
+    static const uint8_t zeros[SECTOR_BYTES];
+    (void)state;
+    for (int clean = 0; clean < 2; clean++) {
+        make(clean);
+        for (uint64_t page = 0; page < n_pages_of(0); page++)
+            zero_sector(0, page, page % SECTORS_PER_PAGE);
+        file_poke(path, commit_of(path).stages[0].floors_offset, zeros, sizeof zeros);
+        struct tamis_writer *w = open_writer(path);
+        expect_present(NULL, N_OLD);
+        add_hashes(w, &keys[N_OLD], 1);
+        expect_present(NULL, N_OLD + 1);
+        assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
+        expect_present(NULL, N_OLD + 1);
+        assert_int_equal(tamis_writer_close(w), 0);
+        expect_present(NULL, N_OLD + 1);
+        seal_and_check(n_pages_of(0), N_OLD + 1);
+    }
+}
+
 /* ---- older stages ---- */
 
 /* Keys of a damaged page in an older stage are not "there already": they are added
@@ -301,10 +360,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST_WITH_FAULTS(test_every_sector_is_checked),
         TEST_WITH_FAULTS(test_new_bits_mask_no_loss),
+        TEST_WITH_FAULTS(test_floors_tell_before_bits_change),
         TEST_WITH_FAULTS(test_seal_at_once),
         TEST_WITH_FAULTS(test_damage_over_and_over),
         TEST_WITH_FAULTS(test_counts_are_only_hints),
         TEST_WITH_FAULTS(test_damaged_floors),
+        TEST_WITH_FAULTS(test_new_floors_vouch_for_nothing_unseen),
         TEST_WITH_FAULTS(test_writer_skips_no_key_of_a_damaged_page),
     };
     return cmocka_run_group_tests(tests, set_up, test_dir_remove);

@@ -198,6 +198,40 @@ static void test_a_reader_follows_growth(void **state)
     tamis_filter_close(f);
 }
 
+static unsigned long n_reads;
+static ssize_t counted_pread(int fd, void *buf, size_t n, off_t offset)
+{
+    n_reads++;
+    return pread(fd, buf, n, offset);
+}
+
+/* R6: readers look at the header again when a commit has changed it, and only then. */
+static void test_probes_read_no_file(void **state)
+{
+    struct tamis_writer *w = create_writer(path_of("calls"), 0.01, 2, 1000);
+    struct tamis_filter *f = open_filter(path_of("calls"));
+    (void)state;
+    io_calls.pread = counted_pread;
+    for (size_t i = 0; i < 3000; i += 300) {
+        add_hashes(w, keys + i, 300); /* grows twice on the way */
+        count_absent(f, keys, 300);
+        n_reads = 0;
+        for (size_t k = 0; k < i + 300; k++)
+            assert_int_equal(ask(f, keys[k], NULL), TAMIS_MAYBE);
+        assert_int_equal(n_reads, 0);
+        assert_int_equal(tamis_writer_commit(w, i, NULL), 0);
+        assert_int_equal(count_absent(f, keys, i + 300), 0);
+        assert_true(n_reads >= 1 && n_reads <= 3);
+    }
+    assert_int_equal(tamis_writer_seal(w, 3000, NULL, NULL), 0);
+    count_absent(f, keys, 1);
+    n_reads = 0;
+    assert_int_equal(count_absent(f, keys, 3000), 0);
+    assert_int_equal(n_reads, 0);
+    close_writer(w);
+    tamis_filter_close(f);
+}
+
 static void test_stages_follow_the_series(void **state)
 {
     static const struct {
@@ -384,6 +418,7 @@ int main(void)
         cmocka_unit_test(test_commits_and_watermarks),
         TEST_WITH_FAULTS(test_number_of_flushes),
         cmocka_unit_test(test_a_reader_follows_growth),
+        TEST_WITH_FAULTS(test_probes_read_no_file),
         cmocka_unit_test(test_stages_follow_the_series),
         TEST_WITH_FAULTS(test_no_space_to_grow),
         TEST_WITH_FAULTS(test_growth_without_fallocate),

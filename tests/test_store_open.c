@@ -1,0 +1,218 @@
+/* Creating and opening a store, and what is none or a newer one. */
+#include "store_support.h"
+
+static void create_refuses_what_is_there(void **state)
+{
+    struct tamis_diag diag;
+    (void)state;
+    OK(tamis_store_create(path_of("s"), NULL, &diag));
+    assert_int_equal(tamis_store_create(path_of("s"), NULL, &diag), TAMIS_ERR_EXISTS);
+    assert_non_null(strstr(diag.what, "a store is here"));
+    file_write(path_of("file"), "x", 1);
+    assert_int_equal(tamis_store_create(path_of("file"), NULL, NULL), TAMIS_ERR_EXISTS);
+    mkdir(path_of("full"), 0777);
+    file_write(path_of("full/x"), "x", 1);
+    assert_int_equal(tamis_store_create(path_of("full"), NULL, NULL), TAMIS_ERR_EXISTS);
+    assert_int_equal(count_files(path_of("full")), 1);
+    assert_int_equal(tamis_store_create(path_of("no/where"), NULL, NULL), ENOENT);
+    mkdir(path_of("empty"), 0777);
+    OK(tamis_store_create(path_of("empty/"), NULL, NULL));
+    tamis_store_close(store_open("empty/"));
+}
+
+static void create_checks_its_options(void **state)
+{
+    static const struct tamis_growth bad[] = {
+        {.error = 0.6},      {.error = 1e-9},
+        {.factor = 1.1},     {.factor = 17},
+        {.tightening = 0.4}, {.tightening = 0.96},
+        {.error = -1},       {.first_capacity = (UINT64_C(1) << 32) + 1},
+    };
+    struct tamis_store_options opt = {.size = sizeof opt};
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        opt.growth = bad[i];
+        assert_int_equal(tamis_store_create(path_of("s"), &opt, NULL), TAMIS_ERR_RANGE);
+        assert_false(exists(path_of("s")));
+    }
+    struct tamis_domain forged = {.hash_id = 1, .seed = 5, .tag = 6};
+    opt = (struct tamis_store_options){.size = sizeof opt, .domain = &forged};
+    assert_int_equal(tamis_store_create(path_of("s"), &opt, NULL), TAMIS_ERR_RANGE);
+    opt.size = 3;
+    assert_int_equal(tamis_store_create(path_of("s"), &opt, NULL), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_store_create("", NULL, NULL), TAMIS_ERR_RANGE);
+}
+
+static void create_removes_what_it_made_on_failure(void **state)
+{
+    (void)state;
+    struct io_calls saved = io_calls;
+    io_calls.fsync = fail_fsync;
+    assert_int_equal(tamis_store_create(path_of("s"), NULL, NULL), EIO);
+    assert_false(exists(path_of("s")));
+    mkdir(path_of("empty"), 0777);
+    assert_int_equal(tamis_store_create(path_of("empty"), NULL, NULL), EIO);
+    assert_int_equal(count_files(path_of("empty")), 0);
+    io_calls = saved;
+}
+
+static void info_says_what_create_was_told(void **state)
+{
+    struct tamis_store *s = store_new("s");
+    struct tamis_store_info info;
+    (void)state;
+    OK(tamis_store_info(s, &info, NULL));
+    assert_int_equal(info.domain.seed, 42);
+    assert_int_equal(info.growth.first_capacity, 100);
+    assert_true(info.growth.factor == 2 && info.growth.error == 1e-4);
+    assert_int_equal(info.n_segments, 0);
+    assert_true(info.complete && !info.read_only && info.created > 0);
+    assert_true(info.catalog_bytes >= 8192);
+    assert_false(all_zero(info.uuid, sizeof info.uuid));
+    tamis_store_close(s);
+    tamis_store_close(NULL);
+}
+
+static int open_code(const char *name, const char *want)
+{
+    struct tamis_store *s = (void *)1;
+    struct tamis_diag diag = {0};
+    int rc = tamis_store_open(path_of(name), &s, &diag);
+    assert_null(s);
+    assert_int_equal(rc, diag.code);
+    if (!strstr(diag.what, want))
+        fail_msg("'%s' does not say '%s'", diag.what, want);
+    return rc;
+}
+
+static void open_says_what_is_wrong(void **state)
+{
+    (void)state;
+    assert_int_equal(open_code("none", "no such directory"), TAMIS_ERR_NO_STORE);
+    file_write(path_of("file"), "x", 1);
+    assert_int_equal(open_code("file", "not a directory"), TAMIS_ERR_NOT_TAMIS);
+    mkdir(path_of("dir"), 0777);
+    assert_int_equal(open_code("dir", "no store in this"), TAMIS_ERR_NO_STORE);
+    mkdir(path_of("dir/filters"), 0777);
+    assert_int_equal(open_code("dir", "catalog.lmdb is missing"), TAMIS_ERR_NO_STORE);
+    assert_int_equal(count_files(path_of("dir")), 1); /* open creates nothing */
+    mkdir(path_of("dir/catalog.lmdb"), 0777);
+    assert_int_equal(open_code("dir", "not a regular file"), TAMIS_ERR_NOT_TAMIS);
+    tamis_store_close(store_new("s"));
+    rmdir(path_of("s/filters"));
+    assert_int_equal(open_code("s", "filters/ is missing"), TAMIS_ERR_DAMAGED);
+}
+
+static void open_refuses_damaged_catalog_files(void **state)
+{
+    size_t n;
+    (void)state;
+    tamis_store_close(store_new("s"));
+    const char *path = path_of("s/catalog.lmdb");
+    uint8_t *good = file_read(path, &n), *zeros = calloc(1, n);
+    file_write(path, "", 0);
+    assert_int_equal(open_code("s", "empty"), TAMIS_ERR_NOT_TAMIS);
+    file_write(path, good, 100);
+    assert_int_equal(open_code("s", "too short"), TAMIS_ERR_NOT_TAMIS);
+    file_write(path, good, 4096);
+    assert_int_equal(open_code("s", "too short"), TAMIS_ERR_NOT_TAMIS);
+    file_write(path, good, 8192);
+    assert_int_equal(open_code("s", "cut short"), TAMIS_ERR_DAMAGED);
+    file_write(path, zeros, n);
+    assert_int_equal(open_code("s", "zeros"), TAMIS_ERR_NOT_TAMIS);
+    file_write(path, good, n);
+    file_poke(path, 4096, zeros, 4096);
+    assert_int_equal(open_code("s", "zeros"), TAMIS_ERR_NOT_TAMIS);
+    file_write(path,
+               "#!/bin/sh\n# surely no catalog, but long enough to be looked at "
+               "................................................................"
+               "................................................................",
+               180);
+    assert_int_equal(open_code("s", "wrong magic"), TAMIS_ERR_NOT_TAMIS);
+    file_write(path, good, n);
+    tamis_store_close(store_open("s"));
+    free(good);
+    free(zeros);
+}
+
+static void open_checks_the_first_record(void **state)
+{
+    uint8_t bytes[META_BYTES];
+    (void)state;
+    tamis_store_close(store_new("s"));
+    struct meta m = meta_in("s");
+    m.major = FORMAT_MAJOR + 1;
+    meta_encode(&m, bytes);
+    poke_catalog("s", "meta", "store", bytes, sizeof bytes);
+    assert_int_equal(open_code("s", "newer"), TAMIS_ERR_VERSION);
+    m.major = FORMAT_MAJOR;
+    m.incompat = 1;
+    meta_encode(&m, bytes);
+    poke_catalog("s", "meta", "store", bytes, sizeof bytes);
+    assert_int_equal(open_code("s", "feature"), TAMIS_ERR_VERSION);
+    bytes[100] ^= 1;
+    poke_catalog("s", "meta", "store", bytes, sizeof bytes);
+    assert_int_equal(open_code("s", "checksum"), TAMIS_ERR_DAMAGED);
+    poke_catalog("s", "meta", "store", NULL, 0);
+    assert_int_equal(open_code("s", "cut short"), TAMIS_ERR_NOT_TAMIS);
+    mkdir(path_of("other"), 0777);
+    mkdir(path_of("other/filters"), 0777);
+    poke_catalog("other", "accounts", "a", "1", 1);
+    assert_int_equal(open_code("other", "no catalog of tamis"), TAMIS_ERR_NOT_TAMIS);
+}
+
+static void unknown_ro_feature_opens_read_only(void **state)
+{
+    uint8_t bytes[META_BYTES];
+    struct tamis_edit *e;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_segment(s, "a", 0, 10);
+    tamis_store_close(s);
+    struct meta m = meta_in("s");
+    m.ro_compat = 1;
+    meta_encode(&m, bytes);
+    poke_catalog("s", "meta", "store", bytes, sizeof bytes);
+    s = store_open("s");
+    assert_int_equal(tamis_edit_begin(s, &e, NULL), TAMIS_ERR_READ_ONLY);
+    assert_null(e);
+    assert_int_equal(reason_of(s, "a", 3), TAMIS_HIT);
+    assert_int_equal(reason_of(s, "a", 77), ABSENT_HERE);
+    tamis_store_close(s);
+}
+
+static void one_environment_per_process(void **state)
+{
+    (void)state;
+    struct tamis_store *a = store_new("s");
+    assert_int_equal(symlink(path_of("s"), path_of("link")), 0);
+    struct tamis_store *b = store_open("link"), *c = store_open("s//");
+    assert_ptr_equal(a->catalog, b->catalog);
+    assert_ptr_equal(a->catalog, c->catalog);
+    tamis_store_close(a);
+    put_segment(b, "x", 0, 5);
+    assert_int_equal(reason_of(c, "x", 2), TAMIS_HIT);
+    tamis_store_close(b);
+    tamis_store_close(c);
+    a = store_open("s");
+    assert_int_equal(reason_of(a, "x", 2), TAMIS_HIT);
+    tamis_store_close(a);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, test_dir_create, test_dir_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(create_refuses_what_is_there),
+        TEST(create_checks_its_options),
+        TEST(create_removes_what_it_made_on_failure),
+        TEST(info_says_what_create_was_told),
+        TEST(open_says_what_is_wrong),
+        TEST(open_refuses_damaged_catalog_files),
+        TEST(open_checks_the_first_record),
+        TEST(unknown_ro_feature_opens_read_only),
+        TEST(one_environment_per_process),
+    };
+    return cmocka_run_group_tests_name("store_open", tests, NULL, NULL);
+}

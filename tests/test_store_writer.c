@@ -1,0 +1,197 @@
+/* Writers of a store's segments, and the catalog behind them. */
+#include "store_support.h"
+
+static void add_keys(struct tamis_writer *w, uint64_t first, uint64_t n)
+{
+    for (uint64_t i = first; i < first + n; i++)
+        OK(tamis_writer_add_key(w, key_text(i), strlen(key_text(i))));
+}
+
+static struct tamis_segment_info info_of(struct tamis_store *s, const char *name)
+{
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_segment_info info;
+    struct tamis_target t;
+    OK(tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t));
+    OK(tamis_snapshot_segment(snap, t.slot - 1, &info));
+    tamis_snapshot_release(snap);
+    return info;
+}
+
+static void the_catalog_follows_growth_and_seal(void **state)
+{
+    struct tamis_writer *w;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_growing(s, "g");
+    assert_int_equal(info_of(s, "g").state, TAMIS_SEGMENT_GROWING);
+    uint64_t before = info_of(s, "g").generation;
+    OK(tamis_store_writer(s, "g", 1, &w, NULL));
+    add_keys(w, 0, 1000); /* n0 is 100: several stages */
+    for (uint64_t i = 0; i < 1000; i++)
+        assert_int_equal(reason_of(s, "g", i), TAMIS_HIT);
+    OK(tamis_writer_commit(w, 5, NULL));
+    assert_true(info_of(s, "g").generation > before);
+    OK(tamis_writer_seal(w, 6, NULL, NULL));
+    OK(tamis_writer_close(w));
+    struct tamis_segment_info info = info_of(s, "g");
+    assert_int_equal(info.state, TAMIS_SEGMENT_SEALED);
+    assert_true(info.keys >= 990 && info.keys <= 1000);
+    assert_int_equal(info.watermark, 6);
+    for (uint64_t i = 0; i < 1000; i++)
+        assert_int_equal(reason_of(s, "g", i), TAMIS_HIT);
+    assert_int_equal(reason_of(s, "g", 5000), ABSENT_HERE);
+    assert_int_equal(tamis_store_writer(s, "g", 1, &w, NULL), TAMIS_ERR_SEALED);
+    assert_null(w);
+    tamis_store_close(s);
+}
+
+static void writer_says_what_is_wrong(void **state)
+{
+    struct tamis_writer *w, *x;
+    struct tamis_diag diag;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_put_bare(e, "bare", 4, NULL, NULL));
+    OK(put_keys(e, "sealed", 0, 10, NULL));
+    OK(tamis_edit_put_growing(e, "g", 1, NULL, NULL, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    assert_int_equal(tamis_store_writer(s, "no", 2, &w, NULL), TAMIS_ERR_NO_SEGMENT);
+    assert_int_equal(tamis_store_writer(s, "", 0, &w, NULL), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_store_writer(s, "bare", 4, &w, &diag), TAMIS_ERR_NO_SEGMENT);
+    assert_non_null(strstr(diag.what, "without a filter"));
+    assert_int_equal(tamis_store_writer(s, "sealed", 6, &w, NULL), TAMIS_ERR_SEALED);
+    OK(tamis_store_writer(s, "g", 1, &w, NULL));
+    assert_int_equal(tamis_store_writer(s, "g", 1, &x, &diag), TAMIS_ERR_BUSY);
+    char pid[32];
+    snprintf(pid, sizeof pid, "%ld", (long)getpid());
+    assert_non_null(strstr(diag.what, pid));
+    OK(tamis_writer_close(w));
+    OK(tamis_store_writer(s, "g", 1, &w, NULL));
+    OK(tamis_writer_close(w));
+    assert_int_equal(unlink(file_of(s, "s", "g")), 0);
+    assert_int_equal(tamis_store_writer(s, "g", 1, &w, &diag), ENOENT);
+    tamis_store_close(s);
+}
+
+static void an_older_copy_put_back_is_maybe(void **state)
+{
+    struct tamis_writer *w;
+    struct tamis_diag diag;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_growing(s, "g");
+    OK(tamis_store_writer(s, "g", 1, &w, NULL));
+    add_keys(w, 0, 50);
+    OK(tamis_writer_close(w));
+    const char *path = file_of(s, "s", "g");
+    file_copy(path, path_of("old"));
+    OK(tamis_store_writer(s, "g", 1, &w, NULL));
+    add_keys(w, 50, 300);
+    OK(tamis_writer_close(w));
+    file_copy(path, path_of("new"));
+    assert_int_equal(rename(path_of("old"), path), 0);
+    tamis_store_close(s);
+    s = store_open("s");
+    assert_int_equal(reason_of(s, "g", 5000), TAMIS_MISMATCH);
+    assert_int_equal(tamis_store_writer(s, "g", 1, &w, &diag), TAMIS_ERR_MISMATCH);
+    assert_non_null(strstr(diag.what, "older copy"));
+    assert_int_equal(rename(path_of("new"), path), 0);
+    OK(tamis_store_writer(s, "g", 1, &w, NULL));
+    OK(tamis_writer_seal(w, 0, NULL, NULL));
+    OK(tamis_writer_close(w));
+    assert_int_equal(reason_of(s, "g", 5000), ABSENT_HERE);
+    assert_int_equal(reason_of(s, "g", 333), TAMIS_HIT);
+    tamis_store_close(s);
+}
+
+struct rewrite {
+    const char *name;
+    const struct record *record;
+};
+
+static int rewrite_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    struct rewrite *r = ctx;
+    uint8_t value[RECORD_MAX_BYTES];
+    size_t n = record_encode(r->record, r->name, strlen(r->name), value);
+    return catalog_replace(t, r->name, strlen(r->name), value, n, diag);
+}
+
+static struct record record_in(struct tamis_store *s)
+{
+    struct tamis_snapshot *snap = snapshot_of(s);
+    const struct entry *e = snap->entries[0];
+    struct record r;
+    struct verdict v = record_decode(e->bytes + e->name_bytes, e->value_bytes, e->bytes,
+                                     e->name_bytes, &r);
+    assert_int_equal(v.code, VERDICT_OK);
+    tamis_snapshot_release(snap);
+    return r;
+}
+
+/* A writer that died after a growth, or a seal, but before the catalog had it. */
+static void the_catalog_catches_up_with_a_dead_writer(void **state)
+{
+    struct tamis_writer *w;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_growing(s, "g");
+    struct record old = record_in(s);
+    struct rewrite r = {"g", &old};
+    OK(tamis_store_writer(s, "g", 1, &w, NULL));
+    add_keys(w, 0, 350);
+    OK(tamis_writer_close(w));
+    OK(catalog_write(s->catalog, rewrite_record, &r, NULL, NULL));
+    assert_int_equal(reason_of(s, "g", 5), TAMIS_HIT);
+    OK(tamis_store_writer(s, "g", 1, &w, NULL));
+    assert_true(record_in(s).min_stages > old.min_stages);
+    OK(tamis_writer_seal(w, 3, NULL, NULL));
+    OK(tamis_writer_close(w));
+    OK(catalog_write(s->catalog, rewrite_record, &r, NULL, NULL));
+    assert_int_equal(info_of(s, "g").state, TAMIS_SEGMENT_GROWING);
+    assert_int_equal(reason_of(s, "g", 5), TAMIS_HIT);
+    assert_int_equal(reason_of(s, "g", 5000), ABSENT_HERE);
+    assert_int_equal(tamis_store_writer(s, "g", 1, &w, NULL), TAMIS_ERR_SEALED);
+    assert_int_equal(info_of(s, "g").state, TAMIS_SEGMENT_SEALED);
+    tamis_store_close(s);
+}
+
+static void dropping_does_not_disturb_a_writer(void **state)
+{
+    struct tamis_writer *w;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_growing(s, "g");
+    OK(tamis_store_writer(s, "g", 1, &w, NULL));
+    add_keys(w, 0, 50);
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_drop(e, "g", 1, NULL));
+    OK(put_keys(e, "g", 1000, 10, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    add_keys(w, 50, 400); /* grows: its record is another one's now */
+    OK(tamis_writer_seal(w, 9, NULL, NULL));
+    tamis_store_close(s); /* too early, and harmless */
+    OK(tamis_writer_close(w));
+    s = store_open("s");
+    assert_int_equal(info_of(s, "g").keys, 10);
+    assert_int_equal(reason_of(s, "g", 1005), TAMIS_HIT);
+    assert_int_equal(reason_of(s, "g", 5), ABSENT_HERE);
+    assert_int_equal(n_filter_files("s"), 1);
+    tamis_store_close(s);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, test_dir_create, test_dir_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_catalog_follows_growth_and_seal),
+        TEST(writer_says_what_is_wrong),
+        TEST(an_older_copy_put_back_is_maybe),
+        TEST(the_catalog_catches_up_with_a_dead_writer),
+        TEST(dropping_does_not_disturb_a_writer),
+    };
+    return cmocka_run_group_tests_name("store_writer", tests, NULL, NULL);
+}
