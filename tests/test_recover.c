@@ -113,6 +113,35 @@ static void test_recount_after_an_unclean_end(void **state)
     assert_int_equal(tamis_writer_close(w), 0);
 }
 
+/* What a dead writer allocated and never committed may not be zero: it stays unused. */
+static void test_space_of_a_dead_writer(void **state)
+{
+    char path[1024];
+    uint8_t junk[65536];
+    struct stat st;
+    (void)state;
+    snprintf(path, sizeof path, "%s", path_of("leftovers"));
+    struct tamis_writer *w = create_writer(path_of("leftovers.live"), 0.01, 2, 1000);
+    add_hashes(w, keys, 900);
+    assert_int_equal(tamis_writer_commit(w, 10, NULL), 0);
+    file_copy(path_of("leftovers.live"), path);
+    assert_int_equal(tamis_writer_close(w), 0);
+    assert_int_equal(stat(path, &st), 0);
+    memset(junk, 0xff, sizeof junk);
+    file_poke(path, (uint64_t)st.st_size, junk, sizeof junk);
+    w = open_writer(path);
+    add_hashes(w, keys + 900, 5000);
+    assert_int_equal(tamis_writer_commit(w, 20, NULL), 0);
+    assert_int_equal(tamis_writer_close(w), 0);
+    struct commit c = commit_of(path);
+    assert_int_equal(c.n_stages, 3);
+    assert_true(c.stages[1].offset >= (uint64_t)st.st_size + sizeof junk);
+    struct tamis_filter *f = open_filter(path);
+    assert_true(count_absent(f, keys + 50000, 10000) > 9900);
+    tamis_filter_close(f);
+    expect_recovery(path, 5900, 20);
+}
+
 /* ---- slots ---- */
 
 static void spoil(const char *path, uint8_t slot, size_t from, size_t n)
@@ -333,6 +362,7 @@ int main(void)
         TEST_WITH_FAULTS(test_copies_taken_while_writing),
         cmocka_unit_test(test_processes_that_die),
         cmocka_unit_test(test_recount_after_an_unclean_end),
+        cmocka_unit_test(test_space_of_a_dead_writer),
         TEST_WITH_FAULTS(test_torn_and_rotten_slots),
         cmocka_unit_test(test_both_slots_gone),
         TEST_WITH_FAULTS(test_older_slot_takes_over),

@@ -52,10 +52,8 @@ static uint32_t stage_add(struct tamis_writer *w, struct writer_stage *s, uint64
     for (uint32_t lane = 0; lane < g->lanes; lane++) {
         uint64_t at = geometry_block_offset(g, lane, h), page = at / PAGE_BYTES;
         /* Our bits could mask a loss that only the floors of the last commit show. */
-        if (!stage_page_good(&s->stage, page)) {
-            stage_condemn(s, page);
-            stage_fill_page(s, page);
-        }
+        if (!stage_page_good(&s->stage, page))
+            writer_fill_page(w, s, page);
         uint32_t n = w->kernel->block_add(s->stage.bits + at, g->words, h);
         if (n)
             stage_set_dirty(s, page);

@@ -42,10 +42,31 @@ static int write_floor_sector(struct tamis_writer *w, struct writer_stage *s,
              n = s->stage.n_pages * SECTORS_PER_PAGE;
     uint64_t at = s->stage.floors_offset + sector * SECTOR_BYTES;
     memset(&d, 0, sizeof d);
+    /* Under a lock, for two threads may write one: the later has the later floors. */
+    pthread_mutex_lock(&w->floors_mutex);
     for (uint64_t i = 0; i < FLOORS_PER_SECTOR && first + i < n; i++)
         d.floor[i] = le16_of(atomic_load(&s->floors[first + i]));
     floor_sector_seal(&d, w->identity.uuid, at);
-    return io_write(w->guard.fd, &d, sizeof d, at);
+    int err = io_write(w->guard.fd, &d, sizeof d, at);
+    pthread_mutex_unlock(&w->floors_mutex);
+    return err;
+}
+
+/* The floors first, at once: a reader that looks at the page half filled, and finds as
+ * many bits as it had before, finds them condemned when it looks again. */
+void writer_fill_page(struct tamis_writer *w, struct writer_stage *s, uint64_t page)
+{
+    uint64_t *word = (uint64_t *)(void *)(s->stage.bits + page * PAGE_BYTES);
+    size_t i = 0, n = PAGE_BYTES / sizeof *word;
+    stage_condemn(s, page);
+    while (i < n && __atomic_load_n(&word[i], __ATOMIC_RELAXED) == UINT64_MAX)
+        i++;
+    if (i == n)
+        return;
+    write_floor_sector(w, s, page / PAGES_PER_FLOOR_SECTOR); /* or the next commit */
+    atomic_thread_fence(memory_order_release);
+    for (; i < n; i++)
+        __atomic_store_n(&word[i], UINT64_MAX, __ATOMIC_RELAXED);
 }
 
 static int write_floors(struct tamis_writer *w, struct writer_stage *s,

@@ -175,7 +175,13 @@ static bool open_page_good(struct stage *s, uint64_t page, bool *certain)
     /* Floors before bits: bits that were counted into a floor are in memory. */
     atomic_thread_fence(memory_order_acquire);
     page_copy(copy, s->bits + page * PAGE_BYTES);
-    return page_meets_floors(copy, floors);
+    if (!page_meets_floors(copy, floors))
+        return false;
+    /* And floors after bits: a writer that found a loss condemns the page there before
+     * it fills it, and half filled it may have bits enough. */
+    atomic_thread_fence(memory_order_acquire);
+    *certain = floors_read(s, page, floors);
+    return *certain && le16_get(floors[0]) != FLOOR_DAMAGED;
 }
 
 /* ---- memory ---- */

@@ -16,13 +16,13 @@ static void stop_adds(struct tamis_writer *w)
 
 /* A page that fails its floors has lost keys: sealed as it is, it would say ABSENT
  * with a good digest. It becomes all ones. */
-static uint64_t fill_damaged(struct writer_stage *s)
+static uint64_t fill_damaged(struct tamis_writer *w, struct writer_stage *s)
 {
     uint64_t n = 0;
     for (uint64_t page = 0; page < s->stage.n_pages; page++) {
         if (stage_page_good(&s->stage, page))
             continue;
-        stage_fill_page(s, page);
+        writer_fill_page(w, s, page);
         n++;
     }
     return n;
@@ -75,7 +75,7 @@ static int seal_locked(struct tamis_writer *w, uint64_t watermark, uint64_t *n_d
     struct commit c;
     uint64_t end;
     for (uint32_t i = 0; i < w->commit.n_stages; i++)
-        *n_damaged += fill_damaged(w->stages[i]);
+        *n_damaged += fill_damaged(w, w->stages[i]);
     int err = writer_sync(w);
     if (err)
         return writer_poison(w, err, "syncing the keys", diag);

@@ -48,14 +48,6 @@ void stage_condemn(struct writer_stage *s, uint64_t page)
     stage_set_dirty(s, page);
 }
 
-void stage_fill_page(struct writer_stage *s, uint64_t page)
-{
-    uint64_t *w = (uint64_t *)(void *)(s->stage.bits + page * PAGE_BYTES);
-    for (size_t i = 0; i < PAGE_BYTES / sizeof *w; i++)
-        if (__atomic_load_n(&w[i], __ATOMIC_RELAXED) != UINT64_MAX)
-            __atomic_store_n(&w[i], UINT64_MAX, __ATOMIC_RELAXED);
-}
-
 void writer_stage_free(struct writer_stage *s)
 {
     if (!s)
@@ -342,6 +334,7 @@ int writer_open_fd(int fd, const char *path, const struct writer_hooks *hooks,
     if (hooks)
         w->hooks = *hooks;
     pthread_mutex_init(&w->mutex, NULL);
+    pthread_mutex_init(&w->floors_mutex, NULL);
     err = io_guard_fd(&w->guard, fd);
     if (err)
         diag_errno(diag, err, path, "cannot prepare for fork");

@@ -43,7 +43,8 @@ struct tamis_writer {
     struct tamis_domain domain;
     const struct kernel *kernel;
     struct io_guarded_fd guard;
-    pthread_mutex_t mutex; /* commit, grow, seal; below are its */
+    pthread_mutex_t floors_mutex; /* one floor sector; taken last */
+    pthread_mutex_t mutex;        /* commit, grow, seal; below are its */
     struct identity identity;
     struct commit commit; /* as last written */
     struct tamis_growth growth;
@@ -59,21 +60,21 @@ uint64_t stage_bits_now(const struct writer_stage *s);
 void stage_set_dirty(struct writer_stage *s, uint64_t page);
 /* A page that failed its check: its floors say so for ever, from the next commit on. */
 void stage_condemn(struct writer_stage *s, uint64_t page);
-/* Makes a page all ones: what a damaged page counts as, for readers too that look at
- * it before the next commit, or after a kill, against floors of before. */
-void stage_fill_page(struct writer_stage *s, uint64_t page);
 /* Maps stage `d` of the file and sets up its memory; fresh: created just now. */
 int writer_stage_create(struct tamis_writer *w, const struct stage_desc *d, bool fresh,
                         struct writer_stage **out);
 void writer_stage_free(struct writer_stage *s);
 
-/* ---- durable.c: all with the mutex held ---- */
+/* ---- durable.c: all with the mutex held, unless said otherwise ---- */
 /* Data, floors and record; both slots durable if `table` (R2). */
 int writer_commit_locked(struct tamis_writer *w, uint64_t watermark, uint8_t clean,
                          bool table, struct tamis_diag *diag);
 int writer_poison(struct tamis_writer *w, int os_errno, const char *doing,
                   struct tamis_diag *diag);
 int writer_sync(struct tamis_writer *w);
+/* Makes a page that failed its check all ones, which is what it counts as, for readers
+ * too that look at it before the next commit, or after a kill. The mutex may be held or not. */
+void writer_fill_page(struct tamis_writer *w, struct writer_stage *s, uint64_t page);
 /* The record to be written next, counts as of now. */
 void writer_next_record(struct tamis_writer *w, struct commit *c);
 int writer_write_record(struct tamis_writer *w, const struct commit *c, bool table,
