@@ -237,7 +237,7 @@ int writer_format(int dir, const char *name, const struct tamis_writer_options *
                   const uint8_t uuid[UUID_BYTES], bool sync_dir, struct commit *c,
                   struct tamis_diag *diag);
 /* Opens it; takes over fd, opened for reading and writing, on success and failure.
- * `path` is for messages. hooks may be NULL. */
+ * `path` is for messages. hooks may be NULL; hooks->closed runs on failure too. */
 int writer_open_fd(int fd, const char *path, const struct writer_hooks *hooks,
                    struct tamis_writer **out, struct tamis_diag *diag);
 

@@ -221,6 +221,10 @@ int tamis_writer_create(const char *path, const struct tamis_writer_options *opt
         err = io_open_beneath(dir, base, O_RDWR, &fd);
         err = err ? diag_errno(diag, err, path, "cannot open")
                   : writer_open_fd(fd, path, NULL, out, diag);
+        if (err && err != TAMIS_ERR_BUSY) { /* unless somebody else was quicker */
+            io_calls.unlinkat(dir, base, 0);
+            io_sync_dir(dir);
+        }
     }
     close(dir);
     return err;
@@ -302,44 +306,62 @@ static void writer_free(struct tamis_writer *w)
     free(w);
 }
 
-int writer_open_fd(int fd, const char *path, const struct writer_hooks *hooks,
-                   struct tamis_writer **out, struct tamis_diag *diag)
+/* A writer that has taken over fd and hooks and knows nothing of the file yet. The
+ * descriptor is guarded before it is locked: a fork between the two would leave the
+ * lock with the child. */
+static struct tamis_writer *writer_new(int fd, const char *path,
+                                       const struct writer_hooks *hooks)
 {
-    struct header h;
-    *out = NULL;
-    int err = lock_and_load(fd, path, &h, diag);
-    struct tamis_writer *w = err ? NULL : aligned_alloc(CACHE_LINE, sizeof *w);
+    struct tamis_writer *w = aligned_alloc(CACHE_LINE, sizeof *w);
     char *copy = w ? strdup(path) : NULL;
     if (!copy) {
         free(w);
         close(fd);
         if (hooks && hooks->closed)
             hooks->closed(hooks->ctx);
-        return err ? err : diag_errno(diag, ENOMEM, path, "cannot open");
+        return NULL;
     }
     memset(w, 0, sizeof *w);
     w->path = copy;
     w->fork_epoch = io_fork_epoch();
     w->kernel = kernel_get();
-    w->identity = h.identity;
-    w->commit = h.commit;
-    /* A rewritten record keeps no bytes that we don't know, so nor their bits. */
-    w->commit.compat &= COMMIT_COMPAT_KNOWN;
-    w->domain = (struct tamis_domain){
-        h.identity.hash_id, h.identity.hash_seed,
-        hash_domain_tag(h.identity.hash_id, h.identity.hash_seed)};
-    w->growth =
-        (struct tamis_growth){h.identity.target_error, h.identity.growth_factor,
-                              h.identity.tightening_ratio, h.identity.first_capacity};
     if (hooks)
         w->hooks = *hooks;
     pthread_mutex_init(&w->mutex, NULL);
     pthread_mutex_init(&w->floors_mutex, NULL);
-    err = io_guard_fd(&w->guard, fd);
+    return w;
+}
+
+static void take_header(struct tamis_writer *w, const struct header *h)
+{
+    const struct identity *id = &h->identity;
+    w->identity = *id;
+    w->commit = h->commit;
+    /* A rewritten record keeps no bytes that we don't know, so nor their bits. */
+    w->commit.compat &= COMMIT_COMPAT_KNOWN;
+    w->domain = (struct tamis_domain){id->hash_id, id->hash_seed,
+                                      hash_domain_tag(id->hash_id, id->hash_seed)};
+    w->growth = (struct tamis_growth){id->target_error, id->growth_factor,
+                                      id->tightening_ratio, id->first_capacity};
+}
+
+int writer_open_fd(int fd, const char *path, const struct writer_hooks *hooks,
+                   struct tamis_writer **out, struct tamis_diag *diag)
+{
+    struct header h;
+    *out = NULL;
+    struct tamis_writer *w = writer_new(fd, path, hooks);
+    if (!w)
+        return diag_errno(diag, ENOMEM, path, "cannot open");
+    int err = io_guard_fd(&w->guard, fd);
     if (err)
         diag_errno(diag, err, path, "cannot prepare for fork");
     else
+        err = lock_and_load(fd, path, &h, diag);
+    if (!err) {
+        take_header(w, &h);
         err = start_session(w, &h, diag);
+    }
     if (err)
         writer_free(w);
     else
