@@ -199,7 +199,7 @@ enum tamis_reason stage_probe(struct stage *s, const struct kernel *k, uint64_t 
 /* A live page, read word by word, and the counts of its sectors. */
 void page_copy(uint8_t to[PAGE_BYTES], const uint8_t *from);
 
-/* ==== filter/builder.c, writer.c, recover.c, filter.c, verify.c ============== */
+/* ==== filter/builder.c, finish.c, writer.c and its kin, filter.c, verify.c ====== */
 
 /* What the store knows of a builder beyond the public calls. */
 struct key_range {

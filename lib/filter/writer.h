@@ -73,7 +73,8 @@ int writer_poison(struct tamis_writer *w, int os_errno, const char *doing,
                   struct tamis_diag *diag);
 int writer_sync(struct tamis_writer *w);
 /* Makes a page that failed its check all ones, which is what it counts as, for readers
- * too that look at it before the next commit, or after a kill. The mutex may be held or not. */
+ * too that look at it before the next commit, or after a kill. The mutex may be held or
+ * not. */
 void writer_fill_page(struct tamis_writer *w, struct writer_stage *s, uint64_t page);
 /* The record to be written next, counts as of now. */
 void writer_next_record(struct tamis_writer *w, struct commit *c);

@@ -1,0 +1,234 @@
+/* Hashes -> sealed filter, in a file of ours or inside a file of the engine's.
+ *
+ * The filter is sized exactly, filled in private memory, digested and written
+ * sequentially: that way it lands in large folios of the page cache, and no half-built
+ * bit is ever mapped by anyone. The header is written last. */
+#include "lib/filter/builder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { WRITE_BYTES = 4 << 20, HUGE_PAGE_BYTES = 2 << 20 };
+
+/* Fills the bits from what is in memory and what was spooled. */
+static int fill(const struct tamis_builder *b, const struct geometry *g, uint8_t *bits)
+{
+    const struct kernel *k = kernel_get();
+    uint64_t chunk[4096];
+    for (uint64_t done = 0; done < b->n_spooled + b->n_hashes;) {
+        const uint64_t *from = b->hashes;
+        size_t n = b->n_hashes, got;
+        if (done < b->n_spooled) {
+            uint64_t left = b->n_spooled - done;
+            n = left < 4096 ? (size_t)left : 4096;
+            int err = io_read(b->spool_fd, chunk, n * 8, done * 8, &got);
+            if (err || got != n * 8)
+                return err ? err : EIO;
+            from = chunk;
+        }
+        for (size_t i = 0; i < n; i++) {
+            uint64_t h = from[i];
+            for (uint32_t lane = 0; lane < g->lanes; lane++) {
+                k->block_add(bits + geometry_block_offset(g, lane, h), g->words, h);
+                h = geometry_next_lane(h);
+            }
+        }
+        done += n;
+    }
+    return 0;
+}
+
+/* Digests what is in memory, not what comes back from the disk: a page that was
+ * damaged on its way fails from its first touch on (R11). */
+static int write_bits(int fd, uint64_t at, const uint8_t *bits, struct stage_desc *s,
+                      uint8_t *digests)
+{
+    for (uint64_t done = 0; done < s->length;) {
+        uint64_t left = s->length - done;
+        size_t n = left < WRITE_BYTES ? (size_t)left : WRITE_BYTES;
+        for (uint64_t page = done; page < done + n; page += PAGE_BYTES) {
+            struct le64 d = le64_of(page_digest(bits + page));
+            if (digests)
+                memcpy(digests + page / PAGE_BYTES * DIGEST_BYTES, &d, sizeof d);
+            else
+                s->root = le64_get(d);
+            for (size_t i = 0; i < PAGE_BYTES; i += SECTOR_BYTES)
+                s->bits_set += sector_count(bits + page + i);
+        }
+        int err = io_write(fd, bits + done, n, at + s->offset + done);
+        if (err)
+            return err;
+        done += n;
+    }
+    return 0;
+}
+
+static int write_stage(int fd, uint64_t at, const uint8_t *bits, struct stage_desc *s)
+{
+    struct digest_tree t;
+    digest_tree_of(s->length / PAGE_BYTES, &t);
+    uint8_t *digests = NULL;
+    if (t.n_bytes) {
+        digests = calloc(1, (size_t)t.n_bytes);
+        if (!digests)
+            return ENOMEM;
+    }
+    int err = write_bits(fd, at, bits, s, digests);
+    if (!err && digests) {
+        s->root = digest_tree_finish(&t, digests);
+        err = io_write(fd, digests, (size_t)t.n_bytes, at + s->digests_offset);
+    }
+    free(digests);
+    return err;
+}
+
+static int plan_built(const struct tamis_builder *b, const uint8_t uuid[UUID_BYTES],
+                      uint64_t at, struct built *out)
+{
+    struct identity *id = &out->identity;
+    struct commit *c = &out->commit;
+    memset(out, 0, sizeof *out);
+    id->major = FORMAT_MAJOR;
+    id->minor = FORMAT_MINOR;
+    id->header_pages = 1;
+    memcpy(id->uuid, uuid, UUID_BYTES);
+    memcpy(id->store_uuid, b->store_uuid, UUID_BYTES);
+    id->kind = KIND_BLOOM;
+    id->hash_id = (uint16_t)b->domain.hash_id;
+    id->hash_seed = b->domain.seed;
+    id->target_error = b->error;
+    id->created = io_calls.now();
+    id->name_bytes = (uint16_t)b->name_bytes;
+    memcpy(id->name, b->name, b->name_bytes);
+
+    memcpy(c->uuid, uuid, UUID_BYTES);
+    c->sequence = c->generation = 1;
+    c->keys = b->n_keys;
+    c->watermark = b->watermark;
+    c->state = STATE_SEALED;
+    c->clean = c->n_stages = 1;
+    c->binding_bytes = (uint8_t)b->binding_bytes;
+    memcpy(c->binding, b->binding, b->binding_bytes);
+
+    struct stage_desc *s = &c->stages[0];
+    double expected;
+    int err = plan_stage_geometry(b->n_keys, b->error, &s->geometry, &expected);
+    if (err)
+        return err;
+    s->layout = LAYOUT_SPLIT_BLOCKS;
+    s->capacity = s->keys = b->n_keys;
+    s->target_error = b->error;
+    s->length = s->geometry.n_blocks * s->geometry.lanes * BLOCK_BYTES;
+    s->offset = PAGE_BYTES;
+    if (s->length >= HUGE_PAGE_BYTES)
+        s->offset = (at + PAGE_BYTES + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES *
+                        HUGE_PAGE_BYTES -
+                    at;
+    uint64_t digests = digests_bytes(s->length / PAGE_BYTES);
+    s->digests_offset = digests ? s->offset + s->length : 0;
+    c->committed_bytes = s->offset + s->length + digests;
+    out->file_bytes = c->committed_bytes;
+    return 0;
+}
+
+static int write_filter(const struct tamis_builder *b, int fd, uint64_t at,
+                        struct built *built)
+{
+    struct stage_desc *s = &built->commit.stages[0];
+    uint8_t header[PAGE_BYTES];
+    if (s->length > SIZE_MAX || at > INT64_MAX - built->file_bytes)
+        return EFBIG;
+    uint8_t *bits = mmap(NULL, (size_t)s->length, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (bits == MAP_FAILED)
+        return ENOMEM;
+    int err = fill(b, &s->geometry, bits);
+    if (!err)
+        err = write_stage(fd, at, bits, s);
+    munmap(bits, (size_t)s->length);
+    if (err)
+        return err;
+    identity_encode(&built->identity, header);
+    commit_encode(&built->commit, SLOT_BIRTH, header + IDENTITY_BYTES);
+    return io_write(fd, header, sizeof header, at);
+}
+
+static int plan_or_fail(struct tamis_builder *b, const uint8_t *uuid, uint64_t at,
+                        const char *path, struct built *built, struct tamis_diag *diag)
+{
+    if (b->failed)
+        return diag_errno(diag, b->failed, path, "an earlier add failed");
+    int err = plan_built(b, uuid, at, built);
+    return err ? diag_fail(diag, err, path, "%llu keys are too many for one filter",
+                           (unsigned long long)b->n_keys)
+               : 0;
+}
+
+int builder_finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int dir,
+                      const char *name, bool sync_dir, struct built *built,
+                      struct tamis_diag *diag)
+{
+    char temp[IO_TEMP_NAME_BYTES];
+    int fd, err = plan_or_fail(b, uuid, 0, name, built, diag);
+    if (err)
+        return err;
+    err = io_create_temp(dir, name, temp, &fd);
+    if (err)
+        return diag_errno(diag, err, name, "cannot create");
+    err = write_filter(b, fd, 0, built);
+    if (!err)
+        err = io_publish(dir, temp, name, fd, sync_dir);
+    if (err) {
+        io_discard(dir, temp, fd);
+        if (err == EEXIST)
+            return diag_fail(diag, TAMIS_ERR_EXISTS, name, "exists already");
+        return diag_errno(diag, err, name, "cannot write");
+    }
+    if (close(fd) != 0 && errno != EINTR)
+        return diag_errno(diag, errno, name, "cannot close");
+    return 0;
+}
+
+int tamis_builder_finish_file(struct tamis_builder *b, const char *path,
+                              struct tamis_diag *diag)
+{
+    struct built built;
+    uint8_t uuid[UUID_BYTES];
+    const char *base;
+    int dir;
+    diag_clear(diag);
+    io_calls.random(uuid, sizeof uuid);
+    int err = io_open_parent(path, &dir, &base);
+    if (err)
+        return diag_errno(diag, err, path, "cannot open its directory");
+    if (faccessat(dir, base, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        err = diag_fail(diag, TAMIS_ERR_EXISTS, path, "exists already");
+    else
+        err = builder_finish_at(b, uuid, dir, base, true, &built, diag);
+    close(dir);
+    return err;
+}
+
+int tamis_builder_finish_fd(struct tamis_builder *b, int fd, uint64_t offset,
+                            uint64_t *n_bytes, struct tamis_diag *diag)
+{
+    struct built built;
+    uint8_t uuid[UUID_BYTES];
+    *n_bytes = 0;
+    diag_clear(diag);
+    if (offset % PAGE_BYTES != 0 || offset > INT64_MAX)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
+                         "a filter starts at a multiple of 4096");
+    io_calls.random(uuid, sizeof uuid);
+    int err = plan_or_fail(b, uuid, offset, NULL, &built, diag);
+    if (err)
+        return err;
+    err = write_filter(b, fd, offset, &built);
+    if (err)
+        return diag_errno(diag, err, NULL, "cannot write the filter");
+    *n_bytes = built.file_bytes;
+    return 0;
+}
