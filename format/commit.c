@@ -297,6 +297,9 @@ static struct verdict check_stages(const uint8_t *in, uint8_t slot,
     }
     if (!all_zero(in + end, commit_slot_bytes(slot) - 8 - end))
         return (struct verdict){VERDICT_UNUSED, (uint32_t)end, "stages"};
+    /* As read: bytes of features that we may ignore are part of it. */
+    c->table_digest =
+        XXH3_64bits(in + STAGES_OFFSET, (size_t)c->n_stages * STAGE_BYTES);
     return check_areas(c, id);
 }
 
@@ -355,6 +358,8 @@ struct verdict commit_choose(const uint8_t *header, const struct identity *id,
 uint64_t commit_table_digest(const struct commit *c)
 {
     uint8_t table[MAX_STAGES * STAGE_BYTES];
+    if (c->table_digest)
+        return c->table_digest;
     for (size_t i = 0; i < c->n_stages; i++)
         stage_encode(&c->stages[i], table + i * STAGE_BYTES);
     return XXH3_64bits(table, (size_t)c->n_stages * STAGE_BYTES);

@@ -96,6 +96,7 @@ struct commit {
     uint64_t generation; /* grows with every change of the stage table or state */
     uint8_t slot, state, clean, n_stages, binding_bytes;
     uint8_t binding[BINDING_MAX_BYTES];
+    uint64_t table_digest; /* of the descriptors as read; 0: not read from anywhere */
     struct stage_desc stages[MAX_STAGES];
 };
 

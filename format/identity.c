@@ -29,7 +29,8 @@ const size_t n_identity_fields = sizeof identity_fields / sizeof identity_fields
 
 bool segment_name_valid(const void *name, size_t n_bytes)
 {
-    return n_bytes >= 1 && n_bytes <= NAME_MAX_BYTES && !memchr(name, 0, n_bytes);
+    return name && n_bytes >= 1 && n_bytes <= NAME_MAX_BYTES &&
+           !memchr(name, 0, n_bytes);
 }
 
 void identity_encode(const struct identity *id, uint8_t out[IDENTITY_BYTES])

@@ -124,6 +124,12 @@ int diag_verdict(struct tamis_diag *diag, struct verdict v, const char *file,
     return code;
 }
 
+void diag_in(struct tamis_diag *diag, const char *file)
+{
+    if (diag)
+        set_file(diag, file);
+}
+
 void diag_at(struct tamis_diag *diag, uint64_t offset)
 {
     if (!diag)

@@ -24,6 +24,7 @@ int diag_errno(struct tamis_diag *diag, int os_errno, const char *file,
 int diag_verdict(struct tamis_diag *diag, struct verdict v, const char *file,
                  uint64_t record_offset);
 void diag_at(struct tamis_diag *diag, uint64_t offset);
+void diag_in(struct tamis_diag *diag, const char *file); /* names the file anew */
 void diag_clear(struct tamis_diag *diag);
 
 /* Copies an option struct of the caller's size into ours: fields that an older
@@ -69,6 +70,8 @@ int io_open_parent(const char *path, int *dir, const char **base);
 enum { IO_TEMP_NAME_BYTES = 300 };
 int io_create_temp(int dir, const char *name, char temp[IO_TEMP_NAME_BYTES], int *fd);
 int io_publish(int dir, const char *temp, const char *name, int fd, bool sync_dir);
+/* Gives a file its name, unless that is taken (EEXIST). */
+int io_rename(int dir, const char *temp, const char *name);
 void io_discard(int dir, const char *temp, int fd);
 int io_sync_dir(int dir);
 
@@ -87,6 +90,10 @@ int io_guard_fd(struct io_guarded_fd *g, int fd);
 void io_unguard_fd(struct io_guarded_fd *g); /* and closes it */
 /* Grows in every forked child; objects remember it to know that they are copies. */
 unsigned io_fork_epoch(void);
+
+/* Stages of this size and more begin at a multiple of it in the file, so that they can
+ * be mapped by huge pages. */
+enum { HUGE_PAGE_BYTES = 2 << 20 };
 
 /* ==== filter/plan.c: sizes and errors ======================================== */
 
@@ -111,8 +118,9 @@ struct header {
     struct identity identity;
     struct commit commit;
     struct slot_health health;
-    uint64_t raw_sequence_a; /* slot A's bytes as found, for readers to compare */
-    uint64_t available;      /* bytes of the file that are the filter's */
+    /* Slot A's sequence and checksum, bytes as found, for readers to compare. */
+    uint64_t raw_sequence_a, raw_checksum_a;
+    uint64_t available; /* bytes of the file that are the filter's */
 };
 
 /* Reads, decodes and validates the header on a private copy (R6), trying again a
@@ -179,6 +187,7 @@ void stage_init(struct stage *s, const struct stage_desc *d, bool sealed,
 /* Checks a page now; remembers the result unless the mode is strict. */
 bool stage_check_page(struct stage *s, uint64_t page);
 void stage_mark_bad(struct stage *s, uint64_t page);
+bool stage_is_bad(struct stage *s, uint64_t page);
 
 /* May this page's bits be believed? */
 static inline bool stage_page_good(struct stage *s, uint64_t page)
@@ -214,8 +223,6 @@ struct built {
 };
 const struct key_range *builder_range(const struct tamis_builder *b);
 void builder_name(const struct tamis_builder *b, const void **name, size_t *n_bytes);
-void builder_binding(const struct tamis_builder *b, const void **binding,
-                     size_t *n_bytes);
 void builder_set_rank(struct tamis_builder *b, uint32_t rank);
 uint32_t builder_rank(const struct tamis_builder *b);
 /* finish_file() with a UUID given by the caller, in an open directory, the directory

@@ -59,7 +59,7 @@ enum tamis_reason {
     TAMIS_DAMAGED,         /* a page failed its check; it counts as all ones */
     TAMIS_UNKNOWN_SEGMENT, /* nothing of that name in this snapshot */
     TAMIS_NO_FILTER,       /* a registered segment without a filter */
-    TAMIS_FILE_LOST,       /* the filter's file is missing or cut short */
+    TAMIS_FILE_LOST,       /* the filter's file is missing */
     TAMIS_BEHIND,          /* the watermark is below the one required */
     TAMIS_MISMATCH,        /* another segment, store, seed or hash than meant */
     TAMIS_UNREADABLE       /* newer format, damaged header, or an I/O error */
@@ -275,12 +275,13 @@ int tamis_filter_verify(struct tamis_filter *filter, struct tamis_verify *report
 /* Calls fn for every header field of the filter at `offset` of a file, readable or
  * not, in file order. `text` is the value for people; `kind` says what it is. The
  * result is what opening would return. */
+enum tamis_field_kind { TAMIS_FIELD_NUMBER, TAMIS_FIELD_REAL, TAMIS_FIELD_TEXT };
 struct tamis_field {
     const char *record; /* "identity", "commit A", "stage A.0", ... */
     const char *name;
     uint64_t offset; /* in the file */
     uint32_t n_bytes;
-    enum { TAMIS_FIELD_NUMBER, TAMIS_FIELD_REAL, TAMIS_FIELD_TEXT } kind;
+    enum tamis_field_kind kind;
     uint64_t number;
     double real;
     const char *text;
@@ -368,7 +369,9 @@ struct tamis_domain tamis_writer_domain(const struct tamis_writer *writer);
 int tamis_writer_info(struct tamis_writer *writer, struct tamis_filter_info *info);
 /* Commits, digests every page and closes the filter for ever; durable on return.
  * Waits for adds in flight; later ones get ERR_SEALED. *n_damaged (may be NULL)
- * says how many pages had failed their check: they are sealed as all ones. */
+ * says how many pages had failed their check: they are sealed as all ones. Of a store's
+ * segment: ERR_CATALOG and the like mean that the filter is sealed, but the catalog
+ * does not know yet; opening the segment for writing once more tells it. */
 int tamis_writer_seal(struct tamis_writer *writer, uint64_t watermark,
                       uint64_t *n_damaged, struct tamis_diag *diag);
 /* Marks the filter clean and lets go of it. Keys added since the last commit are
@@ -426,7 +429,8 @@ struct tamis_segment_options {
     size_t size;
     const void *binding; /* identifies the engine's own file */
     size_t binding_bytes;
-    uint32_t rank; /* the engine's order: newest, or top level, first */
+    uint32_t rank;      /* the engine's order: newest, or top level, first */
+    uint64_t watermark; /* of a built filter; a growing one gets it by commits */
 };
 
 /* Files are written as segments are put; names take effect together, at commit. An
@@ -456,20 +460,22 @@ int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t nam
 int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_bytes,
                       const char *path, const struct tamis_segment_options *opt,
                       struct tamis_diag *diag);
-/* Unregisters a segment; its file goes after the commit. A writer that still has it
- * open goes on, to no effect. ERR_NO_SEGMENT. */
+/* Unregisters a segment; its file goes after the commit. ERR_NO_SEGMENT; at commit
+ * ERR_BUSY if a writer has it open (the diag names the process). */
 int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
                     struct tamis_diag *diag);
 /* Unregisters every segment of the store that is not among these names (and was not
- * put by this edit). Names that are unknown are ignored. */
+ * put by this edit). Names that are unknown are ignored. ERR_BUSY as above. */
 struct tamis_name {
     const void *bytes;
     size_t n_bytes;
 };
 int tamis_edit_retain(struct tamis_edit *edit, const struct tamis_name *names, size_t n,
                       struct tamis_diag *diag);
-/* Applies everything in one transaction, durable on return; frees the edit. On
- * failure nothing has changed and the files it wrote are gone. */
+/* Applies everything in one transaction, durable on return; frees the edit. On failure
+ * nothing has changed and the files it wrote are gone; only if the disk fails while the
+ * catalog's last page is written (ERR_CATALOG or EIO) can nobody say which: open the
+ * store again and look. */
 int tamis_edit_commit(struct tamis_edit *edit, struct tamis_diag *diag);
 void tamis_edit_abort(struct tamis_edit *edit);
 
@@ -497,7 +503,8 @@ struct tamis_target {
     uint64_t min_watermark;
 };
 
-/* ERR_NO_SEGMENT if unknown; a different binding (NULL: any) gives ERR_MISMATCH.
+/* ERR_NO_SEGMENT if unknown; a different binding (NULL: any) gives ERR_MISMATCH; a
+ * record that can't be read ERR_DAMAGED or ERR_VERSION.
  * The target is usable all the same: it answers MAYBE with that reason. */
 int tamis_snapshot_find(const struct tamis_snapshot *snapshot, const void *name,
                         size_t name_bytes, const void *binding, size_t binding_bytes,

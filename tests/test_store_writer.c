@@ -158,27 +158,53 @@ static void the_catalog_catches_up_with_a_dead_writer(void **state)
     tamis_store_close(s);
 }
 
-static void dropping_does_not_disturb_a_writer(void **state)
+static void a_segment_with_a_writer_is_not_dropped(void **state)
+{
+    struct tamis_writer *w;
+    struct tamis_diag diag;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_growing(s, "g");
+    OK(tamis_store_writer(s, "g", 1, &w, NULL));
+    add_keys(w, 0, 50);
+    for (int retain = 0; retain < 2; retain++) {
+        struct tamis_edit *e = edit_new(s);
+        OK(retain ? tamis_edit_retain(e, NULL, 0, NULL)
+                  : tamis_edit_drop(e, "g", 1, NULL));
+        OK(put_keys(e, retain ? "h" : "g", 1000, 10, NULL));
+        assert_int_equal(tamis_edit_commit(e, &diag), TAMIS_ERR_BUSY);
+        assert_non_null(strstr(diag.what, "process"));
+        assert_int_equal(n_filter_files("s"), 1); /* what the edit wrote is gone */
+    }
+    add_keys(w, 50, 400); /* grows */
+    OK(tamis_writer_commit(w, 7, NULL));
+    assert_int_equal(reason_of(s, "g", 449), TAMIS_HIT);
+    OK(tamis_writer_close(w));
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_drop(e, "g", 1, NULL));
+    OK(put_keys(e, "g", 1000, 10, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    assert_int_equal(info_of(s, "g").keys, 10);
+    assert_int_equal(reason_of(s, "g", 1005), TAMIS_HIT);
+    assert_int_equal(reason_of(s, "g", 5), ABSENT_HERE);
+    assert_int_equal(n_filter_files("s"), 1);
+    tamis_store_close(s);
+}
+
+/* A writer outlives the handle that it was opened with. */
+static void a_store_closed_too_early_is_harmless(void **state)
 {
     struct tamis_writer *w;
     (void)state;
     struct tamis_store *s = store_new("s");
     put_growing(s, "g");
     OK(tamis_store_writer(s, "g", 1, &w, NULL));
-    add_keys(w, 0, 50);
-    struct tamis_edit *e = edit_new(s);
-    OK(tamis_edit_drop(e, "g", 1, NULL));
-    OK(put_keys(e, "g", 1000, 10, NULL));
-    OK(tamis_edit_commit(e, NULL));
-    add_keys(w, 50, 400); /* grows: its record is another one's now */
+    tamis_store_close(s);
+    add_keys(w, 0, 400);
     OK(tamis_writer_seal(w, 9, NULL, NULL));
-    tamis_store_close(s); /* too early, and harmless */
     OK(tamis_writer_close(w));
     s = store_open("s");
-    assert_int_equal(info_of(s, "g").keys, 10);
-    assert_int_equal(reason_of(s, "g", 1005), TAMIS_HIT);
-    assert_int_equal(reason_of(s, "g", 5), ABSENT_HERE);
-    assert_int_equal(n_filter_files("s"), 1);
+    assert_int_equal(reason_of(s, "g", 399), TAMIS_HIT);
     tamis_store_close(s);
 }
 
@@ -191,7 +217,8 @@ int main(void)
         TEST(writer_says_what_is_wrong),
         TEST(an_older_copy_put_back_is_maybe),
         TEST(the_catalog_catches_up_with_a_dead_writer),
-        TEST(dropping_does_not_disturb_a_writer),
+        TEST(a_segment_with_a_writer_is_not_dropped),
+        TEST(a_store_closed_too_early_is_harmless),
     };
     return cmocka_run_group_tests_name("store_writer", tests, NULL, NULL);
 }

@@ -212,13 +212,6 @@ void builder_name(const struct tamis_builder *b, const void **name, size_t *n_by
     *n_bytes = b->name_bytes;
 }
 
-void builder_binding(const struct tamis_builder *b, const void **binding,
-                     size_t *n_bytes)
-{
-    *binding = b->binding;
-    *n_bytes = b->binding_bytes;
-}
-
 void builder_set_rank(struct tamis_builder *b, uint32_t rank)
 {
     b->rank = rank;

@@ -7,33 +7,6 @@
 
 /* ---- floors (R8) ---- */
 
-/* Counts a page and raises its floors. Bits that come in meanwhile make the counts
- * at worst too low, which a lower bound may be. */
-static void raise_floors(struct writer_stage *s, uint64_t page)
-{
-    uint8_t copy[PAGE_BYTES];
-    page_copy(copy, s->stage.bits + page * PAGE_BYTES);
-    for (size_t i = 0; i < SECTORS_PER_PAGE; i++) {
-        _Atomic uint16_t *floor = &s->floors[page * SECTORS_PER_PAGE + i];
-        uint16_t n = (uint16_t)sector_count(copy + i * SECTOR_BYTES);
-        uint16_t old = atomic_load(floor);
-        while (old < n && !atomic_compare_exchange_weak(floor, &old, n))
-            ;
-    }
-}
-
-/* Takes the dirty marks into `taken` and counts the pages that they name. */
-static void count_dirty(struct writer_stage *s, uint64_t *taken)
-{
-    for (uint64_t i = 0; i < (s->stage.n_pages + 63) / 64; i++) {
-        if (!atomic_load_explicit(&s->dirty[i], memory_order_relaxed))
-            continue;
-        taken[i] = atomic_exchange(&s->dirty[i], 0);
-        for (uint64_t left = taken[i]; left; left &= left - 1)
-            raise_floors(s, i * 64 + (uint64_t)__builtin_ctzll(left));
-    }
-}
-
 static int write_floor_sector(struct tamis_writer *w, struct writer_stage *s,
                               uint64_t sector)
 {
@@ -69,6 +42,38 @@ void writer_fill_page(struct tamis_writer *w, struct writer_stage *s, uint64_t p
         __atomic_store_n(&word[i], UINT64_MAX, __ATOMIC_RELAXED);
 }
 
+/* Counts a page and raises its floors. Bits that come in meanwhile make the counts at
+ * worst too low, which a lower bound may be. Bits that went make the page a damaged
+ * one, now, before later ones can fill the sector up. */
+static void raise_floors(struct tamis_writer *w, struct writer_stage *s, uint64_t page)
+{
+    uint8_t copy[PAGE_BYTES];
+    bool lost = false;
+    page_copy(copy, s->stage.bits + page * PAGE_BYTES);
+    for (size_t i = 0; i < SECTORS_PER_PAGE; i++) {
+        _Atomic uint16_t *floor = &s->floors[page * SECTORS_PER_PAGE + i];
+        uint16_t n = (uint16_t)sector_count(copy + i * SECTOR_BYTES);
+        uint16_t old = atomic_load(floor);
+        lost |= n < old && old != FLOOR_DAMAGED;
+        while (old < n && !atomic_compare_exchange_weak(floor, &old, n))
+            ;
+    }
+    if (lost)
+        writer_fill_page(w, s, page);
+}
+
+/* Takes the dirty marks into `taken` and counts the pages that they name. */
+static void count_dirty(struct tamis_writer *w, struct writer_stage *s, uint64_t *taken)
+{
+    for (uint64_t i = 0; i < (s->stage.n_pages + 63) / 64; i++) {
+        if (!atomic_load_explicit(&s->dirty[i], memory_order_relaxed))
+            continue;
+        taken[i] = atomic_exchange(&s->dirty[i], 0);
+        for (uint64_t left = taken[i]; left; left &= left - 1)
+            raise_floors(w, s, i * 64 + (uint64_t)__builtin_ctzll(left));
+    }
+}
+
 static int write_floors(struct tamis_writer *w, struct writer_stage *s,
                         const uint64_t *taken)
 {
@@ -101,7 +106,7 @@ int writer_sync(struct tamis_writer *w)
     return io_calls.fdatasync(w->guard.fd) == 0 ? 0 : errno;
 }
 
-static int write_slot(struct tamis_writer *w, const struct commit *c, uint8_t slot)
+int writer_write_slot(struct tamis_writer *w, const struct commit *c, uint8_t slot)
 {
     uint8_t raw[SLOT_BYTES];
     commit_encode(c, slot, raw);
@@ -113,12 +118,12 @@ static int write_slot(struct tamis_writer *w, const struct commit *c, uint8_t sl
 int writer_write_record(struct tamis_writer *w, const struct commit *c, bool table,
                         struct tamis_diag *diag)
 {
-    int err = write_slot(w, c, SLOT_A);
+    int err = writer_write_slot(w, c, SLOT_A);
     if (!err)
         err = writer_sync(w);
     if (err)
         return writer_poison(w, err, "writing commit slot A", diag);
-    err = write_slot(w, c, SLOT_B);
+    err = writer_write_slot(w, c, SLOT_B);
     if (!err && table)
         err = writer_sync(w);
     if (err && table)
@@ -185,7 +190,7 @@ int writer_commit_locked(struct tamis_writer *w, uint64_t watermark, uint8_t cle
     c.clean = clean;
     /* R8: floors are counted before the data sync, and written after it. */
     for (uint32_t i = 0; i < c.n_stages; i++)
-        count_dirty(w->stages[i], taken[i]);
+        count_dirty(w, w->stages[i], taken[i]);
     int err = writer_sync(w);
     if (err) {
         free_taken(w, taken, true);

@@ -47,6 +47,36 @@ static void view_stages(struct view *v, const struct tamis_filter *f,
     }
 }
 
+/* The stage table without its counts. Generations number tables, but a table that was
+ * seen and never became durable may have had the same number. */
+static uint64_t table_shape(const struct commit *c)
+{
+    uint64_t shape[1 + 7 * MAX_STAGES] = {c->state};
+    for (size_t i = 0; i < c->n_stages; i++) {
+        const struct stage_desc *d = &c->stages[i];
+        const uint64_t of[7] = {d->offset,
+                                d->length,
+                                d->floors_offset,
+                                d->digests_offset,
+                                d->root,
+                                d->geometry.n_blocks,
+                                d->geometry.lanes << 8 | d->geometry.words};
+        memcpy(shape + 1 + 7 * i, of, sizeof of);
+    }
+    return XXH3_64bits(shape, (1 + 7 * (size_t)c->n_stages) * sizeof shape[0]);
+}
+
+/* Once slot B says so too, slot A's record is durable (R1). Before that a seal may be
+ * seen and undone by a power cut, so slot A is watched as before. */
+static bool sealed_for_good(const struct header *h)
+{
+    if (h->commit.state != STATE_SEALED || h->identity.header_pages == 1)
+        return h->commit.state == STATE_SEALED;
+    return h->health.frame[0].code == VERDICT_OK &&
+           h->health.frame[1].code == VERDICT_OK &&
+           h->health.sequence[0] == h->health.sequence[1];
+}
+
 static int view_create(const struct tamis_filter *f, int fd, const struct header *h,
                        struct view **out)
 {
@@ -63,22 +93,27 @@ static int view_create(const struct tamis_filter *f, int fd, const struct header
     }
     view_stages(v, f, c, bitmaps);
     v->generation = c->generation;
+    v->shape = table_shape(c);
     atomic_init(&v->watermark, c->watermark);
-    atomic_init(&v->raw_sequence, h->raw_sequence_a);
-    if (c->state == STATE_OPEN)
+    if (!sealed_for_good(h)) {
+        const uint8_t *slot = v->map.base + commit_slot_offset(SLOT_A);
         v->live_sequence =
-            (const uint64_t *)(const void *)(v->map.base + commit_slot_offset(SLOT_A) +
+            (const uint64_t *)(const void *)(slot +
                                              offsetof(struct commit_disk, sequence));
+        v->live_checksum =
+            (const uint64_t *)(const void *)(slot + SLOT_BYTES - sizeof(struct le64));
+    }
     *out = v;
     return 0;
 }
 
-/* What the view remembers of slot A, or, if the slot was not whole, something it
- * will not equal, so that the next probe looks again. */
-static uint64_t seen_sequence(const struct header *h)
+/* What the view remembers of slot A. One that was not whole is torn for good, or its
+ * writer was held up half-way: then its last word, the checksum, is still to change. */
+static void remember_slot(struct view *v, const struct header *h)
 {
-    bool whole = h->health.frame[0].code == VERDICT_OK;
-    return whole ? h->raw_sequence_a : ~h->raw_sequence_a;
+    atomic_store(&v->raw_checksum, h->raw_checksum_a);
+    atomic_store(&v->watch_checksum, h->health.frame[0].code != VERDICT_OK);
+    atomic_store(&v->raw_sequence, h->raw_sequence_a);
 }
 
 /* ---- growth, seen from a reader ---- */
@@ -94,10 +129,11 @@ static void refresh_locked(struct tamis_filter *f)
         err = TAMIS_ERR_MISMATCH;
     if (!err && h.commit.generation < v->generation)
         err = TAMIS_ERR_DAMAGED; /* an older table: its stages went somewhere */
-    if (!err && h.commit.generation == v->generation) {
+    if (!err && h.commit.generation == v->generation &&
+        table_shape(&h.commit) == v->shape && !sealed_for_good(&h)) {
         atomic_store(&v->watermark, h.commit.watermark);
         atomic_store(&v->refusal, TAMIS_NO_REASON);
-        atomic_store(&v->raw_sequence, seen_sequence(&h));
+        remember_slot(v, &h);
         return;
     }
     if (!err)
@@ -106,7 +142,7 @@ static void refresh_locked(struct tamis_filter *f)
         atomic_store(&v->refusal, filter_open_reason(err));
         return;
     }
-    atomic_store(&fresh->raw_sequence, seen_sequence(&h));
+    remember_slot(fresh, &h);
     fresh->older = v;
     atomic_store_explicit(&f->view, fresh, memory_order_release);
     /* The descriptor stays until the filter is closed, even after a seal: another
@@ -115,9 +151,14 @@ static void refresh_locked(struct tamis_filter *f)
 
 static bool is_current(const struct view *v)
 {
-    return !v->live_sequence ||
-           __atomic_load_n(v->live_sequence, __ATOMIC_RELAXED) ==
-               atomic_load_explicit(&v->raw_sequence, memory_order_relaxed);
+    if (!v->live_sequence)
+        return true;
+    if (__atomic_load_n(v->live_sequence, __ATOMIC_ACQUIRE) !=
+        atomic_load_explicit(&v->raw_sequence, memory_order_acquire))
+        return false;
+    return !atomic_load_explicit(&v->watch_checksum, memory_order_relaxed) ||
+           __atomic_load_n(v->live_checksum, __ATOMIC_ACQUIRE) ==
+               atomic_load(&v->raw_checksum);
 }
 
 /* One thread refreshes, the others wait. A fork may copy the mark of a thread that
@@ -192,9 +233,11 @@ static int check_every_page(struct tamis_filter *f, const char *path,
 {
     struct tamis_verify report;
     int err = tamis_filter_verify(f, &report, NULL);
-    if (err == 0 || report.n_damaged == 0)
+    if (err == 0 ||
+        (err == TAMIS_ERR_DAMAGED && report.n_pages > 0 && report.n_damaged == 0))
         return 0; /* a stale slot alone loses nothing */
-    diag_fail(diag, err, path, "page fails its check");
+    diag_fail(diag, err, path,
+              report.n_damaged ? "page fails its check" : "cannot check");
     diag_at(diag, report.first_damaged);
     return err;
 }
@@ -206,7 +249,7 @@ static int open_view(struct tamis_filter *f, int fd, const struct header *h,
     int err = view_create(f, fd, h, &v);
     if (err)
         return diag_errno(diag, err, path, "cannot map");
-    atomic_store(&v->raw_sequence, seen_sequence(h));
+    remember_slot(v, h);
     atomic_init(&f->view, v);
     if (!v->live_sequence)
         return 0;
@@ -323,7 +366,8 @@ static inline enum tamis_reason view_refusal(const struct view *v,
     uint32_t refusal = atomic_load_explicit(&v->refusal, memory_order_relaxed);
     if (refusal)
         return (enum tamis_reason)refusal;
-    if (atomic_load_explicit(&v->watermark, memory_order_relaxed) < min_watermark)
+    /* Acquire: the bits are loaded after the watermark that vouches for them. */
+    if (atomic_load_explicit(&v->watermark, memory_order_acquire) < min_watermark)
         return TAMIS_BEHIND;
     return TAMIS_NO_REASON;
 }

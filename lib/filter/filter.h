@@ -8,10 +8,12 @@
 struct view {
     struct mapping map;
     struct view *older;
-    uint64_t generation;
-    const uint64_t *live_sequence; /* slot A's, in the mapping; NULL once sealed */
-    /* These three follow commits that leave the stage table alone. */
-    _Atomic uint64_t raw_sequence;
+    uint64_t generation, shape; /* of the stage table */
+    /* Slot A's sequence and checksum, in the mapping; NULL once sealed for good. */
+    const uint64_t *live_sequence, *live_checksum;
+    /* These follow commits that leave the stage table alone. */
+    _Atomic uint64_t raw_sequence, raw_checksum;
+    _Atomic bool watch_checksum; /* slot A was not whole */
     _Atomic uint64_t watermark;
     _Atomic uint32_t refusal; /* a reason for every probe, or 0 */
     uint32_t n_stages;

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { WRITE_BYTES = 4 << 20, HUGE_PAGE_BYTES = 2 << 20 };
+enum { WRITE_BYTES = 4 << 20 };
 
 /* Fills the bits from what is in memory and what was spooled. */
 static int fill(const struct tamis_builder *b, const struct geometry *g, uint8_t *bits)
@@ -55,8 +55,7 @@ static int write_bits(int fd, uint64_t at, const uint8_t *bits, struct stage_des
                 memcpy(digests + page / PAGE_BYTES * DIGEST_BYTES, &d, sizeof d);
             else
                 s->root = le64_get(d);
-            for (size_t i = 0; i < PAGE_BYTES; i += SECTOR_BYTES)
-                s->bits_set += sector_count(bits + page + i);
+            s->bits_set += page_count(bits + page);
         }
         int err = io_write(fd, bits + done, n, at + s->offset + done);
         if (err)
@@ -178,13 +177,17 @@ int builder_finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], i
     err = io_create_temp(dir, name, temp, &fd);
     if (err)
         return diag_errno(diag, err, name, "cannot create");
-    err = write_filter(b, fd, 0, built);
+    err = io_refuse_network(fd);
+    if (!err)
+        err = write_filter(b, fd, 0, built);
     if (!err)
         err = io_publish(dir, temp, name, fd, sync_dir);
     if (err) {
         io_discard(dir, temp, fd);
         if (err == EEXIST)
             return diag_fail(diag, TAMIS_ERR_EXISTS, name, "exists already");
+        if (err == TAMIS_ERR_NETWORK)
+            return diag_fail(diag, err, name, "%s", tamis_strerror(err));
         return diag_errno(diag, err, name, "cannot write");
     }
     if (close(fd) != 0 && errno != EINTR)
@@ -203,11 +206,16 @@ int tamis_builder_finish_file(struct tamis_builder *b, const char *path,
     io_calls.random(uuid, sizeof uuid);
     int err = io_open_parent(path, &dir, &base);
     if (err)
-        return diag_errno(diag, err, path, "cannot open its directory");
+        return diag_errno(diag, err, path,
+                          err == EISDIR || err == ENAMETOOLONG
+                              ? "not a name for a file"
+                              : "cannot open its directory");
     if (faccessat(dir, base, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         err = diag_fail(diag, TAMIS_ERR_EXISTS, path, "exists already");
     else
         err = builder_finish_at(b, uuid, dir, base, true, &built, diag);
+    if (err)
+        diag_in(diag, path);
     close(dir);
     return err;
 }

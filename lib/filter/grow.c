@@ -2,8 +2,6 @@
  * filter before any key goes into it (R1, R2, R10). */
 #include "lib/filter/writer.h"
 
-enum { HUGE_PAGE_BYTES = 2 << 20 };
-
 int stage_plan(const struct tamis_growth *growth, uint32_t i, uint64_t end,
                struct stage_desc *d)
 {

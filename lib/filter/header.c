@@ -12,12 +12,10 @@
  * written looks again this often (R6). */
 enum { HEADER_TRIES = 8, LARGE_BYTES = 1 << 20 };
 
-static uint64_t raw_sequence(const uint8_t *header)
+static uint64_t raw_word(const uint8_t *header, size_t at_in_slot_a)
 {
     uint64_t raw;
-    memcpy(&raw,
-           header + commit_slot_offset(SLOT_A) + offsetof(struct commit_disk, sequence),
-           sizeof raw);
+    memcpy(&raw, header + commit_slot_offset(SLOT_A) + at_in_slot_a, sizeof raw);
     return raw;
 }
 
@@ -65,7 +63,10 @@ int header_decode(const uint8_t *raw, size_t got, uint64_t offset, const char *p
         return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, path, "the file is empty here");
     if (v.code != VERDICT_OK)
         return diag_verdict(diag, v, path, offset);
-    h->raw_sequence_a = h->identity.header_pages == 3 ? raw_sequence(raw) : 0;
+    if (h->identity.header_pages == 3) {
+        h->raw_sequence_a = raw_word(raw, offsetof(struct commit_disk, sequence));
+        h->raw_checksum_a = raw_word(raw, SLOT_BYTES - sizeof(struct le64));
+    }
     return 0;
 }
 

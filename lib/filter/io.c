@@ -216,7 +216,7 @@ int io_create_temp(int dir, const char *name, char temp[IO_TEMP_NAME_BYTES], int
     return EEXIST;
 }
 
-static int rename_no_replace(int dir, const char *temp, const char *name)
+int io_rename(int dir, const char *temp, const char *name)
 {
     if (io_calls.renameat2(dir, temp, dir, name, RENAME_NOREPLACE) == 0)
         return 0;
@@ -238,7 +238,7 @@ int io_publish(int dir, const char *temp, const char *name, int fd, bool sync_di
 {
     if (io_calls.fsync(fd) != 0)
         return errno;
-    int err = rename_no_replace(dir, temp, name);
+    int err = io_rename(dir, temp, name);
     if (err || !sync_dir)
         return err;
     err = io_sync_dir(dir);

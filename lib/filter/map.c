@@ -208,9 +208,15 @@ static void mark_good(struct stage *s, uint64_t page)
     }
     if (atomic_fetch_add(&s->n_good, 1) + 1 != s->n_pages)
         return;
-    atomic_store(&s->all_good, true);
-    if (atomic_load(&s->any_bad))
+    if (!atomic_load(&s->any_bad))
+        atomic_store(&s->all_good, true);
+    if (atomic_load(&s->any_bad)) /* found just now */
         atomic_store(&s->all_good, false);
+}
+
+bool stage_is_bad(struct stage *s, uint64_t page)
+{
+    return bit_get(s->bad, page);
 }
 
 bool stage_check_page(struct stage *s, uint64_t page)

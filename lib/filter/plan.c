@@ -18,7 +18,7 @@
 #include <math.h>
 #include <pthread.h>
 
-enum { WINDOWS = WORDS_PER_BLOCK, HUGE_PAGE_BYTES = 2 << 20 };
+enum { WINDOWS = WORDS_PER_BLOCK };
 
 /* Below this the pattern's 32 bits, not the geometry, would set the error. */
 static const double STAGE_ERROR_MIN = 0x1p-40;

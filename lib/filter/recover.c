@@ -72,8 +72,7 @@ static void recover_stage(struct writer_stage *s)
             stage_condemn(s, page);
         touch(live);
         page_copy(copy, live);
-        for (size_t i = 0; i < PAGE_BYTES; i += SECTOR_BYTES)
-            n_bits += sector_count(copy + i);
+        n_bits += page_count(copy);
         atomic_fetch_or(&s->dirty[page / 64], UINT64_C(1) << (page % 64));
     }
     /* R9: counted, not remembered; they steer growth and nothing else. */

@@ -14,39 +14,54 @@ static void stop_adds(struct tamis_writer *w)
             sched_yield();
 }
 
-/* A page that fails its floors has lost keys: sealed as it is, it would say ABSENT
- * with a good digest. It becomes all ones. */
-static uint64_t fill_damaged(struct tamis_writer *w, struct writer_stage *s)
+/* A copy of the page that may be digested. Checked afresh, whatever the session found
+ * on first touch, and against the floors in memory, which are the latest: a page that
+ * has lost keys since, sealed as it is, would say ABSENT with a good digest (R11). It
+ * becomes all ones. */
+static bool sound_copy(struct tamis_writer *w, struct writer_stage *s, uint64_t page,
+                       uint8_t copy[PAGE_BYTES])
 {
-    uint64_t n = 0;
-    for (uint64_t page = 0; page < s->stage.n_pages; page++) {
-        if (stage_page_good(&s->stage, page))
-            continue;
-        writer_fill_page(w, s, page);
-        n++;
-    }
-    return n;
+    struct le16 floors[SECTORS_PER_PAGE];
+    for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
+        floors[i] = le16_of(atomic_load(&s->floors[page * SECTORS_PER_PAGE + i]));
+    page_copy(copy, s->stage.bits + page * PAGE_BYTES);
+    if (!stage_is_bad(&s->stage, page) && page_meets_floors(copy, floors))
+        return true;
+    writer_fill_page(w, s, page);
+    memset(copy, 0xff, PAGE_BYTES);
+    return false;
 }
 
-static int write_digests(struct tamis_writer *w, struct stage_desc *d,
-                         const struct writer_stage *s, uint64_t *end)
+/* Digests every page of a stage, and counts its bits. */
+static void digest_stage(struct tamis_writer *w, struct stage_desc *d,
+                         struct writer_stage *s, uint8_t *digests, uint64_t *n_damaged)
+{
+    uint8_t copy[PAGE_BYTES];
+    d->bits_set = 0;
+    for (uint64_t page = 0; page < s->stage.n_pages; page++) {
+        *n_damaged += !sound_copy(w, s, page, copy);
+        d->bits_set += page_count(copy);
+        struct le64 digest = le64_of(page_digest(copy));
+        if (digests)
+            memcpy(digests + page * DIGEST_BYTES, &digest, sizeof digest);
+        else
+            d->root = le64_get(digest);
+    }
+}
+
+static int seal_stage(struct tamis_writer *w, struct stage_desc *d,
+                      struct writer_stage *s, uint64_t *end, uint64_t *n_damaged)
 {
     struct digest_tree t;
-    uint8_t copy[PAGE_BYTES];
     digest_tree_of(s->stage.n_pages, &t);
     if (t.n_levels == 1) {
-        page_copy(copy, s->stage.bits);
-        d->root = page_digest(copy);
+        digest_stage(w, d, s, NULL, n_damaged);
         return 0;
     }
     uint8_t *digests = calloc(1, (size_t)t.n_bytes);
     if (!digests)
         return ENOMEM;
-    for (uint64_t page = 0; page < s->stage.n_pages; page++) {
-        page_copy(copy, s->stage.bits + page * PAGE_BYTES);
-        struct le64 digest = le64_of(page_digest(copy));
-        memcpy(digests + page * DIGEST_BYTES, &digest, sizeof digest);
-    }
+    digest_stage(w, d, s, digests, n_damaged);
     d->root = digest_tree_finish(&t, digests);
     d->digests_offset = *end;
     *end += t.n_bytes;
@@ -57,42 +72,25 @@ static int write_digests(struct tamis_writer *w, struct stage_desc *d,
     return err;
 }
 
-static uint64_t count_bits(const struct writer_stage *s)
-{
-    uint64_t n = 0;
-    uint8_t copy[PAGE_BYTES];
-    for (uint64_t page = 0; page < s->stage.n_pages; page++) {
-        page_copy(copy, s->stage.bits + page * PAGE_BYTES);
-        for (size_t i = 0; i < PAGE_BYTES; i += SECTOR_BYTES)
-            n += sector_count(copy + i);
-    }
-    return n;
-}
-
 static int seal_locked(struct tamis_writer *w, uint64_t watermark, uint64_t *n_damaged,
                        struct tamis_diag *diag)
 {
     struct commit c;
     uint64_t end;
-    for (uint32_t i = 0; i < w->commit.n_stages; i++)
-        *n_damaged += fill_damaged(w, w->stages[i]);
-    int err = writer_sync(w);
-    if (err)
-        return writer_poison(w, err, "syncing the keys", diag);
     writer_next_record(w, &c);
-    err = io_size(w->guard.fd, &end);
+    int err = io_size(w->guard.fd, &end);
     if (!err && !align_up_u64(end, PAGE_BYTES, &end))
         err = EFBIG;
-    for (uint32_t i = 0; i < c.n_stages && !err; i++) {
-        c.stages[i].bits_set = count_bits(w->stages[i]);
-        err = write_digests(w, &c.stages[i], w->stages[i], &end);
-    }
+    uint64_t first = end;
+    for (uint32_t i = 0; i < c.n_stages && !err; i++)
+        err = seal_stage(w, &c.stages[i], w->stages[i], &end, n_damaged);
     if (err) /* no slot names the digests: the filter is open as before */
         return diag_errno(diag, err, w->path, "writing digests");
     err = writer_sync(w);
     if (err)
-        return writer_poison(w, err, "syncing digests", diag);
-    c.committed_bytes = end;
+        return writer_poison(w, err, "syncing keys and digests", diag);
+    if (end != first) /* else the file may well end before `end` */
+        c.committed_bytes = end;
     c.watermark = watermark;
     c.state = STATE_SEALED;
     c.clean = 1;

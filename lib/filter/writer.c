@@ -215,22 +215,25 @@ int tamis_writer_create(const char *path, const struct tamis_writer_options *opt
     io_calls.random(uuid, sizeof uuid);
     int err = io_open_parent(path, &dir, &base);
     if (err)
-        return diag_errno(diag, err, path, "cannot open its directory");
+        return diag_errno(diag, err, path,
+                          err == EISDIR || err == ENAMETOOLONG
+                              ? "not a name for a file"
+                              : "cannot open its directory");
     err = writer_format(dir, base, opt, uuid, true, NULL, diag);
+    if (err)
+        diag_in(diag, path);
     if (!err) {
         err = io_open_beneath(dir, base, O_RDWR, &fd);
         err = err ? diag_errno(diag, err, path, "cannot open")
                   : writer_open_fd(fd, path, NULL, out, diag);
-        if (err && err != TAMIS_ERR_BUSY) { /* unless somebody else was quicker */
-            io_calls.unlinkat(dir, base, 0);
-            io_sync_dir(dir);
-        }
     }
     close(dir);
     return err;
 }
 
 /* ---- opening and closing ---- */
+
+static const uint64_t SEQUENCE_LEAP = UINT64_C(1) << 20;
 
 static int check_writable(int fd, const struct header *h, const char *path,
                           struct tamis_diag *diag)
@@ -270,6 +273,21 @@ static bool ended_uncleanly(const struct header *h)
            h->health.sequence[0] != h->health.sequence[1];
 }
 
+/* Slot B is written lazily, so after a crash A may be the only slot with what was
+ * acknowledged last; and A is what the session's first commit overwrites. */
+static int mend_slot_b(struct tamis_writer *w, const struct header *h,
+                       struct tamis_diag *diag)
+{
+    const struct slot_health *s = &h->health;
+    bool mirrored = s->frame[1].code == VERDICT_OK && s->sequence[0] == s->sequence[1];
+    if (h->commit.slot != SLOT_A || mirrored)
+        return 0;
+    int err = writer_write_slot(w, &w->commit, SLOT_B);
+    if (!err)
+        err = writer_sync(w);
+    return err ? writer_poison(w, err, "writing commit slot B", diag) : 0;
+}
+
 static int start_session(struct tamis_writer *w, const struct header *h,
                          struct tamis_diag *diag)
 {
@@ -282,6 +300,13 @@ static int start_session(struct tamis_writer *w, const struct header *h,
     err = writer_recover(w, ended_uncleanly(h), diag);
     if (err)
         return err;
+    err = mend_slot_b(w, h, diag);
+    if (err)
+        return err;
+    /* A record that a dead writer wrote and did not sync may have been seen, and be
+     * gone: its number must not come again with another table. */
+    if (ended_uncleanly(h))
+        w->commit.sequence += SEQUENCE_LEAP;
     /* The session's first write (R3), durable before anything is added. */
     pthread_mutex_lock(&w->mutex);
     err = writer_commit_locked(w, w->commit.watermark, 0, true, diag);
@@ -339,6 +364,7 @@ static void take_header(struct tamis_writer *w, const struct header *h)
     w->commit = h->commit;
     /* A rewritten record keeps no bytes that we don't know, so nor their bits. */
     w->commit.compat &= COMMIT_COMPAT_KNOWN;
+    w->commit.table_digest = 0; /* of the bytes that were read, not of what comes */
     w->domain = (struct tamis_domain){id->hash_id, id->hash_seed,
                                       hash_domain_tag(id->hash_id, id->hash_seed)};
     w->growth = (struct tamis_growth){id->target_error, id->growth_factor,

@@ -72,6 +72,7 @@ int writer_commit_locked(struct tamis_writer *w, uint64_t watermark, uint8_t cle
 int writer_poison(struct tamis_writer *w, int os_errno, const char *doing,
                   struct tamis_diag *diag);
 int writer_sync(struct tamis_writer *w);
+int writer_write_slot(struct tamis_writer *w, const struct commit *c, uint8_t slot);
 /* Makes a page that failed its check all ones, which is what it counts as, for readers
  * too that look at it before the next commit, or after a kill. The mutex may be held or
  * not. */

@@ -419,6 +419,10 @@ int catalog_env_open(struct catalog *c, const char *file, struct tamis_diag *dia
         c->unlocked = rc == EROFS;
         rc = open_env(file, MDB_RDONLY, &c->env);
     }
+    if (rc == EACCES)
+        return fail(diag, c->path, rc,
+                    "opening the catalog (readers too must be able to write "
+                    "catalog.lmdb-lock)");
     if (rc)
         return fail(diag, c->path, rc, "opening the catalog");
     rc = same_file(c);

@@ -4,7 +4,9 @@
 #include "lib/store/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* A growing array of bytes. */
 struct buffer {
@@ -34,10 +36,24 @@ struct apply {
     struct names own;      /* put by this edit, and not dropped since: 1 */
     struct buffer dropped; /* UUIDs */
     struct buffer doomed;  /* of a retain: length bytes and names */
+    struct buffer locked;  /* descriptors of growing filters that are to go */
+    struct tamis_diag *diag;
 };
+
+static void unlock_dropped(struct apply *a)
+{
+    for (size_t at = 0; at < a->locked.n; at += sizeof(int)) {
+        int fd;
+        memcpy(&fd, a->locked.bytes + at, sizeof fd);
+        io_unlock(fd);
+        close(fd);
+    }
+    a->locked.n = 0;
+}
 
 static void apply_reset(struct apply *a)
 {
+    unlock_dropped(a);
     names_clear(&a->own);
     a->dropped.n = 0;
     a->doomed.n = 0;
@@ -45,9 +61,40 @@ static void apply_reset(struct apply *a)
 
 static void apply_free(struct apply *a)
 {
+    unlock_dropped(a);
+    free(a->locked.bytes);
     names_clear(&a->own);
     free(a->dropped.bytes);
     free(a->doomed.bytes);
+}
+
+/* A growing filter goes only while nobody is writing to it, or what the writer has
+ * acknowledged would be lost without a word; the lock is held until the edit is
+ * through. A lost file has no writer. */
+static int lock_dropped(struct apply *a, const struct record *r, const void *name,
+                        size_t name_bytes)
+{
+    char file[FILTER_NAME_BYTES], text[NAME_TEXT_BYTES];
+    const char *store = a->edit->catalog->path;
+    pid_t holder;
+    int fd;
+    filter_file_name(r->uuid, file);
+    int rc = io_open_beneath(a->edit->dir.fd, file, O_RDWR, &fd);
+    if (rc == EMFILE || rc == ENFILE || rc == ENOMEM)
+        return diag_errno(a->diag, rc, store, "locking a growing filter");
+    if (rc)
+        return 0;
+    rc = io_lock(fd, &holder);
+    if (!rc)
+        rc = buffer_add(&a->locked, &fd, sizeof fd);
+    if (!rc)
+        return 0;
+    close(fd);
+    if (rc != TAMIS_ERR_BUSY)
+        return diag_errno(a->diag, rc, store, "locking a growing filter");
+    return diag_fail(a->diag, rc, store,
+                     "segment %s: a writer has it open (process %ld)",
+                     name_text(text, name, name_bytes), (long)holder);
 }
 
 /* A record that can't be read names no file: its file is left to a later sweep. */
@@ -58,7 +105,9 @@ static int note_dropped(struct apply *a, const void *name, size_t name_bytes,
     struct verdict v = record_decode(value, value_bytes, name, name_bytes, &r);
     if (v.code != VERDICT_OK || r.state == RECORD_NO_FILTER)
         return 0;
-    return buffer_add(&a->dropped, r.uuid, UUID_BYTES);
+    if (buffer_add(&a->dropped, r.uuid, UUID_BYTES))
+        return ENOMEM;
+    return r.state == RECORD_GROWING ? lock_dropped(a, &r, name, name_bytes) : 0;
 }
 
 /* A copy that was attached with the UUID of a lost file that this edit dropped. */
@@ -74,7 +123,9 @@ static void forget_dropped(struct apply *a, const uint8_t uuid[UUID_BYTES])
 
 static int no_memory(struct catalog_txn *t, int rc, struct tamis_diag *diag)
 {
-    return rc ? diag_errno(diag, rc, t->catalog->path, "applying the edit") : 0;
+    /* Anything else has its words already. */
+    return rc == ENOMEM ? diag_errno(diag, rc, t->catalog->path, "applying the edit")
+                        : rc;
 }
 
 static int apply_put(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
@@ -84,8 +135,6 @@ static int apply_put(struct catalog_txn *t, struct apply *a, struct tamis_diag *
                          op->value_bytes, diag);
     if (rc)
         return rc;
-    if (op->attached)
-        forget_dropped(a, op->uuid);
     return no_memory(t, names_set(&a->own, op->bytes, op->name_bytes, 1), diag);
 }
 
@@ -175,6 +224,7 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     struct apply *a = ctx;
     const struct tamis_edit *e = a->edit;
     int rc = 0;
+    a->diag = diag;
     apply_reset(a);
     for (size_t i = 0; i < e->n_ops && !rc; i++) {
         a->op = e->ops[i];
@@ -185,6 +235,11 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
         else
             rc = apply_retain(t, a, diag);
     }
+    /* A copy may have been attached before, as well as after, its UUID was dropped. */
+    for (size_t i = 0; i < e->n_ops && !rc; i++)
+        if (e->ops[i]->attached &&
+            names_get(&a->own, e->ops[i]->bytes, e->ops[i]->name_bytes))
+            forget_dropped(a, e->ops[i]->uuid);
     return rc || !e->n_attached ? rc : check_twins(t, e, diag);
 }
 

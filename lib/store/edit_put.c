@@ -110,8 +110,9 @@ int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_by
                        struct tamis_builder **out, struct tamis_diag *diag)
 {
     struct tamis_segment_options ours;
-    if (out)
-        *out = NULL;
+    if (!out)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "nowhere to put the builder");
+    *out = NULL;
     int rc = begin_put(edit, name, name_bytes, &ours, opt, diag);
     if (rc)
         return rc;
@@ -125,6 +126,7 @@ int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_by
         .binding = ours.binding,
         .binding_bytes = ours.binding_bytes,
         .store_uuid = c->meta.store_uuid,
+        .watermark = ours.watermark,
     };
     rc = tamis_builder_create(&b, out, diag);
     if (!rc)
@@ -163,8 +165,12 @@ int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,
     uuid_random(uuid);
     filter_file_name(uuid, file);
     rc = builder_finish_at(builder, uuid, edit->dir.fd, file, false, &built, diag);
-    if (rc)
+    if (rc) {
+        char path[STORE_PATH_BYTES];
+        filters_dir_path(edit->catalog->filters, file, path);
+        diag_in(diag, path);
         return rc;
+    }
     rc = check_built(edit, &built.identity, diag);
     if (rc) {
         filter_file_unlink(edit->dir.fd, uuid);

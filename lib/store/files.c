@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -72,4 +73,21 @@ void uuid_random(uint8_t uuid[UUID_BYTES])
     io_calls.random(uuid, UUID_BYTES);
     uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40);
     uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
+}
+
+int dir_is_empty(int dir, const char *name)
+{
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    const struct dirent *e;
+    int empty = 1;
+    while (empty && (e = readdir(d)))
+        empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
+    closedir(d);
+    return empty;
 }

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -53,17 +54,30 @@ static char *catalog_path(const char *store_path)
     return path;
 }
 
-int registry_create(const char *store_path, const struct meta *m,
+/* LMDB makes the file in several steps. Done under another name, so that whoever finds
+ * catalog.lmdb finds it whole, however the process that makes it ends. */
+int registry_create(const char *store_path, int dir, const struct meta *m,
                     struct tamis_diag *diag)
 {
-    char *file = catalog_path(store_path);
-    if (!file)
-        return diag_errno(diag, ENOMEM, store_path, "creating the catalog");
-    /* Under the lock: another thread might be opening what is being made. */
-    lock_registry();
+    char temp[CATALOG_TEMP_BYTES], file[STORE_PATH_BYTES];
+    uint32_t tag;
+    io_calls.random(&tag, sizeof tag);
+    snprintf(temp, sizeof temp, CATALOG_TEMP "%08x.tmp", tag);
+    if (snprintf(file, sizeof file, "%s/%s", store_path, temp) >= (int)sizeof file)
+        return diag_errno(diag, ENAMETOOLONG, store_path, "creating the catalog");
     int rc = catalog_env_create(store_path, file, m, diag);
-    pthread_mutex_unlock(&registry_lock);
-    free(file);
+    if (!rc) {
+        rc = io_rename(dir, temp, "catalog.lmdb");
+        if (rc == EEXIST)
+            diag_fail(diag, rc = TAMIS_ERR_EXISTS, store_path,
+                      "a store is here already");
+        else if (rc)
+            diag_errno(diag, rc, store_path, "naming the catalog");
+    }
+    if (rc)
+        io_calls.unlinkat(dir, temp, 0);
+    strcat(temp, "-lock");
+    io_calls.unlinkat(dir, temp, 0);
     return rc;
 }
 
@@ -86,6 +100,9 @@ static int open_catalog_file(int dir, const char *path, int *fd,
                              struct tamis_diag *diag)
 {
     int rc = io_open_beneath(dir, "catalog.lmdb", O_RDONLY, fd);
+    if (rc == ENOENT && dir_is_empty(dir, "filters") == 1)
+        return diag_fail(diag, TAMIS_ERR_NO_STORE, path,
+                         "creating this store was cut short: create it again");
     if (rc == ENOENT && faccessat(dir, "filters", F_OK, 0) == 0)
         return diag_fail(diag, TAMIS_ERR_NO_STORE, path,
                          "filters/ is there, but catalog.lmdb is missing");

@@ -107,7 +107,9 @@ static int load_entry(void *ctx, const void *name, size_t name_bytes,
     struct entry *e = NULL;
     if (l->previous) {
         uint32_t slot = names_get(&l->previous->by_name, name, name_bytes);
-        if (slot && entry_is(l->previous->entries[slot - 1], value, value_bytes))
+        /* One that failed to open may open now, though its record reads the same. */
+        if (slot && entry_is(l->previous->entries[slot - 1], value, value_bytes) &&
+            !atomic_load(&l->previous->entries[slot - 1]->failure))
             e = entry_hold(l->previous->entries[slot - 1]);
     }
     if (!e)

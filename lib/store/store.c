@@ -48,6 +48,17 @@ static int meta_of(const struct tamis_store_options *theirs, struct meta *m,
     return 0;
 }
 
+/* What a creation that was cut short leaves: an empty filters/ and catalogs that never
+ * got their name. */
+static bool is_remains(int dir, const char *name)
+{
+    if (strcmp(name, "filters") == 0)
+        return dir_is_empty(dir, name) == 1;
+    return strncmp(name, CATALOG_TEMP, sizeof CATALOG_TEMP - 1) == 0 &&
+           strstr(name, ".tmp") != NULL;
+}
+
+/* Is there nothing, or nothing but remains? */
 static int check_empty(const char *path, struct tamis_diag *diag)
 {
     DIR *d = opendir(path);
@@ -57,18 +68,30 @@ static int check_empty(const char *path, struct tamis_diag *diag)
                    : diag_errno(diag, errno, path, "opening the directory");
     const struct dirent *e;
     int rc = 0;
-    errno = 0;
-    while (!rc && (e = readdir(d)))
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            rc =
-                strcmp(e->d_name, "catalog.lmdb") == 0
-                    ? diag_fail(diag, TAMIS_ERR_EXISTS, path, "a store is here already")
-                    : diag_fail(diag, TAMIS_ERR_EXISTS, path,
-                                "the directory is not empty");
-    if (!rc && errno)
-        rc = diag_errno(diag, errno, path, "reading the directory");
+    while (!rc && (e = readdir(d))) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+            is_remains(dirfd(d), e->d_name))
+            continue;
+        bool store = strcmp(e->d_name, "catalog.lmdb") == 0;
+        rc =
+            diag_fail(diag, TAMIS_ERR_EXISTS, path,
+                      store ? "a store is here already" : "the directory is not empty");
+    }
     closedir(d);
     return rc;
+}
+
+static void remove_remains(int dir)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    for (const struct dirent *e; d && (e = readdir(d));)
+        if (strcmp(e->d_name, "filters") != 0 && is_remains(dir, e->d_name))
+            io_calls.unlinkat(dir, e->d_name, 0);
+    if (d)
+        closedir(d);
+    else if (fd >= 0)
+        close(fd);
 }
 
 static int sync_parent(const char *path)
@@ -83,29 +106,29 @@ static int sync_parent(const char *path)
     return rc;
 }
 
-/* In an empty directory. mkdir("filters") decides between two that create at once.
- * The first durable thing is the whole catalog; before it, open finds none. */
+/* In a directory of nothing but remains. The catalog gets its name last, whole, which
+ * decides between two that create at once; before that, open finds no store. */
 static int create_in(const char *path, int dir, const struct meta *m,
                      struct tamis_diag *diag)
 {
     int rc = io_refuse_network(dir);
     if (rc)
         return diag_fail(diag, rc, path, "%s", tamis_strerror(rc));
-    if (mkdirat(dir, "filters", 0777) != 0)
-        return errno == EEXIST ? diag_fail(diag, TAMIS_ERR_EXISTS, path,
-                                           "a store is being made here")
-                               : diag_errno(diag, errno, path, "creating filters/");
-    rc = registry_create(path, m, diag);
+    if (mkdirat(dir, "filters", 0777) != 0 && errno != EEXIST)
+        return diag_errno(diag, errno, path, "creating filters/");
+    rc = registry_create(path, dir, m, diag);
+    if (rc == TAMIS_ERR_EXISTS)
+        return rc; /* another one's, filters/ and all */
     if (!rc) {
+        remove_remains(dir);
         rc = io_sync_dir(dir);
-        if (rc)
+        if (rc) {
+            io_calls.unlinkat(dir, "catalog.lmdb", 0);
             diag_errno(diag, rc, path, "syncing the directory");
+        }
     }
-    if (rc) {
-        io_calls.unlinkat(dir, "catalog.lmdb", 0);
-        io_calls.unlinkat(dir, "catalog.lmdb-lock", 0);
+    if (rc)
         io_calls.unlinkat(dir, "filters", AT_REMOVEDIR);
-    }
     return rc;
 }
 

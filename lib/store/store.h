@@ -41,6 +41,8 @@ void filter_file_name(const uint8_t uuid[UUID_BYTES], char name[FILTER_NAME_BYTE
 /* "DIR/NAME" for messages, cut if too long. */
 void filters_dir_path(const struct filters_dir *d, const char *name,
                       char path[STORE_PATH_BYTES]);
+/* 1 if it is a directory of nothing, 0 if something is in it, else -1. */
+int dir_is_empty(int dir, const char *name);
 void filter_file_unlink(int dir, const uint8_t uuid[UUID_BYTES]);
 void uuid_random(uint8_t uuid[UUID_BYTES]);
 
@@ -120,9 +122,12 @@ int catalog_usage(struct catalog *c, uint64_t *n_segments, uint64_t *n_bytes,
 
 /* ==== registry.c: one catalog per process and file ==== */
 
-/* Creates STORE/catalog.lmdb in an empty store directory. */
-int registry_create(const char *store_path, const struct meta *m,
+/* Creates STORE/catalog.lmdb, whole or not at all. `dir` is STORE, open. */
+int registry_create(const char *store_path, int dir, const struct meta *m,
                     struct tamis_diag *diag);
+/* What it is called until it is whole: this, eight hex digits and ".tmp". */
+#define CATALOG_TEMP "catalog.lmdb."
+enum { CATALOG_TEMP_BYTES = 40 };
 int registry_open(const char *store_path, struct catalog **out,
                   struct tamis_diag *diag);
 struct catalog *registry_hold(struct catalog *c);

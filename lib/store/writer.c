@@ -157,13 +157,39 @@ static int check_file(const struct catalog *c, const struct wanted *w,
     return what ? diag_fail(diag, TAMIS_ERR_MISMATCH, path, "%s", what) : 0;
 }
 
+/* Dirties the whole file again, and syncs it: what a dead writer left may be in the
+ * page cache only, on pages that a failed sync has marked clean (R3, R4). */
+static int rewrite(int fd, uint64_t n_bytes)
+{
+    enum { CHUNK = 1 << 16 };
+    uint8_t *chunk = malloc(CHUNK);
+    int err = chunk ? 0 : ENOMEM;
+    for (uint64_t at = 0; at < n_bytes && !err; at += CHUNK) {
+        size_t n = n_bytes - at < CHUNK ? (size_t)(n_bytes - at) : CHUNK, got;
+        err = io_read(fd, chunk, n, at, &got);
+        if (!err)
+            err = io_write(fd, chunk, got, at);
+    }
+    if (!err && io_calls.fdatasync(fd) != 0)
+        err = errno;
+    free(chunk);
+    return err;
+}
+
 /* A writer that sealed and died before it could say so: the catalog follows now, once
  * the seal that was read is known to be durable. */
 static int follow_seal(const struct watch *w, int fd, const struct commit *c,
                        const char *path, struct tamis_diag *diag)
 {
-    if (io_calls.fdatasync(fd) != 0)
-        return diag_errno(diag, errno, path, "syncing");
+    pid_t holder;
+    int err = io_lock(fd, &holder);
+    if (err == TAMIS_ERR_BUSY)
+        return diag_fail(diag, err, path, "a writer has it open (process %ld)",
+                         (long)holder);
+    if (!err)
+        err = rewrite(fd, c->committed_bytes);
+    if (err)
+        return diag_errno(diag, err, path, "making a seal durable");
     struct progress p = progress_of(w, c);
     int rc = raise_bounds(&p, diag);
     return rc ? rc : diag_fail(diag, TAMIS_ERR_SEALED, path, "the filter is sealed");
@@ -203,6 +229,21 @@ static struct watch *watch_new(struct catalog *c, const struct wanted *w)
     return watch;
 }
 
+/* Between reading the record and locking the file the segment may have been dropped;
+ * from now on the lock keeps it. */
+static int still_listed(struct catalog *c, const struct wanted *w,
+                        struct tamis_diag *diag)
+{
+    char text[NAME_TEXT_BYTES];
+    struct wanted now = {.name = w->name, .name_bytes = w->name_bytes};
+    int rc = catalog_read(c, find_record, &now, diag);
+    if (rc || memcmp(now.record.uuid, w->record.uuid, UUID_BYTES) == 0)
+        return rc;
+    return diag_fail(diag, TAMIS_ERR_NO_SEGMENT, c->path,
+                     "segment %s has just been replaced",
+                     name_text(text, w->name, w->name_bytes));
+}
+
 static int open_writer(struct catalog *c, const struct wanted *w, int fd,
                        const char *path, struct tamis_writer **out,
                        struct tamis_diag *diag)
@@ -227,7 +268,9 @@ static int open_writer(struct catalog *c, const struct wanted *w, int fd,
     rc = writer_open_fd(fd, path, &hooks, out, diag);
     if (rc)
         return rc;
-    rc = follow_growth(watch, &w->record, *out, diag);
+    rc = still_listed(c, w, diag);
+    if (!rc)
+        rc = follow_growth(watch, &w->record, *out, diag);
     if (rc) {
         tamis_writer_close(*out);
         *out = NULL;
