@@ -42,7 +42,8 @@ room = $(firstword $(subst /, ,$(1)))
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all help demo check clean
+.SECONDARY:
+.PHONY: all help demo check clean format
 
 all: $B/tamis $B/libtamis.a $B/libtamis.so $B/libtamis-filter.a
 
@@ -109,10 +110,10 @@ define install
 	    dpkg-query -W -f='$${db:Status-Status}' $$p 2>/dev/null | grep -qx installed || missing="$$missing $$p"; \
 	done; \
 	if [ -n "$$missing" ]; then \
-	    if ! command -v apt-get >/dev/null; then \
-	        echo "tamis needs, by their Debian names:$$missing; please install them" >&2; exit 2; fi; \
-	    sudo=""; [ "$$(id -u)" = 0 ] || sudo=sudo; \
-	    echo "installing what is missing: $$sudo apt-get install$$missing"; \
+	    sudo=""; [ "$$(id -u)" = 0 ] || sudo="sudo "; \
+	    if ! command -v apt-get >/dev/null || { [ -n "$$sudo" ] && ! command -v sudo >/dev/null; }; then \
+	        echo "tamis needs these packages, by their Debian names; please have them installed:$$missing" >&2; exit 2; fi; \
+	    echo "installing what is missing: $${sudo}apt-get install$$missing"; \
 	    $$sudo env DEBIAN_FRONTEND=noninteractive sh -c "apt-get update -q >/dev/null && apt-get install -q -y --no-install-recommends$$missing >/dev/null" </dev/null || exit 2; \
 	fi
 endef
@@ -168,6 +169,7 @@ compile_commands.json: $(wildcard */*.c */*/*.c)
 	@tests/compile_commands.sh $(BASE) > $@
 
 format:
+	$(call install,clang-format)
 	clang-format -i $$(git ls-files '*.c' '*.h')
 
 clean:

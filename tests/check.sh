@@ -19,6 +19,7 @@ step() {
     "$@" >"$log.step" 2>&1
     code=$?
     cat "$log.step" >>"$log"
+    plan=""
     counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log.step" | tail -n 1)
     if [ -n "$counts" ]; then
         passed=$((passed + ${counts% *}))
@@ -35,7 +36,8 @@ step() {
         tail -n 200 "$log.step"
         echo "FAILED: $name (exit $code)"
     else
-        grep -E '^(ok  |check-|[0-9]+ passed)' "$log.step" || tail -n 1 "$log.step"
+        grep -E '^(ok  |check-|[0-9]+ passed)' "$log.step" ||
+            { [ -z "${plan:-}" ] || echo "$ok passed, $((plan - ok)) failed"; }
     fi
     rm -f "$log.step"
 }

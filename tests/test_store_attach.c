@@ -232,6 +232,51 @@ static void opens_after_every_kind_of_commit(void **state)
     tamis_store_close(s);
 }
 
+/* In one edit: attach under a new name what is lost under the old one, drop the old. */
+static void attach_then_drop_keeps_the_file(void **state)
+{
+    struct tamis_diag diag;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    struct tamis_domain d = tamis_store_domain(s);
+    build_file(path_of("f"), &d, NULL, NULL, NULL);
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_attach(e, "old", 3, path_of("f"), NULL, &diag));
+    OK(tamis_edit_commit(e, NULL));
+    char command[1200];
+    snprintf(command, sizeof command, "rm %s/filters/*.tamis", path_of("s"));
+    assert_int_equal(system(command), 0);
+    e = edit_new(s);
+    OK(tamis_edit_attach(e, "new", 3, path_of("f"), NULL, &diag));
+    OK(tamis_edit_drop(e, "old", 3, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    assert_int_equal(n_filter_files("s"), 1);
+    assert_int_equal(reason_of(s, "new", 999999), ABSENT_HERE);
+    tamis_store_close(s);
+}
+
+/* What was lost a moment ago is found again by the next snapshot. */
+static void a_file_attached_again_is_not_lost(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    struct tamis_domain d = tamis_store_domain(s);
+    build_file(path_of("f"), &d, NULL, NULL, NULL);
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_attach(e, "x", 1, path_of("f"), NULL, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    char command[1200];
+    snprintf(command, sizeof command, "rm %s/filters/*.tamis", path_of("s"));
+    assert_int_equal(system(command), 0);
+    assert_int_equal(reason_of(s, "x", 999999), TAMIS_FILE_LOST);
+    e = edit_new(s);
+    OK(tamis_edit_drop(e, "x", 1, NULL));
+    OK(tamis_edit_attach(e, "x", 1, path_of("f"), NULL, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    assert_int_equal(reason_of(s, "x", 999999), ABSENT_HERE);
+    tamis_store_close(s);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_dir_create, test_dir_remove)
 
 int main(void)
@@ -246,6 +291,8 @@ int main(void)
         TEST(map_grows_when_full),
         TEST(truncated_catalogs_are_refused),
         TEST(opens_after_every_kind_of_commit),
+        TEST(attach_then_drop_keeps_the_file),
+        TEST(a_file_attached_again_is_not_lost),
     };
     return cmocka_run_group_tests_name("store_attach", tests, NULL, NULL);
 }
