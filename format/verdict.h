@@ -16,7 +16,7 @@ enum verdict_code {
     VERDICT_UNUSED,   /* a byte that must be zero is not */
     VERDICT_RANGE,    /* a value that no writer of this version produces */
     VERDICT_OVERLAP,  /* two areas of the file share bytes */
-    VERDICT_IDENTITY, /* a good record, but of another filter, slot or segment */
+    VERDICT_IDENTITY, /* a good record, but of another filter or slot */
     VERDICT_KIND,     /* a kind, layout, hash or growth rule this code lacks */
 };
 

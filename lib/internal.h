@@ -128,6 +128,9 @@ struct header {
  * of the file. `ours`: the descriptor's read-ahead may be set. */
 int header_load(int fd, bool ours, uint64_t offset, uint64_t n_bytes, const char *path,
                 struct header *h, struct tamis_diag *diag);
+/* The raw bytes alone, at most HEADER_MAX_BYTES; sets h->available. */
+int header_read(int fd, bool ours, uint64_t offset, uint64_t n_bytes, const char *path,
+                uint8_t *raw, size_t *got, struct header *h, struct tamis_diag *diag);
 /* Decodes a copy of the header that is at hand; h->available is set by the caller,
  * `offset` is where it came from, for messages. */
 int header_decode(const uint8_t *raw, size_t got, uint64_t offset, const char *path,

@@ -23,6 +23,10 @@ esac
     { echo "check-docs: pear is not a vegetable (or a rare false positive)" >&2; exit 1; }
 "$dir/ask" "$dir/nowhere" pear >/dev/null 2>&1 &&
     { echo "check-docs: the README's program does not notice a missing store" >&2; exit 1; }
+# The header is C++ too.
+printf '#include <tamis.h>\nint main() { return tamis_version() == 0 || TAMIS_FIELD_TEXT == 0; }\n' >"$dir/cc.cc"
+${CXX:-g++} -Wall -Wextra -Werror ${SANITIZE:-} -Ilib -o "$dir/cc" "$dir/cc.cc" "$b/libtamis.a" -llmdb -lxxhash -lm -pthread
+"$dir/cc"
 for word in 'make demo' 'make check' 'make help'; do
     grep -q "$word" README.md || { echo "check-docs: README.md lacks $word" >&2; exit 1; }
 done

@@ -1,12 +1,9 @@
-/* The header of an open file: read to a private copy, validated once, and from
- * then on only the copy is used. Also the fields one by one, for people. */
+/* The header of an open file: read to a private copy, validated once, and from then on
+ * only the copy is used. fields.c prints it for people. */
 #include "lib/internal.h"
 
-#include <inttypes.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <time.h>
-#include <unistd.h>
 
 /* A commit overwrites one slot in microseconds; a reader that meets one half
  * written looks again this often (R6). */
@@ -26,9 +23,8 @@ static bool settled(const struct header *h)
 }
 
 /* Where in the file the filter may be, and the header's bytes. */
-static int read_header(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
-                       const char *path, uint8_t *raw, size_t *got, struct header *h,
-                       struct tamis_diag *diag)
+int header_read(int fd, bool ours, uint64_t offset, uint64_t n_bytes, const char *path,
+                uint8_t *raw, size_t *got, struct header *h, struct tamis_diag *diag)
 {
     uint64_t file_bytes;
     int err = io_size(fd, &file_bytes);
@@ -78,7 +74,7 @@ int header_load(int fd, bool ours, uint64_t offset, uint64_t n_bytes, const char
     for (int i = 0; i < HEADER_TRIES; i++) {
         size_t got;
         memset(h, 0, sizeof *h);
-        err = read_header(fd, ours, offset, n_bytes, path, raw[i % 2], &got, h, diag);
+        err = header_read(fd, ours, offset, n_bytes, path, raw[i % 2], &got, h, diag);
         if (err)
             return err;
         err = header_decode(raw[i % 2], got, offset, path, h, diag);
@@ -154,146 +150,4 @@ void header_info(const struct identity *id, const struct commit *c,
                 plan_expected_bits(&last->geometry,
                                    last->capacity + last->capacity / 256 + 1);
     }
-}
-
-/* ---- the fields, one by one ---- */
-
-struct printer {
-    tamis_field_fn *fn;
-    void *ctx;
-    uint64_t filter_offset;
-};
-
-static void format_bytes(const uint8_t *p, size_t n, char *out, size_t room)
-{
-    size_t used = 0;
-    while (n > 0 && p[n - 1] == 0)
-        n--;
-    for (size_t i = 0; i < n && used + 5 < room; i++) {
-        bool plain = p[i] > 0x20 && p[i] < 0x7f && p[i] != '\\';
-        used +=
-            (size_t)snprintf(out + used, room - used, plain ? "%c" : "\\x%02x", p[i]);
-    }
-    out[used] = 0;
-}
-
-static void format_time(uint64_t us, char *out, size_t room)
-{
-    time_t t = (time_t)(us / 1000000);
-    struct tm tm;
-    if (!gmtime_r(&t, &tm) || !strftime(out, room, "%Y-%m-%dT%H:%M:%S", &tm))
-        out[0] = 0;
-    size_t n = strlen(out);
-    snprintf(out + n, room - n, ".%06" PRIu64 "Z", us % 1000000);
-}
-
-static void print_number(const uint8_t *p, const struct field *f,
-                         struct tamis_field *out, char *text, size_t room)
-{
-    uint8_t padded[8] = {0};
-    struct le64 raw;
-    memcpy(padded, p, f->n_bytes <= 8 ? f->n_bytes : 8);
-    memcpy(&raw, padded, sizeof raw);
-    out->number = le64_get(raw);
-    out->kind = TAMIS_FIELD_NUMBER;
-    if (f->type == FIELD_F64) {
-        out->kind = TAMIS_FIELD_REAL;
-        out->real = le64_get_f64(raw);
-        snprintf(text, room, "%.9g", out->real);
-    } else if (f->type == FIELD_HEX) {
-        snprintf(text, room, "0x%016" PRIx64, out->number);
-    } else if (f->type == FIELD_TIME) {
-        out->kind = TAMIS_FIELD_TEXT;
-        format_time(out->number, text, room);
-    } else {
-        snprintf(text, room, "%" PRIu64, out->number);
-    }
-}
-
-static void print_record(const struct printer *to, const char *record, uint64_t at,
-                         const uint8_t *raw, const struct field *fields, size_t n)
-{
-    char text[1100];
-    for (size_t i = 0; i < n; i++) {
-        const struct field *f = &fields[i];
-        struct tamis_field out = {.record = record, .name = f->name, .text = text};
-        out.offset = to->filter_offset + at + f->offset;
-        out.n_bytes = f->n_bytes;
-        out.kind = TAMIS_FIELD_TEXT;
-        const uint8_t *p = raw + at + f->offset;
-        switch ((enum field_type)f->type) {
-        case FIELD_UINT:
-        case FIELD_HEX:
-        case FIELD_F64:
-        case FIELD_TIME:
-            print_number(p, f, &out, text, sizeof text);
-            break;
-        case FIELD_UUID:
-            for (size_t k = 0; k < UUID_BYTES; k++)
-                snprintf(text + 2 * k, 3, "%02x", p[k]);
-            break;
-        case FIELD_UNUSED:
-            snprintf(text, sizeof text, "%s",
-                     all_zero(p, f->n_bytes) ? "zero" : "NOT ZERO");
-            break;
-        case FIELD_BYTES:
-            format_bytes(p, f->n_bytes, text, sizeof text);
-            break;
-        }
-        to->fn(to->ctx, &out);
-    }
-}
-
-static void print_slot(const struct printer *to, const uint8_t *raw, uint8_t slot)
-{
-    static const char *const names[] = {"A", "B", "birth"};
-    static const struct field checksum = {"checksum", 0, 8, FIELD_HEX};
-    char record[32];
-    uint64_t at = commit_slot_offset(slot), end = at + commit_slot_bytes(slot);
-    struct commit_disk d;
-    memcpy(&d, raw + at, sizeof d);
-    snprintf(record, sizeof record, "commit %s", names[slot]);
-    print_record(to, record, at, raw, commit_fields, n_commit_fields);
-    size_t n_stages = d.n_stages;
-    for (size_t i = 0; i < n_stages; i++) {
-        uint64_t stage_at = at + STAGES_OFFSET + i * STAGE_BYTES;
-        if (stage_at + STAGE_BYTES > end - 8)
-            break; /* a broken record may claim more than fit */
-        snprintf(record, sizeof record, "stage %s.%zu", names[slot], i);
-        print_record(to, record, stage_at, raw, stage_fields, n_stage_fields);
-    }
-    snprintf(record, sizeof record, "commit %s", names[slot]);
-    print_record(to, record, end - 8, raw, &checksum, 1);
-}
-
-int tamis_file_fields(const char *path, uint64_t offset, tamis_field_fn *fn, void *ctx,
-                      struct tamis_diag *diag)
-{
-    uint8_t raw[HEADER_MAX_BYTES];
-    struct header h;
-    size_t got;
-    int fd;
-    diag_clear(diag);
-    int err = io_open(path, O_RDONLY, &fd);
-    if (err)
-        return diag_errno(diag, err, path, "cannot open");
-    memset(&h, 0, sizeof h);
-    err = read_header(fd, true, offset, 0, path, raw, &got, &h, diag);
-    if (!err) {
-        struct printer to = {fn, ctx, offset};
-        struct identity_disk d;
-        err = header_decode(raw, got, offset, path, &h, diag);
-        memcpy(&d, raw, sizeof d);
-        if (err != TAMIS_ERR_NOT_TAMIS) {
-            print_record(&to, "identity", 0, raw, identity_fields, n_identity_fields);
-            if (le32_get(d.header_pages) == 1) {
-                print_slot(&to, raw, SLOT_BIRTH);
-            } else {
-                print_slot(&to, raw, SLOT_A);
-                print_slot(&to, raw, SLOT_B);
-            }
-        }
-    }
-    close(fd);
-    return err;
 }
