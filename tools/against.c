@@ -74,14 +74,15 @@ int against_end(struct against *a, const char *file, json_t *root)
         if (a->lost > MAX_LISTED)
             printf("lost\t... and %llu more\n",
                    (unsigned long long)(a->lost - MAX_LISTED));
-        printf("checked %llu keys in %llu segment%s: %llu lost\n",
-               (unsigned long long)a->keys, (unsigned long long)a->segments,
-               a->segments == 1 ? "" : "s", (unsigned long long)a->lost);
+        printf("checked %llu key%s in %llu segment%s: %llu lost\n",
+               (unsigned long long)a->keys, a->keys == 1 ? "" : "s",
+               (unsigned long long)a->segments, a->segments == 1 ? "" : "s",
+               (unsigned long long)a->lost);
     }
     if (a->lost == 0)
         return EXIT_DONE;
     return complain(EXIT_DAMAGE,
-                    "%s: %llu keys are not in the filter of their segment: check that "
+                    "%s: %llu key%s not in the filter of their segment: check that "
                     "the key lists are theirs, or build the segments anew",
-                    file, (unsigned long long)a->lost);
+                    file, (unsigned long long)a->lost, a->lost == 1 ? " is" : "s are");
 }

@@ -1,5 +1,4 @@
 /* tamis attach: registers a sealed filter file that was built elsewhere. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "tool.h"
@@ -45,6 +44,8 @@ static int run(int argc, char **argv)
     parse_options(argc, argv, WITH(OPT_BIND) | WITH(OPT_RANK) | WITH(OPT_REPLACES), 3,
                   3, &o);
     check_name(o.args[1], strlen(o.args[1]));
+    if (o.args[2][0] == '\0')
+        usage_error("FILE.tamis is a path, and this one is empty");
     status = store_open(o.args[0], &store);
     if (status != EXIT_DONE)
         return status;
@@ -54,7 +55,6 @@ static int run(int argc, char **argv)
     if (err != 0)
         status = complain_error(err, &diag, o.args[0], advice(err));
     tamis_store_close(store);
-    free(o.replaces);
     return status;
 }
 

@@ -47,7 +47,7 @@ static int add_keys(struct tamis_builder *builder, struct key_reader *keys,
     while ((got = keys_next(keys, &key, &bytes)) > 0) {
         err = tamis_builder_add_key(builder, key, bytes);
         if (err != 0)
-            return complain_error(err, NULL, store_path, NULL);
+            return complain_add(err, store_path);
         if (++n % 4096 == 0) {
             progress_advance(4096, keys_position(keys) - position);
             position = keys_position(keys);
@@ -146,6 +146,38 @@ static uint64_t plan_tasks(const struct options *o, struct work *w)
     return total;
 }
 
+static int compare_tasks(const void *left, const void *right)
+{
+    const struct tamis_name *a = &(*(const struct task *const *)left)->name;
+    const struct tamis_name *b = &(*(const struct task *const *)right)->name;
+    int order =
+        memcmp(a->bytes, b->bytes, a->n_bytes < b->n_bytes ? a->n_bytes : b->n_bytes);
+
+    return order ? order : (a->n_bytes > b->n_bytes) - (a->n_bytes < b->n_bytes);
+}
+
+/* Two key files of one name would be one segment: exits. */
+static void check_tasks(const struct work *w)
+{
+    const struct task **sorted = need(malloc((w->n + 1) * sizeof(*sorted)));
+    const struct task *a = NULL, *b = NULL;
+
+    for (size_t i = 0; i < w->n; i++)
+        sorted[i] = &w->tasks[i];
+    qsort(sorted, w->n, sizeof(*sorted), compare_tasks);
+    for (size_t i = 1; i < w->n && a == NULL; i++)
+        if (compare_tasks(&sorted[i - 1], &sorted[i]) == 0) {
+            a = sorted[i - 1] < sorted[i] ? sorted[i - 1] : sorted[i];
+            b = sorted[i - 1] < sorted[i] ? sorted[i] : sorted[i - 1];
+        }
+    free(sorted);
+    if (a != NULL)
+        usage_error("--each: %s and %s are both for segment '%.*s': rename one, or "
+                    "build it by 'tamis build STORE SEGMENT KEYFILE'",
+                    a->file, b->file, (int)a->name.n_bytes,
+                    (const char *)a->name.bytes);
+}
+
 static int drop_replaced(struct work *w)
 {
     struct tamis_diag diag = {0};
@@ -224,9 +256,9 @@ static int run(int argc, char **argv)
     w.o = &o;
     w.store_path = o.args[0];
     total = plan_tasks(&o, &w);
+    check_tasks(&w);
     status = edit(&w, total);
     free(w.tasks);
-    free(o.replaces);
     return status;
 }
 
@@ -246,5 +278,8 @@ const struct command cmd_build = {
     "  --each            a segment per KEYFILE\n"
     "  --strip SUFFIX    remove this from the names\n"
     "  -j, --jobs N      build so many at a time; 1\n"
-    "  -0, --hex, --binary    what KEYFILE looks like: 'tamis help keys'\n",
+    "  -0, --hex, --binary    what KEYFILE looks like: 'tamis help keys'\n"
+    "\n"
+    "From 64 MiB of hashes on, 8 bytes per key, they are kept in an unlinked file in\n"
+    "$TMPDIR, or else in /tmp.\n",
     run};

@@ -12,8 +12,7 @@ static int run(int argc, char **argv)
     int err, status;
 
     parse_options(argc, argv, 0, 2, 0, &o);
-    for (size_t i = 1; i < o.n_args; i++)
-        check_name(o.args[i], strlen(o.args[i]));
+    check_names((const char *const *)o.args + 1, o.n_args - 1);
     status = store_open(o.args[0], &store);
     if (status != EXIT_DONE)
         return status;

@@ -1,5 +1,4 @@
 /* tamis file build: keys in, one sealed filter file out, no store needed. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "tool.h"
@@ -61,7 +60,7 @@ static int add_keys(struct tamis_builder *builder, struct key_reader *keys,
     while ((got = keys_next(keys, &key, &bytes)) > 0) {
         err = tamis_builder_add_key(builder, key, bytes);
         if (err != 0)
-            return complain_error(err, NULL, file, NULL);
+            return complain_add(err, file);
         if (++n % 4096 == 0) {
             progress_advance(4096, keys_position(keys) - position);
             position = keys_position(keys);
@@ -116,7 +115,6 @@ static int run(int argc, char **argv)
     status = prepare(&o, &info, &domain, &opt);
     if (status == EXIT_DONE)
         status = build(&o, &opt);
-    free(o.segments);
     return status;
 }
 
@@ -130,5 +128,8 @@ const struct command cmd_file_build = {
     "  --segment NAME        the segment's name, kept in the file\n"
     "  --bind HEX            1..64 bytes that identify the engine's own file\n"
     "  --watermark N         your log position\n"
-    "  -0, --hex, --binary   what KEYFILE looks like: 'tamis help keys'\n",
+    "  -0, --hex, --binary   what KEYFILE looks like: 'tamis help keys'\n"
+    "\n"
+    "From 64 MiB of hashes on, 8 bytes per key, they are kept in an unlinked file in\n"
+    "$TMPDIR, or else in /tmp.\n",
     run};

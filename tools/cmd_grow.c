@@ -5,35 +5,70 @@
 
 #include "tool.h"
 
-static int create(struct tamis_store *store, const struct options *o,
-                  struct tamis_diag *diag)
+struct grow {
+    const struct options *o;
+    const char *path, *name; /* of the store; of the segment */
+    struct tamis_store *store;
+    struct tamis_writer *writer;
+    bool created; /* the segment, by this very command */
+};
+
+/* A library call failed. A segment can go under our hands until a writer has it. */
+static int failed(const struct grow *g, int err, const struct tamis_diag *diag)
 {
+    if (err == TAMIS_ERR_NO_SEGMENT)
+        return complain(EXIT_NONE,
+                        "%s: segment '%s' has just been dropped or replaced: run it "
+                        "again",
+                        g->path, g->name);
+    return complain_error(err, diag, g->path, NULL);
+}
+
+/* What the catalog says of the segment now. The snapshot is to be released. */
+static int look_up(const struct grow *g, struct tamis_snapshot **snapshot,
+                   struct tamis_segment_info *info, struct tamis_target *target)
+{
+    int err = tamis_snapshot_current(g->store, snapshot, NULL);
+
+    if (err == 0)
+        err = tamis_snapshot_find(*snapshot, g->name, strlen(g->name), NULL, 0, 0,
+                                  target);
+    if (err == 0)
+        err = tamis_snapshot_segment(*snapshot, target->slot - 1, info);
+    return err;
+}
+
+static int create(struct grow *g, struct tamis_diag *diag)
+{
+    const struct options *o = g->o;
     struct tamis_segment_options opt;
     struct tamis_edit *e;
-    int err = tamis_edit_begin(store, &e, diag);
+    int err = tamis_edit_begin(g->store, &e, diag);
 
     if (err != 0)
         return err;
     segment_options(o, &opt);
-    err = tamis_edit_put_growing(e, o->args[1], strlen(o->args[1]),
+    err = tamis_edit_put_growing(e, g->name, strlen(g->name),
                                  o->given & GROWTH_OPTIONS ? &o->growth : NULL, &opt,
                                  diag);
-    if (err != 0) {
+    if (err == 0)
+        err = tamis_edit_commit(e, diag);
+    else
         tamis_edit_abort(e);
-        return err;
-    }
-    return tamis_edit_commit(e, diag);
+    g->created = err == 0;
+    return err;
 }
 
 /* How a filter grows is fixed when it is made: asking for something else, and not
  * getting it, must not look like success. */
-static int check_growth(struct tamis_writer *writer, const struct options *o)
+static int check_growth(const struct grow *g)
 {
+    const struct options *o = g->o;
     struct tamis_filter_info info;
-    int err = tamis_writer_info(writer, &info);
+    int err = tamis_writer_info(g->writer, &info);
 
     if (err != 0)
-        return complain_error(err, NULL, o->args[0], NULL);
+        return failed(g, err, NULL);
     if ((given(o, OPT_FPR) && fabs(info.growth.error - o->growth.error) > 1e-12) ||
         (given(o, OPT_FACTOR) && fabs(info.growth.factor - o->growth.factor) > 1e-9) ||
         (given(o, OPT_TIGHTENING) &&
@@ -42,50 +77,93 @@ static int check_growth(struct tamis_writer *writer, const struct options *o)
         return complain(EXIT_USAGE,
                         "%s: segment '%s' grows with --fpr %g -s %g -r %g --n0 %llu: "
                         "leave them out or take a new segment",
-                        o->args[0], o->args[1], info.growth.error, info.growth.factor,
+                        g->path, g->name, info.growth.error, info.growth.factor,
                         info.growth.tightening,
                         (unsigned long long)info.growth.first_capacity);
     return EXIT_DONE;
 }
 
-static int no_filter(const struct options *o)
+static int compare_identity(const struct grow *g, const struct tamis_segment_info *info)
 {
-    char *name = escape(o->args[1], strlen(o->args[1]));
+    const struct options *o = g->o;
 
-    complain(0,
-             "%s: segment '%s' is registered without a filter: 'tamis build' it with "
-             "--replaces '%s'",
-             o->args[0], name, name);
-    free(name);
-    return EXIT_USAGE;
+    if (given(o, OPT_BIND) &&
+        (info->binding_bytes != o->binding_bytes ||
+         memcmp(info->binding, o->binding, o->binding_bytes) != 0)) {
+        char *bound = hex(info->binding, info->binding_bytes);
+
+        complain(0,
+                 "%s: segment '%s' is bound to %s: leave out --bind, or take the "
+                 "segment that belongs to the file",
+                 g->path, g->name, info->binding_bytes ? bound : "nothing");
+        free(bound);
+        return EXIT_DAMAGE;
+    }
+    if (given(o, OPT_RANK) && info->rank != o->rank)
+        return complain(EXIT_USAGE,
+                        "%s: segment '%s' has --rank %u: leave it out or take a new "
+                        "segment",
+                        g->path, g->name, info->rank);
+    return EXIT_DONE;
 }
 
-static int open_writer(struct tamis_store *store, const struct options *o,
-                       struct tamis_writer **writer)
+/* The same of binding and rank. */
+static int check_identity(const struct grow *g)
 {
-    size_t n = strlen(o->args[1]);
+    struct tamis_snapshot *snapshot = NULL;
+    struct tamis_segment_info info;
+    struct tamis_target target;
+    int err = look_up(g, &snapshot, &info, &target), status;
+
+    status = err ? failed(g, err, NULL) : compare_identity(g, &info);
+    tamis_snapshot_release(snapshot);
+    return status;
+}
+
+/* No growing filter of that name, and none that could be made: what is there? */
+static int no_filter(const struct grow *g)
+{
+    struct tamis_snapshot *snapshot = NULL;
+    struct tamis_segment_info info;
+    struct tamis_target target;
+    int err = look_up(g, &snapshot, &info, &target);
+
+    tamis_snapshot_release(snapshot);
+    if (err != 0 || info.state != TAMIS_SEGMENT_BARE)
+        return failed(g, TAMIS_ERR_NO_SEGMENT, NULL);
+    return complain(EXIT_USAGE,
+                    "%s: segment '%s' is registered without a filter: 'tamis build' it "
+                    "with --replaces '%s'",
+                    g->path, g->name, g->name);
+}
+
+static int open_writer(struct grow *g)
+{
+    size_t n = strlen(g->name);
     struct tamis_diag diag = {0};
-    int err = tamis_store_writer(store, o->args[1], n, writer, &diag);
+    int err = tamis_store_writer(g->store, g->name, n, &g->writer, &diag);
+    int status = EXIT_DONE;
 
     if (err == TAMIS_ERR_NO_SEGMENT) {
-        err = create(store, o, &diag);
+        err = create(g, &diag);
         /* Another process was faster: then it is there. */
         if (err == 0 || err == TAMIS_ERR_EXISTS)
-            err = tamis_store_writer(store, o->args[1], n, writer, &diag);
+            err = tamis_store_writer(g->store, g->name, n, &g->writer, &diag);
         if (err == TAMIS_ERR_NO_SEGMENT)
-            return no_filter(o);
-    } else if (err == 0 && (o->given & GROWTH_OPTIONS) != 0) {
-        int status = check_growth(*writer, o);
-
-        if (status != EXIT_DONE)
-            tamis_writer_close(*writer);
-        return status;
+            return no_filter(g);
     }
-    return err ? complain_error(err, &diag, o->args[0], NULL) : EXIT_DONE;
+    if (err != 0)
+        return failed(g, err, &diag);
+    if (!g->created && (g->o->given & GROWTH_OPTIONS) != 0)
+        status = check_growth(g);
+    if (!g->created && status == EXIT_DONE)
+        status = check_identity(g);
+    if (status != EXIT_DONE)
+        tamis_writer_close(g->writer);
+    return status;
 }
 
-static int add_keys(struct tamis_writer *writer, struct key_reader *keys,
-                    const struct options *o)
+static int add_keys(const struct grow *g, struct key_reader *keys)
 {
     uint64_t position = 0, n = 0, now;
     const void *key;
@@ -93,9 +171,9 @@ static int add_keys(struct tamis_writer *writer, struct key_reader *keys,
     int got, err;
 
     while ((got = keys_next(keys, &key, &bytes)) > 0) {
-        err = tamis_writer_add_key(writer, key, bytes);
+        err = tamis_writer_add_key(g->writer, key, bytes);
         if (err != 0)
-            return complain_error(err, NULL, o->args[0], NULL);
+            return failed(g, err, NULL);
         if (++n % 4096 == 0) {
             now = keys_position(keys);
             progress_advance(4096, now - position);
@@ -106,40 +184,60 @@ static int add_keys(struct tamis_writer *writer, struct key_reader *keys,
     return got < 0 ? keys_status(keys) : EXIT_DONE;
 }
 
-static int grow(struct tamis_writer *writer, struct key_reader *keys,
-                const struct options *o)
+/* The keys are in, so this is a warning only. */
+static void warn_over_target(const struct grow *g, const struct tamis_filter_info *info)
 {
+    char now[TEXT_BYTES], wanted[TEXT_BYTES];
+
+    if (info->over_target)
+        complain(0,
+                 "%s: segment '%s' could not grow and is over its target: error %s "
+                 "expected, %s wanted: make room and build it anew from its keys",
+                 g->path, g->name, percent_text(now, info->expected_error),
+                 percent_text(wanted, info->growth.error));
+}
+
+static int add_and_commit(const struct grow *g, struct key_reader *keys)
+{
+    const struct options *o = g->o;
     struct tamis_diag diag = {0};
-    uint64_t old = tamis_writer_watermark(writer);
+    uint64_t old = tamis_writer_watermark(g->writer);
     int err, status;
 
-    if (given(o, OPT_WATERMARK) && o->watermark < old) {
-        tamis_writer_close(writer);
+    if (given(o, OPT_WATERMARK) && o->watermark < old)
         return complain(
             EXIT_USAGE,
-            "%s: segment '%s' is at watermark %llu: --watermark never falls",
-            o->args[0], o->args[1], (unsigned long long)old);
-    }
+            "%s: segment '%s' is at watermark %llu: --watermark never falls", g->path,
+            g->name, (unsigned long long)old);
     progress_start("grow", keys_size(keys));
-    status = add_keys(writer, keys, o);
-    if (status == EXIT_DONE) {
-        err = tamis_writer_commit(writer, given(o, OPT_WATERMARK) ? o->watermark : old,
-                                  &diag);
-        if (err != 0)
-            status = complain_error(err, &diag, o->args[0], NULL);
-    }
-    err = tamis_writer_close(writer);
+    status = add_keys(g, keys);
+    if (status != EXIT_DONE)
+        return status;
+    err = tamis_writer_commit(g->writer, given(o, OPT_WATERMARK) ? o->watermark : old,
+                              &diag);
+    return err ? failed(g, err, &diag) : EXIT_DONE;
+}
+
+static int grow(const struct grow *g, struct key_reader *keys)
+{
+    struct tamis_filter_info info;
+    int status = add_and_commit(g, keys), err;
+    bool known = tamis_writer_info(g->writer, &info) == 0;
+
+    err = tamis_writer_close(g->writer);
     if (err != 0 && status == EXIT_DONE)
-        status = complain_error(err, NULL, o->args[0], NULL);
-    if (status == EXIT_DONE)
+        return failed(g, err, NULL);
+    if (status == EXIT_DONE) {
         progress_end();
+        if (known)
+            warn_over_target(g, &info);
+    }
     return status;
 }
 
 static int run(int argc, char **argv)
 {
-    struct tamis_store *store = NULL;
-    struct tamis_writer *writer = NULL;
+    struct grow g = {0};
     struct key_reader *keys = NULL;
     struct options o;
     int status;
@@ -149,15 +247,18 @@ static int run(int argc, char **argv)
                       WITH(OPT_RANK),
                   2, 3, &o);
     check_name(o.args[1], strlen(o.args[1]));
-    status = store_open(o.args[0], &store);
+    g.o = &o;
+    g.path = o.args[0];
+    g.name = o.args[1];
+    status = store_open(g.path, &g.store);
     if (status == EXIT_DONE)
         status = keys_open(o.n_args > 2 ? o.args[2] : "-", o.format, &keys);
     if (status == EXIT_DONE)
-        status = open_writer(store, &o, &writer);
+        status = open_writer(&g);
     if (status == EXIT_DONE)
-        status = grow(writer, keys, &o);
+        status = grow(&g, keys);
     keys_close(keys);
-    tamis_store_close(store);
+    tamis_store_close(g.store);
     return status;
 }
 
@@ -165,7 +266,9 @@ const struct command cmd_grow = {
     "grow", "STORE SEGMENT [KEYFILE|-] [--watermark N]", "add keys to a growing filter",
     "Adds keys to the growing filter of a segment, which is made if there is none, "
     "and\n"
-    "commits: on return they are durable. Readers see them at once.\n"
+    "commits: on return they are durable. Readers see them at once. After a bad key "
+    "list\n"
+    "the segment stays, with the keys before it, and the watermark that it had.\n"
     "\n"
     "  --watermark N         your log position: all keys up to here are in; never "
     "falls\n"

@@ -3,12 +3,17 @@
 
 #include "tool.h"
 
-static int range_error(int err)
+static int range_error(const struct options *o, int err)
 {
-    return complain_error(err, NULL, "plan",
-                          err == TAMIS_ERR_RANGE ? "--fpr is 1e-8..0.5; fewer keys, or "
-                                                   "more bytes"
-                                                 : NULL);
+    const char *advice = NULL;
+
+    if (err == TAMIS_ERR_RANGE)
+        advice = given(o, OPT_BYTES) ? "take more --bytes" : "--fpr is 1e-8..0.5";
+    if (err == TAMIS_ERR_TOO_LARGE)
+        advice = given(o, OPT_BYTES)
+                     ? "take fewer --bytes, or split them over several filters"
+                     : "take fewer --keys, or split them over several filters";
+    return complain_error(err, NULL, "plan", advice);
 }
 
 static json_t *plan_json(const struct tamis_plan *p)
@@ -54,7 +59,7 @@ static int plan_one(const struct options *o)
     else
         err = tamis_plan_filter(o->n_keys, o->growth.error, &plan);
     if (err != 0)
-        return range_error(err);
+        return range_error(o, err);
     if (given(o, OPT_JSON))
         json_print(plan_json(&plan));
     else
@@ -72,7 +77,7 @@ static int plan_classic(const struct options *o)
         usage_error("--layout classic needs --bytes and --fpr");
     err = tamis_plan_classic(o->n_bytes, o->growth.error, &c);
     if (err != 0)
-        return range_error(err);
+        return range_error(o, err);
     if (!given(o, OPT_JSON)) {
         printf("k        %u slices\n", c.k);
         printf("m        %llu bits each\n", (unsigned long long)c.m);
@@ -123,7 +128,7 @@ static int plan_growth(const struct options *o)
             break;
         if (err != 0) {
             json_decref(list);
-            return range_error(err);
+            return range_error(o, err);
         }
         keys += p.n_keys;
         bytes += p.bits_bytes;

@@ -150,7 +150,6 @@ static int run(int argc, char **argv)
     }
     tamis_snapshot_release(p.snapshot);
     tamis_store_close(store);
-    free(o.segments);
     return status;
 }
 
@@ -168,7 +167,8 @@ const struct command cmd_probe = {
     "  --bind HEX           ... and only if it is bound to this\n"
     "  --min-watermark N    filters that are behind N answer BEHIND\n"
     "  --count              print only the totals\n"
-    "  -q, --quiet          print nothing: exit 0 if KEY may be there, 10 if absent\n"
+    "  -q, --quiet          print no answer: exit 0 if KEY may be there, 10 if absent\n"
+    "                       (an unknown SEGMENT, said on stderr, is MAYBE: 0)\n"
     "  --json               'tamis help json'\n"
     "  -0, --hex, --binary  what FILE looks like: 'tamis help keys'; --hex for KEY, "
     "too\n",

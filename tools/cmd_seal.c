@@ -30,43 +30,95 @@ static int seal(struct tamis_store *store, const char *path, const char *name,
         char *text = escape(name, strlen(name));
 
         complain(0,
-                 "%s: segment '%s': %llu damaged pages, sealed as all ones: no key is "
+                 "%s: segment '%s': %llu damaged page%s, sealed as all ones: no key is "
                  "lost, but build it anew for its error",
-                 path, text, (unsigned long long)n_damaged);
+                 path, text, (unsigned long long)n_damaged, n_damaged == 1 ? "" : "s");
         free(text);
         return EXIT_DAMAGE;
     }
     return EXIT_DONE;
 }
 
-static int run(int argc, char **argv)
+/* Before any is sealed: is there anything that keeps one of them from it? */
+static int check(struct tamis_snapshot *snapshot, const struct options *o, size_t i)
 {
-    struct tamis_store *store;
-    struct options o;
-    int status;
+    struct tamis_segment_info s;
+    struct tamis_filter_info info;
+    struct tamis_filter *filter;
+    char *name;
+    int err = tamis_snapshot_segment(snapshot, i, &s), status = EXIT_DONE;
 
-    parse_options(argc, argv, WITH(OPT_WATERMARK), 2, 0, &o);
-    for (size_t i = 1; i < o.n_args; i++)
-        check_name(o.args[i], strlen(o.args[i]));
-    status = store_open(o.args[0], &store);
+    if (err != 0)
+        return complain_error(err, NULL, o->args[0], NULL);
+    name = escape(s.name, s.name_bytes);
+    if (s.state == TAMIS_SEGMENT_SEALED)
+        status =
+            complain(EXIT_USAGE, "%s: segment '%s' is sealed: nothing is left to do",
+                     o->args[0], name);
+    else if (s.state == TAMIS_SEGMENT_BARE)
+        status = complain(EXIT_USAGE,
+                          "%s: segment '%s' is registered without a filter: only "
+                          "growing ones are sealed",
+                          o->args[0], name);
+    else if (given(o, OPT_WATERMARK) &&
+             tamis_snapshot_filter(snapshot, i, &filter, NULL) == 0 &&
+             tamis_filter_info(filter, &info) == 0 && o->watermark < info.watermark)
+        status = complain(EXIT_USAGE,
+                          "%s: segment '%s' is at watermark %llu: --watermark never "
+                          "falls",
+                          o->args[0], name, (unsigned long long)info.watermark);
+    free(name);
+    return status;
+}
+
+static int check_all(struct tamis_snapshot *snapshot, const struct options *o)
+{
+    size_t *picked, n;
+    int status =
+        pick_segments(snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
+
     if (status != EXIT_DONE)
         return status;
-    for (size_t i = 1; i < o.n_args; i++) {
-        int one = seal(store, o.args[0], o.args[i], &o);
+    for (size_t i = 0; i < n && status == EXIT_DONE; i++)
+        status = check(snapshot, o, picked[i]);
+    free(picked);
+    return status;
+}
 
-        if (one != EXIT_DONE)
-            status = one;
-        if (one != EXIT_DONE && one != EXIT_DAMAGE)
-            break;
+static int run(int argc, char **argv)
+{
+    struct tamis_snapshot *snapshot;
+    struct tamis_store *store;
+    struct options o;
+    bool damaged = false;
+    int status, one;
+
+    parse_options(argc, argv, WITH(OPT_WATERMARK), 2, 0, &o);
+    check_names((const char *const *)o.args + 1, o.n_args - 1);
+    status = store_snapshot(o.args[0], &store, &snapshot);
+    if (status != EXIT_DONE)
+        return status;
+    status = check_all(snapshot, &o);
+    tamis_snapshot_release(snapshot);
+    for (size_t i = 1; status == EXIT_DONE && i < o.n_args; i++) {
+        one = seal(store, o.args[0], o.args[i], &o);
+        /* A damaged page is sealed, too: go on. */
+        damaged |= one == EXIT_DAMAGE;
+        status = one == EXIT_DAMAGE ? EXIT_DONE : one;
     }
     tamis_store_close(store);
-    return status;
+    return status == EXIT_DONE && damaged ? EXIT_DAMAGE : status;
 }
 
 const struct command cmd_seal = {
     "seal", "STORE SEGMENT... [--watermark N]", "close growing filters for ever",
     "Commits, digests every page and closes the filters: no key can be added any "
     "more.\n"
+    "All segments are looked at first: unless each is there, is growing and may get "
+    "the\n"
+    "watermark, none is sealed. Then one after the other is, up to the first that "
+    "fails,\n"
+    "say because a writer has it; those before it stay sealed.\n"
     "\n"
     "  --watermark N    your log position; the one of the last commit\n",
     run};

@@ -1,4 +1,5 @@
 /* tamis stat: totals of a store, and details of the segments that are named. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -7,26 +8,39 @@
 
 struct totals {
     uint64_t n[4]; /* by state */
-    uint64_t keys, bytes, allocated, catalog_file, over_target, unreadable;
+    uint64_t keys, bytes, allocated, catalog_file, over_target, unreadable, lost;
 };
 
-static uint64_t allocated_bytes(const char *store, const char *file, uint64_t *apparent)
+static bool stat_file(const char *store, const char *file, struct stat *st)
 {
     char path[4096];
-    struct stat st;
 
-    if (snprintf(path, sizeof(path), "%s/%s", store, file) >= (int)sizeof(path) ||
-        stat(path, &st) != 0)
-        return 0;
-    if (apparent != NULL)
-        *apparent = (uint64_t)st.st_size;
-    return (uint64_t)st.st_blocks * 512;
+    return snprintf(path, sizeof(path), "%s/%s", store, file) < (int)sizeof(path) &&
+           stat(path, st) == 0;
 }
 
-static void add_segment(struct totals *t, struct tamis_snapshot *snapshot, size_t i,
-                        const char *store)
+/* Is its file missing, or cut short? If others have dropped or replaced the segment
+ * meanwhile, it is not lost. */
+static bool is_lost(struct tamis_store *store, const struct tamis_segment_info *s,
+                    bool there, const struct stat *st)
+{
+    struct tamis_snapshot *fresh;
+    size_t index;
+    int err;
+
+    if (there ? (uint64_t)st->st_size >= s->file_bytes : errno != ENOENT)
+        return false;
+    err = segment_now(store, s, &fresh, &index);
+    tamis_snapshot_release(fresh);
+    return err != TAMIS_ERR_NO_SEGMENT;
+}
+
+static void add_segment(struct totals *t, struct tamis_store *store,
+                        struct tamis_snapshot *snapshot, size_t i, const char *path)
 {
     struct tamis_segment_info s;
+    struct stat st = {0};
+    bool there, lost;
     struct tamis_filter_info info;
     struct tamis_filter *filter;
 
@@ -35,7 +49,10 @@ static void add_segment(struct totals *t, struct tamis_snapshot *snapshot, size_
     t->n[s.state <= TAMIS_SEGMENT_SEALED ? s.state : 0]++;
     if (s.state == TAMIS_SEGMENT_BARE)
         return;
-    t->allocated += allocated_bytes(store, s.file, NULL);
+    there = stat_file(path, s.file, &st);
+    lost = is_lost(store, &s, there, &st);
+    t->lost += lost;
+    t->allocated += (uint64_t)st.st_blocks * 512;
     /* Only a growing filter has more to say than its record. */
     if (s.state == TAMIS_SEGMENT_GROWING) {
         if (tamis_snapshot_filter(snapshot, i, &filter, NULL) == 0 &&
@@ -44,7 +61,7 @@ static void add_segment(struct totals *t, struct tamis_snapshot *snapshot, size_
             s.file_bytes = info.file_bytes;
             t->over_target += info.over_target != 0;
         } else {
-            t->unreadable++;
+            t->unreadable += !lost;
         }
     }
     t->keys += s.keys;
@@ -74,6 +91,8 @@ static json_t *totals_json(const struct totals *t, const struct tamis_store_info
     json_put(o, "growing", json_count(t->n[TAMIS_SEGMENT_GROWING]));
     json_put(o, "bare", json_count(t->n[TAMIS_SEGMENT_BARE]));
     json_put(o, "over_target", json_count(t->over_target));
+    json_put(o, "unreadable", json_count(t->unreadable));
+    json_put(o, "lost", json_count(t->lost));
     json_put(o, "keys", json_count(t->keys));
     json_put(o, "filter_bytes", json_count(t->bytes));
     json_put(o, "filter_allocated_bytes", json_count(t->allocated));
@@ -101,9 +120,10 @@ static void print_totals_text(const struct totals *t,
            (unsigned long long)t->n[TAMIS_SEGMENT_SEALED],
            (unsigned long long)t->n[TAMIS_SEGMENT_GROWING],
            (unsigned long long)t->n[TAMIS_SEGMENT_BARE]);
-    if (t->over_target > 0 || t->unreadable > 0)
-        printf("           %llu over their target error, %llu unreadable\n",
-               (unsigned long long)t->over_target, (unsigned long long)t->unreadable);
+    if (t->over_target > 0 || t->unreadable > 0 || t->lost > 0)
+        printf("           %llu over their target error, %llu unreadable, %llu lost\n",
+               (unsigned long long)t->over_target, (unsigned long long)t->unreadable,
+               (unsigned long long)t->lost);
     printf("keys       %llu\n", (unsigned long long)t->keys);
     printf("filters    %s, %s allocated", size_text(a, (double)t->bytes),
            size_text(b, (double)t->allocated));
@@ -158,6 +178,7 @@ static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
     struct tamis_store_info info;
     struct tamis_diag diag = {0};
     json_t *root = NULL, *list = NULL;
+    struct stat st;
     size_t *picked, n;
     int err = tamis_store_info(store, &info, &diag), status;
 
@@ -168,8 +189,9 @@ static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
     if (status != EXIT_DONE)
         return status;
     for (size_t i = 0; i < tamis_snapshot_n_segments(snapshot); i++)
-        add_segment(&totals, snapshot, i, o->args[0]);
-    allocated_bytes(o->args[0], "catalog.lmdb", &totals.catalog_file);
+        add_segment(&totals, store, snapshot, i, o->args[0]);
+    if (stat_file(o->args[0], "catalog.lmdb", &st))
+        totals.catalog_file = (uint64_t)st.st_size;
     if (given(o, OPT_JSON)) {
         root = totals_json(&totals, &info, o->args[0]);
         list = need(json_array());
@@ -210,5 +232,6 @@ const struct command cmd_stat = {
     "stat", "STORE [SEGMENT...] [--json]", "totals of a store, details of segments",
     "Prints the totals of the store and, for each segment that is named, the stages "
     "of\n"
-    "its filter: how full they are, and the error to expect against the one wanted.\n",
+    "its filter: how full they are, and the error to expect against the one wanted.\n"
+    "Filters whose file is missing or cut short count as lost.\n",
     run};

@@ -1,4 +1,5 @@
 /* tamis verify: is every page of every filter whole, and every key in it? */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,6 +7,7 @@
 
 struct verify {
     const struct options *o;
+    struct tamis_store *store;
     struct tamis_snapshot *snapshot;
     struct tamis_domain domain;
     json_t *root, *list; /* NULL: text */
@@ -20,41 +22,109 @@ static void note(struct verify *v, int status)
         v->status = status;
 }
 
-static void verify_segment(struct verify *v, size_t i)
-{
-    struct tamis_segment_info s;
-    struct tamis_filter *filter;
-    struct tamis_diag diag = {0};
-    struct tamis_name name;
-    char *path, what[320];
-    int err = tamis_snapshot_segment(v->snapshot, i, &s), status;
+/* A segment, in the snapshot where it was found with its file. */
+struct place {
+    struct tamis_snapshot *snapshot; /* another one than verify's: to be released */
+    size_t index;
+    struct tamis_segment_info info;
+    struct tamis_filter *filter; /* NULL: bare */
+    struct tamis_diag diag;
+    bool gone; /* meanwhile */
+};
 
-    if (err != 0) {
-        note(v, complain_error(err, NULL, v->o->args[0], NULL));
-        return;
+static void leave(const struct verify *v, struct place *p)
+{
+    if (p->snapshot != v->snapshot)
+        tamis_snapshot_release(p->snapshot);
+}
+
+/* Finds the filter of a segment. Where the file is missing, others may have dropped or
+ * replaced the segment since the snapshot: then a newer one says what is there now. */
+static int find_filter(const struct verify *v, size_t i, struct place *p)
+{
+    *p = (struct place){.snapshot = v->snapshot, .index = i};
+    for (;;) {
+        struct place old = *p;
+        int err = tamis_snapshot_segment(p->snapshot, p->index, &p->info);
+
+        if (err != 0 || p->info.state == TAMIS_SEGMENT_BARE)
+            return err;
+        err = tamis_snapshot_filter(p->snapshot, p->index, &p->filter, &p->diag);
+        if (err != ENOENT)
+            return err;
+        old.info = p->info;
+        if (segment_now(v->store, &old.info, &p->snapshot, &p->index) !=
+            TAMIS_ERR_NO_SEGMENT) {
+            tamis_snapshot_release(p->snapshot);
+            p->snapshot = old.snapshot;
+            p->index = old.index;
+            return err; /* registered, and lost */
+        }
+        p->gone = p->index == SIZE_MAX;
+        if (p->gone) {
+            tamis_snapshot_release(p->snapshot);
+            p->snapshot = old.snapshot;
+            return TAMIS_ERR_NO_SEGMENT;
+        }
+        leave(v, &old);
     }
-    name = (struct tamis_name){s.name, s.name_bytes};
-    if (s.state == TAMIS_SEGMENT_BARE) {
+}
+
+static int report_lost(const struct verify *v, const struct place *p, const char *path,
+                       int err)
+{
+    char what[320];
+    int status;
+
+    snprintf(what, sizeof(what), "%s",
+             p->diag.what[0] ? p->diag.what : tamis_strerror(err));
+    verify_line(v->list, (struct tamis_name){p->info.name, p->info.name_bytes},
+                err > 0 ? "lost" : "unreadable", path, what, NULL);
+    status =
+        complain_error(err, &p->diag, path, "build the segment anew from its keys");
+    /* A registered filter that is gone is damage of the store. */
+    return err > 0 ? EXIT_DAMAGE : status;
+}
+
+/* One that was dropped meanwhile is no concern of ours, unless it was asked for. */
+static int report_gone(const struct verify *v, const struct place *p)
+{
+    char *name;
+
+    if (v->o->n_args == 1)
+        return EXIT_DONE;
+    name = escape(p->info.name, p->info.name_bytes);
+    complain(0, "%s: segment '%s' has just been dropped: 'tamis ls' lists the segments",
+             v->o->args[0], name);
+    free(name);
+    return EXIT_NONE;
+}
+
+/* Where it was found is for the caller to leave(). */
+static bool verify_segment(struct verify *v, size_t i, struct place *p)
+{
+    struct tamis_name name;
+    char *path;
+    int err = find_filter(v, i, p), status;
+
+    if (err != 0 && (p->info.name == NULL || p->gone)) {
+        note(v, p->gone ? report_gone(v, p)
+                        : complain_error(err, NULL, v->o->args[0], NULL));
+        return false;
+    }
+    name = (struct tamis_name){p->info.name, p->info.name_bytes};
+    if (err == 0 && p->info.state == TAMIS_SEGMENT_BARE) {
         verify_line(v->list, name, "bare", "", NULL, NULL);
-        return;
+        return true;
     }
-    path = need(malloc(strlen(v->o->args[0]) + strlen(s.file) + 2));
-    sprintf(path, "%s/%s", v->o->args[0], s.file);
-    err = tamis_snapshot_filter(v->snapshot, i, &filter, &diag);
-    if (err == 0) {
-        status = verify_one(filter, name, path, v->list);
-    } else {
-        snprintf(what, sizeof(what), "%s",
-                 diag.what[0] ? diag.what : tamis_strerror(err));
-        verify_line(v->list, name, err > 0 ? "lost" : "unreadable", path, what, NULL);
-        status =
-            complain_error(err, &diag, path, "build the segment anew from its keys");
-        /* A registered filter that is gone is damage of the store. */
-        status = err > 0 ? EXIT_DAMAGE : status;
-    }
+    path = need(malloc(strlen(v->o->args[0]) + strlen(p->info.file) + 2));
+    sprintf(path, "%s/%s", v->o->args[0], p->info.file);
+    status =
+        err ? report_lost(v, p, path, err) : verify_one(p->filter, name, path, v->list);
     v->damaged += status != EXIT_DONE;
     note(v, status);
     free(path);
+    return true;
 }
 
 struct one {
@@ -72,13 +142,19 @@ static size_t probe(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
                                       absent, &why);
 }
 
-static void check_list(struct verify *v, const char *keyfile, struct tamis_name name,
-                       size_t index)
+/* A segment, and the keys that it should have (NULL: only the segment). */
+static void check_segment(struct verify *v, size_t i, const char *keyfile)
 {
-    struct one one = {v->snapshot, tamis_snapshot_target(v->snapshot, index)};
+    struct place p;
 
-    note(v, against_list(&v->against, keyfile, v->o->format, &v->domain, name, probe,
-                         &one));
+    if (verify_segment(v, i, &p) && keyfile != NULL) {
+        struct one one = {p.snapshot, tamis_snapshot_target(p.snapshot, p.index)};
+        struct tamis_name name = {p.info.name, p.info.name_bytes};
+
+        note(v, against_list(&v->against, keyfile, v->o->format, &v->domain, name,
+                             probe, &one));
+    }
+    leave(v, &p);
 }
 
 /* --against-each: every key file against the segment of its name. */
@@ -101,8 +177,7 @@ static void verify_each(struct verify *v)
             free(text);
             continue;
         }
-        verify_segment(v, target.slot - 1);
-        check_list(v, o->args[i], name, target.slot - 1);
+        check_segment(v, target.slot - 1, o->args[i]);
     }
 }
 
@@ -118,13 +193,10 @@ static int verify(struct verify *v)
     v->status =
         pick_segments(v->snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
     for (size_t i = 0; i < n && picked != NULL; i++) {
-        verify_segment(v, picked[i]);
+        check_segment(v, picked[i], given(o, OPT_AGAINST) ? o->against : NULL);
         if (!output_works())
             break;
     }
-    if (picked != NULL && given(o, OPT_AGAINST))
-        check_list(v, o->against, (struct tamis_name){o->args[1], strlen(o->args[1])},
-                   picked[0]);
     free(picked);
     return v->status;
 }
@@ -149,7 +221,6 @@ static void finish(struct verify *v)
 static int run(int argc, char **argv)
 {
     struct verify v = {0};
-    struct tamis_store *store;
     struct options o;
     int status;
 
@@ -163,7 +234,7 @@ static int run(int argc, char **argv)
         usage_error("--against-each needs key files");
     if (given(&o, OPT_STRIP) && !given(&o, OPT_AGAINST_EACH))
         usage_error("--strip is for --against-each");
-    status = store_snapshot(o.args[0], &store, &v.snapshot);
+    status = store_snapshot(o.args[0], &v.store, &v.snapshot);
     if (status != EXIT_DONE)
         return status;
     v.o = &o;
@@ -178,7 +249,7 @@ static int run(int argc, char **argv)
     progress_clear();
     finish(&v);
     tamis_snapshot_release(v.snapshot);
-    tamis_store_close(store);
+    tamis_store_close(v.store);
     return v.status;
 }
 
@@ -188,7 +259,9 @@ const struct command cmd_verify = {
     "KEYFILE...",
     "check every page, and every key",
     "Reads and checks every page of the filters, one line per segment: ok, bare (no\n"
-    "filter), damaged, lost, unreadable. Damage costs disk reads, never keys.\n"
+    "filter), damaged, lost, unreadable. Damage costs disk reads, never keys. "
+    "Segments\n"
+    "that others replace or drop meanwhile are checked anew, or left out.\n"
     "\n"
     "  --against KEYFILE        also: is every key of the list in the segment's "
     "filter?\n"

@@ -140,9 +140,9 @@ int verify_one(struct tamis_filter *filter, struct tamis_name segment, const cha
     int err = tamis_filter_verify(filter, &report, &diag);
 
     if (report.n_damaged > 0) {
-        snprintf(what, sizeof(what), "%llu of %llu pages, the first at offset %llu",
+        snprintf(what, sizeof(what), "%llu of %llu page%s, the first at offset %llu",
                  (unsigned long long)report.n_damaged,
-                 (unsigned long long)report.n_pages,
+                 (unsigned long long)report.n_pages, report.n_pages == 1 ? "" : "s",
                  (unsigned long long)report.first_damaged);
     } else if (err != 0) {
         snprintf(what, sizeof(what), "%.100s",

@@ -98,6 +98,8 @@ static const char *usual_advice(int error)
     case ENOSPC:
     case EDQUOT:
         return "free some space";
+    case EFBIG:
+        return "raise the limit of file sizes (ulimit -f)";
     case EMFILE:
         return "raise the limit of open files (ulimit -n)";
     case ENOMEM:
@@ -142,9 +144,27 @@ int complain_errno(int os_errno, const char *file, const char *doing)
     return EXIT_IO;
 }
 
+int complain_add(int error, const char *file)
+{
+    const char *spool = getenv("TMPDIR");
+    char *name;
+
+    if (error <= 0 || error == ENOMEM)
+        return complain_error(error, NULL, file, NULL);
+    if (spool == NULL || spool[0] == '\0')
+        spool = "/tmp";
+    name = escape(spool, strlen(spool));
+    complain(0,
+             "%s: spooling hashes here failed: %s: set TMPDIR to a directory that has "
+             "room, 8 bytes per key",
+             name, strerror(error));
+    free(name);
+    return EXIT_IO;
+}
+
 void usage_error(const char *format, ...)
 {
-    char message[512];
+    char message[1536];
     va_list args;
 
     va_start(args, format);

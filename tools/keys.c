@@ -32,6 +32,10 @@ int keys_open(const char *path, enum key_format format, struct key_reader **out)
     struct stat st;
 
     *out = NULL;
+    if (path[0] == '\0')
+        return complain(EXIT_USAGE,
+                        "the path of the key list is empty: name a file, or "
+                        "'-' for standard input");
     if (is_stdin)
         path = "standard input";
     if (fd < 0)

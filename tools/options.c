@@ -82,10 +82,13 @@ static double real(enum option_id id, const char *text, double min, double max)
     return x;
 }
 
-static void append(const char ***list, size_t *n, const char *item)
+/* Room for o->segments and o->replaces: of either no more than there are words. */
+static const char **lists;
+
+void options_free(void)
 {
-    *list = need(realloc(*list, (*n + 1) * sizeof(**list)));
-    (*list)[(*n)++] = item;
+    free(lists);
+    lists = NULL;
 }
 
 void check_name(const char *name, size_t n_bytes)
@@ -95,6 +98,29 @@ void check_name(const char *name, size_t n_bytes)
                     n_bytes);
     if (memchr(name, '\0', n_bytes) != NULL)
         usage_error("a segment's name has no NUL in it");
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void check_names(const char *const *names, size_t n)
+{
+    const char **sorted, *twice = NULL;
+
+    for (size_t i = 0; i < n; i++)
+        check_name(names[i], strlen(names[i]));
+    sorted = need(malloc((n + 1) * sizeof(*sorted)));
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = names[i];
+    qsort(sorted, n, sizeof(*sorted), compare_names);
+    for (size_t i = 1; i < n && twice == NULL; i++)
+        if (strcmp(sorted[i - 1], sorted[i]) == 0)
+            twice = sorted[i];
+    free(sorted);
+    if (twice != NULL)
+        usage_error("segment '%s' is named twice: once will do", twice);
 }
 
 static void bind(struct options *o, const char *text)
@@ -189,12 +215,11 @@ static void take(struct options *o, enum option_id id, const char *arg)
         bind(o, arg);
         break;
     case OPT_REPLACES:
-        check_name(arg, strlen(arg));
-        append(&o->replaces, &o->n_replaces, arg);
+        o->replaces[o->n_replaces++] = arg;
         break;
     case OPT_SEGMENT:
         check_name(arg, strlen(arg));
-        append(&o->segments, &o->n_segments, arg);
+        o->segments[o->n_segments++] = arg;
         break;
     case OPT_STRIP:
         o->strip = arg;
@@ -207,6 +232,8 @@ static void take(struct options *o, enum option_id id, const char *arg)
         break;
     case OPT_STORE:
         o->store = arg;
+        if (arg[0] == '\0')
+            usage_error("--store is a path, and this one is empty");
         break;
     case OPT_LAYOUT:
         o->layout = arg;
@@ -236,6 +263,9 @@ void parse_options(int argc, char **argv, uint64_t allowed, size_t min, size_t m
 
     memset(o, 0, sizeof(*o));
     o->jobs = 1;
+    lists = need(calloc(2 * (size_t)argc, sizeof(*lists)));
+    o->segments = lists;
+    o->replaces = lists + argc;
     for (unsigned id = 0; id < N_OPTIONS; id++) {
         if ((allowed & WITH(id)) == 0)
             continue;
@@ -266,6 +296,10 @@ void parse_options(int argc, char **argv, uint64_t allowed, size_t min, size_t m
         usage_error("too few arguments: %s", this_command->arguments);
     if (max > 0 && o->n_args > max)
         usage_error("too many arguments, from '%s' on", o->args[max]);
+    if (min > 0 && o->args[0][0] == '\0')
+        usage_error("%s is a path, and this one is empty",
+                    strncmp(this_command->name, "file ", 5) == 0 ? "FILE" : "STORE");
+    check_names(o->replaces, o->n_replaces);
 }
 
 struct tamis_name name_of_file(const char *path, const char *strip)
@@ -274,6 +308,8 @@ struct tamis_name name_of_file(const char *path, const char *strip)
     struct tamis_name name = {slash ? slash + 1 : path, 0};
     size_t suffix = strip ? strlen(strip) : 0;
 
+    if (path[0] == '\0')
+        usage_error("the path of a key list is empty");
     name.n_bytes = strlen(name.bytes);
     if (suffix > 0 && name.n_bytes >= suffix &&
         memcmp((const char *)name.bytes + name.n_bytes - suffix, strip, suffix) == 0)

@@ -35,8 +35,8 @@ static void show(double at)
     double seconds = at - p.start;
     double rate = seconds > 0 ? (double)p.keys / seconds : 0;
 
-    fprintf(stderr, "\r\033[K%s: %llu keys, %.2f M keys/s", p.what,
-            (unsigned long long)p.keys, rate / 1e6);
+    fprintf(stderr, "\r\033[K%s: %llu key%s, %.2f M keys/s", p.what,
+            (unsigned long long)p.keys, p.keys == 1 ? "" : "s", rate / 1e6);
     if (p.total > 0 && p.bytes > 0 && p.bytes <= p.total)
         fprintf(stderr, ", %.0f%%, %.0f s left",
                 100 * (double)p.bytes / (double)p.total,

@@ -62,6 +62,27 @@ int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
     return EXIT_DONE;
 }
 
+int segment_now(struct tamis_store *store, const struct tamis_segment_info *old,
+                struct tamis_snapshot **fresh, size_t *index)
+{
+    struct tamis_segment_info now;
+    struct tamis_target target;
+    int err = tamis_snapshot_current(store, fresh, NULL);
+
+    *index = SIZE_MAX;
+    if (err != 0)
+        return err;
+    tamis_snapshot_find(*fresh, old->name, old->name_bytes, NULL, 0, 0, &target);
+    if (target.slot == 0)
+        return TAMIS_ERR_NO_SEGMENT;
+    *index = target.slot - 1;
+    err = tamis_snapshot_segment(*fresh, *index, &now);
+    if (err != 0)
+        return err;
+    return memcmp(now.uuid, old->uuid, sizeof(now.uuid)) == 0 ? 0
+                                                              : TAMIS_ERR_NO_SEGMENT;
+}
+
 const char *state_name(enum tamis_segment_state state)
 {
     switch (state) {

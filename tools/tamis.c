@@ -1,6 +1,7 @@
 /* The `tamis` command: its table of commands and main. Everything else of a command is
  * in its own cmd_*.c. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -142,8 +143,15 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    int status;
+
     plug_descriptors();
+    /* Past a limit of file sizes, writing fails with EFBIG: that can be said and
+     * cleaned up after, a signal can't. */
+    signal(SIGXFSZ, SIG_IGN);
     if (argc < 1)
         return EXIT_USAGE;
-    return finish_output(run(argc, argv));
+    status = run(argc, argv);
+    options_free();
+    return finish_output(status);
 }

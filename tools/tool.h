@@ -50,6 +50,9 @@ int complain(int status, const char *format, ...) __attribute__((format(printf, 
 int complain_error(int error, const struct tamis_diag *diag, const char *file,
                    const char *advice);
 int complain_errno(int os_errno, const char *file, const char *doing);
+/* For a builder whose add failed. `file` is what it builds; it may well be the spool
+ * directory that is at fault. */
+int complain_add(int error, const char *file);
 int status_of_error(int error);
 /* A mistake in the arguments of this command: says so and exits 2. */
 _Noreturn void usage_error(const char *format, ...)
@@ -144,8 +147,12 @@ static inline bool given(const struct options *o, enum option_id id)
 {
     return (o->given & WITH(id)) != 0;
 }
+/* Frees the lists in what parse_options() has filled in. */
+void options_free(void);
 /* Exits unless it is a segment's name: 1..255 bytes. */
 void check_name(const char *name, size_t n_bytes);
+/* Exits unless all of them are, and no two are the same. */
+void check_names(const char *const *names, size_t n);
 /* The segment that a key file is for: its base name less the suffix. */
 struct tamis_name name_of_file(const char *path, const char *strip);
 
@@ -209,6 +216,11 @@ int store_snapshot(const char *path, struct tamis_store **store,
  * unknown one is complained about. */
 int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
                   char *const *names, size_t n_names, size_t **list, size_t *n);
+/* What has become of a segment of an older snapshot: the same filter still (0), another
+ * one or none any more (ERR_NO_SEGMENT). *fresh, to be released, is a newer snapshot
+ * and *index its segment of that name, SIZE_MAX if there is none. */
+int segment_now(struct tamis_store *store, const struct tamis_segment_info *old,
+                struct tamis_snapshot **fresh, size_t *index);
 const char *state_name(enum tamis_segment_state state);
 json_t *segment_json(const struct tamis_segment_info *info); /* cmd_ls.c */
 void segment_options(const struct options *o, struct tamis_segment_options *out);

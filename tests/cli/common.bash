@@ -66,6 +66,19 @@ filter_of() {
     "$TAMIS" ls store "$@" --json | sed -n 's/.*"file": "\(.*\)".*/store\/\1/p'
 }
 
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# Waits until a command succeeds, two seconds at most.
+soon() {
+    for _ in $(seq 100); do
+        ! "$@" || return 0
+        sleep 0.02
+    done
+    return 1
+}
+
 # Runs a command as someone who is not root, in a directory that they can reach.
 unprivileged() {
     if [ "$(id -u)" -eq 0 ]; then

@@ -116,7 +116,7 @@ load common
     [ "${lines[1]}" = $'nope\ts\tDAMAGED' ]
     ok "$TAMIS" file probe f.tamis --quiet nope
     fails 3 "^tamis: f.tamis: .* \(offset 4096\): " "$TAMIS" file verify f.tamis
-    prints $'^s\tdamaged\t1 of 1 pages, the first at offset 4096'
+    prints $'^s\tdamaged\t1 of 1 page, the first at offset 4096'
     fails 3 "offset 4096" "$TAMIS" file verify f.tamis --json
     prints '"first_damaged": 4096'
 }
@@ -161,4 +161,28 @@ load common
     fails 3 "f.tamis: .*binding" "$TAMIS" file probe f.tamis nope --bind c0ffef
     ok "$TAMIS" file probe f.tamis nope --min-watermark 78
     [ "$output" = $'nope\ts\tBEHIND' ]
+}
+
+@test "past a limit of file sizes: said, and nothing is left" {
+    seq 100000 >keys
+    mkdir d
+    fails 4 "d/f.tamis: .*File too large: raise the limit" \
+        bash -c 'ulimit -f 4; "$TAMIS" file build d/f.tamis keys'
+    [ -z "$(ls -A d)" ]
+    ok "$TAMIS" init store
+    fails 4 "File too large: raise the limit" \
+        bash -c 'ulimit -f 4; "$TAMIS" build store one keys'
+    [ -z "$(ls -A store/filters)" ]
+}
+
+@test "a spool directory that is missing is named" {
+    seq 8400000 >keys
+    fails 4 "^tamis: /no/tmp: .*No such file.*: set TMPDIR" \
+        env TMPDIR=/no/tmp "$TAMIS" file build f.tamis keys
+    ok "$TAMIS" init store
+    fails 4 "^tamis: /no/tmp: .*No such file.*: set TMPDIR" \
+        env TMPDIR=/no/tmp "$TAMIS" build store one keys
+    [ ! -e f.tamis ] && [ -z "$(ls -A store/filters)" ]
+    ok "$TAMIS" help build
+    prints 'TMPDIR'
 }

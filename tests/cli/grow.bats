@@ -1,15 +1,6 @@
 # Growing filters: grow, seal, watermarks, writers that meet and writers that die.
 load common
 
-# Waits until a command succeeds, two seconds at most.
-soon() {
-    for _ in $(seq 100); do
-        ! "$@" || return 0
-        sleep 0.02
-    done
-    return 1
-}
-
 # A writer with its input held open on descriptor 7; $pid.
 hold_writer() {
     mkfifo input
@@ -81,12 +72,50 @@ is_known() {
 
 @test "a broken key list: what came before it is in, the watermark stays" {
     ok "$TAMIS" init store
+    ok "$TAMIS" grow store g /dev/null
     printf '61\nxx\n' >k
     fails 2 "k: line 2" "$TAMIS" grow store g k --hex --watermark 5
     ok "$TAMIS" probe store a
     prints HIT
     ok "$TAMIS" stat store g --json
     prints '"watermark": 0'
+}
+
+# It is not dropped again: another process may have committed to it meanwhile.
+@test "a broken key list for a new segment: it stays, with nothing acknowledged" {
+    ok "$TAMIS" init store
+    { seq 1000 1999 | sed 's/../3&3/g'; echo xx; } >k
+    fails 2 "k: line 1001: not an even" "$TAMIS" grow store g k --hex --watermark 9
+    ok "$TAMIS" stat store g --json
+    prints '"watermark": 0'
+    ok "$TAMIS" verify store
+    ok "$TAMIS" grow store g /dev/null --watermark 10
+}
+
+@test "--bind and --rank of a segment that exists: the same, or refused" {
+    ok "$TAMIS" init store
+    ok "$TAMIS" grow store g /dev/null --bind c0ffee --rank 7
+    ok "$TAMIS" grow store g /dev/null --bind c0ffee --rank 7
+    ok "$TAMIS" grow store g /dev/null
+    echo k >k
+    fails 3 "'g' is bound to c0ffee: leave out --bind" "$TAMIS" grow store g k --bind c0ff
+    fails 3 "'g' is bound to c0ffee" "$TAMIS" grow store g k --bind c0ffef
+    fails 2 "'g' has --rank 7: leave it out" "$TAMIS" grow store g k --rank 6
+    ok "$TAMIS" grow store h /dev/null
+    fails 3 "'h' is bound to nothing" "$TAMIS" grow store h k --bind c0
+    ok "$TAMIS" grow store h /dev/null --rank 0
+    ok "$TAMIS" probe store k
+    prints ABSENT
+}
+
+@test "a filter that cannot grow: a warning, and the keys are in" {
+    ok "$TAMIS" init store --n0 50000
+    seq 100000 >k
+    run --separate-stderr bash -c 'ulimit -f 200; "$TAMIS" grow store g k'
+    [ "$status" -eq 0 ] && [ "${#stderr_lines[@]}" -eq 1 ] || explain 0
+    [[ $stderr =~ ^tamis:\ store:\ segment\ \'g\'.*over\ its\ target:\ error\ .*%\ expected,\ 1%\ wanted:\ .*build ]]
+    ok "$TAMIS" verify store g --against k
+    prints ": 0 lost"
 }
 
 @test "two writers: the second is told who has it" {
@@ -101,6 +130,45 @@ is_known() {
     exec 7>&-
     wait "$pid"
     ok "$TAMIS" grow store g /dev/null
+}
+
+@test "while a writer has it, a segment is neither dropped nor replaced" {
+    make_store
+    hold_writer
+    echo x >k
+    fails 6 "segment '?g'?: .*process $pid.*: try again" "$TAMIS" drop store one g
+    fails 6 "segment '?g'?: .*process $pid.*: try again" "$TAMIS" build store g k --replaces g
+    fails 6 "process $pid" "$TAMIS" build store new k --replaces one --replaces g
+    ok "$TAMIS" file build f.tamis k --store store
+    fails 6 "process $pid" "$TAMIS" attach store g f.tamis --replaces g
+    ok "$TAMIS" ls store
+    [ "${#lines[@]}" -eq 3 ]
+    [ "$(ls -A store/filters | wc -l)" -eq 3 ]
+    printf 'more\n' >&7
+    exec 7>&-
+    wait "$pid"
+    printf 'held\nmore\n' >k
+    ok "$TAMIS" verify store g --against k
+    prints "checked 2 keys in 1 segment: 0 lost"
+    ok "$TAMIS" drop store g
+}
+
+@test "seal: all names are looked at before any is sealed" {
+    make_store
+    ok "$TAMIS" build store zero --bare
+    echo x | "$TAMIS" grow store g --watermark 5
+    echo y | "$TAMIS" grow store h --watermark 3
+    fails 5 "no segment 'nosuch'" "$TAMIS" seal store g nosuch
+    fails 2 "'one' is sealed" "$TAMIS" seal store g one
+    fails 2 "'zero' is registered without a filter" "$TAMIS" seal store g zero
+    fails 2 "'g' is at watermark 5: --watermark never falls" \
+        "$TAMIS" seal store h g --watermark 4
+    fails 2 "'g' is named twice" "$TAMIS" seal store g h g
+    ok "$TAMIS" ls store g h
+    [[ ${lines[0]} =~ ^growing && ${lines[1]} =~ ^growing ]]
+    ok "$TAMIS" seal store g h --watermark 5
+    ok "$TAMIS" ls store g h
+    [[ ${lines[0]} =~ ^sealed && ${lines[1]} =~ ^sealed ]]
 }
 
 @test "a writer that is killed: its lock is free, its keys are in" {

@@ -1,6 +1,12 @@
 # Output that cannot be written is never success; places that cannot be written to.
 load common
 
+teardown() {
+    for at in ro small; do
+        ! mountpoint -q "$BATS_TEST_TMPDIR/$at" || as_root umount "$BATS_TEST_TMPDIR/$at"
+    done
+}
+
 @test "a full disk under standard output" {
     make_store
     make_file
@@ -65,30 +71,33 @@ load common
 }
 
 @test "a read-only file system: reading goes on, writing says why not" {
-    [ "$(id -u)" -eq 0 ] || skip "only root can mount"
     make_store
     mkdir ro
-    mount --bind . ro || skip "mounting is not allowed here"
-    mount -o remount,bind,ro ro
+    as_root mount --bind . ro
+    as_root mount -o remount,bind,ro ro
     for c in "probe ro/store a nope" "ls ro/store" "verify ro/store" \
         "build ro/store three /dev/null" "grow ro/store g /dev/null" "init ro/new"; do
         run --separate-stderr "$TAMIS" $c
         results+=("$status $stderr")
     done
-    umount ro
+    as_root umount ro
     printf '%s\n' "${results[@]}"
     for i in 0 1 2; do [ "${results[i]}" = "0 " ]; done
     for i in 3 4 5; do [[ ${results[i]} =~ ^4\ tamis:\ .*:\  ]]; done
 }
 
 @test "a file system that is full" {
-    [ "$(id -u)" -eq 0 ] || skip "only root can mount a small file system"
     mkdir small
-    mount -t tmpfs -o size=1m tmpfs small || skip "mounting is not allowed here"
+    as_root mount -t tmpfs -o size=1m,mode=1777 tmpfs small
     seq 2000000 >k
     run --separate-stderr "$TAMIS" file build small/f.tamis k
     result="$status $stderr" left=$(ls small)
-    umount small
+    seq 8400000 >k
+    run --separate-stderr env TMPDIR="$PWD/small" "$TAMIS" file build g.tamis k
+    spool="$status $stderr"
+    as_root umount small
+    [[ $spool =~ ^4\ tamis:\ $PWD/small:\ .*No\ space.*:\ set\ TMPDIR ]]
+    [ ! -e g.tamis ]
     [[ $result =~ ^4\ tamis:\ .*small/f.tamis.*No\ space ]] || [[ $result =~ ^4\ tamis:.*No\ space ]]
     [ -z "$left" ]
 }

@@ -30,8 +30,8 @@ load common
     [ "$output" = $'c\ttwo\tHIT\nc\tone\tHIT' ]
     fails 5 "no segment 'none'" "$TAMIS" probe store nope --segment none
     [ "$output" = $'nope\tnone\tUNKNOWN_SEGMENT' ]
-    run "$TAMIS" probe store nope -q --segment none
-    [ "$status" -eq 0 ]
+    run --separate-stderr "$TAMIS" probe store nope -q --segment none
+    [ "$status" -eq 0 ] && [ -z "$output" ] && [[ $stderr =~ "no segment 'none'" ]]
 }
 
 @test "an empty store proves nothing" {
@@ -146,4 +146,63 @@ load common
     fails 5 "no segment 'k'" "$TAMIS" verify store --against-each k
     ok "$TAMIS" verify store two --against two --json
     prints '"lost": 0'
+}
+
+@test "verify of one key says so" {
+    make_store
+    echo c >k
+    ok "$TAMIS" verify store two --against k
+    prints "checked 1 key in 1 segment: 0 lost"
+    echo nope >k
+    fails 3 "1 key is not in" "$TAMIS" verify store two --against k
+    prints "checked 1 key in 1 segment: 1 lost"
+}
+
+# Starts tamis verify ARG..., which stops at the key list "first".
+begin_verify() {
+    mkfifo first
+    "$TAMIS" verify "$@" >out 2>err 3>&- &
+    pid=$!
+    exec 7>first
+}
+
+@test "verify while segments are replaced, dropped and lost" {
+    ok "$TAMIS" init store
+    for s in first replaced dropped lost; do echo $s | "$TAMIS" build store $s; done
+    echo replaced >replaced
+    touch dropped lost
+    begin_verify store --against-each first replaced lost dropped
+    echo new | "$TAMIS" build store replaced --replaces replaced
+    "$TAMIS" drop store dropped
+    rm "$(filter_of lost)"
+    exec 7>&-
+    run wait "$pid"
+    cat out err
+    [ "$(cut -f 1-2 out | sed -n '1,2p;4p')" = $'first\tok\nreplaced\tok\nlost\tlost' ]
+    # Its new filter was asked: it has another key.
+    grep -q $'^lost\treplaced\treplaced$' out
+    [ "$(wc -l <err)" -eq 1 ]
+}
+
+@test "verify of all while segments are replaced and dropped" {
+    ok "$TAMIS" init store
+    mkdir d
+    long=$(printf %0240d 0)
+    for i in $(seq 100 499); do echo $i >d/$long$i; done
+    ok "$TAMIS" build store --each -j2 d/*
+    # Its output fills the pipe: it stops half-way.
+    mkfifo out
+    "$TAMIS" verify store >out 2>err 3>&- &
+    pid=$!
+    exec 7<out
+    sleep 0.5
+    kill -0 "$pid"
+    ok "$TAMIS" drop store ${long}499
+    echo new | "$TAMIS" build store ${long}498 --replaces ${long}498
+    cat <&7 >all
+    exec 7<&-
+    wait "$pid"
+    cat err
+    [ ! -s err ]
+    [ "$(grep -c $'\tok\t' all)" -eq 399 ]
 }

@@ -111,7 +111,12 @@ load common
     ok "$TAMIS" ls store 1.list 2.list
     fails 4 "d/none: " "$TAMIS" build store --each -j3 d/3.list d/none d/4.list
     fails 2 "exists already" "$TAMIS" build store --each -j2 --strip .list d/3.list d/4.list
-    fails 2 "exists already" "$TAMIS" build store --each d/5.list d/../d/5.list
+    fails 2 "d/5.list and d/../d/5.list are both for segment '5.list': rename one" \
+        "$TAMIS" build store --each d/5.list d/6.list none d/../d/5.list
+    mkdir e
+    echo x >e/1.list
+    fails 2 "d/1.list and e/1.list are both for segment '1'" \
+        "$TAMIS" build store --each --strip .list d/1.list e/1.list
     fails 2 "'-' has none" "$TAMIS" build store --each -
     fails 2 "1..255" "$TAMIS" build store --each --strip 7.list d/7.list
     ok "$TAMIS" ls store
@@ -225,4 +230,17 @@ load common
     n=$("$TAMIS" ls store | wc -l)
     [ "$n" -eq 1 ] || [ "$n" -eq 301 ]
     [ "$(ls -A store/filters | wc -l)" -eq "$n" ]
+}
+
+@test "stat counts filters whose file is lost" {
+    make_store
+    echo g | "$TAMIS" grow store g
+    ok "$TAMIS" stat store
+    [[ ! $output =~ lost ]]
+    rm "$(filter_of one)"
+    truncate -s 100 "$(filter_of g)"
+    ok "$TAMIS" stat store
+    prints ' 0 unreadable, 2 lost'
+    ok "$TAMIS" stat store --json
+    prints '"lost": 2,'
 }

@@ -120,3 +120,43 @@ commands="init build attach grow seal drop probe ls stat verify plan"
     fails 2 "--against checks one" "$TAMIS" verify store --against f
     fails 2 "leave out --seed" "$TAMIS" file build f --store s --seed 0000000000000000
 }
+
+@test "options that were read, and a store that is not there: nothing leaks" {
+    fails 5 "nostore" "$TAMIS" probe nostore --segment a x
+    fails 5 "nostore" "$TAMIS" attach nostore a f --replaces a
+    fails 5 "nostore" "$TAMIS" build nostore a /dev/null --replaces a --replaces b
+    fails 5 "nostore" "$TAMIS" file build f /dev/null --store nostore --segment a
+    fails 2 "--segment: a filter is of one" \
+        "$TAMIS" file build f /dev/null --segment a --segment b
+}
+
+@test "empty paths" {
+    ok "$TAMIS" init store
+    for c in init ls stat verify "build s" "grow s" "seal s" "drop s" "probe k" "attach s f"; do
+        set -- $c
+        fails 2 "^tamis: $1: STORE is a path, and this one is empty" \
+            "$TAMIS" $1 "" ${2:-} ${3:-}
+    done
+    for c in build show verify "probe k"; do
+        set -- $c
+        fails 2 "^tamis: file $1: FILE is a path, and this one is empty" \
+            "$TAMIS" file $1 "" ${2:-}
+    done
+    fails 2 "FILE.tamis is a path" "$TAMIS" attach store s ""
+    fails 2 "--store is a path" "$TAMIS" file build f /dev/null --store ""
+    for c in "build store s" "grow store s" "file build f" "build store --each" \
+        "probe store --keys" "verify store --against-each"; do
+        fails 2 "path of (the|a) key list is empty" "$TAMIS" $c ""
+    done
+    ok "$TAMIS" ls store
+    [ -z "$output" ]
+}
+
+@test "a name twice" {
+    make_store
+    fails 2 "drop: segment 'one' is named twice" "$TAMIS" drop store one two one
+    fails 2 "build: segment 'one' is named twice" \
+        "$TAMIS" build store x /dev/null --replaces one --replaces one
+    ok "$TAMIS" ls store
+    [ "${#lines[@]}" -eq 2 ]
+}
