@@ -53,6 +53,8 @@ help:
 	@echo "make check      install the test tools, build, run every test (about 5 minutes)"
 	@echo "make unit       only the unit tests of this build (TEST=name for one)"
 	@echo "make cli        only the command-line tests"
+	@echo "make crash      200,000 disk states that a power cut could leave, and what becomes of them"
+	@echo "make check-crash STATES=N SEED=S   the same, 10 million by default"
 	@echo "make check-layers check-symbols check-docs   the rooms, the exports, the README"
 	@echo "make goldens    write tests/golden anew (the format is a draft until 1.0)"
 	@echo "make compile_commands.json format clean"
@@ -101,6 +103,12 @@ $B/tests/%: $B/tests/%.o $(LIB_OBJ) | deps-test
 	$(call say,LD,$@)
 	$(Q)$(CC) $(SANITIZE) -o $@ $< $(if $(filter $(STORE_TESTS),$*),$(LIB_OBJ) $(LIBS),$(FILTER_OBJ) $(FILTER_LIBS)) -lcmocka
 
+# The crash-state explorer: every disk state that a power cut could leave.
+CRASH_OBJ := $(call obj,$(wildcard tests/crash/*.c))
+$B/tests/crash/explore: $(CRASH_OBJ) $(LIB_OBJ)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(LIBS)
+
 -include $(wildcard $B/*/*.d $B/*/*/*.d)
 
 # ---- what must be installed -----------------------------------------------------
@@ -135,11 +143,20 @@ check: deps-test
 
 # Everything that `make unit` would run, built but not run.
 .PHONY: tests
-tests: $(TESTS) $B/tests/golden/make_golden
+tests: $(TESTS) $B/tests/golden/make_golden $B/tests/crash/explore
 
 .PHONY: unit cli check-layers check-symbols check-docs goldens
 unit: $(if $(TEST),$B/tests/$(TEST),$(TESTS)) | $B/tests/golden/make_golden
 	@tests/unit.sh $^
+
+STATES ?= 10000000
+SEED   ?= 1
+.PHONY: crash check-crash
+crash: $B/tests/crash/explore
+	@$< --states 200000 --seed $(SEED)
+
+check-crash: $B/tests/crash/explore
+	@$< --states $(STATES) --seed $(SEED)
 
 # The tests with threads and processes, for TSan.
 THREADED := test_writer_threads test_store_edit test_store_snapshot test_process

@@ -36,7 +36,7 @@ step() {
         tail -n 200 "$log.step"
         echo "FAILED: $name (exit $code)"
     else
-        grep -E '^(ok  |check-|[0-9]+ passed)' "$log.step" ||
+        grep -E '^(ok  |check-|[0-9]+ passed|.*0 lost)' "$log.step" ||
             { [ -z "${plan:-}" ] || echo "$ok passed, $((plan - ok)) failed"; }
     fi
     rm -f "$log.step"
@@ -66,6 +66,7 @@ step "build with gcc, warnings are errors" build WERROR=-Werror all tests
 step "check-layers" make check-layers
 step "check-symbols" make check-symbols
 step "unit tests" make unit
+step "power cuts" make crash
 step "command line" make cli
 step "check-docs" make check-docs
 step "build with clang, warnings are errors" \

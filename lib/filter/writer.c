@@ -280,7 +280,8 @@ static int mend_slot_b(struct tamis_writer *w, const struct header *h,
 {
     const struct slot_health *s = &h->health;
     bool mirrored = s->frame[1].code == VERDICT_OK && s->sequence[0] == s->sequence[1];
-    if (h->commit.slot != SLOT_A || mirrored)
+    /* After an unclean end a good mirror may be in the page cache only. */
+    if (h->commit.slot != SLOT_A || (mirrored && h->commit.clean))
         return 0;
     int err = writer_write_slot(w, &w->commit, SLOT_B);
     if (!err)

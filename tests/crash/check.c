@@ -1,0 +1,381 @@
+/* Opening the states: by a reader, by a reader after one slot rotted as well, and by a
+ * writer that goes on. */
+#include "tests/crash/check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- images ---- */
+
+enum { IMAGE_BYTES = 4 << 20 };
+
+static struct image {
+    char dir[RUN_PATH_BYTES];
+    int fd;
+    uint8_t *bytes;
+    uint64_t n_bytes;
+} images[MAX_LEVEL];
+
+void check_open_images(const char *dir)
+{
+    for (int i = 1; i < MAX_LEVEL; i++) {
+        struct image *m = &images[i];
+        char path[RUN_PATH_BYTES + 8];
+        snprintf(m->dir, sizeof m->dir, "%.200s/%d", dir, i);
+        snprintf(path, sizeof path, "%s/%s", m->dir, RUN_FILE);
+        if (mkdir(m->dir, 0700) != 0)
+            abort();
+        m->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        m->bytes =
+            mmap(NULL, IMAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+        if (m->fd < 0 || m->bytes == MAP_FAILED)
+            abort();
+        m->n_bytes = 0;
+    }
+}
+
+void check_close_images(const char *dir)
+{
+    char path[RUN_PATH_BYTES + 8];
+    (void)dir;
+    for (int i = 1; i < MAX_LEVEL; i++) {
+        snprintf(path, sizeof path, "%s/%s", images[i].dir, RUN_FILE);
+        unlink(path);
+        rmdir(images[i].dir);
+    }
+}
+
+static struct image *materialise(const struct run *r, const struct disk_state *s,
+                                 size_t file)
+{
+    struct image *m = &images[r->level + 1];
+    static uint8_t *bytes;
+    if (!bytes)
+        bytes = malloc(IMAGE_BYTES);
+    if (!bytes || s->disk->files[file].capacity > IMAGE_BYTES)
+        abort();
+    uint64_t n = disk_image(s, file, bytes);
+    /* The session of the state before may have grown it. */
+    if (ftruncate(m->fd, (off_t)n) != 0)
+        abort();
+    memcpy(m->bytes, bytes, (size_t)n);
+    m->n_bytes = n;
+    return m;
+}
+
+/* ---- readers ---- */
+
+static struct tamis_filter *open_reader(const struct run *r, const char *path)
+{
+    struct tamis_filter *f;
+    struct tamis_diag diag;
+    if (tamis_filter_open(path, NULL, &f, &diag) != 0)
+        run_fail(r, "the file does not open: %s", diag.what);
+    return f;
+}
+
+/* The first n keys of the log are all MAYBE, and because they are there. */
+static void expect_keys(const struct run *r, struct tamis_filter *f, size_t n)
+{
+    static uint64_t absent[MAX_KEYS / 64];
+    enum tamis_reason why;
+    size_t n_absent =
+        tamis_filter_probe_batch(f, r->promise.tag, r->promise.keys, n, absent, &why);
+    if (why != TAMIS_NO_REASON)
+        run_fail(r, "every answer is MAYBE: %s", tamis_reason_name(why));
+    for (size_t i = 0; n_absent && i < n; i++)
+        if (absent[i / 64] >> (i % 64) & 1)
+            run_fail(r, "key %zu of %zu is ABSENT (%zu are)", i, n, n_absent);
+}
+
+static void expect_whole(const struct run *r, struct tamis_filter *f, bool both_slots)
+{
+    struct tamis_verify report;
+    struct tamis_diag diag;
+    int err = tamis_filter_verify(f, &report, &diag);
+    /* A power cut alone damages no page: a floor never promises what is not durable,
+     * and a stage is whole before a slot names it. */
+    if (report.n_damaged || (err && (both_slots || !report.n_stale_slots)))
+        run_fail(r, "verify: %s", diag.what);
+}
+
+void expect_promises(const struct run *r, struct tamis_filter *f, bool rotten)
+{
+    const struct promise *p = &r->promise;
+    struct tamis_filter_info info;
+    if (tamis_filter_info(f, &info) != 0)
+        run_fail(r, "no info");
+    if (info.n_stages < p->stages)
+        run_fail(r, "%u stages, promised were %u%s", info.n_stages, p->stages,
+                 rotten ? " (one slot rotten)" : "");
+    if (p->sealed && !info.sealed)
+        run_fail(r, "open, but its seal had returned%s",
+                 rotten ? " (one slot rotten)" : "");
+    if (info.watermark > p->asked)
+        run_fail(r, "watermark %llu was never asked for",
+                 (unsigned long long)info.watermark);
+    if (!rotten && info.watermark < p->watermark)
+        run_fail(r, "watermark %llu, promised was %llu",
+                 (unsigned long long)info.watermark, (unsigned long long)p->watermark);
+    uint64_t n = info.watermark > p->watermark ? info.watermark : p->watermark;
+    expect_keys(r, f, (size_t)n);
+    expect_whole(r, f, p->sealed && !rotten);
+}
+
+/* ---- rot on top (R2) ---- */
+
+static bool slot_whole(const struct image *m, const struct identity *id, uint8_t slot)
+{
+    uint64_t sequence;
+    return commit_frame(m->bytes + commit_slot_offset(slot), slot, id, &sequence)
+               .code == VERDICT_OK;
+}
+
+/* As long as the power cut left the other slot whole, a slot that rots costs at most
+ * the newest watermark: no stage, no seal, no key. */
+static void check_rotten_slot(const struct run *r, const struct image *m,
+                              const char *path, uint8_t slot)
+{
+    struct identity id;
+    uint8_t *byte = m->bytes + commit_slot_offset(slot) + 100;
+    if (identity_decode(m->bytes, (size_t)m->n_bytes, &id).code != VERDICT_OK ||
+        id.header_pages != 3 || !slot_whole(m, &id, slot == SLOT_A ? SLOT_B : SLOT_A))
+        return;
+    *byte ^= 0x10;
+    struct tamis_filter *f = open_reader(r, path);
+    expect_promises(r, f, true);
+    tamis_filter_close(f);
+    *byte ^= 0x10;
+}
+
+/* A sector of bits that comes back as zeros is found by its floor (R8): what was
+ * acknowledged stays MAYBE, for another reason. */
+static void check_lost_sector(const struct run *r, const struct image *m,
+                              const char *path, uint64_t hash)
+{
+    static uint64_t absent[MAX_KEYS / 64];
+    const struct promise *p = &r->promise;
+    struct tamis_filter *f = open_reader(r, path);
+    struct tamis_stage_info info;
+    struct tamis_filter_info all;
+    uint8_t kept[SECTOR_BYTES];
+    tamis_filter_info(f, &all);
+    if (tamis_filter_stage(f, (uint32_t)(hash % all.n_stages), &info) != 0)
+        run_fail(r, "no stage info");
+    uint8_t *sector =
+        m->bytes + info.offset +
+        hash / 256 % (info.bits_bytes / SECTOR_BYTES) * (uint64_t)SECTOR_BYTES;
+    memcpy(kept, sector, sizeof kept);
+    memset(sector, 0, sizeof kept);
+    if (tamis_filter_probe_batch(f, p->tag, p->keys, (size_t)p->watermark, absent,
+                                 NULL))
+        run_fail(r, "ABSENT after a sector of bits (byte %zu) was lost",
+                 (size_t)(sector - m->bytes));
+    memcpy(sector, kept, sizeof kept);
+    tamis_filter_close(f);
+}
+
+/* ---- sessions ---- */
+
+static bool sync_has_failed(const struct run *r)
+{
+    return r->disk.n_files && r->disk.files[0].has_lied;
+}
+
+void session_add(struct run *r, size_t position)
+{
+    if (position >= r->promise.n_keys)
+        r->promise.n_keys = position + 1;
+    int err =
+        tamis_writer_add_hashes(r->w, r->promise.tag, &r->promise.keys[position], 1);
+    helper_join(r);
+    if (err && err != TAMIS_ERR_POISONED)
+        run_fail(r, "add: %s", tamis_strerror(err));
+    if (recording == r)
+        record_event(r);
+}
+
+void session_commit(struct run *r)
+{
+    struct promise *p = &r->promise;
+    struct tamis_diag diag;
+    uint64_t watermark = p->n_keys;
+    if (watermark > p->asked)
+        p->asked = watermark;
+    int err = tamis_writer_commit(r->w, watermark, &diag);
+    helper_join(r);
+    if (!err)
+        p->watermark = watermark;
+    else if (!sync_has_failed(r))
+        run_fail(r, "commit: %s", diag.what);
+    if (recording == r)
+        record_event(r);
+}
+
+void session_close(struct run *r)
+{
+    struct tamis_writer *w = r->w;
+    helper_join(r);
+    int err = tamis_writer_close(w);
+    record_unmapped(r);
+    r->w = NULL;
+    if (err && err != TAMIS_ERR_POISONED && !sync_has_failed(r))
+        run_fail(r, "close: %s", tamis_strerror(err));
+    if (recording == r)
+        record_event(r);
+}
+
+void session_kill(struct run *r)
+{
+    helper_join(r);
+    atomic_store(&r->w->state, WRITER_POISONED); /* which writes nothing more */
+    session_close(r);
+}
+
+void session_seal(struct run *r)
+{
+    struct promise *p = &r->promise;
+    struct tamis_diag diag;
+    uint64_t watermark = p->n_keys, n_damaged;
+    p->asked = watermark;
+    int err = tamis_writer_seal(r->w, watermark, &n_damaged, &diag);
+    helper_join(r);
+    if (err || n_damaged)
+        run_fail(r, "seal: %s, %llu pages damaged", err ? diag.what : "done",
+                 (unsigned long long)n_damaged);
+    p->watermark = watermark;
+    p->sealed = true;
+    if (recording == r)
+        record_event(r);
+}
+
+/* Replays in the log's order or, as an engine with many threads might, in another. */
+static void replay(struct run *r, uint64_t from)
+{
+    uint64_t n = r->promise.n_keys - from;
+    if (recording != r && n > 64) { /* nobody looks at the single adds */
+        int err = tamis_writer_add_hashes(r->w, r->promise.tag, r->promise.keys + from,
+                                          (size_t)n);
+        if (err)
+            run_fail(r, "add: %s", tamis_strerror(err));
+        return;
+    }
+    if (rng_below(&r->rng, 4)) {
+        for (uint64_t i = 0; i < n; i++)
+            session_add(r, (size_t)(from + i));
+    } else {
+        session_add(r, r->promise.n_keys);
+        for (uint64_t i = n; i-- > 0;)
+            session_add(r, (size_t)(from + i));
+    }
+}
+
+void session(struct run *r, struct tamis_filter *f, bool may_seal)
+{
+    struct promise *p = &r->promise;
+    struct tamis_writer *w;
+    struct tamis_diag diag;
+    if (tamis_writer_open(r->path, &w, &diag) != 0)
+        run_fail(r, "no writer opens it: %s", diag.what);
+    r->w = w;
+    uint64_t watermark = tamis_writer_watermark(w);
+    if (watermark < p->watermark || watermark > p->asked)
+        run_fail(r, "the writer reports watermark %llu, promised was %llu, asked %llu",
+                 (unsigned long long)watermark, (unsigned long long)p->watermark,
+                 (unsigned long long)p->asked);
+    p->watermark = watermark;
+    if (recording == r)
+        record_event(r);
+    if (f)
+        expect_keys(r, f, (size_t)watermark);
+    replay(r, watermark);
+    uint64_t more = rng_below(&r->rng, 2) * rng_below(&r->rng, 4);
+    for (; more > 0 && p->n_keys < MAX_KEYS; more--)
+        session_add(r, p->n_keys);
+    session_commit(r);
+    if (f)
+        expect_keys(r, f, p->n_keys);
+    uint64_t end = rng_below(&r->rng, 8);
+    if (end == 0 && may_seal)
+        session_seal(r);
+    if (end < 4)
+        session_close(r);
+    else
+        session_kill(r);
+}
+
+/* ---- a state ---- */
+
+/* What the state's writer does is drawn from the state: the same again. */
+static void go_on(struct run *r, const struct image *m, struct tamis_filter *f,
+                  uint64_t hash, bool deep)
+{
+    static struct run *runs[MAX_LEVEL];
+    struct run **sub = &runs[r->level + 1];
+    if (!*sub)
+        *sub = calloc(1, sizeof **sub);
+    if (!*sub)
+        abort();
+    struct run *next = *sub;
+    record_begin(next, r->workload, m->dir, hash);
+    next->promise = r->promise;
+    next->level = r->level + 1;
+    next->round = r->round;
+    next->event = 0;
+    next->parent = r;
+    next->now = NULL;
+    next->on_event = r->on_event;
+    next->check = r->check;
+    if (deep) {
+        record_adopt(next, m->bytes, (size_t)m->n_bytes);
+        recording = next;
+    }
+    session(next, f, true);
+    recording = NULL;
+    expect_promises(next, f, false);
+    record_end(next);
+}
+
+static void check_sealed_writer(const struct run *r, const char *path)
+{
+    struct tamis_writer *w;
+    int err = tamis_writer_open(path, &w, NULL);
+    if (err != TAMIS_ERR_SEALED)
+        run_fail(r, "a writer of a sealed filter gets %d", err);
+}
+
+void check_state(struct run *r, const struct disk_state *s, uint64_t hash, bool deep)
+{
+    char path[RUN_PATH_BYTES + 8];
+    struct tamis_filter_info info;
+    int file = -1;
+    r->now = s;
+    for (size_t i = 0; i < s->disk->n_names; i++)
+        if (strcmp(s->disk->names[i].text, RUN_FILE) == 0)
+            file = disk_state_file(s, i);
+    if (file < 0 && r->promise.created)
+        run_fail(r, "the name is lost");
+    if (file >= 0) {
+        struct image *m = materialise(r, s, (size_t)file);
+        snprintf(path, sizeof path, "%s/%s", m->dir, RUN_FILE);
+        /* R13: a file that has its name is whole, created or not. */
+        struct tamis_filter *f = open_reader(r, path);
+        expect_promises(r, f, false);
+        if (hash % 4 == 0) {
+            check_rotten_slot(r, m, path, SLOT_A);
+            check_rotten_slot(r, m, path, SLOT_B);
+            check_lost_sector(r, m, path, hash / 4);
+        }
+        tamis_filter_info(f, &info);
+        if (info.sealed)
+            check_sealed_writer(r, path);
+        else
+            go_on(r, m, f, hash, deep);
+        tamis_filter_close(f);
+    }
+    r->now = NULL;
+}

@@ -1,0 +1,15 @@
+/* The workloads: what is done to a filter, or to a store, while it is recorded. */
+#ifndef TAMIS_TESTS_CRASH_WORKLOAD_H
+#define TAMIS_TESTS_CRASH_WORKLOAD_H
+
+#include "tests/crash/record.h"
+
+struct workload {
+    const char *name;
+    void (*run)(struct run *r);
+};
+void run_store(struct run *r); /* store.c */
+extern const struct workload workloads[];
+extern const size_t n_workloads;
+
+#endif
