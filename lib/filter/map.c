@@ -126,9 +126,8 @@ static bool digest_page_good(struct stage *s, const struct digest_tree *t,
     return true;
 }
 
-static bool sealed_page_good(struct stage *s, uint64_t page)
+static bool sealed_page_good(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES])
 {
-    uint8_t copy[PAGE_BYTES];
     uint64_t expected = s->root;
     struct digest_tree t;
     digest_tree_of(s->n_pages, &t);
@@ -165,10 +164,10 @@ static bool floors_read(const struct stage *s, uint64_t page,
     return false;
 }
 
-static bool open_page_good(struct stage *s, uint64_t page, bool *certain)
+static bool open_page_good(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES],
+                           bool *certain)
 {
     struct le16 floors[SECTORS_PER_PAGE];
-    uint8_t copy[PAGE_BYTES];
     *certain = floors_read(s, page, floors);
     if (!*certain)
         return false;
@@ -219,13 +218,14 @@ bool stage_is_bad(struct stage *s, uint64_t page)
     return bit_get(s->bad, page);
 }
 
-bool stage_check_page(struct stage *s, uint64_t page)
+/* `copy` is what was checked, and the same as what may be believed. */
+static bool check_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES])
 {
     bool strict = s->mode == TAMIS_CHECK_STRICT, certain = true;
     if (bit_get(s->bad, page))
         return false;
-    bool good =
-        s->sealed ? sealed_page_good(s, page) : open_page_good(s, page, &certain);
+    bool good = s->sealed ? sealed_page_good(s, page, copy)
+                          : open_page_good(s, page, copy, &certain);
     if (good && !strict)
         mark_good(s, page);
     /* Floors that could not be read may be readable next time. */
@@ -234,9 +234,34 @@ bool stage_check_page(struct stage *s, uint64_t page)
     return good && !bit_get(s->bad, page);
 }
 
+bool stage_check_page(struct stage *s, uint64_t page)
+{
+    uint8_t copy[PAGE_BYTES];
+    return check_page(s, page, copy);
+}
+
+/* Strict: the bits that are probed are the very copy that was checked. */
+static enum tamis_reason probe_strictly(struct stage *s, const struct kernel *k,
+                                        uint64_t h)
+{
+    enum tamis_reason reason = TAMIS_HIT;
+    _Alignas(BLOCK_BYTES) uint8_t copy[PAGE_BYTES];
+    for (uint32_t lane = 0; lane < s->geometry.lanes; lane++) {
+        uint64_t at = geometry_block_offset(&s->geometry, lane, h);
+        if (!check_page(s, at / PAGE_BYTES, copy))
+            reason = TAMIS_DAMAGED;
+        else if (!k->block_probe(copy + at % PAGE_BYTES, s->geometry.words, h))
+            return TAMIS_NO_REASON;
+        h = geometry_next_lane(h);
+    }
+    return reason;
+}
+
 enum tamis_reason stage_probe(struct stage *s, const struct kernel *k, uint64_t h)
 {
     enum tamis_reason reason = TAMIS_HIT;
+    if (s->mode == TAMIS_CHECK_STRICT)
+        return probe_strictly(s, k, h);
     for (uint32_t lane = 0; lane < s->geometry.lanes; lane++) {
         uint64_t at = geometry_block_offset(&s->geometry, lane, h);
         if (!stage_page_good(s, at / PAGE_BYTES))
