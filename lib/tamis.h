@@ -461,7 +461,8 @@ int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_byt
                       const char *path, const struct tamis_segment_options *opt,
                       struct tamis_diag *diag);
 /* Unregisters a segment; its file goes after the commit. ERR_NO_SEGMENT; at commit
- * ERR_BUSY if a writer has it open (the diag names the process). */
+ * ERR_BUSY if a writer has it open (the diag names the process). Until the commit is
+ * through, each growing filter that goes takes a descriptor. */
 int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
                     struct tamis_diag *diag);
 /* Unregisters every segment of the store that is not among these names (and was not

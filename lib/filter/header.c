@@ -88,6 +88,8 @@ int header_load(int fd, bool ours, uint64_t offset, uint64_t n_bytes, const char
             return err; /* nobody is writing: a slot is rotten */
         nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
     }
+    /* Torn to the last: not to be taken for a copy that stays as it is. */
+    h->raw_checksum_a = ~h->raw_checksum_a;
     return err;
 }
 

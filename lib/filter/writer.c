@@ -193,7 +193,9 @@ int writer_format(int dir, const char *name, const struct tamis_writer_options *
     if (err)
         return diag_errno(diag, err, name, "cannot create");
     new_identity(&o, uuid, &id);
-    err = write_new(fd, &id, &o, c ? c : &ours);
+    err = io_refuse_network(fd);
+    if (!err)
+        err = write_new(fd, &id, &o, c ? c : &ours);
     if (!err)
         err = io_publish(dir, temp, name, fd, sync_dir);
     if (!err)
@@ -201,6 +203,8 @@ int writer_format(int dir, const char *name, const struct tamis_writer_options *
     io_discard(dir, temp, fd);
     if (err == EEXIST)
         return diag_fail(diag, TAMIS_ERR_EXISTS, name, "exists already");
+    if (err < 0)
+        return diag_fail(diag, err, name, "%s", tamis_strerror(err));
     return diag_errno(diag, err, name, "cannot create");
 }
 
@@ -283,6 +287,10 @@ static int mend_slot_b(struct tamis_writer *w, const struct header *h,
     /* After an unclean end a good mirror may be in the page cache only. */
     if (h->commit.slot != SLOT_A || (mirrored && h->commit.clean))
         return 0;
+    /* As a record of its own, unclean: if this session, too, ends here, the next one
+     * must not take two equal slots for a clean end. */
+    w->commit.sequence++;
+    w->commit.clean = 0;
     int err = writer_write_slot(w, &w->commit, SLOT_B);
     if (!err)
         err = writer_sync(w);

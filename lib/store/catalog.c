@@ -297,6 +297,8 @@ int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
     while (!stopped && (rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) == 0)
         stopped = fn(ctx, key.mv_data, key.mv_size, data.mv_data, data.mv_size);
     mdb_cursor_close(cursor);
+    if (stopped > 0 && diag && diag->code == stopped)
+        return stopped; /* fn has said more */
     if (stopped > 0)
         return diag_errno(diag, stopped, t->catalog->path, "listing the segments");
     if (stopped || rc == MDB_NOTFOUND)

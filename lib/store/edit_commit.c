@@ -80,10 +80,10 @@ static int lock_dropped(struct apply *a, const struct record *r, const void *nam
     int fd;
     filter_file_name(r->uuid, file);
     int rc = io_open_beneath(a->edit->dir.fd, file, O_RDWR, &fd);
-    if (rc == EMFILE || rc == ENFILE || rc == ENOMEM)
-        return diag_errno(a->diag, rc, store, "locking a growing filter");
+    if (rc == ENOENT || rc == EINVAL || rc == EISDIR || rc == ELOOP)
+        return 0; /* no file of ours is there */
     if (rc)
-        return 0;
+        return diag_errno(a->diag, rc, store, "locking a growing filter");
     rc = io_lock(fd, &holder);
     if (!rc)
         rc = buffer_add(&a->locked, &fd, sizeof fd);
@@ -219,6 +219,17 @@ static int check_twins(struct catalog_txn *t, const struct tamis_edit *e,
     return rc;
 }
 
+/* Does the name that the operation attached its file to still have that file? */
+static bool is_listed(struct catalog_txn *t, const struct edit_op *op)
+{
+    struct record r;
+    const uint8_t *value;
+    size_t n;
+    return catalog_get(t, op->bytes, op->name_bytes, &value, &n, NULL) == 0 &&
+           record_decode(value, n, op->bytes, op->name_bytes, &r).code == VERDICT_OK &&
+           memcmp(r.uuid, op->uuid, UUID_BYTES) == 0;
+}
+
 static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct apply *a = ctx;
@@ -237,8 +248,7 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     }
     /* A copy may have been attached before, as well as after, its UUID was dropped. */
     for (size_t i = 0; i < e->n_ops && !rc; i++)
-        if (e->ops[i]->attached &&
-            names_get(&a->own, e->ops[i]->bytes, e->ops[i]->name_bytes))
+        if (e->ops[i]->attached && is_listed(t, e->ops[i]))
             forget_dropped(a, e->ops[i]->uuid);
     return rc || !e->n_attached ? rc : check_twins(t, e, diag);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,14 +49,23 @@ static int meta_of(const struct tamis_store_options *theirs, struct meta *m,
     return 0;
 }
 
-/* What a creation that was cut short leaves: an empty filters/ and catalogs that never
- * got their name. */
+/* "catalog.lmdb.<8 hex digits>.tmp", and LMDB's lock file beside it. */
+static bool is_temporary(const char *name)
+{
+    size_t n = sizeof CATALOG_TEMP - 1;
+    if (strncmp(name, CATALOG_TEMP, n) != 0 ||
+        strspn(name + n, "0123456789abcdef") != 8)
+        return false;
+    return strcmp(name + n + 8, ".tmp") == 0 || strcmp(name + n + 8, ".tmp-lock") == 0;
+}
+
+/* What a creation that was cut short leaves, if there is no catalog: an empty filters/,
+ * catalogs that never got their name, a lock file. */
 static bool is_remains(int dir, const char *name)
 {
     if (strcmp(name, "filters") == 0)
         return dir_is_empty(dir, name) == 1;
-    return strncmp(name, CATALOG_TEMP, sizeof CATALOG_TEMP - 1) == 0 &&
-           strstr(name, ".tmp") != NULL;
+    return strcmp(name, "catalog.lmdb-lock") == 0 || is_temporary(name);
 }
 
 /* Is there nothing, or nothing but remains? */
@@ -63,9 +73,7 @@ static int check_empty(const char *path, struct tamis_diag *diag)
 {
     DIR *d = opendir(path);
     if (!d)
-        return errno == ENOTDIR
-                   ? diag_fail(diag, TAMIS_ERR_EXISTS, path, "a file is in the way")
-                   : diag_errno(diag, errno, path, "opening the directory");
+        return diag_errno(diag, errno, path, "opening the directory");
     const struct dirent *e;
     int rc = 0;
     while (!rc && (e = readdir(d))) {
@@ -86,7 +94,7 @@ static void remove_remains(int dir)
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     for (const struct dirent *e; d && (e = readdir(d));)
-        if (strcmp(e->d_name, "filters") != 0 && is_remains(dir, e->d_name))
+        if (is_temporary(e->d_name))
             io_calls.unlinkat(dir, e->d_name, 0);
     if (d)
         closedir(d);
@@ -106,21 +114,20 @@ static int sync_parent(const char *path)
     return rc;
 }
 
-/* In a directory of nothing but remains. The catalog gets its name last, whole, which
- * decides between two that create at once; before that, open finds no store. */
-static int create_in(const char *path, int dir, const struct meta *m,
-                     struct tamis_diag *diag)
+/* With the directory locked, so that two that create at once take turns, and remains
+ * are remains. The catalog gets its name last, whole; before that, open finds no store.
+ */
+static int create_locked(const char *path, int dir, const struct meta *m,
+                         struct tamis_diag *diag)
 {
-    int rc = io_refuse_network(dir);
+    int rc = check_empty(path, diag);
     if (rc)
-        return diag_fail(diag, rc, path, "%s", tamis_strerror(rc));
+        return rc;
     if (mkdirat(dir, "filters", 0777) != 0 && errno != EEXIST)
         return diag_errno(diag, errno, path, "creating filters/");
+    remove_remains(dir);
     rc = registry_create(path, dir, m, diag);
-    if (rc == TAMIS_ERR_EXISTS)
-        return rc; /* another one's, filters/ and all */
     if (!rc) {
-        remove_remains(dir);
         rc = io_sync_dir(dir);
         if (rc) {
             io_calls.unlinkat(dir, "catalog.lmdb", 0);
@@ -132,21 +139,36 @@ static int create_in(const char *path, int dir, const struct meta *m,
     return rc;
 }
 
+static int create_in(const char *path, int dir, const struct meta *m,
+                     struct tamis_diag *diag)
+{
+    int rc = io_refuse_network(dir);
+    if (rc)
+        return diag_fail(diag, rc, path, "%s", tamis_strerror(rc));
+    while ((rc = flock(dir, LOCK_EX)) != 0 && errno == EINTR)
+        ;
+    if (rc)
+        return diag_errno(diag, errno, path, "locking the directory");
+    rc = create_locked(path, dir, m, diag);
+    flock(dir, LOCK_UN);
+    return rc;
+}
+
 static int create_at(const char *path, const struct meta *m, struct tamis_diag *diag)
 {
     bool made = mkdir(path, 0777) == 0;
     if (!made && errno != EEXIST)
         return diag_errno(diag, errno, path, "creating the directory");
-    int rc = made ? sync_parent(path) : check_empty(path, diag);
-    if (rc && made) {
+    int rc = made ? sync_parent(path) : 0;
+    if (rc) {
         rmdir(path);
         return diag_errno(diag, rc, path, "syncing the parent directory");
     }
-    if (rc)
-        return rc;
     int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    rc = dir < 0 ? diag_errno(diag, errno, path, "opening the directory")
-                 : create_in(path, dir, m, diag);
+    rc = dir < 0 && errno == ENOTDIR
+             ? diag_fail(diag, TAMIS_ERR_EXISTS, path, "a file is in the way")
+         : dir < 0 ? diag_errno(diag, errno, path, "opening the directory")
+                   : create_in(path, dir, m, diag);
     if (dir >= 0)
         close(dir);
     if (rc && made)

@@ -157,8 +157,9 @@ static int check_file(const struct catalog *c, const struct wanted *w,
     return what ? diag_fail(diag, TAMIS_ERR_MISMATCH, path, "%s", what) : 0;
 }
 
-/* Dirties the whole file again, and syncs it: what a dead writer left may be in the
- * page cache only, on pages that a failed sync has marked clean (R3, R4). */
+/* Dirties the whole file again: what a dead writer left may be in the page cache only,
+ * on pages that a failed sync has marked clean (R3, R4). Zeros are what a hole, or
+ * space that was never written, reads as anyway. */
 static int rewrite(int fd, uint64_t n_bytes)
 {
     enum { CHUNK = 1 << 16 };
@@ -167,32 +168,54 @@ static int rewrite(int fd, uint64_t n_bytes)
     for (uint64_t at = 0; at < n_bytes && !err; at += CHUNK) {
         size_t n = n_bytes - at < CHUNK ? (size_t)(n_bytes - at) : CHUNK, got;
         err = io_read(fd, chunk, n, at, &got);
-        if (!err)
+        if (!err && !all_zero(chunk, got))
             err = io_write(fd, chunk, got, at);
     }
-    if (!err && io_calls.fdatasync(fd) != 0)
-        err = errno;
     free(chunk);
     return err;
 }
 
-/* A writer that sealed and died before it could say so: the catalog follows now, once
- * the seal that was read is known to be durable. */
-static int follow_seal(const struct watch *w, int fd, const struct commit *c,
-                       const char *path, struct tamis_diag *diag)
+/* With the lock held: makes the seal durable, and slot B its mirror (R2). */
+static int settle_seal(int fd, const char *path, struct header *h,
+                       struct tamis_diag *diag)
 {
-    pid_t holder;
-    int err = io_lock(fd, &holder);
-    if (err == TAMIS_ERR_BUSY)
-        return diag_fail(diag, err, path, "a writer has it open (process %ld)",
-                         (long)holder);
+    uint8_t slot_b[SLOT_BYTES];
+    int err = header_load(fd, true, 0, 0, path, h, diag); /* as it is under the lock */
+    if (err || h->commit.state != STATE_SEALED)
+        return err;
+    err = rewrite(fd, h->commit.committed_bytes);
+    if (!err && io_calls.fdatasync(fd) != 0)
+        err = errno;
+    commit_encode(&h->commit, SLOT_B, slot_b);
     if (!err)
-        err = rewrite(fd, c->committed_bytes);
-    if (err)
-        return diag_errno(diag, err, path, "making a seal durable");
-    struct progress p = progress_of(w, c);
-    int rc = raise_bounds(&p, diag);
-    return rc ? rc : diag_fail(diag, TAMIS_ERR_SEALED, path, "the filter is sealed");
+        err = io_write(fd, slot_b, sizeof slot_b, commit_slot_offset(SLOT_B));
+    if (!err && io_calls.fdatasync(fd) != 0)
+        err = errno;
+    return err ? diag_errno(diag, err, path, "making a seal durable") : 0;
+}
+
+/* A writer that sealed and died before it could say so: the catalog follows now, once
+ * the seal is known to be durable. Returns 0 if it turns out that there is none. */
+static int follow_seal(const struct watch *w, int fd, const char *path,
+                       struct tamis_diag *diag)
+{
+    struct header h;
+    pid_t holder;
+    int rc = io_lock(fd, &holder);
+    if (rc == TAMIS_ERR_BUSY)
+        return diag_fail(diag, rc, path, "a writer has it open (process %ld)",
+                         (long)holder);
+    if (rc)
+        return diag_errno(diag, rc, path, "cannot lock");
+    rc = settle_seal(fd, path, &h, diag);
+    if (!rc && h.commit.state == STATE_SEALED) {
+        struct progress p = progress_of(w, &h.commit);
+        rc = raise_bounds(&p, diag);
+        if (!rc)
+            rc = diag_fail(diag, TAMIS_ERR_SEALED, path, "the filter is sealed");
+    }
+    io_unlock(fd); /* explicitly: a fork may have copied the descriptor */
+    return rc;
 }
 
 /* The same for a growth, after the writer has recovered the file. */
@@ -256,7 +279,7 @@ static int open_writer(struct catalog *c, const struct wanted *w, int fd,
     if (!rc && !watch)
         rc = diag_errno(diag, ENOMEM, path, "opening the writer");
     if (!rc && h.commit.state == STATE_SEALED)
-        rc = follow_seal(watch, fd, &h.commit, path, diag);
+        rc = follow_seal(watch, fd, path, diag);
     if (rc) {
         close(fd);
         if (watch)
