@@ -58,6 +58,8 @@ int io_size(int fd, uint64_t *n_bytes);
 int io_open(const char *path, int flags, int *fd);
 /* The same for a name in a directory, without following any link. */
 int io_open_beneath(int dir, const char *name, int flags, int *fd);
+/* The same without asking what it is: for callers that ask themselves. */
+int io_open_raw(int dir, const char *name, int flags, int *fd);
 /* Space for [offset, offset + n), zeros where fresh; writes zeros if it must. */
 int io_allocate(int fd, uint64_t offset, uint64_t n);
 /* ERR_NETWORK if the file lies on a network file system. */

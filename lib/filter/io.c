@@ -146,7 +146,7 @@ int io_open(const char *path, int flags, int *fd)
     return keep_regular(open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), fd);
 }
 
-int io_open_beneath(int dir, const char *name, int flags, int *fd)
+int io_open_raw(int dir, const char *name, int flags, int *fd)
 {
     struct open_how how = {
         .flags = (unsigned)(flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK),
@@ -161,7 +161,15 @@ int io_open_beneath(int dir, const char *name, int flags, int *fd)
         opened =
             openat(dir, name, flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     }
-    return keep_regular((int)opened, fd);
+    *fd = (int)opened;
+    return opened < 0 ? errno : 0;
+}
+
+int io_open_beneath(int dir, const char *name, int flags, int *fd)
+{
+    int opened, err = io_open_raw(dir, name, flags, &opened);
+    *fd = -1;
+    return err ? err : keep_regular(opened, fd);
 }
 
 int io_open_parent(const char *path, int *dir, const char **base)
