@@ -107,6 +107,42 @@ static void a_session_mends_slot_b_before_it_writes_a(void **state)
     all_are_maybe(path_of("second-cut"));
 }
 
+/* The disk as of a kill just before the first write to slot A. */
+static ssize_t killed_pwrite(int fd, const void *buf, size_t n, off_t offset)
+{
+    if (offset == PAGE_BYTES && n == SLOT_BYTES && torn_copy) {
+        file_copy(path_of("close"), torn_copy);
+        torn_copy = NULL;
+    }
+    return real_pwrite(fd, buf, n, offset);
+}
+
+/* A close that reached slot A only is an unclean end (R3), and stays one for whoever
+ * comes after a session that mended slot B and died. */
+static void mending_does_not_make_an_end_clean(void **state)
+{
+    const char *path = path_of("close");
+    struct tamis_writer *w = new_writer(path, 2 * N);
+    size_t n;
+    (void)state;
+    add_hashes(w, hashes, N);
+    assert_int_equal(tamis_writer_commit(w, 5, NULL), 0);
+    uint8_t *before = file_read(path, &n);
+    assert_int_equal(tamis_writer_close(w), 0);
+    file_poke(path, 2 * PAGE_BYTES, before + 2 * PAGE_BYTES, SLOT_BYTES);
+    free(before);
+    assert_true(commit_of(path).clean); /* slot A says so, slot B is older */
+    real_pwrite = io_calls.pwrite;
+    torn_copy = path_of("killed");
+    io_calls.pwrite = killed_pwrite;
+    w = open_writer(path);
+    io_calls.pwrite = real_pwrite;
+    tamis_writer_close(w);
+    assert_null(torn_copy);
+    assert_false(commit_of(path_of("killed")).clean);
+    all_are_maybe(path_of("killed"));
+}
+
 /* ---- records that were seen and are gone (R4, R6) ---- */
 
 static uint8_t old_slot_a[SLOT_BYTES];
@@ -248,6 +284,7 @@ int main(void)
         cmocka_unit_test(seal_checks_afresh),
         cmocka_unit_test(a_recount_that_finds_a_loss_keeps_it),
         cmocka_unit_test(a_session_mends_slot_b_before_it_writes_a),
+        cmocka_unit_test(mending_does_not_make_an_end_clean),
         cmocka_unit_test(a_phantom_growth_is_forgotten),
         cmocka_unit_test(a_phantom_seal_is_forgotten),
         cmocka_unit_test(seal_of_a_file_with_a_ragged_end),

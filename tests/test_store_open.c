@@ -1,6 +1,8 @@
 /* Creating and opening a store, and what is none or a newer one. */
 #include "store_support.h"
 
+#include <sys/wait.h>
+
 static void create_refuses_what_is_there(void **state)
 {
     struct tamis_diag diag;
@@ -54,6 +56,32 @@ static void create_removes_what_it_made_on_failure(void **state)
     assert_int_equal(tamis_store_create(path_of("empty"), NULL, NULL), EIO);
     assert_int_equal(count_files(path_of("empty")), 0);
     io_calls = saved;
+}
+
+/* Several processes create one store at once: one does, the others are told. */
+static void creating_at_once_makes_one_store(void **state)
+{
+    enum { ROUNDS = 20, CREATORS = 4 };
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        char name[16];
+        int n_made = 0, n_told = 0, status;
+        snprintf(name, sizeof name, "s%d", round);
+        mkdir(path_of(name), 0777);
+        for (int i = 0; i < CREATORS; i++)
+            if (fork() == 0) {
+                int rc = tamis_store_create(path_of(name), NULL, NULL);
+                _exit(rc == 0 ? 0 : rc == TAMIS_ERR_EXISTS ? 1 : 2);
+            }
+        for (int i = 0; i < CREATORS; i++) {
+            assert_true(wait(&status) > 0 && WIFEXITED(status));
+            n_made += WEXITSTATUS(status) == 0;
+            n_told += WEXITSTATUS(status) == 1;
+        }
+        assert_int_equal(n_made, 1);
+        assert_int_equal(n_told, CREATORS - 1);
+        tamis_store_close(store_open(name));
+    }
 }
 
 static void info_says_what_create_was_told(void **state)
@@ -207,6 +235,7 @@ int main(void)
         TEST(create_refuses_what_is_there),
         TEST(create_checks_its_options),
         TEST(create_removes_what_it_made_on_failure),
+        TEST(creating_at_once_makes_one_store),
         TEST(info_says_what_create_was_told),
         TEST(open_says_what_is_wrong),
         TEST(open_refuses_damaged_catalog_files),
