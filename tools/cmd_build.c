@@ -36,27 +36,6 @@ static int put_error(const struct work *w, const struct task *task, int err,
     return EXIT_USAGE;
 }
 
-static int add_keys(struct tamis_builder *builder, struct key_reader *keys,
-                    const char *store_path)
-{
-    uint64_t position = 0, n = 0;
-    const void *key;
-    size_t bytes;
-    int got, err;
-
-    while ((got = keys_next(keys, &key, &bytes)) > 0) {
-        err = tamis_builder_add_key(builder, key, bytes);
-        if (err != 0)
-            return complain_add(err, store_path);
-        if (++n % 4096 == 0) {
-            progress_advance(4096, keys_position(keys) - position);
-            position = keys_position(keys);
-        }
-    }
-    progress_advance(n % 4096, keys_position(keys) - position);
-    return got < 0 ? keys_status(keys) : EXIT_DONE;
-}
-
 static int build_one(struct work *w, const struct task *task)
 {
     struct tamis_segment_options opt;
@@ -73,7 +52,7 @@ static int build_one(struct work *w, const struct task *task)
                              w->o->growth.error, &opt, &builder, &diag);
     pthread_mutex_unlock(&w->lock);
     if (err == 0)
-        status = add_keys(builder, keys, w->store_path);
+        status = keys_into(builder, keys, w->store_path);
     if (err == 0 && status == EXIT_DONE)
         err = tamis_edit_put(w->edit, builder, &diag);
     if (err != 0)

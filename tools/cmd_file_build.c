@@ -49,27 +49,6 @@ static int prepare(const struct options *o, struct tamis_store_info *info,
     return EXIT_DONE;
 }
 
-static int add_keys(struct tamis_builder *builder, struct key_reader *keys,
-                    const char *file)
-{
-    uint64_t position = 0, n = 0;
-    const void *key;
-    size_t bytes;
-    int got, err;
-
-    while ((got = keys_next(keys, &key, &bytes)) > 0) {
-        err = tamis_builder_add_key(builder, key, bytes);
-        if (err != 0)
-            return complain_add(err, file);
-        if (++n % 4096 == 0) {
-            progress_advance(4096, keys_position(keys) - position);
-            position = keys_position(keys);
-        }
-    }
-    progress_advance(n % 4096, keys_position(keys) - position);
-    return got < 0 ? keys_status(keys) : EXIT_DONE;
-}
-
 static int build(const struct options *o, const struct tamis_builder_options *opt)
 {
     struct tamis_builder *builder = NULL;
@@ -84,7 +63,7 @@ static int build(const struct options *o, const struct tamis_builder_options *op
     err = tamis_builder_create(opt, &builder, &diag);
     progress_start("build", keys_size(keys));
     if (err == 0)
-        status = add_keys(builder, keys, file);
+        status = keys_into(builder, keys, file);
     if (err == 0 && status == EXIT_DONE)
         err = tamis_builder_finish_file(builder, file, &diag);
     if (err != 0)

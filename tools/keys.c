@@ -238,3 +238,23 @@ void batch_free(struct key_batch *batch)
     batch->arena = NULL;
     batch->capacity = 0;
 }
+
+int keys_into(struct tamis_builder *builder, struct key_reader *keys, const char *file)
+{
+    uint64_t position = 0, n = 0;
+    const void *key;
+    size_t bytes;
+    int got, err;
+
+    while ((got = keys_next(keys, &key, &bytes)) > 0) {
+        err = tamis_builder_add_key(builder, key, bytes);
+        if (err != 0)
+            return complain_add(err, file);
+        if (++n % 4096 == 0) {
+            progress_advance(4096, keys_position(keys) - position);
+            position = keys_position(keys);
+        }
+    }
+    progress_advance(n % 4096, keys_position(keys) - position);
+    return got < 0 ? keys_status(keys) : EXIT_DONE;
+}

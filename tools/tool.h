@@ -169,6 +169,8 @@ int keys_next(struct key_reader *reader, const void **key, size_t *n_bytes);
 int keys_status(const struct key_reader *reader); /* after -1 */
 uint64_t keys_position(const struct key_reader *reader);
 uint64_t keys_size(const struct key_reader *reader); /* of a regular file, else 0 */
+/* Reads all keys into a builder, with progress; `file` is what the builder makes. */
+int keys_into(struct tamis_builder *builder, struct key_reader *keys, const char *file);
 void keys_close(struct key_reader *reader);
 
 /* Up to BATCH_KEYS keys, copied and hashed. A batch ends early rather than wait for
