@@ -38,6 +38,7 @@ INC_format :=
 INC_lib    := -I.
 INC_tools  := -Ilib -DTAMIS_TOOL_VERSION='"$(VERSION)"'
 INC_tests  := -I. -Ilib -DTAMIS_SOURCE_DIR='"$(CURDIR)"' -DTAMIS_BUILD_DIR='"$(abspath $B)"'
+INC_fuzz   := $(INC_tests)
 room = $(firstword $(subst /, ,$(1)))
 
 .DELETE_ON_ERROR:
@@ -53,8 +54,7 @@ help:
 	@echo "make check      install the test tools, build, run every test (3 to 5 minutes on 2 cores)"
 	@echo "make unit       only the unit tests of this build (TEST=name for one)"
 	@echo "make cli        only the command-line tests"
-	@echo "make crash      200,000 disk states that a power cut could leave, and what becomes of them"
-	@echo "make check-crash STATES=N SEED=S   the same, 10 million by default"
+	@sed -n 's/^#help //p' $(RULES)
 	@echo "make check-layers check-symbols check-docs   the rooms, the exports, the README"
 	@echo "make goldens    write tests/golden anew (the format is a draft until 1.0)"
 	@echo "make compile_commands.json format clean"
@@ -103,12 +103,6 @@ $B/tests/%: $B/tests/%.o $(LIB_OBJ) | deps-test
 	$(call say,LD,$@)
 	$(Q)$(CC) $(SANITIZE) -o $@ $< $(if $(filter $(STORE_TESTS),$*),$(LIB_OBJ) $(LIBS),$(FILTER_OBJ) $(FILTER_LIBS)) -lcmocka
 
-# The crash-state explorer: every disk state that a power cut could leave.
-CRASH_OBJ := $(call obj,$(wildcard tests/crash/*.c))
-$B/tests/crash/explore: $(CRASH_OBJ) $(LIB_OBJ)
-	$(call say,LD,$@)
-	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(LIBS)
-
 -include $(wildcard $B/*/*.d $B/*/*/*.d)
 
 # ---- what must be installed -----------------------------------------------------
@@ -133,6 +127,14 @@ deps-build:
 deps-test: | deps-build
 	$(call install,libcmocka-dev bats clang libclang-rt-14-dev g++ strace)
 
+# ---- test programs with a directory of their own ---------------------------------
+
+# Each adds its programs to TEST_PROGRAMS, and its targets with a "#help" line each.
+TEST_PROGRAMS :=
+SEED ?= 1
+RULES := $(wildcard tests/*/rules.mk fuzz/rules.mk)
+include $(RULES)
+
 # ---- the two commands of the README ---------------------------------------------
 
 demo: all
@@ -141,22 +143,13 @@ demo: all
 check: deps-test
 	@tests/check.sh
 
-# Everything that `make unit` would run, built but not run.
+# All that `make check` would run of this build, built but not run.
 .PHONY: tests
-tests: $(TESTS) $B/tests/golden/make_golden $B/tests/crash/explore
+tests: $(TESTS) $B/tests/golden/make_golden $(TEST_PROGRAMS)
 
 .PHONY: unit cli check-layers check-symbols check-docs goldens
 unit: $(if $(TEST),$B/tests/$(TEST),$(TESTS)) | $B/tests/golden/make_golden
 	@tests/unit.sh $^
-
-STATES ?= 10000000
-SEED   ?= 1
-.PHONY: crash check-crash
-crash: $B/tests/crash/explore
-	@$< --states 200000 --seed $(SEED)
-
-check-crash: $B/tests/crash/explore
-	@$< --states $(STATES) --seed $(SEED)
 
 # The tests with threads and processes, for TSan.
 THREADED := test_writer_threads test_store_edit test_store_snapshot test_process
