@@ -1,0 +1,72 @@
+/* What the fuzz targets share. A target is one file, fuzz_<name>.c, with libFuzzer's
+ * entry points; linked with libFuzzer (clang, `make fuzz`) it searches, linked with
+ * replay.c (any compiler, `make fuzz-replay`) it runs over its corpus.
+ *
+ * Everything here is checked by MUST(): it says what did not hold and aborts, which is
+ * what libFuzzer and replay.sh take for a finding. */
+#ifndef TAMIS_FUZZ_H
+#define TAMIS_FUZZ_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/internal.h"
+#include "format/field.h"
+#include "format/record.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned seed);
+/* libFuzzer's own mutations; replay.c brings a plain stand-in. */
+size_t LLVMFuzzerMutate(uint8_t *data, size_t n, size_t max);
+
+#define MUST(condition)                                                                \
+    do {                                                                               \
+        if (!(condition))                                                              \
+            fuzz_broken(__FILE__, __LINE__, #condition);                               \
+    } while (0)
+_Noreturn void fuzz_broken(const char *file, int line, const char *condition);
+
+/* ==== support.c ==== */
+
+/* splitmix64; the state is the seed. */
+uint64_t rng_u64(uint64_t *state);
+uint64_t rng_below(uint64_t *state, uint64_t n);
+
+/* An input, read from the front; zeros once it is used up. */
+struct input {
+    const uint8_t *p;
+    size_t n;
+};
+uint8_t input_u8(struct input *in);
+uint64_t input_u64(struct input *in);
+
+/* From now on syncs do nothing, no file grows beyond FUZZ_MAX_FILE, and names, UUIDs
+ * and times are the same in every run after fuzz_restart(). */
+#define FUZZ_MAX_FILE (UINT64_C(8) << 20)
+void fuzz_calm_io(void);
+void fuzz_restart(void);
+/* A directory of this process in memory, removed at exit. */
+const char *fuzz_dir(void);
+/* Removes everything in a directory, and the directory. */
+void fuzz_remove(const char *path);
+
+/* A file in memory that holds these bytes; the same descriptor each time, and its path,
+ * for calls that open files themselves. */
+int memory_file(const void *bytes, size_t n);
+const char *memory_path(void);
+
+/* ==== mutate.c: hostile values, and checksums that let them pass ==== */
+
+/* Puts a value that hurts into one field of a record. */
+void mutate_field(uint8_t *record, const struct field *f, uint64_t *rng);
+void mutate_record(uint8_t *record, const struct field *fields, size_t n,
+                   uint64_t *rng);
+/* A few of the fields in the header of a filter of n bytes. */
+void mutate_header(uint8_t *file, size_t n, uint64_t *rng);
+/* Sets the checksums of the identity and of every slot; those of floor sectors; the
+ * digests and roots. What lies outside the n bytes is left alone. */
+void reseal_header(uint8_t *file, size_t n);
+void reseal_floors(uint8_t *file, size_t n);
+void reseal_digests(uint8_t *file, size_t n);
+
+#endif

@@ -1,0 +1,248 @@
+/* Identity and commit records. The oracle is a second reading of SPEC.md §5, §6 and §9,
+ * by byte offsets and 128-bit sums, that shares nothing with format/: both must agree
+ * on what is a filter and what is not, and what is decoded must encode to the same
+ * bytes.
+ *
+ * Input: four bytes, the pages that the file has, then the header, up to three pages.
+ */
+#include "fuzz/fuzz.h"
+
+#include <xxhash.h>
+
+__extension__ typedef unsigned __int128 wide;
+
+static uint64_t get(const uint8_t *p, int n)
+{
+    uint64_t v = 0;
+    while (n-- > 0)
+        v = v << 8 | p[n];
+    return v;
+}
+
+static double real(const uint8_t *p)
+{
+    uint64_t bits = get(p, 8);
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+static bool zeros(const uint8_t *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (p[i])
+            return false;
+    return true;
+}
+
+static bool sum_right(const uint8_t *p, size_t n)
+{
+    return get(p + n - 8, 8) == XXH3_64bits(p, n - 8);
+}
+
+/* ---- §9.1, in no order ---- */
+
+static bool growth_by_spec(const uint8_t *p)
+{
+    uint64_t rule = get(p + 76, 2), pages = get(p + 12, 4), n0 = get(p + 112, 8);
+    double s = real(p + 96), r = real(p + 104);
+    if (rule == 0)
+        return pages == 1 && zeros(p + 96, 24);
+    return rule == 1 && pages == 3 && s >= 1.25 && s <= 16 && r >= 0.5 && r <= 0.95 &&
+           n0 >= 1 && n0 <= UINT64_C(1) << 32;
+}
+
+static bool identity_by_spec(const uint8_t *p, size_t n)
+{
+    if (n < 2048 || memcmp(p, "\x89TAM\r\n\x1a\n", 8) != 0 || get(p + 8, 2) != 0 ||
+        !sum_right(p, 2048))
+        return false;
+    bool features = get(p + 16, 8) || get(p + 24, 8);
+    size_t name = (size_t)get(p + 78, 2);
+    double error = real(p + 88);
+    return get(p + 32, 8) == 0 && !zeros(p + 40, 16) && get(p + 72, 2) == 1 &&
+           get(p + 74, 2) == 1 && error >= 1e-8 && error <= 0.5 && name <= 255 &&
+           !memchr(p + 128, 0, name) && zeros(p + 128 + name, 256 - name) &&
+           (features || zeros(p + 384, 512 + 1144)) && growth_by_spec(p);
+}
+
+/* ---- §9.2, §9.3 ---- */
+
+static const size_t slot_at[] = {4096, 8192, 2048}, slot_bytes[] = {4096, 4096, 2048};
+
+static bool whole_by_spec(const uint8_t *header, int slot)
+{
+    const uint8_t *p = header + slot_at[slot];
+    return memcmp(p, "\x89TCR\r\n\x1a\n", 8) == 0 && sum_right(p, slot_bytes[slot]) &&
+           memcmp(p + 8, header + 40, 16) == 0 && p[88] == slot;
+}
+
+struct area {
+    wide begin, end;
+};
+
+static wide floors_by_spec(wide pages)
+{
+    wide sectors = (pages + 30) / 31;
+    return (sectors * 512 + 4095) / 4096 * 4096;
+}
+
+static wide digests_by_spec(wide pages)
+{
+    wide sum = 0;
+    while (pages > 1)
+        sum += pages = (pages + 511) / 512;
+    return sum * 4096;
+}
+
+static bool stage_by_spec(const uint8_t *p, bool sealed, int slot, bool features)
+{
+    wide n_blocks = get(p + 80, 8), length = get(p + 8, 8);
+    double error = real(p + 32);
+    uint64_t floors = get(p + 40, 8), digests = get(p + 48, 8);
+    return get(p + 64, 2) == 1 && n_blocks >= 64 && n_blocks <= (wide)1 << 32 &&
+           n_blocks % 64 == 0 && p[96] >= 1 && p[96] <= 4 && p[97] >= 1 && p[97] <= 8 &&
+           length == p[96] * n_blocks * 64 && get(p, 8) % 4096 == 0 && get(p, 8) != 0 &&
+           error > 0 && error <= 1 && get(p + 88, 8) <= 8 * length &&
+           (features || (zeros(p + 66, 14) && zeros(p + 98, 30))) &&
+           floors % 4096 == 0 && (floors == 0) == (slot == 2) && digests % 4096 == 0 &&
+           (digests != 0) == (sealed && length > 4096) && (sealed || !get(p + 56, 8));
+}
+
+static size_t areas_of(const uint8_t *slot, size_t header_bytes, struct area *areas)
+{
+    size_t n = 0;
+    areas[n++] = (struct area){0, header_bytes};
+    for (size_t i = 0; i < slot[91]; i++) {
+        const uint8_t *p = slot + 248 + 128 * i;
+        wide at = get(p, 8), length = get(p + 8, 8), pages = length / 4096;
+        wide floors = get(p + 40, 8), digests = get(p + 48, 8);
+        areas[n++] = (struct area){at, at + length};
+        if (floors)
+            areas[n++] = (struct area){floors, floors + floors_by_spec(pages)};
+        if (digests)
+            areas[n++] = (struct area){digests, digests + digests_by_spec(pages)};
+    }
+    return n;
+}
+
+static bool areas_by_spec(const uint8_t *slot, size_t header_bytes)
+{
+    struct area areas[1 + 3 * 30];
+    size_t n = areas_of(slot, header_bytes, areas);
+    for (size_t i = 0; i < n; i++) {
+        if (areas[i].end > get(slot + 72, 8))
+            return false;
+        for (size_t k = 0; k < i; k++)
+            if (!(areas[i].end <= areas[k].begin || areas[k].end <= areas[i].begin))
+                return false;
+    }
+    return true;
+}
+
+static bool commit_by_spec(const uint8_t *header, int slot, uint64_t available)
+{
+    const uint8_t *p = header + slot_at[slot];
+    bool features = get(p + 32, 8) || get(p + 40, 8), sealed = p[89] == 2;
+    size_t most = slot == 2 ? 14 : 30, n = p[91], end = 248 + 128 * n;
+    if (get(p + 48, 8) || !get(p + 24, 8) || !get(p + 80, 8) ||
+        (p[89] != 1 && !sealed) || (slot == 2 && !sealed) || p[90] > 1 ||
+        (sealed && !p[90]) || n < 1 || n > most || p[92] > 64 ||
+        !zeros(p + 96 + p[92], 64u - p[92]) ||
+        (!features && (!zeros(p + 93, 3) || !zeros(p + 160, 88))) ||
+        get(p + 72, 8) % 4096 || get(p + 72, 8) > available)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!stage_by_spec(p + 248 + 128 * i, sealed, slot, features))
+            return false;
+    return zeros(p + end, slot_bytes[slot] - 8 - end) &&
+           areas_by_spec(p, slot == 2 ? 4096 : 12288);
+}
+
+/* The slot that counts, or -1. */
+static int choice_by_spec(const uint8_t *header)
+{
+    if (get(header + 12, 4) == 1)
+        return whole_by_spec(header, 2) ? 2 : -1;
+    bool a = whole_by_spec(header, 0), b = whole_by_spec(header, 1);
+    if (!zeros(header + 2048, 2048) || (!a && !b))
+        return -1;
+    if (a && b)
+        return get(header + 8192 + 24, 8) > get(header + 4096 + 24, 8);
+    return a ? 0 : 1;
+}
+
+/* ---- against format/ ---- */
+
+static void check_verdict(struct verdict v)
+{
+    MUST(v.field && v.field[0]);
+    MUST(v.offset <= HEADER_MAX_BYTES);
+    MUST(verdict_error(v.code) != 0);
+}
+
+/* What was decoded says the same as the bytes: it encodes to them again. */
+static void check_identity(const uint8_t *header, const struct identity *id)
+{
+    uint8_t again[IDENTITY_BYTES];
+    if (id->compat || id->ro_compat)
+        return;
+    identity_encode(id, again);
+    MUST(memcmp(again, header, sizeof again) == 0);
+}
+
+static void check_commit(const uint8_t *header, const struct commit *c)
+{
+    uint8_t again[SLOT_BYTES];
+    MUST(c->table_digest ==
+         XXH3_64bits(header + slot_at[c->slot] + 248, (size_t)128 * c->n_stages));
+    if (c->compat || c->ro_compat)
+        return;
+    commit_encode(c, c->slot, again);
+    MUST(memcmp(again, header + slot_at[c->slot], slot_bytes[c->slot]) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    uint8_t header[HEADER_MAX_BYTES] = {0};
+    struct identity id;
+    struct commit c;
+    struct slot_health health;
+    if (n < 4)
+        return 0;
+    uint64_t available = get(data, 4) * PAGE_BYTES;
+    n = n - 4 < sizeof header ? n - 4 : sizeof header;
+    memcpy(header, data + 4, n);
+
+    struct verdict v = identity_decode(data + 4, n, &id);
+    MUST((v.code == VERDICT_OK) == identity_by_spec(header, n));
+    if (v.code != VERDICT_OK) {
+        check_verdict(v);
+        MUST(zeros((const uint8_t *)&id, sizeof id));
+        return 0;
+    }
+    check_identity(header, &id);
+    v = commit_choose(header, &id, available, &c, &health);
+    int slot = choice_by_spec(header);
+    MUST((v.code == VERDICT_OK) ==
+         (slot >= 0 && commit_by_spec(header, slot, available)));
+    if (v.code != VERDICT_OK) {
+        check_verdict(v);
+        return 0;
+    }
+    MUST(c.slot == slot);
+    check_commit(header, &c);
+    return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned seed)
+{
+    uint64_t rng = seed;
+    if (n < 4 + IDENTITY_BYTES || rng_below(&rng, 8) == 0)
+        n = LLVMFuzzerMutate(data, n, max);
+    else
+        mutate_header(data + 4, n - 4, &rng);
+    if (n > 4 && rng_below(&rng, 16))
+        reseal_header(data + 4, n - 4);
+    return n;
+}

@@ -1,0 +1,150 @@
+/* Catalog records: the store's meta record and a segment's. As in fuzz_header.c the
+ * oracle is SPEC.md (§8, §9.4, §9.5) read once more, by byte offsets.
+ *
+ * Input: 'm' and a meta record; or else the length of a name, the name, a record. */
+#include "fuzz/fuzz.h"
+#include "format/checksum.h"
+
+static uint64_t get(const uint8_t *p, int n)
+{
+    uint64_t v = 0;
+    while (n-- > 0)
+        v = v << 8 | p[n];
+    return v;
+}
+
+static bool zeros(const uint8_t *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (p[i])
+            return false;
+    return true;
+}
+
+static bool real_within(const uint8_t *p, double low, double high)
+{
+    uint64_t bits = get(p, 8);
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    return v >= low && v <= high;
+}
+
+static bool meta_by_spec(const uint8_t *p, size_t n)
+{
+    if (n < 256 || memcmp(p, "\x89TST\r\n\x1a\n", 8) != 0 || get(p + 8, 2) != 0 ||
+        get(p + 248, 8) != XXH3_64bits(p, 248))
+        return false;
+    bool features = get(p + 16, 8) || get(p + 24, 8);
+    return get(p + 32, 8) == 0 && get(p + 12, 2) == 1 && p[14] <= 1 &&
+           !zeros(p + 40, 16) && real_within(p + 64, 1e-8, 0.5) &&
+           real_within(p + 72, 1.25, 16) && real_within(p + 80, 0.5, 0.95) &&
+           get(p + 88, 8) >= 1 && get(p + 88, 8) <= UINT64_C(1) << 32 &&
+           (features || (p[15] == 0 && zeros(p + 104, 144)));
+}
+
+static bool record_by_spec(const uint8_t *p, size_t n, const uint8_t *name,
+                           size_t name_bytes)
+{
+    uint64_t seed = XXH3_64bits(name, name_bytes);
+    if (n < 248 || get(p + n - 8, 8) != XXH3_64bits_withSeed(p, n - 8, seed))
+        return false;
+    uint64_t state = get(p, 2), first = get(p + 4, 2), last = get(p + 6, 2);
+    uint64_t most = p[2] ? 1024 : 0;
+    bool features = get(p + 8, 8) || get(p + 16, 8);
+    return get(p + 24, 8) == 0 && state >= 1 && state <= 3 &&
+           zeros(p + 32, 16) == (state == 1) &&
+           (state == 1 || real_within(p + 80, 1e-8, 0.5)) && get(p + 104, 4) <= 30 &&
+           p[3] <= 64 && zeros(p + 120 + p[3], 64u - p[3]) &&
+           (features || zeros(p + 184, 56)) && p[2] <= 1 && (!p[2] || state == 3) &&
+           first <= most && last <= most && n == 248 + first + last;
+}
+
+static void check_meta(const uint8_t *p, size_t n)
+{
+    struct meta m;
+    uint8_t again[META_BYTES];
+    struct verdict v = meta_decode(p, n, &m);
+    MUST((v.code == VERDICT_OK) == meta_by_spec(p, n));
+    MUST(v.code == VERDICT_OK || (v.field[0] && zeros((const uint8_t *)&m, sizeof m)));
+    if (v.code != VERDICT_OK || m.compat || m.ro_compat)
+        return;
+    meta_encode(&m, again);
+    MUST(memcmp(again, p, sizeof again) == 0);
+}
+
+static void check_record(const uint8_t *p, size_t n, const uint8_t *name,
+                         size_t name_bytes)
+{
+    struct record r;
+    uint8_t again[RECORD_MAX_BYTES];
+    struct verdict v = record_decode(p, n, name, name_bytes, &r);
+    MUST((v.code == VERDICT_OK) == record_by_spec(p, n, name, name_bytes));
+    MUST(v.code == VERDICT_OK || (v.field[0] && zeros((const uint8_t *)&r, sizeof r)));
+    if (v.code != VERDICT_OK || r.compat || r.ro_compat)
+        return;
+    MUST(record_encode(&r, name, name_bytes, again) == n);
+    MUST(memcmp(again, p, n) == 0);
+}
+
+/* Where the record of an input begins. */
+static size_t record_at(const uint8_t *data, size_t n)
+{
+    size_t at = data[0] == 'm' ? 1 : 1 + (size_t)data[0];
+    return at < n ? at : n;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    if (n == 0)
+        return 0;
+    size_t at = record_at(data, n);
+    if (data[0] == 'm')
+        check_meta(data + at, n - at);
+    else
+        check_record(data + at, n - at, data + 1, at - 1);
+    return 0;
+}
+
+/* A range's keys grow or shrink, and their lengths with them or not. */
+static size_t mutate_range(uint8_t *p, size_t n, size_t room, uint64_t *rng)
+{
+    size_t first = rng_below(rng, 3) ? rng_below(rng, 40) : 1023 + rng_below(rng, 3);
+    size_t last = rng_below(rng, 3) ? rng_below(rng, 40) : 1023 + rng_below(rng, 3);
+    struct record_disk *d = (struct record_disk *)(void *)p;
+    d->state = le16_of(RECORD_SEALED);
+    d->has_range = 1;
+    d->first_bytes = le16_of((uint16_t)first);
+    d->last_bytes = le16_of((uint16_t)last);
+    size_t want = RECORD_HEAD_BYTES + first + last + 8 + (rng_below(rng, 8) == 0);
+    if (want > room)
+        return n;
+    if (want > n)
+        memset(p + n, 'k', want - n);
+    return want;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned seed)
+{
+    uint64_t rng = seed;
+    bool meta = n && data[0] == 'm';
+    size_t at = n ? record_at(data, n) : 0;
+    if (n - at < RECORD_HEAD_BYTES + 8 || rng_below(&rng, 8) == 0) {
+        n = LLVMFuzzerMutate(data, n, max);
+        at = n ? record_at(data, n) : 0;
+        meta = n && data[0] == 'm';
+    } else if (meta) {
+        if (n - at >= META_BYTES)
+            mutate_record(data + at, meta_fields, n_meta_fields, &rng);
+    } else if (rng_below(&rng, 4) == 0) {
+        n = at + mutate_range(data + at, n - at, max - at, &rng);
+    } else {
+        mutate_record(data + at, record_fields, n_record_fields, &rng);
+    }
+    if (n - at >= 8 && rng_below(&rng, 16)) {
+        if (meta && n - at >= META_BYTES)
+            checksum_set(data + at, META_BYTES, 0);
+        else if (!meta)
+            checksum_set(data + at, n - at, XXH3_64bits(data + 1, at - 1));
+    }
+    return n;
+}

@@ -1,0 +1,154 @@
+/* A main for a fuzz target without libFuzzer: runs it over every file of the corpus
+ * directories given, in the order of their names, and over some mutations of each by
+ * the target's own mutator, the same ones in every run. Any compiler will do.
+ *
+ *   replay_<target> [--mutations N] PATH...
+ *
+ * The input at work is left in a file while it runs, so that one that kills the program
+ * is not lost. */
+#include "fuzz/fuzz.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_BYTES = 1 << 18 };
+
+/* The bytes at work: shared, so that they outlive the process that died of them. */
+static struct at_work {
+    size_t n;
+    uint8_t bytes[MAX_BYTES];
+} * at_work;
+static char at_work_path[512];
+static unsigned long n_files, n_mutants;
+
+/* What libFuzzer would bring. */
+size_t LLVMFuzzerMutate(uint8_t *data, size_t n, size_t max)
+{
+    static uint64_t rng = 7;
+    switch (rng_below(&rng, 4)) {
+    case 0:
+        if (n < max) {
+            size_t at = rng_below(&rng, n + 1);
+            memmove(data + at + 1, data + at, n - at);
+            data[at] = (uint8_t)rng_u64(&rng);
+            return n + 1;
+        }
+        break;
+    case 1:
+        if (n > 1) {
+            size_t at = rng_below(&rng, n);
+            memmove(data + at, data + at + 1, n - at - 1);
+            return n - 1;
+        }
+        break;
+    case 2:
+        if (n)
+            data[rng_below(&rng, n)] ^= (uint8_t)(1 << rng_below(&rng, 8));
+        break;
+    default:
+        if (n)
+            data[rng_below(&rng, n)] = (uint8_t)rng_u64(&rng);
+        break;
+    }
+    return n;
+}
+
+/* In a heap block of just its size, so that ASan sees a read beyond it. */
+static void run(const uint8_t *bytes, size_t n)
+{
+    uint8_t *copy = malloc(n ? n : 1);
+    MUST(copy);
+    memcpy(copy, bytes, n);
+    if (at_work) {
+        at_work->n = n;
+        memcpy(at_work->bytes, bytes, n);
+    }
+    LLVMFuzzerTestOneInput(copy, n);
+    free(copy);
+}
+
+static void run_file(const char *path, unsigned long mutations)
+{
+    static uint8_t bytes[MAX_BYTES], mutant[MAX_BYTES];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, bytes, sizeof bytes);
+    if (got < 0 || got == (ssize_t)sizeof bytes) {
+        fprintf(stderr, "%s: cannot be read, or is too large\n", path);
+        exit(2);
+    }
+    close(fd);
+    run(bytes, (size_t)got);
+    n_files++;
+    memcpy(mutant, bytes, (size_t)got);
+    size_t n = (size_t)got, max = n + 4096 < MAX_BYTES ? n + 4096 : MAX_BYTES;
+    for (unsigned long i = 0; i < mutations; i++, n_mutants++) {
+        if (i % 4 == 0) { /* four changes on top of each other, then afresh */
+            memcpy(mutant, bytes, (size_t)got);
+            n = (size_t)got;
+        }
+        n = LLVMFuzzerCustomMutator(mutant, n, max, (unsigned)(n_files * 1000003 + i));
+        run(mutant, n);
+    }
+}
+
+static int visible(const struct dirent *e)
+{
+    return e->d_name[0] != '.';
+}
+
+static void run_path(const char *path, unsigned long mutations)
+{
+    struct dirent **names;
+    char file[1024];
+    int n = scandir(path, &names, visible, alphasort);
+    if (n < 0) {
+        run_file(path, mutations);
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        snprintf(file, sizeof file, "%s/%s", path, names[i]->d_name);
+        run_file(file, mutations);
+        free(names[i]);
+    }
+    free(names);
+}
+
+/* replay.sh names the file; without it nothing is kept. */
+static void keep_work(void)
+{
+    const char *path = getenv("FUZZ_AT_WORK");
+    if (!path)
+        return;
+    snprintf(at_work_path, sizeof at_work_path, "%s", path);
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0 || ftruncate(fd, sizeof *at_work) != 0) {
+        perror(path);
+        exit(2);
+    }
+    at_work = mmap(NULL, sizeof *at_work, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (at_work == MAP_FAILED) {
+        perror(path);
+        exit(2);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    unsigned long mutations = 0;
+    int i = 1;
+    if (argc > 2 && strcmp(argv[1], "--mutations") == 0) {
+        mutations = strtoul(argv[2], NULL, 10);
+        i = 3;
+    }
+    keep_work();
+    for (; i < argc; i++)
+        run_path(argv[i], mutations);
+    if (at_work)
+        unlink(at_work_path);
+    printf("%lu inputs, %lu mutations\n", n_files, n_mutants);
+    return n_files ? 0 : 2;
+}
