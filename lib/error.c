@@ -115,6 +115,18 @@ int diag_errno(struct tamis_diag *diag, int os_errno, const char *file,
     return diag_fail(diag, os_errno, file, "%s: %s", doing, tamis_strerror(os_errno));
 }
 
+int diag_open(struct tamis_diag *diag, int os_errno, const char *file,
+              const char *doing)
+{
+    /* The kernel's words for these say nothing of what is in the way. */
+    if (os_errno == EINVAL || os_errno == ENXIO)
+        return diag_fail(diag, os_errno, file, "%s: not a regular file", doing);
+    if (os_errno == ELOOP)
+        return diag_fail(diag, os_errno, file, "%s: a symbolic link, not followed",
+                         doing);
+    return diag_errno(diag, os_errno, file, doing);
+}
+
 int diag_verdict(struct tamis_diag *diag, struct verdict v, const char *file,
                  uint64_t record_offset)
 {

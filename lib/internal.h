@@ -21,6 +21,9 @@ int diag_fail(struct tamis_diag *diag, int code, const char *file, const char *f
               ...) __attribute__((format(printf, 4, 5)));
 int diag_errno(struct tamis_diag *diag, int os_errno, const char *file,
                const char *doing);
+/* The same for open(): says what it is that cannot be a filter. */
+int diag_open(struct tamis_diag *diag, int os_errno, const char *file,
+              const char *doing);
 int diag_verdict(struct tamis_diag *diag, struct verdict v, const char *file,
                  uint64_t record_offset);
 void diag_at(struct tamis_diag *diag, uint64_t offset);

@@ -126,7 +126,7 @@ int tamis_file_fields(const char *path, uint64_t offset, tamis_field_fn *fn, voi
     diag_clear(diag);
     int err = io_open(path, O_RDONLY, &fd);
     if (err)
-        return diag_errno(diag, err, path, "cannot open");
+        return diag_open(diag, err, path, "cannot open");
     memset(&h, 0, sizeof h);
     err = header_read(fd, true, offset, 0, path, raw, &got, &h, diag);
     if (!err) {

@@ -4,7 +4,8 @@
  * has one view for ever. A growing one gets a new view when its stage table
  * changes; readers notice by one relaxed load of slot A's raw sequence number per
  * probe (R6). Old views stay until the filter is closed, since another thread may
- * still be probing them; there are at most as many as stage tables, 32. */
+ * still be probing them; there are at most as many as stage tables, some 32, and a file
+ * that shows MAX_VIEWS of them is refused. */
 #include "lib/filter/filter.h"
 
 #include <errno.h>
@@ -12,6 +13,9 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+/* Twice what 30 growths and a seal come to. */
+enum { MAX_VIEWS = 64 };
 
 /* ---- views ---- */
 
@@ -136,6 +140,8 @@ static void refresh_locked(struct tamis_filter *f)
         remember_slot(v, &h);
         return;
     }
+    if (!err && v->n_older + 1 >= MAX_VIEWS)
+        err = TAMIS_ERR_DAMAGED; /* no writer makes so many tables; memory has an end */
     if (!err)
         err = view_create(f, f->fd, &h, &fresh);
     if (err) {
@@ -144,6 +150,7 @@ static void refresh_locked(struct tamis_filter *f)
     }
     remember_slot(fresh, &h);
     fresh->older = v;
+    fresh->n_older = v->n_older + 1;
     atomic_store_explicit(&f->view, fresh, memory_order_release);
     /* The descriptor stays until the filter is closed, even after a seal: another
      * thread may be reading the header through it. */
@@ -323,7 +330,7 @@ int tamis_filter_open(const char *path, const struct tamis_filter_options *opt,
     diag_clear(diag);
     int err = io_open(path, O_RDONLY, &fd);
     if (err)
-        return diag_errno(diag, err, path, "cannot open");
+        return diag_open(diag, err, path, "cannot open");
     err = filter_open_fd(fd, 0, 0, path, opt, out, diag);
     close(fd);
     return err;

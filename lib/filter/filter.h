@@ -8,6 +8,7 @@
 struct view {
     struct mapping map;
     struct view *older;
+    uint32_t n_older;
     uint64_t generation, shape; /* of the stage table */
     /* Slot A's sequence and checksum, in the mapping; NULL once sealed for good. */
     const uint64_t *live_sequence, *live_checksum;

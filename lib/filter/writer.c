@@ -412,7 +412,7 @@ int tamis_writer_open(const char *path, struct tamis_writer **out,
     diag_clear(diag);
     int err = io_open(path, O_RDWR, &fd);
     if (err)
-        return diag_errno(diag, err, path, "cannot open for writing");
+        return diag_open(diag, err, path, "cannot open for writing");
     return writer_open_fd(fd, path, NULL, out, diag);
 }
 

@@ -137,7 +137,7 @@ int attach_copy(const struct attach *a, struct header *h, struct tamis_diag *dia
     int from;
     int rc = io_open(a->path, O_RDONLY, &from);
     if (rc)
-        return diag_errno(diag, rc, a->path, "opening the filter to attach");
+        return diag_open(diag, rc, a->path, "opening the filter to attach");
     rc = header_load(from, true, 0, 0, a->path, h, diag);
     if (!rc)
         rc = check_header(a, h, diag);

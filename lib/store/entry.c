@@ -134,7 +134,7 @@ static int open_file(const struct entry *e, const struct filters_dir *dir,
     filters_dir_path(dir, name, path);
     int rc = io_open_raw(dir->fd, name, O_RDONLY, &fd); /* the header's reader asks */
     if (rc)
-        return diag_errno(diag, rc, path, "opening the filter");
+        return diag_open(diag, rc, path, "opening the filter");
     rc = filter_open_fd(fd, 0, 0, path, &opt, out, diag);
     close(fd);
     return rc;

@@ -346,6 +346,6 @@ int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_
         return diag_fail(diag, rc, path, "%s", tamis_strerror(rc));
     rc = io_open_beneath(c->filters->fd, file, O_RDWR, &fd);
     if (rc)
-        return diag_errno(diag, rc, path, "opening the filter");
+        return diag_open(diag, rc, path, "opening the filter");
     return open_writer(c, &w, fd, path, out, diag);
 }
