@@ -286,6 +286,34 @@ static void counts_that_lie_change_no_answer(void **state)
     }
 }
 
+/* The next commit's number would wrap, and an older slot win. Readers need no more. */
+static void numbers_at_their_end_are_not_written(void **state)
+{
+    static const uint64_t ends[][2] = {{UINT64_MAX, 1},
+                                       {UINT64_MAX - (1 << 20), 1},
+                                       {1, UINT64_MAX},
+                                       {UINT64_C(1) << 63, 1}};
+    struct tamis_writer *w;
+    struct tamis_diag diag;
+    (void)state;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        file_write(path, growing, n_growing);
+        struct commit c = commit_of(path);
+        uint8_t *bytes = file_read(path, &n_growing);
+        c.sequence = ends[i][0];
+        c.generation = ends[i][1];
+        put_record(bytes, &c, SLOT_A);
+        put_record(bytes, &c, SLOT_B);
+        file_write(path, bytes, n_growing);
+        free(bytes);
+        assert_int_equal(tamis_writer_open(path, &w, &diag), TAMIS_ERR_DAMAGED);
+        assert_non_null(strstr(diag.what, "sequence or generation"));
+        struct tamis_filter *f = open_filter(path);
+        assert_int_equal(count_absent(f, keys, N_KEYS), 0);
+        tamis_filter_close(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +321,7 @@ int main(void)
         cmocka_unit_test(every_identity_has_its_verdict),
         cmocka_unit_test(a_tebibyte_of_holes_takes_no_memory),
         cmocka_unit_test(counts_that_lie_change_no_answer),
+        cmocka_unit_test(numbers_at_their_end_are_not_written),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -238,6 +238,9 @@ int tamis_writer_create(const char *path, const struct tamis_writer_options *opt
 /* ---- opening and closing ---- */
 
 static const uint64_t SEQUENCE_LEAP = UINT64_C(1) << 20;
+/* Beyond it there is no honest file, and a number that wrapped would bring an older
+ * record back. */
+static const uint64_t NUMBER_END = UINT64_C(1) << 63;
 
 static int check_writable(int fd, const struct header *h, const char *path,
                           struct tamis_diag *diag)
@@ -249,6 +252,9 @@ static int check_writable(int fd, const struct header *h, const char *path,
     if (h->commit.state == STATE_SEALED)
         return diag_fail(diag, TAMIS_ERR_SEALED, path, "%s",
                          tamis_strerror(TAMIS_ERR_SEALED));
+    if (h->commit.sequence >= NUMBER_END || h->commit.generation >= NUMBER_END)
+        return diag_fail(diag, TAMIS_ERR_DAMAGED, path,
+                         "sequence or generation beyond what any writer reaches");
     int err = io_refuse_network(fd);
     if (err == TAMIS_ERR_NETWORK)
         return diag_fail(diag, err, path, "%s", tamis_strerror(err));
