@@ -236,6 +236,14 @@ static struct verdict record_check(const struct record_disk *d, const struct rec
     return record_check_range(r);
 }
 
+/* A range whose ends are exchanged would call every key absent. */
+static bool range_in_order(const struct record *r)
+{
+    size_t n = r->first_bytes < r->last_bytes ? r->first_bytes : r->last_bytes;
+    int order = memcmp(r->first, r->last, n);
+    return order < 0 || (order == 0 && r->first_bytes <= r->last_bytes);
+}
+
 struct verdict record_decode(const uint8_t *in, size_t n_bytes, const void *name,
                              size_t name_bytes, struct record *r)
 {
@@ -251,11 +259,13 @@ struct verdict record_decode(const uint8_t *in, size_t n_bytes, const void *name
     if (v.code == VERDICT_OK &&
         n_bytes != sizeof d + r->first_bytes + r->last_bytes + (size_t)8)
         v = (struct verdict){VERDICT_SHORT, (uint32_t)n_bytes, "record"};
-    if (v.code != VERDICT_OK) {
-        memset(r, 0, sizeof *r);
-        return v;
+    if (v.code == VERDICT_OK) {
+        memcpy(r->first, in + sizeof d, r->first_bytes);
+        memcpy(r->last, in + sizeof d + r->first_bytes, r->last_bytes);
+        if (!range_in_order(r))
+            v = AT(RANGE, first_bytes);
     }
-    memcpy(r->first, in + sizeof d, r->first_bytes);
-    memcpy(r->last, in + sizeof d + r->first_bytes, r->last_bytes);
-    return VERDICT_GOOD;
+    if (v.code != VERDICT_OK)
+        memset(r, 0, sizeof *r);
+    return v;
 }

@@ -42,6 +42,14 @@ static bool meta_by_spec(const uint8_t *p, size_t n)
            (features || (p[15] == 0 && zeros(p + 104, 144)));
 }
 
+static bool in_order(const uint8_t *a, size_t n_a, const uint8_t *b, size_t n_b)
+{
+    for (size_t i = 0; i < n_a; i++)
+        if (i == n_b || a[i] != b[i])
+            return i < n_b && a[i] < b[i];
+    return true;
+}
+
 static bool record_by_spec(const uint8_t *p, size_t n, const uint8_t *name,
                            size_t name_bytes)
 {
@@ -56,7 +64,8 @@ static bool record_by_spec(const uint8_t *p, size_t n, const uint8_t *name,
            (state == 1 || real_within(p + 80, 1e-8, 0.5)) && get(p + 104, 4) <= 30 &&
            p[3] <= 64 && zeros(p + 120 + p[3], 64u - p[3]) &&
            (features || zeros(p + 184, 56)) && p[2] <= 1 && (!p[2] || state == 3) &&
-           first <= most && last <= most && n == 248 + first + last;
+           first <= most && last <= most && n == 248 + first + last &&
+           in_order(p + 240, (size_t)first, p + 240 + first, (size_t)last);
 }
 
 static void check_meta(const uint8_t *p, size_t n)

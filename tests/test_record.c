@@ -259,6 +259,34 @@ static void lengths_must_agree(void **state)
     verdict_is(record_reseal(bytes), VERDICT_SHORT, 258, "record");
 }
 
+/* A range upside down would call every key absent. */
+static void ranges_are_in_order(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *first, *last;
+        enum verdict_code code;
+    } cases[] = {
+        {"a", "b", VERDICT_OK},       {"a", "a", VERDICT_OK},
+        {"", "", VERDICT_OK},         {"", "a", VERDICT_OK},
+        {"a", "ab", VERDICT_OK},      {"b", "a", VERDICT_RANGE},
+        {"ab", "a", VERDICT_RANGE},   {"a", "", VERDICT_RANGE},
+        {"\xff", "a", VERDICT_RANGE}, {"a", "\xff", VERDICT_OK},
+    };
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        uint8_t bytes[RECORD_MAX_BYTES];
+        struct record r = a_record();
+        r.first_bytes = (uint16_t)strlen(cases[i].first);
+        r.last_bytes = (uint16_t)strlen(cases[i].last);
+        memcpy(r.first, cases[i].first, r.first_bytes);
+        memcpy(r.last, cases[i].last, r.last_bytes);
+        record_bytes = record_encode(&r, NAME, NAME_BYTES, bytes);
+        bool good = cases[i].code == VERDICT_OK;
+        verdict_is(record_reseal(bytes), cases[i].code, good ? 0 : 4,
+                   good ? "" : "first_bytes");
+    }
+}
+
 static void records_know_their_name(void **state)
 {
     (void)state;
@@ -303,6 +331,7 @@ int main(void)
         cmocka_unit_test(meta_short_and_damaged),
         cmocka_unit_test(rules_of_a_record),
         cmocka_unit_test(lengths_must_agree),
+        cmocka_unit_test(ranges_are_in_order),
         cmocka_unit_test(records_know_their_name),
         cmocka_unit_test(features_may_use_unused_bytes),
     };

@@ -284,7 +284,7 @@ static void rules_name_what_exists(void **state)
             }
         }
     }
-    assert_int_equal(n_rules, 20 + 4 + 12 + 13 + 14 + 14);
+    assert_int_equal(n_rules, 20 + 4 + 12 + 13 + 14 + 15);
 }
 
 /* The heading "## 4. Geometry" or "### 9.3 ..." of section "4" or "9.3". */
