@@ -21,6 +21,7 @@ struct walk {
     int fd;
     size_t page_bytes;
     uint64_t n_pages; /* whole ones in the file */
+    uint64_t n_left;  /* pages that may still be read: a tree has each at most once */
 };
 
 /* LMDB writes numbers in the machine's own order, and not always aligned. */
@@ -38,10 +39,9 @@ static uint64_t get64(const uint8_t *p)
     return v;
 }
 
-static bool walk_tree(const struct walk *w, uint64_t root, int depth);
+static bool walk_tree(struct walk *w, uint64_t root, int depth);
 
-static bool walk_leaf_node(const struct walk *w, const uint8_t *node, size_t room,
-                           int depth)
+static bool walk_leaf_node(struct walk *w, const uint8_t *node, size_t room, int depth)
 {
     uint16_t flags = get16(node + 4);
     size_t n = (size_t)get16(node) | (size_t)get16(node + 2) << 16;
@@ -60,7 +60,7 @@ static bool walk_leaf_node(const struct walk *w, const uint8_t *node, size_t roo
     return true;
 }
 
-static bool walk_page(const struct walk *w, const uint8_t *page, int depth)
+static bool walk_page(struct walk *w, const uint8_t *page, int depth)
 {
     uint16_t flags = get16(page + 10), lower = get16(page + 12);
     bool branch = flags & PAGE_BRANCH;
@@ -81,13 +81,15 @@ static bool walk_page(const struct walk *w, const uint8_t *page, int depth)
     return true;
 }
 
-static bool walk_tree(const struct walk *w, uint64_t root, int depth)
+static bool walk_tree(struct walk *w, uint64_t root, int depth)
 {
     size_t got;
     if (root == UINT64_MAX)
         return true; /* an empty tree */
-    if (depth > MAX_DEPTH || root >= w->n_pages)
+    /* Pages that lead back to each other would keep us for ever. */
+    if (depth > MAX_DEPTH || root >= w->n_pages || w->n_left == 0)
         return false;
+    w->n_left--;
     uint8_t *page = malloc(w->page_bytes);
     bool good =
         page && io_read(w->fd, page, w->page_bytes, root * w->page_bytes, &got) == 0 &&
@@ -99,6 +101,6 @@ static bool walk_tree(const struct walk *w, uint64_t root, int depth)
 bool catalog_walk(int fd, size_t page_bytes, uint64_t file_bytes,
                   const uint64_t roots[2])
 {
-    struct walk w = {fd, page_bytes, file_bytes / page_bytes};
+    struct walk w = {fd, page_bytes, file_bytes / page_bytes, file_bytes / page_bytes};
     return walk_tree(&w, roots[0], 0) && walk_tree(&w, roots[1], 0);
 }

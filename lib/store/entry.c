@@ -137,7 +137,16 @@ static int open_file(const struct entry *e, const struct filters_dir *dir,
         return diag_open(diag, rc, path, "opening the filter");
     rc = filter_open_fd(fd, 0, 0, path, &opt, out, diag);
     close(fd);
-    return rc;
+    /* What opening takes for "expect nothing" is an expectation here. */
+    struct tamis_filter_info info;
+    if (rc || e->state != RECORD_SEALED || opt.table_digest)
+        return rc;
+    if (tamis_filter_info(*out, &info) == 0 && info.sealed && info.table_digest == 0)
+        return 0;
+    tamis_filter_close(*out);
+    *out = NULL;
+    return diag_fail(diag, TAMIS_ERR_MISMATCH, path,
+                     "another version than the catalog has sealed");
 }
 
 static int check_state(const struct entry *e, struct tamis_diag *diag)

@@ -115,6 +115,20 @@ static int open_catalog_file(int dir, const char *path, int *fd,
     return rc ? diag_errno(diag, rc, path, "opening catalog.lmdb") : 0;
 }
 
+/* LMDB opens its lock file by path and writes to it: through a link, to any file. */
+static int check_lock_file(int dir, const char *path, struct tamis_diag *diag)
+{
+    struct stat st;
+    if (fstatat(dir, "catalog.lmdb-lock", &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT
+                   ? 0
+                   : diag_errno(diag, errno, path, "looking at catalog.lmdb-lock");
+    if (S_ISREG(st.st_mode))
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, path,
+                     "catalog.lmdb-lock is not a regular file");
+}
+
 static void catalog_free(struct catalog *c)
 {
     catalog_env_close(c);
@@ -156,7 +170,9 @@ static int catalog_load(struct catalog *c, int dir, struct tamis_diag *diag)
     if (!file)
         return diag_errno(diag, ENOMEM, c->path, "opening the store");
     c->read_only = io_refuse_network(dir) == TAMIS_ERR_NETWORK;
-    int rc = catalog_env_open(c, file, diag);
+    int rc = check_lock_file(dir, c->path, diag);
+    if (!rc)
+        rc = catalog_env_open(c, file, diag);
     free(file);
     if (!rc)
         rc = catalog_read(c, read_meta, &c->meta, diag);
@@ -170,6 +186,8 @@ static int catalog_load(struct catalog *c, int dir, struct tamis_diag *diag)
     rc = filters_dir_open(dir, c->path, &c->filters);
     if (rc == ENOENT)
         return diag_fail(diag, TAMIS_ERR_DAMAGED, c->path, "filters/ is missing");
+    if (rc == ENOTDIR || rc == ELOOP)
+        return diag_fail(diag, TAMIS_ERR_DAMAGED, c->path, "filters/ is no directory");
     return rc ? diag_errno(diag, rc, c->path, "opening filters/") : 0;
 }
 
