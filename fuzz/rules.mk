@@ -43,3 +43,12 @@ fuzz: | deps-test
 fuzz-minimize: | deps-test
 	@$(fuzz_make) $(TARGET:%=$(FUZZ_B)/fuzz/search_%)
 	@fuzz/minimize.sh $(FUZZ_B) $(TARGET)
+
+# ---- for tests of the command: a filter with bytes changed and its checksums right -----
+
+$B/fuzz/hurt: $B/fuzz/hurt.o $(FUZZ_SHARED) $(LIB_OBJ)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(LIBS)
+
+TEST_PROGRAMS += $B/fuzz/hurt
+cli: $B/fuzz/hurt

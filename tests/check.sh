@@ -66,6 +66,7 @@ step "build with gcc, warnings are errors" build WERROR=-Werror all tests
 step "check-layers" make check-layers
 step "check-symbols" make check-symbols
 step "unit tests" make unit
+step "fuzz corpora" make fuzz-replay
 step "power cuts" make crash
 step "command line" make cli
 step "check-docs" make check-docs
@@ -75,6 +76,7 @@ step "unit tests, clang" make B=build/clang CC=clang OPT=-O1 unit
 step "build with ASan and UBSan" \
     build B=build/asan OPT='-O1 -g' SANITIZE="$asan" WERROR=-Werror all tests
 step "unit tests, ASan and UBSan" make B=build/asan OPT='-O1 -g' SANITIZE="$asan" unit
+step "fuzz corpora, ASan and UBSan" make B=build/asan OPT='-O1 -g' SANITIZE="$asan" fuzz-replay
 step "command line, ASan and UBSan" make B=build/asan OPT='-O1 -g' SANITIZE="$asan" cli
 step "threaded tests, TSan" \
     build B=build/tsan OPT='-O1 -g' SANITIZE="$tsan" unit-threads
