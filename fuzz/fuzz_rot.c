@@ -173,7 +173,8 @@ static size_t damage(const struct base *b, uint8_t *bytes, size_t n, struct inpu
 
 /* ---- one input ---- */
 
-static void ask_all(const struct base *b, int fd, enum tamis_check mode, bool expect)
+static void ask_all(const struct base *b, int fd, enum tamis_check mode, bool expect,
+                    size_t first)
 {
     struct tamis_filter_options opt = {
         .size = sizeof opt, .check = mode, .table_digest = expect ? b->digest : 0};
@@ -181,8 +182,11 @@ static void ask_all(const struct base *b, int fd, enum tamis_check mode, bool ex
     struct tamis_filter *f;
     if (tamis_filter_open_fd(fd, 0, 0, &opt, &f, NULL) != 0)
         return;
-    MUST(tamis_filter_probe_batch(f, tamis_filter_domain(f).tag, b->hashes, b->n_keys,
-                                  absent, NULL) == 0);
+    /* Strict mode digests a page a probe: a part of the keys will do. */
+    size_t n = mode == TAMIS_CHECK_STRICT && b->n_keys > 200 ? 200 : b->n_keys;
+    const uint64_t *some = b->hashes + first % (b->n_keys - n + 1);
+    MUST(tamis_filter_probe_batch(f, tamis_filter_domain(f).tag, some, n, absent,
+                                  NULL) == 0);
     tamis_filter_close(f);
 }
 
@@ -202,8 +206,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         left = damage(b, bytes, left, &in);
     int fd = memory_file(bytes, left);
     free(bytes);
-    ask_all(b, fd, mode, false);
-    ask_all(b, fd, mode, true);
+    ask_all(b, fd, mode, false, 0);
+    ask_all(b, fd, mode, true, n * 97);
     return 0;
 }
 
