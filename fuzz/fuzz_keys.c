@@ -1,8 +1,9 @@
 /* The readers of key lists, against a slow second reading of the four formats: the
- * same keys, the same end, an error for an error. The list comes through a pipe whose
- * writer stops where the input says, so that records meet the ends of buffers.
+ * same keys, the same end, an error for an error. read() is wrapped (rules.mk), and
+ * gives as few bytes at a time as the input says, so that records meet the ends of
+ * buffers.
  *
- * Input: the format, how the bytes are to be cut and stretched, the list. */
+ * Input: the format and the bytes of a read, how runs are stretched, the list. */
 #include "tools/tool.h"
 
 #include <fcntl.h>
@@ -80,6 +81,16 @@ static int next_slowly(struct list *l, enum key_format format, uint8_t *key, siz
 
 /* ---- the list ---- */
 
+static size_t most_of_a_read;
+
+ssize_t __real_read(int fd, void *to, size_t n);
+ssize_t __wrap_read(int fd, void *to, size_t n);
+ssize_t __wrap_read(int fd, void *to, size_t n)
+{
+    return __real_read(fd, to,
+                       most_of_a_read && n > most_of_a_read ? most_of_a_read : n);
+}
+
 /* Each 0xFE byte stands for a run of the byte before it, up to some 70,000 long, so
  * that short inputs make lists beyond every limit and buffer. */
 static size_t stretch(const uint8_t *data, size_t n, size_t unit, uint8_t *out)
@@ -106,6 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     static const enum key_format formats[] = {KEYS_LINES, KEYS_NUL, KEYS_HEX,
                                               KEYS_BINARY};
     static const size_t units[] = {1, 255, 32767, 65535, 65536, 65537, 70000, 131072};
+    static const size_t reads[] = {0, 1, 2, 5, 4096, 65536, 65537, 100000};
     static uint8_t bytes[MAX_LIST], want[MAX_LIST];
     static bool quiet;
     if (!quiet) {
@@ -123,6 +135,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     enum key_format format = formats[data[0] % 4];
     struct list list = {bytes, stretch(data + 2, n - 2, units[data[1] % 8], bytes), 0};
     struct key_reader *keys;
+    most_of_a_read = reads[data[0] / 4 % 8];
+    if (most_of_a_read < 4096 && list.n > 4096)
+        most_of_a_read *= 1000; /* else a long list takes long */
     MUST(keys_open(write_list(bytes, list.n), format, &keys) == EXIT_DONE);
     MUST(keys_size(keys) == list.n);
     for (;;) {

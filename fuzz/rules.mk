@@ -7,11 +7,12 @@ FUZZ_SHARED  := $(call obj,fuzz/support.c fuzz/mutate.c)
 FUZZ_REPLAY  := $(FUZZ_TARGETS:%=$B/fuzz/replay_%)
 TEST_PROGRAMS += $(FUZZ_REPLAY)
 
+, := ,
 # The key readers and what they call are the tools'.
 FUZZ_TOOLS := $(call obj,tools/keys.c tools/fail.c tools/text.c tools/progress.c)
 $B/fuzz/fuzz_keys.o: INC_fuzz += $(INC_tools)
 fuzz_objects = $B/fuzz/fuzz_$(1).o $(FUZZ_SHARED) $(if $(filter keys,$(1)),$(FUZZ_TOOLS)) $(LIB_OBJ)
-fuzz_libs = $(LIBS) $(if $(filter keys,$(1)),-ljansson)
+fuzz_libs = $(LIBS) $(if $(filter keys,$(1)),-Wl$(,)--wrap=read -ljansson)
 
 .SECONDEXPANSION:
 $(FUZZ_REPLAY): $B/fuzz/replay_%: $B/fuzz/replay.o $$(call fuzz_objects,$$*)
