@@ -138,6 +138,19 @@ static void copy_sector(const struct base *b, uint8_t *bytes, uint64_t from,
         put(b, bytes, to + i, b->bytes[from + i]);
 }
 
+/* The first level of digests made to fit the pages as they are; the root is not. */
+static void mend_digests(const struct base *b, uint8_t *bytes)
+{
+    for (size_t i = 0; i < b->commit.n_stages; i++) {
+        const struct stage_desc *s = &b->commit.stages[i];
+        for (uint64_t page = 0; s->digests_offset && page < s->length / PAGE_BYTES;
+             page++) {
+            struct le64 d = le64_of(page_digest(bytes + s->offset + page * PAGE_BYTES));
+            memcpy(bytes + s->digests_offset + page * DIGEST_BYTES, &d, sizeof d);
+        }
+    }
+}
+
 /* One change; the size of the file afterwards. */
 static size_t damage(const struct base *b, uint8_t *bytes, size_t n, struct input *in)
 {
@@ -147,7 +160,7 @@ static size_t damage(const struct base *b, uint8_t *bytes, size_t n, struct inpu
     where |= (uint64_t)input_u8(in) << 16;
     uint8_t value = input_u8(in);
     uint64_t at = where % b->n, sector = at / SECTOR_BYTES * SECTOR_BYTES;
-    switch (what % 6) {
+    switch (what % 7) {
     case 0: /* a bit */
         put(b, bytes, at, (uint8_t)(bytes[at] ^ 1 << value % 8));
         return n;
@@ -165,6 +178,9 @@ static size_t damage(const struct base *b, uint8_t *bytes, size_t n, struct inpu
         return n;
     case 4: /* a sector written elsewhere */
         copy_sector(b, bytes, (uint64_t)value * SECTOR_BYTES % b->n, sector);
+        return n;
+    case 5:
+        mend_digests(b, bytes);
         return n;
     default: /* cut short */
         return n > at ? (size_t)at : n;
