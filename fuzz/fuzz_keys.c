@@ -116,7 +116,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static const enum key_format formats[] = {KEYS_LINES, KEYS_NUL, KEYS_HEX,
                                               KEYS_BINARY};
-    static const size_t units[] = {1, 131071, 32767, 65535, 65536, 65537, 70000, 131072};
+    static const size_t units[] = {1,     131071, 32767, 65535,
+                                   65536, 65537,  70000, 131072};
     static const size_t reads[] = {0, 1, 2, 5, 4096, 65536, 65537, 100000};
     static uint8_t bytes[MAX_LIST], want[MAX_LIST];
     static bool quiet;
