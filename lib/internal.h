@@ -95,6 +95,9 @@ int io_guard_fd(struct io_guarded_fd *g, int fd);
 void io_unguard_fd(struct io_guarded_fd *g); /* and closes it */
 /* Grows in every forked child; objects remember it to know that they are copies. */
 unsigned io_fork_epoch(void);
+/* No fork happens between the two; what is done there one thread at a time does. */
+int io_hold_forks(void);
+void io_let_forks(void);
 
 /* Stages of this size and more begin at a multiple of it in the file, so that they can
  * be mapped by huge pages. */
@@ -155,23 +158,47 @@ struct kernel {
 /* The best kernel for this machine, chosen once; TAMIS_KERNEL=name overrides. */
 const struct kernel *kernel_get(void);
 
-/* ==== filter/map.c: mappings and first-touch checks ========================== */
+/* ==== filter/lost.c: pages of mappings that the file system cannot deliver ==== */
 
+struct watched;
 struct mapping {
     uint8_t *base; /* where the filter's byte 0 is */
     void *address; /* of the mapping itself */
     size_t n_bytes;
+    struct watched *watched;
 };
+/* Puts a mapping on the list; ENOMEM. *alarm (may be NULL) becomes true before a lost
+ * page of it is replaced. */
+int lost_watch(struct mapping *m, bool writable, _Atomic bool *alarm);
+void lost_forget(struct mapping *m); /* before it is unmapped */
+/* In forked children its addresses may be another's. */
+void lost_keep_from_children(struct mapping *m);
+/* Has the page at this address been lost? What is there now are ones of ours. */
+bool lost_page(const struct mapping *m, const void *at);
+
+/* For the guard. To be called before the first lost_replace(). */
+int lost_prepare(void);
+/* Called in a signal handler: if the address lies in a mapping on the list, puts ones
+ * over its page. False: it does not, or that could not be done. */
+bool lost_replace(uintptr_t at);
+
+/* ==== filter/guard.c: the SIGBUS handler (public calls only) =================== */
+
+/* ==== filter/map.c: mappings and first-touch checks ========================== */
+
+/* Maps a part of a file, and has it watched (`alarm` as above). */
 int map_file(int fd, uint64_t offset, uint64_t n_bytes, bool writable,
-             struct mapping *m);
+             _Atomic bool *alarm, struct mapping *m);
 void map_drop(struct mapping *m);
 /* A mapping keeps its file's description open, and with it a lock: a child that is
- * forked gets none of this one, and must not drop it. */
+ * forked gets none of this one, and abandons what its parent had mapped. */
 void map_keep_from_children(struct mapping *m);
+void map_abandon(struct mapping *m);
 
 /* A stage as mapped, with the memory of which pages were found good (R12). */
 struct stage {
     uint8_t *bits;
+    const struct mapping *map; /* of the bits */
     struct geometry geometry;
     uint64_t n_pages;
     bool sealed;
@@ -188,10 +215,12 @@ struct stage {
 };
 
 size_t stage_memory(const struct stage_desc *d, bool sealed); /* for its bitmaps */
-/* Sets up a stage on bits, floors and digests; memory: stage_memory() zeroed bytes. */
+/* Sets up a stage on its bits, which are in `map` (which must stay where it is), its
+ * floors and digests; memory: stage_memory() zeroed bytes. */
 void stage_init(struct stage *s, const struct stage_desc *d, bool sealed,
-                const struct identity *id, enum tamis_check mode, uint8_t *bits,
-                const uint8_t *floors, const uint8_t *digests, void *memory);
+                const struct identity *id, enum tamis_check mode,
+                const struct mapping *map, uint8_t *bits, const uint8_t *floors,
+                const uint8_t *digests, void *memory);
 /* Checks a page now; remembers the result unless the mode is strict. */
 bool stage_check_page(struct stage *s, uint64_t page);
 void stage_mark_bad(struct stage *s, uint64_t page);

@@ -28,10 +28,13 @@
  *   snapshot   all; a release a reference     any                  usable
  *
  * "close alone": no other call on the object may run or follow. The library starts
- * no threads, installs no signal handlers and prints nothing.
+ * no threads, prints nothing, and installs no signal handler unless it is asked to.
  *
- * SIGBUS. As with any mapped file, a page that cannot be read (an I/O error, a file
- * cut short by someone else) raises SIGBUS in the thread that touched it. */
+ * SIGBUS. As with any mapped file, a page that cannot be had (an I/O error, a file cut
+ * short by someone else, no space where the file system allocates late) raises SIGBUS
+ * in the thread that touches it, reader or writer, and kills the process; nothing that
+ * was acknowledged is lost by that. tamis_guard_install() makes it an answer of MAYBE
+ * for a reader, and an error for a writer. */
 #ifndef TAMIS_H
 #define TAMIS_H
 
@@ -79,7 +82,7 @@ enum tamis_error {
     TAMIS_ERR_EXISTS = -7,     /* the segment, file or store exists already */
     TAMIS_ERR_BUSY = -8,       /* another writer has it; the diag says which */
     TAMIS_ERR_SEALED = -9,     /* the filter is sealed for ever */
-    TAMIS_ERR_POISONED = -10,  /* an earlier sync failed: reopen and replay */
+    TAMIS_ERR_POISONED = -10,  /* a sync failed, or a page was lost: reopen, replay */
     TAMIS_ERR_FORKED = -11,    /* opened before fork(), used in the child */
     TAMIS_ERR_RANGE = -12,     /* an argument outside its documented range */
     TAMIS_ERR_TOO_LARGE = -13, /* the filter would exceed 2^32 blocks a lane */
@@ -100,6 +103,31 @@ struct tamis_diag {
     char what[160]; /* one line, no newline */
     char file[256]; /* path as far as known; cut with "..." in front */
 };
+
+/* ---- the guard against SIGBUS -------------------------------------------------- */
+
+/* Installs a handler of SIGBUS for the process, for mappings that exist and mappings to
+ * come. A page of a filter's mapping that cannot be had is from then on, for a reader,
+ * all ones for as long as it has the file mapped so, and MAYBE: tamis_filter_verify()
+ * counts it as damaged, and opening anew looks afresh. For a writer it is the end: adds
+ * in flight, adds, commits and seals get ERR_POISONED, the file stays unclean with the
+ * watermark of the last commit; reopen and replay. To open a filter for writing whose
+ * pages cannot be had fails with EIO.
+ * Of a mapping that loses many pages ever larger parts are given up at a time, whole
+ * or not, lest the kernel's limit of mappings kill the process after all.
+ *
+ * Any other SIGBUS (a page of LMDB's mapping of the catalog, one of the host's, a
+ * signal that was sent) is passed on to the handler that was there before, with its
+ * siginfo, context and mask, or to the default action. A handler that is installed
+ * later must pass on to ours likewise. Ours keeps errno, runs on the alternate stack if
+ * there is one, and needs SIGBUS unblocked in the threads that use filters.
+ *
+ * Each install wants its remove; the last one puts back what was there before, unless
+ * a later handler is in place: then ours stays beneath it and passes everything on.
+ * Pages that were replaced stay so. Any thread may call them at any time; both are
+ * inherited by forked children. Errors: an errno, and nothing is installed then. */
+int tamis_guard_install(struct tamis_diag *diag);
+void tamis_guard_remove(void);
 
 /* ---- hash domains and keys ---------------------------------------------------- */
 

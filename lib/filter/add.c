@@ -18,6 +18,12 @@ static int state_error(uint32_t state)
                                       : TAMIS_ERR_SEALED;
 }
 
+static int writer_error(const struct tamis_writer *w)
+{
+    int err = state_error(atomic_load(&w->state));
+    return !err && atomic_load(&w->lost) ? TAMIS_ERR_POISONED : err;
+}
+
 /* Announces an add before it looks at the state; a sealer changes the state before
  * it looks at the announcements. One of the two sees the other. */
 static int enter(struct tamis_writer *w, unsigned stripe)
@@ -25,7 +31,7 @@ static int enter(struct tamis_writer *w, unsigned stripe)
     if (w->fork_epoch != io_fork_epoch())
         return TAMIS_ERR_FORKED;
     atomic_fetch_add(&w->in_flight[stripe].n, 1);
-    int err = state_error(atomic_load(&w->state));
+    int err = writer_error(w);
     if (err)
         atomic_fetch_sub(&w->in_flight[stripe].n, 1);
     return err;
@@ -33,7 +39,7 @@ static int enter(struct tamis_writer *w, unsigned stripe)
 
 static void leave(struct tamis_writer *w, unsigned stripe)
 {
-    atomic_fetch_sub_explicit(&w->in_flight[stripe].n, 1, memory_order_release);
+    atomic_fetch_sub(&w->in_flight[stripe].n, 1);
 }
 
 /* A key that an older stage holds in healthy pages need not be added again. */
@@ -52,8 +58,11 @@ static uint32_t stage_add(struct tamis_writer *w, struct writer_stage *s, uint64
     for (uint32_t lane = 0; lane < g->lanes; lane++) {
         uint64_t at = geometry_block_offset(g, lane, h), page = at / PAGE_BYTES;
         /* Our bits could mask a loss that only the floors of the last commit show. */
-        if (!stage_page_good(&s->stage, page))
+        if (!stage_page_good(&s->stage, page)) {
+            if (atomic_load(&w->lost))
+                return fresh; /* perhaps it can't be read, and all is well with it */
             writer_fill_page(w, s, page);
+        }
         uint32_t n = w->kernel->block_add(s->stage.bits + at, g->words, h);
         if (n)
             stage_set_dirty(s, page);
@@ -102,12 +111,15 @@ int tamis_writer_add_hashes(struct tamis_writer *w, uint64_t tag,
         bool full = add_some(w, stripe, hashes + done, &some);
         leave(w, stripe);
         done += some;
+        /* Keys that met a lost page are not in, or were thought to be. */
+        if (atomic_load(&w->lost))
+            return TAMIS_ERR_POISONED;
         /* Outside the section that a sealer waits for, as growing takes the mutex.
          * A stage that can't grow takes the keys all the same. */
         if (full)
             writer_grow(w);
     }
-    return n ? 0 : state_error(atomic_load(&w->state));
+    return n ? 0 : writer_error(w);
 }
 
 int tamis_writer_add_key(struct tamis_writer *w, const void *key, size_t n_bytes)

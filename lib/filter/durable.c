@@ -31,6 +31,9 @@ void writer_fill_page(struct tamis_writer *w, struct writer_stage *s, uint64_t p
 {
     uint64_t *word = (uint64_t *)(void *)(s->stage.bits + page * PAGE_BYTES);
     size_t i = 0, n = PAGE_BYTES / sizeof *word;
+    /* Nothing is stored there any more, and in the file it may be whole. */
+    if (lost_page(&s->bits_map, word))
+        return;
     stage_condemn(s, page);
     while (i < n && __atomic_load_n(&word[i], __ATOMIC_RELAXED) == UINT64_MAX)
         i++;
@@ -50,6 +53,8 @@ static void raise_floors(struct tamis_writer *w, struct writer_stage *s, uint64_
     uint8_t copy[PAGE_BYTES];
     bool lost = false;
     page_copy(copy, s->stage.bits + page * PAGE_BYTES);
+    if (lost_page(&s->bits_map, s->stage.bits + page * PAGE_BYTES))
+        return; /* ones of ours: the commit will fail */
     for (size_t i = 0; i < SECTORS_PER_PAGE; i++) {
         _Atomic uint16_t *floor = &s->floors[page * SECTORS_PER_PAGE + i];
         uint16_t n = (uint16_t)sector_count(copy + i * SECTOR_BYTES);
@@ -101,6 +106,15 @@ int writer_poison(struct tamis_writer *w, int os_errno, const char *doing,
     return diag_errno(diag, os_errno, w->path, doing);
 }
 
+int writer_check_lost(struct tamis_writer *w, struct tamis_diag *diag)
+{
+    if (!atomic_load(&w->lost))
+        return 0;
+    atomic_store(&w->state, WRITER_POISONED);
+    return diag_fail(diag, TAMIS_ERR_POISONED, w->path,
+                     "a page of the file could not be read or written");
+}
+
 int writer_sync(struct tamis_writer *w)
 {
     return io_calls.fdatasync(w->guard.fd) == 0 ? 0 : errno;
@@ -118,11 +132,20 @@ int writer_write_slot(struct tamis_writer *w, const struct commit *c, uint8_t sl
 int writer_write_record(struct tamis_writer *w, const struct commit *c, bool table,
                         struct tamis_diag *diag)
 {
-    int err = writer_write_slot(w, c, SLOT_A);
+    /* R15: whatever this record vouches for has been looked at by now. */
+    int err = writer_check_lost(w, diag);
+    if (err)
+        return err;
+    err = writer_write_slot(w, c, SLOT_A);
     if (!err)
         err = writer_sync(w);
     if (err)
         return writer_poison(w, err, "writing commit slot A", diag);
+    /* A page that was found lost meanwhile: the record may stand, but nobody is told.
+     */
+    err = writer_check_lost(w, diag);
+    if (err)
+        return err;
     err = writer_write_slot(w, c, SLOT_B);
     if (!err && table)
         err = writer_sync(w);
@@ -179,6 +202,8 @@ int writer_commit_locked(struct tamis_writer *w, uint64_t watermark, uint8_t cle
     if (atomic_load(&w->state) == WRITER_POISONED)
         return diag_fail(diag, TAMIS_ERR_POISONED, w->path, "%s",
                          tamis_strerror(TAMIS_ERR_POISONED));
+    if (writer_check_lost(w, diag))
+        return TAMIS_ERR_POISONED;
     for (uint32_t i = 0; i < w->commit.n_stages; i++) {
         if (!taken_of(taken, i, w->stages[i])) {
             free_taken(w, taken, true);
@@ -195,6 +220,10 @@ int writer_commit_locked(struct tamis_writer *w, uint64_t watermark, uint8_t cle
     if (err) {
         free_taken(w, taken, true);
         return writer_poison(w, err, "syncing the keys", diag);
+    }
+    if (writer_check_lost(w, diag)) {
+        free_taken(w, taken, true);
+        return TAMIS_ERR_POISONED;
     }
     for (uint32_t i = 0; i < c.n_stages && !err; i++)
         err = write_floors(w, w->stages[i], taken[i]);

@@ -44,8 +44,8 @@ static void view_stages(struct view *v, const struct tamis_filter *f,
     v->n_stages = c->n_stages;
     for (size_t i = 0; i < c->n_stages; i++) {
         const struct stage_desc *d = &c->stages[i];
-        stage_init(&v->stages[i], d, sealed, &f->identity, f->mode, base + d->offset,
-                   sealed ? NULL : base + d->floors_offset,
+        stage_init(&v->stages[i], d, sealed, &f->identity, f->mode, &v->map,
+                   base + d->offset, sealed ? NULL : base + d->floors_offset,
                    d->digests_offset ? base + d->digests_offset : NULL, memory);
         memory += stage_memory(d, sealed);
     }
@@ -90,7 +90,7 @@ static int view_create(const struct tamis_filter *f, int fd, const struct header
     *out = NULL;
     if (!v)
         return ENOMEM;
-    int err = map_file(fd, f->offset, c->committed_bytes, false, &v->map);
+    int err = map_file(fd, f->offset, c->committed_bytes, false, NULL, &v->map);
     if (err) {
         free(v);
         return err;

@@ -85,11 +85,14 @@ static int grow_locked(struct tamis_writer *w)
     uint32_t n = w->commit.n_stages;
     struct writer_stage *fresh = NULL;
     struct commit c;
+    int err = writer_check_lost(w, NULL);
+    if (err)
+        return err;
     if (atomic_load(&w->state) != WRITER_OPEN || n == MAX_STAGES ||
         stage_bits_now(w->stages[n - 1]) < w->stages[n - 1]->n_full_bits)
         return 0; /* someone else has grown it, or nobody can */
     writer_next_record(w, &c);
-    int err = append_stage(w, &c, &fresh);
+    err = append_stage(w, &c, &fresh);
     if (err)
         return err;
     err = writer_write_record(w, &c, true, NULL);

@@ -367,6 +367,19 @@ void io_unguard_fd(struct io_guarded_fd *g)
     pthread_mutex_unlock(&guard_mutex);
 }
 
+int io_hold_forks(void)
+{
+    pthread_once(&fork_once, install_fork_handlers);
+    if (!fork_error)
+        pthread_mutex_lock(&guard_mutex);
+    return fork_error;
+}
+
+void io_let_forks(void)
+{
+    pthread_mutex_unlock(&guard_mutex);
+}
+
 unsigned io_fork_epoch(void)
 {
     pthread_once(&fork_once, install_fork_handlers);

@@ -17,12 +17,12 @@ enum {
 };
 
 int map_file(int fd, uint64_t offset, uint64_t n_bytes, bool writable,
-             struct mapping *m)
+             _Atomic bool *alarm, struct mapping *m)
 {
     /* The filter starts at a multiple of 4096; the machine's pages may be larger. */
     uint64_t machine_page = (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t before = offset % machine_page;
-    *m = (struct mapping){NULL, NULL, 0};
+    *m = (struct mapping){0};
     if (n_bytes == 0 || n_bytes > SIZE_MAX - machine_page)
         return EOVERFLOW;
     void *p = io_calls.mmap(NULL, (size_t)(n_bytes + before),
@@ -33,6 +33,11 @@ int map_file(int fd, uint64_t offset, uint64_t n_bytes, bool writable,
     m->address = p;
     m->n_bytes = (size_t)(n_bytes + before);
     m->base = (uint8_t *)p + before;
+    int err = lost_watch(m, writable, alarm);
+    if (err) {
+        map_drop(m);
+        return err;
+    }
     if (n_bytes >= RANDOM_ADVICE_BYTES)
         madvise(p, m->n_bytes, MADV_RANDOM); /* advice: failing costs nothing */
     return 0;
@@ -40,15 +45,23 @@ int map_file(int fd, uint64_t offset, uint64_t n_bytes, bool writable,
 
 void map_drop(struct mapping *m)
 {
+    lost_forget(m); /* first: another mapping may get its addresses */
     if (m->address)
         munmap(m->address, m->n_bytes);
-    *m = (struct mapping){NULL, NULL, 0};
+    *m = (struct mapping){0};
+}
+
+void map_abandon(struct mapping *m)
+{
+    lost_forget(m);
+    *m = (struct mapping){0};
 }
 
 void map_keep_from_children(struct mapping *m)
 {
     /* A failure leaves the lock of a killed parent to its children, no worse. */
     madvise(m->address, m->n_bytes, MADV_DONTFORK);
+    lost_keep_from_children(m);
 }
 
 /* ---- a stage ---- */
@@ -68,11 +81,13 @@ size_t stage_memory(const struct stage_desc *d, bool sealed)
 }
 
 void stage_init(struct stage *s, const struct stage_desc *d, bool sealed,
-                const struct identity *id, enum tamis_check mode, uint8_t *bits,
-                const uint8_t *floors, const uint8_t *digests, void *memory)
+                const struct identity *id, enum tamis_check mode,
+                const struct mapping *map, uint8_t *bits, const uint8_t *floors,
+                const uint8_t *digests, void *memory)
 {
     memset(s, 0, sizeof *s);
     s->bits = bits;
+    s->map = map;
     s->geometry = d->geometry;
     s->n_pages = d->length / PAGE_BYTES;
     s->sealed = sealed;
@@ -175,6 +190,9 @@ static bool open_page_good(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYT
     atomic_thread_fence(memory_order_acquire);
     page_copy(copy, s->bits + page * PAGE_BYTES);
     if (!page_meets_floors(copy, floors))
+        return false;
+    /* Ones in place of a lost page meet every floor, and nobody has checked them. */
+    if (lost_page(s->map, s->bits + page * PAGE_BYTES))
         return false;
     /* And floors after bits: a writer that found a loss condemns the page there before
      * it fills it, and half filled it may have bits enough. */

@@ -6,6 +6,7 @@
  * is dirtied again and the next sync writes it, before a watermark is reported. */
 #include "lib/filter/writer.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 /* A store that changes nothing and still dirties the page. Compilers may turn
@@ -62,11 +63,11 @@ static int load_floors(struct tamis_writer *w, struct writer_stage *s)
 }
 
 /* Checks first: a page that lost bits is condemned before its counts are believed. */
-static void recover_stage(struct writer_stage *s)
+static void recover_stage(struct tamis_writer *w, struct writer_stage *s)
 {
     uint64_t n_bits = 0;
     uint8_t copy[PAGE_BYTES];
-    for (uint64_t page = 0; page < s->stage.n_pages; page++) {
+    for (uint64_t page = 0; page < s->stage.n_pages && !atomic_load(&w->lost); page++) {
         uint8_t *live = s->stage.bits + page * PAGE_BYTES;
         if (!stage_page_good(&s->stage, page))
             stage_condemn(s, page);
@@ -88,7 +89,8 @@ int writer_recover(struct tamis_writer *w, bool unclean, struct tamis_diag *diag
         if (err)
             return diag_errno(diag, err, w->path, "reading floors");
         if (unclean)
-            recover_stage(w->stages[i]);
+            recover_stage(w, w->stages[i]);
     }
-    return 0;
+    return atomic_load(&w->lost) ? diag_errno(diag, EIO, w->path, "checking the pages")
+                                 : 0;
 }

@@ -111,6 +111,8 @@ int tamis_writer_seal(struct tamis_writer *w, uint64_t watermark, uint64_t *n_da
     pthread_mutex_lock(&w->mutex);
     int err = 0;
     uint32_t state = atomic_load(&w->state);
+    if (state == WRITER_OPEN && atomic_load(&w->lost))
+        state = WRITER_POISONED;
     if (state != WRITER_OPEN)
         err = state == WRITER_POISONED ? TAMIS_ERR_POISONED : TAMIS_ERR_SEALED;
     else if (watermark < w->commit.watermark)

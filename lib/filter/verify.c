@@ -1,6 +1,8 @@
 /* Facts about an open filter, and the scrub that reads every page of it. */
 #include "lib/filter/filter.h"
 
+#include <errno.h>
+
 /* The header as of now: a sealed filter's from the mapping (its descriptor is
  * gone), copied and decoded like any other; a growing one's from the file. */
 static int filter_header(struct tamis_filter *f, struct header *h,
@@ -14,6 +16,8 @@ static int filter_header(struct tamis_filter *f, struct header *h,
     h->available = v->map.n_bytes - (size_t)(v->map.base - (uint8_t *)v->map.address);
     size_t n = h->available < sizeof raw ? (size_t)h->available : sizeof raw;
     memcpy(raw, v->map.base, n);
+    if (lost_page(&v->map, v->map.base) || lost_page(&v->map, v->map.base + n - 1))
+        return diag_errno(diag, EIO, f->path, "reading the header");
     return header_decode(raw, n, f->offset, f->path, h, diag);
 }
 

@@ -75,18 +75,18 @@ int writer_stage_create(struct tamis_writer *w, const struct stage_desc *d, bool
     s->dirty = calloc((size_t)(n_pages + 63) / 64, sizeof *s->dirty);
     int err = memory && s->floors && s->dirty ? 0 : ENOMEM;
     if (!err)
-        err = map_file(w->guard.fd, d->offset, d->length, true, &s->bits_map);
+        err = map_file(w->guard.fd, d->offset, d->length, true, &w->lost, &s->bits_map);
     if (!err)
         err = map_file(w->guard.fd, d->floors_offset, floors_bytes(n_pages), false,
-                       &s->floors_map);
+                       &w->lost, &s->floors_map);
     if (err) {
         writer_stage_free(s);
         return err;
     }
     map_keep_from_children(&s->bits_map);
     map_keep_from_children(&s->floors_map);
-    stage_init(&s->stage, d, false, &w->identity, TAMIS_CHECK_LAZY, s->bits_map.base,
-               s->floors_map.base, NULL, memory);
+    stage_init(&s->stage, d, false, &w->identity, TAMIS_CHECK_LAZY, &s->bits_map,
+               s->bits_map.base, s->floors_map.base, NULL, memory);
     if (fresh)
         atomic_store(&s->stage.all_good, true); /* zeros that we allocated */
     s->base_keys = d->keys;
@@ -326,6 +326,8 @@ static int start_session(struct tamis_writer *w, const struct header *h,
     pthread_mutex_lock(&w->mutex);
     err = writer_commit_locked(w, w->commit.watermark, 0, true, diag);
     pthread_mutex_unlock(&w->mutex);
+    if (err == TAMIS_ERR_POISONED) /* of a writer that nobody has used yet */
+        err = diag_errno(diag, EIO, w->path, "checking the pages");
     return err;
 }
 
@@ -333,8 +335,10 @@ static void writer_free(struct tamis_writer *w)
 {
     bool copy = w->fork_epoch != io_fork_epoch();
     for (uint32_t i = 0; i < MAX_STAGES; i++) {
-        if (copy && w->stages[i]) /* never mapped in this process */
-            w->stages[i]->bits_map = w->stages[i]->floors_map = (struct mapping){0};
+        if (copy && w->stages[i]) { /* never mapped in this process */
+            map_abandon(&w->stages[i]->bits_map);
+            map_abandon(&w->stages[i]->floors_map);
+        }
         writer_stage_free(w->stages[i]);
     }
     if (!copy && w->guard.fd >= 0)

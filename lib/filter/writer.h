@@ -39,6 +39,10 @@ struct tamis_writer {
     _Atomic uint32_t state;
     _Atomic uint64_t watermark; /* of the last durable commit */
     _Atomic bool grow_failed;   /* until the next commit */
+    /* Set by the SIGBUS guard when it replaces a page: keys that went there went
+     * nowhere, and keys that seemed to be there may not be. As good as poisoned (R15).
+     */
+    _Atomic bool lost;
     unsigned fork_epoch;
     struct tamis_domain domain;
     const struct kernel *kernel;
@@ -71,6 +75,8 @@ int writer_commit_locked(struct tamis_writer *w, uint64_t watermark, uint8_t cle
                          bool table, struct tamis_diag *diag);
 int writer_poison(struct tamis_writer *w, int os_errno, const char *doing,
                   struct tamis_diag *diag);
+/* Poisons it if a page was lost: ERR_POISONED, else 0. */
+int writer_check_lost(struct tamis_writer *w, struct tamis_diag *diag);
 int writer_sync(struct tamis_writer *w);
 int writer_write_slot(struct tamis_writer *w, const struct commit *c, uint8_t slot);
 /* Makes a page that failed its check all ones, which is what it counts as, for readers

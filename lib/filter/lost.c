@@ -1,0 +1,245 @@
+/* The list of mappings, and what becomes of a page of one that is lost (R15).
+ *
+ * A page of a mapped file that cannot be had (an I/O error, a file cut short, no space
+ * for a hole) is SIGBUS in the thread that touches it. If there is a guard (guard.c),
+ * it asks here: if the address is in a mapping of ours, the loss is noted and ones are
+ * put there, and the thread goes on. Ones say MAYBE, whatever the page was.
+ *
+ * The list is kept whether there is a guard or not, so that one may come at any time.
+ * The handler reads it while other threads open and close filters, so it has no locks:
+ * its entries live in chunks that are never freed, and each has a version, odd while
+ * it stands for a mapping. The mapping that a thread has just touched stays where it is
+ * until the thread is through: an entry that changes under the handler is not that of
+ * its own fault, and may be passed over. */
+#include "lib/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct watched {
+    _Atomic uint32_t version; /* odd: a live mapping */
+    _Atomic uint32_t next;    /* while free: the next free one's number + 1 */
+    uint32_t number;
+    _Atomic uint32_t n_faults;
+    _Atomic uint32_t epoch; /* 1 + that of the process that has it; 0: children too */
+    _Atomic uintptr_t begin, end;
+    _Atomic bool writable;
+    _Atomic bool *_Atomic alarm;    /* may be NULL */
+    _Atomic uint64_t *_Atomic lost; /* a bit per page of the machine's */
+};
+
+/* ---- the list ---- */
+
+enum { FIRST_CHUNK = 64, N_CHUNKS = 24 };
+
+static struct watched *_Atomic chunks[N_CHUNKS]; /* each twice as long as the last */
+static _Atomic uint32_t n_entries;               /* ever used */
+static _Atomic uint64_t free_list; /* a number + 1, and above it a count of changes */
+
+static uintptr_t machine_page(void)
+{
+    return (uintptr_t)sysconf(_SC_PAGESIZE);
+}
+
+static unsigned chunk_of(uint32_t number)
+{
+    return 31 - (unsigned)__builtin_clz(number / FIRST_CHUNK + 1);
+}
+
+static struct watched *entry_at(uint32_t number)
+{
+    unsigned chunk = chunk_of(number);
+    return &atomic_load(&chunks[chunk])[number - FIRST_CHUNK * ((1U << chunk) - 1)];
+}
+
+static struct watched *pop_free(void)
+{
+    uint64_t head = atomic_load(&free_list);
+    while ((uint32_t)head) {
+        struct watched *g = entry_at((uint32_t)head - 1);
+        uint64_t rest = ((head >> 32) + 1) << 32 | atomic_load(&g->next);
+        if (atomic_compare_exchange_weak(&free_list, &head, rest))
+            return g;
+    }
+    return NULL;
+}
+
+static void push_free(struct watched *g)
+{
+    uint64_t head = atomic_load(&free_list), mine;
+    do {
+        atomic_store(&g->next, (uint32_t)head);
+        mine = ((head >> 32) + 1) << 32 | (g->number + 1);
+    } while (!atomic_compare_exchange_weak(&free_list, &head, mine));
+}
+
+static bool chunk_exists(unsigned chunk)
+{
+    struct watched *none = NULL;
+    if (chunk >= N_CHUNKS)
+        return false;
+    if (atomic_load(&chunks[chunk]))
+        return true;
+    struct watched *fresh = calloc((size_t)FIRST_CHUNK << chunk, sizeof *fresh);
+    if (!fresh)
+        return false;
+    if (!atomic_compare_exchange_strong(&chunks[chunk], &none, fresh))
+        free(fresh); /* another thread has made it */
+    return true;
+}
+
+static struct watched *take_entry(void)
+{
+    struct watched *g = pop_free();
+    uint32_t number = atomic_load(&n_entries);
+    while (!g) {
+        if (!chunk_exists(chunk_of(number)))
+            return NULL;
+        if (atomic_compare_exchange_weak(&n_entries, &number, number + 1)) {
+            g = entry_at(number);
+            g->number = number;
+        }
+    }
+    return g;
+}
+
+int lost_watch(struct mapping *m, bool writable, _Atomic bool *alarm)
+{
+    uintptr_t page = machine_page(), n_pages = (m->n_bytes + page - 1) / page;
+    _Atomic uint64_t *lost = calloc((n_pages + 63) / 64, sizeof *lost);
+    struct watched *g = lost ? take_entry() : NULL;
+    if (!g) {
+        free(lost);
+        return ENOMEM;
+    }
+    atomic_store(&g->begin, (uintptr_t)m->address);
+    atomic_store(&g->end, (uintptr_t)m->address + n_pages * page);
+    atomic_store(&g->writable, writable);
+    atomic_store(&g->alarm, alarm);
+    atomic_store(&g->lost, lost);
+    atomic_store(&g->n_faults, 0);
+    atomic_store(&g->epoch, 0);
+    atomic_fetch_add(&g->version, 1);
+    m->watched = g;
+    return 0;
+}
+
+void lost_forget(struct mapping *m)
+{
+    struct watched *g = m->watched;
+    if (!g)
+        return;
+    atomic_fetch_add(&g->version, 1);
+    free(atomic_load(&g->lost));
+    push_free(g);
+    m->watched = NULL;
+}
+
+void lost_keep_from_children(struct mapping *m)
+{
+    atomic_store(&m->watched->epoch, io_fork_epoch() + 1);
+}
+
+bool lost_page(const struct mapping *m, const void *at)
+{
+    atomic_thread_fence(
+        memory_order_acquire); /* after what the caller has read there */
+    if (!atomic_load(&m->watched->n_faults))
+        return false;
+    uintptr_t i = ((uintptr_t)at - (uintptr_t)m->address) / machine_page();
+    return atomic_load(&atomic_load(&m->watched->lost)[i / 64]) >> (i % 64) & 1;
+}
+
+/* ---- the page of ones ---- */
+
+enum {
+    ONES_BYTES = 1 << 20,
+    /* After so many faults of a mapping it loses twice as much at a time. The kernel
+     * limits the number of mappings, and of a large file that was cut short every page
+     * may be asked for. */
+    FAULTS_A_STEP = 16,
+};
+
+/* Ones for readers, and ones for writers: all that these do to a page is to set bits,
+ * so theirs stay ones too. They are doubled by mremap(), not mapped from a file whose
+ * descriptor the host may close. */
+static uint8_t *ones[2];
+
+static int make_ones(bool writable)
+{
+    if (ones[writable])
+        return 0;
+    uint8_t *p = io_calls.mmap(NULL, ONES_BYTES, PROT_READ | PROT_WRITE,
+                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return errno;
+    memset(p, 0xff, ONES_BYTES);
+    if (!writable && mprotect(p, ONES_BYTES, PROT_READ) != 0) {
+        int err = errno;
+        munmap(p, ONES_BYTES);
+        return err;
+    }
+    ones[writable] = p;
+    return 0;
+}
+
+int lost_prepare(void)
+{
+    int err = make_ones(false);
+    return err ? err : make_ones(true);
+}
+
+/* In one step, so that no thread meets a hole. A system call as such: sanitizers put
+ * more into the function than a handler may do. */
+static bool put_ones(uintptr_t begin, uintptr_t end, bool writable)
+{
+    return syscall(SYS_mremap, ones[writable], 0L, end - begin,
+                   MREMAP_MAYMOVE | MREMAP_FIXED, begin) == (long)begin;
+}
+
+static struct watched *find(uintptr_t at)
+{
+    uint32_t n = atomic_load(&n_entries);
+    for (uint32_t i = 0; i < n; i++) {
+        struct watched *g = entry_at(i);
+        uint32_t version = atomic_load(&g->version), epoch = atomic_load(&g->epoch);
+        if (version % 2 && atomic_load(&g->begin) <= at && at < atomic_load(&g->end) &&
+            (!epoch || epoch == io_fork_epoch() + 1) &&
+            atomic_load(&g->version) == version)
+            return g;
+    }
+    return NULL;
+}
+
+/* All of it before the ones: who sees them can see that they are not the page's. */
+static void note_loss(struct watched *g, uintptr_t begin, uintptr_t end)
+{
+    uintptr_t page = machine_page(), first = atomic_load(&g->begin);
+    _Atomic bool *alarm = atomic_load(&g->alarm);
+    _Atomic uint64_t *lost = atomic_load(&g->lost);
+    for (uintptr_t at = begin; at < end; at += page) {
+        uintptr_t i = (at - first) / page;
+        atomic_fetch_or(&lost[i / 64], UINT64_C(1) << (i % 64));
+    }
+    if (alarm)
+        atomic_store(alarm, true);
+}
+
+bool lost_replace(uintptr_t at)
+{
+    struct watched *g = find(at);
+    if (!g)
+        return false;
+    uintptr_t bytes = machine_page();
+    for (uint32_t n = atomic_fetch_add(&g->n_faults, 1) / FAULTS_A_STEP;
+         n > 0 && bytes < ONES_BYTES; n--)
+        bytes *= 2;
+    uintptr_t begin = at / bytes * bytes, end = begin + bytes;
+    begin = begin > atomic_load(&g->begin) ? begin : atomic_load(&g->begin);
+    end = end < atomic_load(&g->end) ? end : atomic_load(&g->end);
+    note_loss(g, begin, end);
+    return put_ones(begin, end, atomic_load(&g->writable));
+}
