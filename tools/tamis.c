@@ -149,6 +149,8 @@ int main(int argc, char **argv)
     /* Past a limit of file sizes, writing fails with EFBIG: that can be said and
      * cleaned up after, a signal can't. */
     signal(SIGXFSZ, SIG_IGN);
+    /* A page that the disk cannot deliver is an answer, not the end. */
+    tamis_guard_install(NULL);
     if (argc < 1)
         return EXIT_USAGE;
     status = run(argc, argv);
