@@ -4,7 +4,7 @@
 
 #include "lib/filter/filter.h"
 
-enum { N_KEYS = 200 * 1000, N_OTHERS = 50 * 1000 };
+enum { N_KEYS = 60 * 1000, N_OTHERS = 20 * 1000 };
 static uint64_t keys[N_KEYS], others[N_OTHERS];
 
 static int set_up(void **state)
@@ -92,7 +92,7 @@ static void test_digests_cut_off(void **state)
 /* One stage, all keys in it, no writer. */
 static struct commit open_stage(const char *path)
 {
-    struct tamis_writer *w = create_writer(path, 0.01, 2, N_KEYS);
+    struct tamis_writer *w = create_writer(path, 0.01, 2, 2 * N_KEYS);
     add_hashes(w, keys, N_KEYS);
     assert_int_equal(tamis_writer_close(w), 0);
     struct commit c = commit_of(path);

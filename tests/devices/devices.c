@@ -1,0 +1,371 @@
+/* The guard against SIGBUS where it is needed (R15): pages that a device cannot read
+ * (a file system of ours that says EIO), and stores for which there is no space (holes
+ * in a stage, blocks shared with a copy). Needs root, for mounts of its own. */
+#include "tests/guard_support.h"
+#include "faulty.h"
+
+#include <linux/fs.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+
+enum { N_KEYS = 40 * 1000, N_OTHERS = 10 * 1000 };
+static uint64_t keys[N_KEYS], others[N_OTHERS];
+static struct faulty disk;
+
+/* ---- pages that cannot be read ---- */
+
+static const char *on_disk(const char *name)
+{
+    static char paths[4][1024];
+    static unsigned next;
+    char *p = paths[next++ % 4];
+    snprintf(p, sizeof paths[0], "%s/%s", disk.mounted_at, name);
+    return p;
+}
+
+static void break_page(uint64_t at)
+{
+    faulty_break(&disk, at, at + 1);
+}
+
+/* Nothing is lost, most others are told; what verify says; and when the device has come
+ * to its senses, a fresh look finds nothing wrong. */
+static void check_reader(const char *path, size_t n_keys, uint64_t n_damaged)
+{
+    struct tamis_verify report;
+    uint64_t failures = faulty_failures(&disk);
+    struct tamis_filter *f = open_filter(path);
+    assert_int_equal(count_absent(f, keys, n_keys), 0);
+    assert_true(faulty_failures(&disk) > failures);
+    if (n_damaged == 1) /* else the checks themselves are gone */
+        assert_in_range(count_absent(f, others, N_OTHERS), N_OTHERS / 2, N_OTHERS);
+    assert_int_equal(tamis_filter_verify(f, &report, NULL), TAMIS_ERR_DAMAGED);
+    assert_int_equal(report.n_damaged, n_damaged ? n_damaged : report.n_pages);
+    faulty_mend(&disk);
+    assert_int_equal(count_absent(f, keys, n_keys), 0);
+    assert_int_equal(tamis_filter_verify(f, &report, NULL), TAMIS_ERR_DAMAGED);
+    tamis_filter_close(f);
+    f = open_filter(path);
+    assert_int_equal(count_absent(f, keys, n_keys), 0);
+    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
+    tamis_filter_close(f);
+}
+
+static void test_sealed_page_unreadable(void **state)
+{
+    const char *path = on_disk("sealed");
+    (void)state;
+    build_filter(path, keys, N_KEYS);
+    struct commit c = commit_of(path);
+    break_page(c.stages[0].offset + 3 * PAGE_BYTES);
+    check_reader(path, N_KEYS, 1);
+    break_page(c.stages[0].digests_offset);
+    check_reader(path, N_KEYS, 0);
+}
+
+static void test_open_page_unreadable(void **state)
+{
+    const char *path = on_disk("open");
+    (void)state;
+    struct tamis_writer *w = create_writer(path, 0.01, 2, N_KEYS);
+    add_hashes(w, keys, N_KEYS / 2);
+    assert_int_equal(tamis_writer_close(w), 0);
+    struct commit c = commit_of(path);
+    /* Ones meet the floors of the page: it must not pass for that. */
+    break_page(c.stages[0].offset + 3 * PAGE_BYTES);
+    check_reader(path, N_KEYS / 2, 1);
+    break_page(c.stages[0].floors_offset);
+    check_reader(path, N_KEYS / 2, 0);
+}
+
+static void test_header_unreadable(void **state)
+{
+    const char *path = on_disk("header");
+    struct tamis_filter *f;
+    (void)state;
+    build_filter(path, keys, 100);
+    break_page(0);
+    assert_int_equal(tamis_filter_open(path, NULL, &f, NULL), EIO);
+    faulty_mend(&disk);
+}
+
+/* A writer that was closed in order looks at a page when it adds to it. */
+static void test_writer_meets_unreadable_page(void **state)
+{
+    const char *path = on_disk("writer");
+    (void)state;
+    struct tamis_writer *w = create_writer(path, 0.01, 2, N_KEYS);
+    uint64_t tag = tamis_writer_domain(w).tag;
+    add_hashes(w, keys, 1000);
+    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    assert_int_equal(tamis_writer_close(w), 0);
+    struct commit c = commit_of(path);
+    break_page(c.stages[0].offset + 3 * PAGE_BYTES);
+    w = open_writer(path);
+    assert_int_equal(tamis_writer_add_hashes(w, tag, keys + 1000, 5000),
+                     TAMIS_ERR_POISONED);
+    assert_int_equal(tamis_writer_commit(w, 2, NULL), TAMIS_ERR_POISONED);
+    assert_int_equal(tamis_writer_seal(w, 2, NULL, NULL), TAMIS_ERR_POISONED);
+    assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    /* After that unclean end every page must be looked at: the next one can't start. */
+    assert_int_equal(tamis_writer_open(path, &w, NULL), EIO);
+    check_reader(path, 1000, 1);
+    w = open_writer(path);
+    assert_int_equal(tamis_writer_watermark(w), 1);
+    add_hashes(w, keys + 1000, N_KEYS - 1000);
+    assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
+    assert_int_equal(tamis_writer_close(w), 0);
+    struct tamis_verify report;
+    struct tamis_filter *f = open_filter(path);
+    assert_int_equal(count_absent(f, keys, N_KEYS), 0);
+    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
+    tamis_filter_close(f);
+}
+
+static int probe_unguarded(void *path)
+{
+    signal(SIGBUS, SIG_DFL);
+    struct tamis_filter *f = open_filter(path);
+    return (int)count_absent(f, keys, N_KEYS);
+}
+
+static void test_unreadable_page_without_guard(void **state)
+{
+    char path[1024];
+    (void)state;
+    snprintf(path, sizeof path, "%s", on_disk("unguarded"));
+    build_filter(path, keys, N_KEYS);
+    break_page(commit_of(path).stages[0].offset + 3 * PAGE_BYTES);
+    killed_in_child(probe_unguarded, path);
+    faulty_mend(&disk);
+}
+
+/* ---- holes, and no space for them ---- */
+
+static char full_dir[600];
+
+static const char *on_full(const char *name)
+{
+    static char paths[4][1024];
+    static unsigned next;
+    char *p = paths[next++ % 4];
+    snprintf(p, sizeof paths[0], "%s/%s", full_dir, name);
+    return p;
+}
+
+/* Takes every block there is. */
+static void fill_up(void)
+{
+    static const uint8_t bytes[4096] = {1};
+    int fd = open(on_full("filler"), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    assert_true(fd >= 0);
+    ssize_t n;
+    do
+        n = write(fd, bytes, sizeof bytes);
+    while (n > 0);
+    assert_int_equal(errno, ENOSPC);
+    fdatasync(fd);
+    while (write(fd, bytes, sizeof bytes) > 0) /* what the sync gave back */
+        ;
+    close(fd);
+}
+
+/* A growing filter that nobody has added to, its stage a hole: as after a copy by a
+ * program that leaves out zeros. */
+static void make_holed(const char *path)
+{
+    struct tamis_writer *w = create_writer(path, 0.01, 2, N_KEYS);
+    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    assert_int_equal(tamis_writer_close(w), 0);
+    struct commit c = commit_of(path);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                               (off_t)c.stages[0].offset, (off_t)c.stages[0].length),
+                     0);
+    assert_int_equal(fsync(fd), 0);
+    close(fd);
+}
+
+/* A filter with half the keys. */
+static void make_half(const char *path)
+{
+    struct tamis_writer *w = create_writer(path, 0.01, 2, N_KEYS);
+    add_hashes(w, keys, N_KEYS / 2);
+    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    assert_int_equal(tamis_writer_close(w), 0);
+}
+
+/* Lets a copy share its blocks: whatever is stored now needs a block of its own. */
+static void share(const char *path)
+{
+    int from = open(path, O_RDONLY | O_CLOEXEC);
+    int to = open(on_full("copy"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    assert_int_equal(ioctl(to, FICLONE, from), 0);
+    assert_int_equal(fsync(to), 0);
+    close(from);
+    close(to);
+}
+
+struct scene {
+    char path[1024];
+    void (*make)(const char *path);
+    void (*spoil)(const char *path); /* may be NULL */
+    size_t n_before;                 /* keys as of watermark 1 */
+};
+
+static struct tamis_writer *open_on_full_disk(struct scene *s)
+{
+    struct tamis_writer *w = open_writer(s->path);
+    if (s->spoil)
+        s->spoil(s->path);
+    fill_up();
+    return w;
+}
+
+static int add_unguarded(void *scene)
+{
+    signal(SIGBUS, SIG_DFL);
+    struct tamis_writer *w = open_on_full_disk(scene);
+    return tamis_writer_add_hashes(w, tamis_writer_domain(w).tag, keys, N_KEYS) + 1000;
+}
+
+static void check_all_there(const char *path, size_t n_keys)
+{
+    struct tamis_verify report;
+    struct tamis_filter *f = open_filter(path);
+    assert_int_equal(count_absent(f, keys, n_keys), 0);
+    assert_in_range(count_absent(f, others, N_OTHERS), N_OTHERS * 9 / 10, N_OTHERS);
+    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
+    tamis_filter_close(f);
+}
+
+static void make_space(void)
+{
+    assert_int_equal(unlink(on_full("filler")), 0);
+    sync();
+}
+
+static void write_to_full_disk(struct scene s)
+{
+    const char *path = s.path;
+    snprintf(s.path, sizeof s.path, "%s", on_full("filter"));
+    s.make(path);
+    struct tamis_writer *w = open_on_full_disk(&s);
+    struct tamis_filter *f = open_filter(path);
+    uint64_t tag = tamis_writer_domain(w).tag;
+    assert_int_equal(tamis_writer_add_hashes(w, tag, keys, N_KEYS), TAMIS_ERR_POISONED);
+    assert_int_equal(tamis_writer_add_hashes(w, tag, keys, 1), TAMIS_ERR_POISONED);
+    assert_int_equal(tamis_writer_commit(w, 2, NULL), TAMIS_ERR_POISONED);
+    assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    assert_int_equal(commit_of(path).watermark, 1);
+    assert_int_equal(commit_of(path).clean, 0);
+    assert_int_equal(count_absent(f, keys, s.n_before), 0);
+    /* Reading a hole is zeros here and SIGBUS there (tmpfs); nothing was promised. */
+    count_absent(f, keys, N_KEYS);
+    tamis_filter_close(f);
+    /* The next attempt, with space, succeeds. */
+    make_space();
+    w = open_writer(path);
+    assert_int_equal(tamis_writer_watermark(w), 1);
+    add_hashes(w, keys, N_KEYS);
+    assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
+    assert_int_equal(tamis_writer_close(w), 0);
+    check_all_there(path, N_KEYS);
+    /* Without the guard it is death, and no more than that. */
+    unlink(path);
+    s.make(path);
+    killed_in_child(add_unguarded, &s);
+    make_space();
+    w = open_writer(path);
+    assert_int_equal(tamis_writer_watermark(w), 1);
+    assert_int_equal(tamis_writer_close(w), 0);
+    check_all_there(path, s.n_before);
+}
+
+static void on_image(const char *size, const char *mkfs, struct scene s)
+{
+    char command[2048];
+    const char *image = path_of("image");
+    snprintf(command, sizeof command,
+             "rm -f '%s' && truncate -s %s '%s' && %s '%s' && mount -o loop '%s' '%s'",
+             image, size, image, mkfs, image, image, full_dir);
+    if (system(command) != 0)
+        fail_msg("failed: %s", command);
+    write_to_full_disk(s);
+    assert_int_equal(umount2(full_dir, MNT_DETACH), 0);
+}
+
+static void test_hole_on_full_tmpfs(void **state)
+{
+    (void)state;
+    assert_int_equal(mount("tamis-test", full_dir, "tmpfs", 0, "size=2m"), 0);
+    write_to_full_disk((struct scene){.make = make_holed});
+    assert_int_equal(umount2(full_dir, MNT_DETACH), 0);
+}
+
+static void test_hole_on_full_ext4(void **state)
+{
+    (void)state;
+    on_image("16M", "mkfs.ext4 -q -m 0 -O ^has_journal",
+             (struct scene){.make = make_holed});
+}
+
+static void test_shared_blocks_on_full_btrfs(void **state)
+{
+    (void)state;
+    on_image("128M", "mkfs.btrfs -q --mixed",
+             (struct scene){.make = make_half, .spoil = share, .n_before = N_KEYS / 2});
+}
+
+static void test_shared_blocks_on_full_xfs(void **state)
+{
+    (void)state;
+    on_image("320M", "mkfs.xfs -q",
+             (struct scene){.make = make_half, .spoil = share, .n_before = N_KEYS / 2});
+}
+
+/* ---- mounts of our own, that go when we go ---- */
+
+static int set_up(void **state)
+{
+    char backing[600], at[600];
+    if (unshare(CLONE_NEWNS) != 0 ||
+        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) {
+        fprintf(stderr, "check-devices needs root: it mounts file systems\n");
+        return -1;
+    }
+    random_hashes(keys, N_KEYS);
+    random_hashes(others, N_OTHERS);
+    if (test_dir_create(state) != 0)
+        return -1;
+    snprintf(backing, sizeof backing, "%s/backing", test_dir);
+    snprintf(at, sizeof at, "%s/disk", test_dir);
+    snprintf(full_dir, sizeof full_dir, "%s/full", test_dir);
+    if (mkdir(backing, 0700) || mkdir(at, 0700) || mkdir(full_dir, 0700))
+        return -1;
+    return faulty_mount(&disk, backing, at);
+}
+
+static int tear_down(void **state)
+{
+    faulty_unmount(&disk);
+    umount2(full_dir, MNT_DETACH);
+    return test_dir_remove(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST_WITH_GUARD(test_sealed_page_unreadable),
+        TEST_WITH_GUARD(test_open_page_unreadable),
+        TEST_WITH_GUARD(test_header_unreadable),
+        TEST_WITH_GUARD(test_writer_meets_unreadable_page),
+        TEST_WITH_GUARD(test_unreadable_page_without_guard),
+        TEST_WITH_GUARD(test_hole_on_full_tmpfs),
+        TEST_WITH_GUARD(test_hole_on_full_ext4),
+        TEST_WITH_GUARD(test_shared_blocks_on_full_btrfs),
+        TEST_WITH_GUARD(test_shared_blocks_on_full_xfs),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
