@@ -113,8 +113,11 @@ struct tamis_diag {
  * in flight, adds, commits and seals get ERR_POISONED, the file stays unclean with the
  * watermark of the last commit; reopen and replay. To open a filter for writing whose
  * pages cannot be had fails with EIO.
- * Of a mapping that loses many pages ever larger parts are given up at a time, whole
- * or not, lest the kernel's limit of mappings kill the process after all.
+ *
+ * What is in a file that somebody else writes to, or cuts in the middle of a page
+ * (whose rest is zeros then), is not the guard's affair: see TAMIS_CHECK_STRICT. Of a
+ * mapping that loses many pages ever larger parts are given up at a time, whole or not,
+ * lest the kernel's limit of mappings kill the process after all.
  *
  * Any other SIGBUS (a page of LMDB's mapping of the catalog, one of the host's, a
  * signal that was sent) is passed on to the handler that was there before, with its

@@ -52,6 +52,33 @@ static void test_large_file_does_not_use_up_the_mappings(void **state)
     assert_int_equal(mincore(at_begin + n_bytes - 4096, 4096, &resident), -1);
 }
 
+/* However much is given up at a time, it ends where the mapping ends. */
+static void test_nothing_but_the_mapping_is_replaced(void **state)
+{
+    enum { N = 2048, FIRST = 700, END = 1333 };
+    uint8_t *area = mmap(NULL, N * 4096, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct mapping m = {.address = area + FIRST * 4096,
+                        .n_bytes = (END - FIRST) * 4096};
+    size_t n_ones = 0, n_ours = 0;
+    (void)state;
+    assert_ptr_not_equal(area, MAP_FAILED);
+    memset(area, 0x11, N * 4096);
+    assert_int_equal(lost_watch(&m, false, NULL), 0);
+    for (int i = 0; i < 100; i++)
+        for (size_t page = FIRST; page < END; page += 29)
+            assert_true(lost_replace((uintptr_t)(area + page * 4096)));
+    for (size_t i = 0; i < N * 4096; i++) {
+        bool inside = i / 4096 >= FIRST && i / 4096 < END;
+        n_ones += inside && area[i] == 0xff;
+        n_ours += !inside && area[i] == 0x11;
+    }
+    assert_int_equal(n_ones, (END - FIRST) * 4096);
+    assert_int_equal(n_ours, (N - END + FIRST) * 4096);
+    lost_forget(&m);
+    munmap(area, N * 4096);
+}
+
 enum { N_THREADS = 8 };
 static struct tamis_filter *shared;
 static pthread_barrier_t together;
@@ -216,6 +243,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST_WITH_GUARD(test_large_file_does_not_use_up_the_mappings),
+        TEST_WITH_GUARD(test_nothing_but_the_mapping_is_replaced),
         TEST_WITH_GUARD(test_threads_fault_together),
         TEST_WITH_GUARD(test_list_of_mappings),
         TEST_WITH_GUARD(test_forked_child_is_guarded),

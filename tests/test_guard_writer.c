@@ -131,18 +131,25 @@ static void test_cut_then_close(void **state)
     assert_int_equal(c.watermark, 1);
 }
 
-/* The floors alone: a writer reads them through a mapping too. */
+/* The floors alone: no page can be checked, but that is no reason to condemn one. */
 static void test_cut_floors(void **state)
 {
     const char *path = path_of("cut-floors");
     struct tamis_writer *w = writer_at_1(path);
+    size_t n, n_after;
     (void)state;
     assert_int_equal(tamis_writer_close(w), 0);
     w = open_writer(path);
     file_copy(path, path_of("with-floors"));
     cut(path, commit_of_cut(path).stages[0].floors_offset);
+    uint8_t *before = file_read(path, &n);
     assert_int_equal(add(w, keys + 1000, 1000), TAMIS_ERR_POISONED);
     check_poisoned(w, path);
+    uint8_t *after = file_read(path, &n_after);
+    assert_int_equal(n_after, n);
+    assert_memory_equal(before, after, n);
+    free(before);
+    free(after);
     check_reopens(path_of("with-floors"));
 }
 
@@ -257,6 +264,20 @@ static void test_lost_page_leaves_the_file_alone(void **state)
     check_reopens(path);
 }
 
+/* A commit that meets the loss while it counts: its ones are no bits of ours. */
+static void test_lost_page_is_not_counted(void **state)
+{
+    const char *path = path_of("counted");
+    struct tamis_writer *w = writer_at_1(path);
+    (void)state;
+    add_hashes(w, keys + 1000, 1000);
+    cut(path, commit_of_cut(path).stages[0].offset);
+    assert_int_equal(tamis_writer_commit(w, 2, NULL), TAMIS_ERR_POISONED);
+    for (uint64_t i = 0; i < w->stages[0]->stage.n_pages * SECTORS_PER_PAGE; i++)
+        assert_true(atomic_load(&w->stages[0]->floors[i]) < 512);
+    check_poisoned(w, path);
+}
+
 static void test_no_growth_after_a_loss(void **state)
 {
     const char *path = path_of("growth");
@@ -265,11 +286,15 @@ static void test_no_growth_after_a_loss(void **state)
     add_hashes(w, keys, 900);
     assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
     uint64_t sequence = commit_of_cut(path).sequence;
+    struct stat before, after;
+    assert_int_equal(stat(path, &before), 0);
     lose(w->stages[0]->stage.bits);
     /* As a thread that found the stage full just before. */
     w->stages[0]->n_full_bits = 1;
     assert_int_equal(writer_grow(w), TAMIS_ERR_POISONED);
     assert_int_equal(commit_of_cut(path).sequence, sequence);
+    assert_int_equal(stat(path, &after), 0);
+    assert_int_equal(before.st_size, after.st_size);
     check_poisoned(w, path);
     check_reopens(path);
 }
@@ -321,6 +346,7 @@ int main(void)
         TEST_WITH_GUARD(test_lost_during_data_sync),
         TEST_WITH_GUARD(test_lost_during_slot_sync),
         TEST_WITH_GUARD(test_lost_page_leaves_the_file_alone),
+        TEST_WITH_GUARD(test_lost_page_is_not_counted),
         TEST_WITH_GUARD(test_no_growth_after_a_loss),
         TEST_WITH_GUARD(test_recovery_meets_a_lost_page),
     };

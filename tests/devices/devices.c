@@ -141,6 +141,30 @@ static void test_unreadable_page_without_guard(void **state)
     faulty_mend(&disk);
 }
 
+/* The command asks for the guard: it reports, and does not die. */
+static int status_of(const char *command, const char *path)
+{
+    char line[2048];
+    snprintf(line, sizeof line, "'%s/tamis' file %s '%s' >/dev/null 2>&1",
+             TAMIS_BUILD_DIR, command, path);
+    int status = system(line);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void test_command_reports_unreadable_page(void **state)
+{
+    char path[1024];
+    (void)state;
+    snprintf(path, sizeof path, "%s", on_disk("reported"));
+    build_filter(path, keys, N_KEYS);
+    assert_int_equal(status_of("verify", path), 0);
+    break_page(commit_of(path).stages[0].offset + 3 * PAGE_BYTES);
+    assert_int_equal(status_of("verify", path), 3);
+    faulty_mend(&disk);
+    assert_int_equal(status_of("verify", path), 0);
+}
+
 /* ---- holes, and no space for them ---- */
 
 static char full_dir[600];
@@ -362,6 +386,7 @@ int main(void)
         TEST_WITH_GUARD(test_header_unreadable),
         TEST_WITH_GUARD(test_writer_meets_unreadable_page),
         TEST_WITH_GUARD(test_unreadable_page_without_guard),
+        TEST_WITH_GUARD(test_command_reports_unreadable_page),
         TEST_WITH_GUARD(test_hole_on_full_tmpfs),
         TEST_WITH_GUARD(test_hole_on_full_ext4),
         TEST_WITH_GUARD(test_shared_blocks_on_full_btrfs),

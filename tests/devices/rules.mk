@@ -10,5 +10,5 @@ $B/tests/devices/devices: $(DEVICES_OBJ) $(FILTER_OBJ) | deps-devices
 	$(call say,LD,$@)
 	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(FILTER_LIBS) -lfuse3 -lcmocka
 
-check-devices: $B/tests/devices/devices
+check-devices: $B/tests/devices/devices $B/tamis
 	@tests/unit.sh $<
