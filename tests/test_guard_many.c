@@ -165,6 +165,11 @@ static void test_list_of_mappings(void **state)
                 assert_true(lost_page(&m[i], area + i * 4096 + 4095));
         }
     }
+    /* What one leaves another takes: the list does not grow for ever. */
+    struct watched *was = m[0].watched;
+    lost_forget(&m[0]);
+    assert_int_equal(lost_watch(&m[0], false, NULL), 0);
+    assert_ptr_equal(m[0].watched, was);
     assert_false(lost_replace((uintptr_t)area - 1));
     assert_false(lost_replace((uintptr_t)(area + (size_t)N * 4096)));
     for (size_t i = 0; i < N; i++)

@@ -160,7 +160,7 @@ enum {
     /* After so many faults of a mapping it loses twice as much at a time. The kernel
      * limits the number of mappings, and of a large file that was cut short every page
      * may be asked for. */
-    FAULTS_A_STEP = 16,
+    FAULTS_A_STEP = 64,
 };
 
 /* Ones for readers, and ones for writers: all that these do to a page is to set bits,
