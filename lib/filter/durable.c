@@ -31,9 +31,6 @@ void writer_fill_page(struct tamis_writer *w, struct writer_stage *s, uint64_t p
 {
     uint64_t *word = (uint64_t *)(void *)(s->stage.bits + page * PAGE_BYTES);
     size_t i = 0, n = PAGE_BYTES / sizeof *word;
-    /* Nothing is stored there any more, and in the file it may be whole. */
-    if (lost_page(&s->bits_map, word))
-        return;
     stage_condemn(s, page);
     while (i < n && __atomic_load_n(&word[i], __ATOMIC_RELAXED) == UINT64_MAX)
         i++;
