@@ -32,8 +32,7 @@ static const char *own_error(int error)
         "exists already",
         "another writer has it open",
         "sealed: it accepts no more keys",
-        "an earlier sync failed or a page was lost; close, reopen and replay from the "
-        "watermark",
+        "a sync failed or a page was lost; close, reopen, replay from the watermark",
         "opened before fork(), of no use in the child",
         "argument out of range",
         "too large for one filter",
