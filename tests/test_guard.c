@@ -176,6 +176,8 @@ static void test_every_mode(void **state)
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         const char *path = path_of("mode");
         struct tamis_filter_options opt = {.size = sizeof opt, .check = modes[i]};
+        /* Strict digests two pages a probe. */
+        size_t n = modes[i] == TAMIS_CHECK_STRICT ? N_KEYS / 10 : N_KEYS;
         struct tamis_filter *f;
         unlink(path);
         build_filter(path, keys, N_KEYS);
@@ -183,10 +185,10 @@ static void test_every_mode(void **state)
         struct commit c = commit_of(path);
         /* In the middle of a page the rest of it becomes zeros, which only those see
          * who look at the page each time. */
-        assert_int_equal(count_absent(f, keys, N_KEYS), 0);
+        assert_int_equal(count_absent(f, keys, n), 0);
         cut(path, c.stages[0].offset + 2 * PAGE_BYTES +
                       (modes[i] == TAMIS_CHECK_STRICT ? 100 : 0));
-        assert_int_equal(count_absent(f, keys, N_KEYS), 0);
+        assert_int_equal(count_absent(f, keys, n), 0);
 
         tamis_filter_close(f);
     }
