@@ -91,13 +91,18 @@ struct io_guarded_fd {
     int fd;
     struct io_guarded_fd *next, *previous;
 };
-int io_guard_fd(struct io_guarded_fd *g, int fd);
-void io_unguard_fd(struct io_guarded_fd *g); /* and closes it */
-/* Grows in every forked child; objects remember it to know that they are copies. */
-unsigned io_fork_epoch(void);
 /* No fork happens between the two; what is done there one thread at a time does. */
 int io_hold_forks(void);
 void io_let_forks(void);
+/* With forks held since the descriptor was opened: a child that gets a copy of it
+ * before it is guarded keeps whatever is locked through it later. */
+void io_guard_fd(struct io_guarded_fd *g, int fd);
+void io_unguard_fd(struct io_guarded_fd *g); /* and closes it */
+void io_guard_move(struct io_guarded_fd *from, struct io_guarded_fd *to);
+/* io_open_beneath() and io_guard_fd() in one; dir AT_FDCWD: io_open(). */
+int io_open_guarded(int dir, const char *name, int flags, struct io_guarded_fd *g);
+/* Grows in every forked child; objects remember it to know that they are copies. */
+unsigned io_fork_epoch(void);
 
 /* Stages of this size and more begin at a multiple of it in the file, so that they can
  * be mapped by huge pages. */
@@ -280,10 +285,11 @@ struct writer_hooks {
 int writer_format(int dir, const char *name, const struct tamis_writer_options *opt,
                   const uint8_t uuid[UUID_BYTES], bool sync_dir, struct commit *c,
                   struct tamis_diag *diag);
-/* Opens it; takes over fd, opened for reading and writing, on success and failure.
+/* Opens it; takes over what was opened for reading and writing, on success and failure.
  * `path` is for messages. hooks may be NULL; hooks->closed runs on failure too. */
-int writer_open_fd(int fd, const char *path, const struct writer_hooks *hooks,
-                   struct tamis_writer **out, struct tamis_diag *diag);
+int writer_open_fd(struct io_guarded_fd *opened, const char *path,
+                   const struct writer_hooks *hooks, struct tamis_writer **out,
+                   struct tamis_diag *diag);
 
 /* tamis_filter_open_fd() on a descriptor of ours, with a path for messages. */
 int filter_open_fd(int fd, uint64_t offset, uint64_t n_bytes, const char *path,

@@ -343,30 +343,6 @@ static void install_fork_handlers(void)
     fork_error = pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
 
-int io_guard_fd(struct io_guarded_fd *g, int fd)
-{
-    pthread_once(&fork_once, install_fork_handlers);
-    g->fd = fd;
-    pthread_mutex_lock(&guard_mutex);
-    g->next = &guarded;
-    g->previous = guarded.previous;
-    guarded.previous->next = g;
-    guarded.previous = g;
-    pthread_mutex_unlock(&guard_mutex);
-    return fork_error;
-}
-
-void io_unguard_fd(struct io_guarded_fd *g)
-{
-    pthread_mutex_lock(&guard_mutex);
-    g->next->previous = g->previous;
-    g->previous->next = g->next;
-    if (g->fd >= 0)
-        close(g->fd);
-    g->fd = -1;
-    pthread_mutex_unlock(&guard_mutex);
-}
-
 int io_hold_forks(void)
 {
     pthread_once(&fork_once, install_fork_handlers);
@@ -377,6 +353,52 @@ int io_hold_forks(void)
 
 void io_let_forks(void)
 {
+    pthread_mutex_unlock(&guard_mutex);
+}
+
+void io_guard_fd(struct io_guarded_fd *g, int fd)
+{
+    g->fd = fd;
+    g->next = &guarded;
+    g->previous = guarded.previous;
+    guarded.previous->next = g;
+    guarded.previous = g;
+}
+
+static void guard_unlink(struct io_guarded_fd *g)
+{
+    g->next->previous = g->previous;
+    g->previous->next = g->next;
+}
+
+int io_open_guarded(int dir, const char *name, int flags, struct io_guarded_fd *g)
+{
+    int fd, err = io_hold_forks();
+    if (err)
+        return err;
+    err = dir == AT_FDCWD ? io_open(name, flags, &fd)
+                          : io_open_beneath(dir, name, flags, &fd);
+    if (!err)
+        io_guard_fd(g, fd);
+    io_let_forks();
+    return err;
+}
+
+void io_guard_move(struct io_guarded_fd *from, struct io_guarded_fd *to)
+{
+    pthread_mutex_lock(&guard_mutex);
+    guard_unlink(from);
+    io_guard_fd(to, from->fd);
+    pthread_mutex_unlock(&guard_mutex);
+}
+
+void io_unguard_fd(struct io_guarded_fd *g)
+{
+    pthread_mutex_lock(&guard_mutex);
+    guard_unlink(g);
+    if (g->fd >= 0)
+        close(g->fd);
+    g->fd = -1;
     pthread_mutex_unlock(&guard_mutex);
 }
 

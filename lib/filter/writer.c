@@ -212,8 +212,9 @@ int tamis_writer_create(const char *path, const struct tamis_writer_options *opt
                         struct tamis_writer **out, struct tamis_diag *diag)
 {
     uint8_t uuid[UUID_BYTES];
+    struct io_guarded_fd opened;
     const char *base;
-    int dir, fd;
+    int dir;
     *out = NULL;
     diag_clear(diag);
     io_calls.random(uuid, sizeof uuid);
@@ -227,9 +228,9 @@ int tamis_writer_create(const char *path, const struct tamis_writer_options *opt
     if (err)
         diag_in(diag, path);
     if (!err) {
-        err = io_open_beneath(dir, base, O_RDWR, &fd);
+        err = io_open_guarded(dir, base, O_RDWR, &opened);
         err = err ? diag_errno(diag, err, path, "cannot open")
-                  : writer_open_fd(fd, path, NULL, out, diag);
+                  : writer_open_fd(&opened, path, NULL, out, diag);
     }
     close(dir);
     return err;
@@ -350,22 +351,22 @@ static void writer_free(struct tamis_writer *w)
     free(w);
 }
 
-/* A writer that has taken over fd and hooks and knows nothing of the file yet. The
- * descriptor is guarded before it is locked: a fork between the two would leave the
- * lock with the child. */
-static struct tamis_writer *writer_new(int fd, const char *path,
+/* A writer that has taken over descriptor and hooks and knows nothing of the file yet.
+ */
+static struct tamis_writer *writer_new(struct io_guarded_fd *opened, const char *path,
                                        const struct writer_hooks *hooks)
 {
     struct tamis_writer *w = aligned_alloc(CACHE_LINE, sizeof *w);
     char *copy = w ? strdup(path) : NULL;
     if (!copy) {
         free(w);
-        close(fd);
+        io_unguard_fd(opened);
         if (hooks && hooks->closed)
             hooks->closed(hooks->ctx);
         return NULL;
     }
     memset(w, 0, sizeof *w);
+    io_guard_move(opened, &w->guard);
     w->path = copy;
     w->fork_epoch = io_fork_epoch();
     w->kernel = kernel_get();
@@ -390,19 +391,16 @@ static void take_header(struct tamis_writer *w, const struct header *h)
                                       id->tightening_ratio, id->first_capacity};
 }
 
-int writer_open_fd(int fd, const char *path, const struct writer_hooks *hooks,
-                   struct tamis_writer **out, struct tamis_diag *diag)
+int writer_open_fd(struct io_guarded_fd *opened, const char *path,
+                   const struct writer_hooks *hooks, struct tamis_writer **out,
+                   struct tamis_diag *diag)
 {
     struct header h;
     *out = NULL;
-    struct tamis_writer *w = writer_new(fd, path, hooks);
+    struct tamis_writer *w = writer_new(opened, path, hooks);
     if (!w)
         return diag_errno(diag, ENOMEM, path, "cannot open");
-    int err = io_guard_fd(&w->guard, fd);
-    if (err)
-        diag_errno(diag, err, path, "cannot prepare for fork");
-    else
-        err = lock_and_load(fd, path, &h, diag);
+    int err = lock_and_load(w->guard.fd, path, &h, diag);
     if (!err) {
         take_header(w, &h);
         err = start_session(w, &h, diag);
@@ -417,13 +415,13 @@ int writer_open_fd(int fd, const char *path, const struct writer_hooks *hooks,
 int tamis_writer_open(const char *path, struct tamis_writer **out,
                       struct tamis_diag *diag)
 {
-    int fd;
+    struct io_guarded_fd opened;
     *out = NULL;
     diag_clear(diag);
-    int err = io_open(path, O_RDWR, &fd);
+    int err = io_open_guarded(AT_FDCWD, path, O_RDWR, &opened);
     if (err)
         return diag_open(diag, err, path, "cannot open for writing");
-    return writer_open_fd(fd, path, NULL, out, diag);
+    return writer_open_fd(&opened, path, NULL, out, diag);
 }
 
 int tamis_writer_close(struct tamis_writer *w)

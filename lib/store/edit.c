@@ -33,18 +33,13 @@ static int enter_dir(struct catalog *c, int fd)
 static int open_dir(struct tamis_edit *e, struct tamis_diag *diag)
 {
     struct catalog *c = e->catalog;
-    int fd = openat(c->filters->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return diag_errno(diag, errno, c->filters->path, "opening filters/");
-    int rc = io_refuse_network(fd);
-    if (rc) {
-        close(fd);
+    int rc = io_refuse_network(c->filters->fd);
+    if (rc)
         return diag_fail(diag, rc, c->filters->path, "%s", tamis_strerror(rc));
-    }
-    /* Guarded before it is locked: a forked child must not keep the lock (R14). */
-    rc = io_guard_fd(&e->dir, fd);
-    if (!rc)
-        rc = enter_dir(c, fd);
+    rc = dir_open_guarded(c->filters->fd, ".", &e->dir);
+    if (rc)
+        return diag_errno(diag, rc, c->filters->path, "opening filters/");
+    rc = enter_dir(c, e->dir.fd);
     if (!rc)
         return 0;
     io_unguard_fd(&e->dir);

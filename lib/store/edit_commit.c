@@ -29,6 +29,11 @@ static int buffer_add(struct buffer *b, const void *bytes, size_t n)
     return 0;
 }
 
+struct locked {
+    struct io_guarded_fd guard;
+    struct locked *next;
+};
+
 /* What applying keeps track of; begun anew when the transaction runs again. */
 struct apply {
     const struct tamis_edit *edit;
@@ -36,19 +41,17 @@ struct apply {
     struct names own;      /* put by this edit, and not dropped since: 1 */
     struct buffer dropped; /* UUIDs */
     struct buffer doomed;  /* of a retain: length bytes and names */
-    struct buffer locked;  /* descriptors of growing filters that are to go */
+    struct locked *locked; /* growing filters that are to go */
     struct tamis_diag *diag;
 };
 
 static void unlock_dropped(struct apply *a)
 {
-    for (size_t at = 0; at < a->locked.n; at += sizeof(int)) {
-        int fd;
-        memcpy(&fd, a->locked.bytes + at, sizeof fd);
-        io_unlock(fd);
-        close(fd);
+    for (struct locked *l; (l = a->locked); free(l)) {
+        a->locked = l->next;
+        io_unlock(l->guard.fd);
+        io_unguard_fd(&l->guard);
     }
-    a->locked.n = 0;
 }
 
 static void apply_reset(struct apply *a)
@@ -62,7 +65,6 @@ static void apply_reset(struct apply *a)
 static void apply_free(struct apply *a)
 {
     unlock_dropped(a);
-    free(a->locked.bytes);
     names_clear(&a->own);
     free(a->dropped.bytes);
     free(a->doomed.bytes);
@@ -77,19 +79,25 @@ static int lock_dropped(struct apply *a, const struct record *r, const void *nam
     char file[FILTER_NAME_BYTES], text[NAME_TEXT_BYTES];
     const char *store = a->edit->catalog->path;
     pid_t holder;
-    int fd;
+    struct locked *l = malloc(sizeof *l);
+    if (!l)
+        return ENOMEM;
     filter_file_name(r->uuid, file);
-    int rc = io_open_beneath(a->edit->dir.fd, file, O_RDWR, &fd);
+    int rc = io_open_guarded(a->edit->dir.fd, file, O_RDWR, &l->guard);
+    if (rc)
+        free(l);
     if (rc == ENOENT || rc == EINVAL || rc == EISDIR || rc == ELOOP)
         return 0; /* no file of ours is there */
     if (rc)
         return diag_errno(a->diag, rc, store, "locking a growing filter");
-    rc = io_lock(fd, &holder);
-    if (!rc)
-        rc = buffer_add(&a->locked, &fd, sizeof fd);
-    if (!rc)
+    rc = io_lock(l->guard.fd, &holder);
+    if (!rc) {
+        l->next = a->locked;
+        a->locked = l;
         return 0;
-    close(fd);
+    }
+    io_unguard_fd(&l->guard);
+    free(l);
     if (rc != TAMIS_ERR_BUSY)
         return diag_errno(a->diag, rc, store, "locking a growing filter");
     return diag_fail(a->diag, rc, store,

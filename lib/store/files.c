@@ -75,6 +75,20 @@ void uuid_random(uint8_t uuid[UUID_BYTES])
     uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
 }
 
+int dir_open_guarded(int dir, const char *name, struct io_guarded_fd *g)
+{
+    int rc = io_hold_forks();
+    if (rc)
+        return rc;
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        rc = errno;
+    else
+        io_guard_fd(g, fd);
+    io_let_forks();
+    return rc;
+}
+
 int dir_is_empty(int dir, const char *name)
 {
     int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -164,13 +164,16 @@ static int create_at(const char *path, const struct meta *m, struct tamis_diag *
         rmdir(path);
         return diag_errno(diag, rc, path, "syncing the parent directory");
     }
-    int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    rc = dir < 0 && errno == ENOTDIR
-             ? diag_fail(diag, TAMIS_ERR_EXISTS, path, "a file is in the way")
-         : dir < 0 ? diag_errno(diag, errno, path, "opening the directory")
-                   : create_in(path, dir, m, diag);
-    if (dir >= 0)
-        close(dir);
+    struct io_guarded_fd dir;
+    rc = dir_open_guarded(AT_FDCWD, path, &dir);
+    if (rc == ENOTDIR)
+        rc = diag_fail(diag, TAMIS_ERR_EXISTS, path, "a file is in the way");
+    else if (rc)
+        diag_errno(diag, rc, path, "opening the directory");
+    else {
+        rc = create_in(path, dir.fd, m, diag);
+        io_unguard_fd(&dir);
+    }
     if (rc && made)
         rmdir(path);
     return rc;

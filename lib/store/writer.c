@@ -267,28 +267,28 @@ static int still_listed(struct catalog *c, const struct wanted *w,
                      name_text(text, w->name, w->name_bytes));
 }
 
-static int open_writer(struct catalog *c, const struct wanted *w, int fd,
-                       const char *path, struct tamis_writer **out,
-                       struct tamis_diag *diag)
+static int open_writer(struct catalog *c, const struct wanted *w,
+                       struct io_guarded_fd *opened, const char *path,
+                       struct tamis_writer **out, struct tamis_diag *diag)
 {
     struct header h;
-    int rc = header_load(fd, true, 0, 0, path, &h, diag);
+    int rc = header_load(opened->fd, true, 0, 0, path, &h, diag);
     if (!rc)
         rc = check_file(c, w, &h, path, diag);
     struct watch *watch = rc ? NULL : watch_new(c, w);
     if (!rc && !watch)
         rc = diag_errno(diag, ENOMEM, path, "opening the writer");
     if (!rc && h.commit.state == STATE_SEALED)
-        rc = follow_seal(watch, fd, path, diag);
+        rc = follow_seal(watch, opened->fd, path, diag);
     if (rc) {
-        close(fd);
+        io_unguard_fd(opened);
         if (watch)
             watch_closed(watch);
         return rc;
     }
     /* From here on the descriptor and the watch are the writer's, even if it fails. */
     struct writer_hooks hooks = {watch_changed, watch_closed, watch};
-    rc = writer_open_fd(fd, path, &hooks, out, diag);
+    rc = writer_open_fd(opened, path, &hooks, out, diag);
     if (rc)
         return rc;
     rc = still_listed(c, w, diag);
@@ -340,12 +340,12 @@ int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_
         return rc;
     filter_file_name(w.record.uuid, file);
     filters_dir_path(c->filters, file, path);
-    int fd;
+    struct io_guarded_fd opened;
     rc = io_refuse_network(c->filters->fd);
     if (rc)
         return diag_fail(diag, rc, path, "%s", tamis_strerror(rc));
-    rc = io_open_beneath(c->filters->fd, file, O_RDWR, &fd);
+    rc = io_open_guarded(c->filters->fd, file, O_RDWR, &opened);
     if (rc)
         return diag_open(diag, rc, path, "opening the filter");
-    return open_writer(c, &w, fd, path, out, diag);
+    return open_writer(c, &w, &opened, path, out, diag);
 }
