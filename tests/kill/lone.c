@@ -27,12 +27,14 @@ static int open_or_create(uint64_t number, struct tamis_writer **w,
     opt.growth =
         (struct tamis_growth){.error = 1e-3, .factor = 1.3, .first_capacity = 200};
     shared->phase = PHASE_OPEN;
-    int rc =
-        tamis_writer_open(path_to("lone/%llu", (unsigned long long)number), w, diag);
+    const char *path = path_to("lone/%llu", (unsigned long long)number);
+    int rc;
+    do
+        rc = tamis_writer_open(path, w, diag);
+    while (rc == TAMIS_ERR_BUSY && try_again());
     if (rc == ENOENT && number >= shared->lone_made) {
         shared->phase = PHASE_CREATE;
-        rc = tamis_writer_create(path_to("lone/%llu", (unsigned long long)number), &opt,
-                                 w, diag);
+        rc = tamis_writer_create(path, &opt, w, diag);
         shared->n_created += rc == 0;
     }
     if (rc == 0)
@@ -98,7 +100,7 @@ void lone_writer(const struct orders *o)
             drop_old(number++);
             continue;
         }
-        must(rc, "creating a lone filter", &diag);
+        must(rc, "opening or creating a lone filter", &diag);
         live.writer = w;
         fill(o, &rng, w, number);
     } while (!shared->stop);
