@@ -1,0 +1,358 @@
+/* Of a store's state must hold: the store opens; what was committed is listed and what
+ * was dropped is not; of an edit under way everything or nothing; each listed segment
+ * has its file, whole; an engine can go on, and an edit sweeps what nothing names; and
+ * all that again after a cut of what that engine does. */
+#include "tests/crash/store.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+/* ---- the catalog beside the disk ---- */
+
+static void read_catalog(struct store_run *s)
+{
+    char path[2 * RUN_PATH_BYTES];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/catalog.lmdb", s->path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) != 0)
+        abort();
+    s->catalog_bytes = (size_t)st.st_size;
+    s->catalog = realloc(s->catalog, s->catalog_bytes);
+    if (!s->catalog ||
+        pread(fd, s->catalog, s->catalog_bytes, 0) != (ssize_t)s->catalog_bytes)
+        abort();
+    close(fd);
+}
+
+void (*store_explore)(struct run *r);
+
+void store_event(struct run *r)
+{
+    struct store_run *s = r->store;
+    read_catalog(s);
+    r->aside = XXH3_64bits(s->catalog, s->catalog_bytes) | 1;
+    r->promised_aside = XXH3_64bits(s->segments, sizeof s->segments);
+    store_explore(r);
+}
+
+/* ---- one state ---- */
+
+void empty_dir(const char *path)
+{
+    char one[3 * RUN_PATH_BYTES];
+    DIR *d = opendir(path);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        snprintf(one, sizeof one, "%s/%s", path, e->d_name);
+        if (e->d_name[0] != '.')
+            unlink(one);
+    }
+    if (d)
+        closedir(d);
+}
+
+void put_file(const char *dir, const char *name, const void *bytes, size_t n)
+{
+    char path[3 * RUN_PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, bytes, n) != (ssize_t)n)
+        abort();
+    close(fd);
+}
+
+static void materialise(const struct run *r, const struct disk_state *state)
+{
+    const struct store_run *s = r->store;
+    char filters[RUN_PATH_BYTES + 32];
+    snprintf(filters, sizeof filters, "%s/filters", s->image);
+    mkdir(s->image, 0700);
+    mkdir(filters, 0700);
+    empty_dir(s->image);
+    empty_dir(filters);
+    put_file(s->image, "catalog.lmdb", s->catalog, s->catalog_bytes);
+    for (size_t i = 0; i < state->disk->n_names; i++) {
+        int file = disk_state_file(state, i);
+        if (file < 0)
+            continue;
+        uint8_t *bytes = malloc(state->disk->files[file].capacity);
+        if (!bytes)
+            abort();
+        uint64_t n = disk_image(state, (size_t)file, bytes);
+        put_file(filters, state->disk->names[i].text, bytes, (size_t)n);
+        free(bytes);
+    }
+}
+
+static void expect_segment(const struct run *r, struct tamis_snapshot *snapshot,
+                           const struct segment *g, size_t index, bool replaced)
+{
+    struct tamis_filter *f;
+    struct tamis_diag diag;
+    if (g->bare)
+        return;
+    if (tamis_snapshot_filter(snapshot, index, &f, &diag) != 0)
+        run_fail(r, "segment %s has no filter: %s", g->name, diag.what);
+    struct tamis_target target = tamis_snapshot_target(snapshot, index);
+    size_t from = replaced ? g->next_from : g->from;
+    size_t n = g->growing ? (size_t)r->promise.watermark
+               : replaced ? g->next_n_keys
+                          : g->n_keys;
+    uint64_t absent[1024 / 64];
+    enum tamis_reason why;
+    size_t n_absent = tamis_snapshot_probe_batch(
+        snapshot, &target, r->promise.tag, r->promise.keys + from, n, absent, &why);
+    if (n_absent || why != TAMIS_NO_REASON)
+        run_fail(r, "segment %s: %zu of %zu keys are ABSENT (%s)", g->name, n_absent, n,
+                 tamis_reason_name(why));
+    struct tamis_verify report;
+    if (g->growing)
+        expect_promises(r, f, false);
+    else if (tamis_filter_verify(f, &report, &diag) != 0)
+        run_fail(r, "segment %s: %s", g->name, diag.what);
+}
+
+static bool find(const struct tamis_snapshot *snapshot, const char *name, size_t *index)
+{
+    struct tamis_target target;
+    if (tamis_snapshot_find(snapshot, name, strlen(name), NULL, 0, 0, &target) ==
+        TAMIS_ERR_NO_SEGMENT)
+        return false;
+    *index = target.slot - 1;
+    return true;
+}
+
+/* Is it there as the edit under way has it (or as it was before)? */
+static bool is_new(const struct run *r, const struct tamis_snapshot *snapshot,
+                   const struct segment *g, bool there, size_t index)
+{
+    struct tamis_segment_info info;
+    if (g->standing != CHANGING)
+        return (g->standing == COMING) == there;
+    if (!there || tamis_snapshot_segment(snapshot, index, &info) != 0)
+        run_fail(r, "segment %s was to be replaced, and is gone", g->name);
+    if (info.rank != g->version && info.rank != g->version + 1)
+        run_fail(r, "segment %s is neither the old nor the new one", g->name);
+    return info.rank != g->version;
+}
+
+/* Returns how many files they have. *take: the edit under way took effect. */
+static size_t expect_segments(const struct run *r, struct tamis_snapshot *snapshot,
+                              bool *took)
+{
+    const struct store_run *s = r->store;
+    size_t n_files = 0, index, n_new = 0, n_old = 0;
+    for (size_t i = 0; i < s->n_segments; i++) {
+        const struct segment *g = &s->segments[i];
+        bool there = find(snapshot, g->name, &index), replaced = false;
+        if (there && g->standing == NOT_THERE)
+            run_fail(r, "segment %s is listed, its drop had been committed", g->name);
+        if (!there && g->standing == THERE)
+            run_fail(r, "segment %s is not listed", g->name);
+        if (g->standing == COMING || g->standing == GOING || g->standing == CHANGING) {
+            bool now = is_new(r, snapshot, g, there, index);
+            n_new += now;
+            n_old += !now;
+            replaced = now && g->standing == CHANGING;
+        }
+        if (there)
+            expect_segment(r, snapshot, g, index, replaced);
+        n_files += there && !g->bare;
+    }
+    if (n_new && n_old)
+        run_fail(r, "half of an edit took effect");
+    *took = n_new > 0;
+    return n_files;
+}
+
+static size_t count_files(const char *dir)
+{
+    size_t n = 0;
+    char path[2 * RUN_PATH_BYTES];
+    snprintf(path, sizeof path, "%s/filters", dir);
+    DIR *d = opendir(path);
+    for (struct dirent *e; d && (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    if (d)
+        closedir(d);
+    return n;
+}
+
+void ours(const struct run *r, int err, const char *doing,
+          const struct tamis_diag *diag)
+{
+    if (err)
+        run_fail(r, "%s: %s", doing, diag->what);
+}
+
+void put_built(const struct run *r, struct tamis_edit *e, const char *name,
+               uint32_t version, size_t from, size_t n_keys)
+{
+    struct tamis_segment_options opt = {.size = sizeof opt, .rank = version};
+    struct tamis_builder *b;
+    struct tamis_diag diag;
+    int err = tamis_edit_builder(e, name, strlen(name), 0, &opt, &b, &diag);
+    ours(r, err, "edit_builder", &diag);
+    tamis_builder_add_hashes(b, r->promise.tag, r->promise.keys + from, n_keys);
+    err = tamis_edit_put(e, b, &diag);
+    ours(r, err, "edit_put", &diag);
+    tamis_builder_free(b);
+}
+
+void settle(struct run *r, bool committed)
+{
+    struct store_run *s = r->store;
+    for (size_t i = 0; i < s->n_segments; i++) {
+        struct segment *g = &s->segments[i];
+        if (g->standing == CHANGING && committed) {
+            g->version++;
+            g->from = g->next_from;
+            g->n_keys = g->next_n_keys;
+        }
+        if (g->standing == COMING)
+            g->standing = committed ? THERE : NOT_THERE;
+        else if (g->standing == GOING)
+            g->standing = committed ? NOT_THERE : THERE;
+        else if (g->standing == CHANGING)
+            g->standing = THERE;
+    }
+    if (recording == r)
+        record_event(r);
+}
+
+/* ---- an engine that comes back ---- */
+
+static void write_growing(struct run *r, struct tamis_store *store)
+{
+    struct tamis_writer *w;
+    struct tamis_diag diag;
+    struct promise *p = &r->promise;
+    int err = tamis_store_writer(store, "g", 1, &w, &diag);
+    if (err == TAMIS_ERR_NO_SEGMENT || err == TAMIS_ERR_SEALED)
+        return;
+    ours(r, err, "store_writer", &diag);
+    r->w = w;
+    uint64_t watermark = tamis_writer_watermark(w);
+    if (watermark < p->watermark || watermark > p->asked)
+        run_fail(r, "the writer reports watermark %llu", (unsigned long long)watermark);
+    p->watermark = watermark;
+    for (size_t i = (size_t)watermark; i < p->n_keys; i++)
+        session_add(r, i);
+    session_commit(r);
+    if (recording == r && rng_below(&r->rng, 2))
+        session_kill(r);
+    else
+        session_close(r);
+}
+
+/* Puts a segment that no level before has put. */
+static void edit_once(struct run *r, struct tamis_store *store)
+{
+    struct store_run *s = r->store;
+    struct tamis_edit *e;
+    struct tamis_diag diag;
+    if (s->n_segments == MAX_SEGMENTS)
+        abort();
+    struct segment *g = &s->segments[s->n_segments];
+    *g = (struct segment){.from = 8000, .n_keys = 3, .standing = COMING};
+    snprintf(g->name, sizeof g->name, "new%u", r->level % 100);
+    ours(r, tamis_edit_begin(store, &e, &diag), "edit_begin", &diag);
+    s->n_segments++;
+    put_built(r, e, g->name, 0, g->from, g->n_keys);
+    ours(r, tamis_edit_commit(e, &diag), "edit_commit", &diag);
+    settle(r, true);
+}
+
+/* The files of the image are the disk of the next run, durable. */
+static void adopt_files(struct run *next, const struct disk_state *state)
+{
+    char path[2 * RUN_PATH_BYTES];
+    struct stat st;
+    for (size_t i = 0; i < state->disk->n_names; i++) {
+        int file = disk_state_file(state, i);
+        if (file < 0)
+            continue;
+        const char *name = state->disk->names[i].text;
+        snprintf(path, sizeof path, "%.250s/%s", next->dir, name);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        uint8_t *bytes = malloc(state->disk->files[file].capacity);
+        if (fd < 0 || fstat(fd, &st) != 0 || !bytes)
+            abort();
+        uint64_t n = disk_image(state, (size_t)file, bytes);
+        size_t ours_now = disk_add_file(&next->disk, st.st_ino, bytes, (size_t)n);
+        next->fd[ours_now] = fd;
+        disk_set_name(&next->disk, name, (int)ours_now, true);
+        free(bytes);
+    }
+}
+
+/* What the state's engine does is drawn from the state: the same again. */
+static struct run *next_run(struct run *r, uint64_t hash)
+{
+    static struct run *runs[MAX_LEVEL];
+    static struct store_run stores[MAX_LEVEL];
+    unsigned level = r->level + 1;
+    char filters[RUN_PATH_BYTES + 32];
+    if (!runs[level])
+        runs[level] = calloc(1, sizeof *runs[level]);
+    struct run *next = runs[level];
+    struct store_run *s = &stores[level];
+    if (!next)
+        abort();
+    uint8_t *catalog = s->catalog;
+    *s = *r->store;
+    s->catalog = catalog;
+    snprintf(s->path, sizeof s->path, "%s", r->store->image);
+    snprintf(s->image, sizeof s->image, "%.200s%u", r->store->image, level);
+    snprintf(filters, sizeof filters, "%.200s/filters", s->path);
+    record_begin(next, r->workload, filters, hash);
+    next->promise = r->promise;
+    next->level = level;
+    next->round = r->round;
+    next->event = 0;
+    next->parent = r;
+    next->now = NULL;
+    next->on_event = store_event;
+    next->check = store_check;
+    next->store = s;
+    next->w = NULL;
+    return next;
+}
+
+void store_check(struct run *r, const struct disk_state *state, uint64_t hash,
+                 bool deep)
+{
+    struct tamis_store *store;
+    struct tamis_snapshot *snapshot;
+    struct tamis_diag diag;
+    bool took;
+    r->now = state;
+    materialise(r, state);
+    ours(r, tamis_store_open(r->store->image, &store, &diag), "store_open", &diag);
+    ours(r, tamis_snapshot_current(store, &snapshot, &diag), "snapshot", &diag);
+    size_t n_files = expect_segments(r, snapshot, &took);
+    tamis_snapshot_release(snapshot);
+    struct run *next = next_run(r, hash);
+    settle(next, took);
+    if (deep) {
+        adopt_files(next, state);
+        recording = next;
+    }
+    write_growing(next, store);
+    edit_once(next, store);
+    recording = NULL;
+    if (count_files(r->store->image) != n_files + 1)
+        run_fail(r, "%zu files for %zu segments", count_files(r->store->image),
+                 n_files + 1);
+    ours(r, tamis_snapshot_current(store, &snapshot, &diag), "snapshot", &diag);
+    expect_segments(next, snapshot, &took);
+    tamis_snapshot_release(snapshot);
+    tamis_store_close(store);
+    record_end(next);
+    r->now = NULL;
+}
