@@ -29,6 +29,9 @@ static struct {
     uint64_t n_random, n_phase, n_trapped, n_child;
     pid_t readers[N_READERS];
     int held[MAX_HELD]; /* ends of the pipes that children wait at, or -1 */
+    /* The writer before left a child in this mode (or N_MODES): if it keeps a lock, the
+     * next writer there does not get to work. */
+    enum mode left;
     int bad;
 } p;
 
@@ -133,11 +136,11 @@ static void end_writer(pid_t pid, const struct orders *o)
     if (o->trap) {
         if (ends_within(pidfd, 60000))
             kind = &p.n_trapped;
-    } else if (rng_below(&p.rng, 2)) {
+    } else if (!o->patient && rng_below(&p.rng, 2)) {
         await_phase(pidfd, 1 + (enum phase)rng_below(&p.rng, N_PHASES - 1));
         kind = &p.n_phase;
     } else {
-        if (rng_below(&p.rng, 2))
+        if (o->patient)
             await_work(pidfd, o->mode);
         ends_within(pidfd, (int64_t)rng_below(&p.rng, 40000));
     }
@@ -163,10 +166,21 @@ static struct orders draw_orders(void)
     if (o.mode == MODE_CREATE || rng_below(&p.rng, 3) == 0)
         most = most / 8 + 2;
     o.nth = 1 + rng_below(&p.rng, most);
+    if (rng_below(&p.rng, 2)) {
+        o.armed = PHASE_ADD + (enum phase)rng_below(&p.rng, PHASE_EDIT - PHASE_ADD + 1);
+        o.nth = 1 + rng_below(&p.rng, 16);
+    }
     o.when = (enum trap_when)rng_below(&p.rng, 3);
     if (rng_below(&p.rng, 3) == 0)
         o.child =
             o.trap ? CHILD_OF_TRAP : CHILD_OF_MAIN + (enum child)rng_below(&p.rng, 2);
+    o.patient = rng_below(&p.rng, 2);
+    if (p.left != N_MODES && rng_below(&p.rng, 2)) {
+        o.mode = p.left;
+        o.trap = TRAP_NONE;
+        o.child = CHILD_NONE;
+        o.patient = true;
+    }
     return o;
 }
 
@@ -192,7 +206,9 @@ static void cycle(uint64_t number)
     end_writer(pid, &o);
     close(o.hold[0]);
     p.held[slot] = o.hold[1];
-    p.n_child += shared->n_children > n_children;
+    bool left = shared->n_children > n_children;
+    p.n_child += left;
+    p.left = left ? o.mode : N_MODES;
     reap(false);
 }
 
@@ -324,6 +340,7 @@ static void prepare(void)
     memset(shared, 0, sizeof *shared);
     for (int i = 0; i < MAX_HELD; i++)
         p.held[i] = -1;
+    p.left = N_MODES;
     p.rng = mix64(run_seed, 1);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }

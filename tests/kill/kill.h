@@ -79,8 +79,10 @@ struct orders {
     enum trap_kind trap; /* dies at the n-th call of this kind */
     enum trap_when when;
     uint64_t nth;
+    enum phase armed; /* only calls in this phase count, if it is one */
     enum child child;
-    int hold[2]; /* a pipe: the child lives until its other end is closed */
+    bool patient; /* it is given the time to get to work */
+    int hold[2];  /* a pipe: the child lives until its other end is closed */
     uint64_t seed;
 };
 

@@ -34,6 +34,8 @@ static bool springs(enum trap_kind kind)
 {
     if (orders.trap == TRAP_NONE || (orders.trap != TRAP_ANY && orders.trap != kind))
         return false;
+    if (orders.armed != PHASE_NONE && orders.armed != (enum phase)shared->phase)
+        return false;
     if (orders.child == CHILD_OF_TRAP && !atomic_load(&child_allowed))
         return false;
     return atomic_fetch_sub(&left, 1) == 1;
