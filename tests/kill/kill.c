@@ -134,7 +134,7 @@ static void end_writer(pid_t pid, const struct orders *o)
     if (pidfd < 0)
         exit(2);
     if (o->trap) {
-        if (ends_within(pidfd, 60000))
+        if (ends_within(pidfd, 100000))
             kind = &p.n_trapped;
     } else if (!o->patient && rng_below(&p.rng, 2)) {
         await_phase(pidfd, 1 + (enum phase)rng_below(&p.rng, N_PHASES - 1));
@@ -153,34 +153,41 @@ static void end_writer(pid_t pid, const struct orders *o)
     (*kind)++;
 }
 
-/* In what a writer is to die, on average after a part of what it does. */
+/* At the n-th call of a kind, of all its life or in one phase of it. */
+static void draw_trap(struct orders *o)
+{
+    static const uint64_t calls[N_TRAPS] = {1, 200, 120, 60, 16, 16, 8};
+    static const enum phase phases[] = {PHASE_ADD, PHASE_COMMIT, PHASE_SEAL,
+                                        PHASE_EDIT};
+    o->trap = 1 + (enum trap_kind)rng_below(&p.rng, N_TRAPS - 1);
+    o->when = (enum trap_when)rng_below(&p.rng, 3);
+    o->nth = 1 + rng_below(&p.rng, calls[o->trap]);
+    if (o->mode == MODE_CREATE)
+        o->nth = 1 + o->nth / 8;
+    else if (rng_below(&p.rng, 2)) {
+        o->armed = phases[rng_below(&p.rng, o->mode == MODE_LONE ? 3 : 4)];
+        o->nth = 1 + rng_below(&p.rng, 8);
+    }
+}
+
+/* How the next writer is to die, and what it does till then. */
 static struct orders draw_orders(void)
 {
-    static const uint64_t calls[N_TRAPS] = {1, 300, 200, 80, 24, 24, 12};
     struct orders o = {.seed = rng_next(&p.rng)};
     uint64_t mode = rng_below(&p.rng, 8);
     o.mode = mode < 4 ? MODE_STORE : mode < 6 ? MODE_LONE : MODE_CREATE;
-    if (rng_below(&p.rng, 2))
-        o.trap = 1 + (enum trap_kind)rng_below(&p.rng, N_TRAPS - 1);
-    uint64_t most = calls[o.trap];
-    if (o.mode == MODE_CREATE || rng_below(&p.rng, 3) == 0)
-        most = most / 8 + 2;
-    o.nth = 1 + rng_below(&p.rng, most);
-    if (rng_below(&p.rng, 2)) {
-        o.armed = PHASE_ADD + (enum phase)rng_below(&p.rng, PHASE_EDIT - PHASE_ADD + 1);
-        o.nth = 1 + rng_below(&p.rng, 16);
-    }
-    o.when = (enum trap_when)rng_below(&p.rng, 3);
-    if (rng_below(&p.rng, 3) == 0)
-        o.child =
-            o.trap ? CHILD_OF_TRAP : CHILD_OF_MAIN + (enum child)rng_below(&p.rng, 2);
+    o.slow = rng_below(&p.rng, 3) == 0;
     o.patient = rng_below(&p.rng, 2);
     if (p.left != N_MODES && rng_below(&p.rng, 2)) {
         o.mode = p.left;
-        o.trap = TRAP_NONE;
-        o.child = CHILD_NONE;
         o.patient = true;
+        return o;
     }
+    if (rng_below(&p.rng, 2))
+        draw_trap(&o);
+    if (rng_below(&p.rng, 3) == 0)
+        o.child =
+            o.trap ? CHILD_OF_TRAP : CHILD_OF_MAIN + (enum child)rng_below(&p.rng, 2);
     return o;
 }
 

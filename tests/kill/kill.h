@@ -81,6 +81,7 @@ struct orders {
     uint64_t nth;
     enum phase armed; /* only calls in this phase count, if it is one */
     enum child child;
+    bool slow;    /* syncs take as long as on a disk */
     bool patient; /* it is given the time to get to work */
     int hold[2];  /* a pipe: the child lives until its other end is closed */
     uint64_t seed;

@@ -12,6 +12,7 @@
 #include <sys/file.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct orders orders;
@@ -41,8 +42,22 @@ static bool springs(enum trap_kind kind)
     return atomic_fetch_sub(&left, 1) == 1;
 }
 
+/* A disk takes its time, and other threads go on meanwhile; the memory that the test
+ * may run on takes none. */
+static void dawdle(void)
+{
+    static _Thread_local uint64_t rng;
+    if (!orders.slow)
+        return;
+    if (!rng)
+        rng = mix64(orders.seed, (uint64_t)gettid());
+    struct timespec t = {0, (long)rng_below(&rng, 300000)};
+    nanosleep(&t, NULL);
+}
+
 static void die(void)
 {
+    dawdle();
     if (orders.child == CHILD_OF_TRAP)
         child_leave(&orders, true);
     kill(getpid(), SIGKILL);
@@ -98,11 +113,13 @@ ssize_t pwritev64(int fd, const struct iovec *v, int n, off64_t offset)
 
 int fdatasync(int fd)
 {
+    dawdle();
     TRAPPED(TRAP_SYNC, (int)syscall(SYS_fdatasync, fd));
 }
 
 int fsync(int fd)
 {
+    dawdle();
     TRAPPED(TRAP_SYNC, (int)syscall(SYS_fsync, fd));
 }
 
