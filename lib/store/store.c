@@ -126,7 +126,13 @@ static int create_locked(const char *path, int dir, const struct meta *m,
     if (mkdirat(dir, "filters", 0777) != 0 && errno != EEXIST)
         return diag_errno(diag, errno, path, "creating filters/");
     remove_remains(dir);
-    rc = registry_create(path, dir, m, diag);
+    /* First filters/, then the catalog's name: a catalog alone would be no store, and
+     * in the way of one. */
+    rc = io_sync_dir(dir);
+    if (rc)
+        diag_errno(diag, rc, path, "syncing the directory");
+    else
+        rc = registry_create(path, dir, m, diag);
     if (!rc) {
         rc = io_sync_dir(dir);
         if (rc) {
