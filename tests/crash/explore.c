@@ -36,7 +36,7 @@ struct budget {
 /* Shared by the jobs. */
 struct tally {
     atomic_uint_least64_t n, checks, by_workload[MAX_WORKLOADS], by_level[MAX_LEVEL];
-    atomic_uint_least64_t rounds;
+    atomic_uint_least64_t rounds, helper_adds;
     atomic_bool failed; /* one job has: the others need not go on */
     uint64_t mask;
     atomic_uint_least64_t slots[]; /* hashes of the states seen, 0: free */
@@ -335,8 +335,10 @@ static void run_job(const char *dir, const char *only, long only_round)
             if ((!only || strcmp(only, workloads[i].name) == 0) &&
                 (only_round >= 0 || round == 0 || x.tally->n < run_states))
                 run_workload(i, round, dir);
-        if (x.job == 0)
+        if (x.job == 0) {
             x.tally->rounds++;
+            x.tally->helper_adds = run_helper_adds;
+        }
         if (only_round >= 0 || x.tally->n >= run_states)
             break;
     }
@@ -414,6 +416,8 @@ static void report(double seconds, int bad)
            (unsigned long long)x.tally->by_level[2],
            (unsigned long long)x.tally->checks, (unsigned long long)x.tally->rounds,
            (unsigned long long)run_seed, seconds, (double)n / seconds);
+    printf("%llu adds of a second thread while the first was at a call\n",
+           (unsigned long long)x.tally->helper_adds);
     puts(bad ? "FAILED" : "0 lost");
 }
 

@@ -17,6 +17,7 @@
 
 struct run *recording;
 uint64_t run_seed, run_states;
+uint64_t run_helper_adds;
 static struct io_calls real;
 
 _Noreturn void run_fail(const struct run *r, const char *format, ...)
@@ -285,6 +286,7 @@ static void helper_turn(struct run *r)
     sem_post(&h->go);
     while (atomic_load(&h->busy) && !mutex_contended(r->w))
         sched_yield();
+    run_helper_adds++;
     if (!atomic_load(&h->busy) && h->result)
         r->promise.n_keys--; /* refused: sealed or poisoned */
     look(r, true);

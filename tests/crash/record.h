@@ -83,5 +83,6 @@ void helper_join(struct run *r); /* its add has returned */
 _Noreturn void run_fail(const struct run *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 extern uint64_t run_seed, run_states; /* of the command line */
+extern uint64_t run_helper_adds; /* of second threads, while a call was under way */
 
 #endif

@@ -198,6 +198,8 @@ static void run_build(struct run *r)
     r->promise.tag = domain.tag;
     size_t n = between(r, 0, 4) ? between(r, 0, 30) : between(r, 4000, 9000);
     opt.watermark = r->promise.asked = n;
+    if (rng_below(&r->rng, 2)) /* most hashes go through the spool */
+        opt.memory_limit = 8 * between(r, 1, n / 3 + 1);
     if (tamis_builder_create(&opt, &b, &diag) != 0 ||
         tamis_builder_add_hashes(b, domain.tag, r->promise.keys, n) != 0)
         run_fail(r, "builder: %s", diag.what);
@@ -211,9 +213,17 @@ static void run_build(struct run *r)
 }
 
 const struct workload workloads[] = {
-    {"create", run_create},   {"commit", run_commit}, {"grow", run_grow},
-    {"threads", run_threads}, {"seal", run_seal},     {"reopen", run_reopen},
-    {"wide", run_wide},       {"build", run_build},   {"failed-sync", run_failed_sync},
+    {"create", run_create},
+    {"commit", run_commit},
+    {"grow", run_grow},
+    {"threads", run_threads},
+    {"seal", run_seal},
+    {"reopen", run_reopen},
+    {"wide", run_wide},
+    {"build", run_build},
+    {"failed-sync", run_failed_sync},
+    {"embed", run_embed},
     {"store", run_store},
+    {"create-store", run_create_store},
 };
 const size_t n_workloads = sizeof workloads / sizeof workloads[0];

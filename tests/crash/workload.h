@@ -8,7 +8,9 @@ struct workload {
     const char *name;
     void (*run)(struct run *r);
 };
-void run_store(struct run *r); /* store.c */
+void run_store(struct run *r);        /* store.c */
+void run_create_store(struct run *r); /* create.c */
+void run_embed(struct run *r);        /* embed.c */
 extern const struct workload workloads[];
 extern const size_t n_workloads;
 

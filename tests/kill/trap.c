@@ -81,6 +81,7 @@ static ssize_t trapped_write(int fd, const void *buf, size_t n, off_t offset)
 {
     bool now = springs(TRAP_WRITE);
     size_t n_pages = n / PAGE_BYTES;
+    dawdle();
     if (now && orders.when == TRAP_BEFORE)
         die();
     if (now && orders.when == TRAP_HALF && n_pages > 1)
