@@ -17,6 +17,10 @@ void check_state(struct run *r, const struct disk_state *s, uint64_t hash, bool 
  * rotten. */
 void expect_promises(const struct run *r, struct tamis_filter *f, bool rotten);
 
+/* The first n keys of the log are all MAYBE, and because they are there. */
+void expect_keys(const struct run *r, struct tamis_filter *f, size_t n);
+
+/* ---- session.c ---- */
 /* A session: opens the filter, replays from its watermark, adds more, commits, and
  * closes, dies or seals. f: a reader that looks on, or NULL. Recorded if the run is. */
 void session(struct run *r, struct tamis_filter *f, bool may_seal);

@@ -1,5 +1,5 @@
-/* The disk of the explorer: what was durable, what was written since, and the states
- * that these two allow. */
+/* The disk of the explorer: what is durable of its files, and what was written since.
+ */
 #include "tests/crash/disk.h"
 
 #include <stdlib.h>
@@ -37,8 +37,7 @@ static void *grown(void *p, size_t n_bytes)
 
 /* ---- files ---- */
 
-/* Of a sector's content at its place; zeros hash to 0, as what was never written. */
-static uint64_t sector_hash(uint32_t at, const uint8_t *bytes)
+uint64_t disk_sector_hash(uint32_t at, const uint8_t *bytes)
 {
     uint8_t any = 0;
     for (size_t i = 0; i < SECTOR_BYTES; i++)
@@ -79,7 +78,7 @@ size_t disk_add_file(struct disk *d, uint64_t inode, const void *bytes, size_t n
     }
     f->durable_bytes = f->live_bytes = n_bytes;
     for (uint32_t i = 0; i < f->capacity / SECTOR_BYTES; i++)
-        f->durable_hash += sector_hash(i, f->durable + (size_t)i * SECTOR_BYTES);
+        f->durable_hash += disk_sector_hash(i, f->durable + (size_t)i * SECTOR_BYTES);
     return d->n_files++;
 }
 
@@ -144,7 +143,7 @@ static void push_version(struct disk_file *f, uint32_t at, const uint8_t *bytes)
     }
     s->version[s->n] = grown(NULL, SECTOR_BYTES);
     memcpy(s->version[s->n], bytes, SECTOR_BYTES);
-    s->hash[s->n] = sector_hash(at, bytes);
+    s->hash[s->n] = disk_sector_hash(at, bytes);
     s->n++;
 }
 
@@ -224,7 +223,7 @@ void disk_sync_begin(struct disk_file *f)
 static void make_durable(struct disk_file *f, const struct disk_sector *s, size_t v)
 {
     uint8_t *to = f->durable + (size_t)s->at * SECTOR_BYTES;
-    f->durable_hash -= sector_hash(s->at, to);
+    f->durable_hash -= disk_sector_hash(s->at, to);
     f->durable_hash += s->hash[v];
     memcpy(to, s->version[v], SECTOR_BYTES);
 }
@@ -302,220 +301,5 @@ void disk_redirty(struct disk_file *f, uint64_t page)
         if (f->dirty_at[at] < 0 &&
             memcmp(f->live + from, f->durable + from, SECTOR_BYTES) != 0)
             push_version(f, at, f->live + from);
-    }
-}
-
-/* ---- names ---- */
-
-static bool is_temporary(const char *name)
-{
-    size_t n = strlen(name);
-    return n > 4 && strcmp(name + n - 4, ".tmp") == 0;
-}
-
-static struct disk_name *find_name(struct disk *d, const char *name)
-{
-    for (size_t i = 0; i < d->n_names; i++)
-        if (strcmp(d->names[i].text, name) == 0)
-            return &d->names[i];
-    if (d->n_names == DISK_MAX_NAMES || strlen(name) >= DISK_NAME_BYTES)
-        abort();
-    struct disk_name *n = &d->names[d->n_names++];
-    memset(n, 0, sizeof *n);
-    memcpy(n->text, name, strlen(name));
-    n->temporary = is_temporary(name);
-    n->file[0] = -1;
-    n->n = 1;
-    return n;
-}
-
-void disk_set_name(struct disk *d, const char *name, int file, bool durable)
-{
-    struct disk_name *n = find_name(d, name);
-    if (durable)
-        n->n = 0;
-    else if (n->file[n->n - 1] == file)
-        return;
-    if (n->n == DISK_MAX_MEANINGS)
-        abort();
-    n->file[n->n++] = (int16_t)file;
-}
-
-int disk_live_name(const struct disk *d, const char *name)
-{
-    for (size_t i = 0; i < d->n_names; i++)
-        if (strcmp(d->names[i].text, name) == 0)
-            return d->names[i].file[d->names[i].n - 1];
-    return -1;
-}
-
-void disk_sync_names_begin(struct disk *d)
-{
-    for (size_t i = 0; i < d->n_names; i++)
-        d->names[i].n_syncing = d->names[i].n;
-}
-
-void disk_sync_names_end(struct disk *d)
-{
-    for (size_t i = 0; i < d->n_names; i++) {
-        struct disk_name *n = &d->names[i];
-        size_t gone = n->n_syncing ? n->n_syncing - 1U : 0;
-        for (size_t k = gone; k < n->n; k++)
-            n->file[k - gone] = n->file[k];
-        n->n = (uint8_t)(n->n - gone);
-        n->n_syncing = 0;
-    }
-}
-
-/* ---- states ---- */
-
-static struct disk_item *add_item(struct disk_items *out, enum disk_kind kind,
-                                  size_t file, size_t index, size_t n_choices)
-{
-    if (out->n == DISK_MAX_ITEMS)
-        abort();
-    struct disk_item *i = &out->item[out->n++];
-    i->kind = kind;
-    i->file = (uint16_t)file;
-    i->index = (uint32_t)index;
-    i->n_choices = (uint8_t)n_choices;
-    return i;
-}
-
-/* Lengths of before, of now and one in between, at a byte, a sector or a page. */
-static void length_item(const struct disk_file *f, size_t file, struct rng *r,
-                        struct disk_items *out)
-{
-    if (!f->n_lengths)
-        return;
-    uint64_t low = f->durable_bytes, high = f->live_bytes;
-    if (low > high)
-        low = f->live_bytes, high = f->durable_bytes;
-    uint64_t between = low + rng_below(r, high - low + 1);
-    static const uint64_t unit[] = {1, SECTOR_BYTES, PAGE_BYTES};
-    between -= between % unit[rng_below(r, 3)];
-    bool odd = between > low && between < high;
-    struct disk_item *i =
-        add_item(out, DISK_LENGTH, file, 0, f->n_lengths + (odd ? 2U : 1U));
-    size_t n = 0;
-    i->value[n++] = f->durable_bytes;
-    if (odd)
-        i->value[n++] = between;
-    for (size_t k = 0; k < f->n_lengths; k++)
-        i->value[n++] = f->length[k];
-}
-
-void disk_items(const struct disk *d, struct rng *r, struct disk_items *out)
-{
-    out->n = 0;
-    for (size_t i = 0; i < d->n_names; i++)
-        if (d->names[i].n > 1)
-            add_item(out, DISK_NAME, 0, i, d->names[i].n);
-    for (size_t i = 0; i < d->n_files; i++)
-        length_item(&d->files[i], i, r, out);
-    for (size_t i = 0; i < d->n_files; i++) {
-        const struct disk_file *f = &d->files[i];
-        for (size_t k = 0; k < f->n_dirty; k++) {
-            const struct disk_sector *s = &f->dirty[k];
-            struct disk_item *item = add_item(out, DISK_SECTOR, i, k, s->n + 1U);
-            uint64_t before =
-                sector_hash(s->at, f->durable + (size_t)s->at * SECTOR_BYTES);
-            item->sector = s->at;
-            item->value[0] = 0;
-            for (size_t v = 0; v < s->n; v++)
-                item->value[v + 1] = s->hash[v] - before;
-        }
-    }
-}
-
-int disk_state_file(const struct disk_state *s, size_t name)
-{
-    const struct disk_name *n = &s->disk->names[name];
-    for (size_t i = 0; i < s->items->n; i++) {
-        const struct disk_item *item = &s->items->item[i];
-        if (item->kind != DISK_NAME)
-            break; /* names come first */
-        if (item->index == name)
-            return n->file[s->choice[i]];
-    }
-    return n->file[0];
-}
-
-static uint64_t state_length(const struct disk_state *s, size_t file)
-{
-    for (size_t i = 0; i < s->items->n; i++) {
-        const struct disk_item *item = &s->items->item[i];
-        if (item->kind == DISK_SECTOR)
-            break;
-        if (item->kind == DISK_LENGTH && item->file == file)
-            return item->value[s->choice[i]];
-    }
-    return s->disk->files[file].durable_bytes;
-}
-
-uint64_t disk_hash(const struct disk_state *s)
-{
-    uint64_t sum = 0, bytes[DISK_MAX_FILES], length[DISK_MAX_FILES];
-    const struct disk *d = s->disk;
-    for (size_t i = 0; i < d->n_files; i++) {
-        bytes[i] = d->files[i].durable_hash;
-        length[i] = state_length(s, i);
-    }
-    for (size_t i = 0; i < s->items->n; i++) {
-        const struct disk_item *item = &s->items->item[i];
-        if (item->kind == DISK_SECTOR &&
-            (uint64_t)item->sector * SECTOR_BYTES < length[item->file])
-            bytes[item->file] += item->value[s->choice[i]];
-    }
-    for (size_t i = 0; i < d->n_names; i++) {
-        int file = disk_state_file(s, i);
-        if (file < 0)
-            continue;
-        /* A temporary's name is random: that one is there is all that counts. */
-        sum += d->names[i].temporary
-                   ? mix64(1, 1)
-                   : mix64(XXH3_64bits(d->names[i].text, strlen(d->names[i].text)),
-                           mix64(length[file], bytes[file]));
-    }
-    return mix64(sum, 2);
-}
-
-uint64_t disk_image(const struct disk_state *s, size_t file, uint8_t *to)
-{
-    const struct disk_file *f = &s->disk->files[file];
-    uint64_t length = state_length(s, file);
-    uint64_t copied = f->durable_bytes < length ? f->durable_bytes : length;
-    memcpy(to, f->durable, (size_t)copied);
-    if (copied < length)
-        memset(to + copied, 0, (size_t)(length - copied));
-    for (size_t i = 0; i < s->items->n; i++) {
-        const struct disk_item *item = &s->items->item[i];
-        size_t at = (size_t)item->sector * SECTOR_BYTES;
-        if (item->kind != DISK_SECTOR || item->file != file || !s->choice[i] ||
-            at >= length)
-            continue;
-        size_t n = length - at < SECTOR_BYTES ? (size_t)(length - at) : SECTOR_BYTES;
-        memcpy(to + at, f->dirty[item->index].version[s->choice[i] - 1], n);
-    }
-    return length;
-}
-
-void disk_describe(const struct disk_state *s, FILE *to)
-{
-    for (size_t i = 0; i < s->items->n; i++) {
-        const struct disk_item *item = &s->items->item[i];
-        unsigned c = s->choice[i], n = item->n_choices - 1U;
-        if (item->kind == DISK_NAME) {
-            int file = s->disk->names[item->index].file[c];
-            fprintf(to, "    name %s: %d (choice %u of 0..%u)\n",
-                    s->disk->names[item->index].text, file, c, n);
-        } else if (item->kind == DISK_LENGTH) {
-            fprintf(to, "    length of file %u: %llu (choice %u of 0..%u)\n",
-                    item->file, (unsigned long long)item->value[c], c, n);
-        } else {
-            fprintf(to, "    file %u, sector %u (byte %u): version %u of 0..%u\n",
-                    item->file, item->sector, item->sector * (unsigned)SECTOR_BYTES, c,
-                    n);
-        }
     }
 }

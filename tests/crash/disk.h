@@ -80,6 +80,8 @@ int disk_find_file(const struct disk *d, uint64_t inode);
  * a sector may also have been written back with half of the words that changed. */
 void disk_store(struct disk_file *f, const uint8_t *bytes, uint64_t n_bytes,
                 bool by_mapping);
+/* Of a sector's content at its place; zeros hash to 0, as what was never written. */
+uint64_t disk_sector_hash(uint32_t at, const uint8_t *bytes);
 /* What was stored before the begin is durable after the end. */
 void disk_sync_begin(struct disk_file *f);
 void disk_sync_end(struct disk_file *f);

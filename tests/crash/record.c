@@ -4,10 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <semaphore.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -17,7 +13,6 @@
 
 struct run *recording;
 uint64_t run_seed, run_states;
-uint64_t run_helper_adds;
 static struct io_calls real;
 
 _Noreturn void run_fail(const struct run *r, const char *format, ...)
@@ -44,63 +39,6 @@ _Noreturn void run_fail(const struct run *r, const char *format, ...)
     }
     fflush(stderr);
     _exit(3);
-}
-
-/* ---- stores that change nothing (R3's "makes it dirty again") ---- */
-
-/* Mappings of a file with lied pages, protected: the first store to a page faults. */
-static struct region {
-    uint8_t *at;
-    size_t n_bytes;
-    uint64_t offset;
-    struct disk_file *file;
-    uint8_t touched[4096];
-} regions[64];
-static size_t n_regions;
-
-static void on_fault(int sig, siginfo_t *info, void *context)
-{
-    uint8_t *at = info->si_addr;
-    (void)context;
-    for (size_t i = 0; i < n_regions; i++) {
-        struct region *g = &regions[i];
-        if (at < g->at || at >= g->at + g->n_bytes)
-            continue;
-        size_t page = (size_t)(at - g->at) / PAGE_BYTES;
-        if (g->touched[page])
-            break;
-        g->touched[page] = 1;
-        mprotect(g->at + page * PAGE_BYTES, PAGE_BYTES, PROT_READ | PROT_WRITE);
-        return;
-    }
-    signal(sig, SIG_DFL); /* a fault of the library: again, and for good */
-}
-
-static void protect(void *at, size_t n_bytes, off_t offset, struct disk_file *f)
-{
-    size_t i = 0;
-    while (i < n_regions && regions[i].at != at)
-        i++;
-    if (i == 64 || n_bytes / PAGE_BYTES > sizeof regions[0].touched)
-        abort();
-    if (i == n_regions)
-        n_regions++;
-    regions[i] = (struct region){at, n_bytes, (uint64_t)offset, f, {0}};
-    mprotect(at, n_bytes, PROT_READ);
-}
-
-static void take_touched(void)
-{
-    for (size_t i = 0; i < n_regions; i++)
-        for (size_t k = 0; k < regions[i].n_bytes / PAGE_BYTES; k++)
-            if (regions[i].touched[k])
-                disk_redirty(regions[i].file, regions[i].offset / PAGE_BYTES + k);
-}
-
-void record_unmapped(const struct run *r)
-{
-    if (r->disk.n_files && r->disk.files[0].has_lied)
-        n_regions = 0;
 }
 
 /* ---- looking ---- */
@@ -130,7 +68,7 @@ static void look(struct run *r, bool by_mapping)
             abort();
         disk_store(&r->disk.files[i], bytes, n, by_mapping);
     }
-    take_touched();
+    touch_take();
 }
 
 void record_look(struct run *r)
@@ -215,81 +153,6 @@ void record_lie(struct run *r)
     look(r, true);
     for (size_t i = 0; i < r->disk.n_files; i++)
         disk_lie(&r->disk.files[i], &r->rng);
-}
-
-/* ---- a second thread ---- */
-
-struct helper {
-    pthread_t thread;
-    sem_t go;
-    atomic_bool busy, quit;
-    struct tamis_writer *w;
-    uint64_t hash, tag;
-    int result;
-};
-
-static void *help(void *arg)
-{
-    struct helper *h = arg;
-    for (;;) {
-        while (sem_wait(&h->go) != 0)
-            ;
-        if (atomic_load(&h->quit))
-            return NULL;
-        h->result = tamis_writer_add_hashes(h->w, h->tag, &h->hash, 1);
-        atomic_store(&h->busy, false);
-    }
-}
-
-void helper_start(struct run *r)
-{
-    r->helper = calloc(1, sizeof *r->helper);
-    if (!r->helper || sem_init(&r->helper->go, 0, 0) != 0 ||
-        pthread_create(&r->helper->thread, NULL, help, r->helper) != 0)
-        abort();
-}
-
-void helper_stop(struct run *r)
-{
-    helper_join(r);
-    atomic_store(&r->helper->quit, true);
-    sem_post(&r->helper->go);
-    pthread_join(r->helper->thread, NULL);
-    sem_destroy(&r->helper->go);
-    free(r->helper);
-    r->helper = NULL;
-}
-
-void helper_join(struct run *r)
-{
-    while (r->helper && atomic_load(&r->helper->busy))
-        sched_yield();
-}
-
-/* glibc's mark of a mutex that someone waits for: its holder is who asks. */
-static bool mutex_contended(struct tamis_writer *w)
-{
-    return __atomic_load_n(&w->mutex.__data.__lock, __ATOMIC_ACQUIRE) > 1;
-}
-
-/* Adds a key, up to where it has to wait for us (it may want to grow the filter). */
-static void helper_turn(struct run *r)
-{
-    struct helper *h = r->helper;
-    if (!h || !r->w || atomic_load(&h->busy) || rng_below(&r->rng, 2) ||
-        r->promise.n_keys == MAX_KEYS)
-        return;
-    h->w = r->w;
-    h->tag = r->promise.tag;
-    h->hash = r->promise.keys[r->promise.n_keys++];
-    atomic_store(&h->busy, true);
-    sem_post(&h->go);
-    while (atomic_load(&h->busy) && !mutex_contended(r->w))
-        sched_yield();
-    run_helper_adds++;
-    if (!atomic_load(&h->busy) && h->result)
-        r->promise.n_keys--; /* refused: sealed or poisoned */
-    look(r, true);
 }
 
 /* ---- the calls ---- */
@@ -412,7 +275,7 @@ static void *our_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off
     void *p = real.mmap(at, n, prot, flags, fd, offset);
     struct disk_file *f = recording && fd >= 0 ? file_of(recording, fd) : NULL;
     if (f && f->has_lied && p != MAP_FAILED && (prot & PROT_WRITE))
-        protect(p, n, offset, f);
+        touch_watch(p, n, offset, f);
     return p;
 }
 
@@ -440,8 +303,7 @@ int nanosleep(const struct timespec *time, struct timespec *left)
 
 void record_install(void)
 {
-    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
-    sigaction(SIGSEGV, &action, NULL);
+    touch_install();
     real = io_calls;
     io_calls.pwrite = our_pwrite;
     io_calls.fdatasync = our_fdatasync;

@@ -73,9 +73,16 @@ void record_lie(struct run *r);
 /* The run's writer is closed: its mappings are gone. */
 void record_unmapped(const struct run *r);
 
+/* ---- touch.c ---- */
+void touch_install(void);
+void touch_watch(void *at, size_t n_bytes, off_t offset, struct disk_file *f);
+void touch_take(void); /* pages stored to since are dirty */
+
+/* ---- helper.c ---- */
 /* A second thread, which adds a key now and then while a call of the first is at a
  * system call: in lock step, so that all is repeatable. */
 void helper_start(struct run *r);
+void helper_turn(struct run *r); /* adds a key, up to where it has to wait for us */
 void helper_stop(struct run *r);
 void helper_join(struct run *r); /* its add has returned */
 

@@ -33,6 +33,10 @@ extern void (*store_explore)(struct run *r); /* the explorer's */
 /* Takes the catalog as it is now, and explores. */
 void store_event(struct run *r);
 void store_check(struct run *r, const struct disk_state *s, uint64_t hash, bool deep);
+void empty_dir(const char *path);
+void put_file(const char *dir, const char *name, const void *bytes, size_t n);
+
+/* ---- store_engine.c ---- */
 /* The library's own failures are failures. */
 void ours(const struct run *r, int err, const char *doing,
           const struct tamis_diag *diag);
@@ -40,7 +44,8 @@ void put_built(const struct run *r, struct tamis_edit *e, const char *name,
                uint32_t version, size_t from, size_t n_keys);
 /* The edit returned: what it did is promised; or, aborted, what was before. */
 void settle(struct run *r, bool committed);
-void empty_dir(const char *path);
-void put_file(const char *dir, const char *name, const void *bytes, size_t n);
+/* Replays into the growing segment, commits; puts a segment. */
+void engine_writes(struct run *r, struct tamis_store *store);
+void engine_edits(struct run *r, struct tamis_store *store);
 
 #endif

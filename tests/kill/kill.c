@@ -153,44 +153,6 @@ static void end_writer(pid_t pid, const struct orders *o)
     (*kind)++;
 }
 
-/* At the n-th call of a kind, of all its life or in one phase of it. */
-static void draw_trap(struct orders *o)
-{
-    static const uint64_t calls[N_TRAPS] = {1, 200, 120, 60, 16, 16, 8};
-    static const enum phase phases[] = {PHASE_ADD, PHASE_COMMIT, PHASE_SEAL,
-                                        PHASE_EDIT};
-    o->trap = 1 + (enum trap_kind)rng_below(&p.rng, N_TRAPS - 1);
-    o->when = (enum trap_when)rng_below(&p.rng, 3);
-    o->nth = 1 + rng_below(&p.rng, calls[o->trap]);
-    if (o->mode == MODE_CREATE)
-        o->nth = 1 + o->nth / 8;
-    else if (rng_below(&p.rng, 2)) {
-        o->armed = phases[rng_below(&p.rng, o->mode == MODE_LONE ? 3 : 4)];
-        o->nth = 1 + rng_below(&p.rng, 8);
-    }
-}
-
-/* How the next writer is to die, and what it does till then. */
-static struct orders draw_orders(void)
-{
-    struct orders o = {.seed = rng_next(&p.rng)};
-    uint64_t mode = rng_below(&p.rng, 8);
-    o.mode = mode < 4 ? MODE_STORE : mode < 6 ? MODE_LONE : MODE_CREATE;
-    o.slow = rng_below(&p.rng, 3) == 0;
-    o.patient = rng_below(&p.rng, 2);
-    if (p.left != N_MODES && rng_below(&p.rng, 2)) {
-        o.mode = p.left;
-        o.patient = true;
-        return o;
-    }
-    if (rng_below(&p.rng, 2))
-        draw_trap(&o);
-    if (rng_below(&p.rng, 3) == 0)
-        o.child =
-            o.trap ? CHILD_OF_TRAP : CHILD_OF_MAIN + (enum child)rng_below(&p.rng, 2);
-    return o;
-}
-
 static void release_child(int slot)
 {
     if (p.held[slot] >= 0)
@@ -200,7 +162,7 @@ static void release_child(int slot)
 
 static void cycle(uint64_t number)
 {
-    struct orders o = draw_orders();
+    struct orders o = draw_orders(&p.rng, p.left);
     uint64_t n_children = shared->n_children;
     int slot = (int)(number % MAX_HELD);
     /* A child lives through the next three writers' lives. */

@@ -108,6 +108,10 @@ void must(int rc, const char *doing, const struct tamis_diag *diag);
 bool try_again(void);
 void raise_to(_Atomic uint64_t *v, uint64_t at_least);
 
+/* ---- orders.c ---- */
+/* left: the mode in which the last writer left a child, or N_MODES. */
+struct orders draw_orders(uint64_t *rng, enum mode left);
+
 /* ---- trap.c ---- */
 void trap_set(const struct orders *o);
 void trap_allow_child(bool yes);
@@ -139,7 +143,7 @@ void creator(const struct orders *o);
 /* What a snapshot lists: "m<first>" to "m<merged - 1>", "g<3 * merged>" to "g<end - 1>"
  * and "mark", whose rank is the number of the last edit. Nothing else can be left of
  * whole edits. */
-struct listed {
+struct listed { /* listed.c */
     uint64_t mark, first, merged, end;
     bool last_sealed; /* "g<end - 1>", or there is none */
     size_t n_files;
