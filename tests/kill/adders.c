@@ -77,7 +77,8 @@ void add_and_commit(const struct orders *o, uint64_t *rng, struct tamis_writer *
         uint64_t me = (from + i) % N_ADDERS;
         a[me].w = w;
         a[me].log = log;
-        a[me].from = a[me].added = from + i;
+        a[me].from = from + i;
+        atomic_init(&a[me].added, from + i);
         a[me].end = end;
         a[me].rng = rng_next(rng);
     }
