@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,6 +221,15 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* Every half second, for who looks on. */
+static void progress(void)
+{
+    poll(NULL, 0, 500);
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r%llu of %llu states ", (unsigned long long)x.tally->n,
+                (unsigned long long)run_states);
+}
+
 static int run_jobs(const char *dir, const char *only, long only_round)
 {
     int bad = 0, status;
@@ -237,10 +247,16 @@ static int run_jobs(const char *dir, const char *only, long only_round)
             _exit(0);
         }
     }
-    for (unsigned i = 0; i < x.n_jobs; i++) {
-        if (wait(&status) < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
+    for (unsigned n = x.n_jobs; n > 0;) {
+        pid_t child = waitpid(-1, &status, WNOHANG);
+        if (child == 0) {
+            progress();
             continue;
-        if (WIFSIGNALED(status))
+        }
+        n--;
+        if (child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+            continue;
+        if (child > 0 && WIFSIGNALED(status))
             fprintf(stderr, "LOST: a job died of signal %d\n", WTERMSIG(status));
         bad = 1;
         x.tally->failed = true;
