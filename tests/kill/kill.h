@@ -145,6 +145,7 @@ void creator(const struct orders *o);
  * whole edits. */
 struct listed { /* listed.c */
     uint64_t mark, first, merged, end;
+    bool throwaway;   /* "t", a growing segment that every other edit drops */
     bool last_sealed; /* "g<end - 1>", or there is none */
     size_t n_files;
 };

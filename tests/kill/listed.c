@@ -46,6 +46,8 @@ static void note(struct listed *l, const struct tamis_segment_info *info)
     memcpy(name, info->name, info->name_bytes);
     if (strcmp(name, "mark") == 0) {
         l->mark = info->rank;
+    } else if (strcmp(name, "t") == 0) {
+        l->throwaway = true;
     } else if (sscanf(name, "%c%llu", &kind, &n) != 2) {
         lost("a segment %s is listed", name);
     } else if (kind == 'm') {
@@ -74,7 +76,8 @@ struct listed expect_listed(struct tamis_snapshot *snapshot)
     for (uint64_t i = l.merged * MERGED; i < l.end; i++)
         if (!has(snapshot, 'g', i))
             lost("segment g%llu is not listed", (unsigned long long)i);
-    if (l.mark == UINT64_MAX || n != 1 + l.merged - l.first + l.end - l.merged * MERGED)
+    if (l.mark == UINT64_MAX ||
+        n != 1 + l.throwaway + l.merged - l.first + l.end - l.merged * MERGED)
         lost("half of an edit took effect: %zu segments, m%llu-%llu, g-%llu, mark %d",
              n, (unsigned long long)l.first, (unsigned long long)l.merged,
              (unsigned long long)l.end, (int)l.mark);

@@ -10,7 +10,6 @@ struct life {
     struct tamis_store *store;
     struct listed listed;
     uint64_t rng;
-    bool edited; /* in this process: so it has swept */
 };
 
 /* ---- what must be there ---- */
@@ -74,15 +73,30 @@ static void drop(struct tamis_edit *e, const char *kind, uint64_t number)
     must(tamis_edit_drop(e, name, strlen(name), &diag), "drop", &diag);
 }
 
-static void commit_edit(struct life *l, struct tamis_edit *e)
+/* Every other edit drops the growing segment "t", for which it locks it. */
+static void toggle_throwaway(const struct life *l, struct tamis_edit *e)
+{
+    struct tamis_diag diag;
+    if (l->listed.throwaway)
+        must(tamis_edit_drop(e, "t", 1, &diag), "drop", &diag);
+    else
+        must(tamis_edit_put_growing(e, "t", 1, NULL, NULL, &diag), "put", &diag);
+}
+
+/* False if "t" is locked: by a child of a dead edit that was forked just then. */
+static bool commit_edit(struct life *l, struct tamis_edit *e)
 {
     struct tamis_diag diag;
     uint64_t mark = l->listed.mark + 1;
     drop(e, "mark", 0);
     put_range(e, "mark", 0, 1, (uint32_t)mark);
+    toggle_throwaway(l, e);
     raise_to(&shared->edits_asked, mark);
     shared->phase = PHASE_EDIT;
-    must(tamis_edit_commit(e, &diag), "edit_commit", &diag);
+    int rc = tamis_edit_commit(e, &diag);
+    if (rc == TAMIS_ERR_BUSY && try_again())
+        return false;
+    must(rc, "edit_commit", &diag);
     raise_to(&shared->edits_acked, mark);
     shared->n_edits++;
     look_around(l);
@@ -91,9 +105,10 @@ static void commit_edit(struct life *l, struct tamis_edit *e)
         tamis_edit_abort(begin_edit(l->store));
     if (count_filter_files() != l->listed.n_files)
         lost("%zu files for %zu segments", count_filter_files(), l->listed.n_files);
+    return true;
 }
 
-static void begin_segment(struct life *l)
+static bool begin_segment(struct life *l)
 {
     char name[32];
     struct tamis_diag diag;
@@ -101,28 +116,28 @@ static void begin_segment(struct life *l)
     snprintf(name, sizeof name, "g%llu", (unsigned long long)l->listed.end);
     must(tamis_edit_put_growing(e, name, strlen(name), NULL, NULL, &diag), "put",
          &diag);
-    commit_edit(l, e);
+    return commit_edit(l, e);
 }
 
-/* What is to stay, instead of what is to go: "mark", "m<first>" to "m<merged - 1>", and
- * what comes after the segments that become "m<merged>". */
+/* What is to stay, instead of what is to go: "mark", "t", "m<first>" to "m<merged -
+ * 1>", and what comes after the segments that become "m<merged>". */
 static void retain(struct tamis_edit *e, uint64_t first, const struct listed *at)
 {
     enum { MOST = KEPT + 16 };
     char text[MOST][32];
-    struct tamis_name names[MOST] = {{"mark", 4}};
+    struct tamis_name names[MOST] = {{"mark", 4}, {"t", 1}};
     struct tamis_diag diag;
-    size_t n = 1;
+    size_t n = 2;
     for (uint64_t i = first; i < at->merged; i++, n++)
         snprintf(text[n], sizeof text[n], "m%llu", (unsigned long long)i);
     for (uint64_t i = (at->merged + 1) * MERGED; i < at->end && n < MOST; i++, n++)
         snprintf(text[n], sizeof text[n], "g%llu", (unsigned long long)i);
-    for (size_t i = 1; i < n; i++)
+    for (size_t i = 2; i < n; i++)
         names[i] = (struct tamis_name){text[i], strlen(text[i])};
     must(tamis_edit_retain(e, names, n, &diag), "retain", &diag);
 }
 
-static void merge(struct life *l)
+static bool merge(struct life *l)
 {
     char name[32];
     struct listed *at = &l->listed;
@@ -142,7 +157,7 @@ static void merge(struct life *l)
     }
     snprintf(name, sizeof name, "m%llu", (unsigned long long)n);
     put_range(e, name, n * MERGED * STORE_KEYS, MERGED * STORE_KEYS, 7);
-    commit_edit(l, e);
+    return commit_edit(l, e);
 }
 
 /* ---- the growing segment ---- */
@@ -236,13 +251,13 @@ void store_writer(const struct orders *o)
     if (o->child == CHILD_OF_THREAD)
         child_thread(o);
     do {
-        if (l.listed.last_sealed)
-            begin_segment(&l);
+        while (l.listed.last_sealed && !begin_segment(&l))
+            ;
         while (fill(&l, l.listed.end - 1) && !shared->stop)
             ;
         look_around(&l);
-        if (l.listed.end - l.listed.merged * MERGED >= MERGED)
-            merge(&l);
+        while (l.listed.end - l.listed.merged * MERGED >= MERGED && !merge(&l))
+            ;
     } while (!shared->stop);
     trap_allow_child(false);
     live.store = NULL;
