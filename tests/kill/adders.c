@@ -65,6 +65,7 @@ uint64_t expect_watermark(struct tamis_writer *w, enum mode which, uint64_t base
     raise_to(&log->acked, watermark);
     uint64_t seen = log->added[0] < log->added[1] ? log->added[1] : log->added[0];
     shared->ready = 1;
+    shared->waiting = 0;
     shared->n_replayed += seen > watermark ? seen - watermark : 0;
     return watermark;
 }

@@ -89,6 +89,7 @@ bool try_again(void)
     struct timespec t = {0, 100000};
     nanosleep(&t, NULL);
     shared->n_busy++;
+    shared->waiting = 1;
     return ++n < 30000;
 }
 

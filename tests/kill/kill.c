@@ -144,6 +144,8 @@ static void end_writer(pid_t pid, const struct orders *o)
             await_work(pidfd, o->mode);
         ends_within(pidfd, (int64_t)rng_below(&p.rng, 40000));
     }
+    while (shared->waiting && !ends_within(pidfd, 1000))
+        ; /* until it has the lock, or gives up and tells */
     kill(pid, SIGKILL);
     if (waitpid(pid, &status, 0) != pid)
         exit(2);
@@ -170,7 +172,7 @@ static void cycle(uint64_t number)
     if (pipe(o.hold) != 0)
         exit(2);
     shared->phase = PHASE_NONE;
-    shared->ready = 0;
+    shared->ready = shared->waiting = 0;
     pid_t pid = start_writer(&o);
     end_writer(pid, &o);
     close(o.hold[0]);

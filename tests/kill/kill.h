@@ -52,6 +52,7 @@ struct shared {
     _Atomic uint64_t lone_made, lone_dropped; /* filters, by number */
     _Atomic uint64_t store_made;              /* of MODE_CREATE: it is acknowledged */
     _Atomic uint64_t phase, ready; /* of the writer: what it is at; it works */
+    _Atomic uint64_t waiting;      /* for a lock: not to be killed before it has it */
     _Atomic uint64_t stop;         /* 1: writers, 2: readers as well */
     _Atomic uint64_t n_commits, n_seals, n_edits, n_growths, n_created, n_replayed;
     _Atomic uint64_t n_children, n_refused; /* forked; of them, saw TAMIS_ERR_FORKED */

@@ -10,9 +10,12 @@ static void draw_trap(struct orders *o, uint64_t *rng)
     o->trap = 1 + (enum trap_kind)rng_below(rng, N_TRAPS - 1);
     o->when = (enum trap_when)rng_below(rng, 3);
     o->nth = 1 + rng_below(rng, calls[o->trap]);
-    if (o->mode == MODE_CREATE)
+    if (o->mode == MODE_CREATE) {
         o->nth = 1 + o->nth / 8;
-    else if (rng_below(rng, 2)) {
+    } else if (o->mode == MODE_STORE && o->trap == TRAP_LOCK && rng_below(rng, 3)) {
+        o->armed = PHASE_EDIT; /* the locks of what an edit drops */
+        o->nth = 1 + rng_below(rng, 2);
+    } else if (rng_below(rng, 2)) {
         o->armed = phases[rng_below(rng, o->mode == MODE_LONE ? 3 : 4)];
         o->nth = 1 + rng_below(rng, 8);
     }
@@ -32,7 +35,8 @@ struct orders draw_orders(uint64_t *rng, enum mode left)
     }
     if (rng_below(rng, 2))
         draw_trap(&o, rng);
-    if (rng_below(rng, 3) == 0)
+    /* Who dies while it locks had better leave somebody who may have the lock. */
+    if (rng_below(rng, 3) == 0 || (o.trap == TRAP_LOCK && rng_below(rng, 2)))
         o.child =
             o.trap ? CHILD_OF_TRAP : CHILD_OF_MAIN + (enum child)rng_below(rng, 2);
     return o;

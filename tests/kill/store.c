@@ -97,6 +97,7 @@ static bool commit_edit(struct life *l, struct tamis_edit *e)
     if (rc == TAMIS_ERR_BUSY && try_again())
         return false;
     must(rc, "edit_commit", &diag);
+    shared->waiting = 0;
     raise_to(&shared->edits_acked, mark);
     shared->n_edits++;
     look_around(l);
