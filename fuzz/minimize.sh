@@ -1,18 +1,21 @@
 #!/bin/sh
 # Replaces the nameless files of a corpus by the fewest that cover what it and the
-# searches cover: minimize.sh B TARGET... Files with names (seeds and regressions) stay.
+# searches cover (edges, not how often): minimize.sh B TARGET... Files with names (seeds
+# and regressions) stay. Large inputs are left out: corpora are to be small.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 b=$1
 shift
 for target in "$@"; do
-    corpus=fuzz/corpus/$target merged=$b/fuzz/merged/$target named=$b/fuzz/named/$target
-    rm -rf "$merged" "$named"
-    mkdir -p "$merged" "$named" "$b/fuzz/work/$target"
-    find "$corpus" -type f | grep -vE '/[0-9a-f]{40}$' | xargs -r cp -t "$named"
-    cp "$named"/* "$merged"/ 2>/dev/null
-    ASAN_OPTIONS=allocator_may_return_null=1 "$b/fuzz/search_$target" -merge=1 -timeout=20 \
-        -rss_limit_mb=1024 "$merged" "$corpus" "$b/fuzz/work/$target" >"$b/fuzz/$target.merge.log" 2>&1 || {
+    corpus=fuzz/corpus/$target merged=$b/fuzz/merged/$target small=$b/fuzz/small/$target
+    rm -rf "$merged" "$small"
+    mkdir -p "$merged" "$small" "$b/fuzz/work/$target"
+    find "$corpus" -type f | grep -vE '/[0-9a-f]{40}$' | xargs -r cp -t "$merged"
+    for from in "$corpus" "$b/fuzz/work/$target"; do
+        find "$from" -type f -size -17k | grep -E '/[0-9a-f]{40}$' | xargs -r cp -t "$small"
+    done
+    ASAN_OPTIONS=allocator_may_return_null=1 "$b/fuzz/search_$target" -merge=1 -use_counters=0 -timeout=20 \
+        -rss_limit_mb=1024 "$merged" "$small" >"$b/fuzz/$target.merge.log" 2>&1 || {
         tail -n 20 "$b/fuzz/$target.merge.log"
         exit 1
     }

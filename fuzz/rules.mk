@@ -20,7 +20,7 @@ $(FUZZ_REPLAY): $B/fuzz/replay_%: $B/fuzz/replay.o $$(call fuzz_objects,$$*)
 	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(call fuzz_libs,$*)
 
 .PHONY: fuzz-replay fuzz fuzz-minimize
-MUTATIONS ?= 40
+MUTATIONS ?= 20
 fuzz-replay: $(FUZZ_REPLAY)
 	@fuzz/replay.sh $B $(MUTATIONS) $(FUZZ_TARGETS)
 

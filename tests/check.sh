@@ -77,7 +77,7 @@ step "unit tests, clang" make B=build/clang CC=clang OPT=-O1 unit
 step "build with ASan and UBSan" \
     build B=build/asan OPT='-O1 -g' SANITIZE="$asan" WERROR=-Werror all tests
 step "unit tests, ASan and UBSan" make B=build/asan OPT='-O1 -g' SANITIZE="$asan" unit
-step "fuzz corpora, ASan and UBSan" make B=build/asan OPT='-O1 -g' SANITIZE="$asan" fuzz-replay
+step "fuzz corpora, ASan and UBSan" make B=build/asan OPT='-O1 -g' SANITIZE="$asan" MUTATIONS=4 fuzz-replay
 step "command line, ASan and UBSan" make B=build/asan OPT='-O1 -g' SANITIZE="$asan" cli
 step "threaded tests, TSan" \
     build B=build/tsan OPT='-O1 -g' SANITIZE="$tsan" unit-threads
