@@ -98,6 +98,7 @@ static int view_create(const struct tamis_filter *f, int fd, const struct header
     view_stages(v, f, c, bitmaps);
     v->generation = c->generation;
     v->shape = table_shape(c);
+    v->sequence = c->sequence;
     atomic_init(&v->watermark, c->watermark);
     if (!sealed_for_good(h)) {
         const uint8_t *slot = v->map.base + commit_slot_offset(SLOT_A);
@@ -133,8 +134,11 @@ static void refresh_locked(struct tamis_filter *f)
         err = TAMIS_ERR_MISMATCH;
     if (!err && h.commit.generation < v->generation)
         err = TAMIS_ERR_DAMAGED; /* an older table: its stages went somewhere */
+    if (!err && h.commit.sequence < v->sequence)
+        err = TAMIS_ERR_DAMAGED; /* an older copy put in place: its bits are, too */
     if (!err && h.commit.generation == v->generation &&
         table_shape(&h.commit) == v->shape && !sealed_for_good(&h)) {
+        v->sequence = h.commit.sequence;
         atomic_store(&v->watermark, h.commit.watermark);
         atomic_store(&v->refusal, TAMIS_NO_REASON);
         remember_slot(v, &h);

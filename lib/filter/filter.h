@@ -10,6 +10,7 @@ struct view {
     struct view *older;
     uint32_t n_older;
     uint64_t generation, shape; /* of the stage table */
+    uint64_t sequence;          /* the record's; read and raised by who refreshes */
     /* Slot A's sequence and checksum, in the mapping; NULL once sealed for good. */
     const uint64_t *live_sequence, *live_checksum;
     /* These follow commits that leave the stage table alone. */
