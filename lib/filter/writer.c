@@ -326,6 +326,8 @@ static int start_session(struct tamis_writer *w, const struct header *h,
     /* The session's first write (R3), durable before anything is added. */
     pthread_mutex_lock(&w->mutex);
     err = writer_commit_locked(w, w->commit.watermark, 0, true, diag);
+    if (!err) /* an older copy that is put back from now on is known for one (R5) */
+        w->hook_due = writer_changed(w, NULL) != 0;
     pthread_mutex_unlock(&w->mutex);
     if (err == TAMIS_ERR_POISONED) /* of a writer that nobody has used yet */
         err = diag_errno(diag, EIO, w->path, "checking the pages");
@@ -434,6 +436,8 @@ int tamis_writer_close(struct tamis_writer *w)
         if (state == WRITER_OPEN) {
             pthread_mutex_lock(&w->mutex);
             err = writer_commit_locked(w, atomic_load(&w->watermark), 1, true, NULL);
+            if (!err)
+                writer_changed(w, NULL); /* bounds: without them nothing is lost */
             pthread_mutex_unlock(&w->mutex);
         }
         if (state == WRITER_POISONED)
