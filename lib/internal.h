@@ -274,7 +274,8 @@ int builder_finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], i
                       struct tamis_diag *diag);
 
 /* Called by a writer inside commits that change the stage table, the state or the clean
- * flag, after both slots are durable. A failure is reported, and does not undo the commit. */
+ * flag, after both slots are durable. A failure is reported, and does not undo the
+ * commit. */
 struct writer_hooks {
     int (*changed)(void *ctx, const struct commit *c, struct tamis_diag *diag);
     void (*closed)(void *ctx);

@@ -69,6 +69,7 @@ step "unit tests" make unit
 step "fuzz corpora" make fuzz-replay
 step "power cuts" make crash
 step "kill -9" make kill
+step "rot" make rot
 step "command line" make cli
 step "check-docs" make check-docs
 step "build with clang, warnings are errors" \

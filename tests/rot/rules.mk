@@ -1,0 +1,15 @@
+#help make rot        files of every kind damaged in every way, a sample; no key is lost
+#help make check-rot SEED=S     the same with every bit and every length, some minutes
+
+ROT_OBJ := $(call obj,$(wildcard tests/rot/*.c))
+TEST_PROGRAMS += $B/tests/rot/rot
+$B/tests/rot/rot: $(ROT_OBJ) $(LIB_OBJ)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(LIBS)
+
+.PHONY: rot check-rot
+rot: $B/tests/rot/rot
+	@$< --seed $(SEED)
+
+check-rot: $B/tests/rot/rot
+	@$< --seed $(SEED) --every 1 --pairs 100000 --writers 20000 --stores 20000
