@@ -190,8 +190,7 @@ int builder_finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], i
             return diag_fail(diag, err, name, "%s", tamis_strerror(err));
         return diag_errno(diag, err, name, "cannot write");
     }
-    if (close(fd) != 0 && errno != EINTR)
-        return diag_errno(diag, errno, name, "cannot close");
+    close(fd); /* synced and named: closing can lose nothing any more */
     return 0;
 }
 
