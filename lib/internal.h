@@ -282,7 +282,7 @@ struct writer_hooks {
     void *ctx;
 };
 /* Creates the file of a growing filter, durable but for the directory entry unless
- * sync_dir, and does not open it. *c (may be NULL) is its first commit. */
+ * sync_dir, and does not open it. *c is its first commit. */
 int writer_format(int dir, const char *name, const struct tamis_writer_options *opt,
                   const uint8_t uuid[UUID_BYTES], bool sync_dir, struct commit *c,
                   struct tamis_diag *diag);

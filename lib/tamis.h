@@ -376,7 +376,8 @@ struct tamis_writer_options {
     const uint8_t *store_uuid;
 };
 
-/* Creates a growing filter, durable under its name on return, and opens it. */
+/* Creates a growing filter, durable under its name on return, and opens it. `path` must
+ * not exist (ERR_EXISTS); on failure nothing of it stays. */
 int tamis_writer_create(const char *path, const struct tamis_writer_options *opt,
                         struct tamis_writer **out, struct tamis_diag *diag);
 /* Opens an existing one, after recovering it if its last writer did not close it.

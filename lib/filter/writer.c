@@ -175,64 +175,57 @@ static int write_new(int fd, const struct identity *id,
     return io_write(fd, header, sizeof header, 0);
 }
 
-int writer_format(int dir, const char *name, const struct tamis_writer_options *opt,
-                  const uint8_t uuid[UUID_BYTES], bool sync_dir, struct commit *c,
-                  struct tamis_diag *diag)
+/* A temporary file with everything in it but its name; nothing stays on failure. */
+static int write_draft(int dir, const char *name,
+                       const struct tamis_writer_options *opt,
+                       const uint8_t uuid[UUID_BYTES], char temp[IO_TEMP_NAME_BYTES],
+                       int *fd, struct commit *c, struct tamis_diag *diag)
 {
     struct tamis_writer_options o;
     struct identity id;
-    struct commit ours;
-    char temp[IO_TEMP_NAME_BYTES];
-    int fd, err = options_copy(&o, sizeof o, opt);
+    int err = options_copy(&o, sizeof o, opt);
     if (err)
         return diag_fail(diag, err, name, "options are not valid");
     err = check_options(&o, diag);
     if (err)
         return err;
-    err = io_create_temp(dir, name, temp, &fd);
+    err = io_create_temp(dir, name, temp, fd);
     if (err)
         return diag_errno(diag, err, name, "cannot create");
     new_identity(&o, uuid, &id);
-    err = io_refuse_network(fd);
+    err = io_refuse_network(*fd);
     if (!err)
-        err = write_new(fd, &id, &o, c ? c : &ours);
+        err = write_new(*fd, &id, &o, c);
     if (!err)
-        err = io_publish(dir, temp, name, fd, sync_dir);
-    if (!err)
-        return close(fd), 0;
-    io_discard(dir, temp, fd);
-    if (err == EEXIST)
-        return diag_fail(diag, TAMIS_ERR_EXISTS, name, "exists already");
+        return 0;
+    io_discard(dir, temp, *fd);
     if (err < 0)
         return diag_fail(diag, err, name, "%s", tamis_strerror(err));
     return diag_errno(diag, err, name, "cannot create");
 }
 
-int tamis_writer_create(const char *path, const struct tamis_writer_options *opt,
-                        struct tamis_writer **out, struct tamis_diag *diag)
+static int publish(int dir, const char *temp, const char *name, int fd, bool sync_dir,
+                   struct tamis_diag *diag)
 {
-    uint8_t uuid[UUID_BYTES];
-    struct io_guarded_fd opened;
-    const char *base;
-    int dir;
-    *out = NULL;
-    diag_clear(diag);
-    io_calls.random(uuid, sizeof uuid);
-    int err = io_open_parent(path, &dir, &base);
+    int err = io_publish(dir, temp, name, fd, sync_dir);
+    if (err == EEXIST)
+        return diag_fail(diag, TAMIS_ERR_EXISTS, name, "exists already");
+    return err ? diag_errno(diag, err, name, "cannot create") : 0;
+}
+
+int writer_format(int dir, const char *name, const struct tamis_writer_options *opt,
+                  const uint8_t uuid[UUID_BYTES], bool sync_dir, struct commit *c,
+                  struct tamis_diag *diag)
+{
+    char temp[IO_TEMP_NAME_BYTES];
+    int fd, err = write_draft(dir, name, opt, uuid, temp, &fd, c, diag);
     if (err)
-        return diag_errno(diag, err, path,
-                          err == EISDIR || err == ENAMETOOLONG
-                              ? "not a name for a file"
-                              : "cannot open its directory");
-    err = writer_format(dir, base, opt, uuid, true, NULL, diag);
+        return err;
+    err = publish(dir, temp, name, fd, sync_dir, diag);
     if (err)
-        diag_in(diag, path);
-    if (!err) {
-        err = io_open_guarded(dir, base, O_RDWR, &opened);
-        err = err ? diag_errno(diag, err, path, "cannot open")
-                  : writer_open_fd(&opened, path, NULL, out, diag);
-    }
-    close(dir);
+        io_discard(dir, temp, fd);
+    else
+        close(fd);
     return err;
 }
 
@@ -411,6 +404,56 @@ int writer_open_fd(struct io_guarded_fd *opened, const char *path,
         writer_free(w);
     else
         *out = w;
+    return err;
+}
+
+/* The file gets its name last, with its writer in it: a creation that fails leaves
+ * nothing, and nobody else can have added to what is taken away again. */
+static int create_in(int dir, const char *base, const char *path,
+                     const struct tamis_writer_options *opt, struct tamis_writer **out,
+                     struct tamis_diag *diag)
+{
+    char temp[IO_TEMP_NAME_BYTES];
+    uint8_t uuid[UUID_BYTES];
+    struct io_guarded_fd opened;
+    struct commit c;
+    int fd;
+    io_calls.random(uuid, sizeof uuid);
+    int err = write_draft(dir, base, opt, uuid, temp, &fd, &c, diag);
+    if (err)
+        return err;
+    close(fd); /* a fork may have copied it: what will be locked is opened anew */
+    err = io_open_guarded(dir, temp, O_RDWR, &opened);
+    err = err ? diag_errno(diag, err, path, "cannot open")
+              : writer_open_fd(&opened, path, NULL, out, diag);
+    if (!err)
+        err = publish(dir, temp, base, (*out)->guard.fd, true, diag);
+    if (!err)
+        return 0;
+    io_calls.unlinkat(dir, temp, 0);
+    if (*out)
+        writer_free(*out);
+    *out = NULL;
+    return err;
+}
+
+int tamis_writer_create(const char *path, const struct tamis_writer_options *opt,
+                        struct tamis_writer **out, struct tamis_diag *diag)
+{
+    const char *base;
+    int dir;
+    *out = NULL;
+    diag_clear(diag);
+    int err = io_open_parent(path, &dir, &base);
+    if (err)
+        return diag_errno(diag, err, path,
+                          err == EISDIR || err == ENAMETOOLONG
+                              ? "not a name for a file"
+                              : "cannot open its directory");
+    err = create_in(dir, base, path, opt, out, diag);
+    if (err)
+        diag_in(diag, path);
+    close(dir);
     return err;
 }
 
