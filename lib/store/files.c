@@ -100,8 +100,10 @@ int dir_is_empty(int dir, const char *name)
     }
     const struct dirent *e;
     int empty = 1;
-    while (empty && (e = readdir(d)))
+    while (empty && (errno = 0, e = readdir(d)))
         empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
+    if (empty && errno)
+        empty = -1;
     closedir(d);
     return empty;
 }

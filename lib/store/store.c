@@ -76,7 +76,7 @@ static int check_empty(const char *path, struct tamis_diag *diag)
         return diag_errno(diag, errno, path, "opening the directory");
     const struct dirent *e;
     int rc = 0;
-    while (!rc && (e = readdir(d))) {
+    while (!rc && (errno = 0, e = readdir(d))) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
             is_remains(dirfd(d), e->d_name))
             continue;
@@ -85,21 +85,33 @@ static int check_empty(const char *path, struct tamis_diag *diag)
             diag_fail(diag, TAMIS_ERR_EXISTS, path,
                       store ? "a store is here already" : "the directory is not empty");
     }
+    if (!rc && errno)
+        rc = diag_errno(diag, errno, path, "reading the directory");
     closedir(d);
     return rc;
 }
 
-static void remove_remains(int dir)
+/* Whoever finds a store there looks for them no more: what cannot be removed now would
+ * stay. */
+static int remove_remains(int dir)
 {
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    for (const struct dirent *e; d && (e = readdir(d));)
-        if (is_temporary(e->d_name))
-            io_calls.unlinkat(dir, e->d_name, 0);
-    if (d)
-        closedir(d);
-    else if (fd >= 0)
-        close(fd);
+    int rc = d ? 0 : errno;
+    if (!d) {
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    const struct dirent *e;
+    while (!rc && (errno = 0, e = readdir(d)))
+        if (is_temporary(e->d_name) && io_calls.unlinkat(dir, e->d_name, 0) != 0 &&
+            errno != ENOENT)
+            rc = errno;
+    if (!rc)
+        rc = errno;
+    closedir(d);
+    return rc;
 }
 
 static int sync_parent(const char *path)
@@ -123,15 +135,17 @@ static int create_locked(const char *path, int dir, const struct meta *m,
     int rc = check_empty(path, diag);
     if (rc)
         return rc;
-    if (mkdirat(dir, "filters", 0777) != 0 && errno != EEXIST)
+    bool made = mkdirat(dir, "filters", 0777) == 0;
+    if (!made && errno != EEXIST)
         return diag_errno(diag, errno, path, "creating filters/");
-    remove_remains(dir);
+    rc = remove_remains(dir);
+    if (rc)
+        diag_errno(diag, rc, path, "removing what an earlier try has left");
     /* First filters/, then the catalog's name: a catalog alone would be no store, and
      * in the way of one. */
-    rc = io_sync_dir(dir);
-    if (rc)
+    if (!rc && (rc = io_sync_dir(dir)) != 0)
         diag_errno(diag, rc, path, "syncing the directory");
-    else
+    if (!rc)
         rc = registry_create(path, dir, m, diag);
     if (!rc) {
         rc = io_sync_dir(dir);
@@ -140,7 +154,9 @@ static int create_locked(const char *path, int dir, const struct meta *m,
             diag_errno(diag, rc, path, "syncing the directory");
         }
     }
-    if (rc)
+    /* Ours, and no store's: one may be here after all, whatever the calls said. */
+    if (rc && made && faccessat(dir, "catalog.lmdb", F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
+        errno == ENOENT)
         io_calls.unlinkat(dir, "filters", AT_REMOVEDIR);
     return rc;
 }
