@@ -113,15 +113,39 @@ static int run_once(struct catalog *c, unsigned flags, catalog_fn *fn, void *ctx
     return fail(diag, c->path, rc, "committing");
 }
 
+/* With map_lock held for writing. LMDB drops its mapping before it makes the new one,
+ * and if that fails it has none and does not know: the next transaction would crash. */
+static int set_map(struct catalog *c, size_t n_bytes)
+{
+    int rc = mdb_env_set_mapsize(c->env, n_bytes);
+    if (rc)
+        c->unmapped = true;
+    return rc;
+}
+
+/* Would there be address space for it? */
+static int try_map(struct catalog *c, size_t n_bytes)
+{
+    struct mapping m;
+    int fd, rc = mdb_env_get_fd(c->env, &fd);
+    if (!rc)
+        rc = map_file(fd, 0, n_bytes, false, NULL, &m);
+    if (!rc)
+        map_drop(&m);
+    return rc;
+}
+
 /* Makes room: nothing of this process may be inside a transaction meanwhile, for the
  * mapping moves. Another thread may have been first. */
 static int grow_map(struct catalog *c, size_t seen)
 {
     int rc = 0, n_dead;
     pthread_rwlock_wrlock(&c->map_lock);
-    if (map_bytes(c) == seen) {
+    if (!c->unmapped && map_bytes(c) == seen) {
         mdb_reader_check(c->env, &n_dead);
-        rc = seen > SIZE_MAX / 4 ? ENOMEM : mdb_env_set_mapsize(c->env, seen * 2);
+        rc = seen > SIZE_MAX / 4 ? ENOMEM : try_map(c, seen * 2);
+        if (!rc)
+            rc = set_map(c, seen * 2);
     }
     pthread_rwlock_unlock(&c->map_lock);
     return rc;
@@ -131,9 +155,15 @@ static int grow_map(struct catalog *c, size_t seen)
 static int adopt_map(struct catalog *c)
 {
     pthread_rwlock_wrlock(&c->map_lock);
-    int rc = mdb_env_set_mapsize(c->env, 0);
+    int rc = c->unmapped ? 0 : set_map(c, 0);
     pthread_rwlock_unlock(&c->map_lock);
     return rc;
+}
+
+static int fail_unmapped(const struct catalog *c, struct tamis_diag *diag)
+{
+    return diag_fail(diag, TAMIS_ERR_CATALOG, c->path,
+                     "the catalog could not be mapped anew: open the store again");
 }
 
 static int run(struct catalog *c, unsigned flags, catalog_fn *fn, void *ctx,
@@ -142,8 +172,9 @@ static int run(struct catalog *c, unsigned flags, catalog_fn *fn, void *ctx,
     for (int tries = 0;; tries++) {
         struct catalog_txn t = {.catalog = c};
         pthread_rwlock_rdlock(&c->map_lock);
-        size_t seen = map_bytes(c);
-        int rc = run_once(c, flags, fn, ctx, &t, unsure, diag);
+        size_t seen = c->unmapped ? 0 : map_bytes(c);
+        int rc = c->unmapped ? fail_unmapped(c, diag)
+                             : run_once(c, flags, fn, ctx, &t, unsure, diag);
         pthread_rwlock_unlock(&c->map_lock);
 
         int again = MDB_PANIC;
@@ -198,7 +229,8 @@ static uint64_t visible_last(struct catalog *c)
 bool catalog_is_at(struct catalog *c, uint64_t number)
 {
     pthread_rwlock_rdlock(&c->map_lock);
-    bool same = written_last(c) == number || visible_last(c) == number;
+    bool same =
+        !c->unmapped && (written_last(c) == number || visible_last(c) == number);
     pthread_rwlock_unlock(&c->map_lock);
     return same;
 }
@@ -381,7 +413,11 @@ static int open_env(const char *file, unsigned flags, MDB_env **out)
 static int open_databases(struct catalog *c, unsigned flags, const struct meta *m)
 {
     MDB_txn *txn;
-    int rc = mdb_txn_begin(c->env, NULL, flags & MDB_CREATE ? 0 : MDB_RDONLY, &txn);
+    unsigned how = flags & MDB_CREATE ? 0 : MDB_RDONLY;
+    int rc = mdb_txn_begin(c->env, NULL, how, &txn);
+    /* Another process has made it larger since it was opened. */
+    if (rc == MDB_MAP_RESIZED && (rc = mdb_env_set_mapsize(c->env, 0)) == 0)
+        rc = mdb_txn_begin(c->env, NULL, how, &txn);
     if (rc)
         return rc;
     rc = mdb_dbi_open(txn, "meta", flags, &c->meta_db);

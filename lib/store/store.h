@@ -69,6 +69,8 @@ struct catalog {
     bool unlocked; /* a read-only file system: no reader table protects us */
     /* Held for reading by every transaction, for writing while the map moves. */
     pthread_rwlock_t map_lock;
+    bool unmapped; /* under map_lock: the map could not be moved, all fails from now on
+                    */
     struct meta meta;
     struct tamis_domain domain;
     struct filters_dir *filters;
