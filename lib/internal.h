@@ -5,6 +5,7 @@
 #ifndef TAMIS_INTERNAL_H
 #define TAMIS_INTERNAL_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 
@@ -92,7 +93,7 @@ struct io_guarded_fd {
     struct io_guarded_fd *next, *previous;
 };
 /* No fork happens between the two; what is done there one thread at a time does. */
-int io_hold_forks(void);
+int io_hold_forks(void); /* ENOMEM if there can be no handlers */
 void io_let_forks(void);
 /* With forks held since the descriptor was opened: a child that gets a copy of it
  * before it is guarded keeps whatever is locked through it later. */
@@ -103,6 +104,19 @@ void io_guard_move(struct io_guarded_fd *from, struct io_guarded_fd *to);
 int io_open_guarded(int dir, const char *name, int flags, struct io_guarded_fd *g);
 /* Grows in every forked child; objects remember it to know that they are copies. */
 unsigned io_fork_epoch(void);
+/* Calls `install`, which installs fork handlers and sets `done` if it could: once, or
+ * again, so many times in all, while that fails (ENOMEM). */
+enum { IO_ONCE_TRIES = 64 };
+struct io_once {
+    pthread_once_t once[IO_ONCE_TRIES];
+    atomic_uint n_tries;
+    atomic_bool done;
+};
+#define IO_ONCE_INIT                                                                   \
+    {                                                                                  \
+        .once = { [0 ... IO_ONCE_TRIES - 1] = PTHREAD_ONCE_INIT }                      \
+    }
+int io_once(struct io_once *o, void (*install)(void));
 
 /* Stages of this size and more begin at a multiple of it in the file, so that they can
  * be mapped by huge pages. */

@@ -315,8 +315,7 @@ void io_unlock(int fd)
 static pthread_mutex_t guard_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct io_guarded_fd guarded = {-1, &guarded, &guarded};
 static atomic_uint fork_epoch;
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
-static int fork_error;
+static struct io_once fork_once = IO_ONCE_INIT;
 
 static void before_fork(void)
 {
@@ -338,17 +337,34 @@ static void after_fork_child(void)
     pthread_mutex_unlock(&guard_mutex);
 }
 
+/* pthread_once() with a second chance: it alone is safe against a fork at that very
+ * moment, and it can be had as often as there are pthread_once_t's. */
+int io_once(struct io_once *o, void (*install)(void))
+{
+    if (atomic_load_explicit(&o->done, memory_order_acquire))
+        return 0;
+    unsigned i = atomic_load(&o->n_tries);
+    if (i == IO_ONCE_TRIES)
+        return ENOMEM;
+    pthread_once(&o->once[i], install);
+    if (atomic_load(&o->done))
+        return 0;
+    atomic_compare_exchange_strong(&o->n_tries, &i, i + 1);
+    return ENOMEM;
+}
+
 static void install_fork_handlers(void)
 {
-    fork_error = pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+    if (pthread_atfork(before_fork, after_fork_parent, after_fork_child) == 0)
+        atomic_store(&fork_once.done, true);
 }
 
 int io_hold_forks(void)
 {
-    pthread_once(&fork_once, install_fork_handlers);
-    if (!fork_error)
+    int err = io_once(&fork_once, install_fork_handlers);
+    if (!err)
         pthread_mutex_lock(&guard_mutex);
-    return fork_error;
+    return err;
 }
 
 void io_let_forks(void)
@@ -404,6 +420,6 @@ void io_unguard_fd(struct io_guarded_fd *g)
 
 unsigned io_fork_epoch(void)
 {
-    pthread_once(&fork_once, install_fork_handlers);
+    io_once(&fork_once, install_fork_handlers);
     return atomic_load_explicit(&fork_epoch, memory_order_relaxed);
 }

@@ -16,7 +16,7 @@
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct catalog *registry;
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static struct io_once fork_once = IO_ONCE_INIT;
 
 /* The lock must not be held by a thread that does not exist in the child. */
 static void before_fork(void)
@@ -34,13 +34,8 @@ static void after_fork(void)
 static void install_fork_handlers(void)
 {
     io_fork_epoch();
-    pthread_atfork(before_fork, after_fork, after_fork);
-}
-
-static void lock_registry(void)
-{
-    pthread_once(&fork_once, install_fork_handlers);
-    pthread_mutex_lock(&registry_lock);
+    if (pthread_atfork(before_fork, after_fork, after_fork) == 0)
+        atomic_store(&fork_once.done, true);
 }
 
 static char *catalog_path(const char *store_path)
@@ -241,9 +236,14 @@ int registry_open(const char *store_path, struct catalog **out, struct tamis_dia
         return rc;
     rc = open_catalog_file(dir, store_path, &fd, diag);
     if (!rc) {
-        lock_registry();
-        rc = find_or_load(store_path, dir, fd, out, diag);
-        pthread_mutex_unlock(&registry_lock);
+        rc = io_once(&fork_once, install_fork_handlers);
+        if (rc) {
+            diag_errno(diag, rc, store_path, "preparing for fork");
+        } else {
+            pthread_mutex_lock(&registry_lock);
+            rc = find_or_load(store_path, dir, fd, out, diag);
+            pthread_mutex_unlock(&registry_lock);
+        }
         close(fd);
     }
     close(dir);
@@ -252,7 +252,7 @@ int registry_open(const char *store_path, struct catalog **out, struct tamis_dia
 
 struct catalog *registry_hold(struct catalog *c)
 {
-    lock_registry();
+    pthread_mutex_lock(&registry_lock);
     c->refs++;
     pthread_mutex_unlock(&registry_lock);
     return c;
@@ -270,7 +270,7 @@ void registry_release(struct catalog *c)
 {
     if (c->fork_epoch != io_fork_epoch())
         return; /* the parent's */
-    lock_registry();
+    pthread_mutex_lock(&registry_lock);
     bool last = --c->refs == 0;
     if (last) {
         /* Closed before anyone can open the file anew. */
