@@ -65,11 +65,13 @@ build() {
 step "build with gcc, warnings are errors" build WERROR=-Werror all tests
 step "check-layers" make check-layers
 step "check-symbols" make check-symbols
+step "check-calls" make check-calls
 step "unit tests" make unit
 step "fuzz corpora" make fuzz-replay
 step "power cuts" make crash
 step "kill -9" make kill
 step "rot" make rot
+step "every call fails" make faults
 step "command line" make cli
 step "check-docs" make check-docs
 step "build with clang, warnings are errors" \
@@ -79,6 +81,8 @@ step "build with ASan and UBSan" \
     build B=build/asan OPT='-O1 -g' SANITIZE="$asan" WERROR=-Werror all tests
 step "unit tests, ASan and UBSan" make B=build/asan OPT='-O1 -g' SANITIZE="$asan" unit
 step "fuzz corpora, ASan and UBSan" make B=build/asan OPT='-O1 -g' SANITIZE="$asan" MUTATIONS=4 fuzz-replay
+step "every call fails, ASan and UBSan" \
+    make B=build/asan OPT='-O1 -g' SANITIZE="$asan" faults
 step "command line, ASan and UBSan" make B=build/asan OPT='-O1 -g' SANITIZE="$asan" cli
 step "threaded tests, TSan" \
     build B=build/tsan OPT='-O1 -g' SANITIZE="$tsan" unit-threads

@@ -1,0 +1,24 @@
+#!/bin/sh
+# Compares calls.txt with what the library's objects call: `calls.sh OBJECT...`. Pure
+# functions (of memory, text and numbers) are named here.
+set -eu
+pure='memchr memcmp memcpy memmove memset strchr strcmp strlen strncmp strrchr strspn
+    strtoull strftime gmtime_r snprintf vsnprintf exp expm1 fmax llround log log1p log2
+    pow XXH3_64bits XXH3_64bits_withSeed'
+list=$(dirname "$0")/calls.txt
+called=$(mktemp) known=$(mktemp)
+trap 'rm -f "$called" "$known"' EXIT
+nm --defined-only "$@" | awk 'NF == 3 { print $3 }' | sort -u >"$known"
+# Names with two underscores are the compiler's own.
+nm -u "$@" | awk '$1 == "U" && $2 !~ /^(__|_GLOBAL_)/ { print $2 }' | sort -u |
+    comm -23 - "$known" >"$called"
+{
+    sed '/^#/d; s/ .*//' "$list"
+    printf '%s\n' $pure
+} | sort -u >"$known"
+new=$(comm -23 "$called" "$known")
+gone=$(sed '/^#/d; s/ .*//' "$list" | sort -u | comm -13 "$called" -)
+[ -z "$new" ] || echo "called, and not in tests/faults/calls.txt:" $new
+[ -z "$gone" ] || echo "in tests/faults/calls.txt, and not called:" $gone
+[ -z "$new$gone" ] || exit 1
+echo "check-calls: $(wc -l <"$called") functions are called, $(grep -c ' fail$' "$list") of them made to fail"

@@ -1,0 +1,267 @@
+/* Edits: all of it or nothing, and no file left that nothing names. */
+#include "tests/faults/stores.h"
+
+#include <stdio.h>
+
+#define SEALED  TAMIS_SEGMENT_SEALED
+#define GROWING TAMIS_SEGMENT_GROWING
+#define BARE    TAMIS_SEGMENT_BARE
+
+/* ---- one edit of one store ---- */
+
+static struct {
+    const struct segment *before, *after;
+    edit_fn *edit;
+    bool done, unsure, may_panic;
+} c;
+
+/* A store whose edit failed is there to be asked. */
+static void ask_again(struct run *r)
+{
+    struct tamis_snapshot *snapshot;
+    struct tamis_store_info info;
+    if (TRY(r, tamis_snapshot_current(store, &snapshot, &r->diag)) == 0)
+        IN_LIB_VOID(tamis_snapshot_release(snapshot));
+    TRY(r, tamis_store_info(store, &info, &r->diag));
+}
+
+static void edit_body(struct run *r)
+{
+    const struct plan *p = faults_plan();
+    /* The disk failed while LMDB wrote: then the catalog is the old one or the new. */
+    c.unsure |= p && (p->fault->effect == PANIC || p->fault->effect == DOUBT ||
+                      p->call == CALL_lmdb_pwrite || p->call == CALL_space);
+    c.done = open_store(r) == 0 && do_edit(r, c.edit) == 0;
+    if (store && !c.done)
+        ask_again(r);
+}
+
+/* At once, in the same store, if it can go on: then in a store opened afresh. */
+static void edit_check(struct run *r)
+{
+    r->panicked = c.may_panic;
+    if (goes_on(r) && !c.done && !r->littered && !(c.unsure && lists(r, c.after))) {
+        CHECK(do_edit(r, c.edit) == 0, "the next attempt: %s", r->diag.what);
+        c.done = true;
+    }
+    if (store)
+        close_store();
+    CHECK(open_store(r) == 0, "opening again: %s", r->diag.what);
+    if (!c.done && !(c.unsure && lists(r, c.after))) {
+        expect_list(r, c.before);
+        CHECK(do_edit(r, c.edit) == 0, "the next attempt: %s", r->diag.what);
+    }
+    expect_list(r, c.after);
+    close_store();
+    CHECK(open_store(r) == 0, "opening once more: %s", r->diag.what);
+    expect_list(r, c.after);
+    expect_swept(r);
+    close_store();
+}
+
+static void begin_case(struct run *r, const struct segment *before,
+                       const struct segment *after, edit_fn *edit)
+{
+    c.before = before;
+    c.after = after;
+    c.edit = edit;
+    c.unsure = c.may_panic = false;
+    make_store(r, before);
+}
+
+static const struct segment some[] = {
+    {"a", SEALED, 20}, {"b", BARE, 2}, {"g", GROWING, 10}, {0}};
+
+/* ---- put ---- */
+
+static const struct segment new_ones[] = {{"s", SEALED, 15}, {"t", BARE, 1}, {0}};
+static const struct segment with_new[] = {{"a", SEALED, 20},  {"b", BARE, 2},
+                                          {"g", GROWING, 10}, {"s", SEALED, 15},
+                                          {"t", BARE, 1},     {0}};
+
+static int put_edit(struct run *r, struct tamis_edit *e)
+{
+    return put_listed(r, e, new_ones);
+}
+
+static void unsure_prepare(struct run *r)
+{
+    begin_case(r, some, with_new, put_edit);
+    c.unsure = c.may_panic = true;
+}
+
+static void put_prepare(struct run *r)
+{
+    begin_case(r, some, with_new, put_edit);
+}
+
+/* ---- put a growing one, replace one, drop one ---- */
+
+static const struct segment replaced[] = {
+    {"a", SEALED, 12}, {"g", GROWING, 10}, {"h", GROWING, 0}, {0}};
+
+static int replace_edit(struct run *r, struct tamis_edit *e)
+{
+    static const struct segment now[] = {{"a", SEALED, 12}, {"h", GROWING, 0}, {0}};
+    int rc = drop(r, e, "a");
+    if (!rc)
+        rc = put_listed(r, e, now);
+    return rc ? rc : drop(r, e, "b");
+}
+
+static void replace_prepare(struct run *r)
+{
+    begin_case(r, some, replaced, replace_edit);
+}
+
+/* ---- retain ---- */
+
+static const struct segment retained[] = {{"a", SEALED, 20}, {"s", SEALED, 5}, {0}};
+
+static int retain_edit(struct run *r, struct tamis_edit *e)
+{
+    static const struct segment s = {"s", SEALED, 5};
+    const struct tamis_name keep[] = {{"a", 1}, {"unknown", 7}};
+    int rc = put_built(r, e, &s);
+    return rc ? rc : TRY(r, tamis_edit_retain(e, keep, 2, &r->diag));
+}
+
+static void retain_prepare(struct run *r)
+{
+    begin_case(r, some, retained, retain_edit);
+}
+
+/* ---- attach ---- */
+
+static const struct segment attached[] = {{"x", SEALED, 30}, {"y", BARE, 1}, {0}};
+static const struct segment only_y[] = {{"y", BARE, 1}, {0}};
+
+static int attach_edit(struct run *r, struct tamis_edit *e)
+{
+    struct tamis_segment_options opt = {
+        .size = sizeof opt, .binding = "sst", .binding_bytes = 3};
+    return TRY(r, tamis_edit_attach(e, "x", 1, in_dir(r, "built"), &opt, &r->diag));
+}
+
+static void attach_prepare(struct run *r)
+{
+    struct tamis_builder_options opt = {.size = sizeof opt};
+    struct tamis_builder *b;
+    char text[64];
+    begin_case(r, only_y, attached, attach_edit);
+    CHECK(open_store(r) == 0, "preparing");
+    struct tamis_domain domain = tamis_store_domain(store);
+    opt.domain = &domain;
+    CHECK(tamis_builder_create(&opt, &b, NULL) == 0, "preparing");
+    for (uint64_t i = 0; i < attached[0].n; i++) {
+        struct tamis_key key = key_of("x", i, text);
+        tamis_builder_add_key(b, key.bytes, key.n_bytes);
+    }
+    CHECK(tamis_builder_finish_file(b, in_dir(r, "built"), NULL) == 0, "preparing");
+    tamis_builder_free(b);
+    close_store();
+}
+
+/* ---- abort ---- */
+
+static void abort_body(struct run *r)
+{
+    struct tamis_edit *e;
+    if (open_store(r) == 0 && TRY(r, tamis_edit_begin(store, &e, &r->diag)) == 0) {
+        (void)(put_edit(r, e) == 0 && drop(r, e, "a") == 0);
+        IN_LIB_VOID(tamis_edit_abort(e));
+    }
+    close_store();
+}
+
+static void abort_check(struct run *r)
+{
+    CHECK(open_store(r) == 0, "opening again: %s", r->diag.what);
+    expect_list(r, some);
+    expect_swept(r);
+    close_store();
+}
+
+static void abort_prepare(struct run *r)
+{
+    make_store(r, some);
+}
+
+/* ---- an edit that finds orphans to sweep ---- */
+
+static void sweep_prepare(struct run *r)
+{
+    static const char *const orphans[] = {
+        "store/filters/00112233445566778899aabbccddeeff.tamis",
+        "store/filters/00112233445566778899aabbccddeeff.tamis.01234567.tmp",
+        "store/filters/10112233445566778899aabbccddeeff.tamis"};
+    put_prepare(r);
+    for (size_t i = 0; i < 3; i++) {
+        FILE *f = fopen(in_dir(r, orphans[i]), "w");
+        CHECK(f && fclose(f) == 0, "preparing");
+    }
+}
+
+/* ---- a process's first calls ---- */
+
+static void cold_prepare(struct run *r)
+{
+    /* By another process, so that this one has done nothing yet. */
+    c.before = some;
+    c.after = with_new;
+    c.edit = put_edit;
+    (void)r;
+}
+
+static void cold_body(struct run *r)
+{
+    struct tamis_store_options opt = {.size = sizeof opt};
+    struct tamis_edit *e;
+    struct tamis_writer *w;
+    if (TRY(r, tamis_writer_create(in_dir(r, "f"), NULL, &w, &r->diag)) == 0)
+        TRY(r, tamis_writer_close(w));
+    tally.no_map_full = true;
+    TRY(r, tamis_store_create(store_path(r), &opt, &r->diag));
+    tally.no_map_full = false;
+    if (!is_there(in_dir(r, "store/catalog.lmdb")))
+        return;
+    if (open_store(r) == 0 && TRY(r, tamis_edit_begin(store, &e, &r->diag)) == 0)
+        IN_LIB_VOID(tamis_edit_abort(e));
+    close_store();
+}
+
+static void cold_check(struct run *r)
+{
+    struct tamis_writer *w;
+    if (!is_there(in_dir(r, "store/catalog.lmdb")))
+        MUST(r, tamis_store_create(store_path(r), NULL, &r->diag));
+    CHECK(open_store(r) == 0, "opening: %s", r->diag.what);
+    CHECK(do_edit(r, put_edit) == 0, "an edit: %s", r->diag.what);
+    expect_list(r, new_ones);
+    close_store();
+    if (is_there(in_dir(r, "f")))
+        MUST(r, tamis_writer_open(in_dir(r, "f"), &w, &r->diag));
+    else
+        MUST(r, tamis_writer_create(in_dir(r, "f"), NULL, &w, &r->diag));
+    MUST(r, tamis_writer_close(w));
+}
+
+const struct scenario edit_scenarios[] = {
+    {"put", put_prepare, edit_body, edit_check, false, false, NULL},
+    {"put-old", put_prepare, edit_body, edit_check, true, false, NULL},
+    {"replace", replace_prepare, edit_body, edit_check, false, false, NULL},
+    {"retain", retain_prepare, edit_body, edit_check, false, false, NULL},
+    {"attach", attach_prepare, edit_body, edit_check, false, false, NULL},
+    {"abort", abort_prepare, abort_body, abort_check, false, false, NULL},
+    {"sweep", sweep_prepare, edit_body, edit_check, false, false, NULL},
+    {"cold", cold_prepare, cold_body, cold_check, false, true, NULL},
+    {"put-fails", put_prepare, edit_body, edit_check, false, false,
+     "mdb_txn_commit:2:EIO:once"},
+    {"put-unsure", unsure_prepare, edit_body, edit_check, false, false,
+     "mdb_txn_commit:2:panic:once"},
+    {"map-full", replace_prepare, edit_body, edit_check, false, false,
+     "mdb_put:1:MDB_MAP_FULL:once"},
+    {"attach-fails", attach_prepare, edit_body, edit_check, false, false,
+     "renameat2:1:EIO:once"},
+    {0},
+};

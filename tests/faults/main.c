@@ -1,0 +1,275 @@
+/* Every call fails: each scenario is run once to count its calls, then again for each
+ * call, each of its occurrences and each way in which it can fail, once and for ever.
+ *
+ *     faults [--dir DIR] [--jobs N] [--list] [--only
+ * SCENARIO[:CALL:NTH:FAULT:once|ever]]
+ *
+ * A scenario runs in a process of its own; when a run crashes, hangs or finds something
+ * wrong, its fault point is printed, in the words that --only takes, and the rest goes
+ * on in a new process. */
+#include "tests/faults/run.h"
+
+#include <ftw.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_SCENARIOS = 64, MAX_BROKEN = 10, POINT_BYTES = 128, HANG_SECONDS = 30 };
+
+/* Shared with the process that runs a scenario. */
+static struct shared {
+    atomic_uint next_scenario;
+    struct progress {
+        uint64_t n_points, next; /* fault points done; the number of the next one */
+        uint64_t broken;
+        char point[POINT_BYTES];
+        uint64_t struck[N_CALLS];
+    } of[MAX_SCENARIOS];
+} * shared;
+
+static const struct scenario *scenarios[MAX_SCENARIOS];
+static size_t n_scenarios;
+static const char *only = "", *base = "/dev/shm";
+static char root[PATH_BYTES];
+
+/* ---- the points of one scenario ---- */
+
+struct walk {
+    const struct scenario *scenario;
+    struct progress *progress;
+    uint64_t number;
+    char dir[PATH_BYTES];
+};
+
+static bool selected(const char *point)
+{
+    return !strchr(only, ':') || strcmp(only, point) == 0;
+}
+
+static void run_one(struct walk *w, const struct plan *plan)
+{
+    alarm(HANG_SECONDS);
+    if (!w->scenario->cold) {
+        run_scenario(w->scenario, plan, w->dir);
+        return;
+    }
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        run_scenario(w->scenario, plan, w->dir);
+        exit(0);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+        fail_run("the process of this run ended with status %d", status);
+}
+
+static void point(struct walk *w, enum call call, uint64_t nth, const struct fault *f,
+                  bool ever)
+{
+    char text[POINT_BYTES];
+    struct plan plan = {call, nth, f, ever};
+    if (w->number++ < w->progress->next)
+        return;
+    snprintf(text, sizeof text, "%s:%s:%llu:%s:%s", w->scenario->name,
+             call_types[call].name, (unsigned long long)nth, f->name,
+             ever ? "ever" : "once");
+    w->progress->next = w->number;
+    if (!selected(text))
+        return;
+    memcpy(w->progress->point, text, sizeof text);
+    w->progress->n_points++;
+    w->progress->struck[call]++;
+    run_one(w, &plan);
+}
+
+/* Where space can run out: before each write, and in the middle of it. */
+static void points_of_space(struct walk *w, const struct tally *counted)
+{
+    const struct fault *f = &call_types[CALL_space].faults[0];
+    for (size_t i = 0; i < counted->n_marks; i++) {
+        uint64_t at = counted->marks[i];
+        uint64_t end =
+            i + 1 < counted->n_marks ? counted->marks[i + 1] : counted->bytes;
+        point(w, CALL_space, at + 1, f, true);
+        uint64_t half = (end - at) / 2 & ~UINT64_C(511); /* whole sectors */
+        if (half)
+            point(w, CALL_space, at + half + 1, f, true);
+    }
+}
+
+static void all_points(struct walk *w)
+{
+    static struct tally counted;
+    strcpy(w->progress->point, "(no fault)");
+    if (w->scenario->cold) {
+        /* Counted in a child, so that this process stays cold. */
+        struct tally *t = mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE,
+                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        pid_t child = fork();
+        if (child == 0) {
+            run_scenario(w->scenario, NULL, w->dir);
+            *t = tally;
+            exit(0);
+        }
+        waitpid(child, NULL, 0);
+        counted = *t;
+    } else {
+        run_scenario(w->scenario, NULL, w->dir); /* warm: what is done once is done */
+        run_scenario(w->scenario, NULL, w->dir);
+        counted = tally;
+    }
+    for (enum call call = 0; call < CALL_space; call++) {
+        const struct fault *f = call_types[call].faults;
+        for (uint64_t n = 1; n <= counted.called[call]; n++)
+            for (size_t i = 0; i < MAX_FAULTS && f[i].name; i++) {
+                point(w, call, n, &f[i], false);
+                point(w, call, n, &f[i], true);
+            }
+    }
+    points_of_space(w, &counted);
+}
+
+static void run_scenario_process(size_t index)
+{
+    struct walk w = {scenarios[index], &shared->of[index], 0, ""};
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    snprintf(w.dir, sizeof w.dir, "%.400s/%s", root, w.scenario->name);
+    all_points(&w);
+    exit(0);
+}
+
+/* ---- the scenarios side by side ---- */
+
+static void report_broken(struct progress *p, int status)
+{
+    p->broken++;
+    if (WIFSIGNALED(status))
+        fprintf(stderr, "    %s\n",
+                WTERMSIG(status) == SIGALRM ? "it hangs" : strsignal(WTERMSIG(status)));
+    fprintf(stderr, "FAILED %s\n", p->point);
+}
+
+static void run_job(void)
+{
+    for (;;) {
+        size_t i = atomic_fetch_add(&shared->next_scenario, 1);
+        if (i >= n_scenarios)
+            exit(0);
+        struct progress *p = &shared->of[i];
+        while (p->broken < MAX_BROKEN) {
+            int status;
+            fflush(stdout);
+            pid_t child = fork();
+            if (child == 0)
+                run_scenario_process(i);
+            if (child < 0 || waitpid(child, &status, 0) != child)
+                abort();
+            if (status == 0)
+                break;
+            report_broken(p, status);
+            if (p->next == 0)
+                break; /* it fails without a fault */
+        }
+        printf("%-16s %6llu fault points, %llu failed\n", scenarios[i]->name,
+               (unsigned long long)p->n_points, (unsigned long long)p->broken);
+        fflush(stdout);
+    }
+}
+
+static void collect(const struct scenario *s)
+{
+    size_t n = strcspn(only, ":");
+    for (; s->name; s++)
+        if (!n || (strlen(s->name) == n && strncmp(only, s->name, n) == 0))
+            scenarios[n_scenarios++] = s;
+}
+
+/* A call that no scenario makes is not tested, whatever the count says. */
+static unsigned never_struck(void)
+{
+    unsigned n = 0;
+    for (enum call call = 0; call < N_CALLS; call++) {
+        uint64_t struck = 0;
+        for (size_t i = 0; i < n_scenarios; i++)
+            struck += shared->of[i].struck[call];
+        if (struck)
+            continue;
+        fprintf(stderr, "FAILED no scenario calls %s\n", call_types[call].name);
+        n++;
+    }
+    return n;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag,
+                      struct FTW *ftw)
+{
+    (void)st, (void)flag, (void)ftw;
+    return remove(path);
+}
+
+static int summarize(void)
+{
+    uint64_t n = 0, broken = 0;
+    for (size_t i = 0; i < n_scenarios; i++) {
+        n += shared->of[i].n_points;
+        broken += shared->of[i].broken;
+    }
+    if (!*only)
+        broken += never_struck();
+    if (!broken && n)
+        printf("%llu fault points of %zu scenarios: 0 crashes, 0 leaks, 0 lost\n",
+               (unsigned long long)n, n_scenarios);
+    printf("%llu passed, %llu failed\n",
+           (unsigned long long)(n - (broken < n ? broken : n)),
+           (unsigned long long)broken);
+    return broken || !n ? 1 : 0;
+}
+
+static void usage(void)
+{
+    fprintf(stderr, "usage: faults [--dir DIR] [--jobs N] "
+                    "[--only SCENARIO[:CALL:NTH:FAULT:once|ever]]\n");
+    exit(2);
+}
+
+int main(int argc, char **argv)
+{
+    long jobs = sysconf(_SC_NPROCESSORS_ONLN);
+    for (int i = 1; i < argc; i += 2) {
+        if (i + 1 == argc)
+            usage();
+        if (strcmp(argv[i], "--dir") == 0)
+            base = argv[i + 1];
+        else if (strcmp(argv[i], "--jobs") == 0)
+            jobs = atol(argv[i + 1]);
+        else if (strcmp(argv[i], "--only") == 0)
+            only = argv[i + 1];
+        else
+            usage();
+    }
+    collect(filter_scenarios);
+    collect(writer_scenarios);
+    collect(store_scenarios);
+    collect(edit_scenarios);
+    if (!n_scenarios || jobs < 1)
+        usage();
+    snprintf(root, sizeof root, "%.400s/tamis-faults.XXXXXX",
+             access(base, W_OK) == 0 ? base : "/tmp");
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED || !mkdtemp(root))
+        return 2;
+    fflush(stdout);
+    for (long j = 0; j < jobs; j++)
+        if (fork() == 0)
+            run_job();
+    while (wait(NULL) > 0)
+        ;
+    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    return summarize();
+}

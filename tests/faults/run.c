@@ -1,0 +1,230 @@
+/* One run: begin, faults, check, and nothing left behind. */
+#include "tests/faults/run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void fail_run(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fflush(stdout);
+    fprintf(stderr, "    ");
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "\n");
+    va_end(args);
+    _exit(1);
+}
+
+bool file_seemed_short;
+
+/* ---- calls ---- */
+
+/* The code makes sense, and the diag says the same. */
+static void check_code(const struct run *r, int rc, const char *call)
+{
+    const char *text = tamis_strerror(rc);
+    CHECK(strncmp(text, "unknown", 7) != 0, "%s: code %d is none of ours", call, rc);
+    CHECK(r->diag.code == NO_DIAG || r->diag.code == rc,
+          "%s returned %d (%s), its diag has %d (%s)", call, rc, text, r->diag.code,
+          r->diag.what);
+}
+
+int tried(struct run *r, int rc, const char *call)
+{
+    return tried_for(r, 0, rc, call);
+}
+
+int tried_for(struct run *r, int expected, int rc, const char *call)
+{
+    check_code(r, rc, call);
+    if (rc == expected)
+        return rc;
+    CHECK(rc != 0, "%s: a success that cannot be", call);
+    CHECK(tally.fired > 0, "%s: %s (%s), though nothing has failed", call,
+          tamis_strerror(rc), r->diag.what);
+    CHECK(faults_excuse(), "%s: %s (%s), for a fault to be got around", call,
+          tamis_strerror(rc), r->diag.what);
+    r->n_failed++;
+    return rc;
+}
+
+/* ---- files ---- */
+
+const char *in_dir(const struct run *r, const char *name)
+{
+    static char paths[8][PATH_BYTES + 256];
+    static unsigned next;
+    char *p = paths[next++ % 8];
+    snprintf(p, sizeof paths[0], "%s/%s", r->dir, name);
+    return p;
+}
+
+bool is_there(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+void expect_names(const char *dir, const char *const *names)
+{
+    DIR *d = opendir(dir);
+    size_t n = 0, found = 0;
+    CHECK(d, "%s: no such directory", dir);
+    while (names[n])
+        n++;
+    for (const struct dirent *e; (e = readdir(d));) {
+        size_t i = 0;
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        while (i < n && strcmp(names[i], e->d_name) != 0)
+            i++;
+        CHECK(i < n, "left behind: %s/%s", dir, e->d_name);
+        found++;
+    }
+    closedir(d);
+    CHECK(found == n, "%s: %zu names, not %zu", dir, found, n);
+}
+
+void copy_file(const char *from, const char *to)
+{
+    static uint8_t bytes[1 << 20];
+    int in = open(from, O_RDONLY | O_CLOEXEC);
+    int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    ssize_t n = pread(in, bytes, sizeof bytes, 0);
+    CHECK(n >= 0 && pwrite(out, bytes, (size_t)n, 0) == n, "copying %s", from);
+    close(in);
+    close(out);
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag,
+                      struct FTW *ftw)
+{
+    (void)st, (void)flag, (void)ftw;
+    return remove(path);
+}
+
+static int seed_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    (void)ftw;
+    if (flag != FTW_F || !S_ISREG(st->st_mode))
+        return 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    image_synced(fd);
+    close(fd);
+    return 0;
+}
+
+/* ---- what must be as before ---- */
+
+static unsigned count_descriptors(void)
+{
+    unsigned n = 0;
+    for (int fd = 0; fd < 100; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+static void expect_nothing_held(unsigned descriptors)
+{
+    CHECK(tally.memory == 0, "leak: %ld allocations", tally.memory);
+    CHECK(tally.mappings == 0, "leak: %ld mappings", tally.mappings);
+    CHECK(tally.dirs == 0, "leak: %ld directory streams", tally.dirs);
+    CHECK(tally.txns == 0, "leak: %ld transactions", tally.txns);
+    CHECK(tally.cursors == 0, "leak: %ld cursors", tally.cursors);
+    CHECK(tally.envs == 0, "leak: %ld environments", tally.envs);
+    unsigned now = count_descriptors();
+    CHECK(now == descriptors, "leak: %d descriptors", (int)(now - descriptors));
+}
+
+void run_scenario(const struct scenario *s, const struct plan *plan, const char *dir)
+{
+    struct run r = {.plan = plan};
+    snprintf(r.dir, sizeof r.dir, "%s", dir);
+    nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    CHECK(mkdir(dir, 0700) == 0, "mkdir %s: %s", dir, strerror(errno));
+    struct plan first;
+    CHECK(!s->first || plan_parse(s->first, &first), "no such fault: %s", s->first);
+    unsigned descriptors = count_descriptors();
+    memset(&tally, 0, sizeof tally);
+    if (s->prepare)
+        s->prepare(&r);
+    faults_begin(plan, s->first ? &first : NULL, s->old_system);
+    file_seemed_short = plan && plan->call == CALL_pread && plan->fault->effect == NONE;
+    if (plan && plan->fault->effect == LOSE)
+        nftw(dir, seed_one, 16, FTW_PHYS);
+    s->body(&r);
+    CHECK(!plan || tally.planned,
+          "the fault did not strike: the run is not repeatable");
+    faults_end();
+    struct tally counted = tally;
+    tally.fired = 0;
+    r.littered =
+        plan && (plan->call == CALL_unlinkat || plan->call == CALL_unlink ||
+                 plan->call == CALL_rmdir ||
+                 (plan->call == CALL_renameat2 && plan->fault->effect == DONE));
+    image_lose();
+    s->check(&r);
+    expect_nothing_held(descriptors);
+    if (!plan)
+        tally = counted; /* the counts of the body alone, for the driver */
+}
+
+/* ---- keys ---- */
+
+uint64_t hash_of(uint64_t i)
+{
+    uint64_t z = (i + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return z ^ z >> 31;
+}
+
+void hashes_of(uint64_t from, uint64_t n, uint64_t *hashes)
+{
+    for (uint64_t i = 0; i < n; i++)
+        hashes[i] = hash_of(from + i);
+}
+
+void expect_keys(struct tamis_filter *f, uint64_t n)
+{
+    uint64_t tag = tamis_filter_domain(f).tag;
+    for (uint64_t i = 0; i < n; i++) {
+        struct tamis_key key = tamis_key_of_hash(tag, hash_of(i));
+        enum tamis_reason why;
+        enum tamis_answer answer = IN_LIB(tamis_filter_probe(f, &key, &why));
+        CHECK(answer == TAMIS_MAYBE, "lost: key %llu of %llu is ABSENT",
+              (unsigned long long)i, (unsigned long long)n);
+        CHECK(why == TAMIS_HIT || file_seemed_short, "key %llu is MAYBE for %s",
+              (unsigned long long)i, tamis_reason_name(why));
+    }
+}
+
+void expect_none_absent(struct tamis_filter *f, uint64_t n)
+{
+    uint64_t tag = tamis_filter_domain(f).tag;
+    for (uint64_t i = 0; i < n; i++) {
+        struct tamis_key key = tamis_key_of_hash(tag, hash_of(i));
+        CHECK(IN_LIB(tamis_filter_probe(f, &key, NULL)) == TAMIS_MAYBE,
+              "lost: key %llu of %llu is ABSENT", (unsigned long long)i,
+              (unsigned long long)n);
+    }
+}
+
+void expect_filter(struct run *r, const char *path, uint64_t n)
+{
+    struct tamis_filter *f;
+    struct tamis_verify report;
+    MUST(r, tamis_filter_open(path, NULL, &f, &r->diag));
+    expect_keys(f, n);
+    IN_LIB(tamis_filter_verify(f, &report, &r->diag));
+    CHECK(report.n_pages > 0 && (report.n_damaged == 0 || file_seemed_short),
+          "%llu pages are damaged: %s", (unsigned long long)report.n_damaged,
+          r->diag.what);
+    IN_LIB_VOID(tamis_filter_close(f));
+}

@@ -1,0 +1,84 @@
+/* One run of a scenario: a directory of its own, calls that may fail when a fault has
+ * struck and not otherwise, and what must hold afterwards. */
+#ifndef TAMIS_FAULTS_RUN_H
+#define TAMIS_FAULTS_RUN_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/internal.h"
+#include "tests/faults/wrap.h"
+
+enum { PATH_BYTES = 512, MAX_KEYS = 2048 };
+
+struct run {
+    char dir[PATH_BYTES];
+    struct tamis_diag diag;
+    const struct plan *plan; /* NULL: nothing fails */
+    unsigned n_failed;       /* calls that failed for the fault */
+    /* In check(): names may be left, or be there after a failure. What unlinking could
+     * not remove, or was renamed, and the call said that it was not. */
+    bool littered;
+    bool panicked; /* the scenario itself has LMDB give up */
+};
+
+struct scenario {
+    const char *name;
+    void (*prepare)(struct run *r); /* nothing fails; may be NULL */
+    void (*body)(struct run *r);    /* what is counted, and fails */
+    void (*check)(struct run *r);   /* nothing fails: what was promised, the next try */
+    bool old_system;                /* without openat2, RENAME_NOREPLACE, O_TMPFILE */
+    bool cold;                      /* each run in a process of its own */
+    const char *first;              /* a fault that strikes in every run, or NULL */
+};
+extern const struct scenario filter_scenarios[], writer_scenarios[], store_scenarios[],
+    edit_scenarios[];
+
+/* Says what is wrong with this run, and ends its process. */
+void fail_run(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+#define CHECK(condition, ...)                                                          \
+    do {                                                                               \
+        if (!(condition))                                                              \
+            fail_run(__VA_ARGS__);                                                     \
+    } while (0)
+
+/* A call of the library that may fail, but only once a fault has struck, and not if it
+ * is one that nobody may notice. Those that take a diag take &r->diag. */
+enum { NO_DIAG = 123456 };
+int tried(struct run *r, int rc, const char *call);
+#define TRY(r, call) ((r)->diag.code = NO_DIAG, tried((r), IN_LIB(call), #call))
+/* The same for one that fails with `code` when nothing goes wrong. */
+#define TRY_FOR(r, expected, call)                                                     \
+    ((r)->diag.code = NO_DIAG, tried_for((r), (expected), IN_LIB(call), #call))
+int tried_for(struct run *r, int expected, int rc, const char *call);
+/* One that must succeed. */
+#define MUST(r, call)                                                                  \
+    do {                                                                               \
+        int rc_ = IN_LIB(call);                                                        \
+        CHECK(rc_ == 0, "%s: %s (%s)", #call, tamis_strerror(rc_), (r)->diag.what);    \
+    } while (0)
+
+void run_scenario(const struct scenario *s, const struct plan *plan, const char *dir);
+
+/* A path in the run's directory; several may be in use at once. */
+const char *in_dir(const struct run *r, const char *name);
+/* Is this all that the directory holds, dots apart? Names end with a NULL. */
+void expect_names(const char *dir, const char *const *names);
+bool is_there(const char *path);
+void copy_file(const char *from, const char *to);
+
+/* A writer that found the file shorter than its floors has condemned their pages, so
+ * that keys are MAYBE for DAMAGED from then on. */
+extern bool file_seemed_short;
+
+/* ---- keys: numbers, by their hashes ---- */
+uint64_t hash_of(uint64_t i);
+void hashes_of(uint64_t from, uint64_t n, uint64_t *hashes);
+/* Keys 0 .. n - 1 are there, with the reason HIT. */
+void expect_keys(struct tamis_filter *f, uint64_t n);
+/* None of them is ABSENT, whatever the reason. */
+void expect_none_absent(struct tamis_filter *f, uint64_t n);
+/* The file opens, has these keys, and each of its pages is good. */
+void expect_filter(struct run *r, const char *path, uint64_t n);
+
+#endif

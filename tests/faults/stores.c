@@ -1,0 +1,263 @@
+#include "tests/faults/stores.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+
+struct tamis_store *store;
+
+static const struct tamis_growth small = {
+    .error = 0.001, .factor = 2, .first_capacity = 40};
+
+const char *store_path(const struct run *r)
+{
+    return in_dir(r, "store");
+}
+
+int open_store(struct run *r)
+{
+    int rc = TRY(r, tamis_store_open(store_path(r), &store, &r->diag));
+    CHECK((rc == 0) == (store != NULL), "opening failed, and there is a store");
+    return rc;
+}
+
+void close_store(void)
+{
+    IN_LIB_VOID(tamis_store_close(store));
+    store = NULL;
+}
+
+/* The disk failed while LMDB wrote its meta page, or a panic was played; or LMDB lost
+ * its mapping. */
+static bool may_end_catalog(const struct run *r)
+{
+    const struct plan *p = r->plan;
+    return p && (p->fault->effect == PANIC || p->fault->effect == DOUBT ||
+                 p->call == CALL_lmdb_pwrite || p->call == CALL_space ||
+                 p->call == CALL_lmdb_mmap || p->call == CALL_mdb_env_set_mapsize);
+}
+
+bool goes_on(struct run *r)
+{
+    struct tamis_store_info info;
+    struct tamis_snapshot *snapshot;
+    if (!store)
+        return false;
+    int rc = IN_LIB(tamis_store_info(store, &info, &r->diag));
+    if (rc == 0 && !info.read_only)
+        rc = IN_LIB(tamis_snapshot_current(store, &snapshot, &r->diag));
+    if (rc == 0 && !info.read_only) {
+        IN_LIB_VOID(tamis_snapshot_release(snapshot));
+        return true;
+    }
+    CHECK(rc == 0 || may_end_catalog(r) || r->panicked, "the store fails on: %s",
+          r->diag.what);
+    close_store();
+    return false;
+}
+
+/* ---- keys ---- */
+
+struct tamis_key key_of(const char *segment, uint64_t i, char text[64])
+{
+    struct tamis_domain domain = tamis_store_domain(store);
+    int n = snprintf(text, 64, "%s/%06llu", segment, (unsigned long long)i);
+    return tamis_key_of(&domain, text, (size_t)n);
+}
+
+int add_to(struct run *r, struct tamis_writer *w, const char *segment, uint64_t from,
+           uint64_t to)
+{
+    char text[64];
+    int rc = 0;
+    for (uint64_t i = from; i < to && !rc; i++) {
+        struct tamis_key key = key_of(segment, i, text);
+        rc = TRY(r, tamis_writer_add_hashes(w, key.tag, &key.hash, 1));
+    }
+    return rc;
+}
+
+/* ---- edits ---- */
+
+int put_built(struct run *r, struct tamis_edit *e, const struct segment *s)
+{
+    struct tamis_builder *b;
+    char text[64];
+    int rc =
+        TRY(r, tamis_edit_builder(e, s->name, strlen(s->name), 0, NULL, &b, &r->diag));
+    if (rc)
+        return rc;
+    for (uint64_t i = 0; i < s->n && !rc; i++) {
+        struct tamis_key key = key_of(s->name, i, text);
+        rc = TRY(r, tamis_builder_add_key(b, key.bytes, key.n_bytes));
+    }
+    if (!rc)
+        rc = TRY(r, tamis_edit_put(e, b, &r->diag));
+    IN_LIB_VOID(tamis_builder_free(b));
+    return rc;
+}
+
+int put_listed(struct run *r, struct tamis_edit *e, const struct segment *list)
+{
+    int rc = 0;
+    for (const struct segment *s = list; s->name && !rc; s++) {
+        size_t n = strlen(s->name);
+        if (s->state == TAMIS_SEGMENT_BARE)
+            rc = TRY(r, tamis_edit_put_bare(e, s->name, n, NULL, &r->diag));
+        else if (s->state == TAMIS_SEGMENT_GROWING)
+            rc = TRY(r, tamis_edit_put_growing(e, s->name, n, NULL, NULL, &r->diag));
+        else
+            rc = put_built(r, e, s);
+    }
+    return rc;
+}
+
+int drop(struct run *r, struct tamis_edit *e, const char *name)
+{
+    return TRY(r, tamis_edit_drop(e, name, strlen(name), &r->diag));
+}
+
+int do_edit(struct run *r, edit_fn *fn)
+{
+    struct tamis_edit *e;
+    int rc = TRY(r, tamis_edit_begin(store, &e, &r->diag));
+    if (rc)
+        return rc;
+    rc = fn(r, e);
+    if (rc)
+        IN_LIB_VOID(tamis_edit_abort(e));
+    else
+        rc = TRY(r, tamis_edit_commit(e, &r->diag));
+    return rc;
+}
+
+static const struct segment *making;
+
+static int put_all(struct run *r, struct tamis_edit *e)
+{
+    return put_listed(r, e, making);
+}
+
+static void fill_growing(struct run *r, const struct segment *s)
+{
+    struct tamis_writer *w;
+    CHECK(tamis_store_writer(store, s->name, strlen(s->name), &w, &r->diag) == 0,
+          "preparing %s: %s", s->name, r->diag.what);
+    CHECK(add_to(r, w, s->name, 0, s->n) == 0 &&
+              tamis_writer_commit(w, s->n, NULL) == 0 && tamis_writer_close(w) == 0,
+          "preparing %s", s->name);
+}
+
+void make_store(struct run *r, const struct segment *list)
+{
+    struct tamis_store_options opt = {.size = sizeof opt, .growth = small};
+    MUST(r, tamis_store_create(store_path(r), &opt, &r->diag));
+    CHECK(open_store(r) == 0, "preparing");
+    making = list;
+    CHECK(do_edit(r, put_all) == 0, "preparing");
+    for (const struct segment *s = list; s->name; s++)
+        if (s->state == TAMIS_SEGMENT_GROWING && s->n)
+            fill_growing(r, s);
+    close_store();
+}
+
+/* ---- what must hold ---- */
+
+static bool has_keys(struct tamis_snapshot *snapshot, const struct segment *s)
+{
+    struct tamis_target t;
+    char text[64];
+    if (tamis_snapshot_find(snapshot, s->name, strlen(s->name), NULL, 0, 0, &t) != 0)
+        return false;
+    for (uint64_t i = 0; i < s->n; i++) {
+        struct tamis_key key = key_of(s->name, i, text);
+        enum tamis_reason why;
+        enum tamis_answer answer =
+            IN_LIB(tamis_snapshot_probe(snapshot, &t, &key, &why));
+        CHECK(answer == TAMIS_MAYBE, "lost: key %llu of segment %s is ABSENT",
+              (unsigned long long)i, s->name);
+        CHECK(file_seemed_short ||
+                  why == (s->state == TAMIS_SEGMENT_BARE ? TAMIS_NO_FILTER : TAMIS_HIT),
+              "key %llu of segment %s is MAYBE for %s", (unsigned long long)i, s->name,
+              tamis_reason_name(why));
+    }
+    return true;
+}
+
+static void expect_whole(struct run *r, struct tamis_snapshot *snapshot, size_t i)
+{
+    struct tamis_segment_info info;
+    struct tamis_filter *f;
+    struct tamis_verify report;
+    MUST(r, tamis_snapshot_segment(snapshot, i, &info));
+    if (info.state == TAMIS_SEGMENT_BARE)
+        return;
+    MUST(r, tamis_snapshot_filter(snapshot, i, &f, &r->diag));
+    IN_LIB(tamis_filter_verify(f, &report, &r->diag));
+    CHECK(report.n_pages > 0 && (report.n_damaged == 0 || file_seemed_short),
+          "damaged: %s", r->diag.what);
+}
+
+bool lists(struct run *r, const struct segment *list)
+{
+    struct tamis_snapshot *snapshot;
+    size_t n = 0;
+    MUST(r, tamis_snapshot_current(store, &snapshot, &r->diag));
+    bool same = true;
+    for (const struct segment *s = list; s->name && same; s++, n++)
+        same = has_keys(snapshot, s);
+    same = same && tamis_snapshot_n_segments(snapshot) == n;
+    for (size_t i = 0; i < tamis_snapshot_n_segments(snapshot); i++)
+        expect_whole(r, snapshot, i);
+    IN_LIB_VOID(tamis_snapshot_release(snapshot));
+    return same;
+}
+
+void expect_list(struct run *r, const struct segment *list)
+{
+    CHECK(lists(r, list), "the segments are others than they must be");
+}
+
+void expect_nothing_absent(struct run *r, struct tamis_snapshot *snapshot,
+                           const struct segment *list)
+{
+    (void)r;
+    for (const struct segment *s = list; s->name; s++) {
+        struct tamis_target t;
+        char text[64];
+        tamis_snapshot_find(snapshot, s->name, strlen(s->name), NULL, 0, 0, &t);
+        for (uint64_t i = 0; i < s->n; i++) {
+            struct tamis_key key = key_of(s->name, i, text);
+            CHECK(IN_LIB(tamis_snapshot_probe(snapshot, &t, &key, NULL)) ==
+                          TAMIS_MAYBE &&
+                      IN_LIB(tamis_snapshot_probe_list(snapshot, &t, 1, &key, NULL,
+                                                       NULL)) == TAMIS_MAYBE &&
+                      IN_LIB(tamis_snapshot_probe_all(snapshot, &key, NULL, NULL)) ==
+                          TAMIS_MAYBE,
+                  "lost: key %llu of segment %s is ABSENT", (unsigned long long)i,
+                  s->name);
+        }
+    }
+}
+
+void expect_swept(struct run *r)
+{
+    struct tamis_edit *e;
+    struct tamis_snapshot *snapshot;
+    const char *names[65];
+    struct tamis_segment_info info[64];
+    size_t n = 0;
+    MUST(r, tamis_edit_begin(store, &e, &r->diag));
+    IN_LIB_VOID(tamis_edit_abort(e));
+    MUST(r, tamis_snapshot_current(store, &snapshot, &r->diag));
+    for (size_t i = 0; tamis_snapshot_segment(snapshot, i, &info[n]) == 0; i++)
+        if (info[n].file[0]) {
+            names[n] = info[n].file + sizeof "filters";
+            n++;
+        }
+    names[n] = NULL;
+    expect_names(in_dir(r, "store/filters"), names);
+    IN_LIB_VOID(tamis_snapshot_release(snapshot));
+    expect_names(
+        store_path(r),
+        (const char *const[]){"catalog.lmdb", "catalog.lmdb-lock", "filters", NULL});
+}
