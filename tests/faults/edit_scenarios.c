@@ -131,6 +131,68 @@ static void retain_prepare(struct run *r)
     begin_case(r, some, retained, retain_edit);
 }
 
+/* ---- so many that the maps of names grow ---- */
+
+static const struct segment many[] = {{"1", BARE, 1},
+                                      {"2", BARE, 1},
+                                      {"3", BARE, 1},
+                                      {"4", BARE, 1},
+                                      {"5", BARE, 1},
+                                      {"6", BARE, 1},
+                                      {"7", BARE, 1},
+                                      {"8", BARE, 1},
+                                      {"9", BARE, 1},
+                                      {"x", SEALED, 3},
+                                      {0}};
+
+static int many_edit(struct run *r, struct tamis_edit *e)
+{
+    static const struct tamis_name none[] = {{"x", 1}};
+    int rc = put_listed(r, e, many);
+    return rc ? rc : TRY(r, tamis_edit_retain(e, none, 1, &r->diag));
+}
+
+static void many_prepare(struct run *r)
+{
+    begin_case(r, some, many, many_edit);
+}
+
+/* ---- a drop while a writer has it ---- */
+
+static struct tamis_writer *holder;
+
+static void busy_prepare(struct run *r)
+{
+    begin_case(r, some, some, NULL);
+    CHECK(open_store(r) == 0, "preparing");
+    MUST(r, tamis_store_writer(store, "g", 1, &holder, &r->diag));
+}
+
+static void busy_body(struct run *r)
+{
+    struct tamis_edit *e;
+    if (TRY(r, tamis_edit_begin(store, &e, &r->diag)) != 0)
+        return;
+    if (drop(r, e, "g") != 0)
+        IN_LIB_VOID(tamis_edit_abort(e));
+    else
+        TRY_FOR(r, TAMIS_ERR_BUSY, tamis_edit_commit(e, &r->diag));
+}
+
+static void busy_check(struct run *r)
+{
+    if (goes_on(r))
+        CHECK(add_to(r, holder, "g", 10, 20) == 0, "adding");
+    MUST(r, tamis_writer_commit(holder, 20, &r->diag));
+    MUST(r, tamis_writer_close(holder));
+    if (store)
+        close_store();
+    CHECK(open_store(r) == 0, "opening: %s", r->diag.what);
+    expect_list(r, some);
+    expect_swept(r);
+    close_store();
+}
+
 /* ---- attach ---- */
 
 static const struct segment attached[] = {{"x", SEALED, 30}, {"y", BARE, 1}, {0}};
@@ -251,6 +313,8 @@ const struct scenario edit_scenarios[] = {
     {"put-old", put_prepare, edit_body, edit_check, true, false, NULL},
     {"replace", replace_prepare, edit_body, edit_check, false, false, NULL},
     {"retain", retain_prepare, edit_body, edit_check, false, false, NULL},
+    {"many", many_prepare, edit_body, edit_check, false, false, NULL},
+    {"drop-busy", busy_prepare, busy_body, busy_check, false, false, NULL},
     {"attach", attach_prepare, edit_body, edit_check, false, false, NULL},
     {"abort", abort_prepare, abort_body, abort_check, false, false, NULL},
     {"sweep", sweep_prepare, edit_body, edit_check, false, false, NULL},

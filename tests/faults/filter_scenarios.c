@@ -15,7 +15,7 @@ static bool finished;
 static int make_builder(struct run *r)
 {
     struct tamis_builder_options opt = {
-        .size = sizeof opt, .memory_limit = 1, .spool_dir = r->dir, .watermark = 7};
+        .size = sizeof opt, .memory_limit = 1, .spool_dir = r->dir, .error = 1e-8};
     builder = NULL;
     return TRY(r, tamis_builder_create(&opt, &builder, &r->diag));
 }

@@ -67,9 +67,9 @@ void expect_names(const char *dir, const char *const *names);
 bool is_there(const char *path);
 void copy_file(const char *from, const char *to);
 
-/* A writer that found the file shorter than its floors has condemned their pages, so
- * that keys are MAYBE for DAMAGED from then on. */
-extern bool file_seemed_short;
+/* Keys may be MAYBE for DAMAGED too: the scenario has damaged a page, or a writer found
+ * the file shorter than its floors and has condemned their pages. */
+extern bool damage_expected;
 
 /* ---- keys: numbers, by their hashes ---- */
 uint64_t hash_of(uint64_t i);

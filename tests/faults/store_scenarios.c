@@ -81,6 +81,23 @@ static void open_prepare(struct run *r)
     make_store(r, some);
 }
 
+/* LMDB's file may end before the last page that it ever counted; then its trees are
+ * walked. */
+static void short_prepare(struct run *r)
+{
+    enum { LAST_PAGE_AT = 136, META_BYTES_APART = 4096 };
+    uint64_t last;
+    make_store(r, some);
+    int fd = open(in_dir(r, "store/catalog.lmdb"), O_RDWR | O_CLOEXEC);
+    for (off_t at = LAST_PAGE_AT; at < 2 * META_BYTES_APART; at += META_BYTES_APART) {
+        CHECK(pread(fd, &last, sizeof last, at) == sizeof last && last < 100,
+              "LMDB's meta page is another than it was");
+        last += 3;
+        CHECK(pwrite(fd, &last, sizeof last, at) == sizeof last, "preparing");
+    }
+    close(fd);
+}
+
 static void open_body(struct run *r)
 {
     struct tamis_store_info info;
@@ -204,8 +221,10 @@ static void segment_prepare(struct run *r)
 static void commit_to(struct run *r, struct tamis_writer *w, uint64_t n)
 {
     w_log.asked = n;
-    if (TRY(r, tamis_writer_commit(w, n, &r->diag)) == 0)
-        w_log.acked = n;
+    if (TRY(r, tamis_writer_commit(w, n, &r->diag)) != 0)
+        return;
+    CHECK(!tally.syncs_failed, "a commit succeeds after a failed sync");
+    w_log.acked = n;
 }
 
 static void segment_body(struct run *r)
@@ -217,6 +236,7 @@ static void segment_body(struct run *r)
         if (add_to(r, w, "g", 10, 60) == 0)
             commit_to(r, w, 60);
         if (TRY(r, tamis_writer_seal(w, w_log.asked, NULL, &r->diag)) == 0) {
+            CHECK(!tally.syncs_failed, "a seal succeeds after a failed sync");
             w_log.sealed = true;
             w_log.acked = w_log.asked;
         }
@@ -385,6 +405,7 @@ const struct scenario store_scenarios[] = {
     {"store-remains", remains_prepare, create_body, create_check, false, false, NULL},
     {"store-again", again_prepare, again_body, again_check, false, false, NULL},
     {"store-open", open_prepare, open_body, open_check, false, false, NULL},
+    {"store-short", short_prepare, open_body, open_check, false, false, NULL},
     {"store-follow", open_prepare, follow_body, follow_check, false, false, NULL},
     {"segment", segment_prepare, segment_body, segment_check, false, false, NULL},
     {"late-seal", late_seal_prepare, late_seal_body, segment_check, false, false, NULL},

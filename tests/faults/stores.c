@@ -175,7 +175,7 @@ static bool has_keys(struct tamis_snapshot *snapshot, const struct segment *s)
             IN_LIB(tamis_snapshot_probe(snapshot, &t, &key, &why));
         CHECK(answer == TAMIS_MAYBE, "lost: key %llu of segment %s is ABSENT",
               (unsigned long long)i, s->name);
-        CHECK(file_seemed_short ||
+        CHECK(damage_expected ||
                   why == (s->state == TAMIS_SEGMENT_BARE ? TAMIS_NO_FILTER : TAMIS_HIT),
               "key %llu of segment %s is MAYBE for %s", (unsigned long long)i, s->name,
               tamis_reason_name(why));
@@ -193,7 +193,7 @@ static void expect_whole(struct run *r, struct tamis_snapshot *snapshot, size_t 
         return;
     MUST(r, tamis_snapshot_filter(snapshot, i, &f, &r->diag));
     IN_LIB(tamis_filter_verify(f, &report, &r->diag));
-    CHECK(report.n_pages > 0 && (report.n_damaged == 0 || file_seemed_short),
+    CHECK(report.n_pages > 0 && (report.n_damaged == 0 || damage_expected),
           "damaged: %s", r->diag.what);
 }
 

@@ -14,7 +14,7 @@ static struct log {
 } l;
 
 static const struct tamis_writer_options small = {.size = sizeof small,
-                                                  .growth = {0.01, 2, 0, 40}};
+                                                  .growth = {0.0001, 2, 0, 40}};
 
 static const char *path_in(const struct run *r)
 {
@@ -207,6 +207,42 @@ static void seal_body(struct run *r)
     close_it(r, w);
 }
 
+/* A sector of the first stage is zeros, with keys in it. Whatever fails on the way, no
+ * page that lost keys may become a good one. */
+static void prepare_damaged(struct run *r)
+{
+    static const uint8_t zeros[512];
+    prepare_clean(r);
+    uint8_t bits[4096];
+    int fd = open(path_in(r), O_RDWR | O_CLOEXEC);
+    CHECK(pread(fd, bits, sizeof bits, 3 * 4096) == sizeof bits, "preparing");
+    size_t at = 0;
+    while (at < sizeof bits && memcmp(bits + at, zeros, sizeof zeros) == 0)
+        at += sizeof zeros;
+    CHECK(at < sizeof bits &&
+              pwrite(fd, zeros, sizeof zeros, (off_t)(3 * 4096 + at)) == sizeof zeros,
+          "preparing");
+    close(fd);
+    damage_expected = true;
+}
+
+/* ---- another writer has it ---- */
+
+static struct tamis_writer *holder;
+
+static void prepare_busy(struct run *r)
+{
+    prepare_clean(r);
+    CHECK(open_it(r, &holder) == 0, "preparing");
+}
+
+static void busy_body(struct run *r)
+{
+    struct tamis_writer *w;
+    TRY_FOR(r, TAMIS_ERR_BUSY, tamis_writer_open(path_in(r), &w, &r->diag));
+    CHECK(!w, "two writers");
+}
+
 /* ---- afterwards ---- */
 
 static void expect_sealed(struct run *r)
@@ -253,6 +289,14 @@ static void writer_check(struct run *r)
         expect_names(r->dir, (const char *const[]){"f", NULL});
 }
 
+static void busy_check(struct run *r)
+{
+    l.added = l.acked;
+    go_on(r, holder, 30, 30);
+    close_it(r, holder);
+    writer_check(r);
+}
+
 const struct scenario writer_scenarios[] = {
     {"create", none, create_body, writer_check, false, false, NULL},
     {"create-old", none, create_body, writer_check, true, false, NULL},
@@ -260,6 +304,8 @@ const struct scenario writer_scenarios[] = {
     {"grow-old", prepare_clean, grow_body, writer_check, true, false, NULL},
     {"unclean", prepare_unclean, unclean_body, writer_check, false, false, NULL},
     {"seal", prepare_clean, seal_body, writer_check, false, false, NULL},
+    {"damaged", prepare_damaged, seal_body, writer_check, false, false, NULL},
+    {"busy", prepare_busy, busy_body, busy_check, false, false, NULL},
     {"create-fails", none, create_body, writer_check, false, false, "fsync:2:EIO:once"},
     {"grow-fails", prepare_clean, grow_body, writer_check, false, false,
      "fallocate:1:ENOSPC:once"},
