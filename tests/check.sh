@@ -82,7 +82,7 @@ step "build with ASan and UBSan" \
 step "unit tests, ASan and UBSan" make B=build/asan OPT='-O1 -g' SANITIZE="$asan" unit
 step "fuzz corpora, ASan and UBSan" make B=build/asan OPT='-O1 -g' SANITIZE="$asan" MUTATIONS=4 fuzz-replay
 step "every call fails, ASan and UBSan" \
-    make B=build/asan OPT='-O1 -g' SANITIZE="$asan" faults
+    make B=build/asan OPT='-O1 -g' SANITIZE="$asan" faults-brief
 step "command line, ASan and UBSan" make B=build/asan OPT='-O1 -g' SANITIZE="$asan" cli
 step "threaded tests, TSan" \
     build B=build/tsan OPT='-O1 -g' SANITIZE="$tsan" unit-threads

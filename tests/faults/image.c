@@ -4,6 +4,7 @@
  * only what changed in between: that is how disks lie (R4). */
 #include "tests/faults/wrap.h"
 
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,6 @@ static struct image {
     uint8_t *disk, *failed; /* as on the disk; as in memory when a sync failed */
     size_t n_disk, n_failed;
     bool lost;
-    char path[512];
 } images[MAX_IMAGES];
 
 static bool active(void)
@@ -89,27 +89,30 @@ void image_sync_failed(int fd)
     in_lib = 0;
     struct image *m = active() ? image_of(fd) : NULL;
     if (m) {
-        char link[64];
         free(m->failed);
         m->failed = read_all(fd, &m->n_failed);
         m->lost = true;
-        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-        ssize_t n = readlink(link, m->path, sizeof m->path - 1);
-        m->path[n > 0 ? n : 0] = 0;
     }
     in_lib = depth;
 }
 
-void image_lose(void)
+static int lose_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
 {
+    (void)flag, (void)ftw;
     for (size_t i = 0; i < MAX_IMAGES; i++) {
         struct image *m = &images[i];
-        if (!m->lost || access(m->path, F_OK) != 0)
+        if (!m->lost || m->inode != st->st_ino)
             continue;
-        FILE *f = fopen(m->path, "w");
+        FILE *f = fopen(path, "w");
         if (!f || fwrite(m->disk, 1, m->n_disk, f) != m->n_disk || fclose(f) != 0)
             abort();
     }
+    return 0;
+}
+
+void image_lose(const char *dir)
+{
+    nftw(dir, lose_one, 16, FTW_PHYS);
     image_clear();
 }
 

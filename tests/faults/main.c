@@ -10,6 +10,7 @@
 #include "tests/faults/run.h"
 
 #include <ftw.h>
+#include <getopt.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -36,6 +37,8 @@ static const struct scenario *scenarios[MAX_SCENARIOS];
 static size_t n_scenarios;
 static const char *only = "", *base = "/dev/shm";
 static char root[PATH_BYTES];
+static long jobs;
+static bool brief; /* one fault a call, once */
 
 /* ---- the points of one scenario ---- */
 
@@ -126,9 +129,10 @@ static void all_points(struct walk *w)
     for (enum call call = 0; call < CALL_space; call++) {
         const struct fault *f = call_types[call].faults;
         for (uint64_t n = 1; n <= counted.called[call]; n++)
-            for (size_t i = 0; i < MAX_FAULTS && f[i].name; i++) {
+            for (size_t i = 0; i < (brief ? 1 : MAX_FAULTS) && f[i].name; i++) {
                 point(w, call, n, &f[i], false);
-                point(w, call, n, &f[i], true);
+                if (!brief)
+                    point(w, call, n, &f[i], true);
             }
     }
     points_of_space(w, &counted);
@@ -232,26 +236,37 @@ static int summarize(void)
 
 static void usage(void)
 {
-    fprintf(stderr, "usage: faults [--dir DIR] [--jobs N] "
+    fprintf(stderr, "usage: faults [--brief] [--dir DIR] [--jobs N] "
                     "[--only SCENARIO[:CALL:NTH:FAULT:once|ever]]\n");
     exit(2);
 }
 
-int main(int argc, char **argv)
+static void options(int argc, char **argv)
 {
-    long jobs = sysconf(_SC_NPROCESSORS_ONLN);
-    for (int i = 1; i < argc; i += 2) {
-        if (i + 1 == argc)
-            usage();
-        if (strcmp(argv[i], "--dir") == 0)
-            base = argv[i + 1];
-        else if (strcmp(argv[i], "--jobs") == 0)
-            jobs = atol(argv[i + 1]);
-        else if (strcmp(argv[i], "--only") == 0)
-            only = argv[i + 1];
+    static const struct option known[] = {
+        {"brief", no_argument, NULL, 'b'},
+        {"dir", required_argument, NULL, 'd'},
+        {"jobs", required_argument, NULL, 'j'},
+        {"only", required_argument, NULL, 'o'},
+        {0},
+    };
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) >= 0;)
+        if (c == 'b')
+            brief = true;
+        else if (c == 'd')
+            base = optarg;
+        else if (c == 'j')
+            jobs = atol(optarg);
+        else if (c == 'o')
+            only = optarg;
         else
             usage();
-    }
+}
+
+int main(int argc, char **argv)
+{
+    jobs = sysconf(_SC_NPROCESSORS_ONLN);
+    options(argc, argv);
     collect(filter_scenarios);
     collect(writer_scenarios);
     collect(store_scenarios);

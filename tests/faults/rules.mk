@@ -8,9 +8,13 @@ $B/tests/faults/faults: $(FAULTS_OBJ) $(LIB_OBJ) tests/faults/calls.txt
 	$(Q)$(CC) $(SANITIZE) -o $@ $(filter %.o,$^) $(FAULTS_WRAP) -Wl,-E $(LIBS)
 
 ONLY ?=
-.PHONY: faults check-calls
+.PHONY: faults faults-brief check-calls
 faults: $B/tests/faults/faults
 	@$< $(if $(ONLY),--only $(ONLY))
+
+# One fault a call, once: for the slow builds.
+faults-brief: $B/tests/faults/faults
+	@$< --brief
 
 check-calls: $(LIB_OBJ)
 	@tests/faults/calls.sh $^

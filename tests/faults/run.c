@@ -168,7 +168,8 @@ void run_scenario(const struct scenario *s, const struct plan *plan, const char 
         plan && (plan->call == CALL_unlinkat || plan->call == CALL_unlink ||
                  plan->call == CALL_rmdir ||
                  (plan->call == CALL_renameat2 && plan->fault->effect == DONE));
-    image_lose();
+    image_lose(dir);
+    CHECK(!counted.homeless, "space that could not be had was mapped for writing");
     s->check(&r);
     expect_nothing_held(descriptors);
     if (!plan)

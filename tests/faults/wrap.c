@@ -25,11 +25,17 @@ static struct {
     uint64_t random;
 } now;
 
+static struct refusal {
+    ino_t inode;
+    off_t at, n;
+} refused;
+
 void faults_begin(const struct plan *plan, const struct plan *first, bool old_system)
 {
     memset(tally.called, 0, sizeof tally.called);
     tally.fired = tally.planned = tally.bytes = tally.syncs_failed = tally.n_marks = 0;
-    tally.excused = tally.no_map_full = false;
+    tally.excused = tally.no_map_full = tally.homeless = false;
+    refused.n = 0;
     now.planned = plan != NULL;
     if (plan)
         now.plan = *plan;
@@ -235,6 +241,7 @@ int __wrap_fsync(int fd);
 int __wrap_fallocate(int fd, int mode, off_t at, off_t n);
 int __wrap_ftruncate(int fd, off_t n);
 ssize_t __wrap_getrandom(void *buf, size_t n, unsigned flags);
+int __real_fstat(int fd, struct stat *st);
 int __real_fsync(int fd);
 int __real_fallocate(int fd, int mode, off_t at, off_t n);
 
@@ -294,15 +301,29 @@ int __wrap_fsync(int fd)
     return __real_fsync(fd);
 }
 
+/* Space that was asked for last, and refused. To store into a mapping of it is SIGBUS
+ * on a disk that is full; here it is noted. */
+static int refuse_space(int fd, off_t at, off_t n, int error)
+{
+    struct stat st;
+    __real_fstat(fd, &st);
+    refused = (struct refusal){st.st_ino, at, n};
+    errno = error;
+    return -1;
+}
+
 int __wrap_fallocate(int fd, int mode, off_t at, off_t n)
 {
     const struct fault *f = due(CALL_fallocate);
     if (f && f->effect == DONE)
         return late(f, __real_fallocate(fd, mode, at, n));
+    if (f && f->code == EOPNOTSUPP)
+        refused.n = 0; /* zeros will be written */
     if (f)
-        return -1;
+        return f->unseen ? -1 : refuse_space(fd, at, n, f->code);
     if (space_for((size_t)n) < (size_t)n)
-        return errno = ENOSPC, -1;
+        return refuse_space(fd, at, n, ENOSPC);
+    refused.n = 0;
     return __real_fallocate(fd, mode, at, n);
 }
 
@@ -356,7 +377,6 @@ long __real_syscall(long number, ...);
 int __real_close(int fd);
 int __real_fcntl(int fd, int cmd, ...);
 int __real_flock(int fd, int how);
-int __real_fstat(int fd, struct stat *st);
 int __real_fstatfs(int fd, struct statfs *fs);
 int __real_faccessat(int dir, const char *path, int mode, int flags);
 int __real_renameat2(int from_dir, const char *from, int to_dir, const char *to,
@@ -546,6 +566,11 @@ int __real_pthread_atfork(void (*before)(void), void (*parent)(void),
 void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
 {
     FAIL_AS(CALL_mmap, MAP_FAILED);
+    struct stat st;
+    if (in_lib && refused.n && prot & PROT_WRITE && flags & MAP_SHARED &&
+        __real_fstat(fd, &st) == 0 && st.st_ino == refused.inode &&
+        offset < refused.at + refused.n && refused.at < offset + (off_t)n)
+        tally.homeless = true;
     void *p = plain_mmap(at, n, prot, flags, fd, offset);
     tally.mappings += in_lib && p != MAP_FAILED;
     return p;

@@ -126,6 +126,7 @@ struct tally {
     uint64_t syncs_failed;              /* fdatasync of the library */
     bool no_map_full; /* in a new catalog, for one, the map cannot be full */
     bool excused;     /* the fault struck where it never does: it may be noticed */
+    bool homeless;    /* space that could not be had was mapped for writing (R1) */
     long memory, dirs, mappings, envs, txns, cursors; /* taken and not given back */
 };
 extern struct tally tally;
@@ -167,8 +168,8 @@ int plain_openat(int dir, const char *path, int flags, mode_t mode);
  * LOSE is planned. */
 void image_synced(int fd); /* also: what the disk has before the run */
 void image_sync_failed(int fd);
-void image_lose(
-    void); /* puts what the disk has into the files, if any lost something */
+/* Puts what the disk has into the files below `dir`, if any lost something. */
+void image_lose(const char *dir);
 void image_clear(void);
 
 #endif

@@ -13,8 +13,7 @@ static struct log {
     uint64_t syncs_at_open;
 } l;
 
-static const struct tamis_writer_options small = {.size = sizeof small,
-                                                  .growth = {0.0001, 2, 0, 40}};
+static struct tamis_writer_options shape;
 
 static const char *path_in(const struct run *r)
 {
@@ -24,7 +23,7 @@ static const char *path_in(const struct run *r)
 static int create(struct run *r, struct tamis_writer **w)
 {
     l.syncs_at_open = tally.syncs_failed;
-    int rc = TRY(r, tamis_writer_create(path_in(r), &small, w, &r->diag));
+    int rc = TRY(r, tamis_writer_create(path_in(r), &shape, w, &r->diag));
     CHECK(rc == 0 || !*w, "it failed, and there is a writer");
     l.created |= rc == 0;
     return rc;
@@ -135,10 +134,13 @@ static void go_on(struct run *r, struct tamis_writer *w, uint64_t n, uint64_t st
     }
 }
 
+/* One page a stage. */
 static void none(struct run *r)
 {
     (void)r;
     memset(&l, 0, sizeof l);
+    shape = (struct tamis_writer_options){.size = sizeof shape,
+                                          .growth = {0.0001, 2, 0, 40}};
 }
 
 static void create_body(struct run *r)
@@ -150,13 +152,26 @@ static void create_body(struct run *r)
     close_it(r, w);
 }
 
-static void prepare_clean(struct run *r)
+static void make_clean(struct run *r)
 {
     struct tamis_writer *w;
-    none(r);
     CHECK(create(r, &w) == 0, "preparing");
     go_on(r, w, 30, 15);
     close_it(r, w);
+}
+
+static void prepare_clean(struct run *r)
+{
+    none(r);
+    make_clean(r);
+}
+
+/* Many pages, so that a seal has a tree of digests to write. */
+static void prepare_pages(struct run *r)
+{
+    none(r);
+    shape.growth.first_capacity = 20000;
+    make_clean(r);
 }
 
 static void grow_body(struct run *r)
@@ -224,6 +239,16 @@ static void prepare_damaged(struct run *r)
           "preparing");
     close(fd);
     damage_expected = true;
+}
+
+/* Sealed at once, so that nobody has looked at the page before. */
+static void seal_only(struct run *r)
+{
+    struct tamis_writer *w;
+    if (open_it(r, &w) != 0)
+        return;
+    seal(r, w);
+    close_it(r, w);
 }
 
 /* ---- another writer has it ---- */
@@ -305,11 +330,13 @@ const struct scenario writer_scenarios[] = {
     {"unclean", prepare_unclean, unclean_body, writer_check, false, false, NULL},
     {"seal", prepare_clean, seal_body, writer_check, false, false, NULL},
     {"damaged", prepare_damaged, seal_body, writer_check, false, false, NULL},
+    {"damaged-seal", prepare_damaged, seal_only, writer_check, false, false, NULL},
     {"busy", prepare_busy, busy_body, busy_check, false, false, NULL},
     {"create-fails", none, create_body, writer_check, false, false, "fsync:2:EIO:once"},
     {"grow-fails", prepare_clean, grow_body, writer_check, false, false,
      "fallocate:1:ENOSPC:once"},
-    {"seal-fails", prepare_clean, seal_body, writer_check, false, false,
-     "fallocate:2:ENOSPC:once"},
+    {"seal-tree", prepare_pages, seal_body, writer_check, false, false, NULL},
+    {"seal-fails", prepare_pages, seal_body, writer_check, false, false,
+     "fallocate:1:ENOSPC:once"},
     {0},
 };
