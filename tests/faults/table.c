@@ -51,6 +51,7 @@ const struct call_type call_types[N_CALLS] = {
     [CALL_fdopendir] = {"fdopendir", {ERR(ENOMEM)}},
     [CALL_flock] = {"flock", {ERR(ENOLCK), INTERRUPTED}},
     [CALL_fstat] = {"fstat", {ERR(EIO), ERR(ENOMEM)}},
+    [CALL_fstatat] = {"fstatat", {ERR(EIO), ERR(ENOMEM)}},
     [CALL_fstatfs] = {"fstatfs", {ERR(EIO), ERR(ENOSYS)}},
     [CALL_fsync] = {"fsync",
                     {ERR(EIO),

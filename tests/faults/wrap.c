@@ -357,6 +357,8 @@ int __wrap_close(int fd);
 int __wrap_fcntl(int fd, int cmd, ...);
 int __wrap_flock(int fd, int how);
 int __wrap_fstat(int fd, struct stat *st);
+int __wrap_fstatat(int dir, const char *path, struct stat *st, int flags);
+int __real_fstatat(int dir, const char *path, struct stat *st, int flags);
 int __wrap_fstatfs(int fd, struct statfs *fs);
 int __wrap_faccessat(int dir, const char *path, int mode, int flags);
 int __wrap_renameat2(int from_dir, const char *from, int to_dir, const char *to,
@@ -454,6 +456,12 @@ int __wrap_fstat(int fd, struct stat *st)
 {
     FAIL_AS(CALL_fstat, -1);
     return __real_fstat(fd, st);
+}
+
+int __wrap_fstatat(int dir, const char *path, struct stat *st, int flags)
+{
+    FAIL_AS(CALL_fstatat, -1);
+    return __real_fstatat(dir, path, st, flags);
 }
 
 int __wrap_fstatfs(int fd, struct statfs *fs)

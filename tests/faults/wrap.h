@@ -21,6 +21,7 @@
     X(fdopendir)                                                                       \
     X(flock)                                                                           \
     X(fstat)                                                                           \
+    X(fstatat)                                                                         \
     X(fstatfs)                                                                         \
     X(fsync)                                                                           \
     X(ftruncate)                                                                       \
