@@ -506,9 +506,9 @@ struct tamis_name {
 int tamis_edit_retain(struct tamis_edit *edit, const struct tamis_name *names, size_t n,
                       struct tamis_diag *diag);
 /* Applies everything in one transaction, durable on return; frees the edit. On failure
- * nothing has changed and the files it wrote are gone; only if the disk fails while the
- * catalog's last page is written (ERR_CATALOG or EIO) can nobody say which: open the
- * store again and look. */
+ * nothing has changed and the files it wrote are gone; only if the disk fails, or
+ * is full, while the catalog's last page is written (ERR_CATALOG, EIO, ENOSPC) can
+ * nobody say which: open the store again and look. */
 int tamis_edit_commit(struct tamis_edit *edit, struct tamis_diag *diag);
 void tamis_edit_abort(struct tamis_edit *edit);
 

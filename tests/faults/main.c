@@ -270,6 +270,7 @@ int main(int argc, char **argv)
     collect(filter_scenarios);
     collect(writer_scenarios);
     collect(store_scenarios);
+    collect(segment_scenarios);
     collect(edit_scenarios);
     if (!n_scenarios || jobs < 1)
         usage();

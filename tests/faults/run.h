@@ -32,7 +32,7 @@ struct scenario {
     const char *first;              /* a fault that strikes in every run, or NULL */
 };
 extern const struct scenario filter_scenarios[], writer_scenarios[], store_scenarios[],
-    edit_scenarios[];
+    segment_scenarios[], edit_scenarios[];
 
 /* Says what is wrong with this run, and ends its process. */
 void fail_run(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));

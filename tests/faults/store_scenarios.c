@@ -1,4 +1,4 @@
-/* Stores: creating and opening them, their writers, snapshots. */
+/* Stores: creating them, opening them, following what others commit. */
 #include "tests/faults/stores.h"
 
 #include <fcntl.h>
@@ -203,141 +203,6 @@ static void follow_check(struct run *r)
     close_store();
 }
 
-/* ---- a segment's writer ---- */
-
-static struct {
-    uint64_t acked, asked;
-    bool sealed;
-    const char *name;
-} w_log;
-
-static void segment_prepare(struct run *r)
-{
-    make_store(r, some);
-    w_log.acked = w_log.asked = 10;
-    w_log.sealed = false;
-}
-
-static void commit_to(struct run *r, struct tamis_writer *w, uint64_t n)
-{
-    w_log.asked = n;
-    if (TRY(r, tamis_writer_commit(w, n, &r->diag)) != 0)
-        return;
-    CHECK(!tally.syncs_failed, "a commit succeeds after a failed sync");
-    w_log.acked = n;
-}
-
-static void segment_body(struct run *r)
-{
-    struct tamis_writer *w;
-    if (open_store(r) != 0)
-        return;
-    if (TRY(r, tamis_store_writer(store, "g", 1, &w, &r->diag)) == 0) {
-        if (add_to(r, w, "g", 10, 60) == 0)
-            commit_to(r, w, 60);
-        if (TRY(r, tamis_writer_seal(w, w_log.asked, NULL, &r->diag)) == 0) {
-            CHECK(!tally.syncs_failed, "a seal succeeds after a failed sync");
-            w_log.sealed = true;
-            w_log.acked = w_log.asked;
-        }
-        TRY(r, tamis_writer_close(w));
-    }
-}
-
-/* The keys are there, and a writer goes on, or finds the seal and tells the catalog. */
-static void segment_check(struct run *r)
-{
-    struct segment list[] = {
-        {"a", SEALED, 20}, {"b", BARE, 2}, {"g", GROWING, w_log.acked}, {0}};
-    struct tamis_writer *w;
-    struct tamis_snapshot *snapshot;
-    struct tamis_segment_info info;
-    struct tamis_target t;
-    if (!goes_on(r)) {
-        CHECK(open_store(r) == 0, "opening: %s", r->diag.what);
-        expect_list(r, list);
-    }
-    int rc = IN_LIB(tamis_store_writer(store, "g", 1, &w, &r->diag));
-    CHECK(rc == 0 || rc == TAMIS_ERR_SEALED, "a writer: %s (%s)", tamis_strerror(rc),
-          r->diag.what);
-    CHECK(rc || !w_log.sealed, "sealed, and it has a writer");
-    if (rc == 0) {
-        uint64_t from = tamis_writer_watermark(w);
-        CHECK(from >= w_log.acked && from <= w_log.asked, "watermark %llu, not %llu",
-              (unsigned long long)from, (unsigned long long)w_log.acked);
-        CHECK(add_to(r, w, "g", from, 100) == 0, "replaying");
-        MUST(r, tamis_writer_seal(w, 100, NULL, &r->diag));
-        MUST(r, tamis_writer_close(w));
-        list[2].n = 100;
-    } else {
-        list[2].n = w_log.asked;
-    }
-    close_store();
-    CHECK(open_store(r) == 0, "opening: %s", r->diag.what);
-    expect_list(r, list);
-    MUST(r, tamis_snapshot_current(store, &snapshot, &r->diag));
-    tamis_snapshot_find(snapshot, "g", 1, NULL, 0, 0, &t);
-    MUST(r, tamis_snapshot_segment(snapshot, t.slot - 1, &info));
-    CHECK(info.state == SEALED, "sealed, and the catalog does not know");
-    IN_LIB_VOID(tamis_snapshot_release(snapshot));
-    expect_swept(r);
-    close_store();
-}
-
-/* ---- the catalog does not know yet ---- */
-
-static void write_past_catalog(struct run *r, uint64_t to, bool seal)
-{
-    struct tamis_snapshot *snapshot;
-    struct tamis_segment_info info;
-    struct tamis_target t;
-    struct tamis_writer *w;
-    char path[2 * PATH_BYTES];
-    CHECK(open_store(r) == 0, "preparing");
-    MUST(r, tamis_snapshot_current(store, &snapshot, &r->diag));
-    tamis_snapshot_find(snapshot, "g", 1, NULL, 0, 0, &t);
-    tamis_snapshot_segment(snapshot, t.slot - 1, &info);
-    snprintf(path, sizeof path, "%s/%s", store_path(r), info.file);
-    MUST(r, tamis_writer_open(path, &w, &r->diag));
-    CHECK(add_to(r, w, "g", 10, to) == 0, "preparing");
-    if (seal)
-        MUST(r, tamis_writer_seal(w, to, NULL, &r->diag));
-    else
-        MUST(r, tamis_writer_commit(w, to, &r->diag));
-    MUST(r, tamis_writer_close(w));
-    IN_LIB_VOID(tamis_snapshot_release(snapshot));
-    close_store();
-    w_log.acked = w_log.asked = to;
-    w_log.sealed = seal;
-}
-
-static void late_seal_prepare(struct run *r)
-{
-    segment_prepare(r);
-    write_past_catalog(r, 30, true);
-}
-
-static void late_seal_body(struct run *r)
-{
-    struct tamis_writer *w;
-    if (open_store(r) == 0)
-        TRY_FOR(r, TAMIS_ERR_SEALED, tamis_store_writer(store, "g", 1, &w, &r->diag));
-}
-
-static void late_growth_prepare(struct run *r)
-{
-    segment_prepare(r);
-    write_past_catalog(r, 90, false);
-}
-
-static void late_growth_body(struct run *r)
-{
-    struct tamis_writer *w;
-    if (open_store(r) == 0 &&
-        TRY(r, tamis_store_writer(store, "g", 1, &w, &r->diag)) == 0)
-        TRY(r, tamis_writer_close(w));
-}
-
 /* ---- a commit whose process died before it told the others ---- */
 
 static pid_t holder; /* keeps the catalog open, or LMDB would settle it itself */
@@ -407,16 +272,10 @@ const struct scenario store_scenarios[] = {
     {"store-open", open_prepare, open_body, open_check, false, false, NULL},
     {"store-short", short_prepare, open_body, open_check, false, false, NULL},
     {"store-follow", open_prepare, follow_body, follow_check, false, false, NULL},
-    {"segment", segment_prepare, segment_body, segment_check, false, false, NULL},
-    {"late-seal", late_seal_prepare, late_seal_body, segment_check, false, false, NULL},
-    {"late-growth", late_growth_prepare, late_growth_body, segment_check, false, false,
-     NULL},
     {"store-fails", NULL, create_body, create_check, false, false,
      "renameat2:1:EIO:once"},
     {"store-unnamed", NULL, create_body, create_check, false, false,
      "fsync:2:EIO:once"},
-    {"segment-fails", segment_prepare, segment_body, segment_check, false, false,
-     "mdb_txn_commit:2:EIO:once"},
     {"killed", killed_prepare, open_body, killed_check, false, false, NULL},
     {0},
 };

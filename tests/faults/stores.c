@@ -1,3 +1,4 @@
+/* Making stores, changing them, and looking whether they are what they must be. */
 #include "tests/faults/stores.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Calls that fail when told to. The library's objects are linked with --wrap for every
- * function of calls.txt, so that each call of theirs passes here; what LMDB calls
- * itself passes through below.c. Only calls made inside IN_LIB() count. */
+ * function of calls.txt, so that each call of theirs passes through wrap_*.c; what LMDB
+ * calls itself passes through below.c. Only calls made inside IN_LIB() count. */
 #ifndef TAMIS_FAULTS_WRAP_H
 #define TAMIS_FAULTS_WRAP_H
 
@@ -156,6 +156,18 @@ extern _Thread_local int in_lib;
         result_;                                                                       \
     })
 #define IN_LIB_VOID(call) (in_lib++, (call), (void)in_lib--)
+
+/* For the wrappers: a failure that does nothing, errno set; what else a fault does is
+ * the wrapper's. */
+const struct fault *due(enum call call);
+#define FAIL_AS(call, value)                                                           \
+    do {                                                                               \
+        if (due(call))                                                                 \
+            return value;                                                              \
+    } while (0)
+int late(const struct fault *f, int result); /* it is done; now it fails */
+void wrap_begin(void);
+bool faults_old_system(void);
 
 /* The system calls themselves, past everything (below.c). */
 ssize_t plain_pread(int fd, void *buf, size_t n, off_t at);
