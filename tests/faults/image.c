@@ -1,24 +1,36 @@
-/* A disk whose failed sync loses what it should have saved: of each file the bytes that
- * the disk has are kept, page by page, and put into the file at the end of the run, as
- * if the page cache had been dropped. A sync that succeeds after one that failed saves
- * only what changed in between: that is how disks lie (R4). */
+/* A disk whose failed sync loses what it should have saved, while the page cache goes
+ * on showing it, and marks it clean: how Linux and its disks lie (R4). Of each file the
+ * bytes that the disk has are kept, and which pages are dirty: those written, and those
+ * stored to through a mapping, which is kept write-protected so that the first store is
+ * seen. A sync that succeeds saves the dirty pages; one that fails saves none and
+ * forgets that they were dirty. At the end the files get what the disk has. */
 #include "tests/faults/wrap.h"
 
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_IMAGES = 16, PAGE = 4096 };
+enum { MAX_IMAGES = 16, MAX_MAPPED = 64, PAGE = 4096, MAX_PAGES = 512 };
 
 static struct image {
     ino_t inode;
-    uint8_t *disk, *failed; /* as on the disk; as in memory when a sync failed */
-    size_t n_disk, n_failed;
+    uint8_t *disk;
+    size_t n_disk;
+    bool dirty[MAX_PAGES];
     bool lost;
 } images[MAX_IMAGES];
+
+static struct mapped {
+    uint8_t *at;
+    size_t n;
+    uint64_t first_page;
+    struct image *image;
+} mapped[MAX_MAPPED];
 
 static bool active(void)
 {
@@ -26,24 +38,13 @@ static bool active(void)
     return p && p->fault->effect == LOSE;
 }
 
-static uint8_t *read_all(int fd, size_t *n)
+/* Of a regular file, while images are kept; else NULL. */
+static struct image *image_of(int fd, size_t *n_bytes)
 {
     struct stat st;
-    *n = 0;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+    if (!active() || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
         return NULL;
-    uint8_t *bytes = malloc((size_t)st.st_size + PAGE);
-    if (!bytes || plain_pread(fd, bytes, (size_t)st.st_size, 0) != st.st_size)
-        abort();
-    *n = (size_t)st.st_size;
-    return bytes;
-}
-
-static struct image *image_of(int fd)
-{
-    struct stat st;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-        return NULL;
+    *n_bytes = (size_t)st.st_size;
     for (size_t i = 0; i < MAX_IMAGES; i++) {
         if (images[i].inode == 0)
             images[i].inode = st.st_ino;
@@ -53,47 +54,107 @@ static struct image *image_of(int fd)
     abort();
 }
 
-static void take_changes(struct image *m, const uint8_t *now, size_t n)
+static void mark(struct image *m, uint64_t page)
 {
-    if (n > m->n_disk) {
-        m->disk = realloc(m->disk, n);
-        if (!m->disk)
-            abort();
-        memset(m->disk + m->n_disk, 0, n - m->n_disk);
+    if (page >= MAX_PAGES)
+        abort(); /* scenarios are small */
+    m->dirty[page] = true;
+}
+
+static void protect(const struct image *m)
+{
+    for (size_t i = 0; i < MAX_MAPPED; i++)
+        if (mapped[i].image == m)
+            mprotect(mapped[i].at, mapped[i].n, PROT_READ);
+}
+
+static void on_store(int signal_number, siginfo_t *info, void *context)
+{
+    (void)context;
+    for (size_t i = 0; i < MAX_MAPPED; i++) {
+        const struct mapped *m = &mapped[i];
+        size_t at = (size_t)((uint8_t *)info->si_addr - m->at);
+        if (!m->image || (uint8_t *)info->si_addr < m->at || at >= m->n)
+            continue;
+        mark(m->image, m->first_page + at / PAGE);
+        mprotect(m->at + at / PAGE * PAGE, PAGE, PROT_READ | PROT_WRITE);
+        return;
     }
-    m->n_disk = n;
-    for (size_t at = 0; at < n; at += PAGE) {
-        size_t some = n - at < PAGE ? n - at : PAGE;
-        if (at + some > m->n_failed || memcmp(now + at, m->failed + at, some) != 0)
-            memcpy(m->disk + at, now + at, some);
+    signal(signal_number, SIG_DFL); /* not ours: it strikes again, for good */
+}
+
+void image_mapped(int fd, void *at, size_t n, off_t offset)
+{
+    size_t n_bytes;
+    struct image *m = image_of(fd, &n_bytes);
+    struct sigaction action = {.sa_sigaction = on_store, .sa_flags = SA_SIGINFO};
+    for (size_t i = 0; m && i < MAX_MAPPED; i++) {
+        if (mapped[i].image)
+            continue;
+        mapped[i] = (struct mapped){at, n, (uint64_t)offset / PAGE, m};
+        sigaction(SIGSEGV, &action, NULL);
+        mprotect(at, n, PROT_READ);
+        return;
     }
+    if (m)
+        abort();
+}
+
+void image_unmapped(const void *at)
+{
+    for (size_t i = 0; i < MAX_MAPPED; i++)
+        if (mapped[i].image && mapped[i].at == at)
+            mapped[i] = (struct mapped){0};
+}
+
+void image_written(int fd, off_t at, size_t n)
+{
+    size_t n_bytes;
+    struct image *m = n ? image_of(fd, &n_bytes) : NULL;
+    for (uint64_t p = (uint64_t)at / PAGE; m && p <= ((uint64_t)at + n - 1) / PAGE; p++)
+        mark(m, p);
 }
 
 void image_synced(int fd)
 {
-    int depth = in_lib;
-    in_lib = 0; /* what we call here does not count */
-    struct image *m = active() ? image_of(fd) : NULL;
-    if (m) {
-        size_t n;
-        uint8_t *now = read_all(fd, &n);
-        take_changes(m, now, n);
-        free(now);
+    size_t n;
+    struct image *m = image_of(fd, &n);
+    if (!m)
+        return;
+    protect(m);
+    m->disk = realloc(m->disk, n + 1);
+    if (!m->disk)
+        abort();
+    if (n > m->n_disk)
+        memset(m->disk + m->n_disk, 0, n - m->n_disk);
+    m->n_disk = n;
+    for (size_t page = 0; page < MAX_PAGES; page++) {
+        size_t at = page * PAGE, some = at >= n ? 0 : n - at < PAGE ? n - at : PAGE;
+        if (m->dirty[page] && some &&
+            plain_pread(fd, m->disk + at, some, (off_t)at) != (ssize_t)some)
+            abort();
+        m->dirty[page] = false;
     }
-    in_lib = depth;
 }
 
 void image_sync_failed(int fd)
 {
-    int depth = in_lib;
-    in_lib = 0;
-    struct image *m = active() ? image_of(fd) : NULL;
-    if (m) {
-        free(m->failed);
-        m->failed = read_all(fd, &m->n_failed);
-        m->lost = true;
-    }
-    in_lib = depth;
+    size_t n;
+    struct image *m = image_of(fd, &n);
+    if (!m)
+        return;
+    protect(m);
+    memset(m->dirty, 0, sizeof m->dirty);
+    m->lost = true;
+}
+
+void image_seed(int fd)
+{
+    size_t n;
+    struct image *m = image_of(fd, &n);
+    if (m)
+        image_written(fd, 0, n);
+    image_synced(fd);
 }
 
 static int lose_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
@@ -120,7 +181,8 @@ void image_clear(void)
 {
     for (size_t i = 0; i < MAX_IMAGES; i++) {
         free(images[i].disk);
-        free(images[i].failed);
         images[i] = (struct image){0};
     }
+    memset(mapped, 0, sizeof mapped);
+    signal(SIGSEGV, SIG_DFL);
 }

@@ -115,7 +115,7 @@ static int seed_one(const char *path, const struct stat *st, int flag, struct FT
     if (flag != FTW_F || !S_ISREG(st->st_mode))
         return 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    image_synced(fd);
+    image_seed(fd);
     close(fd);
     return 0;
 }

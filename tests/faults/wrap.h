@@ -179,7 +179,11 @@ int plain_openat(int dir, const char *path, int flags, mode_t mode);
 
 /* A disk that loses what a failed sync did not save (image.c). Only while a fault with
  * LOSE is planned. */
-void image_synced(int fd); /* also: what the disk has before the run */
+void image_seed(int fd); /* before the run: the disk has all of it */
+void image_written(int fd, off_t at, size_t n);
+void image_mapped(int fd, void *at, size_t n, off_t offset); /* for writing */
+void image_unmapped(const void *at);
+void image_synced(int fd);
 void image_sync_failed(int fd);
 /* Puts what the disk has into the files below `dir`, if any lost something. */
 void image_lose(const char *dir);

@@ -12,6 +12,16 @@ static struct refusal {
     off_t at, n;
 } refused;
 
+/* What the images call does not count as the library's. */
+#define ASIDE(call)                                                                    \
+    do {                                                                               \
+        int depth_ = in_lib;                                                           \
+        in_lib = 0;                                                                    \
+        if (depth_)                                                                    \
+            call;                                                                      \
+        in_lib = depth_;                                                               \
+    } while (0)
+
 void wrap_begin(void)
 {
     random_state = 1;
@@ -42,6 +52,9 @@ ssize_t __wrap_pread(int fd, void *buf, size_t n, off_t at)
 ssize_t __wrap_pwrite(int fd, const void *buf, size_t n, off_t at)
 {
     const struct fault *f = due(CALL_pwrite);
+    ASIDE(image_written(fd, at, n));
+    if (f)
+        errno = f->code;
     if (f && f->effect == NONE)
         return 0;
     if (f && f->effect == HALF)
@@ -61,13 +74,12 @@ int __wrap_fdatasync(int fd)
     const struct fault *f = due(CALL_fdatasync);
     tally.syncs_failed += f != NULL;
     if (f && f->effect == LOSE)
-        image_sync_failed(fd);
+        ASIDE(image_sync_failed(fd));
     if (f && f->effect == DONE)
         return late(f, plain_fdatasync(fd));
     if (f)
         return errno = f->code, -1;
-    if (in_lib)
-        image_synced(fd);
+    ASIDE(image_synced(fd));
     return plain_fdatasync(fd);
 }
 
@@ -75,13 +87,12 @@ int __wrap_fsync(int fd)
 {
     const struct fault *f = due(CALL_fsync);
     if (f && f->effect == LOSE)
-        image_sync_failed(fd);
+        ASIDE(image_sync_failed(fd));
     if (f && f->effect == DONE)
         return late(f, __real_fsync(fd));
     if (f)
         return errno = f->code, -1;
-    if (in_lib)
-        image_synced(fd);
+    ASIDE(image_synced(fd));
     return __real_fsync(fd);
 }
 
@@ -153,6 +164,8 @@ void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
         tally.homeless = true;
     void *p = plain_mmap(at, n, prot, flags, fd, offset);
     tally.mappings += in_lib && p != MAP_FAILED;
+    if (p != MAP_FAILED && prot & PROT_WRITE && flags & MAP_SHARED)
+        ASIDE(image_mapped(fd, p, n, offset));
     return p;
 }
 
@@ -160,6 +173,7 @@ int __wrap_munmap(void *at, size_t n)
 {
     const struct fault *f = due(CALL_munmap);
     tally.mappings -= in_lib;
+    ASIDE(image_unmapped(at));
     return late(f, __real_munmap(at, n));
 }
 

@@ -222,6 +222,21 @@ static void seal_body(struct run *r)
     close_it(r, w);
 }
 
+/* A writer whose sync failed is opened again while the page cache still shows what the
+ * disk has lost. Replaying finds the bits set and stores nothing: it is recovery that
+ * must have them written once more (R3). Pages enough that no other key does it. */
+static void twice_body(struct run *r)
+{
+    struct tamis_writer *w;
+    for (int i = 0; i < 2; i++) {
+        if (open_it(r, &w) != 0)
+            continue;
+        l.added = l.acked;
+        go_on(r, w, 50 - l.acked, 20);
+        close_it(r, w);
+    }
+}
+
 /* A sector of the first stage is zeros, with keys in it. Whatever fails on the way, no
  * page that lost keys may become a good one. */
 static void prepare_damaged(struct run *r)
@@ -328,6 +343,7 @@ const struct scenario writer_scenarios[] = {
     {"grow", prepare_clean, grow_body, writer_check, false, false, NULL},
     {"grow-old", prepare_clean, grow_body, writer_check, true, false, NULL},
     {"unclean", prepare_unclean, unclean_body, writer_check, false, false, NULL},
+    {"twice", prepare_pages, twice_body, writer_check, false, false, NULL},
     {"seal", prepare_clean, seal_body, writer_check, false, false, NULL},
     {"damaged", prepare_damaged, seal_body, writer_check, false, false, NULL},
     {"damaged-seal", prepare_damaged, seal_only, writer_check, false, false, NULL},
