@@ -4,7 +4,7 @@
 set -eu
 pure='memchr memcmp memcpy memmove memset strchr strcmp strlen strncmp strrchr strspn
     strtoull strftime gmtime_r snprintf vsnprintf exp expm1 fmax llround log log1p log2
-    pow XXH3_64bits XXH3_64bits_withSeed'
+    pow sigaddset sigemptyset sigfillset sigorset XXH3_64bits XXH3_64bits_withSeed'
 list=$(dirname "$0")/calls.txt
 called=$(mktemp) known=$(mktemp)
 trap 'rm -f "$called" "$known"' EXIT

@@ -2,6 +2,7 @@
 #include "tests/faults/run.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -270,12 +271,39 @@ static void large_check(struct run *r)
     IN_LIB_VOID(tamis_filter_close(f));
 }
 
+/* ---- the guard ---- */
+
+static bool sigbus_is_default(void)
+{
+    struct sigaction now;
+    return sigaction(SIGBUS, NULL, &now) == 0 && now.sa_handler == SIG_DFL;
+}
+
+static void guard_body(struct run *r)
+{
+    if (TRY(r, tamis_guard_install(&r->diag)) == 0) {
+        CHECK(!sigbus_is_default(), "installed, and no handler is there");
+        IN_LIB_VOID(tamis_guard_remove());
+    } else {
+        CHECK(sigbus_is_default(), "it failed, and left a handler");
+    }
+}
+
+static void guard_check(struct run *r)
+{
+    MUST(r, tamis_guard_install(&r->diag));
+    CHECK(!sigbus_is_default(), "installed, and no handler is there");
+    IN_LIB_VOID(tamis_guard_remove());
+    CHECK(sigbus_is_default(), "removed, and the handler is still there");
+}
+
 const struct scenario filter_scenarios[] = {
     {"build", NULL, build_body, build_check, false, false, NULL},
     {"build-old", NULL, build_body, build_check, true, false, NULL},
     {"embed", embed_prepare, embed_body, embed_check, false, false, NULL},
     {"reader", reader_prepare, reader_body, reader_check, false, false, NULL},
     {"ask", sealed_prepare, ask_body, ask_check, false, false, NULL},
+    {"guard", NULL, guard_body, guard_check, false, true, NULL},
     {"large", large_prepare, large_body, large_check, false, false, NULL},
     {"build-fails", NULL, build_body, build_check, false, false,
      "renameat2:1:EIO:ever"},

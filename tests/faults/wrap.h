@@ -50,6 +50,7 @@
     X(mkdirat)                                                                         \
     X(mkostemp)                                                                        \
     X(mmap)                                                                            \
+    X(mprotect)                                                                        \
     X(munmap)                                                                          \
     X(open)                                                                            \
     X(openat)                                                                          \
@@ -62,6 +63,7 @@
     X(realloc)                                                                         \
     X(renameat2)                                                                       \
     X(rmdir)                                                                           \
+    X(sigaction)                                                                       \
     X(strdup)                                                                          \
     X(strndup)                                                                         \
     X(syscall)                                                                         \

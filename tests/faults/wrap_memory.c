@@ -1,6 +1,7 @@
-/* The wrappers around the allocator, and what else takes memory of libc's. */
+/* The wrappers around the allocator, and around handlers. */
 #include "tests/faults/wrap.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,4 +85,13 @@ int __wrap_pthread_atfork(void (*before)(void), void (*parent)(void),
 {
     const struct fault *f = due(CALL_pthread_atfork);
     return f ? f->code : __real_pthread_atfork(before, parent, child);
+}
+
+int __wrap_sigaction(int n, const struct sigaction *now, struct sigaction *before);
+int __real_sigaction(int n, const struct sigaction *now, struct sigaction *before);
+
+int __wrap_sigaction(int n, const struct sigaction *now, struct sigaction *before)
+{
+    FAIL_AS(CALL_sigaction, -1);
+    return __real_sigaction(n, now, before);
 }
