@@ -119,7 +119,9 @@ static void all_points(struct walk *w)
             *t = tally;
             exit(0);
         }
-        waitpid(child, NULL, 0);
+        int status;
+        if (waitpid(child, &status, 0) != child || status != 0)
+            fail_run("it fails without a fault");
         counted = *t;
     } else {
         run_scenario(w->scenario, NULL, w->dir); /* warm: what is done once is done */
