@@ -48,6 +48,8 @@ struct io_calls {
     int (*renameat2)(int old_dir, const char *old_name, int new_dir,
                      const char *new_name, unsigned flags);
     int (*unlinkat)(int dir, const char *name, int flags);
+    int (*linkat)(int old_dir, const char *old_name, int new_dir, const char *new_name,
+                  int flags);
     void *(*mmap)(void *at, size_t n, int prot, int flags, int fd, off_t offset);
     void (*random)(void *buf, size_t n);
     uint64_t (*now)(void); /* microseconds since 1970 */
@@ -78,6 +80,8 @@ int io_create_temp(int dir, const char *name, char temp[IO_TEMP_NAME_BYTES], int
 int io_publish(int dir, const char *temp, const char *name, int fd, bool sync_dir);
 /* Gives a file its name, unless that is taken (EEXIST). */
 int io_rename(int dir, const char *temp, const char *name);
+/* The same whether or not it is taken. */
+int io_replace(int dir, const char *temp, const char *name);
 void io_discard(int dir, const char *temp, int fd);
 int io_sync_dir(int dir);
 

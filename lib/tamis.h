@@ -24,6 +24,7 @@
  *   writer     adds, commits, info, seal;     one writer a file    TAMIS_ERR_FORKED
  *              close alone
  *   store      all; close alone               any number           TAMIS_ERR_FORKED
+ *   repair     one at a time a store          waits for no one: ERR_BUSY
  *   edit       puts; the rest one at a time   commits take turns   TAMIS_ERR_FORKED
  *   snapshot   all; a release a reference     any                  usable
  *
@@ -446,11 +447,94 @@ int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
                      struct tamis_diag *diag);
 struct tamis_domain tamis_store_domain(const struct tamis_store *store);
 
+/* Says that every segment of the engine is listed: from now on "absent everywhere" may
+ * be concluded from a catalog that repair rebuilt. The caller must know; a segment that
+ * is missing from the list would be a lost key. Durable on return. */
+int tamis_store_confirm_complete(struct tamis_store *store, struct tamis_diag *diag);
+
 /* Opens the growing filter of a segment for writing, as tamis_writer_open(); the
  * catalog follows its growth and its seal. Keep the store open until the writer is
  * closed. ERR_SEALED, ERR_NO_SEGMENT, ERR_BUSY. */
 int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_bytes,
                        struct tamis_writer **out, struct tamis_diag *diag);
+
+/* ---- repair and backup ---------------------------------------------------------- */
+
+enum tamis_repair_action {
+    TAMIS_REPAIR_NOTED = 0,   /* nothing was done, `what` says why */
+    TAMIS_REPAIR_FINISHED,    /* what a writer that died left is finished */
+    TAMIS_REPAIR_REBUILT,     /* the catalog, or one record of it, from the files */
+    TAMIS_REPAIR_QUARANTINED, /* set aside; the record stays, without a filter */
+    TAMIS_REPAIR_SWEPT        /* removed: nothing names it */
+};
+const char *tamis_repair_action_name(enum tamis_repair_action action); /* "swept" */
+
+/* One thing that was found, and what becomes of it. Valid during the call. */
+struct tamis_repair_finding {
+    enum tamis_repair_action action;
+    int damage;          /* 1: proofs are lost; build the segment anew from its keys */
+    const uint8_t *name; /* of the segment; NULL: none */
+    size_t name_bytes;
+    const char *file; /* within the store directory; "": none */
+    const char *what; /* one line */
+};
+typedef void tamis_repair_fn(void *ctx, const struct tamis_repair_finding *finding);
+
+struct tamis_repair_options {
+    size_t size;
+    int dry_run;            /* 1: say what would be done, change nothing */
+    tamis_repair_fn *found; /* may be NULL */
+    void *ctx;
+    /* 16 bytes: which store this is, should its catalog be lost and the filters
+     * disagree. */
+    const uint8_t *store_uuid;
+};
+
+struct tamis_repair_report {
+    uint64_t n_segments; /* listed in the end */
+    uint64_t n_finished, n_rebuilt, n_quarantined, n_swept;
+    uint64_t n_damaged; /* noted: damage that repair can't mend */
+    int rebuilt;        /* 1: the whole catalog is new */
+    int complete;       /* 0: confirm, if it is */
+};
+
+/* Repairs a store: follows what dead writers finished, sets damaged filters aside (in
+ * STORE/quarantine/; their segments stay listed, without a filter: MAYBE), sweeps what
+ * nothing names, and where the catalog is lost makes a new one of the filters, marked
+ * incomplete: see tamis_store_confirm_complete(). What SPEC.md section 8.4 calls
+ * undecidable becomes MAYBE. A second repair finds nothing to do; one that was cut short
+ * may be run again. Durable on return.
+ * ERR_BUSY while an edit is under way, and, if the catalog is lost, while any process
+ * has the store open. ERR_MISMATCH if the filters are of several stores and store_uuid
+ * does not say which; ERR_NO_STORE if there is nothing to rebuild from. An I/O error
+ * decides nothing: it stops a rebuild, and otherwise leaves its file alone. *report
+ * (may be NULL) is whole whatever is returned. */
+int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
+                       struct tamis_repair_report *report, struct tamis_diag *diag);
+
+/* Files and records compared: calls fn for each file in filters/ that no record names,
+ * and counts them. Filters themselves are not opened: tamis_filter_verify() does that.
+ * ERR_BUSY while an edit is under way, whose files have no names yet. */
+int tamis_store_verify(struct tamis_store *store, tamis_repair_fn *fn, void *ctx,
+                       uint64_t *n_orphans, struct tamis_diag *diag);
+
+struct tamis_backup_report {
+    uint64_t n_segments, n_files, n_bytes;
+    uint64_t n_damaged; /* copied as they are: their bad pages fail there too */
+    uint64_t n_left;    /* filters that are lost or unreadable: without one there */
+};
+
+/* Copies the store, as of one moment during the call, into the new directory `path`,
+ * which appears whole or not at all (ERR_EXISTS if it is there). The copy is the same
+ * store, with the same UUID: it has every edit and every commit that returned before the
+ * call. Edits and commits go on meanwhile; only while the list is read no edit commits.
+ * fn (may be NULL) hears of every filter that is damaged or left out. Durable on
+ * return; a process that is killed leaves a directory PATH.<8 hex digits>.tmp. Every
+ * growing filter takes a descriptor. Do not go on with both stores: filters of the one
+ * mean nothing to the other's log. */
+int tamis_store_backup(struct tamis_store *store, const char *path, tamis_repair_fn *fn,
+                       void *ctx, struct tamis_backup_report *report,
+                       struct tamis_diag *diag);
 
 /* ---- edit: change the list of segments, all or nothing
  * -------------------------------- */

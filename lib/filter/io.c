@@ -45,6 +45,7 @@ struct io_calls io_calls = {
     .ftruncate = ftruncate,
     .renameat2 = renameat2,
     .unlinkat = unlinkat,
+    .linkat = linkat,
     .mmap = mmap,
     .random = random_bytes,
     .now = now_microseconds,
@@ -231,10 +232,15 @@ int io_rename(int dir, const char *temp, const char *name)
     if (errno != EINVAL && errno != ENOSYS)
         return errno;
     /* A file system without RENAME_NOREPLACE: link() refuses an existing name too. */
-    if (linkat(dir, temp, dir, name, 0) != 0)
+    if (io_calls.linkat(dir, temp, dir, name, 0) != 0)
         return errno;
     io_calls.unlinkat(dir, temp, 0);
     return 0;
+}
+
+int io_replace(int dir, const char *temp, const char *name)
+{
+    return io_calls.renameat2(dir, temp, dir, name, 0) == 0 ? 0 : errno;
 }
 
 int io_sync_dir(int dir)

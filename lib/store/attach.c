@@ -46,34 +46,11 @@ static int check_header(const struct attach *a, const struct header *h,
 
 /* ---- copying ---- */
 
-enum { COPY_BYTES = 256 * 1024 };
-
-/* Holes stay holes: large stages begin on 2 MiB boundaries. */
-static int copy_bytes(int from, int to, uint64_t n_bytes, uint8_t *buffer)
-{
-    for (uint64_t at = 0; at < n_bytes;) {
-        size_t n = n_bytes - at < COPY_BYTES ? (size_t)(n_bytes - at) : COPY_BYTES;
-        size_t got;
-        int rc = io_read(from, buffer, n, at, &got);
-        if (!rc && got < n)
-            rc = TAMIS_ERR_DAMAGED;
-        if (!rc && !all_zero(buffer, n))
-            rc = io_write(to, buffer, n, at);
-        if (rc)
-            return rc;
-        at += n;
-    }
-    return io_calls.ftruncate(to, (off_t)n_bytes) == 0 ? 0 : errno;
-}
-
 static int copy_file(const struct attach *a, int from, int to, uint64_t n_bytes,
                      struct tamis_diag *diag)
 {
-    uint8_t *buffer = malloc(COPY_BYTES);
-    if (!buffer)
-        return diag_errno(diag, ENOMEM, a->path, "copying");
-    int rc = copy_bytes(from, to, n_bytes, buffer);
-    free(buffer);
+    bool unreadable;
+    int rc = filter_file_copy(from, to, n_bytes, &unreadable);
     if (rc == TAMIS_ERR_DAMAGED)
         return diag_fail(diag, rc, a->path, "shorter than its header says");
     return rc ? diag_errno(diag, rc, a->path, "copying into the store") : 0;

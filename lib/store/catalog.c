@@ -353,6 +353,17 @@ int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag)
     return v.code == VERDICT_OK ? 0 : diag_verdict(diag, v, t->catalog->path, 0);
 }
 
+int catalog_set_meta(struct catalog_txn *t, const struct meta *m,
+                     struct tamis_diag *diag)
+{
+    uint8_t bytes[META_BYTES];
+    meta_encode(m, bytes);
+    MDB_val key = val_of(META_KEY, sizeof META_KEY - 1);
+    MDB_val data = val_of(bytes, sizeof bytes);
+    int rc = mdb_put(t->txn, t->catalog->meta_db, &key, &data, 0);
+    return rc ? failed(t, rc, "writing the catalog's first record", diag) : 0;
+}
+
 uint64_t catalog_txn_number(const struct catalog_txn *t)
 {
     return mdb_txn_id(t->txn);
@@ -481,16 +492,17 @@ int catalog_env_open(struct catalog *c, const char *file, struct tamis_diag *dia
     return fail(diag, c->path, rc, "opening the catalog");
 }
 
-int catalog_env_create(const char *store_path, const char *file, const struct meta *m,
-                       struct tamis_diag *diag)
+int catalog_env_create(struct catalog *c, const char *file, const struct meta *m,
+                       catalog_fn *fill, void *ctx, struct tamis_diag *diag)
 {
-    struct catalog c = {0};
-    int rc = open_env(file, 0, &c.env);
-    if (!rc) {
-        rc = open_databases(&c, MDB_CREATE, m);
-        mdb_env_close(c.env);
-    }
-    return rc ? fail(diag, store_path, rc, "creating the catalog") : 0;
+    int rc = open_env(file, 0, &c->env);
+    if (!rc)
+        rc = open_databases(c, MDB_CREATE, m);
+    rc = rc ? fail(diag, c->path, rc, "creating the catalog") : 0;
+    if (!rc && fill)
+        rc = catalog_write(c, fill, ctx, NULL, diag);
+    catalog_env_close(c);
+    return rc;
 }
 
 void catalog_env_close(struct catalog *c)

@@ -95,7 +95,7 @@ static const struct lmdb_meta_page *newest(const struct metas *m)
  * end before the last page ever counted: then its trees must be looked at. While they
  * are, a writer may reuse their pages: what is wrong is wrong only if no transaction
  * was committed meanwhile. */
-int catalog_file_check(int fd, const char *path, struct tamis_diag *diag)
+static int check(int fd, const char *path, bool thorough, struct tamis_diag *diag)
 {
     struct metas m;
     uint64_t file_bytes;
@@ -108,14 +108,28 @@ int catalog_file_check(int fd, const char *path, struct tamis_diag *diag)
         if (rc)
             return diag_errno(diag, rc, path, "the catalog's size");
         const struct lmdb_meta_page *meta = newest(&m);
-        if (meta->last_page < file_bytes / m.page_bytes)
+        bool whole = meta->last_page < file_bytes / m.page_bytes;
+        if (whole && !thorough)
             return 0;
         uint64_t roots[2] = {meta->dbs[0].root, meta->dbs[1].root};
         if (catalog_walk(fd, m.page_bytes, file_bytes, roots))
             return 0;
+        if (tries && meta->txn == txn && whole)
+            return diag_fail(diag, TAMIS_ERR_DAMAGED, path,
+                             "a page of its trees makes no sense");
         if (tries && meta->txn == txn)
             break;
         txn = meta->txn;
     }
     return cut_short(diag, path, file_bytes, newest(&m));
+}
+
+int catalog_file_check(int fd, const char *path, struct tamis_diag *diag)
+{
+    return check(fd, path, false, diag);
+}
+
+int catalog_file_scrub(int fd, const char *path, struct tamis_diag *diag)
+{
+    return check(fd, path, true, diag);
 }

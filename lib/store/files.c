@@ -107,3 +107,36 @@ int dir_is_empty(int dir, const char *name)
     closedir(d);
     return empty;
 }
+
+/* ---- copying ---- */
+
+enum { COPY_BYTES = 256 * 1024 };
+
+/* Holes stay holes: large stages begin on 2 MiB boundaries. */
+static int copy_bytes(int from, int to, uint64_t n_bytes, uint8_t *buffer,
+                      bool *unreadable)
+{
+    for (uint64_t at = 0; at < n_bytes;) {
+        size_t n = n_bytes - at < COPY_BYTES ? (size_t)(n_bytes - at) : COPY_BYTES;
+        size_t got;
+        int rc = io_read(from, buffer, n, at, &got);
+        if (!rc && got < n)
+            rc = TAMIS_ERR_DAMAGED;
+        *unreadable = rc != 0;
+        if (!rc && !all_zero(buffer, n))
+            rc = io_write(to, buffer, n, at);
+        if (rc)
+            return rc;
+        at += n;
+    }
+    return io_calls.ftruncate(to, (off_t)n_bytes) == 0 ? 0 : errno;
+}
+
+int filter_file_copy(int from, int to, uint64_t n_bytes, bool *unreadable)
+{
+    uint8_t *buffer = malloc(COPY_BYTES);
+    *unreadable = false;
+    int rc = buffer ? copy_bytes(from, to, n_bytes, buffer, unreadable) : ENOMEM;
+    free(buffer);
+    return rc;
+}

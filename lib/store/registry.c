@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,36 +50,9 @@ static char *catalog_path(const char *store_path)
     return path;
 }
 
-/* LMDB makes the file in several steps. Done under another name, so that whoever finds
- * catalog.lmdb finds it whole, however the process that makes it ends. */
-int registry_create(const char *store_path, int dir, const struct meta *m,
-                    struct tamis_diag *diag)
-{
-    char temp[CATALOG_TEMP_BYTES], file[STORE_PATH_BYTES];
-    uint32_t tag;
-    io_calls.random(&tag, sizeof tag);
-    snprintf(temp, sizeof temp, CATALOG_TEMP "%08x.tmp", tag);
-    if (snprintf(file, sizeof file, "%s/%s", store_path, temp) >= (int)sizeof file)
-        return diag_errno(diag, ENAMETOOLONG, store_path, "creating the catalog");
-    int rc = catalog_env_create(store_path, file, m, diag);
-    if (!rc) {
-        rc = io_rename(dir, temp, "catalog.lmdb");
-        if (rc == EEXIST)
-            diag_fail(diag, rc = TAMIS_ERR_EXISTS, store_path,
-                      "a store is here already");
-        else if (rc)
-            diag_errno(diag, rc, store_path, "naming the catalog");
-    }
-    if (rc)
-        io_calls.unlinkat(dir, temp, 0);
-    strcat(temp, "-lock");
-    io_calls.unlinkat(dir, temp, 0);
-    return rc;
-}
-
 /* ---- opening ---- */
 
-static int open_store_dir(const char *path, int *dir, struct tamis_diag *diag)
+int store_dir_open(const char *path, int *dir, struct tamis_diag *diag)
 {
     *dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (*dir >= 0)
@@ -128,6 +102,10 @@ static void catalog_free(struct catalog *c)
 {
     catalog_env_close(c);
     filters_dir_release(c->filters);
+    if (c->has_turn) {
+        flock(c->turn.fd, LOCK_UN); /* a child may not have closed its copy yet */
+        io_unguard_fd(&c->turn);
+    }
     pthread_rwlock_destroy(&c->map_lock);
     pthread_mutex_destroy(&c->cache_lock);
     free(c);
@@ -152,6 +130,57 @@ static struct catalog *catalog_alloc(const char *store_path, const struct stat *
     pthread_rwlock_init(&c->map_lock, &attr);
     pthread_rwlockattr_destroy(&attr);
     return c;
+}
+
+/* ---- creating ---- */
+
+/* LMDB makes the file in several steps. Done under another name, so that whoever finds
+ * catalog.lmdb finds it whole, however the process that makes it ends. */
+static int make_catalog(const char *store_path, int dir, const struct meta *m,
+                        catalog_fn *fill, void *ctx, bool replace,
+                        struct tamis_diag *diag)
+{
+    char temp[CATALOG_TEMP_BYTES], file[STORE_PATH_BYTES];
+    uint32_t tag;
+    io_calls.random(&tag, sizeof tag);
+    snprintf(temp, sizeof temp, CATALOG_TEMP "%08x.tmp", tag);
+    if (snprintf(file, sizeof file, "%s/%s", store_path, temp) >= (int)sizeof file)
+        return diag_errno(diag, ENAMETOOLONG, store_path, "creating the catalog");
+    struct catalog *c = catalog_alloc(store_path, &(struct stat){0});
+    if (!c)
+        return diag_errno(diag, ENOMEM, store_path, "creating the catalog");
+    int rc = catalog_env_create(c, file, m, fill, ctx, diag);
+    catalog_free(c);
+    if (!rc) {
+        rc = replace ? io_replace(dir, temp, "catalog.lmdb")
+                     : io_rename(dir, temp, "catalog.lmdb");
+        if (rc == EEXIST)
+            diag_fail(diag, rc = TAMIS_ERR_EXISTS, store_path,
+                      "a store is here already");
+        else if (rc)
+            diag_errno(diag, rc, store_path, "naming the catalog");
+    }
+    if (rc)
+        io_calls.unlinkat(dir, temp, 0);
+    strcat(temp, "-lock");
+    io_calls.unlinkat(dir, temp, 0);
+    return rc;
+}
+
+int registry_create(const char *store_path, int dir, const struct meta *m,
+                    catalog_fn *fill, void *ctx, struct tamis_diag *diag)
+{
+    return make_catalog(store_path, dir, m, fill, ctx, false, diag);
+}
+
+int registry_replace(const char *store_path, int dir, const struct meta *m,
+                     catalog_fn *fill, void *ctx, struct tamis_diag *diag)
+{
+    int rc = make_catalog(store_path, dir, m, fill, ctx, true, diag);
+    if (rc)
+        return rc;
+    rc = io_sync_dir(dir);
+    return rc ? diag_errno(diag, rc, store_path, "syncing the store") : 0;
 }
 
 static int read_meta(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
@@ -195,6 +224,38 @@ static struct catalog *registry_find(const struct stat *st)
     return NULL;
 }
 
+/* Whoever replaces a catalog file locks STORE exclusively; who has a store open holds
+ * it shared. (LMDB's own lock would not do: it goes away with its file.) Where a file
+ * system knows no such locks, nobody repairs either. EAGAIN: not now. */
+static int take_turn(struct catalog *c, int dir, const struct stat *st)
+{
+    struct stat now;
+    int rc = dir_open_guarded(dir, ".", &c->turn);
+    if (rc)
+        return rc;
+    c->has_turn = true;
+    if (flock(c->turn.fd, LOCK_SH | LOCK_NB) != 0 &&
+        (errno == EWOULDBLOCK || errno == EINTR))
+        return EAGAIN;
+    /* Replaced between being opened and being locked? */
+    if (fstatat(dir, "catalog.lmdb", &now, AT_SYMLINK_NOFOLLOW) != 0 ||
+        now.st_dev != st->st_dev || now.st_ino != st->st_ino)
+        return EAGAIN;
+    return 0;
+}
+
+static int check_file(const struct catalog *c, int fd,
+                      int (*check)(int, const char *, struct tamis_diag *),
+                      struct tamis_diag *diag)
+{
+    char *file = catalog_path(c->path);
+    if (!file)
+        return diag_errno(diag, ENOMEM, c->path, "opening the store");
+    int rc = check(fd, file, diag);
+    free(file);
+    return rc;
+}
+
 /* With the registry locked; fd is the catalog file. */
 static int find_or_load(const char *path, int dir, int fd, struct catalog **out,
                         struct tamis_diag *diag)
@@ -208,17 +269,16 @@ static int find_or_load(const char *path, int dir, int fd, struct catalog **out,
         *out = c;
         return 0;
     }
-    char *file = catalog_path(path);
-    if (!file)
-        return diag_errno(diag, ENOMEM, path, "opening the store");
-    int rc = catalog_file_check(fd, file, diag);
-    free(file);
-    if (rc)
-        return rc;
     c = catalog_alloc(path, &st);
     if (!c)
         return diag_errno(diag, ENOMEM, path, "opening the store");
-    rc = catalog_load(c, dir, diag);
+    int rc = take_turn(c, dir, &st);
+    if (rc)
+        diag_errno(diag, rc, path, "locking the store");
+    if (!rc)
+        rc = check_file(c, fd, catalog_file_check, diag);
+    if (!rc)
+        rc = catalog_load(c, dir, diag);
     if (rc) {
         catalog_free(c);
         return rc;
@@ -228,26 +288,80 @@ static int find_or_load(const char *path, int dir, int fd, struct catalog **out,
     return 0;
 }
 
-int registry_open(const char *store_path, struct catalog **out, struct tamis_diag *diag)
+static int open_once(const char *store_path, int dir, struct catalog **out,
+                     struct tamis_diag *diag)
 {
-    int dir, fd = -1;
-    int rc = open_store_dir(store_path, &dir, diag);
+    int fd, rc = open_catalog_file(dir, store_path, &fd, diag);
     if (rc)
         return rc;
-    rc = open_catalog_file(dir, store_path, &fd, diag);
-    if (!rc) {
-        rc = io_once(&fork_once, install_fork_handlers);
-        if (rc) {
-            diag_errno(diag, rc, store_path, "preparing for fork");
-        } else {
-            pthread_mutex_lock(&registry_lock);
-            rc = find_or_load(store_path, dir, fd, out, diag);
-            pthread_mutex_unlock(&registry_lock);
-        }
-        close(fd);
+    rc = io_once(&fork_once, install_fork_handlers);
+    if (rc) {
+        diag_errno(diag, rc, store_path, "preparing for fork");
+    } else {
+        pthread_mutex_lock(&registry_lock);
+        rc = find_or_load(store_path, dir, fd, out, diag);
+        pthread_mutex_unlock(&registry_lock);
+    }
+    close(fd);
+    return rc;
+}
+
+/* Waits, without the registry, until nobody creates or repairs the store. */
+static void await_turn(int dir)
+{
+    while (flock(dir, LOCK_SH) != 0 && errno == EINTR)
+        ;
+    flock(dir, LOCK_UN);
+}
+
+int registry_open(const char *store_path, struct catalog **out, struct tamis_diag *diag)
+{
+    enum { TRIES = 100 };
+    int dir, rc = store_dir_open(store_path, &dir, diag);
+    if (rc)
+        return rc;
+    rc = open_once(store_path, dir, out, diag);
+    for (int i = 0; i < TRIES && rc == EAGAIN; i++) {
+        await_turn(dir);
+        diag_clear(diag);
+        rc = open_once(store_path, dir, out, diag);
     }
     close(dir);
     return rc;
+}
+
+/* ---- for repair ---- */
+
+int registry_open_alone(const char *store_path, int dir, struct catalog **out,
+                        struct tamis_diag *diag)
+{
+    struct stat st;
+    struct catalog *c = NULL;
+    int fd, rc = open_catalog_file(dir, store_path, &fd, diag);
+    if (rc)
+        return rc;
+    if (fstat(fd, &st) == 0)
+        c = catalog_alloc(store_path, &st);
+    char *file = c ? catalog_path(store_path) : NULL;
+    if (!file)
+        rc = diag_errno(diag, ENOMEM, store_path, "opening the catalog");
+    if (!rc)
+        rc = check_file(c, fd, catalog_file_scrub, diag);
+    if (!rc)
+        rc = catalog_env_open(c, file, diag);
+    free(file);
+    close(fd);
+    if (rc && c)
+        catalog_free(c);
+    else
+        *out = c;
+    return rc;
+}
+
+void registry_close_alone(struct catalog *c)
+{
+    if (c)
+        catalog_free(c);
 }
 
 struct catalog *registry_hold(struct catalog *c)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- create ---- */
@@ -49,8 +50,7 @@ static int meta_of(const struct tamis_store_options *theirs, struct meta *m,
     return 0;
 }
 
-/* "catalog.lmdb.<8 hex digits>.tmp", and LMDB's lock file beside it. */
-static bool is_temporary(const char *name)
+bool store_catalog_temporary(const char *name)
 {
     size_t n = sizeof CATALOG_TEMP - 1;
     if (strncmp(name, CATALOG_TEMP, n) != 0 ||
@@ -65,7 +65,7 @@ static bool is_remains(int dir, const char *name)
 {
     if (strcmp(name, "filters") == 0)
         return dir_is_empty(dir, name) == 1;
-    return strcmp(name, "catalog.lmdb-lock") == 0 || is_temporary(name);
+    return strcmp(name, "catalog.lmdb-lock") == 0 || store_catalog_temporary(name);
 }
 
 /* Is there nothing, or nothing but remains? */
@@ -105,8 +105,8 @@ static int remove_remains(int dir)
     }
     const struct dirent *e;
     while (!rc && (errno = 0, e = readdir(d)))
-        if (is_temporary(e->d_name) && io_calls.unlinkat(dir, e->d_name, 0) != 0 &&
-            errno != ENOENT)
+        if (store_catalog_temporary(e->d_name) &&
+            io_calls.unlinkat(dir, e->d_name, 0) != 0 && errno != ENOENT)
             rc = errno;
     if (!rc)
         rc = errno;
@@ -146,7 +146,7 @@ static int create_locked(const char *path, int dir, const struct meta *m,
     if (!rc && (rc = io_sync_dir(dir)) != 0)
         diag_errno(diag, rc, path, "syncing the directory");
     if (!rc)
-        rc = registry_create(path, dir, m, diag);
+        rc = registry_create(path, dir, m, NULL, NULL, diag);
     if (!rc) {
         rc = io_sync_dir(dir);
         if (rc) {
@@ -161,16 +161,33 @@ static int create_locked(const char *path, int dir, const struct meta *m,
     return rc;
 }
 
+/* Two that create at once take turns. A process that has a store open holds its
+ * directory shared, for as long as it likes: then there is nothing to wait for. */
+static int take_turn(const char *path, int dir, struct tamis_diag *diag)
+{
+    enum { TRIES = 10000 }; /* of a millisecond */
+    for (int i = 0; i < TRIES; i++) {
+        if (flock(dir, LOCK_EX | LOCK_NB) == 0)
+            return 0;
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return diag_errno(diag, errno, path, "locking the directory");
+        if (faccessat(dir, "catalog.lmdb", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+            return diag_fail(diag, TAMIS_ERR_EXISTS, path, "a store is here already");
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return diag_fail(diag, TAMIS_ERR_BUSY, path,
+                     "a process has a store open here, whose catalog is gone");
+}
+
 static int create_in(const char *path, int dir, const struct meta *m,
                      struct tamis_diag *diag)
 {
     int rc = io_refuse_network(dir);
     if (rc)
         return diag_fail(diag, rc, path, "%s", tamis_strerror(rc));
-    while ((rc = flock(dir, LOCK_EX)) != 0 && errno == EINTR)
-        ;
+    rc = take_turn(path, dir, diag);
     if (rc)
-        return diag_errno(diag, errno, path, "locking the directory");
+        return rc;
     rc = create_locked(path, dir, m, diag);
     flock(dir, LOCK_UN);
     return rc;
@@ -201,8 +218,7 @@ static int create_at(const char *path, const struct meta *m, struct tamis_diag *
     return rc;
 }
 
-/* Without slashes at the end, so that the parent can be told. */
-static char *plain_path(const char *path)
+char *store_plain_path(const char *path)
 {
     size_t n = strlen(path);
     while (n > 1 && path[n - 1] == '/')
@@ -220,7 +236,7 @@ int tamis_store_create(const char *path, const struct tamis_store_options *opt,
     int rc = meta_of(opt, &m, diag);
     if (rc)
         return rc;
-    char *plain = plain_path(path);
+    char *plain = store_plain_path(path);
     if (!plain)
         return diag_errno(diag, ENOMEM, path, "creating the store");
     rc = create_at(plain, &m, diag);
@@ -239,7 +255,7 @@ int tamis_store_open(const char *path, struct tamis_store **out,
     *out = NULL;
     if (!path || !*path)
         return diag_fail(diag, TAMIS_ERR_RANGE, path, "no path");
-    char *plain = plain_path(path);
+    char *plain = store_plain_path(path);
     struct tamis_store *s = malloc(sizeof *s);
     int rc = plain && s ? registry_open(plain, &s->catalog, diag)
                         : diag_errno(diag, ENOMEM, path, "opening the store");
@@ -273,6 +289,11 @@ int store_usable(const struct tamis_store *s, bool writing, struct tamis_diag *d
     return 0;
 }
 
+static int read_meta(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    return catalog_meta(t, ctx, diag);
+}
+
 int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
                      struct tamis_diag *diag)
 {
@@ -294,12 +315,35 @@ int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
         .first_capacity = m->first_capacity,
     };
     info->created = m->created;
-    info->complete = m->complete;
     info->read_only = c->read_only;
     rc = catalog_usage(c, &info->n_segments, &info->catalog_bytes, diag);
+    if (!rc) {
+        struct meta now; /* the flag may have changed since the store was opened */
+        rc = catalog_read(c, read_meta, &now, diag);
+        info->complete = now.complete;
+    }
     if (rc)
         memset(info, 0, sizeof *info);
     return rc;
+}
+
+static int confirm(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    struct meta m;
+    (void)ctx;
+    int rc = catalog_meta(t, &m, diag);
+    if (rc || m.complete)
+        return rc;
+    m.complete = 1;
+    /* Bytes that we don't know are not kept, so nor are their bits. */
+    m.compat &= META_COMPAT_KNOWN;
+    return catalog_set_meta(t, &m, diag);
+}
+
+int tamis_store_confirm_complete(struct tamis_store *store, struct tamis_diag *diag)
+{
+    int rc = store_usable(store, true, diag);
+    return rc ? rc : catalog_write(store->catalog, confirm, NULL, NULL, diag);
 }
 
 struct tamis_domain tamis_store_domain(const struct tamis_store *store)

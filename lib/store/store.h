@@ -47,11 +47,16 @@ int dir_open_guarded(int dir, const char *name, struct io_guarded_fd *g);
 int dir_is_empty(int dir, const char *name);
 void filter_file_unlink(int dir, const uint8_t uuid[UUID_BYTES]);
 void uuid_random(uint8_t uuid[UUID_BYTES]);
+/* The first n_bytes of a file into an empty one; ERR_DAMAGED if there are fewer.
+ * *unreadable: it was the source that failed. */
+int filter_file_copy(int from, int to, uint64_t n_bytes, bool *unreadable);
 
 /* ==== catalog_file.c, catalog_walk.c: what must hold before LMDB may map a file ====
  */
 
 int catalog_file_check(int fd, const char *path, struct tamis_diag *diag);
+/* The same, with a look at every page of its trees, wherever the file ends. */
+int catalog_file_scrub(int fd, const char *path, struct tamis_diag *diag);
 /* Do the trees with these roots lie inside the file? */
 bool catalog_walk(int fd, size_t page_bytes, uint64_t file_bytes,
                   const uint64_t roots[2]);
@@ -77,6 +82,10 @@ struct catalog {
     pthread_mutex_t cache_lock;
     struct tamis_snapshot *cached; /* the newest snapshot, under cache_lock */
     atomic_bool swept;
+    /* STORE, with a shared flock while the store is open: its catalog is replaced only
+     * by who gets it exclusively. */
+    struct io_guarded_fd turn;
+    bool has_turn;
     char path[]; /* of the store, for messages */
 };
 
@@ -95,8 +104,9 @@ typedef int catalog_each_fn(void *ctx, const void *name, size_t name_bytes,
 /* For registry.c only. c has its path, device and inode; `file` is LMDB's. Opens for
  * reading only where it must, or if c->read_only says so. */
 int catalog_env_open(struct catalog *c, const char *file, struct tamis_diag *diag);
-int catalog_env_create(const char *store_path, const char *file, const struct meta *m,
-                       struct tamis_diag *diag);
+/* Makes one, with what `fill` (may be NULL) puts into it, and closes it. */
+int catalog_env_create(struct catalog *c, const char *file, const struct meta *m,
+                       catalog_fn *fill, void *ctx, struct tamis_diag *diag);
 void catalog_env_close(struct catalog *c);
 
 int catalog_read(struct catalog *c, catalog_fn *fn, void *ctx, struct tamis_diag *diag);
@@ -120,15 +130,23 @@ int catalog_delete(struct catalog_txn *t, const void *name, size_t name_bytes,
 int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
                  struct tamis_diag *diag);
 int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag);
+int catalog_set_meta(struct catalog_txn *t, const struct meta *m,
+                     struct tamis_diag *diag);
 uint64_t catalog_txn_number(const struct catalog_txn *t);
 int catalog_usage(struct catalog *c, uint64_t *n_segments, uint64_t *n_bytes,
                   struct tamis_diag *diag);
 
 /* ==== registry.c: one catalog per process and file ==== */
 
-/* Creates STORE/catalog.lmdb, whole or not at all. `dir` is STORE, open. */
+int store_dir_open(const char *path, int *dir, struct tamis_diag *diag);
+/* Creates STORE/catalog.lmdb, whole or not at all. `dir` is STORE, open. `fill` (may be
+ * NULL) puts the records into it. */
 int registry_create(const char *store_path, int dir, const struct meta *m,
-                    struct tamis_diag *diag);
+                    catalog_fn *fill, void *ctx, struct tamis_diag *diag);
+/* The same in the place of one that is there; durable on return. The caller has STORE
+ * locked exclusively. */
+int registry_replace(const char *store_path, int dir, const struct meta *m,
+                     catalog_fn *fill, void *ctx, struct tamis_diag *diag);
 /* What it is called until it is whole: this, eight hex digits and ".tmp". */
 #define CATALOG_TEMP "catalog.lmdb."
 enum { CATALOG_TEMP_BYTES = 40 };
@@ -136,6 +154,11 @@ int registry_open(const char *store_path, struct catalog **out,
                   struct tamis_diag *diag);
 struct catalog *registry_hold(struct catalog *c);
 void registry_release(struct catalog *c);
+/* For repair, which has STORE locked exclusively: the catalog as it is, in no registry,
+ * every page of it looked at before. */
+int registry_open_alone(const char *store_path, int dir, struct catalog **out,
+                        struct tamis_diag *diag);
+void registry_close_alone(struct catalog *c);
 
 /* ==== store.c ==== */
 
@@ -144,8 +167,24 @@ struct tamis_store {
 };
 /* ERR_RANGE for NULL, ERR_FORKED in a forked child, ERR_READ_ONLY if `writing`. */
 int store_usable(const struct tamis_store *s, bool writing, struct tamis_diag *diag);
+/* "catalog.lmdb.<8 hex digits>.tmp", or LMDB's lock file beside it? */
+bool store_catalog_temporary(const char *name);
+/* Without slashes at the end, so that the parent can be told; malloc'd. */
+char *store_plain_path(const char *path);
+
+/* ==== writer.c ==== */
+
+/* With the file's lock held: makes a seal durable, and slot B its mirror (R2). *h is
+ * the header as of now. */
+int store_settle_seal(int fd, const char *path, struct header *h,
+                      struct tamis_diag *diag);
 
 /* ==== sweep.c: files that nothing names ==== */
+
+/* Is this "<uuid>.tamis" and `rest`? */
+bool filter_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest);
+/* Is that the rest of a temporary's name? */
+bool filter_rest_temporary(const char *rest);
 
 /* Removes them; the caller holds the exclusive lock of `dir`. */
 void sweep_orphans(struct catalog *c, int dir);
@@ -199,6 +238,19 @@ struct attach {
     size_t name_bytes, binding_bytes;
 };
 int attach_copy(const struct attach *a, struct header *h, struct tamis_diag *diag);
+
+/* ==== backup_file.c: one file of a backup ==== */
+
+/* Copies the filter of this record from one descriptor to another, at any time, a
+ * writer being at work or not. *left: why the copy can't serve, and is to be left out;
+ * what is wrong with the target is the result. *n_damaged: pages that fail. */
+struct copied {
+    const char *left;
+    uint64_t n_bytes, n_damaged;
+    struct tamis_diag diag; /* what `left` is about */
+};
+int backup_copy(const struct catalog *c, const struct record *r, int from, int to,
+                const char *path, struct copied *out);
 
 /* ==== entry.c: one segment, shared by snapshots ==== */
 

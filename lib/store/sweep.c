@@ -22,7 +22,7 @@ static int hex_digit(char c)
 }
 
 /* Is this "<uuid>.tamis" followed by `rest` bytes of a temporary's ending? */
-static bool parse_name(const char *name, uint8_t uuid[UUID_BYTES], const char **rest)
+bool filter_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest)
 {
     for (size_t i = 0; i < UUID_BYTES; i++) {
         int high = hex_digit(name[2 * i]);
@@ -39,7 +39,7 @@ static bool parse_name(const char *name, uint8_t uuid[UUID_BYTES], const char **
 }
 
 /* ".<8 hex>.tmp", as io_create_temp() makes them */
-static bool is_temporary(const char *rest)
+bool filter_rest_temporary(const char *rest)
 {
     if (*rest++ != '.')
         return false;
@@ -53,10 +53,10 @@ static bool is_orphan(const struct sweep *s, const char *name)
 {
     uint8_t uuid[UUID_BYTES];
     const char *rest;
-    if (!parse_name(name, uuid, &rest))
+    if (!filter_name_parse(name, uuid, &rest))
         return false; /* not a name of ours: not ours to remove */
     if (*rest)
-        return is_temporary(rest);
+        return filter_rest_temporary(rest);
     return !s->unsure && !names_get(&s->live, uuid, UUID_BYTES);
 }
 

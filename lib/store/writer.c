@@ -175,22 +175,27 @@ static int rewrite(int fd, uint64_t n_bytes)
     return err;
 }
 
-/* With the lock held: makes the seal durable, and slot B its mirror (R2). */
-static int settle_seal(int fd, const char *path, struct header *h,
-                       struct tamis_diag *diag)
+/* With the lock held: makes the seal durable, and each slot the other's mirror (R2). */
+int store_settle_seal(int fd, const char *path, struct header *h,
+                      struct tamis_diag *diag)
 {
-    uint8_t slot_b[SLOT_BYTES];
+    uint8_t slot[SLOT_BYTES];
     int err = header_load(fd, true, 0, 0, path, h, diag); /* as it is under the lock */
     if (err || h->commit.state != STATE_SEALED)
         return err;
     err = rewrite(fd, h->commit.committed_bytes);
     if (!err && io_calls.fdatasync(fd) != 0)
         err = errno;
-    commit_encode(&h->commit, SLOT_B, slot_b);
-    if (!err)
-        err = io_write(fd, slot_b, sizeof slot_b, commit_slot_offset(SLOT_B));
-    if (!err && io_calls.fdatasync(fd) != 0)
-        err = errno;
+    /* B, and then A, which may be what is torn: one of them is always whole. */
+    for (uint8_t to = SLOT_B; !err; to = SLOT_A) {
+        commit_encode(&h->commit, to, slot);
+        err = io_write(fd, slot, sizeof slot, commit_slot_offset(to));
+        if (!err && io_calls.fdatasync(fd) != 0)
+            err = errno;
+        if (to == SLOT_A || (h->health.frame[SLOT_A].code == VERDICT_OK &&
+                             h->health.sequence[SLOT_A] == h->commit.sequence))
+            break;
+    }
     return err ? diag_errno(diag, err, path, "making a seal durable") : 0;
 }
 
@@ -207,7 +212,7 @@ static int follow_seal(const struct watch *w, int fd, const char *path,
                          (long)holder);
     if (rc)
         return diag_errno(diag, rc, path, "cannot lock");
-    rc = settle_seal(fd, path, &h, diag);
+    rc = store_settle_seal(fd, path, &h, diag);
     if (!rc && h.commit.state == STATE_SEALED) {
         struct progress p = progress_of(w, &h.commit);
         rc = raise_bounds(&p, diag);

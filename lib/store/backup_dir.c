@@ -1,0 +1,148 @@
+/* Backup: the directory that it makes, under a temporary name until all in it is
+ * durable, its catalog, and the call itself. */
+#include "lib/store/backup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    const struct backup *b = ctx;
+    int rc = 0;
+    for (size_t i = 0; i < b->n && !rc; i++)
+        rc = catalog_replace(t, b->items[i].name, b->items[i].name_bytes,
+                             b->items[i].value, b->items[i].value_bytes, diag);
+    return rc;
+}
+
+static int write_catalog(struct backup *b, struct tamis_diag *diag)
+{
+    b->meta.compat &= META_COMPAT_KNOWN;
+    int rc = registry_create(b->temp_path, b->dir, &b->meta, fill_in, b, diag);
+    if (rc)
+        return rc;
+    rc = io_sync_dir(b->filters);
+    if (!rc)
+        rc = io_sync_dir(b->dir);
+    return rc ? diag_errno(diag, rc, b->temp_path, "syncing the copy") : 0;
+}
+
+static int make_dirs(struct backup *b, const char *path, const char *base,
+                     struct tamis_diag *diag)
+{
+    uint32_t tag;
+    io_calls.random(&tag, sizeof tag);
+    snprintf(b->temp, sizeof b->temp, "%.240s.%08x.tmp", base, tag);
+    size_t n = (size_t)(base - path);
+    b->temp_path = malloc(n + sizeof b->temp);
+    if (!b->temp_path)
+        return diag_errno(diag, ENOMEM, path, "making the directory");
+    memcpy(b->temp_path, path, n);
+    strcpy(b->temp_path + n, b->temp);
+    if (mkdirat(b->parent, b->temp, 0777) != 0)
+        return diag_errno(diag, errno, b->temp_path, "making the directory");
+    b->dir = openat(b->parent, b->temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (b->dir < 0 || mkdirat(b->dir, "filters", 0777) != 0)
+        return diag_errno(diag, errno, b->temp_path, "making the directory");
+    b->filters = openat(b->dir, "filters", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (b->filters < 0)
+        return diag_errno(diag, errno, b->temp_path, "making the directory");
+    int rc = io_refuse_network(b->dir);
+    return rc ? diag_fail(diag, rc, path, "%s", tamis_strerror(rc)) : 0;
+}
+
+static int publish(struct backup *b, const char *path, const char *base,
+                   struct tamis_diag *diag)
+{
+    int rc = io_rename(b->parent, b->temp, base);
+    if (rc == EEXIST || rc == ENOTEMPTY)
+        return diag_fail(diag, TAMIS_ERR_EXISTS, path, "something is there already");
+    if (!rc) {
+        memcpy(b->temp, base, strlen(base) + 1); /* what to remove, if need be */
+        rc = io_sync_dir(b->parent);
+    }
+    return rc ? diag_errno(diag, rc, path, "naming the copy") : 0;
+}
+
+static void discard(struct backup *b)
+{
+    for (size_t i = 0; b->filters >= 0 && i < b->n_early; i++)
+        filter_file_unlink(b->filters, b->early[i].record.uuid);
+    for (size_t i = 0; b->filters >= 0 && i < b->n; i++)
+        filter_file_unlink(b->filters, b->items[i].record.uuid);
+    if (b->dir < 0)
+        return;
+    io_calls.unlinkat(b->dir, "filters", AT_REMOVEDIR);
+    io_calls.unlinkat(b->dir, "catalog.lmdb", 0);
+    io_calls.unlinkat(b->parent, b->temp, AT_REMOVEDIR);
+}
+
+static int backup_into(struct backup *b, const char *path, const char *base,
+                       struct tamis_diag *diag)
+{
+    struct stat st;
+    if (fstatat(b->parent, base, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return diag_fail(diag, TAMIS_ERR_EXISTS, path, "something is there already");
+    int rc = make_dirs(b, path, base, diag);
+    if (!rc)
+        rc = backup_filters(b, diag);
+    if (!rc)
+        rc = write_catalog(b, diag);
+    if (!rc)
+        rc = publish(b, path, base, diag);
+    if (rc)
+        discard(b);
+    return rc;
+}
+
+static void close_fd(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+static int backup_to(struct backup *b, const char *path, struct tamis_diag *diag)
+{
+    const char *base;
+    int rc = io_open_parent(path, &b->parent, &base);
+    if (rc)
+        return diag_errno(diag, rc, path, "opening the parent directory");
+    rc = backup_into(b, path, base, diag);
+    close_fd(b->filters);
+    close_fd(b->dir);
+    close_fd(b->parent);
+    backup_free_items(b->items, b->n);
+    backup_free_items(b->early, b->n_early);
+    free(b->temp_path);
+    return rc;
+}
+
+int tamis_store_backup(struct tamis_store *store, const char *path, tamis_repair_fn *fn,
+                       void *ctx, struct tamis_backup_report *report,
+                       struct tamis_diag *diag)
+{
+    struct tamis_backup_report ours;
+    struct backup b = {.report = report ? report : &ours,
+                       .fn = fn,
+                       .ctx = ctx,
+                       .parent = -1,
+                       .dir = -1,
+                       .filters = -1};
+    memset(b.report, 0, sizeof *b.report);
+    int rc = store_usable(store, false, diag);
+    if (rc)
+        return rc;
+    b.catalog = store->catalog;
+    if (!path || !*path)
+        return diag_fail(diag, TAMIS_ERR_RANGE, path, "no path");
+    char *plain = store_plain_path(path);
+    if (!plain)
+        return diag_errno(diag, ENOMEM, path, "backing up");
+    rc = backup_to(&b, plain, diag);
+    free(plain);
+    return rc;
+}

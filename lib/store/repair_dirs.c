@@ -1,0 +1,127 @@
+/* Repair: the store's directories, their locks, and what lies in them beside filters.
+ */
+#include "lib/store/repair.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- locks ---- */
+
+int repair_lock_filters(struct repair *r, struct tamis_diag *diag)
+{
+    struct stat st;
+    int rc = fstatat(r->store_fd, "filters", &st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
+    if (!rc && !S_ISDIR(st.st_mode))
+        rc = ENOTDIR;
+    if (!rc)
+        rc = dir_open_guarded(r->store_fd, "filters", &r->filters);
+    if (rc)
+        return diag_errno(diag, rc, r->path, "opening filters/");
+    r->has_filters = true;
+    if (flock(r->filters.fd, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    if (errno != EWOULDBLOCK)
+        return diag_errno(diag, errno, r->path, "locking filters/");
+    return diag_fail(diag, TAMIS_ERR_BUSY, r->path,
+                     "an edit or a repair of this store is under way");
+}
+
+static void unlock(struct io_guarded_fd *g, bool *has)
+{
+    if (*has) {
+        flock(g->fd, LOCK_UN); /* a child may not have closed its copy yet */
+        io_unguard_fd(g);
+    }
+    *has = false;
+}
+
+void repair_unlock_filters(struct repair *r)
+{
+    unlock(&r->filters, &r->has_filters);
+}
+
+void repair_let_store(struct repair *r)
+{
+    unlock(&r->turn, &r->held);
+}
+
+/* LMDB's own lock on the first byte of its lock file tells of users that are none of
+ * this library's processes. */
+static bool lmdb_is_used(int store_fd)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+    struct io_guarded_fd g;
+    if (io_open_guarded(store_fd, "catalog.lmdb-lock", O_RDWR, &g) != 0)
+        return false;
+    bool used =
+        fcntl(g.fd, F_OFD_SETLK, &lock) != 0 && (errno == EAGAIN || errno == EACCES);
+    lock.l_type = F_UNLCK;
+    fcntl(g.fd, F_OFD_SETLK, &lock);
+    io_unguard_fd(&g);
+    return used;
+}
+
+int repair_hold_store(struct repair *r, struct tamis_diag *diag)
+{
+    int rc = dir_open_guarded(r->store_fd, ".", &r->turn);
+    if (rc)
+        return diag_errno(diag, rc, r->path, "opening the store");
+    r->held = true;
+    rc = flock(r->turn.fd, LOCK_EX | LOCK_NB);
+    if (rc && errno != EWOULDBLOCK)
+        return diag_errno(diag, errno, r->path, "locking the store");
+    if (rc || lmdb_is_used(r->store_fd))
+        return diag_fail(
+            diag, TAMIS_ERR_BUSY, r->path,
+            "the catalog is lost, and a process has the store open: end it "
+            "first");
+    return 0;
+}
+
+/* ---- remains beside the catalog ---- */
+
+int repair_sweep_catalogs(struct repair *r, struct tamis_diag *diag)
+{
+    int fd = openat(r->store_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    bool any = false;
+    if (!d) {
+        if (fd >= 0)
+            close(fd);
+        return diag_errno(diag, errno, r->path, "listing the store");
+    }
+    for (const struct dirent *e; (e = readdir(d));) {
+        char name[300];
+        if (!store_catalog_temporary(e->d_name))
+            continue;
+        snprintf(name, sizeof name, "/%s", e->d_name);
+        repair_tell(r, TAMIS_REPAIR_SWEPT, NULL, name, "a catalog never finished");
+        if (!r->opt.dry_run)
+            any |= io_calls.unlinkat(r->store_fd, e->d_name, 0) == 0;
+    }
+    closedir(d);
+    int rc = any ? io_sync_dir(r->store_fd) : 0;
+    return rc ? diag_errno(diag, rc, r->path, "syncing the store") : 0;
+}
+
+int repair_make_filters(struct repair *r, struct tamis_diag *diag)
+{
+    if (faccessat(r->store_fd, "filters", F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+        errno != ENOENT)
+        return 0;
+    if (faccessat(r->store_fd, "catalog.lmdb", F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+        return diag_fail(diag, TAMIS_ERR_NO_STORE, r->path,
+                         "no store in this directory (no catalog.lmdb, no filters/)");
+    repair_tell(r, TAMIS_REPAIR_REBUILT, NULL, "/filters", "was missing: made, empty");
+    if (r->opt.dry_run)
+        return diag_fail(diag, TAMIS_ERR_DAMAGED, r->path,
+                         "filters/ is missing: nothing more can be said of it");
+    int rc =
+        mkdirat(r->store_fd, "filters", 0777) == 0 ? io_sync_dir(r->store_fd) : errno;
+    return rc ? diag_errno(diag, rc, r->path, "making filters/") : 0;
+}

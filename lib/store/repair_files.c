@@ -1,0 +1,235 @@
+/* Repair by files: the catalog is lost, and what the filters say of themselves is all
+ * there is. A segment has one file that claims its name, or it has no filter: of two
+ * files one is newer, but which of them the catalog meant nobody can tell (an edit that
+ * was cut short leaves a newer one, a drop that was cut short an older one). */
+#include "lib/store/repair.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- which store is this? ---- */
+
+static int same_store(const struct meta *a, const struct meta *b)
+{
+    return memcmp(a->store_uuid, b->store_uuid, UUID_BYTES) == 0 &&
+           a->hash_id == b->hash_id && a->hash_seed == b->hash_seed;
+}
+
+/* Pages of a damaged B-tree still hold the first record: it has a magic, a checksum,
+ * and one is as good as another as long as they agree. */
+static int scan_for_meta(int fd, struct meta *found, bool *good)
+{
+    enum { CHUNK = 1 << 16 };
+    static const uint8_t magic[] = {0x89, 'T', 'S', 'T'};
+    uint8_t *chunk = malloc(CHUNK);
+    bool any = false, agree = true;
+    size_t got = META_BYTES;
+    int rc = chunk ? 0 : ENOMEM;
+    for (uint64_t at = 0; !rc && got >= META_BYTES; at += got - META_BYTES + 1) {
+        rc = io_read(fd, chunk, CHUNK, at, &got);
+        for (size_t i = 0; i + META_BYTES <= got; i++) {
+            struct meta m;
+            if (memcmp(chunk + i, magic, sizeof magic) != 0 ||
+                meta_decode(chunk + i, META_BYTES, &m).code != VERDICT_OK)
+                continue;
+            agree = agree && (!any || same_store(&m, found));
+            *found = m;
+            any = true;
+        }
+        if (got < CHUNK)
+            break;
+    }
+    free(chunk);
+    *good = any && agree;
+    return rc;
+}
+
+static bool meta_of_file(struct repair *r, const struct repair_file *f, struct meta *m)
+{
+    struct identity identity, *id = &identity;
+    if (f->temporary || repair_identify(r, f->name, id) != 0 ||
+        all_zero(id->store_uuid, UUID_BYTES))
+        return false;
+    struct tamis_growth growth = {0};
+    growth_complete(&growth);
+    *m = (struct meta){
+        .major = FORMAT_MAJOR,
+        .minor = FORMAT_MINOR,
+        .hash_id = id->hash_id,
+        .hash_seed = id->hash_seed,
+        .target_error = growth.error,
+        .growth_factor = growth.factor,
+        .tightening_ratio = growth.tightening,
+        .first_capacity = growth.first_capacity,
+        .created = id->created,
+    };
+    memcpy(m->store_uuid, id->store_uuid, UUID_BYTES);
+    return true;
+}
+
+/* All filters that name a store must name the same one, or the caller must say which:
+ * a filter of another store, under a name that this one has, would lose keys. */
+static int ask_filters(struct repair *r, struct tamis_diag *diag)
+{
+    bool any = false;
+    for (size_t i = 0; i < r->n_files; i++) {
+        struct meta m;
+        if (!meta_of_file(r, &r->files[i], &m) ||
+            (r->opt.store_uuid && memcmp(m.store_uuid, r->opt.store_uuid, UUID_BYTES)))
+            continue;
+        if (any && !same_store(&m, &r->meta))
+            return diag_fail(diag, TAMIS_ERR_MISMATCH, r->path,
+                             "the catalog is lost, and the filters are of several "
+                             "stores: say which is this one's UUID");
+        if (!any || m.created < r->meta.created)
+            r->meta = m;
+        any = true;
+    }
+    if (any)
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_NO_STORE, r->path,
+                     "the catalog is lost, and no filter says which store this was");
+}
+
+/* A catalog of another store, put here, must not make strangers of all filters. */
+static int check_found(struct repair *r, struct tamis_diag *diag)
+{
+    size_t n = 0, n_same = 0;
+    for (size_t i = 0; i < r->n_files; i++) {
+        struct meta m;
+        if (!meta_of_file(r, &r->files[i], &m))
+            continue;
+        n++;
+        n_same += (size_t)same_store(&m, &r->meta);
+    }
+    if (!n || n_same || r->opt.store_uuid)
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_MISMATCH, r->path,
+                     "the catalog is damaged, and of another store than the filters: "
+                     "say which is this one's UUID");
+}
+
+int repair_find_meta(struct repair *r, struct tamis_diag *diag)
+{
+    struct meta m;
+    int fd;
+    bool found = false;
+    if (io_open_beneath(r->store_fd, "catalog.lmdb", O_RDONLY, &fd) == 0) {
+        int rc = scan_for_meta(fd, &m, &found);
+        close(fd);
+        if (rc)
+            return diag_errno(diag, rc, r->path, "reading what is left of the catalog");
+    }
+    if (found && r->opt.store_uuid &&
+        memcmp(m.store_uuid, r->opt.store_uuid, UUID_BYTES) != 0)
+        found = false;
+    r->meta = m = found ? m : (struct meta){0};
+    int rc = found ? check_found(r, diag) : ask_filters(r, diag);
+    r->meta.complete = 0;
+    r->meta.compat = r->meta.ro_compat = r->meta.incompat = 0;
+    return rc;
+}
+
+/* ---- who claims a name ---- */
+
+/* Claims so far: name -> number of its segment + 1, and NAME_TWICE if there are more.
+ */
+struct claims {
+    struct names by_name;
+    size_t *file_of; /* by segment: the file that claimed it first */
+};
+
+static int claim(struct repair *r, struct claims *c, size_t file,
+                 const struct judgement *j)
+{
+    const struct identity *id = &j->h.identity;
+    struct repair_file *f = &r->files[file];
+    struct record bare = {.state = RECORD_NO_FILTER, .created = id->created};
+    struct repair_segment *s;
+    uint32_t number = names_get(&c->by_name, id->name, id->name_bytes);
+    if (!number) {
+        int rc = repair_add_segment(r, id->name, id->name_bytes, NULL, 0, &s);
+        if (!rc)
+            rc =
+                names_set(&c->by_name, s->name, s->name_bytes, (uint32_t)r->n_segments);
+        if (rc)
+            return rc;
+        struct record record = j->state == FILE_GOOD ? repair_record_of(&j->h) : bare;
+        repair_set_record(s, &record);
+        c->file_of[r->n_segments - 1] = file;
+        f->named = f->aside == false;
+        return 0;
+    }
+    s = &r->segments[number - 1];
+    struct repair_file *other = &r->files[c->file_of[number - 1]];
+    if (!other->aside)
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, other->name,
+                    "two files claim this segment: which is its own nobody can tell");
+    if (!f->aside)
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, f->name,
+                    "two files claim this segment: which is its own nobody can tell");
+    other->aside = f->aside = true;
+    other->named = f->named = false;
+    repair_set_record(s, &bare);
+    return 0;
+}
+
+static int judge_file(struct repair *r, struct claims *c, size_t i, struct judgement *j,
+                      struct tamis_diag *diag)
+{
+    struct repair_file *f = &r->files[i];
+    if (f->temporary) {
+        f->unlink = true;
+        repair_tell(r, TAMIS_REPAIR_SWEPT, NULL, f->name, "was never finished");
+        return 0;
+    }
+    int rc = repair_judge(r, NULL, NULL, f->name, j, diag);
+    if (rc)
+        return rc;
+    const struct identity *id = &j->h.identity;
+    bool nameless = !j->has_identity || !id->name_bytes;
+    struct repair_segment who = {.name = j->h.identity.name,
+                                 .name_bytes = id->name_bytes};
+    const struct repair_segment *segment = nameless ? NULL : &who;
+    if (j->state == FILE_STRANGE || j->state == FILE_MISSING) {
+        repair_tell(r, TAMIS_REPAIR_NOTED, NULL, f->name, "%s", j->what);
+        return 0;
+    }
+    /* It may be all that there is of its segment: better no catalog than one without.
+     */
+    if (j->state == FILE_UNREAD && j->code != TAMIS_ERR_VERSION)
+        return j->code > 0
+                   ? diag_errno(diag, j->code, f->name, "reading a filter, to list it")
+                   : diag_fail(diag, j->code, f->name, "%s", j->what);
+    if (j->state == FILE_UNREAD) {
+        /* Without a record the next edit would sweep it: out of its way. */
+        f->aside = true;
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, segment, f->name, "%s", j->what);
+    } else if (j->state == FILE_BAD || nameless) {
+        f->aside = true;
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, segment, f->name, "%s",
+                    j->state == FILE_BAD ? j->what : "of no segment: attach it");
+    } else if (j->what[0] && j->h.commit.state == STATE_OPEN) {
+        repair_tell(r, TAMIS_REPAIR_NOTED, segment, f->name, "%s", j->what);
+    }
+    /* A foreign store's names are not ours; any other's segment is listed. */
+    if (nameless || !repair_is_ours(r, id))
+        return 0;
+    rc = claim(r, c, i, j);
+    return rc ? diag_errno(diag, rc, r->path, "listing segments") : 0;
+}
+
+int repair_by_files(struct repair *r, struct tamis_diag *diag)
+{
+    struct judgement *j = malloc(sizeof *j);
+    struct claims c = {.file_of = calloc(r->n_files + 1, sizeof(size_t))};
+    int rc = j && c.file_of ? 0 : diag_errno(diag, ENOMEM, r->path, "repairing");
+    for (size_t i = 0; i < r->n_files && !rc; i++)
+        rc = judge_file(r, &c, i, j, diag);
+    names_clear(&c.by_name);
+    free(c.file_of);
+    free(j);
+    return rc;
+}

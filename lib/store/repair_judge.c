@@ -1,0 +1,294 @@
+/* Repair: what one file in filters/ is worth. Only bytes decide: a file that can't be
+ * read just now (an I/O error, no permission, a newer format, a writer at work) is left
+ * where it is, for none of that says that it is damaged. */
+#include "lib/store/repair.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int say(struct judgement *j, enum file_state state, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Not to be judged now, for a reason that says nothing about its bytes. */
+static int unread(struct judgement *j, int code, const char *why, const char *what)
+{
+    j->code = code;
+    return say(j, FILE_UNREAD, "%s: %.100s", why, what);
+}
+
+static int say(struct judgement *j, enum file_state state, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(j->what, sizeof j->what, format, args);
+    va_end(args);
+    j->state = state;
+    return 0;
+}
+
+int repair_identify(struct repair *r, const char *name, struct identity *id)
+{
+    struct header h;
+    int fd;
+    memset(&h, 0, sizeof h);
+    int rc = io_open_beneath(r->filters.fd, name, O_RDONLY, &fd);
+    if (!rc) {
+        rc = header_load(fd, true, 0, 0, name, &h, NULL);
+        close(fd);
+    }
+    *id = h.identity;
+    return rc > 0 ? rc : 0;
+}
+
+bool repair_is_ours(const struct repair *r, const struct identity *id)
+{
+    return (all_zero(id->store_uuid, UUID_BYTES) ||
+            memcmp(id->store_uuid, r->meta.store_uuid, UUID_BYTES) == 0) &&
+           id->hash_id == r->meta.hash_id && id->hash_seed == r->meta.hash_seed;
+}
+
+/* ---- what the file says of itself ---- */
+
+/* Is a writer at work? It mends its own file: what it leaves torn for a moment is none
+ * of ours to judge. */
+static bool is_busy(struct repair *r, const char *name)
+{
+    struct io_guarded_fd g;
+    pid_t holder;
+    if (io_open_guarded(r->filters.fd, name, O_RDWR, &g) != 0)
+        return false;
+    bool busy = io_lock(g.fd, &holder) == TAMIS_ERR_BUSY;
+    io_unlock(g.fd);
+    io_unguard_fd(&g);
+    return busy;
+}
+
+static int judge_header(struct repair *r, int fd, const char *name, struct judgement *j)
+{
+    struct tamis_diag diag = {0};
+    int rc = header_load(fd, true, 0, 0, name, &j->h, &diag);
+    j->has_identity = !all_zero(j->h.identity.uuid, UUID_BYTES);
+    if (!rc)
+        return say(j, FILE_GOOD, "good");
+    if (rc > 0 || rc == TAMIS_ERR_VERSION)
+        return unread(j, rc, "left alone", diag.what);
+    if (is_busy(r, name))
+        return unread(j, TAMIS_ERR_BUSY, "left to the writer that has it open",
+                      diag.what);
+    return say(j, FILE_BAD, "%.150s", diag.what);
+}
+
+/* ---- what the catalog knows of it ---- */
+
+static const char *not_the_one(const struct repair *r, const struct record *record,
+                               const struct header *h)
+{
+    const struct commit *c = &h->commit;
+    if (h->identity.hash_id != r->meta.hash_id ||
+        h->identity.hash_seed != r->meta.hash_seed)
+        return "another hash or seed than the store's";
+    if (!record)
+        return repair_is_ours(r, &h->identity) ? NULL : "the filter of another store";
+    if (c->sequence < record->min_sequence || c->n_stages < record->min_stages)
+        return "an older copy: the catalog has seen this filter further on";
+    if (record->state == RECORD_GROWING)
+        return NULL;
+    if (c->state != STATE_SEALED)
+        return "open, but the catalog has seen it sealed";
+    return commit_table_digest(c) == record->table_digest
+               ? NULL
+               : "another version than the catalog has sealed";
+}
+
+/* ---- pages ---- */
+
+/* Through a mapping an I/O error would kill this process. */
+static int read_through(int fd, uint64_t n_bytes)
+{
+    enum { CHUNK = 1 << 18 };
+    uint8_t *chunk = malloc(CHUNK);
+    int rc = chunk ? 0 : ENOMEM;
+    size_t got = CHUNK;
+    for (uint64_t at = 0; !rc && at < n_bytes && got; at += got)
+        rc = io_read(fd, chunk, CHUNK, at, &got);
+    free(chunk);
+    return rc;
+}
+
+/* A page of a sealed filter that fails is rot: the filter goes. In one that grows, a
+ * page below its floors counts as ones, and its writer condemns it for good before it
+ * uses it: the filter is more use, to its writer too, where it is. */
+static int judge_pages(int fd, const char *name, struct judgement *j)
+{
+    struct tamis_verify v;
+    struct tamis_filter *f;
+    struct tamis_diag diag = {0};
+    int rc = read_through(fd, j->h.commit.committed_bytes);
+    if (rc)
+        return unread(j, rc, "left alone", tamis_strerror(rc));
+    rc = filter_open_fd(fd, 0, 0, name, NULL, &f, &diag);
+    if (rc)
+        return unread(j, rc, "left alone", diag.what);
+    rc = tamis_filter_verify(f, &v, &diag);
+    tamis_filter_close(f);
+    if (rc && rc != TAMIS_ERR_DAMAGED)
+        return unread(j, rc, "left alone", diag.what);
+    if (v.n_damaged)
+        return say(j, j->h.commit.state == STATE_SEALED ? FILE_BAD : FILE_GOOD,
+                   "%llu of %llu pages fail their check, the first at byte %llu",
+                   (unsigned long long)v.n_damaged, (unsigned long long)v.n_pages,
+                   (unsigned long long)v.first_damaged);
+    j->what[0] = 0;
+    return 0;
+}
+
+/* ---- what a dead writer left ---- */
+
+static bool slots_differ(const struct header *h)
+{
+    return h->health.frame[0].code != VERDICT_OK ||
+           h->health.frame[1].code != VERDICT_OK ||
+           h->health.sequence[0] != h->health.sequence[1];
+}
+
+static const char *unfinished(const struct record *record, const struct header *h)
+{
+    const struct commit *c = &h->commit;
+    if (h->identity.header_pages != 3)
+        return NULL;
+    if (c->state == STATE_OPEN && !c->clean)
+        return "its writer died: recovered";
+    if (slots_differ(h))
+        return "a commit slot is torn or behind: mirrored";
+    if (!record || record->state != RECORD_GROWING)
+        return NULL;
+    if (c->state == STATE_SEALED)
+        return "sealed, and the catalog did not know: followed";
+    if (c->n_stages > record->min_stages || c->generation > record->generation)
+        return "grown, and the catalog did not know: followed";
+    return NULL;
+}
+
+static int close_writer(struct tamis_writer *w, const char *name,
+                        struct tamis_diag *diag)
+{
+    int rc = tamis_writer_close(w);
+    if (rc > 0)
+        return diag_errno(diag, rc, name, "closing a filter that was recovered");
+    return rc ? diag_fail(diag, rc, name, "%s", tamis_strerror(rc)) : 0;
+}
+
+static int finish_open(struct io_guarded_fd *g, const char *name,
+                       struct tamis_diag *diag)
+{
+    struct tamis_writer *w;
+    int rc = writer_open_fd(g, name, NULL, &w, diag); /* takes it over */
+    return rc ? rc : close_writer(w, name, diag);
+}
+
+static int settle_locked(int fd, const char *name, struct header *h,
+                         struct tamis_diag *diag)
+{
+    pid_t holder;
+    int rc = io_lock(fd, &holder);
+    if (rc)
+        return rc < 0 ? rc : diag_errno(diag, rc, name, "cannot lock");
+    rc = store_settle_seal(fd, name, h, diag);
+    io_unlock(fd);
+    return rc;
+}
+
+/* As any writer does when it opens the file: with the catalog, if there is one. */
+static int finish_file(struct repair *r, const struct repair_segment *segment,
+                       const struct record *record, const char *name,
+                       struct tamis_diag *diag)
+{
+    struct tamis_writer *w = NULL;
+    struct io_guarded_fd g;
+    struct header h;
+    int rc;
+    if (r->store && record && record->state == RECORD_GROWING) {
+        rc = tamis_store_writer(r->store, segment->name, segment->name_bytes, &w, diag);
+    } else {
+        rc = io_open_guarded(r->filters.fd, name, O_RDWR, &g);
+        if (rc)
+            return diag_errno(diag, rc, name, "opening a filter to finish it");
+        rc = header_load(g.fd, true, 0, 0, name, &h, diag);
+        if (!rc && h.commit.state == STATE_OPEN)
+            return finish_open(&g, name, diag);
+        if (!rc)
+            rc = settle_locked(g.fd, name, &h, diag);
+        io_unguard_fd(&g);
+    }
+    return rc || !w ? rc : close_writer(w, name, diag);
+}
+
+static int finish(struct repair *r, const struct repair_segment *segment,
+                  const struct record *record, const char *name, struct judgement *j,
+                  struct tamis_diag *diag)
+{
+    const char *what = unfinished(record, &j->h);
+    if (!what || is_busy(r, name))
+        return 0;
+    repair_tell(r, TAMIS_REPAIR_FINISHED, segment, name, "%s", what);
+    if (r->opt.dry_run)
+        return 0;
+    int rc = finish_file(r, segment, record, name, diag);
+    if (rc == TAMIS_ERR_SEALED || rc == TAMIS_ERR_BUSY)
+        rc = 0; /* sealed: followed now; busy: a writer was faster */
+    return rc;
+}
+
+/* ---- all of it ---- */
+
+static int judge_open(struct repair *r, const struct repair_segment *segment,
+                      const struct record *record, const char *name, int fd,
+                      struct judgement *j, struct tamis_diag *diag)
+{
+    char expected[FILTER_NAME_BYTES];
+    judge_header(r, fd, name, j);
+    if (j->state != FILE_GOOD)
+        return 0;
+    filter_file_name(j->h.identity.uuid, expected);
+    const char *what = strcmp(expected, name) != 0 ? "the file of another filter"
+                                                   : not_the_one(r, record, &j->h);
+    if (what)
+        return say(j, FILE_BAD, "%s", what);
+    judge_pages(fd, name, j);
+    if (j->state != FILE_GOOD)
+        return 0;
+    int rc = finish(r, segment, record, name, j, diag);
+    if (!rc && !r->opt.dry_run && unfinished(record, &j->h)) {
+        /* As it is now. */
+        char pages[sizeof j->what];
+        memcpy(pages, j->what, sizeof pages);
+        judge_header(r, fd, name, j);
+        if (j->state == FILE_GOOD)
+            memcpy(j->what, pages, sizeof pages);
+    }
+    return rc;
+}
+
+int repair_judge(struct repair *r, const struct repair_segment *segment,
+                 const struct record *record, const char *name, struct judgement *j,
+                 struct tamis_diag *diag)
+{
+    int fd;
+    memset(j, 0, sizeof *j);
+    int rc = io_open_beneath(r->filters.fd, name, O_RDONLY, &fd);
+    if (rc == ENOENT)
+        return say(j, FILE_MISSING, "the filter's file is missing");
+    if (rc == EISDIR || rc == EINVAL || rc == ELOOP || rc == ENXIO)
+        return say(j, FILE_STRANGE, "left alone: not a regular file");
+    if (rc == EMFILE || rc == ENFILE || rc == ENOMEM)
+        return diag_errno(diag, rc, r->path, "opening a filter");
+    if (rc)
+        return unread(j, rc, "left alone", tamis_strerror(rc));
+    rc = judge_open(r, segment, record, name, fd, j, diag);
+    close(fd);
+    return rc;
+}

@@ -1,0 +1,324 @@
+/* Repair by records: the catalog is there, and says of each segment which file it has.
+ * A record that fails its check is made anew from the file that its bytes still name;
+ * one whose file is damaged, or not the one it should be, becomes NO_FILTER. A record
+ * never goes away: its segment would be taken to lack every key. */
+#include "lib/store/repair.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- segments and files ---- */
+
+int repair_add_segment(struct repair *r, const void *name, size_t name_bytes,
+                       const uint8_t *before, size_t before_bytes,
+                       struct repair_segment **out)
+{
+    if (r->n_segments == r->max_segments) {
+        size_t max = r->max_segments ? r->max_segments * 2 : 64;
+        void *more = realloc(r->segments, max * sizeof *r->segments);
+        if (!more)
+            return ENOMEM;
+        r->segments = more;
+        r->max_segments = max;
+    }
+    /* Name, the record as it is, and room for any that it may become. */
+    uint8_t *memory = malloc(name_bytes + before_bytes + RECORD_MAX_BYTES);
+    if (!memory)
+        return ENOMEM;
+    struct repair_segment *s = &r->segments[r->n_segments++];
+    *s = (struct repair_segment){.name = memory, .name_bytes = name_bytes};
+    memcpy(memory, name, name_bytes);
+    s->value = memory + name_bytes + before_bytes;
+    if (before) {
+        s->before = memory + name_bytes;
+        s->before_bytes = before_bytes;
+        memcpy(s->before, before, before_bytes);
+    }
+    *out = s;
+    return 0;
+}
+
+void repair_set_record(struct repair_segment *s, const struct record *record)
+{
+    s->value_bytes = record_encode(record, s->name, s->name_bytes, s->value);
+    s->changed = true;
+}
+
+struct record repair_record_of(const struct header *h)
+{
+    const struct commit *c = &h->commit;
+    struct record r = {
+        .state = c->state == STATE_SEALED ? RECORD_SEALED : RECORD_GROWING,
+        .binding_bytes = c->binding_bytes,
+        .generation = c->generation,
+        .file_bytes = c->committed_bytes,
+        .keys = c->keys,
+        .target_error = h->identity.target_error,
+        .watermark = c->watermark,
+        .min_sequence = c->sequence,
+        .min_stages = c->n_stages,
+        .created = h->identity.created,
+    };
+    if (r.state == RECORD_SEALED)
+        r.table_digest = commit_table_digest(c);
+    memcpy(r.uuid, c->uuid, UUID_BYTES);
+    memcpy(r.binding, c->binding, c->binding_bytes);
+    return r;
+}
+
+static int compare_files(const void *a, const void *b)
+{
+    const struct repair_file *left = a, *right = b;
+    return strcmp(left->name, right->name);
+}
+
+struct repair_file *repair_find_file(struct repair *r, const uint8_t uuid[UUID_BYTES])
+{
+    struct repair_file key;
+    memset(&key, 0, sizeof key);
+    filter_file_name(uuid, key.name);
+    return r->n_files ? bsearch(&key, r->files, r->n_files, sizeof key, compare_files)
+                      : NULL;
+}
+
+static int add_file(struct repair *r, const char *name)
+{
+    struct repair_file f;
+    const char *rest;
+    memset(&f, 0, sizeof f);
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return 0;
+    bool ours = filter_name_parse(name, f.uuid, &rest);
+    f.temporary = ours && *rest && filter_rest_temporary(rest);
+    if (!ours || (*rest && !f.temporary)) {
+        repair_tell(r, TAMIS_REPAIR_NOTED, NULL, name,
+                    "left alone: not a name of tamis");
+        return 0;
+    }
+    if (r->n_files == r->max_files) {
+        size_t max = r->max_files ? r->max_files * 2 : 64;
+        void *more = realloc(r->files, max * sizeof *r->files);
+        if (!more)
+            return ENOMEM;
+        r->files = more;
+        r->max_files = max;
+    }
+    memcpy(f.name, name, strlen(name) + 1);
+    r->files[r->n_files++] = f;
+    return 0;
+}
+
+int repair_list_files(struct repair *r, struct tamis_diag *diag)
+{
+    int fd = openat(r->filters.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    int rc = 0;
+    if (!d) {
+        rc = diag_errno(diag, errno, r->path, "listing filters/");
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    errno = 0;
+    for (const struct dirent *e; !rc && (e = readdir(d)); errno = 0)
+        rc = add_file(r, e->d_name);
+    if (!rc)
+        rc = errno;
+    closedir(d);
+    if (rc)
+        return diag_errno(diag, rc, r->path, "listing filters/");
+    if (r->n_files)
+        qsort(r->files, r->n_files, sizeof *r->files, compare_files);
+    return 0;
+}
+
+/* ---- reading the records ---- */
+
+static int read_record(void *ctx, const void *name, size_t name_bytes,
+                       const uint8_t *value, size_t value_bytes)
+{
+    struct repair_segment *s;
+    return repair_add_segment(ctx, name, name_bytes, value, value_bytes, &s);
+}
+
+static void forget_segments(struct repair *r)
+{
+    for (size_t i = 0; i < r->n_segments; i++)
+        free(r->segments[i].name);
+    r->n_segments = 0;
+}
+
+static int read_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    struct repair *r = ctx;
+    forget_segments(r);
+    return catalog_each(t, read_record, r, diag);
+}
+
+int repair_read_records(struct catalog *c, struct repair *r, struct tamis_diag *diag)
+{
+    int rc = catalog_read(c, read_in, r, diag);
+    if (rc)
+        forget_segments(r);
+    return rc;
+}
+
+/* ---- deciding ---- */
+
+/* The segment keeps all that is not the filter's. */
+static void drop_filter(struct repair_segment *s, const struct record *record)
+{
+    struct record bare = *record;
+    bare.state = RECORD_NO_FILTER;
+    memset(bare.uuid, 0, sizeof bare.uuid);
+    bare.table_digest = 0;
+    bare.has_range = 0;
+    bare.first_bytes = bare.last_bytes = 0;
+    bare.compat &= RECORD_COMPAT_KNOWN;
+    repair_set_record(s, &bare);
+}
+
+static int judge_good_record(struct repair *r, struct repair_segment *s,
+                             const struct record *record, struct judgement *j,
+                             struct tamis_diag *diag)
+{
+    char name[FILTER_NAME_BYTES];
+    filter_file_name(record->uuid, name);
+    struct repair_file *f = repair_find_file(r, record->uuid);
+    if (f)
+        f->named = true;
+    int rc = repair_judge(r, s, record, name, j, diag);
+    if (rc)
+        return rc;
+    if (j->state == FILE_BAD && !(record->ro_compat & ~RECORD_RO_COMPAT_KNOWN)) {
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, name, "%s", j->what);
+        drop_filter(s, record);
+        if (f)
+            f->aside = true;
+    } else if (j->what[0] &&
+               (j->state != FILE_GOOD || j->h.commit.state == STATE_OPEN)) {
+        /* A missing file may come back: the record still knows which it is, and what
+         * its keys lie between. */
+        repair_tell(r, TAMIS_REPAIR_NOTED, s, name, "%s", j->what);
+    }
+    return 0;
+}
+
+/* The UUID in a damaged record, and a filter of the very name: two witnesses. */
+static int remake_record(struct repair *r, struct repair_segment *s,
+                         struct judgement *j, struct tamis_diag *diag)
+{
+    char name[FILTER_NAME_BYTES];
+    struct record record = {.state = RECORD_NO_FILTER, .created = io_calls.now()};
+    const uint8_t *uuid = s->before + offsetof(struct record_disk, uuid);
+    struct repair_file *f =
+        s->before_bytes >= RECORD_HEAD_BYTES ? repair_find_file(r, uuid) : NULL;
+    s->lost_uuid = !f;
+    if (f) {
+        filter_file_name(uuid, name);
+        int rc = repair_judge(r, s, NULL, name, j, diag);
+        if (rc)
+            return rc;
+        if (j->state == FILE_UNREAD || j->state == FILE_STRANGE) {
+            f->named = true;
+            repair_tell(r, TAMIS_REPAIR_NOTED, s, name, "its record is damaged; %s",
+                        j->what);
+            return 0;
+        }
+        const struct identity *id = &j->h.identity;
+        bool same = id->name_bytes == s->name_bytes &&
+                    memcmp(id->name, s->name, s->name_bytes) == 0;
+        if (j->state == FILE_GOOD && same) {
+            record = repair_record_of(&j->h);
+            f->named = true;
+        } else {
+            f->suspect = true; /* unless it is another segment's */
+        }
+    }
+    if (record.state == RECORD_NO_FILTER)
+        repair_tell(
+            r, TAMIS_REPAIR_REBUILT, s, f ? name : NULL,
+            "its record was damaged, and no file is known to be its own: without "
+            "a filter");
+    else
+        repair_tell(r, TAMIS_REPAIR_REBUILT, s, name,
+                    "its record was damaged: made anew from the file");
+    repair_set_record(s, &record);
+    return 0;
+}
+
+static int judge_segment(struct repair *r, struct repair_segment *s,
+                         struct judgement *j, struct tamis_diag *diag)
+{
+    struct record record;
+    struct verdict v =
+        record_decode(s->before, s->before_bytes, s->name, s->name_bytes, &record);
+    if (v.code == VERDICT_OK && record.state == RECORD_NO_FILTER)
+        return 0;
+    if (v.code == VERDICT_OK)
+        return judge_good_record(r, s, &record, j, diag);
+    if (verdict_error(v.code) == TAMIS_ERR_VERSION) {
+        r->unsure = true;
+        repair_tell(r, TAMIS_REPAIR_NOTED, s, NULL,
+                    "left alone: its record is of a newer tamis");
+        return 0;
+    }
+    return remake_record(r, s, j, diag);
+}
+
+/* ---- what no record names ---- */
+
+static bool may_be_lost_file(const struct repair *r, const struct identity *id)
+{
+    for (size_t i = 0; i < r->n_segments; i++)
+        if (r->segments[i].lost_uuid && r->segments[i].name_bytes == id->name_bytes &&
+            memcmp(r->segments[i].name, id->name, id->name_bytes) == 0)
+            return true;
+    return false;
+}
+
+/* Swept, as an edit would. Not if it may be wanted: as the file of a record that was
+ * damaged, or because the catalog here is that of another store. */
+static void judge_orphan(struct repair *r, struct repair_file *f)
+{
+    struct identity id;
+    const char *what = NULL;
+    if (f->named || (r->unsure && !f->temporary))
+        return;
+    int rc = f->temporary ? 0 : repair_identify(r, f->name, &id);
+    if (rc) {
+        repair_tell(r, TAMIS_REPAIR_NOTED, NULL, f->name, "no record names it; %s",
+                    tamis_strerror(rc));
+        return;
+    }
+    if (f->suspect) {
+        what = "may be the file of a segment whose record was damaged";
+    } else if (!f->temporary && !all_zero(id.uuid, UUID_BYTES)) {
+        if (!repair_is_ours(r, &id))
+            what = "no record names it, and it is of another store";
+        else if (may_be_lost_file(r, &id))
+            what = "may be the file of a segment whose record was damaged";
+    }
+    f->aside = what != NULL;
+    f->unlink = !what;
+    repair_tell(r, what ? TAMIS_REPAIR_QUARANTINED : TAMIS_REPAIR_SWEPT, NULL, f->name,
+                "%s",
+                what           ? what
+                : f->temporary ? "was never finished"
+                               : "no record names it");
+}
+
+int repair_by_records(struct repair *r, struct tamis_diag *diag)
+{
+    struct judgement *j = malloc(sizeof *j);
+    int rc = j ? 0 : diag_errno(diag, ENOMEM, r->path, "repairing");
+    for (size_t i = 0; i < r->n_segments && !rc; i++)
+        rc = judge_segment(r, &r->segments[i], j, diag);
+    for (size_t i = 0; i < r->n_files && !rc; i++)
+        judge_orphan(r, &r->files[i]);
+    free(j);
+    return rc;
+}
