@@ -10,7 +10,7 @@ struct verify {
     struct tamis_store *store;
     struct tamis_snapshot *snapshot;
     struct tamis_domain domain;
-    json_t *root, *list; /* NULL: text */
+    json_t *root, *list, *orphans; /* NULL: text */
     uint64_t damaged;
     int status; /* the first that was not 0 */
     struct against against;
@@ -181,6 +181,35 @@ static void verify_each(struct verify *v)
     }
 }
 
+static void orphan(void *ctx, const struct tamis_repair_finding *f)
+{
+    const struct verify *v = ctx;
+    json_t *o;
+
+    if (v->root == NULL) {
+        fputs("-\torphan\t", stdout);
+        print_escaped(stdout, f->file, strlen(f->file));
+        printf(": %s\n", f->what);
+        return;
+    }
+    o = need(json_object());
+    json_put(o, "file", json_escaped(f->file, strlen(f->file)));
+    json_put(o, "what", json_string(f->what));
+    json_put(v->orphans, NULL, o);
+}
+
+/* Files without a segment cost room and no key: they are told, and no failure. */
+static void find_orphans(struct verify *v)
+{
+    struct tamis_diag diag = {0};
+    int err = tamis_store_verify(v->store, orphan, v, NULL, &diag);
+
+    if (err == TAMIS_ERR_BUSY && v->root == NULL)
+        printf("-\torphan\tnot looked for: %s\n", diag.what);
+    else if (err != 0 && err != TAMIS_ERR_BUSY)
+        note(v, complain_error(err, &diag, v->o->args[0], NULL));
+}
+
 static int verify(struct verify *v)
 {
     const struct options *o = v->o;
@@ -198,6 +227,8 @@ static int verify(struct verify *v)
             break;
     }
     free(picked);
+    if (o->n_args == 1 && output_works())
+        find_orphans(v);
     return v->status;
 }
 
@@ -209,6 +240,7 @@ static void finish(struct verify *v)
     if (v->root != NULL) {
         json_put(v->root, "segments", v->list);
         json_put(v->root, "damaged_segments", json_count(v->damaged));
+        json_put(v->root, "orphans", v->orphans);
     }
     if (keys)
         note(v, against_end(&v->against, o->args[0], v->root));
@@ -242,6 +274,7 @@ static int run(int argc, char **argv)
     if (given(&o, OPT_JSON)) {
         v.root = need(json_object());
         v.list = need(json_array());
+        v.orphans = need(json_array());
         v.against.list = need(json_array());
     }
     progress_start("verify", 0);
@@ -261,7 +294,8 @@ const struct command cmd_verify = {
     "Reads and checks every page of the filters, one line per segment: ok, bare (no\n"
     "filter), damaged, lost, unreadable. Damage costs disk reads, never keys. "
     "Segments\n"
-    "that others replace or drop meanwhile are checked anew, or left out.\n"
+    "that others replace or drop meanwhile are checked anew, or left out. Files that\n"
+    "belong to no segment are listed as orphan; 'tamis repair' removes them.\n"
     "\n"
     "  --against KEYFILE        also: is every key of the list in the segment's "
     "filter?\n"

@@ -70,7 +70,7 @@ static const char *usual_advice(int error)
     case TAMIS_ERR_NO_SEGMENT:
         return "'tamis ls STORE' lists the segments";
     case TAMIS_ERR_NO_STORE:
-        return "'tamis init STORE' makes one";
+        return "'tamis init STORE' makes one, 'tamis repair STORE' a lost catalog";
     case TAMIS_ERR_EXISTS:
         return "take another name or remove the old one first";
     case TAMIS_ERR_BUSY:

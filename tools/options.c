@@ -43,6 +43,9 @@ static const struct {
     [OPT_BYTES] = {"bytes", 256 + OPT_BYTES, required_argument},
     [OPT_LAYOUT] = {"layout", 256 + OPT_LAYOUT, required_argument},
     [OPT_GROWTH] = {"growth", 256 + OPT_GROWTH, no_argument},
+    [OPT_DRY_RUN] = {"dry-run", 'n', no_argument},
+    [OPT_CONFIRM] = {"confirm", 256 + OPT_CONFIRM, no_argument},
+    [OPT_UUID] = {"uuid", 256 + OPT_UUID, required_argument},
 };
 
 static uint64_t whole(enum option_id id, const char *text, uint64_t min, uint64_t max,
@@ -213,6 +216,10 @@ static void take(struct options *o, enum option_id id, const char *arg)
         break;
     case OPT_BIND:
         bind(o, arg);
+        break;
+    case OPT_UUID:
+        if (parse_hex(arg, strlen(arg), o->uuid, sizeof(o->uuid)) != TAMIS_UUID_BYTES)
+            usage_error("--uuid is 32 hex digits, not '%s'", arg);
         break;
     case OPT_REPLACES:
         o->replaces[o->n_replaces++] = arg;

@@ -9,9 +9,10 @@
 #include "tool.h"
 
 static const struct command *const commands[] = {
-    &cmd_init,       &cmd_build,     &cmd_attach,     &cmd_grow,        &cmd_seal,
-    &cmd_drop,       &cmd_probe,     &cmd_ls,         &cmd_stat,        &cmd_verify,
-    &cmd_file_build, &cmd_file_show, &cmd_file_probe, &cmd_file_verify, &cmd_plan,
+    &cmd_init,        &cmd_build,  &cmd_attach,     &cmd_grow,      &cmd_seal,
+    &cmd_drop,        &cmd_probe,  &cmd_ls,         &cmd_stat,      &cmd_verify,
+    &cmd_repair,      &cmd_backup, &cmd_file_build, &cmd_file_show, &cmd_file_probe,
+    &cmd_file_verify, &cmd_plan,
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 

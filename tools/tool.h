@@ -35,7 +35,7 @@ struct command {
 extern const struct command *this_command;
 extern const struct command cmd_init, cmd_build, cmd_attach, cmd_grow, cmd_seal,
     cmd_drop, cmd_probe, cmd_ls, cmd_stat, cmd_verify, cmd_file_build, cmd_file_show,
-    cmd_file_probe, cmd_file_verify, cmd_plan;
+    cmd_file_probe, cmd_file_verify, cmd_plan, cmd_repair, cmd_backup;
 
 _Noreturn void print_help_and_exit(void); /* of this_command, to stdout */
 
@@ -117,6 +117,9 @@ enum option_id {
     OPT_BYTES,
     OPT_LAYOUT,
     OPT_GROWTH,
+    OPT_DRY_RUN,
+    OPT_CONFIRM,
+    OPT_UUID,
     N_OPTIONS
 };
 #define WITH(id)  (UINT64_C(1) << (id))
@@ -133,6 +136,7 @@ struct options {
     unsigned jobs;
     uint8_t binding[TAMIS_BINDING_MAX];
     size_t binding_bytes;
+    uint8_t uuid[TAMIS_UUID_BYTES];
     const char *strip, *keys_file, *against, *store, *layout;
     const char **segments, **replaces; /* of --segment, --replaces */
     size_t n_segments, n_replaces;
@@ -269,6 +273,12 @@ int against_list(struct against *a, const char *keyfile, enum key_format format,
                  batch_fn *probe, void *ctx);
 /* Prints the sum, or puts it into `root`. 3 and a complaint if keys are lost. */
 int against_end(struct against *a, const char *file, json_t *root);
+
+/* ==== cmd_repair.c
+ * ======================================================================== */
+
+/* A line, or an object in `list`. */
+void print_finding(json_t *list, const struct tamis_repair_finding *f);
 
 /* ==== details.c: what is in a filter
  * ====================================================== */

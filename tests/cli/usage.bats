@@ -40,7 +40,7 @@ commands="init build attach grow seal drop probe ls stat verify plan"
     fails 2 "unknown.*--sift.*tamis help ls" "$TAMIS" ls --sift store
     fails 2 "unknown option '-x'" "$TAMIS" ls -x store
     fails 2 "option '--fpr' needs a value" "$TAMIS" init store --fpr
-    fails 2 "no such command" "$TAMIS" repair store
+    fails 2 "no such command" "$TAMIS" mend store
     [ ! -e store ]
 }
 

@@ -1,0 +1,136 @@
+# repair, and what verify says of the same stores.
+load common
+
+# Sums of all files but LMDB's lock.
+tree() {
+    find "$1" -type f ! -name '*-lock' -exec sha256sum {} + | sort
+    find "$1" | sort
+}
+
+@test "a good store: nothing to do" {
+    make_store
+    tree store >before
+    ok "$TAMIS" repair store
+    [ "$output" = "nothing to do: 2 segments" ]
+    tree store | cmp - before
+}
+
+@test "a damaged filter is set aside, its segment stays" {
+    make_store
+    f=$(filter_of one)
+    flip "$f" 5000
+    run --separate-stderr "$TAMIS" verify store
+    [ "$status" -eq 3 ]
+    tree store >before
+    ok "$TAMIS" repair store --dry-run
+    prints $'^quarantined\tone\tfilters/[0-9a-f]{32}.tamis\t1 of 1 pages fail'
+    prints 'would be: 0 finished, 0 rebuilt, 1 quarantined, 0 swept; 2 segments'
+    tree store | cmp - before
+    ok "$TAMIS" repair store
+    prints $'^quarantined\tone\t'
+    prints 'repaired: 0 finished, 0 rebuilt, 1 quarantined, 0 swept; 2 segments'
+    [ ! -e "$f" ] && [ -e "store/quarantine/${f##*/}" ]
+    ok "$TAMIS" verify store
+    prints $'one\tbare'
+    ok "$TAMIS" probe store nope
+    prints $'nope\tone\tNO_FILTER'
+    ok "$TAMIS" repair store
+    [ "$output" = "nothing to do: 2 segments" ]
+    seq 3 | ok "$TAMIS" build store one --replaces one
+    ok "$TAMIS" probe store nope
+    prints $'nope\t-\tABSENT'
+}
+
+@test "a lost filter is damage that repair can't mend" {
+    make_store
+    rm "$(filter_of one)"
+    fails 3 "1 damaged filter is left as noted: build the segment anew" "$TAMIS" repair store
+    prints $'^noted\tone\tfilters/.*missing'
+    prints 'nothing to do'
+}
+
+@test "orphans: verify tells, repair removes" {
+    make_store
+    f=$(filter_of one)
+    cp "$f" keep
+    ok "$TAMIS" drop store one
+    cp keep "$f"
+    ok "$TAMIS" verify store
+    prints $'-\torphan\tfilters/.*: no record names it'
+    ok "$TAMIS" verify store --json
+    prints '"orphans": \['
+    prints '"what": "no record names it"'
+    ok "$TAMIS" verify store two
+    [ "${#lines[@]}" -eq 1 ]
+    ok "$TAMIS" repair store
+    prints $'^swept\t-\tfilters/'
+    [ ! -e "$f" ]
+}
+
+@test "a lost catalog is made anew, and believed once it is confirmed" {
+    make_store
+    seq 10 19 | ok "$TAMIS" grow store g
+    rm store/catalog.lmdb
+    fails 5 "catalog.lmdb is missing: .*tamis repair" "$TAMIS" ls store
+    tree store >before
+    ok "$TAMIS" repair store -n
+    prints $'^rebuilt\t-\tcatalog.lmdb\tmade anew'
+    tree store | cmp - before
+    ok "$TAMIS" repair store
+    prints '1 rebuilt.*; 3 segments'
+    prints 'may be incomplete.*--confirm'
+    ok "$TAMIS" probe store a 12 nope
+    prints $'a\tone\tHIT'
+    prints $'12\tg\tHIT'
+    prints $'nope\t-\tUNKNOWN_SEGMENT'
+    ok "$TAMIS" repair store
+    prints 'nothing to do: 3 segments'
+    ok "$TAMIS" repair store --confirm
+    [ -z "$output" ]
+    ok "$TAMIS" probe store nope
+    prints $'nope\t-\tABSENT'
+    ok "$TAMIS" repair store
+    [ "$output" = "nothing to do: 3 segments" ]
+}
+
+@test "filters of two stores: which is it?" {
+    make_store
+    "$TAMIS" init other
+    echo x | "$TAMIS" build other one
+    uuid=$("$TAMIS" stat store --json | sed -n 's/.*"uuid": "\(.*\)".*/\1/p')
+    cp other/filters/* store/filters
+    rm store/catalog.lmdb
+    fails 3 "filters are of several stores.*--uuid" "$TAMIS" repair store
+    fails 2 "32 hex digits" "$TAMIS" repair store --uuid 12
+    ok "$TAMIS" repair store --uuid "$uuid"
+    prints $'quarantined\tone\t.*another '
+    prints '; 2 segments'
+    ok "$TAMIS" probe store a
+    prints $'a\tone\tHIT'
+}
+
+@test "nothing to repair, nothing to rebuild from" {
+    fails 5 "no such directory" "$TAMIS" repair none
+    mkdir dir
+    fails 5 "no store in this directory" "$TAMIS" repair dir
+    [ -z "$(ls dir)" ]
+    "$TAMIS" init store
+    rm store/catalog.lmdb
+    fails 5 "no filter says which store" "$TAMIS" repair store
+    touch file
+    fails 3 "not a directory" "$TAMIS" repair file
+    fails 2 "too few" "$TAMIS" repair
+    fails 2 "confirm is all" "$TAMIS" repair store --confirm --dry-run
+}
+
+@test "--json" {
+    make_store
+    flip "$(filter_of one)" 5000
+    ok "$TAMIS" repair store --dry-run --json
+    prints '"action": "quarantined"'
+    prints '"segment": "one"'
+    prints '"dry_run": true'
+    prints '"quarantined": 1'
+    prints '"catalog_rebuilt": false'
+    prints '"complete": true'
+}

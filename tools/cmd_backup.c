@@ -1,0 +1,83 @@
+/* tamis backup: a copy of a store, while it is used. */
+#include <string.h>
+
+#include "tool.h"
+
+static void found(void *ctx, const struct tamis_repair_finding *f)
+{
+    print_finding(ctx, f);
+}
+
+static int print_report(json_t *root, const char *path,
+                        const struct tamis_backup_report *report)
+{
+    if (root != NULL) {
+        json_put(root, "segments", json_count(report->n_segments));
+        json_put(root, "files", json_count(report->n_files));
+        json_put(root, "bytes", json_count(report->n_bytes));
+        json_put(root, "damaged", json_count(report->n_damaged));
+        json_put(root, "left_out", json_count(report->n_left));
+        json_print(root);
+    } else {
+        printf("%llu segment%s, %llu filter%s, %llu bytes\n",
+               (unsigned long long)report->n_segments,
+               report->n_segments == 1 ? "" : "s", (unsigned long long)report->n_files,
+               report->n_files == 1 ? "" : "s", (unsigned long long)report->n_bytes);
+    }
+    if (report->n_damaged + report->n_left == 0)
+        return EXIT_DONE;
+    return complain(EXIT_DAMAGE,
+                    "%s: copied, but %llu filters are damaged in it and %llu left out: "
+                    "'tamis repair' the store",
+                    path, (unsigned long long)report->n_damaged,
+                    (unsigned long long)report->n_left);
+}
+
+static int run(int argc, char **argv)
+{
+    struct tamis_backup_report report;
+    struct tamis_diag diag = {0};
+    struct tamis_store *store;
+    json_t *root = NULL, *list = NULL;
+    struct options o;
+    int err, status;
+
+    parse_options(argc, argv, WITH(OPT_JSON), 2, 2, &o);
+    if (o.args[1][0] == '\0')
+        usage_error("DIR is a path, and this one is empty");
+    status = store_open(o.args[0], &store);
+    if (status != EXIT_DONE)
+        return status;
+    if (given(&o, OPT_JSON)) {
+        root = need(json_object());
+        list = need(json_array());
+    }
+    err = tamis_store_backup(store, o.args[1], found, list, &report, &diag);
+    if (root != NULL)
+        json_put(root, "findings", list);
+    if (err == 0)
+        status = print_report(root, o.args[1], &report);
+    else
+        json_decref(root);
+    if (err != 0)
+        status = complain_error(
+            err, &diag, o.args[1],
+            err == TAMIS_ERR_EXISTS ? "a backup makes its own directory" : NULL);
+    tamis_store_close(store);
+    return status;
+}
+
+const struct command cmd_backup = {
+    "backup", "STORE DIR", "copy a store while it is used",
+    "Makes the directory DIR, whole or not at all: the store as of one moment, with "
+    "every\n"
+    "commit and edit that was done before. Writers and readers go on meanwhile. The "
+    "copy\n"
+    "is the same store; go on with one of them. Damaged filters are copied as they "
+    "are,\n"
+    "and told; lost or unreadable ones are left out: their segments are there, without "
+    "a\n"
+    "filter.\n"
+    "\n"
+    "  --json        'tamis help json'\n",
+    run};

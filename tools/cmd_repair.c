@@ -1,0 +1,187 @@
+/* tamis repair: makes of a damaged store one that works, or says what it would do. */
+#include <string.h>
+
+#include "tool.h"
+
+struct repair {
+    json_t *list; /* NULL: text */
+    uint64_t n;
+};
+
+/* Shared with backup and verify: one line, or one object, a finding. */
+void print_finding(json_t *list, const struct tamis_repair_finding *f)
+{
+    json_t *o;
+
+    if (list == NULL) {
+        printf("%s\t", tamis_repair_action_name(f->action));
+        if (f->name != NULL)
+            print_escaped(stdout, f->name, f->name_bytes);
+        else
+            putchar('-');
+        putchar('\t');
+        print_escaped(stdout, f->file[0] ? f->file : "-",
+                      strlen(f->file[0] ? f->file : "-"));
+        putchar('\t');
+        print_escaped(stdout, f->what, strlen(f->what));
+        putchar('\n');
+        return;
+    }
+    o = need(json_object());
+    json_put(o, "action", json_string(tamis_repair_action_name(f->action)));
+    if (f->name != NULL)
+        json_put(o, "segment", json_escaped(f->name, f->name_bytes));
+    if (f->file[0])
+        json_put(o, "file", json_escaped(f->file, strlen(f->file)));
+    json_put(o, "what", json_escaped(f->what, strlen(f->what)));
+    json_put(o, "damage", json_boolean(f->damage));
+    json_put(list, NULL, o);
+}
+
+static void found(void *ctx, const struct tamis_repair_finding *f)
+{
+    struct repair *r = ctx;
+
+    r->n++;
+    print_finding(r->list, f);
+}
+
+static void print_report(json_t *root, const struct tamis_repair_report *report,
+                         bool dry_run, bool failed)
+{
+    uint64_t done = report->n_finished + report->n_rebuilt + report->n_quarantined +
+                    report->n_swept;
+
+    if (root != NULL) {
+        json_put(root, "dry_run", json_boolean(dry_run));
+        json_put(root, "segments", json_count(report->n_segments));
+        json_put(root, "finished", json_count(report->n_finished));
+        json_put(root, "rebuilt", json_count(report->n_rebuilt));
+        json_put(root, "quarantined", json_count(report->n_quarantined));
+        json_put(root, "swept", json_count(report->n_swept));
+        json_put(root, "damaged", json_count(report->n_damaged));
+        json_put(root, "catalog_rebuilt", json_boolean(report->rebuilt));
+        json_put(root, "complete", json_boolean(report->complete));
+        json_print(root);
+        return;
+    }
+    if (failed)
+        return;
+    if (done == 0)
+        printf("nothing to do: %llu segment%s\n",
+               (unsigned long long)report->n_segments,
+               report->n_segments == 1 ? "" : "s");
+    else
+        printf(
+            "%s: %llu finished, %llu rebuilt, %llu quarantined, %llu swept; %llu "
+            "segment%s\n",
+            dry_run ? "would be" : "repaired", (unsigned long long)report->n_finished,
+            (unsigned long long)report->n_rebuilt,
+            (unsigned long long)report->n_quarantined,
+            (unsigned long long)report->n_swept, (unsigned long long)report->n_segments,
+            report->n_segments == 1 ? "" : "s");
+    if (!report->complete)
+        printf(
+            "the list of segments may be incomplete: \"absent everywhere\" is not said "
+            "until\n'tamis repair STORE --confirm' says that every segment is "
+            "listed\n");
+}
+
+static int confirm(const char *path)
+{
+    struct tamis_diag diag = {0};
+    struct tamis_store *store;
+    int err, status = store_open(path, &store);
+
+    if (status != EXIT_DONE)
+        return status;
+    err = tamis_store_confirm_complete(store, &diag);
+    if (err != 0)
+        status = complain_error(err, &diag, path, NULL);
+    tamis_store_close(store);
+    return status;
+}
+
+static const char *advice(int err)
+{
+    switch (err) {
+    case TAMIS_ERR_BUSY:
+        return "";
+    case TAMIS_ERR_MISMATCH:
+        return "--uuid says which";
+    case TAMIS_ERR_NO_STORE:
+        return "restore catalog.lmdb from a backup, or begin with 'tamis init'";
+    default:
+        return NULL;
+    }
+}
+
+static int run(int argc, char **argv)
+{
+    struct tamis_repair_report report;
+    struct tamis_diag diag = {0};
+    struct repair r = {0};
+    struct options o;
+    json_t *root = NULL;
+    int err, status = EXIT_DONE;
+
+    parse_options(argc, argv,
+                  WITH(OPT_DRY_RUN) | WITH(OPT_CONFIRM) | WITH(OPT_UUID) |
+                      WITH(OPT_JSON),
+                  1, 1, &o);
+    if (given(&o, OPT_CONFIRM)) {
+        if (o.given != WITH(OPT_CONFIRM))
+            usage_error("--confirm is all that is done: repair first, look, confirm");
+        return confirm(o.args[0]);
+    }
+    if (given(&o, OPT_JSON)) {
+        root = need(json_object());
+        r.list = need(json_array());
+    }
+    struct tamis_repair_options opt = {
+        .size = sizeof(opt),
+        .dry_run = given(&o, OPT_DRY_RUN),
+        .found = found,
+        .ctx = &r,
+        .store_uuid = given(&o, OPT_UUID) ? o.uuid : NULL,
+    };
+    err = tamis_store_repair(o.args[0], &opt, &report, &diag);
+    if (root != NULL)
+        json_put(root, "findings", r.list);
+    print_report(root, &report, opt.dry_run, err != 0);
+    if (err != 0)
+        return complain_error(err, &diag, o.args[0], advice(err));
+    if (report.n_damaged > 0)
+        status = complain(
+            EXIT_DAMAGE,
+            "%s: %llu damaged filter%s left as noted: build the segment%s "
+            "anew from the keys",
+            o.args[0], (unsigned long long)report.n_damaged,
+            report.n_damaged == 1 ? " is" : "s are", report.n_damaged == 1 ? "" : "s");
+    return status;
+}
+
+const struct command cmd_repair = {
+    "repair", "STORE [--dry-run] [--uuid HEX] | STORE --confirm",
+    "mend a store, or make its catalog anew",
+    "Finishes what writers that died left, sets damaged filters aside in\n"
+    "STORE/quarantine (their segments stay listed, without a filter: every key may be\n"
+    "there), and removes files that nothing names. If the catalog is lost, makes a "
+    "new\n"
+    "one from the filters; it may lack segments, so that 'absent everywhere' is not "
+    "said\n"
+    "before --confirm. One line a finding: what was done, segment, file, why:\n"
+    "\n"
+    "  noted         nothing; it is left as it is\n"
+    "  finished      a filter that a writer left open, or sealed\n"
+    "  rebuilt       the catalog, or a record of it\n"
+    "  quarantined   a damaged filter: build its segment anew from the keys\n"
+    "  swept         a file that nothing names\n"
+    "\n"
+    "  --dry-run     says what it would do, and changes nothing\n"
+    "  --uuid HEX    which store this is, if the catalog is lost and filters of "
+    "several\n"
+    "                stores are in it\n"
+    "  --confirm     every segment of the engine is listed\n"
+    "  --json        'tamis help json'\n",
+    run};
