@@ -1,0 +1,245 @@
+/* What the tests of repair and backup need: findings as text, trees as numbers, and
+ * stores with a bit of everything. */
+#ifndef TAMIS_TESTS_REPAIR_SUPPORT_H
+#define TAMIS_TESTS_REPAIR_SUPPORT_H
+
+#include "store_support.h"
+
+/* LMDB's syncs do nothing in these programs: what they look at is the page cache, and
+ * disks are slow. */
+int fdatasync(int fd)
+{
+    (void)fd;
+    return 0;
+}
+
+int fsync(int fd)
+{
+    (void)fd;
+    return 0;
+}
+
+/* ---- findings ---- */
+
+struct seen {
+    size_t n;
+    char text[256][700]; /* "action name file what" */
+};
+static struct seen seen;
+
+static UNUSED void see(void *ctx, const struct tamis_repair_finding *f)
+{
+    (void)ctx;
+    assert_true(seen.n < 256);
+    snprintf(seen.text[seen.n++], sizeof seen.text[0], "%s %.*s %s %s",
+             tamis_repair_action_name(f->action), (int)f->name_bytes,
+             f->name ? (const char *)f->name : "", f->file, f->what);
+}
+
+static UNUSED bool saw(const char *words)
+{
+    for (size_t i = 0; i < seen.n; i++)
+        if (strstr(seen.text[i], words))
+            return true;
+    return false;
+}
+
+static UNUSED void show_seen(void)
+{
+    for (size_t i = 0; i < seen.n; i++)
+        print_message("  %s\n", seen.text[i]);
+}
+
+#define SAW(words)                                                                     \
+    do {                                                                               \
+        if (!saw(words)) {                                                             \
+            show_seen();                                                               \
+            fail_msg("nothing says '%s'", words);                                      \
+        }                                                                              \
+    } while (0)
+
+static UNUSED int repair_code(const char *store, int dry_run, const uint8_t *uuid,
+                              struct tamis_repair_report *report,
+                              struct tamis_diag *diag)
+{
+    struct tamis_repair_options opt = {
+        .size = sizeof opt, .dry_run = dry_run, .found = see, .store_uuid = uuid};
+    seen.n = 0;
+    return tamis_store_repair(path_of(store), &opt, report, diag);
+}
+
+static UNUSED struct tamis_repair_report repair(const char *store)
+{
+    struct tamis_repair_report report;
+    struct tamis_diag diag = {0};
+    if (repair_code(store, 0, NULL, &report, &diag) != 0)
+        fail_msg("%s: %s", diag.file, diag.what);
+    return report;
+}
+
+static UNUSED uint64_t n_done(const struct tamis_repair_report *r)
+{
+    return r->n_finished + r->n_rebuilt + r->n_quarantined + r->n_swept;
+}
+
+/* ---- trees: a number for all names and bytes, but those of LMDB's lock file ---- */
+
+static uint64_t tree_sum;
+
+static UNUSED int sum_one(const char *path, const struct stat *st, int flag,
+                          struct FTW *ftw)
+{
+    size_t n = strlen(path);
+    (void)ftw;
+    if (n > 5 && strcmp(path + n - 5, "-lock") == 0)
+        return 0;
+    uint64_t h = XXH3_64bits(path, n) + (uint64_t)flag;
+    if (S_ISREG(st->st_mode)) {
+        uint8_t *bytes = file_read(path, &n);
+        h = XXH3_64bits_withSeed(bytes, n, h);
+        free(bytes);
+    }
+    tree_sum += h; /* in any order */
+    return 0;
+}
+
+static UNUSED uint64_t tree_of(const char *name)
+{
+    tree_sum = 0;
+    assert_int_equal(nftw(path_of(name), sum_one, 16, FTW_PHYS), 0);
+    return tree_sum;
+}
+
+/* A second repair must find nothing to do, and do nothing. */
+static UNUSED void check_settled(const char *store)
+{
+    uint64_t before = tree_of(store);
+    struct tamis_repair_report r = repair(store);
+    if (n_done(&r)) {
+        show_seen();
+        fail_msg("a second repair does %llu things", (unsigned long long)n_done(&r));
+    }
+    assert_true(tree_of(store) == before);
+}
+
+static UNUSED void copy_tree(const char *from, const char *to)
+{
+    char command[3000];
+    snprintf(command, sizeof command, "rm -rf %s && cp -r %s %s", path_of(to),
+             path_of(from), path_of(to));
+    assert_int_equal(system(command), 0);
+}
+
+static UNUSED void remove_tree(const char *name)
+{
+    char command[1200];
+    snprintf(command, sizeof command, "rm -rf %s", path_of(name));
+    assert_int_equal(system(command), 0);
+}
+
+/* ---- segments ---- */
+
+static UNUSED void put_bound(struct tamis_store *s, const char *name, uint64_t first,
+                             uint64_t n, const char *binding, uint32_t rank)
+{
+    struct tamis_segment_options opt = {.size = sizeof opt,
+                                        .binding = binding,
+                                        .binding_bytes = strlen(binding),
+                                        .rank = rank,
+                                        .watermark = 7};
+    struct tamis_edit *e = edit_new(s);
+    OK(put_keys(e, name, first, n, &opt));
+    OK(tamis_edit_commit(e, NULL));
+}
+
+static UNUSED void grow_keys(struct tamis_store *s, const char *name, uint64_t first,
+                             uint64_t n, uint64_t watermark)
+{
+    struct tamis_writer *w;
+    OK(tamis_store_writer(s, name, strlen(name), &w, NULL));
+    for (uint64_t i = first; i < first + n; i++)
+        OK(tamis_writer_add_key(w, key_text(i), strlen(key_text(i))));
+    OK(tamis_writer_commit(w, watermark, NULL));
+    OK(tamis_writer_close(w));
+}
+
+/* No key that was put may be absent: from its segment, or from all. */
+static UNUSED void check_keys(struct tamis_store *s, const char *name, uint64_t first,
+                              uint64_t n)
+{
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_target t;
+    tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t);
+    for (uint64_t i = first; i < first + n; i++) {
+        struct tamis_key key = key_in(s, i);
+        assert_int_equal(tamis_snapshot_probe(snap, &t, &key, NULL), TAMIS_MAYBE);
+        assert_int_equal(tamis_snapshot_probe_all(snap, &key, NULL, NULL), TAMIS_MAYBE);
+    }
+    tamis_snapshot_release(snap);
+}
+
+static UNUSED enum tamis_answer everywhere(struct tamis_store *s, uint64_t i)
+{
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_key key = key_in(s, i);
+    enum tamis_answer a = tamis_snapshot_probe_all(snap, &key, NULL, NULL);
+    tamis_snapshot_release(snap);
+    return a;
+}
+
+/* The record of a segment, as in the catalog. */
+static UNUSED struct record record_in(struct tamis_store *s, const char *name)
+{
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_target t;
+    struct record r;
+    tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t);
+    assert_true(t.slot > 0);
+    const struct entry *e = snap->entries[t.slot - 1];
+    assert_int_equal(record_decode(e->bytes + e->name_bytes, e->value_bytes, e->bytes,
+                                   e->name_bytes, &r)
+                         .code,
+                     VERDICT_OK);
+    tamis_snapshot_release(snap);
+    return r;
+}
+
+static UNUSED const char *aside_of(const char *store, const char *file)
+{
+    static char path[4][1200];
+    static unsigned next;
+    char *p = path[next++ % 4];
+    snprintf(p, sizeof path[0], "%s/quarantine/%s", path_of(store),
+             strrchr(file, '/') + 1);
+    return p;
+}
+
+static UNUSED void flip(const char *path, uint64_t at)
+{
+    size_t n;
+    uint8_t *bytes = file_read(path, &n);
+    assert_true(at < n);
+    bytes[at] ^= 0x10;
+    file_poke(path, at, bytes + at, 1);
+    free(bytes);
+}
+
+/* Clears the bytes of the first page of a growing filter's first stage that has bits:
+ * the page is below its floors then. */
+static UNUSED void lose_page(const char *path)
+{
+    struct commit c = commit_of(path);
+    size_t n;
+    static const uint8_t zeros[PAGE_BYTES];
+    uint8_t *bytes = file_read(path, &n);
+    for (uint64_t at = c.stages[0].offset;; at += PAGE_BYTES) {
+        assert_true(at < c.stages[0].offset + c.stages[0].length);
+        if (all_zero(bytes + at, PAGE_BYTES))
+            continue;
+        file_poke(path, at, zeros, sizeof zeros);
+        break;
+    }
+    free(bytes);
+}
+
+#endif
