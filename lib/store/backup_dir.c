@@ -42,7 +42,7 @@ static int make_dirs(struct backup *b, const char *path, const char *base,
     if (!b->temp_path)
         return diag_errno(diag, ENOMEM, path, "making the directory");
     memcpy(b->temp_path, path, n);
-    strcpy(b->temp_path + n, b->temp);
+    memcpy(b->temp_path + n, b->temp, strlen(b->temp) + 1);
     if (mkdirat(b->parent, b->temp, 0777) != 0)
         return diag_errno(diag, errno, b->temp_path, "making the directory");
     b->dir = openat(b->parent, b->temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
