@@ -1,0 +1,309 @@
+/* Power cuts under the whole stack: the library and LMDB on a real file system on a
+ * loop device, whose disk records what reaches it; then, many times over, the disk as a
+ * cut would have left it is mounted, and held against what had been acknowledged. */
+#include "tests/powercut/check.h"
+#include "tests/powercut/replay.h"
+#include "tests/powercut/workload.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct {
+    const char *fs; /* one of them; NULL: all */
+    uint64_t n_states, seed, per_round;
+} option = {.n_states = 5000, .seed = 1, .per_round = 250};
+
+struct set {
+    uint64_t *slot;
+    size_t n, room; /* a power of two */
+};
+
+struct tally {
+    const struct host_fs *fs;
+    char dir[HOST_PATH_BYTES], mount[HOST_PATH_BYTES + 8];
+    struct host_made made;
+    struct finding *finding;
+    struct set images, states;
+    uint64_t n_rounds, n_unmountable, n_damaged, n_lost, n_went_on, n_keys;
+    uint64_t n_unsynced, n_unsynced_lost, n_entries, n_flushes;
+    uint64_t n_fate[N_FATES];
+};
+
+/* ---- which states were seen ---- */
+
+static bool set_add(struct set *s, uint64_t hash)
+{
+    if (s->n * 2 >= s->room) {
+        struct set more = {.room = s->room ? s->room * 2 : 1024};
+        more.slot = calloc(more.room, sizeof *more.slot);
+        if (!more.slot)
+            host_fail("no memory");
+        for (size_t i = 0; i < s->room; i++)
+            if (s->slot[i])
+                set_add(&more, s->slot[i]);
+        free(s->slot);
+        *s = more;
+    }
+    hash |= 1;
+    size_t i = hash >> 20 & (s->room - 1);
+    while (s->slot[i] && s->slot[i] != hash)
+        i = (i + 1) & (s->room - 1);
+    bool is_new = !s->slot[i];
+    s->n += is_new;
+    s->slot[i] = hash;
+    return is_new;
+}
+
+/* ---- recording ---- */
+
+static void record(const struct tally *t, struct history *h)
+{
+    char fuse[HOST_PATH_BYTES + 8], file[HOST_PATH_BYTES + 16];
+    struct host_loop loop;
+    snprintf(fuse, sizeof fuse, "%s/fuse", t->dir);
+    snprintf(file, sizeof file, "%s/disk", fuse);
+    device_serve(h->device, fuse);
+    host_loop_open(&loop, file, t->dir);
+    int err = host_mount(t->fs, &loop, t->mount);
+    if (err)
+        host_fail("mounting a new %s: %s", t->fs->name, strerror(err));
+    workload_run(h, t->mount);
+    host_unmount(t->mount);
+    host_loop_close(&loop);
+    device_stop(h->device, fuse);
+}
+
+/* ---- one state ---- */
+
+static const char *const fate_names[] = {"all", "none", "writes", "torn", "sectors"};
+
+static void report(struct tally *t, const struct history *h, uint64_t cut,
+                   enum fate fate, const char *what)
+{
+    if (t->n_lost++ >= 5)
+        return;
+    printf("%s: LOST: %s\n    seed %llu, round %llu, cut before %llu of %llu, what was "
+           "not flushed: %s\n",
+           t->fs->name, what, (unsigned long long)h->seed,
+           (unsigned long long)t->n_rounds, (unsigned long long)cut,
+           (unsigned long long)atomic_load(&h->device->n_entries), fate_names[fate]);
+}
+
+static void take_finding(struct tally *t, const struct history *h, uint64_t cut,
+                         enum fate fate, int status)
+{
+    const struct finding *f = t->finding;
+    char what[64];
+    t->n_keys += f->n_keys;
+    t->n_went_on += f->went_on;
+    t->n_unsynced += f->n_unsynced;
+    t->n_unsynced_lost += f->n_unsynced_lost;
+    if (f->wrong && f->file_system) {
+        if (t->n_damaged++ < 3)
+            printf("%s: the file system is damaged: %s\n", t->fs->name, f->what);
+    } else if (f->wrong) {
+        report(t, h, cut, fate, f->what);
+    } else if (status != 0) {
+        snprintf(what, sizeof what, "the check ended with status %d", status);
+        report(t, h, cut, fate, what);
+    }
+}
+
+static void check(struct tally *t, const struct history *h, struct replay *r,
+                  const struct host_loop *loop, uint64_t cut, enum fate fate)
+{
+    host_loop_forget(loop);
+    int err = host_mount(t->fs, loop, t->mount);
+    r->image_is_old = true;
+    if (err) {
+        if (t->n_unmountable++ < 3)
+            printf("%s: does not mount: %s\n", t->fs->name, strerror(err));
+        return;
+    }
+    memset(t->finding, 0, sizeof *t->finding);
+    pid_t pid = host_fork();
+    if (pid == 0)
+        check_run(h, cut, t->mount, r->image_hash >> 40 & 1, t->finding);
+    int status = host_wait(pid);
+    host_unmount(t->mount);
+    take_finding(t, h, cut, fate, status);
+}
+
+/* ---- one round: a run, and states of it ---- */
+
+static int by_number(const void *a, const void *b)
+{
+    uint64_t x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return x < y ? -1 : x > y;
+}
+
+/* Half of the cuts come just after something was begun or acknowledged. */
+static void draw_cuts(struct history *h, uint64_t *cut, size_t n)
+{
+    uint64_t n_entries = atomic_load(&h->device->n_entries);
+    for (size_t i = 0; i < n; i++) {
+        cut[i] = rng_below(&h->rng, n_entries + 1);
+        if (i % 2 && h->n_events) {
+            cut[i] =
+                h->event[rng_below(&h->rng, h->n_events)].at + rng_below(&h->rng, 4);
+            if (cut[i] > n_entries)
+                cut[i] = n_entries;
+        }
+    }
+    qsort(cut, n, sizeof *cut, by_number);
+}
+
+static void check_states(struct tally *t, struct history *h, struct replay *r,
+                         const struct host_loop *loop)
+{
+    size_t n = (size_t)option.per_round;
+    uint64_t *cut = calloc(n, sizeof *cut);
+    struct expected expected;
+    if (!cut)
+        host_fail("no memory");
+    draw_cuts(h, cut, n);
+    for (size_t i = 0; i < n && t->images.n < option.n_states; i++) {
+        enum fate fate = (enum fate)rng_below(&h->rng, N_FATES);
+        replay_state(r, cut[i], fate, &h->rng);
+        history_expect(h, cut[i], &expected);
+        set_add(&t->images, r->image_hash);
+        if (!set_add(&t->states, mix64(r->image_hash, expected.n_acknowledged)))
+            continue;
+        t->n_fate[fate]++;
+        check(t, h, r, loop, cut[i], fate);
+    }
+    free(cut);
+}
+
+static void run_round(struct tally *t)
+{
+    char path[HOST_PATH_BYTES + 8];
+    struct history *h = history_create(mix64(option.seed, t->n_rounds));
+    struct replay r;
+    struct host_loop loop;
+    h->device = device_create(&t->made);
+    record(t, h);
+    uint64_t n = atomic_load(&h->device->n_entries);
+    t->n_entries += n;
+    for (uint64_t i = 0; i < n; i++)
+        t->n_flushes += h->device->entry[i].kind == DEVICE_FLUSH;
+    snprintf(path, sizeof path, "%s/image", t->dir);
+    replay_begin(&r, h->device, &t->made, path);
+    host_loop_open(&loop, path, t->dir);
+    check_states(t, h, &r, &loop);
+    host_loop_close(&loop);
+    replay_end(&r);
+    unlink(path);
+    device_free(h->device);
+    history_free(h);
+    t->n_rounds++;
+}
+
+/* ---- all of one file system ---- */
+
+static double now(void)
+{
+    struct timespec s;
+    clock_gettime(CLOCK_MONOTONIC, &s);
+    return (double)s.tv_sec + (double)s.tv_nsec / 1e9;
+}
+
+static bool judge(const struct tally *t, double seconds)
+{
+    uint64_t n = t->states.n, bad = t->n_unmountable + t->n_damaged;
+    bool ok = t->n_lost == 0 && bad * 100 < n && t->n_unsynced_lost > 0;
+    printf(
+        "%s: %zu distinct states of %llu runs (%llu writes, %llu flushes), %llu "
+        "unmountable, %llu damaged by the file system; %llu went on; %llu keys asked; "
+        "%.0f s\n",
+        t->fs->name, t->images.n, (unsigned long long)t->n_rounds,
+        (unsigned long long)(t->n_entries - t->n_flushes),
+        (unsigned long long)t->n_flushes, (unsigned long long)t->n_unmountable,
+        (unsigned long long)t->n_damaged, (unsigned long long)t->n_went_on,
+        (unsigned long long)t->n_keys, seconds);
+    printf("%s: files that nobody synced: %llu of %llu lost, as they should be\n",
+           t->fs->name, (unsigned long long)t->n_unsynced_lost,
+           (unsigned long long)t->n_unsynced);
+    if (t->n_unsynced_lost == 0)
+        printf("%s: FAILED: this disk drops nothing\n", t->fs->name);
+    if (bad * 100 >= n)
+        printf("%s: FAILED: too many that the file system cannot bring back\n",
+               t->fs->name);
+    printf("%s: %llu states with a loss: %llu lost\n", t->fs->name,
+           (unsigned long long)t->n_lost, (unsigned long long)t->n_lost);
+    return ok;
+}
+
+static bool run_fs(const struct host_fs *fs, const char *dir)
+{
+    struct tally t = {.fs = fs};
+    double began = now();
+    snprintf(t.dir, sizeof t.dir, "%s", dir);
+    snprintf(t.mount, sizeof t.mount, "%s/mount", dir);
+    t.finding = mmap(NULL, sizeof *t.finding, PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (t.finding == MAP_FAILED)
+        host_fail("no memory");
+    host_mkfs(fs, dir, &t.made);
+    while (t.images.n < option.n_states) {
+        run_round(&t);
+        fprintf(stderr, "%s: %zu states, %.0f s\n", fs->name, t.images.n,
+                now() - began);
+    }
+    host_unmake(&t.made);
+    free(t.images.slot);
+    free(t.states.slot);
+    return judge(&t, now() - began);
+}
+
+static int run(const char *dir)
+{
+    char path[HOST_PATH_BYTES + 8];
+    bool ok = true, any = false;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    snprintf(path, sizeof path, "%s/fuse", dir);
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/mount", dir);
+    mkdir(path, 0700);
+    for (unsigned i = 0; i < host_n_file_systems; i++) {
+        const struct host_fs *fs = &host_file_systems[i];
+        if (option.fs && strcmp(option.fs, fs->name) != 0)
+            continue;
+        any = true;
+        ok = run_fs(fs, dir) && ok;
+    }
+    if (!any)
+        host_fail("no such file system: %s", option.fs);
+    return ok ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {{"fs", required_argument, NULL, 'f'},
+                                            {"states", required_argument, NULL, 'n'},
+                                            {"seed", required_argument, NULL, 's'},
+                                            {"per-run", required_argument, NULL, 'r'},
+                                            {NULL, 0, NULL, 0}};
+    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        if (c == 'f')
+            option.fs = strcmp(optarg, "all") ? optarg : NULL;
+        else if (c == 'n')
+            option.n_states = strtoull(optarg, NULL, 10);
+        else if (c == 's')
+            option.seed = strtoull(optarg, NULL, 10);
+        else if (c == 'r')
+            option.per_round = strtoull(optarg, NULL, 10);
+        else
+            return 2;
+    }
+    return host_run(run);
+}

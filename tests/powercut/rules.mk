@@ -1,0 +1,18 @@
+#help make check-powercut FS=ext4 STATES=N SEED=S   power cuts under ext4, xfs and btrfs (root; 5,000 states each)
+
+# Not among TEST_PROGRAMS: `make check` needs neither root nor FUSE.
+POWERCUT_COMMON := $(patsubst %,$B/tests/powercut/%.o,device host) $B/tests/crash/disk.o
+POWERCUT_OBJ := $(patsubst %,$B/tests/powercut/%.o,powercut workload session history check replay)
+
+.PHONY: deps-powercut check-powercut
+deps-powercut: | deps-build
+	$(call install,libfuse3-dev e2fsprogs xfsprogs btrfs-progs)
+
+$(POWERCUT_OBJ) $(POWERCUT_COMMON): | deps-powercut
+$B/tests/powercut/powercut: $(POWERCUT_OBJ) $(POWERCUT_COMMON) $(LIB_OBJ)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(LIBS) -lfuse3
+
+check-powercut: STATES := $(if $(filter command line environment,$(origin STATES)),$(STATES),5000)
+check-powercut: $B/tests/powercut/powercut
+	@$< --fs $(or $(FS),all) --states $(STATES) --seed $(SEED)

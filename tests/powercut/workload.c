@@ -1,0 +1,250 @@
+/* What an engine does with the library: it makes a store, puts, attaches, replaces and
+ * drops segments, writes to growing ones from two threads, seals them, keeps filters in
+ * files of its own; now and then it dies, and comes back. */
+#include "tests/powercut/workload.h"
+#include "tests/powercut/host.h"
+#include "tests/powercut/session.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+void must(int err, const char *doing, const struct tamis_diag *diag)
+{
+    if (!err)
+        return;
+    fprintf(stderr, "powercut: the workload: %s: %s: %s\n", doing, tamis_strerror(err),
+            diag ? diag->what : "");
+    _exit(3);
+}
+
+static uint64_t below(struct life *l, uint64_t n)
+{
+    return rng_below(&l->h->rng, n);
+}
+
+/* ---- edits ---- */
+
+static uint32_t come(struct life *l, uint32_t edit, enum object_kind kind,
+                     const char *name)
+{
+    struct history *h = l->h;
+    uint32_t id = history_object(h, kind, name);
+    h->change[h->n_changes++] = (struct change){.edit = edit, .object = id};
+    if (kind != OBJECT_GROWING)
+        h->object[id].n_keys = 1 + (uint32_t)below(l, 200);
+    return id;
+}
+
+/* The binding tells which object a segment is, for names recur. */
+static void put(struct life *l, struct tamis_edit *e, uint32_t id)
+{
+    struct object *o = &l->h->object[id];
+    struct tamis_segment_options opt = {
+        .size = sizeof opt, .binding = &id, .binding_bytes = sizeof id};
+    static const double errors[] = {0.3, 0.05, 1e-6};
+    struct tamis_growth growth = {.error = errors[below(l, 3)],
+                                  .factor = below(l, 2) ? 1.25 : 2,
+                                  .first_capacity = 1 + below(l, 30)};
+    struct tamis_builder *b;
+    struct tamis_diag diag;
+    size_t n = strlen(o->name);
+    if (o->kind == OBJECT_BARE) {
+        must(tamis_edit_put_bare(e, o->name, n, &opt, &diag), "put_bare", &diag);
+    } else if (o->kind == OBJECT_GROWING) {
+        must(tamis_edit_put_growing(e, o->name, n, &growth, &opt, &diag), "put_growing",
+             &diag);
+    } else if (o->kind == OBJECT_ATTACHED) {
+        life_build_file(l, id, "elsewhere");
+        must(tamis_edit_attach(e, o->name, n, "elsewhere", &opt, &diag), "attach",
+             &diag);
+        unlink("elsewhere");
+    } else {
+        must(tamis_edit_builder(e, o->name, n, 0, &opt, &b, &diag), "builder", &diag);
+        life_fill(l, b, id);
+        must(tamis_edit_put(e, b, &diag), "put", &diag);
+        tamis_builder_free(b);
+    }
+}
+
+static bool is_segment(const struct object *o)
+{
+    return o->kind <= OBJECT_GROWING;
+}
+
+/* Drops it, and, every other time, puts another of the same name. */
+static void replace(struct life *l, struct tamis_edit *e, uint32_t edit, uint32_t id)
+{
+    struct history *h = l->h;
+    struct object *o = &h->object[id];
+    struct tamis_diag diag;
+    h->change[h->n_changes++] = (struct change){edit, id, true};
+    must(tamis_edit_drop(e, o->name, strlen(o->name), &diag), "drop", &diag);
+    o->over = true;
+    if (below(l, 2))
+        put(l, e, come(l, edit, OBJECT_BUILT, o->name));
+}
+
+static void edit(struct life *l, bool growing)
+{
+    static const enum object_kind kinds[] = {OBJECT_BUILT, OBJECT_BUILT,
+                                             OBJECT_ATTACHED, OBJECT_BARE};
+    struct history *h = l->h;
+    struct tamis_edit *e;
+    struct tamis_diag diag;
+    uint32_t number = h->n_edits++, n_before = h->n_objects;
+    if (growing)
+        life_close_all(l); /* what a writer has open cannot be dropped */
+    must(tamis_edit_begin(l->store, &e, &diag), "edit_begin", &diag);
+    for (uint32_t i = 0; i < n_before; i++)
+        if (is_segment(&h->object[i]) && !h->object[i].over && below(l, 3) == 0 &&
+            (h->object[i].kind != OBJECT_GROWING || growing))
+            replace(l, e, number, i);
+    for (uint64_t n = 1 + below(l, 3); n > 0; n--)
+        put(l, e, come(l, number, kinds[below(l, 4)], NULL));
+    if (growing)
+        put(l, e, come(l, number, OBJECT_GROWING, NULL));
+    history_event(h, (struct event){.kind = EVENT_EDIT, .object = number});
+    must(tamis_edit_commit(e, &diag), "edit_commit", &diag);
+    history_event(h,
+                  (struct event){.kind = EVENT_EDIT, .object = number, .done = true});
+}
+
+/* ---- one process of the engine ---- */
+
+static void open_store(struct life *l)
+{
+    struct tamis_diag diag;
+    struct tamis_store_options opt = {.size = sizeof opt, .domain = &l->domain};
+    if (access(STORE_NAME, F_OK) != 0) {
+        history_event(l->h, (struct event){.kind = EVENT_STORE});
+        must(tamis_store_create(STORE_NAME, &opt, &diag), "store_create", &diag);
+        history_event(l->h, (struct event){.kind = EVENT_STORE, .done = true});
+    }
+    must(tamis_store_open(STORE_NAME, &l->store, &diag), "store_open", &diag);
+}
+
+static bool a_growing_one(struct life *l, enum object_kind kind, uint32_t *id)
+{
+    for (*id = l->h->n_objects; (*id)-- > 0;)
+        if (l->h->object[*id].kind == kind && !l->h->object[*id].over)
+            return true;
+    return false;
+}
+
+static void step(struct life *l)
+{
+    uint32_t id;
+    switch (below(l, 8)) {
+    case 0:
+        edit(l, false);
+        break;
+    case 1:
+        edit(l, true);
+        break;
+    case 2:
+        life_own_file(l);
+        break;
+    case 3:
+    case 4:
+        if (!a_growing_one(l, OBJECT_LONE, &id))
+            id = life_lone_create(l);
+        life_session(l, id);
+        break;
+    default:
+        if (a_growing_one(l, OBJECT_GROWING, &id))
+            life_session(l, id);
+        else
+            edit(l, true);
+        break;
+    }
+}
+
+static void live(struct history *h, const char *dir)
+{
+    struct life l = {.h = h};
+    if (chdir(dir) != 0)
+        host_fail("chdir %s", dir);
+    tamis_domain_init(&l.domain, 1, HISTORY_HASH_SEED);
+    open_store(&l);
+    for (uint64_t n = 2 + below(&l, 4); n > 0; n--)
+        step(&l);
+    if (below(&l, 3) == 0)
+        _exit(0);
+    life_close_all(&l);
+    tamis_store_close(l.store);
+    _exit(0);
+}
+
+/* ---- another, that makes the kernel write ---- */
+
+static void write_back_one(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0) {
+        sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+        close(fd);
+    }
+}
+
+/* Starts the write-back of what is dirty in the directory, without any flush. */
+static void write_back(const char *dir)
+{
+    char path[3 * HOST_PATH_BYTES];
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+        write_back_one(path);
+    }
+    if (d)
+        closedir(d);
+}
+
+static void disturb(struct rng rng, const char *dir)
+{
+    char store[HOST_PATH_BYTES + 16], filters[HOST_PATH_BYTES + 32];
+    int fd = open(dir, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+    snprintf(store, sizeof store, "%s/" STORE_NAME, dir);
+    snprintf(filters, sizeof filters, "%s/filters", store);
+    for (;;) {
+        /* Not to wait for anything: to come at another moment each time. */
+        struct timespec t = {.tv_nsec = (long)rng_below(&rng, 3000000)};
+        nanosleep(&t, NULL);
+        switch (rng_below(&rng, 6)) {
+        case 0:
+            syncfs(fd);
+            break;
+        case 1:
+            write_back(dir);
+            write_back(store);
+            break;
+        default:
+            write_back(filters);
+            break;
+        }
+    }
+}
+
+void workload_run(struct history *h, const char *dir)
+{
+    struct rng rng = {rng_next(&h->rng)};
+    pid_t disturber = host_fork();
+    if (disturber == 0)
+        disturb(rng, dir);
+    for (uint64_t n = 3 + rng_below(&h->rng, 3); n > 0; n--) {
+        pid_t pid = host_fork();
+        if (pid == 0)
+            live(h, dir);
+        int rc = host_wait(pid);
+        if (rc != 0)
+            host_fail("the workload ended with %d", rc);
+    }
+    kill(disturber, SIGKILL);
+    host_wait(disturber);
+}

@@ -1,0 +1,11 @@
+/* The run: an engine's life on the file system that is being recorded. */
+#ifndef TAMIS_TESTS_POWERCUT_WORKLOAD_H
+#define TAMIS_TESTS_POWERCUT_WORKLOAD_H
+
+#include "tests/powercut/history.h"
+
+/* Several processes one after the other, some of which end without closing anything,
+ * in the directory `dir`; another calls for write-back and for syncs meanwhile. */
+void workload_run(struct history *h, const char *dir);
+
+#endif
