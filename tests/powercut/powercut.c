@@ -18,7 +18,7 @@
 static struct {
     const char *fs; /* one of them; NULL: all */
     uint64_t n_states, seed, per_round;
-} option = {.n_states = 5000, .seed = 1, .per_round = 250};
+} option = {.n_states = 5000, .seed = 1, .per_round = 100};
 
 struct set {
     uint64_t *slot;

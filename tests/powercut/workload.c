@@ -206,21 +206,38 @@ static void write_back(const char *dir)
         closedir(d);
 }
 
+/* Makes the journal commit what others have done so far, without their data. */
+static void sync_another(const char *dir)
+{
+    char path[2 * HOST_PATH_BYTES];
+    snprintf(path, sizeof path, "%s/another", dir);
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, "x", 1) != 1 || fsync(fd) != 0)
+        host_fail("syncing another file");
+    close(fd);
+}
+
+/* Some runs are disturbed all the time, others hardly ever. */
 static void disturb(struct rng rng, const char *dir)
 {
     char store[HOST_PATH_BYTES + 16], filters[HOST_PATH_BYTES + 32];
     int fd = open(dir, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+    uint64_t pause = UINT64_C(200000) << rng_below(&rng, 7);
     snprintf(store, sizeof store, "%s/" STORE_NAME, dir);
     snprintf(filters, sizeof filters, "%s/filters", store);
     for (;;) {
         /* Not to wait for anything: to come at another moment each time. */
-        struct timespec t = {.tv_nsec = (long)rng_below(&rng, 3000000)};
+        struct timespec t = {.tv_nsec = (long)rng_below(&rng, pause)};
         nanosleep(&t, NULL);
-        switch (rng_below(&rng, 6)) {
+        switch (rng_below(&rng, 8)) {
         case 0:
             syncfs(fd);
             break;
         case 1:
+        case 2:
+            sync_another(dir);
+            break;
+        case 3:
             write_back(dir);
             write_back(store);
             break;
