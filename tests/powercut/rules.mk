@@ -16,3 +16,14 @@ $B/tests/powercut/powercut: $(POWERCUT_OBJ) $(POWERCUT_COMMON) $(LIB_OBJ)
 check-powercut: STATES := $(if $(filter command line environment,$(origin STATES)),$(STATES),5000)
 check-powercut: $B/tests/powercut/powercut
 	@$< --fs $(or $(FS),all) --states $(STATES) --seed $(SEED)
+
+#help make check-errors    a disk that answers EIO, or loses what it was given (root; seconds)
+ERRORS_OBJ := $(patsubst %,$B/tests/powercut/%.o,errors error_tests)
+$(ERRORS_OBJ): | deps-powercut
+$B/tests/powercut/errors: $(ERRORS_OBJ) $(POWERCUT_COMMON) $(LIB_OBJ)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(LIBS) -lfuse3
+
+.PHONY: check-errors
+check-errors: $B/tests/powercut/errors
+	@$< --fs $(or $(FS),all)

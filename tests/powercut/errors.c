@@ -1,0 +1,139 @@
+/* Device errors under the whole stack (R4): the library on a real file system whose
+ * disk answers EIO to flushes, to writes or to reads for a while, loses what it was
+ * given, or fails a write-back behind the writer's back, so that the page cache shows
+ * bits that the disk does not have.
+ *
+ * Each test has two halves: one while the disk is bad, and one after it has healed, on
+ * a file system mounted anew, whose page cache knows only what the disk knows. */
+#include "tests/powercut/errors.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *only_fs;
+static unsigned n_passed, n_failed;
+
+struct bench {
+    const struct host_fs *fs;
+    const char *dir;
+    char fuse[HOST_PATH_BYTES + 8], file[HOST_PATH_BYTES + 16],
+        mount[HOST_PATH_BYTES + 8];
+    struct host_made made;
+    struct host_loop loop;
+};
+
+static struct note *shared_note(void)
+{
+    struct note *n = mmap(NULL, sizeof *n, PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (n == MAP_FAILED)
+        host_fail("no memory");
+    return n;
+}
+
+/* One half, in a process of its own: what it leaves open goes with it. */
+static bool half(const struct bench *b, const struct error_test *t, struct note *n,
+                 void (*fn)(struct note *))
+{
+    pid_t pid = host_fork();
+    if (pid == 0) {
+        alarm(120);
+        if (chdir(b->mount) != 0)
+            host_fail("chdir");
+        fn(n);
+        _exit(0);
+    }
+    int status = host_wait(pid);
+    if (status == 0)
+        return true;
+    printf("FAILED %s, %s, %s: %s (status %d)\n", b->fs->name, t->name,
+           bad_name(n->bad), n->what, status);
+    return false;
+}
+
+static void mount_it(struct bench *b)
+{
+    host_loop_open(&b->loop, b->file, b->dir);
+    int err = host_mount(b->fs, &b->loop, b->mount);
+    if (err)
+        host_fail("mounting %s: %s", b->fs->name, strerror(err));
+}
+
+static void unmount_it(struct bench *b)
+{
+    host_unmount(b->mount);
+    host_loop_close(&b->loop);
+}
+
+static void run_one(struct bench *b, const struct error_test *t, enum bad bad)
+{
+    struct note *n = shared_note();
+    n->device = device_create(&b->made);
+    n->bad = bad;
+    device_serve(n->device, b->fuse);
+    mount_it(b);
+    bool ok = half(b, t, n, t->before);
+    device_heal(n);
+    unmount_it(b);
+    if (ok && atomic_load(&n->device->n_failed) == 0) {
+        printf("FAILED %s, %s: the disk never failed\n", b->fs->name, t->name);
+        ok = false;
+    }
+    mount_it(b);
+    ok = ok && half(b, t, n, t->after);
+    unmount_it(b);
+    device_stop(n->device, b->fuse);
+    device_free(n->device);
+    munmap(n, sizeof *n);
+    n_passed += ok;
+    n_failed += !ok;
+}
+
+static void run_fs(const struct host_fs *fs, const char *dir)
+{
+    struct bench b = {.fs = fs, .dir = dir};
+    unsigned before = n_passed;
+    snprintf(b.fuse, sizeof b.fuse, "%.240s/fuse", dir);
+    snprintf(b.file, sizeof b.file, "%s/disk", b.fuse);
+    snprintf(b.mount, sizeof b.mount, "%.240s/mount", dir);
+    mkdir(b.fuse, 0700);
+    mkdir(b.mount, 0700);
+    host_mkfs(fs, dir, &b.made);
+    for (size_t i = 0; i < n_error_tests; i++) {
+        const struct error_test *t = &error_tests[i];
+        if (t->not_on && strcmp(t->not_on, fs->name) == 0)
+            continue;
+        for (unsigned bad = 1; bad < N_BAD; bad <<= 1)
+            if (t->bad & bad)
+                run_one(&b, t, (enum bad)bad);
+    }
+    host_unmake(&b.made);
+    printf("ok     device errors under %-5s %3u tests\n", fs->name, n_passed - before);
+}
+
+static int run(const char *dir)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (unsigned i = 0; i < host_n_file_systems; i++)
+        if (!only_fs || strcmp(only_fs, host_file_systems[i].name) == 0)
+            run_fs(&host_file_systems[i], dir);
+    printf("%u passed, %u failed\n", n_passed, n_failed);
+    return n_failed || !n_passed;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {{"fs", required_argument, NULL, 'f'},
+                                            {NULL, 0, NULL, 0}};
+    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        if (c != 'f')
+            return 2;
+        only_fs = strcmp(optarg, "all") ? optarg : NULL;
+    }
+    return host_run(run);
+}

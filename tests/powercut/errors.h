@@ -1,0 +1,40 @@
+/* A test of device errors: what is done while the disk is bad, and what must hold when
+ * it has healed. */
+#ifndef TAMIS_TESTS_POWERCUT_ERRORS_H
+#define TAMIS_TESTS_POWERCUT_ERRORS_H
+
+#include "tests/powercut/device.h"
+
+/* How the disk is bad; a test names those that it runs with. */
+enum bad {
+    BAD_FLUSHES = 1,
+    BAD_WRITES = 2,
+    BAD_BOTH = 4,
+    BAD_READS = 8,
+    BAD_LOSES = 16, /* says that it has written, and has not */
+    N_BAD = 32,
+    BAD_SYNCS = BAD_FLUSHES | BAD_WRITES | BAD_BOTH,
+};
+
+/* Shared by both halves and the one that waits for them. */
+struct note {
+    struct device *device;
+    enum bad bad;
+    uint64_t watermark, n_keys; /* acknowledged; added */
+    char what[400];
+};
+
+struct error_test {
+    const char *name, *not_on; /* a file system */
+    unsigned bad;
+    void (*before)(struct note *n);
+    void (*after)(struct note *n);
+};
+extern const struct error_test error_tests[];
+extern const size_t n_error_tests;
+
+const char *bad_name(enum bad bad);
+void device_break(struct note *n);
+void device_heal(struct note *n);
+
+#endif
