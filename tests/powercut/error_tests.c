@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 static __attribute__((format(printf, 3, 4))) void expect(struct note *n, bool so,
@@ -258,16 +260,22 @@ static void fail_write_back(struct note *n)
 {
     enum { BYTES = 20480 }; /* the header and the first pages */
     static _Alignas(4096) uint8_t cached[BYTES], on_disk[BYTES];
+    struct statfs fs;
     int fd = open("f", O_RDONLY | O_CLOEXEC);
     device_break(n);
     sync_file_range(fd, 0, 0,
                     SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
                         SYNC_FILE_RANGE_WAIT_AFTER);
     device_heal(n);
+    expect(n, atomic_load(&n->device->n_failed) > 0, "nothing was written back");
+    /* btrfs reads data that it has checksums of through the page cache only. */
+    if (fstatfs(fd, &fs) == 0 && fs.f_type != BTRFS_SUPER_MAGIC) {
+        read_pages(n, 0, cached, BYTES);
+        read_pages(n, O_DIRECT, on_disk, BYTES);
+        expect(n, memcmp(cached, on_disk, BYTES) != 0,
+               "the disk has what the cache has");
+    }
     close(fd);
-    read_pages(n, 0, cached, BYTES);
-    read_pages(n, O_DIRECT, on_disk, BYTES);
-    expect(n, memcmp(cached, on_disk, BYTES) != 0, "the disk has what the cache has");
 }
 
 static void lost_behind_a_writer(struct note *n)
