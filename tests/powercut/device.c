@@ -44,6 +44,17 @@ static bool fails(const atomic_bool *flag)
     return true;
 }
 
+/* Of the requests that change something. */
+static bool is_nth(void)
+{
+    int n = atomic_load(&disk->fail_nth);
+    if (n == 0)
+        return false;
+    atomic_store(&disk->fail_nth, n - 1);
+    atomic_fetch_add(&disk->n_failed, n == 1);
+    return n == 1;
+}
+
 static bool inside(uint64_t offset, uint64_t n)
 {
     return offset <= disk->n_bytes && n <= disk->n_bytes - offset;
@@ -100,7 +111,7 @@ static void on_write(fuse_req_t req, fuse_ino_t inode, const char *bytes, size_t
                      off_t offset, struct fuse_file_info *fi)
 {
     (void)inode, (void)fi;
-    if (!inside((uint64_t)offset, n) || fails(&disk->fail_writes)) {
+    if (!inside((uint64_t)offset, n) || fails(&disk->fail_writes) || is_nth()) {
         fuse_reply_err(req, EIO);
         return;
     }
@@ -115,7 +126,7 @@ static void on_fsync(fuse_req_t req, fuse_ino_t inode, int data_only,
                      struct fuse_file_info *fi)
 {
     (void)inode, (void)data_only, (void)fi;
-    if (fails(&disk->fail_flushes)) {
+    if (fails(&disk->fail_flushes) || is_nth()) {
         fuse_reply_err(req, EIO);
         return;
     }

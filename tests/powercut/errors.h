@@ -12,7 +12,8 @@ enum bad {
     BAD_BOTH = 4,
     BAD_READS = 8,
     BAD_LOSES = 16, /* says that it has written, and has not */
-    N_BAD = 32,
+    BAD_ONE = 32,   /* one request fails: its nth from then on */
+    N_BAD = 64,
     BAD_SYNCS = BAD_FLUSHES | BAD_WRITES | BAD_BOTH,
 };
 
@@ -20,6 +21,8 @@ enum bad {
 struct note {
     struct device *device;
     enum bad bad;
+    int nth;
+    bool done; /* what was to be done while the disk is bad is acknowledged */
     uint64_t watermark, n_keys; /* acknowledged; added */
     char what[400];
 };
