@@ -27,7 +27,7 @@ struct object {
     enum object_kind kind;
     char name[8]; /* of the segment, which may recur, or of the file */
     uint32_t n_keys, n_helper_keys;
-    bool over; /* sealed, or dropped: nobody writes to it any more */
+    bool sealed, dropped;
 };
 
 enum event_kind {

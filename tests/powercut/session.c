@@ -172,7 +172,7 @@ static void commit(struct life *l, struct tamis_writer *w, uint32_t id,
     e.done = true;
     history_event(l->h, e);
     o->n_helper_keys = e.n_helper;
-    o->over |= seal;
+    o->sealed |= seal;
 }
 
 static struct tamis_writer *open_writer(struct life *l, uint32_t id)

@@ -73,9 +73,15 @@ static void put(struct life *l, struct tamis_edit *e, uint32_t id)
     }
 }
 
-static bool is_segment(const struct object *o)
+static bool is_listed(const struct object *o)
 {
-    return o->kind <= OBJECT_GROWING;
+    return o->kind <= OBJECT_GROWING && !o->dropped;
+}
+
+/* What a writer may have open is not dropped. */
+static bool may_go(const struct object *o, bool closed)
+{
+    return is_listed(o) && (o->kind != OBJECT_GROWING || o->sealed || closed);
 }
 
 /* Drops it, and, every other time, puts another of the same name. */
@@ -86,9 +92,30 @@ static void replace(struct life *l, struct tamis_edit *e, uint32_t edit, uint32_
     struct tamis_diag diag;
     h->change[h->n_changes++] = (struct change){edit, id, true};
     must(tamis_edit_drop(e, o->name, strlen(o->name), &diag), "drop", &diag);
-    o->over = true;
+    o->dropped = true;
     if (below(l, 2))
         put(l, e, come(l, edit, OBJECT_BUILT, o->name));
+}
+
+/* As an engine that comes back does: it names what it has, the rest goes. */
+static void retain(struct life *l, struct tamis_edit *e, uint32_t edit, bool closed)
+{
+    struct history *h = l->h;
+    struct tamis_name keep[MAX_OBJECTS];
+    struct tamis_diag diag;
+    size_t n = 0;
+    for (uint32_t i = 0; i < h->n_objects; i++) {
+        struct object *o = &h->object[i];
+        if (!is_listed(o))
+            continue;
+        if (may_go(o, closed) && below(l, 3) == 0) {
+            h->change[h->n_changes++] = (struct change){edit, i, true};
+            o->dropped = true;
+        } else {
+            keep[n++] = (struct tamis_name){o->name, strlen(o->name)};
+        }
+    }
+    must(tamis_edit_retain(e, keep, n, &diag), "retain", &diag);
 }
 
 static void edit(struct life *l, bool growing)
@@ -100,11 +127,12 @@ static void edit(struct life *l, bool growing)
     struct tamis_diag diag;
     uint32_t number = h->n_edits++, n_before = h->n_objects;
     if (growing)
-        life_close_all(l); /* what a writer has open cannot be dropped */
+        life_close_all(l);
     must(tamis_edit_begin(l->store, &e, &diag), "edit_begin", &diag);
+    if (below(l, 3) == 0)
+        retain(l, e, number, growing);
     for (uint32_t i = 0; i < n_before; i++)
-        if (is_segment(&h->object[i]) && !h->object[i].over && below(l, 3) == 0 &&
-            (h->object[i].kind != OBJECT_GROWING || growing))
+        if (may_go(&h->object[i], growing) && below(l, 3) == 0)
             replace(l, e, number, i);
     for (uint64_t n = 1 + below(l, 3); n > 0; n--)
         put(l, e, come(l, number, kinds[below(l, 4)], NULL));
@@ -133,7 +161,8 @@ static void open_store(struct life *l)
 static bool a_growing_one(struct life *l, enum object_kind kind, uint32_t *id)
 {
     for (*id = l->h->n_objects; (*id)-- > 0;)
-        if (l->h->object[*id].kind == kind && !l->h->object[*id].over)
+        if (l->h->object[*id].kind == kind && !l->h->object[*id].dropped &&
+            !l->h->object[*id].sealed)
             return true;
     return false;
 }
