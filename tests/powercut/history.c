@@ -17,6 +17,16 @@ struct history *history_create(uint64_t seed)
     return h;
 }
 
+struct history *history_continue(const struct history *before, uint64_t seed)
+{
+    struct history *h = history_create(seed);
+    h->seed = before->seed;
+    h->n_edits = before->n_edits;
+    h->n_objects = before->n_objects;
+    memcpy(h->object, before->object, sizeof h->object);
+    return h;
+}
+
 void history_free(struct history *h)
 {
     munmap(h, sizeof *h);

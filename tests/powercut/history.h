@@ -56,7 +56,7 @@ enum { MAX_OBJECTS = 256, MAX_EVENTS = 4096, MAX_CHANGES = 1024 };
 #define STORE_NAME "store"
 
 struct history {
-    uint64_t seed;
+    uint64_t seed; /* of the keys */
     struct device *device;
     struct rng rng;
     uint32_t n_objects, n_events, n_changes, n_edits;
@@ -68,6 +68,9 @@ struct history {
 /* In memory that processes share. */
 struct history *history_create(uint64_t seed);
 void history_free(struct history *h);
+
+/* The engine's life after the power cut: the same objects, and no events yet. */
+struct history *history_continue(const struct history *before, uint64_t seed);
 
 uint32_t history_object(struct history *h, enum object_kind kind, const char *name);
 void history_event(struct history *h, struct event e);

@@ -116,13 +116,23 @@ static void mkfs(const struct host_fs *fs, const char *path)
         host_fail("%s", command);
 }
 
-static void take(struct host_made *m, size_t page, const uint8_t *bytes)
+void host_take_page(struct host_made *m, size_t page, const uint8_t *bytes)
 {
     static const uint8_t zeros[HOST_PAGE];
     if (memcmp(bytes, zeros, HOST_PAGE) == 0)
         return;
     memcpy(m->bytes + page * HOST_PAGE, bytes, HOST_PAGE);
     m->used[page] = 1;
+}
+
+void host_make_room(struct host_made *m, size_t n_pages)
+{
+    m->n_pages = n_pages;
+    m->used = calloc(n_pages, 1);
+    m->bytes = mmap(NULL, n_pages * HOST_PAGE, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!m->used || m->bytes == MAP_FAILED)
+        host_fail("no memory for a disk");
 }
 
 void host_mkfs(const struct host_fs *fs, const char *scratch, struct host_made *m)
@@ -132,16 +142,13 @@ void host_mkfs(const struct host_fs *fs, const char *scratch, struct host_made *
     snprintf(path, sizeof path, "%.200s/made", scratch);
     mkfs(fs, path);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    m->n_pages = (size_t)(fs->n_bytes / HOST_PAGE);
-    m->used = calloc(m->n_pages, 1);
-    m->bytes = mmap(NULL, (size_t)fs->n_bytes, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (fd < 0 || !m->used || m->bytes == MAP_FAILED)
+    host_make_room(m, (size_t)(fs->n_bytes / HOST_PAGE));
+    if (fd < 0)
         host_fail("reading %s", path);
     for (size_t p = 0; p < m->n_pages; p++) {
         if (pread(fd, page, HOST_PAGE, (off_t)(p * HOST_PAGE)) != HOST_PAGE)
             host_fail("reading %s", path);
-        take(m, p, page);
+        host_take_page(m, p, page);
     }
     close(fd);
     unlink(path);
@@ -149,8 +156,11 @@ void host_mkfs(const struct host_fs *fs, const char *scratch, struct host_made *
 
 void host_unmake(struct host_made *m)
 {
+    if (!m->bytes)
+        return;
     munmap(m->bytes, m->n_pages * HOST_PAGE);
     free(m->used);
+    *m = (struct host_made){.n_pages = 0};
 }
 
 int host_mount(const struct host_fs *fs, const struct host_loop *loop, const char *dir)

@@ -35,6 +35,8 @@ struct host_made {
     size_t n_pages;
 };
 void host_mkfs(const struct host_fs *fs, const char *scratch, struct host_made *out);
+void host_make_room(struct host_made *out, size_t n_pages); /* all zeros */
+void host_take_page(struct host_made *m, size_t page, const uint8_t *bytes);
 void host_unmake(struct host_made *made);
 
 /* A block device on the file; it is let go when fd is closed and nobody uses it. */

@@ -20,18 +20,28 @@ static struct {
     uint64_t n_states, seed, per_round;
 } option = {.n_states = 5000, .seed = 1, .per_round = 100};
 
+/* Runs that go on from one another. */
+enum { GENERATIONS = 3 };
+
 struct set {
     uint64_t *slot;
     size_t n, room; /* a power of two */
 };
 
+/* What a run begins with: a new file system, or what a power cut left of another. */
+struct start {
+    struct host_made made;
+    struct history *before; /* NULL: new */
+    uint64_t cut;
+    unsigned generation;
+};
+
 struct tally {
     const struct host_fs *fs;
     char dir[HOST_PATH_BYTES], mount[HOST_PATH_BYTES + 8];
-    struct host_made made;
     struct finding *finding;
     struct set images, states;
-    uint64_t n_rounds, n_unmountable, n_damaged, n_lost, n_went_on, n_keys;
+    uint64_t n_rounds, n_continued, n_unmountable, n_damaged, n_lost, n_went_on, n_keys;
     uint64_t n_unsynced, n_unsynced_lost, n_entries, n_flushes, n_in_doubt;
 };
 
@@ -62,7 +72,7 @@ static bool set_add(struct set *s, uint64_t hash)
 
 /* ---- recording ---- */
 
-static void record(const struct tally *t, struct history *h)
+static void record(const struct tally *t, const struct start *from, struct history *h)
 {
     char fuse[HOST_PATH_BYTES + 8], file[HOST_PATH_BYTES + 16];
     struct host_loop loop;
@@ -72,7 +82,9 @@ static void record(const struct tally *t, struct history *h)
     host_loop_open(&loop, file, t->dir);
     int err = host_mount(t->fs, &loop, t->mount);
     if (err)
-        host_fail("mounting a new %s: %s", t->fs->name, strerror(err));
+        host_fail("mounting %s: %s", t->fs->name, strerror(err));
+    if (from->before)
+        workload_resume(h, from->before, from->cut, t->mount);
     workload_run(h, t->mount);
     host_unmount(t->mount);
     host_loop_close(&loop);
@@ -177,10 +189,21 @@ static void draw_cuts(struct history *h, uint64_t *cut, size_t n)
     qsort(cut, n, sizeof *cut, by_number);
 }
 
+/* A state to go on from, copied before the file system brings it back. */
+static void copy_start(const struct replay *r, uint64_t cut, struct start *next)
+{
+    host_make_room(&next->made, r->n_pages);
+    for (size_t p = 0; p < r->n_pages; p++)
+        if (r->used[p] || r->is_touched[p])
+            host_take_page(&next->made, p, r->image + p * HOST_PAGE);
+    next->cut = cut;
+}
+
 static void check_states(struct tally *t, struct history *h, struct replay *r,
-                         const struct host_loop *loop)
+                         const struct host_loop *loop, struct start *next)
 {
     size_t n = (size_t)option.per_round;
+    size_t chosen = n / 4 + (size_t)rng_below(&h->rng, n - n / 4);
     uint64_t *cut = calloc(n, sizeof *cut);
     struct expected expected;
     if (!cut)
@@ -193,34 +216,55 @@ static void check_states(struct tally *t, struct history *h, struct replay *r,
         set_add(&t->images, r->image_hash);
         if (!set_add(&t->states, mix64(r->image_hash, expected.n_acknowledged)))
             continue;
+        bool copied = i >= chosen && !next->made.bytes && next->generation;
+        if (copied)
+            copy_start(r, cut[i], next);
+        uint64_t bad = t->n_unmountable + t->n_damaged + t->n_lost;
         t->n_in_doubt += cut[i] > r->n_durable + 1; /* a flush, and what followed */
         check(t, h, r, loop, cut[i], fate);
+        if (copied && bad != t->n_unmountable + t->n_damaged + t->n_lost)
+            host_unmake(&next->made);
     }
     free(cut);
 }
 
-static void run_round(struct tally *t)
+static void end_start(struct start *s)
+{
+    host_unmake(&s->made);
+    if (s->before)
+        history_free(s->before);
+}
+
+/* next: where another run may go on; its bytes are NULL if there is no such state. */
+static void run_round(struct tally *t, const struct start *from, struct start *next)
 {
     char path[HOST_PATH_BYTES + 8];
-    struct history *h = history_create(mix64(option.seed, t->n_rounds));
+    uint64_t seed = mix64(option.seed, t->n_rounds);
+    struct history *h =
+        from->before ? history_continue(from->before, seed) : history_create(seed);
     struct replay r;
     struct host_loop loop;
-    h->device = device_create(&t->made);
-    record(t, h);
+    h->device = device_create(&from->made);
+    record(t, from, h);
     uint64_t n = atomic_load(&h->device->n_entries);
     t->n_entries += n;
     for (uint64_t i = 0; i < n; i++)
         t->n_flushes += h->device->entry[i].kind == DEVICE_FLUSH;
     snprintf(path, sizeof path, "%s/image", t->dir);
-    replay_begin(&r, h->device, &t->made, path);
+    replay_begin(&r, h->device, &from->made, path);
     host_loop_open(&loop, path, t->dir);
-    check_states(t, h, &r, &loop);
+    *next = (struct start){.generation = (from->generation + 1) % GENERATIONS};
+    check_states(t, h, &r, &loop, next);
     host_loop_close(&loop);
     replay_end(&r);
     unlink(path);
     device_free(h->device);
-    history_free(h);
+    if (next->made.bytes)
+        next->before = h;
+    else
+        history_free(h);
     t->n_rounds++;
+    t->n_continued += from->before != NULL;
 }
 
 /* ---- all of one file system ---- */
@@ -241,10 +285,12 @@ static bool judge(const struct tally *t, double seconds)
 {
     const char *name = t->fs->name;
     uint64_t bad = t->n_unmountable + t->n_damaged;
-    printf("%s: %llu runs of %llu writes and %llu flushes; writes were in doubt in "
+    printf("%s: %llu runs (%llu after a cut) of %llu writes and %llu flushes; writes "
+           "were in doubt in "
            "%llu states, a writer went on in %llu; %llu keys asked for; %.0f s\n",
-           name, ull(t->n_rounds), ull(t->n_entries - t->n_flushes), ull(t->n_flushes),
-           ull(t->n_in_doubt), ull(t->n_went_on), ull(t->n_keys), seconds);
+           name, ull(t->n_rounds), ull(t->n_continued),
+           ull(t->n_entries - t->n_flushes), ull(t->n_flushes), ull(t->n_in_doubt),
+           ull(t->n_went_on), ull(t->n_keys), seconds);
     printf("%s: what nobody had synced was gone in %llu of %llu cases\n", name,
            ull(t->n_unsynced_lost), ull(t->n_unsynced));
     printf("%s: %llu distinct states, %llu that it could not mount, %llu that it found "
@@ -261,6 +307,7 @@ static bool judge(const struct tally *t, double seconds)
 static bool run_fs(const struct host_fs *fs, const char *dir)
 {
     struct tally t = {.fs = fs};
+    struct start fresh = {.generation = 0}, from = {.generation = 0}, next;
     double began = now();
     snprintf(t.dir, sizeof t.dir, "%s", dir);
     snprintf(t.mount, sizeof t.mount, "%s/mount", dir);
@@ -268,14 +315,17 @@ static bool run_fs(const struct host_fs *fs, const char *dir)
                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (t.finding == MAP_FAILED)
         host_fail("no memory");
-    host_mkfs(fs, dir, &t.made);
+    host_mkfs(fs, dir, &fresh.made);
     while (t.images.n < option.n_states) {
-        run_round(&t);
+        run_round(&t, from.made.bytes ? &from : &fresh, &next);
+        end_start(&from);
+        from = next;
         if (isatty(2))
             fprintf(stderr, "%s: %zu states, %.0f s\n", fs->name, t.images.n,
                     now() - began);
     }
-    host_unmake(&t.made);
+    end_start(&from);
+    end_start(&fresh);
     free(t.images.slot);
     free(t.states.slot);
     return judge(&t, now() - began);

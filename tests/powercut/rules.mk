@@ -2,7 +2,7 @@
 
 # Not among TEST_PROGRAMS: `make check` needs neither root nor FUSE.
 POWERCUT_COMMON := $(patsubst %,$B/tests/powercut/%.o,device host) $B/tests/crash/disk.o
-POWERCUT_OBJ := $(patsubst %,$B/tests/powercut/%.o,powercut workload session history check replay)
+POWERCUT_OBJ := $(patsubst %,$B/tests/powercut/%.o,powercut workload resume session history check replay)
 
 .PHONY: deps-powercut check-powercut
 deps-powercut: | deps-build

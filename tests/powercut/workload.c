@@ -150,12 +150,14 @@ static void open_store(struct life *l)
 {
     struct tamis_diag diag;
     struct tamis_store_options opt = {.size = sizeof opt, .domain = &l->domain};
-    if (access(STORE_NAME, F_OK) != 0) {
+    int err = tamis_store_open(STORE_NAME, &l->store, &diag);
+    if (err == TAMIS_ERR_NO_STORE) {
         history_event(l->h, (struct event){.kind = EVENT_STORE});
         must(tamis_store_create(STORE_NAME, &opt, &diag), "store_create", &diag);
         history_event(l->h, (struct event){.kind = EVENT_STORE, .done = true});
+        err = tamis_store_open(STORE_NAME, &l->store, &diag);
     }
-    must(tamis_store_open(STORE_NAME, &l->store, &diag), "store_open", &diag);
+    must(err, "store_open", &diag);
 }
 
 static bool a_growing_one(struct life *l, enum object_kind kind, uint32_t *id)
