@@ -173,20 +173,17 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Half of the cuts come just after something was begun or acknowledged. */
-static void draw_cuts(struct history *h, uint64_t *cut, size_t n)
+/* Half of the cuts come just after something was begun or acknowledged, a quarter
+ * early, when stores are made and writers recover. */
+static uint64_t draw_cut(struct history *h, size_t i)
 {
-    uint64_t n_entries = atomic_load(&h->device->n_entries);
-    for (size_t i = 0; i < n; i++) {
-        cut[i] = rng_below(&h->rng, n_entries + 1);
-        if (i % 2 && h->n_events) {
-            cut[i] =
-                h->event[rng_below(&h->rng, h->n_events)].at + rng_below(&h->rng, 4);
-            if (cut[i] > n_entries)
-                cut[i] = n_entries;
-        }
-    }
-    qsort(cut, n, sizeof *cut, by_number);
+    uint64_t n = atomic_load(&h->device->n_entries), cut;
+    if (i % 4 == 0)
+        return rng_below(&h->rng, n / 8 + 1);
+    if (i % 4 == 2 || h->n_events == 0)
+        return rng_below(&h->rng, n + 1);
+    cut = h->event[rng_below(&h->rng, h->n_events)].at + rng_below(&h->rng, 4);
+    return cut < n ? cut : n;
 }
 
 /* A state to go on from, copied before the file system brings it back. */
@@ -208,7 +205,9 @@ static void check_states(struct tally *t, struct history *h, struct replay *r,
     struct expected expected;
     if (!cut)
         host_fail("no memory");
-    draw_cuts(h, cut, n);
+    for (size_t i = 0; i < n; i++)
+        cut[i] = draw_cut(h, i);
+    qsort(cut, n, sizeof *cut, by_number);
     for (size_t i = 0; i < n && t->images.n < option.n_states; i++) {
         enum fate fate = (enum fate)rng_below(&h->rng, N_FATES);
         replay_state(r, cut[i], fate, &h->rng);

@@ -41,9 +41,12 @@ static void found_growing(struct history *h, uint32_t id, struct tamis_filter *f
     found(h, e);
     h->event[h->n_events - 1].done = false; /* what may be asked for: as much */
     found(h, e);
+    if (!info.sealed)
+        return;
     e.kind = EVENT_SEAL;
-    if (info.sealed)
-        found(h, e);
+    found(h, e);
+    /* It may be in one slot only, unless it was acknowledged. */
+    h->event[h->n_events - 1].done = was->seal == THERE;
 }
 
 static void look_into_store(struct history *h)
