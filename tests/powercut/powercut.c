@@ -173,14 +173,14 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Half of the cuts come just after something was begun or acknowledged, a quarter
+/* Half of the cuts come just after something was begun or acknowledged, an eighth
  * early, when stores are made and writers recover. */
 static uint64_t draw_cut(struct history *h, size_t i)
 {
     uint64_t n = atomic_load(&h->device->n_entries), cut;
-    if (i % 4 == 0)
+    if (i % 8 == 0)
         return rng_below(&h->rng, n / 8 + 1);
-    if (i % 4 == 2 || h->n_events == 0)
+    if (i % 2 == 0 || h->n_events == 0)
         return rng_below(&h->rng, n + 1);
     cut = h->event[rng_below(&h->rng, h->n_events)].at + rng_below(&h->rng, 4);
     return cut < n ? cut : n;
