@@ -106,6 +106,17 @@ static void run_test(struct bench *b, const struct error_test *t, enum bad bad)
         nth++;
 }
 
+static void run_tests(struct bench *b, const struct error_test *t, size_t n)
+{
+    for (; n > 0; n--, t++) {
+        if (t->not_on && strcmp(t->not_on, b->fs->name) == 0)
+            continue;
+        for (unsigned bad = 1; bad < N_BAD; bad <<= 1)
+            if (t->bad & bad)
+                run_test(b, t, (enum bad)bad);
+    }
+}
+
 static void run_fs(const struct host_fs *fs, const char *dir)
 {
     struct bench b = {.fs = fs, .dir = dir};
@@ -116,14 +127,8 @@ static void run_fs(const struct host_fs *fs, const char *dir)
     mkdir(b.fuse, 0700);
     mkdir(b.mount, 0700);
     host_mkfs(fs, dir, &b.made);
-    for (size_t i = 0; i < n_error_tests; i++) {
-        const struct error_test *t = &error_tests[i];
-        if (t->not_on && strcmp(t->not_on, fs->name) == 0)
-            continue;
-        for (unsigned bad = 1; bad < N_BAD; bad <<= 1)
-            if (t->bad & bad)
-                run_test(&b, t, (enum bad)bad);
-    }
+    run_tests(&b, writer_tests, n_writer_tests);
+    run_tests(&b, file_tests, n_file_tests);
     host_unmake(&b.made);
     printf("ok     device errors under %-5s %3u tests\n", fs->name, n_passed - before);
 }

@@ -3,6 +3,7 @@
 #ifndef TAMIS_TESTS_POWERCUT_ERRORS_H
 #define TAMIS_TESTS_POWERCUT_ERRORS_H
 
+#include "lib/tamis.h"
 #include "tests/powercut/device.h"
 
 /* How the disk is bad; a test names those that it runs with. */
@@ -33,11 +34,20 @@ struct error_test {
     void (*before)(struct note *n);
     void (*after)(struct note *n);
 };
-extern const struct error_test error_tests[];
-extern const size_t n_error_tests;
+extern const struct error_test writer_tests[], file_tests[];
+extern const size_t n_writer_tests, n_file_tests;
 
 const char *bad_name(enum bad bad);
 void device_break(struct note *n);
 void device_heal(struct note *n);
+
+/* Ends the half with that finding, unless so. */
+void expect(struct note *n, bool so, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+struct tamis_domain errors_domain(void);
+uint64_t errors_key(uint64_t i);
+/* Keys 0 .. to - 1 are HIT. */
+void errors_keys(struct note *n, struct tamis_filter *f, uint64_t to);
+void errors_whole(struct note *n, struct tamis_filter *f);
 
 #endif

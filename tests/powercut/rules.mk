@@ -2,7 +2,7 @@
 
 # Not among TEST_PROGRAMS: `make check` needs neither root nor FUSE.
 POWERCUT_COMMON := $(patsubst %,$B/tests/powercut/%.o,device host) $B/tests/crash/disk.o
-POWERCUT_OBJ := $(patsubst %,$B/tests/powercut/%.o,powercut workload resume session history check replay)
+POWERCUT_OBJ := $(patsubst %,$B/tests/powercut/%.o,powercut runs workload resume session history check replay)
 
 .PHONY: deps-powercut check-powercut
 deps-powercut: | deps-build
@@ -18,7 +18,7 @@ check-powercut: $B/tests/powercut/powercut
 	@$< --fs $(or $(FS),all) --states $(STATES) --seed $(SEED)
 
 #help make check-errors    a disk that answers EIO, or loses what it was given (root; seconds)
-ERRORS_OBJ := $(patsubst %,$B/tests/powercut/%.o,errors error_tests)
+ERRORS_OBJ := $(patsubst %,$B/tests/powercut/%.o,errors errors_common errors_writer errors_files)
 $(ERRORS_OBJ): | deps-powercut
 $B/tests/powercut/errors: $(ERRORS_OBJ) $(POWERCUT_COMMON) $(LIB_OBJ)
 	$(call say,LD,$@)

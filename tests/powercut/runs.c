@@ -1,0 +1,233 @@
+/* Record, cut, mount, check. */
+#include "tests/powercut/runs.h"
+#include "tests/powercut/replay.h"
+#include "tests/powercut/workload.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Runs that go on from one another. */
+enum { GENERATIONS = 3 };
+
+/* ---- which states were seen ---- */
+
+static bool set_add(struct set *s, uint64_t hash)
+{
+    if (s->n * 2 >= s->room) {
+        struct set more = {.room = s->room ? s->room * 2 : 1024};
+        more.slot = calloc(more.room, sizeof *more.slot);
+        if (!more.slot)
+            host_fail("no memory");
+        for (size_t i = 0; i < s->room; i++)
+            if (s->slot[i])
+                set_add(&more, s->slot[i]);
+        free(s->slot);
+        *s = more;
+    }
+    hash |= 1;
+    size_t i = hash >> 20 & (s->room - 1);
+    while (s->slot[i] && s->slot[i] != hash)
+        i = (i + 1) & (s->room - 1);
+    bool is_new = !s->slot[i];
+    s->n += is_new;
+    s->slot[i] = hash;
+    return is_new;
+}
+
+/* ---- recording ---- */
+
+static void record(const struct tally *t, const struct start *from, struct history *h)
+{
+    char fuse[HOST_PATH_BYTES + 8], file[HOST_PATH_BYTES + 16];
+    struct host_loop loop;
+    snprintf(fuse, sizeof fuse, "%s/fuse", t->dir);
+    snprintf(file, sizeof file, "%s/disk", fuse);
+    device_serve(h->device, fuse);
+    host_loop_open(&loop, file, t->dir);
+    int err = host_mount(t->fs, &loop, t->mount);
+    if (err)
+        host_fail("mounting %s: %s", t->fs->name, strerror(err));
+    if (from->before)
+        workload_resume(h, from->before, from->cut, t->mount);
+    workload_run(h, t->mount);
+    host_unmount(t->mount);
+    host_loop_close(&loop);
+    device_stop(h->device, fuse);
+}
+
+/* ---- one state ---- */
+
+static const char *const fate_names[] = {"all", "none", "writes", "torn", "sectors"};
+
+static void report(struct tally *t, const struct history *h, uint64_t cut,
+                   enum fate fate, const char *what)
+{
+    if (t->n_lost++ >= 5)
+        return;
+    printf("%s: LOST: %s\n    seed %llu, run %llu, cut before %llu of %llu, what was "
+           "not flushed: %s\n",
+           t->fs->name, what, (unsigned long long)h->seed,
+           (unsigned long long)t->n_runs, (unsigned long long)cut,
+           (unsigned long long)atomic_load(&h->device->n_entries), fate_names[fate]);
+}
+
+static void take_finding(struct tally *t, const struct history *h, uint64_t cut,
+                         enum fate fate, int status)
+{
+    const struct finding *f = t->finding;
+    char what[64];
+    t->n_keys += f->n_keys;
+    t->n_went_on += f->went_on;
+    t->n_unsynced += f->n_unsynced;
+    t->n_unsynced_lost += f->n_unsynced_lost;
+    if (f->wrong && f->file_system) {
+        if (t->n_damaged++ < 3)
+            printf("%s: the file system is damaged: %s\n", t->fs->name, f->what);
+    } else if (f->wrong) {
+        report(t, h, cut, fate, f->what);
+    } else if (status != 0) {
+        snprintf(what, sizeof what, "the check ended with status %d", status);
+        report(t, h, cut, fate, what);
+    }
+}
+
+/* Now and then: does the loop device show the state, and nothing of the one before? */
+static void expect_image(const struct replay *r, const struct host_loop *loop)
+{
+    static uint8_t page[HOST_PAGE];
+    for (size_t p = 0; p < r->n_pages; p++) {
+        if (!r->used[p] && !r->is_touched[p])
+            continue;
+        if (pread(loop->fd, page, HOST_PAGE, (off_t)(p * HOST_PAGE)) != HOST_PAGE)
+            host_fail("reading %s", loop->path);
+        if (memcmp(page, r->image + p * HOST_PAGE, HOST_PAGE) != 0)
+            host_fail("the loop device does not show the state's page %zu", p);
+    }
+}
+
+static void check(struct tally *t, const struct history *h, struct replay *r,
+                  const struct host_loop *loop, uint64_t cut, enum fate fate)
+{
+    host_loop_forget(loop);
+    if (t->states.n % 64 == 0)
+        expect_image(r, loop);
+    int err = host_mount(t->fs, loop, t->mount);
+    r->image_is_old = true;
+    if (err) {
+        if (t->n_unmountable++ < 3)
+            printf("%s: does not mount: %s\n", t->fs->name, strerror(err));
+        return;
+    }
+    memset(t->finding, 0, sizeof *t->finding);
+    pid_t pid = host_fork();
+    if (pid == 0)
+        check_run(h, cut, t->mount, r->image_hash >> 40 & 1, t->finding);
+    int status = host_wait(pid);
+    host_unmount(t->mount);
+    take_finding(t, h, cut, fate, status);
+}
+
+/* ---- one round: a run, and states of it ---- */
+
+static int by_number(const void *a, const void *b)
+{
+    uint64_t x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return x < y ? -1 : x > y;
+}
+
+/* Half of the cuts come just after something was begun or acknowledged, an eighth
+ * early, when stores are made and writers recover. */
+static uint64_t draw_cut(struct history *h, size_t i)
+{
+    uint64_t n = atomic_load(&h->device->n_entries), cut;
+    if (i % 8 == 0)
+        return rng_below(&h->rng, n / 8 + 1);
+    if (i % 2 == 0 || h->n_events == 0)
+        return rng_below(&h->rng, n + 1);
+    cut = h->event[rng_below(&h->rng, h->n_events)].at + rng_below(&h->rng, 4);
+    return cut < n ? cut : n;
+}
+
+/* A state to go on from, copied before the file system brings it back. */
+static void copy_start(const struct replay *r, uint64_t cut, struct start *next)
+{
+    host_make_room(&next->made, r->n_pages);
+    for (size_t p = 0; p < r->n_pages; p++)
+        if (r->used[p] || r->is_touched[p])
+            host_take_page(&next->made, p, r->image + p * HOST_PAGE);
+    next->cut = cut;
+}
+
+static void check_states(struct tally *t, struct history *h, struct replay *r,
+                         const struct host_loop *loop, struct start *next)
+{
+    size_t n = (size_t)wanted.per_run;
+    size_t chosen = n / 4 + (size_t)rng_below(&h->rng, n - n / 4);
+    uint64_t *cut = calloc(n, sizeof *cut);
+    struct expected expected;
+    if (!cut)
+        host_fail("no memory");
+    for (size_t i = 0; i < n; i++)
+        cut[i] = draw_cut(h, i);
+    qsort(cut, n, sizeof *cut, by_number);
+    for (size_t i = 0; i < n && t->images.n < wanted.n_states; i++) {
+        enum fate fate = (enum fate)rng_below(&h->rng, N_FATES);
+        replay_state(r, cut[i], fate, &h->rng);
+        history_expect(h, cut[i], &expected);
+        set_add(&t->images, r->image_hash);
+        if (!set_add(&t->states, mix64(r->image_hash, expected.n_acknowledged)))
+            continue;
+        bool copied = i >= chosen && !next->made.bytes && next->generation;
+        if (copied)
+            copy_start(r, cut[i], next);
+        uint64_t bad = t->n_unmountable + t->n_damaged + t->n_lost;
+        t->n_in_doubt += cut[i] > r->n_durable + 1; /* a flush, and what followed */
+        check(t, h, r, loop, cut[i], fate);
+        if (copied && bad != t->n_unmountable + t->n_damaged + t->n_lost)
+            host_unmake(&next->made);
+    }
+    free(cut);
+}
+
+void start_end(struct start *s)
+{
+    host_unmake(&s->made);
+    if (s->before)
+        history_free(s->before);
+}
+
+void run_and_cut(struct tally *t, const struct start *from, struct start *next)
+{
+    char path[HOST_PATH_BYTES + 8];
+    uint64_t seed = mix64(wanted.seed, t->n_runs);
+    struct history *h =
+        from->before ? history_continue(from->before, seed) : history_create(seed);
+    struct replay r;
+    struct host_loop loop;
+    h->device = device_create(&from->made);
+    record(t, from, h);
+    uint64_t n = atomic_load(&h->device->n_entries);
+    t->n_entries += n;
+    for (uint64_t i = 0; i < n; i++)
+        t->n_flushes += h->device->entry[i].kind == DEVICE_FLUSH;
+    snprintf(path, sizeof path, "%s/image", t->dir);
+    replay_begin(&r, h->device, &from->made, path);
+    host_loop_open(&loop, path, t->dir);
+    *next = (struct start){.generation = (from->generation + 1) % GENERATIONS};
+    check_states(t, h, &r, &loop, next);
+    host_loop_close(&loop);
+    replay_end(&r);
+    unlink(path);
+    device_free(h->device);
+    if (next->made.bytes)
+        next->before = h;
+    else
+        history_free(h);
+    t->n_runs++;
+    t->n_continued += from->before != NULL;
+}
