@@ -1,6 +1,6 @@
-/* The states of a log. A sector (512 bytes) is on the disk in its old or in its new
- * version; what was flushed is there; of two unflushed writes to one place either may
- * be the one that stays. */
+/* The states of a log. A sector is on the disk in its old or in its new version; what
+ * was flushed is there; of two unflushed writes to one place either may be the one that
+ * stays. */
 #include "tests/powercut/replay.h"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 #include <xxhash.h>
 
-enum { PAGE = HOST_PAGE, SECTOR = 512 };
+enum { PAGE = HOST_PAGE };
 
 static uint64_t page_hash(const uint8_t *bytes, size_t page)
 {
@@ -99,9 +99,13 @@ static void put_some(struct replay *r, const struct device_entry *e, uint64_t fr
 
 static void put_sectors(struct replay *r, const struct device_entry *e, struct rng *rng)
 {
-    for (uint64_t at = 0; at < e->n_bytes; at += SECTOR)
+    for (uint64_t at = 0, n; at < e->n_bytes; at += n) {
+        n = r->sector_bytes - (e->offset + at) % r->sector_bytes;
+        if (n > e->n_bytes - at)
+            n = e->n_bytes - at;
         if (rng_below(rng, 2))
-            put_some(r, e, at, e->n_bytes - at < SECTOR ? e->n_bytes - at : SECTOR);
+            put_some(r, e, at, n);
+    }
 }
 
 static void put_unflushed(struct replay *r, const struct device_entry *e,
@@ -147,9 +151,11 @@ static void *room(uint64_t n, int fd)
 }
 
 void replay_begin(struct replay *r, const struct device *d,
-                  const struct host_made *made, const char *image_path)
+                  const struct host_made *made, unsigned sector_bytes,
+                  const char *image_path)
 {
     memset(r, 0, sizeof *r);
+    r->sector_bytes = sector_bytes;
     r->d = d;
     r->n_pages = (size_t)(d->n_bytes / PAGE);
     r->image_fd = open(image_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

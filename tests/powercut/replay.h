@@ -28,11 +28,13 @@ struct replay {
     uint32_t *touched; /* its pages that are not as in base */
     uint8_t *is_touched;
     size_t n_touched, n_pages;
+    unsigned sector_bytes; /* what the disk writes whole or not at all: 512 or 4096 */
 };
 
 /* made: what the disk held when the log began; image_path: a new file, as large. */
 void replay_begin(struct replay *r, const struct device *d,
-                  const struct host_made *made, const char *image_path);
+                  const struct host_made *made, unsigned sector_bytes,
+                  const char *image_path);
 void replay_end(struct replay *r);
 /* Writes the state to the image; cuts must not go back. Its hash is image_hash. */
 void replay_state(struct replay *r, uint64_t cut, enum fate fate, struct rng *rng);
