@@ -96,9 +96,9 @@ const struct host_fs host_file_systems[] = {
     {"ext4",
      "mkfs.ext4 -q -F -b 4096 -J size=4 "
      "-E lazy_itable_init=0,lazy_journal_init=0,nodiscard",
-     32 << 20},
-    {"xfs", "mkfs.xfs -q -f -K", 300 << 20},
-    {"btrfs", "mkfs.btrfs -q -f -K", 128 << 20},
+     32 << 20, false},
+    {"xfs", "mkfs.xfs -q -f -K", 300 << 20, true},
+    {"btrfs", "mkfs.btrfs -q -f -K", 128 << 20, false},
 };
 const unsigned host_n_file_systems =
     sizeof host_file_systems / sizeof host_file_systems[0];

@@ -24,6 +24,7 @@ int host_wait(pid_t pid);
 struct host_fs {
     const char *name, *mkfs;
     uint64_t n_bytes;
+    bool whole_blocks; /* its recovery trusts that none of its blocks is ever torn */
 };
 extern const struct host_fs host_file_systems[];
 extern const unsigned host_n_file_systems;

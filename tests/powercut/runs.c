@@ -201,6 +201,15 @@ void start_end(struct start *s)
         history_free(s->before);
 }
 
+/* Every other disk has sectors of 4096 bytes, and so cannot tear a page or a block. XFS
+ * goes by the sequence number in a block's first sector when it replays its log: a run
+ * that begins with a replay leaves it too many disks that it refuses, if they tear. */
+static unsigned sector_bytes(const struct tally *t, const struct start *from)
+{
+    bool small = t->fs->whole_blocks ? !from->before : t->n_runs % 2 == 0;
+    return small ? 512 : 4096;
+}
+
 void run_and_cut(struct tally *t, const struct start *from, struct start *next)
 {
     char path[HOST_PATH_BYTES + 8];
@@ -216,9 +225,7 @@ void run_and_cut(struct tally *t, const struct start *from, struct start *next)
     for (uint64_t i = 0; i < n; i++)
         t->n_flushes += h->device->entry[i].kind == DEVICE_FLUSH;
     snprintf(path, sizeof path, "%s/image", t->dir);
-    /* Every other disk is one of 4096-byte sectors. XFS and btrfs count on those: where
-     * they find a block of metadata torn they do not mount. */
-    replay_begin(&r, h->device, &from->made, t->n_runs % 2 ? 4096 : 512, path);
+    replay_begin(&r, h->device, &from->made, sector_bytes(t, from), path);
     host_loop_open(&loop, path, t->dir);
     *next = (struct start){.generation = (from->generation + 1) % GENERATIONS};
     check_states(t, h, &r, &loop, next);
