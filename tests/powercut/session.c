@@ -78,7 +78,7 @@ static void engine_file(struct life *l, uint32_t id)
 }
 
 /* Written, and never synced by anyone but the disturber. */
-static void unsynced_file(struct life *l)
+void life_unsynced_file(struct life *l)
 {
     uint32_t id = history_object(l->h, OBJECT_UNSYNCED, NULL);
     const char *name = l->h->object[id].name;
@@ -97,7 +97,6 @@ void life_own_file(struct life *l)
     enum object_kind kind = below(l, 2) ? OBJECT_FILE : OBJECT_ENGINE;
     uint32_t id = history_object(l->h, kind, NULL);
     l->h->object[id].n_keys = 1 + (uint32_t)below(l, 2000);
-    unsynced_file(l);
     created(l, id, false);
     if (kind == OBJECT_FILE)
         life_build_file(l, id, l->h->object[id].name);

@@ -21,6 +21,7 @@ void life_fill(struct life *l, struct tamis_builder *b, uint32_t id);
 void life_build_file(struct life *l, uint32_t id, const char *path);
 /* A filter in a file of its own, or in one of the engine's. */
 void life_own_file(struct life *l);
+void life_unsynced_file(struct life *l);
 uint32_t life_lone_create(struct life *l);
 /* Opens the growing filter, replays, adds from two threads, commits, and may seal it,
  * close it, or leave it open until the process ends. */

@@ -203,6 +203,7 @@ static void live(struct history *h, const char *dir)
     if (chdir(dir) != 0)
         host_fail("chdir %s", dir);
     tamis_domain_init(&l.domain, 1, HISTORY_HASH_SEED);
+    life_unsynced_file(&l);
     open_store(&l);
     for (uint64_t n = 2 + below(&l, 4); n > 0; n--)
         step(&l);
