@@ -1,0 +1,272 @@
+# make check-mutants: do the tests notice when the code is wrong?
+#
+# Planted bugs (planted/NN-name.patch, one rule of SPEC.md section 10 or more each)
+# and mutants that mutate.pl makes are put, one at a time, into a copy of the tree.
+# The tests of that copy run until one fails; nothing is taken as caught that was not
+# seen to fail here and now. The unchanged copy must pass the same tests first.
+#
+# A mutant whose object code is that of the original, or of another mutant, is no
+# mutant, and is not counted. One that survives every test must stand in survivors.md
+# with the reason why it is harmless.
+use strict;
+use warnings;
+use Cwd ();
+
+my ($jobs, $only, $list, $again, $quick, $percent) = (1, '', 0, 0, 0, 40);
+my @kinds = ('planted', 'generated');
+while (defined(my $a = shift @ARGV)) {
+    if    ($a eq '--jobs')      { $jobs = shift @ARGV }
+    elsif ($a eq '--only')      { $only = shift @ARGV }
+    elsif ($a eq '--percent')   { $percent = shift @ARGV }
+    elsif ($a eq '--list')      { $list = 1 }
+    elsif ($a eq '--again')     { $again = 1 } # only what survived last time
+    elsif ($a eq '--quick')     { $quick = 1 } # only tests of less than 1.5 s
+    elsif ($a eq '--planted')   { @kinds = ('planted') }
+    elsif ($a eq '--generated') { @kinds = ('generated') }
+    else { die "unknown option $a\n" }
+}
+my $source = Cwd::getcwd();
+my $here = "$source/tests/mutants";
+my $work = "$source/build/mutants";
+do "$here/mutate.pl" or die $@ || $!;
+do "$here/tree.pl" or die $@ || $!;
+$| = 1;
+
+my @FILES = qw(format/commit.c format/integrity.c format/geometry.c lib/filter/writer.c
+    lib/filter/add.c lib/filter/durable.c lib/filter/grow.c lib/filter/seal.c
+    lib/filter/recover.c lib/filter/map.c);
+# Tests that are no tests/test_*.c: program, arguments.
+my @PROGRAMS = (['tests/crash/explore', '--states 20000 --seed 1']);
+
+# ---- what there is to try ----
+
+# Stable under changes elsewhere: a mutant's number is a hash of its name (FNV-1a).
+sub number_of {
+    my $h = 0x811c9dc5;
+    $h = (($h ^ ord) * 0x01000193) & 0xffffffff for split //, $_[0];
+    return ($h >> 8) % 100;
+}
+
+sub planted {
+    my @out;
+    for my $path (sort glob "$here/planted/*.patch") {
+        my $text = slurp($path);
+        my ($name) = $path =~ m{([^/]+)\.patch$};
+        my %head = $text =~ /^(Rule|Bug|Lost|Caught-by): +(.*)$/mg;
+        die "$path: needs the lines Rule:, Bug: and Lost:\n"
+            unless $head{Rule} && $head{Bug} && $head{Lost};
+        my @files = $text =~ m{^\+\+\+ b/(\S+)}mg;
+        push @out, { kind => 'planted', name => $name, patch => $path, files => \@files,
+            rule => $head{Rule}, hint => $head{'Caught-by'} || '', bug => $head{Bug} };
+    }
+    return @out;
+}
+
+sub generated {
+    my @out;
+    for my $f (@FILES) {
+        my $text = slurp("$source/$f");
+        push @out, map { { kind => 'generated', name => "$f:$_->{name}", file => $f, mutant => $_,
+            files => [$f] } } grep { number_of("$f:$_->{name}") < $percent } @{ mutants_of($text) };
+    }
+    return @out;
+}
+
+# survivors.md: "- NAME", then the reason, indented.
+sub listed_survivors {
+    my (%reason, $name);
+    for (split /\n/, -f "$here/survivors.md" ? slurp("$here/survivors.md") : '') {
+        if (/^- (\S.*)$/) { $name = $1; $reason{$name} = '' }
+        elsif (defined $name && /^  \s*(\S.*)$/) { $reason{$name} .= "$1 " }
+        else { $name = undef }
+    }
+    for (sort keys %reason) { die "survivors.md gives no reason: $_\n" if $reason{$_} eq '' }
+    return \%reason;
+}
+
+sub test_list {
+    my @tests = map { m{/(test_\w+)\.c$}; { name => $1, program => "build/tests/$1", arguments => '' } }
+        sort glob "$source/tests/test_*.c";
+    for (@tests) { $_->{also} = ['build/tests/golden/make_golden'] if $_->{name} eq 'test_golden' }
+    for (@PROGRAMS) {
+        my ($program, $arguments) = @$_;
+        my ($name) = $program =~ m{^tests/(.*)$};
+        push @tests, { name => $name, program => "build/$program", arguments => $arguments }
+            if -f "$source/$program.c";
+    }
+    return @tests;
+}
+
+# ---- trying one ----
+
+my (@tests, %kills, %fingerprints);
+
+# What kills most mutants of this file in least time comes first.
+sub in_order {
+    my ($m) = @_;
+    my $file = $m->{files}[0];
+    my %score = map {
+        my $kills = 1 + 3 * ($kills{"$file $_->{name}"} || 0) + ($kills{ $_->{name} } || 0);
+        ($_->{name} => ($_->{name} eq ($m->{hint} || '') ? 1e9 : $kills / (0.1 + $_->{seconds})))
+    } @tests;
+    return sort { $score{ $b->{name} } <=> $score{ $a->{name} } || $a->{name} cmp $b->{name} } @tests;
+}
+
+# The new text of each file that a mutant changes; undef if its patch does not apply.
+sub changes_of {
+    my ($t, $m) = @_;
+    return { $m->{file} => mutated(slurp("$t->{root}/$m->{file}"), $m->{mutant}) } if $m->{mutant};
+    my %before = map { -f "$t->{root}/$_" ? ($_ => slurp("$t->{root}/$_")) : () } @{ $m->{files} };
+    my $status = shell("cd '$t->{root}' && GIT_CEILING_DIRECTORIES='$t->{root}/..' git apply '$m->{patch}'",
+        $t->{log});
+    return undef if $status != 0 || !%before;
+    my %after = map { $_ => slurp("$t->{root}/$_") } keys %before;
+    spit("$t->{root}/$_", $before{$_}) for keys %before;
+    return \%after;
+}
+
+sub fingerprint {
+    my ($t, $paths) = @_;
+    return join ' ', map { (split ' ', $_)[0] } split /\n/,
+        `cd '$t->{root}' && md5sum @{[sort grep { /\.o$/ } @$paths]}`;
+}
+
+# In a child process. Prints "RESULT<TAB>TEST<TAB>SECONDS<TAB>FINGERPRINT".
+sub try {
+    my ($t, $m, $file) = @_;
+    my ($result, $by, $took, $print) = ('survives', '', 0, '');
+    my $changes = changes_of($t, $m);
+    if (!$changes) { spit($file, "does not apply\t\t0\t"); return }
+    my @objects = map { @{ $t->{users}{$_} || [] } } keys %$changes;
+    my $original = fingerprint($t, \@objects);
+    my $before = tree_change($t, $changes);
+    if ($t->{failed}) { $result = 'does not compile' }
+    else {
+        $print = join ' ', $m->{files}[0], fingerprint($t, \@objects);
+        $result = 'equivalent' if $print eq join ' ', $m->{files}[0], $original;
+        $result = 'duplicate' if $m->{kind} eq 'generated' && $fingerprints{$print};
+    }
+    if ($result eq 'survives') {
+        for my $test (in_order($m)) {
+            my ($failure, $seconds) = tree_test($t, $test, int(20 * $test->{seconds} + 10));
+            $took += $seconds;
+            next if $failure eq '';
+            ($result, $by) = ($failure, $test->{name});
+            last;
+        }
+    }
+    tree_restore($t, $before);
+    spit($file, join "\t", $result, $by, sprintf('%.1f', $took), $print);
+}
+
+# ---- all of them ----
+
+my (%count, @bad, @survivors, %listed);
+
+sub report {
+    my ($m, $result, $by, $took, $print) = @_;
+    my $kind = $m->{kind};
+    if ($kind eq 'generated' && $result =~ /^(?:does not compile|equivalent|duplicate)$/) {
+        $count{$result}++;
+        return;
+    }
+    if ($kind eq 'generated' && $fingerprints{$print}++) { $count{duplicate}++; return }
+    $count{$kind}++;
+    if ($by ne '') {
+        $count{"$kind caught"}++;
+        $kills{$by}++;
+        $kills{"$m->{files}[0] $by"}++;
+        print "$m->{name}: caught by $by, which $result ($took s)\n"
+            if $kind eq 'planted' || $ENV{V};
+        print "listed as a survivor, and caught by $by, which $result: $m->{name}\n"
+            if $listed{ $m->{name} };
+        return;
+    }
+    if ($kind eq 'planted') {
+        print "$m->{name}: NOT CAUGHT, $result\n";
+        push @bad, "$m->{name} ($result)";
+        return;
+    }
+    push @survivors, $m->{name};
+    if ($listed{ $m->{name} }) { $count{'listed survivors'}++; return }
+    print "survives, and is not listed: $m->{name}\n";
+    push @bad, $m->{name};
+}
+
+sub run_all {
+    my ($trees, @todo) = @_;
+    my (%busy, $done);
+    my @free = @$trees;
+    my $total = @todo;
+    while (@todo || %busy) {
+        if (@todo && @free) {
+            my ($t, $m) = (shift @free, shift @todo);
+            my $pid = fork;
+            die "fork: $!\n" unless defined $pid;
+            if ($pid == 0) { try($t, $m, "$t->{root}.result"); POSIX::_exit(0) }
+            $busy{$pid} = [$t, $m];
+            next;
+        }
+        my $pid = wait;
+        my ($t, $m) = @{ delete $busy{$pid} };
+        die "trying $m->{name} ended with status $?\n" if $? != 0;
+        report($m, split /\t/, slurp("$t->{root}.result"), -1);
+        push @free, $t;
+        print STDERR "... $done of $total\n" if ++$done % 50 == 0;
+    }
+}
+
+my @planted = grep { $kinds[0] eq 'planted' } planted();
+my @generated = grep { $kinds[-1] eq 'generated' } generated();
+my @all = grep { $_->{name} =~ /$only/ } @planted, @generated;
+if ($again) {
+    my %last = map { $_ => 1 } split /\n/, slurp("$work/survivors.txt");
+    @all = grep { $last{ $_->{name} } } @all;
+}
+if ($list) {
+    print $_->{kind} eq 'planted' ? "$_->{name}: $_->{rule}: $_->{bug}\n" : "$_->{name}\n" for @all;
+    exit 0;
+}
+%listed = %{ listed_survivors() };
+my %made = map { $_->{name} => 1 } @generated;
+if (@generated) { $made{$_} or print "listed as a survivor, but not made any more: $_\n" for sort keys %listed }
+
+@tests = test_list();
+my $what = join ' ', map { $_->{program} } @tests;
+my @trees;
+for my $i (1 .. $jobs) {
+    print STDERR "building copy $i\n";
+    push @trees, tree_new($source, "$work/tree$i", $jobs, "$what build/tests/golden/make_golden");
+}
+for my $test (@tests) {
+    (my $failure, $test->{seconds}) = tree_test($trees[0], $test, 600);
+    die slurp($trees[0]{log}) . "the unchanged tree: $test->{name} $failure\n" if $failure ne '';
+}
+@tests = grep { $_->{seconds} < 1.5 } @tests if $quick;
+printf "the unchanged tree passes %d test programs\n", scalar @tests;
+my $began = seconds();
+run_all(\@trees, @all);
+tree_leave($_) for @trees;
+spit("$work/survivors.txt", join '', map { "$_\n" } @survivors) unless $only || !@generated;
+
+# ---- what came of it ----
+
+my $whole = $only eq '' && !$again && !$quick;
+printf "%d planted bugs: %d caught\n", $count{planted} || 0, $count{'planted caught'} || 0 if @planted;
+if ($whole && @planted) {
+    my %rules = map { $_ => 1 } map { $_->{rule} =~ /(R\d+)/g } @planted;
+    for (map { "R$_" } 1 .. 16) { push @bad, "no planted bug for rule $_" unless $rules{$_} }
+}
+if (@generated) {
+    my ($n, $caught) = ($count{generated} || 0, $count{'generated caught'} || 0);
+    printf "%d mutants: %d killed (%.1f%%), %d survive, %d of these listed as harmless\n", $n, $caught,
+        $n ? 100 * $caught / $n : 0, $n - $caught, $count{'listed survivors'} || 0;
+    printf "not counted: %d that did not compile, %d with the object code of the original, %d with that of another\n",
+        map { $count{$_} || 0 } 'does not compile', 'equivalent', 'duplicate';
+    push @bad, "fewer than 300 mutants" if $whole && $n < 300;
+    push @bad, "fewer than 90% killed" if $whole && $caught < 0.9 * $n;
+}
+for (sort { $kills{$b} <=> $kills{$a} } grep { !/ / } keys %kills) { printf "%5d by %s\n", $kills{$_}, $_ }
+printf "%d s\n", seconds() - $began;
+print "FAILED: $_\n" for @bad;
+exit(@bad ? 1 : 0);

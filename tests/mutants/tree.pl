@@ -1,0 +1,126 @@
+# A copy of the tree that may be changed, built once, in which a change of a few
+# files costs what it must: the objects that depend on them, and the link of a test
+# at the moment that it is run. Loaded by run.pl.
+use strict;
+use warnings;
+use POSIX ();
+
+sub seconds { return (POSIX::times())[0] / POSIX::sysconf(&POSIX::_SC_CLK_TCK) }
+
+sub slurp {
+    my ($path) = @_;
+    open my $h, '<:raw', $path or die "$path: $!\n";
+    local $/;
+    my $text = <$h>;
+    return defined $text ? $text : '';
+}
+
+sub spit {
+    my ($path, $text) = @_;
+    open my $h, '>:raw', $path or die "$path: $!\n";
+    print $h $text or die "$path: $!\n";
+    close $h or die "$path: $!\n";
+}
+
+# Runs a shell command with its output in a file; its exit status, 128 + n for a
+# signal.
+sub shell {
+    my ($command, $log) = @_;
+    my $status = system('/bin/sh', '-c', "{ $command\n} >'$log' 2>&1 </dev/null");
+    return $status & 127 ? 128 + ($status & 127) : $status >> 8;
+}
+
+# Copies what git knows of the tree, as it is in the working tree, where it differs.
+sub tree_copy {
+    my ($source, $root) = @_;
+    my %wanted = map { $_ => 1 } grep { -f "$source/$_" && !-l "$source/$_" }
+        split /\0/, `cd '$source' && git ls-files -z --cached --others --exclude-standard`;
+    die "git ls-files found nothing\n" unless %wanted;
+    for my $f (keys %wanted) {
+        my $text = slurp("$source/$f");
+        next if -f "$root/$f" && -s _ == length $text && slurp("$root/$f") eq $text;
+        my $dir = "$root/$f";
+        $dir =~ s{/[^/]*$}{};
+        system('mkdir', '-p', $dir) == 0 or die "mkdir $dir\n";
+        spit("$root/$f", $text);
+        chmod 0777, "$root/$f" if -x "$source/$f";
+    }
+    for my $f (split /\n/, `cd '$root' && find . -type f ! -path './build/*' ! -path './tmp/*'`) {
+        unlink "$root/$f" unless $wanted{ substr $f, 2 };
+    }
+}
+
+# A tree: where it is, the command of each thing that make builds there, and what
+# each source file is part of.
+sub tree_new {
+    my ($source, $root, $jobs, $what) = @_;
+    my $t = { root => $root, commands => {}, users => {}, log => "$root.log" };
+    my $make = "cd '$root' && unset MAKEFLAGS MFLAGS MAKELEVEL && make B=build OPT=-O2 WERROR= V=1";
+    system('mkdir', '-p', "$root/tmp");
+    tree_copy($source, $root);
+    # A tree that an interrupted run left: objects older than what it restored.
+    unlink "$root/build/clean-tree" or system('rm', '-rf', "$root/build");
+    shell("$make -j$jobs $what", $t->{log}) == 0
+        or die slurp($t->{log}) . "the tree does not build\n";
+    for (split /\n/, `$make -n -B $what 2>/dev/null`) {
+        $t->{commands}{$1} = $_ if m{^\S*(?:cc|clang|gcc)\S* .* -o (build/\S+)} && !/; *then/;
+    }
+    for my $d (split /\n/, `cd '$root' && find build -name '*.d'`) {
+        my $text = slurp("$root/$d");
+        $text =~ s/\\\n/ /g;
+        my ($object, $on) = $text =~ /^(\S+):(.*)$/m or next;
+        push @{ $t->{users}{$_} }, $object for grep { !m{^/} } split ' ', $on;
+    }
+    return $t;
+}
+
+# Done with, and whole.
+sub tree_leave { spit("$_[0]{root}/build/clean-tree", '') }
+
+# Puts other text into files and compiles what depends on them. Returns what
+# tree_restore() needs; $t->{failed} says whether a compiler refused.
+sub tree_change {
+    my ($t, $changes) = @_;
+    my (%before, %objects);
+    for my $f (sort keys %$changes) {
+        $before{$f} = slurp("$t->{root}/$f");
+        $objects{$_} = 1 for @{ $t->{users}{$f} || [] };
+        spit("$t->{root}/$f", $changes->{$f});
+    }
+    $before{$_} = slurp("$t->{root}/$_") for keys %objects;
+    $t->{linked} = {};
+    $t->{failed} = 0;
+    for my $o (sort keys %objects) {
+        my $command = $t->{commands}{$o} or next; # built for something that we don't run
+        shell("cd '$t->{root}' && $command -w", $t->{log}) == 0 or do { $t->{failed} = 1; last };
+    }
+    return \%before;
+}
+
+sub tree_restore {
+    my ($t, $before) = @_;
+    spit("$t->{root}/$_", $before->{$_}) for keys %$before;
+    $t->{linked} = {};
+}
+
+# Links a program if that was not done since the last change, and runs it. Returns
+# '' if it passed, else what happened, and the seconds it took.
+sub tree_test {
+    my ($t, $test, $limit) = @_;
+    my $program = $test->{program};
+    if (!$t->{linked}{$program}++) {
+        my @also = map { $t->{commands}{$_} } @{ $test->{also} || [] };
+        my $command = join ' && ', @also, $t->{commands}{$program};
+        shell("cd '$t->{root}' && $command", $t->{log}) == 0 or return ('does not link', 0);
+    }
+    my $began = seconds();
+    # A mutant may ask for all memory or write without end.
+    my $status = shell("cd '$t->{root}' && rm -rf tmp && mkdir tmp && ulimit -c 0 && ulimit -v 33554432 && "
+        . "TMPDIR='$t->{root}/tmp' exec timeout -k 2 $limit $program $test->{arguments}", $t->{log});
+    my $took = seconds() - $began;
+    return ('', $took) if $status == 0;
+    return ('hangs', $took) if $status == 124 || $status == 137;
+    return ($status > 128 ? "dies of signal @{[$status - 128]}" : 'fails', $took);
+}
+
+1;
