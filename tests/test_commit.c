@@ -369,6 +369,35 @@ static void limits_are_inclusive(void **state)
     }
 }
 
+/* All that a record can hold: thirty sealed stages, each with its three areas, and a
+ * binding of 64 bytes. */
+static void the_fullest_record_is_read(void **state)
+{
+    (void)state;
+    uint8_t record[SLOT_BYTES];
+    struct commit out, c = a_sealed();
+    uint64_t at = 3 * 4096;
+    c.n_stages = MAX_STAGES;
+    for (size_t i = 0; i < c.n_stages; i++, at += 4 * 4096) {
+        c.stages[i] = c.stages[0];
+        c.stages[i].offset = at;
+        c.stages[i].floors_offset = at + 2 * 4096;
+        c.stages[i].digests_offset = at + 3 * 4096;
+    }
+    world.available = c.committed_bytes = at;
+    c.binding_bytes = BINDING_MAX_BYTES;
+    memset(c.binding, 0xb1, sizeof c.binding);
+    commit_encode(&c, SLOT_A, record);
+    verdict_is(decode(record, &out), VERDICT_OK, 0, "");
+    assert_int_equal(out.binding_bytes, BINDING_MAX_BYTES);
+    assert_memory_equal(out.binding, c.binding, sizeof c.binding);
+    assert_int_equal(out.stages[MAX_STAGES - 1].digests_offset, at - 4096);
+    /* The last area of all counts, too. */
+    c.stages[MAX_STAGES - 1].digests_offset = c.stages[0].offset;
+    commit_encode(&c, SLOT_A, record);
+    assert_int_equal(decode(record, &out).code, VERDICT_OVERLAP);
+}
+
 static void features_may_use_unused_bytes(void **state)
 {
     (void)state;
@@ -474,6 +503,7 @@ int main(void)
         cmocka_unit_test(rules_of_the_tail),
         cmocka_unit_test(rules_of_areas),
         cmocka_unit_test(limits_are_inclusive),
+        cmocka_unit_test(the_fullest_record_is_read),
         cmocka_unit_test(features_may_use_unused_bytes),
         cmocka_unit_test(damage_is_seen),
         cmocka_unit_test(table_digest_is_of_the_stages),

@@ -158,6 +158,89 @@ static void the_catalog_catches_up_with_a_dead_writer(void **state)
     tamis_store_close(s);
 }
 
+static char calls[4096];
+static struct io_calls real;
+
+static void note(char what)
+{
+    size_t n = strlen(calls);
+    if (n + 1 < sizeof calls && (n == 0 || calls[n - 1] != what || what != 'w'))
+        calls[n] = what;
+}
+
+static ssize_t noting_pwrite(int fd, const void *buf, size_t n, off_t offset)
+{
+    note(n == SLOT_BYTES && offset == 2 * PAGE_BYTES ? 'B' : 'w');
+    return real.pwrite(fd, buf, n, offset);
+}
+
+static int noting_fdatasync(int fd)
+{
+    note('s');
+    return real.fdatasync(fd);
+}
+
+/* The catalog says sealed only when both slots are durable (R2): the whole file is
+ * written and synced again, for what a dead writer left may be in the cache only. */
+static void a_seal_is_durable_before_the_catalog_says_so(void **state)
+{
+    struct tamis_writer *w;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_growing(s, "g");
+    OK(tamis_writer_open(file_of(s, "s", "g"), &w, NULL)); /* behind the store's back */
+    add_keys(w, 0, 50);
+    OK(tamis_writer_seal(w, 3, NULL, NULL));
+    OK(tamis_writer_close(w));
+    for (int again = 0; again < 2; again++) {
+        memset(calls, 0, sizeof calls);
+        real = io_calls;
+        io_calls.pwrite = noting_pwrite;
+        io_calls.fdatasync = noting_fdatasync;
+        int rc = tamis_store_writer(s, "g", 1, &w, NULL);
+        io_calls = real;
+        assert_int_equal(rc, TAMIS_ERR_SEALED);
+        assert_string_equal(calls, again ? "" : "wsBs");
+        assert_int_equal(info_of(s, "g").state, TAMIS_SEGMENT_SEALED);
+    }
+    assert_int_equal(reason_of(s, "g", 49), TAMIS_HIT);
+    tamis_store_close(s);
+}
+
+static unsigned syncs_to_go;
+
+static int failing_fdatasync(int fd)
+{
+    if (syncs_to_go-- == 0) {
+        errno = EIO;
+        return -1;
+    }
+    return real.fdatasync(fd);
+}
+
+/* A seal that could not be made durable is not told to the catalog. */
+static void a_seal_that_is_not_durable_is_not_followed(void **state)
+{
+    struct tamis_writer *w;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_growing(s, "g");
+    OK(tamis_writer_open(file_of(s, "s", "g"), &w, NULL));
+    OK(tamis_writer_seal(w, 3, NULL, NULL));
+    OK(tamis_writer_close(w));
+    for (unsigned i = 0; i < 2; i++) {
+        real = io_calls;
+        syncs_to_go = i;
+        io_calls.fdatasync = failing_fdatasync;
+        assert_int_equal(tamis_store_writer(s, "g", 1, &w, NULL), EIO);
+        io_calls = real;
+        assert_int_equal(info_of(s, "g").state, TAMIS_SEGMENT_GROWING);
+    }
+    assert_int_equal(tamis_store_writer(s, "g", 1, &w, NULL), TAMIS_ERR_SEALED);
+    assert_int_equal(info_of(s, "g").state, TAMIS_SEGMENT_SEALED);
+    tamis_store_close(s);
+}
+
 static void a_segment_with_a_writer_is_not_dropped(void **state)
 {
     struct tamis_writer *w;
@@ -217,6 +300,8 @@ int main(void)
         TEST(writer_says_what_is_wrong),
         TEST(an_older_copy_put_back_is_maybe),
         TEST(the_catalog_catches_up_with_a_dead_writer),
+        TEST(a_seal_is_durable_before_the_catalog_says_so),
+        TEST(a_seal_that_is_not_durable_is_not_followed),
         TEST(a_segment_with_a_writer_is_not_dropped),
         TEST(a_store_closed_too_early_is_harmless),
     };

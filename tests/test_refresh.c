@@ -1,0 +1,262 @@
+/* A reader of a growing filter follows its file (R6): what it does when slot A is
+ * another one than it knew, half written, of another filter, or of an older table; and
+ * when a fork leaves the mark of a thread that does not exist. */
+#include "support.h"
+#include "lib/filter/filter.h"
+
+enum { N = 3000 };
+
+static uint64_t keys[N];
+static const char *path;
+
+static enum tamis_reason reason_of(struct tamis_filter *f, uint64_t hash)
+{
+    enum tamis_reason why;
+    enum tamis_answer a = ask(f, hash, &why);
+    assert_true((a == TAMIS_ABSENT) == (why == TAMIS_NO_REASON));
+    return why;
+}
+
+/* A hash that the filter lacks, whatever it is. */
+static uint64_t absent_key(struct tamis_filter *f)
+{
+    uint64_t h = 1;
+    while (ask(f, h, NULL) != TAMIS_ABSENT)
+        h = h * UINT64_C(0x9E3779B97F4A7C15) + 1;
+    return h;
+}
+
+static void make(const char *name, size_t n)
+{
+    struct tamis_writer *w = create_writer(name, 0.01, 2, 500);
+    add_hashes(w, keys, n);
+    assert_int_equal(tamis_writer_close(w), 0);
+}
+
+/* The bytes of one file written over those of another, which readers have mapped. */
+static void overwrite(const char *with)
+{
+    size_t n;
+    uint8_t *bytes = file_read(with, &n);
+    file_poke(path, 0, bytes, n);
+    free(bytes);
+}
+
+static void test_another_filter_in_its_place(void **state)
+{
+    (void)state;
+    make(path_of("other"), 2);
+    make(path, N);
+    struct tamis_filter *f = open_filter(path);
+    uint64_t absent = absent_key(f);
+    size_t n;
+    uint8_t *before = file_read(path, &n);
+    overwrite(path_of("other"));
+    assert_int_equal(reason_of(f, absent), TAMIS_MISMATCH);
+    assert_int_equal(count_absent(f, keys, N), 0);
+    file_poke(path, 0, before, n); /* ours again; and it answers when that is news */
+    free(before);
+    assert_int_equal(count_absent(f, keys, N), 0);
+    assert_int_equal(tamis_writer_close(open_writer(path)), 0);
+    assert_int_equal(reason_of(f, absent), TAMIS_NO_REASON);
+    assert_int_equal(count_absent(f, keys, N), 0);
+    tamis_filter_close(f);
+}
+
+static void test_an_older_copy_in_its_place(void **state)
+{
+    (void)state;
+    make(path, 100);
+    file_copy(path, path_of("old"));
+    struct tamis_writer *w = open_writer(path);
+    add_hashes(w, keys + 100, N - 100);
+    assert_int_equal(tamis_writer_close(w), 0);
+    struct tamis_filter *f = open_filter(path);
+    uint64_t absent = absent_key(f);
+    overwrite(path_of("old"));
+    assert_int_equal(reason_of(f, absent), TAMIS_UNREADABLE);
+    assert_int_equal(count_absent(f, keys, N), 0);
+    tamis_filter_close(f);
+}
+
+/* ---- slot A, half written when the reader looks ---- */
+
+static ssize_t (*real_pwrite)(int, const void *, size_t, off_t);
+static void (*halfway)(void);
+
+/* The first half of slot A, with the new sequence; then the reader; then the rest. */
+static ssize_t halving_pwrite(int fd, const void *buf, size_t n, off_t offset)
+{
+    if (halfway && offset == PAGE_BYTES && n == SLOT_BYTES) {
+        void (*look)(void) = halfway;
+        halfway = NULL;
+        assert_int_equal(real_pwrite(fd, buf, n / 2, offset), n / 2);
+        look();
+    }
+    return real_pwrite(fd, buf, n, offset);
+}
+
+static struct tamis_filter *reader;
+
+static void open_reader(void)
+{
+    reader = open_filter(path);
+    assert_int_equal(count_absent(reader, keys, 1), 0);
+}
+
+static void use_reader(void)
+{
+    assert_int_equal(count_absent(reader, keys, 1), 0);
+}
+
+/* Whatever the reader took from slot B, the whole slot A is news to it, although the
+ * sequence that it has seen there is the same. */
+static void follows_a_slot_seen_half(void (*look)(void))
+{
+    unlink(path);
+    struct tamis_writer *w = create_writer(path, 0.01, 2, 500);
+    reader = NULL;
+    add_hashes(w, keys, 400);
+    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    if (look == use_reader)
+        open_reader();
+    real_pwrite = io_calls.pwrite;
+    io_calls.pwrite = halving_pwrite;
+    halfway = look;
+    add_hashes(w, keys + 400, N - 400); /* the first growth is seen half-way */
+    assert_null(halfway);
+    io_calls.pwrite = real_pwrite;
+    assert_int_equal(count_absent(reader, keys, N), 0);
+    uint64_t absent = absent_key(reader);
+    assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
+    assert_int_equal(reason_of(reader, absent), TAMIS_NO_REASON);
+    assert_int_equal(tamis_writer_close(w), 0);
+    assert_int_equal(count_absent(reader, keys, N), 0);
+    tamis_filter_close(reader);
+}
+
+static void test_opened_while_slot_a_is_written(void **state)
+{
+    (void)state;
+    follows_a_slot_seen_half(open_reader);
+}
+
+static void test_used_while_slot_a_is_written(void **state)
+{
+    (void)state;
+    follows_a_slot_seen_half(use_reader);
+}
+
+/* ---- a fork in the middle of a refresh ---- */
+
+static int probe_in_child(void *ctx)
+{
+    struct tamis_filter *f = ctx;
+    alarm(60); /* a child that waits for a thread that it lacks would wait for ever */
+    return count_absent(f, keys, N) == 0 ? 0 : 1;
+}
+
+static void test_a_fork_during_a_refresh(void **state)
+{
+    (void)state;
+    make(path, 100);
+    struct tamis_filter *f = open_filter(path);
+    struct tamis_writer *w = open_writer(path);
+    add_hashes(w, keys + 100, N - 100);
+    assert_int_equal(tamis_writer_commit(w, 5, NULL), 0);
+    /* Another thread of ours would have set this just before the fork. */
+    atomic_store(&f->refreshing, io_fork_epoch() + 1);
+    in_child(probe_in_child, f);
+    atomic_store(&f->refreshing, 0);
+    assert_int_equal(count_absent(f, keys, N), 0);
+    assert_int_equal(tamis_writer_close(w), 0);
+    tamis_filter_close(f);
+}
+
+/* ---- what hooks are told ---- */
+
+static int hook_result;
+static unsigned n_told;
+static struct commit told;
+
+static int changed(void *ctx, const struct commit *c, struct tamis_diag *diag)
+{
+    (void)ctx, (void)diag;
+    n_told++;
+    told = *c;
+    return hook_result;
+}
+
+/* Bounds that a catalog could not take at growth are offered again at each commit,
+ * until it takes them. */
+static void test_the_catalog_is_told_again(void **state)
+{
+    (void)state;
+    struct writer_hooks hooks = {.changed = changed};
+    struct tamis_writer *w;
+    int fd;
+    make(path, 100);
+    n_told = 0;
+    hook_result = ENOSPC;
+    assert_int_equal(io_open(path, O_RDWR, &fd), 0);
+    assert_int_equal(writer_open_fd(fd, path, &hooks, &w, NULL), 0);
+    assert_int_equal(n_told, 0);
+    add_hashes(w, keys, 600); /* one growth */
+    assert_int_equal(n_told, 1);
+    assert_int_equal(told.n_stages, 2);
+    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    assert_int_equal(n_told, 2);
+    hook_result = 0;
+    assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
+    assert_int_equal(n_told, 3);
+    assert_int_equal(told.n_stages, 2);
+    assert_int_equal(told.watermark, 2);
+    assert_int_equal(tamis_writer_commit(w, 3, NULL), 0); /* it knows */
+    assert_int_equal(n_told, 3);
+    add_hashes(w, keys + 600, 1500); /* one more, taken at once */
+    assert_int_equal(n_told, 4);
+    assert_int_equal(told.n_stages, 3);
+    assert_int_equal(tamis_writer_commit(w, 4, NULL), 0);
+    assert_int_equal(n_told, 4);
+    hook_result = EIO;
+    assert_int_equal(tamis_writer_seal(w, 4, NULL, NULL),
+                     EIO); /* sealed all the same */
+    assert_int_equal(n_told, 5);
+    assert_int_equal(told.state, STATE_SEALED);
+    assert_int_equal(commit_of(path).state, STATE_SEALED);
+    assert_int_equal(tamis_writer_close(w), 0);
+}
+
+static int set_up(void **state)
+{
+    random_hashes(keys, N);
+    return test_dir_create(state);
+}
+
+static int fresh_path(void **state)
+{
+    path = "";
+    if (faults_on(state))
+        return -1;
+    static char name[1024];
+    snprintf(name, sizeof name, "%s", path_of("filter"));
+    unlink(name);
+    unlink(path_of("other"));
+    path = name;
+    return 0;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fresh_path, faults_off)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_another_filter_in_its_place),
+        TEST(test_an_older_copy_in_its_place),
+        TEST(test_opened_while_slot_a_is_written),
+        TEST(test_used_while_slot_a_is_written),
+        TEST(test_a_fork_during_a_refresh),
+        TEST(test_the_catalog_is_told_again),
+    };
+    return cmocka_run_group_tests_name("refresh", tests, set_up, test_dir_remove);
+}
