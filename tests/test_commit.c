@@ -388,6 +388,7 @@ static void the_fullest_record_is_read(void **state)
     c.binding_bytes = BINDING_MAX_BYTES;
     memset(c.binding, 0xb1, sizeof c.binding);
     commit_encode(&c, SLOT_A, record);
+    memset(&out, 0xff, sizeof out);
     verdict_is(decode(record, &out), VERDICT_OK, 0, "");
     assert_int_equal(out.binding_bytes, BINDING_MAX_BYTES);
     assert_memory_equal(out.binding, c.binding, sizeof c.binding);
@@ -396,6 +397,18 @@ static void the_fullest_record_is_read(void **state)
     c.stages[MAX_STAGES - 1].digests_offset = c.stages[0].offset;
     commit_encode(&c, SLOT_A, record);
     assert_int_equal(decode(record, &out).code, VERDICT_OVERLAP);
+}
+
+static void what_a_record_lacks_is_zero(void **state)
+{
+    (void)state;
+    uint8_t record[SLOT_BYTES];
+    struct commit out, c = an_open();
+    commit_encode(&c, SLOT_A, record);
+    memset(&out, 0xff, sizeof out);
+    verdict_is(decode(record, &out), VERDICT_OK, 0, "");
+    assert_true(all_zero(&out.stages[c.n_stages],
+                         (MAX_STAGES - c.n_stages) * sizeof c.stages[0]));
 }
 
 static void features_may_use_unused_bytes(void **state)
@@ -409,6 +422,13 @@ static void features_may_use_unused_bytes(void **state)
         record[93] = record[247] = 9;
         record[AT(0, unused)] = record[AT(1, kind_unused)] = 9;
         verdict_is(reseal_decode(record), VERDICT_OK, 0, "");
+        /* They are part of what the digest of the table is of. */
+        struct commit with, without;
+        assert_int_equal(decode(record, &with).code, VERDICT_OK);
+        commit_encode(&c, SLOT_A, record);
+        assert_int_equal(decode(record, &without).code, VERDICT_OK);
+        assert_true(commit_table_digest(&with) != commit_table_digest(&without));
+        assert_true(commit_table_digest(&without) == commit_table_digest(&c));
         record[STAGES_OFFSET + 2 * STAGE_BYTES] = 9; /* but no unknown stage */
         verdict_is(reseal_decode(record), VERDICT_UNUSED, 504, "stages");
     }
@@ -504,6 +524,7 @@ int main(void)
         cmocka_unit_test(rules_of_areas),
         cmocka_unit_test(limits_are_inclusive),
         cmocka_unit_test(the_fullest_record_is_read),
+        cmocka_unit_test(what_a_record_lacks_is_zero),
         cmocka_unit_test(features_may_use_unused_bytes),
         cmocka_unit_test(damage_is_seen),
         cmocka_unit_test(table_digest_is_of_the_stages),

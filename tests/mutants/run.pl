@@ -99,7 +99,7 @@ sub test_list {
 
 # ---- trying one ----
 
-my (@tests, %kills, %fingerprints);
+my (@tests, %kills, %fingerprints, %original);
 
 # What kills most mutants of this file in least time comes first.
 sub in_order {
@@ -125,27 +125,21 @@ sub changes_of {
     return \%after;
 }
 
-sub fingerprint {
-    my ($t, $paths) = @_;
-    return join ' ', map { (split ' ', $_)[0] } split /\n/,
-        `cd '$t->{root}' && md5sum @{[sort grep { /\.o$/ } @$paths]}`;
-}
-
 # In a child process. Prints "RESULT<TAB>TEST<TAB>SECONDS<TAB>FINGERPRINT".
 sub try {
     my ($t, $m, $file) = @_;
     my ($result, $by, $took, $print) = ('survives', '', 0, '');
     my $changes = changes_of($t, $m);
     if (!$changes) { spit($file, "does not apply\t\t0\t"); return }
-    my @objects = map { @{ $t->{users}{$_} || [] } } keys %$changes;
-    my $original = fingerprint($t, \@objects);
-    my $before = tree_change($t, $changes);
-    if ($t->{failed}) { $result = 'does not compile' }
-    else {
-        $print = join ' ', $m->{files}[0], fingerprint($t, \@objects);
-        $result = 'equivalent' if $print eq join ' ', $m->{files}[0], $original;
-        $result = 'duplicate' if $m->{kind} eq 'generated' && $fingerprints{$print};
+    if ($m->{kind} eq 'generated') {
+        $print = tree_fingerprint($t, $m->{file}, $changes->{ $m->{file} });
+        $result = $print eq '' ? 'does not compile'
+            : $print eq $original{ $m->{file} } ? 'equivalent'
+            : $fingerprints{$print} ? 'duplicate' : $result;
+        if ($result ne 'survives') { spit($file, "$result\t\t0\t$print"); return }
     }
+    my $before = tree_change($t, $changes);
+    $result = 'does not compile' if $t->{failed};
     if ($result eq 'survives') {
         for my $test (in_order($m)) {
             my ($failure, $seconds) = tree_test($t, $test, int(20 * $test->{seconds} + 10));
@@ -244,6 +238,7 @@ for my $test (@tests) {
 }
 @tests = grep { $_->{seconds} < 1.5 } @tests if $quick;
 printf "the unchanged tree passes %d test programs\n", scalar @tests;
+$original{$_} = tree_fingerprint($trees[0], $_, slurp("$source/$_")) for @FILES;
 my $began = seconds();
 run_all(\@trees, @all);
 tree_leave($_) for @trees;

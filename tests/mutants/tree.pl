@@ -55,7 +55,9 @@ sub tree_copy {
 sub tree_new {
     my ($source, $root, $jobs, $what) = @_;
     my $t = { root => $root, commands => {}, users => {}, log => "$root.log" };
-    my $make = "cd '$root' && unset MAKEFLAGS MFLAGS MAKELEVEL && make B=build OPT=-O2 WERROR= V=1";
+    # What runs past the end of an array, or shifts too far, shall be seen to.
+    my $make = "cd '$root' && unset MAKEFLAGS MFLAGS MAKELEVEL && make B=build OPT=-O2 WERROR= V=1"
+        . " SANITIZE='-fsanitize=bounds,shift -fsanitize-undefined-trap-on-error'";
     system('mkdir', '-p', "$root/tmp");
     tree_copy($source, $root);
     # A tree that an interrupted run left: objects older than what it restored.
@@ -76,6 +78,22 @@ sub tree_new {
 
 # Done with, and whole.
 sub tree_leave { spit("$_[0]{root}/build/clean-tree", '') }
+
+# What a source file is in machine code, without our sanitizers; '' if it does not
+# compile.
+sub tree_fingerprint {
+    my ($t, $file, $text) = @_;
+    (my $object = "build/$file") =~ s/\.c$/.o/;
+    my $command = $t->{commands}{$object};
+    $command =~ s/ -fsanitize\S+//g;
+    $command =~ s/ -o \S+/ -w -o build\/plain.o/;
+    $command =~ s/ -MMD -MP / /;
+    my $before = slurp("$t->{root}/$file");
+    spit("$t->{root}/$file", $text);
+    my $status = shell("cd '$t->{root}' && $command", $t->{log});
+    spit("$t->{root}/$file", $before);
+    return $status == 0 ? "$file " . (split ' ', `md5sum '$t->{root}/build/plain.o'`)[0] : '';
+}
 
 # Puts other text into files and compiles what depends on them. Returns what
 # tree_restore() needs; $t->{failed} says whether a compiler refused.
