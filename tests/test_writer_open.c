@@ -106,6 +106,76 @@ static void test_names_and_places(void **state)
     assert_int_equal(tamis_writer_open(test_dir, &w, NULL), EISDIR);
 }
 
+/* What is just inside the limits, and a domain that is half right. */
+static void test_the_limits_of_options(void **state)
+{
+    static const uint8_t binding[64] = {1, 2, 3, [63] = 64};
+    struct tamis_domain domain, half;
+    struct tamis_filter_info info;
+    struct tamis_writer *w;
+    (void)state;
+    char name[255];
+    memset(name, 'n', sizeof name);
+    assert_int_equal(tamis_domain_init(&domain, 1, 77), 0);
+    struct tamis_writer_options opt = {.size = sizeof opt,
+                                       .domain = &domain,
+                                       .name = name,
+                                       .name_bytes = sizeof name,
+                                       .binding = binding,
+                                       .binding_bytes = sizeof binding};
+    assert_int_equal(tamis_writer_create(path_of("limits"), &opt, &w, NULL), 0);
+    assert_int_equal(tamis_writer_domain(w).tag, domain.tag);
+    assert_int_equal(tamis_writer_close(w), 0);
+    w = open_writer(path_of("limits"));
+    assert_int_equal(tamis_writer_info(w, &info), 0);
+    assert_int_equal(info.binding_bytes, sizeof binding);
+    assert_memory_equal(info.binding, binding, sizeof binding);
+    assert_int_equal(info.name_bytes, sizeof name);
+    assert_int_equal(tamis_writer_close(w), 0);
+    unlink(path_of("limits"));
+    opt.domain = &half;
+    half = domain, half.tag ^= 1; /* a known hash, not its tag */
+    assert_int_equal(tamis_writer_create(path_of("limits"), &opt, &w, NULL),
+                     TAMIS_ERR_RANGE);
+    half = domain, half.hash_id = 2, half.tag = hash_domain_tag(2, 77);
+    assert_int_equal(tamis_writer_create(path_of("limits"), &opt, &w, NULL),
+                     TAMIS_ERR_RANGE);
+    assert_false(exists(path_of("limits")));
+}
+
+/* A creation that any of its calls fails leaves nothing, and says which error it was.
+ */
+static void test_a_creation_that_fails(void **state)
+{
+    struct tamis_writer *w;
+    (void)state;
+    size_t n_files = count_files(test_dir);
+    for (int call = 0; call < N_CALLS; call++) {
+        unsigned long nth = 0;
+        int err;
+        do {
+            fail_never();
+            fail_once((enum call)call, ++nth, call == CALL_FALLOCATE ? ENOSPC : EIO);
+            err = tamis_writer_create(path_of("failing"), NULL, &w, NULL);
+            if (err) {
+                assert_int_equal(err, faults[call].error);
+                assert_null(w);
+                if (exists(path_of("failing"))) { /* created, but not opened */
+                    fail_never();
+                    assert_int_equal(
+                        tamis_writer_close(open_writer(path_of("failing"))), 0);
+                    unlink(path_of("failing"));
+                }
+                assert_int_equal(count_files(test_dir), n_files);
+            }
+        } while (err);
+        assert_true(nth > 1); /* there was such a call */
+        fail_never();
+        assert_int_equal(tamis_writer_close(w), 0);
+        unlink(path_of("failing"));
+    }
+}
+
 /* A built filter is a sealed one. */
 static void test_built_filters_take_no_writer(void **state)
 {
@@ -315,6 +385,8 @@ int main(void)
         cmocka_unit_test(test_growth_is_checked),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_names_and_places),
+        cmocka_unit_test(test_the_limits_of_options),
+        TEST_WITH_FAULTS(test_a_creation_that_fails),
         cmocka_unit_test(test_built_filters_take_no_writer),
         cmocka_unit_test(test_second_writer_is_told_who_holds_it),
         cmocka_unit_test(test_writers_of_two_processes),

@@ -227,6 +227,9 @@ if (@generated) { $made{$_} or print "listed as a survivor, but not made any mor
 
 @tests = test_list();
 my $what = join ' ', map { $_->{program} } @tests;
+system('mkdir', '-p', $work);
+open my $lock, '>', "$work/lock" or die "$work/lock: $!\n";
+flock $lock, 2 | 4 or die "another run is at work in $work\n";
 my @trees;
 for my $i (1 .. $jobs) {
     print STDERR "building copy $i\n";
