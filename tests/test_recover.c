@@ -93,6 +93,43 @@ static void test_processes_that_die(void **state)
     expect_recovery(path, 20500, 20000);
 }
 
+/* After an unclean end the numbers leap (R7): one that a dead writer showed to readers
+ * must not come again. Which ends are unclean: a clean flag of 0, a slot that is bad,
+ * two that differ. */
+static void test_which_ends_are_unclean(void **state)
+{
+    char path[1024];
+    size_t n;
+    (void)state;
+    snprintf(path, sizeof path, "%s", path_of("ends"));
+    struct tamis_writer *w = create_writer(path, 0.01, 2, 1000);
+    add_hashes(w, keys, 500);
+    uint8_t *unclean = file_read(path, &n);
+    assert_int_equal(tamis_writer_close(w), 0);
+    uint8_t *clean = file_read(path, &n);
+    for (int end = 0; end < 6; end++) {
+        size_t a = commit_slot_offset(SLOT_A), b = commit_slot_offset(SLOT_B);
+        file_write(path, clean, n);
+        if (end == 1) /* killed */
+            file_write(path, unclean, n);
+        if (end == 2)
+            file_poke(path, a + 100, "rot", 3);
+        if (end == 3)
+            file_poke(path, b + 100, "rot", 3);
+        if (end == 4) /* a close that reached slot A only */
+            file_poke(path, b, unclean + b, SLOT_BYTES);
+        if (end == 5) /* slot A went back to what it was */
+            file_poke(path, a, unclean + a, SLOT_BYTES);
+        uint64_t before = commit_of(path).sequence;
+        w = open_writer(path);
+        uint64_t after = commit_of(path).sequence;
+        assert_true(end == 0 ? after == before + 1 : after > before + (1 << 20));
+        assert_int_equal(tamis_writer_close(w), 0);
+    }
+    free(clean);
+    free(unclean);
+}
+
 /* The recount (R9): keys that no commit has counted count for growth. */
 static void test_recount_after_an_unclean_end(void **state)
 {
@@ -361,6 +398,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST_WITH_FAULTS(test_copies_taken_while_writing),
         cmocka_unit_test(test_processes_that_die),
+        cmocka_unit_test(test_which_ends_are_unclean),
         cmocka_unit_test(test_recount_after_an_unclean_end),
         cmocka_unit_test(test_space_of_a_dead_writer),
         TEST_WITH_FAULTS(test_torn_and_rotten_slots),

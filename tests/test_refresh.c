@@ -176,7 +176,7 @@ static void test_a_fork_during_a_refresh(void **state)
 /* ---- what hooks are told ---- */
 
 static int hook_result;
-static unsigned n_told;
+static unsigned n_told, n_closed;
 static struct commit told;
 
 static int changed(void *ctx, const struct commit *c, struct tamis_diag *diag)
@@ -187,16 +187,27 @@ static int changed(void *ctx, const struct commit *c, struct tamis_diag *diag)
     return hook_result;
 }
 
+static void closed(void *ctx)
+{
+    assert_ptr_equal(ctx, &n_closed);
+    n_closed++;
+}
+
 /* Bounds that a catalog could not take at growth are offered again at each commit,
  * until it takes them. */
 static void test_the_catalog_is_told_again(void **state)
 {
     (void)state;
-    struct writer_hooks hooks = {.changed = changed};
+    struct writer_hooks hooks = {changed, closed, &n_closed};
     struct tamis_writer *w;
     int fd;
     make(path, 100);
-    n_told = 0;
+    n_told = n_closed = 0;
+    fail_once(CALL_FDATASYNC, 1, EIO); /* closed even if it was never open */
+    assert_int_equal(io_open(path, O_RDWR, &fd), 0);
+    assert_int_equal(writer_open_fd(fd, path, &hooks, &w, NULL), EIO);
+    assert_int_equal(n_closed, 1);
+    fail_never();
     hook_result = ENOSPC;
     assert_int_equal(io_open(path, O_RDWR, &fd), 0);
     assert_int_equal(writer_open_fd(fd, path, &hooks, &w, NULL), 0);
@@ -224,7 +235,10 @@ static void test_the_catalog_is_told_again(void **state)
     assert_int_equal(n_told, 5);
     assert_int_equal(told.state, STATE_SEALED);
     assert_int_equal(commit_of(path).state, STATE_SEALED);
+    assert_int_equal(n_closed, 1);
     assert_int_equal(tamis_writer_close(w), 0);
+    assert_int_equal(n_closed, 2);
+    assert_int_equal(n_told, 5);
 }
 
 static int set_up(void **state)
