@@ -101,7 +101,7 @@ sub test_list {
 
 # ---- trying one ----
 
-my (@tests, %kills, %fingerprints, %original);
+my (@tests, %kills, %fingerprints);
 
 # What kills most mutants of this file in least time comes first.
 sub in_order {
@@ -133,15 +133,12 @@ sub try {
     my ($result, $by, $took, $print) = ('survives', '', 0, '');
     my $changes = changes_of($t, $m);
     if (!$changes) { spit($file, "does not apply\t\t0\t"); return }
-    if ($m->{kind} eq 'generated') {
-        $print = tree_fingerprint($t, $m->{file}, $changes->{ $m->{file} });
-        $result = $print eq '' ? 'does not compile'
-            : $print eq $original{ $m->{file} } ? 'equivalent'
-            : $fingerprints{$print} ? 'duplicate' : $result;
-        if ($result ne 'survives') { spit($file, "$result\t\t0\t$print"); return }
-    }
     my $before = tree_change($t, $changes);
-    $result = 'does not compile' if $t->{failed};
+    if ($t->{failed}) { $result = 'does not compile' }
+    elsif ($m->{kind} eq 'generated') {
+        $print = $t->{fingerprint};
+        $result = $t->{same} ? 'equivalent' : $fingerprints{$print} ? 'duplicate' : $result;
+    }
     if ($result eq 'survives') {
         for my $test (in_order($m)) {
             my ($failure, $seconds) = tree_test($t, $test, int(20 * $test->{seconds} + 10));
@@ -243,7 +240,6 @@ for my $test (@tests) {
     die slurp($trees[0]{log}) . "the unchanged tree: $test->{name} $failure\n" if $failure ne '';
 }
 printf "the unchanged tree passes %d test programs\n", scalar @tests;
-$original{$_} = tree_fingerprint($trees[0], $_, slurp("$source/$_")) for @FILES;
 my $began = seconds();
 run_all(\@trees, @all);
 tree_leave($_) for @trees;

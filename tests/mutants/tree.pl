@@ -56,7 +56,7 @@ sub tree_new {
     my ($source, $root, $jobs, $what) = @_;
     my $t = { root => $root, commands => {}, users => {}, log => "$root.log" };
     # What runs past the end of an array, or shifts too far, shall be seen to.
-    my $make = "cd '$root' && unset MAKEFLAGS MFLAGS MAKELEVEL && make B=build OPT=-O2 WERROR= V=1"
+    my $make = "cd '$root' && unset MAKEFLAGS MFLAGS MAKELEVEL && make B=build OPT=-O1 WERROR= V=1"
         . " SANITIZE='-fsanitize=bounds,shift -fsanitize-undefined-trap-on-error'";
     system('mkdir', '-p', "$root/tmp");
     tree_copy($source, $root);
@@ -79,24 +79,9 @@ sub tree_new {
 # Done with, and whole.
 sub tree_leave { spit("$_[0]{root}/build/clean-tree", '') }
 
-# What a source file is in machine code, without our sanitizers; '' if it does not
-# compile.
-sub tree_fingerprint {
-    my ($t, $file, $text) = @_;
-    (my $object = "build/$file") =~ s/\.c$/.o/;
-    my $command = $t->{commands}{$object};
-    $command =~ s/ -fsanitize\S+//g;
-    $command =~ s/ -o \S+/ -w -o build\/plain.o/;
-    $command =~ s/ -MMD -MP / /;
-    my $before = slurp("$t->{root}/$file");
-    spit("$t->{root}/$file", $text);
-    my $status = shell("cd '$t->{root}' && $command", $t->{log});
-    spit("$t->{root}/$file", $before);
-    return $status == 0 ? "$file " . (split ' ', `md5sum '$t->{root}/build/plain.o'`)[0] : '';
-}
-
 # Puts other text into files and compiles what depends on them. Returns what
-# tree_restore() needs; $t->{failed} says whether a compiler refused.
+# tree_restore() needs; $t->{failed} says whether a compiler refused, and
+# $t->{same} whether the objects are what they were before.
 sub tree_change {
     my ($t, $changes) = @_;
     my (%before, %objects);
@@ -108,10 +93,14 @@ sub tree_change {
     $before{$_} = slurp("$t->{root}/$_") for keys %objects;
     $t->{linked} = {};
     $t->{failed} = 0;
+    my $sum = "cd '$t->{root}' && md5sum " . join ' ', sort keys %objects;
+    my $old = %objects ? `$sum` : '';
     for my $o (sort keys %objects) {
         my $command = $t->{commands}{$o} or next; # built for something that we don't run
         shell("cd '$t->{root}' && $command -w", $t->{log}) == 0 or do { $t->{failed} = 1; last };
     }
+    ($t->{fingerprint} = !%objects || $t->{failed} ? '' : `$sum`) =~ tr/\n/ /;
+    $t->{same} = $t->{fingerprint} eq $old =~ tr/\n/ /r;
     return \%before;
 }
 
