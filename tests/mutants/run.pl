@@ -154,7 +154,7 @@ sub try {
 
 # ---- all of them ----
 
-my (%count, @bad, @survivors, %listed);
+my (%count, @bad, @survivors, %listed, @trees, $stop);
 
 sub report {
     my ($m, $result, $by, $took, $print) = @_;
@@ -192,7 +192,8 @@ sub run_all {
     my @free = @$trees;
     my $total = @todo;
     while (@todo || %busy) {
-        if (@todo && @free) {
+        last if $stop && !%busy;
+        if (@todo && @free && !$stop) {
             my ($t, $m) = (shift @free, shift @todo);
             my $pid = fork;
             die "fork: $!\n" unless defined $pid;
@@ -201,8 +202,10 @@ sub run_all {
             next;
         }
         my $pid = wait;
+        next if $pid < 0; # a signal
         my ($t, $m) = @{ delete $busy{$pid} };
         die "trying $m->{name} ended with status $?\n" if $? != 0;
+        next if $stop; # its tests had the signal, too
         report($m, split /\t/, slurp("$t->{root}.result"), -1);
         push @free, $t;
         print STDERR "... $done of $total\n" if ++$done % 50 == 0;
@@ -229,7 +232,8 @@ my $what = join ' ', map { $_->{program} } @tests;
 system('mkdir', '-p', $work);
 open my $lock, '>', "$work/lock" or die "$work/lock: $!\n";
 flock $lock, 2 | 4 or die "another run is at work in $work\n";
-my @trees;
+$SIG{INT} = $SIG{TERM} = sub { $stop = 1 };
+END { my $status = $?; tree_leave($_) for @trees; $? = $status }
 for my $i (1 .. $jobs) {
     print STDERR "building copy $i\n";
     push @trees, tree_new($source, "$work/tree$i", $jobs, "$what build/tests/golden/make_golden");
@@ -242,12 +246,12 @@ for my $test (@tests) {
 printf "the unchanged tree passes %d test programs\n", scalar @tests;
 my $began = seconds();
 run_all(\@trees, @all);
-tree_leave($_) for @trees;
 spit("$work/survivors.txt", join '', map { "$_\n" } @survivors) unless $only || !@generated;
 
 # ---- what came of it ----
 
-my $whole = $only eq '' && !$again && !$quick;
+push @bad, 'interrupted' if $stop;
+my $whole = $only eq '' && !$again && !$quick && !$stop;
 printf "%d planted bugs: %d caught\n", $count{planted} || 0, $count{'planted caught'} || 0 if @planted;
 if ($whole && @planted) {
     my %rules = map { $_ => 1 } map { $_->{rule} =~ /(R\d+)/g } @planted;

@@ -45,7 +45,7 @@ sub tree_copy {
         spit("$root/$f", $text);
         chmod 0777, "$root/$f" if -x "$source/$f";
     }
-    for my $f (split /\n/, `cd '$root' && find . -type f ! -path './build/*' ! -path './tmp/*'`) {
+    for my $f (split /\n/, `cd '$root' && find . -type f ! -path './build/*'`) {
         unlink "$root/$f" unless $wanted{ substr $f, 2 };
     }
 }
@@ -58,10 +58,16 @@ sub tree_new {
     # What runs past the end of an array, or shifts too far, shall be seen to.
     my $make = "cd '$root' && unset MAKEFLAGS MFLAGS MAKELEVEL && make B=build OPT=-O1 WERROR= V=1"
         . " SANITIZE='-fsanitize=bounds,shift -fsanitize-undefined-trap-on-error'";
-    system('mkdir', '-p', "$root/tmp");
+    system('mkdir', '-p', $root);
+    # Short: the address of a socket has 108 bytes.
+    chomp($t->{tmp} = `mktemp -d`);
+    die "mktemp failed\n" unless $t->{tmp} =~ m{^/.*/[^/]+$} && -d $t->{tmp};
     tree_copy($source, $root);
-    # A tree that an interrupted run left: objects older than what it restored.
-    unlink "$root/build/clean-tree" or system('rm', '-rf', "$root/build");
+    # What an interrupted run left is older than the sources copied now, and is made
+    # anew; but make knows nothing of flags.
+    my $flags = $make . slurp("$root/Makefile");
+    system('rm', '-rf', "$root/build") unless -f "$root.flags" && slurp("$root.flags") eq $flags;
+    spit("$root.flags", $flags);
     shell("$make -j$jobs $what", $t->{log}) == 0
         or die slurp($t->{log}) . "the tree does not build\n";
     for (split /\n/, `$make -n -B $what 2>/dev/null`) {
@@ -76,8 +82,7 @@ sub tree_new {
     return $t;
 }
 
-# Done with, and whole.
-sub tree_leave { spit("$_[0]{root}/build/clean-tree", '') }
+sub tree_leave { system('rm', '-rf', $_[0]{tmp}) if $_[0]{tmp} }
 
 # Puts other text into files and compiles what depends on them. Returns what
 # tree_restore() needs; $t->{failed} says whether a compiler refused, and
@@ -122,8 +127,8 @@ sub tree_test {
     }
     my $began = seconds();
     # A mutant may ask for all memory or write without end.
-    my $status = shell("cd '$t->{root}' && rm -rf tmp && mkdir tmp && ulimit -c 0 && ulimit -v 33554432 && "
-        . "TMPDIR='$t->{root}/tmp' exec timeout -k 2 $limit $program $test->{arguments}", $t->{log});
+    my $status = shell("cd '$t->{root}' && find '$t->{tmp}' -mindepth 1 -delete && ulimit -c 0 && ulimit -v 33554432 && "
+        . "TMPDIR='$t->{tmp}' exec timeout -k 2 $limit $program $test->{arguments}", $t->{log});
     my $took = seconds() - $began;
     return ('', $took) if $status == 0;
     return ('hangs', $took) if $status == 124 || $status == 137;
