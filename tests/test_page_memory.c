@@ -10,6 +10,7 @@
 #define map_file               our_map_file
 #define map_drop               our_map_drop
 #define map_keep_from_children our_map_keep_from_children
+#define map_abandon            our_map_abandon
 #define stage_memory           our_stage_memory
 #define stage_init             our_stage_init
 #define stage_check_page       our_stage_check_page
@@ -72,6 +73,7 @@ static _Alignas(PAGE_BYTES) struct floor_sector_disk floors[8];
 static struct stage stage;
 static struct identity identity;
 static struct stage_desc desc;
+static struct mapping map;
 static void *memory;
 
 /* What a writer has condemned: 0..7 floors of one page. */
@@ -102,8 +104,11 @@ static void make_stage(bool sealed, enum tamis_check mode)
     free(memory);
     memory = calloc(1, stage_memory(&desc, sealed));
     assert_non_null(memory);
-    stage_init(&stage, &desc, sealed, &identity, mode, bits, (uint8_t *)floors, digests,
-               memory);
+    lost_forget(&map);
+    map = (struct mapping){.base = bits, .address = bits, .n_bytes = sizeof bits};
+    assert_int_equal(lost_watch(&map, false, NULL), 0);
+    stage_init(&stage, &desc, sealed, &identity, mode, &map, bits, (uint8_t *)floors,
+               digests, memory);
     n_seams = run_at = 0;
     other = NULL;
 }
@@ -302,6 +307,7 @@ static void test_digest_pages_are_remembered(void **state)
 static int forget(void **state)
 {
     (void)state;
+    lost_forget(&map);
     free(memory);
     return 0;
 }
