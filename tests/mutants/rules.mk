@@ -9,4 +9,4 @@ deps-mutants: | deps-test
 
 check-mutants: | deps-mutants
 	@perl tests/mutants/run.pl --jobs $(JOBS) --percent $(PERCENT) $(if $(ONLY),--only '$(ONLY)') \
-	    $(if $(LIST),--list) $(if $(AGAIN),--again) $(if $(QUICK),--quick) $(if $(KIND),--$(KIND))
+	    $(if $(LIST),--list) $(if $(AGAIN),--again) $(if $(QUICK),--quick) $(if $(TRUST),--trust) $(if $(KIND),--$(KIND))
