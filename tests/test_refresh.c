@@ -123,9 +123,12 @@ static void follows_a_slot_seen_half(void (*look)(void))
     real_pwrite = io_calls.pwrite;
     io_calls.pwrite = halving_pwrite;
     halfway = look;
-    add_hashes(w, keys + 400, N - 400); /* the first growth is seen half-way */
+    add_hashes(w, keys + 400, 800); /* one growth, seen half-way */
     assert_null(halfway);
     io_calls.pwrite = real_pwrite;
+    assert_int_equal(commit_of(path).n_stages, 2);
+    assert_int_equal(count_absent(reader, keys, 1200), 0);
+    add_hashes(w, keys + 1200, N - 1200);
     assert_int_equal(count_absent(reader, keys, N), 0);
     uint64_t absent = absent_key(reader);
     assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);

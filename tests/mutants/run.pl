@@ -40,6 +40,7 @@ my @FILES = qw(format/commit.c format/integrity.c format/geometry.c lib/filter/w
 # is left out.
 my @PROGRAMS = (
     ['tests/crash/explore', '--states 20000 --seed 1'],
+    ['tests/crash/explore', '--workload failed-sync --states 8000 --seed 1'],
     ['tests/faults/faults', ''],
     ['tests/rot/rot', '--every 64 --pairs 300 --writers 100 --stores 50'],
 );
@@ -99,6 +100,7 @@ sub test_list {
     for (@PROGRAMS) {
         my ($program, $arguments) = @$_;
         my ($name) = $program =~ m{^tests/(.*)$};
+        $name .= " $1" if $arguments =~ /--workload (\S+)/;
         push @tests, { name => $name, program => "build/$program", arguments => $arguments }
             if -f "$source/" . ($program =~ s{/[^/]*$}{/rules.mk}r);
     }
@@ -234,7 +236,8 @@ my %made = map { $_->{name} => 1 } @generated;
 if (@generated) { $made{$_} or print "listed as a survivor, but not made any more: $_\n" for sort keys %listed }
 
 @tests = test_list();
-my $what = join ' ', map { $_->{program} } @tests;
+my %programs = map { $_->{program} => 1 } @tests;
+my $what = join ' ', sort keys %programs;
 system('mkdir', '-p', $work);
 open my $lock, '>', "$work/lock" or die "$work/lock: $!\n";
 flock $lock, 2 | 4 or die "another run is at work in $work\n";
@@ -245,14 +248,14 @@ for my $i (1 .. $jobs) {
     push @trees, tree_new($source, "$work/tree$i", $jobs, "$what build/tests/golden/make_golden");
 }
 @tests = grep { $_->{name} !~ /$SLOW/ } @tests if $quick;
-my %last = map { split / / } split /\n/, $trust ? slurp("$work/seconds.txt") : '';
+my %last = map { split /\t/ } split /\n/, $trust ? slurp("$work/seconds.txt") : '';
 for my $test (@tests) {
     next if defined($test->{seconds} = $last{ $test->{name} });
     (my $failure, $test->{seconds}) = tree_test($trees[0], $test, 600);
     die slurp($trees[0]{log}) . "the unchanged tree: $test->{name} $failure\n" if $failure ne '';
 }
 printf "the unchanged tree passes %d test programs\n", scalar @tests;
-spit("$work/seconds.txt", join '', map { "$_->{name} $_->{seconds}\n" } @tests);
+spit("$work/seconds.txt", join '', map { "$_->{name}\t$_->{seconds}\n" } @tests);
 my $began = seconds();
 run_all(\@trees, @all);
 spit("$work/survivors.txt", join '', map { "$_\n" } @survivors) unless $only || !@generated;
