@@ -203,18 +203,21 @@ static void test_the_catalog_is_told_again(void **state)
     (void)state;
     struct writer_hooks hooks = {changed, closed, &n_closed};
     struct tamis_writer *w;
-    int fd;
+    struct io_guarded_fd fd;
     make(path, 100);
     n_told = n_closed = 0;
     fail_once(CALL_FDATASYNC, 1, EIO); /* closed even if it was never open */
-    assert_int_equal(io_open(path, O_RDWR, &fd), 0);
-    assert_int_equal(writer_open_fd(fd, path, &hooks, &w, NULL), EIO);
+    assert_int_equal(io_open_guarded(AT_FDCWD, path, O_RDWR, &fd), 0);
+    assert_int_equal(writer_open_fd(&fd, path, &hooks, &w, NULL), EIO);
     assert_int_equal(n_closed, 1);
-    fail_never();
-    hook_result = ENOSPC;
-    assert_int_equal(io_open(path, O_RDWR, &fd), 0);
-    assert_int_equal(writer_open_fd(fd, path, &hooks, &w, NULL), 0);
     assert_int_equal(n_told, 0);
+    fail_never();
+    hook_result = 0;
+    assert_int_equal(io_open_guarded(AT_FDCWD, path, O_RDWR, &fd), 0);
+    assert_int_equal(writer_open_fd(&fd, path, &hooks, &w, NULL), 0);
+    assert_int_equal(n_told, 1);
+    n_told = 0;
+    hook_result = ENOSPC;
     add_hashes(w, keys, 600); /* one growth */
     assert_int_equal(n_told, 1);
     assert_int_equal(told.n_stages, 2);

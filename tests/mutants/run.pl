@@ -42,10 +42,10 @@ my @PROGRAMS = (
     ['tests/crash/explore', '--states 20000 --seed 1'],
     ['tests/crash/explore', '--workload failed-sync --states 8000 --seed 1'],
     ['tests/faults/faults', ''],
-    ['tests/rot/rot', '--every 64 --pairs 300 --writers 100 --stores 50'],
+    ['tests/rot/rot', ''],
 );
 
-my $SLOW = qr/error_rates|property|process/;
+my $SLOW = qr{error_rates|property|builder|process|threads|sealed_damage|store|crash|faults|rot|hostile|guard};
 
 # ---- what there is to try ----
 
