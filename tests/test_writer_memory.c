@@ -96,7 +96,7 @@ static void test_room_for_every_page(void **state)
 {
     (void)state;
     uint64_t n_pages = 0;
-    for (uint64_t capacity = 1000; capacity < 2000 * 1000; capacity += capacity / 11) {
+    for (uint64_t capacity = 1000; capacity < 2000 * 1000; capacity += capacity / 60) {
         struct tamis_writer *w = fresh(capacity);
         const struct writer_stage *s = w->stages[0];
         size_t words = (size_t)(s->stage.n_pages + 63) / 64;

@@ -72,6 +72,7 @@ sub planted {
 }
 
 sub generated {
+    my ($percent) = @_;
     my @out;
     for my $f (@FILES) {
         my $text = slurp("$source/$f");
@@ -221,7 +222,7 @@ sub run_all {
 }
 
 my @planted = grep { $kinds[0] eq 'planted' } planted();
-my @generated = grep { $kinds[-1] eq 'generated' } generated();
+my @generated = grep { $kinds[-1] eq 'generated' } generated($percent);
 my @all = grep { $_->{name} =~ /$only/ } @planted, @generated;
 if ($again) {
     my %last = map { $_ => 1 } split /\n/, slurp("$work/survivors.txt");
@@ -232,7 +233,7 @@ if ($list) {
     exit 0;
 }
 %listed = %{ listed_survivors() };
-my %made = map { $_->{name} => 1 } @generated;
+my %made = map { $_->{name} => 1 } generated(100);
 if (@generated) { $made{$_} or print "listed as a survivor, but not made any more: $_\n" for sort keys %listed }
 
 @tests = test_list();
