@@ -211,6 +211,26 @@ static void test_a_page_lost_in_session_is_not_believed(void **state)
     tamis_filter_close(f);
 }
 
+/* All ones, from the first byte to the last, and none beyond. */
+static void test_a_page_is_filled_whole(void **state)
+{
+    static uint8_t before[2 * PAGE_BYTES];
+    (void)state;
+    struct tamis_writer *w = new_writer(CAPACITY);
+    add_hashes(w, keys, N);
+    struct writer_stage *s = w->stages[0];
+    const uint8_t *page = s->stage.bits + 7 * PAGE_BYTES;
+    memcpy(before, page - PAGE_BYTES, PAGE_BYTES);
+    memcpy(before + PAGE_BYTES, page + PAGE_BYTES, PAGE_BYTES);
+    writer_fill_page(w, s, 7);
+    assert_int_equal(page_count(page), PAGE_BYTES * 8);
+    assert_memory_equal(page - PAGE_BYTES, before, PAGE_BYTES);
+    assert_memory_equal(page + PAGE_BYTES, before + PAGE_BYTES, PAGE_BYTES);
+    writer_fill_page(w, s, 7); /* nothing more to do */
+    writer_fill_page(w, s, s->stage.n_pages - 1);
+    assert_int_equal(tamis_writer_close(w), 0);
+}
+
 static int set_up(void **state)
 {
     random_hashes(keys, N);
@@ -230,6 +250,7 @@ int main(void)
         TEST_WITH_FAULTS(test_marks_are_given_back),
         TEST_WITH_FAULTS(test_writes_are_under_a_lock),
         TEST_WITH_FAULTS(test_a_page_lost_in_session_is_not_believed),
+        TEST_WITH_FAULTS(test_a_page_is_filled_whole),
     };
     return cmocka_run_group_tests_name("floors", tests, set_up, test_dir_remove);
 }
