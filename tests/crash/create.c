@@ -23,7 +23,7 @@ static void note_name(struct run *r, const char *name)
 {
     char path[2 * RUN_PATH_BYTES];
     struct stat st;
-    if (disk_live_name(&r->disk, name) >= 0)
+    if (disk_live_name(&r->disk, DISK_ROOT, name) >= 0)
         return;
     snprintf(path, sizeof path, "%.250s/%s", r->dir, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -39,7 +39,7 @@ static void note_name(struct run *r, const char *name)
     }
     size_t file = disk_add_file(&r->disk, st.st_ino, bytes, n);
     r->fd[file] = fd;
-    disk_set_name(&r->disk, name, (int)file, false);
+    disk_set_name(&r->disk, DISK_ROOT, name, (int)file, false);
     free(bytes);
 }
 
@@ -136,8 +136,7 @@ static void create_again(struct run *r, const char *image, uint64_t hash)
     next->check = check_created;
     if (next->level + 1 < MAX_LEVEL) {
         note_names(next);
-        disk_sync_names_begin(&next->disk);
-        disk_sync_names_end(&next->disk);
+        disk_sync_names(&next->disk, DISK_ROOT);
         recording = next;
     }
     create(next, image);

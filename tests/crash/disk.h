@@ -4,7 +4,12 @@
  * written since, by a system call or through a mapping, is on the disk or not, in any
  * of the versions that it has had; the length is any that it has had, or one in
  * between; a name means any of the files that it has meant since its directory was
- * synced, or none. Nothing prefers an order. What never was written reads as zeros. */
+ * synced, or none: each name by itself, whatever call changed it (after a rename or a
+ * link either may be there, both, or neither). Nothing prefers an order. What never was
+ * written reads as zeros.
+ *
+ * A directory is a file without bytes, and a name knows its directory: what no name
+ * leads to is lost, however durable it is itself. */
 #ifndef TAMIS_TESTS_CRASH_DISK_H
 #define TAMIS_TESTS_CRASH_DISK_H
 
@@ -57,13 +62,18 @@ struct disk_file {
      * until someone stores to them again. */
     uint8_t *lied;
     bool has_lied;
+    bool is_dir;
+    bool lmdb; /* a catalog: LMDB writes and syncs it by itself */
 };
+
+enum { DISK_ROOT = -1 }; /* the directory that is recorded */
 
 struct disk_name {
     char text[DISK_NAME_BYTES];
+    int16_t dir; /* a file that is a directory, or DISK_ROOT */
     bool temporary;
     int16_t file[DISK_MAX_MEANINGS]; /* [0] durable, the last one live; -1: none */
-    uint8_t n, n_syncing;
+    uint8_t n;
 };
 
 struct disk {
@@ -91,10 +101,9 @@ void disk_lie(struct disk_file *f, struct rng *r);
 void disk_redirty(struct disk_file *f, uint64_t page);
 
 /* From now on the name means that file, or none (-1). */
-void disk_set_name(struct disk *d, const char *name, int file, bool durable);
-int disk_live_name(const struct disk *d, const char *name);
-void disk_sync_names_begin(struct disk *d);
-void disk_sync_names_end(struct disk *d);
+void disk_set_name(struct disk *d, int dir, const char *name, int file, bool durable);
+int disk_live_name(const struct disk *d, int dir, const char *name);
+void disk_sync_names(struct disk *d, int dir);
 
 /* ---- states ---- */
 

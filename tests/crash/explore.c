@@ -268,8 +268,9 @@ static void report(double seconds, int bad)
 {
     uint64_t n = x.tally->n;
     for (unsigned i = 0; i < n_workloads; i++)
-        printf("%-12s %10llu states\n", workloads[i].name,
-               (unsigned long long)x.tally->by_workload[i]);
+        printf("%-12s %10llu states %5.1f %%\n", workloads[i].name,
+               (unsigned long long)x.tally->by_workload[i],
+               100.0 * (double)x.tally->by_workload[i] / (double)(n ? n : 1));
     printf("%llu distinct states (%llu after a second cut, %llu after a third), %llu "
            "checks, %llu rounds, seed %llu, %.1f s, %.0f states/s\n",
            (unsigned long long)n, (unsigned long long)x.tally->by_level[1],

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -58,15 +59,22 @@ static uint8_t *look_buffer(size_t n_bytes)
 
 static void look(struct run *r, bool by_mapping)
 {
+    if (r->tree)
+        tree_note(r, false);
     for (size_t i = 0; i < r->disk.n_files; i++) {
+        struct disk_file *f = &r->disk.files[i];
         uint64_t n;
         size_t got;
+        if (f->is_dir)
+            continue;
         if (io_size(r->fd[i], &n))
             abort();
         uint8_t *bytes = look_buffer((size_t)n + SECTOR_BYTES);
         if (io_read(r->fd[i], bytes, (size_t)n, 0, &got) || got != n)
             abort();
-        disk_store(&r->disk.files[i], bytes, n, by_mapping);
+        disk_store(f, bytes, n, by_mapping && !f->lmdb);
+        if (f->lmdb)
+            tree_settle(f);
     }
     touch_take();
 }
@@ -126,14 +134,18 @@ static struct disk_file *file_of(struct run *r, int fd)
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
         return NULL;
     int file = disk_find_file(&r->disk, st.st_ino);
+    if (file < 0 && r->tree) {
+        tree_note(r, false);
+        file = disk_find_file(&r->disk, st.st_ino);
+    }
     if (file >= 0)
         return &r->disk.files[file];
-    if (!name_of(r, fd, name))
+    if (r->tree || !name_of(r, fd, name))
         return NULL;
     size_t fresh = disk_add_file(&r->disk, st.st_ino, NULL, 0);
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     r->fd[fresh] = open(link, O_RDONLY | O_CLOEXEC);
-    disk_set_name(&r->disk, name, (int)fresh, false);
+    disk_set_name(&r->disk, DISK_ROOT, name, (int)fresh, false);
     return &r->disk.files[fresh];
 }
 
@@ -145,7 +157,7 @@ void record_adopt(struct run *r, const void *bytes, size_t n_bytes)
         abort();
     size_t file = disk_add_file(&r->disk, st.st_ino, bytes, n_bytes);
     r->fd[file] = fd;
-    disk_set_name(&r->disk, RUN_FILE, (int)file, true);
+    disk_set_name(&r->disk, DISK_ROOT, RUN_FILE, (int)file, true);
 }
 
 void record_lie(struct run *r)
@@ -198,21 +210,45 @@ static int our_fdatasync(int fd)
     return f ? sync_file(r, f) : 0;
 }
 
-/* Only one directory is recorded. */
-static bool is_ours(const struct run *r, int dir)
+/* LMDB's, which calls no io_calls: it writes pages, syncs, and then writes a meta page
+ * through a descriptor that syncs by itself. */
+__attribute__((visibility("default"))) int fdatasync(int fd)
+{
+    struct run *r = recording;
+    struct disk_file *f = r && r->tree ? file_of(r, fd) : NULL;
+    if (!f || !f->lmdb)
+        return (int)syscall(SYS_fdatasync, fd);
+    event(r, false);
+    disk_sync_begin(f);
+    disk_sync_end(f);
+    event(r, false);
+    return 0;
+}
+
+/* Is the directory recorded? */
+static bool is_ours(struct run *r, int fd, int *dir)
 {
     struct stat st;
-    return r && fstat(dir, &st) == 0 && st.st_ino == r->dir_inode;
+    *dir = DISK_ROOT;
+    if (!r || fstat(fd, &st) != 0)
+        return false;
+    if (st.st_ino == r->dir_inode)
+        return true;
+    if (!r->tree || !S_ISDIR(st.st_mode))
+        return false;
+    tree_note(r, false);
+    *dir = disk_find_file(&r->disk, st.st_ino);
+    return *dir >= 0;
 }
 
 static int our_fsync(int fd)
 {
     struct run *r = recording;
-    if (!is_ours(r, fd))
+    int dir;
+    if (!is_ours(r, fd, &dir))
         return our_fdatasync(fd);
     event(r, true);
-    disk_sync_names_begin(&r->disk);
-    disk_sync_names_end(&r->disk);
+    disk_sync_names(&r->disk, dir);
     event(r, true);
     return 0;
 }
@@ -244,28 +280,47 @@ static int our_ftruncate(int fd, off_t n)
 static int our_renameat2(int old_dir, const char *old_name, int new_dir,
                          const char *new_name, unsigned flags)
 {
-    struct run *r = is_ours(recording, new_dir) ? recording : NULL;
+    int from, to;
+    struct run *r = is_ours(recording, new_dir, &to) ? recording : NULL;
     if (r)
         event(r, true);
     int result = real.renameat2(old_dir, old_name, new_dir, new_name, flags);
+    if (!r || result != 0 || !is_ours(r, old_dir, &from))
+        return result;
+    int file = disk_live_name(&r->disk, from, old_name);
+    disk_set_name(&r->disk, to, new_name, file, false);
+    disk_set_name(&r->disk, from, old_name, -1, false);
+    event(r, false);
+    return result;
+}
+
+static int our_linkat(int old_dir, const char *old_name, int new_dir,
+                      const char *new_name, int flags)
+{
+    int from, to;
+    bool known = is_ours(recording, old_dir, &from);
+    struct run *r = known && is_ours(recording, new_dir, &to) ? recording : NULL;
+    if (r)
+        event(r, true);
+    int result = real.linkat(old_dir, old_name, new_dir, new_name, flags);
     if (!r || result != 0)
         return result;
-    int file = disk_live_name(&r->disk, old_name);
-    disk_set_name(&r->disk, new_name, file, false);
-    disk_set_name(&r->disk, old_name, -1, false);
+    disk_set_name(&r->disk, to, new_name, disk_live_name(&r->disk, from, old_name),
+                  false);
     event(r, false);
     return result;
 }
 
 static int our_unlinkat(int dir, const char *name, int flags)
 {
-    struct run *r = is_ours(recording, dir) ? recording : NULL;
+    int from;
+    struct run *r = is_ours(recording, dir, &from) ? recording : NULL;
     if (r)
         event(r, true);
     int result = real.unlinkat(dir, name, flags);
-    if (!r || result != 0)
+    if (!r || result != 0 || disk_live_name(&r->disk, from, name) < 0)
         return result;
-    disk_set_name(&r->disk, name, -1, false);
+    disk_set_name(&r->disk, from, name, -1, false);
     event(r, false);
     return result;
 }
@@ -311,6 +366,7 @@ void record_install(void)
     io_calls.fallocate = our_fallocate;
     io_calls.ftruncate = our_ftruncate;
     io_calls.renameat2 = our_renameat2;
+    io_calls.linkat = our_linkat;
     io_calls.unlinkat = our_unlinkat;
     io_calls.mmap = our_mmap;
     io_calls.random = our_random;

@@ -35,6 +35,7 @@ struct run {
     const char *workload;
     char dir[RUN_PATH_BYTES], path[RUN_PATH_BYTES + 8];
     uint64_t dir_inode;
+    bool tree;              /* what is in directories below is recorded too */
     struct tamis_writer *w; /* while it is open */
     struct helper *helper;  /* a second thread that adds, or NULL */
     int fd[DISK_MAX_FILES]; /* of ours, to look at the files */
@@ -72,6 +73,16 @@ void record_lie(struct run *r);
 
 /* The run's writer is closed: its mappings are gone. */
 void record_unmapped(const struct run *r);
+
+/* ---- tree.c ---- */
+/* Names of the run's tree that are not known yet (mkdir and open are no calls that are
+ * recorded). durable: it all was there before. */
+void tree_note(struct run *r, bool durable);
+/* After what LMDB has written was looked at. */
+void tree_settle(struct disk_file *f);
+void tree_clear(const char *path);
+/* The state, as files and directories. */
+void tree_put(const struct disk_state *s, const char *path);
 
 /* ---- touch.c ---- */
 void touch_install(void);

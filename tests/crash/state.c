@@ -15,25 +15,26 @@ static bool is_temporary(const char *name)
     return n > 4 && strcmp(name + n - 4, ".tmp") == 0;
 }
 
-static struct disk_name *find_name(struct disk *d, const char *name)
+static struct disk_name *find_name(struct disk *d, int dir, const char *name)
 {
     for (size_t i = 0; i < d->n_names; i++)
-        if (strcmp(d->names[i].text, name) == 0)
+        if (d->names[i].dir == dir && strcmp(d->names[i].text, name) == 0)
             return &d->names[i];
     if (d->n_names == DISK_MAX_NAMES || strlen(name) >= DISK_NAME_BYTES)
         abort();
     struct disk_name *n = &d->names[d->n_names++];
     memset(n, 0, sizeof *n);
     memcpy(n->text, name, strlen(name));
+    n->dir = (int16_t)dir;
     n->temporary = is_temporary(name);
     n->file[0] = -1;
     n->n = 1;
     return n;
 }
 
-void disk_set_name(struct disk *d, const char *name, int file, bool durable)
+void disk_set_name(struct disk *d, int dir, const char *name, int file, bool durable)
 {
-    struct disk_name *n = find_name(d, name);
+    struct disk_name *n = find_name(d, dir, name);
     if (durable)
         n->n = 0;
     else if (n->file[n->n - 1] == file)
@@ -43,29 +44,22 @@ void disk_set_name(struct disk *d, const char *name, int file, bool durable)
     n->file[n->n++] = (int16_t)file;
 }
 
-int disk_live_name(const struct disk *d, const char *name)
+int disk_live_name(const struct disk *d, int dir, const char *name)
 {
     for (size_t i = 0; i < d->n_names; i++)
-        if (strcmp(d->names[i].text, name) == 0)
+        if (d->names[i].dir == dir && strcmp(d->names[i].text, name) == 0)
             return d->names[i].file[d->names[i].n - 1];
     return -1;
 }
 
-void disk_sync_names_begin(struct disk *d)
-{
-    for (size_t i = 0; i < d->n_names; i++)
-        d->names[i].n_syncing = d->names[i].n;
-}
-
-void disk_sync_names_end(struct disk *d)
+void disk_sync_names(struct disk *d, int dir)
 {
     for (size_t i = 0; i < d->n_names; i++) {
         struct disk_name *n = &d->names[i];
-        size_t gone = n->n_syncing ? n->n_syncing - 1U : 0;
-        for (size_t k = gone; k < n->n; k++)
-            n->file[k - gone] = n->file[k];
-        n->n = (uint8_t)(n->n - gone);
-        n->n_syncing = 0;
+        if (n->dir != dir)
+            continue;
+        n->file[0] = n->file[n->n - 1];
+        n->n = 1;
     }
 }
 
@@ -155,6 +149,23 @@ static uint64_t state_length(const struct disk_state *s, size_t file)
     return s->disk->files[file].durable_bytes;
 }
 
+/* The hash of the path by which a directory is found, if it is. */
+static bool reached(const struct disk_state *s, int dir, uint64_t *path)
+{
+    uint64_t up;
+    *path = 0;
+    if (dir == DISK_ROOT)
+        return true;
+    for (size_t i = 0; i < s->disk->n_names; i++) {
+        const struct disk_name *n = &s->disk->names[i];
+        if (n->temporary || disk_state_file(s, i) != dir || !reached(s, n->dir, &up))
+            continue;
+        *path = XXH3_64bits_withSeed(n->text, strlen(n->text), up);
+        return true;
+    }
+    return false;
+}
+
 uint64_t disk_hash(const struct disk_state *s)
 {
     uint64_t sum = 0, bytes[DISK_MAX_FILES], length[DISK_MAX_FILES];
@@ -170,13 +181,15 @@ uint64_t disk_hash(const struct disk_state *s)
             bytes[item->file] += item->value[s->choice[i]];
     }
     for (size_t i = 0; i < d->n_names; i++) {
+        const char *name = d->names[i].text;
         int file = disk_state_file(s, i);
-        if (file < 0)
+        uint64_t path;
+        if (file < 0 || !reached(s, d->names[i].dir, &path))
             continue;
         /* A temporary's name is random: that one is there is all that counts. */
         sum += d->names[i].temporary
                    ? mix64(1, 1)
-                   : mix64(XXH3_64bits(d->names[i].text, strlen(d->names[i].text)),
+                   : mix64(XXH3_64bits_withSeed(name, strlen(name), path),
                            mix64(length[file], bytes[file]));
     }
     return mix64(sum, 2);

@@ -203,7 +203,7 @@ static void adopt_files(struct run *next, const struct disk_state *state)
         uint64_t n = disk_image(state, (size_t)file, bytes);
         size_t ours_now = disk_add_file(&next->disk, st.st_ino, bytes, (size_t)n);
         next->fd[ours_now] = fd;
-        disk_set_name(&next->disk, name, (int)ours_now, true);
+        disk_set_name(&next->disk, DISK_ROOT, name, (int)ours_now, true);
         free(bytes);
     }
 }

@@ -225,5 +225,7 @@ const struct workload workloads[] = {
     {"embed", run_embed},
     {"store", run_store},
     {"create-store", run_create_store},
+    {"repair", run_repair},
+    {"backup", run_backup},
 };
 const size_t n_workloads = sizeof workloads / sizeof workloads[0];

@@ -10,6 +10,8 @@ struct workload {
 };
 void run_store(struct run *r);        /* store.c */
 void run_create_store(struct run *r); /* create.c */
+void run_repair(struct run *r);       /* repair.c */
+void run_backup(struct run *r);       /* backup.c */
 void run_embed(struct run *r);        /* embed.c */
 extern const struct workload workloads[];
 extern const size_t n_workloads;
