@@ -114,6 +114,7 @@ void inventory_make(struct run *r, const char *path)
     struct tamis_diag diag;
     for (size_t i = 0; i < v->n_kept; i++)
         free(v->kept[i].bytes);
+    free(v->catalog.bytes);
     memset(v, 0, sizeof *v);
     tamis_domain_init(&domain, 1, 7);
     struct tamis_store_options opt = {.size = sizeof opt, .domain = &domain};
@@ -177,22 +178,19 @@ static void lose_catalog_file(struct run *r, const char *path)
     close(fd);
 }
 
-static void take_kept(const char *path)
+static void take(struct kept *k, const char *path, const char *dir)
 {
-    for (size_t i = 0; i < inventory.n_kept; i++) {
-        struct kept *k = &inventory.kept[i];
-        char file[2 * RUN_PATH_BYTES];
-        struct stat st;
-        snprintf(file, sizeof file, "%.200s/filters/%s", path, k->name);
-        int fd = open(file, O_RDONLY | O_CLOEXEC);
-        if (fd < 0 || fstat(fd, &st) != 0)
-            abort();
-        k->n_bytes = (size_t)st.st_size;
-        k->bytes = malloc(k->n_bytes + 1);
-        if (!k->bytes || pread(fd, k->bytes, k->n_bytes, 0) != (ssize_t)k->n_bytes)
-            abort();
-        close(fd);
-    }
+    char file[2 * RUN_PATH_BYTES];
+    struct stat st;
+    snprintf(file, sizeof file, "%.200s/%s%s", path, dir, k->name);
+    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) != 0)
+        abort();
+    k->n_bytes = (size_t)st.st_size;
+    k->bytes = malloc(k->n_bytes + 1);
+    if (!k->bytes || pread(fd, k->bytes, k->n_bytes, 0) != (ssize_t)k->n_bytes)
+        abort();
+    close(fd);
 }
 
 static void remove_kept(const char *path, const struct item *it)
@@ -202,8 +200,10 @@ static void remove_kept(const char *path, const struct item *it)
     snprintf(file, sizeof file, "%.200s/%s", path, it->file);
     unlink(file);
     for (size_t i = 0; i < v->n_kept; i++)
-        if (v->kept[i].item == it)
+        if (v->kept[i].item == it) {
             v->kept[i] = v->kept[--v->n_kept];
+            break;
+        }
 }
 
 void inventory_damage(struct run *r, const char *path, bool lose_catalog)
@@ -228,5 +228,10 @@ void inventory_damage(struct run *r, const char *path, bool lose_catalog)
     v->lost = lose_catalog;
     if (lose_catalog)
         lose_catalog_file(r, path);
-    take_kept(path);
+    for (size_t i = 0; i < v->n_kept; i++)
+        take(&v->kept[i], path, "filters/");
+    snprintf(v->catalog.name, sizeof v->catalog.name, "catalog.lmdb");
+    snprintf(file, sizeof file, "%.200s/catalog.lmdb", path);
+    if (lose_catalog && access(file, F_OK) == 0)
+        take(&v->catalog, path, "");
 }

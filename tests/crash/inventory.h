@@ -22,7 +22,7 @@ struct item {
 
 /* A filter that must not go away; a growing one may change. */
 struct kept {
-    char name[64]; /* in filters/ */
+    char name[64]; /* in filters/, or in the store */
     const struct item *item;
     bool sweepable; /* nothing names it, as long as there is a catalog */
     uint8_t *bytes;
@@ -34,7 +34,8 @@ struct inventory {
     struct item item[MAX_ITEMS];
     struct kept kept[2 * MAX_ITEMS];
     size_t n_items, n_kept;
-    bool lost; /* the catalog: it will be incomplete */
+    bool lost;           /* the catalog: it will be incomplete */
+    struct kept catalog; /* what is left of a lost one; without bytes: nothing */
 };
 extern struct inventory inventory;
 

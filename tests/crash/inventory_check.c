@@ -125,6 +125,14 @@ void expect_kept(const struct run *r, const char *path)
         if (!there && !is_same(r, k, file))
             run_fail(r, "filter %s is lost", k->name);
     }
+    const struct kept *k = &inventory.catalog;
+    if (!k->bytes)
+        return;
+    snprintf(file, sizeof file, "%.250s/catalog.lmdb", path);
+    bool there = is_same(r, k, file);
+    snprintf(file, sizeof file, "%.250s/quarantine/catalog.lmdb", path);
+    if (!there && !is_same(r, k, file))
+        run_fail(r, "what was left of the catalog is lost");
 }
 
 /* ---- going on from a state ---- */

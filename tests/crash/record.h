@@ -81,6 +81,8 @@ void tree_note(struct run *r, bool durable);
 /* After what LMDB has written was looked at. */
 void tree_settle(struct disk_file *f);
 void tree_clear(const char *path);
+/* Of all names and contents, but for locks. */
+uint64_t tree_hash(const char *path);
 /* The state, as files and directories. */
 void tree_put(const struct disk_state *s, const char *path);
 
