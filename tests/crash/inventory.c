@@ -20,7 +20,7 @@ static struct item *new_item(struct run *r, enum worth worth)
     *it = (struct item){.worth = worth, .from = 20000 + v->n_items * 1200};
     snprintf(it->name, sizeof it->name, "%zu", v->n_items++);
     it->n_keys = rng_below(&r->rng, 3) ? 1 + (size_t)rng_below(&r->rng, 6)
-                                       : 800 + (size_t)rng_below(&r->rng, 400);
+                                       : 800 + (size_t)rng_below(&r->rng, 390);
     return it;
 }
 
@@ -63,7 +63,7 @@ static void put_twice(struct run *r, struct tamis_store *store, const char *path
     struct tamis_diag diag;
     char from[2 * RUN_PATH_BYTES], aside[2 * RUN_PATH_BYTES];
     struct tamis_edit *e = begin(r, store);
-    put_built(r, e, it->name, 0, it->from, 2);
+    put_built(r, e, it->name, 0, it->from + 1195, 2); /* of none of its keys */
     commit(r, e);
     find_files(r, store);
     snprintf(from, sizeof from, "%.200s/%s", path, it->file);
@@ -131,7 +131,7 @@ void inventory_make(struct run *r, const char *path)
          &diag);
     commit(r, e);
     put_growing(r, s->store);
-    if (rng_below(&r->rng, 2))
+    if (rng_below(&r->rng, 3))
         put_twice(r, s->store, path);
     find_files(r, s->store);
     for (size_t i = 0; i < v->n_items; i++)
@@ -206,6 +206,15 @@ static void remove_kept(const char *path, const struct item *it)
         }
 }
 
+/* What an earlier repair has set aside, under the same name. */
+static void put_aside_before(const char *path, const char *name)
+{
+    char file[2 * RUN_PATH_BYTES];
+    snprintf(file, sizeof file, "%.200s/quarantine", path);
+    mkdir(file, 0700);
+    put_file(file, name, "another", 7);
+}
+
 void inventory_damage(struct run *r, const char *path, bool lose_catalog)
 {
     struct inventory *v = &inventory;
@@ -224,6 +233,10 @@ void inventory_damage(struct run *r, const char *path, bool lose_catalog)
         if (fd < 0 || write(fd, "unfinished", 10) != 10)
             abort();
         close(fd);
+    }
+    if (rng_below(&r->rng, 3) == 0) {
+        put_aside_before(path, strrchr(v->item[0].file, '/') + 1);
+        put_aside_before(path, "catalog.lmdb");
     }
     v->lost = lose_catalog;
     if (lose_catalog)

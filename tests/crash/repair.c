@@ -101,7 +101,7 @@ void run_repair(struct run *r)
     else
         session_close(r);
     tamis_store_close(s.store);
-    inventory_damage(r, path, rng_below(&r->rng, 2) != 0);
+    inventory_damage(r, path, r->round / 2 % 2 == 0);
     record_begin(r, r->workload, path, rng_next(&r->rng));
     r->check = check_repaired;
     r->tree = true;
