@@ -115,10 +115,12 @@ static bool is_aside(const struct run *r, const struct kept *k, const char *path
 {
     char file[2 * RUN_PATH_BYTES + 80];
     snprintf(file, sizeof file, "%.250s/quarantine/%s", path, k->name);
-    if (is_same(r, k, file))
-        return true;
+    bool there = is_same(r, k, file);
     snprintf(file, sizeof file, "%.250s/quarantine/%s.1", path, k->name);
-    return is_same(r, k, file);
+    bool again = is_same(r, k, file);
+    if (there && again)
+        run_fail(r, "%s was set aside twice", k->name);
+    return there || again;
 }
 
 void expect_kept(const struct run *r, const char *path)

@@ -236,8 +236,11 @@ static bool is_ours(struct run *r, int fd, int *dir)
         return true;
     if (!r->tree || !S_ISDIR(st.st_mode))
         return false;
-    tree_note(r, false);
     *dir = disk_find_file(&r->disk, st.st_ino);
+    if (*dir < 0) {
+        tree_note(r, false);
+        *dir = disk_find_file(&r->disk, st.st_ino);
+    }
     return *dir >= 0;
 }
 

@@ -23,16 +23,16 @@ static uint8_t *contents(int fd, size_t n)
     return bytes;
 }
 
-static int add_file(struct run *r, const char *path, const char *name,
-                    const struct stat *st, bool durable)
+static int add_file(struct run *r, const char *path, const char *name, bool durable)
 {
-    bool is_dir = S_ISDIR(st->st_mode);
-    size_t n = durable && !is_dir ? (size_t)st->st_size : 0;
+    struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    if (fd < 0 || fstat(fd, &st) != 0)
         abort();
+    bool is_dir = S_ISDIR(st.st_mode);
+    size_t n = durable && !is_dir ? (size_t)st.st_size : 0;
     uint8_t *bytes = contents(fd, n);
-    size_t file = disk_add_file(&r->disk, st->st_ino, bytes, n);
+    size_t file = disk_add_file(&r->disk, st.st_ino, bytes, n);
     free(bytes);
     r->fd[file] = fd; /* kept: no other file gets its inode number */
     r->disk.files[file].is_dir = is_dir;
@@ -43,17 +43,14 @@ static int add_file(struct run *r, const char *path, const char *name,
 static void note_dir(struct run *r, int dir, const char *path, bool durable)
 {
     char one[TREE_PATH_BYTES];
-    struct stat st;
     DIR *d = opendir(path);
     for (const struct dirent *e; d && (e = readdir(d));) {
         if (e->d_name[0] == '.' || strstr(e->d_name, "-lock"))
             continue;
         snprintf(one, sizeof one, "%.500s/%.79s", path, e->d_name);
-        if (lstat(one, &st) != 0)
-            abort();
-        int file = disk_find_file(&r->disk, st.st_ino);
+        int file = disk_find_file(&r->disk, e->d_ino);
         if (file < 0)
-            file = add_file(r, one, e->d_name, &st, durable);
+            file = add_file(r, one, e->d_name, durable);
         if (disk_live_name(&r->disk, dir, e->d_name) != file)
             disk_set_name(&r->disk, dir, e->d_name, file, durable);
         if (r->disk.files[file].is_dir)
