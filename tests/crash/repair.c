@@ -87,7 +87,7 @@ void run_repair(struct run *r)
 {
     static struct store_run s;
     char path[RUN_PATH_BYTES];
-    if (r->round % 2) /* its states are slow ones */
+    if (r->round % 3) /* its states are slow ones */
         return;
     memset(&s, 0, sizeof s);
     r->store = &s;
@@ -101,7 +101,7 @@ void run_repair(struct run *r)
     else
         session_close(r);
     tamis_store_close(s.store);
-    inventory_damage(r, path, r->round / 2 % 2 == 0);
+    inventory_damage(r, path, r->round / 3 % 2 == 0);
     record_begin(r, r->workload, path, rng_next(&r->rng));
     r->check = check_repaired;
     r->tree = true;
