@@ -95,14 +95,31 @@ static void replay(struct run *r, uint64_t from)
     }
 }
 
+/* What a growth or a seal that was cut has left after the stages may not be zero: bits
+ * there would be taken for keys. New stages come after it (R10). */
+static void expect_fresh_stages(const struct run *r, uint32_t n_before,
+                                uint64_t file_bytes)
+{
+    const struct commit *c = &r->w->commit;
+    for (uint32_t i = n_before; i < c->n_stages; i++)
+        if (c->stages[i].offset < file_bytes)
+            run_fail(r, "stage %u begins at byte %llu, the file had %llu", i,
+                     (unsigned long long)c->stages[i].offset,
+                     (unsigned long long)file_bytes);
+}
+
 void session(struct run *r, struct tamis_filter *f, bool may_seal)
 {
     struct promise *p = &r->promise;
+    uint64_t file_bytes;
     struct tamis_writer *w;
     struct tamis_diag diag;
     if (tamis_writer_open(r->path, &w, &diag) != 0)
         run_fail(r, "no writer opens it: %s", diag.what);
     r->w = w;
+    uint32_t n_before = w->commit.n_stages;
+    if (io_size(w->guard.fd, &file_bytes))
+        run_fail(r, "the filter has no size");
     uint64_t watermark = tamis_writer_watermark(w);
     if (watermark < p->watermark || watermark > p->asked)
         run_fail(r, "the writer reports watermark %llu, promised was %llu, asked %llu",
@@ -120,6 +137,7 @@ void session(struct run *r, struct tamis_filter *f, bool may_seal)
     session_commit(r);
     if (f)
         expect_keys(r, f, p->n_keys);
+    expect_fresh_stages(r, n_before, file_bytes);
     uint64_t end = rng_below(&r->rng, 8);
     if (end == 0 && may_seal)
         session_seal(r);
