@@ -64,6 +64,8 @@ void record_end(struct run *r);
 /* Looks for stores through mappings, takes over what the writer promises by now, and
  * lets the explorer have the states of this moment. */
 void record_event(struct run *r);
+/* The same, of a call: what has changed was not stored through a mapping. */
+void record_call(struct run *r, bool by_mapping);
 /* Only looks. */
 void record_look(struct run *r);
 /* The file, which exists and is durable. */
@@ -73,6 +75,13 @@ void record_lie(struct run *r);
 
 /* The run's writer is closed: its mappings are gone. */
 void record_unmapped(const struct run *r);
+
+/* An open file of the run's, known from now on, or NULL; is a directory recorded? */
+struct disk_file *record_file(struct run *r, int fd);
+bool record_dir(struct run *r, int fd, int *dir);
+
+/* ---- calls.c ---- */
+void calls_seed(uint64_t seed); /* of what is drawn while nothing is recorded */
 
 /* ---- tree.c ---- */
 /* Names of the run's tree that are not known yet (mkdir and open are no calls that are
