@@ -131,7 +131,7 @@ void inventory_make(struct run *r, const char *path)
          &diag);
     commit(r, e);
     put_growing(r, s->store);
-    if (rng_below(&r->rng, 3))
+    for (size_t n = 1 + (size_t)rng_below(&r->rng, 2); n > 0; n--)
         put_twice(r, s->store, path);
     find_files(r, s->store);
     for (size_t i = 0; i < v->n_items; i++)
