@@ -22,6 +22,7 @@ struct backup {
     void *ctx;
     int parent, dir, filters; /* where it goes; of the copy */
     char temp[IO_TEMP_NAME_BYTES];
+    bool made; /* the directory `temp` */
     char *temp_path;
     struct backup_item *items;
     size_t n, max;

@@ -45,6 +45,7 @@ static int make_dirs(struct backup *b, const char *path, const char *base,
     memcpy(b->temp_path + n, b->temp, strlen(b->temp) + 1);
     if (mkdirat(b->parent, b->temp, 0777) != 0)
         return diag_errno(diag, errno, b->temp_path, "making the directory");
+    b->made = true;
     b->dir = openat(b->parent, b->temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (b->dir < 0 || mkdirat(b->dir, "filters", 0777) != 0)
         return diag_errno(diag, errno, b->temp_path, "making the directory");
@@ -55,30 +56,59 @@ static int make_dirs(struct backup *b, const char *path, const char *base,
     return rc ? diag_fail(diag, rc, path, "%s", tamis_strerror(rc)) : 0;
 }
 
+/* Where a file system knows no RENAME_NOREPLACE, what appeared since path was looked at
+ * is safe too: a directory takes the place of nothing but an empty one. */
+static int give_name(const struct backup *b, const char *base)
+{
+    if (io_calls.renameat2(b->parent, b->temp, b->parent, base, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return errno;
+    return io_replace(b->parent, b->temp, base);
+}
+
+static bool has_name(const struct backup *b, const char *base)
+{
+    struct stat ours, there;
+    return fstat(b->dir, &ours) == 0 &&
+           fstatat(b->parent, base, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+/* Before it is emptied: under its temporary name nobody takes what is left for a
+ * backup. It may have been renamed although the call said that it was not. */
+static void take_name_back(const struct backup *b, const char *base)
+{
+    if (has_name(b, base) && io_replace(b->parent, base, b->temp) == 0)
+        io_sync_dir(b->parent);
+}
+
 static int publish(struct backup *b, const char *path, const char *base,
                    struct tamis_diag *diag)
 {
-    int rc = io_rename(b->parent, b->temp, base);
-    if (rc == EEXIST || rc == ENOTEMPTY)
+    int rc = give_name(b, base);
+    if (rc == EEXIST || rc == ENOTEMPTY || rc == ENOTDIR)
         return diag_fail(diag, TAMIS_ERR_EXISTS, path, "something is there already");
-    if (!rc) {
-        memcpy(b->temp, base, strlen(base) + 1); /* what to remove, if need be */
+    if (!rc)
         rc = io_sync_dir(b->parent);
-    }
+    if (rc)
+        take_name_back(b, base);
     return rc ? diag_errno(diag, rc, path, "naming the copy") : 0;
 }
 
-static void discard(struct backup *b)
+static void discard(struct backup *b, const char *base)
 {
     for (size_t i = 0; b->filters >= 0 && i < b->n_early; i++)
         filter_file_unlink(b->filters, b->early[i].record.uuid);
     for (size_t i = 0; b->filters >= 0 && i < b->n; i++)
         filter_file_unlink(b->filters, b->items[i].record.uuid);
-    if (b->dir < 0)
-        return;
-    io_calls.unlinkat(b->dir, "filters", AT_REMOVEDIR);
-    io_calls.unlinkat(b->dir, "catalog.lmdb", 0);
-    io_calls.unlinkat(b->parent, b->temp, AT_REMOVEDIR);
+    if (b->dir >= 0) {
+        io_calls.unlinkat(b->dir, "filters", AT_REMOVEDIR);
+        io_calls.unlinkat(b->dir, "catalog.lmdb", 0);
+    }
+    if (b->made && io_calls.unlinkat(b->parent, b->temp, AT_REMOVEDIR) != 0 &&
+        b->dir >= 0 && has_name(b, base)) /* it kept the name after all */
+        io_calls.unlinkat(b->parent, base, AT_REMOVEDIR);
 }
 
 static int backup_into(struct backup *b, const char *path, const char *base,
@@ -95,7 +125,7 @@ static int backup_into(struct backup *b, const char *path, const char *base,
     if (!rc)
         rc = publish(b, path, base, diag);
     if (rc)
-        discard(b);
+        discard(b, base);
     return rc;
 }
 
