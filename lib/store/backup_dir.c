@@ -76,10 +76,10 @@ static bool has_name(const struct backup *b, const char *base)
 }
 
 /* Before it is emptied: under its temporary name nobody takes what is left for a
- * backup. It may have been renamed although the call said that it was not. */
+ * backup. */
 static void take_name_back(const struct backup *b, const char *base)
 {
-    if (has_name(b, base) && io_replace(b->parent, base, b->temp) == 0)
+    if (io_replace(b->parent, base, b->temp) == 0)
         io_sync_dir(b->parent);
 }
 
@@ -89,9 +89,11 @@ static int publish(struct backup *b, const char *path, const char *base,
     int rc = give_name(b, base);
     if (rc == EEXIST || rc == ENOTEMPTY || rc == ENOTDIR)
         return diag_fail(diag, TAMIS_ERR_EXISTS, path, "something is there already");
+    /* It may have been renamed although the call said that it was not. */
+    bool named = !rc || has_name(b, base);
     if (!rc)
         rc = io_sync_dir(b->parent);
-    if (rc)
+    if (rc && named)
         take_name_back(b, base);
     return rc ? diag_errno(diag, rc, path, "naming the copy") : 0;
 }

@@ -12,6 +12,14 @@
 
 /* ---- locks ---- */
 
+int repair_lock_now(int fd)
+{
+    while (flock(fd, LOCK_EX | LOCK_NB) != 0)
+        if (errno != EINTR)
+            return errno == EWOULDBLOCK ? TAMIS_ERR_BUSY : errno;
+    return 0;
+}
+
 int repair_lock_filters(struct repair *r, struct tamis_diag *diag)
 {
     struct stat st;
@@ -23,12 +31,11 @@ int repair_lock_filters(struct repair *r, struct tamis_diag *diag)
     if (rc)
         return diag_errno(diag, rc, r->path, "opening filters/");
     r->has_filters = true;
-    if (flock(r->filters.fd, LOCK_EX | LOCK_NB) == 0)
-        return 0;
-    if (errno != EWOULDBLOCK)
-        return diag_errno(diag, errno, r->path, "locking filters/");
-    return diag_fail(diag, TAMIS_ERR_BUSY, r->path,
-                     "an edit or a repair of this store is under way");
+    rc = repair_lock_now(r->filters.fd);
+    if (rc == TAMIS_ERR_BUSY)
+        return diag_fail(diag, rc, r->path,
+                         "an edit or a repair of this store is under way");
+    return rc ? diag_errno(diag, rc, r->path, "locking filters/") : 0;
 }
 
 static void unlock(struct io_guarded_fd *g, bool *has)
@@ -72,9 +79,9 @@ int repair_hold_store(struct repair *r, struct tamis_diag *diag)
     if (rc)
         return diag_errno(diag, rc, r->path, "opening the store");
     r->held = true;
-    rc = flock(r->turn.fd, LOCK_EX | LOCK_NB);
-    if (rc && errno != EWOULDBLOCK)
-        return diag_errno(diag, errno, r->path, "locking the store");
+    rc = repair_lock_now(r->turn.fd);
+    if (rc > 0)
+        return diag_errno(diag, rc, r->path, "locking the store");
     if (rc || lmdb_is_used(r->store_fd))
         return diag_fail(
             diag, TAMIS_ERR_BUSY, r->path,
@@ -85,38 +92,53 @@ int repair_hold_store(struct repair *r, struct tamis_diag *diag)
 
 /* ---- remains beside the catalog ---- */
 
+static int sweep_catalog(struct repair *r, const char *file, bool *any)
+{
+    char name[300];
+    if (!store_catalog_temporary(file))
+        return 0;
+    snprintf(name, sizeof name, "/%s", file);
+    repair_tell(r, TAMIS_REPAIR_SWEPT, NULL, name, "a catalog never finished");
+    if (r->opt.dry_run)
+        return 0;
+    *any = true;
+    return io_calls.unlinkat(r->store_fd, file, 0) == 0 || errno == ENOENT ? 0 : errno;
+}
+
 int repair_sweep_catalogs(struct repair *r, struct tamis_diag *diag)
 {
     int fd = openat(r->store_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     bool any = false;
+    int rc = d ? 0 : diag_errno(diag, errno, r->path, "listing the store");
     if (!d) {
         if (fd >= 0)
             close(fd);
-        return diag_errno(diag, errno, r->path, "listing the store");
+        return rc;
     }
-    for (const struct dirent *e; (e = readdir(d));) {
-        char name[300];
-        if (!store_catalog_temporary(e->d_name))
-            continue;
-        snprintf(name, sizeof name, "/%s", e->d_name);
-        repair_tell(r, TAMIS_REPAIR_SWEPT, NULL, name, "a catalog never finished");
-        if (!r->opt.dry_run)
-            any |= io_calls.unlinkat(r->store_fd, e->d_name, 0) == 0;
-    }
+    const struct dirent *e;
+    while (!rc && (errno = 0, e = readdir(d)))
+        rc = sweep_catalog(r, e->d_name, &any);
+    if (!rc)
+        rc = errno;
     closedir(d);
-    int rc = any ? io_sync_dir(r->store_fd) : 0;
-    return rc ? diag_errno(diag, rc, r->path, "syncing the store") : 0;
+    if (!rc && any)
+        rc = io_sync_dir(r->store_fd);
+    return rc ? diag_errno(diag, rc, r->path, "removing catalogs never finished") : 0;
 }
 
 int repair_make_filters(struct repair *r, struct tamis_diag *diag)
 {
-    if (faccessat(r->store_fd, "filters", F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
-        errno != ENOENT)
+    if (faccessat(r->store_fd, "filters", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return 0;
-    if (faccessat(r->store_fd, "catalog.lmdb", F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+    if (errno != ENOENT)
+        return diag_errno(diag, errno, r->path, "looking for filters/");
+    if (faccessat(r->store_fd, "catalog.lmdb", F_OK, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno != ENOENT)
+            return diag_errno(diag, errno, r->path, "looking for catalog.lmdb");
         return diag_fail(diag, TAMIS_ERR_NO_STORE, r->path,
                          "no store in this directory (no catalog.lmdb, no filters/)");
+    }
     repair_tell(r, TAMIS_REPAIR_REBUILT, NULL, "/filters", "was missing: made, empty");
     if (r->opt.dry_run)
         return diag_fail(diag, TAMIS_ERR_DAMAGED, r->path,

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 static void compare(struct repair *r)
@@ -35,11 +34,10 @@ static int lock_filters(struct repair *r, struct catalog *c, struct tamis_diag *
     if (rc)
         return diag_errno(diag, rc, c->path, "opening filters/");
     r->has_filters = true;
-    if (flock(r->filters.fd, LOCK_EX | LOCK_NB) == 0)
-        return 0;
-    if (errno != EWOULDBLOCK)
-        return diag_errno(diag, errno, c->path, "locking filters/");
-    return diag_fail(diag, TAMIS_ERR_BUSY, c->path, "an edit is under way");
+    rc = repair_lock_now(r->filters.fd);
+    if (rc == TAMIS_ERR_BUSY)
+        return diag_fail(diag, rc, c->path, "an edit is under way");
+    return rc ? diag_errno(diag, rc, c->path, "locking filters/") : 0;
 }
 
 int tamis_store_verify(struct tamis_store *store, tamis_repair_fn *fn, void *ctx,
