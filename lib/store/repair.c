@@ -146,12 +146,12 @@ static int salvage_records(struct repair *r, bool *have, struct tamis_diag *diag
         return is_lost(rc) ? 0 : rc;
     rc = repair_read_records(c, r, diag);
     *have = rc == 0;
-    int first = catalog_read(c, read_first, &m, diag);
-    if (!rc && !first)
-        rc = diag_fail(diag, TAMIS_ERR_BUSY, r->path,
-                       "the catalog is good now: repair again");
-    else if (first == TAMIS_ERR_VERSION)
-        rc = first; /* not ours to make anew */
+    if (!rc) {
+        rc = catalog_read(c, read_first, &m, diag);
+        if (!rc)
+            rc = diag_fail(diag, TAMIS_ERR_BUSY, r->path,
+                           "the catalog is good now: repair again");
+    }
     registry_close_alone(c);
     return is_lost(rc) ? 0 : rc;
 }

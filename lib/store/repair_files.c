@@ -116,17 +116,18 @@ int repair_find_meta(struct repair *r, struct tamis_diag *diag)
     struct meta m;
     int fd;
     bool found = false;
-    if (io_open_beneath(r->store_fd, "catalog.lmdb", O_RDONLY, &fd) == 0) {
-        int rc = scan_for_meta(fd, &m, &found);
+    int rc = io_open_beneath(r->store_fd, "catalog.lmdb", O_RDONLY, &fd);
+    if (!rc) {
+        rc = scan_for_meta(fd, &m, &found);
         close(fd);
-        if (rc)
-            return diag_errno(diag, rc, r->path, "reading what is left of the catalog");
     }
+    if (rc && rc != ENOENT)
+        return diag_errno(diag, rc, r->path, "reading what is left of the catalog");
     if (found && r->opt.store_uuid &&
         memcmp(m.store_uuid, r->opt.store_uuid, UUID_BYTES) != 0)
         found = false;
     r->meta = m = found ? m : (struct meta){0};
-    int rc = found ? check_found(r, diag) : ask_filters(r, diag);
+    rc = found ? check_found(r, diag) : ask_filters(r, diag);
     r->meta.complete = 0;
     r->meta.compat = r->meta.ro_compat = r->meta.incompat = 0;
     return rc;
