@@ -91,6 +91,7 @@ struct judgement {
     enum file_state state;
     int code;          /* unread: why, as an errno or a public code */
     bool has_identity; /* h.identity can be believed */
+    bool finished;     /* what a dead writer left, just now */
     struct header h;   /* good: as of now */
     char what[160];
 };

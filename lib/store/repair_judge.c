@@ -238,6 +238,7 @@ static int finish(struct repair *r, const struct repair_segment *segment,
     if (r->opt.dry_run)
         return 0;
     int rc = finish_file(r, segment, record, name, diag);
+    j->finished = !rc || rc == TAMIS_ERR_SEALED;
     if (rc == TAMIS_ERR_SEALED || rc == TAMIS_ERR_BUSY)
         rc = 0; /* sealed: followed now; busy: a writer was faster */
     return rc;

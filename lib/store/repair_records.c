@@ -181,6 +181,26 @@ static void drop_filter(struct repair_segment *s, const struct record *record)
     repair_set_record(s, &bare);
 }
 
+/* Without a catalog to write to, a writer could not tell it how far it had come. */
+static void follow(struct repair_segment *s, const struct record *record,
+                   const struct header *h)
+{
+    struct record now = repair_record_of(h), r = *record;
+    if (now.state == r.state && now.min_stages <= r.min_stages &&
+        now.generation <= r.generation)
+        return;
+    r.state = now.state;
+    r.table_digest = now.table_digest;
+    r.min_sequence = now.min_sequence;
+    r.min_stages = now.min_stages;
+    r.generation = now.generation;
+    r.watermark = now.watermark;
+    r.keys = now.keys;
+    r.file_bytes = now.file_bytes;
+    r.compat &= RECORD_COMPAT_KNOWN;
+    repair_set_record(s, &r);
+}
+
 static int judge_good_record(struct repair *r, struct repair_segment *s,
                              const struct record *record, struct judgement *j,
                              struct tamis_diag *diag)
@@ -193,6 +213,9 @@ static int judge_good_record(struct repair *r, struct repair_segment *s,
     int rc = repair_judge(r, s, record, name, j, diag);
     if (rc)
         return rc;
+    if (!r->store && j->finished && j->state == FILE_GOOD &&
+        record->state == RECORD_GROWING)
+        follow(s, record, &j->h);
     if (j->state == FILE_BAD && !(record->ro_compat & ~RECORD_RO_COMPAT_KNOWN)) {
         repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, name, "%s", j->what);
         drop_filter(s, record);
