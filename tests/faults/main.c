@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_SCENARIOS = 64, MAX_BROKEN = 10, POINT_BYTES = 128, HANG_SECONDS = 30 };
+enum { MAX_SCENARIOS = 96, MAX_BROKEN = 10, POINT_BYTES = 128, HANG_SECONDS = 30 };
 
 /* Shared with the process that runs a scenario. */
 static struct shared {
@@ -91,10 +91,10 @@ static void point(struct walk *w, enum call call, uint64_t nth, const struct fau
 }
 
 /* Where space can run out: before each write, and in the middle of it. */
-static void points_of_space(struct walk *w, const struct tally *counted)
+static void points_of_space(struct walk *w, const struct tally *counted, bool after)
 {
     const struct fault *f = &call_types[CALL_space].faults[0];
-    for (size_t i = 0; i < counted->n_marks; i++) {
+    for (size_t i = after ? counted->n_marks_before : 0; i < counted->n_marks; i++) {
         uint64_t at = counted->marks[i];
         uint64_t end =
             i + 1 < counted->n_marks ? counted->marks[i + 1] : counted->bytes;
@@ -128,16 +128,18 @@ static void all_points(struct walk *w)
         run_scenario(w->scenario, NULL, w->dir);
         counted = tally;
     }
+    bool after = w->scenario->first && w->scenario->first[0] == '>';
     for (enum call call = 0; call < CALL_space; call++) {
         const struct fault *f = call_types[call].faults;
-        for (uint64_t n = 1; n <= counted.called[call]; n++)
+        uint64_t before = after ? counted.before[call] : 0;
+        for (uint64_t n = before + 1; n <= counted.called[call]; n++)
             for (size_t i = 0; i < (brief ? 1 : MAX_FAULTS) && f[i].name; i++) {
                 point(w, call, n, &f[i], false);
                 if (!brief)
                     point(w, call, n, &f[i], true);
             }
     }
-    points_of_space(w, &counted);
+    points_of_space(w, &counted, after);
 }
 
 static void run_scenario_process(size_t index)
@@ -274,6 +276,8 @@ int main(int argc, char **argv)
     collect(store_scenarios);
     collect(segment_scenarios);
     collect(edit_scenarios);
+    collect(repair_scenarios);
+    collect(backup_scenarios);
     if (!n_scenarios || jobs < 1)
         usage();
     snprintf(root, sizeof root, "%.400s/tamis-faults.XXXXXX",

@@ -17,6 +17,8 @@ static struct {
 void faults_begin(const struct plan *plan, const struct plan *first, bool old_system)
 {
     memset(tally.called, 0, sizeof tally.called);
+    memset(tally.before, 0, sizeof tally.before);
+    tally.n_marks_before = 0;
     tally.fired = tally.planned = tally.bytes = tally.syncs_failed = tally.n_marks = 0;
     tally.excused = tally.no_map_full = tally.homeless = false;
     now.planned = plan != NULL;
@@ -71,6 +73,10 @@ const struct fault *fault_of(enum call call)
                                                                           : NULL;
     if (!p)
         return old_answer(call);
+    if (!tally.fired) {
+        memcpy(tally.before, tally.called, sizeof tally.before);
+        tally.n_marks_before = tally.n_marks;
+    }
     tally.fired++;
     tally.planned += planned;
     tally.excused |= p->fault->code == MDB_MAP_FULL && tally.no_map_full;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 void fail_run(const char *format, ...)
 {
@@ -71,13 +72,19 @@ bool is_there(const char *path)
     return access(path, F_OK) == 0;
 }
 
-void expect_names(const char *dir, const char *const *names)
+static size_t n_names(const char *const *names)
 {
-    DIR *d = opendir(dir);
-    size_t n = 0, found = 0;
-    CHECK(d, "%s: no such directory", dir);
+    size_t n = 0;
     while (names[n])
         n++;
+    return n;
+}
+
+static size_t count_names(const char *dir, const char *const *names)
+{
+    DIR *d = opendir(dir);
+    size_t n = n_names(names), found = 0;
+    CHECK(d, "%s: no such directory", dir);
     for (const struct dirent *e; (e = readdir(d));) {
         size_t i = 0;
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
@@ -88,6 +95,17 @@ void expect_names(const char *dir, const char *const *names)
         found++;
     }
     closedir(d);
+    return found;
+}
+
+void expect_only(const char *dir, const char *const *names)
+{
+    count_names(dir, names);
+}
+
+void expect_names(const char *dir, const char *const *names)
+{
+    size_t found = count_names(dir, names), n = n_names(names);
     CHECK(found == n, "%s: %zu names, not %zu", dir, found, n);
 }
 
@@ -107,6 +125,46 @@ static int remove_one(const char *path, const struct stat *st, int flag,
 {
     (void)st, (void)flag, (void)ftw;
     return remove(path);
+}
+
+void remove_dir(const char *path)
+{
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+void poke(const char *path, off_t at, const void *bytes, size_t n)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    CHECK(fd >= 0 && pwrite(fd, bytes, n, at) == (ssize_t)n, "changing %s", path);
+    close(fd);
+}
+
+static uint64_t tree_sum;
+
+static int sum_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    static uint8_t bytes[1 << 20];
+    size_t n = strlen(path);
+    (void)ftw;
+    if (n > 5 && strcmp(path + n - 5, "-lock") == 0)
+        return 0;
+    uint64_t sum = XXH3_64bits_withSeed(path, n, (uint64_t)flag);
+    if (S_ISREG(st->st_mode)) {
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t got = pread(fd, bytes, sizeof bytes, 0);
+        CHECK(got == st->st_size, "reading %s", path);
+        close(fd);
+        sum = XXH3_64bits_withSeed(bytes, (size_t)got, sum);
+    }
+    tree_sum += sum; /* in any order */
+    return 0;
+}
+
+uint64_t tree_of(const char *dir)
+{
+    tree_sum = 0;
+    nftw(dir, sum_one, 16, FTW_PHYS);
+    return tree_sum;
 }
 
 static int seed_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
@@ -151,10 +209,11 @@ void run_scenario(const struct scenario *s, const struct plan *plan, const char 
 {
     struct run r = {.plan = plan};
     snprintf(r.dir, sizeof r.dir, "%s", dir);
-    nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    remove_dir(dir);
     CHECK(mkdir(dir, 0700) == 0, "mkdir %s: %s", dir, strerror(errno));
     struct plan first;
-    CHECK(!s->first || plan_parse(s->first, &first), "no such fault: %s", s->first);
+    const char *text = s->first ? s->first + (s->first[0] == '>') : NULL;
+    CHECK(!text || plan_parse(text, &first), "no such fault: %s", text);
     unsigned descriptors = count_descriptors();
     memset(&tally, 0, sizeof tally);
     damage_expected = plan && plan->call == CALL_pread && plan->fault->effect == NONE;

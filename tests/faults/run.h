@@ -29,10 +29,12 @@ struct scenario {
     void (*check)(struct run *r);   /* nothing fails: what was promised, the next try */
     bool old_system;                /* without openat2, RENAME_NOREPLACE, O_TMPFILE */
     bool cold;                      /* each run in a process of its own */
-    const char *first;              /* a fault that strikes in every run, or NULL */
+    /* A fault that strikes in every run, or NULL; with ">" in front the others strike
+     * only after it, for another scenario has those before. */
+    const char *first;
 };
 extern const struct scenario filter_scenarios[], writer_scenarios[], store_scenarios[],
-    segment_scenarios[], edit_scenarios[];
+    segment_scenarios[], edit_scenarios[], repair_scenarios[], backup_scenarios[];
 
 /* Says what is wrong with this run, and ends its process. */
 void fail_run(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
@@ -64,7 +66,13 @@ void run_scenario(const struct scenario *s, const struct plan *plan, const char 
 const char *in_dir(const struct run *r, const char *name);
 /* Is this all that the directory holds, dots apart? Names end with a NULL. */
 void expect_names(const char *dir, const char *const *names);
+/* Nothing else, at least. */
+void expect_only(const char *dir, const char *const *names);
 bool is_there(const char *path);
+void remove_dir(const char *path);
+void poke(const char *path, off_t at, const void *bytes, size_t n);
+/* A number for all names and bytes below, but those of LMDB's lock file. */
+uint64_t tree_of(const char *dir);
 void copy_file(const char *from, const char *to);
 
 /* Keys may be MAYBE for DAMAGED too: the scenario has damaged a page, or a writer found

@@ -56,6 +56,22 @@ bool goes_on(struct run *r)
     return false;
 }
 
+const char *path_of_segment(struct run *r, const char *name)
+{
+    static char path[2 * PATH_BYTES];
+    struct tamis_snapshot *snapshot;
+    struct tamis_segment_info info;
+    struct tamis_target t;
+    CHECK(open_store(r) == 0, "preparing");
+    MUST(r, tamis_snapshot_current(store, &snapshot, &r->diag));
+    tamis_snapshot_find(snapshot, name, strlen(name), NULL, 0, 0, &t);
+    MUST(r, tamis_snapshot_segment(snapshot, t.slot - 1, &info));
+    snprintf(path, sizeof path, "%s/%s", store_path(r), info.file);
+    IN_LIB_VOID(tamis_snapshot_release(snapshot));
+    close_store();
+    return path;
+}
+
 /* ---- keys ---- */
 
 struct tamis_key key_of(const char *segment, uint64_t i, char text[64])
@@ -141,11 +157,10 @@ static int put_all(struct run *r, struct tamis_edit *e)
 static void fill_growing(struct run *r, const struct segment *s)
 {
     struct tamis_writer *w;
-    CHECK(tamis_store_writer(store, s->name, strlen(s->name), &w, &r->diag) == 0,
-          "preparing %s: %s", s->name, r->diag.what);
-    CHECK(add_to(r, w, s->name, 0, s->n) == 0 &&
-              tamis_writer_commit(w, s->n, NULL) == 0 && tamis_writer_close(w) == 0,
-          "preparing %s", s->name);
+    MUST(r, tamis_store_writer(store, s->name, strlen(s->name), &w, &r->diag));
+    CHECK(add_to(r, w, s->name, 0, s->n) == 0, "preparing %s", s->name);
+    MUST(r, tamis_writer_commit(w, s->n, &r->diag));
+    MUST(r, tamis_writer_close(w));
 }
 
 void make_store(struct run *r, const struct segment *list)

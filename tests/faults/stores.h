@@ -24,6 +24,9 @@ bool goes_on(struct run *r);
 /* A store with these segments, closed. */
 void make_store(struct run *r, const struct segment *list);
 
+/* The file of a segment, while the store is closed. */
+const char *path_of_segment(struct run *r, const char *name);
+
 /* Parts of an edit. Each returns what the first call that failed did. */
 int put_built(struct run *r, struct tamis_edit *e, const struct segment *s);
 int put_listed(struct run *r, struct tamis_edit *e, const struct segment *list);

@@ -122,14 +122,16 @@ struct plan {
 enum { MAX_MARKS = 1024 };
 struct tally {
     uint64_t called[N_CALLS];
+    uint64_t before[N_CALLS];           /* the same, when the first fault struck */
     uint64_t fired;                     /* times that a fault struck */
     uint64_t planned;                   /* and of these the planned one */
     uint64_t bytes;                     /* written */
     uint64_t marks[MAX_MARKS], n_marks; /* how many, before each write */
-    uint64_t syncs_failed;              /* fdatasync of the library */
-    bool no_map_full; /* in a new catalog, for one, the map cannot be full */
-    bool excused;     /* the fault struck where it never does: it may be noticed */
-    bool homeless;    /* space that could not be had was mapped for writing (R1) */
+    uint64_t n_marks_before;
+    uint64_t syncs_failed; /* fdatasync of the library */
+    bool no_map_full;      /* in a new catalog, for one, the map cannot be full */
+    bool excused;          /* the fault struck where it never does: it may be noticed */
+    bool homeless;         /* space that could not be had was mapped for writing (R1) */
     long memory, dirs, mappings, envs, txns, cursors; /* taken and not given back */
 };
 extern struct tally tally;

@@ -139,6 +139,8 @@ int __wrap_renameat2(int from_dir, const char *from, int to_dir, const char *to,
                      unsigned flags)
 {
     const struct fault *f = due(CALL_renameat2);
+    if (f && f->unseen && !flags)
+        f = NULL; /* every system has a plain rename */
     if (f && f->effect != DONE)
         return -1;
     return late(f, __real_renameat2(from_dir, from, to_dir, to, flags));
