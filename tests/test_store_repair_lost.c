@@ -406,6 +406,34 @@ static void creating_over_an_open_store_fails_at_once(void **state)
     remove_tree("s");
 }
 
+/* The store is open, and its catalog gone: nothing to wait for, whoever else tries. */
+static void *create_meanwhile(void *ctx)
+{
+    struct tamis_diag diag;
+    *(int *)ctx = tamis_store_create(path_of("s"), NULL, &diag);
+    return NULL;
+}
+
+static void nor_is_one_made_beside_it(void **state)
+{
+    enum { N = 4 };
+    pthread_t threads[N];
+    int codes[N];
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    assert_int_equal(unlink(path_of("s/catalog.lmdb")), 0);
+    for (int i = 0; i < N; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, create_meanwhile, &codes[i]),
+                         0);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(codes[i], TAMIS_ERR_BUSY);
+    }
+    tamis_store_close(s);
+    OK(tamis_store_create(path_of("s"), NULL, NULL));
+    remove_tree("s");
+}
+
 static int repair_is_busy(void *ctx)
 {
     struct tamis_diag diag;
@@ -463,6 +491,7 @@ int main(void)
         cmocka_unit_test(nor_under_those_of_another_process),
         cmocka_unit_test(who_opens_meanwhile_gets_the_new_catalog),
         cmocka_unit_test(creating_over_an_open_store_fails_at_once),
+        cmocka_unit_test(nor_is_one_made_beside_it),
         cmocka_unit_test(a_forked_child_keeps_nobody_waiting),
     };
     return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);

@@ -11,23 +11,15 @@
 
 /* ---- begin and end ---- */
 
-static int lock_dir(int fd, int how)
-{
-    while (flock(fd, how) != 0)
-        if (errno != EINTR)
-            return errno;
-    return 0;
-}
-
 /* An edit holds filters/ shared for as long as it may have files that nothing names.
  * Who gets it exclusively knows that nobody has, and may sweep. */
 static int enter_dir(struct catalog *c, int fd)
 {
-    if (!atomic_load(&c->swept) && lock_dir(fd, LOCK_EX | LOCK_NB) == 0) {
+    if (!atomic_load(&c->swept) && dir_lock(fd, LOCK_EX | LOCK_NB) == 0) {
         sweep_orphans(c, fd);
         atomic_store(&c->swept, true);
     }
-    return lock_dir(fd, LOCK_SH);
+    return dir_lock(fd, LOCK_SH);
 }
 
 static int open_dir(struct tamis_edit *e, struct tamis_diag *diag)

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 int filters_dir_open(int store_fd, const char *store_path, struct filters_dir **out)
@@ -73,6 +74,14 @@ void uuid_random(uint8_t uuid[UUID_BYTES])
     io_calls.random(uuid, UUID_BYTES);
     uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40);
     uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
+}
+
+int dir_lock(int fd, int how)
+{
+    while (flock(fd, how) != 0)
+        if (errno != EINTR)
+            return errno;
+    return 0;
 }
 
 int dir_open_guarded(int dir, const char *name, struct io_guarded_fd *g)

@@ -64,8 +64,6 @@ void repair_tell(struct repair *r, enum tamis_repair_action action,
 
 /* ==== repair_dirs.c ==== */
 
-/* Locks a directory exclusively: 0, ERR_BUSY or an errno. */
-int repair_lock_now(int fd);
 /* ERR_BUSY while an edit, or another repair, is under way. */
 int repair_lock_filters(struct repair *r, struct tamis_diag *diag);
 void repair_unlock_filters(struct repair *r);

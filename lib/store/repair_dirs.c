@@ -12,14 +12,6 @@
 
 /* ---- locks ---- */
 
-int repair_lock_now(int fd)
-{
-    while (flock(fd, LOCK_EX | LOCK_NB) != 0)
-        if (errno != EINTR)
-            return errno == EWOULDBLOCK ? TAMIS_ERR_BUSY : errno;
-    return 0;
-}
-
 int repair_lock_filters(struct repair *r, struct tamis_diag *diag)
 {
     struct stat st;
@@ -31,9 +23,9 @@ int repair_lock_filters(struct repair *r, struct tamis_diag *diag)
     if (rc)
         return diag_errno(diag, rc, r->path, "opening filters/");
     r->has_filters = true;
-    rc = repair_lock_now(r->filters.fd);
-    if (rc == TAMIS_ERR_BUSY)
-        return diag_fail(diag, rc, r->path,
+    rc = dir_lock(r->filters.fd, LOCK_EX | LOCK_NB);
+    if (rc == EWOULDBLOCK)
+        return diag_fail(diag, TAMIS_ERR_BUSY, r->path,
                          "an edit or a repair of this store is under way");
     return rc ? diag_errno(diag, rc, r->path, "locking filters/") : 0;
 }
@@ -79,8 +71,8 @@ int repair_hold_store(struct repair *r, struct tamis_diag *diag)
     if (rc)
         return diag_errno(diag, rc, r->path, "opening the store");
     r->held = true;
-    rc = repair_lock_now(r->turn.fd);
-    if (rc > 0)
+    rc = dir_lock(r->turn.fd, LOCK_EX | LOCK_NB);
+    if (rc && rc != EWOULDBLOCK)
         return diag_errno(diag, rc, r->path, "locking the store");
     if (rc || lmdb_is_used(r->store_fd))
         return diag_fail(

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- create ---- */
@@ -161,22 +160,26 @@ static int create_locked(const char *path, int dir, const struct meta *m,
     return rc;
 }
 
-/* Two that create at once take turns. A process that has a store open holds its
- * directory shared, for as long as it likes: then there is nothing to wait for. */
+/* Two that create at once take turns, and who repairs has one too: they hold the
+ * directory exclusively, and are waited for. A process that has a store open holds it
+ * shared, for as long as it likes: then there is nothing to wait for. The first to turn
+ * a shared lock into an exclusive one goes on; others that waited as well, and were in
+ * its way, have lost theirs by trying, and wait again. */
 static int take_turn(const char *path, int dir, struct tamis_diag *diag)
 {
-    enum { TRIES = 10000 }; /* of a millisecond */
-    for (int i = 0; i < TRIES; i++) {
-        if (flock(dir, LOCK_EX | LOCK_NB) == 0)
-            return 0;
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            return diag_errno(diag, errno, path, "locking the directory");
+    enum { TRIES = 100 };
+    int rc = dir_lock(dir, LOCK_EX | LOCK_NB);
+    for (int i = 0; i < TRIES && rc == EWOULDBLOCK; i++) {
         if (faccessat(dir, "catalog.lmdb", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
             return diag_fail(diag, TAMIS_ERR_EXISTS, path, "a store is here already");
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        rc = dir_lock(dir, LOCK_SH);
+        if (!rc)
+            rc = dir_lock(dir, LOCK_EX | LOCK_NB);
     }
-    return diag_fail(diag, TAMIS_ERR_BUSY, path,
-                     "a process has a store open here, whose catalog is gone");
+    if (rc == EWOULDBLOCK)
+        return diag_fail(diag, TAMIS_ERR_BUSY, path,
+                         "a process has a store open here, whose catalog is gone");
+    return rc ? diag_errno(diag, rc, path, "locking the directory") : 0;
 }
 
 static int create_in(const char *path, int dir, const struct meta *m,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 static void compare(struct repair *r)
@@ -34,9 +35,9 @@ static int lock_filters(struct repair *r, struct catalog *c, struct tamis_diag *
     if (rc)
         return diag_errno(diag, rc, c->path, "opening filters/");
     r->has_filters = true;
-    rc = repair_lock_now(r->filters.fd);
-    if (rc == TAMIS_ERR_BUSY)
-        return diag_fail(diag, rc, c->path, "an edit is under way");
+    rc = dir_lock(r->filters.fd, LOCK_EX | LOCK_NB);
+    if (rc == EWOULDBLOCK)
+        return diag_fail(diag, TAMIS_ERR_BUSY, c->path, "an edit is under way");
     return rc ? diag_errno(diag, rc, c->path, "locking filters/") : 0;
 }
 
