@@ -38,7 +38,7 @@ static size_t n_scenarios;
 static const char *only = "", *base = "/dev/shm";
 static char root[PATH_BYTES];
 static long jobs;
-static bool brief; /* one fault a call, once */
+static bool brief; /* one fault a call, once, and not of all calls */
 
 /* ---- the points of one scenario ---- */
 
@@ -105,6 +105,13 @@ static void points_of_space(struct walk *w, const struct tally *counted, bool af
     }
 }
 
+/* In a brief round one of each call, and of those that come again and again a few. */
+static size_t n_faults(uint64_t nth)
+{
+    enum { FIRST = 3, EVERY = 8 };
+    return !brief ? MAX_FAULTS : nth <= FIRST || nth % EVERY == 0;
+}
+
 static void all_points(struct walk *w)
 {
     static struct tally counted;
@@ -133,7 +140,7 @@ static void all_points(struct walk *w)
         const struct fault *f = call_types[call].faults;
         uint64_t before = after ? counted.before[call] : 0;
         for (uint64_t n = before + 1; n <= counted.called[call]; n++)
-            for (size_t i = 0; i < (brief ? 1 : MAX_FAULTS) && f[i].name; i++) {
+            for (size_t i = 0; i < n_faults(n) && f[i].name; i++) {
                 point(w, call, n, &f[i], false);
                 if (!brief)
                     point(w, call, n, &f[i], true);
