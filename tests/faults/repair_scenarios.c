@@ -25,6 +25,7 @@ static struct {
     uint64_t n_noted;         /* of the last call */
     struct tamis_repair_report report;
     int rc;
+    char files[2][64]; /* of "a" and "g": kept, here or in quarantine/ */
 } the;
 
 static uint64_t n_done(const struct tamis_repair_report *report)
@@ -66,6 +67,8 @@ static void prepare(struct run *r, const struct segment *list)
     the.keys = the.watermark = 10;
     the.expected.complete = 1;
     make_store(r, list);
+    strcpy(the.files[0], strrchr(path_of_segment(r, "a"), '/') + 1);
+    strcpy(the.files[1], strrchr(path_of_segment(r, "g"), '/') + 1);
 }
 
 static void healthy_prepare(struct run *r)
@@ -197,6 +200,7 @@ static void filters_prepare(struct run *r)
 {
     healthy_prepare(r);
     remove_dir(in_dir(r, "store/filters"));
+    the.files[0][0] = the.files[1][0] = 0;
     the.keys = the.watermark = 0;
     the.catalog_lost = true; /* it cannot be opened */
     the.expected.n_rebuilt = 1;
@@ -325,6 +329,18 @@ static int put_missing(struct run *r, struct tamis_edit *e)
     return t.slot ? 0 : put_listed(r, e, b);
 }
 
+static void expect_files(struct run *r)
+{
+    for (size_t i = 0; i < 2; i++) {
+        char here[96], aside[96];
+        snprintf(here, sizeof here, "store/filters/%s", the.files[i]);
+        snprintf(aside, sizeof aside, "store/quarantine/%s", the.files[i]);
+        CHECK(!the.files[i][0] || is_there(in_dir(r, here)) ||
+                  is_there(in_dir(r, aside)),
+              "%s is gone", the.files[i]);
+    }
+}
+
 /* What is repaired: nothing to do, and the store serves. */
 static void expect_settled(struct run *r, bool litter)
 {
@@ -347,6 +363,7 @@ static void expect_settled(struct run *r, bool litter)
                 (const char *const[]){"catalog.lmdb", "catalog.lmdb-lock", "filters",
                                       "quarantine", NULL});
     close_store();
+    expect_files(r);
 }
 
 static void repair_check(struct run *r)
@@ -355,6 +372,7 @@ static void repair_check(struct run *r)
         expect_readable(r);
     if (!r->plan)
         expect_report(&the.report);
+    expect_files(r);
     bool done = the.rc == 0 && the.n_noted == 0;
     if (!done)
         repair_now(r);
