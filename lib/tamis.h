@@ -423,7 +423,8 @@ struct tamis_store_options {
 };
 
 /* Creates the directory `path` (or uses an empty one) and an empty store in it,
- * durable on return. ERR_EXISTS if a store or anything else is there. */
+ * durable on return. ERR_EXISTS if a store or anything else is there; ERR_BUSY if a
+ * process has a store open there whose catalog is gone: end it, and repair. */
 int tamis_store_create(const char *path, const struct tamis_store_options *opt,
                        struct tamis_diag *diag);
 /* Opens a store; never creates. Where its catalog cannot be written it opens for
@@ -502,13 +503,21 @@ struct tamis_repair_report {
  * STORE/quarantine/; their segments stay listed, without a filter: MAYBE), sweeps what
  * nothing names, and where the catalog is lost makes a new one of the filters, marked
  * incomplete: see tamis_store_confirm_complete(). What SPEC.md section 8.4 calls
- * undecidable becomes MAYBE. A second repair finds nothing to do; one that was cut short
- * may be run again. Durable on return.
+ * undecidable becomes MAYBE. A second repair finds nothing to do; one that was cut
+ * short may be run again. Durable on return.
+ *
  * ERR_BUSY while an edit is under way, and, if the catalog is lost, while any process
- * has the store open. ERR_MISMATCH if the filters are of several stores and store_uuid
- * does not say which; ERR_NO_STORE if there is nothing to rebuild from. An I/O error
- * decides nothing: it stops a rebuild, and otherwise leaves its file alone. *report
- * (may be NULL) is whole whatever is returned. */
+ * has the store open. ERR_MISMATCH if the
+ * filters are of several stores and store_uuid does not say which; ERR_NO_STORE if
+ * there is nothing to rebuild from. An I/O error decides nothing: it stops a rebuild,
+ * and otherwise leaves its file alone. *report (may be NULL) is whole whatever is
+ * returned: what was done, or was about to be when the call failed.
+ *
+ * It takes a filter's
+ * lock for a moment, to see whether a writer has it: one that opens the filter at that
+ * very moment may get ERR_BUSY. Files are read before they are mapped; a page that can
+ * be read then, and not a moment later, is SIGBUS, or, with tamis_guard_install(),
+ * damage, and the file is set aside. */
 int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
                        struct tamis_repair_report *report, struct tamis_diag *diag);
 
@@ -526,12 +535,13 @@ struct tamis_backup_report {
 
 /* Copies the store, as of one moment during the call, into the new directory `path`,
  * which appears whole or not at all (ERR_EXISTS if it is there). The copy is the same
- * store, with the same UUID: it has every edit and every commit that returned before the
- * call. Edits and commits go on meanwhile; only while the list is read no edit commits.
- * fn (may be NULL) hears of every filter that is damaged or left out. Durable on
- * return; a process that is killed leaves a directory PATH.<8 hex digits>.tmp. Every
- * growing filter takes a descriptor. Do not go on with both stores: filters of the one
- * mean nothing to the other's log. */
+ * store, with the same UUID: it has every edit and every commit that returned before
+ * the call. Edits and commits go on meanwhile; only while the list is read no edit
+ * commits. fn (may be NULL) hears of every filter that is damaged or left out. Durable
+ * on return; a process that is killed leaves a directory PATH.<8 hex digits>.tmp, to be
+ * removed by hand, and so does a call that fails and cannot remove what it made. Every
+ * growing filter takes a descriptor until it is copied (EMFILE). Do not go on with both
+ * stores: filters of the one mean nothing to the other's log. */
 int tamis_store_backup(struct tamis_store *store, const char *path, tamis_repair_fn *fn,
                        void *ctx, struct tamis_backup_report *report,
                        struct tamis_diag *diag);
