@@ -254,7 +254,6 @@ static void exists_check(struct run *r)
 }
 
 const struct scenario backup_scenarios[] = {
-    {"backup", plain_prepare, backup_body, quiet_check, false, false, NULL},
     {"backup-old", plain_prepare, backup_body, quiet_check, false, false,
      ">renameat2:2:EINVAL:once"},
     {"backup-damage", damage_prepare, backup_body, quiet_check, false, false, NULL},

@@ -102,7 +102,7 @@ static void orphan_prepare(struct run *r)
 
 static void damage_prepare(struct run *r)
 {
-    healthy_prepare(r);
+    orphan_prepare(r);
     poke(path_of_segment(r, "a"), PAGE_BYTES + 700, "damage", 6);
     the.expected.n_quarantined = 1;
 }
@@ -265,6 +265,9 @@ static void again_body(struct run *r)
     int rc = TRY(r, tamis_store_repair(store_path(r), &opt, NULL, &r->diag));
     CHECK(rc != 0 || r->plan, "the first repair did not fail");
     the.expected.n_finished = 0; /* by the first */
+    if (!r->plan)
+        the.expected.n_swept -=
+            the.expected.n_swept > 0; /* the catalog, by the first */
     repair_body(r);
 }
 
@@ -447,7 +450,6 @@ static void verify_check(struct run *r)
         name, prepare, repair_body, repair_check, false, false, NULL                   \
     }
 const struct scenario repair_scenarios[] = {
-    REPAIR("repair-orphan", orphan_prepare),
     REPAIR("repair-damage", damage_prepare),
     REPAIR("repair-dead", dead_prepare),
     REPAIR("repair-sealed", sealed_prepare),
@@ -457,7 +459,7 @@ const struct scenario repair_scenarios[] = {
     REPAIR("repair-meta", meta_prepare),
     REPAIR("repair-filters", filters_prepare),
     {"repair-again", damage_prepare, again_body, repair_check, false, false,
-     ">mdb_txn_commit:1:EIO:once"},
+     ">mdb_put:1:ENOMEM:once"},
     {"repair-lost-again", no_catalog_prepare, again_body, repair_check, false, false,
      ">renameat2:1:EIO:once"},
     {"repair-dry", dry_prepare, repair_body, dry_check, false, false, NULL},
