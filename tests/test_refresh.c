@@ -79,6 +79,31 @@ static void test_an_older_copy_in_its_place(void **state)
     tamis_filter_close(f);
 }
 
+/* One that a writer went on with elsewhere: its sequence is ahead, its table is not. */
+static void test_an_older_copy_that_went_on(void **state)
+{
+    (void)state;
+    make(path, 100);
+    file_copy(path, path_of("old"));
+    struct tamis_writer *w = open_writer(path);
+    add_hashes(w, keys + 100, N - 100);
+    assert_int_equal(tamis_writer_close(w), 0);
+    uint64_t sequence = commit_of(path).sequence,
+             generation = commit_of(path).generation;
+    w = open_writer(path_of("old"));
+    for (uint64_t mark = 1; mark <= sequence; mark++)
+        assert_int_equal(tamis_writer_commit(w, mark, NULL), 0);
+    assert_int_equal(tamis_writer_close(w), 0);
+    assert_true(commit_of(path_of("old")).sequence > sequence);
+    assert_true(commit_of(path_of("old")).generation < generation);
+    struct tamis_filter *f = open_filter(path);
+    uint64_t absent = absent_key(f);
+    overwrite(path_of("old"));
+    assert_int_equal(reason_of(f, absent), TAMIS_UNREADABLE);
+    assert_int_equal(count_absent(f, keys, N), 0);
+    tamis_filter_close(f);
+}
+
 /* ---- slot A, half written when the reader looks ---- */
 
 static ssize_t (*real_pwrite)(int, const void *, size_t, off_t);
@@ -273,6 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_another_filter_in_its_place),
         TEST(test_an_older_copy_in_its_place),
+        TEST(test_an_older_copy_that_went_on),
         TEST(test_opened_while_slot_a_is_written),
         TEST(test_used_while_slot_a_is_written),
         TEST(test_a_fork_during_a_refresh),
