@@ -12,11 +12,14 @@ enum { N_BUILT = 1100 };
 
 static struct tamis_builder *builder;
 static bool finished;
+static uint64_t memory_limit;
 
 static int make_builder(struct run *r)
 {
-    struct tamis_builder_options opt = {
-        .size = sizeof opt, .memory_limit = 1, .spool_dir = r->dir, .error = 1e-8};
+    struct tamis_builder_options opt = {.size = sizeof opt,
+                                        .memory_limit = memory_limit,
+                                        .spool_dir = r->dir,
+                                        .error = 1e-8};
     builder = NULL;
     return TRY(r, tamis_builder_create(&opt, &builder, &r->diag));
 }
@@ -42,6 +45,20 @@ static void drop_builder(void)
 {
     IN_LIB_VOID(tamis_builder_free(builder));
     builder = NULL;
+}
+
+/* The least that there can be. */
+static void little_memory(struct run *r)
+{
+    (void)r;
+    memory_limit = 1;
+}
+
+/* Allowed, and not to be had: the builder spools with what it has. */
+static void much_memory(struct run *r)
+{
+    (void)r;
+    memory_limit = 64 << 10;
 }
 
 static void build_body(struct run *r)
@@ -81,6 +98,7 @@ static uint64_t embedded_bytes;
 static void embed_prepare(struct run *r)
 {
     uint8_t page[4096];
+    little_memory(r);
     memset(page, 'e', sizeof page);
     engine_fd = open(in_dir(r, "engine"), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     CHECK(pwrite(engine_fd, page, sizeof page, 0) == sizeof page, "engine's file");
@@ -306,16 +324,18 @@ static void guard_check(struct run *r)
 }
 
 const struct scenario filter_scenarios[] = {
-    {"build", NULL, build_body, build_check, false, false, NULL},
-    {"build-old", NULL, build_body, build_check, true, false, NULL},
+    {"build", little_memory, build_body, build_check, false, false, NULL},
+    {"build-old", little_memory, build_body, build_check, true, false, NULL},
     {"embed", embed_prepare, embed_body, embed_check, false, false, NULL},
     {"reader", reader_prepare, reader_body, reader_check, false, false, NULL},
     {"ask", sealed_prepare, ask_body, ask_check, false, false, NULL},
     {"guard", guard_prepare, guard_body, guard_check, false, true, NULL},
     {"large", large_prepare, large_body, large_check, false, false, NULL},
-    {"build-fails", NULL, build_body, build_check, false, false,
+    {"build-fails", little_memory, build_body, build_check, false, false,
      "renameat2:1:EIO:ever"},
-    {"build-starved", NULL, build_body, build_check, false, false,
+    {"build-starved", little_memory, build_body, build_check, false, false,
      "realloc:1:ENOMEM:ever"},
+    {"build-short", much_memory, build_body, build_check, false, false,
+     "realloc:2:ENOMEM:ever"},
     {0},
 };

@@ -69,7 +69,10 @@ const struct call_type call_types[N_CALLS] = {
     [CALL_mmap] = {"mmap", {ERR(ENOMEM), ERR(ENODEV)}},
     [CALL_mprotect] = {"mprotect", MEMORY},
     [CALL_munmap] = {"munmap", {{"ENOMEM-done", ENOMEM, DONE, true, 0}}},
-    [CALL_open] = {"open", {ERR(EMFILE), ERR(EIO), ERR(EINTR), ERR(EROFS)}},
+    /* EISDIR and EINVAL: what kernels and file systems without O_TMPFILE say. */
+    [CALL_open] = {"open",
+                   {ERR(EMFILE), ERR(EIO), ERR(EINTR), ERR(EROFS), ERR(EISDIR),
+                    ERR(EINVAL)}},
     [CALL_openat] = {"openat", {ERR(EMFILE), ERR(EIO), ERR(ENOSPC), ERR(EROFS)}},
     [CALL_opendir] = {"opendir", {ERR(EMFILE), ERR(ENOMEM), ERR(EIO)}},
     [CALL_posix_fadvise] = {"posix_fadvise", {UNSEEN(EINVAL)}},
