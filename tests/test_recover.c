@@ -393,6 +393,48 @@ static void test_failed_sync_while_opening_and_closing(void **state)
     expect_recovery(path, 400, 7);
 }
 
+/* Floors of many sectors, one of which the disk gives back neither before an orderly
+ * end nor after a kill: without them nobody can tell what is damaged. */
+static struct {
+    uint64_t at;
+    unsigned n;
+} unreadable;
+
+static ssize_t pread_but_there(int fd, void *buf, size_t n, off_t offset)
+{
+    if ((uint64_t)offset != unreadable.at)
+        return pread(fd, buf, n, offset);
+    unreadable.n++;
+    return errno = EIO, -1;
+}
+
+static void test_floors_that_cannot_be_read(void **state)
+{
+    const char *path = path_of("floors"), *copy = path_of("floors-copy");
+    struct tamis_writer *w = create_writer(path, 1e-6, 2, N_KEYS);
+    struct tamis_diag diag;
+    (void)state;
+    add_hashes(w, keys, 1000);
+    assert_int_equal(tamis_writer_commit(w, 7, NULL), 0);
+    file_copy(path, copy);
+    assert_int_equal(tamis_writer_close(w), 0);
+    struct commit c = commit_of(path);
+    assert_true(c.stages[0].length / PAGE_BYTES > 2 * PAGES_PER_FLOOR_SECTOR);
+    for (uint64_t sector = 0; sector < 3; sector++)
+        for (int killed = 0; killed < 2; killed++) {
+            unreadable.at = c.stages[0].floors_offset + sector * SECTOR_BYTES;
+            unreadable.n = 0;
+            io_calls.pread = pread_but_there;
+            assert_int_equal(tamis_writer_open(killed ? copy : path, &w, &diag), EIO);
+            io_calls.pread = calls_before.pread;
+            assert_null(w);
+            assert_non_null(strstr(diag.what, "reading floors"));
+            assert_int_equal(unreadable.n, 1);
+        }
+    expect_recovery(path, 1000, 7);
+    expect_recovery(copy, 1000, 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +449,7 @@ int main(void)
         TEST_WITH_FAULTS(test_failed_syncs_poison),
         TEST_WITH_FAULTS(test_failed_writes_poison),
         TEST_WITH_FAULTS(test_failed_sync_while_opening_and_closing),
+        TEST_WITH_FAULTS(test_floors_that_cannot_be_read),
     };
     return cmocka_run_group_tests(tests, set_up, test_dir_remove);
 }
