@@ -13,15 +13,15 @@ deps-coverage: | deps-test
 COVERAGE_FLAGS := -O0 --coverage -fprofile-update=atomic
 
 coverage: | deps-coverage
-	@$(MAKE) --no-print-directory B=$B/coverage COVERAGE=1 OPT='-O0 -g' \
+	@$(MAKE) --no-print-directory -j$$(nproc) B=$B/coverage COVERAGE=1 OPT='-O0 -g' \
 	    SANITIZE='--coverage -fprofile-update=atomic' \
 	    CPPFLAGS='-include tests/coverage/exit.h' tests
 	@tests/coverage/coverage.sh $B/coverage
 
 # What the tests themselves do is not counted, and they are not slowed down; but for the
-# one that compiles a header of format/ for another hash. SLOW: fewer rounds, as under a
+# one that is of headers. SLOW: fewer rounds, as under a
 # sanitizer.
 ifdef COVERAGE
 $B/tests/%.o $B/fuzz/%.o: BASE := $(filter-out $(COVERAGE_FLAGS),$(BASE)) -O2 -DSLOW=1
-$B/tests/test_zero_tag.o: BASE := $(BASE)
+$B/tests/test_headers.o: BASE := $(BASE)
 endif

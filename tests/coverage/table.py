@@ -1,0 +1,69 @@
+# table.py COVERAGE.json UNREACHED.md: prints the branches of each file that are
+# reached, then each line with one that is not; fails if a file that must reach 95% does
+# not, or if a function has more unreached branches than UNREACHED.md gives it.
+# An entry there is a line "- `file` function: N, why".
+import json
+import re
+import sys
+
+MUST = ["writer", "add", "durable", "grow", "seal", "recover", "map", "builder", "finish"]
+LEAST = 0.95
+
+
+def must_reach(name):
+    return name.startswith("format/") or name in [
+        "lib/filter/%s.%s" % (m, e) for m in MUST for e in "ch"]
+
+
+def listed(path):
+    entry = re.compile(r"- `([^`]+)` (\w+): (\d+), \S")
+    found = {}
+    for line in open(path):
+        m = entry.match(line)
+        if m:
+            found[m[1], m[2]] = int(m[3])
+    return found
+
+
+def unreached(file):
+    """(function, line number, ways out that were not taken, ways out), a line each"""
+    starts = sorted((f["lineno"], f["name"]) for f in file["functions"])
+    for line in file["lines"]:
+        ways = line["branches"]
+        n = sum(way["count"] == 0 for way in ways)
+        if n:
+            before = [name for at, name in starts if at <= line["line_number"]]
+            yield before[-1] if before else "?", line["line_number"], n, len(ways)
+
+
+def main(report, excuses):
+    files = [f for f in json.load(open(report))["files"] if f["lines"]]
+    why, missing, low = listed(excuses), {}, 0
+    print("%-28s %9s %9s" % ("file", "branches", ""))
+    for f in files:
+        n = sum(len(line["branches"]) for line in f["lines"])
+        not_taken = sum(k for _, _, k, _ in unreached(f))
+        below = must_reach(f["file"]) and not_taken > (1 - LEAST) * n + 1e-9
+        low += below
+        print("%-28s %8.1f%% %4d/%-4d%s" % (
+            f["file"], 100 * (n - not_taken) / n if n else 100, n - not_taken, n,
+            " BELOW 95%" if below else "" if must_reach(f["file"]) else " (no limit)"))
+        for function, at, k, of in unreached(f):
+            missing.setdefault((f["file"], function), []).append((at, k, of))
+    unlisted = 0
+    print("\nnot reached:")
+    for (file, function), lines in sorted(missing.items()):
+        n = sum(k for _, k, _ in lines)
+        excused = n <= why.get((file, function), 0)
+        unlisted += not excused
+        print("%s %s: %s%s" % (
+            file, function, ", ".join("line %d (%d of %d)" % x for x in lines),
+            "" if excused else "  NOT LISTED"))
+    for key in sorted(set(why) - set(missing)):
+        print("%s %s: all reached this time" % key)
+    print("check-coverage: %d files below 95%% of their branches, %d functions with "
+          "branches that are neither reached nor listed" % (low, unlisted))
+    sys.exit(low > 0 or unlisted > 0)
+
+
+main(*sys.argv[1:])
