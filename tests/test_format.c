@@ -169,6 +169,7 @@ static void geometry_has_bounds(void **state)
     assert_true(geometry_bytes(&(struct geometry){3, 2, 1}, &n) && n == 384);
     assert_false(geometry_bytes(&(struct geometry){UINT64_C(1) << 60, 1, 1}, &n));
     assert_false(geometry_bytes(&(struct geometry){UINT64_C(1) << 58, 4, 1}, &n));
+    assert_false(geometry_bytes(&(struct geometry){UINT64_C(1) << 63, 2, 1}, &n));
 }
 
 static void blocks_stay_in_range(void **state)

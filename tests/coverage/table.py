@@ -21,7 +21,7 @@ def listed(path):
     for line in open(path):
         m = entry.match(line)
         if m:
-            found[m[1], m[2]] = int(m[3])
+            found[m[1], m[2]] = found.get((m[1], m[2]), 0) + int(m[3])
     return found
 
 
