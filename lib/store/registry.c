@@ -31,10 +31,12 @@ static void after_fork(void)
 }
 
 /* After io.c's handlers, so that a fork takes this lock before theirs: the order in
- * which closing a catalog takes them. */
+ * which closing a catalog takes them. Not without them, for they would come later. */
 static void install_fork_handlers(void)
 {
-    io_fork_epoch();
+    if (io_hold_forks() != 0)
+        return;
+    io_let_forks();
     if (pthread_atfork(before_fork, after_fork, after_fork) == 0)
         atomic_store(&fork_once.done, true);
 }
