@@ -1,7 +1,9 @@
-/* Fork handlers (R14) after a registration that failed. */
+/* A fork at a bad moment (R14): while a child has not closed its copies yet, and after
+ * a registration of fork handlers that failed. */
 #include "store_support.h"
 
 #include <pthread.h>
+#include <sys/file.h>
 
 /* ---- registrations, counted and made to fail ---- */
 
@@ -24,6 +26,52 @@ int pthread_atfork(handler *before, handler *parent, handler *child)
         installed[n_installed++] = before;
     return rc;
 }
+
+/* ---- a child that stays in its first handler ---- */
+
+static bool lingering;
+static int may_go[2];
+
+static void linger(void)
+{
+    char c;
+    if (lingering && read(may_go[0], &c, 1) < 0)
+        _exit(1);
+}
+
+/* The child has copies of all descriptors until it is let go. */
+static pid_t fork_lingering(void)
+{
+    OK(pipe(may_go));
+    lingering = true;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(0);
+    lingering = false;
+    return child;
+}
+
+static void let_go(pid_t child)
+{
+    int status;
+    assert_int_equal(write(may_go[1], "g", 1), 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    close(may_go[0]);
+    close(may_go[1]);
+}
+
+static int lock_of(const char *name)
+{
+    int fd = open(path_of(name), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    int rc = dir_lock(fd, LOCK_EX | LOCK_NB);
+    close(fd);
+    return rc;
+}
+
+/* ---- tests ---- */
 
 static int create_one(void *ctx)
 {
@@ -48,10 +96,28 @@ static void handlers_keep_their_order(void **state)
     assert_true(installed[0] == tried[0] && installed[1] != tried[0]);
 }
 
+static void an_edit_that_ends_leaves_no_lock_to_a_child(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    pid_t child = fork_lingering();
+    assert_int_equal(lock_of("s/filters"), EWOULDBLOCK);
+    tamis_edit_abort(e);
+    OK(lock_of("s/filters"));
+    tamis_store_close(s);
+    OK(lock_of("s"));
+    let_go(child);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(handlers_keep_their_order),
+        cmocka_unit_test(an_edit_that_ends_leaves_no_lock_to_a_child),
     };
+    /* Before all others, and so first in the child. */
+    if (__register_atfork(NULL, NULL, linger, __dso_handle) != 0)
+        return 1;
     return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
 }

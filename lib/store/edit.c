@@ -34,7 +34,7 @@ static int open_dir(struct tamis_edit *e, struct tamis_diag *diag)
     rc = enter_dir(c, e->dir.fd);
     if (!rc)
         return 0;
-    io_unguard_fd(&e->dir);
+    dir_close_guarded(&e->dir);
     return diag_errno(diag, rc, c->filters->path, "locking filters/");
 }
 
@@ -72,7 +72,7 @@ void edit_op_free(struct edit_op *op)
 
 void edit_free(struct tamis_edit *e)
 {
-    io_unguard_fd(&e->dir);
+    dir_close_guarded(&e->dir);
     for (size_t i = 0; i < e->n_ops; i++)
         edit_op_free(e->ops[i]);
     free(e->ops);

@@ -98,6 +98,12 @@ int dir_open_guarded(int dir, const char *name, struct io_guarded_fd *g)
     return rc;
 }
 
+void dir_close_guarded(struct io_guarded_fd *g)
+{
+    flock(g->fd, LOCK_UN);
+    io_unguard_fd(g);
+}
+
 int dir_is_empty(int dir, const char *name)
 {
     int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

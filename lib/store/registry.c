@@ -104,10 +104,8 @@ static void catalog_free(struct catalog *c)
 {
     catalog_env_close(c);
     filters_dir_release(c->filters);
-    if (c->has_turn) {
-        flock(c->turn.fd, LOCK_UN); /* a child may not have closed its copy yet */
-        io_unguard_fd(&c->turn);
-    }
+    if (c->has_turn)
+        dir_close_guarded(&c->turn);
     pthread_rwlock_destroy(&c->map_lock);
     pthread_mutex_destroy(&c->cache_lock);
     free(c);

@@ -43,6 +43,8 @@ void filters_dir_path(const struct filters_dir *d, const char *name,
                       char path[STORE_PATH_BYTES]);
 /* For a directory that is going to be locked: a forked child must not keep the lock. */
 int dir_open_guarded(int dir, const char *name, struct io_guarded_fd *g);
+/* Unlocks it first: a child may not have closed its copy yet. */
+void dir_close_guarded(struct io_guarded_fd *g);
 int dir_lock(int fd, int how); /* flock(), whatever signals come; an errno */
 /* 1 if it is a directory of nothing, 0 if something is in it, else -1. */
 int dir_is_empty(int dir, const char *name);
