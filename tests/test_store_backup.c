@@ -44,6 +44,13 @@ static void check_all(struct tamis_store *s)
     assert_int_equal(reason_of(s, "bare", 1), TAMIS_NO_FILTER);
 }
 
+static const char *file_in(const char *store, const char *original)
+{
+    static char path[1200];
+    snprintf(path, sizeof path, "%s/filters%s", path_of(store), strrchr(original, '/'));
+    return path;
+}
+
 static void the_copy_of_a_quiet_store_is_the_same(void **state)
 {
     struct tamis_store_info was, is;
@@ -91,14 +98,35 @@ static void the_copy_of_a_quiet_store_is_the_same(void **state)
     remove_tree("b");
 }
 
-/* ---- damage ---- */
-
-static const char *file_in(const char *store, const char *original)
+/* What a writer will map has its space in the copy, though it be zeros (R1). What lies
+ * between stages stays a hole. */
+static void growing_filters_have_their_space(void **state)
 {
-    static char path[1200];
-    snprintf(path, sizeof path, "%s/filters%s", path_of(store), strrchr(original, '/'));
-    return path;
+    enum { MANY = 2 * 1000 * 1000 }; /* a stage that begins at 2 MiB */
+    struct tamis_growth growth = {.error = 0.01, .first_capacity = MANY};
+    struct stat st;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_put_growing(e, "g", 1, &growth, NULL, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    grow_keys(s, "g", 0, 10, 1);
+    backup(s, "b");
+    const char *copy = file_in("b", file_of(s, "s", "g"));
+    struct commit c = commit_of(copy);
+    uint64_t used = 3 * PAGE_BYTES;
+    for (size_t i = 0; i < c.n_stages; i++)
+        used += c.stages[i].length + floors_bytes(c.stages[i].length / PAGE_BYTES);
+    OK(stat(copy, &st));
+    assert_true((uint64_t)st.st_blocks * 512 >= used);
+    assert_true((uint64_t)st.st_blocks * 512 < used + 1024 * 1024);
+    assert_true((uint64_t)st.st_size > used + 1024 * 1024);
+    tamis_store_close(s);
+    remove_tree("s");
+    remove_tree("b");
 }
+
+/* ---- damage ---- */
 
 static size_t n_damaged_pages(const char *path)
 {
@@ -563,6 +591,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_copy_of_a_quiet_store_is_the_same),
+        cmocka_unit_test(growing_filters_have_their_space),
         cmocka_unit_test(damage_is_not_laundered),
         cmocka_unit_test(bad_floors_stay_bad),
         cmocka_unit_test(what_serves_nobody_is_left_out),

@@ -117,19 +117,29 @@ static int copy_padding(struct copying *c, const struct stage_desc *d, uint64_t 
     return rc;
 }
 
+/* The copy's writer maps them, and a full disk must not be a signal then (R1, R15). */
+static int allocate_stage(const struct copying *c, const struct stage_desc *d)
+{
+    int rc = io_allocate(c->to, d->offset, d->length);
+    return rc ? rc
+              : io_allocate(c->to, d->floors_offset,
+                            floors_bytes(d->length / PAGE_BYTES));
+}
+
 static int copy_stages(struct copying *c)
 {
     const struct commit *k = &c->h->commit;
-    for (size_t i = 0; i < k->n_stages; i++) {
+    int rc = 0;
+    for (size_t i = 0; i < k->n_stages && !rc; i++) {
         uint64_t n = (k->stages[i].length + SPAN_BYTES - 1) / SPAN_BYTES;
-        int rc = 0;
+        rc = allocate_stage(c, &k->stages[i]);
         for (uint64_t sector = 0; sector < n && !rc; sector++)
             rc = copy_span(c, &k->stages[i], sector);
         if (!rc)
             rc = copy_padding(c, &k->stages[i], n);
-        if (rc)
-            return rc;
     }
+    if (rc)
+        return rc;
     return io_calls.ftruncate(c->to, (off_t)k->committed_bytes) == 0 ? 0 : errno;
 }
 
