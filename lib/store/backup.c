@@ -1,67 +1,16 @@
 /* Backup: a store as of one moment, in a new directory.
  *
- * Sealed files are copied first, while everything goes on. Then, in one transaction
- * that keeps edits from committing, the records are read, and what is not copied yet is
- * opened: dropped later, it can still be read. That moment is the backup's. The files
- * are copied after it, so that a growing one is never behind the bounds that its record
- * had (R5). The new catalog has the records byte for byte. */
+ * Sealed files are copied first, while everything goes on, until few are new. Then, in
+ * one transaction that keeps edits from committing, the records are read, and what is
+ * not copied yet is opened: dropped later, it can still be read. That moment is the
+ * backup's. The files are copied after it, so that a growing one is never behind the
+ * bounds that its record had (R5). The new catalog has the records byte for byte. */
 #include "lib/store/backup.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-/* ---- lists ---- */
-
-void backup_free_items(struct backup_item *items, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        free(items[i].name);
-        if (items[i].from >= 0)
-            close(items[i].from);
-    }
-    free(items);
-}
-
-static int add_item(void *ctx, const void *name, size_t name_bytes,
-                    const uint8_t *value, size_t value_bytes)
-{
-    struct backup *b = ctx;
-    if (b->n == b->max) {
-        size_t max = b->max ? b->max * 2 : 64;
-        void *more = realloc(b->items, max * sizeof *b->items);
-        if (!more)
-            return ENOMEM;
-        b->items = more;
-        b->max = max;
-    }
-    uint8_t *memory = malloc(name_bytes + value_bytes + RECORD_MAX_BYTES);
-    if (!memory)
-        return ENOMEM;
-    struct backup_item *it = &b->items[b->n++];
-    memset(it, 0, sizeof *it);
-    it->name = memory;
-    it->value = memory + name_bytes;
-    it->name_bytes = name_bytes;
-    it->value_bytes = value_bytes;
-    it->from = -1;
-    memcpy(it->name, name, name_bytes);
-    memcpy(it->value, value, value_bytes);
-    record_decode(value, value_bytes, name, name_bytes, &it->record);
-    return 0;
-}
-
-static int list_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
-{
-    struct backup *b = ctx;
-    backup_free_items(b->items, b->n);
-    b->items = NULL;
-    b->n = b->max = 0;
-    return catalog_each(t, add_item, b, diag);
-}
 
 /* ---- files ---- */
 
@@ -69,7 +18,7 @@ static void tell(const struct backup *b, const struct backup_item *it, const cha
 {
     char file[FILTER_NAME_BYTES], path[FILTER_NAME_BYTES + 8] = "";
     if (backup_has_file(it)) {
-        filter_file_name(it->record.uuid, file);
+        filter_file_name(it->uuid, file);
         snprintf(path, sizeof path, "filters/%s", file);
     }
     struct tamis_repair_finding f = {.damage = 1,
@@ -82,52 +31,56 @@ static void tell(const struct backup *b, const struct backup_item *it, const cha
 }
 
 /* The copy's record of a segment whose filter is not in it. */
-static void leave_out(struct backup *b, struct backup_item *it, const char *what,
-                      const struct tamis_diag *diag)
+static int leave_out(struct backup *b, struct backup_item *it, const char *what,
+                     const char *more)
 {
-    char text[300];
+    char text[400];
+    struct record r;
     snprintf(text, sizeof text,
              "left out, its segment is without a filter there: %s%s%s", what,
-             diag->what[0] ? ": " : "", diag->what);
+             *more ? ": " : "", more);
     tell(b, it, text);
     b->report->n_left++;
-    struct record *r = &it->record;
-    r->state = RECORD_NO_FILTER;
-    memset(r->uuid, 0, sizeof r->uuid);
-    r->table_digest = 0;
-    r->has_range = 0;
-    r->first_bytes = r->last_bytes = 0;
-    r->compat &= RECORD_COMPAT_KNOWN;
-    it->value_bytes = record_encode(r, it->name, it->name_bytes, it->value);
+    backup_record(it, &r);
+    r.state = RECORD_NO_FILTER;
+    memset(r.uuid, 0, sizeof r.uuid);
+    r.table_digest = 0;
+    r.has_range = 0;
+    r.first_bytes = r.last_bytes = 0;
+    r.compat &= RECORD_COMPAT_KNOWN;
+    return backup_set_record(it, &r);
 }
 
-static int copy_item(struct backup *b, struct backup_item *it, struct copied *done,
-                     struct tamis_diag *diag)
+static int copy_item(struct backup *b, const struct backup_item *it,
+                     struct copied *done, struct tamis_diag *diag)
 {
     char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
-    int to;
-    filter_file_name(it->record.uuid, name);
+    struct record r;
+    backup_record(it, &r);
+    filter_file_name(it->uuid, name);
     filters_dir_path(b->catalog->filters, name, path);
-    int rc = openat(b->filters, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (rc < 0)
+    int to = openat(b->filters, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (to < 0 && errno == EEXIST) {
+        *done = (struct copied){.left = "another segment has the same file"};
+        return 0;
+    }
+    if (to < 0)
         return diag_errno(diag, errno, b->temp_path, "creating a file");
-    to = rc;
-    rc = backup_copy(b->catalog, &it->record, it->from, to, path, done);
+    int rc = backup_copy(b->catalog, &r, it->from, to, path, done);
     close(to);
     if (rc)
         return rc < 0 ? diag_fail(diag, rc, path, "%s", done->diag.what)
                       : diag_errno(diag, rc, b->temp_path, "copying a filter");
     if (done->left)
         io_calls.unlinkat(b->filters, name, 0);
-    it->copied = !done->left;
     return 0;
 }
 
-static int open_item(struct backup *b, struct backup_item *it)
+static void open_item(const struct backup *b, struct backup_item *it)
 {
     char name[FILTER_NAME_BYTES];
-    filter_file_name(it->record.uuid, name);
-    return io_open_beneath(b->catalog->filters->fd, name, O_RDONLY, &it->from);
+    filter_file_name(it->uuid, name);
+    it->failure = io_open_beneath(b->catalog->filters->fd, name, O_RDONLY, &it->from);
 }
 
 static void close_item(struct backup_item *it)
@@ -136,134 +89,161 @@ static void close_item(struct backup_item *it)
     it->from = -1;
 }
 
-/* Sealed files, which are most of it, while everything goes on. Damage is told later,
- * should the segment still be there. */
+/* ---- sealed files, which are most of it, while everything goes on ---- */
+
+/* What can't be opened now is looked at again when it is known to be listed still. */
+static int copy_one_early(struct backup *b, struct backup_item *it,
+                          struct tamis_diag *diag)
+{
+    struct copied done;
+    if (backup_find_early(b, it))
+        return 0; /* another record of it */
+    open_item(b, it);
+    if (it->failure)
+        return 0;
+    int rc = copy_item(b, it, &done, diag);
+    if (!rc && done.left) /* an error of the moment? */
+        rc = copy_item(b, it, &done, diag);
+    close_item(it);
+    if (rc)
+        return rc;
+    rc = backup_note_early(b, it, &done);
+    return rc ? diag_errno(diag, rc, b->catalog->path, "listing the copies") : 0;
+}
+
+/* Until few are new: those of the last pass, and growing ones, are opened all at once.
+ * Damage is told later, should the segment still be there. */
 static int copy_early(struct backup *b, struct tamis_diag *diag)
 {
-    int rc = catalog_read(b->catalog, list_in, b, diag);
-    for (size_t i = 0; i < b->n && !rc; i++) {
-        struct backup_item *it = &b->items[i];
-        struct copied done;
-        if (it->record.state != RECORD_SEALED || open_item(b, it) != 0)
-            continue;
-        rc = copy_item(b, it, &done, diag);
-        close_item(it);
-        if (!rc && it->copied && done.n_damaged) {
-            char name[FILTER_NAME_BYTES];
-            filter_file_name(it->record.uuid, name);
-            io_calls.unlinkat(b->filters, name, 0);
-            it->copied = false;
-        }
-        b->report->n_bytes += it->copied ? done.n_bytes : 0;
-    }
-    b->early = b->items;
-    b->n_early = b->n;
-    b->items = NULL;
-    b->n = b->max = 0;
+    enum { FEW = 16, PASSES = 16 };
+    size_t n_before;
+    int rc = 0, pass = 0;
+    do {
+        n_before = b->n_early;
+        rc = catalog_read(b->catalog, backup_list_new, b, diag);
+        for (size_t i = 0; i < b->n && !rc; i++)
+            rc = copy_one_early(b, &b->items[i], diag);
+    } while (!rc && b->n_early - n_before > FEW && ++pass < PASSES);
+    if (!rc) /* else what was just begun is still to be removed */
+        backup_free_items(b);
     return rc;
 }
 
 /* ---- the moment ---- */
 
-static int open_rest(struct backup *b, const struct names *have,
-                     struct tamis_diag *diag)
+static int open_rest(struct backup *b, struct tamis_diag *diag)
 {
     for (size_t i = 0; i < b->n; i++) {
         struct backup_item *it = &b->items[i];
         if (!backup_has_file(it))
             continue;
-        it->copied = it->record.state == RECORD_SEALED &&
-                     names_get(have, it->record.uuid, UUID_BYTES);
-        if (it->copied)
+        it->early = backup_find_early(b, it);
+        if (it->early)
             continue;
-        int rc = open_item(b, it);
+        open_item(b, it);
+        int rc = it->failure;
         if (rc == EMFILE || rc == ENFILE || rc == ENOMEM)
             return diag_errno(diag, rc, b->catalog->path,
-                              "opening all growing filters at once");
+                              "opening all growing filters, and what was just sealed, "
+                              "at once");
     }
     return 0;
 }
 
-struct moment {
-    struct backup *backup;
-    const struct names *have;
-};
-
 static int moment_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
-    struct moment *m = ctx;
-    int rc = catalog_meta(t, &m->backup->meta, diag);
+    struct backup *b = ctx;
+    int rc = catalog_meta(t, &b->meta, diag);
     if (!rc)
-        rc = list_in(t, m->backup, diag);
-    return rc ? rc : open_rest(m->backup, m->have, diag);
+        rc = backup_list_all(t, b, diag);
+    return rc ? rc : open_rest(b, diag);
 }
 
 static int take_list(struct backup *b, struct tamis_diag *diag)
 {
-    struct names have = {0};
-    struct moment m = {b, &have};
+    if (b->catalog->read_only) /* nobody here can hold off anyone */
+        return catalog_read(b->catalog, moment_in, b, diag);
+    return catalog_write(b->catalog, moment_in, b, NULL, diag);
+}
+
+/* What was copied early and has been dropped since. */
+static void remove_dropped(struct backup *b)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (b->items[i].early)
+            b->items[i].early->listed = true;
+    for (size_t i = 0; i < b->n_early; i++)
+        if (!b->early[i]->listed && !b->early[i]->left)
+            filter_file_unlink(b->filters, b->early[i]->uuid);
+}
+
+/* ---- the rest ---- */
+
+static int leave_unopened(struct backup *b, struct backup_item *it)
+{
+    switch (it->failure) {
+    case ENOENT:
+        return leave_out(b, it, "the file is missing", "");
+    case EISDIR:
+    case EINVAL:
+    case ELOOP:
+    case ENXIO:
+        return leave_out(b, it, "not a regular file", "");
+    default:
+        return leave_out(b, it, "opening it", tamis_strerror(it->failure));
+    }
+}
+
+static void count_copy(struct backup *b, const struct backup_item *it, uint64_t n_bytes,
+                       bool damaged)
+{
+    b->report->n_files++;
+    b->report->n_bytes += n_bytes;
+    b->report->n_damaged += damaged;
+    if (damaged)
+        tell(b, it, "pages fail their check: copied as they are");
+}
+
+static int finish_item(struct backup *b, struct backup_item *it,
+                       struct tamis_diag *diag)
+{
+    struct copied done;
     int rc = 0;
-    for (size_t i = 0; i < b->n_early && !rc; i++)
-        if (b->early[i].copied)
-            rc = names_set(&have, b->early[i].record.uuid, UUID_BYTES, 1);
+    if (it->early && it->early->left)
+        rc = leave_out(b, it, it->early->left, "");
+    else if (it->early)
+        count_copy(b, it, it->early->n_bytes, it->early->damaged);
+    else if (it->failure)
+        rc = leave_unopened(b, it);
     if (rc)
-        diag_errno(diag, rc, b->catalog->path, "listing the copies");
-    else if (b->catalog->read_only) /* nobody here can hold off anyone */
-        rc = catalog_read(b->catalog, moment_in, &m, diag);
-    else
-        rc = catalog_write(b->catalog, moment_in, &m, NULL, diag);
-    names_clear(&have);
+        return diag_errno(diag, rc, b->catalog->path, "listing the copies");
+    if (it->from < 0)
+        return 0;
+    rc = copy_item(b, it, &done, diag);
+    close_item(it);
+    if (rc)
+        return rc;
+    if (!done.left)
+        count_copy(b, it, done.n_bytes, done.n_damaged > 0);
+    else if (leave_out(b, it, done.left, done.diag.what) != 0)
+        rc = diag_errno(diag, ENOMEM, b->catalog->path, "listing the copies");
     return rc;
 }
 
 static int copy_rest(struct backup *b, struct tamis_diag *diag)
 {
-    struct tamis_diag none = {0};
     int rc = 0;
     for (size_t i = 0; i < b->n && !rc; i++) {
         struct backup_item *it = &b->items[i];
-        struct copied done = {0};
-        if (!it->record.state)
+        if (!it->state) {
             tell(b, it, "its record is damaged: copied as it is, without its file");
-        b->report->n_damaged += !it->record.state;
-        if (!backup_has_file(it) || it->copied) {
-            b->report->n_files += it->copied;
-            continue;
+            b->report->n_damaged++;
+        } else if (backup_has_file(it)) {
+            rc = finish_item(b, it, diag);
         }
-        if (it->from < 0) {
-            leave_out(b, it, "the file is missing, or not a regular one", &none);
-            continue;
-        }
-        rc = copy_item(b, it, &done, diag);
-        close_item(it);
-        if (!rc && done.left)
-            leave_out(b, it, done.left, &done.diag);
-        if (rc || done.left)
-            continue;
-        b->report->n_files++;
-        b->report->n_bytes += done.n_bytes;
-        b->report->n_damaged += done.n_damaged > 0;
-        if (done.n_damaged)
-            tell(b, it, "pages fail their check: copied as they are");
     }
     b->report->n_segments = b->n;
     return rc;
-}
-
-/* What was copied early and has been dropped since. */
-static int remove_dropped(struct backup *b, struct tamis_diag *diag)
-{
-    struct names listed = {0};
-    int rc = 0;
-    for (size_t i = 0; i < b->n && !rc; i++)
-        if (backup_has_file(&b->items[i]))
-            rc = names_set(&listed, b->items[i].record.uuid, UUID_BYTES, 1);
-    for (size_t i = 0; i < b->n_early && !rc; i++)
-        if (b->early[i].copied &&
-            !names_get(&listed, b->early[i].record.uuid, UUID_BYTES))
-            filter_file_unlink(b->filters, b->early[i].record.uuid);
-    names_clear(&listed);
-    return rc ? diag_errno(diag, rc, b->catalog->path, "listing the copies") : 0;
 }
 
 /* ---- all of it ---- */
@@ -273,7 +253,8 @@ int backup_filters(struct backup *b, struct tamis_diag *diag)
     int rc = copy_early(b, diag);
     if (!rc)
         rc = take_list(b, diag);
-    if (!rc)
-        rc = copy_rest(b, diag);
-    return rc ? rc : remove_dropped(b, diag);
+    if (rc)
+        return rc;
+    remove_dropped(b);
+    return copy_rest(b, diag);
 }

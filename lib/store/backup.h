@@ -1,17 +1,29 @@
-/* A backup from inside: shared by backup.c (what is copied, and when) and backup_dir.c
- * (where it goes). */
+/* A backup from inside: shared by backup.c (what is copied, and when), backup_list.c
+ * (what there is to copy) and backup_dir.c (where it goes). */
 #ifndef TAMIS_STORE_BACKUP_H
 #define TAMIS_STORE_BACKUP_H
 
 #include "lib/store/store.h"
 
-/* A segment of the list. */
+/* A segment of the list. There may be many: of its record only what is asked often. */
 struct backup_item {
     uint8_t *name, *value; /* one allocation */
-    size_t name_bytes, value_bytes;
-    struct record record; /* state 0: unreadable */
-    int from;             /* its file, open; -1 */
-    bool copied;
+    uint32_t name_bytes, value_bytes;
+    uint8_t uuid[UUID_BYTES];
+    uint64_t table_digest;
+    uint16_t state; /* 0: its record is unreadable */
+    int from;       /* its file, open; -1 */
+    int failure;    /* of opening it */
+    struct backup_early *early;
+};
+
+/* A sealed file that was looked at before the moment of the list. */
+struct backup_early {
+    uint8_t uuid[UUID_BYTES];
+    uint64_t table_digest, n_bytes;
+    char *left; /* why there is no copy of it, or NULL */
+    bool damaged;
+    bool listed; /* in the list of the moment */
 };
 
 struct backup {
@@ -26,17 +38,33 @@ struct backup {
     char *temp_path;
     struct backup_item *items;
     size_t n, max;
-    struct backup_item *early; /* the list as it was first */
-    size_t n_early;
+    struct backup_early **early;
+    size_t n_early, max_early;
+    struct names by_uuid; /* -> index in `early` + 1 */
 };
-
-/* ==== backup.c ==== */
 
 static inline bool backup_has_file(const struct backup_item *it)
 {
-    return it->record.state == RECORD_SEALED || it->record.state == RECORD_GROWING;
+    return it->state == RECORD_SEALED || it->state == RECORD_GROWING;
 }
-void backup_free_items(struct backup_item *items, size_t n);
+
+/* ==== backup_list.c ==== */
+
+/* In a transaction, ctx the backup: lists all segments, or those with sealed files that
+ * nobody has looked at. */
+catalog_fn backup_list_all, backup_list_new;
+void backup_free_items(struct backup *b);
+/* What its record says, of one that has a file. */
+void backup_record(const struct backup_item *it, struct record *r);
+int backup_set_record(struct backup_item *it, const struct record *r);
+int backup_note_early(struct backup *b, const struct backup_item *it,
+                      const struct copied *done);
+struct backup_early *backup_find_early(const struct backup *b,
+                                       const struct backup_item *it);
+void backup_free_early(struct backup *b);
+
+/* ==== backup.c ==== */
+
 /* Copies all filters into b->filters, and lists their segments and b->meta. */
 int backup_filters(struct backup *b, struct tamis_diag *diag);
 

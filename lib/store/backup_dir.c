@@ -101,9 +101,9 @@ static int publish(struct backup *b, const char *path, const char *base,
 static void discard(struct backup *b, const char *base)
 {
     for (size_t i = 0; b->filters >= 0 && i < b->n_early; i++)
-        filter_file_unlink(b->filters, b->early[i].record.uuid);
+        filter_file_unlink(b->filters, b->early[i]->uuid);
     for (size_t i = 0; b->filters >= 0 && i < b->n; i++)
-        filter_file_unlink(b->filters, b->items[i].record.uuid);
+        filter_file_unlink(b->filters, b->items[i].uuid);
     if (b->dir >= 0) {
         io_calls.unlinkat(b->dir, "filters", AT_REMOVEDIR);
         io_calls.unlinkat(b->dir, "catalog.lmdb", 0);
@@ -147,8 +147,8 @@ static int backup_to(struct backup *b, const char *path, struct tamis_diag *diag
     close_fd(b->filters);
     close_fd(b->dir);
     close_fd(b->parent);
-    backup_free_items(b->items, b->n);
-    backup_free_items(b->early, b->n_early);
+    backup_free_items(b);
+    backup_free_early(b);
     free(b->temp_path);
     return rc;
 }

@@ -1,0 +1,231 @@
+/* Backup of many segments: descriptors and memory. */
+#include "repair_support.h"
+
+#include <dlfcn.h>
+#include <linux/openat2.h>
+#include <malloc.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+static struct tamis_backup_report backed_up;
+
+static int backup_code(struct tamis_store *s, tamis_repair_fn *fn)
+{
+    struct tamis_diag diag = {0};
+    seen.n = 0;
+    int rc = tamis_store_backup(s, path_of("b"), fn, NULL, &backed_up, &diag);
+    if (rc)
+        print_message("%s: %s\n", diag.file, diag.what);
+    return rc;
+}
+
+static void clean_up(struct tamis_store *s)
+{
+    tamis_store_close(s);
+    remove_tree("s");
+    remove_tree("b");
+}
+
+/* ---- when a filter is opened ---- */
+
+static struct {
+    const char *name; /* this one fails */
+    int error;
+} at_open;
+
+/* In the place of libc's: openat2() has no other name. */
+long syscall(long number, ...)
+{
+    static long (*real)(long, ...);
+    if (!real)
+        real = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+    va_list list;
+    long a[6];
+    va_start(list, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(list, long);
+    va_end(list);
+    if (number == SYS_openat2 && strstr((const char *)a[1], ".tamis")) {
+        if (at_open.name && strcmp(at_open.name, (const char *)a[1]) == 0)
+            return errno = at_open.error, -1;
+    }
+    return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+static struct tamis_store *changing;
+
+/* What happens at the first read of a filter's bits. */
+static void (*at_read)(void);
+
+static ssize_t interrupted_pread(int fd, void *buf, size_t n, off_t at)
+{
+    void (*act)(void) = at_read;
+    at_read = NULL;
+    if (act)
+        act();
+    return calls_before.pread(fd, buf, n, at);
+}
+
+static int interruptions_on(void **state)
+{
+    (void)state;
+    calls_before = io_calls;
+    io_calls.pread = interrupted_pread;
+    return 0;
+}
+
+/* ---- descriptors ---- */
+
+enum { SPARE = 40, MANY = 2 * SPARE };
+
+static void put_many(struct tamis_store *s, char prefix)
+{
+    struct tamis_edit *e = edit_new(s);
+    for (uint64_t i = 0; i < MANY; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%c%llu", prefix, (unsigned long long)i);
+        OK(put_keys(e, name, i, 1, NULL));
+    }
+    OK(tamis_edit_commit(e, NULL));
+}
+
+static void put_more(void)
+{
+    put_many(changing, 'n');
+}
+
+static struct rlimit limit_descriptors(void)
+{
+    struct rlimit was, is;
+    int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    assert_true(next >= 0);
+    close(next);
+    OK(getrlimit(RLIMIT_NOFILE, &was));
+    is = was;
+    is.rlim_cur = (rlim_t)next + SPARE;
+    OK(setrlimit(RLIMIT_NOFILE, &is));
+    return was;
+}
+
+/* Damaged sealed files, lost ones, and such as appear meanwhile, take none. */
+static void sealed_files_are_not_all_open_at_once(void **state)
+{
+    (void)state;
+    struct tamis_store *s = changing = store_new("s");
+    put_many(s, 'd');
+    put_many(s, 'h');
+    for (unsigned i = 0; i < MANY; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "d%u", i);
+        flip(file_of(s, "s", name), PAGE_BYTES + 700);
+        snprintf(name, sizeof name, "h%u", i);
+        flip(file_of(s, "s", name), 100);
+    }
+    tamis_store_close(s); /* with the files that the snapshots have opened */
+    s = changing = store_open("s");
+    struct rlimit was = limit_descriptors();
+    at_read = put_more;
+    int rc = backup_code(s, see);
+    OK(setrlimit(RLIMIT_NOFILE, &was));
+    OK(rc);
+    assert_null(at_read);
+    assert_int_equal(backed_up.n_segments, 3 * MANY);
+    assert_int_equal(backed_up.n_files, 2 * MANY);
+    assert_int_equal(backed_up.n_damaged, MANY);
+    assert_int_equal(backed_up.n_left, MANY);
+    assert_int_equal(n_filter_files("b"), 2 * MANY);
+    struct tamis_store *b = store_open("b");
+    for (uint64_t i = 0; i < MANY; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "d%u", (unsigned)i);
+        check_keys(b, name, i, 1);
+        name[0] = 'n';
+        check_keys(b, name, i, 1);
+        assert_int_equal(reason_of(b, name, 99999), ABSENT_HERE);
+        name[0] = 'h';
+        assert_int_equal(reason_of(b, name, 99999), TAMIS_NO_FILTER);
+    }
+    tamis_store_close(b);
+    clean_up(s);
+}
+
+/* A file that is there is not called missing. */
+static void a_file_that_cannot_be_opened(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_bound(s, "a", 0, 10, "A", 1);
+    put_growing(s, "g");
+    put_bound(s, "m", 0, 10, "M", 1);
+    OK(unlink(file_of(s, "s", "m")));
+    const char *names[] = {"a", "g"};
+    for (size_t i = 0; i < 2; i++) {
+        at_open.name = strrchr(file_of(s, "s", names[i]), '/') + 1;
+        at_open.error = i ? EIO : EACCES;
+        OK(backup_code(s, see));
+        at_open.name = NULL;
+        assert_int_equal(backed_up.n_left, 2);
+        SAW("noted m filters/");
+        SAW("the file is missing");
+        SAW(i ? "opening it: Input/output error" : "opening it: Permission denied");
+        remove_tree("b");
+    }
+    clean_up(s);
+}
+
+/* ---- memory ---- */
+
+size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
+
+static size_t allocated(void)
+{
+    if (__sanitizer_get_current_allocated_bytes)
+        return __sanitizer_get_current_allocated_bytes();
+    struct mallinfo2 m = mallinfo2();
+    return m.uordblks + m.hblkhd;
+}
+
+static size_t n_then;
+
+static void measure(void *ctx, const struct tamis_repair_finding *f)
+{
+    (void)ctx, (void)f;
+    n_then = allocated();
+}
+
+static void a_segment_takes_little_memory(void **state)
+{
+    enum { SEGMENTS = 4000, MOST_BYTES = 800 };
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    for (unsigned i = 0; i < SEGMENTS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "e%u", i);
+        OK(tamis_edit_put_bare(e, name, strlen(name), NULL, NULL));
+    }
+    OK(tamis_edit_commit(e, NULL));
+    put_bound(s, "z", 0, 10, "Z", 1);
+    OK(unlink(file_of(s, "s", "z"))); /* so that it is told, when all are listed */
+    tamis_store_close(s);
+    s = store_open("s");
+    size_t n_before = allocated();
+    n_then = 0;
+    OK(backup_code(s, measure));
+    assert_true(n_then > n_before + SEGMENTS * RECORD_HEAD_BYTES); /* it does measure */
+    size_t each = (n_then - n_before) / SEGMENTS;
+    print_message("%zu bytes a segment\n", each);
+    assert_true(each < MOST_BYTES);
+    clean_up(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(sealed_files_are_not_all_open_at_once,
+                                        interruptions_on, faults_off),
+        cmocka_unit_test(a_file_that_cannot_be_opened),
+        cmocka_unit_test(a_segment_takes_little_memory),
+    };
+    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
+}
