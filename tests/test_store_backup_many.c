@@ -1,4 +1,5 @@
-/* Backup of many segments: descriptors and memory. */
+/* Backup of many segments: descriptors and memory. And of a catalog that changes while
+ * the backup looks: which file and which record belong together. */
 #include "repair_support.h"
 
 #include <dlfcn.h>
@@ -29,7 +30,8 @@ static void clean_up(struct tamis_store *s)
 /* ---- when a filter is opened ---- */
 
 static struct {
-    const char *name; /* this one fails */
+    void (*act)(void); /* once, before the first */
+    const char *name;  /* this one fails */
     int error;
 } at_open;
 
@@ -46,6 +48,10 @@ long syscall(long number, ...)
         a[i] = va_arg(list, long);
     va_end(list);
     if (number == SYS_openat2 && strstr((const char *)a[1], ".tamis")) {
+        void (*act)(void) = at_open.act;
+        at_open.act = NULL;
+        if (act)
+            act();
         if (at_open.name && strcmp(at_open.name, (const char *)a[1]) == 0)
             return errno = at_open.error, -1;
     }
@@ -219,6 +225,45 @@ static void a_segment_takes_little_memory(void **state)
     clean_up(s);
 }
 
+/* ---- a catalog that changes ---- */
+
+static int other_digest(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    const uint8_t *value;
+    uint8_t changed[RECORD_MAX_BYTES];
+    struct record r;
+    size_t n;
+    (void)ctx;
+    OK(catalog_get(t, "a", 1, &value, &n, diag));
+    assert_int_equal(record_decode(value, n, "a", 1, &r).code, VERDICT_OK);
+    r.table_digest ^= 1;
+    n = record_encode(&r, "a", 1, changed);
+    return catalog_replace(t, "a", 1, changed, n, diag);
+}
+
+static void change_digest(void)
+{
+    OK(catalog_write(changing->catalog, other_digest, NULL, NULL, NULL));
+}
+
+/* The file of this UUID was copied, and is not the one that the record means now. */
+static void a_record_that_changes_its_digest(void **state)
+{
+    (void)state;
+    changing = store_new("s");
+    put_bound(changing, "a", 0, 10, "A", 1);
+    at_read = change_digest;
+    OK(backup_code(changing, see));
+    assert_null(at_read);
+    SAW("not the filter that the catalog means");
+    assert_int_equal(backed_up.n_left, 1);
+    assert_int_equal(n_filter_files("b"), 0);
+    struct tamis_store *b = store_open("b");
+    assert_int_equal(reason_of(b, "a", 99999), TAMIS_NO_FILTER);
+    tamis_store_close(b);
+    clean_up(changing);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +271,8 @@ int main(void)
                                         interruptions_on, faults_off),
         cmocka_unit_test(a_file_that_cannot_be_opened),
         cmocka_unit_test(a_segment_takes_little_memory),
+        cmocka_unit_test_setup_teardown(a_record_that_changes_its_digest,
+                                        interruptions_on, faults_off),
     };
     return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
 }

@@ -96,7 +96,7 @@ static int copy_one_early(struct backup *b, struct backup_item *it,
                           struct tamis_diag *diag)
 {
     struct copied done;
-    if (backup_find_early(b, it))
+    if (names_get(&b->by_uuid, it->uuid, UUID_BYTES))
         return 0; /* another record of it */
     open_item(b, it);
     if (it->failure)

@@ -59,6 +59,7 @@ void backup_record(const struct backup_item *it, struct record *r);
 int backup_set_record(struct backup_item *it, const struct record *r);
 int backup_note_early(struct backup *b, const struct backup_item *it,
                       const struct copied *done);
+/* Of the same UUID and digest: what its check found is true of this record too. */
 struct backup_early *backup_find_early(const struct backup *b,
                                        const struct backup_item *it);
 void backup_free_early(struct backup *b);

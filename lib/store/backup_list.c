@@ -160,7 +160,9 @@ struct backup_early *backup_find_early(const struct backup *b,
                                        const struct backup_item *it)
 {
     uint32_t i = names_get(&b->by_uuid, it->uuid, UUID_BYTES);
-    return i && it->state == RECORD_SEALED ? b->early[i - 1] : NULL;
+    bool same = i && it->state == RECORD_SEALED &&
+                it->table_digest == b->early[i - 1]->table_digest;
+    return same ? b->early[i - 1] : NULL;
 }
 
 void backup_free_early(struct backup *b)
