@@ -541,8 +541,9 @@ struct tamis_backup_report {
  * on return; a process that is killed leaves a directory PATH.<8 hex digits>.tmp, to be
  * removed by hand, and so does a call that fails and cannot remove what it made. Every
  * growing filter, and the few that were sealed meanwhile, takes a descriptor until it
- * is copied (EMFILE). Do not go on with both stores: filters of the one mean nothing to
- * the other's log. */
+ * is copied (EMFILE). A store that is open for reading only holds nobody off: ERR_BUSY
+ * if its list does not stay the same for long enough. Do not go on with both stores:
+ * filters of the one mean nothing to the other's log. */
 int tamis_store_backup(struct tamis_store *store, const char *path, tamis_repair_fn *fn,
                        void *ctx, struct tamis_backup_report *report,
                        struct tamis_diag *diag);

@@ -264,6 +264,65 @@ static void a_record_that_changes_its_digest(void **state)
     clean_up(changing);
 }
 
+static unsigned n_drops;
+
+static void drop_last(void)
+{
+    changing->catalog->read_only = false;
+    drop_segment(changing, n_drops++ ? "y" : "z");
+    changing->catalog->read_only = true;
+    if (n_drops < 2)
+        at_open.act = drop_last; /* the next try as well */
+}
+
+/* Edits of other processes commit while the files of the list are opened, and remove
+ * some: the list that counts is the one after it. */
+static void edits_that_nobody_can_hold_off(void **state)
+{
+    (void)state;
+    changing = store_new("s");
+    put_growing(changing, "g");
+    put_growing(changing, "y");
+    put_growing(changing, "z");
+    grow_keys(changing, "g", 0, 10, 1);
+    changing->catalog->read_only = true;
+    n_drops = 0;
+    at_open.act = drop_last;
+    OK(backup_code(changing, see));
+    assert_int_equal(n_drops, 2);
+    assert_int_equal(backed_up.n_left + seen.n, 0);
+    assert_int_equal(backed_up.n_segments, 1);
+    assert_int_equal(n_filter_files("b"), 1);
+    struct tamis_store *b = store_open("b");
+    check_keys(b, "g", 0, 10);
+    tamis_store_close(b);
+    clean_up(changing);
+}
+
+static void replace_always(void)
+{
+    changing->catalog->read_only = false;
+    drop_segment(changing, "z");
+    put_growing(changing, "z");
+    changing->catalog->read_only = true;
+    at_open.act = replace_always;
+}
+
+static void edits_that_never_end(void **state)
+{
+    (void)state;
+    changing = store_new("s");
+    put_growing(changing, "g");
+    put_growing(changing, "z");
+    changing->catalog->read_only = true;
+    at_open.act = replace_always;
+    int rc = backup_code(changing, see);
+    at_open.act = NULL;
+    assert_int_equal(rc, TAMIS_ERR_BUSY);
+    assert_int_equal(count_files(test_dir), 1); /* the store */
+    clean_up(changing);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +332,8 @@ int main(void)
         cmocka_unit_test(a_segment_takes_little_memory),
         cmocka_unit_test_setup_teardown(a_record_that_changes_its_digest,
                                         interruptions_on, faults_off),
+        cmocka_unit_test(edits_that_nobody_can_hold_off),
+        cmocka_unit_test(edits_that_never_end),
     };
     return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
 }

@@ -150,20 +150,44 @@ static int open_rest(struct backup *b, struct tamis_diag *diag)
     return 0;
 }
 
+struct moment {
+    struct backup *backup;
+    uint64_t number; /* of the transaction */
+};
+
 static int moment_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
-    struct backup *b = ctx;
+    struct moment *m = ctx;
+    struct backup *b = m->backup;
+    m->number = catalog_txn_number(t);
     int rc = catalog_meta(t, &b->meta, diag);
     if (!rc)
         rc = backup_list_all(t, b, diag);
     return rc ? rc : open_rest(b, diag);
 }
 
+/* Who can only read holds off nobody: it tries until nothing was committed between the
+ * list and the last file that it opened. */
+static int take_list_reading(struct backup *b, struct moment *m,
+                             struct tamis_diag *diag)
+{
+    enum { TRIES = 100 };
+    for (int i = 0; i < TRIES; i++) {
+        int rc = catalog_read(b->catalog, moment_in, m, diag);
+        if (rc || catalog_is_at(b->catalog, m->number))
+            return rc;
+    }
+    return diag_fail(diag, TAMIS_ERR_BUSY, b->catalog->path,
+                     "the list of segments changes all the time, and the store is open "
+                     "for reading only");
+}
+
 static int take_list(struct backup *b, struct tamis_diag *diag)
 {
-    if (b->catalog->read_only) /* nobody here can hold off anyone */
-        return catalog_read(b->catalog, moment_in, b, diag);
-    return catalog_write(b->catalog, moment_in, b, NULL, diag);
+    struct moment m = {.backup = b};
+    if (b->catalog->read_only)
+        return take_list_reading(b, &m, diag);
+    return catalog_write(b->catalog, moment_in, &m, NULL, diag);
 }
 
 /* What was copied early and has been dropped since. */
