@@ -22,13 +22,11 @@ static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 static int write_catalog(struct backup *b, struct tamis_diag *diag)
 {
     b->meta.compat &= META_COMPAT_KNOWN;
-    int rc = registry_create(b->temp_path, b->dir, &b->meta, fill_in, b, diag);
+    int rc = io_sync_dir(b->filters);
     if (rc)
-        return rc;
-    rc = io_sync_dir(b->filters);
-    if (!rc)
-        rc = io_sync_dir(b->dir);
-    return rc ? diag_errno(diag, rc, b->temp_path, "syncing the copy") : 0;
+        return diag_errno(diag, rc, b->temp_path, "syncing the copy");
+    /* Nobody else is in there: no need of a rename that replaces nothing. */
+    return registry_replace(b->temp_path, b->dir, &b->meta, fill_in, b, diag);
 }
 
 static int make_dirs(struct backup *b, const char *path, const char *base,

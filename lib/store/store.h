@@ -146,8 +146,8 @@ int store_dir_open(const char *path, int *dir, struct tamis_diag *diag);
  * NULL) puts the records into it. */
 int registry_create(const char *store_path, int dir, const struct meta *m,
                     catalog_fn *fill, void *ctx, struct tamis_diag *diag);
-/* The same in the place of one that is there; durable on return. The caller has STORE
- * locked exclusively. */
+/* The same in the place of one that is there, if any; durable on return. The caller has
+ * STORE locked exclusively, or alone knows its name. */
 int registry_replace(const char *store_path, int dir, const struct meta *m,
                      catalog_fn *fill, void *ctx, struct tamis_diag *diag);
 /* What it is called until it is whole: this, eight hex digits and ".tmp". */
