@@ -430,7 +430,11 @@ int tamis_store_create(const char *path, const struct tamis_store_options *opt,
 /* Opens a store; never creates. Where its catalog cannot be written it opens for
  * reading; LMDB must still be able to write catalog.lmdb-lock beside it (EACCES), but
  * on a read-only file system.
- * A process may open a store as often as it likes: all share one LMDB environment. */
+ * A process may open a store as often as it likes: all share one LMDB environment.
+ *
+ * Waits without limit while another process creates the store or makes its lost catalog
+ * anew. It may also wait for another process to finish a commit of the catalog; until
+ * then opening and closing stores, beginning edits and fork() wait in this process. */
 int tamis_store_open(const char *path, struct tamis_store **out,
                      struct tamis_diag *diag);
 void tamis_store_close(struct tamis_store *store);
@@ -536,8 +540,10 @@ struct tamis_backup_report {
 /* Copies the store, as of one moment during the call, into the new directory `path`,
  * which appears whole or not at all (ERR_EXISTS if it is there). The copy is the same
  * store, with the same UUID: it has every edit and every commit that returned before
- * the call. Edits and commits go on meanwhile; only while the list is read no edit
- * commits. fn (may be NULL) hears of every filter that is damaged or left out. Durable
+ * the call. Edits and commits go on meanwhile, but for one moment, in which the list is
+ * read and what is not copied yet is opened: edits wait with their commit, and writers
+ * of the store where they tell its catalog, that is when they are opened, add a stage,
+ * seal or close; commits of such a writer wait for that. fn (may be NULL) hears of every filter that is damaged or left out. Durable
  * on return; a process that is killed leaves a directory PATH.<8 hex digits>.tmp, to be
  * removed by hand, and so does a call that fails and cannot remove what it made. Every
  * growing filter, and the few that were sealed meanwhile, takes a descriptor until it
