@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 /* ---- files ---- */
@@ -42,6 +43,8 @@ static int leave_out(struct backup *b, struct backup_item *it, const char *what,
     tell(b, it, text);
     b->report->n_left++;
     backup_record(it, &r);
+    if (r.ro_compat & ~RECORD_RO_COMPAT_KNOWN)
+        return 0; /* not ours to change; its file is missing there */
     r.state = RECORD_NO_FILTER;
     memset(r.uuid, 0, sizeof r.uuid);
     r.table_digest = 0;
@@ -155,12 +158,30 @@ struct moment {
     uint64_t number; /* of the transaction */
 };
 
+static int keep_meta(struct catalog_txn *t, struct backup *b, struct tamis_diag *diag)
+{
+    const uint8_t *value;
+    size_t n;
+    int rc = catalog_meta(t, &b->meta, diag);
+    if (!rc)
+        rc = catalog_meta_value(t, &value, &n, diag);
+    if (rc)
+        return rc;
+    free(b->meta_value);
+    b->meta_value = malloc(n);
+    if (!b->meta_value)
+        return diag_errno(diag, ENOMEM, b->catalog->path, "listing the segments");
+    memcpy(b->meta_value, value, n);
+    b->meta_bytes = n;
+    return 0;
+}
+
 static int moment_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct moment *m = ctx;
     struct backup *b = m->backup;
     m->number = catalog_txn_number(t);
-    int rc = catalog_meta(t, &b->meta, diag);
+    int rc = keep_meta(t, b, diag);
     if (!rc)
         rc = backup_list_all(t, b, diag);
     return rc ? rc : open_rest(b, diag);

@@ -338,10 +338,10 @@ int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
     return failed(t, rc, "listing the segments", diag);
 }
 
-int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag)
+int catalog_meta_value(struct catalog_txn *t, const uint8_t **value,
+                       size_t *value_bytes, struct tamis_diag *diag)
 {
     MDB_val key = val_of(META_KEY, sizeof META_KEY - 1), data;
-    memset(m, 0, sizeof *m);
     int rc = mdb_get(t->txn, t->catalog->meta_db, &key, &data);
     if (rc == MDB_NOTFOUND)
         return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, t->catalog->path,
@@ -349,8 +349,30 @@ int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag)
                          "cut short");
     if (rc)
         return failed(t, rc, "reading the catalog's first record", diag);
-    struct verdict v = meta_decode(data.mv_data, data.mv_size, m);
+    *value = data.mv_data;
+    *value_bytes = data.mv_size;
+    return 0;
+}
+
+int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag)
+{
+    const uint8_t *value;
+    size_t n;
+    memset(m, 0, sizeof *m);
+    int rc = catalog_meta_value(t, &value, &n, diag);
+    if (rc)
+        return rc;
+    struct verdict v = meta_decode(value, n, m);
     return v.code == VERDICT_OK ? 0 : diag_verdict(diag, v, t->catalog->path, 0);
+}
+
+int catalog_set_meta_value(struct catalog_txn *t, const uint8_t *value,
+                           size_t value_bytes, struct tamis_diag *diag)
+{
+    MDB_val key = val_of(META_KEY, sizeof META_KEY - 1);
+    MDB_val data = val_of(value, value_bytes);
+    int rc = mdb_put(t->txn, t->catalog->meta_db, &key, &data, 0);
+    return rc ? failed(t, rc, "writing the catalog's first record", diag) : 0;
 }
 
 int catalog_set_meta(struct catalog_txn *t, const struct meta *m,
@@ -358,10 +380,7 @@ int catalog_set_meta(struct catalog_txn *t, const struct meta *m,
 {
     uint8_t bytes[META_BYTES];
     meta_encode(m, bytes);
-    MDB_val key = val_of(META_KEY, sizeof META_KEY - 1);
-    MDB_val data = val_of(bytes, sizeof bytes);
-    int rc = mdb_put(t->txn, t->catalog->meta_db, &key, &data, 0);
-    return rc ? failed(t, rc, "writing the catalog's first record", diag) : 0;
+    return catalog_set_meta_value(t, bytes, sizeof bytes, diag);
 }
 
 uint64_t catalog_txn_number(const struct catalog_txn *t)

@@ -135,6 +135,11 @@ int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
 int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag);
 int catalog_set_meta(struct catalog_txn *t, const struct meta *m,
                      struct tamis_diag *diag);
+/* The bytes, with what this version does not know in them. */
+int catalog_meta_value(struct catalog_txn *t, const uint8_t **value,
+                       size_t *value_bytes, struct tamis_diag *diag);
+int catalog_set_meta_value(struct catalog_txn *t, const uint8_t *value,
+                           size_t value_bytes, struct tamis_diag *diag);
 uint64_t catalog_txn_number(const struct catalog_txn *t);
 int catalog_usage(struct catalog *c, uint64_t *n_segments, uint64_t *n_bytes,
                   struct tamis_diag *diag);
