@@ -87,7 +87,7 @@ static int open_catalog_file(int dir, const char *path, int *fd,
 }
 
 /* LMDB opens its lock file by path and writes to it: through a link, to any file. */
-static int check_lock_file(int dir, const char *path, struct tamis_diag *diag)
+int registry_check_lock_file(int dir, const char *path, struct tamis_diag *diag)
 {
     struct stat st;
     if (fstatat(dir, "catalog.lmdb-lock", &st, AT_SYMLINK_NOFOLLOW) != 0)
@@ -194,7 +194,7 @@ static int catalog_load(struct catalog *c, int dir, struct tamis_diag *diag)
     if (!file)
         return diag_errno(diag, ENOMEM, c->path, "opening the store");
     c->read_only = io_refuse_network(dir) == TAMIS_ERR_NETWORK;
-    int rc = check_lock_file(dir, c->path, diag);
+    int rc = registry_check_lock_file(dir, c->path, diag);
     if (!rc)
         rc = catalog_env_open(c, file, diag);
     free(file);
@@ -348,7 +348,11 @@ int registry_open_alone(const char *store_path, int dir, struct catalog **out,
     if (!rc)
         rc = check_file(c, fd, catalog_file_scrub, diag);
     if (!rc)
+        rc = registry_check_lock_file(dir, store_path, diag);
+    if (!rc) {
+        c->read_only = true;
         rc = catalog_env_open(c, file, diag);
+    }
     free(file);
     close(fd);
     if (rc && c)

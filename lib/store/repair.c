@@ -205,7 +205,9 @@ static int repair(struct repair *r, struct tamis_diag *diag)
     int rc = io_refuse_network(r->store_fd);
     if (rc)
         return diag_fail(diag, rc, r->path, "%s", tamis_strerror(rc));
-    rc = repair_make_filters(r, diag);
+    rc = registry_check_lock_file(r->store_fd, r->path, diag); /* no lost catalog */
+    if (!rc)
+        rc = repair_make_filters(r, diag);
     if (rc)
         return rc;
     rc = open_live(r, diag);

@@ -147,6 +147,9 @@ int catalog_usage(struct catalog *c, uint64_t *n_segments, uint64_t *n_bytes,
 /* ==== registry.c: one catalog per process and file ==== */
 
 int store_dir_open(const char *path, int *dir, struct tamis_diag *diag);
+/* ERR_NOT_TAMIS if LMDB's lock file is there and not a regular file: LMDB would write
+ * to whatever it is, or points to. */
+int registry_check_lock_file(int dir, const char *path, struct tamis_diag *diag);
 /* Creates STORE/catalog.lmdb, whole or not at all. `dir` is STORE, open. `fill` (may be
  * NULL) puts the records into it. */
 int registry_create(const char *store_path, int dir, const struct meta *m,
@@ -163,7 +166,7 @@ int registry_open(const char *store_path, struct catalog **out,
 struct catalog *registry_hold(struct catalog *c);
 void registry_release(struct catalog *c);
 /* For repair, which has STORE locked exclusively: the catalog as it is, in no registry,
- * every page of it looked at before. */
+ * every page of it looked at before, for reading only. */
 int registry_open_alone(const char *store_path, int dir, struct catalog **out,
                         struct tamis_diag *diag);
 void registry_close_alone(struct catalog *c);
