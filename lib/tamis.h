@@ -469,7 +469,8 @@ enum tamis_repair_action {
     TAMIS_REPAIR_NOTED = 0,   /* nothing was done, `what` says why */
     TAMIS_REPAIR_FINISHED,    /* what a writer that died left is finished */
     TAMIS_REPAIR_REBUILT,     /* the catalog, or one record of it, from the files */
-    TAMIS_REPAIR_QUARANTINED, /* set aside; the record stays, without a filter */
+    TAMIS_REPAIR_QUARANTINED, /* set aside; its record, if any, stays without a filter
+                               */
     TAMIS_REPAIR_SWEPT        /* removed: nothing names it */
 };
 const char *tamis_repair_action_name(enum tamis_repair_action action); /* "swept" */
@@ -504,11 +505,12 @@ struct tamis_repair_report {
 };
 
 /* Repairs a store: follows what dead writers finished, sets damaged filters aside (in
- * STORE/quarantine/; their segments stay listed, without a filter: MAYBE), sweeps what
- * nothing names, and where the catalog is lost makes a new one of the filters, marked
- * incomplete: see tamis_store_confirm_complete(). What SPEC.md section 8.4 calls
- * undecidable becomes MAYBE. A second repair finds nothing to do; one that was cut
- * short may be run again. Durable on return.
+ * STORE/quarantine/; their segments stay listed, without a filter: MAYBE), and filters
+ * that nothing names as well, sweeps what was never finished, and where the catalog is
+ * lost makes a new one of the filters, marked incomplete: see
+ * tamis_store_confirm_complete(). What SPEC.md section 8.4 calls undecidable becomes
+ * MAYBE. A second repair finds nothing to do; one that was cut short may be run again.
+ * Durable on return.
  *
  * ERR_BUSY while an edit is under way, and, if the catalog is lost, while any process
  * has the store open. ERR_MISMATCH if the

@@ -53,10 +53,199 @@ static void a_lock_file_that_is_a_link_is_refused(void **state)
     }
 }
 
+/* ---- a catalog that has forgotten a filter ---- */
+
+/* Is this a leaf with such a key? */
+static bool is_leaf_with(const uint8_t *page, const char *name, uint16_t *lower)
+{
+    uint16_t flags, node, key_bytes;
+    memcpy(&flags, page + 10, 2);
+    memcpy(lower, page + 12, 2);
+    for (size_t i = 16; flags == 2 && i < *lower; i += 2) {
+        memcpy(&node, page + i, 2);
+        memcpy(&key_bytes, page + node + 6, 2);
+        if (key_bytes == strlen(name) && memcmp(page + node + 8, name, key_bytes) == 0)
+            return true;
+    }
+    return false;
+}
+
+enum harm { VANISHED, OUT_OF_ORDER, N_HARMS };
+
+/* To every copy of the leaf, for older ones are in the file, too. */
+static void harm_leaf(enum harm how)
+{
+    size_t n;
+    uint16_t lower;
+    const char *path = path_of("s/catalog.lmdb");
+    uint8_t *bytes = file_read(path, &n);
+    for (size_t at = 2 * 4096; at + 4096 <= n; at += 4096) {
+        uint8_t *page = bytes + at;
+        if (!is_leaf_with(page, "g", &lower) || lower < 16 + 4)
+            continue;
+        if (how == VANISHED) {
+            lower = (uint16_t)(lower - 2);
+            memcpy(page + 12, &lower, 2);
+        } else {
+            uint8_t pointer[2];
+            memcpy(pointer, page + lower - 2, 2);
+            memcpy(page + lower - 2, page + lower - 4, 2);
+            memcpy(page + lower - 4, pointer, 2);
+        }
+    }
+    file_write(path, bytes, n);
+    free(bytes);
+}
+
+/* LMDB sees nothing wrong with it. */
+static void a_leaf_that_lost_a_record_is_no_good_catalog(void **state)
+{
+    (void)state;
+    for (enum harm how = VANISHED; how < N_HARMS; how++) {
+        struct tamis_store *s = make();
+        const char *g = file_of(s, "s", "g");
+        tamis_store_close(s);
+        harm_leaf(how);
+        s = store_open("s");
+        if (how == VANISHED)
+            assert_int_equal(reason_of(s, "g", 300), TAMIS_UNKNOWN_SEGMENT);
+        tamis_store_close(s);
+        struct tamis_repair_report r = repair("s");
+        SAW("rebuilt  catalog.lmdb");
+        assert_true(r.rebuilt && !r.complete);
+        assert_int_equal(r.n_segments, 4);
+        assert_true(exists(g));
+        assert_true(exists(path_of("s/quarantine/catalog.lmdb")));
+        s = store_open("s");
+        check_keys(s, "g", 300, 100);
+        check_keys(s, "a", 0, 100);
+        tamis_store_close(s);
+        check_settled("s");
+        remove_tree("s");
+    }
+}
+
+/* A byte of its key has rotted: the record fails under its new name, and the old one is
+ * not listed any more. */
+static void a_name_that_rotted_makes_the_list_incomplete(void **state)
+{
+    uint8_t value[RECORD_MAX_BYTES];
+    (void)state;
+    for (int file_too = 0; file_too < 2; file_too++) {
+        struct tamis_repair_report dry;
+        struct tamis_store *s = make();
+        struct record c = record_in(s, "c");
+        const char *file = file_of(s, "s", "c");
+        tamis_store_close(s);
+        poke_catalog("s", "segments", "c", NULL, 0);
+        size_t n = record_encode(&c, "c", 1, value);
+        poke_catalog("s", "segments", "d", value, n);
+        if (file_too)
+            OK(unlink(file));
+        OK(repair_code("s", 1, NULL, &dry, NULL));
+        struct tamis_repair_report r = repair("s");
+        assert_memory_equal(&dry, &r, sizeof r);
+        assert_int_equal(r.complete, 0);
+        assert_int_equal(r.n_rebuilt, 1);
+        assert_true(file_too || exists(aside_of("s", file)));
+        /* An engine that knows of a, b, c, and g. */
+        s = store_open("s");
+        struct tamis_name names[] = {{"a", 1}, {"b", 1}, {"c", 1}, {"g", 1}};
+        struct tamis_edit *e = edit_new(s);
+        OK(tamis_edit_retain(e, names, 4, NULL));
+        OK(tamis_edit_commit(e, NULL));
+        assert_int_equal(everywhere(s, 250), TAMIS_MAYBE);
+        tamis_store_close(s);
+        check_settled("s");
+        remove_tree("s");
+    }
+}
+
+/* The name is right, and the file says so: nothing is missing. */
+static void a_record_that_its_file_bears_out_leaves_the_list_complete(void **state)
+{
+    uint8_t value[RECORD_MAX_BYTES];
+    (void)state;
+    struct tamis_store *s = make();
+    struct record c = record_in(s, "c");
+    tamis_store_close(s);
+    size_t n = record_encode(&c, "c", 1, value);
+    value[offsetof(struct record_disk, keys)] ^= 1;
+    poke_catalog("s", "segments", "c", value, n);
+    struct tamis_repair_report r = repair("s");
+    assert_int_equal(r.complete, 1);
+    assert_int_equal(r.n_rebuilt, 1);
+    check_settled("s");
+    remove_tree("s");
+}
+
+/* Nothing tells that the catalog is an older one: but its filters are not removed. */
+static void filters_that_an_older_catalog_does_not_name_are_kept(void **state)
+{
+    (void)state;
+    struct tamis_store *s = make();
+    tamis_store_close(s);
+    file_copy(path_of("s/catalog.lmdb"), path_of("old"));
+    s = store_open("s");
+    put_segment(s, "new", 1000, 100);
+    const char *file = file_of(s, "s", "new");
+    put_growing(s, "h");
+    grow_keys(s, "h", 1100, 100, 1);
+    const char *growing = file_of(s, "s", "h");
+    tamis_store_close(s);
+    file_copy(path_of("old"), path_of("s/catalog.lmdb"));
+    struct tamis_repair_report r = repair("s");
+    SAW("or of a newer catalog");
+    assert_int_equal(r.n_quarantined, 2);
+    assert_int_equal(r.n_swept, 0);
+    assert_false(exists(file) || exists(growing));
+    assert_true(exists(aside_of("s", file)) && exists(aside_of("s", growing)));
+    check_settled("s");
+    remove_tree("s");
+}
+
+/* Trees of several levels, as LMDB splits and merges them: never called damaged. */
+static void trees_that_grow_and_shrink_make_sense(void **state)
+{
+    enum { ROUNDS = 30, PUTS = 120 };
+    char name[256], path[1100];
+    struct tamis_diag diag = {0};
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    snprintf(path, sizeof path, "%s", path_of("s/catalog.lmdb"));
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    uint64_t n = 0, dropped = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct tamis_edit *e = edit_new(s);
+        for (int i = 0; i < PUTS; i++, n++) {
+            snprintf(name, sizeof name, "%0*llx", n % 3 ? 16 : 250,
+                     (unsigned long long)(n * UINT64_C(0x9E3779B97F4A7C15)));
+            OK(tamis_edit_put_bare(e, name, strlen(name), NULL, NULL));
+        }
+        for (; dropped < n * (uint64_t)(round % 6) / 6; dropped++) {
+            snprintf(name, sizeof name, "%0*llx", dropped % 3 ? 16 : 250,
+                     (unsigned long long)(dropped * UINT64_C(0x9E3779B97F4A7C15)));
+            OK(tamis_edit_drop(e, name, strlen(name), NULL));
+        }
+        OK(tamis_edit_commit(e, NULL));
+        if (catalog_file_scrub(fd, path, &diag) != 0)
+            fail_msg("round %d: %s", round, diag.what);
+    }
+    close(fd);
+    tamis_store_close(s);
+    remove_tree("s");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lock_file_that_is_a_link_is_refused),
+        cmocka_unit_test(a_leaf_that_lost_a_record_is_no_good_catalog),
+        cmocka_unit_test(a_name_that_rotted_makes_the_list_incomplete),
+        cmocka_unit_test(a_record_that_its_file_bears_out_leaves_the_list_complete),
+        cmocka_unit_test(filters_that_an_older_catalog_does_not_name_are_kept),
+        cmocka_unit_test(trees_that_grow_and_shrink_make_sense),
     };
     return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
 }

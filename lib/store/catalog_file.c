@@ -111,9 +111,11 @@ static int check(int fd, const char *path, bool thorough, struct tamis_diag *dia
         bool whole = meta->last_page < file_bytes / m.page_bytes;
         if (whole && !thorough)
             return 0;
-        uint64_t roots[2] = {meta->dbs[0].root, meta->dbs[1].root};
-        if (catalog_walk(fd, m.page_bytes, file_bytes, roots))
-            return 0;
+        struct catalog_tree trees[2] = {{meta->dbs[0].root, meta->dbs[0].n_entries},
+                                        {meta->dbs[1].root, meta->dbs[1].n_entries}};
+        rc = catalog_walk(fd, m.page_bytes, file_bytes, trees);
+        if (rc >= 0)
+            return rc ? diag_errno(diag, rc, path, "reading the catalog") : 0;
         if (tries && meta->txn == txn && whole)
             return diag_fail(diag, TAMIS_ERR_DAMAGED, path,
                              "a page of its trees makes no sense");

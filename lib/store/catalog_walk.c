@@ -1,8 +1,11 @@
-/* Walks the trees of an LMDB file by pread, to tell whether every page that they reach
- * lies inside the file: through LMDB's mapping, one that does not is SIGBUS. Run only
- * for a file that is shorter than its meta page says, which is rarely a good one. */
+/* Walks the trees of an LMDB file by pread. Does every page that they reach lie inside
+ * the file? (Through LMDB's mapping, one that does not is SIGBUS.) Are the keys in
+ * order, and as many as the tree's root says? (Else a record has gone that LMDB would
+ * not miss.) Opening a store does so for a file that is shorter than its meta page
+ * says, which is rarely a good one; repair does it always. */
 #include "lib/store/store.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 enum {
@@ -13,8 +16,10 @@ enum {
     NODE_BIG = 1,  /* the data lies in overflow pages */
     NODE_TREE = 2, /* the data is the root of a named database */
     TREE_BYTES = 48,
+    TREE_ENTRIES_AT = 32,
     TREE_ROOT_AT = 40,
     MAX_DEPTH = 32,
+    MAX_KEY_BYTES = 511,
 };
 
 struct walk {
@@ -22,6 +27,17 @@ struct walk {
     size_t page_bytes;
     uint64_t n_pages; /* whole ones in the file */
     uint64_t n_left;  /* pages that may still be read: a tree has each at most once */
+    int failed;       /* an errno: what could not be read says nothing of the trees */
+};
+
+/* One tree: the last key that was met in it, and how many. */
+struct tree {
+    bool numbers;   /* keys are numbers of eight bytes, as in the list of free pages */
+    bool separator; /* the last key is a branch's: what follows may equal it */
+    bool any;
+    uint64_t n_entries;
+    size_t key_bytes;
+    uint8_t key[MAX_KEY_BYTES];
 };
 
 /* LMDB writes numbers in the machine's own order, and not always aligned. */
@@ -39,13 +55,49 @@ static uint64_t get64(const uint8_t *p)
     return v;
 }
 
-static bool walk_tree(struct walk *w, uint64_t root, int depth);
+static bool walk_pages(struct walk *w, struct tree *t, uint64_t root, int depth);
 
-static bool walk_leaf_node(struct walk *w, const uint8_t *node, size_t room, int depth)
+static bool walk_tree(struct walk *w, const struct catalog_tree *tree, bool numbers,
+                      int depth)
+{
+    struct tree t = {.numbers = numbers};
+    return (tree->root == UINT64_MAX || walk_pages(w, &t, tree->root, depth)) &&
+           t.n_entries == tree->n_entries;
+}
+
+static int compare_keys(const struct tree *t, const uint8_t *key, size_t n)
+{
+    if (t->numbers) {
+        uint64_t a = get64(t->key), b = get64(key);
+        return a < b ? -1 : a > b;
+    }
+    int order = memcmp(t->key, key, n < t->key_bytes ? n : t->key_bytes);
+    return order ? order : t->key_bytes < n ? -1 : t->key_bytes > n;
+}
+
+/* A branch's key lies above all that comes before it, and not above what follows. */
+static bool next_key(struct tree *t, const uint8_t *key, size_t n, bool separator)
+{
+    if (n == 0 || n > MAX_KEY_BYTES || (t->numbers && n != sizeof(uint64_t)))
+        return false;
+    int order = t->any ? compare_keys(t, key, n) : -1;
+    if (order > 0 || (order == 0 && !t->separator))
+        return false;
+    memcpy(t->key, key, n);
+    t->key_bytes = n;
+    t->separator = separator;
+    t->n_entries += !separator;
+    return t->any = true;
+}
+
+static bool walk_leaf_node(struct walk *w, struct tree *t, const uint8_t *node,
+                           size_t room, int depth)
 {
     uint16_t flags = get16(node + 4);
     size_t n = (size_t)get16(node) | (size_t)get16(node + 2) << 16;
-    size_t at = NODE_HEAD + (size_t)get16(node + 6);
+    size_t key_bytes = get16(node + 6), at = NODE_HEAD + key_bytes;
+    if (at > room || !next_key(t, node + NODE_HEAD, key_bytes, false))
+        return false;
     if (flags & NODE_BIG) {
         if (at + 8 > room)
             return false;
@@ -53,14 +105,31 @@ static bool walk_leaf_node(struct walk *w, const uint8_t *node, size_t room, int
         return first < w->n_pages &&
                (PAGE_HEAD + n - 1) / w->page_bytes < w->n_pages - first;
     }
-    if (at > room || n > room - at)
+    if (n > room - at)
         return false;
-    if (flags & NODE_TREE)
-        return n == TREE_BYTES && walk_tree(w, get64(node + at + TREE_ROOT_AT), depth);
-    return true;
+    if (!(flags & NODE_TREE))
+        return true;
+    if (n != TREE_BYTES)
+        return false;
+    struct catalog_tree tree = {get64(node + at + TREE_ROOT_AT),
+                                get64(node + at + TREE_ENTRIES_AT)};
+    return walk_tree(w, &tree, false, depth);
 }
 
-static bool walk_page(struct walk *w, const uint8_t *page, int depth)
+static bool walk_branch_node(struct walk *w, struct tree *t, const uint8_t *node,
+                             size_t room, bool first, int depth)
+{
+    uint64_t child = (uint64_t)get16(node) | (uint64_t)get16(node + 2) << 16 |
+                     (uint64_t)get16(node + 4) << 32;
+    size_t key_bytes = get16(node + 6);
+    if (NODE_HEAD + key_bytes > room)
+        return false;
+    /* The first one's key is not looked at, whatever it is. */
+    return (first || next_key(t, node + NODE_HEAD, key_bytes, true)) &&
+           walk_pages(w, t, child, depth);
+}
+
+static bool walk_page(struct walk *w, struct tree *t, const uint8_t *page, int depth)
 {
     uint16_t flags = get16(page + 10), lower = get16(page + 12);
     bool branch = flags & PAGE_BRANCH;
@@ -72,35 +141,38 @@ static bool walk_page(struct walk *w, const uint8_t *page, int depth)
         if (at < lower || at + NODE_HEAD > w->page_bytes)
             return false;
         const uint8_t *node = page + at;
-        uint64_t child = (uint64_t)get16(node) | (uint64_t)get16(node + 2) << 16 |
-                         (uint64_t)get16(node + 4) << 32;
-        if (branch ? !walk_tree(w, child, depth + 1)
-                   : !walk_leaf_node(w, node, w->page_bytes - at, depth + 1))
+        size_t room = w->page_bytes - at;
+        if (branch ? !walk_branch_node(w, t, node, room, i == PAGE_HEAD, depth + 1)
+                   : !walk_leaf_node(w, t, node, room, depth + 1))
             return false;
     }
     return true;
 }
 
-static bool walk_tree(struct walk *w, uint64_t root, int depth)
+static bool walk_pages(struct walk *w, struct tree *t, uint64_t root, int depth)
 {
     size_t got;
-    if (root == UINT64_MAX)
-        return true; /* an empty tree */
     /* Pages that lead back to each other would keep us for ever. */
     if (depth > MAX_DEPTH || root >= w->n_pages || w->n_left == 0)
         return false;
     w->n_left--;
     uint8_t *page = malloc(w->page_bytes);
-    bool good =
-        page && io_read(w->fd, page, w->page_bytes, root * w->page_bytes, &got) == 0 &&
-        got == w->page_bytes && get64(page) == root && walk_page(w, page, depth);
+    int rc =
+        page ? io_read(w->fd, page, w->page_bytes, root * w->page_bytes, &got) : ENOMEM;
+    if (rc)
+        w->failed = rc;
+    bool good = !rc && got == w->page_bytes && get64(page) == root &&
+                walk_page(w, t, page, depth);
     free(page);
     return good;
 }
 
-bool catalog_walk(int fd, size_t page_bytes, uint64_t file_bytes,
-                  const uint64_t roots[2])
+int catalog_walk(int fd, size_t page_bytes, uint64_t file_bytes,
+                 const struct catalog_tree trees[2])
 {
-    struct walk w = {fd, page_bytes, file_bytes / page_bytes, file_bytes / page_bytes};
-    return walk_tree(&w, roots[0], 0) && walk_tree(&w, roots[1], 0);
+    struct walk w = {fd, page_bytes, file_bytes / page_bytes, file_bytes / page_bytes,
+                     0};
+    if (walk_tree(&w, &trees[0], true, 0) && walk_tree(&w, &trees[1], false, 0))
+        return 0;
+    return w.failed ? w.failed : TAMIS_ERR_DAMAGED;
 }

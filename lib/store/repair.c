@@ -40,23 +40,18 @@ static void count(struct tamis_repair_report *report, enum tamis_repair_action a
     }
 }
 
-void repair_tell(struct repair *r, enum tamis_repair_action action,
+static void tell(struct repair *r, enum tamis_repair_action action, bool damage,
                  const struct repair_segment *segment, const char *file,
-                 const char *format, ...)
+                 const char *what)
 {
-    char what[200], path[300] = "";
-    va_list args;
-    va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
-    va_end(args);
+    char path[300] = "";
     if (file && file[0] == '/')
         snprintf(path, sizeof path, "%s", file + 1);
     else if (file)
         snprintf(path, sizeof path, "filters/%.280s", file);
     struct tamis_repair_finding f = {
         .action = action,
-        .damage = action == TAMIS_REPAIR_QUARANTINED ||
-                  (action == TAMIS_REPAIR_NOTED && segment),
+        .damage = damage,
         .name = segment ? segment->name : NULL,
         .name_bytes = segment ? segment->name_bytes : 0,
         .file = path,
@@ -65,6 +60,27 @@ void repair_tell(struct repair *r, enum tamis_repair_action action,
     count(r->report, action, f.damage);
     if (r->opt.found)
         r->opt.found(r->opt.ctx, &f);
+}
+
+void repair_tell(struct repair *r, enum tamis_repair_action action,
+                 const struct repair_segment *segment, const char *file,
+                 const char *format, ...)
+{
+    char what[200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    tell(r, action,
+         action == TAMIS_REPAIR_QUARANTINED ||
+             (action == TAMIS_REPAIR_NOTED && segment),
+         segment, file, what);
+}
+
+void repair_tell_leftover(struct repair *r, enum tamis_repair_action action,
+                          const char *file, const char *what)
+{
+    tell(r, action, false, NULL, file, what);
 }
 
 /* ---- the catalog is good ---- */
@@ -124,7 +140,7 @@ static int repair_live(struct repair *r, struct tamis_diag *diag)
     if (!rc)
         rc = tamis_store_info(r->store, &info, diag);
     if (!rc)
-        r->report->complete = info.complete;
+        r->report->complete = info.complete && !r->doubtful;
     return rc;
 }
 

@@ -47,7 +47,8 @@ struct repair {
     struct tamis_store *store; /* whose catalog is good; else NULL */
     struct io_guarded_fd turn; /* STORE, locked exclusively, if `held` */
     bool held;
-    bool unsure; /* some record can't be read: no file is an orphan */
+    bool unsure;   /* some record can't be read: no file is an orphan */
+    bool doubtful; /* a record's name may be wrong, and its segment not listed */
     struct meta meta;
     struct repair_segment *segments;
     size_t n_segments, max_segments;
@@ -61,6 +62,9 @@ struct repair {
 void repair_tell(struct repair *r, enum tamis_repair_action action,
                  const struct repair_segment *segment, const char *file,
                  const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Of what is no segment's, and no damage whatever becomes of it. */
+void repair_tell_leftover(struct repair *r, enum tamis_repair_action action,
+                          const char *file, const char *what);
 
 /* ==== repair_dirs.c ==== */
 

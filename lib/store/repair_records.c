@@ -261,11 +261,14 @@ static int remake_record(struct repair *r, struct repair_segment *s,
             f->suspect = true; /* unless it is another segment's */
         }
     }
+    /* Without a file to bear it out, what is damaged may be the name: then the segment
+     * whose record this was is listed no more. */
+    r->doubtful |= record.state == RECORD_NO_FILTER;
     if (record.state == RECORD_NO_FILTER)
         repair_tell(
             r, TAMIS_REPAIR_REBUILT, s, f ? name : NULL,
             "its record was damaged, and no file is known to be its own: without "
-            "a filter");
+            "a filter; if it is the name that is wrong, a segment is missing");
     else
         repair_tell(r, TAMIS_REPAIR_REBUILT, s, name,
                     "its record was damaged: made anew from the file");
@@ -303,8 +306,9 @@ static bool may_be_lost_file(const struct repair *r, const struct identity *id)
     return false;
 }
 
-/* Swept, as an edit would. Not if it may be wanted: as the file of a record that was
- * damaged, or because the catalog here is that of another store. */
+/* A filter may be wanted: as the file of a record that was damaged, or because the
+ * catalog here is another store's, or an older one that was put back. Only what is none
+ * is swept, as an edit would. */
 static void judge_orphan(struct repair *r, struct repair_file *f)
 {
     struct identity id;
@@ -324,14 +328,17 @@ static void judge_orphan(struct repair *r, struct repair_file *f)
             what = "no record names it, and it is of another store";
         else if (may_be_lost_file(r, &id))
             what = "may be the file of a segment whose record was damaged";
+        else
+            what = "no record names it: left by an edit, or of a newer catalog";
     }
     f->aside = what != NULL;
     f->unlink = !what;
-    repair_tell(r, what ? TAMIS_REPAIR_QUARANTINED : TAMIS_REPAIR_SWEPT, NULL, f->name,
-                "%s",
-                what           ? what
-                : f->temporary ? "was never finished"
-                               : "no record names it");
+    if (what)
+        repair_tell_leftover(r, TAMIS_REPAIR_QUARANTINED, f->name, what);
+    else
+        repair_tell_leftover(r, TAMIS_REPAIR_SWEPT, f->name,
+                             f->temporary ? "was never finished"
+                                          : "no record names it, and it is no filter");
 }
 
 int repair_by_records(struct repair *r, struct tamis_diag *diag)

@@ -60,9 +60,14 @@ int filter_file_copy(int from, int to, uint64_t n_bytes, bool *unreadable);
 int catalog_file_check(int fd, const char *path, struct tamis_diag *diag);
 /* The same, with a look at every page of its trees, wherever the file ends. */
 int catalog_file_scrub(int fd, const char *path, struct tamis_diag *diag);
-/* Do the trees with these roots lie inside the file? */
-bool catalog_walk(int fd, size_t page_bytes, uint64_t file_bytes,
-                  const uint64_t roots[2]);
+/* Do these trees, of free pages and of databases, lie inside the file, with as many
+ * keys as they should have, in order? 0, ERR_DAMAGED, or an errno if they can't be
+ * read. */
+struct catalog_tree {
+    uint64_t root, n_entries;
+};
+int catalog_walk(int fd, size_t page_bytes, uint64_t file_bytes,
+                 const struct catalog_tree trees[2]);
 
 /* ==== catalog.c: the LMDB environment, one per process and file ==== */
 

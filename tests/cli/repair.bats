@@ -49,7 +49,7 @@ tree() {
     prints 'nothing to do'
 }
 
-@test "orphans: verify tells, repair removes" {
+@test "orphans: verify tells, repair sets aside" {
     make_store
     f=$(filter_of one)
     cp "$f" keep
@@ -63,8 +63,8 @@ tree() {
     ok "$TAMIS" verify store two
     [ "${#lines[@]}" -eq 1 ]
     ok "$TAMIS" repair store
-    prints $'^swept\t-\tfilters/'
-    [ ! -e "$f" ]
+    prints $'^quarantined\t-\tfilters/'
+    [ ! -e "$f" ] && [ -e "store/quarantine/${f##*/}" ]
 }
 
 @test "a lost catalog is made anew, and believed once it is confirmed" {

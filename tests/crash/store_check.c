@@ -241,6 +241,11 @@ static struct run *next_run(struct run *r, uint64_t hash)
     return next;
 }
 
+static void count_damage(void *ctx, const struct tamis_repair_finding *f)
+{
+    *(uint64_t *)ctx += f->damage || f->action == TAMIS_REPAIR_REBUILT;
+}
+
 /* A repair comes first: it has remains to sweep and writers to finish, and finds
  * nothing that is damaged, for a power cut damages nothing. */
 static void repair_first(struct run *r, struct tamis_store *store, size_t n_files)
@@ -249,8 +254,11 @@ static void repair_first(struct run *r, struct tamis_store *store, size_t n_file
     struct tamis_snapshot *snapshot;
     struct tamis_diag diag;
     bool took;
-    ours(r, tamis_store_repair(r->store->image, NULL, &report, &diag), "repair", &diag);
-    if (report.n_quarantined || report.n_rebuilt || report.n_damaged)
+    uint64_t n_damage = 0;
+    struct tamis_repair_options opt = {
+        .size = sizeof opt, .found = count_damage, .ctx = &n_damage};
+    ours(r, tamis_store_repair(r->store->image, &opt, &report, &diag), "repair", &diag);
+    if (n_damage || report.n_rebuilt || report.n_damaged)
         run_fail(r,
                  "repair: %llu filters quarantined, %llu records rebuilt, %llu "
                  "damaged",
