@@ -89,6 +89,10 @@ int io_sync_dir(int dir);
  * holder's pid (0 if it can't be told). */
 int io_lock(int fd, pid_t *holder);
 void io_unlock(int fd);
+/* Does a writer have it, as of now? Takes nothing, and any descriptor will do. */
+int io_is_locked(int fd, bool *locked);
+/* Has anyone else a lock, of whatever kind, on this byte? */
+int io_byte_is_locked(int fd, uint64_t at, bool *locked);
 
 /* Descriptors that must not survive a fork in the child, where they would keep the
  * lock alive: closed there and set to -1. */

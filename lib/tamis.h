@@ -519,9 +519,8 @@ struct tamis_repair_report {
  * and otherwise leaves its file alone. *report (may be NULL) is whole whatever is
  * returned: what was done, or was about to be when the call failed.
  *
- * It takes a filter's
- * lock for a moment, to see whether a writer has it: one that opens the filter at that
- * very moment may get ERR_BUSY. Files are read before they are mapped; a page that can
+ * It finishes a filter under the filter's lock: a writer that opens it at that very
+ * moment gets ERR_BUSY. Files are read before they are mapped; a page that can
  * be read then, and not a moment later, is SIGBUS, or, with tamis_guard_install(),
  * damage, and the file is set aside. */
 int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,

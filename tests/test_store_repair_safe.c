@@ -237,15 +237,25 @@ static void trees_that_grow_and_shrink_make_sense(void **state)
     remove_tree("s");
 }
 
+/* Of what a test that failed has left. */
+static int clean(void **state)
+{
+    (void)state;
+    remove_tree("s");
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lock_file_that_is_a_link_is_refused),
-        cmocka_unit_test(a_leaf_that_lost_a_record_is_no_good_catalog),
-        cmocka_unit_test(a_name_that_rotted_makes_the_list_incomplete),
-        cmocka_unit_test(a_record_that_its_file_bears_out_leaves_the_list_complete),
-        cmocka_unit_test(filters_that_an_older_catalog_does_not_name_are_kept),
-        cmocka_unit_test(trees_that_grow_and_shrink_make_sense),
+        cmocka_unit_test_setup(a_lock_file_that_is_a_link_is_refused, clean),
+        cmocka_unit_test_setup(a_leaf_that_lost_a_record_is_no_good_catalog, clean),
+        cmocka_unit_test_setup(a_name_that_rotted_makes_the_list_incomplete, clean),
+        cmocka_unit_test_setup(
+            a_record_that_its_file_bears_out_leaves_the_list_complete, clean),
+        cmocka_unit_test_setup(filters_that_an_older_catalog_does_not_name_are_kept,
+                               clean),
+        cmocka_unit_test_setup(trees_that_grow_and_shrink_make_sense, clean),
     };
     return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
 }

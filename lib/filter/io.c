@@ -295,6 +295,21 @@ static pid_t lock_holder(int fd)
     return (pid_t)(lock.l_start - LOCK_PID);
 }
 
+int io_byte_is_locked(int fd, uint64_t at, bool *locked)
+{
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = 1};
+    if (fcntl(fd, F_OFD_GETLK, &lock) != 0)
+        return errno;
+    *locked = lock.l_type != F_UNLCK;
+    return 0;
+}
+
+int io_is_locked(int fd, bool *locked)
+{
+    return io_byte_is_locked(fd, LOCK_AT, locked);
+}
+
 int io_lock(int fd, pid_t *holder)
 {
     *holder = 0;

@@ -51,22 +51,20 @@ void repair_let_store(struct repair *r)
 
 /* LMDB's own lock on the first byte of its lock file tells of users that are none of
  * this library's processes. */
-static bool lmdb_is_used(int store_fd)
+static int lmdb_is_used(int store_fd, bool *used)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
-    struct io_guarded_fd g;
-    if (io_open_guarded(store_fd, "catalog.lmdb-lock", O_RDWR, &g) != 0)
-        return false;
-    bool used =
-        fcntl(g.fd, F_OFD_SETLK, &lock) != 0 && (errno == EAGAIN || errno == EACCES);
-    lock.l_type = F_UNLCK;
-    fcntl(g.fd, F_OFD_SETLK, &lock);
-    io_unguard_fd(&g);
-    return used;
+    int fd, rc = io_open_beneath(store_fd, "catalog.lmdb-lock", O_RDONLY, &fd);
+    *used = false;
+    if (rc)
+        return rc == ENOENT ? 0 : rc;
+    rc = io_byte_is_locked(fd, 0, used);
+    close(fd);
+    return rc;
 }
 
 int repair_hold_store(struct repair *r, struct tamis_diag *diag)
 {
+    bool used = true;
     int rc = dir_open_guarded(r->store_fd, ".", &r->turn);
     if (rc)
         return diag_errno(diag, rc, r->path, "opening the store");
@@ -74,7 +72,10 @@ int repair_hold_store(struct repair *r, struct tamis_diag *diag)
     rc = dir_lock(r->turn.fd, LOCK_EX | LOCK_NB);
     if (rc && rc != EWOULDBLOCK)
         return diag_errno(diag, rc, r->path, "locking the store");
-    if (rc || lmdb_is_used(r->store_fd))
+    rc = rc ? 0 : lmdb_is_used(r->store_fd, &used);
+    if (rc)
+        return diag_errno(diag, rc, r->path, "looking at catalog.lmdb-lock");
+    if (used)
         return diag_fail(
             diag, TAMIS_ERR_BUSY, r->path,
             "the catalog is lost, and a process has the store open: end it "

@@ -53,33 +53,28 @@ bool repair_is_ours(const struct repair *r, const struct identity *id)
 
 /* ---- what the file says of itself ---- */
 
-/* Is a writer at work? It mends its own file: what it leaves torn for a moment is none
- * of ours to judge. */
-static bool is_busy(struct repair *r, const char *name)
+/* A writer mends its own file: what it leaves torn for a moment is none of ours to
+ * judge. One that has just closed it has left it whole, so that it is read again. */
+static int judge_header(int fd, const char *name, struct judgement *j)
 {
-    struct io_guarded_fd g;
-    pid_t holder;
-    if (io_open_guarded(r->filters.fd, name, O_RDWR, &g) != 0)
-        return false;
-    bool busy = io_lock(g.fd, &holder) == TAMIS_ERR_BUSY;
-    io_unlock(g.fd);
-    io_unguard_fd(&g);
-    return busy;
-}
-
-static int judge_header(struct repair *r, int fd, const char *name, struct judgement *j)
-{
-    struct tamis_diag diag = {0};
-    int rc = header_load(fd, true, 0, 0, name, &j->h, &diag);
-    j->has_identity = !all_zero(j->h.identity.uuid, UUID_BYTES);
-    if (!rc)
-        return say(j, FILE_GOOD, "good");
-    if (rc > 0 || rc == TAMIS_ERR_VERSION)
-        return unread(j, rc, "left alone", diag.what);
-    if (is_busy(r, name))
-        return unread(j, TAMIS_ERR_BUSY, "left to the writer that has it open",
-                      diag.what);
-    return say(j, FILE_BAD, "%.150s", diag.what);
+    for (int tries = 0;; tries++) {
+        struct tamis_diag diag = {0};
+        bool busy;
+        int rc = header_load(fd, true, 0, 0, name, &j->h, &diag);
+        j->has_identity = !all_zero(j->h.identity.uuid, UUID_BYTES);
+        if (!rc)
+            return say(j, FILE_GOOD, "good");
+        if (rc > 0 || rc == TAMIS_ERR_VERSION)
+            return unread(j, rc, "left alone", diag.what);
+        if (tries > 0)
+            return say(j, FILE_BAD, "%.150s", diag.what);
+        rc = io_is_locked(fd, &busy);
+        if (rc)
+            return unread(j, rc, "left alone", tamis_strerror(rc));
+        if (busy)
+            return unread(j, TAMIS_ERR_BUSY, "left to the writer that has it open",
+                          diag.what);
+    }
 }
 
 /* ---- what the catalog knows of it ---- */
@@ -227,12 +222,38 @@ static int finish_file(struct repair *r, const struct repair_segment *segment,
     return rc || !w ? rc : close_writer(w, name, diag);
 }
 
-static int finish(struct repair *r, const struct repair_segment *segment,
-                  const struct record *record, const char *name, struct judgement *j,
-                  struct tamis_diag *diag)
+/* The header as it is now; what is known of the pages stays. */
+static void judge_header_again(int fd, const char *name, struct judgement *j)
 {
-    const char *what = unfinished(record, &j->h);
-    if (!what || is_busy(r, name))
+    char pages[sizeof j->what];
+    memcpy(pages, j->what, sizeof pages);
+    judge_header(fd, name, j);
+    if (j->state == FILE_GOOD)
+        memcpy(j->what, pages, sizeof pages);
+}
+
+/* What is there to finish, of which no writer is at work? */
+static const char *left_unfinished(const struct record *record, const char *name,
+                                   int fd, struct judgement *j)
+{
+    bool busy;
+    if (!unfinished(record, &j->h))
+        return NULL;
+    int rc = io_is_locked(fd, &busy);
+    if (rc)
+        unread(j, rc, "left alone", tamis_strerror(rc));
+    if (rc || busy)
+        return NULL;
+    judge_header_again(fd, name, j); /* it may have closed the file since */
+    return j->state == FILE_GOOD ? unfinished(record, &j->h) : NULL;
+}
+
+static int finish(struct repair *r, const struct repair_segment *segment,
+                  const struct record *record, const char *name, int fd,
+                  struct judgement *j, struct tamis_diag *diag)
+{
+    const char *what = left_unfinished(record, name, fd, j);
+    if (!what)
         return 0;
     repair_tell(r, TAMIS_REPAIR_FINISHED, segment, name, "%s", what);
     if (r->opt.dry_run)
@@ -241,6 +262,8 @@ static int finish(struct repair *r, const struct repair_segment *segment,
     j->finished = !rc || rc == TAMIS_ERR_SEALED;
     if (rc == TAMIS_ERR_SEALED || rc == TAMIS_ERR_BUSY)
         rc = 0; /* sealed: followed now; busy: a writer was faster */
+    if (!rc)
+        judge_header_again(fd, name, j);
     return rc;
 }
 
@@ -251,7 +274,7 @@ static int judge_open(struct repair *r, const struct repair_segment *segment,
                       struct judgement *j, struct tamis_diag *diag)
 {
     char expected[FILTER_NAME_BYTES];
-    judge_header(r, fd, name, j);
+    judge_header(fd, name, j);
     if (j->state != FILE_GOOD)
         return 0;
     filter_file_name(j->h.identity.uuid, expected);
@@ -262,16 +285,7 @@ static int judge_open(struct repair *r, const struct repair_segment *segment,
     judge_pages(fd, name, j);
     if (j->state != FILE_GOOD)
         return 0;
-    int rc = finish(r, segment, record, name, j, diag);
-    if (!rc && !r->opt.dry_run && unfinished(record, &j->h)) {
-        /* As it is now. */
-        char pages[sizeof j->what];
-        memcpy(pages, j->what, sizeof pages);
-        judge_header(r, fd, name, j);
-        if (j->state == FILE_GOOD)
-            memcpy(j->what, pages, sizeof pages);
-    }
-    return rc;
+    return finish(r, segment, record, name, fd, j, diag);
 }
 
 int repair_judge(struct repair *r, const struct repair_segment *segment,

@@ -1,0 +1,146 @@
+/* Repair beside writers: it looks whether they are there, and takes nothing from them;
+ * and what it cannot finish stops nothing else. */
+#include "repair_support.h"
+
+#include <stdarg.h>
+#include <sys/syscall.h>
+
+/* ---- the system's locks, watched ---- */
+
+static unsigned n_taken;                /* locks taken by descriptor */
+static int look_fails;                  /* an errno for whoever looks at a lock */
+static struct tamis_writer *closes_now; /* closed while somebody looks */
+
+int fcntl(int fd, int how, ...)
+{
+    va_list args;
+    va_start(args, how);
+    void *argument = va_arg(args, void *);
+    va_end(args);
+    if (how == F_OFD_SETLK && ((struct flock *)argument)->l_type != F_UNLCK)
+        n_taken++;
+    if (how == F_OFD_GETLK && look_fails)
+        return errno = look_fails, -1;
+    if (how == F_OFD_GETLK && closes_now) {
+        struct tamis_writer *w = closes_now;
+        closes_now = NULL;
+        OK(tamis_writer_close(w));
+    }
+    return (int)syscall(SYS_fcntl, fd, how, argument);
+}
+
+static const char *g_file;
+
+static struct tamis_store *make(void)
+{
+    struct tamis_store *s = store_new("s");
+    put_segment(s, "a", 0, 100);
+    put_growing(s, "g");
+    grow_keys(s, "g", 100, 100, 1);
+    g_file = file_of(s, "s", "g");
+    return s;
+}
+
+static int die_writing(void *ctx)
+{
+    struct tamis_store *s = store_open("s");
+    struct tamis_writer *w;
+    (void)ctx;
+    OK(tamis_store_writer(s, "g", 1, &w, NULL));
+    for (uint64_t i = 200; i < 300; i++)
+        OK(tamis_writer_add_key(w, key_text(i), strlen(key_text(i))));
+    OK(tamis_writer_commit(w, 9, NULL));
+    _exit(0);
+}
+
+/* ---- looking ---- */
+
+static void a_dry_run_takes_no_writers_lock(void **state)
+{
+    struct tamis_repair_report r;
+    (void)state;
+    tamis_store_close(make());
+    in_child(die_writing, NULL);
+    n_taken = 0;
+    OK(repair_code("s", 1, NULL, &r, NULL));
+    assert_int_equal(r.n_finished, 1);
+    flip(g_file, 5); /* the header */
+    OK(repair_code("s", 1, NULL, &r, NULL));
+    assert_int_equal(r.n_quarantined, 1);
+    assert_int_equal(n_taken, 0);
+    remove_tree("s");
+}
+
+/* Not knowing whether there is a writer is not knowing that there is none. */
+static void a_lock_that_cannot_be_looked_at_leaves_the_file_alone(void **state)
+{
+    (void)state;
+    tamis_store_close(make());
+    in_child(die_writing, NULL);
+    for (int torn = 0; torn < 2; torn++) {
+        if (torn)
+            flip(g_file, 5);
+        uint64_t before = tree_of("s");
+        look_fails = ENOLCK;
+        struct tamis_repair_report r = repair("s");
+        look_fails = 0;
+        SAW("noted g filters/");
+        SAW(strerror(ENOLCK));
+        assert_int_equal(n_done(&r), 0);
+        assert_true(tree_of("s") == before);
+    }
+    remove_tree("s");
+}
+
+static void nor_is_a_store_rebuilt_whose_lock_file_cannot_be_looked_at(void **state)
+{
+    struct tamis_diag diag;
+    (void)state;
+    tamis_store_close(make());
+    OK(unlink(path_of("s/catalog.lmdb")));
+    uint64_t before = tree_of("s");
+    look_fails = ENOLCK;
+    assert_int_equal(repair_code("s", 0, NULL, NULL, &diag), ENOLCK);
+    look_fails = 0;
+    assert_non_null(strstr(diag.what, "catalog.lmdb-lock"));
+    assert_true(tree_of("s") == before);
+    remove_tree("s");
+}
+
+/* What was read before its lock was looked at says that its writer died. */
+static void a_writer_that_closes_meanwhile_has_not_died(void **state)
+{
+    (void)state;
+    for (int dry = 0; dry < 2; dry++) {
+        struct tamis_repair_report r;
+        struct tamis_store *s = make();
+        OK(tamis_store_writer(s, "g", 1, &closes_now, NULL));
+        OK(repair_code("s", dry, NULL, &r, NULL));
+        assert_null(closes_now);
+        assert_int_equal(n_done(&r) + r.n_damaged, 0);
+        assert_int_equal(seen.n, 0);
+        tamis_store_close(s);
+        remove_tree("s");
+    }
+}
+
+/* Of what a test that failed has left. */
+static int clean(void **state)
+{
+    (void)state;
+    remove_tree("s");
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_dry_run_takes_no_writers_lock, clean),
+        cmocka_unit_test_setup(a_lock_that_cannot_be_looked_at_leaves_the_file_alone,
+                               clean),
+        cmocka_unit_test_setup(
+            nor_is_a_store_rebuilt_whose_lock_file_cannot_be_looked_at, clean),
+        cmocka_unit_test_setup(a_writer_that_closes_meanwhile_has_not_died, clean),
+    };
+    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
+}
