@@ -2,6 +2,8 @@
  * and what it cannot finish stops nothing else. */
 #include "repair_support.h"
 
+#include "format/checksum.h"
+
 #include <stdarg.h>
 #include <sys/syscall.h>
 
@@ -124,6 +126,91 @@ static void a_writer_that_closes_meanwhile_has_not_died(void **state)
     }
 }
 
+/* ---- what cannot be finished ---- */
+
+/* A feature that forbids this tamis to write. */
+static void forbid_writing(const char *path)
+{
+    size_t n;
+    uint8_t *bytes = file_read(path, &n);
+    bytes[offsetof(struct identity_disk, ro_compat)] = 1;
+    checksum_set(bytes, IDENTITY_BYTES, 0);
+    file_poke(path, 0, bytes, IDENTITY_BYTES);
+    free(bytes);
+}
+
+static bool writing_fails;
+
+static ssize_t failing_pwrite(int fd, const void *buf, size_t n, off_t at)
+{
+    if (writing_fails)
+        return errno = ENOSPC, -1;
+    return calls_before.pwrite(fd, buf, n, at);
+}
+
+/* Everything else is repaired. */
+static void what_cannot_be_finished_stops_nothing_else(void **state)
+{
+    enum { NEWER, FULL, N };
+    (void)state;
+    for (int how = NEWER; how < N; how++) {
+        struct tamis_repair_report dry, r;
+        struct tamis_store *s = make();
+        const char *a = file_of(s, "s", "a");
+        tamis_store_close(s);
+        in_child(die_writing, NULL);
+        flip(a, PAGE_BYTES + 9);
+        if (how == NEWER)
+            forbid_writing(g_file);
+        OK(repair_code("s", 1, NULL, &dry, NULL));
+        calls_before = io_calls;
+        io_calls.pwrite = failing_pwrite;
+        writing_fails = how == FULL;
+        r = repair("s");
+        io_calls = calls_before;
+        SAW("quarantined a filters/");
+        SAW("noted g filters/");
+        SAW("left unfinished");
+        assert_int_equal(r.n_finished, 0);
+        assert_int_equal(r.n_damaged, 1);
+        assert_int_equal(dry.n_finished, how == FULL);
+        assert_int_equal(commit_of(g_file).clean, 0);
+        assert_false(exists(a));
+        s = store_open("s");
+        check_keys(s, "g", 100, 200);
+        tamis_store_close(s);
+        if (how == FULL)
+            assert_int_equal(repair("s").n_finished, 1);
+        check_settled("s");
+        remove_tree("s");
+    }
+}
+
+/* A new catalog would promise what may not be durable; a newer tamis' file is set
+ * aside, lest it stop every rebuild. */
+static void a_rebuild_lists_nothing_unfinished(void **state)
+{
+    struct tamis_diag diag;
+    (void)state;
+    tamis_store_close(make());
+    in_child(die_writing, NULL);
+    OK(unlink(path_of("s/catalog.lmdb")));
+    calls_before = io_calls;
+    io_calls.pwrite = failing_pwrite;
+    writing_fails = true;
+    assert_int_equal(repair_code("s", 0, NULL, NULL, &diag), ENOSPC);
+    io_calls = calls_before;
+    assert_false(exists(path_of("s/catalog.lmdb")));
+    forbid_writing(g_file);
+    struct tamis_repair_report r = repair("s");
+    assert_int_equal(r.n_quarantined, 1);
+    struct tamis_store *s = store_open("s");
+    assert_int_equal(reason_of(s, "g", 99999), TAMIS_NO_FILTER);
+    tamis_store_close(s);
+    check_settled("s");
+    remove_tree("s");
+}
+
 /* Of what a test that failed has left. */
 static int clean(void **state)
 {
@@ -140,6 +227,8 @@ int main(void)
                                clean),
         cmocka_unit_test_setup(
             nor_is_a_store_rebuilt_whose_lock_file_cannot_be_looked_at, clean),
+        cmocka_unit_test_setup(what_cannot_be_finished_stops_nothing_else, clean),
+        cmocka_unit_test_setup(a_rebuild_lists_nothing_unfinished, clean),
         cmocka_unit_test_setup(a_writer_that_closes_meanwhile_has_not_died, clean),
     };
     return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);

@@ -248,23 +248,41 @@ static const char *left_unfinished(const struct record *record, const char *name
     return j->state == FILE_GOOD ? unfinished(record, &j->h) : NULL;
 }
 
+static bool may_be_written(const struct record *record, const struct header *h)
+{
+    return !(h->identity.ro_compat & ~IDENTITY_RO_COMPAT_KNOWN) &&
+           !(h->commit.ro_compat & ~COMMIT_RO_COMPAT_KNOWN) &&
+           !(record && record->ro_compat & ~RECORD_RO_COMPAT_KNOWN);
+}
+
+/* What can't be finished is left: its writer comes again, and meanwhile it proves what
+ * it proved. Only a new catalog must not list what may not be durable. */
 static int finish(struct repair *r, const struct repair_segment *segment,
                   const struct record *record, const char *name, int fd,
                   struct judgement *j, struct tamis_diag *diag)
 {
+    struct tamis_diag why = {0};
     const char *what = left_unfinished(record, name, fd, j);
     if (!what)
         return 0;
+    if (!may_be_written(record, &j->h))
+        return unread(j, TAMIS_ERR_VERSION, "left unfinished",
+                      "a feature of a newer tamis forbids this one to write");
+    int rc = r->opt.dry_run ? 0 : finish_file(r, segment, record, name, &why);
+    if (rc == TAMIS_ERR_BUSY)
+        return 0; /* a writer was faster */
+    if (rc && rc != TAMIS_ERR_SEALED && r->store)
+        return unread(j, rc, "left unfinished", why.what);
+    if (rc && rc != TAMIS_ERR_SEALED) {
+        if (diag)
+            *diag = why;
+        return rc;
+    }
+    j->finished = !r->opt.dry_run; /* sealed: followed now */
     repair_tell(r, TAMIS_REPAIR_FINISHED, segment, name, "%s", what);
-    if (r->opt.dry_run)
-        return 0;
-    int rc = finish_file(r, segment, record, name, diag);
-    j->finished = !rc || rc == TAMIS_ERR_SEALED;
-    if (rc == TAMIS_ERR_SEALED || rc == TAMIS_ERR_BUSY)
-        rc = 0; /* sealed: followed now; busy: a writer was faster */
-    if (!rc)
+    if (j->finished)
         judge_header_again(fd, name, j);
-    return rc;
+    return 0;
 }
 
 /* ---- all of it ---- */
