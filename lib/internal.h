@@ -272,6 +272,12 @@ enum tamis_reason stage_probe(struct stage *s, const struct kernel *k, uint64_t 
 /* A live page, read word by word, and the counts of its sectors. */
 void page_copy(uint8_t to[PAGE_BYTES], const uint8_t *from);
 
+/* ==== filter/scrub.c: every page, by reading ================================= */
+
+/* As tamis_filter_verify(), of a filter that is a whole file and has this header; slots
+ * are not looked at. An errno if a page can't be read: then *report says nothing. */
+int filter_scrub(int fd, const struct header *h, struct tamis_verify *report);
+
 /* ==== filter/builder.c, finish.c, writer.c and its kin, filter.c, verify.c ====== */
 
 /* What the store knows of a builder beyond the public calls. */

@@ -520,9 +520,7 @@ struct tamis_repair_report {
  * returned: what was done, or was about to be when the call failed.
  *
  * It finishes a filter under the filter's lock: a writer that opens it at that very
- * moment gets ERR_BUSY. Files are read before they are mapped; a page that can
- * be read then, and not a moment later, is SIGBUS, or, with tamis_guard_install(),
- * damage, and the file is set aside. */
+ * moment gets ERR_BUSY. What it judges it reads, through no mapping. */
 int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
                        struct tamis_repair_report *report, struct tamis_diag *diag);
 

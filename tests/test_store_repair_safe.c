@@ -237,6 +237,61 @@ static void trees_that_grow_and_shrink_make_sense(void **state)
     remove_tree("s");
 }
 
+/* ---- what cannot be read just now ---- */
+
+static ino_t failing;
+static bool reading_fails;
+
+static ssize_t failing_pread(int fd, void *buf, size_t n, off_t at)
+{
+    struct stat st;
+    assert_int_equal(fstat(fd, &st), 0);
+    if (reading_fails && st.st_ino == failing && at >= PAGE_BYTES)
+        return errno = EIO, -1;
+    return calls_before.pread(fd, buf, n, at);
+}
+
+/* Of whatever is mapped there is nothing: SIGBUS. */
+static void *failing_mmap(void *at, size_t n, int prot, int flags, int fd, off_t from)
+{
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) != 0 || st.st_ino != failing)
+        return calls_before.mmap(at, n, prot, flags, fd, from);
+    int empty = open(path_of("empty"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(empty >= 0);
+    void *p = calls_before.mmap(at, n, prot, flags, empty, from);
+    close(empty);
+    return p;
+}
+
+/* With the guard a page that can't be had through a mapping is ones: no damage. */
+static void a_page_that_fails_for_now_is_no_damage(void **state)
+{
+    struct stat st;
+    (void)state;
+    struct tamis_store *s = make();
+    const char *a = file_of(s, "s", "a");
+    tamis_store_close(s);
+    assert_int_equal(stat(a, &st), 0);
+    failing = st.st_ino;
+    calls_before = io_calls;
+    io_calls.pread = failing_pread;
+    io_calls.mmap = failing_mmap;
+    OK(tamis_guard_install(NULL));
+    for (int fails = 0; fails < 2; fails++) {
+        reading_fails = fails;
+        struct tamis_repair_report r = repair("s");
+        assert_int_equal(n_done(&r), 0);
+        assert_int_equal(r.n_damaged, (uint64_t)fails);
+        assert_true(exists(a));
+    }
+    tamis_guard_remove();
+    io_calls = calls_before;
+    SAW("noted a filters/");
+    check_settled("s");
+    remove_tree("s");
+}
+
 /* Of what a test that failed has left. */
 static int clean(void **state)
 {
@@ -255,6 +310,7 @@ int main(void)
             a_record_that_its_file_bears_out_leaves_the_list_complete, clean),
         cmocka_unit_test_setup(filters_that_an_older_catalog_does_not_name_are_kept,
                                clean),
+        cmocka_unit_test_setup(a_page_that_fails_for_now_is_no_damage, clean),
         cmocka_unit_test_setup(trees_that_grow_and_shrink_make_sense, clean),
     };
     return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);

@@ -101,37 +101,15 @@ static const char *not_the_one(const struct repair *r, const struct record *reco
 
 /* ---- pages ---- */
 
-/* Through a mapping an I/O error would kill this process. */
-static int read_through(int fd, uint64_t n_bytes)
-{
-    enum { CHUNK = 1 << 18 };
-    uint8_t *chunk = malloc(CHUNK);
-    int rc = chunk ? 0 : ENOMEM;
-    size_t got = CHUNK;
-    for (uint64_t at = 0; !rc && at < n_bytes && got; at += got)
-        rc = io_read(fd, chunk, CHUNK, at, &got);
-    free(chunk);
-    return rc;
-}
-
 /* A page of a sealed filter that fails is rot: the filter goes. In one that grows, a
  * page below its floors counts as ones, and its writer condemns it for good before it
  * uses it: the filter is more use, to its writer too, where it is. */
-static int judge_pages(int fd, const char *name, struct judgement *j)
+static int judge_pages(int fd, struct judgement *j)
 {
     struct tamis_verify v;
-    struct tamis_filter *f;
-    struct tamis_diag diag = {0};
-    int rc = read_through(fd, j->h.commit.committed_bytes);
+    int rc = filter_scrub(fd, &j->h, &v);
     if (rc)
         return unread(j, rc, "left alone", tamis_strerror(rc));
-    rc = filter_open_fd(fd, 0, 0, name, NULL, &f, &diag);
-    if (rc)
-        return unread(j, rc, "left alone", diag.what);
-    rc = tamis_filter_verify(f, &v, &diag);
-    tamis_filter_close(f);
-    if (rc && rc != TAMIS_ERR_DAMAGED)
-        return unread(j, rc, "left alone", diag.what);
     if (v.n_damaged)
         return say(j, j->h.commit.state == STATE_SEALED ? FILE_BAD : FILE_GOOD,
                    "%llu of %llu pages fail their check, the first at byte %llu",
@@ -300,7 +278,7 @@ static int judge_open(struct repair *r, const struct repair_segment *segment,
                                                    : not_the_one(r, record, &j->h);
     if (what)
         return say(j, FILE_BAD, "%s", what);
-    judge_pages(fd, name, j);
+    judge_pages(fd, j);
     if (j->state != FILE_GOOD)
         return 0;
     return finish(r, segment, record, name, fd, j, diag);

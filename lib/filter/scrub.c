@@ -1,0 +1,165 @@
+/* Every page of a filter read and checked, and not through a mapping: there a page that
+ * can't be read is a signal, or with the guard ones, and damage. Here it is an error,
+ * which says nothing of the page. */
+#include "lib/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { SPAN_PAGES = PAGES_PER_FLOOR_SECTOR, FLOOR_TRIES = 64 };
+
+/* The page of digests of a level that was read last. */
+struct level {
+    bool known, good;
+    uint64_t i;
+    uint8_t page[PAGE_BYTES];
+};
+struct scrub {
+    int fd;
+    const struct header *h;
+    const struct stage_desc *d;
+    struct digest_tree tree;
+    struct level level[MAX_DIGEST_LEVELS];
+    struct floor_sector_disk before, after;
+    uint8_t pages[SPAN_PAGES * PAGE_BYTES];
+};
+
+/* ---- sealed ---- */
+
+static int load_digests(struct scrub *s, uint32_t level, uint64_t i);
+
+/* *sure: false if the page that it is in is damaged. */
+static int digest_of(struct scrub *s, uint32_t level, uint64_t i, uint64_t *digest,
+                     bool *sure)
+{
+    const struct level *above = &s->level[level + 1];
+    *digest = s->d->root;
+    *sure = true;
+    if (level + 1 == s->tree.n_levels)
+        return 0;
+    int rc = load_digests(s, level + 1, i / DIGESTS_PER_PAGE);
+    if (rc)
+        return rc;
+    *digest = digest_at(above->page, i % DIGESTS_PER_PAGE);
+    *sure = above->good;
+    return 0;
+}
+
+static int load_digests(struct scrub *s, uint32_t level, uint64_t i)
+{
+    struct level *l = &s->level[level];
+    uint64_t expected, at = s->d->digests_offset + s->tree.offset[level];
+    size_t got = 0;
+    bool sure;
+    if (l->known && l->i == i)
+        return 0;
+    l->known = false;
+    int rc = digest_of(s, level, i, &expected, &sure);
+    if (!rc)
+        rc = io_read(s->fd, l->page, PAGE_BYTES, at + i * PAGE_BYTES, &got);
+    if (rc)
+        return rc;
+    l->good = sure && got == PAGE_BYTES && page_digest(l->page) == expected;
+    l->i = i;
+    l->known = true;
+    return 0;
+}
+
+static int check_sealed(struct scrub *s, uint64_t page, const uint8_t *bytes,
+                        bool *good)
+{
+    uint64_t expected;
+    int rc = digest_of(s, 0, page, &expected, good);
+    if (!rc && *good)
+        *good = page_digest(bytes) == expected;
+    return rc;
+}
+
+/* ---- open ---- */
+
+/* Again while its writer rewrites it; one that stays bad guards nothing. */
+static int read_floors(struct scrub *s, uint64_t page, struct floor_sector_disk *d)
+{
+    uint64_t at = s->d->floors_offset + floor_sector_of(page);
+    for (int tries = 0; tries < FLOOR_TRIES; tries++) {
+        size_t got;
+        int rc = io_read(s->fd, d, sizeof *d, at, &got);
+        if (rc)
+            return rc;
+        if (got == sizeof *d && floor_sector_good(d, s->h->identity.uuid, at))
+            return 0;
+    }
+    memset(d, 0xFF, sizeof *d); /* floors that nothing meets */
+    return 0;
+}
+
+/* Floors, bits, floors: as in map.c, where it says why. */
+static bool check_open(const struct scrub *s, uint64_t page, const uint8_t *bytes)
+{
+    const struct le16 *after = floor_sector_page(&s->after, page);
+    return page_meets_floors(bytes, floor_sector_page(&s->before, page)) &&
+           le16_get(after[0]) != FLOOR_DAMAGED;
+}
+
+/* ---- both ---- */
+
+static int read_span(struct scrub *s, uint64_t first, size_t n, bool sealed,
+                     size_t *got)
+{
+    int rc = sealed ? 0 : read_floors(s, first, &s->before);
+    if (!rc)
+        rc = io_read(s->fd, s->pages, n * PAGE_BYTES, s->d->offset + first * PAGE_BYTES,
+                     got);
+    return rc || sealed ? rc : read_floors(s, first, &s->after);
+}
+
+static int scrub_span(struct scrub *s, uint64_t first, size_t n,
+                      struct tamis_verify *report)
+{
+    bool sealed = s->h->commit.state == STATE_SEALED;
+    size_t got = 0;
+    int rc = read_span(s, first, n, sealed, &got);
+    for (size_t i = 0; i < n && !rc; i++) {
+        const uint8_t *bytes = s->pages + i * PAGE_BYTES;
+        bool good = (i + 1) * PAGE_BYTES <= got;
+        if (good && sealed)
+            rc = check_sealed(s, first + i, bytes, &good);
+        else if (good)
+            good = check_open(s, first + i, bytes);
+        report->n_pages++;
+        if (!rc && !good && report->n_damaged++ == 0)
+            report->first_damaged = s->d->offset + (first + i) * PAGE_BYTES;
+    }
+    return rc;
+}
+
+static int scrub_stage(struct scrub *s, const struct stage_desc *d,
+                       struct tamis_verify *report)
+{
+    uint64_t n_pages = d->length / PAGE_BYTES;
+    int rc = 0;
+    s->d = d;
+    digest_tree_of(n_pages, &s->tree);
+    for (size_t i = 0; i < MAX_DIGEST_LEVELS; i++)
+        s->level[i].known = false;
+    for (uint64_t page = 0; page < n_pages && !rc; page += SPAN_PAGES) {
+        uint64_t left = n_pages - page;
+        rc = scrub_span(s, page, left < SPAN_PAGES ? (size_t)left : SPAN_PAGES, report);
+    }
+    return rc;
+}
+
+int filter_scrub(int fd, const struct header *h, struct tamis_verify *report)
+{
+    memset(report, 0, sizeof *report);
+    struct scrub *s = malloc(sizeof *s);
+    int rc = s ? 0 : ENOMEM;
+    if (s) {
+        s->fd = fd;
+        s->h = h;
+    }
+    for (uint32_t i = 0; i < h->commit.n_stages && !rc; i++)
+        rc = scrub_stage(s, &h->commit.stages[i], report);
+    free(s);
+    return rc;
+}
