@@ -517,7 +517,8 @@ struct tamis_repair_report {
  * filters are of several stores and store_uuid does not say which; ERR_NO_STORE if
  * there is nothing to rebuild from. An I/O error decides nothing: it stops a rebuild,
  * and otherwise leaves its file alone. *report (may be NULL) is whole whatever is
- * returned: what was done, or was about to be when the call failed.
+ * returned. It counts, and opt->found hears, in the end, when every lock is let go:
+ * what was done, and of a call that failed not what it did not come to.
  *
  * It finishes a filter under the filter's lock: a writer that opens it at that very
  * moment gets ERR_BUSY. What it judges it reads, through no mapping. */

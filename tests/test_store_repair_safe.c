@@ -292,6 +292,89 @@ static void a_page_that_fails_for_now_is_no_damage(void **state)
     remove_tree("s");
 }
 
+/* ---- what is told, and when ---- */
+
+static int failing_linkat(int from_dir, const char *from, int to_dir, const char *to,
+                          int flags)
+{
+    (void)from_dir, (void)from, (void)to_dir, (void)to, (void)flags;
+    return errno = EIO, -1;
+}
+
+static int failing_unlinkat(int dir, const char *name, int flags)
+{
+    if (strstr(name, ".tamis"))
+        return errno = EIO, -1;
+    return calls_before.unlinkat(dir, name, flags);
+}
+
+static void nothing_is_told_that_was_not_done(void **state)
+{
+    struct tamis_repair_report r;
+    (void)state;
+    struct tamis_store *s = make();
+    const char *a = file_of(s, "s", "a");
+    tamis_store_close(s);
+    flip(a, PAGE_BYTES + 9);
+    file_write(path_of("s/filters/00112233445566778899aabbccddeeff.tamis"), "x", 1);
+    file_write(path_of("s/catalog.lmdb.01234567.tmp"), "x", 1);
+    calls_before = io_calls;
+    io_calls.linkat = failing_linkat;
+    assert_int_equal(repair_code("s", 0, NULL, &r, NULL), EIO);
+    assert_int_equal(r.n_quarantined, 0);
+    assert_int_equal(r.n_swept, 1);
+    assert_int_equal(seen.n, 1);
+    SAW("swept  catalog.lmdb.01234567.tmp");
+    io_calls.linkat = calls_before.linkat;
+    io_calls.unlinkat = failing_unlinkat;
+    assert_int_equal(repair_code("s", 0, NULL, &r, NULL), EIO);
+    io_calls = calls_before;
+    assert_int_equal(r.n_quarantined, 1);
+    assert_int_equal(r.n_swept, 0);
+    assert_int_equal(seen.n, 1);
+    assert_true(exists(aside_of("s", a)));
+    OK(unlink(path_of("s/catalog.lmdb")));
+    io_calls.linkat = failing_linkat; /* of the filter that is still in its place */
+    assert_int_equal(repair_code("s", 0, NULL, &r, NULL), EIO);
+    io_calls = calls_before;
+    assert_int_equal(r.n_rebuilt, 0);
+    assert_int_equal(r.rebuilt, 0);
+    remove_tree("s");
+}
+
+static struct tamis_store *in_use;
+static unsigned n_begun;
+
+static void begin_an_edit(void *ctx, const struct tamis_repair_finding *f)
+{
+    (void)ctx, (void)f;
+    struct tamis_edit *e = edit_new(in_use);
+    tamis_edit_abort(e);
+    n_begun++;
+}
+
+/* To build anew what it hears of, say. */
+static void who_is_told_may_begin_an_edit(void **state)
+{
+    uint64_t n;
+    (void)state;
+    in_use = make();
+    flip(file_of(in_use, "s", "a"), PAGE_BYTES + 9);
+    file_write(path_of("s/filters/00112233445566778899aabbccddeeff.tamis"), "x", 1);
+    n_begun = 0;
+    alarm(60);
+    OK(tamis_store_verify(in_use, begin_an_edit, NULL, &n, NULL));
+    assert_int_equal(n, 1);
+    assert_int_equal(n_begun, 1);
+    struct tamis_repair_options opt = {.size = sizeof opt, .found = begin_an_edit};
+    OK(tamis_store_repair(path_of("s"), &opt, NULL, NULL));
+    assert_true(n_begun >= 2);
+    alarm(0);
+    tamis_store_close(in_use);
+    check_settled("s");
+    remove_tree("s");
+}
+
 /* Of what a test that failed has left. */
 static int clean(void **state)
 {
@@ -311,6 +394,8 @@ int main(void)
         cmocka_unit_test_setup(filters_that_an_older_catalog_does_not_name_are_kept,
                                clean),
         cmocka_unit_test_setup(a_page_that_fails_for_now_is_no_damage, clean),
+        cmocka_unit_test_setup(nothing_is_told_that_was_not_done, clean),
+        cmocka_unit_test_setup(who_is_told_may_begin_an_edit, clean),
         cmocka_unit_test_setup(trees_that_grow_and_shrink_make_sense, clean),
     };
     return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);

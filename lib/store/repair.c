@@ -3,85 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* ---- what is told ---- */
-
-const char *tamis_repair_action_name(enum tamis_repair_action action)
-{
-    static const char *const names[] = {"noted", "finished", "rebuilt", "quarantined",
-                                        "swept"};
-    size_t i = (size_t)action;
-    return i < sizeof names / sizeof names[0] ? names[i] : "noted";
-}
-
-static void count(struct tamis_repair_report *report, enum tamis_repair_action action,
-                  bool damage)
-{
-    switch (action) {
-    case TAMIS_REPAIR_FINISHED:
-        report->n_finished++;
-        break;
-    case TAMIS_REPAIR_REBUILT:
-        report->n_rebuilt++;
-        break;
-    case TAMIS_REPAIR_QUARANTINED:
-        report->n_quarantined++;
-        break;
-    case TAMIS_REPAIR_SWEPT:
-        report->n_swept++;
-        break;
-    case TAMIS_REPAIR_NOTED:
-        report->n_damaged += damage;
-    }
-}
-
-static void tell(struct repair *r, enum tamis_repair_action action, bool damage,
-                 const struct repair_segment *segment, const char *file,
-                 const char *what)
-{
-    char path[300] = "";
-    if (file && file[0] == '/')
-        snprintf(path, sizeof path, "%s", file + 1);
-    else if (file)
-        snprintf(path, sizeof path, "filters/%.280s", file);
-    struct tamis_repair_finding f = {
-        .action = action,
-        .damage = damage,
-        .name = segment ? segment->name : NULL,
-        .name_bytes = segment ? segment->name_bytes : 0,
-        .file = path,
-        .what = what,
-    };
-    count(r->report, action, f.damage);
-    if (r->opt.found)
-        r->opt.found(r->opt.ctx, &f);
-}
-
-void repair_tell(struct repair *r, enum tamis_repair_action action,
-                 const struct repair_segment *segment, const char *file,
-                 const char *format, ...)
-{
-    char what[200];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
-    va_end(args);
-    tell(r, action,
-         action == TAMIS_REPAIR_QUARANTINED ||
-             (action == TAMIS_REPAIR_NOTED && segment),
-         segment, file, what);
-}
-
-void repair_tell_leftover(struct repair *r, enum tamis_repair_action action,
-                          const char *file, const char *what)
-{
-    tell(r, action, false, NULL, file, what);
-}
 
 /* ---- the catalog is good ---- */
 
@@ -135,6 +60,8 @@ static int repair_live(struct repair *r, struct tamis_diag *diag)
         rc = repair_list_files(r, diag);
     if (!rc)
         rc = repair_by_records(r, diag);
+    if (!rc && r->untold)
+        rc = diag_errno(diag, ENOMEM, r->path, "repairing");
     if (!rc && !r->opt.dry_run)
         rc = repair_apply(r, false, diag);
     if (!rc)
@@ -208,9 +135,11 @@ static int repair_lost(struct repair *r, struct tamis_diag *diag)
                 records ? "its first record is damaged" : "made anew from the files",
                 why[0] ? ": " : "", why);
     rc = records ? repair_by_records(r, diag) : repair_by_files(r, diag);
+    if (!rc && r->untold)
+        rc = diag_errno(diag, ENOMEM, r->path, "repairing");
     if (!rc && !r->opt.dry_run)
         rc = repair_apply(r, true, diag);
-    r->report->rebuilt = 1;
+    r->report->rebuilt = r->opt.dry_run ? !rc : r->step >= STEP_CHANGED;
     return rc;
 }
 
@@ -268,6 +197,7 @@ int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
     if (!rc) {
         rc = repair(&r, diag);
         repair_free(&r);
+        repair_report(&r);
     }
     free(plain);
     return rc;

@@ -37,6 +37,9 @@ struct repair_file {
     bool unlink;  /* from filters/, at the end */
 };
 
+/* How far it got: what is told depends on it. */
+enum repair_step { STEP_DECIDED, STEP_CHANGED, STEP_DONE };
+
 struct repair {
     struct tamis_repair_options opt;
     struct tamis_repair_report *report;
@@ -52,19 +55,30 @@ struct repair {
     struct meta meta;
     struct repair_segment *segments;
     size_t n_segments, max_segments;
+    enum repair_step step;
+    struct repair_finding *findings; /* to be told in the end, in this order */
+    size_t n_findings, max_findings;
+    bool untold;               /* there was no memory for one */
     struct repair_file *files; /* by name */
     size_t n_files, max_files;
 };
 
 /* ==== repair.c ==== */
 
-/* Tells the caller, and counts. `segment` and `file` (in filters/) may be NULL. */
+/* Notes it for the caller. `segment` and `file` (in filters/) may be NULL. */
 void repair_tell(struct repair *r, enum tamis_repair_action action,
                  const struct repair_segment *segment, const char *file,
                  const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* Of what is no segment's, and no damage whatever becomes of it. */
 void repair_tell_leftover(struct repair *r, enum tamis_repair_action action,
                           const char *file, const char *what);
+/* Of what is done now, whatever becomes of the rest. */
+void repair_tell_done(struct repair *r, enum tamis_repair_action action,
+                      const struct repair_segment *segment, const char *file,
+                      const char *what);
+/* Tells the caller, and counts, what has come true; frees the findings. All locks are
+ * let go by then: who is told may begin an edit. */
+void repair_report(struct repair *r);
 
 /* ==== repair_dirs.c ==== */
 

@@ -155,5 +155,11 @@ int repair_apply(struct repair *r, bool new_catalog, struct tamis_diag *diag)
     int rc = set_aside(r, new_catalog, diag);
     if (!rc)
         rc = new_catalog ? replace_catalog(r, diag) : change_catalog(r, diag);
-    return rc ? rc : unlink_unnamed(r, diag);
+    if (rc)
+        return rc;
+    r->step = STEP_CHANGED;
+    rc = unlink_unnamed(r, diag);
+    if (!rc)
+        r->step = STEP_DONE;
+    return rc;
 }

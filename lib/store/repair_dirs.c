@@ -91,11 +91,12 @@ static int sweep_catalog(struct repair *r, const char *file, bool *any)
     if (!store_catalog_temporary(file))
         return 0;
     snprintf(name, sizeof name, "/%s", file);
-    repair_tell(r, TAMIS_REPAIR_SWEPT, NULL, name, "a catalog never finished");
-    if (r->opt.dry_run)
-        return 0;
-    *any = true;
-    return io_calls.unlinkat(r->store_fd, file, 0) == 0 || errno == ENOENT ? 0 : errno;
+    if (!r->opt.dry_run && io_calls.unlinkat(r->store_fd, file, 0) != 0 &&
+        errno != ENOENT)
+        return errno;
+    *any |= !r->opt.dry_run;
+    repair_tell_done(r, TAMIS_REPAIR_SWEPT, NULL, name, "a catalog never finished");
+    return 0;
 }
 
 int repair_sweep_catalogs(struct repair *r, struct tamis_diag *diag)
@@ -132,11 +133,16 @@ int repair_make_filters(struct repair *r, struct tamis_diag *diag)
         return diag_fail(diag, TAMIS_ERR_NO_STORE, r->path,
                          "no store in this directory (no catalog.lmdb, no filters/)");
     }
-    repair_tell(r, TAMIS_REPAIR_REBUILT, NULL, "/filters", "was missing: made, empty");
-    if (r->opt.dry_run)
-        return diag_fail(diag, TAMIS_ERR_DAMAGED, r->path,
-                         "filters/ is missing: nothing more can be said of it");
-    int rc =
-        mkdirat(r->store_fd, "filters", 0777) == 0 ? io_sync_dir(r->store_fd) : errno;
-    return rc ? diag_errno(diag, rc, r->path, "making filters/") : 0;
+    int rc = 0;
+    if (!r->opt.dry_run)
+        rc = mkdirat(r->store_fd, "filters", 0777) == 0 ? io_sync_dir(r->store_fd)
+                                                        : errno;
+    if (rc)
+        return diag_errno(diag, rc, r->path, "making filters/");
+    repair_tell_done(r, TAMIS_REPAIR_REBUILT, NULL, "/filters",
+                     "was missing: made, empty");
+    if (!r->opt.dry_run)
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_DAMAGED, r->path,
+                     "filters/ is missing: nothing more can be said of it");
 }

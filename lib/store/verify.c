@@ -61,6 +61,9 @@ int tamis_store_verify(struct tamis_store *store, tamis_repair_fn *fn, void *ctx
     if (!rc)
         compare(&r);
     repair_unlock_filters(&r);
+    if (!rc && r.untold)
+        rc = diag_errno(diag, ENOMEM, c->path, "comparing files and records");
+    repair_report(&r);
     for (size_t i = 0; i < r.n_files && n_orphans && !rc; i++)
         *n_orphans += !r.files[i].named && (r.files[i].temporary || !r.unsure);
     for (size_t i = 0; i < r.n_segments; i++)
