@@ -526,10 +526,11 @@ int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
                        struct tamis_repair_report *report, struct tamis_diag *diag);
 
 /* Files and records compared: calls fn for each file in filters/ that no record names,
- * and counts them. Filters themselves are not opened: tamis_filter_verify() does that.
+ * and counts them; in the end, as repair does. Filters themselves are not opened:
+ * tamis_filter_verify() does that.
  * ERR_BUSY while an edit is under way, whose files have no names yet. */
-int tamis_store_verify(struct tamis_store *store, tamis_repair_fn *fn, void *ctx,
-                       uint64_t *n_orphans, struct tamis_diag *diag);
+int tamis_store_orphans(struct tamis_store *store, tamis_repair_fn *fn, void *ctx,
+                        uint64_t *n_orphans, struct tamis_diag *diag);
 
 struct tamis_backup_report {
     uint64_t n_segments, n_files, n_bytes;

@@ -4,8 +4,8 @@
 #include "tool.h"
 
 struct repair {
-    json_t *list; /* NULL: text */
-    uint64_t n;
+    json_t *list;      /* NULL: text */
+    uint64_t n_damage; /* findings that are damage, mended or not */
 };
 
 /* Shared with backup and verify: one line, or one object, a finding. */
@@ -42,7 +42,7 @@ static void found(void *ctx, const struct tamis_repair_finding *f)
 {
     struct repair *r = ctx;
 
-    r->n++;
+    r->n_damage += f->damage || f->action == TAMIS_REPAIR_REBUILT;
     print_finding(r->list, f);
 }
 
@@ -158,6 +158,9 @@ static int run(int argc, char **argv)
             "anew from the keys",
             o.args[0], (unsigned long long)report.n_damaged,
             report.n_damaged == 1 ? " is" : "s are", report.n_damaged == 1 ? "" : "s");
+    else if (r.n_damage > 0)
+        status = complain(EXIT_DAMAGE, "%s: damage %s", o.args[0],
+                          opt.dry_run ? "was found" : "was found, and dealt with");
     return status;
 }
 
@@ -177,6 +180,9 @@ const struct command cmd_repair = {
     "  rebuilt       the catalog, or a record of it\n"
     "  quarantined   a damaged filter: build its segment anew from the keys\n"
     "  swept         a file that nothing names\n"
+    "\n"
+    "Exits with 3 if anything was damaged, mended now or not; what a crash leaves is\n"
+    "no damage.\n"
     "\n"
     "  --dry-run     says what it would do, and changes nothing\n"
     "  --uuid HEX    which store this is, if the catalog is lost and filters of "

@@ -202,7 +202,7 @@ static void orphan(void *ctx, const struct tamis_repair_finding *f)
 static void find_orphans(struct verify *v)
 {
     struct tamis_diag diag = {0};
-    int err = tamis_store_verify(v->store, orphan, v, NULL, &diag);
+    int err = tamis_store_orphans(v->store, orphan, v, NULL, &diag);
 
     if (err == TAMIS_ERR_BUSY && v->root == NULL)
         printf("-\torphan\tnot looked for: %s\n", diag.what);

@@ -38,7 +38,7 @@ static int open_live(struct repair *r, struct tamis_diag *diag)
     if (!rc && r->store->catalog->read_only && !r->opt.dry_run)
         rc = store_usable(r->store, true, diag);
     if (!rc)
-        rc = repair_lock_filters(r, diag);
+        rc = repair_lock_filters(r, r->store_fd, "filters", diag);
     if (!rc)
         rc = repair_read_records(r->store->catalog, r, diag);
     return rc;
@@ -119,7 +119,7 @@ static int repair_lost(struct repair *r, struct tamis_diag *diag)
     if (!rc)
         rc = check_catalog_name(r, diag);
     if (!rc)
-        rc = repair_lock_filters(r, diag);
+        rc = repair_lock_filters(r, r->store_fd, "filters", diag);
     if (!rc)
         rc = salvage_records(r, &records, diag);
     if (!rc)

@@ -1,6 +1,7 @@
 /* A repair from inside: shared by repair.c (the order of things), repair_judge.c (one
  * file), repair_records.c and repair_files.c (what shall be, from the catalog's records
- * or from the files alone), repair_apply.c (making it so).
+ * or from the files alone), repair_apply.c (making it so), repair_report.c (what is
+ * told of it); and orphans.c, which only looks.
  *
  * A repair first decides: it reads records and files, and notes what the records shall
  * be and which files go. The one thing that it does while it looks is to finish what a
@@ -63,7 +64,7 @@ struct repair {
     size_t n_files, max_files;
 };
 
-/* ==== repair.c ==== */
+/* ==== repair_report.c ==== */
 
 /* Notes it for the caller. `segment` and `file` (in filters/) may be NULL. */
 void repair_tell(struct repair *r, enum tamis_repair_action action,
@@ -82,8 +83,10 @@ void repair_report(struct repair *r);
 
 /* ==== repair_dirs.c ==== */
 
-/* ERR_BUSY while an edit, or another repair, is under way. */
-int repair_lock_filters(struct repair *r, struct tamis_diag *diag);
+/* Opens and locks filters/, which is `name` in `dir`. ERR_BUSY while an edit, or
+ * another repair, is under way. */
+int repair_lock_filters(struct repair *r, int dir, const char *name,
+                        struct tamis_diag *diag);
 void repair_unlock_filters(struct repair *r);
 /* The store for this repair alone; ERR_BUSY while any process has it open. */
 int repair_hold_store(struct repair *r, struct tamis_diag *diag);

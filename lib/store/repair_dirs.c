@@ -12,14 +12,15 @@
 
 /* ---- locks ---- */
 
-int repair_lock_filters(struct repair *r, struct tamis_diag *diag)
+int repair_lock_filters(struct repair *r, int dir, const char *name,
+                        struct tamis_diag *diag)
 {
     struct stat st;
-    int rc = fstatat(r->store_fd, "filters", &st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
+    int rc = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
     if (!rc && !S_ISDIR(st.st_mode))
         rc = ENOTDIR;
     if (!rc)
-        rc = dir_open_guarded(r->store_fd, "filters", &r->filters);
+        rc = dir_open_guarded(dir, name, &r->filters);
     if (rc)
         return diag_errno(diag, rc, r->path, "opening filters/");
     r->has_filters = true;

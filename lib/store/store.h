@@ -268,6 +268,8 @@ struct copied {
 int backup_copy(const struct catalog *c, const struct record *r, int from, int to,
                 const char *path, struct copied *out);
 
+/* ==== repair.c and its kin, orphans.c (public calls; repair.h has the rest) ==== */
+
 /* ==== entry.c: one segment, shared by snapshots ==== */
 
 struct entry {

@@ -22,11 +22,11 @@ tree() {
     run --separate-stderr "$TAMIS" verify store
     [ "$status" -eq 3 ]
     tree store >before
-    ok "$TAMIS" repair store --dry-run
+    fails 3 "damage was found$" "$TAMIS" repair store --dry-run
     prints $'^quarantined\tone\tfilters/[0-9a-f]{32}.tamis\t1 of 1 pages fail'
     prints 'would be: 0 finished, 0 rebuilt, 1 quarantined, 0 swept; 2 segments'
     tree store | cmp - before
-    ok "$TAMIS" repair store
+    fails 3 "damage was found, and dealt with" "$TAMIS" repair store
     prints $'^quarantined\tone\t'
     prints 'repaired: 0 finished, 0 rebuilt, 1 quarantined, 0 swept; 2 segments'
     [ ! -e "$f" ] && [ -e "store/quarantine/${f##*/}" ]
@@ -73,10 +73,10 @@ tree() {
     rm store/catalog.lmdb
     fails 5 "catalog.lmdb is missing: .*tamis repair" "$TAMIS" ls store
     tree store >before
-    ok "$TAMIS" repair store -n
+    fails 3 "damage was found$" "$TAMIS" repair store -n
     prints $'^rebuilt\t-\tcatalog.lmdb\tmade anew'
     tree store | cmp - before
-    ok "$TAMIS" repair store
+    fails 3 "damage was found, and dealt with" "$TAMIS" repair store
     prints '1 rebuilt.*; 3 segments'
     prints 'may be incomplete.*--confirm'
     ok "$TAMIS" probe store a 12 nope
@@ -102,7 +102,7 @@ tree() {
     rm store/catalog.lmdb
     fails 3 "filters are of several stores.*--uuid" "$TAMIS" repair store
     fails 2 "32 hex digits" "$TAMIS" repair store --uuid 12
-    ok "$TAMIS" repair store --uuid "$uuid"
+    fails 3 "damage was found, and" "$TAMIS" repair store --uuid "$uuid"
     prints $'quarantined\tone\t.*another '
     prints '; 2 segments'
     ok "$TAMIS" probe store a
@@ -126,7 +126,7 @@ tree() {
 @test "--json" {
     make_store
     flip "$(filter_of one)" 5000
-    ok "$TAMIS" repair store --dry-run --json
+    fails 3 "damage was found$" "$TAMIS" repair store --dry-run --json
     prints '"action": "quarantined"'
     prints '"segment": "one"'
     prints '"dry_run": true'

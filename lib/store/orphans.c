@@ -2,10 +2,7 @@
 #include "lib/store/repair.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 static void compare(struct repair *r)
 {
@@ -28,21 +25,8 @@ static void compare(struct repair *r)
                                               : "no record names it");
 }
 
-/* Edits have files that nothing names yet, and hold filters/ shared as long. */
-static int lock_filters(struct repair *r, struct catalog *c, struct tamis_diag *diag)
-{
-    int rc = dir_open_guarded(c->filters->fd, ".", &r->filters);
-    if (rc)
-        return diag_errno(diag, rc, c->path, "opening filters/");
-    r->has_filters = true;
-    rc = dir_lock(r->filters.fd, LOCK_EX | LOCK_NB);
-    if (rc == EWOULDBLOCK)
-        return diag_fail(diag, TAMIS_ERR_BUSY, c->path, "an edit is under way");
-    return rc ? diag_errno(diag, rc, c->path, "locking filters/") : 0;
-}
-
-int tamis_store_verify(struct tamis_store *store, tamis_repair_fn *fn, void *ctx,
-                       uint64_t *n_orphans, struct tamis_diag *diag)
+int tamis_store_orphans(struct tamis_store *store, tamis_repair_fn *fn, void *ctx,
+                        uint64_t *n_orphans, struct tamis_diag *diag)
 {
     struct tamis_repair_report report = {0};
     struct repair r = {.opt = {.found = fn, .ctx = ctx}, .report = &report};
@@ -53,7 +37,8 @@ int tamis_store_verify(struct tamis_store *store, tamis_repair_fn *fn, void *ctx
         return rc;
     struct catalog *c = store->catalog;
     r.path = c->path;
-    rc = lock_filters(&r, c, diag);
+    /* Edits have files that nothing names yet, and hold filters/ shared as long. */
+    rc = repair_lock_filters(&r, c->filters->fd, ".", diag);
     if (!rc)
         rc = repair_read_records(c, &r, diag);
     if (!rc)
