@@ -58,7 +58,7 @@ static void compare(const char *path)
 
 static void flip(const char *path, uint64_t at)
 {
-    uint8_t byte;
+    uint8_t byte = 0;
     int fd = open(path, O_RDWR | O_CLOEXEC);
     assert_true(fd >= 0 && pread(fd, &byte, 1, (off_t)at) == 1);
     byte ^= 0xA5;
