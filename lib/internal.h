@@ -170,6 +170,14 @@ int header_read(int fd, bool ours, uint64_t offset, uint64_t n_bytes, const char
  * `offset` is where it came from, for messages. */
 int header_decode(const uint8_t *raw, size_t got, uint64_t offset, const char *path,
                   struct header *h, struct tamis_diag *diag);
+/* How far a filter had come at least, as somebody has noted who knows it (R5). */
+struct bounds {
+    uint64_t sequence, generation, watermark;
+    uint32_t n_stages;
+};
+/* Is this what an older copy says, put back since? The sequence alone does not tell: a
+ * writer that recovers such a copy leaps over the number that was noted (R3). */
+bool commit_is_older(const struct commit *c, const struct bounds *known);
 void header_info(const struct identity *id, const struct commit *c,
                  struct tamis_filter_info *info);
 void header_stage_info(const struct stage_desc *s, struct tamis_stage_info *info);
@@ -320,9 +328,10 @@ int writer_open_fd(struct io_guarded_fd *opened, const char *path,
                    const struct writer_hooks *hooks, struct tamis_writer **out,
                    struct tamis_diag *diag);
 
-/* tamis_filter_open_fd() on a descriptor of ours, with a path for messages. */
-int filter_open_fd(int fd, uint64_t offset, uint64_t n_bytes, const char *path,
-                   const struct tamis_filter_options *opt, struct tamis_filter **out,
+/* tamis_filter_open_fd() of a whole file on a descriptor of ours, with a path for
+ * messages. An older copy than `known` (may be NULL) is ERR_MISMATCH. */
+int filter_open_fd(int fd, const char *path, const struct tamis_filter_options *opt,
+                   const struct bounds *known, struct tamis_filter **out,
                    struct tamis_diag *diag);
 /* The probe, with the watermark that this call requires instead of the filter's. */
 enum tamis_answer filter_probe_from(struct tamis_filter *f, uint64_t min_watermark,

@@ -106,6 +106,72 @@ static void an_older_copy_put_back_is_maybe(void **state)
     tamis_store_close(s);
 }
 
+static struct record record_in(struct tamis_store *s)
+{
+    struct tamis_snapshot *snap = snapshot_of(s);
+    const struct entry *e = snap->entries[0];
+    struct record r;
+    struct verdict v = record_decode(e->bytes + e->name_bytes, e->value_bytes, e->bytes,
+                                     e->name_bytes, &r);
+    assert_int_equal(v.code, VERDICT_OK);
+    tamis_snapshot_release(snap);
+    return r;
+}
+
+/* An older copy put back and then recovered by a writer that does not ask the catalog,
+ * and so leaps over the sequence that the catalog knows (R3). */
+static struct tamis_store *store_with_a_recovered_copy(uint64_t watermark)
+{
+    struct tamis_writer *w;
+    struct tamis_store *s = store_new("s");
+    put_growing(s, "g");
+    const char *path = file_of(s, "s", "g");
+    OK(tamis_store_writer(s, "g", 1, &w, NULL));
+    add_keys(w, 0, 10);
+    OK(tamis_writer_commit(w, watermark, NULL));
+    file_copy(path, path_of("old"));
+    add_keys(w, 10, 10);
+    OK(tamis_writer_commit(w, 2 * watermark, NULL));
+    OK(tamis_writer_close(w));
+    assert_int_equal(rename(path_of("old"), path), 0);
+    assert_int_equal(reason_of(s, "g", 15), TAMIS_MISMATCH);
+    OK(tamis_writer_open(path, &w, NULL));
+    OK(tamis_writer_close(w));
+    assert_true(commit_of(path).sequence > record_in(s).min_sequence);
+    tamis_store_close(s);
+    return store_open("s");
+}
+
+static void the_watermark_tells_a_copy_that_was_recovered(void **state)
+{
+    struct tamis_writer *w;
+    struct tamis_diag diag;
+    struct tamis_backup_report backup;
+    struct tamis_repair_report repaired;
+    (void)state;
+    struct tamis_store *s = store_with_a_recovered_copy(1);
+    assert_int_equal(reason_of(s, "g", 15), TAMIS_MISMATCH);
+    assert_int_equal(reason_of(s, "g", 5), TAMIS_MISMATCH);
+    assert_int_equal(tamis_store_writer(s, "g", 1, &w, &diag), TAMIS_ERR_MISMATCH);
+    assert_non_null(strstr(diag.what, "older copy"));
+    OK(tamis_store_backup(s, path_of("b"), NULL, NULL, &backup, NULL));
+    assert_int_equal(backup.n_left, 1);
+    tamis_store_close(s);
+    OK(tamis_store_repair(path_of("s"), NULL, &repaired, NULL));
+    assert_int_equal(repaired.n_quarantined, 1);
+}
+
+/* SPEC 7.3, "put back": where the watermark stays at 0 and nothing has grown, nothing
+ * in the file tells. */
+static void without_watermarks_a_recovered_copy_passes(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_with_a_recovered_copy(0);
+    assert_int_equal(reason_of(s, "g", 5), TAMIS_HIT);
+    assert_int_equal(reason_of(s, "g", 15), ABSENT_HERE);
+    tamis_store_close(s);
+}
+
 struct rewrite {
     const char *name;
     const struct record *record;
@@ -117,18 +183,6 @@ static int rewrite_record(struct catalog_txn *t, void *ctx, struct tamis_diag *d
     uint8_t value[RECORD_MAX_BYTES];
     size_t n = record_encode(r->record, r->name, strlen(r->name), value);
     return catalog_replace(t, r->name, strlen(r->name), value, n, diag);
-}
-
-static struct record record_in(struct tamis_store *s)
-{
-    struct tamis_snapshot *snap = snapshot_of(s);
-    const struct entry *e = snap->entries[0];
-    struct record r;
-    struct verdict v = record_decode(e->bytes + e->name_bytes, e->value_bytes, e->bytes,
-                                     e->name_bytes, &r);
-    assert_int_equal(v.code, VERDICT_OK);
-    tamis_snapshot_release(snap);
-    return r;
 }
 
 /* A writer that died after a growth, or a seal, but before the catalog had it. */
@@ -299,6 +353,8 @@ int main(void)
         TEST(the_catalog_follows_growth_and_seal),
         TEST(writer_says_what_is_wrong),
         TEST(an_older_copy_put_back_is_maybe),
+        TEST(the_watermark_tells_a_copy_that_was_recovered),
+        TEST(without_watermarks_a_recovered_copy_passes),
         TEST(the_catalog_catches_up_with_a_dead_writer),
         TEST(a_seal_is_durable_before_the_catalog_says_so),
         TEST(a_seal_that_is_not_durable_is_not_followed),

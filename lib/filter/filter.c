@@ -212,11 +212,13 @@ static int mismatch(struct tamis_diag *diag, const char *path, const char *what)
 }
 
 /* Is this the filter that the caller means? */
-static int check_expected(const struct tamis_filter_options *o, const struct header *h,
+static int check_expected(const struct tamis_filter_options *o,
+                          const struct bounds *known, const struct header *h,
                           const char *path, struct tamis_diag *diag)
 {
     const struct identity *id = &h->identity;
     const struct commit *c = &h->commit;
+    struct bounds least = {.sequence = o->min_sequence, .n_stages = o->min_stages};
     if (o->domain && o->domain->tag != hash_domain_tag(id->hash_id, id->hash_seed))
         return mismatch(diag, path, "another hash or seed than expected");
     if (o->uuid && memcmp(o->uuid, id->uuid, UUID_BYTES) != 0)
@@ -229,7 +231,7 @@ static int check_expected(const struct tamis_filter_options *o, const struct hea
     if (o->binding && (o->binding_bytes != c->binding_bytes ||
                        memcmp(o->binding, c->binding, c->binding_bytes) != 0))
         return mismatch(diag, path, "its binding differs from the one expected");
-    if (c->sequence < o->min_sequence || c->n_stages < o->min_stages)
+    if (commit_is_older(c, &least) || (known && commit_is_older(c, known)))
         return mismatch(diag, path, "an older copy than the catalog has seen (R5)");
     if (o->table_digest && c->state == STATE_SEALED &&
         o->table_digest != commit_table_digest(c))
@@ -271,7 +273,8 @@ static int open_view(struct tamis_filter *f, int fd, const struct header *h,
 
 static int open_fd(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
                    const char *path, const struct tamis_filter_options *opt,
-                   struct tamis_filter **out, struct tamis_diag *diag)
+                   const struct bounds *known, struct tamis_filter **out,
+                   struct tamis_diag *diag)
 {
     struct tamis_filter_options o;
     struct header h;
@@ -281,7 +284,7 @@ static int open_fd(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
         return diag_fail(diag, TAMIS_ERR_RANGE, path, "options are not valid");
     err = header_load(fd, ours, offset, n_bytes, path, &h, diag);
     if (!err)
-        err = check_expected(&o, &h, path, diag);
+        err = check_expected(&o, known, &h, path, diag);
     if (err)
         return err;
 
@@ -311,11 +314,11 @@ static int open_fd(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
     return err;
 }
 
-int filter_open_fd(int fd, uint64_t offset, uint64_t n_bytes, const char *path,
-                   const struct tamis_filter_options *opt, struct tamis_filter **out,
+int filter_open_fd(int fd, const char *path, const struct tamis_filter_options *opt,
+                   const struct bounds *known, struct tamis_filter **out,
                    struct tamis_diag *diag)
 {
-    return open_fd(fd, true, offset, n_bytes, path, opt, out, diag);
+    return open_fd(fd, true, 0, 0, path, opt, known, out, diag);
 }
 
 int tamis_filter_open_fd(int fd, uint64_t offset, uint64_t n_bytes,
@@ -323,7 +326,7 @@ int tamis_filter_open_fd(int fd, uint64_t offset, uint64_t n_bytes,
                          struct tamis_filter **out, struct tamis_diag *diag)
 {
     diag_clear(diag);
-    return open_fd(fd, false, offset, n_bytes, "(descriptor)", opt, out, diag);
+    return open_fd(fd, false, offset, n_bytes, "(descriptor)", opt, NULL, out, diag);
 }
 
 int tamis_filter_open(const char *path, const struct tamis_filter_options *opt,
@@ -335,7 +338,7 @@ int tamis_filter_open(const char *path, const struct tamis_filter_options *opt,
     int err = io_open(path, O_RDONLY, &fd);
     if (err)
         return diag_open(diag, err, path, "cannot open");
-    err = filter_open_fd(fd, 0, 0, path, opt, out, diag);
+    err = filter_open_fd(fd, path, opt, NULL, out, diag);
     close(fd);
     return err;
 }

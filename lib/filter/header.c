@@ -111,6 +111,12 @@ void header_stage_info(const struct stage_desc *s, struct tamis_stage_info *info
         plan_geometry_error(&s->geometry, by_bits > s->keys ? by_bits : s->keys);
 }
 
+bool commit_is_older(const struct commit *c, const struct bounds *known)
+{
+    return c->sequence < known->sequence || c->generation < known->generation ||
+           c->watermark < known->watermark || c->n_stages < known->n_stages;
+}
+
 void header_info(const struct identity *id, const struct commit *c,
                  struct tamis_filter_info *info)
 {

@@ -68,7 +68,7 @@ static int check_copy(const struct attach *a, int fd, struct header *h,
     };
     struct tamis_filter *f;
     struct tamis_verify report;
-    int rc = filter_open_fd(fd, 0, 0, a->path, &opt, &f, diag);
+    int rc = filter_open_fd(fd, a->path, &opt, NULL, &f, diag);
     if (rc)
         return rc;
     rc = tamis_filter_verify(f, &report, diag);

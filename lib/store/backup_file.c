@@ -213,13 +213,12 @@ static int check_copy(const struct catalog *k, const struct record *r, int to,
         .size = sizeof opt,
         .domain = &k->domain,
         .uuid = r->uuid,
-        .min_sequence = r->min_sequence,
-        .min_stages = r->min_stages,
         .table_digest = r->state == RECORD_SEALED ? r->table_digest : 0,
     };
+    struct bounds known = record_bounds(r);
     struct tamis_filter *f;
     struct tamis_verify report;
-    int rc = filter_open_fd(to, 0, 0, path, &opt, &f, &out->diag);
+    int rc = filter_open_fd(to, path, &opt, &known, &f, &out->diag);
     if (rc == TAMIS_ERR_MISMATCH || rc == TAMIS_ERR_DAMAGED) {
         out->left = "not the filter that the catalog means";
         return 0;

@@ -128,9 +128,13 @@ static int open_file(const struct entry *e, const struct filters_dir *dir,
         .size = sizeof opt,
         .domain = domain,
         .uuid = r->uuid,
-        .min_sequence = le64_get(r->min_sequence),
-        .min_stages = le32_get(r->min_stages),
         .table_digest = e->state == RECORD_SEALED ? le64_get(r->table_digest) : 0,
+    };
+    struct bounds known = {
+        .sequence = le64_get(r->min_sequence),
+        .generation = le64_get(r->generation),
+        .watermark = le64_get(r->watermark),
+        .n_stages = le32_get(r->min_stages),
     };
     int fd;
     filter_file_name(r->uuid, name);
@@ -138,7 +142,7 @@ static int open_file(const struct entry *e, const struct filters_dir *dir,
     int rc = io_open_raw(dir->fd, name, O_RDONLY, &fd); /* the header's reader asks */
     if (rc)
         return diag_open(diag, rc, path, "opening the filter");
-    rc = filter_open_fd(fd, 0, 0, path, &opt, out, diag);
+    rc = filter_open_fd(fd, path, &opt, &known, out, diag);
     close(fd);
     /* What opening takes for "expect nothing" is an expectation here. */
     struct tamis_filter_info info;

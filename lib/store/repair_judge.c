@@ -88,7 +88,8 @@ static const char *not_the_one(const struct repair *r, const struct record *reco
         return "another hash or seed than the store's";
     if (!record)
         return repair_is_ours(r, &h->identity) ? NULL : "the filter of another store";
-    if (c->sequence < record->min_sequence || c->n_stages < record->min_stages)
+    struct bounds known = record_bounds(record);
+    if (commit_is_older(c, &known))
         return "an older copy: the catalog has seen this filter further on";
     if (record->state == RECORD_GROWING)
         return NULL;

@@ -8,6 +8,15 @@
 #include "lib/internal.h"
 #include "format/record.h"
 
+/* What the catalog knows of how far a filter has come. */
+static inline struct bounds record_bounds(const struct record *r)
+{
+    return (struct bounds){.sequence = r->min_sequence,
+                           .generation = r->generation,
+                           .watermark = r->watermark,
+                           .n_stages = r->min_stages};
+}
+
 /* ==== names.c: a map from names to numbers ==== */
 
 /* Keeps pointers to the names, not copies. Zeroed is empty. */

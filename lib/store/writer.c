@@ -140,6 +140,7 @@ static int check_file(const struct catalog *c, const struct wanted *w,
 {
     const struct identity *id = &h->identity;
     const struct record *r = &w->record;
+    struct bounds known = record_bounds(r);
     const char *what = NULL;
     if (memcmp(id->uuid, r->uuid, UUID_BYTES) != 0)
         what = "the file of another filter (its UUID differs)";
@@ -150,9 +151,7 @@ static int check_file(const struct catalog *c, const struct wanted *w,
         what = "the filter of another segment (its name differs)";
     else if (id->hash_id != c->meta.hash_id || id->hash_seed != c->meta.hash_seed)
         what = "a filter with another hash seed than the store's";
-    else if (h->commit.sequence < r->min_sequence ||
-             h->commit.n_stages < r->min_stages ||
-             h->commit.generation < r->generation || h->commit.watermark < r->watermark)
+    else if (commit_is_older(&h->commit, &known))
         what = "an older copy: the catalog has seen this filter further on";
     return what ? diag_fail(diag, TAMIS_ERR_MISMATCH, path, "%s", what) : 0;
 }
