@@ -130,6 +130,13 @@ int io_once(struct io_once *o, void (*install)(void));
  * be mapped by huge pages. */
 enum { HUGE_PAGE_BYTES = 2 << 20 };
 
+/* ==== filter/space.c ========================================================== */
+
+/* Space for what [offset, offset + n) of a file holds, where it is a hole or shared with
+ * a copy; its contents stay. 0 or an errno. Where the file system can't be asked for
+ * space (EOPNOTSUPP), or gives it for each write anew, there is none to be had. */
+int io_reserve(int fd, uint64_t offset, uint64_t n);
+
 /* ==== filter/plan.c: sizes and errors ======================================== */
 
 int growth_complete(struct tamis_growth *growth); /* defaults; ERR_RANGE */

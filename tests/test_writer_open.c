@@ -379,6 +379,41 @@ static void test_foreign_keys_are_maybe(void **state)
     tamis_builder_free(NULL);
 }
 
+/* A copy with holes: the space comes first, or an error before anything is written. */
+static void test_a_copy_with_holes(void **state)
+{
+    const char *path = path_of("holed");
+    struct tamis_writer *w = create_writer(path, 0.01, 2, 10000);
+    struct tamis_diag diag;
+    struct stat st;
+    (void)state;
+    assert_int_equal(tamis_writer_close(w), 0);
+    struct commit c = commit_of(path);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                               (off_t)c.stages[0].offset, (off_t)c.stages[0].length),
+                     0);
+    fail_never(); /* counts anew */
+    fail_from_now(CALL_FALLOCATE, ENOSPC);
+    assert_int_equal(tamis_writer_open(path, &w, &diag), ENOSPC);
+    assert_non_null(strstr(diag.what, "space"));
+    assert_int_equal(faults[CALL_PWRITE].n, 0);
+    assert_int_equal(commit_of(path).sequence, c.sequence);
+    /* A file system that can't be asked is no reason to stop. */
+    fail_from_now(CALL_FALLOCATE, EOPNOTSUPP);
+    w = open_writer(path);
+    assert_int_equal(tamis_writer_close(w), 0);
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_true((uint64_t)st.st_blocks * 512 < c.stages[0].length);
+    fail_never();
+    w = open_writer(path);
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_true((uint64_t)st.st_blocks * 512 >= c.stages[0].length);
+    add_hashes(w, keys, 10000);
+    assert_int_equal(tamis_writer_close(w), 0);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -387,6 +422,7 @@ int main(void)
         cmocka_unit_test(test_names_and_places),
         cmocka_unit_test(test_the_limits_of_options),
         TEST_WITH_FAULTS(test_a_creation_that_fails),
+        TEST_WITH_FAULTS(test_a_copy_with_holes),
         cmocka_unit_test(test_built_filters_take_no_writer),
         cmocka_unit_test(test_second_writer_is_told_who_holds_it),
         cmocka_unit_test(test_writers_of_two_processes),

@@ -297,10 +297,26 @@ static int mend_slot_b(struct tamis_writer *w, const struct header *h,
     return err ? writer_poison(w, err, "writing commit slot B", diag) : 0;
 }
 
+/* Before anything is written or mapped. */
+static int reserve_stages(struct tamis_writer *w, struct tamis_diag *diag)
+{
+    int err = 0;
+    for (uint32_t i = 0; i < w->commit.n_stages && !err; i++) {
+        const struct stage_desc *d = &w->commit.stages[i];
+        err = io_reserve(w->guard.fd, d->offset, d->length);
+        if (!err)
+            err = io_reserve(w->guard.fd, d->floors_offset,
+                             floors_bytes(d->length / PAGE_BYTES));
+    }
+    return err ? diag_errno(diag, err, w->path, "cannot have the space of a stage") : 0;
+}
+
 static int start_session(struct tamis_writer *w, const struct header *h,
                          struct tamis_diag *diag)
 {
-    int err = 0;
+    int err = reserve_stages(w, diag);
+    if (err)
+        return err;
     for (uint32_t i = 0; i < w->commit.n_stages && !err; i++)
         err = writer_stage_create(w, &w->commit.stages[i], false, &w->stages[i]);
     if (err)

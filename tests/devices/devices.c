@@ -195,13 +195,17 @@ static void fill_up(void)
     close(fd);
 }
 
-/* A growing filter that nobody has added to, its stage a hole: as after a copy by a
- * program that leaves out zeros. */
-static void make_holed(const char *path)
+/* A growing filter that nobody has added to. */
+static void make_empty(const char *path)
 {
     struct tamis_writer *w = create_writer(path, 0.01, 2, N_KEYS);
     assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
     assert_int_equal(tamis_writer_close(w), 0);
+}
+
+/* Its stage is a hole: as after a copy by a program that leaves out zeros. */
+static void dig(const char *path)
+{
     struct commit c = commit_of(path);
     int fd = open(path, O_RDWR | O_CLOEXEC);
     assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -307,7 +311,39 @@ static void write_to_full_disk(struct scene s)
     check_all_there(path, s.n_before);
 }
 
-static void on_image(const char *size, const char *mkfs, struct scene s)
+/* What is spoilt before the writer opens it: no space is an error then, and nothing has
+ * been written; with space, it has it for good. */
+static void open_on_full(struct scene s)
+{
+    const char *path = s.path;
+    struct tamis_writer *w;
+    size_t n, n_after;
+    snprintf(s.path, sizeof s.path, "%s", on_full("filter"));
+    s.make(path);
+    s.spoil(path);
+    uint8_t *before = file_read(path, &n);
+    fill_up();
+    assert_int_equal(tamis_writer_open(path, &w, NULL), ENOSPC);
+    uint8_t *after = file_read(path, &n_after);
+    assert_int_equal(n, n_after);
+    assert_memory_equal(before, after, n);
+    free(before);
+    free(after);
+    make_space();
+    w = open_writer(path);
+    fill_up();
+    add_hashes(w, keys, N_KEYS);
+    assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
+    assert_int_equal(tamis_writer_close(w), 0);
+    check_all_there(path, N_KEYS);
+    /* What has its space opens on a full disk too. */
+    w = open_writer(path);
+    assert_int_equal(tamis_writer_close(w), 0);
+    make_space();
+}
+
+static void on_image(const char *size, const char *mkfs, void (*play)(struct scene s),
+                     struct scene s)
 {
     char command[2048];
     const char *image = path_of("image");
@@ -316,7 +352,7 @@ static void on_image(const char *size, const char *mkfs, struct scene s)
              image, size, image, mkfs, image, image, full_dir);
     if (system(command) != 0)
         fail_msg("failed: %s", command);
-    write_to_full_disk(s);
+    play(s);
     assert_int_equal(umount2(full_dir, MNT_DETACH), 0);
 }
 
@@ -324,29 +360,58 @@ static void test_hole_on_full_tmpfs(void **state)
 {
     (void)state;
     assert_int_equal(mount("tamis-test", full_dir, "tmpfs", 0, "size=2m"), 0);
-    write_to_full_disk((struct scene){.make = make_holed});
+    write_to_full_disk((struct scene){.make = make_empty, .spoil = dig});
     assert_int_equal(umount2(full_dir, MNT_DETACH), 0);
 }
 
 static void test_hole_on_full_ext4(void **state)
 {
     (void)state;
-    on_image("16M", "mkfs.ext4 -q -m 0 -O ^has_journal",
-             (struct scene){.make = make_holed});
+    on_image("16M", "mkfs.ext4 -q -m 0 -O ^has_journal", write_to_full_disk,
+             (struct scene){.make = make_empty, .spoil = dig});
 }
 
 static void test_shared_blocks_on_full_btrfs(void **state)
 {
     (void)state;
-    on_image("128M", "mkfs.btrfs -q --mixed",
+    on_image("128M", "mkfs.btrfs -q --mixed", write_to_full_disk,
              (struct scene){.make = make_half, .spoil = share, .n_before = N_KEYS / 2});
 }
 
 static void test_shared_blocks_on_full_xfs(void **state)
 {
     (void)state;
-    on_image("320M", "mkfs.xfs -q",
+    on_image("320M", "mkfs.xfs -q", write_to_full_disk,
              (struct scene){.make = make_half, .spoil = share, .n_before = N_KEYS / 2});
+}
+
+static void test_holed_copy_on_full_tmpfs(void **state)
+{
+    (void)state;
+    assert_int_equal(mount("tamis-test", full_dir, "tmpfs", 0, "size=2m"), 0);
+    open_on_full((struct scene){.make = make_empty, .spoil = dig});
+    assert_int_equal(umount2(full_dir, MNT_DETACH), 0);
+}
+
+static void test_holed_copy_on_full_ext4(void **state)
+{
+    (void)state;
+    on_image("16M", "mkfs.ext4 -q -m 0 -O ^has_journal", open_on_full,
+             (struct scene){.make = make_empty, .spoil = dig});
+}
+
+static void test_holed_copy_on_full_xfs(void **state)
+{
+    (void)state;
+    on_image("320M", "mkfs.xfs -q", open_on_full,
+             (struct scene){.make = make_empty, .spoil = dig});
+}
+
+static void test_copy_with_shared_blocks_on_full_xfs(void **state)
+{
+    (void)state;
+    on_image("320M", "mkfs.xfs -q", open_on_full,
+             (struct scene){.make = make_half, .spoil = share});
 }
 
 /* ---- mounts of our own, that go when we go ---- */
@@ -387,6 +452,10 @@ int main(void)
         TEST_WITH_GUARD(test_writer_meets_unreadable_page),
         TEST_WITH_GUARD(test_unreadable_page_without_guard),
         TEST_WITH_GUARD(test_command_reports_unreadable_page),
+        cmocka_unit_test(test_holed_copy_on_full_tmpfs),
+        cmocka_unit_test(test_holed_copy_on_full_ext4),
+        cmocka_unit_test(test_holed_copy_on_full_xfs),
+        cmocka_unit_test(test_copy_with_shared_blocks_on_full_xfs),
         TEST_WITH_GUARD(test_hole_on_full_tmpfs),
         TEST_WITH_GUARD(test_hole_on_full_ext4),
         TEST_WITH_GUARD(test_shared_blocks_on_full_btrfs),

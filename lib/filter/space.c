@@ -1,0 +1,72 @@
+/* Space under what a writer is going to map (R15). A file that was made by a writer has
+ * it, but a copy of it may not: programs leave out zeros, or share blocks with what
+ * they copy, and then a store into the mapping may find no space. Asked for before the
+ * mapping, that is an error; afterwards it is SIGBUS. */
+#include "lib/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+
+enum { N_EXTENTS = 64 };
+
+struct extents {
+    struct fiemap head;
+    struct fiemap_extent of[N_EXTENTS];
+};
+
+/* Does the extent hold the byte at `*at`, and alone? Then *at is behind it. */
+static bool goes_on(const struct fiemap_extent *e, uint64_t *at)
+{
+    if (e->fe_flags & FIEMAP_EXTENT_SHARED)
+        return false;
+    if (e->fe_logical > *at || e->fe_length <= *at - e->fe_logical)
+        return false;
+    *at = e->fe_logical + e->fe_length;
+    return true;
+}
+
+/* Is all of [at, end) known to have blocks of its own? Where it is, nothing is asked
+ * for: some file systems want as much free space as the range is long before they look
+ * whether they need it, and a filter must open on a full disk too. */
+static bool has_space(int fd, uint64_t at, uint64_t end)
+{
+    while (at < end) {
+        struct extents x = {.head = {.fm_start = at,
+                                     .fm_length = end - at,
+                                     .fm_extent_count = N_EXTENTS}};
+        if (ioctl(fd, FS_IOC_FIEMAP, &x) != 0 || x.head.fm_mapped_extents == 0)
+            return false;
+        for (uint32_t i = 0; i < x.head.fm_mapped_extents && at < end; i++)
+            if (!goes_on(&x.of[i], &at))
+                return false;
+    }
+    return true;
+}
+
+static int allocate(int fd, int mode, uint64_t at, uint64_t n)
+{
+    int r;
+    do
+        r = io_calls.fallocate(fd, mode, (off_t)at, (off_t)n);
+    while (r != 0 && errno == EINTR);
+    return r == 0 ? 0 : errno;
+}
+
+static bool unknown(int err)
+{
+    return err == EOPNOTSUPP || err == ENOSYS;
+}
+
+int io_reserve(int fd, uint64_t offset, uint64_t n)
+{
+    if (has_space(fd, offset, offset + n))
+        return 0;
+    int err = allocate(fd, FALLOC_FL_UNSHARE_RANGE, offset, n);
+    if (unknown(err))
+        err = allocate(fd, 0, offset, n);
+    return unknown(err) ? 0 : err;
+}
