@@ -86,6 +86,12 @@ void commit_encode(const struct commit *c, uint8_t slot, uint8_t *out)
     checksum_set(out, commit_slot_bytes(slot), 0);
 }
 
+void commit_renumber(uint8_t record[SLOT_BYTES], uint8_t slot)
+{
+    record[offsetof(struct commit_disk, slot)] = slot;
+    checksum_set(record, SLOT_BYTES, 0);
+}
+
 #define AT(code, member) VERDICT_AT(VERDICT_##code, struct commit_disk, member)
 
 struct verdict commit_frame(const uint8_t *in, uint8_t slot, const struct identity *id,

@@ -121,6 +121,9 @@ static inline uint64_t commit_slot_offset(uint8_t slot)
  * bytes. */
 void commit_encode(const struct commit *c, uint8_t slot, uint8_t *out);
 
+/* The same record, with all bytes that this version does not know, for another slot of
+ * the two. */
+void commit_renumber(uint8_t record[SLOT_BYTES], uint8_t slot);
 /* Is this a whole record of this filter and slot? Says nothing yet of what the
  * record contains. On VERDICT_OK *sequence is its sequence number. */
 struct verdict commit_frame(const uint8_t *in, uint8_t slot, const struct identity *id,

@@ -132,9 +132,9 @@ enum { HUGE_PAGE_BYTES = 2 << 20 };
 
 /* ==== filter/space.c ========================================================== */
 
-/* Space for what [offset, offset + n) of a file holds, where it is a hole or shared with
- * a copy; its contents stay. 0 or an errno. Where the file system can't be asked for
- * space (EOPNOTSUPP), or gives it for each write anew, there is none to be had. */
+/* Space for what [offset, offset + n) of a file holds, where it is a hole or shared
+ * with a copy; its contents stay. 0 or an errno. Where the file system can't be asked
+ * for space (EOPNOTSUPP), or gives it for each write anew, there is none to be had. */
 int io_reserve(int fd, uint64_t offset, uint64_t n);
 
 /* ==== filter/plan.c: sizes and errors ======================================== */
@@ -185,6 +185,11 @@ struct bounds {
 /* Is this what an older copy says, put back since? The sequence alone does not tell: a
  * writer that recovers such a copy leaps over the number that was noted (R3). */
 bool commit_is_older(const struct commit *c, const struct bounds *known);
+/* Are both slots whole, with the same record? */
+bool header_is_mirrored(const struct header *h);
+/* ERR_VERSION if it has a feature that this version must not write (ro_compat). */
+int header_check_features(const struct header *h, const char *path,
+                          struct tamis_diag *diag);
 void header_info(const struct identity *id, const struct commit *c,
                  struct tamis_filter_info *info);
 void header_stage_info(const struct stage_desc *s, struct tamis_stage_info *info);
@@ -334,6 +339,11 @@ int writer_format(int dir, const char *name, const struct tamis_writer_options *
 int writer_open_fd(struct io_guarded_fd *opened, const char *path,
                    const struct writer_hooks *hooks, struct tamis_writer **out,
                    struct tamis_diag *diag);
+
+/* With the file's lock held: makes a seal durable, and each slot the other's mirror
+ * (R2); does nothing if there is none. *h is the header as of now. ERR_VERSION where a
+ * feature of a newer tamis forbids to write. */
+int seal_settle(int fd, const char *path, struct header *h, struct tamis_diag *diag);
 
 /* tamis_filter_open_fd() of a whole file on a descriptor of ours, with a path for
  * messages. An older copy than `known` (may be NULL) is ERR_MISMATCH. */

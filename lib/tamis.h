@@ -382,7 +382,8 @@ struct tamis_writer_options {
 int tamis_writer_create(const char *path, const struct tamis_writer_options *opt,
                         struct tamis_writer **out, struct tamis_diag *diag);
 /* Opens an existing one, after recovering it if its last writer did not close it.
- * ERR_BUSY (the diag names the holder), ERR_SEALED, ERR_NETWORK. Where its stages have
+ * ERR_BUSY (the diag names the holder), ERR_SEALED (for good: a seal that its writer
+ * could not bring to the end is made durable first), ERR_NETWORK. Where its stages have
  * holes, or share blocks with a copy, it asks for the space first: ENOSPC here is no
  * SIGBUS later. */
 int tamis_writer_open(const char *path, struct tamis_writer **out,

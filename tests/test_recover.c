@@ -1,6 +1,7 @@
 /* After an unclean end (R1-R4): whatever a dead writer left, its acknowledged keys are
  * there, its watermark is not below the last one acknowledged, and writing goes on. */
 #include "support.h"
+#include "format/checksum.h"
 
 enum { N_KEYS = 100 * 1000 };
 static uint64_t keys[N_KEYS];
@@ -435,6 +436,92 @@ static void test_floors_that_cannot_be_read(void **state)
     expect_recovery(copy, 1000, 7);
 }
 
+/* ---- a seal that did not come to its end ---- */
+
+/* Slot A says sealed, in the page cache; its sync failed, and slot B is older. */
+static void seal_that_fails(const char *path)
+{
+    struct tamis_writer *w = create_writer(path, 0.01, 2, 500);
+    add_hashes(w, keys, 400);
+    fail_once(CALL_FDATASYNC, 2, EIO);
+    assert_int_equal(tamis_writer_seal(w, 7, NULL, NULL), EIO);
+    fail_never();
+    assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
+}
+
+static void poke_slot(uint8_t *file, uint8_t slot, size_t at, uint8_t value)
+{
+    uint8_t *record = file + commit_slot_offset(slot);
+    record[at] = value;
+    checksum_set(record, SLOT_BYTES, 0);
+}
+
+static void test_a_seal_is_told_when_it_is_durable(void **state)
+{
+    const char *path = path_of("settle");
+    struct tamis_writer *w;
+    (void)state;
+    seal_that_fails(path);
+    for (unsigned long nth = 1; nth <= 2; nth++) {
+        fail_once(CALL_FDATASYNC, nth, EIO);
+        assert_int_equal(tamis_writer_open(path, &w, NULL), EIO);
+    }
+    fail_never();
+    unlink(path);
+    seal_that_fails(path);
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(tamis_writer_open(path, &w, NULL), TAMIS_ERR_SEALED);
+        assert_int_equal(faults[CALL_FDATASYNC].n, 2); /* the file, and slot B: once */
+    }
+    struct tamis_filter *f = open_filter(path);
+    assert_int_equal(count_absent(f, keys, 400), 0);
+    tamis_filter_close(f);
+    unlink(path);
+}
+
+/* What this version does not know of the record is in both slots. */
+static void test_a_settled_seal_keeps_every_byte(void **state)
+{
+    const char *path = path_of("bytes");
+    const size_t unknown = offsetof(struct commit_disk, compat) + 7;
+    const size_t unused = STAGES_OFFSET + STAGE_BYTES - 1;
+    struct tamis_writer *w;
+    size_t n;
+    (void)state;
+    seal_that_fails(path);
+    uint8_t *file = file_read(path, &n);
+    poke_slot(file, SLOT_A, unknown, 0x80);
+    poke_slot(file, SLOT_A, unused, 0x66);
+    file_write(path, file, n);
+    assert_int_equal(tamis_writer_open(path, &w, NULL), TAMIS_ERR_SEALED);
+    uint8_t *after = file_read(path, &n);
+    poke_slot(file, SLOT_A, offsetof(struct commit_disk, slot), SLOT_B);
+    assert_memory_equal(after + commit_slot_offset(SLOT_B),
+                        file + commit_slot_offset(SLOT_A), SLOT_BYTES);
+    free(after);
+    free(file);
+    unlink(path);
+}
+
+static void test_a_newer_seal_is_not_settled(void **state)
+{
+    const char *path = path_of("newer");
+    struct tamis_writer *w;
+    size_t n, n_after;
+    (void)state;
+    seal_that_fails(path);
+    uint8_t *file = file_read(path, &n);
+    poke_slot(file, SLOT_A, offsetof(struct commit_disk, ro_compat) + 7, 0x80);
+    file_write(path, file, n);
+    assert_int_equal(tamis_writer_open(path, &w, NULL), TAMIS_ERR_VERSION);
+    uint8_t *after = file_read(path, &n_after);
+    assert_int_equal(n, n_after);
+    assert_memory_equal(after, file, n);
+    free(after);
+    free(file);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -450,6 +537,9 @@ int main(void)
         TEST_WITH_FAULTS(test_failed_writes_poison),
         TEST_WITH_FAULTS(test_failed_sync_while_opening_and_closing),
         TEST_WITH_FAULTS(test_floors_that_cannot_be_read),
+        TEST_WITH_FAULTS(test_a_seal_is_told_when_it_is_durable),
+        TEST_WITH_FAULTS(test_a_settled_seal_keeps_every_byte),
+        TEST_WITH_FAULTS(test_a_newer_seal_is_not_settled),
     };
     return cmocka_run_group_tests(tests, set_up, test_dir_remove);
 }

@@ -76,9 +76,7 @@ static bool sealed_for_good(const struct header *h)
 {
     if (h->commit.state != STATE_SEALED || h->identity.header_pages == 1)
         return h->commit.state == STATE_SEALED;
-    return h->health.frame[0].code == VERDICT_OK &&
-           h->health.frame[1].code == VERDICT_OK &&
-           h->health.sequence[0] == h->health.sequence[1];
+    return header_is_mirrored(h);
 }
 
 static int view_create(const struct tamis_filter *f, int fd, const struct header *h,

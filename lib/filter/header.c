@@ -117,6 +117,23 @@ bool commit_is_older(const struct commit *c, const struct bounds *known)
            c->watermark < known->watermark || c->n_stages < known->n_stages;
 }
 
+bool header_is_mirrored(const struct header *h)
+{
+    return h->health.frame[0].code == VERDICT_OK &&
+           h->health.frame[1].code == VERDICT_OK &&
+           h->health.sequence[0] == h->health.sequence[1];
+}
+
+int header_check_features(const struct header *h, const char *path,
+                          struct tamis_diag *diag)
+{
+    if (!(h->identity.ro_compat & ~IDENTITY_RO_COMPAT_KNOWN) &&
+        !(h->commit.ro_compat & ~COMMIT_RO_COMPAT_KNOWN))
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_VERSION, path,
+                     "a feature of a newer tamis forbids this one to write");
+}
+
 void header_info(const struct identity *id, const struct commit *c,
                  struct tamis_filter_info *info)
 {

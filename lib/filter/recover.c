@@ -1,5 +1,6 @@
 /* What a writer does before its first add: take over the floors, and after an
- * unclean end (R3) check, re-dirty and recount every page of every stage.
+ * unclean end (R3) check, re-dirty and recount every page of every stage. And what is
+ * done about a seal that its writer did not bring to the end.
  *
  * What a dead writer left may be in the page cache only, perhaps on pages that a
  * failed write-back has marked clean. Reading them proves nothing; so every page
@@ -93,4 +94,76 @@ int writer_recover(struct tamis_writer *w, bool unclean, struct tamis_diag *diag
     }
     return atomic_load(&w->lost) ? diag_errno(diag, EIO, w->path, "checking the pages")
                                  : 0;
+}
+
+/* ---- a seal that may be in the page cache only ---- */
+
+/* Dirties the whole file again, by writing what it holds: what a dead writer left may
+ * be in the page cache only, on pages that a failed sync has marked clean (R3, R4).
+ * Zeros are what a hole, or space that was never written, reads as anyway. */
+static int rewrite(int fd, uint64_t n_bytes)
+{
+    enum { CHUNK = 1 << 16 };
+    uint8_t *chunk = malloc(CHUNK);
+    int err = chunk ? 0 : ENOMEM;
+    for (uint64_t at = 0; at < n_bytes && !err; at += CHUNK) {
+        size_t n = n_bytes - at < CHUNK ? (size_t)(n_bytes - at) : CHUNK, got;
+        err = io_read(fd, chunk, n, at, &got);
+        if (!err && !all_zero(chunk, got))
+            err = io_write(fd, chunk, got, at);
+    }
+    free(chunk);
+    return err;
+}
+
+static int sync_data(int fd)
+{
+    return io_calls.fdatasync(fd) == 0 ? 0 : errno;
+}
+
+static int write_and_sync(int fd, const uint8_t slot[SLOT_BYTES], uint8_t to)
+{
+    int err = io_write(fd, slot, SLOT_BYTES, commit_slot_offset(to));
+    return err ? err : sync_data(fd);
+}
+
+/* B, and then A, which may be what is torn: one of them is always whole. Copies of the
+ * record that there is, with whatever this version does not know of it. */
+static int mirror_slots(int fd, const struct header *h)
+{
+    const struct slot_health *s = &h->health;
+    uint8_t slot[SLOT_BYTES];
+    uint64_t sequence;
+    size_t got;
+    int err = io_read(fd, slot, sizeof slot, commit_slot_offset(h->commit.slot), &got);
+    if (!err && (got < sizeof slot ||
+                 commit_frame(slot, h->commit.slot, &h->identity, &sequence).code !=
+                     VERDICT_OK ||
+                 sequence != h->commit.sequence))
+        err = EIO; /* nobody else may write it */
+    if (err)
+        return err;
+    commit_renumber(slot, SLOT_B);
+    err = write_and_sync(fd, slot, SLOT_B);
+    if (err || (s->frame[SLOT_A].code == VERDICT_OK &&
+                s->sequence[SLOT_A] == h->commit.sequence))
+        return err;
+    commit_renumber(slot, SLOT_A);
+    return write_and_sync(fd, slot, SLOT_A);
+}
+
+int seal_settle(int fd, const char *path, struct header *h, struct tamis_diag *diag)
+{
+    int err = header_load(fd, true, 0, 0, path, h, diag); /* as it is under the lock */
+    if (err || h->commit.state != STATE_SEALED || h->identity.header_pages != 3)
+        return err;
+    err = header_check_features(h, path, diag);
+    if (err)
+        return err;
+    err = rewrite(fd, h->commit.committed_bytes);
+    if (!err)
+        err = sync_data(fd);
+    if (!err)
+        err = mirror_slots(fd, h);
+    return err ? diag_errno(diag, err, path, "making a seal durable") : 0;
 }

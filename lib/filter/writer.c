@@ -239,17 +239,16 @@ static const uint64_t NUMBER_END = UINT64_C(1) << 63;
 static int check_writable(int fd, const struct header *h, const char *path,
                           struct tamis_diag *diag)
 {
-    if ((h->identity.ro_compat & ~IDENTITY_RO_COMPAT_KNOWN) ||
-        (h->commit.ro_compat & ~COMMIT_RO_COMPAT_KNOWN))
-        return diag_fail(diag, TAMIS_ERR_VERSION, path,
-                         "a feature of a newer tamis forbids this one to write");
+    int err = header_check_features(h, path, diag);
+    if (err)
+        return err;
     if (h->commit.state == STATE_SEALED)
         return diag_fail(diag, TAMIS_ERR_SEALED, path, "%s",
                          tamis_strerror(TAMIS_ERR_SEALED));
     if (h->commit.sequence >= NUMBER_END || h->commit.generation >= NUMBER_END)
         return diag_fail(diag, TAMIS_ERR_DAMAGED, path,
                          "sequence or generation beyond what any writer reaches");
-    int err = io_refuse_network(fd);
+    err = io_refuse_network(fd);
     if (err == TAMIS_ERR_NETWORK)
         return diag_fail(diag, err, path, "%s", tamis_strerror(err));
     return err ? diag_errno(diag, err, path, "cannot tell its file system") : 0;
@@ -266,15 +265,16 @@ static int lock_and_load(int fd, const char *path, struct header *h,
     if (err)
         return diag_errno(diag, err, path, "cannot lock");
     err = header_load(fd, true, 0, 0, path, h, diag);
+    /* A seal that its writer could not bring to the end is no seal to rely on. */
+    if (!err && h->commit.state == STATE_SEALED && !header_is_mirrored(h))
+        err = seal_settle(fd, path, h, diag);
     return err ? err : check_writable(fd, h, path, diag);
 }
 
 /* R3: was the last writer's end anything but a close that reached both slots? */
 static bool ended_uncleanly(const struct header *h)
 {
-    return !h->commit.clean || h->health.frame[0].code != VERDICT_OK ||
-           h->health.frame[1].code != VERDICT_OK ||
-           h->health.sequence[0] != h->health.sequence[1];
+    return !h->commit.clean || !header_is_mirrored(h);
 }
 
 /* Slot B is written lazily, so after a crash A may be the only slot with what was

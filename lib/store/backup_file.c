@@ -19,8 +19,6 @@
  * Damage is copied as it is, digests and floors with it: it is damage in the copy. */
 #include "lib/store/store.h"
 
-#include "format/checksum.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
@@ -173,8 +171,7 @@ static void set_slots(uint8_t raw[HEADER_MAX_BYTES], const struct commit *c)
     if (c->state == STATE_OPEN)
         slot[offsetof(struct commit_disk, clean)] = 0;
     for (uint8_t to = SLOT_A; to <= SLOT_B; to++) {
-        slot[offsetof(struct commit_disk, slot)] = to;
-        checksum_set(slot, sizeof slot, 0);
+        commit_renumber(slot, to);
         memcpy(raw + commit_slot_offset(to), slot, sizeof slot);
     }
 }

@@ -171,7 +171,7 @@ static int settle_locked(int fd, const char *name, struct header *h,
     int rc = io_lock(fd, &holder);
     if (rc)
         return rc < 0 ? rc : diag_errno(diag, rc, name, "cannot lock");
-    rc = store_settle_seal(fd, name, h, diag);
+    rc = seal_settle(fd, name, h, diag);
     io_unlock(fd);
     return rc;
 }

@@ -197,13 +197,6 @@ bool store_catalog_temporary(const char *name);
 /* Without slashes at the end, so that the parent can be told; malloc'd. */
 char *store_plain_path(const char *path);
 
-/* ==== writer.c ==== */
-
-/* With the file's lock held: makes a seal durable, and slot B its mirror (R2). *h is
- * the header as of now. */
-int store_settle_seal(int fd, const char *path, struct header *h,
-                      struct tamis_diag *diag);
-
 /* ==== sweep.c: files that nothing names ==== */
 
 /* Is this "<uuid>.tamis" and `rest`? */

@@ -156,48 +156,6 @@ static int check_file(const struct catalog *c, const struct wanted *w,
     return what ? diag_fail(diag, TAMIS_ERR_MISMATCH, path, "%s", what) : 0;
 }
 
-/* Dirties the whole file again: what a dead writer left may be in the page cache only,
- * on pages that a failed sync has marked clean (R3, R4). Zeros are what a hole, or
- * space that was never written, reads as anyway. */
-static int rewrite(int fd, uint64_t n_bytes)
-{
-    enum { CHUNK = 1 << 16 };
-    uint8_t *chunk = malloc(CHUNK);
-    int err = chunk ? 0 : ENOMEM;
-    for (uint64_t at = 0; at < n_bytes && !err; at += CHUNK) {
-        size_t n = n_bytes - at < CHUNK ? (size_t)(n_bytes - at) : CHUNK, got;
-        err = io_read(fd, chunk, n, at, &got);
-        if (!err && !all_zero(chunk, got))
-            err = io_write(fd, chunk, got, at);
-    }
-    free(chunk);
-    return err;
-}
-
-/* With the lock held: makes the seal durable, and each slot the other's mirror (R2). */
-int store_settle_seal(int fd, const char *path, struct header *h,
-                      struct tamis_diag *diag)
-{
-    uint8_t slot[SLOT_BYTES];
-    int err = header_load(fd, true, 0, 0, path, h, diag); /* as it is under the lock */
-    if (err || h->commit.state != STATE_SEALED)
-        return err;
-    err = rewrite(fd, h->commit.committed_bytes);
-    if (!err && io_calls.fdatasync(fd) != 0)
-        err = errno;
-    /* B, and then A, which may be what is torn: one of them is always whole. */
-    for (uint8_t to = SLOT_B; !err; to = SLOT_A) {
-        commit_encode(&h->commit, to, slot);
-        err = io_write(fd, slot, sizeof slot, commit_slot_offset(to));
-        if (!err && io_calls.fdatasync(fd) != 0)
-            err = errno;
-        if (to == SLOT_A || (h->health.frame[SLOT_A].code == VERDICT_OK &&
-                             h->health.sequence[SLOT_A] == h->commit.sequence))
-            break;
-    }
-    return err ? diag_errno(diag, err, path, "making a seal durable") : 0;
-}
-
 /* A writer that sealed and died before it could say so: the catalog follows now, once
  * the seal is known to be durable. Returns 0 if it turns out that there is none. */
 static int follow_seal(const struct watch *w, int fd, const char *path,
@@ -211,7 +169,7 @@ static int follow_seal(const struct watch *w, int fd, const char *path,
                          (long)holder);
     if (rc)
         return diag_errno(diag, rc, path, "cannot lock");
-    rc = store_settle_seal(fd, path, &h, diag);
+    rc = seal_settle(fd, path, &h, diag);
     if (!rc && h.commit.state == STATE_SEALED) {
         struct progress p = progress_of(w, &h.commit);
         rc = raise_bounds(&p, diag);
