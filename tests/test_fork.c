@@ -1,7 +1,11 @@
 /* What a fork leaves to the child (R14): readers, but no writer and no lock. */
 #include "support.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 
 enum { N_KEYS = 50 * 1000 };
 static uint64_t keys[N_KEYS];
@@ -162,12 +166,110 @@ static void test_killed_parent_of_a_living_child(void **state)
     close(to_orphan[0]);
 }
 
+/* ---- a fork by another thread between a mapping and its being kept from children ----
+ */
+
+static struct {
+    bool active;
+    void *at; /* what has just been mapped */
+    atomic_int thread;
+    atomic_bool begun, done;
+    int status, left;
+} race;
+static struct io_calls calls_of_before;
+
+/* Runs before the library's own handler, which came earlier. */
+static void fork_begins(void)
+{
+    if (race.active)
+        atomic_store(&race.begun, true);
+}
+
+/* Does the child have the mapping? */
+static void *forker(void *unused)
+{
+    uint8_t resident;
+    atomic_store(&race.thread, (int)syscall(SYS_gettid));
+    pid_t child = fork();
+    if (child == 0)
+        _exit(mincore(race.at, 1, &resident) == 0);
+    assert_int_equal(waitpid(child, &race.status, 0), child);
+    atomic_store(&race.done, true);
+    return unused;
+}
+
+/* Has the thread begun to fork, and does it wait for somebody? */
+static bool waits(void)
+{
+    char path[64], line[512] = "";
+    if (!atomic_load(&race.begun))
+        return false;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", atomic_load(&race.thread));
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return false;
+    bool got = fgets(line, sizeof line, f) != NULL;
+    fclose(f);
+    const char *state = got ? strrchr(line, ')') : NULL;
+    return state && state[1] == ' ' && state[2] == 'S' && !atomic_load(&race.done);
+}
+
+static pthread_t racing;
+
+/* Returns when the fork is over, or waits until it may go on. */
+static void *racing_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
+{
+    void *p = calls_of_before.mmap(at, n, prot, flags, fd, offset);
+    if (p == MAP_FAILED || fd < 0 || race.left-- != 0)
+        return p;
+    race.at = p;
+    race.active = true;
+    assert_int_equal(pthread_create(&racing, NULL, forker, NULL), 0);
+    while (!atomic_load(&race.done) && !waits())
+        sched_yield();
+    return p;
+}
+
+/* True if the nth mapping was raced for. */
+static bool race_for(int nth)
+{
+    const char *path = path_of("race");
+    calls_of_before = io_calls;
+    io_calls.mmap = racing_mmap;
+    race.left = nth;
+    race.begun = race.done = false;
+    struct tamis_writer *w = create_writer(path, 0.01, 2, 100);
+    add_hashes(w, keys, 1000);
+    assert_int_equal(tamis_writer_close(w), 0);
+    io_calls = calls_of_before;
+    assert_int_equal(unlink(path), 0);
+    if (!race.active)
+        return false;
+    assert_int_equal(pthread_join(racing, NULL), 0);
+    race.active = false;
+    assert_true(WIFEXITED(race.status));
+    assert_int_equal(WEXITSTATUS(race.status), 0);
+    return true;
+}
+
+static void test_fork_while_a_stage_is_mapped(void **state)
+{
+    int n = 0;
+    (void)state;
+    io_fork_epoch(); /* the library's handlers first, so that ours run before them */
+    assert_int_equal(pthread_atfork(fork_begins, NULL, NULL), 0);
+    while (race_for(n))
+        n++;
+    assert_true(n >= 6); /* bits and floors of several stages */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forked_child_cannot_write),
         cmocka_unit_test(test_child_reads_on_and_keeps_no_lock),
         cmocka_unit_test(test_killed_parent_of_a_living_child),
+        cmocka_unit_test(test_fork_while_a_stage_is_mapped),
     };
     return cmocka_run_group_tests(tests, set_up, test_dir_remove);
 }

@@ -60,6 +60,26 @@ void writer_stage_free(struct writer_stage *s)
     free(s);
 }
 
+/* A child that is forked before the mappings are kept from it would keep the lock. */
+static int map_stage(struct tamis_writer *w, const struct stage_desc *d,
+                     struct writer_stage *s)
+{
+    int err = io_hold_forks();
+    if (err)
+        return err;
+    err = map_file(w->guard.fd, d->offset, d->length, true, &w->lost, &s->bits_map);
+    if (!err) {
+        map_keep_from_children(&s->bits_map);
+        err = map_file(w->guard.fd, d->floors_offset,
+                       floors_bytes(d->length / PAGE_BYTES), false, &w->lost,
+                       &s->floors_map);
+    }
+    if (!err)
+        map_keep_from_children(&s->floors_map);
+    io_let_forks();
+    return err;
+}
+
 int writer_stage_create(struct tamis_writer *w, const struct stage_desc *d, bool fresh,
                         struct writer_stage **out)
 {
@@ -75,16 +95,11 @@ int writer_stage_create(struct tamis_writer *w, const struct stage_desc *d, bool
     s->dirty = calloc((size_t)(n_pages + 63) / 64, sizeof *s->dirty);
     int err = memory && s->floors && s->dirty ? 0 : ENOMEM;
     if (!err)
-        err = map_file(w->guard.fd, d->offset, d->length, true, &w->lost, &s->bits_map);
-    if (!err)
-        err = map_file(w->guard.fd, d->floors_offset, floors_bytes(n_pages), false,
-                       &w->lost, &s->floors_map);
+        err = map_stage(w, d, s);
     if (err) {
         writer_stage_free(s);
         return err;
     }
-    map_keep_from_children(&s->bits_map);
-    map_keep_from_children(&s->floors_map);
     stage_init(&s->stage, d, false, &w->identity, TAMIS_CHECK_LAZY, &s->bits_map,
                s->bits_map.base, s->floors_map.base, NULL, memory);
     if (fresh)
