@@ -3,6 +3,7 @@
 #include "guard_support.h"
 
 #include <setjmp.h>
+#include <sys/syscall.h>
 
 enum { N_KEYS = 20 * 1000 };
 static uint64_t keys[N_KEYS];
@@ -233,6 +234,33 @@ static void test_passes_on_as_it_was_asked_for(void **state)
     signal(SIGBUS, SIG_DFL);
 }
 
+/* Memory that failed and that nobody has touched: the signal comes to any thread, at
+ * any time, and whoever closes the mapping need not wait for it. */
+static void test_passes_on_what_nobody_touched(void **state)
+{
+    struct mapping m;
+    siginfo_t info;
+    (void)state;
+    before(earlier_info, NULL, 0);
+    guard_on();
+    build_filter(path_of("untouched"), keys, N_KEYS);
+    int fd = open(path_of("untouched"), O_RDONLY | O_CLOEXEC);
+    assert_int_equal(map_file(fd, 0, 16384, false, NULL, &m), 0);
+    close(fd);
+    memset(&info, 0, sizeof info);
+    info.si_signo = SIGBUS;
+    info.si_code = BUS_MCEERR_AO;
+    info.si_addr = m.base + PAGE_BYTES;
+    assert_int_equal(syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), SIGBUS, &info),
+                     0);
+    assert_int_equal(seen.n, 1);
+    assert_int_equal(seen.code, BUS_MCEERR_AO);
+    assert_false(lost_page(&m, m.base + PAGE_BYTES));
+    map_drop(&m);
+    guard_off();
+    signal(SIGBUS, SIG_DFL);
+}
+
 /* The addresses of a filter that was closed are nobody's of ours. */
 static void test_closed_mapping_is_forgotten(void **state)
 {
@@ -427,6 +455,7 @@ int main(void)
         cmocka_unit_test(test_fatal_without_it),
         cmocka_unit_test_teardown(test_passes_on_what_is_not_ours, end_guarded),
         cmocka_unit_test_teardown(test_passes_on_as_it_was_asked_for, end_guarded),
+        cmocka_unit_test_teardown(test_passes_on_what_nobody_touched, end_guarded),
         cmocka_unit_test_teardown(test_closed_mapping_is_forgotten, end_guarded),
         cmocka_unit_test_teardown(test_handler_may_jump_out, end_guarded),
         cmocka_unit_test(test_no_handler_before),

@@ -67,8 +67,10 @@ static void pass_on(int sig, siginfo_t *info, void *context)
 static void on_sigbus(int sig, siginfo_t *info, void *context)
 {
     int saved = errno;
+    /* Not MCEERR_AO: memory that failed and that this thread has not touched. It may be
+     * in a mapping that another one is closing; and who touches it gets MCEERR_AR. */
     bool loss = info->si_code == BUS_ADRERR || info->si_code == BUS_OBJERR ||
-                info->si_code == BUS_MCEERR_AR || info->si_code == BUS_MCEERR_AO;
+                info->si_code == BUS_MCEERR_AR;
     if (!loss || !atomic_load(&active) || !lost_replace((uintptr_t)info->si_addr))
         pass_on(sig, info, context);
     errno = saved;
