@@ -127,7 +127,9 @@ struct tamis_diag {
  * there is one, and needs SIGBUS unblocked in the threads that use filters.
  *
  * Each install wants its remove; the last one puts back what was there before, unless
- * a later handler is in place: then ours stays beneath it and passes everything on.
+ * a later handler is in place: then ours stays beneath it and passes everything on. If
+ * one is in place at an install, whether it passes on or not, ours is put above it too;
+ * after eight of them that is EAGAIN.
  * Pages that were replaced stay so. Any thread may call them at any time; both are
  * inherited by forked children. Errors: an errno, and nothing is installed then. */
 int tamis_guard_install(struct tamis_diag *diag);

@@ -10,14 +10,33 @@
 
 /* ---- the handler ---- */
 
-/* What was there before, and before that: a thread may still be in the handler while
- * the guard is removed and installed again. */
-static struct sigaction earlier[2];
-static atomic_uint which_earlier;
-static atomic_bool earlier_spent; /* it had SA_RESETHAND, and ran */
+/* Our handler may be in the chain more than once: a handler that came later may pass on
+ * to it or not, which nobody can tell; so if there is one when the guard is installed
+ * again, the guard is put above it too. Each time what was there before is kept, here.
+ * More entries than may be in use: a thread may still be passing on to one that has
+ * just been taken away. */
+enum { MAX_LEVELS = 8, N_LEVELS = 2 * MAX_LEVELS, NO_LEVEL = -1 };
+struct level {
+    struct sigaction earlier;
+    atomic_bool spent; /* it had SA_RESETHAND, and ran */
+    int below;         /* where it goes when that one passes on to us, or NO_LEVEL */
+    unsigned number;   /* of all that there have been */
+};
+static struct level levels[N_LEVELS];
+static atomic_int top_level;
 static atomic_bool active;
 static bool hooked; /* our handler is in place, or below one that came later */
-static unsigned n_users;
+static unsigned n_users, n_hooked;
+
+/* What this thread is passing on to: if our handler runs below this frame meanwhile, it
+ * is that level that has called it. One that jumps out of its handler never comes back
+ * to clear this; then the next fault is mostly not below, and it is forgotten. Static
+ * storage, not allocated by the first that looks, which may be a signal handler. */
+static _Thread_local struct {
+    uintptr_t frame; /* 0: nothing */
+    unsigned number;
+    int level;
+} passing __attribute__((tls_model("initial-exec")));
 
 static bool is_fault(const siginfo_t *info)
 {
@@ -51,17 +70,36 @@ static void run_earlier(const struct sigaction *e, int sig, siginfo_t *info,
     sigprocmask(SIG_SETMASK, &ours, NULL);
 }
 
-static void pass_on(int sig, siginfo_t *info, void *context)
+static void pass_to(struct level *l, int sig, siginfo_t *info, void *context)
 {
-    const struct sigaction *e = &earlier[atomic_load(&which_earlier)];
+    const struct sigaction *e = &l->earlier;
     if (e->sa_handler == SIG_IGN && !is_fault(info))
         return;
     if (e->sa_handler == SIG_IGN || e->sa_handler == SIG_DFL ||
-        (((unsigned)e->sa_flags & SA_RESETHAND) &&
-         atomic_exchange(&earlier_spent, true)))
+        (((unsigned)e->sa_flags & SA_RESETHAND) && atomic_exchange(&l->spent, true)))
         die(sig, info); /* the kernel ignores no fault either */
     else
         run_earlier(e, sig, info, context);
+}
+
+static int next_level(uintptr_t frame)
+{
+    const struct level *from = &levels[passing.level];
+    if (frame < passing.frame && from->number == passing.number &&
+        from->below != NO_LEVEL)
+        return from->below;
+    return atomic_load(&top_level);
+}
+
+static void pass_on(int sig, siginfo_t *info, void *context)
+{
+    uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+    int to = next_level(frame);
+    passing.frame = frame;
+    passing.number = levels[to].number;
+    passing.level = to;
+    pass_to(&levels[to], sig, info, context);
+    passing.frame = 0;
 }
 
 static void on_sigbus(int sig, siginfo_t *info, void *context)
@@ -83,20 +121,41 @@ static bool is_ours(const struct sigaction *a)
     return (a->sa_flags & SA_SIGINFO) && a->sa_sigaction == on_sigbus;
 }
 
+/* One that is not in use, nor was the last that was. */
+static int free_level(int below)
+{
+    bool used[N_LEVELS] = {false};
+    int n = 0;
+    used[atomic_load(&top_level)] = true;
+    for (int i = below; i != NO_LEVEL; i = levels[i].below, n++)
+        used[i] = true;
+    if (n >= MAX_LEVELS)
+        return NO_LEVEL;
+    for (n = 0; used[n]; n++)
+        ;
+    return n;
+}
+
 static int hook(void)
 {
     struct sigaction now, mine = {.sa_sigaction = on_sigbus};
     if (sigaction(SIGBUS, NULL, &now) != 0)
         return errno;
-    /* One that came later passes on to us; were we above it too, each would pass on to
-     * the other. */
-    if (is_ours(&now) ||
-        (hooked && now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN))
+    if (is_ours(&now)) {
+        hooked = true;
         return 0;
-    unsigned next = !atomic_load(&which_earlier);
-    earlier[next] = now;
-    atomic_store(&which_earlier, next);
-    atomic_store(&earlier_spent, false);
+    }
+    /* Whatever is there may pass on to us; nothing does not. */
+    bool any = now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN;
+    int below = hooked && any ? atomic_load(&top_level) : NO_LEVEL;
+    int level = free_level(below);
+    if (level == NO_LEVEL)
+        return EAGAIN;
+    levels[level].earlier = now;
+    levels[level].below = below;
+    levels[level].number = ++n_hooked;
+    atomic_store(&levels[level].spent, false);
+    atomic_store(&top_level, level);
     mine.sa_flags = SA_SIGINFO | SA_ONSTACK | (now.sa_flags & SA_RESTART);
     sigfillset(&mine.sa_mask);
     if (sigaction(SIGBUS, &mine, NULL) != 0)
@@ -107,13 +166,16 @@ static int hook(void)
 
 static void unhook(void)
 {
-    struct sigaction now, before = earlier[atomic_load(&which_earlier)];
+    const struct level *l = &levels[atomic_load(&top_level)];
+    struct sigaction now, before = l->earlier;
     if (sigaction(SIGBUS, NULL, &now) != 0 || !is_ours(&now))
         return; /* below another: it stays, and passes on everything */
-    if (atomic_load(&earlier_spent))
+    if (atomic_load(&l->spent))
         before = (struct sigaction){.sa_handler = SIG_DFL};
     sigaction(SIGBUS, &before, NULL);
-    hooked = false;
+    hooked = l->below != NO_LEVEL;
+    if (hooked)
+        atomic_store(&top_level, l->below);
 }
 
 int tamis_guard_install(struct tamis_diag *diag)
