@@ -13,9 +13,9 @@
 
 enum { N_EXTENTS = 64 };
 
-struct extents {
-    struct fiemap head;
-    struct fiemap_extent of[N_EXTENTS];
+union extents {
+    struct fiemap head; /* and behind it: */
+    uint8_t bytes[sizeof(struct fiemap) + N_EXTENTS * sizeof(struct fiemap_extent)];
 };
 
 /* Does the extent hold the byte at `*at`, and alone? Then *at is behind it. */
@@ -35,13 +35,15 @@ static bool goes_on(const struct fiemap_extent *e, uint64_t *at)
 static bool has_space(int fd, uint64_t at, uint64_t end)
 {
     while (at < end) {
-        struct extents x = {.head = {.fm_start = at,
-                                     .fm_length = end - at,
-                                     .fm_extent_count = N_EXTENTS}};
-        if (ioctl(fd, FS_IOC_FIEMAP, &x) != 0 || x.head.fm_mapped_extents == 0)
+        union extents x;
+        memset(&x, 0, sizeof x);
+        x.head.fm_start = at;
+        x.head.fm_length = end - at;
+        x.head.fm_extent_count = N_EXTENTS;
+        if (ioctl(fd, FS_IOC_FIEMAP, &x.head) != 0 || x.head.fm_mapped_extents == 0)
             return false;
         for (uint32_t i = 0; i < x.head.fm_mapped_extents && at < end; i++)
-            if (!goes_on(&x.of[i], &at))
+            if (!goes_on(&x.head.fm_extents[i], &at))
                 return false;
     }
     return true;
