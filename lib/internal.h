@@ -322,8 +322,9 @@ int builder_finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], i
                       struct tamis_diag *diag);
 
 /* Called by a writer inside commits that change the stage table, the state or the clean
- * flag, after both slots are durable. A failure is reported, and does not undo the
- * commit. */
+ * flag, after both slots are durable. A failure does not undo the commit. Of a seal it
+ * is the result; after opening and growth it is remembered, and `changed` called again
+ * at the next commit or by writer_tell_again(); at close nobody hears of it. */
 struct writer_hooks {
     int (*changed)(void *ctx, const struct commit *c, struct tamis_diag *diag);
     void (*closed)(void *ctx);
@@ -339,6 +340,9 @@ int writer_format(int dir, const char *name, const struct tamis_writer_options *
 int writer_open_fd(struct io_guarded_fd *opened, const char *path,
                    const struct writer_hooks *hooks, struct tamis_writer **out,
                    struct tamis_diag *diag);
+
+/* Calls hooks.changed again if its last call failed: its result. */
+int writer_tell_again(struct tamis_writer *w, struct tamis_diag *diag);
 
 /* With the file's lock held: makes a seal durable, and each slot the other's mirror
  * (R2); does nothing if there is none. *h is the header as of now. ERR_VERSION where a

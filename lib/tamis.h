@@ -463,8 +463,10 @@ struct tamis_domain tamis_store_domain(const struct tamis_store *store);
 int tamis_store_confirm_complete(struct tamis_store *store, struct tamis_diag *diag);
 
 /* Opens the growing filter of a segment for writing, as tamis_writer_open(); the
- * catalog follows its growth and its seal. Keep the store open until the writer is
- * closed. ERR_SEALED, ERR_NO_SEGMENT, ERR_BUSY. */
+ * catalog follows its growth and its seal. Where it cannot, opening fails, and a seal
+ * returns it (and stands); after a growth it is tried again at each commit, and at close
+ * nobody hears: all that is missing then is what tells an older copy put back. Keep the
+ * store open until the writer is closed. ERR_SEALED, ERR_NO_SEGMENT, ERR_BUSY. */
 int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_bytes,
                        struct tamis_writer **out, struct tamis_diag *diag);
 

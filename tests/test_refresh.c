@@ -248,12 +248,17 @@ static void test_the_catalog_is_told_again(void **state)
     assert_int_equal(told.n_stages, 2);
     assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
     assert_int_equal(n_told, 2);
+    assert_int_equal(writer_tell_again(w, NULL), ENOSPC);
+    assert_int_equal(n_told, 3);
+    n_told = 2;
     hook_result = 0;
     assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
     assert_int_equal(n_told, 3);
     assert_int_equal(told.n_stages, 2);
     assert_int_equal(told.watermark, 2);
     assert_int_equal(tamis_writer_commit(w, 3, NULL), 0); /* it knows */
+    assert_int_equal(n_told, 3);
+    assert_int_equal(writer_tell_again(w, NULL), 0);
     assert_int_equal(n_told, 3);
     add_hashes(w, keys + 600, 1500); /* one more, taken at once */
     assert_int_equal(n_told, 4);

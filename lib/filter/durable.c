@@ -236,6 +236,15 @@ int writer_changed(struct tamis_writer *w, struct tamis_diag *diag)
     return w->hooks.changed ? w->hooks.changed(w->hooks.ctx, &w->commit, diag) : 0;
 }
 
+int writer_tell_again(struct tamis_writer *w, struct tamis_diag *diag)
+{
+    pthread_mutex_lock(&w->mutex);
+    int err = w->hook_due ? writer_changed(w, diag) : 0;
+    w->hook_due = err != 0;
+    pthread_mutex_unlock(&w->mutex);
+    return err;
+}
+
 int tamis_writer_commit(struct tamis_writer *w, uint64_t watermark,
                         struct tamis_diag *diag)
 {

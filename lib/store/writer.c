@@ -180,28 +180,6 @@ static int follow_seal(const struct watch *w, int fd, const char *path,
     return rc;
 }
 
-/* The same for a growth, after the writer has recovered the file. */
-static int follow_growth(const struct watch *w, const struct record *r,
-                         struct tamis_writer *writer, struct tamis_diag *diag)
-{
-    struct tamis_filter_info info;
-    int rc = tamis_writer_info(writer, &info);
-    if (rc)
-        return diag_fail(diag, rc, NULL, "%s", tamis_strerror(rc));
-    if (info.n_stages <= r->min_stages && info.generation <= r->generation)
-        return 0;
-    struct progress p = {
-        .watch = w,
-        .sequence = info.sequence,
-        .generation = info.generation,
-        .watermark = info.watermark,
-        .keys = info.keys,
-        .file_bytes = info.file_bytes,
-        .n_stages = info.n_stages,
-    };
-    return raise_bounds(&p, diag);
-}
-
 static struct watch *watch_new(struct catalog *c, const struct wanted *w)
 {
     struct watch *watch = malloc(sizeof *watch);
@@ -255,7 +233,8 @@ static int open_writer(struct catalog *c, const struct wanted *w,
         return rc;
     rc = still_listed(c, w, diag);
     if (!rc)
-        rc = follow_growth(watch, &w->record, *out, diag);
+        rc =
+            writer_tell_again(*out, diag); /* bounds that are not noted guard nothing */
     if (rc) {
         tamis_writer_close(*out);
         *out = NULL;
