@@ -233,8 +233,7 @@ static int open_writer(struct catalog *c, const struct wanted *w,
         return rc;
     rc = still_listed(c, w, diag);
     if (!rc)
-        rc =
-            writer_tell_again(*out, diag); /* bounds that are not noted guard nothing */
+        rc = writer_tell_again(*out, diag);
     if (rc) {
         tamis_writer_close(*out);
         *out = NULL;

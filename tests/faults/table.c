@@ -52,6 +52,7 @@ const struct call_type call_types[N_CALLS] = {
     [CALL_flock] = {"flock", {ERR(ENOLCK), INTERRUPTED}},
     [CALL_fstat] = {"fstat", {ERR(EIO), ERR(ENOMEM)}},
     [CALL_fstatat] = {"fstatat", {ERR(EIO), ERR(ENOMEM)}},
+    [CALL_ioctl] = {"ioctl", {ERR(EOPNOTSUPP), ERR(EIO)}}, /* FIEMAP */
     [CALL_fstatfs] = {"fstatfs", {ERR(EIO), ERR(ENOSYS)}},
     [CALL_fsync] = {"fsync",
                     {ERR(EIO),

@@ -22,6 +22,7 @@
     X(flock)                                                                           \
     X(fstat)                                                                           \
     X(fstatat)                                                                         \
+    X(ioctl)                                                                           \
     X(fstatfs)                                                                         \
     X(fsync)                                                                           \
     X(ftruncate)                                                                       \

@@ -18,6 +18,7 @@ int __wrap_fstat(int fd, struct stat *st);
 int __wrap_fstatat(int dir, const char *path, struct stat *st, int flags);
 int __real_fstatat(int dir, const char *path, struct stat *st, int flags);
 int __wrap_fstatfs(int fd, struct statfs *fs);
+int __wrap_ioctl(int fd, unsigned long request, void *argument);
 int __wrap_faccessat(int dir, const char *path, int mode, int flags);
 int __wrap_renameat2(int from_dir, const char *from, int to_dir, const char *to,
                      unsigned flags);
@@ -39,6 +40,7 @@ int __real_fcntl(int fd, int cmd, ...);
 int __real_flock(int fd, int how);
 int __real_fstat(int fd, struct stat *st);
 int __real_fstatfs(int fd, struct statfs *fs);
+int __real_ioctl(int fd, unsigned long request, void *argument);
 int __real_faccessat(int dir, const char *path, int mode, int flags);
 int __real_renameat2(int from_dir, const char *from, int to_dir, const char *to,
                      unsigned flags);
@@ -121,6 +123,12 @@ int __wrap_fstatat(int dir, const char *path, struct stat *st, int flags)
 {
     FAIL_AS(CALL_fstatat, -1);
     return __real_fstatat(dir, path, st, flags);
+}
+
+int __wrap_ioctl(int fd, unsigned long request, void *argument)
+{
+    FAIL_AS(CALL_ioctl, -1);
+    return __real_ioctl(fd, request, argument);
 }
 
 int __wrap_fstatfs(int fd, struct statfs *fs)
