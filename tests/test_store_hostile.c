@@ -219,7 +219,9 @@ HURT(sequence_ahead, r->min_sequence = UINT64_MAX)
 HURT(stages_ahead, r->min_stages = 30)
 HURT(digest_other, r->table_digest ^= 1)
 HURT(digest_zero, r->table_digest = 0)
-HURT(counts, r->keys = r->file_bytes = r->generation = UINT64_MAX)
+HURT(generation_ahead, r->generation = UINT64_MAX)
+HURT(watermark_ahead, r->watermark = UINT64_MAX)
+HURT(counts, r->keys = r->file_bytes = UINT64_MAX)
 
 /* The record of "a", changed and sealed anew, beyond what record_encode() takes. */
 static void hurt_record(const char *store, hurt_fn *hurt)
@@ -269,6 +271,8 @@ static void hostile_records_are_maybe(void **state)
         CASE(other_uuid, FILE_LOST, "No such file"),
         CASE(sequence_ahead, MISMATCH, "older copy"),
         CASE(stages_ahead, MISMATCH, "older copy"),
+        CASE(generation_ahead, MISMATCH, "older copy"),
+        CASE(watermark_ahead, MISMATCH, "older copy"),
         CASE(digest_other, MISMATCH, "another version"),
         CASE(digest_zero, MISMATCH, "another version"),
         CASE(counts, HIT, ""),
