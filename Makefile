@@ -51,7 +51,7 @@ all: $B/tamis $B/libtamis.a $B/libtamis.so $B/libtamis-filter.a
 help:
 	@echo "make            build/tamis, build/libtamis.{a,so}, build/libtamis-filter.a (no LMDB)"
 	@echo "make demo       install what is missing, build, run the main job on real data"
-	@echo "make check      install the test tools, build, run every test (3 to 5 minutes on 2 cores)"
+	@echo "make check      install the test tools, build, run every test (about 6 minutes on 2 cores)"
 	@echo "make unit       only the unit tests of this build (TEST=name for one)"
 	@echo "make cli        only the command-line tests"
 	@sed -n 's/^#help //p' $(RULES)
