@@ -1,5 +1,6 @@
-/* An open writer from inside: shared by writer.c (create, open, close), add.c,
- * durable.c (commit), grow.c, seal.c and recover.c (after an unclean end). */
+/* An open writer from inside: shared by writer.c (open, close), create.c,
+ * writer_stage.c, add.c, durable.c (commit), grow.c, seal.c and recover.c (after an
+ * unclean end). */
 #ifndef TAMIS_WRITER_H
 #define TAMIS_WRITER_H
 
@@ -58,6 +59,10 @@ struct tamis_writer {
 };
 
 /* ---- writer.c (add.c holds the public adds) ---- */
+/* Gives everything back, its descriptor and lock too, and writes nothing. */
+void writer_free(struct tamis_writer *w);
+
+/* ---- writer_stage.c ---- */
 uint64_t stage_keys_now(const struct writer_stage *s);
 uint64_t stage_bits_now(const struct writer_stage *s);
 /* The page's floors are to be counted again at the next commit. */

@@ -6,7 +6,8 @@ import json
 import re
 import sys
 
-MUST = ["writer", "add", "durable", "grow", "seal", "recover", "map", "builder", "finish"]
+MUST = ["writer", "create", "writer_stage", "add", "durable", "grow", "seal", "recover",
+        "map", "builder", "finish"]
 LEAST = 0.95
 
 

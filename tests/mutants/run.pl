@@ -34,8 +34,8 @@ do "$here/tree.pl" or die $@ || $!;
 $| = 1;
 
 my @FILES = qw(format/commit.c format/integrity.c format/geometry.c lib/filter/writer.c
-    lib/filter/add.c lib/filter/durable.c lib/filter/grow.c lib/filter/seal.c
-    lib/filter/recover.c lib/filter/map.c);
+    lib/filter/create.c lib/filter/writer_stage.c lib/filter/add.c lib/filter/durable.c
+    lib/filter/grow.c lib/filter/seal.c lib/filter/recover.c lib/filter/map.c);
 # Tests that are no tests/test_*.c: program, arguments. One whose directory is not there
 # is left out.
 my @PROGRAMS = (

@@ -1,0 +1,109 @@
+/* One stage of an open writer: its mappings, its floors and dirty marks in memory, and
+ * the counters that threads raise side by side (add.c). */
+#include "lib/filter/writer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static uint64_t sum_keys(const struct writer_stage *s)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < N_STRIPES; i++)
+        n += atomic_load_explicit(&s->stripes[i].keys, memory_order_relaxed);
+    return n;
+}
+
+uint64_t stage_keys_now(const struct writer_stage *s)
+{
+    return s->base_keys + sum_keys(s);
+}
+
+uint64_t stage_bits_now(const struct writer_stage *s)
+{
+    uint64_t n = s->base_bits;
+    for (size_t i = 0; i < N_STRIPES; i++)
+        n += atomic_load_explicit(&s->stripes[i].bits, memory_order_relaxed);
+    return n;
+}
+
+void stage_set_dirty(struct writer_stage *s, uint64_t page)
+{
+    uint64_t bit = UINT64_C(1) << (page % 64);
+    /* After the bits, so that a commit which takes the mark counts them. Looking
+     * first keeps the line shared; a mark taken just then costs a lower floor. */
+    if (!(atomic_load_explicit(&s->dirty[page / 64], memory_order_relaxed) & bit))
+        atomic_fetch_or_explicit(&s->dirty[page / 64], bit, memory_order_release);
+}
+
+void stage_condemn(struct writer_stage *s, uint64_t page)
+{
+    stage_mark_bad(&s->stage, page);
+    for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
+        atomic_store(&s->floors[page * SECTORS_PER_PAGE + i], FLOOR_DAMAGED);
+    stage_set_dirty(s, page);
+}
+
+void writer_stage_free(struct writer_stage *s)
+{
+    if (!s)
+        return;
+    map_drop(&s->bits_map);
+    map_drop(&s->floors_map);
+    free(s->stage.good);
+    free(s->floors);
+    free(s->dirty);
+    free(s);
+}
+
+/* A child that is forked before the mappings are kept from it would keep the lock. */
+static int map_stage(struct tamis_writer *w, const struct stage_desc *d,
+                     struct writer_stage *s)
+{
+    int err = io_hold_forks();
+    if (err)
+        return err;
+    err = map_file(w->guard.fd, d->offset, d->length, true, &w->lost, &s->bits_map);
+    if (!err) {
+        map_keep_from_children(&s->bits_map);
+        err = map_file(w->guard.fd, d->floors_offset,
+                       floors_bytes(d->length / PAGE_BYTES), false, &w->lost,
+                       &s->floors_map);
+    }
+    if (!err)
+        map_keep_from_children(&s->floors_map);
+    io_let_forks();
+    return err;
+}
+
+int writer_stage_create(struct tamis_writer *w, const struct stage_desc *d, bool fresh,
+                        struct writer_stage **out)
+{
+    uint64_t n_pages = d->length / PAGE_BYTES;
+    struct writer_stage *s = aligned_alloc(CACHE_LINE, sizeof *s);
+    *out = NULL;
+    if (!s)
+        return ENOMEM;
+    memset(s, 0, sizeof *s);
+    void *memory = calloc(1, stage_memory(d, false));
+    s->stage.good = memory;
+    s->floors = calloc((size_t)n_pages, SECTORS_PER_PAGE * sizeof *s->floors);
+    s->dirty = calloc((size_t)(n_pages + 63) / 64, sizeof *s->dirty);
+    int err = memory && s->floors && s->dirty ? 0 : ENOMEM;
+    if (!err)
+        err = map_stage(w, d, s);
+    if (err) {
+        writer_stage_free(s);
+        return err;
+    }
+    stage_init(&s->stage, d, false, &w->identity, TAMIS_CHECK_LAZY, &s->bits_map,
+               s->bits_map.base, s->floors_map.base, NULL, memory);
+    if (fresh)
+        atomic_store(&s->stage.all_good, true); /* zeros that we allocated */
+    s->base_keys = d->keys;
+    s->base_bits = d->bits_set;
+    s->n_full_bits = plan_expected_bits(&d->geometry, d->capacity);
+    uint64_t interval = d->capacity / 65536;
+    s->check_interval = interval < 1 ? 1 : interval > 64 ? 64 : interval;
+    *out = s;
+    return 0;
+}
