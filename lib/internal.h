@@ -298,7 +298,7 @@ void page_copy(uint8_t to[PAGE_BYTES], const uint8_t *from);
  * are not looked at. An errno if a page can't be read: then *report says nothing. */
 int filter_scrub(int fd, const struct header *h, struct tamis_verify *report);
 
-/* ==== filter/builder.c, finish.c, writer.c and its kin, filter.c, verify.c ====== */
+/* ==== filter/builder.c, finish.c, writer.c and its kin, filter.c, probe.c ======= */
 
 /* What the store knows of a builder beyond the public calls. */
 struct key_range {

@@ -1,5 +1,5 @@
-/* An open filter from inside: shared by filter.c (open, probe) and verify.c (facts,
- * scrub). */
+/* An open filter from inside: shared by filter.c (open, close), view.c (what is
+ * mapped), probe.c and verify.c (facts, scrub). */
 #ifndef TAMIS_FILTER_H
 #define TAMIS_FILTER_H
 
@@ -35,7 +35,33 @@ struct tamis_filter {
     char *path; /* for messages */
 };
 
-/* The view as of now, after a look at slot A (R6). */
-struct view *filter_view(struct tamis_filter *f);
+/* ---- view.c ---- */
+/* Maps the stages of this header; view_remember_slot() goes with it. */
+int view_create(const struct tamis_filter *f, int fd, const struct header *h,
+                struct view **out);
+void view_free(struct view *v);
+/* From here on the view is current as long as slot A is as this header found it. */
+void view_remember_slot(struct view *v, const struct header *h);
+/* The view as of now, a new one if slot A has changed. */
+struct view *view_refresh(struct tamis_filter *f);
+
+static inline bool view_is_current(const struct view *v)
+{
+    if (!v->live_sequence)
+        return true;
+    if (__atomic_load_n(v->live_sequence, __ATOMIC_ACQUIRE) !=
+        atomic_load_explicit(&v->raw_sequence, memory_order_acquire))
+        return false;
+    return !atomic_load_explicit(&v->watch_checksum, memory_order_relaxed) ||
+           __atomic_load_n(v->live_checksum, __ATOMIC_ACQUIRE) ==
+               atomic_load(&v->raw_checksum);
+}
+
+/* The view as of now, after a look at slot A (R6): inline, for every probe takes it. */
+static inline struct view *filter_view(struct tamis_filter *f)
+{
+    struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
+    return view_is_current(v) ? v : view_refresh(f);
+}
 
 #endif
