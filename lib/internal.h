@@ -35,7 +35,7 @@ void diag_clear(struct tamis_diag *diag);
  * caller does not know stay zero. ERR_RANGE if the size makes no sense. */
 int options_copy(void *ours, size_t ours_bytes, const void *theirs);
 
-/* ==== filter/io.c: system calls that write, locks, fork ====================== */
+/* ==== filter/io.c: system calls that write =================================== */
 
 /* The seam: tests replace entries to inject faults, to record, to be repeatable. */
 struct io_calls {
@@ -60,18 +60,8 @@ extern struct io_calls io_calls;
 int io_read(int fd, void *buf, size_t n, uint64_t offset, size_t *got); /* to EOF */
 int io_write(int fd, const void *buf, size_t n, uint64_t offset);
 int io_size(int fd, uint64_t *n_bytes);
-/* Opens a regular file; never a FIFO, device or directory (EINVAL, EISDIR). */
-int io_open(const char *path, int flags, int *fd);
-/* The same for a name in a directory, without following any link. */
-int io_open_beneath(int dir, const char *name, int flags, int *fd);
-/* The same without asking what it is: for callers that ask themselves. */
-int io_open_raw(int dir, const char *name, int flags, int *fd);
 /* Space for [offset, offset + n), zeros where fresh; writes zeros if it must. */
 int io_allocate(int fd, uint64_t offset, uint64_t n);
-/* ERR_NETWORK if the file lies on a network file system. */
-int io_refuse_network(int fd);
-/* Directory and base name of a path, the directory opened. */
-int io_open_parent(const char *path, int *dir, const char **base);
 /* R13, in three steps. Creates a temporary file for `name` in `dir`; `temp` gets its
  * name. Then io_publish() syncs it, gives it its name unless that is taken
  * (EEXIST), and syncs the directory if `sync_dir`. Else io_discard(). */
@@ -85,6 +75,26 @@ int io_replace(int dir, const char *temp, const char *name);
 void io_discard(int dir, const char *temp, int fd);
 int io_sync_dir(int dir);
 
+/* Stages of this size and more begin at a multiple of it in the file, so that they can
+ * be mapped by huge pages. */
+enum { HUGE_PAGE_BYTES = 2 << 20 };
+
+/* ==== filter/open.c: opening safely ========================================== */
+
+/* All return 0 or a positive errno, unless said otherwise. */
+/* Opens a regular file; never a FIFO, device or directory (EINVAL, EISDIR). */
+int io_open(const char *path, int flags, int *fd);
+/* The same for a name in a directory, without following any link. */
+int io_open_beneath(int dir, const char *name, int flags, int *fd);
+/* The same without asking what it is: for callers that ask themselves. */
+int io_open_raw(int dir, const char *name, int flags, int *fd);
+/* Directory and base name of a path, the directory opened. */
+int io_open_parent(const char *path, int *dir, const char **base);
+/* ERR_NETWORK if the file lies on a network file system. */
+int io_refuse_network(int fd);
+
+/* ==== filter/lock.c: locks =================================================== */
+
 /* One writer per file (R14): an open-file-description lock. Returns ERR_BUSY and the
  * holder's pid (0 if it can't be told). */
 int io_lock(int fd, pid_t *holder);
@@ -93,6 +103,8 @@ void io_unlock(int fd);
 int io_is_locked(int fd, bool *locked);
 /* Has anyone else a lock, of whatever kind, on this byte? */
 int io_byte_is_locked(int fd, uint64_t at, bool *locked);
+
+/* ==== filter/fork.c: what a fork does to descriptors and locks =============== */
 
 /* Descriptors that must not survive a fork in the child, where they would keep the
  * lock alive: closed there and set to -1. */
@@ -125,10 +137,6 @@ struct io_once {
         .once = { [0 ... IO_ONCE_TRIES - 1] = PTHREAD_ONCE_INIT }                      \
     }
 int io_once(struct io_once *o, void (*install)(void));
-
-/* Stages of this size and more begin at a multiple of it in the file, so that they can
- * be mapped by huge pages. */
-enum { HUGE_PAGE_BYTES = 2 << 20 };
 
 /* ==== filter/space.c ========================================================== */
 

@@ -30,7 +30,7 @@ static void after_fork(void)
     pthread_mutex_unlock(&registry_lock);
 }
 
-/* After io.c's handlers, so that a fork takes this lock before theirs: the order in
+/* After fork.c's handlers, so that a fork takes this lock before theirs: the order in
  * which closing a catalog takes them. Not without them, for they would come later. */
 static void install_fork_handlers(void)
 {

@@ -1,0 +1,120 @@
+/* What a fork does to descriptors and locks (R14): a child closes those that would keep
+ * a lock of its parent's, and knows what it has for copies by the epoch. */
+#include "lib/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+static pthread_mutex_t guard_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct io_guarded_fd guarded = {-1, &guarded, &guarded};
+static atomic_uint fork_epoch;
+static struct io_once fork_once = IO_ONCE_INIT;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&guard_mutex);
+}
+
+static void after_fork_parent(void)
+{
+    pthread_mutex_unlock(&guard_mutex);
+}
+
+static void after_fork_child(void)
+{
+    for (struct io_guarded_fd *g = guarded.next; g != &guarded; g = g->next) {
+        close(g->fd);
+        g->fd = -1;
+    }
+    atomic_fetch_add(&fork_epoch, 1);
+    pthread_mutex_unlock(&guard_mutex);
+}
+
+/* pthread_once() with a second chance: it alone is safe against a fork at that very
+ * moment, and it can be had as often as there are pthread_once_t's. */
+int io_once(struct io_once *o, void (*install)(void))
+{
+    if (atomic_load_explicit(&o->done, memory_order_acquire))
+        return 0;
+    unsigned i = atomic_load(&o->n_tries);
+    if (i == IO_ONCE_TRIES)
+        return ENOMEM;
+    pthread_once(&o->once[i], install);
+    if (atomic_load(&o->done))
+        return 0;
+    atomic_compare_exchange_strong(&o->n_tries, &i, i + 1);
+    return ENOMEM;
+}
+
+static void install_fork_handlers(void)
+{
+    if (pthread_atfork(before_fork, after_fork_parent, after_fork_child) == 0)
+        atomic_store(&fork_once.done, true);
+}
+
+int io_hold_forks(void)
+{
+    int err = io_once(&fork_once, install_fork_handlers);
+    if (!err)
+        pthread_mutex_lock(&guard_mutex);
+    return err;
+}
+
+void io_let_forks(void)
+{
+    pthread_mutex_unlock(&guard_mutex);
+}
+
+void io_guard_fd(struct io_guarded_fd *g, int fd)
+{
+    g->fd = fd;
+    g->next = &guarded;
+    g->previous = guarded.previous;
+    guarded.previous->next = g;
+    guarded.previous = g;
+}
+
+static void guard_unlink(struct io_guarded_fd *g)
+{
+    g->next->previous = g->previous;
+    g->previous->next = g->next;
+}
+
+int io_open_guarded(int dir, const char *name, int flags, struct io_guarded_fd *g)
+{
+    int fd, err = io_hold_forks();
+    if (err)
+        return err;
+    err = dir == AT_FDCWD ? io_open(name, flags, &fd)
+                          : io_open_beneath(dir, name, flags, &fd);
+    if (!err)
+        io_guard_fd(g, fd);
+    io_let_forks();
+    return err;
+}
+
+void io_guard_move(struct io_guarded_fd *from, struct io_guarded_fd *to)
+{
+    pthread_mutex_lock(&guard_mutex);
+    guard_unlink(from);
+    io_guard_fd(to, from->fd);
+    pthread_mutex_unlock(&guard_mutex);
+}
+
+void io_unguard_fd(struct io_guarded_fd *g)
+{
+    pthread_mutex_lock(&guard_mutex);
+    guard_unlink(g);
+    if (g->fd >= 0)
+        close(g->fd);
+    g->fd = -1;
+    pthread_mutex_unlock(&guard_mutex);
+}
+
+unsigned io_fork_epoch(void)
+{
+    io_once(&fork_once, install_fork_handlers);
+    return atomic_load_explicit(&fork_epoch, memory_order_relaxed);
+}
