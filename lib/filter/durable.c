@@ -162,13 +162,11 @@ void writer_next_record(struct tamis_writer *w, struct commit *c)
     c->sequence++;
     c->keys = 0;
     for (uint32_t i = 0; i < c->n_stages; i++) {
-        if (w->stages[i]) {
-            c->stages[i].keys = stage_keys_now(w->stages[i]);
-            /* Bits lost to damage and set again count twice; a count that no stage can
-             * have would make the record one that nobody reads (R9). */
-            uint64_t n = stage_bits_now(w->stages[i]), most = c->stages[i].length * 8;
-            c->stages[i].bits_set = n < most ? n : most;
-        }
+        c->stages[i].keys = stage_keys_now(w->stages[i]);
+        /* Bits lost to damage and set again count twice; a count that no stage can
+         * have would make the record one that nobody reads (R9). */
+        uint64_t n = stage_bits_now(w->stages[i]), most = c->stages[i].length * 8;
+        c->stages[i].bits_set = n < most ? n : most;
         c->keys += c->stages[i].keys;
     }
 }

@@ -129,7 +129,7 @@ void writer_free(struct tamis_writer *w)
         }
         writer_stage_free(w->stages[i]);
     }
-    if (!copy && w->guard.fd >= 0)
+    if (!copy) /* in a child the fork handler has closed it */
         io_unlock(w->guard.fd);
     io_unguard_fd(&w->guard);
     if (w->hooks.closed)
