@@ -82,11 +82,12 @@ enum { HUGE_PAGE_BYTES = 2 << 20 };
 /* ==== filter/open.c: opening safely ========================================== */
 
 /* All return 0 or a positive errno, unless said otherwise. */
-/* Opens a regular file; never a FIFO, device or directory (EINVAL, EISDIR). */
+/* Opens a regular file; never a directory (EISDIR), FIFO or device (EINVAL), of which it
+ * asks by name before it opens anything. */
 int io_open(const char *path, int flags, int *fd);
 /* The same for a name in a directory, without following any link. */
 int io_open_beneath(int dir, const char *name, int flags, int *fd);
-/* The same without asking what it is: for callers that ask themselves. */
+/* The same without asking the descriptor, too, what it is: for callers that do. */
 int io_open_raw(int dir, const char *name, int flags, int *fd);
 /* Directory and base name of a path, the directory opened. */
 int io_open_parent(const char *path, int *dir, const char **base);

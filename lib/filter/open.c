@@ -6,12 +6,30 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* Takes a fresh descriptor (or -1 and errno) and keeps it if it is a regular file.
- * O_NONBLOCK, which kept open() from waiting on a FIFO, means nothing to it. */
+/* Opening alone may do something: a watchdog starts, a tape rewinds, whoever waits at
+ * the other end of a FIFO goes on. So a name is asked first what it is. It may be
+ * another's by the time it is opened, by someone who may write in its directory: for
+ * that SAFELY and keep_regular(). Nothing better is to be had everywhere: O_PATH needs
+ * /proc to open what it has found, and takes three times as long. */
+static int refuse_special(int dir, const char *name, int at_flags)
+{
+    struct stat st;
+    if (fstatat(dir, name, &st, at_flags) != 0)
+        return errno;
+    bool special = S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode);
+    return special ? EINVAL : 0;
+}
+
+/* Waits for nobody at a FIFO, and makes no terminal ours; to a regular file neither
+ * flag means anything. */
+enum { SAFELY = O_CLOEXEC | O_NOCTTY | O_NONBLOCK };
+
+/* Takes a fresh descriptor (or -1 and errno) and keeps it if it is a regular file. */
 static int keep_regular(int opened, int *fd)
 {
     uint64_t n_bytes;
@@ -28,23 +46,27 @@ static int keep_regular(int opened, int *fd)
 
 int io_open(const char *path, int flags, int *fd)
 {
-    return keep_regular(open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), fd);
+    int err = refuse_special(AT_FDCWD, path, 0);
+    *fd = -1;
+    return err ? err : keep_regular(open(path, flags | SAFELY), fd);
 }
 
 int io_open_raw(int dir, const char *name, int flags, int *fd)
 {
     struct open_how how = {
-        .flags = (unsigned)(flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK),
+        .flags = (unsigned)(flags | SAFELY),
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
     };
+    int err = refuse_special(dir, name, AT_SYMLINK_NOFOLLOW);
+    if (err)
+        return *fd = -1, err;
     long opened = syscall(SYS_openat2, dir, name, &how, sizeof how);
     if (opened < 0 && (errno == ENOSYS || errno == EPERM)) {
         /* Before Linux 5.6, or under a filter of system calls: names are ours, one
          * component each, so O_NOFOLLOW gives the same. */
         if (strchr(name, '/'))
             return *fd = -1, EINVAL;
-        opened =
-            openat(dir, name, flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        opened = openat(dir, name, flags | O_NOFOLLOW | SAFELY);
     }
     *fd = (int)opened;
     return opened < 0 ? errno : 0;

@@ -211,7 +211,8 @@ static bool reading_failed(const struct run *r)
 {
     const struct plan *p = r->plan;
     return p && (p->call == CALL_pread || p->call == CALL_fstat ||
-                 p->call == CALL_syscall || p->call == CALL_openat);
+                 p->call == CALL_fstatat || p->call == CALL_syscall ||
+                 p->call == CALL_openat);
 }
 
 static void backup_check(struct run *r)

@@ -1,0 +1,99 @@
+/* What is no regular file is not even opened: opening a device or a FIFO may already do
+ * something. The kernel tells of each opening, by inotify. */
+#include "store_support.h"
+
+#include <sys/inotify.h>
+#include <sys/sysmacros.h>
+
+static int watch;
+
+static void expect_opened(bool opened)
+{
+    uint8_t events[4096];
+    ssize_t n = read(watch, events, sizeof events);
+    assert_true(opened ? n > 0 : n < 0 && errno == EAGAIN);
+}
+
+static void watch_it(const char *path)
+{
+    watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    assert_true(watch >= 0);
+    assert_true(inotify_add_watch(watch, path, IN_OPEN) >= 0);
+    expect_opened(false);
+}
+
+static void watched_in_vain(void)
+{
+    expect_opened(false);
+    close(watch);
+}
+
+/* A FIFO; and, for who may make one, a device. */
+static bool make(bool device, const char *path)
+{
+    unlink(path);
+    if (!device)
+        return mkfifo(path, 0600) == 0;
+    return mknod(path, S_IFCHR | 0600, makedev(1, 3)) == 0;
+}
+
+static void test_openings_are_told(void **state)
+{
+    (void)state;
+    assert_true(make(false, path_of("fifo")));
+    watch_it(path_of("fifo"));
+    close(open(path_of("fifo"), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    expect_opened(true);
+    close(watch);
+}
+
+static void test_by_path(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("attaching");
+    for (int device = 0; device < 2; device++) {
+        const char *path = path_of("special");
+        struct tamis_filter *f;
+        struct tamis_writer *w;
+        if (!make(device, path))
+            continue;
+        unlink(path_of("link"));
+        OK(symlink(path, path_of("link")));
+        watch_it(path);
+        assert_int_equal(tamis_filter_open(path, NULL, &f, NULL), EINVAL);
+        assert_int_equal(tamis_filter_open(path_of("link"), NULL, &f, NULL), EINVAL);
+        assert_int_equal(tamis_writer_open(path, &w, NULL), EINVAL);
+        assert_int_not_equal(attach_code(s, "a", path, NULL, NULL), 0);
+        watched_in_vain();
+    }
+    tamis_store_close(s);
+}
+
+static void test_in_a_store(void **state)
+{
+    (void)state;
+    for (int device = 0; device < 2; device++) {
+        const char *name = device ? "devices" : "fifos", *file;
+        struct tamis_store *s = store_new(name);
+        struct tamis_writer *w;
+        put_growing(s, "g");
+        file = file_of(s, name, "g");
+        if (make(device, file)) {
+            watch_it(file);
+            assert_int_equal(reason_of_hash(s, "g", 7), TAMIS_UNREADABLE);
+            assert_int_equal(tamis_store_writer(s, "g", 1, &w, NULL), EINVAL);
+            watched_in_vain();
+        }
+        tamis_store_close(s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_openings_are_told),
+        cmocka_unit_test(test_by_path),
+        cmocka_unit_test(test_in_a_store),
+    };
+    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
+}
