@@ -354,7 +354,8 @@ int tamis_builder_add_hashes(struct tamis_builder *builder, uint64_t tag,
 uint64_t tamis_builder_n_keys(const struct tamis_builder *builder);
 struct tamis_domain tamis_builder_domain(const struct tamis_builder *builder);
 /* Creates `path`, which must not exist (ERR_EXISTS). On return the file and its
- * name are durable; on failure nothing of it stays. A filter of no keys is legal. */
+ * name are durable; on failure nothing of it stays. A process that is killed leaves a
+ * file PATH.<8 hex digits>.tmp, to be removed by hand. A filter of no keys is legal. */
 int tamis_builder_finish_file(struct tamis_builder *builder, const char *path,
                               struct tamis_diag *diag);
 /* Writes the filter at `offset` (a multiple of 4096) of the caller's file and says
@@ -380,7 +381,8 @@ struct tamis_writer_options {
 };
 
 /* Creates a growing filter, durable under its name on return, and opens it. `path` must
- * not exist (ERR_EXISTS); on failure nothing of it stays. */
+ * not exist (ERR_EXISTS); on failure nothing of it stays, and after a kill what
+ * tamis_builder_finish_file() leaves. */
 int tamis_writer_create(const char *path, const struct tamis_writer_options *opt,
                         struct tamis_writer **out, struct tamis_diag *diag);
 /* Opens an existing one, after recovering it if its last writer did not close it.
