@@ -28,19 +28,22 @@ static void watched_in_vain(void)
     close(watch);
 }
 
-/* A FIFO; and, for who may make one, a device. */
-static bool make(bool device, const char *path)
+enum special { FIFO, CHARACTERS, BLOCKS, N_SPECIALS };
+
+/* A FIFO; and, for who may make one, a device: null, and the first of the loops. */
+static bool make(enum special what, const char *path)
 {
     unlink(path);
-    if (!device)
+    if (what == FIFO)
         return mkfifo(path, 0600) == 0;
-    return mknod(path, S_IFCHR | 0600, makedev(1, 3)) == 0;
+    return what == CHARACTERS ? mknod(path, S_IFCHR | 0600, makedev(1, 3)) == 0
+                              : mknod(path, S_IFBLK | 0600, makedev(7, 0)) == 0;
 }
 
 static void test_openings_are_told(void **state)
 {
     (void)state;
-    assert_true(make(false, path_of("fifo")));
+    assert_true(make(FIFO, path_of("fifo")));
     watch_it(path_of("fifo"));
     close(open(path_of("fifo"), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     expect_opened(true);
@@ -51,11 +54,11 @@ static void test_by_path(void **state)
 {
     (void)state;
     struct tamis_store *s = store_new("attaching");
-    for (int device = 0; device < 2; device++) {
+    for (enum special what = FIFO; what < N_SPECIALS; what++) {
         const char *path = path_of("special");
         struct tamis_filter *f;
         struct tamis_writer *w;
-        if (!make(device, path))
+        if (!make(what, path))
             continue;
         unlink(path_of("link"));
         OK(symlink(path, path_of("link")));
@@ -71,14 +74,15 @@ static void test_by_path(void **state)
 
 static void test_in_a_store(void **state)
 {
+    static const char *const stores[] = {"fifos", "characters", "blocks"};
     (void)state;
-    for (int device = 0; device < 2; device++) {
-        const char *name = device ? "devices" : "fifos", *file;
+    for (enum special what = FIFO; what < N_SPECIALS; what++) {
+        const char *name = stores[what], *file;
         struct tamis_store *s = store_new(name);
         struct tamis_writer *w;
         put_growing(s, "g");
         file = file_of(s, name, "g");
-        if (make(device, file)) {
+        if (make(what, file)) {
             watch_it(file);
             assert_int_equal(reason_of_hash(s, "g", 7), TAMIS_UNREADABLE);
             assert_int_equal(tamis_store_writer(s, "g", 1, &w, NULL), EINVAL);
