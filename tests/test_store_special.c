@@ -72,6 +72,18 @@ static void test_by_path(void **state)
     tamis_store_close(s);
 }
 
+/* A caller's own descriptor can only be asked. */
+static void test_by_descriptor(void **state)
+{
+    struct tamis_filter *f;
+    int ends[2];
+    (void)state;
+    OK(pipe(ends));
+    assert_int_equal(tamis_filter_open_fd(ends[0], 0, 0, NULL, &f, NULL), EINVAL);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 static void test_in_a_store(void **state)
 {
     static const char *const stores[] = {"fifos", "characters", "blocks"};
@@ -97,6 +109,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_openings_are_told),
         cmocka_unit_test(test_by_path),
+        cmocka_unit_test(test_by_descriptor),
         cmocka_unit_test(test_in_a_store),
     };
     return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
