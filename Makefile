@@ -56,7 +56,7 @@ help:
 	@echo "make cli        only the command-line tests"
 	@sed -n 's/^#help //p' $(RULES)
 	@echo "make check-layers check-symbols check-docs   the rooms, the exports, the README"
-	@echo "make goldens    write tests/golden anew (the format is a draft until 1.0)"
+	@echo "make goldens    write the golden files anew into build/golden, to compare: those in tests are frozen"
 	@echo "make compile_commands.json format clean"
 
 # One line a file; V=1 shows the commands.
@@ -170,9 +170,10 @@ check-docs: all
 	@CC='$(CC)' SANITIZE='$(SANITIZE)' tests/readme.sh $B
 
 goldens: $B/tests/golden/make_golden
-	$< tests/golden
+	@mkdir -p $B/golden
+	$< $B/golden
 
-$B/tests/golden/make_golden: $B/tests/golden/make_golden.o $(LIB_OBJ)
+$B/tests/golden/make_golden: $B/tests/golden/make_golden.o $B/tests/golden/handmade.o $(LIB_OBJ)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(LIBS)
 

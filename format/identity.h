@@ -7,8 +7,8 @@
 #include "verdict.h"
 
 enum {
-    FORMAT_MAJOR = 0, /* 0 is the draft; SPEC.md §11 */
-    FORMAT_MINOR = 1,
+    FORMAT_MAJOR = 1, /* 0 was the draft; SPEC.md §11 */
+    FORMAT_MINOR = 0,
     IDENTITY_BYTES = 2048,
     UUID_BYTES = 16,
     NAME_MAX_BYTES = 255,

@@ -41,7 +41,7 @@ static inline const char *verdict_text(enum verdict_code code)
     case VERDICT_MAGIC:
         return "not a tamis record (wrong magic)";
     case VERDICT_VERSION:
-        return "newer major version than this tamis reads";
+        return "version that this tamis does not read";
     case VERDICT_CHECKSUM:
         return "checksum does not match";
     case VERDICT_FLAGS:

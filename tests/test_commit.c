@@ -21,6 +21,7 @@ static struct world {
 static struct identity an_identity(uint32_t header_pages)
 {
     struct identity id = {
+        .major = FORMAT_MAJOR,
         .header_pages = header_pages,
         .kind = KIND_BLOOM,
         .hash_id = 1,

@@ -184,7 +184,8 @@ static const struct hostile_identity {
     {"growth_rule", "does not know", TAMIS_ERR_VERSION, 76, 2, 7},
     {"growth_rule", "out of range", TAMIS_ERR_DAMAGED, 76, 2, 0},
     {"incompat", "does not know", TAMIS_ERR_VERSION, 32, 8, 1},
-    {"major", "newer", TAMIS_ERR_VERSION, 8, 2, 1},
+    {"major", "does not read", TAMIS_ERR_VERSION, 8, 2, 0},
+    {"major", "does not read", TAMIS_ERR_VERSION, 8, 2, 2},
     {"kind_area", "not zero", TAMIS_ERR_DAMAGED, 384, 1, 1},
     {"unused", "not zero", TAMIS_ERR_DAMAGED, 896, 1, 1},
 };

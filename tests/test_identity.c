@@ -12,6 +12,7 @@
 static struct identity growing(void)
 {
     struct identity id = {
+        .major = FORMAT_MAJOR,
         .minor = FORMAT_MINOR,
         .header_pages = 3,
         .kind = KIND_BLOOM,
@@ -107,7 +108,8 @@ static void rules_of_both(void **state)
     static const struct rule rules[] = {
         B(0, magic, 0x88, MAGIC),
         B(7, magic, 0, MAGIC),
-        R(major, 1, VERSION),
+        R(major, 0, VERSION),
+        R(major, 2, VERSION),
         R(major, 0xffff, VERSION),
         R(incompat, 1, FLAGS),
         R(incompat, UINT64_C(1) << 63, FLAGS),

@@ -17,6 +17,7 @@ static size_t record_bytes; /* of the record under test */
 static struct meta a_meta(void)
 {
     struct meta m = {
+        .major = FORMAT_MAJOR,
         .minor = FORMAT_MINOR,
         .hash_id = 1,
         .complete = 1,
@@ -117,7 +118,8 @@ static void rules_of_meta(void **state)
     static const struct rule rules[] = {
         MB(0, magic, 0, MAGIC),
         MB(1, magic, 'X', MAGIC),
-        M(major, 1, VERSION),
+        M(major, 0, VERSION),
+        M(major, 2, VERSION),
         M(major, 0xffff, VERSION),
         M(incompat, 1, FLAGS),
         M(incompat, UINT64_C(1) << 63, FLAGS),

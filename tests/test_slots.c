@@ -15,6 +15,7 @@ enum { HEADER = 3 * PAGE_BYTES, AVAILABLE = 8 * 4096 };
 static struct identity an_identity(uint32_t header_pages)
 {
     struct identity id = {
+        .major = FORMAT_MAJOR,
         .header_pages = header_pages,
         .kind = KIND_BLOOM,
         .hash_id = 1,

@@ -165,7 +165,7 @@ static void constants_match(void **state)
     }
     assert_false(next_row(&at, &r));
     char version[64];
-    snprintf(version, sizeof version, "\nVersion %d.%d, ", FORMAT_MAJOR, FORMAT_MINOR);
+    snprintf(version, sizeof version, "\nVersion %d.%d ", FORMAT_MAJOR, FORMAT_MINOR);
     assert_non_null(strstr(spec, version));
 }
 

@@ -172,7 +172,7 @@ static void open_checks_the_first_record(void **state)
     m.major = FORMAT_MAJOR + 1;
     meta_encode(&m, bytes);
     poke_catalog("s", "meta", "store", bytes, sizeof bytes);
-    assert_int_equal(open_code("s", "newer"), TAMIS_ERR_VERSION);
+    assert_int_equal(open_code("s", "does not read"), TAMIS_ERR_VERSION);
     m.major = FORMAT_MAJOR;
     m.incompat = 1;
     meta_encode(&m, bytes);

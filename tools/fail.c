@@ -62,7 +62,7 @@ static const char *usual_advice(int error)
     case TAMIS_ERR_NOT_TAMIS:
         return "name what 'tamis init' or 'tamis file build' has made";
     case TAMIS_ERR_VERSION:
-        return "read it with a newer tamis";
+        return "read it with the tamis that wrote it, or a newer one";
     case TAMIS_ERR_DAMAGED:
         return "build it anew from its keys";
     case TAMIS_ERR_MISMATCH:

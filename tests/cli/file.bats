@@ -27,7 +27,7 @@ load common
     make_file --seed 00000000000000ff --fpr 0.001
     ok "$TAMIS" file show f.tamis
     prints '(^|'$'\n'') +0 +8  magic'
-    prints '8 +2  major +0'
+    prints '8 +2  major +1'
     prints 'hash_seed +0x0*ff'
     prints 'target_error +0.001'
     ok "$TAMIS" file show f.tamis --json

@@ -111,7 +111,7 @@ load common
     ok "$TAMIS" probe store bb -q
     ok "$TAMIS" probe store bb
     [ "$output" = $'bb\tone\tUNREADABLE' ]
-    fails 3 "newer" "$TAMIS" verify store one
+    fails 3 "version that this tamis does not read" "$TAMIS" verify store one
 
     cp saved "$file"
     truncate -s 4096 "$file"

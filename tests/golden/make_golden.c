@@ -1,7 +1,9 @@
-/* Writes the golden files anew: `make goldens`. Everything is fixed (identifiers,
- * seeds, times, keys), so the same source gives the same bytes, and a test holds
- * the committed files against that. Beside each FILE stands FILE.tsv, a line a key:
- * "present" or "other", the exact answer, the key. */
+/* Writes the golden files of format 1.0 as this library writes them now. Everything is
+ * fixed (identifiers, seeds, times, keys), so that a test can hold the bytes against
+ * those of the frozen files. A later library may write others (and then that test goes,
+ * and new files with new names come beside the old); it has to read these for ever.
+ * Beside each FILE stands FILE.tsv, a line a key: "present" or "other", the exact
+ * answer, the key. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,8 +13,7 @@
 #include <unistd.h>
 
 #include "lib/internal.h"
-
-enum { SEED = 0x7a317 };
+#include "tests/golden/handmade.h"
 
 static uint64_t random_state;
 
@@ -50,11 +51,6 @@ static const char *at(const char *name)
     return p;
 }
 
-static size_t key_of(char *out, const char *kind, unsigned i)
-{
-    return (size_t)sprintf(out, "%s-%u\xc3\xa9", kind, i); /* bytes above 0x7f too */
-}
-
 static void write_answers(const char *name, uint64_t offset, unsigned n_present)
 {
     struct tamis_diag diag;
@@ -69,7 +65,7 @@ static void write_answers(const char *name, uint64_t offset, unsigned n_present)
     unsigned step = 1 + n_present / 2500; /* enough of them */
     for (unsigned i = 0; i < n_present + 2000; i += i < n_present ? step : 1) {
         int present = i < n_present;
-        size_t n = key_of(key, present ? "key" : "other", i);
+        size_t n = golden_key(key, present ? "key" : "other", i);
         struct tamis_key k = tamis_key_of(&d, key, n);
         fprintf(out, "%s\t%s\t%s\n", present ? "present" : "other",
                 tamis_filter_probe(f, &k, NULL) == TAMIS_ABSENT ? "ABSENT" : "MAYBE",
@@ -96,7 +92,7 @@ static struct tamis_builder *build(double error, unsigned n)
                                       .watermark = 4711};
     check(tamis_builder_create(&o, &b, &diag), &diag);
     for (unsigned i = 0; i < n; i++)
-        tamis_builder_add_key(b, key, key_of(key, "key", i));
+        tamis_builder_add_key(b, key, golden_key(key, "key", i));
     return b;
 }
 
@@ -162,7 +158,7 @@ static void make_growing(const char *stem, unsigned n, int sealed)
     unlink(at(name));
     check(tamis_writer_create(at(name), &o, &w, &diag), &diag);
     for (unsigned i = 0; i < n; i++) {
-        tamis_writer_add_key(w, key, key_of(key, "key", i));
+        tamis_writer_add_key(w, key, golden_key(key, "key", i));
         if (i == n * 2 / 3)
             check(tamis_writer_commit(w, i + 1, &diag), &diag);
     }
@@ -179,6 +175,20 @@ static void make_growing(const char *stem, unsigned n, int sealed)
     write_answers(name, 0, n);
 }
 
+static void make_handmade(unsigned number)
+{
+    uint8_t *bytes;
+    size_t n_bytes;
+    unsigned n_keys;
+    const char *name = handmade_file(number, &bytes, &n_bytes, &n_keys);
+    int fd = open(at(name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (io_write(fd, bytes, n_bytes, 0) != 0)
+        exit(1);
+    close(fd);
+    free(bytes);
+    write_answers(name, 0, n_keys);
+}
+
 #ifndef GOLDEN_WITHOUT_STORE
 /* A line a key and segment: key, segment, reason (ABSENT among them). */
 static void write_store_answers(struct tamis_store *store, const char *name)
@@ -192,7 +202,7 @@ static void write_store_answers(struct tamis_store *store, const char *name)
     snprintf(path, sizeof path, "%s.tsv", at(name));
     FILE *out = fopen(path, "w");
     for (unsigned i = 0; i < 1200; i += 3) {
-        struct tamis_key k = tamis_key_of(&d, key, key_of(key, "key", i));
+        struct tamis_key k = tamis_key_of(&d, key, golden_key(key, "key", i));
         for (size_t n = 0; tamis_snapshot_segment(now, n, &info) == 0; n++) {
             struct tamis_target t = tamis_snapshot_target(now, n);
             enum tamis_reason why;
@@ -226,7 +236,7 @@ static void make_store(const char *name)
     check(tamis_edit_begin(store, &edit, &diag), &diag);
     check(tamis_edit_builder(edit, "sealed", 6, 0, &so, &b, &diag), &diag);
     for (unsigned i = 0; i < 500; i++)
-        tamis_builder_add_key(b, key, key_of(key, "key", i));
+        tamis_builder_add_key(b, key, golden_key(key, "key", i));
     check(tamis_edit_put(edit, b, &diag), &diag);
     tamis_builder_free(b);
     check(tamis_edit_put_bare(edit, "bare", 4, NULL, &diag), &diag);
@@ -234,7 +244,7 @@ static void make_store(const char *name)
     check(tamis_edit_commit(edit, &diag), &diag);
     check(tamis_store_writer(store, "growing", 7, &w, &diag), &diag);
     for (unsigned i = 400; i < 900; i++)
-        tamis_writer_add_key(w, key, key_of(key, "key", i));
+        tamis_writer_add_key(w, key, golden_key(key, "key", i));
     check(tamis_writer_commit(w, 900, &diag), &diag);
     check(tamis_writer_close(w), &diag);
     write_store_answers(store, name);
@@ -261,6 +271,8 @@ int main(int argc, char **argv)
     make_growing("growing-2", 4000, 0);
     make_growing("growing-5", 20000, 0);
     make_growing("sealed-growing", 9000, 1);
+    for (unsigned i = 0; i < N_HANDMADE; i++)
+        make_handmade(i);
 #ifndef GOLDEN_WITHOUT_STORE
     make_store("store");
 #endif
