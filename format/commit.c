@@ -139,7 +139,8 @@ static bool unused_is_ours(const struct commit *c)
 }
 
 static struct verdict check_head(const struct commit_disk *d, const struct commit *c,
-                                 uint8_t slot, uint64_t available_bytes)
+                                 uint8_t slot, const struct identity *id,
+                                 uint64_t available_bytes)
 {
     if (c->incompat & ~COMMIT_INCOMPAT_KNOWN)
         return AT(FLAGS, incompat);
@@ -149,7 +150,9 @@ static struct verdict check_head(const struct commit_disk *d, const struct commi
         return AT(RANGE, generation);
     if (c->state != STATE_OPEN && c->state != STATE_SEALED)
         return AT(RANGE, state);
-    if (slot == SLOT_BIRTH && c->state != STATE_SEALED)
+    /* At birth, and without a rule to grow by, there is nothing but a sealed filter. */
+    if ((slot == SLOT_BIRTH || id->growth_rule == GROWTH_NONE) &&
+        c->state != STATE_SEALED)
         return AT(RANGE, state);
     if (c->clean > 1 || (c->state == STATE_SEALED && !c->clean))
         return AT(RANGE, clean);
@@ -194,12 +197,14 @@ static void stage_load(const struct stage_disk *d, struct stage_desc *s)
 }
 
 /* Integrity areas: an open stage has floors and no digests; a sealed stage of more
- * than one page has digests; one sealed at birth never had floors. */
+ * than one page has digests, and floors if it once was open; one sealed at birth never
+ * had any. */
 static struct verdict check_integrity(const struct stage_desc *s,
                                       const struct commit *c, uint8_t slot)
 {
+    bool may_have_floors = slot != SLOT_BIRTH, needs_floors = c->state == STATE_OPEN;
     if (s->floors_offset % PAGE_BYTES != 0 ||
-        (s->floors_offset == 0) != (slot == SLOT_BIRTH))
+        (s->floors_offset ? !may_have_floors : needs_floors))
         return AT(RANGE, floors_offset);
     if (s->digests_offset % PAGE_BYTES != 0)
         return AT(RANGE, digests_offset);
@@ -316,7 +321,7 @@ struct verdict commit_decode(const uint8_t *in, uint8_t slot, const struct ident
     memset(c, 0, sizeof *c);
     memcpy(&d, in, sizeof d);
     head_load(&d, c);
-    struct verdict v = check_head(&d, c, slot, available_bytes);
+    struct verdict v = check_head(&d, c, slot, id, available_bytes);
     if (v.code == VERDICT_OK)
         v = check_stages(in, slot, id, c);
     if (v.code != VERDICT_OK)
@@ -341,7 +346,8 @@ struct verdict commit_choose(const uint8_t *header, const struct identity *id,
     memset(c, 0, sizeof *c);
     if (id->header_pages == 1)
         slots[0] = SLOT_BIRTH, n = 1;
-    else if (!all_zero(header + IDENTITY_BYTES, PAGE_BYTES - IDENTITY_BYTES))
+    else if (!identity_has_features(id) &&
+             !all_zero(header + IDENTITY_BYTES, PAGE_BYTES - IDENTITY_BYTES))
         return (struct verdict){VERDICT_UNUSED, IDENTITY_BYTES, "page 0"};
 
     for (size_t i = 0; i < n; i++) {

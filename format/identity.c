@@ -96,8 +96,6 @@ static struct verdict check_growth(const struct identity_disk *d,
                                    const struct identity *id)
 {
     if (id->growth_rule == GROWTH_NONE) {
-        if (id->header_pages != 1)
-            return AT(RANGE, growth_rule);
         /* The bytes, not the values: a -0.0 is no unused field. */
         if (!all_zero(&d->growth_factor, sizeof d->growth_factor))
             return AT(RANGE, growth_factor);
@@ -141,8 +139,7 @@ static struct verdict check_ranges(const struct identity_disk *d,
         return AT(UNUSED, name);
     /* A newer minor version may fill unused bytes, under a compat bit that we may
      * ignore: then they are not ours to judge. */
-    if (!(id->compat & ~IDENTITY_COMPAT_KNOWN) &&
-        !(id->ro_compat & ~IDENTITY_RO_COMPAT_KNOWN)) {
+    if (!identity_has_features(id)) {
         if (!all_zero(d->kind_area, sizeof d->kind_area))
             return AT(UNUSED, kind_area);
         if (!all_zero(d->unused, sizeof d->unused))

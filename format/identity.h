@@ -51,7 +51,7 @@ struct identity_disk {
 
 struct identity {
     uint16_t major, minor;
-    uint32_t header_pages; /* 1: sealed at birth; 3: growing */
+    uint32_t header_pages; /* 1: sealed at birth; 3: two slots */
     uint64_t compat, ro_compat, incompat;
     uint8_t uuid[UUID_BYTES];
     uint8_t store_uuid[UUID_BYTES]; /* zero: built for no store */
@@ -85,6 +85,14 @@ bool segment_name_valid(const void *name, size_t n_bytes);
 static inline uint64_t identity_header_bytes(const struct identity *id)
 {
     return (uint64_t)id->header_pages * 4096;
+}
+
+/* Bits that may be ignored and that this code does not know: what it takes for unused
+ * may then be used (SPEC.md 5.2). */
+static inline bool identity_has_features(const struct identity *id)
+{
+    return (id->compat & ~IDENTITY_COMPAT_KNOWN) != 0 ||
+           (id->ro_compat & ~IDENTITY_RO_COMPAT_KNOWN) != 0;
 }
 
 void identity_encode(const struct identity *id, uint8_t out[IDENTITY_BYTES]);

@@ -47,7 +47,7 @@ static bool growth_by_spec(const uint8_t *p)
     uint64_t rule = get(p + 76, 2), pages = get(p + 12, 4), n0 = get(p + 112, 8);
     double s = real(p + 96), r = real(p + 104);
     if (rule == 0)
-        return pages == 1 && zeros(p + 96, 24);
+        return (pages == 1 || pages == 3) && zeros(p + 96, 24);
     return rule == 1 && pages == 3 && s >= 1.25 && s <= 16 && r >= 0.5 && r <= 0.95 &&
            n0 >= 1 && n0 <= UINT64_C(1) << 32;
 }
@@ -105,8 +105,9 @@ static bool stage_by_spec(const uint8_t *p, bool sealed, int slot, bool features
            length == p[96] * n_blocks * 64 && get(p, 8) % 4096 == 0 && get(p, 8) != 0 &&
            error > 0 && error <= 1 && get(p + 88, 8) <= 8 * length &&
            (features || (zeros(p + 66, 14) && zeros(p + 98, 30))) &&
-           floors % 4096 == 0 && (floors == 0) == (slot == 2) && digests % 4096 == 0 &&
-           (digests != 0) == (sealed && length > 4096) && (sealed || !get(p + 56, 8));
+           floors % 4096 == 0 && (slot != 2 || !floors) && (sealed || floors) &&
+           digests % 4096 == 0 && (digests != 0) == (sealed && length > 4096) &&
+           (sealed || !get(p + 56, 8));
 }
 
 static size_t areas_of(const uint8_t *slot, size_t header_bytes, struct area *areas)
@@ -146,8 +147,8 @@ static bool commit_by_spec(const uint8_t *header, int slot, uint64_t available)
     bool features = get(p + 32, 8) || get(p + 40, 8), sealed = p[89] == 2;
     size_t most = slot == 2 ? 14 : 30, n = p[91], end = 248 + 128 * n;
     if (get(p + 48, 8) || !get(p + 24, 8) || !get(p + 80, 8) ||
-        (p[89] != 1 && !sealed) || (slot == 2 && !sealed) || p[90] > 1 ||
-        (sealed && !p[90]) || n < 1 || n > most || p[92] > 64 ||
+        (p[89] != 1 && !sealed) || ((slot == 2 || !get(header + 76, 2)) && !sealed) ||
+        p[90] > 1 || (sealed && !p[90]) || n < 1 || n > most || p[92] > 64 ||
         !zeros(p + 96 + p[92], 64u - p[92]) ||
         (!features && (!zeros(p + 93, 3) || !zeros(p + 160, 88))) ||
         get(p + 72, 8) % 4096 || get(p + 72, 8) > available)
@@ -165,7 +166,8 @@ static int choice_by_spec(const uint8_t *header)
     if (get(header + 12, 4) == 1)
         return whole_by_spec(header, 2) ? 2 : -1;
     bool a = whole_by_spec(header, 0), b = whole_by_spec(header, 1);
-    if (!zeros(header + 2048, 2048) || (!a && !b))
+    bool features = get(header + 16, 8) || get(header + 24, 8);
+    if ((!features && !zeros(header + 2048, 2048)) || (!a && !b))
         return -1;
     if (a && b)
         return get(header + 8192 + 24, 8) > get(header + 4096 + 24, 8);

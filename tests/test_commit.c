@@ -257,7 +257,7 @@ static void rules_of_a_stage(void **state)
     hold(rules, N_OF(rules), an_open());
 
     static const struct rule sealed[] = {
-        S(0, floors_offset, 0, RANGE), S(0, digests_offset, 0, RANGE),
+        S(0, floors_offset, 1, RANGE), S(0, digests_offset, 0, RANGE),
         S(0, digests_offset, 1, RANGE), S(1, digests_offset, 0, RANGE)};
     hold(sealed, N_OF(sealed), a_sealed());
 
@@ -265,6 +265,22 @@ static void rules_of_a_stage(void **state)
         S(0, floors_offset, 20480, RANGE), S(0, digests_offset, 16384, RANGE),
         S(1, floors_offset, 20480, RANGE), S(1, digests_offset, 0, RANGE)};
     hold(birth, N_OF(birth), a_birth());
+}
+
+/* Without a rule to grow by a record in slot A or B is sealed, floors or not. */
+static void what_never_grew_is_sealed(void **state)
+{
+    (void)state;
+    struct commit c = a_sealed(), out;
+    uint8_t record[SLOT_BYTES];
+    world.id.growth_rule = GROWTH_NONE;
+    c.stages[0].floors_offset = c.stages[1].floors_offset = 0;
+    commit_encode(&c, world.slot, record);
+    verdict_is(decode(record, &out), VERDICT_OK, 0, "");
+    c = an_open();
+    world.id.growth_rule = GROWTH_NONE;
+    commit_encode(&c, world.slot, record);
+    verdict_is(decode(record, &out), VERDICT_RANGE, 89, "state");
 }
 
 static void rules_of_the_tail(void **state)
@@ -507,6 +523,8 @@ static void accepted_records_are_safe(void **state)
             assert_true(add_u64(c.stages[i].offset, n, &end));
             assert_true(end <= world.available && c.stages[i].offset >= 12288);
             n = floors_bytes(n / PAGE_BYTES);
+            if (c.state == STATE_SEALED && c.stages[i].floors_offset == 0)
+                continue;
             assert_true(c.stages[i].floors_offset >= 12288);
             assert_true(c.stages[i].floors_offset + n <= world.available);
         }
@@ -521,6 +539,7 @@ int main(void)
         cmocka_unit_test(magic_and_places_are_fixed),
         cmocka_unit_test(rules_of_the_head),
         cmocka_unit_test(rules_of_a_stage),
+        cmocka_unit_test(what_never_grew_is_sealed),
         cmocka_unit_test(rules_of_the_tail),
         cmocka_unit_test(rules_of_areas),
         cmocka_unit_test(limits_are_inclusive),

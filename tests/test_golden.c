@@ -42,6 +42,7 @@ static const struct golden {
     {"growing-5-unclean.tamis", 0, 5, 0, 0, 1, 0},
     {"sealed-growing.tamis", 0, 3, 1, 1, 1, 0},
     {"geometries.tamis", 0, 14, 1, 1, 0, 0},
+    {"many-stages.tamis", 0, 30, 1, 1, 1, 0},
     {"digest-levels.tamis", 0, 1, 1, 1, 0, 0},
     {"later-minor.tamis", 0, 1, 0, 1, 1, 0},
     {"torn.tamis", 0, 2, 0, 0, 1, 1},

@@ -182,7 +182,6 @@ static const struct hostile_identity {
     {"kind", "does not know", TAMIS_ERR_VERSION, 72, 2, 2},
     {"hash_id", "does not know", TAMIS_ERR_VERSION, 74, 2, 0},
     {"growth_rule", "does not know", TAMIS_ERR_VERSION, 76, 2, 7},
-    {"growth_rule", "out of range", TAMIS_ERR_DAMAGED, 76, 2, 0},
     {"incompat", "does not know", TAMIS_ERR_VERSION, 32, 8, 1},
     {"major", "does not read", TAMIS_ERR_VERSION, 8, 2, 0},
     {"major", "does not read", TAMIS_ERR_VERSION, 8, 2, 2},

@@ -209,6 +209,10 @@ static void page_0_has_nothing_else(void **state)
         memset(&c, 0xff, sizeof c);
         verdict_is(choose(header, &c, &health), VERDICT_UNUSED, 2048, "page 0");
         assert_true(all_zero(&health, sizeof health));
+        /* A feature that may be ignored may be kept there. */
+        put_le(header + offsetof(struct identity_disk, compat), 8, 1);
+        checksum_set(header, IDENTITY_BYTES, 0);
+        verdict_is(choose(header, &c, &health), VERDICT_OK, 4096, "");
     }
 }
 

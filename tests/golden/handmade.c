@@ -122,7 +122,7 @@ static void image_stage(struct image *m, struct geometry g, unsigned n_keys)
     }
     for (uint64_t at = 0; at < s->length; at += SECTOR_BYTES)
         s->bits_set += sector_count(m->bytes + s->offset + at);
-    if (m->id.header_pages == 1)
+    if (m->c.state == STATE_SEALED)
         write_digests(m, s);
     else
         write_floors(m, s);
@@ -151,6 +151,19 @@ static void geometries(struct image *m)
                     (struct geometry){BLOCKS_PER_PAGE * (1 + i % 3), 1 + i % MAX_LANES,
                                       1 + (i * 5 + 2) % MAX_WORDS},
                     KEYS_A_STAGE);
+    image_finish(m);
+}
+
+/* More stages than slot birth takes, never open: a union of others, say. */
+static void many_stages(struct image *m)
+{
+    image_begin(m, 1);
+    m->id.growth_rule = GROWTH_NONE;
+    m->id.growth_factor = m->id.tightening_ratio = 0;
+    m->id.first_capacity = 0;
+    m->c.state = STATE_SEALED;
+    for (uint32_t i = 0; i < MAX_STAGES; i++)
+        image_stage(m, (struct geometry){BLOCKS_PER_PAGE, 1 + i % 2, 5}, 30);
     image_finish(m);
 }
 
@@ -209,6 +222,7 @@ const char *handmade_file(unsigned n, uint8_t **bytes, size_t *n_bytes,
         const char *name;
         void (*make)(struct image *m);
     } files[N_HANDMADE] = {{"geometries.tamis", geometries},
+                           {"many-stages.tamis", many_stages},
                            {"digest-levels.tamis", digest_levels},
                            {"later-minor.tamis", later_minor},
                            {"torn.tamis", torn}};
