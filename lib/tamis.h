@@ -452,7 +452,7 @@ struct tamis_store_info {
     struct tamis_growth growth; /* defaults for new filters */
     uint64_t n_segments, created;
     uint64_t catalog_bytes; /* in use by the catalog */
-    int complete;           /* 0: rebuilt by repair, may lack segments */
+    int complete;           /* 0: may lack segments: rebuilt, or by a dropped record */
     int read_only;
 };
 int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
@@ -460,8 +460,9 @@ int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
 struct tamis_domain tamis_store_domain(const struct tamis_store *store);
 
 /* Says that every segment of the engine is listed: from now on "absent everywhere" may
- * be concluded from a catalog that repair rebuilt. The caller must know; a segment that
- * is missing from the list would be a lost key. Durable on return. */
+ * be concluded from a catalog that repair rebuilt, or that lost a record nobody could
+ * read. The caller must know; a segment that is missing from the list would be a lost
+ * key. Durable on return. */
 int tamis_store_confirm_complete(struct tamis_store *store, struct tamis_diag *diag);
 
 /* Opens the growing filter of a segment for writing, as tamis_writer_open(); the
@@ -606,7 +607,9 @@ int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_byt
                       struct tamis_diag *diag);
 /* Unregisters a segment; its file goes after the commit. ERR_NO_SEGMENT; at commit
  * ERR_BUSY if a writer has it open (the diag names the process). Until the commit is
- * through, each growing filter that goes takes a descriptor. */
+ * through, each growing filter that goes takes a descriptor. If its record can't be read
+ * it may have been another segment's: then the list is incomplete from the commit on,
+ * see tamis_store_confirm_complete(). The same goes for tamis_edit_retain(). */
 int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
                     struct tamis_diag *diag);
 /* Unregisters every segment of the store that is not among these names (and was not

@@ -127,6 +127,89 @@ static void a_record_belongs_to_its_name(void **state)
     tamis_store_close(s);
 }
 
+static bool list_complete(struct tamis_store *s)
+{
+    struct tamis_store_info info;
+    OK(tamis_store_info(s, &info, NULL));
+    return info.complete;
+}
+
+/* A store of "a" and of "b", whose record came to stand under the name "c". */
+static struct tamis_store *misnamed_record(const char *store)
+{
+    uint8_t value[RECORD_MAX_BYTES];
+    struct tamis_store *s = store_new(store);
+    put_segment(s, "a", 0, 10);
+    put_segment(s, "b", 10, 10);
+    struct tamis_snapshot *snap = snapshot_of(s);
+    const struct entry *e = snap->entries[1];
+    size_t n = e->value_bytes;
+    memcpy(value, e->bytes + e->name_bytes, n);
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+    poke_catalog(store, "segments", "b", NULL, 0);
+    poke_catalog(store, "segments", "c", value, n);
+    return store_open(store);
+}
+
+/* Key 15 is in "b", of which the list knows nothing. */
+static void assert_doubted(struct tamis_store *s, const char *store)
+{
+    struct tamis_key key = key_in(s, 15);
+    struct tamis_snapshot *snap = snapshot_of(s);
+    uint64_t absent;
+    assert_int_equal(tamis_snapshot_n_segments(snap), 1);
+    assert_int_equal(tamis_snapshot_probe_all(snap, &key, &absent, NULL), TAMIS_MAYBE);
+    assert_int_equal(absent, 1);
+    tamis_snapshot_release(snap);
+    assert_false(list_complete(s));
+    tamis_store_close(s);
+    s = store_open(store);
+    assert_false(list_complete(s));
+    OK(tamis_store_confirm_complete(s, NULL));
+    assert_true(list_complete(s));
+    tamis_store_close(s);
+}
+
+static void dropped_unreadable_records_leave_the_list_doubtful(void **state)
+{
+    static const struct tamis_name live[] = {{"a", 1}, {"b", 1}};
+    (void)state;
+    struct tamis_store *s = misnamed_record("x");
+    drop_segment(s, "c");
+    assert_doubted(s, "x");
+    s = misnamed_record("y");
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_retain(e, live, 2, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    assert_doubted(s, "y");
+    s = misnamed_record("z");
+    e = edit_new(s);
+    OK(tamis_edit_drop(e, "c", 1, NULL));
+    tamis_edit_abort(e);
+    drop_segment(s, "a");
+    assert_true(list_complete(s)); /* it is still listed, as it is */
+    tamis_store_close(s);
+}
+
+/* A newer version's record has a checksum, so its name is right. */
+static void dropped_newer_records_leave_the_list_complete(void **state)
+{
+    struct record r = {.state = RECORD_NO_FILTER, .incompat = UINT64_C(1) << 60};
+    uint8_t value[RECORD_MAX_BYTES];
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_segment(s, "a", 0, 10);
+    tamis_store_close(s);
+    poke_catalog("s", "segments", "n", value, record_encode(&r, "n", 1, value));
+    s = store_open("s");
+    assert_int_equal(reason_of(s, "n", 5), TAMIS_UNREADABLE);
+    drop_segment(s, "n");
+    assert_true(list_complete(s));
+    assert_int_equal(reason_of(s, "n", 5), TAMIS_UNKNOWN_SEGMENT);
+    tamis_store_close(s);
+}
+
 static int mmap_errno;
 
 static void *fail_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
@@ -185,6 +268,8 @@ int main(void)
         TEST(other_files_under_the_name_are_maybe),
         TEST(unreadable_records_stay_listed),
         TEST(a_record_belongs_to_its_name),
+        TEST(dropped_unreadable_records_leave_the_list_doubtful),
+        TEST(dropped_newer_records_leave_the_list_complete),
         TEST(transient_failures_are_not_remembered),
         TEST(another_table_under_the_uuid_is_maybe),
     };

@@ -383,6 +383,18 @@ int catalog_set_meta(struct catalog_txn *t, const struct meta *m,
     return catalog_set_meta_value(t, bytes, sizeof bytes, diag);
 }
 
+int catalog_set_complete(struct catalog_txn *t, bool complete, struct tamis_diag *diag)
+{
+    struct meta m;
+    int rc = catalog_meta(t, &m, diag);
+    if (rc || m.complete == complete)
+        return rc;
+    m.complete = complete;
+    /* Bytes that we don't know are not kept, so nor are their bits. */
+    m.compat &= META_COMPAT_KNOWN;
+    return catalog_set_meta(t, &m, diag);
+}
+
 uint64_t catalog_txn_number(const struct catalog_txn *t)
 {
     return mdb_txn_id(t->txn);

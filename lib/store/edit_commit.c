@@ -42,6 +42,7 @@ struct apply {
     struct buffer dropped; /* UUIDs */
     struct buffer doomed;  /* of a retain: length bytes and names */
     struct locked *locked; /* growing filters that are to go */
+    bool doubtful;         /* who knows whose record has gone? */
     struct tamis_diag *diag;
 };
 
@@ -60,6 +61,7 @@ static void apply_reset(struct apply *a)
     names_clear(&a->own);
     a->dropped.n = 0;
     a->doomed.n = 0;
+    a->doubtful = false;
 }
 
 static void apply_free(struct apply *a)
@@ -105,12 +107,16 @@ static int lock_dropped(struct apply *a, const struct record *r, const void *nam
                      name_text(text, name, name_bytes), (long)holder);
 }
 
-/* A record that can't be read names no file: its file is left to a later sweep. */
+/* A record that can't be read names no file: its file is left to a later sweep. And it
+ * may be the name that is damaged: then another segment goes off the list with it. Not
+ * that of a newer version, whose checksum, and so its name, was right. */
 static int note_dropped(struct apply *a, const void *name, size_t name_bytes,
                         const uint8_t *value, size_t value_bytes)
 {
     struct record r;
     struct verdict v = record_decode(value, value_bytes, name, name_bytes, &r);
+    if (v.code != VERDICT_OK)
+        a->doubtful |= verdict_error(v.code) != TAMIS_ERR_VERSION;
     if (v.code != VERDICT_OK || r.state == RECORD_NO_FILTER)
         return 0;
     if (buffer_add(&a->dropped, r.uuid, UUID_BYTES))
@@ -254,6 +260,8 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
         else
             rc = apply_retain(t, a, diag);
     }
+    if (!rc && a->doubtful)
+        rc = catalog_set_complete(t, false, diag);
     /* A copy may have been attached before, as well as after, its UUID was dropped. */
     for (size_t i = 0; i < e->n_ops && !rc; i++)
         if (e->ops[i]->attached && is_listed(t, e->ops[i]))

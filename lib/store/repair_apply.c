@@ -74,22 +74,12 @@ static int set_aside(struct repair *r, bool catalog, struct tamis_diag *diag)
 
 /* ---- 2: the catalog ---- */
 
-static int doubt_list(struct catalog_txn *t, struct tamis_diag *diag)
-{
-    struct meta m;
-    int rc = catalog_meta(t, &m, diag);
-    if (rc || !m.complete)
-        return rc;
-    m.complete = 0;
-    return catalog_set_meta(t, &m, diag);
-}
-
 /* A writer may have raised a record's bounds since it was read: what was decided does
  * not stand then, and is for the next repair. */
 static int change_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct repair *r = ctx;
-    int rc = r->doubtful ? doubt_list(t, diag) : 0;
+    int rc = r->doubtful ? catalog_set_complete(t, false, diag) : 0;
     for (size_t i = 0; i < r->n_segments && !rc; i++) {
         const struct repair_segment *s = &r->segments[i];
         const uint8_t *now;

@@ -332,15 +332,8 @@ int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
 
 static int confirm(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
-    struct meta m;
     (void)ctx;
-    int rc = catalog_meta(t, &m, diag);
-    if (rc || m.complete)
-        return rc;
-    m.complete = 1;
-    /* Bytes that we don't know are not kept, so nor are their bits. */
-    m.compat &= META_COMPAT_KNOWN;
-    return catalog_set_meta(t, &m, diag);
+    return catalog_set_complete(t, true, diag);
 }
 
 int tamis_store_confirm_complete(struct tamis_store *store, struct tamis_diag *diag)

@@ -149,6 +149,8 @@ int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
 int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag);
 int catalog_set_meta(struct catalog_txn *t, const struct meta *m,
                      struct tamis_diag *diag);
+/* Is every segment of the engine listed? Changes the flag, and nothing if it is so. */
+int catalog_set_complete(struct catalog_txn *t, bool complete, struct tamis_diag *diag);
 /* The bytes, with what this version does not know in them. */
 int catalog_meta_value(struct catalog_txn *t, const uint8_t **value,
                        size_t *value_bytes, struct tamis_diag *diag);
