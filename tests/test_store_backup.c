@@ -2,6 +2,7 @@
 #include "repair_support.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 #include "format/checksum.h"
 
 static struct tamis_backup_report backed_up;
@@ -164,6 +165,86 @@ static void damage_is_not_laundered(void **state)
     struct tamis_store *b = store_open("b");
     check_all(b);
     tamis_store_close(b);
+    tamis_store_close(s);
+    remove_tree("s");
+    remove_tree("b");
+}
+
+static bool is_file(int fd)
+{
+    struct stat st;
+    OK(fstat(fd, &st));
+    return S_ISREG(st.st_mode);
+}
+
+static int losing_fsync(int fd)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (is_file(fd))
+        lose_page(path);
+    return 0;
+}
+
+/* Between being written and being checked each copy loses a page. */
+static void damage_on_the_way_is_told(void **state)
+{
+    (void)state;
+    struct tamis_store *s = make("s");
+    calls_before = io_calls;
+    io_calls.fsync = losing_fsync;
+    backup(s, "b");
+    io_calls = calls_before;
+    assert_int_equal(backed_up.n_damaged, 3);
+    struct tamis_store *b = store_open("b");
+    check_all(b);
+    tamis_store_close(b);
+    tamis_store_close(s);
+    remove_tree("s");
+    remove_tree("b");
+}
+
+static unsigned fail_read_of_copy, n_reads_of_copy;
+static bool written;
+
+static int marking_fsync(int fd)
+{
+    written |= is_file(fd);
+    return 0;
+}
+
+static ssize_t failing_pread(int fd, void *buf, size_t n, off_t at)
+{
+    if (written && ++n_reads_of_copy == fail_read_of_copy)
+        return errno = EIO, -1;
+    return calls_before.pread(fd, buf, n, at);
+}
+
+static void *no_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
+{
+    (void)at, (void)n, (void)prot, (void)flags, (void)fd, (void)offset;
+    errno = ENOMEM;
+    return MAP_FAILED;
+}
+
+/* Nothing is mapped for it, where a disk that fails would be a signal (R15). */
+static void copies_are_checked_by_reading(void **state)
+{
+    struct tamis_diag diag;
+    (void)state;
+    struct tamis_store *s = make("s");
+    calls_before = io_calls;
+    io_calls.fsync = marking_fsync;
+    io_calls.pread = failing_pread;
+    io_calls.mmap = no_mmap;
+    for (fail_read_of_copy = 1; fail_read_of_copy <= 2; fail_read_of_copy++) {
+        written = false;
+        n_reads_of_copy = 0;
+        assert_int_equal(backup_code(s, "b", &diag), EIO); /* header, first page */
+    }
+    backup(s, "b");
+    io_calls = calls_before;
+    assert_int_equal(backed_up.n_files, 3);
     tamis_store_close(s);
     remove_tree("s");
     remove_tree("b");
@@ -666,6 +747,8 @@ int main(void)
         cmocka_unit_test(the_copy_of_a_quiet_store_is_the_same),
         cmocka_unit_test(growing_filters_have_their_space),
         cmocka_unit_test(damage_is_not_laundered),
+        cmocka_unit_test(damage_on_the_way_is_told),
+        cmocka_unit_test(copies_are_checked_by_reading),
         cmocka_unit_test(bad_floors_stay_bad),
         cmocka_unit_test(what_serves_nobody_is_left_out),
         cmocka_unit_test(what_is_not_known_is_copied_as_it_is),

@@ -71,6 +71,21 @@ bool entry_is(const struct entry *e, const uint8_t *value, size_t value_bytes)
            memcmp(e->bytes + e->name_bytes, value, value_bytes) == 0;
 }
 
+const char *record_mismatch(const struct record *r, const struct header *h)
+{
+    const struct commit *c = &h->commit;
+    struct bounds known = record_bounds(r);
+    if (commit_is_older(c, &known))
+        return "an older copy: the catalog has seen this filter further on";
+    if (r->state == RECORD_GROWING)
+        return NULL;
+    if (c->state != STATE_SEALED)
+        return "open, but the catalog has seen it sealed";
+    return commit_table_digest(c) == r->table_digest
+               ? NULL
+               : "another version than the catalog has sealed";
+}
+
 /* ---- opening ---- */
 
 /* What may work the next time must not be remembered. */

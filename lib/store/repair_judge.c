@@ -82,22 +82,12 @@ static int judge_header(int fd, const char *name, struct judgement *j)
 static const char *not_the_one(const struct repair *r, const struct record *record,
                                const struct header *h)
 {
-    const struct commit *c = &h->commit;
     if (h->identity.hash_id != r->meta.hash_id ||
         h->identity.hash_seed != r->meta.hash_seed)
         return "another hash or seed than the store's";
-    if (!record)
-        return repair_is_ours(r, &h->identity) ? NULL : "the filter of another store";
-    struct bounds known = record_bounds(record);
-    if (commit_is_older(c, &known))
-        return "an older copy: the catalog has seen this filter further on";
-    if (record->state == RECORD_GROWING)
-        return NULL;
-    if (c->state != STATE_SEALED)
-        return "open, but the catalog has seen it sealed";
-    return commit_table_digest(c) == record->table_digest
-               ? NULL
-               : "another version than the catalog has sealed";
+    if (record)
+        return record_mismatch(record, h);
+    return repair_is_ours(r, &h->identity) ? NULL : "the filter of another store";
 }
 
 /* ---- pages ---- */
