@@ -125,6 +125,118 @@ static void a_leaf_that_lost_a_record_is_no_good_catalog(void **state)
     }
 }
 
+/* ---- a node of impossible length ---- */
+
+enum length { BEYOND_PAGE, OVERFLOW_BEYOND_FILE, OVERFLOW_OUTSIDE, N_LENGTHS };
+
+/* The nodes of the segment "g". */
+static void harm_length(enum length how)
+{
+    static const struct {
+        uint32_t bytes;
+        uint16_t flags;
+        uint64_t first_page;
+    } node[] = {{0x0fffffff, 0, 0}, {0x0fffffff, 1, 2}, {100, 1, 1000000}};
+    size_t n;
+    uint16_t lower, at;
+    const char *path = path_of("s/catalog.lmdb");
+    uint8_t *bytes = file_read(path, &n);
+    for (uint8_t *page = bytes + 2 * 4096; page + 4096 <= bytes + n; page += 4096) {
+        if (!is_leaf_with(page, "g", &lower))
+            continue;
+        for (size_t i = 16; i < lower; i += 2) {
+            memcpy(&at, page + i, 2);
+            if (page[at + 8] != 'g' || page[at + 9] == 'r')
+                continue;
+            memcpy(page + at, &node[how].bytes, 4);
+            memcpy(page + at + 4, &node[how].flags, 2);
+            if (node[how].flags)
+                memcpy(page + at + 9, &node[how].first_page, 8);
+        }
+    }
+    file_write(path, bytes, n);
+    free(bytes);
+}
+
+/* LMDB hands out such a record as it stands: whoever copied or summed it would leave
+ * the mapping. Repair does not ask LMDB before it has looked. */
+static void a_node_of_impossible_length_is_no_record(void **state)
+{
+    (void)state;
+    for (enum length how = BEYOND_PAGE; how < N_LENGTHS; how++) {
+        struct tamis_store *s = make();
+        tamis_store_close(s);
+        harm_length(how);
+        if (how == BEYOND_PAGE) {
+            struct tamis_backup_report report;
+            struct tamis_writer *w;
+            s = store_open("s");
+            assert_int_equal(reason_of(s, "g", 99999), TAMIS_UNREADABLE);
+            assert_int_equal(tamis_store_writer(s, "g", 1, &w, NULL),
+                             TAMIS_ERR_DAMAGED);
+            OK(tamis_store_backup(s, path_of("b"), NULL, NULL, &report, NULL));
+            assert_int_equal(report.n_damaged, 1);
+            tamis_store_close(s);
+            s = store_open("b");
+            assert_int_equal(reason_of(s, "g", 99999), TAMIS_UNREADABLE);
+            check_keys(s, "a", 0, 100);
+            tamis_store_close(s);
+            remove_tree("b");
+        }
+        struct tamis_repair_report r = repair("s");
+        SAW("a page of its trees makes no sense");
+        assert_true(r.rebuilt && !r.complete);
+        s = store_open("s");
+        check_keys(s, "g", 300, 100);
+        check_keys(s, "a", 0, 100);
+        tamis_store_close(s);
+        check_settled("s");
+        remove_tree("s");
+    }
+}
+
+/* ---- a catalog that cannot be read just now ---- */
+
+static unsigned n_pages_read, fail_page;
+
+static ssize_t failing_page(int fd, void *buf, size_t n, off_t at)
+{
+    struct stat opened, catalog;
+    OK(fstat(fd, &opened));
+    OK(stat(path_of("s/catalog.lmdb"), &catalog));
+    if (opened.st_ino == catalog.st_ino && n == 4096 && ++n_pages_read == fail_page)
+        return errno = EIO, -1;
+    return calls_before.pread(fd, buf, n, at);
+}
+
+/* What a page that fails to be read says is nothing, least of all that the catalog is
+ * lost. */
+static void a_walk_that_fails_is_no_lost_catalog(void **state)
+{
+    (void)state;
+    tamis_store_close(make());
+    uint64_t before = tree_of("s");
+    calls_before = io_calls;
+    io_calls.pread = failing_page;
+    for (fail_page = 1;; fail_page++) {
+        struct tamis_diag diag;
+        n_pages_read = 0;
+        int rc = repair_code("s", 0, NULL, NULL, &diag);
+        if (n_pages_read < fail_page) {
+            OK(rc);
+            break;
+        }
+        assert_int_equal(rc, EIO);
+        assert_non_null(strstr(diag.what, "reading the catalog"));
+        assert_int_equal(seen.n, 0);
+        assert_true(tree_of("s") == before);
+    }
+    io_calls = calls_before;
+    assert_true(fail_page > 3); /* the free pages, the databases, the segments */
+    assert_true(tree_of("s") == before);
+    remove_tree("s");
+}
+
 /* A byte of its key has rotted: the record fails under its new name, and the old one is
  * not listed any more. */
 static void a_name_that_rotted_makes_the_list_incomplete(void **state)
@@ -388,6 +500,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_lock_file_that_is_a_link_is_refused, clean),
         cmocka_unit_test_setup(a_leaf_that_lost_a_record_is_no_good_catalog, clean),
+        cmocka_unit_test_setup(a_node_of_impossible_length_is_no_record, clean),
+        cmocka_unit_test_setup(a_walk_that_fails_is_no_lost_catalog, clean),
         cmocka_unit_test_setup(a_name_that_rotted_makes_the_list_incomplete, clean),
         cmocka_unit_test_setup(
             a_record_that_its_file_bears_out_leaves_the_list_complete, clean),

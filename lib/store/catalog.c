@@ -270,6 +270,12 @@ static int name_error(struct catalog_txn *t, int code, const void *name,
                      name_text(text, name, name_bytes));
 }
 
+/* No record is that long: the length is damaged, and may lead beyond the file. */
+static size_t value_length(const MDB_val *data)
+{
+    return data->mv_size <= RECORD_MAX_BYTES ? data->mv_size : 0;
+}
+
 int catalog_get(struct catalog_txn *t, const void *name, size_t name_bytes,
                 const uint8_t **value, size_t *value_bytes, struct tamis_diag *diag)
 {
@@ -280,7 +286,7 @@ int catalog_get(struct catalog_txn *t, const void *name, size_t name_bytes,
     if (rc)
         return failed(t, rc, "reading a record", diag);
     *value = data.mv_data;
-    *value_bytes = data.mv_size;
+    *value_bytes = value_length(&data);
     return 0;
 }
 
@@ -327,7 +333,7 @@ int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
         return failed(t, rc, "listing the segments", diag);
     int stopped = 0;
     while (!stopped && (rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) == 0)
-        stopped = fn(ctx, key.mv_data, key.mv_size, data.mv_data, data.mv_size);
+        stopped = fn(ctx, key.mv_data, key.mv_size, data.mv_data, value_length(&data));
     mdb_cursor_close(cursor);
     if (stopped > 0 && diag && diag->code == stopped)
         return stopped; /* fn has said more */

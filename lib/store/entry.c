@@ -14,9 +14,6 @@ struct entry *entry_new(const void *name, size_t name_bytes, const uint8_t *valu
                         size_t value_bytes)
 {
     struct record r;
-    /* No record is that long: the length is damaged, and may lead beyond the file. */
-    if (value_bytes > RECORD_MAX_BYTES)
-        value_bytes = 0;
     struct entry *e = calloc(1, sizeof *e + name_bytes + value_bytes);
     if (!e)
         return NULL;

@@ -134,7 +134,8 @@ int catalog_write(struct catalog *c, catalog_fn *fn, void *ctx, bool *unsure,
 /* Is this the last committed transaction, of any process? No system call. */
 bool catalog_is_at(struct catalog *c, uint64_t number);
 
-/* Inside a transaction. Values are LMDB's, as long as nothing is written. */
+/* Inside a transaction. Values are LMDB's, as long as nothing is written; one that is
+ * longer than any record comes as one of no bytes. */
 int catalog_get(struct catalog_txn *t, const void *name, size_t name_bytes,
                 const uint8_t **value, size_t *value_bytes, struct tamis_diag *diag);
 int catalog_add(struct catalog_txn *t, const void *name, size_t name_bytes,
