@@ -264,6 +264,49 @@ static void a_record_that_changes_its_digest(void **state)
     clean_up(changing);
 }
 
+/* A second record, under `to`, of the file that `from` has. */
+static int second_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    const char *const *name = ctx; /* from, to */
+    const uint8_t *value;
+    uint8_t copy[RECORD_MAX_BYTES];
+    struct record r;
+    size_t n;
+    OK(catalog_get(t, name[0], 1, &value, &n, diag));
+    assert_int_equal(record_decode(value, n, name[0], 1, &r).code, VERDICT_OK);
+    n = record_encode(&r, name[1], 1, copy);
+    return catalog_add(t, name[1], 1, copy, n, diag);
+}
+
+/* As no edit makes them. A sealed file serves both; one that grows has one place, and
+ * its other segment none. */
+static void two_records_of_one_file(void **state)
+{
+    const char *sealed[] = {"a", "b"}, *growing[] = {"g", "h"};
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_bound(s, "a", 0, 10, "A", 1);
+    put_growing(s, "g");
+    grow_keys(s, "g", 100, 10, 1);
+    OK(catalog_write(s->catalog, second_record, sealed, NULL, NULL));
+    OK(catalog_write(s->catalog, second_record, growing, NULL, NULL));
+    OK(backup_code(s, see));
+    assert_int_equal(backed_up.n_segments, 4);
+    assert_int_equal(backed_up.n_left, 1);
+    assert_int_equal(seen.n, 1);
+    SAW("another segment has the same file");
+    assert_int_equal(n_filter_files("b"), 2);
+    struct tamis_store *b = store_open("b");
+    check_keys(b, "a", 0, 10);
+    check_keys(b, "b", 0, 10);
+    check_keys(b, "g", 100, 10);
+    assert_int_equal(reason_of(b, "b", 99999), ABSENT_HERE);
+    assert_int_equal(reason_of(b, "g", 99999), ABSENT_HERE);
+    assert_int_equal(reason_of(b, "h", 99999), TAMIS_NO_FILTER);
+    tamis_store_close(b);
+    clean_up(s);
+}
+
 static unsigned n_drops;
 
 static void drop_last(void)
@@ -332,6 +375,7 @@ int main(void)
         cmocka_unit_test(a_segment_takes_little_memory),
         cmocka_unit_test_setup_teardown(a_record_that_changes_its_digest,
                                         interruptions_on, faults_off),
+        cmocka_unit_test(two_records_of_one_file),
         cmocka_unit_test(edits_that_nobody_can_hold_off),
         cmocka_unit_test(edits_that_never_end),
     };

@@ -263,6 +263,50 @@ static void a_seal_is_durable_before_the_catalog_says_so(void **state)
 
 static unsigned syncs_to_go;
 
+/* In the place of libc's, which LMDB calls when it commits. */
+static bool catalog_fails;
+
+__attribute__((visibility("default"))) int fdatasync(int fd)
+{
+    struct stat opened, catalog;
+    if (!catalog_fails)
+        return 0;
+    OK(fstat(fd, &opened));
+    OK(stat(path_of("s/catalog.lmdb"), &catalog));
+    if (opened.st_ino != catalog.st_ino)
+        return 0;
+    return errno = EIO, -1;
+}
+
+static uint64_t noted_sequence(struct tamis_store *s)
+{
+    struct tamis_snapshot *snap = snapshot_of(s);
+    uint64_t n = le64_get(entry_record(snap->entries[0])->min_sequence);
+    tamis_snapshot_release(snap);
+    return n;
+}
+
+/* Bounds that the catalog has not noted guard nothing (R5). */
+static void a_catalog_that_cannot_be_told_opens_no_writer(void **state)
+{
+    struct tamis_writer *w;
+    struct tamis_diag diag;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_growing(s, "g");
+    uint64_t noted = noted_sequence(s);
+    catalog_fails = true;
+    assert_int_equal(tamis_store_writer(s, "g", 1, &w, &diag), EIO);
+    catalog_fails = false;
+    assert_null(w);
+    assert_non_null(strstr(diag.file, "catalog.lmdb"));
+    assert_true(noted_sequence(s) == noted);
+    OK(tamis_store_writer(s, "g", 1, &w, NULL)); /* the other's lock is gone */
+    assert_true(noted_sequence(s) > noted);
+    OK(tamis_writer_close(w));
+    tamis_store_close(s);
+}
+
 static int failing_fdatasync(int fd)
 {
     if (syncs_to_go-- == 0) {
@@ -358,6 +402,7 @@ int main(void)
         TEST(the_catalog_catches_up_with_a_dead_writer),
         TEST(a_seal_is_durable_before_the_catalog_says_so),
         TEST(a_seal_that_is_not_durable_is_not_followed),
+        TEST(a_catalog_that_cannot_be_told_opens_no_writer),
         TEST(a_segment_with_a_writer_is_not_dropped),
         TEST(a_store_closed_too_early_is_harmless),
     };
