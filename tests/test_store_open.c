@@ -1,6 +1,8 @@
 /* Creating and opening a store, and what is none or a newer one. */
 #include "store_support.h"
 
+#include <pthread.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 
 static void create_refuses_what_is_there(void **state)
@@ -82,6 +84,30 @@ static void creating_at_once_makes_one_store(void **state)
         assert_int_equal(n_told, CREATORS - 1);
         tamis_store_close(store_open(name));
     }
+}
+
+static void *hold_for_a_moment(void *arg)
+{
+    int dir = *(int *)arg;
+    nanosleep(&(struct timespec){.tv_nsec = 30 * 1000 * 1000}, NULL);
+    OK(flock(dir, LOCK_UN));
+    return NULL;
+}
+
+/* One that waits for its turn, as we do, and was not let run just then. */
+static void who_waits_as_well_is_not_in_the_way(void **state)
+{
+    pthread_t thread;
+    (void)state;
+    OK(mkdir(path_of("s"), 0777));
+    int dir = open(path_of("s"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(dir >= 0);
+    OK(flock(dir, LOCK_SH));
+    OK(pthread_create(&thread, NULL, hold_for_a_moment, &dir));
+    OK(tamis_store_create(path_of("s"), NULL, NULL));
+    OK(pthread_join(thread, NULL));
+    close(dir);
+    tamis_store_close(store_open("s"));
 }
 
 static void info_says_what_create_was_told(void **state)
@@ -236,6 +262,7 @@ int main(void)
         TEST(create_checks_its_options),
         TEST(create_removes_what_it_made_on_failure),
         TEST(creating_at_once_makes_one_store),
+        TEST(who_waits_as_well_is_not_in_the_way),
         TEST(info_says_what_create_was_told),
         TEST(open_says_what_is_wrong),
         TEST(open_refuses_damaged_catalog_files),

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- create ---- */
@@ -160,11 +161,21 @@ static int create_locked(const char *path, int dir, const struct meta *m,
     return rc;
 }
 
+/* Others that wait hold it shared for a moment, too: out of their way, for 0 to 10 ms,
+ * or those that try in step would fail for ever. */
+static void step_back(int dir)
+{
+    uint32_t n = 0;
+    flock(dir, LOCK_UN);
+    io_calls.random(&n, sizeof n);
+    nanosleep(&(struct timespec){.tv_nsec = n % 10000000}, NULL);
+}
+
 /* Two that create at once take turns, and who repairs has one too: they hold the
  * directory exclusively, and are waited for. A process that has a store open holds it
- * shared, for as long as it likes: then there is nothing to wait for. The first to turn
- * a shared lock into an exclusive one goes on; others that waited as well, and were in
- * its way, have lost theirs by trying, and wait again. */
+ * shared, for as long as it likes: that is waited for half a second, since it may be
+ * one that waits itself. The first to turn a shared lock into an exclusive one goes on.
+ */
 static int take_turn(const char *path, int dir, struct tamis_diag *diag)
 {
     enum { TRIES = 100 };
@@ -175,6 +186,8 @@ static int take_turn(const char *path, int dir, struct tamis_diag *diag)
         rc = dir_lock(dir, LOCK_SH);
         if (!rc)
             rc = dir_lock(dir, LOCK_EX | LOCK_NB);
+        if (rc == EWOULDBLOCK)
+            step_back(dir);
     }
     if (rc == EWOULDBLOCK)
         return diag_fail(diag, TAMIS_ERR_BUSY, path,
