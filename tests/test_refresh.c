@@ -104,6 +104,74 @@ static void test_an_older_copy_that_went_on(void **state)
     tamis_filter_close(f);
 }
 
+/* The same with one table all along, so that only the watermark tells. One that leaves
+ * all its watermarks at 0 is told by nothing. */
+static void test_an_older_copy_that_was_recovered(void **state)
+{
+    (void)state;
+    for (uint64_t mark = 0; mark < 8; mark += 7) {
+        unlink(path);
+        make(path, 100);
+        file_copy(path, path_of("old"));
+        struct tamis_writer *w = open_writer(path);
+        add_hashes(w, keys + 100, 100);
+        assert_int_equal(tamis_writer_commit(w, mark, NULL), 0);
+        assert_int_equal(tamis_writer_close(w), 0);
+        struct tamis_filter *f = open_filter(path);
+        uint64_t absent = absent_key(f), sequence = commit_of(path).sequence;
+        w = open_writer(path_of("old"));
+        for (uint64_t i = 0; i <= sequence; i++)
+            assert_int_equal(tamis_writer_commit(w, 0, NULL), 0);
+        assert_int_equal(tamis_writer_close(w), 0);
+        assert_true(commit_of(path_of("old")).sequence > sequence);
+        assert_true(commit_of(path_of("old")).generation == commit_of(path).generation);
+        overwrite(path_of("old"));
+        if (mark) {
+            assert_int_equal(reason_of(f, absent), TAMIS_UNREADABLE);
+            assert_int_equal(count_absent(f, keys, 200), 0);
+        } else {
+            assert_int_equal(reason_of(f, absent), TAMIS_NO_REASON);
+            assert_true(count_absent(f, keys + 100, 100) > 90); /* SPEC.md 7.3 */
+        }
+        tamis_filter_close(f);
+    }
+}
+
+/* What the reader saw was not durable yet, and the sync failed. */
+static void test_a_watermark_that_is_taken_back(void **state)
+{
+    enum { MARK = 9 };
+    (void)state;
+    make(path, 100);
+    struct tamis_writer *w = open_writer(path);
+    add_hashes(w, keys + 100, 100);
+    assert_int_equal(tamis_writer_commit(w, MARK - 4, NULL), 0);
+    size_t n;
+    uint8_t *before = file_read(path, &n);
+    struct tamis_filter *f = open_filter(path);
+    uint64_t absent = absent_key(f);
+    add_hashes(w, keys + 200, 100);
+    fail_once(CALL_FDATASYNC, 2, EIO); /* slot A is written */
+    assert_int_equal(tamis_writer_commit(w, MARK, NULL), EIO);
+    fail_never();
+    assert_int_equal(commit_of(path).watermark, MARK);
+    assert_int_equal(reason_of(f, absent), TAMIS_NO_REASON); /* it saw that */
+    tamis_writer_close(w);
+    file_poke(path, PAGE_BYTES, before + PAGE_BYTES, SLOT_BYTES); /* the page is gone */
+    free(before);
+    w = open_writer(path);
+    assert_int_equal(tamis_writer_watermark(w), MARK - 4);
+    assert_int_equal(reason_of(f, absent), TAMIS_UNREADABLE);
+    add_hashes(w, keys + 200, 100); /* replayed */
+    assert_int_equal(tamis_writer_commit(w, MARK - 1, NULL), 0);
+    assert_int_equal(reason_of(f, absent), TAMIS_UNREADABLE);
+    assert_int_equal(tamis_writer_commit(w, MARK, NULL), 0);
+    assert_int_equal(reason_of(f, absent), TAMIS_NO_REASON);
+    assert_int_equal(count_absent(f, keys, 300), 0);
+    assert_int_equal(tamis_writer_close(w), 0);
+    tamis_filter_close(f);
+}
+
 /* ---- slot A, half written when the reader looks ---- */
 
 static ssize_t (*real_pwrite)(int, const void *, size_t, off_t);
@@ -304,6 +372,8 @@ int main(void)
         TEST(test_another_filter_in_its_place),
         TEST(test_an_older_copy_in_its_place),
         TEST(test_an_older_copy_that_went_on),
+        TEST(test_an_older_copy_that_was_recovered),
+        TEST(test_a_watermark_that_is_taken_back),
         TEST(test_opened_while_slot_a_is_written),
         TEST(test_used_while_slot_a_is_written),
         TEST(test_a_fork_during_a_refresh),

@@ -130,6 +130,10 @@ static void refresh_locked(struct tamis_filter *f)
         err = TAMIS_ERR_DAMAGED; /* an older table: its stages went somewhere */
     if (!err && h.commit.sequence < v->sequence)
         err = TAMIS_ERR_DAMAGED; /* an older copy put in place: its bits are, too */
+    /* The same, and recovered since: its sequence leapt. Or a failed sync took back
+     * what was only visible (R4): who can tell? Until its writer has replayed. */
+    if (!err && h.commit.watermark < atomic_load(&v->watermark))
+        err = TAMIS_ERR_DAMAGED;
     if (!err && h.commit.generation == v->generation &&
         table_shape(&h.commit) == v->shape && !sealed_for_good(&h)) {
         v->sequence = h.commit.sequence;
