@@ -1,7 +1,8 @@
-/* A repair from inside: shared by repair.c (the order of things), repair_judge.c (one
- * file), repair_records.c and repair_files.c (what shall be, from the catalog's records
- * or from the files alone), repair_apply.c (making it so), repair_report.c (what is
- * told of it); and orphans.c, which only looks.
+/* A repair from inside: shared by repair.c (the order of things), repair_list.c (what
+ * there is), repair_judge.c (what one file is worth), repair_records.c and
+ * repair_files.c (what shall be, from the catalog's records or from the files alone),
+ * repair_apply.c (making it so), repair_report.c (what is told of it); and orphans.c,
+ * which only looks.
  *
  * A repair first decides: it reads records and files, and notes what the records shall
  * be and which files go. The one thing that it does while it looks is to finish what a
@@ -124,17 +125,20 @@ int repair_identify(struct repair *r, const char *name, struct identity *id);
 /* Is this the store's own: its UUID (or none), hash and seed? */
 bool repair_is_ours(const struct repair *r, const struct identity *id);
 
-/* ==== repair_records.c, repair_files.c ==== */
+/* ==== repair_list.c: the segments and the files that there are ==== */
 
 int repair_add_segment(struct repair *r, const void *name, size_t name_bytes,
                        const uint8_t *before, size_t before_bytes,
                        struct repair_segment **out);
 void repair_set_record(struct repair_segment *s, const struct record *record);
-struct record repair_record_of(const struct header *h);
+int repair_read_records(struct catalog *c, struct repair *r, struct tamis_diag *diag);
+int repair_list_files(struct repair *r, struct tamis_diag *diag);
 struct repair_file *repair_find_file(struct repair *r, const uint8_t uuid[UUID_BYTES]);
 
-int repair_list_files(struct repair *r, struct tamis_diag *diag);
-int repair_read_records(struct catalog *c, struct repair *r, struct tamis_diag *diag);
+/* ==== repair_records.c, repair_files.c ==== */
+
+/* What a catalog would say of this file. */
+struct record repair_record_of(const struct header *h);
 /* With the records read. */
 int repair_by_records(struct repair *r, struct tamis_diag *diag);
 /* Without any; needs r->meta. */

@@ -1,5 +1,5 @@
 /* What the files of lib/store share, one banner per source file. lib/internal.h is
- * the index of the rest. Above catalog.c nothing here knows LMDB. */
+ * the index of the rest. Above catalog.h nothing here knows LMDB. */
 #ifndef TAMIS_STORE_STORE_H
 #define TAMIS_STORE_STORE_H
 
@@ -78,7 +78,7 @@ struct catalog_tree {
 int catalog_walk(int fd, size_t page_bytes, uint64_t file_bytes,
                  const struct catalog_tree trees[2]);
 
-/* ==== catalog.c: the LMDB environment, one per process and file ==== */
+/* ==== catalog.c: the catalog, one per process and file, and transactions ==== */
 
 struct catalog {
     struct catalog *next; /* in the registry */
@@ -118,14 +118,6 @@ typedef int catalog_fn(struct catalog_txn *t, void *ctx, struct tamis_diag *diag
 typedef int catalog_each_fn(void *ctx, const void *name, size_t name_bytes,
                             const uint8_t *value, size_t value_bytes);
 
-/* For registry.c only. c has its path, device and inode; `file` is LMDB's. Opens for
- * reading only where it must, or if c->read_only says so. */
-int catalog_env_open(struct catalog *c, const char *file, struct tamis_diag *diag);
-/* Makes one, with what `fill` (may be NULL) puts into it, and closes it. */
-int catalog_env_create(struct catalog *c, const char *file, const struct meta *m,
-                       catalog_fn *fill, void *ctx, struct tamis_diag *diag);
-void catalog_env_close(struct catalog *c);
-
 int catalog_read(struct catalog *c, catalog_fn *fn, void *ctx, struct tamis_diag *diag);
 /* *unsure (may be NULL): the commit itself failed, so that what is on the disk may be
  * the old state or the new one. */
@@ -133,6 +125,8 @@ int catalog_write(struct catalog *c, catalog_fn *fn, void *ctx, bool *unsure,
                   struct tamis_diag *diag);
 /* Is this the last committed transaction, of any process? No system call. */
 bool catalog_is_at(struct catalog *c, uint64_t number);
+
+/* ==== catalog_values.c: records and the meta record ==== */
 
 /* Inside a transaction. Values are LMDB's, as long as nothing is written; one that is
  * longer than any record comes as one of no bytes. */
@@ -161,12 +155,42 @@ uint64_t catalog_txn_number(const struct catalog_txn *t);
 int catalog_usage(struct catalog *c, uint64_t *n_segments, uint64_t *n_bytes,
                   struct tamis_diag *diag);
 
-/* ==== registry.c: one catalog per process and file ==== */
+/* ==== catalog_env.c: made, opened, closed ==== */
+
+/* c has its path, device and inode; `file` is LMDB's. Opens for reading only where it
+ * must, or if c->read_only says so. */
+int catalog_env_open(struct catalog *c, const char *file, struct tamis_diag *diag);
+/* Makes one, with what `fill` (may be NULL) puts into it, and closes it. */
+int catalog_env_create(struct catalog *c, const char *file, const struct meta *m,
+                       catalog_fn *fill, void *ctx, struct tamis_diag *diag);
+void catalog_env_close(struct catalog *c);
+
+/* ==== registry_load.c: one catalog, before it is in the registry ==== */
 
 int store_dir_open(const char *path, int *dir, struct tamis_diag *diag);
+/* STORE/catalog.lmdb, for reading; ERR_NO_STORE where there is none. */
+int registry_open_file(int dir, const char *path, int *fd, struct tamis_diag *diag);
 /* ERR_NOT_TAMIS if LMDB's lock file is there and not a regular file: LMDB would write
  * to whatever it is, or points to. */
 int registry_check_lock_file(int dir, const char *path, struct tamis_diag *diag);
+/* catalog_file_check() or _scrub(), of the file that the catalog is to have. */
+int registry_check_file(const struct catalog *c, int fd,
+                        int (*check)(int, const char *, struct tamis_diag *),
+                        struct tamis_diag *diag);
+struct stat;
+/* Of this file, not open yet; NULL: no memory. */
+struct catalog *catalog_alloc(const char *store_path, const struct stat *st);
+/* Opens it, and reads what does not change. `dir` is STORE. */
+int catalog_load(struct catalog *c, int dir, struct tamis_diag *diag);
+void catalog_free(struct catalog *c);
+/* For repair, which has STORE locked exclusively: the catalog as it is, in no registry,
+ * every page of it looked at before, for reading only. */
+int registry_open_alone(const char *store_path, int dir, struct catalog **out,
+                        struct tamis_diag *diag);
+void registry_close_alone(struct catalog *c);
+
+/* ==== registry_create.c: a new catalog file ==== */
+
 /* Creates STORE/catalog.lmdb, whole or not at all. `dir` is STORE, open. `fill` (may be
  * NULL) puts the records into it. */
 int registry_create(const char *store_path, int dir, const struct meta *m,
@@ -178,15 +202,13 @@ int registry_replace(const char *store_path, int dir, const struct meta *m,
 /* What it is called until it is whole: this, eight hex digits and ".tmp". */
 #define CATALOG_TEMP "catalog.lmdb."
 enum { CATALOG_TEMP_BYTES = 40 };
+
+/* ==== registry.c: one catalog per process and file ==== */
+
 int registry_open(const char *store_path, struct catalog **out,
                   struct tamis_diag *diag);
 struct catalog *registry_hold(struct catalog *c);
 void registry_release(struct catalog *c);
-/* For repair, which has STORE locked exclusively: the catalog as it is, in no registry,
- * every page of it looked at before, for reading only. */
-int registry_open_alone(const char *store_path, int dir, struct catalog **out,
-                        struct tamis_diag *diag);
-void registry_close_alone(struct catalog *c);
 
 /* ==== store.c ==== */
 
@@ -195,10 +217,13 @@ struct tamis_store {
 };
 /* ERR_RANGE for NULL, ERR_FORKED in a forked child, ERR_READ_ONLY if `writing`. */
 int store_usable(const struct tamis_store *s, bool writing, struct tamis_diag *diag);
-/* "catalog.lmdb.<8 hex digits>.tmp", or LMDB's lock file beside it? */
-bool store_catalog_temporary(const char *name);
 /* Without slashes at the end, so that the parent can be told; malloc'd. */
 char *store_plain_path(const char *path);
+
+/* ==== store_create.c ==== */
+
+/* "catalog.lmdb.<8 hex digits>.tmp", or LMDB's lock file beside it? */
+bool store_catalog_temporary(const char *name);
 
 /* ==== sweep.c: files that nothing names ==== */
 

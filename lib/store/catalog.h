@@ -1,0 +1,31 @@
+/* What the files around LMDB share: catalog.c, catalog_values.c, catalog_env.c. They
+ * alone include <lmdb.h>. */
+#ifndef TAMIS_STORE_CATALOG_H
+#define TAMIS_STORE_CATALOG_H
+
+#include <lmdb.h>
+
+#include "lib/store/store.h"
+
+/* The key of the meta record. */
+#define CATALOG_META_KEY "store"
+
+static inline MDB_val catalog_val(const void *bytes, size_t n_bytes)
+{
+    /* LMDB's values are not const, but it does not write to them. */
+    union {
+        const void *in;
+        void *out;
+    } p = {.in = bytes};
+    return (MDB_val){.mv_size = n_bytes, .mv_data = p.out};
+}
+
+/* LMDB's code as ours, with its words. */
+int catalog_fail(struct tamis_diag *diag, const char *store_path, int rc,
+                 const char *doing);
+/* The last transaction that the file names, and the one that a transaction would see; 0
+ * if none can begin as things are. */
+uint64_t catalog_written_last(struct catalog *c);
+uint64_t catalog_visible_last(struct catalog *c);
+
+#endif

@@ -1,0 +1,138 @@
+/* The catalog's LMDB environment: made, opened, closed. What has to be settled before
+ * the first transaction is settled here: whether it may be written, whether it is the
+ * file that was checked, and what a writer that died left. */
+#include "lib/store/catalog.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+static const size_t FIRST_MAP_BYTES = (size_t)64 << 20;
+enum { MAX_READERS = 1024, MAX_DATABASES = 8 };
+
+/* Who opens a store after a crash must not see the list change under its feet when it
+ * writes for the first time: a commit that its dead writer got as far as the meta page
+ * is made visible, and durable, now. */
+static int settle(struct catalog *c)
+{
+    MDB_txn *txn;
+    if (catalog_written_last(c) == catalog_visible_last(c))
+        return 0;
+    int rc = mdb_txn_begin(c->env, NULL, 0, &txn); /* repairs, if its owner died */
+    if (rc)
+        return rc == MDB_MAP_RESIZED ? 0 : rc;
+    mdb_txn_abort(txn);
+    return mdb_env_sync(c->env, 1);
+}
+
+static int open_env(const char *file, unsigned flags, MDB_env **out)
+{
+    MDB_env *env = NULL;
+    int rc = mdb_env_create(&env);
+    if (rc)
+        return rc;
+    if (!rc)
+        rc = mdb_env_set_mapsize(env, FIRST_MAP_BYTES);
+    if (!rc)
+        rc = mdb_env_set_maxreaders(env, MAX_READERS);
+    if (!rc)
+        rc = mdb_env_set_maxdbs(env, MAX_DATABASES);
+    if (!rc)
+        rc = mdb_env_open(env, file, MDB_NOSUBDIR | MDB_NOTLS | flags, 0666);
+    if (rc) {
+        mdb_env_close(env);
+        env = NULL;
+    }
+    *out = env;
+    return rc;
+}
+
+static int open_databases(struct catalog *c, unsigned flags, const struct meta *m)
+{
+    MDB_txn *txn;
+    unsigned how = flags & MDB_CREATE ? 0 : MDB_RDONLY;
+    int rc = mdb_txn_begin(c->env, NULL, how, &txn);
+    /* Another process has made it larger since it was opened. */
+    if (rc == MDB_MAP_RESIZED && (rc = mdb_env_set_mapsize(c->env, 0)) == 0)
+        rc = mdb_txn_begin(c->env, NULL, how, &txn);
+    if (rc)
+        return rc;
+    rc = mdb_dbi_open(txn, "meta", flags, &c->meta_db);
+    if (!rc)
+        rc = mdb_dbi_open(txn, "segments", flags, &c->segments_db);
+    if (!rc && m) {
+        uint8_t bytes[META_BYTES];
+        meta_encode(m, bytes);
+        MDB_val key = catalog_val(CATALOG_META_KEY, sizeof CATALOG_META_KEY - 1);
+        MDB_val data = catalog_val(bytes, sizeof bytes);
+        rc = mdb_put(txn, c->meta_db, &key, &data, 0);
+    }
+    if (!rc)
+        return mdb_txn_commit(txn);
+    mdb_txn_abort(txn);
+    return rc;
+}
+
+/* Is what LMDB opened the file that was checked? */
+static int same_file(const struct catalog *c)
+{
+    int fd;
+    struct stat st;
+    int rc = mdb_env_get_fd(c->env, &fd);
+    if (rc)
+        return rc;
+    if (fstat(fd, &st) != 0)
+        return errno;
+    return st.st_dev == c->device && st.st_ino == c->inode ? 0 : ESTALE;
+}
+
+int catalog_env_open(struct catalog *c, const char *file, struct tamis_diag *diag)
+{
+    int n_dead, rc = open_env(file, c->read_only ? MDB_RDONLY : 0, &c->env);
+    if (rc == EACCES || rc == EROFS || rc == EPERM) {
+        c->read_only = true;
+        c->unlocked = rc == EROFS;
+        rc = open_env(file, MDB_RDONLY, &c->env);
+    }
+    if (rc == EACCES)
+        return catalog_fail(diag, c->path, rc,
+                            "opening the catalog (readers too must be able to write "
+                            "catalog.lmdb-lock)");
+    if (rc)
+        return catalog_fail(diag, c->path, rc, "opening the catalog");
+    rc = same_file(c);
+    if (!rc && !c->unlocked)
+        rc = mdb_reader_check(c->env, &n_dead);
+    if (!rc && !c->read_only)
+        rc = settle(c);
+    if (!rc)
+        rc = open_databases(c, 0, NULL);
+    if (!rc)
+        return 0;
+    mdb_env_close(c->env);
+    c->env = NULL;
+    if (rc == MDB_NOTFOUND)
+        return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, file,
+                         "an LMDB file, but no catalog of tamis (or one whose creation "
+                         "was cut short)");
+    return catalog_fail(diag, c->path, rc, "opening the catalog");
+}
+
+int catalog_env_create(struct catalog *c, const char *file, const struct meta *m,
+                       catalog_fn *fill, void *ctx, struct tamis_diag *diag)
+{
+    int rc = open_env(file, 0, &c->env);
+    if (!rc)
+        rc = open_databases(c, MDB_CREATE, m);
+    rc = rc ? catalog_fail(diag, c->path, rc, "creating the catalog") : 0;
+    if (!rc && fill)
+        rc = catalog_write(c, fill, ctx, NULL, diag);
+    catalog_env_close(c);
+    return rc;
+}
+
+void catalog_env_close(struct catalog *c)
+{
+    if (c->env)
+        mdb_env_close(c->env);
+    c->env = NULL;
+}

@@ -1,0 +1,258 @@
+/* Creating a store: in a new directory or an empty one, or over what a creation that
+ * was cut short has left. Those that create at once take turns. */
+#include "lib/store/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- what the first record says ---- */
+
+static int meta_of(const struct tamis_store_options *theirs, struct meta *m,
+                   struct tamis_diag *diag)
+{
+    struct tamis_store_options opt;
+    struct tamis_domain domain;
+    int rc = options_copy(&opt, sizeof opt, theirs);
+    if (rc)
+        return diag_fail(diag, rc, NULL, "size of the option struct");
+    rc = growth_complete(&opt.growth);
+    if (rc)
+        return diag_fail(diag, rc, NULL,
+                         "growth: error, factor, tightening or first capacity out of "
+                         "range");
+    if (opt.domain)
+        rc = tamis_domain_init(&domain, opt.domain->hash_id, opt.domain->seed);
+    else
+        rc = tamis_domain_random(&domain);
+    if (!rc && opt.domain && opt.domain->tag != domain.tag)
+        rc = TAMIS_ERR_RANGE;
+    if (rc)
+        return diag_fail(diag, rc, NULL,
+                         "hash domain: not one from tamis_domain_init()");
+    *m = (struct meta){
+        .major = FORMAT_MAJOR,
+        .minor = FORMAT_MINOR,
+        .hash_id = (uint16_t)domain.hash_id,
+        .complete = 1,
+        .hash_seed = domain.seed,
+        .target_error = opt.growth.error,
+        .growth_factor = opt.growth.factor,
+        .tightening_ratio = opt.growth.tightening,
+        .first_capacity = opt.growth.first_capacity,
+        .created = io_calls.now(),
+    };
+    uuid_random(m->store_uuid);
+    return 0;
+}
+
+/* ---- what is there ---- */
+
+bool store_catalog_temporary(const char *name)
+{
+    size_t n = sizeof CATALOG_TEMP - 1;
+    if (strncmp(name, CATALOG_TEMP, n) != 0 ||
+        strspn(name + n, "0123456789abcdef") != 8)
+        return false;
+    return strcmp(name + n + 8, ".tmp") == 0 || strcmp(name + n + 8, ".tmp-lock") == 0;
+}
+
+/* What a creation that was cut short leaves, if there is no catalog: an empty filters/,
+ * catalogs that never got their name, a lock file. */
+static bool is_remains(int dir, const char *name)
+{
+    if (strcmp(name, "filters") == 0)
+        return dir_is_empty(dir, name) == 1;
+    return strcmp(name, "catalog.lmdb-lock") == 0 || store_catalog_temporary(name);
+}
+
+/* Is there nothing, or nothing but remains? */
+static int check_empty(const char *path, struct tamis_diag *diag)
+{
+    DIR *d = opendir(path);
+    if (!d)
+        return diag_errno(diag, errno, path, "opening the directory");
+    const struct dirent *e;
+    int rc = 0;
+    while (!rc && (errno = 0, e = readdir(d))) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+            is_remains(dirfd(d), e->d_name))
+            continue;
+        bool store = strcmp(e->d_name, "catalog.lmdb") == 0;
+        rc =
+            diag_fail(diag, TAMIS_ERR_EXISTS, path,
+                      store ? "a store is here already" : "the directory is not empty");
+    }
+    if (!rc && errno)
+        rc = diag_errno(diag, errno, path, "reading the directory");
+    closedir(d);
+    return rc;
+}
+
+/* Whoever finds a store there looks for them no more: what cannot be removed now would
+ * stay. */
+static int remove_remains(int dir)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    int rc = d ? 0 : errno;
+    if (!d) {
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    const struct dirent *e;
+    while (!rc && (errno = 0, e = readdir(d)))
+        if (store_catalog_temporary(e->d_name) &&
+            io_calls.unlinkat(dir, e->d_name, 0) != 0 && errno != ENOENT)
+            rc = errno;
+    if (!rc)
+        rc = errno;
+    closedir(d);
+    return rc;
+}
+
+/* ---- steps ---- */
+
+static int sync_parent(const char *path)
+{
+    int dir;
+    const char *base;
+    int rc = io_open_parent(path, &dir, &base);
+    if (rc)
+        return rc;
+    rc = io_sync_dir(dir);
+    close(dir);
+    return rc;
+}
+
+/* With the directory locked, so that two that create at once take turns, and remains
+ * are remains. The catalog gets its name last, whole; before that, open finds no store.
+ */
+static int create_locked(const char *path, int dir, const struct meta *m,
+                         struct tamis_diag *diag)
+{
+    int rc = check_empty(path, diag);
+    if (rc)
+        return rc;
+    bool made = mkdirat(dir, "filters", 0777) == 0;
+    if (!made && errno != EEXIST)
+        return diag_errno(diag, errno, path, "creating filters/");
+    rc = remove_remains(dir);
+    if (rc)
+        diag_errno(diag, rc, path, "removing what an earlier try has left");
+    /* First filters/, then the catalog's name: a catalog alone would be no store, and
+     * in the way of one. */
+    if (!rc && (rc = io_sync_dir(dir)) != 0)
+        diag_errno(diag, rc, path, "syncing the directory");
+    if (!rc)
+        rc = registry_create(path, dir, m, NULL, NULL, diag);
+    if (!rc) {
+        rc = io_sync_dir(dir);
+        if (rc) {
+            io_calls.unlinkat(dir, "catalog.lmdb", 0);
+            diag_errno(diag, rc, path, "syncing the directory");
+        }
+    }
+    /* Ours, and no store's: one may be here after all, whatever the calls said. */
+    if (rc && made && faccessat(dir, "catalog.lmdb", F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
+        errno == ENOENT)
+        io_calls.unlinkat(dir, "filters", AT_REMOVEDIR);
+    return rc;
+}
+
+/* Others that wait hold it shared for a moment, too: out of their way, for 0 to 10 ms,
+ * or those that try in step would fail for ever. */
+static void step_back(int dir)
+{
+    uint32_t n = 0;
+    flock(dir, LOCK_UN);
+    io_calls.random(&n, sizeof n);
+    nanosleep(&(struct timespec){.tv_nsec = n % 10000000}, NULL);
+}
+
+/* Two that create at once take turns, and who repairs has one too: they hold the
+ * directory exclusively, and are waited for. A process that has a store open holds it
+ * shared, for as long as it likes: that is waited for half a second, since it may be
+ * one that waits itself. The first to turn a shared lock into an exclusive one goes on.
+ */
+static int take_turn(const char *path, int dir, struct tamis_diag *diag)
+{
+    enum { TRIES = 100 };
+    int rc = dir_lock(dir, LOCK_EX | LOCK_NB);
+    for (int i = 0; i < TRIES && rc == EWOULDBLOCK; i++) {
+        if (faccessat(dir, "catalog.lmdb", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+            return diag_fail(diag, TAMIS_ERR_EXISTS, path, "a store is here already");
+        rc = dir_lock(dir, LOCK_SH);
+        if (!rc)
+            rc = dir_lock(dir, LOCK_EX | LOCK_NB);
+        if (rc == EWOULDBLOCK)
+            step_back(dir);
+    }
+    if (rc == EWOULDBLOCK)
+        return diag_fail(diag, TAMIS_ERR_BUSY, path,
+                         "a process has a store open here, whose catalog is gone");
+    return rc ? diag_errno(diag, rc, path, "locking the directory") : 0;
+}
+
+static int create_in(const char *path, int dir, const struct meta *m,
+                     struct tamis_diag *diag)
+{
+    int rc = io_refuse_network(dir);
+    if (rc)
+        return diag_fail(diag, rc, path, "%s", tamis_strerror(rc));
+    rc = take_turn(path, dir, diag);
+    if (rc)
+        return rc;
+    rc = create_locked(path, dir, m, diag);
+    flock(dir, LOCK_UN);
+    return rc;
+}
+
+static int create_at(const char *path, const struct meta *m, struct tamis_diag *diag)
+{
+    bool made = mkdir(path, 0777) == 0;
+    if (!made && errno != EEXIST)
+        return diag_errno(diag, errno, path, "creating the directory");
+    int rc = made ? sync_parent(path) : 0;
+    if (rc) {
+        rmdir(path);
+        return diag_errno(diag, rc, path, "syncing the parent directory");
+    }
+    struct io_guarded_fd dir;
+    rc = dir_open_guarded(AT_FDCWD, path, &dir);
+    if (rc == ENOTDIR)
+        rc = diag_fail(diag, TAMIS_ERR_EXISTS, path, "a file is in the way");
+    else if (rc)
+        diag_errno(diag, rc, path, "opening the directory");
+    else {
+        rc = create_in(path, dir.fd, m, diag);
+        io_unguard_fd(&dir);
+    }
+    if (rc && made)
+        rmdir(path);
+    return rc;
+}
+
+int tamis_store_create(const char *path, const struct tamis_store_options *opt,
+                       struct tamis_diag *diag)
+{
+    struct meta m;
+    diag_clear(diag);
+    if (!path || !*path)
+        return diag_fail(diag, TAMIS_ERR_RANGE, path, "no path");
+    int rc = meta_of(opt, &m, diag);
+    if (rc)
+        return rc;
+    char *plain = store_plain_path(path);
+    if (!plain)
+        return diag_errno(diag, ENOMEM, path, "creating the store");
+    rc = create_at(plain, &m, diag);
+    free(plain);
+    return rc;
+}
