@@ -105,6 +105,32 @@ static void test_when_a_stage_is_full(void **state)
     assert_int_equal(tamis_writer_close(w), 0);
 }
 
+/* A thread looks at the fill once in check_interval keys, be they added one by one or
+ * all at once: no earlier, or counting costs more than adding, and no later. */
+static void test_when_the_fill_is_looked_at(void **state)
+{
+    (void)state;
+    enum { INTERVAL = 16, FULL = 500 };
+    struct tamis_writer *w = fresh(100000);
+    struct writer_stage *s = w->stages[0];
+    s->check_interval = INTERVAL;
+    s->n_full_bits = FULL;
+    for (size_t i = 0; w->n_stages == 1; i++) {
+        add_hashes(w, &keys[i], 1);
+        bool due = stage_keys_now(s) % INTERVAL == 0 && stage_bits_now(s) >= FULL;
+        assert_int_equal(w->n_stages, due ? 2 : 1);
+    }
+    assert_int_equal(tamis_writer_close(w), 0);
+    w = fresh(100000);
+    s = w->stages[0];
+    s->check_interval = INTERVAL;
+    s->n_full_bits = 1;
+    add_hashes(w, keys, 1000);
+    assert_int_equal(w->n_stages, 2);
+    assert_int_equal(stage_keys_now(s), INTERVAL);
+    assert_int_equal(tamis_writer_close(w), 0);
+}
+
 /* A stage that could not grow takes the keys all the same, and is tried again at the
  * next commit, not at every add. */
 static void test_growth_that_failed(void **state)
@@ -176,6 +202,7 @@ int main(void)
         TEST_WITH_FAULTS(test_threads_take_stripes_in_turn),
         TEST_WITH_FAULTS(test_what_counts_as_a_key),
         TEST_WITH_FAULTS(test_when_a_stage_is_full),
+        TEST_WITH_FAULTS(test_when_the_fill_is_looked_at),
         TEST_WITH_FAULTS(test_growth_that_failed),
         TEST_WITH_FAULTS(test_refused_adds_leave_no_trace),
     };

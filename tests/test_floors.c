@@ -59,6 +59,24 @@ static void test_a_commit_counts_every_sector(void **state)
     assert_int_equal(tamis_writer_close(w), 0);
 }
 
+/* A commit writes the sectors of floors whose pages took keys, and no others: a large
+ * filter has thousands. */
+static void test_a_commit_writes_what_changed(void **state)
+{
+    (void)state;
+    struct tamis_writer *w = new_writer(CAPACITY);
+    assert_true(w->stages[0]->stage.n_pages > 3 * PAGES_PER_FLOOR_SECTOR);
+    add_hashes(w, keys, N);
+    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    faults[CALL_PWRITE].n = 0;
+    assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
+    assert_int_equal(faults[CALL_PWRITE].n, 2); /* the slots */
+    add_hashes(w, more, 1);
+    assert_int_equal(tamis_writer_commit(w, 3, NULL), 0);
+    assert_int_equal(faults[CALL_PWRITE].n, 2 + w->stages[0]->stage.geometry.lanes + 2);
+    assert_int_equal(tamis_writer_close(w), 0);
+}
+
 static void test_of_every_stage(void **state)
 {
     (void)state;
@@ -245,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST_WITH_FAULTS(test_a_commit_counts_every_sector),
+        TEST_WITH_FAULTS(test_a_commit_writes_what_changed),
         TEST_WITH_FAULTS(test_of_every_stage),
         TEST_WITH_FAULTS(test_of_what_a_dead_writer_left),
         TEST_WITH_FAULTS(test_marks_are_given_back),

@@ -143,7 +143,9 @@ static void test_cut_floors(void **state)
     file_copy(path, path_of("with-floors"));
     cut(path, commit_of_cut(path).stages[0].floors_offset);
     uint8_t *before = file_read(path, &n);
+    uint64_t n_keys = stage_keys_now(w->stages[0]);
     assert_int_equal(add(w, keys + 1000, 1000), TAMIS_ERR_POISONED);
+    assert_int_equal(stage_keys_now(w->stages[0]), n_keys); /* nothing was set */
     check_poisoned(w, path);
     uint8_t *after = file_read(path, &n_after);
     assert_int_equal(n_after, n);
@@ -264,18 +266,21 @@ static void test_lost_page_leaves_the_file_alone(void **state)
     check_reopens(path);
 }
 
-/* A commit that meets the loss while it counts: its ones are no bits of ours. */
+/* A commit that meets the loss while it counts: its ones are no bits of ours, whether
+ * all pages are gone or the first is still there. */
 static void test_lost_page_is_not_counted(void **state)
 {
-    const char *path = path_of("counted");
-    struct tamis_writer *w = writer_at_1(path);
     (void)state;
-    add_hashes(w, keys + 1000, 1000);
-    cut(path, commit_of_cut(path).stages[0].offset);
-    assert_int_equal(tamis_writer_commit(w, 2, NULL), TAMIS_ERR_POISONED);
-    for (uint64_t i = 0; i < w->stages[0]->stage.n_pages * SECTORS_PER_PAGE; i++)
-        assert_true(atomic_load(&w->stages[0]->floors[i]) < 512);
-    check_poisoned(w, path);
+    for (int n_left = 0; n_left < 2; n_left++) {
+        const char *path = path_of(n_left ? "counted-1" : "counted-0");
+        struct tamis_writer *w = writer_at_1(path);
+        add_hashes(w, keys + 1000, 1000);
+        cut(path, commit_of_cut(path).stages[0].offset + (unsigned)n_left * PAGE_BYTES);
+        assert_int_equal(tamis_writer_commit(w, 2, NULL), TAMIS_ERR_POISONED);
+        for (uint64_t i = 0; i < w->stages[0]->stage.n_pages * SECTORS_PER_PAGE; i++)
+            assert_true(atomic_load(&w->stages[0]->floors[i]) < 512);
+        check_poisoned(w, path);
+    }
 }
 
 static void test_no_growth_after_a_loss(void **state)
