@@ -155,6 +155,40 @@ static void test_cut_floors(void **state)
     check_reopens(path_of("with-floors"));
 }
 
+static uint64_t page_in(const struct stage *s, uint32_t lane, uint64_t hash)
+{
+    for (uint32_t i = 0; i < lane; i++)
+        hash = geometry_next_lane(hash);
+    return geometry_block_offset(&s->geometry, lane, hash) / PAGE_BYTES;
+}
+
+/* A key that has its first lane's page, and meets the loss in the second: the bits that
+ * it set are in the counts. */
+static void test_cut_second_lane(void **state)
+{
+    const char *path = path_of("cut-lane");
+    struct tamis_writer *w = writer_at_1(path);
+    (void)state;
+    assert_int_equal(tamis_writer_close(w), 0);
+    w = open_writer(path);
+    const struct stage *s = &w->stages[0]->stage;
+    assert_true(s->geometry.lanes > 1);
+    uint64_t hash = keys[1000], page = page_in(s, 0, hash);
+    add_hashes(w, &hash, 1);
+    cut(path, commit_of_cut(path).stages[0].offset + (page + 1) * PAGE_BYTES);
+    size_t i = 1001;
+    while (page_in(s, 0, keys[i]) != page ||
+           page_in(s, 1, keys[i]) == page_in(s, 1, hash))
+        i++;
+    uint64_t n_bits = stage_bits_now(w->stages[0]);
+    uint32_t n_before = page_count(s->bits + page * PAGE_BYTES);
+    assert_int_equal(add(w, &keys[i], 1), TAMIS_ERR_POISONED);
+    uint32_t n_set = page_count(s->bits + page * PAGE_BYTES) - n_before;
+    assert_true(n_set > 1);
+    assert_int_equal(stage_bits_now(w->stages[0]), n_bits + n_set);
+    check_poisoned(w, path);
+}
+
 /* ---- a page lost at every moment of an add, a commit, a seal, a growth ---- */
 
 static void test_lost_between_add_and_commit(void **state)
@@ -346,6 +380,7 @@ int main(void)
         TEST_WITH_GUARD(test_cut_then_seal),
         TEST_WITH_GUARD(test_cut_then_close),
         TEST_WITH_GUARD(test_cut_floors),
+        TEST_WITH_GUARD(test_cut_second_lane),
         TEST_WITH_GUARD(test_lost_between_add_and_commit),
         TEST_WITH_GUARD(test_lost_page_is_no_reason_to_skip),
         TEST_WITH_GUARD(test_lost_during_data_sync),
