@@ -77,6 +77,20 @@ static UNUSED struct commit commit_of_cut(const char *path)
     return c;
 }
 
+/* The page of the stage that the hash is about in a lane. */
+static UNUSED uint64_t page_in(const struct geometry *g, uint32_t lane, uint64_t hash)
+{
+    for (uint32_t i = 0; i < lane; i++)
+        hash = geometry_next_lane(hash);
+    return geometry_block_offset(g, lane, hash) / PAGE_BYTES;
+}
+
+/* What the handler does when a thread faults on this page. */
+static UNUSED void lose(const void *at)
+{
+    assert_true(lost_replace((uintptr_t)at));
+}
+
 static UNUSED void build_filter(const char *path, const uint64_t *hashes, size_t n)
 {
     struct tamis_domain domain;

@@ -163,6 +163,52 @@ static UNUSED void grow_keys(struct tamis_store *s, const char *name, uint64_t f
     OK(tamis_writer_close(w));
 }
 
+/* ---- a writer that is killed ---- */
+
+struct killed_writer {
+    const char *store;
+    uint64_t first;
+};
+
+static UNUSED int die_writing(void *ctx)
+{
+    const struct killed_writer *k = ctx;
+    struct tamis_store *s = store_open(k->store);
+    struct tamis_writer *w;
+    OK(tamis_store_writer(s, "g", 1, &w, NULL));
+    for (uint64_t i = k->first; i < k->first + 100; i++)
+        OK(tamis_writer_add_key(w, key_text(i), strlen(key_text(i))));
+    OK(tamis_writer_commit(w, 9, NULL));
+    _exit(0);
+}
+
+/* Segment g's writer has added 100 keys and committed them as of watermark 9, and is
+ * gone: its file is unclean. */
+static UNUSED void kill_writer(const char *store, uint64_t first)
+{
+    struct killed_writer k = {store, first};
+    in_child(die_writing, &k);
+}
+
+/* ---- a store with segments a (sealed), g (growing), w (grown, then sealed) ---- */
+
+static UNUSED struct tamis_store *store_agw(const char *name)
+{
+    struct tamis_writer *w;
+    struct tamis_store *s = store_new(name);
+    put_bound(s, "a", 0, 100, "A", 3);
+    put_growing(s, "g");
+    grow_keys(s, "g", 1000, 1000, 5);
+    put_growing(s, "w");
+    grow_keys(s, "w", 3000, 1000, 6);
+    OK(tamis_store_writer(s, "w", 1, &w, NULL));
+    OK(tamis_writer_seal(w, 7, NULL, NULL));
+    OK(tamis_writer_close(w));
+    return s;
+}
+
+/* ---- answers ---- */
+
 /* No key that was put may be absent: from its segment, or from all. */
 static UNUSED void check_keys(struct tamis_store *s, const char *name, uint64_t first,
                               uint64_t n)
@@ -176,6 +222,13 @@ static UNUSED void check_keys(struct tamis_store *s, const char *name, uint64_t 
         assert_int_equal(tamis_snapshot_probe_all(snap, &key, NULL, NULL), TAMIS_MAYBE);
     }
     tamis_snapshot_release(snap);
+}
+
+static UNUSED void check_agw(struct tamis_store *s)
+{
+    check_keys(s, "a", 0, 100);
+    check_keys(s, "g", 1000, 1000);
+    check_keys(s, "w", 3000, 1000);
 }
 
 static UNUSED enum tamis_answer everywhere(struct tamis_store *s, uint64_t i)

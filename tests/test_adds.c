@@ -1,18 +1,11 @@
 /* Adding, seen from inside the writer: how threads spread over the stripes, what they
  * announce, when a stage counts as full, and what a writer skips. */
-#include "support.h"
+#include "one_file.h"
 #include "lib/filter/writer.h"
 
 enum { N = 6000, N_THREADS = 3 * N_STRIPES };
 
 static uint64_t keys[N];
-static char path[1024];
-
-static struct tamis_writer *fresh(uint64_t first_capacity)
-{
-    unlink(path);
-    return create_writer(path, 0.01, 2, first_capacity);
-}
 
 static void expect_nobody_in_flight(const struct tamis_writer *w)
 {
@@ -131,6 +124,18 @@ static void test_when_the_fill_is_looked_at(void **state)
     assert_int_equal(tamis_writer_close(w), 0);
 }
 
+/* More keys in one call than a thread takes at once: all of them, and none behind. */
+static void test_a_batch_is_added_whole(void **state)
+{
+    (void)state;
+    enum { INTERVAL = 16, BATCH = 3 * INTERVAL / 2 };
+    struct tamis_writer *w = fresh(100000);
+    w->stages[0]->check_interval = INTERVAL;
+    add_hashes(w, keys, BATCH);
+    assert_int_equal(stage_keys_now(w->stages[0]), BATCH);
+    assert_int_equal(tamis_writer_close(w), 0);
+}
+
 /* A stage that could not grow takes the keys all the same, and is tried again at the
  * next commit, not at every add. */
 static void test_growth_that_failed(void **state)
@@ -190,10 +195,7 @@ static void test_refused_adds_leave_no_trace(void **state)
 static int set_up(void **state)
 {
     random_hashes(keys, N);
-    if (test_dir_create(state))
-        return -1;
-    snprintf(path, sizeof path, "%s", path_of("filter"));
-    return 0;
+    return one_file_create(state);
 }
 
 int main(void)
@@ -203,6 +205,7 @@ int main(void)
         TEST_WITH_FAULTS(test_what_counts_as_a_key),
         TEST_WITH_FAULTS(test_when_a_stage_is_full),
         TEST_WITH_FAULTS(test_when_the_fill_is_looked_at),
+        TEST_WITH_FAULTS(test_a_batch_is_added_whole),
         TEST_WITH_FAULTS(test_growth_that_failed),
         TEST_WITH_FAULTS(test_refused_adds_leave_no_trace),
     };

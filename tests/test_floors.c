@@ -1,18 +1,11 @@
 /* The floors that a writer leaves (R8), sector by sector, over many pages; who may
  * write them, and when; and what a writer believes of a page that lost bits. */
-#include "support.h"
+#include "one_file.h"
 #include "lib/filter/writer.h"
 
 enum { CAPACITY = 400 * 1000, N = 3000 };
 
 static uint64_t keys[N], more[N];
-static char path[1024];
-
-static struct tamis_writer *new_writer(uint64_t first_capacity)
-{
-    unlink(path);
-    return create_writer(path, 0.01, 2, first_capacity);
-}
 
 /* Compares the floors of every sector in the file with its bits; how many are lower.
  * None may be higher. */
@@ -46,7 +39,7 @@ static size_t n_floors_below(void)
 static void test_a_commit_counts_every_sector(void **state)
 {
     (void)state;
-    struct tamis_writer *w = new_writer(CAPACITY);
+    struct tamis_writer *w = fresh(CAPACITY);
     assert_true(commit_of(path).stages[0].length > 100 * PAGE_BYTES);
     for (uint64_t i = 0; i < 60; i++) {
         add_hashes(w, keys + 50 * i, 50); /* a few pages each time */
@@ -64,7 +57,7 @@ static void test_a_commit_counts_every_sector(void **state)
 static void test_a_commit_writes_what_changed(void **state)
 {
     (void)state;
-    struct tamis_writer *w = new_writer(CAPACITY);
+    struct tamis_writer *w = fresh(CAPACITY);
     assert_true(w->stages[0]->stage.n_pages > 3 * PAGES_PER_FLOOR_SECTOR);
     add_hashes(w, keys, N);
     assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
@@ -80,7 +73,7 @@ static void test_a_commit_writes_what_changed(void **state)
 static void test_of_every_stage(void **state)
 {
     (void)state;
-    struct tamis_writer *w = new_writer(200);
+    struct tamis_writer *w = fresh(200);
     for (uint64_t i = 0; i < 30; i++) {
         add_hashes(w, keys + 100 * i, 100);
         assert_int_equal(tamis_writer_commit(w, i, NULL), 0);
@@ -99,7 +92,7 @@ static void test_of_every_stage(void **state)
 static void test_of_what_a_dead_writer_left(void **state)
 {
     (void)state;
-    struct tamis_writer *w = new_writer(CAPACITY);
+    struct tamis_writer *w = fresh(CAPACITY);
     add_hashes(w, keys, N);
     file_copy(path, path_of("dead"));
     assert_int_equal(tamis_writer_close(w), 0);
@@ -114,7 +107,7 @@ static void test_of_what_a_dead_writer_left(void **state)
 static void test_marks_are_given_back(void **state)
 {
     (void)state;
-    struct tamis_writer *w = new_writer(CAPACITY);
+    struct tamis_writer *w = fresh(CAPACITY);
     add_hashes(w, keys, N);
     uint64_t marks = 0;
     for (uint64_t i = 0; i < 2; i++)
@@ -162,7 +155,7 @@ static void test_writes_are_under_a_lock(void **state)
     (void)state;
     real_pwrite = io_calls.pwrite;
     io_calls.pwrite = watching_pwrite;
-    watched = new_writer(500);
+    watched = fresh(500);
     expect_free(watched);
     add_hashes(watched, keys, 2000); /* grows */
     expect_free(watched);
@@ -188,7 +181,7 @@ static void test_writes_are_under_a_lock(void **state)
     assert_int_equal(tamis_writer_close(w), 0);
     io_calls.pwrite = real_pwrite;
 
-    watched = new_writer(500);
+    watched = fresh(500);
     n_slots = 0;
     w = watched;
     io_calls.pwrite = watching_pwrite;
@@ -212,7 +205,7 @@ static void lose_first_sector(uint64_t page)
 static void test_a_page_lost_in_session_is_not_believed(void **state)
 {
     (void)state;
-    struct tamis_writer *w = new_writer(CAPACITY);
+    struct tamis_writer *w = fresh(CAPACITY);
     add_hashes(w, keys, N);
     assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
     lose_first_sector(0);
@@ -234,7 +227,7 @@ static void test_a_page_is_filled_whole(void **state)
 {
     static uint8_t before[2 * PAGE_BYTES];
     (void)state;
-    struct tamis_writer *w = new_writer(CAPACITY);
+    struct tamis_writer *w = fresh(CAPACITY);
     add_hashes(w, keys, N);
     struct writer_stage *s = w->stages[0];
     const uint8_t *page = s->stage.bits + 7 * PAGE_BYTES;
@@ -253,10 +246,7 @@ static int set_up(void **state)
 {
     random_hashes(keys, N);
     random_hashes(more, N);
-    if (test_dir_create(state))
-        return -1;
-    snprintf(path, sizeof path, "%s", path_of("filter"));
-    return 0;
+    return one_file_create(state);
 }
 
 int main(void)

@@ -14,14 +14,6 @@ static int set_up(void **state)
     return test_dir_create(state);
 }
 
-/* The page of the stage that the hash is about in a lane. */
-static uint64_t page_in(const struct stage_desc *d, uint32_t lane, uint64_t hash)
-{
-    for (uint32_t i = 0; i < lane; i++)
-        hash = geometry_next_lane(hash);
-    return geometry_block_offset(&d->geometry, lane, hash) / PAGE_BYTES;
-}
-
 /* Nothing is lost; keys that have a page before `kept` are told to be absent as before,
  * those that have none never. */
 static void check_cut(struct tamis_filter *f, const struct stage_desc *d, uint64_t kept)
@@ -31,7 +23,7 @@ static void check_cut(struct tamis_filter *f, const struct stage_desc *d, uint64
     for (size_t i = 0; i < N_OTHERS; i++) {
         bool has_page = false;
         for (uint32_t lane = 0; lane < d->geometry.lanes; lane++)
-            has_page |= page_in(d, lane, others[i]) < kept;
+            has_page |= page_in(&d->geometry, lane, others[i]) < kept;
         n[has_page]++;
         n_absent[has_page] += ask(f, others[i], NULL) == TAMIS_ABSENT;
     }
@@ -194,12 +186,6 @@ static void test_every_mode(void **state)
     }
 }
 
-/* A single page lost, the rest of the file as it was: as the handler does it. */
-static void lose(const void *at)
-{
-    assert_true(lost_replace((uintptr_t)at));
-}
-
 static void test_lost_page_of_open_stage(void **state)
 {
     const char *path = path_of("one-page");
@@ -211,7 +197,7 @@ static void test_lost_page_of_open_stage(void **state)
     struct tamis_filter *f = open_filter(path), *again;
     for (uint32_t lane = 0; lane < d->geometry.lanes; lane++)
         lose(atomic_load(&f->view)->stages[0].bits +
-             page_in(d, lane, others[0]) * PAGE_BYTES);
+             page_in(&d->geometry, lane, others[0]) * PAGE_BYTES);
     assert_int_equal(ask(f, others[0], &why), TAMIS_MAYBE);
     assert_int_equal(why, TAMIS_DAMAGED);
     assert_int_equal(count_absent(f, keys, N_KEYS), 0);
@@ -219,7 +205,7 @@ static void test_lost_page_of_open_stage(void **state)
     assert_int_equal(tamis_filter_verify(f, &report, NULL), TAMIS_ERR_DAMAGED);
     assert_int_equal(report.n_damaged, d->geometry.lanes);
     assert_int_equal(report.first_damaged,
-                     d->offset + page_in(d, 0, others[0]) * PAGE_BYTES);
+                     d->offset + page_in(&d->geometry, 0, others[0]) * PAGE_BYTES);
     /* The loss is of this mapping only. */
     again = open_filter(path);
     assert_int_equal(ask(again, others[0], &why), TAMIS_ABSENT);

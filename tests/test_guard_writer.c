@@ -62,12 +62,6 @@ static void check_reopens(const char *path)
     tamis_filter_close(f);
 }
 
-/* What the handler does when another thread faults on this page. */
-static void lose(const void *at)
-{
-    assert_true(lost_replace((uintptr_t)at));
-}
-
 static uint8_t *page_of(struct tamis_writer *w, uint64_t hash)
 {
     struct stage *s = &w->stages[0]->stage;
@@ -155,13 +149,6 @@ static void test_cut_floors(void **state)
     check_reopens(path_of("with-floors"));
 }
 
-static uint64_t page_in(const struct stage *s, uint32_t lane, uint64_t hash)
-{
-    for (uint32_t i = 0; i < lane; i++)
-        hash = geometry_next_lane(hash);
-    return geometry_block_offset(&s->geometry, lane, hash) / PAGE_BYTES;
-}
-
 /* A key that has its first lane's page, and meets the loss in the second: the bits that
  * it set are in the counts. */
 static void test_cut_second_lane(void **state)
@@ -173,12 +160,12 @@ static void test_cut_second_lane(void **state)
     w = open_writer(path);
     const struct stage *s = &w->stages[0]->stage;
     assert_true(s->geometry.lanes > 1);
-    uint64_t hash = keys[1000], page = page_in(s, 0, hash);
+    uint64_t hash = keys[1000], page = page_in(&s->geometry, 0, hash);
     add_hashes(w, &hash, 1);
     cut(path, commit_of_cut(path).stages[0].offset + (page + 1) * PAGE_BYTES);
     size_t i = 1001;
-    while (page_in(s, 0, keys[i]) != page ||
-           page_in(s, 1, keys[i]) == page_in(s, 1, hash))
+    while (page_in(&s->geometry, 0, keys[i]) != page ||
+           page_in(&s->geometry, 1, keys[i]) == page_in(&s->geometry, 1, hash))
         i++;
     uint64_t n_bits = stage_bits_now(w->stages[0]);
     uint32_t n_before = page_count(s->bits + page * PAGE_BYTES);

@@ -1,7 +1,7 @@
 /* Things in the place of a filter file, and files that change under their readers:
  * links, FIFOs, devices, sockets, other people's files; one that is exchanged, damaged
  * and mended between a check and its use, or that never stops changing. */
-#include "support.h"
+#include "one_file.h"
 
 #include <pthread.h>
 #include <sys/resource.h>
@@ -12,15 +12,11 @@
 
 enum { N_KEYS = 2000 };
 static uint64_t keys[N_KEYS];
-static char path[1024];
 
 static int set_up(void **state)
 {
     random_hashes(keys, N_KEYS);
-    if (test_dir_create(state) != 0)
-        return -1;
-    snprintf(path, sizeof path, "%s", path_of("filter"));
-    return 0;
+    return one_file_create(state);
 }
 
 static void build(const char *to)

@@ -1,19 +1,15 @@
 /* Damage in open stages (R8, R9, R11): sectors that lost bits are found by their
  * floors, and new bits never mask the loss: not for readers that come later, not
  * after a kill, not through a seal, and not when a writer asks "is it there?". */
-#include "support.h"
+#include "one_file.h"
 
 enum { N_OLD = 5000, N_NEW = 14000, N_KEYS = N_OLD + N_NEW };
 static uint64_t keys[N_KEYS];
-static char path[1024];
 
 static int set_up(void **state)
 {
     random_hashes(keys, N_KEYS);
-    if (test_dir_create(state) != 0)
-        return -1;
-    snprintf(path, sizeof path, "%s", path_of("filter"));
-    return 0;
+    return one_file_create(state);
 }
 
 /* One stage, a quarter full and committed, closed by its writer or not. */

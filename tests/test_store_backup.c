@@ -22,16 +22,7 @@ static void backup(struct tamis_store *s, const char *to)
 
 static struct tamis_store *make(const char *name)
 {
-    struct tamis_writer *w;
-    struct tamis_store *s = store_new(name);
-    put_bound(s, "a", 0, 100, "A", 3);
-    put_growing(s, "g");
-    grow_keys(s, "g", 1000, 1000, 5);
-    put_growing(s, "w");
-    grow_keys(s, "w", 3000, 1000, 6);
-    OK(tamis_store_writer(s, "w", 1, &w, NULL));
-    OK(tamis_writer_seal(w, 7, NULL, NULL));
-    OK(tamis_writer_close(w));
+    struct tamis_store *s = store_agw(name);
     struct tamis_edit *e = edit_new(s);
     OK(tamis_edit_put_bare(e, "bare", 4, NULL, NULL));
     OK(tamis_edit_commit(e, NULL));
@@ -40,9 +31,7 @@ static struct tamis_store *make(const char *name)
 
 static void check_all(struct tamis_store *s)
 {
-    check_keys(s, "a", 0, 100);
-    check_keys(s, "g", 1000, 1000);
-    check_keys(s, "w", 3000, 1000);
+    check_agw(s);
     assert_int_equal(reason_of(s, "bare", 1), TAMIS_NO_FILTER);
 }
 

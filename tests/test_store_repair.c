@@ -206,18 +206,6 @@ static void a_growing_filter_with_a_lost_page_stays(void **state)
 
 /* ---- what a crash leaves ---- */
 
-static int die_writing(void *ctx)
-{
-    struct tamis_store *s = store_open("s");
-    struct tamis_writer *w;
-    (void)ctx;
-    OK(tamis_store_writer(s, "g", 1, &w, NULL));
-    for (uint64_t i = 50; i < 150; i++)
-        OK(tamis_writer_add_key(w, key_text(i), strlen(key_text(i))));
-    OK(tamis_writer_commit(w, 9, NULL));
-    _exit(0);
-}
-
 static void what_a_dead_writer_left_is_finished(void **state)
 {
     (void)state;
@@ -226,7 +214,7 @@ static void what_a_dead_writer_left_is_finished(void **state)
     grow_keys(s, "g", 0, 50, 1);
     const char *file = file_of(s, "s", "g");
     tamis_store_close(s);
-    in_child(die_writing, NULL);
+    kill_writer("s", 50);
     assert_int_equal(commit_of(file).clean, 0);
     struct tamis_repair_report r = repair("s");
     SAW("finished g");
@@ -544,7 +532,7 @@ static void a_dry_run_says_the_same_and_changes_nothing(void **state)
     file_write(path_of("s/catalog.lmdb.01234567.tmp"), "x", 1);
     tamis_store_close(s);
     poke_record("s", "e", offsetof(struct record_disk, keys));
-    in_child(die_writing, NULL);
+    kill_writer("s", 50);
     for (int lost = 0; lost < 2; lost++) {
         if (lost)
             assert_int_equal(unlink(path_of("s/catalog.lmdb")), 0);

@@ -191,18 +191,6 @@ static int cuts_on(void **state)
 
 /* ---- a store with a bit of everything ---- */
 
-static int die_writing(void *ctx)
-{
-    struct tamis_store *s = store_open("origin");
-    struct tamis_writer *w;
-    (void)ctx;
-    OK(tamis_store_writer(s, "g", 1, &w, NULL));
-    for (uint64_t i = 1050; i < 1150; i++)
-        OK(tamis_writer_add_key(w, key_text(i), strlen(key_text(i))));
-    OK(tamis_writer_commit(w, 9, NULL));
-    _exit(0);
-}
-
 static void poke_record(const char *name)
 {
     uint8_t value[RECORD_MAX_BYTES];
@@ -242,7 +230,7 @@ static void make_origin(bool lost)
     strcat(path, ".01234567.tmp");
     file_write(path, "x", 1);
     tamis_store_close(s);
-    in_child(die_writing, NULL);
+    kill_writer("origin", 1050);
     poke_record("d");
     if (lost)
         file_poke(path_of("origin/catalog.lmdb"), 0, "lost", 4),

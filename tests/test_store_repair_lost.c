@@ -4,29 +4,6 @@
 
 #include <pthread.h>
 
-/* A store with segments a (sealed), g (growing), w (grown, then sealed). */
-static struct tamis_store *make(const char *name)
-{
-    struct tamis_writer *w;
-    struct tamis_store *s = store_new(name);
-    put_bound(s, "a", 0, 100, "A", 3);
-    put_growing(s, "g");
-    grow_keys(s, "g", 1000, 1000, 5);
-    put_growing(s, "w");
-    grow_keys(s, "w", 3000, 1000, 6);
-    OK(tamis_store_writer(s, "w", 1, &w, NULL));
-    OK(tamis_writer_seal(w, 7, NULL, NULL));
-    OK(tamis_writer_close(w));
-    return s;
-}
-
-static void check_all(struct tamis_store *s)
-{
-    check_keys(s, "a", 0, 100);
-    check_keys(s, "g", 1000, 1000);
-    check_keys(s, "w", 3000, 1000);
-}
-
 /* Ways to lose a catalog. */
 enum loss {
     MISSING,
@@ -84,7 +61,7 @@ static void a_lost_catalog_is_made_anew(void **state)
 {
     (void)state;
     for (enum loss how = MISSING; how < N_LOSSES; how++) {
-        struct tamis_store *s = make("s");
+        struct tamis_store *s = store_agw("s");
         struct tamis_store_info was, is;
         OK(tamis_store_info(s, &was, NULL));
         tamis_store_close(s);
@@ -98,7 +75,7 @@ static void a_lost_catalog_is_made_anew(void **state)
         assert_memory_equal(was.uuid, is.uuid, sizeof is.uuid);
         assert_true(was.domain.tag == is.domain.tag);
         assert_int_equal(is.complete, 0);
-        check_all(s);
+        check_agw(s);
         assert_int_equal(reason_of(s, "a", 99999), ABSENT_HERE);
         assert_int_equal(reason_of(s, "g", 99999), ABSENT_HERE);
         assert_int_equal(reason_of(s, "w", 99999), ABSENT_HERE);
@@ -130,7 +107,7 @@ static void a_lost_catalog_is_made_anew(void **state)
 static void good_records_are_kept(void **state)
 {
     (void)state;
-    struct tamis_store *s = make("s");
+    struct tamis_store *s = store_agw("s");
     struct tamis_edit *e = edit_new(s);
     OK(tamis_edit_put_bare(e, "bare", 4, NULL, NULL));
     OK(tamis_edit_commit(e, NULL));
@@ -140,7 +117,7 @@ static void good_records_are_kept(void **state)
     struct tamis_repair_report r = repair("s");
     assert_true(r.rebuilt && r.n_segments == 4);
     s = store_open("s");
-    check_all(s);
+    check_agw(s);
     assert_int_equal(record_in(s, "bare").state, RECORD_NO_FILTER);
     assert_int_equal(record_in(s, "a").rank, 3);
     assert_int_equal(record_in(s, "a").has_range, 1);
@@ -155,7 +132,7 @@ static void good_records_are_kept(void **state)
 static void two_files_of_one_name_prove_nothing(void **state)
 {
     (void)state;
-    struct tamis_store *s = make("s");
+    struct tamis_store *s = store_agw("s");
     const char *first = file_of(s, "s", "a");
     file_copy(first, path_of("first"));
     struct tamis_edit *e = edit_new(s);
@@ -175,7 +152,7 @@ static void two_files_of_one_name_prove_nothing(void **state)
     s = store_open("s");
     assert_int_equal(reason_of(s, "a", 50), TAMIS_NO_FILTER);
     assert_int_equal(reason_of(s, "a", 7050), TAMIS_NO_FILTER);
-    check_all(s);
+    check_agw(s);
     tamis_store_close(s);
     check_settled("s");
     remove_tree("s");
@@ -184,7 +161,7 @@ static void two_files_of_one_name_prove_nothing(void **state)
 static void damaged_files_are_listed_where_their_names_are_known(void **state)
 {
     (void)state;
-    struct tamis_store *s = make("s");
+    struct tamis_store *s = store_agw("s");
     put_segment(s, "b", 10, 10);
     const char *a = file_of(s, "s", "a"), *b = file_of(s, "s", "b");
     tamis_store_close(s);
@@ -195,7 +172,7 @@ static void damaged_files_are_listed_where_their_names_are_known(void **state)
     assert_int_equal(r.n_quarantined, 2);
     assert_int_equal(r.n_segments, 3);
     s = store_open("s");
-    check_all(s);
+    check_agw(s);
     assert_int_equal(reason_of(s, "a", 99999), TAMIS_NO_FILTER);
     assert_int_equal(reason_of(s, "b", 99999), TAMIS_UNKNOWN_SEGMENT);
     tamis_store_close(s);
@@ -203,29 +180,17 @@ static void damaged_files_are_listed_where_their_names_are_known(void **state)
     remove_tree("s");
 }
 
-static int die_writing(void *ctx)
-{
-    struct tamis_store *s = store_open("s");
-    struct tamis_writer *w;
-    (void)ctx;
-    OK(tamis_store_writer(s, "g", 1, &w, NULL));
-    for (uint64_t i = 6000; i < 6100; i++)
-        OK(tamis_writer_add_key(w, key_text(i), strlen(key_text(i))));
-    OK(tamis_writer_commit(w, 9, NULL));
-    _exit(0);
-}
-
 static void a_dead_writers_filter_is_recovered_first(void **state)
 {
     (void)state;
-    struct tamis_store *s = make("s");
+    struct tamis_store *s = store_agw("s");
     tamis_store_close(s);
-    in_child(die_writing, NULL);
+    kill_writer("s", 6000);
     assert_int_equal(unlink(path_of("s/catalog.lmdb")), 0);
     struct tamis_repair_report r = repair("s");
     assert_int_equal(r.n_finished, 1);
     s = store_open("s");
-    check_all(s);
+    check_agw(s);
     check_keys(s, "g", 6000, 100);
     assert_int_equal(record_in(s, "g").watermark, 9);
     tamis_store_close(s);
@@ -242,7 +207,7 @@ static void filters_of_another_store_must_be_told_apart(void **state)
     struct tamis_repair_report r;
     char to[1200];
     (void)state;
-    struct tamis_store *s = make("s"), *t = store_new("t");
+    struct tamis_store *s = store_agw("s"), *t = store_new("t");
     OK(tamis_store_info(s, &info, NULL));
     put_segment(t, "a", 8000, 10); /* a name that s has, too */
     const char *foreign = file_of(t, "t", "a");
@@ -260,7 +225,7 @@ static void filters_of_another_store_must_be_told_apart(void **state)
     assert_int_equal(r.n_segments, 3);
     assert_true(exists(aside_of("s", to)));
     s = store_open("s");
-    check_all(s);
+    check_agw(s);
     assert_int_equal(reason_of(s, "a", 50), TAMIS_HIT);
     assert_int_equal(reason_of(s, "a", 99999), ABSENT_HERE);
     tamis_store_close(s);
@@ -275,7 +240,7 @@ static void what_is_left_of_the_catalog_says_which_store(void **state)
     struct tamis_repair_report r;
     char to[1200];
     (void)state;
-    struct tamis_store *s = make("s"), *t = store_new("t");
+    struct tamis_store *s = store_agw("s"), *t = store_new("t");
     put_segment(t, "x", 8000, 10);
     const char *foreign = file_of(t, "t", "x");
     snprintf(to, sizeof to, "%s%s", path_of("s/filters"), strrchr(foreign, '/'));
@@ -314,7 +279,7 @@ static void a_newer_store_is_left_alone(void **state)
     uint8_t bytes[META_BYTES];
     struct tamis_diag diag;
     (void)state;
-    tamis_store_close(make("s"));
+    tamis_store_close(store_agw("s"));
     struct meta m = meta_in("s");
     meta_encode(&m, bytes);
     bytes[8] = 9;
@@ -332,7 +297,7 @@ static void an_open_store_is_not_rebuilt_under_its_users(void **state)
 {
     struct tamis_diag diag;
     (void)state;
-    struct tamis_store *s = make("s");
+    struct tamis_store *s = store_agw("s");
     for (int lock_too = 0; lock_too < 2; lock_too++) {
         if (!lock_too)
             assert_int_equal(unlink(path_of("s/catalog.lmdb")), 0);
@@ -345,7 +310,7 @@ static void an_open_store_is_not_rebuilt_under_its_users(void **state)
     tamis_store_close(s);
     repair("s");
     s = store_open("s");
-    check_all(s);
+    check_agw(s);
     tamis_store_close(s);
     remove_tree("s");
 }
@@ -385,7 +350,7 @@ static int slow_rename(int from_dir, const char *from, int to_dir, const char *t
 static void who_opens_meanwhile_gets_the_new_catalog(void **state)
 {
     (void)state;
-    tamis_store_close(make("s"));
+    tamis_store_close(store_agw("s"));
     lose(NO_META);
     calls_before = io_calls;
     io_calls.renameat2 = slow_rename;
@@ -399,9 +364,9 @@ static void creating_over_an_open_store_fails_at_once(void **state)
 {
     struct tamis_diag diag;
     (void)state;
-    struct tamis_store *s = make("s");
+    struct tamis_store *s = store_agw("s");
     assert_int_equal(tamis_store_create(path_of("s"), NULL, &diag), TAMIS_ERR_EXISTS);
-    check_all(s);
+    check_agw(s);
     tamis_store_close(s);
     remove_tree("s");
 }
@@ -444,7 +409,7 @@ static int repair_is_busy(void *ctx)
 static void nor_under_those_of_another_process(void **state)
 {
     (void)state;
-    struct tamis_store *s = make("s");
+    struct tamis_store *s = store_agw("s");
     assert_int_equal(unlink(path_of("s/catalog.lmdb")), 0);
     in_child(repair_is_busy, NULL);
     tamis_store_close(s);
@@ -458,7 +423,7 @@ static void a_forked_child_keeps_nobody_waiting(void **state)
     int go[2];
     char byte = 0;
     (void)state;
-    struct tamis_store *s = make("s");
+    struct tamis_store *s = store_agw("s");
     assert_int_equal(pipe(go), 0);
     pid_t child = fork();
     assert_true(child >= 0);

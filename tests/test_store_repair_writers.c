@@ -43,18 +43,6 @@ static struct tamis_store *make(void)
     return s;
 }
 
-static int die_writing(void *ctx)
-{
-    struct tamis_store *s = store_open("s");
-    struct tamis_writer *w;
-    (void)ctx;
-    OK(tamis_store_writer(s, "g", 1, &w, NULL));
-    for (uint64_t i = 200; i < 300; i++)
-        OK(tamis_writer_add_key(w, key_text(i), strlen(key_text(i))));
-    OK(tamis_writer_commit(w, 9, NULL));
-    _exit(0);
-}
-
 /* ---- looking ---- */
 
 static void a_dry_run_takes_no_writers_lock(void **state)
@@ -62,7 +50,7 @@ static void a_dry_run_takes_no_writers_lock(void **state)
     struct tamis_repair_report r;
     (void)state;
     tamis_store_close(make());
-    in_child(die_writing, NULL);
+    kill_writer("s", 200);
     n_taken = 0;
     OK(repair_code("s", 1, NULL, &r, NULL));
     assert_int_equal(r.n_finished, 1);
@@ -78,7 +66,7 @@ static void a_lock_that_cannot_be_looked_at_leaves_the_file_alone(void **state)
 {
     (void)state;
     tamis_store_close(make());
-    in_child(die_writing, NULL);
+    kill_writer("s", 200);
     for (int torn = 0; torn < 2; torn++) {
         if (torn)
             flip(g_file, 5);
@@ -158,7 +146,7 @@ static void what_cannot_be_finished_stops_nothing_else(void **state)
         struct tamis_store *s = make();
         const char *a = file_of(s, "s", "a");
         tamis_store_close(s);
-        in_child(die_writing, NULL);
+        kill_writer("s", 200);
         flip(a, PAGE_BYTES + 9);
         if (how == NEWER)
             forbid_writing(g_file);
@@ -193,7 +181,7 @@ static void a_rebuild_lists_nothing_unfinished(void **state)
     struct tamis_diag diag;
     (void)state;
     tamis_store_close(make());
-    in_child(die_writing, NULL);
+    kill_writer("s", 200);
     OK(unlink(path_of("s/catalog.lmdb")));
     calls_before = io_calls;
     io_calls.pwrite = failing_pwrite;

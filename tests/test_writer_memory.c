@@ -1,6 +1,6 @@
 /* What a writer holds while it is open, and that nothing of it is left afterwards:
  * mappings, descriptors, memory, the lock. */
-#include "support.h"
+#include "one_file.h"
 #include "lib/filter/writer.h"
 
 #include <malloc.h>
@@ -9,13 +9,6 @@
 enum { N = 4000 };
 
 static uint64_t keys[N];
-static char path[1024];
-
-static struct tamis_writer *fresh(uint64_t first_capacity)
-{
-    unlink(path);
-    return create_writer(path, 0.01, 2, first_capacity);
-}
 
 static size_t n_open_descriptors(void)
 {
@@ -145,10 +138,7 @@ static void test_nothing_is_left(void **state)
 static int set_up(void **state)
 {
     random_hashes(keys, N);
-    if (test_dir_create(state))
-        return -1;
-    snprintf(path, sizeof path, "%s", path_of("filter"));
-    return 0;
+    return one_file_create(state);
 }
 
 int main(void)

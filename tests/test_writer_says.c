@@ -1,6 +1,6 @@
 /* What a writer says when it refuses or fails: the code, the words, the file; and that
  * it says nothing when all went well. */
-#include "support.h"
+#include "one_file.h"
 
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -9,7 +9,6 @@ enum { N = 4000 };
 
 static uint64_t keys[N];
 static struct tamis_diag diag;
-static char path[1024];
 
 /* The last call returned `code`; the words have these in them. */
 static void expect(int returned, int code, const char *words)
@@ -32,12 +31,6 @@ static void expect_silence(int returned)
     assert_int_equal(returned, 0);
     assert_int_equal(diag.code, 0);
     assert_string_equal(diag.what, "");
-}
-
-static struct tamis_writer *fresh(uint64_t first_capacity)
-{
-    unlink(path);
-    return create_writer(path, 0.01, 2, first_capacity);
 }
 
 /* ---- creating ---- */
@@ -325,10 +318,7 @@ static void test_in_a_child(void **state)
 static int set_up(void **state)
 {
     random_hashes(keys, N);
-    if (test_dir_create(state))
-        return -1;
-    snprintf(path, sizeof path, "%s", path_of("filter"));
-    return 0;
+    return one_file_create(state);
 }
 
 int main(void)

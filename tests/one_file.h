@@ -1,0 +1,24 @@
+/* What tests of a single filter share: its path, and a new writer of it as often as one
+ * is wanted. */
+#ifndef TAMIS_TESTS_ONE_FILE_H
+#define TAMIS_TESTS_ONE_FILE_H
+
+#include "support.h"
+
+static char path[1024];
+
+static UNUSED int one_file_create(void **state)
+{
+    int err = test_dir_create(state);
+    snprintf(path, sizeof path, "%s", path_of("filter"));
+    return err;
+}
+
+/* Whatever was there before is gone. */
+static UNUSED struct tamis_writer *fresh(uint64_t first_capacity)
+{
+    unlink(path);
+    return create_writer(path, 0.01, 2, first_capacity);
+}
+
+#endif
