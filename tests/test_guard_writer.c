@@ -240,6 +240,7 @@ static void test_lost_during_data_sync(void **state)
         struct tamis_writer *w = writer_at_1(path);
         add_hashes(w, keys + 1000, 1000);
         assert_int_equal(commit_losing_at(w, 1, seal), TAMIS_ERR_POISONED);
+        assert_true(atomic_load(&w->stages[0]->dirty[0]) != 0); /* as nobody wrote */
         check_poisoned(w, path); /* slot A was not written */
         check_reopens(path);
     }
