@@ -85,6 +85,12 @@ static void test_of_every_stage(void **state)
     assert_true(commit_of(path).n_stages > 3);
     assert_int_equal(tamis_writer_close(w), 0);
     w = open_writer(path); /* what it took over is what it goes on from */
+    for (uint32_t k = 0; k < w->n_stages; k++) {
+        const struct writer_stage *s = w->stages[k];
+        for (uint64_t i = 0; i < s->stage.n_pages * SECTORS_PER_PAGE; i++)
+            assert_int_equal(s->floors[i],
+                             sector_count(s->stage.bits + i * SECTOR_BYTES));
+    }
     add_hashes(w, more, 100);
     assert_int_equal(tamis_writer_close(w), 0);
     assert_int_equal(n_floors_below(), 0);
