@@ -4,7 +4,7 @@
 #include "support.h"
 #include "lib/filter/filter.h"
 
-enum { N = 3000 };
+enum { N = 5000 };
 
 static uint64_t keys[N];
 static const char *path;
@@ -335,16 +335,26 @@ static void test_the_catalog_is_told_again(void **state)
     assert_int_equal(told.n_stages, 3);
     assert_int_equal(tamis_writer_commit(w, 4, NULL), 0);
     assert_int_equal(n_told, 4);
-    hook_result = EIO;
-    assert_int_equal(tamis_writer_seal(w, 4, NULL, NULL),
-                     EIO); /* sealed all the same */
+    hook_result = ENOSPC;
+    add_hashes(w, keys + 2100, 2000);
     assert_int_equal(n_told, 5);
+    hook_result = 0;
+    assert_int_equal(writer_tell_again(w, NULL), 0);
+    assert_int_equal(n_told, 6);
+    assert_int_equal(told.n_stages, 4);
+    assert_int_equal(writer_tell_again(w, NULL), 0); /* it knows */
+    assert_int_equal(tamis_writer_commit(w, 5, NULL), 0);
+    assert_int_equal(n_told, 6);
+    hook_result = EIO;
+    assert_int_equal(tamis_writer_seal(w, 5, NULL, NULL),
+                     EIO); /* sealed all the same */
+    assert_int_equal(n_told, 7);
     assert_int_equal(told.state, STATE_SEALED);
     assert_int_equal(commit_of(path).state, STATE_SEALED);
     assert_int_equal(n_closed, 1);
     assert_int_equal(tamis_writer_close(w), 0);
     assert_int_equal(n_closed, 2);
-    assert_int_equal(n_told, 5);
+    assert_int_equal(n_told, 7);
 }
 
 static int set_up(void **state)
