@@ -109,6 +109,11 @@ static void test_of_what_a_dead_writer_left(void **state)
     assert_true(n_floors_below() > 100);
     w = open_writer(path);
     assert_int_equal(n_floors_below(), 0);
+    const struct stage *s = &w->stages[0]->stage;
+    uint64_t n_bits = 0;
+    for (uint64_t page = 0; page < s->n_pages; page++)
+        n_bits += page_count(s->bits + page * PAGE_BYTES);
+    assert_int_equal(stage_bits_now(w->stages[0]), n_bits); /* R9 */
     assert_int_equal(tamis_writer_close(w), 0);
 }
 
