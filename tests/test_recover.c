@@ -439,9 +439,9 @@ static void test_floors_that_cannot_be_read(void **state)
 /* ---- a seal that did not come to its end ---- */
 
 /* Slot A says sealed, in the page cache; its sync failed, and slot B is older. */
-static void seal_that_fails(const char *path)
+static void seal_that_fails(const char *path, uint64_t first_capacity)
 {
-    struct tamis_writer *w = create_writer(path, 0.01, 2, 500);
+    struct tamis_writer *w = create_writer(path, 0.01, 2, first_capacity);
     add_hashes(w, keys, 400);
     fail_once(CALL_FDATASYNC, 2, EIO);
     assert_int_equal(tamis_writer_seal(w, 7, NULL, NULL), EIO);
@@ -461,14 +461,14 @@ static void test_a_seal_is_told_when_it_is_durable(void **state)
     const char *path = path_of("settle");
     struct tamis_writer *w;
     (void)state;
-    seal_that_fails(path);
+    seal_that_fails(path, 500);
     for (unsigned long nth = 1; nth <= 2; nth++) {
         fail_once(CALL_FDATASYNC, nth, EIO);
         assert_int_equal(tamis_writer_open(path, &w, NULL), EIO);
     }
     fail_never();
     unlink(path);
-    seal_that_fails(path);
+    seal_that_fails(path, 500);
     for (int again = 0; again < 2; again++) {
         assert_int_equal(tamis_writer_open(path, &w, NULL), TAMIS_ERR_SEALED);
         assert_int_equal(faults[CALL_FDATASYNC].n, 2); /* the file, and slot B: once */
@@ -476,6 +476,46 @@ static void test_a_seal_is_told_when_it_is_durable(void **state)
     struct tamis_filter *f = open_filter(path);
     assert_int_equal(count_absent(f, keys, 400), 0);
     tamis_filter_close(f);
+    unlink(path);
+}
+
+static bool rewritten[512]; /* page by page, before the first sync */
+
+static ssize_t noting_pwrite(int fd, const void *buf, size_t n, off_t offset)
+{
+    uint64_t at = (uint64_t)offset;
+    assert_true(at + n <= sizeof rewritten * PAGE_BYTES);
+    for (uint64_t i = 0; i < n / PAGE_BYTES && !faults[CALL_FDATASYNC].n; i++)
+        rewritten[at / PAGE_BYTES + i] = true;
+    return calls_before.pwrite(fd, buf, n, offset);
+}
+
+/* What the dead writer wrote may be in the page cache only: it is written again, to the
+ * last page that is the filter's, and then synced (R3, R4). */
+static void test_a_settled_seal_is_written_again(void **state)
+{
+    const char *path = path_of("again");
+    struct tamis_writer *w;
+    size_t n, n_pages;
+    (void)state;
+    seal_that_fails(path, 150 * 1000);
+    n_pages = commit_of(path).committed_bytes / PAGE_BYTES;
+    assert_true(n_pages > 50);
+    file_poke(path, n_pages * PAGE_BYTES, keys, PAGE_BYTES); /* somebody else's */
+    uint8_t *before = file_read(path, &n);
+    fail_never();
+    memset(rewritten, 0, sizeof rewritten);
+    io_calls.pwrite = noting_pwrite;
+    assert_int_equal(tamis_writer_open(path, &w, NULL), TAMIS_ERR_SEALED);
+    for (size_t i = 0; i < n_pages; i++)
+        assert_true(rewritten[i] || all_zero(before + i * PAGE_BYTES, PAGE_BYTES));
+    assert_false(rewritten[n_pages]);
+    uint8_t *after = file_read(path, &n);
+    assert_memory_equal(after, before, 2 * PAGE_BYTES);
+    assert_memory_equal(after + 3 * PAGE_BYTES, before + 3 * PAGE_BYTES,
+                        n - 3 * PAGE_BYTES);
+    free(before);
+    free(after);
     unlink(path);
 }
 
@@ -488,7 +528,7 @@ static void test_a_settled_seal_keeps_every_byte(void **state)
     struct tamis_writer *w;
     size_t n;
     (void)state;
-    seal_that_fails(path);
+    seal_that_fails(path, 500);
     uint8_t *file = file_read(path, &n);
     poke_slot(file, SLOT_A, unknown, 0x80);
     poke_slot(file, SLOT_A, unused, 0x66);
@@ -509,7 +549,7 @@ static void test_a_newer_seal_is_not_settled(void **state)
     struct tamis_writer *w;
     size_t n, n_after;
     (void)state;
-    seal_that_fails(path);
+    seal_that_fails(path, 500);
     uint8_t *file = file_read(path, &n);
     poke_slot(file, SLOT_A, offsetof(struct commit_disk, ro_compat) + 7, 0x80);
     file_write(path, file, n);
@@ -538,6 +578,7 @@ int main(void)
         TEST_WITH_FAULTS(test_failed_sync_while_opening_and_closing),
         TEST_WITH_FAULTS(test_floors_that_cannot_be_read),
         TEST_WITH_FAULTS(test_a_seal_is_told_when_it_is_durable),
+        TEST_WITH_FAULTS(test_a_settled_seal_is_written_again),
         TEST_WITH_FAULTS(test_a_settled_seal_keeps_every_byte),
         TEST_WITH_FAULTS(test_a_newer_seal_is_not_settled),
     };
