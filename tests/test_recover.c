@@ -469,6 +469,17 @@ static void test_a_seal_is_told_when_it_is_durable(void **state)
     fail_never();
     unlink(path);
     seal_that_fails(path, 500);
+    unreadable.at = commit_slot_offset(SLOT_A); /* read alone to be put into slot B */
+    io_calls.pread = pread_but_there;
+    assert_int_equal(tamis_writer_open(path, &w, NULL), EIO);
+    io_calls.pread = calls_before.pread;
+    for (unsigned long nth = 1; nth <= 2; nth++) { /* the file, slot B */
+        fail_once(CALL_PWRITE, nth, EIO);
+        assert_int_equal(tamis_writer_open(path, &w, NULL), EIO);
+    }
+    fail_never();
+    unlink(path);
+    seal_that_fails(path, 500);
     for (int again = 0; again < 2; again++) {
         assert_int_equal(tamis_writer_open(path, &w, NULL), TAMIS_ERR_SEALED);
         assert_int_equal(faults[CALL_FDATASYNC].n, 2); /* the file, and slot B: once */

@@ -69,6 +69,13 @@ static void open_use_close(void)
     add_hashes(w, keys, N);
     assert_int_equal(tamis_writer_seal(w, 1, NULL, NULL), 0);
     assert_int_equal(tamis_writer_close(w), 0);
+    w = fresh(500);
+    fail_once(CALL_FDATASYNC, 2, EIO); /* a seal that the next writer settles */
+    assert_int_equal(tamis_writer_seal(w, 1, NULL, NULL), EIO);
+    assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    fail_never();
+    assert_int_equal(tamis_writer_open(path, &w, NULL), TAMIS_ERR_SEALED);
+    assert_int_equal(faults[CALL_FDATASYNC].n, 2);
     assert_int_equal(tamis_writer_close(fresh(300)), 0);
 }
 
