@@ -21,6 +21,11 @@
 #define F64_ZERO     UINT64_C(0)
 #define F64_ONE_HALF UINT64_C(0x3fe0000000000000) /* + 1: the next number up */
 #define F64_ONE      UINT64_C(0x3ff0000000000000)
+/* The limits of an identity, and of a catalog: 1e-8, 1.25, 16, 0.95. */
+#define F64_ERROR_MIN      UINT64_C(0x3e45798ee2308c3a)
+#define F64_FACTOR_MIN     UINT64_C(0x3ff4000000000000)
+#define F64_FACTOR_MAX     UINT64_C(0x4030000000000000)
+#define F64_TIGHTENING_MAX UINT64_C(0x3fee666666666666)
 
 struct rule {
     size_t at;      /* first byte to change */

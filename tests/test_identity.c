@@ -193,11 +193,11 @@ static void limits_are_inclusive(void **state)
         R(minor, 0xffff, OK),
         R(store_uuid, 0, OK),
         R(target_error, F64_ONE_HALF, OK),
-        R(target_error, UINT64_C(0x3e45798ee2308c3a), OK),  /* 1e-8 */
-        R(growth_factor, UINT64_C(0x3ff4000000000000), OK), /* 1.25 */
-        R(growth_factor, UINT64_C(0x4030000000000000), OK), /* 16 */
+        R(target_error, F64_ERROR_MIN, OK),
+        R(growth_factor, F64_FACTOR_MIN, OK),
+        R(growth_factor, F64_FACTOR_MAX, OK),
         R(tightening_ratio, F64_ONE_HALF, OK),
-        R(tightening_ratio, UINT64_C(0x3fee666666666666), OK), /* 0.95 */
+        R(tightening_ratio, F64_TIGHTENING_MAX, OK),
         R(first_capacity, 1, OK),
         R(first_capacity, UINT64_C(1) << 32, OK),
         R(compat, UINT64_MAX, OK),
@@ -238,10 +238,15 @@ static void short_and_damaged(void **state)
     struct identity id = growing(), out;
     identity_encode(&id, record);
     /* With the magic it is a filter cut short, without it no filter. */
-    for (size_t n = 0; n < 8; n++)
-        verdict_is(identity_decode(record, n, &out), VERDICT_MAGIC, 0, "magic");
-    for (size_t n = 8; n < sizeof record; n += 85)
-        verdict_is(identity_decode(record, n, &out), VERDICT_SHORT, n, "identity");
+    for (size_t n = 0; n < sizeof record; n += n < 8 ? 1 : 85) {
+        memset(&out, 0xff, sizeof out);
+        struct verdict v = identity_decode(record, n, &out);
+        if (n < 8)
+            verdict_is(v, VERDICT_MAGIC, 0, "magic");
+        else
+            verdict_is(v, VERDICT_SHORT, n, "identity");
+        assert_true(all_zero(&out, sizeof out));
+    }
     verdict_is(identity_decode((const uint8_t *)"some text", 9, &out), VERDICT_MAGIC, 0,
                "magic");
     verdict_is(identity_decode(record, 2047, &out), VERDICT_SHORT, 2047, "identity");

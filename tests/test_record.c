@@ -83,15 +83,21 @@ static void round_trips(void **state)
     (void)state;
     uint8_t bytes[RECORD_MAX_BYTES], again[RECORD_MAX_BYTES];
     struct meta in = a_meta(), out;
+    in.compat = UINT64_C(1) << 40;
+    in.ro_compat = UINT64_C(1) << 41;
     meta_encode(&in, bytes);
     verdict_is(meta_decode(bytes, META_BYTES, &out), VERDICT_OK, 0, "");
     assert_memory_equal(&in, &out, sizeof in);
     assert_memory_equal(bytes, "\x89TST\r\n\x1a\n", 8);
 
     struct record all[4] = {a_record(), a_record(), a_record(), a_record()}, r;
+    all[0].compat = UINT64_C(1) << 40;
+    all[0].ro_compat = UINT64_C(1) << 41;
     all[1].state = RECORD_GROWING; /* no range */
     all[1].has_range = 0;
     all[1].first_bytes = all[1].last_bytes = 0;
+    memset(all[1].first, 0, sizeof all[1].first);
+    memset(all[1].last, 0, sizeof all[1].last);
     all[2].first_bytes = all[2].last_bytes = RANGE_MAX_BYTES;
     memset(all[2].first, 'a', RANGE_MAX_BYTES);
     memset(all[2].last, 'z', RANGE_MAX_BYTES);
@@ -103,8 +109,7 @@ static void round_trips(void **state)
         verdict_is(record_decode(bytes, n, NAME, NAME_BYTES, &r), VERDICT_OK, 0, "");
         assert_int_equal(record_encode(&r, NAME, NAME_BYTES, again), n);
         assert_memory_equal(bytes, again, n);
-        assert_memory_equal(r.last, all[i].last, r.last_bytes);
-        assert_true(r.rank == all[i].rank && r.keys == all[i].keys);
+        assert_memory_equal(&r, &all[i], sizeof r);
     }
 }
 
@@ -130,11 +135,15 @@ static void rules_of_meta(void **state)
         M(store_uuid, 0, RANGE),
         M(target_error, F64_NAN, RANGE),
         M(target_error, F64_ZERO, RANGE),
+        M(target_error, F64_ERROR_MIN - 1, RANGE),
         M(target_error, F64_ONE_HALF + 1, RANGE),
         M(growth_factor, F64_NAN, RANGE),
         M(growth_factor, F64_ONE, RANGE),
+        M(growth_factor, F64_FACTOR_MIN - 1, RANGE),
+        M(growth_factor, F64_FACTOR_MAX + 1, RANGE),
         M(growth_factor, F64_INF, RANGE),
         M(tightening_ratio, F64_NAN, RANGE),
+        M(tightening_ratio, F64_TIGHTENING_MAX + 1, RANGE),
         M(tightening_ratio, F64_ONE, RANGE),
         M(tightening_ratio, F64_ONE_HALF - 1, RANGE),
         M(first_capacity, 0, RANGE),
@@ -149,14 +158,24 @@ static void rules_of_meta(void **state)
     rules_hold(rules, N_OF(rules), bytes, sizeof bytes, meta_reseal);
 
     static const struct rule inside[] = {
-        M(complete, 0, OK),        M(minor, 0xffff, OK),
-        M(hash_seed, 0, OK),       M(first_capacity, 1, OK),
-        M(compat, UINT64_MAX, OK), M(ro_compat, UINT64_MAX, OK),
+        M(complete, 0, OK),
+        M(minor, 0xffff, OK),
+        M(hash_seed, 0, OK),
+        M(target_error, F64_ERROR_MIN, OK),
+        M(target_error, F64_ONE_HALF, OK),
+        M(growth_factor, F64_FACTOR_MIN, OK),
+        M(growth_factor, F64_FACTOR_MAX, OK),
+        M(tightening_ratio, F64_ONE_HALF, OK),
+        M(tightening_ratio, F64_TIGHTENING_MAX, OK),
+        M(first_capacity, 1, OK),
+        M(first_capacity, UINT64_C(1) << 32, OK),
+        M(compat, UINT64_MAX, OK), /* from here on: of an unknown feature */
+        M(ro_compat, UINT64_MAX, OK),
     };
     for (size_t i = 0; i < N_OF(inside); i++) {
         meta_encode(&m, bytes);
         rule_apply(&inside[i], bytes);
-        bytes[15] = bytes[200] = i >= 4; /* unused, under an unknown feature */
+        bytes[15] = bytes[200] = i >= N_OF(inside) - 2; /* unused */
         verdict_is(meta_reseal(bytes), VERDICT_OK, 0, "");
     }
 }
@@ -167,7 +186,9 @@ static void meta_short_and_damaged(void **state)
     uint8_t bytes[META_BYTES];
     struct meta m = a_meta(), out;
     meta_encode(&m, bytes);
+    memset(&out, 0xff, sizeof out);
     verdict_is(meta_decode(bytes, 0, &out), VERDICT_SHORT, 0, "meta");
+    assert_true(all_zero(&out, sizeof out));
     verdict_is(meta_decode(bytes, 255, &out), VERDICT_SHORT, 255, "meta");
     for (size_t bit = 0; bit < sizeof bytes * 8; bit++) {
         bytes[bit / 8] ^= (uint8_t)(1U << (bit % 8));
@@ -218,6 +239,15 @@ static void rules_of_a_record(void **state)
     struct record r = a_record();
     record_bytes = record_encode(&r, NAME, NAME_BYTES, bytes);
     rules_hold(rules, N_OF(rules), bytes, record_bytes, record_reseal);
+
+    static const struct rule inside[] = {
+        R(target_error, F64_ERROR_MIN, OK), R(target_error, F64_ONE_HALF, OK),
+        R(min_stages, 30, OK), R(binding_bytes, 64, OK)};
+    for (size_t i = 0; i < N_OF(inside); i++) {
+        record_encode(&r, NAME, NAME_BYTES, bytes);
+        rule_apply(&inside[i], bytes);
+        verdict_is(record_reseal(bytes), VERDICT_OK, 0, "");
+    }
 
     /* What a state forbids. */
     static const struct rule growing[] = {
@@ -295,8 +325,10 @@ static void records_know_their_name(void **state)
     uint8_t bytes[RECORD_MAX_BYTES];
     struct record r = a_record(), out;
     size_t n = record_encode(&r, NAME, NAME_BYTES, bytes);
+    memset(&out, 0xff, sizeof out);
     verdict_is(record_decode(bytes, n, "segment 2", NAME_BYTES, &out), VERDICT_CHECKSUM,
                n - 8, "checksum");
+    assert_true(all_zero(&out, sizeof out));
     verdict_is(record_decode(bytes, n, NAME, NAME_BYTES - 1, &out), VERDICT_CHECKSUM,
                n - 8, "checksum");
     for (size_t bit = 0; bit < n * 8; bit++) {
