@@ -554,6 +554,33 @@ static void test_a_settled_seal_keeps_every_byte(void **state)
     unlink(path);
 }
 
+/* The seal is in slot B, and A is older, and good: both are the seal's afterwards. */
+static void test_a_seal_in_slot_b_is_mirrored(void **state)
+{
+    const char *path = path_of("in-b");
+    struct tamis_writer *w;
+    uint8_t slot[SLOT_BYTES];
+    size_t n;
+    (void)state;
+    seal_that_fails(path, 500);
+    uint8_t *file = file_read(path, &n);
+    uint8_t *a = file + commit_slot_offset(SLOT_A),
+            *b = file + commit_slot_offset(SLOT_B);
+    memcpy(slot, a, SLOT_BYTES);
+    memcpy(a, b, SLOT_BYTES);
+    memcpy(b, slot, SLOT_BYTES);
+    commit_renumber(a, SLOT_A);
+    commit_renumber(b, SLOT_B);
+    file_write(path, file, n);
+    assert_int_equal(tamis_writer_open(path, &w, NULL), TAMIS_ERR_SEALED);
+    uint8_t *after = file_read(path, &n);
+    assert_memory_equal(after + commit_slot_offset(SLOT_A), slot, SLOT_BYTES);
+    assert_memory_equal(after + commit_slot_offset(SLOT_B), b, SLOT_BYTES);
+    free(after);
+    free(file);
+    unlink(path);
+}
+
 static void test_a_newer_seal_is_not_settled(void **state)
 {
     const char *path = path_of("newer");
@@ -591,6 +618,7 @@ int main(void)
         TEST_WITH_FAULTS(test_a_seal_is_told_when_it_is_durable),
         TEST_WITH_FAULTS(test_a_settled_seal_is_written_again),
         TEST_WITH_FAULTS(test_a_settled_seal_keeps_every_byte),
+        TEST_WITH_FAULTS(test_a_seal_in_slot_b_is_mirrored),
         TEST_WITH_FAULTS(test_a_newer_seal_is_not_settled),
     };
     return cmocka_run_group_tests(tests, set_up, test_dir_remove);
