@@ -61,7 +61,8 @@ static uint32_t stage_add(struct tamis_writer *w, struct writer_stage *s, uint64
         if (!stage_page_good(&s->stage, page)) {
             if (atomic_load(&w->lost))
                 return fresh; /* perhaps it can't be read, and all is well with it */
-            writer_fill_page(w, s, page);
+            if (!writer_fill_page(w, s, page))
+                return fresh;
         }
         uint32_t n = w->kernel->block_add(s->stage.bits + at, g->words, h);
         if (n)
@@ -111,8 +112,9 @@ int tamis_writer_add_hashes(struct tamis_writer *w, uint64_t tag,
         bool full = add_some(w, stripe, hashes + done, &some);
         leave(w, stripe);
         done += some;
-        /* Keys that met a lost page are not in, or were thought to be. */
-        if (atomic_load(&w->lost))
+        /* Keys that met a lost page are not in, or were thought to be; nor are those
+         * that met one which could not be condemned. */
+        if (writer_is_broken(w))
             return TAMIS_ERR_POISONED;
         /* Outside the section that a sealer waits for, as growing takes the mutex.
          * A stage that can't grow takes the keys all the same. */

@@ -7,8 +7,7 @@
 
 /* ---- floors (R8) ---- */
 
-static int write_floor_sector(struct tamis_writer *w, struct writer_stage *s,
-                              uint64_t sector)
+int writer_write_floors(struct tamis_writer *w, struct writer_stage *s, uint64_t sector)
 {
     struct floor_sector_disk d;
     uint64_t first = sector * FLOORS_PER_SECTOR,
@@ -23,23 +22,6 @@ static int write_floor_sector(struct tamis_writer *w, struct writer_stage *s,
     int err = io_write(w->guard.fd, &d, sizeof d, at);
     pthread_mutex_unlock(&w->floors_mutex);
     return err;
-}
-
-/* The floors first, at once: a reader that looks at the page half filled, and finds as
- * many bits as it had before, finds them condemned when it looks again. */
-void writer_fill_page(struct tamis_writer *w, struct writer_stage *s, uint64_t page)
-{
-    uint64_t *word = (uint64_t *)(void *)(s->stage.bits + page * PAGE_BYTES);
-    size_t i = 0, n = PAGE_BYTES / sizeof *word;
-    stage_condemn(s, page);
-    while (i < n && __atomic_load_n(&word[i], __ATOMIC_RELAXED) == UINT64_MAX)
-        i++;
-    if (i == n)
-        return;
-    write_floor_sector(w, s, page / PAGES_PER_FLOOR_SECTOR); /* or the next commit */
-    atomic_thread_fence(memory_order_release);
-    for (; i < n; i++)
-        __atomic_store_n(&word[i], UINT64_MAX, __ATOMIC_RELAXED);
 }
 
 /* Counts a page and raises its floors. Bits that come in meanwhile make the counts at
@@ -85,7 +67,7 @@ static int write_floors(struct tamis_writer *w, struct writer_stage *s,
         bool any = false;
         for (; page < end && page < s->stage.n_pages; page++)
             any |= taken[page / 64] >> (page % 64) & 1;
-        int err = any ? write_floor_sector(w, s, sector) : 0;
+        int err = any ? writer_write_floors(w, s, sector) : 0;
         if (err)
             return err;
     }
@@ -105,16 +87,23 @@ int writer_poison(struct tamis_writer *w, int os_errno, const char *doing,
 
 int writer_check_lost(struct tamis_writer *w, struct tamis_diag *diag)
 {
-    if (!atomic_load(&w->lost))
+    if (!writer_is_broken(w))
         return 0;
     atomic_store(&w->state, WRITER_POISONED);
     return diag_fail(diag, TAMIS_ERR_POISONED, w->path,
                      "a page of the file could not be read or written");
 }
 
+/* Under a lock, and its failure kept: the kernel tells one caller only, and a page may
+ * be filled by one thread while another commits. */
 int writer_sync(struct tamis_writer *w)
 {
-    return io_calls.fdatasync(w->guard.fd) == 0 ? 0 : errno;
+    pthread_mutex_lock(&w->sync_mutex);
+    int err = w->sync_error;
+    if (!err)
+        err = w->sync_error = io_calls.fdatasync(w->guard.fd) == 0 ? 0 : errno;
+    pthread_mutex_unlock(&w->sync_mutex);
+    return err;
 }
 
 int writer_write_slot(struct tamis_writer *w, const struct commit *c, uint8_t slot)

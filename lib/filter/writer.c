@@ -161,6 +161,7 @@ static struct tamis_writer *writer_new(struct io_guarded_fd *opened, const char 
         w->hooks = *hooks;
     pthread_mutex_init(&w->mutex, NULL);
     pthread_mutex_init(&w->floors_mutex, NULL);
+    pthread_mutex_init(&w->sync_mutex, NULL);
     return w;
 }
 

@@ -49,7 +49,9 @@ struct tamis_writer {
     const struct kernel *kernel;
     struct io_guarded_fd guard;
     pthread_mutex_t floors_mutex; /* one floor sector; taken last */
-    pthread_mutex_t mutex;        /* commit, grow, seal; below are its */
+    pthread_mutex_t sync_mutex;   /* one sync, and what became of the last; the same */
+    int sync_error;
+    pthread_mutex_t mutex; /* commit, grow, seal; below are its */
     struct identity identity;
     struct commit commit; /* as last written */
     struct tamis_growth growth;
@@ -80,19 +82,32 @@ int writer_commit_locked(struct tamis_writer *w, uint64_t watermark, uint8_t cle
                          bool table, struct tamis_diag *diag);
 int writer_poison(struct tamis_writer *w, int os_errno, const char *doing,
                   struct tamis_diag *diag);
-/* Poisons it if a page was lost: ERR_POISONED, else 0. */
+/* Poisons it if a page was lost: ERR_POISONED, else 0; also if it is poisoned, which an
+ * add may have done (fill.c). */
 int writer_check_lost(struct tamis_writer *w, struct tamis_diag *diag);
+/* All of the file; once it has failed it fails (R4). The mutex may be held or not. */
 int writer_sync(struct tamis_writer *w);
+/* A sector of the floors, as they are in memory. The mutex may be held or not. */
+int writer_write_floors(struct tamis_writer *w, struct writer_stage *s,
+                        uint64_t sector);
 int writer_write_slot(struct tamis_writer *w, const struct commit *c, uint8_t slot);
-/* Makes a page that failed its check all ones, which is what it counts as, for readers
- * too that look at it before the next commit, or after a kill. The mutex may be held or
- * not. */
-void writer_fill_page(struct tamis_writer *w, struct writer_stage *s, uint64_t page);
 /* The record to be written next, counts as of now. */
 void writer_next_record(struct tamis_writer *w, struct commit *c);
 int writer_write_record(struct tamis_writer *w, const struct commit *c, bool table,
                         struct tamis_diag *diag);
 int writer_changed(struct tamis_writer *w, struct tamis_diag *diag);
+
+static inline bool writer_is_broken(const struct tamis_writer *w)
+{
+    return atomic_load(&w->lost) || atomic_load(&w->state) == WRITER_POISONED;
+}
+
+/* ---- fill.c ---- */
+/* Makes a page that failed its check all ones, which is what it counts as, for readers
+ * too that look at it before the next commit, or after a kill or a power cut. False:
+ * its floors could not be made durable; the page is as it was, the writer poisoned. The
+ * mutex may be held or not. */
+bool writer_fill_page(struct tamis_writer *w, struct writer_stage *s, uint64_t page);
 
 /* ---- grow.c ---- */
 /* The descriptor of stage i, placed at or after `end`. */

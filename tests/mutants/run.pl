@@ -35,8 +35,8 @@ $| = 1;
 
 my @FILES = qw(format/commit.c format/integrity.c format/geometry.c format/identity.c
     format/record.c lib/filter/writer.c lib/filter/create.c lib/filter/writer_stage.c
-    lib/filter/add.c lib/filter/durable.c lib/filter/grow.c lib/filter/seal.c
-    lib/filter/recover.c lib/filter/map.c lib/filter/space.c);
+    lib/filter/add.c lib/filter/durable.c lib/filter/fill.c lib/filter/grow.c
+    lib/filter/seal.c lib/filter/recover.c lib/filter/map.c lib/filter/space.c);
 # Tests that are no tests/test_*.c: program, arguments. One whose directory is not there
 # is left out.
 my @PROGRAMS = (
