@@ -70,10 +70,18 @@ static void a_recount_that_finds_a_loss_keeps_it(void **state)
 static ssize_t (*real_pwrite)(int, const void *, size_t, off_t);
 static const char *torn_copy;
 
-/* The disk as of a cut in the middle of the first write to slot A. */
+/* A writer first writes slot A as it is. */
+static bool changes_slot_a(int fd, const void *buf, size_t n, off_t offset)
+{
+    uint8_t now[SLOT_BYTES];
+    return offset == PAGE_BYTES && n == SLOT_BYTES &&
+           (pread(fd, now, n, offset) != SLOT_BYTES || memcmp(now, buf, n) != 0);
+}
+
+/* The disk as of a cut in the middle of the first write that changes slot A. */
 static ssize_t torn_pwrite(int fd, const void *buf, size_t n, off_t offset)
 {
-    if (offset == PAGE_BYTES && n == SLOT_BYTES && torn_copy) {
+    if (torn_copy && changes_slot_a(fd, buf, n, offset)) {
         real_pwrite(fd, buf, n / 2, offset);
         file_copy(path_of("cut"), torn_copy);
         torn_copy = NULL;
@@ -107,10 +115,10 @@ static void a_session_mends_slot_b_before_it_writes_a(void **state)
     all_are_maybe(path_of("second-cut"));
 }
 
-/* The disk as of a kill just before the first write to slot A. */
+/* The disk as of a kill just before slot A becomes another. */
 static ssize_t killed_pwrite(int fd, const void *buf, size_t n, off_t offset)
 {
-    if (offset == PAGE_BYTES && n == SLOT_BYTES && torn_copy) {
+    if (torn_copy && changes_slot_a(fd, buf, n, offset)) {
         file_copy(path_of("close"), torn_copy);
         torn_copy = NULL;
     }

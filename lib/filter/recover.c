@@ -127,20 +127,34 @@ static int write_and_sync(int fd, const uint8_t slot[SLOT_BYTES], uint8_t to)
     return err ? err : sync_data(fd);
 }
 
+/* The slot that was chosen, as bytes. */
+static int read_chosen(int fd, const struct header *h, uint8_t slot[SLOT_BYTES])
+{
+    uint64_t sequence;
+    size_t got;
+    int err = io_read(fd, slot, SLOT_BYTES, commit_slot_offset(h->commit.slot), &got);
+    if (!err && (got < SLOT_BYTES ||
+                 commit_frame(slot, h->commit.slot, &h->identity, &sequence).code !=
+                     VERDICT_OK ||
+                 sequence != h->commit.sequence))
+        err = EIO; /* nobody else may write it */
+    return err;
+}
+
+int slot_settle(int fd, const struct header *h)
+{
+    uint8_t slot[SLOT_BYTES];
+    int err = read_chosen(fd, h, slot);
+    return err ? err : write_and_sync(fd, slot, h->commit.slot);
+}
+
 /* B, and then A, which may be what is torn: one of them is always whole. Copies of the
  * record that there is, with whatever this version does not know of it. */
 static int mirror_slots(int fd, const struct header *h)
 {
     const struct slot_health *s = &h->health;
     uint8_t slot[SLOT_BYTES];
-    uint64_t sequence;
-    size_t got;
-    int err = io_read(fd, slot, sizeof slot, commit_slot_offset(h->commit.slot), &got);
-    if (!err && (got < sizeof slot ||
-                 commit_frame(slot, h->commit.slot, &h->identity, &sequence).code !=
-                     VERDICT_OK ||
-                 sequence != h->commit.sequence))
-        err = EIO; /* nobody else may write it */
+    int err = read_chosen(fd, h, slot);
     if (err)
         return err;
     commit_renumber(slot, SLOT_B);

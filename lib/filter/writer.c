@@ -54,20 +54,24 @@ static bool ended_uncleanly(const struct header *h)
 }
 
 /* Slot B is written lazily, so after a crash A may be the only slot with what was
- * acknowledged last; and A is what the session's first commit overwrites. */
+ * acknowledged last; and A is what the session's first commit overwrites. The slot that
+ * is gone on from is made durable before the other is written: its writer may have been
+ * killed before the sync, and of two slots written at a time both may be torn. */
 static int mend_slot_b(struct tamis_writer *w, const struct header *h,
                        struct tamis_diag *diag)
 {
-    const struct slot_health *s = &h->health;
-    bool mirrored = s->frame[1].code == VERDICT_OK && s->sequence[0] == s->sequence[1];
-    /* After an unclean end a good mirror may be in the page cache only. */
-    if (h->commit.slot != SLOT_A || (mirrored && h->commit.clean))
+    if (!ended_uncleanly(h))
+        return 0;
+    int err = slot_settle(w->guard.fd, h);
+    if (err)
+        return writer_poison(w, err, "writing the last commit slot again", diag);
+    if (h->commit.slot != SLOT_A)
         return 0;
     /* As a record of its own, unclean: if this session, too, ends here, the next one
      * must not take two equal slots for a clean end. */
     w->commit.sequence++;
     w->commit.clean = 0;
-    int err = writer_write_slot(w, &w->commit, SLOT_B);
+    err = writer_write_slot(w, &w->commit, SLOT_B);
     if (!err)
         err = writer_sync(w);
     return err ? writer_poison(w, err, "writing commit slot B", diag) : 0;

@@ -122,5 +122,8 @@ int writer_grow(struct tamis_writer *w);
 /* Loads the floors of every stage; after an unclean end also checks, re-dirties and
  * recounts every page (R3). */
 int writer_recover(struct tamis_writer *w, bool unclean, struct tamis_diag *diag);
+/* Makes the slot that was chosen durable, by writing the very bytes that it has (which
+ * cannot tear it): it may be in the page cache only. An errno. */
+int slot_settle(int fd, const struct header *h);
 
 #endif

@@ -28,6 +28,10 @@ static ssize_t our_pwrite(int fd, const void *buf, size_t n, off_t offset)
 static int sync_file(struct run *r, struct disk_file *f)
 {
     record_call(r, true);
+    if (r->die_sync && --r->die_sync == 0) { /* does nothing, nor does its writer now */
+        r->is_killed = true;
+        return errno = EIO, -1;
+    }
     if (r->fail_sync && --r->fail_sync == 0) {
         disk_lie(f, &r->rng);
         record_call(r, true);

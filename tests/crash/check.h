@@ -26,6 +26,8 @@ void expect_keys(const struct run *r, struct tamis_filter *f, size_t n);
 void session(struct run *r, struct tamis_filter *f, bool may_seal);
 /* Ends as kill -9 does: nothing is written, the lock is gone. */
 void session_kill(struct run *r);
+/* The same in the middle of a commit: when it comes to its first or second sync. */
+void session_kill_in_commit(struct run *r, unsigned at_sync);
 void session_add(struct run *r, size_t position);
 void session_commit(struct run *r);
 void session_close(struct run *r);

@@ -40,6 +40,8 @@ struct run {
     struct helper *helper;  /* a second thread that adds, or NULL */
     int fd[DISK_MAX_FILES]; /* of ours, to look at the files */
     unsigned fail_sync;     /* the how many-th sync of a file from now fails */
+    unsigned die_sync;      /* the writer is killed when it comes to that sync */
+    bool is_killed;
     unsigned round, event, level;
     uint64_t clock;
     struct run *parent;           /* the state under check there is where we began */

@@ -4,7 +4,7 @@
 
 static bool sync_has_failed(const struct run *r)
 {
-    return r->disk.n_files && r->disk.files[0].has_lied;
+    return r->is_killed || (r->disk.n_files && r->disk.files[0].has_lied);
 }
 
 void session_add(struct run *r, size_t position)
@@ -55,6 +55,17 @@ void session_kill(struct run *r)
     helper_join(r);
     atomic_store(&r->w->state, WRITER_POISONED); /* which writes nothing more */
     session_close(r);
+    r->is_killed = false;
+}
+
+/* At a sync the page cache has what was written, the disk has not: to the disk, a sync
+ * that was not made; to the writer, one that failed, after which it writes nothing. */
+void session_kill_in_commit(struct run *r, unsigned at_sync)
+{
+    r->die_sync = at_sync;
+    session_commit(r);
+    r->die_sync = 0;
+    session_kill(r);
 }
 
 void session_seal(struct run *r)

@@ -116,7 +116,11 @@ static void run_reopen(struct run *r)
         if (rng_below(&r->rng, 2))
             session_commit(r);
         add_some(r, 0, 3);
-        session_kill(r);
+        unsigned at_sync = (unsigned)between(r, 0, 2);
+        if (at_sync)
+            session_kill_in_commit(r, at_sync);
+        else
+            session_kill(r);
         session(r, NULL, false);
         struct tamis_writer *w;
         if (tamis_writer_open(r->path, &w, NULL) != 0)
