@@ -36,7 +36,7 @@ static const char *own_error(int error)
         "opened before fork(), of no use in the child",
         "argument out of range",
         "too large for one filter",
-        "on a network file system, where tamis does not write",
+        "on a network file system, where tamis does not write, nor read open filters",
         "the store is open for reading only",
         "the catalog failed",
     };

@@ -82,8 +82,8 @@ enum { HUGE_PAGE_BYTES = 2 << 20 };
 /* ==== filter/open.c: opening safely ========================================== */
 
 /* All return 0 or a positive errno, unless said otherwise. */
-/* Opens a regular file; never a directory (EISDIR), FIFO or device (EINVAL), of which it
- * asks by name before it opens anything. */
+/* Opens a regular file; never a directory (EISDIR), FIFO or device (EINVAL), of which
+ * it asks by name before it opens anything. */
 int io_open(const char *path, int flags, int *fd);
 /* The same for a name in a directory, without following any link. */
 int io_open_beneath(int dir, const char *name, int flags, int *fd);
@@ -93,6 +93,12 @@ int io_open_raw(int dir, const char *name, int flags, int *fd);
 int io_open_parent(const char *path, int *dir, const char **base);
 /* ERR_NETWORK if the file lies on a network file system. */
 int io_refuse_network(int fd);
+int io_is_overlay(int fd, bool *yes);
+/* For who reads what another process is writing: ERR_NETWORK, where its pages may be
+ * stale. On an overlay a file opened for reading stays that of the lower layer when a
+ * writer gets a copy of its own; so there the same file is opened for writing, which
+ * makes the copy: *fresh, which the caller closes; else -1. */
+int io_open_shared(int fd, int *fresh);
 
 /* ==== filter/lock.c: locks =================================================== */
 

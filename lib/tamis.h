@@ -87,7 +87,7 @@ enum tamis_error {
     TAMIS_ERR_FORKED = -11,    /* opened before fork(), used in the child */
     TAMIS_ERR_RANGE = -12,     /* an argument outside its documented range */
     TAMIS_ERR_TOO_LARGE = -13, /* the filter would exceed 2^32 blocks a lane */
-    TAMIS_ERR_NETWORK = -14,   /* writing on a network file system */
+    TAMIS_ERR_NETWORK = -14,   /* writing, or reading an open filter, over a network */
     TAMIS_ERR_READ_ONLY = -15, /* the store could be opened for reading only */
     TAMIS_ERR_CATALOG = -16    /* LMDB failed; the diag has its words */
 };
@@ -239,7 +239,9 @@ struct tamis_filter_options {
 
 /* Opens and maps a filter for reading; O(1) in its size (but for CHECK_FULL, which
  * fails with ERR_DAMAGED at the first bad page). Never creates. The filter keeps a
- * descriptor only while it is growing. */
+ * descriptor only while it is growing. One that still grows is refused on a network file
+ * system (ERR_NETWORK), and on an overlay (a container's layers) if it may not be opened
+ * for writing there: nobody would see what its writer adds. */
 int tamis_filter_open(const char *path, const struct tamis_filter_options *opt,
                       struct tamis_filter **out, struct tamis_diag *diag);
 /* The same for a filter inside another file, at `offset`, a multiple of 4096.

@@ -80,6 +80,23 @@ static int open_view(struct tamis_filter *f, int fd, const struct header *h,
     return f->fd >= 0 ? 0 : diag_errno(diag, errno, path, "cannot keep a descriptor");
 }
 
+/* Where a writer's changes are seen: the same file, in *fresh if not by `fd` itself. */
+static int where_writers_are_seen(int fd, const char *path, int *fresh,
+                                  struct tamis_diag *diag)
+{
+    int err = io_open_shared(fd, fresh);
+    if (err == TAMIS_ERR_NETWORK)
+        return diag_fail(diag, err, path,
+                         "an open filter on a network file system, whose pages may be "
+                         "stale: seal it, or read it where it is written");
+    return err ? diag_errno(
+                     diag, err, path,
+                     "an open filter, perhaps on an overlay, where a reader sees "
+                     "no writer before it may write itself (use a volume, or a "
+                     "sealed filter)")
+               : 0;
+}
+
 static int open_fd(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
                    const char *path, const struct tamis_filter_options *opt,
                    const struct bounds *known, struct tamis_filter **out,
@@ -94,8 +111,16 @@ static int open_fd(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
     err = header_load(fd, ours, offset, n_bytes, path, &h, diag);
     if (!err)
         err = check_expected(&o, known, &h, path, diag);
+    int fresh = -1;
+    if (!err && h.commit.state != STATE_SEALED)
+        err = where_writers_are_seen(fd, path, &fresh, diag);
     if (err)
         return err;
+    if (fresh >= 0) { /* and there all may be different */
+        err = open_fd(fresh, true, offset, n_bytes, path, opt, known, out, diag);
+        close(fresh);
+        return err;
+    }
 
     struct tamis_filter *f = calloc(1, sizeof *f);
     char *copy = strdup(path);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -111,4 +112,33 @@ int io_refuse_network(int fd)
         if ((uint32_t)fs.f_type == network[i])
             return TAMIS_ERR_NETWORK;
     return 0;
+}
+
+int io_is_overlay(int fd, bool *yes)
+{
+    struct statfs fs;
+    *yes = false;
+    if (fstatfs(fd, &fs) != 0)
+        return errno;
+    *yes = (uint32_t)fs.f_type == 0x794C7630; /* OVERLAYFS_SUPER_MAGIC */
+    return 0;
+}
+
+int io_open_shared(int fd, int *fresh)
+{
+    char link[32];
+    bool overlay;
+    *fresh = -1;
+    int err = io_refuse_network(fd);
+    if (!err)
+        err = io_is_overlay(fd, &overlay);
+    if (err || !overlay)
+        return err;
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) == O_RDWR)
+        return flags < 0 ? errno : 0;
+    /* By descriptor: the name may be another file's by now. */
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    err = keep_regular(open(link, O_RDWR | SAFELY), fresh);
+    return err == ENOENT ? EOPNOTSUPP : err; /* no /proc; the file is not lost */
 }
