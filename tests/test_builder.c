@@ -365,6 +365,52 @@ static void test_spool_failures_stick(void **state)
     assert_int_equal(count_files(test_dir), n_files);
 }
 
+/* A page of the spool that was never written back, two that were exchanged, one bit. */
+static int spool_damage;
+
+static ssize_t damaging_pread(int fd, void *buf, size_t n, off_t offset)
+{
+    static uint8_t page[PAGE_BYTES];
+    uint8_t *bytes = buf;
+    ssize_t got = pread(fd, buf, n, offset);
+    if (offset != 0 || got < 2 * PAGE_BYTES)
+        return got;
+    if (spool_damage == 1) {
+        memset(bytes, 0, sizeof page);
+    } else if (spool_damage == 2) {
+        memcpy(page, bytes, sizeof page);
+        memcpy(bytes, bytes + sizeof page, sizeof page);
+        memcpy(bytes + sizeof page, page, sizeof page);
+    } else if (spool_damage == 3) {
+        bytes[2 * PAGE_BYTES - 1] ^= 0x80;
+    }
+    return got;
+}
+
+static void test_a_spool_that_lies_makes_no_filter(void **state)
+{
+    struct tamis_diag diag;
+    uint64_t n_bytes;
+    (void)state;
+    size_t n_files = count_files(test_dir);
+    struct tamis_builder *b = new_builder(0.01, 4096);
+    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, 20000), 0);
+    io_calls.pread = damaging_pread;
+    for (spool_damage = 1; spool_damage <= 3; spool_damage++) {
+        assert_int_equal(tamis_builder_finish_file(b, path_of("lied"), &diag), EIO);
+        assert_non_null(strstr(diag.what, "came back damaged"));
+        assert_int_equal(tamis_builder_finish_fd(b, -1, 0, &n_bytes, &diag), EIO);
+        assert_non_null(strstr(diag.what, "came back damaged"));
+        assert_int_equal(count_files(test_dir), n_files);
+    }
+    assert_int_equal(tamis_builder_finish_file(b, path_of("lied"), &diag), 0);
+    tamis_builder_free(b);
+    io_calls.pread = pread;
+    struct tamis_filter *f = open_filter(path_of("lied"));
+    assert_int_equal(count_absent(f, keys, 20000), 0);
+    tamis_filter_close(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,6 +429,7 @@ int main(void)
         cmocka_unit_test(test_key_range),
         cmocka_unit_test(test_key_range_of_long_keys),
         TEST_WITH_FAULTS(test_spool_failures_stick),
+        TEST_WITH_FAULTS(test_a_spool_that_lies_makes_no_filter),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,7 +1,8 @@
 /* A builder takes hashes in; finish.c makes a filter of them.
  *
  * How many keys will come is not known, so their hashes are kept, 8 bytes each, and
- * spooled to an unlinked file past a memory limit. */
+ * spooled to an unlinked file past a memory limit. That file may lose what it was
+ * given, as any file may, and nobody syncs it: what comes back is checked. */
 #include "lib/filter/builder.h"
 
 #include <errno.h>
@@ -116,6 +117,7 @@ static int spool(struct tamis_builder *b)
                        b->n_spooled * sizeof *b->hashes);
     if (err)
         return err;
+    b->spool_check = builder_check(b->spool_check, b->hashes, b->n_hashes);
     b->n_spooled += b->n_hashes;
     b->n_hashes = 0;
     return 0;

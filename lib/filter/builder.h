@@ -13,13 +13,23 @@ struct tamis_builder {
     uint32_t rank;
     char *spool_dir;
     int spool_fd;
-    int failed; /* sticky error of an earlier call */
-    uint64_t n_spooled;
+    int failed;                      /* sticky error of an earlier call */
+    uint64_t n_spooled, spool_check; /* builder_check() of all of them, in order */
+    bool spool_damaged;              /* found when they came back */
     uint64_t *hashes;
     size_t n_hashes, capacity, limit;
     uint64_t last; /* the previous hash: equal neighbours are one key */
     uint64_t n_keys;
     struct key_range range;
 };
+
+/* A running check of hashes that leave memory and are to come back. Each step is a
+ * bijection, of the check and of the hash: one that is wrong is found for certain. */
+static inline uint64_t builder_check(uint64_t check, const uint64_t *hashes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        check = geometry_next_lane(check ^ hashes[i]);
+    return check;
+}
 
 #endif

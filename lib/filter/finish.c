@@ -13,11 +13,13 @@
 
 enum { WRITE_BYTES = 4 << 20 };
 
-/* Fills the bits from what is in memory and what was spooled. */
-static int fill(const struct tamis_builder *b, const struct geometry *g, uint8_t *bits)
+/* Fills the bits from what is in memory and what was spooled. EIO if that is not what
+ * was added: a filter of it would lack keys, with good digests. */
+static int fill(struct tamis_builder *b, const struct geometry *g, uint8_t *bits)
 {
     const struct kernel *k = kernel_get();
-    uint64_t chunk[4096];
+    uint64_t chunk[4096], check = 0;
+    b->spool_damaged = false;
     for (uint64_t done = 0; done < b->n_spooled + b->n_hashes;) {
         const uint64_t *from = b->hashes;
         size_t n = b->n_hashes, got;
@@ -27,6 +29,7 @@ static int fill(const struct tamis_builder *b, const struct geometry *g, uint8_t
             int err = io_read(b->spool_fd, chunk, n * 8, done * 8, &got);
             if (err || got != n * 8)
                 return err ? err : EIO;
+            check = builder_check(check, chunk, n);
             from = chunk;
         }
         for (size_t i = 0; i < n; i++) {
@@ -38,7 +41,16 @@ static int fill(const struct tamis_builder *b, const struct geometry *g, uint8_t
         }
         done += n;
     }
-    return 0;
+    b->spool_damaged = check != b->spool_check;
+    return b->spool_damaged ? EIO : 0;
+}
+
+static int cannot_write(const struct tamis_builder *b, int err, const char *path,
+                        struct tamis_diag *diag)
+{
+    return diag_errno(diag, err, path,
+                      b->spool_damaged ? "its keys came back damaged from the spool"
+                                       : "cannot write");
 }
 
 /* Digests what is in memory, not what comes back from the disk: a page that was
@@ -133,7 +145,7 @@ static int plan_built(const struct tamis_builder *b, const uint8_t uuid[UUID_BYT
     return 0;
 }
 
-static int write_filter(const struct tamis_builder *b, int fd, uint64_t at,
+static int write_filter(struct tamis_builder *b, int fd, uint64_t at,
                         struct built *built)
 {
     struct stage_desc *s = &built->commit.stages[0];
@@ -188,7 +200,7 @@ int builder_finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], i
             return diag_fail(diag, TAMIS_ERR_EXISTS, name, "exists already");
         if (err == TAMIS_ERR_NETWORK)
             return diag_fail(diag, err, name, "%s", tamis_strerror(err));
-        return diag_errno(diag, err, name, "cannot write");
+        return cannot_write(b, err, name, diag);
     }
     close(fd); /* synced and named: closing can lose nothing any more */
     return 0;
@@ -235,7 +247,7 @@ int tamis_builder_finish_fd(struct tamis_builder *b, int fd, uint64_t offset,
         return err;
     err = write_filter(b, fd, offset, &built);
     if (err)
-        return diag_errno(diag, err, NULL, "cannot write the filter");
+        return cannot_write(b, err, NULL, diag);
     *n_bytes = built.file_bytes;
     return 0;
 }
