@@ -274,13 +274,14 @@ static void test_a_fork_during_a_refresh(void **state)
 /* ---- what hooks are told ---- */
 
 static int hook_result;
-static unsigned n_told, n_closed;
+static unsigned n_told, n_closed, n_syncs_told;
 static struct commit told;
 
 static int changed(void *ctx, const struct commit *c, struct tamis_diag *diag)
 {
     (void)ctx, (void)diag;
     n_told++;
+    n_syncs_told = (unsigned)faults[CALL_FDATASYNC].n;
     told = *c;
     return hook_result;
 }
@@ -322,12 +323,17 @@ static void test_the_catalog_is_told_again(void **state)
     assert_int_equal(n_told, 3);
     n_told = 2;
     hook_result = 0;
+    unsigned n_syncs = (unsigned)faults[CALL_FDATASYNC].n;
     assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
     assert_int_equal(n_told, 3);
     assert_int_equal(told.n_stages, 2);
     assert_int_equal(told.watermark, 2);
+    assert_int_equal(n_syncs_told - n_syncs,
+                     3); /* keys, A, B: rot of A is no older copy */
+    n_syncs = (unsigned)faults[CALL_FDATASYNC].n;
     assert_int_equal(tamis_writer_commit(w, 3, NULL), 0); /* it knows */
     assert_int_equal(n_told, 3);
+    assert_int_equal(faults[CALL_FDATASYNC].n - n_syncs, 2);
     assert_int_equal(writer_tell_again(w, NULL), 0);
     assert_int_equal(n_told, 3);
     add_hashes(w, keys + 600, 1500); /* one more, taken at once */

@@ -252,7 +252,9 @@ int tamis_writer_commit(struct tamis_writer *w, uint64_t watermark,
                         (unsigned long long)watermark,
                         (unsigned long long)w->commit.watermark);
     else
-        err = writer_commit_locked(w, watermark, 0, false, diag);
+        /* A bound is raised below: to what both slots have, for rot of one of them must
+         * not bring back a record that the catalog takes for an older copy (R2, R5). */
+        err = writer_commit_locked(w, watermark, 0, w->hook_due, diag);
     /* Bounds that the catalog could not take at growth: once more. */
     if (!err && w->hook_due)
         w->hook_due = writer_changed(w, NULL) != 0;
