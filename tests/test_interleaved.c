@@ -4,6 +4,8 @@
 #include "guard_support.h"
 #include "lib/filter/writer.h"
 
+#include <xxhash.h>
+
 static void (*meanwhile)(void);
 
 static void do_meanwhile(void)
@@ -242,6 +244,51 @@ static void test_a_session_that_loses_pages_as_it_begins(void **state)
     assert_null(w);
 }
 
+/* ---- a strict reader, and digests that change under it ---- */
+
+static bool watching;
+static uint8_t digests[PAGE_BYTES];
+
+/* Of the library's digests; the one that it takes of digests is a place to stop at. */
+XXH64_hash_t XXH3_64bits(const void *input, size_t n)
+{
+    XXH64_hash_t digest = XXH3_64bits_withSeed(input, n, 0);
+    if (watching && memcmp(input, digests, sizeof digests) == 0)
+        watching = false, do_meanwhile();
+    return digest;
+}
+
+static void put_digest(uint8_t byte)
+{
+    static uint8_t page[PAGE_BYTES];
+    memset(page, byte, sizeof page);
+    struct le64 d = le64_of(page_digest(page));
+    memcpy(digests, &d, sizeof d);
+}
+
+static void its_digest_is_made_to_fit(void)
+{
+    put_digest(0);
+}
+
+/* What counts is the digest in the copy that was checked. */
+static void test_a_digest_that_changes_once_checked(void **state)
+{
+    static uint64_t room[8];
+    struct stage_desc d = {.length = N_PAGES * PAGE_BYTES,
+                           .geometry = {BLOCKS_PER_PAGE, 1, 8}};
+    struct identity id = {0};
+    (void)state;
+    put_digest(0xff); /* the page has lost all its bits */
+    d.root = page_digest(digests);
+    stage_init(&stage, &d, true, &id, TAMIS_CHECK_STRICT, &map, bits, NULL, digests,
+               room);
+    meanwhile = its_digest_is_made_to_fit;
+    watching = true;
+    assert_false(stage_check_page(&stage, 0));
+    assert_null(meanwhile); /* it came there */
+}
+
 #define TEST_OF_STAGE(f) cmocka_unit_test_setup_teardown(f, stage_begin, stage_end)
 
 int main(void)
@@ -252,6 +299,7 @@ int main(void)
         TEST_OF_STAGE(test_all_were_good_once),
         TEST_OF_STAGE(test_its_writer_condemns_it),
         TEST_OF_STAGE(test_its_floors_are_torn),
+        TEST_OF_STAGE(test_a_digest_that_changes_once_checked),
         cmocka_unit_test(test_a_seal_waits_for_an_add),
         cmocka_unit_test(test_a_seal_after_a_loss),
         TEST_WITH_GUARD(test_a_session_that_loses_pages_as_it_begins),

@@ -119,38 +119,43 @@ static bool bit_get(_Atomic uint64_t *bitmap, uint64_t i)
 
 /* ---- sealed: the digest tree ---- */
 
-/* Checks page i of a level of digests, and those above it up to the root. */
-static bool digest_page_good(struct stage *s, const struct digest_tree *t,
-                             uint32_t level, uint64_t i)
+/* The digest of thing `i`, entry i of this level, if the page that has it is good, and
+ * those above it up to the root. Out of the very copy that was checked, where nothing
+ * is remembered. */
+static bool digest_of(struct stage *s, const struct digest_tree *t, uint32_t level,
+                      uint64_t i, uint64_t *found)
 {
-    uint64_t bit = t->offset[level] / PAGE_BYTES + i, expected = s->root;
-    bool memory = s->mode != TAMIS_CHECK_STRICT;
-    uint8_t page[PAGE_BYTES];
-    if (memory && bit_get(s->good_digests, bit))
+    uint64_t page = i / DIGESTS_PER_PAGE, expected;
+    if (level >= t->n_levels) {
+        *found = s->root;
         return true;
-    if (level + 1 < t->n_levels) {
-        if (!digest_page_good(s, t, level + 1, i / DIGESTS_PER_PAGE))
-            return false;
-        expected = digest_at(s->digests + t->offset[level + 1], i);
     }
-    page_copy(page, s->digests + t->offset[level] + i * PAGE_BYTES);
-    if (page_digest(page) != expected)
+    uint64_t bit = t->offset[level] / PAGE_BYTES + page;
+    const uint8_t *live = s->digests + t->offset[level];
+    bool memory = s->mode != TAMIS_CHECK_STRICT;
+    uint8_t copy[PAGE_BYTES];
+    if (memory && bit_get(s->good_digests, bit)) {
+        *found = digest_at(live, i);
+        return true;
+    }
+    if (!digest_of(s, t, level + 1, page, &expected))
+        return false;
+    page_copy(copy, live + page * PAGE_BYTES);
+    if (page_digest(copy) != expected)
         return false;
     if (memory)
         atomic_fetch_or(&s->good_digests[bit / 64], UINT64_C(1) << (bit % 64));
+    *found = digest_at(copy, i % DIGESTS_PER_PAGE);
     return true;
 }
 
 static bool sealed_page_good(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES])
 {
-    uint64_t expected = s->root;
+    uint64_t expected;
     struct digest_tree t;
     digest_tree_of(s->n_pages, &t);
-    if (t.n_levels > 1) {
-        if (!digest_page_good(s, &t, 1, page / DIGESTS_PER_PAGE))
-            return false;
-        expected = digest_at(s->digests + t.offset[1], page);
-    }
+    if (!digest_of(s, &t, 1, page, &expected))
+        return false;
     page_copy(copy, s->bits + page * PAGE_BYTES);
     return page_digest(copy) == expected;
 }
