@@ -53,6 +53,7 @@ static void count_dirty(struct tamis_writer *w, struct writer_stage *s, uint64_t
         if (!atomic_load_explicit(&s->dirty[i], memory_order_relaxed))
             continue;
         taken[i] = atomic_exchange(&s->dirty[i], 0);
+        atomic_thread_fence(memory_order_seq_cst); /* the other: stage_set_dirty() */
         for (uint64_t left = taken[i]; left; left &= left - 1)
             raise_floors(w, s, i * 64 + (uint64_t)__builtin_ctzll(left));
     }

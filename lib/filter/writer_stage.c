@@ -26,11 +26,24 @@ uint64_t stage_bits_now(const struct writer_stage *s)
     return n;
 }
 
+/* The bits that were just set come before what is read next, for everybody. On x86 they
+ * do: the locked instruction that set them is a fence. */
+static void fence_after_bits(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    atomic_signal_fence(memory_order_seq_cst);
+#else
+    atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
 void stage_set_dirty(struct writer_stage *s, uint64_t page)
 {
     uint64_t bit = UINT64_C(1) << (page % 64);
-    /* After the bits, so that a commit which takes the mark counts them. Looking
-     * first keeps the line shared; a mark taken just then costs a lower floor. */
+    /* After the bits, so that a commit which takes the mark counts them: whoever finds
+     * the mark set has set his bits before it is taken (count_dirty() has the other
+     * fence). Looking first keeps the line shared. */
+    fence_after_bits();
     if (!(atomic_load_explicit(&s->dirty[page / 64], memory_order_relaxed) & bit))
         atomic_fetch_or_explicit(&s->dirty[page / 64], bit, memory_order_release);
 }
