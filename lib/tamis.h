@@ -461,10 +461,12 @@ int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
                      struct tamis_diag *diag);
 struct tamis_domain tamis_store_domain(const struct tamis_store *store);
 
-/* Says that every segment of the engine is listed: from now on "absent everywhere" may
- * be concluded from a catalog that repair rebuilt, or that lost a record nobody could
- * read. The caller must know; a segment that is missing from the list would be a lost
- * key. Durable on return. */
+/* Says that every segment of the engine is listed, and with its own filter: from now on
+ * "absent everywhere", and segments that are not asked for by a binding, may be
+ * concluded from a catalog that repair rebuilt, or that lost a record nobody could read.
+ * The caller must have compared every segment with its own list, the bindings too: one
+ * that is missing here, or has the filter of an edit that was never committed (drop it,
+ * or put it anew), would be lost keys. Durable on return. */
 int tamis_store_confirm_complete(struct tamis_store *store, struct tamis_diag *diag);
 
 /* Opens the growing filter of a segment for writing, as tamis_writer_open(); the
@@ -655,12 +657,15 @@ struct tamis_target {
 
 /* ERR_NO_SEGMENT if unknown; a different binding (NULL: any) gives ERR_MISMATCH; a
  * record that can't be read ERR_DAMAGED or ERR_VERSION.
- * The target is usable all the same: it answers MAYBE with that reason. */
+ * The target is usable all the same: it answers MAYBE with that reason. In a list that
+ * is not confirmed (tamis_store_confirm_complete()) a target that was found without a
+ * binding, or with one of no bytes, answers MAYBE/MISMATCH, and the result is 0. */
 int tamis_snapshot_find(const struct tamis_snapshot *snapshot, const void *name,
                         size_t name_bytes, const void *binding, size_t binding_bytes,
                         uint64_t min_watermark, struct tamis_target *target);
 /* Segments are numbered 0 .. n-1 by rank, then name. */
 size_t tamis_snapshot_n_segments(const struct tamis_snapshot *snapshot);
+/* As if it had been found without a binding. */
 struct tamis_target tamis_snapshot_target(const struct tamis_snapshot *snapshot,
                                           size_t index);
 
@@ -687,7 +692,8 @@ struct tamis_segment_info {
 int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
                            struct tamis_segment_info *info);
 /* The open filter of a segment, opened now if need be; the snapshot's, not to be
- * closed. For info, verify and the like. */
+ * closed. For info, verify and the like: what it says of a key it says of its own keys,
+ * be the list confirmed or not. */
 int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
                           struct tamis_filter **out, struct tamis_diag *diag);
 struct tamis_domain tamis_snapshot_domain(const struct tamis_snapshot *snapshot);
@@ -709,8 +715,8 @@ enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
                                             const struct tamis_target *targets,
                                             size_t n, const struct tamis_key *key,
                                             uint64_t *absent, uint8_t *reasons);
-/* The same over all segments by number. ABSENT only if the catalog is complete and
- * lists a segment: an empty list proves nothing. */
+/* The same over all segments by number. ABSENT, of all or of one, only if the catalog is
+ * complete; of all only if it lists a segment: an empty list proves nothing. */
 enum tamis_answer tamis_snapshot_probe_all(struct tamis_snapshot *snapshot,
                                            const struct tamis_key *key,
                                            uint64_t *absent, uint8_t *reasons);

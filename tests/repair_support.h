@@ -216,9 +216,14 @@ static UNUSED void check_keys(struct tamis_store *s, const char *name, uint64_t 
     struct tamis_snapshot *snap = snapshot_of(s);
     struct tamis_target t;
     tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t);
+    struct tamis_filter *f = NULL; /* asked, too: a list may not be confirmed */
+    if (t.slot)
+        tamis_snapshot_filter(snap, t.slot - 1, &f, NULL);
     for (uint64_t i = first; i < first + n; i++) {
         struct tamis_key key = key_in(s, i);
         assert_int_equal(tamis_snapshot_probe(snap, &t, &key, NULL), TAMIS_MAYBE);
+        if (f)
+            assert_int_equal(tamis_filter_probe(f, &key, NULL), TAMIS_MAYBE);
         assert_int_equal(tamis_snapshot_probe_all(snap, &key, NULL, NULL), TAMIS_MAYBE);
     }
     tamis_snapshot_release(snap);

@@ -301,6 +301,7 @@ static void hostile_records_are_maybe(void **state)
         /* Nothing of it is in the way of an edit. */
         drop_segment(s, "a");
         put_segment(s, "a", 0, 10);
+        OK(tamis_store_confirm_complete(s, NULL));
         assert_int_equal(reason_of(s, "a", 7), TAMIS_HIT);
         tamis_store_close(s);
     }

@@ -348,12 +348,19 @@ static void nothing_is_maybe(void **state)
     tamis_store_close(s);
 }
 
-static void incomplete_catalog_proves_nothing_of_all(void **state)
+/* Neither of all segments nor of one, unless its binding vouches for its filter. */
+static void incomplete_catalog_proves_nothing_by_name(void **state)
 {
     uint8_t bytes[META_BYTES];
+    struct tamis_segment_options opt = {
+        .size = sizeof opt, .binding = "id", .binding_bytes = 2};
     (void)state;
     struct tamis_store *s = store_new("s");
-    put_segment(s, "a", 0, 10);
+    struct tamis_edit *e = edit_new(s);
+    OK(put_keys(e, "a", 0, 10, &opt));
+    OK(put_keys(e, "b", 0, 10, NULL));
+    OK(tamis_edit_put_bare(e, "c", 1, NULL, NULL));
+    OK(tamis_edit_commit(e, NULL));
     tamis_store_close(s);
     struct meta m = meta_in("s");
     m.complete = 0;
@@ -362,12 +369,24 @@ static void incomplete_catalog_proves_nothing_of_all(void **state)
     s = store_open("s");
     struct tamis_snapshot *snap = snapshot_of(s);
     struct tamis_key key = key_in(s, 99);
-    struct tamis_target t = tamis_snapshot_target(snap, 0);
-    uint64_t absent;
-    assert_int_equal(tamis_snapshot_probe_all(snap, &key, &absent, NULL), TAMIS_MAYBE);
-    assert_int_equal(absent, 1);
-    assert_int_equal(tamis_snapshot_probe_list(snap, &t, 1, &key, NULL, NULL),
-                     TAMIS_ABSENT);
+    struct tamis_target t[2] = {tamis_snapshot_target(snap, 0)};
+    uint64_t absent = 7;
+    uint8_t why[3];
+    assert_int_equal(tamis_snapshot_probe_all(snap, &key, &absent, why), TAMIS_MAYBE);
+    assert_int_equal(absent, 0);
+    assert_int_equal(why[0], TAMIS_MISMATCH);
+    assert_int_equal(why[2], TAMIS_NO_FILTER);
+    assert_int_equal(tamis_snapshot_probe_list(snap, t, 1, &key, &absent, why),
+                     TAMIS_MAYBE);
+    assert_int_equal(why[0], TAMIS_MISMATCH);
+    OK(tamis_snapshot_find(snap, "a", 1, NULL, 0, 0, &t[0]));
+    OK(tamis_snapshot_find(snap, "b", 1, "", 0, 0, &t[1]));
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(tamis_snapshot_probe_batch(snap, &t[i], key.tag, &key.hash, 1,
+                                                    &absent, NULL),
+                         0);
+    OK(tamis_snapshot_find(snap, "a", 1, "id", 2, 0, &t[0]));
+    assert_int_equal(tamis_snapshot_probe(snap, &t[0], &key, NULL), TAMIS_ABSENT);
     tamis_snapshot_release(snap);
     tamis_store_close(s);
 }
@@ -484,7 +503,7 @@ int main(void)
         TEST(ranges_and_watermarks),
         TEST(lists_and_batches),
         TEST(nothing_is_maybe),
-        TEST(incomplete_catalog_proves_nothing_of_all),
+        TEST(incomplete_catalog_proves_nothing_by_name),
         TEST(snapshots_of_filters),
         TEST(threads_ask_while_others_edit),
     };

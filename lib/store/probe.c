@@ -150,7 +150,7 @@ enum tamis_answer tamis_snapshot_probe_all(struct tamis_snapshot *snapshot,
     size_t n = tamis_snapshot_n_segments(snapshot), n_absent = 0;
     answers_clear(&a, n);
     for (size_t i = 0; i < n; i++) {
-        struct tamis_target t = {.slot = (uint32_t)i + 1};
+        struct tamis_target t = tamis_snapshot_target(snapshot, i);
         n_absent += answer(&a, i, probe_target(snapshot, &t, key));
     }
     /* An incomplete catalog proves nothing of the segments that it lacks. */

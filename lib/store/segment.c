@@ -95,6 +95,16 @@ static uint32_t find_among_twins(const struct tamis_snapshot *s, const void *nam
     return slot;
 }
 
+/* A list that was made of files alone may call a filter a segment's that never was: an
+ * edit's that was killed before its commit. Until the engine has confirmed the list,
+ * only a binding says that the filter is of the file that is meant (SPEC.md section
+ * 7.3, "uncommitted edit"); a binding of no bytes says nothing. */
+static bool is_unproven(const struct tamis_snapshot *s, const struct entry *e,
+                        size_t binding_bytes)
+{
+    return !s->complete && !binding_bytes && e->state != RECORD_NO_FILTER;
+}
+
 int tamis_snapshot_find(const struct tamis_snapshot *snapshot, const void *name,
                         size_t name_bytes, const void *binding, size_t binding_bytes,
                         uint64_t min_watermark, struct tamis_target *target)
@@ -123,6 +133,8 @@ int tamis_snapshot_find(const struct tamis_snapshot *snapshot, const void *name,
         target->refusal = TAMIS_MISMATCH;
         return TAMIS_ERR_MISMATCH;
     }
+    if (is_unproven(snapshot, e, binding ? binding_bytes : 0))
+        target->refusal = TAMIS_MISMATCH;
     return 0;
 }
 
@@ -131,5 +143,9 @@ struct tamis_target tamis_snapshot_target(const struct tamis_snapshot *snapshot,
 {
     if (!snapshot || index >= snapshot->n)
         return (struct tamis_target){.refusal = TAMIS_UNKNOWN_SEGMENT};
-    return (struct tamis_target){.slot = (uint32_t)index + 1};
+    struct tamis_target target = {.slot = (uint32_t)index + 1};
+    const struct entry *e = snapshot->entries[index];
+    if (e->state && is_unproven(snapshot, e, 0))
+        target.refusal = TAMIS_MISMATCH;
+    return target;
 }

@@ -80,9 +80,12 @@ tree() {
     prints '1 rebuilt.*; 3 segments'
     prints 'may be incomplete.*--confirm'
     ok "$TAMIS" probe store a 12 nope
-    prints $'a\tone\tHIT'
-    prints $'12\tg\tHIT'
+    prints $'a\tone\tMISMATCH'
+    prints $'12\tg\tMISMATCH'
+    prints $'nope\tone\tMISMATCH'
     prints $'nope\t-\tUNKNOWN_SEGMENT'
+    seq 10 21 >keys
+    fails 3 "2 keys are not in the filter" "$TAMIS" verify store g --against keys
     ok "$TAMIS" repair store
     prints 'nothing to do: 3 segments'
     ok "$TAMIS" repair store --confirm
@@ -105,6 +108,7 @@ tree() {
     fails 3 "damage was found, and" "$TAMIS" repair store --uuid "$uuid"
     prints $'quarantined\tone\t.*another '
     prints '; 2 segments'
+    ok "$TAMIS" repair store --confirm
     ok "$TAMIS" probe store a
     prints $'a\tone\tHIT'
 }

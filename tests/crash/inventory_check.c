@@ -30,6 +30,22 @@ static void expect_filter(const struct run *r, struct tamis_snapshot *snapshot,
         run_fail(r, "segment %s: %s", it->name, diag.what);
 }
 
+/* The filter itself: a list that is not confirmed answers nothing of it. */
+static void expect_own_keys(const struct run *r, struct tamis_snapshot *snapshot,
+                        const struct item *it, size_t index, size_t n)
+{
+    uint64_t absent[MAX_KEYS / 64];
+    struct tamis_filter *f;
+    enum tamis_reason why;
+    if (tamis_snapshot_filter(snapshot, index, &f, NULL) != 0)
+        return;
+    size_t n_absent = tamis_filter_probe_batch(
+        f, r->promise.tag, r->promise.keys + it->from, n, absent, &why);
+    if (n_absent)
+        run_fail(r, "segment %s: %zu of %zu keys are ABSENT from its filter", it->name,
+                 n_absent, n);
+}
+
 static void expect_item(const struct run *r, struct tamis_snapshot *snapshot,
                         const struct item *it, bool repaired)
 {
@@ -55,6 +71,7 @@ static void expect_item(const struct run *r, struct tamis_snapshot *snapshot,
                                                  keys, n, absent, &why);
     if (n_absent)
         run_fail(r, "segment %s: %zu of %zu keys are ABSENT", it->name, n_absent, n);
+    expect_own_keys(r, snapshot, it, target.slot - 1, n);
     if (has_filter(it))
         expect_filter(r, snapshot, it, target.slot - 1);
     tamis_snapshot_segment(snapshot, target.slot - 1, &info);
