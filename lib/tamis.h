@@ -563,7 +563,8 @@ struct tamis_backup_report {
  * removed by hand, and so does a call that fails and cannot remove what it made. Every
  * growing filter, and the few that were sealed meanwhile, takes a descriptor until it
  * is copied (EMFILE). A store that is open for reading only holds nobody off: ERR_BUSY
- * if its list does not stay the same for long enough. Do not go on with both stores:
+ * if its list does not stay the same for long enough. ERR_VERSION if the store has a
+ * feature of a newer version that a copy could lack. Do not go on with both stores:
  * filters of the one mean nothing to the other's log. */
 int tamis_store_backup(struct tamis_store *store, const char *path, tamis_repair_fn *fn,
                        void *ctx, struct tamis_backup_report *report,

@@ -305,52 +305,63 @@ static void what_serves_nobody_is_left_out(void **state)
 
 /* ---- what this version does not know ---- */
 
-static uint8_t strange_meta[META_BYTES], strange_record[RECORD_MAX_BYTES];
+static uint8_t strange_record[RECORD_MAX_BYTES];
 static size_t strange_bytes;
 
-static void strange(uint8_t *bytes, size_t n, size_t ro_compat_at, size_t unused_at,
+static void strange(uint8_t *bytes, size_t n, size_t feature_at, size_t unused_at,
                     uint64_t seed)
 {
-    bytes[ro_compat_at + 5] |= 1;
+    bytes[feature_at + 5] |= 1;
     bytes[unused_at] = 7;
     checksum_set(bytes, n, seed);
 }
 
-static int make_strange(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+/* A meta record with a bit of the word at this offset, and a byte that it speaks of. */
+static int make_strange_meta(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     const uint8_t *value;
+    uint8_t bytes[META_BYTES];
     size_t n;
-    (void)ctx;
     OK(catalog_meta_value(t, &value, &n, diag));
     assert_int_equal(n, META_BYTES);
-    memcpy(strange_meta, value, n);
-    strange(strange_meta, n, offsetof(struct meta_disk, ro_compat),
-            offsetof(struct meta_disk, unused_b), 0);
+    memcpy(bytes, value, n);
+    strange(bytes, n, *(const size_t *)ctx, offsetof(struct meta_disk, unused_b), 0);
+    return catalog_set_meta_value(t, bytes, n, diag);
+}
+
+static int make_strange(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    size_t compat_at = offsetof(struct meta_disk, compat);
+    const uint8_t *value;
+    (void)ctx;
+    OK(make_strange_meta(t, &compat_at, diag));
     OK(catalog_get(t, "a", 1, &value, &strange_bytes, diag));
     memcpy(strange_record, value, strange_bytes);
     strange(strange_record, strange_bytes, offsetof(struct record_disk, ro_compat),
             offsetof(struct record_disk, unused), XXH3_64bits("a", 1));
-    OK(catalog_set_meta_value(t, strange_meta, n, diag));
     return catalog_replace(t, "a", 1, strange_record, strange_bytes, diag);
 }
 
 static int look_strange(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     const uint8_t *value;
+    struct meta m;
     size_t n;
     (void)ctx;
     OK(catalog_meta_value(t, &value, &n, diag));
-    assert_int_equal(n, META_BYTES);
-    assert_memory_equal(value, strange_meta, n);
+    assert_true(value[offsetof(struct meta_disk, unused_b)] == 0);
+    OK(catalog_meta(t, &m, diag));
+    assert_true(m.compat == 0);
     OK(catalog_get(t, "a", 1, &value, &n, diag));
     assert_int_equal(n, strange_bytes);
     assert_memory_equal(value, strange_record, n);
     return 0;
 }
 
-/* Bits that say what no writer may drop go with their bytes, or not at all. Should the
- * file be lost, the record still says so. */
-static void what_is_not_known_is_copied_as_it_is(void **state)
+/* Bits of a record that say what no writer may drop go with their bytes. Should the
+ * file be lost, the record still says so. Those of the store that may be ignored are
+ * left behind, with their bytes. */
+static void records_that_are_not_known_are_copied_as_they_are(void **state)
 {
     (void)state;
     for (int lost = 0; lost < 2; lost++) {
@@ -358,13 +369,9 @@ static void what_is_not_known_is_copied_as_it_is(void **state)
         OK(catalog_write(s->catalog, make_strange, NULL, NULL, NULL));
         if (lost)
             OK(unlink(file_of(s, "s", "a")));
-        tamis_store_close(s);
-        s = store_open("s");
-        assert_true(s->catalog->read_only);
         backup(s, "b");
         assert_int_equal(backed_up.n_left, lost);
         struct tamis_store *b = store_open("b");
-        assert_true(b->catalog->read_only);
         OK(catalog_read(b->catalog, look_strange, NULL, NULL));
         check_all(b);
         assert_int_equal(reason_of(b, "a", 50), lost ? TAMIS_FILE_LOST : TAMIS_HIT);
@@ -372,6 +379,29 @@ static void what_is_not_known_is_copied_as_it_is(void **state)
         tamis_store_close(s);
         remove_tree("s");
         remove_tree("b");
+    }
+}
+
+/* It may mean another database, which a copy would lack. */
+static void a_feature_of_the_store_is_not_copied_by_halves(void **state)
+{
+    size_t at = offsetof(struct meta_disk, ro_compat);
+    struct tamis_diag diag;
+    (void)state;
+    for (int opened_later = 0; opened_later < 2; opened_later++) {
+        struct tamis_store *s = make("s");
+        OK(catalog_write(s->catalog, make_strange_meta, &at, NULL, NULL));
+        if (opened_later) {
+            tamis_store_close(s);
+            s = store_open("s");
+            assert_true(s->catalog->read_only);
+        }
+        assert_int_equal(tamis_store_backup(s, path_of("b"), NULL, NULL, NULL, &diag),
+                         TAMIS_ERR_VERSION);
+        assert_non_null(strstr(diag.what, "feature"));
+        assert_false(exists(path_of("b")));
+        tamis_store_close(s);
+        remove_tree("s");
     }
 }
 
@@ -740,7 +770,8 @@ int main(void)
         cmocka_unit_test(copies_are_checked_by_reading),
         cmocka_unit_test(bad_floors_stay_bad),
         cmocka_unit_test(what_serves_nobody_is_left_out),
-        cmocka_unit_test(what_is_not_known_is_copied_as_it_is),
+        cmocka_unit_test(records_that_are_not_known_are_copied_as_they_are),
+        cmocka_unit_test(a_feature_of_the_store_is_not_copied_by_halves),
         cmocka_unit_test_setup_teardown(commits_between_the_reads, interruptions_on,
                                         faults_off),
         cmocka_unit_test_setup_teardown(a_segment_dropped_between_the_reads,

@@ -158,22 +158,17 @@ struct moment {
     uint64_t number; /* of the transaction */
 };
 
+/* A feature that forbids this version to write may be one of the whole store, such as
+ * another database: a copy without it would be no copy. One that may be ignored is left
+ * behind, with its bytes. */
 static int keep_meta(struct catalog_txn *t, struct backup *b, struct tamis_diag *diag)
 {
-    const uint8_t *value;
-    size_t n;
     int rc = catalog_meta(t, &b->meta, diag);
-    if (!rc)
-        rc = catalog_meta_value(t, &value, &n, diag);
-    if (rc)
-        return rc;
-    free(b->meta_value);
-    b->meta_value = malloc(n);
-    if (!b->meta_value)
-        return diag_errno(diag, ENOMEM, b->catalog->path, "listing the segments");
-    memcpy(b->meta_value, value, n);
-    b->meta_bytes = n;
-    return 0;
+    if (!rc && b->meta.ro_compat & ~META_RO_COMPAT_KNOWN)
+        rc = diag_fail(diag, TAMIS_ERR_VERSION, b->catalog->path,
+                       "the store has a feature that this tamis cannot copy");
+    b->meta.compat &= META_COMPAT_KNOWN;
+    return rc;
 }
 
 static int moment_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)

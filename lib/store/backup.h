@@ -29,9 +29,7 @@ struct backup_early {
 struct backup {
     struct catalog *catalog;
     struct tamis_backup_report *report;
-    struct meta meta; /* of the same moment as the items, as are its bytes */
-    uint8_t *meta_value;
-    size_t meta_bytes;
+    struct meta meta; /* of the same moment as the items */
     tamis_repair_fn *fn;
     void *ctx;
     int parent, dir, filters; /* where it goes; of the copy */

@@ -12,7 +12,7 @@
 static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     const struct backup *b = ctx;
-    int rc = catalog_set_meta_value(t, b->meta_value, b->meta_bytes, diag);
+    int rc = 0;
     for (size_t i = 0; i < b->n && !rc; i++)
         rc = catalog_replace(t, b->items[i].name, b->items[i].name_bytes,
                              b->items[i].value, b->items[i].value_bytes, diag);
@@ -146,7 +146,6 @@ static int backup_to(struct backup *b, const char *path, struct tamis_diag *diag
     close_fd(b->parent);
     backup_free_items(b);
     backup_free_early(b);
-    free(b->meta_value);
     free(b->temp_path);
     return rc;
 }
