@@ -625,7 +625,8 @@ struct tamis_name {
 };
 int tamis_edit_retain(struct tamis_edit *edit, const struct tamis_name *names, size_t n,
                       struct tamis_diag *diag);
-/* Applies everything in one transaction, durable on return; frees the edit. On failure
+/* Applies everything in one transaction, durable on return; frees the edit. ERR_VERSION
+ * if a newer version has marked the store meanwhile, as not to be written. On failure
  * nothing has changed and the files it wrote are gone; only if the disk fails, or
  * is full, while the catalog's last page is written (ERR_CATALOG, EIO, ENOSPC) can
  * nobody say which: open the store again and look. */

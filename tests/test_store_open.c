@@ -1,5 +1,6 @@
 /* Creating and opening a store, and what is none or a newer one. */
 #include "store_support.h"
+#include "format/checksum.h"
 
 #include <pthread.h>
 #include <sys/file.h>
@@ -235,6 +236,85 @@ static void unknown_ro_feature_opens_read_only(void **state)
     tamis_store_close(s);
 }
 
+/* As a newer version, in another process, marks a store that we have open. */
+static int mark_meta(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    const uint8_t *value;
+    uint8_t bytes[META_BYTES];
+    size_t n;
+    OK(catalog_meta_value(t, &value, &n, diag));
+    memcpy(bytes, value, n);
+    bytes[*(const size_t *)ctx] |= 32;
+    checksum_set(bytes, n, 0);
+    return catalog_set_meta_value(t, bytes, n, diag);
+}
+
+static int mark_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    const uint8_t *value;
+    uint8_t bytes[RECORD_MAX_BYTES];
+    size_t n;
+    (void)ctx;
+    OK(catalog_get(t, "g", 1, &value, &n, diag));
+    memcpy(bytes, value, n);
+    bytes[offsetof(struct record_disk, ro_compat)] |= 32;
+    bytes[offsetof(struct record_disk, unused)] = 77;
+    checksum_set(bytes, n, XXH3_64bits("g", 1));
+    return catalog_replace(t, "g", 1, bytes, n, diag);
+}
+
+static int look_at_mark(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    const uint8_t *value;
+    size_t n;
+    (void)ctx;
+    OK(catalog_get(t, "g", 1, &value, &n, diag));
+    assert_int_equal(value[offsetof(struct record_disk, unused)], 77);
+    return 0;
+}
+
+static void features_that_come_later_are_heeded(void **state)
+{
+    static const size_t words[] = {offsetof(struct meta_disk, ro_compat),
+                                   offsetof(struct meta_disk, incompat)};
+    struct tamis_diag diag;
+    struct tamis_snapshot *snap;
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        size_t at = words[i];
+        const char *name = i ? "t" : "s";
+        struct tamis_store *s = store_new(name);
+        put_segment(s, "a", 0, 10);
+        struct tamis_edit *e = edit_new(s);
+        OK(tamis_edit_put_bare(e, "x", 1, NULL, NULL));
+        OK(catalog_write(s->catalog, mark_meta, &at, NULL, NULL));
+        assert_int_equal(tamis_edit_commit(e, &diag), TAMIS_ERR_VERSION);
+        assert_non_null(strstr(diag.what, "feature"));
+        assert_int_equal(tamis_store_confirm_complete(s, NULL), TAMIS_ERR_VERSION);
+        assert_int_equal(tamis_snapshot_current(s, &snap, NULL),
+                         i ? TAMIS_ERR_VERSION : 0);
+        if (!i)
+            assert_int_equal(tamis_snapshot_n_segments(snap), 1);
+        tamis_snapshot_release(snap);
+        tamis_store_close(s);
+    }
+}
+
+static void a_record_marked_later_is_left_as_it_is(void **state)
+{
+    struct tamis_writer *w;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_growing(s, "g");
+    OK(tamis_store_writer(s, "g", 1, &w, NULL));
+    OK(catalog_write(s->catalog, mark_record, NULL, NULL, NULL));
+    OK(tamis_writer_add_key(w, "k", 1));
+    OK(tamis_writer_commit(w, 9, NULL));
+    tamis_writer_close(w);
+    OK(catalog_read(s->catalog, look_at_mark, NULL, NULL));
+    tamis_store_close(s);
+}
+
 static void one_environment_per_process(void **state)
 {
     (void)state;
@@ -268,6 +348,8 @@ int main(void)
         TEST(open_refuses_damaged_catalog_files),
         TEST(open_checks_the_first_record),
         TEST(unknown_ro_feature_opens_read_only),
+        TEST(features_that_come_later_are_heeded),
+        TEST(a_record_marked_later_is_left_as_it_is),
         TEST(one_environment_per_process),
     };
     return cmocka_run_group_tests_name("store_open", tests, NULL, NULL);

@@ -73,6 +73,18 @@ static int finish_read(struct catalog_txn *t, int rc, struct tamis_diag *diag)
                         "reading a catalog that keeps changing");
 }
 
+/* A newer version may have marked the store since it was opened: as one that this one
+ * must not write, or not even read. */
+static int may_write(struct catalog_txn *t, struct tamis_diag *diag)
+{
+    struct meta m;
+    int rc = catalog_meta(t, &m, diag);
+    if (rc || !(m.ro_compat & ~META_RO_COMPAT_KNOWN))
+        return rc;
+    return diag_fail(diag, TAMIS_ERR_VERSION, t->catalog->path,
+                     "the store has a feature that this tamis must not write");
+}
+
 static int run_once(struct catalog *c, unsigned flags, catalog_fn *fn, void *ctx,
                     struct catalog_txn *t, bool *unsure, struct tamis_diag *diag)
 {
@@ -80,7 +92,9 @@ static int run_once(struct catalog *c, unsigned flags, catalog_fn *fn, void *ctx
     t->failure = rc;
     if (rc)
         return catalog_fail(diag, c->path, rc, "beginning a transaction");
-    rc = fn(t, ctx, diag);
+    rc = flags & MDB_RDONLY ? 0 : may_write(t, diag);
+    if (!rc)
+        rc = fn(t, ctx, diag);
     if (flags & MDB_RDONLY)
         return finish_read(t, rc, diag);
     if (rc) {

@@ -119,7 +119,8 @@ typedef int catalog_each_fn(void *ctx, const void *name, size_t name_bytes,
                             const uint8_t *value, size_t value_bytes);
 
 int catalog_read(struct catalog *c, catalog_fn *fn, void *ctx, struct tamis_diag *diag);
-/* *unsure (may be NULL): the commit itself failed, so that what is on the disk may be
+/* ERR_VERSION if the store has a feature now that this version must not write.
+ * *unsure (may be NULL): the commit itself failed, so that what is on the disk may be
  * the old state or the new one. */
 int catalog_write(struct catalog *c, catalog_fn *fn, void *ctx, bool *unsure,
                   struct tamis_diag *diag);

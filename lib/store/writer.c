@@ -73,6 +73,9 @@ static int raise_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
         return diag_verdict(diag, v, w->catalog->path, 0);
     if (memcmp(r.uuid, w->uuid, UUID_BYTES) != 0 || !record_raise(&r, p))
         return 0;
+    if (r.ro_compat & ~RECORD_RO_COMPAT_KNOWN) /* since the writer was opened */
+        return diag_fail(diag, TAMIS_ERR_VERSION, w->catalog->path,
+                         "the segment has a feature that this tamis must not write");
     /* Bytes that we don't know are not kept, so nor are their bits. */
     r.compat &= RECORD_COMPAT_KNOWN;
     uint8_t bytes[RECORD_MAX_BYTES];
