@@ -325,6 +325,41 @@ static void what_nothing_names_is_swept(void **state)
     remove_tree("s");
 }
 
+/* An older catalog was put back: what it does not name may be all that there is of a
+ * segment, whoever can read it. Only what never was a filter goes. */
+static void orphans_that_cannot_be_read_are_kept(void **state)
+{
+    static const struct {
+        size_t at;
+        uint8_t value;
+        bool kept;
+    } cases[] = {
+        {8, 2, true},   /* a newer version */
+        {130, 0, true}, /* a name that rotted */
+        {40, 77, true}, /* a UUID */
+        {1, 'X', false},
+    };
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_segment(s, "a", 0, 10);
+    const char *a = file_of(s, "s", "a");
+    tamis_store_close(s);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *to = path_of("s/filters/aaaaaaaaaaaa4aaa8aaaaaaaaaaaaaaa.tamis");
+        file_copy(a, to);
+        file_poke(to, cases[i].at, &cases[i].value, 1);
+        struct tamis_repair_report r = repair("s");
+        assert_int_equal(r.n_quarantined, cases[i].kept);
+        assert_int_equal(r.n_swept, !cases[i].kept);
+        assert_int_equal(exists(aside_of("s", to)), cases[i].kept);
+        assert_false(exists(to));
+        if (cases[i].kept)
+            assert_int_equal(unlink(aside_of("s", to)), 0);
+        check_settled("s");
+    }
+    remove_tree("s");
+}
+
 /* ---- damaged records ---- */
 
 static void poke_record(const char *store, const char *name, size_t at)
@@ -570,6 +605,7 @@ int main(void)
         cmocka_unit_test(a_torn_slot_is_mirrored),
         cmocka_unit_test(growth_and_seals_are_followed),
         cmocka_unit_test(what_nothing_names_is_swept),
+        cmocka_unit_test(orphans_that_cannot_be_read_are_kept),
         cmocka_unit_test(a_damaged_record_is_made_anew_from_its_file),
         cmocka_unit_test(a_record_that_lost_its_file_has_no_filter),
         cmocka_unit_test(a_damaged_record_takes_no_other_segments_file),

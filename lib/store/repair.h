@@ -120,8 +120,10 @@ struct judgement {
 int repair_judge(struct repair *r, const struct repair_segment *segment,
                  const struct record *record, const char *name, struct judgement *j,
                  struct tamis_diag *diag);
-/* What a file says it is, all zeros if it does not; an errno if it can't be read. */
-int repair_identify(struct repair *r, const char *name, struct identity *id);
+/* What a file says it is, all zeros if nothing of that can be believed; an errno if it
+ * can't be read. *none: it is no filter, of any version, nor what is left of one. */
+int repair_identify(struct repair *r, const char *name, struct identity *id,
+                    bool *none);
 /* Is this the store's own: its UUID (or none), hash and seed? */
 bool repair_is_ours(const struct repair *r, const struct identity *id);
 

@@ -49,7 +49,8 @@ static int scan_for_meta(int fd, struct meta *found, bool *good)
 static bool meta_of_file(struct repair *r, const struct repair_file *f, struct meta *m)
 {
     struct identity identity, *id = &identity;
-    if (f->temporary || repair_identify(r, f->name, id) != 0 ||
+    bool none;
+    if (f->temporary || repair_identify(r, f->name, id, &none) != 0 ||
         all_zero(id->store_uuid, UUID_BYTES))
         return false;
     struct tamis_growth growth = {0};

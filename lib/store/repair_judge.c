@@ -30,7 +30,7 @@ static int say(struct judgement *j, enum file_state state, const char *format, .
     return 0;
 }
 
-int repair_identify(struct repair *r, const char *name, struct identity *id)
+int repair_identify(struct repair *r, const char *name, struct identity *id, bool *none)
 {
     struct header h;
     int fd;
@@ -41,6 +41,7 @@ int repair_identify(struct repair *r, const char *name, struct identity *id)
         close(fd);
     }
     *id = h.identity;
+    *none = rc == TAMIS_ERR_NOT_TAMIS;
     return rc > 0 ? rc : 0;
 }
 

@@ -170,15 +170,17 @@ static bool may_be_lost_file(const struct repair *r, const struct identity *id)
 }
 
 /* A filter may be wanted: as the file of a record that was damaged, or because the
- * catalog here is another store's, or an older one that was put back. Only what is none
- * is swept, as an edit would. */
+ * catalog here is another store's, or an older one that was put back; one of a newer
+ * version, or one whose header has rotted, no less. Only what is none is swept, as an
+ * edit would. */
 static void judge_orphan(struct repair *r, struct repair_file *f)
 {
     struct identity id;
+    bool none = true;
     const char *what = NULL;
     if (f->named || (r->unsure && !f->temporary))
         return;
-    int rc = f->temporary ? 0 : repair_identify(r, f->name, &id);
+    int rc = f->temporary ? 0 : repair_identify(r, f->name, &id, &none);
     if (rc) {
         repair_tell(r, TAMIS_REPAIR_NOTED, NULL, f->name, "no record names it; %s",
                     tamis_strerror(rc));
@@ -186,8 +188,10 @@ static void judge_orphan(struct repair *r, struct repair_file *f)
     }
     if (f->suspect) {
         what = "may be the file of a segment whose record was damaged";
-    } else if (!f->temporary && !all_zero(id.uuid, UUID_BYTES)) {
-        if (!repair_is_ours(r, &id))
+    } else if (!none) {
+        if (all_zero(id.uuid, UUID_BYTES))
+            what = "no record names it, and it is damaged, or of a newer tamis";
+        else if (!repair_is_ours(r, &id))
             what = "no record names it, and it is of another store";
         else if (may_be_lost_file(r, &id))
             what = "may be the file of a segment whose record was damaged";
