@@ -650,11 +650,13 @@ int tamis_snapshot_from_filters(struct tamis_filter *const *filters, size_t n,
 void tamis_snapshot_release(struct tamis_snapshot *snapshot);
 
 /* One segment as a probe's target, with what the caller requires of it. A zeroed
- * target answers MAYBE/UNKNOWN_SEGMENT. Valid for the snapshot it came from. */
+ * target answers MAYBE/UNKNOWN_SEGMENT. Valid for the snapshot it came from: any other
+ * answers MAYBE/MISMATCH. */
 struct tamis_target {
     uint32_t slot;    /* index + 1; 0: none */
     uint32_t refusal; /* a tamis_reason that answers every probe, or 0 */
     uint64_t min_watermark;
+    uint64_t snapshot; /* which one; no two of a process have the same */
 };
 
 /* ERR_NO_SEGMENT if unknown; a different binding (NULL: any) gives ERR_MISMATCH; a

@@ -348,6 +348,40 @@ static void nothing_is_maybe(void **state)
     tamis_store_close(s);
 }
 
+/* After an edit its slot is another segment's. */
+static void a_target_is_its_snapshots_alone(void **state)
+{
+    enum tamis_reason why[2];
+    uint64_t absent;
+    uint8_t reason;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_segment(s, "b", 0, 10);
+    struct tamis_snapshot *old = snapshot_of(s);
+    struct tamis_target t[2] = {tamis_snapshot_target(old, 0)};
+    OK(tamis_snapshot_find(old, "b", 1, NULL, 0, 0, &t[1]));
+    put_segment(s, "a", 100, 10); /* before "b" */
+    struct tamis_snapshot *now = snapshot_of(s);
+    struct tamis_key key = key_in(s, 5);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(tamis_snapshot_probe(now, &t[i], &key, why), TAMIS_MAYBE);
+        assert_int_equal(tamis_snapshot_probe_batch(now, &t[i], key.tag, &key.hash, 1,
+                                                    &absent, why + 1),
+                         0);
+        assert_int_equal(why[0], TAMIS_MISMATCH);
+        assert_int_equal(why[1], TAMIS_MISMATCH);
+        assert_int_equal(
+            tamis_snapshot_probe_list(now, &t[i], 1, &key, &absent, &reason),
+            TAMIS_MAYBE);
+        assert_int_equal(reason, TAMIS_MISMATCH);
+        assert_int_equal(tamis_snapshot_probe(old, &t[i], &key, why), TAMIS_MAYBE);
+        assert_int_equal(why[0], TAMIS_HIT);
+    }
+    tamis_snapshot_release(old);
+    tamis_snapshot_release(now);
+    tamis_store_close(s);
+}
+
 /* Neither of all segments nor of one, unless its binding vouches for its filter. */
 static void incomplete_catalog_proves_nothing_by_name(void **state)
 {
@@ -503,6 +537,7 @@ int main(void)
         TEST(ranges_and_watermarks),
         TEST(lists_and_batches),
         TEST(nothing_is_maybe),
+        TEST(a_target_is_its_snapshots_alone),
         TEST(incomplete_catalog_proves_nothing_by_name),
         TEST(snapshots_of_filters),
         TEST(threads_ask_while_others_edit),

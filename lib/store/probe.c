@@ -33,7 +33,11 @@ static enum tamis_reason target_reason(const struct tamis_snapshot *s,
     if (t->refusal)
         return t->refusal <= TAMIS_UNREADABLE ? (enum tamis_reason)t->refusal
                                               : TAMIS_UNREADABLE;
-    if (t->slot == 0 || t->slot > s->n)
+    if (t->slot == 0)
+        return TAMIS_UNKNOWN_SEGMENT;
+    if (t->snapshot != s->serial) /* its number here is another segment's */
+        return TAMIS_MISMATCH;
+    if (t->slot > s->n)
         return TAMIS_UNKNOWN_SEGMENT;
     const struct entry *e = s->entries[t->slot - 1];
     if (!e->state)

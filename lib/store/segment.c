@@ -124,6 +124,7 @@ int tamis_snapshot_find(const struct tamis_snapshot *snapshot, const void *name,
     }
     const struct entry *e = snapshot->entries[slot - 1];
     target->slot = slot;
+    target->snapshot = snapshot->serial;
     target->refusal = 0;
     if (!e->state) {
         target->refusal = TAMIS_UNREADABLE;
@@ -143,7 +144,8 @@ struct tamis_target tamis_snapshot_target(const struct tamis_snapshot *snapshot,
 {
     if (!snapshot || index >= snapshot->n)
         return (struct tamis_target){.refusal = TAMIS_UNKNOWN_SEGMENT};
-    struct tamis_target target = {.slot = (uint32_t)index + 1};
+    struct tamis_target target = {.slot = (uint32_t)index + 1,
+                                  .snapshot = snapshot->serial};
     const struct entry *e = snapshot->entries[index];
     if (e->state && is_unproven(snapshot, e, 0))
         target.refusal = TAMIS_MISMATCH;

@@ -70,9 +70,12 @@ static void snapshot_clear(struct tamis_snapshot *s)
 
 static struct tamis_snapshot *snapshot_alloc(void)
 {
+    static atomic_uint_fast64_t n_snapshots;
     struct tamis_snapshot *s = calloc(1, sizeof *s);
-    if (s)
-        atomic_init(&s->refs, 1);
+    if (!s)
+        return NULL;
+    atomic_init(&s->refs, 1);
+    s->serial = 1 + atomic_fetch_add_explicit(&n_snapshots, 1, memory_order_relaxed);
     return s;
 }
 

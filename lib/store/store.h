@@ -357,6 +357,7 @@ static inline const uint8_t *entry_last(const struct entry *e, size_t *n_bytes)
 
 struct tamis_snapshot {
     atomic_size_t refs;
+    uint64_t serial; /* from 1 on, in this process: what its targets carry */
     uint64_t number; /* of the transaction that it shows */
     bool complete;
     struct tamis_domain domain;
