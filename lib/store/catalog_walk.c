@@ -48,6 +48,13 @@ static uint16_t get16(const uint8_t *p)
     return v;
 }
 
+static uint32_t get32(const uint8_t *p)
+{
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
 static uint64_t get64(const uint8_t *p)
 {
     uint64_t v;
@@ -90,11 +97,18 @@ static bool next_key(struct tree *t, const uint8_t *key, size_t n, bool separato
     return t->any = true;
 }
 
+/* Two halves, the lower one first on a little-endian machine and last on a big-endian
+ * one: together they are a number in the machine's own order. */
+static uint32_t node_number(const uint8_t *node)
+{
+    return get32(node);
+}
+
 static bool walk_leaf_node(struct walk *w, struct tree *t, const uint8_t *node,
                            size_t room, int depth)
 {
     uint16_t flags = get16(node + 4);
-    size_t n = (size_t)get16(node) | (size_t)get16(node + 2) << 16;
+    size_t n = node_number(node);
     size_t key_bytes = get16(node + 6), at = NODE_HEAD + key_bytes;
     if (at > room || !next_key(t, node + NODE_HEAD, key_bytes, false))
         return false;
@@ -119,8 +133,7 @@ static bool walk_leaf_node(struct walk *w, struct tree *t, const uint8_t *node,
 static bool walk_branch_node(struct walk *w, struct tree *t, const uint8_t *node,
                              size_t room, bool first, int depth)
 {
-    uint64_t child = (uint64_t)get16(node) | (uint64_t)get16(node + 2) << 16 |
-                     (uint64_t)get16(node + 4) << 32;
+    uint64_t child = node_number(node) | (uint64_t)get16(node + 4) << 32;
     size_t key_bytes = get16(node + 6);
     if (NODE_HEAD + key_bytes > room)
         return false;
