@@ -190,6 +190,38 @@ static void open_refuses_damaged_catalog_files(void **state)
     free(zeros);
 }
 
+/* It is whole, and repair leaves it alone: where it was written it is good. */
+static void a_catalog_of_another_machine_is_not_lost(void **state)
+{
+    static const uint8_t magic[2][4] = {{0xde, 0xc0, 0xef, 0xbe},
+                                        {0xbe, 0xef, 0xc0, 0xde}};
+    size_t n, changed;
+    (void)state;
+    tamis_store_close(store_new("s"));
+    const char *path = path_of("s/catalog.lmdb");
+    uint8_t *good = file_read(path, &n);
+    for (int word = 32; word <= 64; word += 32)
+        for (int big = 0; big < 2; big++) {
+            uint64_t at = word == 32 ? 12 : 16;
+            if (memcmp(good + at, magic[big], 4) == 0)
+                continue;
+            file_write(path, good, n);
+            file_poke(path, 16, (uint8_t[4]){0}, 4);
+            file_poke(path, at, magic[big], 4);
+            assert_int_equal(open_code("s", "another kind of machine"),
+                             TAMIS_ERR_VERSION);
+            uint8_t *before = file_read(path, &n);
+            assert_int_equal(tamis_store_repair(path_of("s"), NULL, NULL, NULL),
+                             TAMIS_ERR_VERSION);
+            uint8_t *after = file_read(path, &changed);
+            assert_int_equal(changed, n);
+            assert_memory_equal(before, after, n);
+            free(before);
+            free(after);
+        }
+    free(good);
+}
+
 static void open_checks_the_first_record(void **state)
 {
     uint8_t bytes[META_BYTES];
@@ -346,6 +378,7 @@ int main(void)
         TEST(info_says_what_create_was_told),
         TEST(open_says_what_is_wrong),
         TEST(open_refuses_damaged_catalog_files),
+        TEST(a_catalog_of_another_machine_is_not_lost),
         TEST(open_checks_the_first_record),
         TEST(unknown_ro_feature_opens_read_only),
         TEST(features_that_come_later_are_heeded),

@@ -23,6 +23,12 @@ struct lmdb_meta_page {
 enum { LMDB_META_FLAG = 0x08, LMDB_VERSION = 1 };
 #define LMDB_MAGIC UINT32_C(0xBEEFC0DE)
 
+/* LMDB's pages have the machine's word size; this and catalog_walk.c know those of 64
+ * bits. */
+_Static_assert(sizeof(size_t) == 8 && sizeof(void *) == 8 && sizeof(off_t) == 8,
+               "tamis needs a 64-bit machine");
+enum { MAGIC_AT_32_BITS = 12 }; /* after a page head with a number of 4 bytes */
+
 static int not_lmdb(struct tamis_diag *diag, const char *path, uint64_t offset,
                     const char *what)
 {
@@ -31,9 +37,22 @@ static int not_lmdb(struct tamis_diag *diag, const char *path, uint64_t offset,
     return rc;
 }
 
+/* The magic of another byte order, or where machines of 32 bits have it. */
+static bool is_foreign(const struct lmdb_meta_page *m)
+{
+    uint32_t there;
+    memcpy(&there, (const uint8_t *)m + MAGIC_AT_32_BITS, sizeof there);
+    return m->magic == __builtin_bswap32(LMDB_MAGIC) || there == LMDB_MAGIC ||
+           there == __builtin_bswap32(LMDB_MAGIC);
+}
+
 static int meta_page_check(const struct lmdb_meta_page *m, const char *path,
                            uint64_t offset, struct tamis_diag *diag)
 {
+    if (m->magic != LMDB_MAGIC && is_foreign(m))
+        return diag_fail(diag, TAMIS_ERR_VERSION, path,
+                         "written on another kind of machine (byte order or word "
+                         "size): undamaged, but only that kind can read it");
     if (m->magic != LMDB_MAGIC || !(m->flags & LMDB_META_FLAG))
         return not_lmdb(diag, path, offset,
                         all_zero(m, sizeof *m) ? "zeros where the catalog should begin"
