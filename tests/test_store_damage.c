@@ -1,5 +1,6 @@
 /* Files and records that are not what they should be: MAYBE. */
 #include "store_support.h"
+#include "format/checksum.h"
 
 #include <sys/mman.h>
 
@@ -193,6 +194,33 @@ static void dropped_unreadable_records_leave_the_list_doubtful(void **state)
 }
 
 /* A newer version's record has a checksum, so its name is right. */
+/* A bit of a newer version's that may be ignored, and a byte that it speaks of. */
+static int mark_meta(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    const uint8_t *value;
+    uint8_t bytes[META_BYTES];
+    size_t n;
+    (void)ctx;
+    OK(catalog_meta_value(t, &value, &n, diag));
+    memcpy(bytes, value, n);
+    bytes[offsetof(struct meta_disk, compat)] |= 32;
+    bytes[offsetof(struct meta_disk, unused_b)] = 77;
+    checksum_set(bytes, n, 0);
+    return catalog_set_meta_value(t, bytes, n, diag);
+}
+
+static void a_list_that_is_doubted_keeps_no_unknown_bits(void **state)
+{
+    (void)state;
+    struct tamis_store *s = misnamed_record("x");
+    OK(catalog_write(s->catalog, mark_meta, NULL, NULL, NULL));
+    tamis_store_close(s);
+    OK(tamis_store_repair(path_of("x"), NULL, NULL, NULL));
+    struct meta m = meta_in("x");
+    assert_int_equal(m.complete, 0);
+    assert_true(m.compat == 0);
+}
+
 static void dropped_newer_records_leave_the_list_complete(void **state)
 {
     struct record r = {.state = RECORD_NO_FILTER, .incompat = UINT64_C(1) << 60};
@@ -269,6 +297,7 @@ int main(void)
         TEST(unreadable_records_stay_listed),
         TEST(a_record_belongs_to_its_name),
         TEST(dropped_unreadable_records_leave_the_list_doubtful),
+        TEST(a_list_that_is_doubted_keeps_no_unknown_bits),
         TEST(dropped_newer_records_leave_the_list_complete),
         TEST(transient_failures_are_not_remembered),
         TEST(another_table_under_the_uuid_is_maybe),
