@@ -463,10 +463,10 @@ struct tamis_domain tamis_store_domain(const struct tamis_store *store);
 
 /* Says that every segment of the engine is listed, and with its own filter: from now on
  * "absent everywhere", and segments that are not asked for by a binding, may be
- * concluded from a catalog that repair rebuilt, or that lost a record nobody could read.
- * The caller must have compared every segment with its own list, the bindings too: one
- * that is missing here, or has the filter of an edit that was never committed (drop it,
- * or put it anew), would be lost keys. Durable on return. */
+ * concluded from a catalog that repair rebuilt, or that lost a record nobody could
+ * read. The caller must have compared every segment with its own list, the bindings
+ * too: one that is missing here, or has the filter of an edit that was never committed
+ * (drop it, or put it anew), would be lost keys. Durable on return. */
 int tamis_store_confirm_complete(struct tamis_store *store, struct tamis_diag *diag);
 
 /* Opens the growing filter of a segment for writing, as tamis_writer_open(); the
@@ -719,8 +719,8 @@ enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
                                             const struct tamis_target *targets,
                                             size_t n, const struct tamis_key *key,
                                             uint64_t *absent, uint8_t *reasons);
-/* The same over all segments by number. ABSENT, of all or of one, only if the catalog is
- * complete; of all only if it lists a segment: an empty list proves nothing. */
+/* The same over all segments by number. ABSENT, of all or of one, only if the catalog
+ * is complete; of all only if it lists a segment: an empty list proves nothing. */
 enum tamis_answer tamis_snapshot_probe_all(struct tamis_snapshot *snapshot,
                                            const struct tamis_key *key,
                                            uint64_t *absent, uint8_t *reasons);

@@ -82,9 +82,9 @@ static void print_report(json_t *root, const struct tamis_repair_report *report,
             report->n_segments == 1 ? "" : "s");
     if (!report->complete)
         printf(
-            "the list of segments may be incomplete, or a filter an uncommitted edit's: "
-            "without its\nbinding no segment says ABSENT until 'tamis repair STORE "
-            "--confirm' says that\nevery one is listed, with its own filter\n");
+            "the list of segments may be incomplete, or a filter an uncommitted "
+            "edit's:\nwithout its binding no segment says ABSENT until 'tamis repair "
+            "STORE --confirm'\nsays that every one is listed, with its own filter\n");
 }
 
 static int confirm(const char *path)
@@ -171,10 +171,9 @@ const struct command cmd_repair = {
     "STORE/quarantine (their segments stay listed, without a filter: every key may be\n"
     "there), and removes files that nothing names. If the catalog is lost, makes a "
     "new\n"
-    "one from the filters; it may lack segments, or have the filter of an edit that was\n"
-    "killed, so that before --confirm only 'probe --bind' says ABSENT. One line a "
-    "finding:\n"
-    "what was done, segment, file, why:\n"
+    "one from the filters; it may lack segments, or have the filter of an edit that\n"
+    "was killed, so that before --confirm only 'probe --bind' says ABSENT. One line a\n"
+    "finding: what was done, segment, file, why:\n"
     "\n"
     "  noted         nothing; it is left as it is\n"
     "  finished      a filter that a writer left open, or sealed\n"
@@ -189,7 +188,7 @@ const struct command cmd_repair = {
     "  --uuid HEX    which store this is, if the catalog is lost and filters of "
     "several\n"
     "                stores are in it\n"
-    "  --confirm     every segment of the engine is listed, with its own filter: compare\n"
-    "                'tamis ls' with the engine's list, bindings too\n"
+    "  --confirm     every segment of the engine is listed, with its own filter:\n"
+    "                compare 'tamis ls' with the engine's list, bindings too\n"
     "  --json        'tamis help json'\n",
     run};

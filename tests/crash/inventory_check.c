@@ -32,7 +32,7 @@ static void expect_filter(const struct run *r, struct tamis_snapshot *snapshot,
 
 /* The filter itself: a list that is not confirmed answers nothing of it. */
 static void expect_own_keys(const struct run *r, struct tamis_snapshot *snapshot,
-                        const struct item *it, size_t index, size_t n)
+                            const struct item *it, size_t index, size_t n)
 {
     uint64_t absent[MAX_KEYS / 64];
     struct tamis_filter *f;
