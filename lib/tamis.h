@@ -438,7 +438,8 @@ int tamis_store_create(const char *path, const struct tamis_store_options *opt,
                        struct tamis_diag *diag);
 /* Opens a store; never creates. Where its catalog cannot be written it opens for
  * reading; LMDB must still be able to write catalog.lmdb-lock beside it (EACCES), but
- * on a read-only file system.
+ * on a read-only file system. On overlayfs, where a reader might never see the list
+ * change, that is refused (EACCES, EROFS): use a volume.
  * A process may open a store as often as it likes: all share one LMDB environment.
  *
  * Waits without limit while another process creates the store or makes its lost catalog

@@ -34,6 +34,30 @@ int store_dir_open(const char *path, int *dir, struct tamis_diag *diag)
     return diag_errno(diag, errno, path, "opening the store");
 }
 
+/* On an overlay a file that is opened for reading stays that of the lower layer when
+ * somebody who writes gets a copy of it: LMDB would never see the list change. Opened
+ * for writing first it is copied now. The copy may have another device and inode, so
+ * this comes before anybody asks for them. */
+static int see_writers(int dir, const char *path, int *fd, struct tamis_diag *diag)
+{
+    bool overlay;
+    int fresh, rc = io_is_overlay(*fd, &overlay);
+    if (!rc && overlay) {
+        rc = io_open_beneath(dir, "catalog.lmdb", O_RDWR, &fresh);
+        if (!rc) {
+            close(*fd);
+            *fd = fresh;
+        }
+    }
+    if (!rc)
+        return 0;
+    close(*fd);
+    *fd = -1;
+    return diag_errno(diag, rc, path,
+                      "a catalog on an overlay, where a reader sees writers only if it "
+                      "may write catalog.lmdb: let it, or use a volume");
+}
+
 int registry_open_file(int dir, const char *path, int *fd, struct tamis_diag *diag)
 {
     int rc = io_open_beneath(dir, "catalog.lmdb", O_RDONLY, fd);
@@ -49,7 +73,9 @@ int registry_open_file(int dir, const char *path, int *fd, struct tamis_diag *di
     if (rc == EISDIR || rc == EINVAL || rc == ELOOP || rc == ENXIO)
         return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, path,
                          "catalog.lmdb is not a regular file");
-    return rc ? diag_errno(diag, rc, path, "opening catalog.lmdb") : 0;
+    if (rc)
+        return diag_errno(diag, rc, path, "opening catalog.lmdb");
+    return see_writers(dir, path, fd, diag);
 }
 
 /* LMDB opens its lock file by path and writes to it: through a link, to any file. */
