@@ -46,6 +46,36 @@ static int open_env(const char *file, unsigned flags, MDB_env **out)
     return rc;
 }
 
+int catalog_txn_walk(struct catalog *c, MDB_txn *txn, bool writing,
+                     struct tamis_diag *diag)
+{
+    int fd, rc = mdb_env_get_fd(c->env, &fd);
+    if (rc)
+        return catalog_fail(diag, c->path, rc, "walking the catalog");
+    return catalog_file_walk(fd, c->path, mdb_txn_id(txn) - writing, diag);
+}
+
+/* Before LMDB looks for the databases. What it reads as of is held by a reader's slot,
+ * which others that write respect; where there is none, they are in the way at most
+ * some times. */
+static int walk_env(struct catalog *c, struct tamis_diag *diag)
+{
+    enum { TRIES = 100 };
+    int rc = EAGAIN;
+    for (int i = 0; i < TRIES && rc == EAGAIN; i++) {
+        MDB_txn *txn;
+        rc = mdb_txn_begin(c->env, NULL, MDB_RDONLY, &txn);
+        if (rc == MDB_MAP_RESIZED && (rc = mdb_env_set_mapsize(c->env, 0)) == 0)
+            rc = mdb_txn_begin(c->env, NULL, MDB_RDONLY, &txn);
+        if (rc)
+            return catalog_fail(diag, c->path, rc, "opening the catalog");
+        diag_clear(diag);
+        rc = catalog_txn_walk(c, txn, false, diag);
+        mdb_txn_abort(txn);
+    }
+    return rc == EAGAIN ? catalog_fail(diag, c->path, rc, "walking the catalog") : rc;
+}
+
 static int open_databases(struct catalog *c, unsigned flags, const struct meta *m)
 {
     MDB_txn *txn;
@@ -104,12 +134,15 @@ int catalog_env_open(struct catalog *c, const char *file, struct tamis_diag *dia
         rc = mdb_reader_check(c->env, &n_dead);
     if (!rc && !c->read_only)
         rc = settle(c);
-    if (!rc)
+    int unsound = rc ? 0 : walk_env(c, diag);
+    if (!rc && !unsound)
         rc = open_databases(c, 0, NULL);
-    if (!rc)
+    if (!rc && !unsound)
         return 0;
     mdb_env_close(c->env);
     c->env = NULL;
+    if (unsound)
+        return unsound;
     if (rc == MDB_NOTFOUND)
         return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, file,
                          "an LMDB file, but no catalog of tamis (or one whose creation "

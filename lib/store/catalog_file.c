@@ -4,12 +4,9 @@
  * crafted file this is no defence: the store's directory is trusted that far.) */
 #include "lib/store/store.h"
 
+#include <errno.h>
+
 /* LMDB's own layout, in native byte order and sizes (lmdb 0.9, data version 1). */
-struct lmdb_db {
-    uint32_t page_bytes; /* in the first of the two */
-    uint16_t flags, depth;
-    size_t n_branch, n_leaf, n_overflow, n_entries, root;
-};
 struct lmdb_meta_page {
     size_t number;
     uint16_t unused, flags;
@@ -17,9 +14,9 @@ struct lmdb_meta_page {
     uint32_t magic, version;
     void *address;
     size_t map_bytes;
-    struct lmdb_db dbs[2];
-    size_t last_page, txn;
+    struct catalog_state state;
 };
+_Static_assert(sizeof(struct catalog_tree) == 48, "as in the file");
 enum { LMDB_META_FLAG = 0x08, LMDB_VERSION = 1 };
 #define LMDB_MAGIC UINT32_C(0xBEEFC0DE)
 
@@ -69,7 +66,7 @@ static int cut_short(struct tamis_diag *diag, const char *path, uint64_t file_by
     int rc =
         diag_fail(diag, TAMIS_ERR_DAMAGED, path,
                   "cut short: %llu bytes, but pages up to %llu are in use",
-                  (unsigned long long)file_bytes, (unsigned long long)m->last_page);
+                  (unsigned long long)file_bytes, (unsigned long long)m->state.last_page);
     diag_at(diag, file_bytes);
     return rc;
 }
@@ -99,7 +96,7 @@ static int load_metas(int fd, const char *path, struct metas *m,
     int rc = load_meta(fd, path, 0, &m->page[0], diag);
     if (rc)
         return rc;
-    size_t n = m->page_bytes = m->page[0].dbs[0].page_bytes;
+    size_t n = m->page_bytes = m->page[0].state.trees[0].page_bytes;
     if (n < 512 || n > 65536 || (n & (n - 1)))
         return not_lmdb(diag, path, 0, "page size of the catalog makes no sense");
     return load_meta(fd, path, n, &m->page[1], diag);
@@ -107,7 +104,64 @@ static int load_metas(int fd, const char *path, struct metas *m,
 
 static const struct lmdb_meta_page *newest(const struct metas *m)
 {
-    return &m->page[m->page[1].txn > m->page[0].txn];
+    return &m->page[m->page[1].state.txn > m->page[0].state.txn];
+}
+
+/* Transactions take turns with the two pages: each holds the odd or the even ones, and
+ * the older is the last but one. In a new file both are 0. */
+static bool metas_agree(const struct metas *m)
+{
+    uint64_t even = m->page[0].state.txn, odd = m->page[1].state.txn;
+    bool turns = even % 2 == 0 && odd % 2 == 1 && (even + 1 == odd || odd + 1 == even);
+    return (turns || (even == 0 && odd == 0)) && m->page[0].number == 0 &&
+           m->page[1].number == 1 && m->page[0].flags == LMDB_META_FLAG &&
+           m->page[1].flags == LMDB_META_FLAG &&
+           m->page[1].state.trees[0].page_bytes == m->page_bytes;
+}
+
+static int makes_no_sense(struct tamis_diag *diag, const char *path)
+{
+    return diag_fail(diag, TAMIS_ERR_DAMAGED, path,
+                     "a page of its trees makes no sense");
+}
+
+/* One look. ERR_DAMAGED without words: a writer may have been at it meanwhile. */
+static int walk_once(int fd, const char *path, const struct metas *m,
+                     const struct lmdb_meta_page *meta, uint64_t *file_bytes,
+                     struct tamis_diag *diag)
+{
+    int rc = io_size(fd, file_bytes);
+    if (rc)
+        return diag_errno(diag, rc, path, "the catalog's size");
+    if (!metas_agree(m))
+        return TAMIS_ERR_DAMAGED;
+    rc = catalog_walk(fd, m->page_bytes, *file_bytes, &meta->state);
+    return rc > 0 ? diag_errno(diag, rc, path, "reading the catalog") : rc;
+}
+
+int catalog_file_walk(int fd, const char *path, uint64_t txn, struct tamis_diag *diag)
+{
+    struct metas m, now;
+    uint64_t file_bytes;
+    int rc = load_metas(fd, path, &m, diag);
+    if (rc)
+        return rc;
+    const struct lmdb_meta_page *meta = &m.page[txn & 1];
+    if (txn == 0)
+        meta = &m.page[0];
+    if (meta->state.txn == txn)
+        rc = walk_once(fd, path, &m, meta, &file_bytes, diag);
+    else
+        rc = TAMIS_ERR_DAMAGED;
+    if (rc >= 0)
+        return rc;
+    /* Seen while it was being written? */
+    rc = load_metas(fd, path, &now, diag);
+    if (rc)
+        return rc;
+    return memcmp(&m, &now, sizeof m) != 0 || newest(&now)->state.txn > txn + 1
+               ? EAGAIN
+               : makes_no_sense(diag, path);
 }
 
 /* LMDB does not write a page that a transaction took and gave back, so a good file may
@@ -119,28 +173,28 @@ static int check(int fd, const char *path, bool thorough, struct tamis_diag *dia
     struct metas m;
     uint64_t file_bytes;
     size_t txn = 0;
+    bool whole = false;
     for (int tries = 0; tries < 8; tries++) {
         int rc = load_metas(fd, path, &m, diag);
+        if (!rc && (rc = io_size(fd, &file_bytes)) != 0)
+            diag_errno(diag, rc, path, "the catalog's size");
         if (rc)
             return rc;
-        rc = io_size(fd, &file_bytes);
-        if (rc)
-            return diag_errno(diag, rc, path, "the catalog's size");
-        const struct lmdb_meta_page *meta = newest(&m);
-        bool whole = meta->last_page < file_bytes / m.page_bytes;
+        const struct catalog_state *s = &newest(&m)->state;
+        whole = s->last_page < file_bytes / m.page_bytes;
         if (whole && !thorough)
             return 0;
-        struct catalog_tree trees[2] = {{meta->dbs[0].root, meta->dbs[0].n_entries},
-                                        {meta->dbs[1].root, meta->dbs[1].n_entries}};
-        rc = catalog_walk(fd, m.page_bytes, file_bytes, trees);
+        rc = walk_once(fd, path, &m, newest(&m), &file_bytes, diag);
         if (rc >= 0)
-            return rc ? diag_errno(diag, rc, path, "reading the catalog") : 0;
-        if (tries && meta->txn == txn && whole)
-            return diag_fail(diag, TAMIS_ERR_DAMAGED, path,
-                             "a page of its trees makes no sense");
-        if (tries && meta->txn == txn)
+            return rc;
+        if (tries && s->txn == txn && whole)
+            return makes_no_sense(diag, path);
+        if (tries && s->txn == txn)
             break;
-        txn = meta->txn;
+        txn = s->txn;
+        /* Written all the time, so it is in use: whoever opens it walks it again. */
+        if (tries == 7 && whole)
+            return 0;
     }
     return cut_short(diag, path, file_bytes, newest(&m));
 }

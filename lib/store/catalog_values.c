@@ -78,20 +78,33 @@ int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
 {
     MDB_cursor *cursor;
     MDB_val key, data;
-    int rc = mdb_cursor_open(t->txn, t->catalog->segments_db, &cursor);
+    MDB_stat stat;
+    int rc = mdb_stat(t->txn, t->catalog->segments_db, &stat);
+    if (!rc)
+        rc = mdb_cursor_open(t->txn, t->catalog->segments_db, &cursor);
     if (rc)
         return failed(t, rc, "listing the segments", diag);
     int stopped = 0;
-    while (!stopped && (rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) == 0)
+    size_t n_met = 0;
+    while (!stopped && (rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) == 0) {
         stopped = fn(ctx, key.mv_data, key.mv_size, data.mv_data, value_length(&data));
+        n_met++;
+    }
     mdb_cursor_close(cursor);
     if (stopped > 0 && diag && diag->code == stopped)
         return stopped; /* fn has said more */
     if (stopped > 0)
         return diag_errno(diag, stopped, t->catalog->path, "listing the segments");
-    if (stopped || rc == MDB_NOTFOUND)
+    if (stopped)
         return stopped;
-    return failed(t, rc, "listing the segments", diag);
+    if (rc != MDB_NOTFOUND)
+        return failed(t, rc, "listing the segments", diag);
+    /* One that is not met would be ABSENT. */
+    return n_met == stat.ms_entries
+               ? 0
+               : diag_fail(diag, TAMIS_ERR_DAMAGED, t->catalog->path,
+                           "%zu segments are listed, but the catalog counts %zu", n_met,
+                           (size_t)stat.ms_entries);
 }
 
 int catalog_meta_value(struct catalog_txn *t, const uint8_t **value,

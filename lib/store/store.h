@@ -67,16 +67,25 @@ int filter_file_copy(int from, int to, uint64_t n_bytes, bool *unreadable);
  */
 
 int catalog_file_check(int fd, const char *path, struct tamis_diag *diag);
-/* The same, with a look at every page of its trees, wherever the file ends. */
+/* The same, with a look at every page of its trees. */
 int catalog_file_scrub(int fd, const char *path, struct tamis_diag *diag);
-/* Do these trees, of free pages and of databases, lie inside the file, with as many
- * keys as they should have, in order? 0, ERR_DAMAGED, or an errno if they can't be
- * read. */
+/* The trees as of one transaction, which nobody may write over meanwhile: the caller
+ * reads as of it, or holds the right to write. EAGAIN: the file knows it no more. */
+int catalog_file_walk(int fd, const char *path, uint64_t txn, struct tamis_diag *diag);
+
+/* A tree, of free pages [0] or of databases [1], as LMDB notes it. */
 struct catalog_tree {
-    uint64_t root, n_entries;
+    uint32_t page_bytes; /* in [0] */
+    uint16_t flags, depth;
+    uint64_t n_branch, n_leaf, n_overflow, n_entries, root;
 };
+struct catalog_state {
+    struct catalog_tree trees[2];
+    uint64_t last_page, txn;
+};
+/* 0, ERR_DAMAGED, or an errno if they can't be read. */
 int catalog_walk(int fd, size_t page_bytes, uint64_t file_bytes,
-                 const struct catalog_tree trees[2]);
+                 const struct catalog_state *s);
 
 /* ==== catalog.c: the catalog, one per process and file, and transactions ==== */
 
