@@ -63,10 +63,10 @@ static int meta_page_check(const struct lmdb_meta_page *m, const char *path,
 static int cut_short(struct tamis_diag *diag, const char *path, uint64_t file_bytes,
                      const struct lmdb_meta_page *m)
 {
-    int rc =
-        diag_fail(diag, TAMIS_ERR_DAMAGED, path,
-                  "cut short: %llu bytes, but pages up to %llu are in use",
-                  (unsigned long long)file_bytes, (unsigned long long)m->state.last_page);
+    int rc = diag_fail(diag, TAMIS_ERR_DAMAGED, path,
+                       "cut short: %llu bytes, but pages up to %llu are in use",
+                       (unsigned long long)file_bytes,
+                       (unsigned long long)m->state.last_page);
     diag_at(diag, file_bytes);
     return rc;
 }

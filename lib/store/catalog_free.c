@@ -1,5 +1,5 @@
-/* LMDB's list of free pages. LMDB believes it without a look: a page on it that is in use,
- * or that is on it twice, is written over by the next transactions. */
+/* LMDB's list of free pages. LMDB believes it without a look: a page on it that is in
+ * use, or that is on it twice, is written over by the next transactions. */
 #include "lib/store/catalog_walk.h"
 
 #include <errno.h>
@@ -30,10 +30,9 @@ bool walk_free_record(struct walk *w, const struct node *n, uint64_t first)
     uint8_t *list = malloc(n->data_bytes);
     if (!list)
         w->failed = ENOMEM;
-    bool good =
-        list &&
-        walk_read(w, list, n->data_bytes, first * w->page_bytes + PAGE_HEAD) &&
-        numbers_good(w, list, n->data_bytes);
+    bool good = list &&
+                walk_read(w, list, n->data_bytes, first * w->page_bytes + PAGE_HEAD) &&
+                numbers_good(w, list, n->data_bytes);
     free(list);
     return good;
 }

@@ -1,6 +1,6 @@
 /* Pages of an LMDB file and the nodes in them. A page's nodes fill it from mp_upper to
- * its end, without gaps and without overlap, since LMDB closes up whatever it takes out:
- * so a damaged offset or length does not go unseen. */
+ * its end, without gaps and without overlap, since LMDB closes up whatever it takes
+ * out: so a damaged offset or length does not go unseen. */
 #include "lib/store/catalog_walk.h"
 
 #include <errno.h>

@@ -126,8 +126,8 @@ int catalog_walk(int fd, size_t page_bytes, uint64_t file_bytes,
     w.seen = calloc(s->last_page / 8 + 1, 1);
     if (!w.seen)
         return ENOMEM;
-    bool good =
-        walk_tree(&w, &s->trees[1], KIND_MAIN) && walk_tree(&w, &s->trees[0], KIND_FREE);
+    bool good = walk_tree(&w, &s->trees[1], KIND_MAIN) &&
+                walk_tree(&w, &s->trees[0], KIND_FREE);
     free(w.seen);
     return good ? 0 : w.failed ? w.failed : TAMIS_ERR_DAMAGED;
 }
