@@ -441,6 +441,22 @@ static void a_free_page_in_use_is_not_written(void **state)
     free(bytes);
 }
 
+/* The root counts one more than there are: one has gone. */
+static void a_tree_that_lost_an_entry_is_damage(void **state)
+{
+    (void)state;
+    const char *store = fresh_store();
+    size_t n;
+    uint8_t *bytes = file_read(in_store(store, "catalog.lmdb"), &n);
+    const uint8_t *entries = newest_trees(bytes) + 48 + 32;
+    uint64_t more;
+    memcpy(&more, entries, 8);
+    more++;
+    poke(store, (size_t)(entries - bytes), &more, 8);
+    expect_store(store, TAMIS_ERR_DAMAGED, "makes no sense");
+    free(bytes);
+}
+
 /* The last key of a leaf is cut off while the store is open: its segment is not absent.
  */
 static void a_list_that_is_short_is_no_list(void **state)
@@ -482,6 +498,7 @@ int main(void)
         cmocka_unit_test(pages_that_lead_back_end),
         cmocka_unit_test(a_flipped_bit_loses_no_key),
         cmocka_unit_test(a_free_page_in_use_is_not_written),
+        cmocka_unit_test(a_tree_that_lost_an_entry_is_damage),
         cmocka_unit_test(a_list_that_is_short_is_no_list),
     };
     return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
