@@ -239,9 +239,9 @@ struct tamis_filter_options {
 
 /* Opens and maps a filter for reading; O(1) in its size (but for CHECK_FULL, which
  * fails with ERR_DAMAGED at the first bad page). Never creates. The filter keeps a
- * descriptor only while it is growing. One that still grows is refused on a network file
- * system (ERR_NETWORK), and on an overlay (a container's layers) if it may not be opened
- * for writing there: nobody would see what its writer adds. */
+ * descriptor only while it is growing. One that still grows is refused on a network
+ * file system (ERR_NETWORK), and on an overlay (a container's layers) if it may not be
+ * opened for writing there: nobody would see what its writer adds. */
 int tamis_filter_open(const char *path, const struct tamis_filter_options *opt,
                       struct tamis_filter **out, struct tamis_diag *diag);
 /* The same for a filter inside another file, at `offset`, a multiple of 4096.
@@ -472,9 +472,10 @@ int tamis_store_confirm_complete(struct tamis_store *store, struct tamis_diag *d
 
 /* Opens the growing filter of a segment for writing, as tamis_writer_open(); the
  * catalog follows its growth and its seal. Where it cannot, opening fails, and a seal
- * returns it (and stands); after a growth it is tried again at each commit, and at close
- * nobody hears: all that is missing then is what tells an older copy put back. Keep the
- * store open until the writer is closed. ERR_SEALED, ERR_NO_SEGMENT, ERR_BUSY. */
+ * returns it (and stands); after a growth it is tried again at each commit, and at
+ * close nobody hears: all that is missing then is what tells an older copy put back.
+ * Keep the store open until the writer is closed. ERR_SEALED, ERR_NO_SEGMENT, ERR_BUSY.
+ */
 int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_bytes,
                        struct tamis_writer **out, struct tamis_diag *diag);
 
@@ -559,14 +560,15 @@ struct tamis_backup_report {
  * the call. Edits and commits go on meanwhile, but for one moment, in which the list is
  * read and what is not copied yet is opened: edits wait with their commit, and writers
  * of the store where they tell its catalog, that is when they are opened, add a stage,
- * seal or close; commits of such a writer wait for that. fn (may be NULL) hears of every filter that is damaged or left out. Durable
- * on return; a process that is killed leaves a directory PATH.<8 hex digits>.tmp, to be
- * removed by hand, and so does a call that fails and cannot remove what it made. Every
- * growing filter, and the few that were sealed meanwhile, takes a descriptor until it
- * is copied (EMFILE). A store that is open for reading only holds nobody off: ERR_BUSY
- * if its list does not stay the same for long enough. ERR_VERSION if the store has a
- * feature of a newer version that a copy could lack. Do not go on with both stores:
- * filters of the one mean nothing to the other's log. */
+ * seal or close; commits of such a writer wait for that. fn (may be NULL) hears of
+ * every filter that is damaged or left out. Durable on return; a process that is killed
+ * leaves a directory PATH.<8 hex digits>.tmp, to be removed by hand, and so does a call
+ * that fails and cannot remove what it made. Every growing filter, and the few that
+ * were sealed meanwhile, takes a descriptor until it is copied (EMFILE). A store that
+ * is open for reading only holds nobody off: ERR_BUSY if its list does not stay the
+ * same for long enough. ERR_VERSION if the store has a feature of a newer version that
+ * a copy could lack. Do not go on with both stores: filters of the one mean nothing to
+ * the other's log. */
 int tamis_store_backup(struct tamis_store *store, const char *path, tamis_repair_fn *fn,
                        void *ctx, struct tamis_backup_report *report,
                        struct tamis_diag *diag);
@@ -613,9 +615,9 @@ int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_byt
                       struct tamis_diag *diag);
 /* Unregisters a segment; its file goes after the commit. ERR_NO_SEGMENT; at commit
  * ERR_BUSY if a writer has it open (the diag names the process). Until the commit is
- * through, each growing filter that goes takes a descriptor. If its record can't be read
- * it may have been another segment's: then the list is incomplete from the commit on,
- * see tamis_store_confirm_complete(). The same goes for tamis_edit_retain(). */
+ * through, each growing filter that goes takes a descriptor. If its record can't be
+ * read it may have been another segment's: then the list is incomplete from the commit
+ * on, see tamis_store_confirm_complete(). The same goes for tamis_edit_retain(). */
 int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
                     struct tamis_diag *diag);
 /* Unregisters every segment of the store that is not among these names (and was not

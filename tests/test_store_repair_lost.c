@@ -182,7 +182,7 @@ static void a_lone_file_may_be_an_uncommitted_edits(void **state)
         .size = sizeof opt, .binding = "old", .binding_bytes = 3};
     struct tamis_target t;
     (void)state;
-    struct tamis_store *s = make("s"); /* x: keys 0 .. 99, not in any filter */
+    struct tamis_store *s = store_agw("s"); /* x: keys 0 .. 99, not in any filter */
     struct tamis_edit *e = edit_new(s);
     OK(tamis_edit_put_bare(e, "x", 1, &opt, NULL));
     OK(tamis_edit_commit(e, NULL));
