@@ -499,6 +499,9 @@ struct tamis_repair_finding {
     size_t name_bytes;
     const char *file; /* within the store directory; "": none */
     const char *what; /* one line */
+    /* An errno or TAMIS_ERR_*: this kept the filter from being judged, or finished, and
+     * says nothing of its bytes. 0: it was not in the way. */
+    int error;
 };
 typedef void tamis_repair_fn(void *ctx, const struct tamis_repair_finding *finding);
 
@@ -516,6 +519,7 @@ struct tamis_repair_report {
     uint64_t n_segments; /* listed in the end */
     uint64_t n_finished, n_rebuilt, n_quarantined, n_swept;
     uint64_t n_damaged; /* noted: damage that repair can't mend */
+    uint64_t n_unread;  /* noted: an error kept it from being judged, or finished */
     int rebuilt;        /* 1: the whole catalog is new */
     int complete;       /* 0: confirm, if it is */
 };

@@ -506,7 +506,7 @@ static void newer_formats_are_left_alone(void **state)
     struct tamis_repair_report r = repair("s");
     SAW("noted a");
     assert_int_equal(n_done(&r), 0);
-    assert_int_equal(r.n_damaged, 1);
+    assert_int_equal(r.n_unread, 1);
     assert_true(exists(file));
     remove_tree("s");
 }

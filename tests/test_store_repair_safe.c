@@ -382,7 +382,7 @@ static void a_page_that_fails_for_now_is_no_damage(void **state)
         reading_fails = fails;
         struct tamis_repair_report r = repair("s");
         assert_int_equal(n_done(&r), 0);
-        assert_int_equal(r.n_damaged, (uint64_t)fails);
+        assert_int_equal(r.n_unread, (uint64_t)fails);
         assert_true(exists(a));
     }
     tamis_guard_remove();

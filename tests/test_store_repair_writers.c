@@ -160,7 +160,7 @@ static void what_cannot_be_finished_stops_nothing_else(void **state)
         SAW("noted g filters/");
         SAW("left unfinished");
         assert_int_equal(r.n_finished, 0);
-        assert_int_equal(r.n_damaged, 1);
+        assert_int_equal(r.n_unread, 1);
         assert_int_equal(dry.n_finished, how == FULL);
         assert_int_equal(commit_of(g_file).clean, 0);
         assert_false(exists(a));

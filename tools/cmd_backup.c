@@ -3,12 +3,20 @@
 
 #include "tool.h"
 
+struct backup {
+    json_t *list; /* NULL: text */
+    struct unread unread;
+};
+
 static void found(void *ctx, const struct tamis_repair_finding *f)
 {
-    print_finding(ctx, f);
+    struct backup *b = ctx;
+
+    note_unread(&b->unread, f);
+    print_finding(b->list, f);
 }
 
-static int print_report(json_t *root, const char *path,
+static int print_report(json_t *root, const struct options *o, const struct backup *b,
                         const struct tamis_backup_report *report)
 {
     if (root != NULL) {
@@ -26,10 +34,12 @@ static int print_report(json_t *root, const char *path,
     }
     if (report->n_damaged + report->n_left == 0)
         return EXIT_DONE;
+    if (report->n_damaged + report->n_left == b->unread.n)
+        return complain_unread(&b->unread, o->args[0]);
     return complain(EXIT_DAMAGE,
                     "%s: copied, but %llu filters are damaged in it and %llu left out: "
                     "'tamis repair' the store",
-                    path, (unsigned long long)report->n_damaged,
+                    o->args[1], (unsigned long long)report->n_damaged,
                     (unsigned long long)report->n_left);
 }
 
@@ -38,7 +48,8 @@ static int run(int argc, char **argv)
     struct tamis_backup_report report;
     struct tamis_diag diag = {0};
     struct tamis_store *store;
-    json_t *root = NULL, *list = NULL;
+    struct backup b = {0};
+    json_t *root = NULL;
     struct options o;
     int err, status;
 
@@ -50,13 +61,13 @@ static int run(int argc, char **argv)
         return status;
     if (given(&o, OPT_JSON)) {
         root = need(json_object());
-        list = need(json_array());
+        b.list = need(json_array());
     }
-    err = tamis_store_backup(store, o.args[1], found, list, &report, &diag);
+    err = tamis_store_backup(store, o.args[1], found, &b, &report, &diag);
     if (root != NULL)
-        json_put(root, "findings", list);
+        json_put(root, "findings", b.list);
     if (err == 0)
-        status = print_report(root, o.args[1], &report);
+        status = print_report(root, &o, &b, &report);
     else
         json_decref(root);
     if (err != 0)

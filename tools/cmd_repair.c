@@ -6,43 +6,15 @@
 struct repair {
     json_t *list;      /* NULL: text */
     uint64_t n_damage; /* findings that are damage, mended or not */
+    struct unread unread;
 };
-
-/* Shared with backup and verify: one line, or one object, a finding. */
-void print_finding(json_t *list, const struct tamis_repair_finding *f)
-{
-    json_t *o;
-
-    if (list == NULL) {
-        printf("%s\t", tamis_repair_action_name(f->action));
-        if (f->name != NULL)
-            print_escaped(stdout, f->name, f->name_bytes);
-        else
-            putchar('-');
-        putchar('\t');
-        print_escaped(stdout, f->file[0] ? f->file : "-",
-                      strlen(f->file[0] ? f->file : "-"));
-        putchar('\t');
-        print_escaped(stdout, f->what, strlen(f->what));
-        putchar('\n');
-        return;
-    }
-    o = need(json_object());
-    json_put(o, "action", json_string(tamis_repair_action_name(f->action)));
-    if (f->name != NULL)
-        json_put(o, "segment", json_escaped(f->name, f->name_bytes));
-    if (f->file[0])
-        json_put(o, "file", json_escaped(f->file, strlen(f->file)));
-    json_put(o, "what", json_escaped(f->what, strlen(f->what)));
-    json_put(o, "damage", json_boolean(f->damage));
-    json_put(list, NULL, o);
-}
 
 static void found(void *ctx, const struct tamis_repair_finding *f)
 {
     struct repair *r = ctx;
 
     r->n_damage += f->damage || f->action == TAMIS_REPAIR_REBUILT;
+    note_unread(&r->unread, f);
     print_finding(r->list, f);
 }
 
@@ -60,6 +32,7 @@ static void print_report(json_t *root, const struct tamis_repair_report *report,
         json_put(root, "quarantined", json_count(report->n_quarantined));
         json_put(root, "swept", json_count(report->n_swept));
         json_put(root, "damaged", json_count(report->n_damaged));
+        json_put(root, "unread", json_count(report->n_unread));
         json_put(root, "catalog_rebuilt", json_boolean(report->rebuilt));
         json_put(root, "complete", json_boolean(report->complete));
         json_print(root);
@@ -161,6 +134,8 @@ static int run(int argc, char **argv)
     else if (r.n_damage > 0)
         status = complain(EXIT_DAMAGE, "%s: damage %s", o.args[0],
                           opt.dry_run ? "was found" : "was found, and dealt with");
+    else
+        status = complain_unread(&r.unread, o.args[0]);
     return status;
 }
 
@@ -182,7 +157,8 @@ const struct command cmd_repair = {
     "  swept         a file that nothing names\n"
     "\n"
     "Exits with 3 if anything was damaged, mended now or not; what a crash leaves is\n"
-    "no damage.\n"
+    "no damage, nor is a filter that cannot be read or finished, say for a missing\n"
+    "permission: then it exits with 4.\n"
     "\n"
     "  --dry-run     says what it would do, and changes nothing\n"
     "  --uuid HEX    which store this is, if the catalog is lost and filters of "

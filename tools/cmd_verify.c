@@ -70,20 +70,22 @@ static int find_filter(const struct verify *v, size_t i, struct place *p)
     }
 }
 
-static int report_lost(const struct verify *v, const struct place *p, const char *path,
-                       int err)
+/* A registered filter that is gone is damage of the store; one that cannot be read for
+ * an error may be whole. */
+static int report_unopened(const struct verify *v, const struct place *p,
+                           const char *path, int err)
 {
+    bool bad = err == ENOENT || err == TAMIS_ERR_NOT_TAMIS ||
+               err == TAMIS_ERR_DAMAGED || err == TAMIS_ERR_MISMATCH;
     char what[320];
-    int status;
 
     snprintf(what, sizeof(what), "%s",
              p->diag.what[0] ? p->diag.what : tamis_strerror(err));
     verify_line(v->list, (struct tamis_name){p->info.name, p->info.name_bytes},
-                err > 0 ? "lost" : "unreadable", path, what, NULL);
-    status =
-        complain_error(err, &p->diag, path, "build the segment anew from its keys");
-    /* A registered filter that is gone is damage of the store. */
-    return err > 0 ? EXIT_DAMAGE : status;
+                err == ENOENT ? "lost" : "unreadable", path, what, NULL);
+    complain_error(err, &p->diag, path,
+                   bad ? "build the segment anew from its keys" : advice_unread(err));
+    return err == ENOENT ? EXIT_DAMAGE : status_unread(err);
 }
 
 /* One that was dropped meanwhile is no concern of ours, unless it was asked for. */
@@ -119,8 +121,8 @@ static bool verify_segment(struct verify *v, size_t i, struct place *p)
     }
     path = need(malloc(strlen(v->o->args[0]) + strlen(p->info.file) + 2));
     sprintf(path, "%s/%s", v->o->args[0], p->info.file);
-    status =
-        err ? report_lost(v, p, path, err) : verify_one(p->filter, name, path, v->list);
+    status = err ? report_unopened(v, p, path, err)
+                 : verify_one(p->filter, name, path, v->list);
     v->damaged += status != EXIT_DONE;
     note(v, status);
     free(path);

@@ -154,7 +154,11 @@ int verify_one(struct tamis_filter *filter, struct tamis_name segment, const cha
         snprintf(what, sizeof(what), "%llu page%s", (unsigned long long)report.n_pages,
                  report.n_pages == 1 ? "" : "s");
     }
-    verify_line(list, segment, err == 0 ? "ok" : "damaged", file, what, &report);
+    verify_line(list, segment,
+                err == 0  ? "ok"
+                : err > 0 ? "unreadable"
+                          : "damaged",
+                file, what, &report);
     if (err != 0)
         complain_error(err, &diag, file, advice);
     return status_of_error(err);

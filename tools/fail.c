@@ -80,10 +80,11 @@ static const char *usual_advice(int error)
     case TAMIS_ERR_NETWORK:
         return "use a local file system";
     case TAMIS_ERR_READ_ONLY:
-    case EACCES:
-    case EPERM:
     case EROFS:
         return "work where you may write";
+    case EACCES:
+    case EPERM:
+        return "run it as a user who may";
     case TAMIS_ERR_POISONED:
         return "run it again";
     case TAMIS_ERR_TOO_LARGE:
@@ -107,6 +108,23 @@ static const char *usual_advice(int error)
     default:
         return NULL;
     }
+}
+
+bool is_wrong_type(int error)
+{
+    return error == EINVAL || error == EISDIR || error == ELOOP || error == ENXIO;
+}
+
+int status_unread(int error)
+{
+    return is_wrong_type(error) ? EXIT_DAMAGE : status_of_error(error);
+}
+
+const char *advice_unread(int error)
+{
+    return is_wrong_type(error)
+               ? "put the filter's own file in its place, or build the segment anew"
+               : usual_advice(error);
 }
 
 int complain_error(int error, const struct tamis_diag *diag, const char *file,

@@ -54,6 +54,11 @@ int complain_errno(int os_errno, const char *file, const char *doing);
  * directory that is at fault. */
 int complain_add(int error, const char *file);
 int status_of_error(int error);
+/* Of a file that cannot be read: something else in a filter's place is no filter (3),
+ * and an error says nothing about its bytes (4). */
+bool is_wrong_type(int error);
+int status_unread(int error);
+const char *advice_unread(int error); /* may be NULL */
 /* A mistake in the arguments of this command: says so and exits 2. */
 _Noreturn void usage_error(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
@@ -274,11 +279,20 @@ int against_list(struct against *a, const char *keyfile, enum key_format format,
 /* Prints the sum, or puts it into `root`. 3 and a complaint if keys are lost. */
 int against_end(struct against *a, const char *file, json_t *root);
 
-/* ==== cmd_repair.c
+/* ==== findings.c: what repair and backup find
  * ======================================================================== */
 
 /* A line, or an object in `list`. */
 void print_finding(json_t *list, const struct tamis_repair_finding *f);
+/* Filters that an error kept from being read or finished: the first, and how many. */
+struct unread {
+    uint64_t n;
+    int error;
+    char file[80], what[400];
+};
+void note_unread(struct unread *u, const struct tamis_repair_finding *f);
+/* The status; if there are any, a line about them. */
+int complain_unread(const struct unread *u, const char *store);
 
 /* ==== details.c: what is in a filter
  * ====================================================== */

@@ -15,14 +15,17 @@
 
 /* ---- files ---- */
 
-static void tell(const struct backup *b, const struct backup_item *it, const char *what)
+/* error: what kept it from being copied, and says nothing of its bytes; else 0. */
+static void tell(const struct backup *b, const struct backup_item *it, int error,
+                 const char *what)
 {
     char file[FILTER_NAME_BYTES], path[FILTER_NAME_BYTES + 8] = "";
     if (backup_has_file(it)) {
         filter_file_name(it->uuid, file);
         snprintf(path, sizeof path, "filters/%s", file);
     }
-    struct tamis_repair_finding f = {.damage = 1,
+    struct tamis_repair_finding f = {.damage = error == 0,
+                                     .error = error,
                                      .name = it->name,
                                      .name_bytes = it->name_bytes,
                                      .file = path,
@@ -32,15 +35,15 @@ static void tell(const struct backup *b, const struct backup_item *it, const cha
 }
 
 /* The copy's record of a segment whose filter is not in it. */
-static int leave_out(struct backup *b, struct backup_item *it, const char *what,
-                     const char *more)
+static int leave_out(struct backup *b, struct backup_item *it, int code,
+                     const char *what, const char *more)
 {
     char text[400];
     struct record r;
     snprintf(text, sizeof text,
              "left out, its segment is without a filter there: %s%s%s", what,
              *more ? ": " : "", more);
-    tell(b, it, text);
+    tell(b, it, code > 0 || code == TAMIS_ERR_VERSION ? code : 0, text);
     b->report->n_left++;
     backup_record(it, &r);
     if (r.ro_compat & ~RECORD_RO_COMPAT_KNOWN)
@@ -223,14 +226,14 @@ static int leave_unopened(struct backup *b, struct backup_item *it)
 {
     switch (it->failure) {
     case ENOENT:
-        return leave_out(b, it, "the file is missing", "");
+        return leave_out(b, it, 0, "the file is missing", "");
     case EISDIR:
     case EINVAL:
     case ELOOP:
     case ENXIO:
-        return leave_out(b, it, "not a regular file", "");
+        return leave_out(b, it, it->failure, "not a regular file", "");
     default:
-        return leave_out(b, it, "opening it", tamis_strerror(it->failure));
+        return leave_out(b, it, it->failure, "opening it", tamis_strerror(it->failure));
     }
 }
 
@@ -241,7 +244,7 @@ static void count_copy(struct backup *b, const struct backup_item *it, uint64_t 
     b->report->n_bytes += n_bytes;
     b->report->n_damaged += damaged;
     if (damaged)
-        tell(b, it, "pages fail their check: copied as they are");
+        tell(b, it, 0, "pages fail their check: copied as they are");
 }
 
 static int finish_item(struct backup *b, struct backup_item *it,
@@ -250,7 +253,7 @@ static int finish_item(struct backup *b, struct backup_item *it,
     struct copied done;
     int rc = 0;
     if (it->early && it->early->left)
-        rc = leave_out(b, it, it->early->left, "");
+        rc = leave_out(b, it, it->early->code, it->early->left, "");
     else if (it->early)
         count_copy(b, it, it->early->n_bytes, it->early->damaged);
     else if (it->failure)
@@ -265,7 +268,7 @@ static int finish_item(struct backup *b, struct backup_item *it,
         return rc;
     if (!done.left)
         count_copy(b, it, done.n_bytes, done.n_damaged > 0);
-    else if (leave_out(b, it, done.left, done.diag.what) != 0)
+    else if (leave_out(b, it, done.diag.code, done.left, done.diag.what) != 0)
         rc = diag_errno(diag, ENOMEM, b->catalog->path, "listing the copies");
     return rc;
 }
@@ -276,7 +279,7 @@ static int copy_rest(struct backup *b, struct tamis_diag *diag)
     for (size_t i = 0; i < b->n && !rc; i++) {
         struct backup_item *it = &b->items[i];
         if (!it->state) {
-            tell(b, it, "its record is damaged: copied as it is, without its file");
+            tell(b, it, 0, "its record is damaged: copied as it is, without its file");
             b->report->n_damaged++;
         } else if (backup_has_file(it)) {
             rc = finish_item(b, it, diag);

@@ -22,6 +22,7 @@ struct backup_early {
     uint8_t uuid[UUID_BYTES];
     uint64_t table_digest, n_bytes;
     char *left; /* why there is no copy of it, or NULL */
+    int code;   /* of that, or 0 */
     bool damaged;
     bool listed; /* in the list of the moment */
 };

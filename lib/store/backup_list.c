@@ -145,6 +145,7 @@ int backup_note_early(struct backup *b, const struct backup_item *it,
     e->table_digest = it->table_digest;
     e->n_bytes = done->n_bytes;
     e->damaged = done->n_damaged > 0;
+    e->code = done->diag.code;
     if (done->left && !(e->left = why_left(done)))
         rc = ENOMEM;
     if (!rc)

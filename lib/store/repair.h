@@ -71,6 +71,10 @@ struct repair {
 void repair_tell(struct repair *r, enum tamis_repair_action action,
                  const struct repair_segment *segment, const char *file,
                  const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Of a segment's filter that is left as it is for an error, j->code: no damage. */
+struct judgement;
+void repair_tell_unread(struct repair *r, const struct repair_segment *segment,
+                        const char *file, const struct judgement *j);
 /* Of what is no segment's, and no damage whatever becomes of it. */
 void repair_tell_leftover(struct repair *r, enum tamis_repair_action action,
                           const char *file, const char *what);
@@ -109,7 +113,7 @@ enum file_state {
 };
 struct judgement {
     enum file_state state;
-    int code;          /* unread: why, as an errno or a public code */
+    int code;          /* unread, strange: why, as an errno or a public code */
     bool has_identity; /* h.identity can be believed */
     bool finished;     /* what a dead writer left, just now */
     struct header h;   /* good: as of now */

@@ -225,6 +225,16 @@ static bool may_be_written(const struct record *record, const struct header *h)
            !(record && record->ro_compat & ~RECORD_RO_COMPAT_KNOWN);
 }
 
+/* All that a dry run can see of it: the permission. */
+static int may_open(const struct repair *r, const char *name, struct tamis_diag *why)
+{
+    int fd, rc = io_open_beneath(r->filters.fd, name, O_RDWR, &fd);
+    if (rc)
+        return diag_errno(why, rc, name, "opening a filter to finish it");
+    close(fd);
+    return 0;
+}
+
 /* What can't be finished is left: its writer comes again, and meanwhile it proves what
  * it proved. Only a new catalog must not list what may not be durable. */
 static int finish(struct repair *r, const struct repair_segment *segment,
@@ -238,7 +248,8 @@ static int finish(struct repair *r, const struct repair_segment *segment,
     if (!may_be_written(record, &j->h))
         return unread(j, TAMIS_ERR_VERSION, "left unfinished",
                       "a feature of a newer tamis forbids this one to write");
-    int rc = r->opt.dry_run ? 0 : finish_file(r, segment, record, name, &why);
+    int rc = r->opt.dry_run ? may_open(r, name, &why)
+                            : finish_file(r, segment, record, name, &why);
     if (rc == TAMIS_ERR_BUSY)
         return 0; /* a writer was faster */
     if (rc && rc != TAMIS_ERR_SEALED && r->store)
@@ -286,7 +297,7 @@ int repair_judge(struct repair *r, const struct repair_segment *segment,
     if (rc == ENOENT)
         return say(j, FILE_MISSING, "the filter's file is missing");
     if (rc == EISDIR || rc == EINVAL || rc == ELOOP || rc == ENXIO)
-        return say(j, FILE_STRANGE, "left alone: not a regular file");
+        return j->code = rc, say(j, FILE_STRANGE, "left alone: not a regular file");
     if (rc == EMFILE || rc == ENFILE || rc == ENOMEM)
         return diag_errno(diag, rc, r->path, "opening a filter");
     if (rc)

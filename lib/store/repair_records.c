@@ -84,6 +84,8 @@ static int judge_good_record(struct repair *r, struct repair_segment *s,
         drop_filter(s, record);
         if (f)
             f->aside = true;
+    } else if (j->state == FILE_UNREAD || j->state == FILE_STRANGE) {
+        repair_tell_unread(r, s, name, j);
     } else if (j->what[0] &&
                (j->state != FILE_GOOD || j->h.commit.state == STATE_OPEN)) {
         /* A missing file may come back: the record still knows which it is, and what

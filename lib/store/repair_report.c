@@ -10,6 +10,7 @@ struct repair_finding {
     enum tamis_repair_action action;
     enum repair_step step; /* after which it is true */
     bool damage, has_name;
+    int error;
     size_t name_bytes;
     char *name, *file, *what; /* one piece of memory, at name */
 };
@@ -95,6 +96,15 @@ void repair_tell(struct repair *r, enum tamis_repair_action action,
     keep(r, f, segment, file, what);
 }
 
+void repair_tell_unread(struct repair *r, const struct repair_segment *segment,
+                        const char *file, const struct judgement *j)
+{
+    keep(r,
+         (struct repair_finding){
+             .action = TAMIS_REPAIR_NOTED, .step = STEP_DECIDED, .error = j->code},
+         segment, file, j->what);
+}
+
 void repair_tell_leftover(struct repair *r, enum tamis_repair_action action,
                           const char *file, const char *what)
 {
@@ -129,6 +139,7 @@ static void count(struct tamis_repair_report *report, const struct repair_findin
         break;
     case TAMIS_REPAIR_NOTED:
         report->n_damaged += f->damage;
+        report->n_unread += f->error != 0;
     }
 }
 
@@ -137,6 +148,7 @@ static void tell(struct repair *r, const struct repair_finding *f)
     struct tamis_repair_finding out = {
         .action = f->action,
         .damage = f->damage,
+        .error = f->error,
         .name = f->has_name ? (const uint8_t *)f->name : NULL,
         .name_bytes = f->name_bytes,
         .file = f->file,

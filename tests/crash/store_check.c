@@ -258,7 +258,7 @@ static void repair_first(struct run *r, struct tamis_store *store, size_t n_file
     struct tamis_repair_options opt = {
         .size = sizeof opt, .found = count_damage, .ctx = &n_damage};
     ours(r, tamis_store_repair(r->store->image, &opt, &report, &diag), "repair", &diag);
-    if (n_damage || report.n_rebuilt || report.n_damaged)
+    if (n_damage || report.n_rebuilt || report.n_damaged || report.n_unread)
         run_fail(r,
                  "repair: %llu filters quarantined, %llu records rebuilt, %llu "
                  "damaged",

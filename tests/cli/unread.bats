@@ -1,0 +1,119 @@
+# What keeps a file from being read or written says nothing about its bytes: it is no
+# damage, exits with 4, and nobody is told to build anything anew.
+load common
+
+# plain PATTERN COMMAND...: fails with 4 and the pattern, and without a word of damage.
+plain() {
+    fails 4 "$@"
+    ! [[ $stderr$output =~ damage|anew|lost ]] || explain "no word of damage"
+}
+
+# A store that anybody may change, on a path that they can reach.
+open_store() {
+    make_store
+    chmod -R a+rwX . store
+    chmod 600 store/filters/*
+}
+
+# others COMMAND...: as somebody who is not the owner of the files.
+others() {
+    setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+}
+
+# Leaves the growing filter of segment g as a writer that died would.
+dead_writer() {
+    seq 100 | "$TAMIS" grow store g
+    mkfifo pipe
+    "$TAMIS" grow store g pipe 3>&- &
+    exec 4>pipe
+    echo more >&4
+    soon open_for_writing
+    kill -9 $!
+    wait $! || true
+    exec 4>&-
+}
+open_for_writing() {
+    "$TAMIS" stat store g | grep -q "a writer is at it"
+}
+
+@test "filters that this user may not read" {
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+    open_store
+    tree=$(ls -R store)
+    plain "Permission denied: run it as a user who may" others "$TAMIS" verify store
+    prints $'^one\tunreadable\topening the filter: Permission denied'
+    plain "filters/.*: left alone: Permission denied .and 1 more.: run it as" \
+        others "$TAMIS" repair store
+    prints 'nothing to do: 2 segments'
+    [ "$tree" = "$(ls -R store)" ]
+    fails 4 "Permission denied" others "$TAMIS" repair store --dry-run --json
+    prints '"error": "Permission denied"'
+    prints '"damage": false'
+    prints '"unread": 2'
+    plain "left out.*Permission denied .and 1 more.: run it as" \
+        others "$TAMIS" backup store copy
+    prints '2 segments, 0 filters'
+    chmod 0 keys 2>/dev/null || install -m 0 /dev/null keys
+    plain "keys: .*Permission denied: run it as" others "$TAMIS" build store new keys
+}
+
+@test "damage is said even if other filters cannot be read" {
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+    open_store
+    flip "$(filter_of two)" 5000
+    chmod 644 "$(filter_of two)"
+    fails 3 "damage was found" others "$TAMIS" repair store --dry-run
+    prints $'noted\tone\t.*Permission denied'
+    prints $'quarantined\ttwo\t'
+}
+
+@test "what a dead writer left, in a file that may not be written" {
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+    "$TAMIS" init store
+    dead_writer
+    chmod -R a+rwX . store
+    chmod 444 "$(filter_of g)"
+    plain "left unfinished: .*Permission denied: run it as" \
+        others "$TAMIS" repair store --dry-run
+    prints '^noted'
+    plain "left unfinished: .*Permission denied: run it as" others "$TAMIS" repair store
+    prints '^noted'
+    ok "$TAMIS" repair store
+    prints '1 finished'
+}
+
+@test "a limit of file sizes, a limit of open files" {
+    "$TAMIS" init store
+    dead_writer
+    limited() { (ulimit -f 100 && "$@"); }
+    few() { (ulimit -n "$1" && shift && "$@"); }
+    plain "left unfinished: .*File too large: raise the limit" \
+        limited "$TAMIS" repair store
+    ok "$TAMIS" repair store
+    for n in 8 9 10 11 12; do
+        run --separate-stderr few "$n" "$TAMIS" verify store
+        [[ $status =~ ^(0|4)$ ]] && ! [[ $stderr$output =~ damage|anew|lost ]] ||
+            explain "no damage, $n descriptors"
+        run --separate-stderr few "$n" "$TAMIS" repair store
+        [[ $status =~ ^(0|4)$ ]] && ! [[ $stderr$output =~ damage|anew|lost ]] ||
+            explain "no damage, $n descriptors"
+    done
+}
+
+@test "something else in the place of a filter" {
+    make_store
+    file=$(filter_of one)
+    mv "$file" moved.tamis
+    for make in "ln -s $PWD/moved.tamis" mkfifo mkdir; do
+        $make "$file"
+        fails 3 "put the filter's own file in its place" timeout 5 "$TAMIS" verify store
+        prints $'^one\tunreadable\t'
+        ! [[ $stderr =~ "Invalid argument" ]]
+        fails 3 "left alone: not a regular file: put the filter's own file" \
+            timeout 5 "$TAMIS" repair store
+        ! [[ $stderr =~ damage ]]
+        rm -d "$file"
+    done
+    mv moved.tamis "$file"
+    ok "$TAMIS" verify store
+}
