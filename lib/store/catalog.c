@@ -86,13 +86,13 @@ static int may_write(struct catalog_txn *t, struct tamis_diag *diag)
 }
 
 /* A commit writes what it changed over free pages: first see that they are free. */
-static int walk_first(struct catalog_txn *t, struct tamis_diag *diag)
+static int look_first(struct catalog_txn *t, struct tamis_diag *diag)
 {
     int rc = catalog_txn_walk(t->catalog, t->txn, true, diag);
     if (rc == EAGAIN) /* nobody else writes: it is not the file that was opened */
         rc = diag_fail(diag, TAMIS_ERR_DAMAGED, t->catalog->path,
                        "the catalog's last transaction is not in its file");
-    return rc;
+    return rc ? rc : may_write(t, diag);
 }
 
 static int run_once(struct catalog *c, unsigned flags, catalog_fn *fn, void *ctx,
@@ -103,9 +103,7 @@ static int run_once(struct catalog *c, unsigned flags, catalog_fn *fn, void *ctx
     if (rc)
         return catalog_fail(diag, c->path, rc, "beginning a transaction");
     if (!(flags & MDB_RDONLY))
-        rc = walk_first(t, diag);
-    if (!rc && !(flags & MDB_RDONLY))
-        rc = may_write(t, diag);
+        rc = look_first(t, diag);
     if (!rc)
         rc = fn(t, ctx, diag);
     if (flags & MDB_RDONLY)
