@@ -101,7 +101,8 @@ static bool seen_add(uint64_t hash)
 static uint64_t promise_hash(const struct promise *p)
 {
     return mix64(mix64(p->watermark, p->stages),
-                 (uint64_t)p->created | (uint64_t)p->sealed << 1);
+                 (uint64_t)p->created | (uint64_t)p->sealed << 1) +
+           p->lost_page;
 }
 
 static void consider(struct run *r)

@@ -17,6 +17,9 @@ struct promise {
     uint64_t watermark; /* at least */
     uint64_t asked;     /* the greatest that a commit was called with */
     uint32_t stages;    /* at least */
+    /* The page, at this byte of the file, that has lost a sector to rot (0: none): it
+     * fails its check for as long as the filter is open (R8). */
+    uint64_t lost_page;
 };
 
 enum { RUN_PATH_BYTES = 256, MAX_LEVEL = 4, MAX_KEYS = 32768 };

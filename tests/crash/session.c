@@ -76,7 +76,7 @@ void session_seal(struct run *r)
     p->asked = watermark;
     int err = tamis_writer_seal(r->w, watermark, &n_damaged, &diag);
     helper_join(r);
-    if (err || n_damaged)
+    if (err || n_damaged != (p->lost_page != 0))
         run_fail(r, "seal: %s, %llu pages damaged", err ? diag.what : "done",
                  (unsigned long long)n_damaged);
     p->watermark = watermark;

@@ -26,6 +26,14 @@ static void create(struct run *r, struct tamis_growth growth)
     record_event(r);
 }
 
+static void open_again(struct run *r)
+{
+    struct tamis_writer *w;
+    if (tamis_writer_open(r->path, &w, NULL) != 0)
+        run_fail(r, "does not open again");
+    r->w = w;
+}
+
 /* Stages of a page or two that are full after a few keys. */
 static struct tamis_growth tiny(struct run *r)
 {
@@ -51,6 +59,16 @@ static void add_some(struct run *r, size_t least, size_t most)
 {
     for (size_t n = between(r, least, most); n > 0; n--)
         session_add(r, r->promise.n_keys);
+}
+
+/* Many keys in one call. */
+static void add_first(struct run *r, size_t n)
+{
+    int err = tamis_writer_add_hashes(r->w, r->promise.tag, r->promise.keys, n);
+    if (err)
+        run_fail(r, "add: %s", tamis_strerror(err));
+    r->promise.n_keys = n;
+    record_event(r);
 }
 
 static void run_create(struct run *r)
@@ -122,10 +140,7 @@ static void run_reopen(struct run *r)
         else
             session_kill(r);
         session(r, NULL, false);
-        struct tamis_writer *w;
-        if (tamis_writer_open(r->path, &w, NULL) != 0)
-            run_fail(r, "does not open again");
-        r->w = w;
+        open_again(r);
     }
     session_close(r);
 }
@@ -156,12 +171,37 @@ static void run_failed_sync(struct run *r)
             session_kill(r);
         }
         session(r, NULL, false);
-        struct tamis_writer *w;
-        if (tamis_writer_open(r->path, &w, NULL) != 0)
-            run_fail(r, "does not open again");
-        r->w = w;
+        open_again(r);
     }
     session_close(r);
+}
+
+/* A sector of an open stage rots between two writers. The second adds to its page,
+ * which is condemned on the disk before it is filled (R8). */
+static void run_rot(struct run *r)
+{
+    uint64_t at;
+    create(r, rng_below(&r->rng, 4) ? roomy() : many_pages());
+    add_first(r, between(r, 1, 200));
+    session_commit(r);
+    if (!rot_choose(r, &at)) {
+        session_close(r);
+        return;
+    }
+    if (rng_below(&r->rng, 4))
+        session_close(r);
+    else
+        session_kill(r); /* its successor checks every page before it adds (R3) */
+    rot(r, at);
+    open_again(r);
+    add_some(r, 1, 3);
+    session_commit(r);
+    add_some(r, 0, 2);
+    if (rng_below(&r->rng, 2))
+        session_close(r);
+    else
+        session_kill(r);
+    session(r, NULL, false);
 }
 
 /* Stages of many pages, nearly full: more dirty sectors than can be enumerated. Now
@@ -178,12 +218,7 @@ static void run_wide(struct run *r)
         g.first_capacity = 24000;
     }
     create(r, g);
-    size_t n = g.first_capacity - between(r, 1, 6);
-    int err = tamis_writer_add_hashes(r->w, r->promise.tag, r->promise.keys, n);
-    if (err)
-        run_fail(r, "add: %s", tamis_strerror(err));
-    r->promise.n_keys = n;
-    record_event(r);
+    add_first(r, g.first_capacity - between(r, 1, 6));
     session_commit(r);
     add_some(r, 5, 15);
     session_commit(r);
@@ -231,5 +266,6 @@ const struct workload workloads[] = {
     {"create-store", run_create_store},
     {"repair", run_repair},
     {"backup", run_backup},
+    {"rot", run_rot},
 };
 const size_t n_workloads = sizeof workloads / sizeof workloads[0];
