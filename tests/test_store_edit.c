@@ -134,7 +134,7 @@ static void failed_commit_changes_nothing(void **state)
     OK(tamis_edit_commit(one, NULL));
     struct tamis_diag diag;
     assert_int_equal(tamis_edit_commit(two, &diag), TAMIS_ERR_EXISTS);
-    assert_non_null(strstr(diag.what, "segment a exists"));
+    assert_non_null(strstr(diag.what, "segment 'a' exists"));
     assert_int_equal(n_filter_files("s"), 3);
     assert_int_equal(reason_of(s, "old", 5), TAMIS_HIT);
     assert_int_equal(reason_of(s, "a", 5), TAMIS_HIT);

@@ -75,7 +75,7 @@ static int confirm(const char *path)
     return status;
 }
 
-static const char *advice(int err)
+static const char *advice(int err, const char *path)
 {
     switch (err) {
     case TAMIS_ERR_BUSY:
@@ -83,9 +83,10 @@ static const char *advice(int err)
     case TAMIS_ERR_MISMATCH:
         return "--uuid says which";
     case TAMIS_ERR_NO_STORE:
-        return "restore catalog.lmdb from a backup, or begin with 'tamis init'";
+        return "restore catalog.lmdb from a backup, or begin with 'tamis init' in a "
+               "new directory";
     default:
-        return NULL;
+        return err == TAMIS_ERR_NOT_TAMIS ? store_advice(err, path) : NULL;
     }
 }
 
@@ -123,7 +124,7 @@ static int run(int argc, char **argv)
         json_put(root, "findings", r.list);
     print_report(root, &report, opt.dry_run, err != 0);
     if (err != 0)
-        return complain_error(err, &diag, o.args[0], advice(err));
+        return complain_error(err, &diag, o.args[0], advice(err, o.args[0]));
     if (report.n_damaged > 0)
         status = complain(
             EXIT_DAMAGE,

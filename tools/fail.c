@@ -1,10 +1,14 @@
 /* Messages and exit statuses: one line on stderr that says which file, what is wrong
  * with it, where, and what would work. */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tool.h"
 
@@ -89,6 +93,8 @@ static const char *usual_advice(int error)
         return "run it again";
     case TAMIS_ERR_TOO_LARGE:
         return "split the segment";
+    case TAMIS_ERR_CATALOG:
+        return "'tamis repair STORE --dry-run' says whether it is damaged";
     case ENOENT:
     case ENOTDIR:
         return "check the path";
@@ -127,6 +133,54 @@ const char *advice_unread(int error)
                : usual_advice(error);
 }
 
+/* Is there something of that name, of another kind? */
+static bool is_strange(int dir, const char *name)
+{
+    struct stat st;
+
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode);
+}
+
+/* Repair makes a catalog of filters; where a first 'tamis init' was cut short, there
+ * are none, and the next one goes on. */
+static bool has_filters(const char *path)
+{
+    char name[4096];
+    struct dirent *entry;
+    bool found = false;
+    DIR *d;
+
+    if (snprintf(name, sizeof(name), "%s/filters", path) >= (int)sizeof(name))
+        return false;
+    d = opendir(name);
+    while (d != NULL && !found && (entry = readdir(d)) != NULL)
+        found = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    if (d != NULL)
+        closedir(d);
+    return found;
+}
+
+const char *store_advice(int error, const char *path)
+{
+    const char *advice = NULL;
+    int dir;
+
+    if (error != TAMIS_ERR_NOT_TAMIS && error != TAMIS_ERR_NO_STORE &&
+        error != TAMIS_ERR_DAMAGED && error != TAMIS_ERR_CATALOG)
+        return NULL;
+    dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return NULL;
+    if (is_strange(dir, "catalog.lmdb"))
+        advice = "move it away, then 'tamis repair STORE' makes one";
+    else if (is_strange(dir, "catalog.lmdb-lock"))
+        advice = "move it away";
+    else if (error != TAMIS_ERR_NO_STORE || has_filters(path))
+        advice = "'tamis repair STORE' makes its catalog anew";
+    close(dir);
+    return advice;
+}
+
 int complain_error(int error, const struct tamis_diag *diag, const char *file,
                    const char *advice)
 {
@@ -137,6 +191,8 @@ int complain_error(int error, const struct tamis_diag *diag, const char *file,
     /* A diag "(descriptor)" knows less than we do. */
     if (told && diag->file[0] && diag->file[0] != '(')
         file = diag->file;
+    if (advice == NULL && error == TAMIS_ERR_DAMAGED)
+        advice = store_advice(error, file); /* of a store, not of a filter */
     if (advice == NULL)
         advice = usual_advice(error);
     if (advice != NULL && advice[0] == '\0')

@@ -11,12 +11,8 @@ int store_open(const char *path, struct tamis_store **store)
 {
     struct tamis_diag diag = {0};
     int err = tamis_store_open(path, store, &diag);
-    bool lost = err == TAMIS_ERR_DAMAGED || err == TAMIS_ERR_CATALOG;
 
-    return err ? complain_error(err, &diag, path,
-                                lost ? "'tamis repair STORE' makes its catalog anew"
-                                     : NULL)
-               : EXIT_DONE;
+    return err ? complain_error(err, &diag, path, store_advice(err, path)) : EXIT_DONE;
 }
 
 int store_snapshot(const char *path, struct tamis_store **store,

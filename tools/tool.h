@@ -59,6 +59,9 @@ int status_of_error(int error);
 bool is_wrong_type(int error);
 int status_unread(int error);
 const char *advice_unread(int error); /* may be NULL */
+/* What mends the store at `path`, where its catalog cannot be used; NULL: nothing that
+ * is known, or it is no directory. */
+const char *store_advice(int error, const char *path);
 /* A mistake in the arguments of this command: says so and exits 2. */
 _Noreturn void usage_error(const char *format, ...)
     __attribute__((format(printf, 1, 2)));

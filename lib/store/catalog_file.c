@@ -83,10 +83,13 @@ static int load_meta(int fd, const char *path, uint64_t offset,
     int rc = io_read(fd, m, sizeof *m, offset, &got);
     if (rc)
         return diag_errno(diag, rc, path, "reading the catalog");
-    if (got < sizeof *m)
-        return not_lmdb(diag, path, offset + got,
-                        offset + got ? "too short for a catalog"
-                                     : "the catalog is empty");
+    if (got < sizeof *m) {
+        uint64_t end = offset + got;
+        if (got == 0 && offset && (rc = io_size(fd, &end)) != 0)
+            return diag_errno(diag, rc, path, "the catalog's size");
+        return not_lmdb(diag, path, end,
+                        end ? "too short for a catalog" : "the catalog is empty");
+    }
     return meta_page_check(m, path, offset, diag);
 }
 

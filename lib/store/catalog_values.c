@@ -15,8 +15,8 @@ static int name_error(struct catalog_txn *t, int code, const void *name,
 {
     char text[NAME_TEXT_BYTES];
     return diag_fail(diag, code, t->catalog->path,
-                     code == TAMIS_ERR_EXISTS ? "segment %s exists already"
-                                              : "no segment %s",
+                     code == TAMIS_ERR_EXISTS ? "segment '%s' exists already"
+                                              : "no segment '%s'",
                      name_text(text, name, name_bytes));
 }
 

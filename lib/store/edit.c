@@ -170,9 +170,9 @@ static int expect_locked(struct tamis_edit *e, const void *name, size_t name_byt
         return 0;
     name_text(text, name, name_bytes);
     if (present)
-        return diag_fail(diag, rc, e->catalog->path, "no segment %s", text);
+        return diag_fail(diag, rc, e->catalog->path, "no segment '%s'", text);
     return diag_fail(diag, TAMIS_ERR_EXISTS, e->catalog->path,
-                     "segment %s exists already", text);
+                     "segment '%s' exists already", text);
 }
 
 int edit_expect(struct tamis_edit *e, const void *name, size_t name_bytes, bool present,

@@ -17,10 +17,24 @@ static bool is_lost(int rc)
            rc == TAMIS_ERR_DAMAGED || rc == TAMIS_ERR_CATALOG;
 }
 
+/* What is in its place is not ours to replace. */
+static int check_catalog_name(const struct repair *r, struct tamis_diag *diag)
+{
+    struct stat st;
+    if (fstatat(r->store_fd, "catalog.lmdb", &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+        S_ISREG(st.st_mode))
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, r->path,
+                     "catalog.lmdb is not a regular file");
+}
+
 /* By reads alone: LMDB crashes on some of what it is not made for. */
 static int scrub_catalog(struct repair *r, struct tamis_diag *diag)
 {
-    int fd, rc = io_open_beneath(r->store_fd, "catalog.lmdb", O_RDONLY, &fd);
+    int fd, rc = check_catalog_name(r, diag);
+    if (rc)
+        return rc;
+    rc = io_open_beneath(r->store_fd, "catalog.lmdb", O_RDONLY, &fd);
     if (rc == ENOENT)
         return diag_fail(diag, TAMIS_ERR_NO_STORE, r->path, "catalog.lmdb is missing");
     if (rc)
@@ -97,16 +111,6 @@ static int salvage_records(struct repair *r, bool *have, struct tamis_diag *diag
     }
     registry_close_alone(c);
     return is_lost(rc) ? 0 : rc;
-}
-
-static int check_catalog_name(const struct repair *r, struct tamis_diag *diag)
-{
-    struct stat st;
-    if (fstatat(r->store_fd, "catalog.lmdb", &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-        S_ISREG(st.st_mode))
-        return 0;
-    return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, r->path,
-                     "catalog.lmdb is not a regular file: move it away");
 }
 
 static int repair_lost(struct repair *r, struct tamis_diag *diag)

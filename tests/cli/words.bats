@@ -1,0 +1,82 @@
+# Advice works: who does what a line says gets on.
+load common
+
+# mended FILE: what ls and build say of a store whose catalog is now that leads to
+# `tamis repair`, and that makes the store whole.
+mended() {
+    local at=$1 what=$2
+    fails "$at" "$what.*: 'tamis repair STORE' makes its catalog anew" "$TAMIS" ls store
+    fails "$at" "$what.*: 'tamis repair STORE' makes its" "$TAMIS" build store x /dev/null
+    fails 3 "damage was found, and dealt with" "$TAMIS" repair store
+    ok "$TAMIS" repair store --confirm
+    ok "$TAMIS" ls store
+    [ "${#lines[@]}" -eq 2 ]
+}
+
+@test "a catalog that cannot be used: repair it" {
+    make_store
+    cp store/catalog.lmdb good
+    : >store/catalog.lmdb
+    mended 3 "the catalog is empty .offset 0"
+    head -c 100 /dev/urandom >store/catalog.lmdb
+    mended 3 "too short for a catalog .offset 100"
+    head -c 4095 good >store/catalog.lmdb
+    mended 3 "too short for a catalog .offset 4095"
+    head -c 65536 /dev/urandom >store/catalog.lmdb
+    mended 3 "not an LMDB file"
+    rm store/catalog.lmdb
+    mended 5 "catalog.lmdb is missing"
+}
+
+@test "a catalog whose trees make no sense: repair it" {
+    make_store
+    for page in 2 3 4 5 6 7; do poke store/catalog.lmdb $((page * 4096 + 10)) '\xff'; done
+    mended 3 "makes no sense"
+}
+
+@test "a catalog that is damaged while a command has it open: repair it" {
+    make_store
+    mkfifo pipe
+    for pages in "2 3 4 5 6 7" "0 1"; do # LMDB meets the first, we the second
+        cp -r store broken
+        "$TAMIS" build broken x pipe 2>said &
+        soon has_open $! broken/filters
+        for page in $pages; do poke broken/catalog.lmdb $((page * 4096 + 10)) '\x0b'; done
+        (echo key >pipe) || true # it may give up without a look
+        ! wait $!
+        grep ": 'tamis repair STORE" said
+        rm -r broken
+    done
+    grep "makes no sense: 'tamis repair STORE' makes its catalog anew$" said
+}
+has_open() {
+    ls -l "/proc/$1/fd" | grep -q "$2"
+}
+
+@test "something else in the catalog's place: move it away, then repair" {
+    make_store
+    mv store/catalog.lmdb good
+    for make in "ln -s ../good" mkfifo mkdir; do
+        $make store/catalog.lmdb
+        for c in "ls store" "repair store" "repair store -n"; do
+            fails 3 "^tamis: store: catalog.lmdb is not a regular file: move it away, then 'tamis repair STORE' makes one$" \
+                timeout 5 "$TAMIS" $c
+        done
+        rm -d store/catalog.lmdb
+    done
+    mended 5 "catalog.lmdb is missing"
+    rm store/catalog.lmdb-lock
+    mkdir store/catalog.lmdb-lock
+    for c in ls repair; do
+        fails 3 "catalog.lmdb-lock is not a regular file: move it away$" "$TAMIS" $c store
+    done
+}
+
+@test "a first init that was cut short: init goes on" {
+    mkdir -p store/filters
+    fails 5 "cut short: create it again: 'tamis init STORE'" "$TAMIS" ls store
+    ok "$TAMIS" init store
+    : >store/catalog.lmdb # and there are no filters to make another of
+    fails 3 "tamis repair STORE" "$TAMIS" ls store
+    fails 5 "'tamis init' in a new directory$" "$TAMIS" repair store
+}
