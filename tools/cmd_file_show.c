@@ -75,7 +75,7 @@ static int run(int argc, char **argv)
         }
         json_print(root);
     }
-    return err ? complain_error(err, &diag, o.args[0], NULL) : EXIT_DONE;
+    return file_error(&o, err, &diag);
 }
 
 const struct command cmd_file_show = {

@@ -3,12 +3,43 @@
 
 #include "tool.h"
 
+static bool is_classic(const struct options *o)
+{
+    return given(o, OPT_LAYOUT) && strcmp(o->layout, "classic") == 0;
+}
+
+/* The least --bytes that give a plan: a few pages of bits, or bytes of slices. 0: more
+ * would not do either. */
+static uint64_t least_bytes(const struct options *o)
+{
+    uint64_t step = is_classic(o) ? 1 : 4096;
+
+    for (uint64_t n = step; n <= 16 * step; n += step) {
+        struct tamis_classic classic;
+        struct tamis_plan plan;
+        int err = is_classic(o)
+                      ? tamis_plan_classic(n, o->growth.error, &classic)
+                      : tamis_plan_within(n, o->n_keys, o->growth.error, &plan);
+
+        if (err == 0)
+            return n > o->n_bytes ? n : 0;
+    }
+    return 0;
+}
+
 static int range_error(const struct options *o, int err)
 {
     const char *advice = NULL;
+    uint64_t least = given(o, OPT_BYTES) ? least_bytes(o) : 0;
+    char text[64];
 
-    if (err == TAMIS_ERR_RANGE)
-        advice = given(o, OPT_BYTES) ? "take more --bytes" : "--fpr is 1e-8..0.5";
+    if (err == TAMIS_ERR_RANGE && least > 0) {
+        snprintf(text, sizeof(text), "take more --bytes, at least %llu",
+                 (unsigned long long)least);
+        advice = text;
+    } else if (err == TAMIS_ERR_RANGE) {
+        advice = given(o, OPT_BYTES) ? "take fewer --bytes" : "--fpr is 1e-8..0.5";
+    }
     if (err == TAMIS_ERR_TOO_LARGE)
         advice = given(o, OPT_BYTES)
                      ? "take fewer --bytes, or split them over several filters"
@@ -171,11 +202,11 @@ static int run(int argc, char **argv)
     }
     if (given(&o, OPT_FACTOR) || given(&o, OPT_TIGHTENING) || given(&o, OPT_FIRST))
         usage_error("-s, -r and --n0 are for --growth");
-    if (!given(&o, OPT_LAYOUT) || strcmp(o.layout, "lanes") == 0)
-        return plan_one(&o);
-    if (strcmp(o.layout, "classic") != 0)
+    if (is_classic(&o))
+        return plan_classic(&o);
+    if (given(&o, OPT_LAYOUT) && strcmp(o.layout, "lanes") != 0)
         usage_error("--layout is lanes or classic, not '%s'", o.layout);
-    return plan_classic(&o);
+    return plan_one(&o);
 }
 
 const struct command cmd_plan = {

@@ -105,6 +105,18 @@ void segment_options(const struct options *o, struct tamis_segment_options *out)
     }
 }
 
+int file_error(const struct options *o, int err, const struct tamis_diag *diag)
+{
+    const char *advice = NULL;
+
+    if (err == 0)
+        return EXIT_DONE;
+    if (err == TAMIS_ERR_NOT_TAMIS && o->offset > 0)
+        advice = "check --offset";
+    complain_error(err, diag, o->args[0], advice);
+    return status_unread(err);
+}
+
 int file_open(const struct options *o, struct tamis_filter **filter)
 {
     struct tamis_filter_options opt = {.size = sizeof(opt),
@@ -125,5 +137,5 @@ int file_open(const struct options *o, struct tamis_filter **filter)
         err = tamis_filter_open_fd(fd, o->offset, 0, &opt, filter, &diag);
         close(fd);
     }
-    return err ? complain_error(err, &diag, o->args[0], NULL) : EXIT_DONE;
+    return file_error(o, err, &diag);
 }

@@ -238,7 +238,9 @@ int segment_now(struct tamis_store *store, const struct tamis_segment_info *old,
 const char *state_name(enum tamis_segment_state state);
 json_t *segment_json(const struct tamis_segment_info *info); /* cmd_ls.c */
 void segment_options(const struct options *o, struct tamis_segment_options *out);
-/* The filter at --offset of the file that is the first argument. */
+/* Why the file that is the first argument could not be read, and the status. */
+int file_error(const struct options *o, int err, const struct tamis_diag *diag);
+/* The filter at its --offset. */
 int file_open(const struct options *o, struct tamis_filter **filter);
 
 /* ==== answers.c: what probes print

@@ -56,7 +56,9 @@ int header_decode(const uint8_t *raw, size_t got, uint64_t offset, const char *p
     if (v.code == VERDICT_OK)
         v = commit_choose(raw, &h->identity, h->available, &h->commit, &h->health);
     if (got == 0)
-        return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, path, "the file is empty here");
+        return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, path,
+                         offset ? "the file ends before this offset"
+                                : "the file is empty");
     if (v.code != VERDICT_OK)
         return diag_verdict(diag, v, path, offset);
     if (h->identity.header_pages == 3) {

@@ -138,6 +138,8 @@ static int backup_to(struct backup *b, const char *path, struct tamis_diag *diag
 {
     const char *base;
     int rc = io_open_parent(path, &b->parent, &base);
+    if (rc == EISDIR) /* the root, which has none */
+        return diag_fail(diag, TAMIS_ERR_EXISTS, path, "something is there already");
     if (rc)
         return diag_errno(diag, rc, path, "opening the parent directory");
     rc = backup_into(b, path, base, diag);

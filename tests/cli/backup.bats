@@ -26,6 +26,7 @@ load common
     fails 2 "something is there already: a backup makes its own" "$TAMIS" backup store full
     fails 2 "already" "$TAMIS" backup store file
     fails 2 "already" "$TAMIS" backup store store
+    fails 2 "something is there already" "$TAMIS" backup store /
     fails 4 "No such" "$TAMIS" backup store none/copy
     fails 5 "no such directory" "$TAMIS" backup none copy
     fails 2 "too few" "$TAMIS" backup store

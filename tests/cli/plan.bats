@@ -56,5 +56,9 @@ load common
     fails 2 "--keys" "$TAMIS" plan --keys many --fpr 0.1
     fails 2 "too large.*: take fewer --bytes" "$TAMIS" plan --bytes 256T --keys 1
     fails 2 "too large.*: take fewer --keys" "$TAMIS" plan --keys 256T --fpr 1e-8
-    fails 2 "take more --bytes" "$TAMIS" plan --bytes 1 --keys 1
+    fails 2 "take more --bytes, at least 4096$" "$TAMIS" plan --bytes 1 --keys 1
+    fails 2 "take more --bytes, at least 4096$" "$TAMIS" plan --bytes 1K --fpr 1%
+    ok "$TAMIS" plan --bytes 4096 --fpr 1%
+    fails 2 "at least 7$" "$TAMIS" plan --layout classic --bytes 6 --fpr 1e-8
+    ok "$TAMIS" plan --layout classic --bytes 7 --fpr 1e-8
 }
