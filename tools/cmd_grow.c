@@ -185,16 +185,23 @@ static int add_keys(const struct grow *g, struct key_reader *keys)
 }
 
 /* The keys are in, so this is a warning only. */
-static void warn_over_target(const struct grow *g, const struct tamis_filter_info *info)
+static void warn_if_stuck(const struct grow *g, const struct tamis_filter_info *info)
 {
-    char now[TEXT_BYTES], wanted[TEXT_BYTES];
+    char now[TEXT_BYTES], wanted[TEXT_BYTES], *name;
+    bool over = over_target(info, info->growth.error);
 
-    if (info->over_target)
-        complain(0,
-                 "%s: segment '%s' could not grow and is over its target: error %s "
-                 "expected, %s wanted: make room and build it anew from its keys",
-                 g->path, g->name, percent_text(now, info->expected_error),
-                 percent_text(wanted, info->growth.error));
+    if (!info->over_target)
+        return;
+    name = escape(g->name, strlen(g->name));
+    complain(0,
+             "%s: segment '%s' could not grow%s: error %s expected, %s wanted: make "
+             "room %s",
+             g->path, name, over ? " and is over its target" : "",
+             percent_text(now, info->expected_error),
+             percent_text(wanted, info->growth.error),
+             over ? "and build it anew from its keys"
+                  : "before more keys come, and it will");
+    free(name);
 }
 
 static int add_and_commit(const struct grow *g, struct key_reader *keys)
@@ -230,7 +237,7 @@ static int grow(const struct grow *g, struct key_reader *keys)
     if (status == EXIT_DONE) {
         progress_end();
         if (known)
-            warn_over_target(g, &info);
+            warn_if_stuck(g, &info);
     }
     return status;
 }

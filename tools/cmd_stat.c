@@ -59,7 +59,7 @@ static void add_segment(struct totals *t, struct tamis_store *store,
             tamis_filter_info(filter, &info) == 0) {
             s.keys = info.keys;
             s.file_bytes = info.file_bytes;
-            t->over_target += info.over_target != 0;
+            t->over_target += over_target(&info, info.growth.error);
         } else {
             t->unreadable += !lost;
         }

@@ -38,6 +38,11 @@ static double target_of(struct tamis_filter *filter,
     return tamis_filter_stage(filter, 0, &stage) == 0 ? stage.target_error : 0;
 }
 
+bool over_target(const struct tamis_filter_info *info, double target)
+{
+    return info->over_target && info->expected_error > target;
+}
+
 json_t *filter_json(struct tamis_filter *filter)
 {
     json_t *o = need(json_object()), *stages = need(json_array());
@@ -50,7 +55,8 @@ json_t *filter_json(struct tamis_filter *filter)
     json_put(o, "keys", json_count(info.keys));
     json_put(o, "target_error", json_number(target_of(filter, &info)));
     json_put(o, "expected_error", json_number(info.expected_error));
-    json_put(o, "over_target", json_boolean(info.over_target));
+    json_put(o, "over_target",
+             json_boolean(over_target(&info, target_of(filter, &info))));
     json_put(o, "sealed", json_boolean(info.sealed));
     json_put(o, "clean", json_boolean(info.clean));
     json_put(o, "watermark", json_count(info.watermark));
@@ -71,18 +77,19 @@ void print_filter(struct tamis_filter *filter)
 {
     char a[TEXT_BYTES], b[TEXT_BYTES];
     struct tamis_filter_info info;
+    double target;
 
     if (tamis_filter_info(filter, &info) != 0)
         return;
+    target = target_of(filter, &info);
     printf("  state       %s%s\n", info.sealed ? "sealed" : "growing",
            info.sealed  ? ""
            : info.clean ? ", no writer"
                         : ", a writer is at it or died");
     printf("  keys        %llu\n", (unsigned long long)info.keys);
     printf("  error       %s expected, %s at most wanted%s\n",
-           percent_text(a, info.expected_error),
-           percent_text(b, target_of(filter, &info)),
-           info.over_target ? ": OVER TARGET, build the segment anew" : "");
+           percent_text(a, info.expected_error), percent_text(b, target),
+           over_target(&info, target) ? ": OVER TARGET, build the segment anew" : "");
     printf("  watermark   %llu\n", (unsigned long long)info.watermark);
     printf("  size        %llu bytes (%s)\n", (unsigned long long)info.file_bytes,
            size_text(a, (double)info.file_bytes));

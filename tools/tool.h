@@ -302,6 +302,8 @@ int complain_unread(const struct unread *u, const char *store);
 /* ==== details.c: what is in a filter
  * ====================================================== */
 
+/* More keys than were planned for are over the target only once its error is. */
+bool over_target(const struct tamis_filter_info *info, double target);
 json_t *filter_json(struct tamis_filter *filter);
 void print_filter(struct tamis_filter *filter);
 /* Checks every page and prints one line about it, or adds an object to `list`. */

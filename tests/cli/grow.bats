@@ -118,6 +118,27 @@ is_known() {
     prints ": 0 lost"
 }
 
+@test "a filter that cannot grow is over its target only if its error is" {
+    ok "$TAMIS" init store
+    seq 70000 >k # the first stage is for 65536
+    run --separate-stderr bash -c 'ulimit -f 200; "$TAMIS" grow store g k'
+    [ "$status" -eq 0 ] || explain 0
+    [[ $stderr =~ \'g\'\ could\ not\ grow:\ error\ 0.*%\ expected,\ 1%\ wanted:\ make\ room ]]
+    for c in "stat store" "stat store g" "file show $(filter_of g)"; do
+        ok "$TAMIS" $c
+        ! [[ $output =~ (over their target|OVER) ]] || explain "on target"
+    done
+    ok "$TAMIS" stat store g --json
+    prints '"over_target": 0,'
+    prints '"over_target": false,'
+    run bash -c 'ulimit -f 200; seq 70000 200000 | "$TAMIS" grow store g'
+    ok "$TAMIS" stat store g
+    prints ' 1 over their target error'
+    prints ': OVER TARGET'
+    ok "$TAMIS" stat store g --json
+    prints '"over_target": true,'
+}
+
 @test "two writers: the second is told who has it" {
     ok "$TAMIS" init store
     hold_writer
