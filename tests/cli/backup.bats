@@ -35,6 +35,50 @@ load common
     [ "$(ls full)" = file ]
 }
 
+@test "into the store itself" {
+    make_store
+    ln -s store/filters link
+    tree=$(ls -R store)
+    for to in store/in store/filters/in/ ./store/../store/in link/in; do
+        fails 2 "^tamis: $to: inside the store itself: name a directory elsewhere$" \
+            "$TAMIS" backup store "$to"
+    done
+    fails 2 "inside the store" bash -c 'cd store && "$TAMIS" backup . in'
+    [ "$tree" = "$(ls -R store)" ]
+    ok "$TAMIS" backup store store-copy
+    ok "$TAMIS" backup store/ ./store.2/
+}
+
+has_begun() {
+    ls -d copy.*.tmp/filters
+}
+
+# Findings that nobody reads hold a backup up.
+@test "ended by a signal it leaves nothing" {
+    ok "$TAMIS" init store
+    mkdir lists
+    for i in $(seq 900); do : >lists/$i; done
+    ok "$TAMIS" build store --each lists/*
+    rm store/filters/*
+    mkfifo out
+    for signal in INT TERM HUP; do
+        env --default-signal=INT "$TAMIS" backup store copy >out &
+        exec 5<out
+        soon has_begun
+        sleep 0.2 # the pipe fills
+        kill -$signal $!
+        cat <&5 >/dev/null
+        code=0
+        wait $! || code=$?
+        exec 5<&-
+        [ "$code" -eq $((128 + $(kill -l $signal))) ] || explain "$signal, got $code"
+        [ -z "$(ls -d copy* 2>/dev/null)" ]
+    done
+    run bash -c '"$TAMIS" backup store copy >/dev/full'
+    [ "$status" -ne 0 ]
+    [ "$("$TAMIS" ls copy | wc -l)" -eq 900 ]
+}
+
 @test "damage is told, and is damage in the copy" {
     make_store
     flip "$(filter_of one)" 5000
