@@ -71,6 +71,9 @@ int against_end(struct against *a, const char *file, json_t *root)
         json_put(o, "lost_keys", a->list);
         json_put(root, "against", o);
     } else {
+        /* Where no list could be read, the error says so. */
+        if (a->segments == 0)
+            return EXIT_DONE;
         if (a->lost > MAX_LISTED)
             printf("lost\t... and %llu more\n",
                    (unsigned long long)(a->lost - MAX_LISTED));
@@ -82,7 +85,8 @@ int against_end(struct against *a, const char *file, json_t *root)
     if (a->lost == 0)
         return EXIT_DONE;
     return complain(EXIT_DAMAGE,
-                    "%s: %llu key%s not in the filter of their segment: check that "
+                    "%s: %llu key%s not in the filter of %s segment: check that "
                     "the key lists are theirs, or build the segments anew",
-                    file, (unsigned long long)a->lost, a->lost == 1 ? " is" : "s are");
+                    file, (unsigned long long)a->lost, a->lost == 1 ? " is" : "s are",
+                    a->lost == 1 ? "its" : "their");
 }

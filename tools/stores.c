@@ -35,15 +35,18 @@ int store_snapshot(const char *path, struct tamis_store **store,
 int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
                   char *const *names, size_t n_names, size_t **list, size_t *n)
 {
-    *n = n_names ? n_names : tamis_snapshot_n_segments(snapshot);
-    *list = need(malloc((*n + 1) * sizeof(**list)));
-    for (size_t i = 0; i < *n; i++) {
+    size_t n_all = tamis_snapshot_n_segments(snapshot);
+    bool *picked = need(calloc(n_all + 1, sizeof(*picked)));
+    int status = EXIT_DONE;
+
+    *n = 0;
+    *list = need(malloc((n_all + 1) * sizeof(**list)));
+    for (; n_names == 0 && *n < n_all; ++*n)
+        (*list)[*n] = *n;
+    for (size_t i = 0; i < n_names; i++) {
         struct tamis_target target;
         int err;
 
-        (*list)[i] = i;
-        if (n_names == 0)
-            continue;
         check_name(names[i], strlen(names[i]));
         err = tamis_snapshot_find(snapshot, names[i], strlen(names[i]), NULL, 0, 0,
                                   &target);
@@ -55,11 +58,15 @@ int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
             free(name);
             free(*list);
             *list = NULL;
-            return status_of_error(err);
+            status = status_of_error(err);
+            break;
         }
-        (*list)[i] = target.slot - 1;
+        if (!picked[target.slot - 1])
+            (*list)[(*n)++] = target.slot - 1;
+        picked[target.slot - 1] = true;
     }
-    return EXIT_DONE;
+    free(picked);
+    return status;
 }
 
 int segment_now(struct tamis_store *store, const struct tamis_segment_info *old,

@@ -18,13 +18,20 @@ enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 const struct command *this_command;
 
+/* Those whose names begin so. */
+static void print_summaries(FILE *to, const char *prefix)
+{
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (strncmp(commands[i]->name, prefix, strlen(prefix)) == 0)
+            fprintf(to, "  tamis %-12s %s\n", commands[i]->name, commands[i]->summary);
+}
+
 static void print_commands(FILE *to)
 {
     fprintf(to,
             "tamis keeps one filter per segment of a storage engine, so that looking "
             "up\nan absent key reads no disk.\n\nusage:\n");
-    for (size_t i = 0; i < N_COMMANDS; i++)
-        fprintf(to, "  tamis %-12s %s\n", commands[i]->name, commands[i]->summary);
+    print_summaries(to, "");
     fprintf(to,
             "\n'tamis help COMMAND' or 'tamis COMMAND --help' says more; 'tamis help "
             "keys',\n'tamis help exit' and 'tamis help json' what all have in common; "
@@ -103,6 +110,8 @@ static int help(char *const *words, size_t n)
         fputs(key_help, stdout);
     else if (strcmp(words[0], "exit") == 0)
         fputs(exit_help, stdout);
+    else if (n == 1 && strcmp(words[0], "file") == 0)
+        print_summaries(stdout, "file ");
     else if ((this_command = find(words, n, &used)) != NULL)
         print_help_and_exit();
     else
@@ -132,6 +141,8 @@ static int run(int argc, char **argv)
     if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 ||
         strcmp(argv[1], "-h") == 0)
         return help(argv + 2, n - 1);
+    if (strcmp(argv[1], "--version") == 0 && n > 1)
+        return complain(EXIT_USAGE, "--version takes no argument: leave it out");
     if (strcmp(argv[1], "--version") == 0) {
         printf("tamis %s\n", tamis_version());
         return EXIT_DONE;

@@ -5,6 +5,13 @@
 
 #include "tool.h"
 
+/* Embeddings, overrides and isolates (U+202A..U+202E, U+2066..U+2069) show a name, and
+ * what follows it, in another order than its bytes have. */
+static bool turns_text(uint32_t code)
+{
+    return (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
 /* Length of the valid UTF-8 sequence at s that may be printed as it is, else 0. The
  * C1 controls (U+0080..U+009F) steer terminals; overlong forms, surrogates and
  * what lies beyond U+10FFFF are not UTF-8. */
@@ -27,7 +34,7 @@ static size_t printable(const uint8_t *s, size_t n)
         (length == 4 && code < 0x10000) || code > 0x10ffff ||
         (code >= 0xd800 && code <= 0xdfff))
         return 0;
-    return length;
+    return turns_text(code) ? 0 : length;
 }
 
 static void print_bytes(FILE *to, const void *bytes, size_t n, bool backslash)

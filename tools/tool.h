@@ -75,8 +75,9 @@ void *need(void *pointer);
 /* ==== text.c: bytes for people =====================================================
  */
 
-/* Printable ASCII but the backslash, and valid UTF-8 from U+00A0 on, stand for
- * themselves; every other byte is \xHH. Two texts are equal only if their bytes are. */
+/* Printable ASCII but the backslash, and valid UTF-8 from U+00A0 on but what turns the
+ * text around, stand for themselves; every other byte is \xHH. Two texts are equal only
+ * if their bytes are. */
 void print_escaped(FILE *to, const void *bytes, size_t n);
 void print_message(FILE *to, const char *text); /* the same, backslashes kept */
 char *escape(const void *bytes, size_t n);      /* malloc'd, NUL-terminated */
@@ -226,8 +227,8 @@ extern const char json_help[];
 int store_open(const char *path, struct tamis_store **store);
 int store_snapshot(const char *path, struct tamis_store **store,
                    struct tamis_snapshot **snapshot);
-/* The segments that are named, all if none is: numbers into *list (malloc'd). An
- * unknown one is complained about. */
+/* The segments that are named, each once, all if none is: numbers into *list
+ * (malloc'd). An unknown one is complained about. */
 int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
                   char *const *names, size_t n_names, size_t **list, size_t *n);
 /* What has become of a segment of an older snapshot: the same filter still (0), another

@@ -103,6 +103,16 @@ static int append_put(struct tamis_edit *e, const void *name, size_t name_bytes,
     return rc;
 }
 
+/* Whoever wrote the file knows its name alone. */
+static int not_put(const struct tamis_edit *e, int rc, const char *file,
+                   struct tamis_diag *diag)
+{
+    char path[STORE_PATH_BYTES];
+    filters_dir_path(e->catalog->filters, file, path);
+    diag_in(diag, path);
+    return rc;
+}
+
 /* ---- built ---- */
 
 int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_bytes,
@@ -165,12 +175,8 @@ int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,
     uuid_random(uuid);
     filter_file_name(uuid, file);
     rc = builder_finish_at(builder, uuid, edit->dir.fd, file, false, &built, diag);
-    if (rc) {
-        char path[STORE_PATH_BYTES];
-        filters_dir_path(edit->catalog->filters, file, path);
-        diag_in(diag, path);
-        return rc;
-    }
+    if (rc)
+        return not_put(edit, rc, file, diag);
     rc = check_built(edit, &built.identity, diag);
     if (rc) {
         filter_file_unlink(edit->dir.fd, uuid);
@@ -251,7 +257,7 @@ int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t nam
     filter_file_name(uuid, file);
     rc = writer_format(edit->dir.fd, file, &w, uuid, false, &first, diag);
     if (rc)
-        return rc;
+        return not_put(edit, rc, file, diag);
     struct record r = record_of(&first, w.growth.error, io_calls.now(), ours.rank);
     return append_put(edit, name, name_bytes, &r, false, diag);
 }

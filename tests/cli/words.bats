@@ -80,3 +80,66 @@ has_open() {
     fails 3 "tamis repair STORE" "$TAMIS" ls store
     fails 5 "'tamis init' in a new directory$" "$TAMIS" repair store
 }
+
+@test "a growing filter that cannot be made is told with its store" {
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+    make_store
+    chmod -R a+rwX . store
+    chmod 755 store/filters
+    for c in grow build; do
+        fails 4 "^tamis: store/filters/[0-9a-f]*.tamis: cannot create: Permission denied" \
+            setpriv --reuid=65534 --regid=65534 --clear-groups \
+            "$TAMIS" $c store g /dev/null
+    done
+}
+
+@test "a segment that is named twice is one" {
+    make_store
+    for c in ls verify; do
+        ok "$TAMIS" $c store two one two two one
+        [ "${#lines[@]}" -eq 2 ]
+        [[ ${lines[0]} =~ two ]]
+    done
+    ok "$TAMIS" stat store one one
+    [ "$(grep -c '^segment  ' <<<"$output")" -eq 1 ]
+    fails 5 "no segment 'none'" "$TAMIS" ls store one one none
+}
+
+@test "key lists: one key, and one that cannot be read" {
+    make_store
+    echo z >k
+    fails 3 "1 key is not in the filter of its segment" \
+        "$TAMIS" verify store one --against k
+    prints 'checked 1 key in 1 segment: 1 lost'
+    fails 4 "none: " "$TAMIS" verify store one --against none
+    ! [[ $output =~ checked ]]
+    "$TAMIS" file build f.tamis k
+    fails 4 "none: " "$TAMIS" file verify f.tamis --against none
+    ! [[ $output =~ checked ]]
+}
+
+@test "help file, --version" {
+    ok "$TAMIS" help file
+    [ "${#lines[@]}" -eq 4 ]
+    prints 'tamis file verify '
+    fails 2 "no such command" "$TAMIS" help file sift
+    fails 2 "^tamis: --version takes no argument" "$TAMIS" --version extra
+}
+
+# U+202E, U+2066: what follows would be shown from right to left.
+@test "names that turn the text around are escaped" {
+    make_store
+    turned=$'a\xe2\x80\xaegpj.exe\xe2\x81\xa6'
+    safe='a\xe2\x80\xaegpj.exe\xe2\x81\xa6'
+    echo k | "$TAMIS" build store "$turned"
+    echo k | "$TAMIS" build store $'\xe2\x80\x93\xe2\x81\xaa' # U+2013, U+206A: plain
+    for c in ls stat verify "probe k" "ls --json"; do
+        set -- $c
+        ok "$TAMIS" $1 store ${2-}
+        ! [[ $output == *$turned* ]] || explain "$c"
+    done
+    ok "$TAMIS" probe store k
+    [ "$output" = $'k\t'"$safe"$'\tHIT\nk\t\xe2\x80\x93\xe2\x81\xaa\tHIT' ] || explain safe
+    fails 2 "exists already" "$TAMIS" build store "$turned" /dev/null
+    ! [[ $stderr == *$turned* ]]
+}
