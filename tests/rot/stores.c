@@ -218,6 +218,16 @@ static void attach_one(const struct shop *s, struct tamis_store *store,
     CHECK(tamis_edit_commit(edit, NULL) == 0);
 }
 
+/* Two copies of pages may have made it that, whole: nobody can tell it is not the one
+ * that was meant ("exchanged", SPEC.md 7.3). */
+static bool is_another(const struct kind *k, const char *path)
+{
+    struct image m = image_read(path);
+    bool same = m.n == k->other.n && memcmp(m.bytes, k->other.bytes, m.n) == 0;
+    free(m.bytes);
+    return same;
+}
+
 static void attach_damaged(const struct shop *s, struct tamis_store *store,
                            const struct kind *k, const struct effort *e)
 {
@@ -232,7 +242,8 @@ static void attach_damaged(const struct shop *s, struct tamis_store *store,
         if (n % 2)
             damage_do(&f, &d[1]);
         damage_say(text, sizeof text, &d[0]);
-        attach_one(s, store, k, f.path, text);
+        if (!is_another(k, f.path))
+            attach_one(s, store, k, f.path, text);
         file_mend(&f);
     }
     file_close(&f);
