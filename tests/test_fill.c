@@ -45,16 +45,17 @@ static int our_fdatasync(int fd)
     return real.fdatasync(fd);
 }
 
-/* A writer of a filter whose first page has lost a sector. */
+/* A writer of a filter whose first page has lost a sector, all but its first word. */
 static void open_damaged(void)
 {
-    static const uint8_t zeros[SECTOR_BYTES];
+    static const uint8_t damaged[SECTOR_BYTES] = {255, 255, 255, 255,
+                                                  255, 255, 255, 255};
     unlink(path);
     w = create_writer(path, 0.01, 2, 3000);
     add_hashes(w, keys, N);
     assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
     assert_int_equal(tamis_writer_close(w), 0);
-    file_poke(path, commit_of(path).stages[0].offset, zeros, sizeof zeros);
+    file_poke(path, commit_of(path).stages[0].offset, damaged, sizeof damaged);
     w = open_writer(path);
     seen = SEEN_NOTHING;
     io_calls.pwrite = our_pwrite;
