@@ -103,6 +103,12 @@ static void what_is_read_and_what_is_mapped_agree(void **state)
         compare(grown);
     }
     assert_true(n_damaged_seen > ROUNDS);
+    /* And the page that all the other digests hang on: it is the last one. */
+    const struct stage_desc *d = &s.commit.stages[0];
+    uint64_t n_pages = d->length / PAGE_BYTES, before = n_damaged_seen;
+    flip(sealed, d->digests_offset + digests_bytes(n_pages) - PAGE_BYTES);
+    compare(sealed);
+    assert_true(n_damaged_seen == before + n_pages);
 }
 
 static ssize_t fails_at_last(int fd, void *buf, size_t n, off_t at)
@@ -110,6 +116,40 @@ static ssize_t fails_at_last(int fd, void *buf, size_t n, off_t at)
     if ((uint64_t)at + n > 16 * PAGE_BYTES)
         return errno = EIO, -1;
     return calls_before.pread(fd, buf, n, at);
+}
+
+static uint64_t unreadable_from, unreadable_to;
+
+static ssize_t fails_within(int fd, void *buf, size_t n, off_t at)
+{
+    if ((uint64_t)at < unreadable_to && (uint64_t)at + n > unreadable_from)
+        return errno = EIO, -1;
+    return calls_before.pread(fd, buf, n, at);
+}
+
+/* Each page of the tree in turn. */
+static void digests_that_cannot_be_read_are_an_error(void **state)
+{
+    char sealed[600], grown[600];
+    struct tamis_verify v;
+    (void)state;
+    snprintf(sealed, sizeof sealed, "%s", path_of("s3"));
+    snprintf(grown, sizeof grown, "%s", path_of("g3"));
+    make(sealed, grown);
+    struct header h = header_of(sealed);
+    const struct stage_desc *d = &h.commit.stages[0];
+    uint64_t end = d->digests_offset + digests_bytes(d->length / PAGE_BYTES);
+    int fd = open(sealed, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    calls_before = io_calls;
+    io_calls.pread = fails_within;
+    for (uint64_t at = d->digests_offset; at < end; at += PAGE_BYTES) {
+        unreadable_from = at;
+        unreadable_to = at + PAGE_BYTES;
+        assert_int_equal(filter_scrub(fd, &h, &v), EIO);
+    }
+    io_calls = calls_before;
+    close(fd);
 }
 
 static void what_cannot_be_read_is_an_error(void **state)
@@ -141,6 +181,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_read_and_what_is_mapped_agree),
+        cmocka_unit_test(digests_that_cannot_be_read_are_an_error),
         cmocka_unit_test(what_cannot_be_read_is_an_error),
     };
     return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
