@@ -384,9 +384,35 @@ static int fresh_path(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, fresh_path, faults_off)
 
+/* The first sector of slot A, with the sequence that a reader knows, comes back alone. */
+static void test_a_first_sector_put_back(void **state)
+{
+    enum { N_ALL = 4000 };
+    static uint64_t h[N_ALL];
+    uint8_t sector[SECTOR_BYTES];
+    (void)state;
+    random_hashes(h, N_ALL);
+    const char *file = path_of("sector");
+    struct tamis_writer *w = create_writer(file, 0.45, 1.5, 2000);
+    add_hashes(w, h, 500);
+    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    struct tamis_filter *f = open_filter(file);
+    assert_int_equal(count_absent(f, h, 500), 0);
+    int fd = open(file, O_RDWR | O_CLOEXEC);
+    assert_int_equal(pread(fd, sector, sizeof sector, PAGE_BYTES), sizeof sector);
+    add_hashes(w, h + 500, N_ALL - 500);
+    assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
+    assert_int_equal(tamis_writer_close(w), 0);
+    assert_int_equal(pwrite(fd, sector, sizeof sector, PAGE_BYTES), sizeof sector);
+    close(fd);
+    assert_int_equal(count_absent(f, h, N_ALL), 0);
+    tamis_filter_close(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_first_sector_put_back),
         TEST(test_another_filter_in_its_place),
         TEST(test_an_older_copy_in_its_place),
         TEST(test_an_older_copy_that_went_on),

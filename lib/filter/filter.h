@@ -15,7 +15,6 @@ struct view {
     const uint64_t *live_sequence, *live_checksum;
     /* These follow commits that leave the stage table alone. */
     _Atomic uint64_t raw_sequence, raw_checksum;
-    _Atomic bool watch_checksum; /* slot A was not whole */
     _Atomic uint64_t watermark;
     _Atomic uint32_t refusal; /* a reason for every probe, or 0 */
     uint32_t n_stages;
@@ -52,9 +51,9 @@ static inline bool view_is_current(const struct view *v)
     if (__atomic_load_n(v->live_sequence, __ATOMIC_ACQUIRE) !=
         atomic_load_explicit(&v->raw_sequence, memory_order_acquire))
         return false;
-    return !atomic_load_explicit(&v->watch_checksum, memory_order_relaxed) ||
-           __atomic_load_n(v->live_checksum, __ATOMIC_ACQUIRE) ==
-               atomic_load(&v->raw_checksum);
+    /* Both ends of the slot: an older first sector may have come back alone. */
+    return __atomic_load_n(v->live_checksum, __ATOMIC_ACQUIRE) ==
+           atomic_load_explicit(&v->raw_checksum, memory_order_acquire);
 }
 
 /* The view as of now, after a look at slot A (R6): inline, for every probe takes it. */

@@ -111,7 +111,6 @@ int view_create(const struct tamis_filter *f, int fd, const struct header *h,
 void view_remember_slot(struct view *v, const struct header *h)
 {
     atomic_store(&v->raw_checksum, h->raw_checksum_a);
-    atomic_store(&v->watch_checksum, h->health.frame[0].code != VERDICT_OK);
     atomic_store(&v->raw_sequence, h->raw_sequence_a);
 }
 
