@@ -384,7 +384,8 @@ static int fresh_path(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, fresh_path, faults_off)
 
-/* The first sector of slot A, with the sequence that a reader knows, comes back alone. */
+/* The first sector of slot A, with the sequence that a reader knows, comes back alone.
+ */
 static void test_a_first_sector_put_back(void **state)
 {
     enum { N_ALL = 4000 };
