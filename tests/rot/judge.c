@@ -147,13 +147,21 @@ static bool latest_is_there(const struct file *f)
     return false;
 }
 
+/* The two fields that a reader watches (R6). */
 static bool slot_a_is_past(const struct file *f)
 {
+    enum {
+        SEQUENCE = PAGE_BYTES + offsetof(struct commit_disk, sequence),
+        CHECKSUM = PAGE_BYTES + SLOT_BYTES - sizeof(struct le64),
+    };
     const struct kind *k = f->kind;
-    for (size_t i = 0; i < k->n_past; i++)
-        if (memcmp(f->is.bytes + PAGE_BYTES, k->past[i].bytes + PAGE_BYTES,
-                   SLOT_BYTES) == 0)
+    const uint8_t *is = f->is.bytes;
+    for (size_t i = 0; i < k->n_past; i++) {
+        const uint8_t *was = k->past[i].bytes;
+        if (memcmp(is + SEQUENCE, was + SEQUENCE, sizeof(struct le64)) == 0 &&
+            memcmp(is + CHECKSUM, was + CHECKSUM, sizeof(struct le64)) == 0)
             return true;
+    }
     return false;
 }
 
@@ -172,7 +180,7 @@ enum exception judge(const struct file *f, enum view view,
         return LOST;
     if (key >= k->n_acked)
         return UNCOMMITTED;
-    /* Slot A as this reader knew it, put back before it looked again. */
+    /* Both ends of slot A as this reader knew them, put back before it looked again. */
     if (view == GREW && slot_a_is_past(f))
         return PUT_BACK;
     if (read->sequence < k->commit.sequence) {
