@@ -13,6 +13,7 @@
 #include "format/commit.h"
 #include "format/hash.h"
 #include "format/integrity.h"
+#include "lib/filter/kernel.h"
 
 /* ==== error.c: codes and words ============================================== */
 
@@ -209,16 +210,7 @@ void header_info(const struct identity *id, const struct commit *c,
                  struct tamis_filter_info *info);
 void header_stage_info(const struct stage_desc *s, struct tamis_stage_info *info);
 
-/* ==== filter/kernel.c: probe and add on mapped bits ========================== */
-
-struct kernel {
-    const char *name;
-    bool (*block_probe)(const uint8_t *block, uint32_t words, uint64_t h);
-    /* Relaxed fetch_or per word; returns how many bits were clear before. */
-    uint32_t (*block_add)(uint8_t *block, uint32_t words, uint64_t h);
-};
-/* The best kernel for this machine, chosen once; TAMIS_KERNEL=name overrides. */
-const struct kernel *kernel_get(void);
+/* ==== filter/kernel.c, kernel_*.c: probe and add on mapped bits (kernel.h) ======= */
 
 /* ==== filter/lost.c: pages of mappings that the file system cannot deliver ==== */
 
@@ -288,10 +280,16 @@ bool stage_check_page(struct stage *s, uint64_t page);
 void stage_mark_bad(struct stage *s, uint64_t page);
 bool stage_is_bad(struct stage *s, uint64_t page);
 
+/* Is nothing left to check? Then it stays so, but for a stage that is open. */
+static inline bool stage_all_good(struct stage *s)
+{
+    return atomic_load_explicit(&s->all_good, memory_order_acquire);
+}
+
 /* May this page's bits be believed? */
 static inline bool stage_page_good(struct stage *s, uint64_t page)
 {
-    if (atomic_load_explicit(&s->all_good, memory_order_acquire))
+    if (stage_all_good(s))
         return true;
     if (s->mode == TAMIS_CHECK_NONE)
         return true;

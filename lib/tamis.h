@@ -162,6 +162,9 @@ struct tamis_key {
 struct tamis_key tamis_key_of(const struct tamis_domain *domain, const void *bytes,
                               size_t n_bytes);
 struct tamis_key tamis_key_of_hash(uint64_t tag, uint64_t hash);
+/* tamis_key_of() of n keys, which have their bytes and n_bytes: fills hash and tag. */
+void tamis_keys_hash(const struct tamis_domain *domain, struct tamis_key *keys,
+                     size_t n);
 
 /* ---- planning ----------------------------------------------------------------- */
 
@@ -263,6 +266,15 @@ enum tamis_answer tamis_filter_probe(struct tamis_filter *filter,
 size_t tamis_filter_probe_batch(struct tamis_filter *filter, uint64_t tag,
                                 const uint64_t *hashes, size_t n, uint64_t *absent,
                                 enum tamis_reason *why);
+/* The same for n keys with their hashes; one of another domain is MAYBE. */
+size_t tamis_filter_probe_keys(struct tamis_filter *filter,
+                               const struct tamis_key *keys, size_t n, uint64_t *absent,
+                               enum tamis_reason *why);
+
+/* What probes run on: "avx512", "avx2", "neon" or "scalar", chosen at the first use of
+ * a filter, the best that this machine has. The environment variable TAMIS_KERNEL names
+ * another one, for tests; a name that this machine can't run is ignored. */
+const char *tamis_kernel_name(void);
 
 /* The filter's domain, for hashing. */
 struct tamis_domain tamis_filter_domain(const struct tamis_filter *filter);

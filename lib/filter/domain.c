@@ -29,6 +29,17 @@ struct tamis_key tamis_key_of(const struct tamis_domain *domain, const void *byt
     return key;
 }
 
+void tamis_keys_hash(const struct tamis_domain *domain, struct tamis_key *keys,
+                     size_t n)
+{
+    enum { AHEAD = 8 }; /* their bytes may lie anywhere */
+    for (size_t i = 0; i < n; i++) {
+        if (i + AHEAD < n)
+            __builtin_prefetch(keys[i + AHEAD].bytes);
+        keys[i] = tamis_key_of(domain, keys[i].bytes, keys[i].n_bytes);
+    }
+}
+
 struct tamis_key tamis_key_of_hash(uint64_t tag, uint64_t hash)
 {
     return (struct tamis_key){NULL, 0, hash, tag};

@@ -18,6 +18,7 @@ struct view {
     _Atomic uint64_t watermark;
     _Atomic uint32_t refusal; /* a reason for every probe, or 0 */
     uint32_t n_stages;
+    struct plane *planes; /* of the stages, for when nothing is left to check */
     struct stage stages[];
 };
 

@@ -1,70 +1,70 @@
-/* Probe and add on mapped bits: the seam behind which fast kernels live. All are
- * bit-identical to format/geometry.c. Mapped words are shared with other threads
- * and processes, so they are read and written with relaxed atomics. */
+/* Chooses the kernel for this machine, once, at run time. */
 #include "lib/internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Words are little-endian on disk, and in a mapping. */
-static inline uint64_t disk_order(uint64_t word)
+/* A thread sanitizer sees a vector of words as one plain read, where the words are read
+ * one by one, and one by one set: under it only the scalar kernel is of use. */
+#if defined(__SANITIZE_THREAD__)
+#define ONLY_SCALAR 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define ONLY_SCALAR 1
+#endif
+#endif
+
+static bool can_run(size_t i)
 {
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    return __builtin_bswap64(word);
+#if defined(__x86_64__) && !defined(ONLY_SCALAR)
+    /* What the processor has and the system saves. */
+    return i == 0 ? __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("bmi")
+                  : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi");
 #else
-    return word;
+    return i == 0;
 #endif
 }
 
-static inline uint64_t word_mask(uint64_t h, uint32_t word)
-{
-    return disk_order(UINT64_C(1) << geometry_bit(h, word));
-}
-
-static bool scalar_probe(const uint8_t *block, uint32_t words, uint64_t h)
-{
-    const uint64_t *w = (const uint64_t *)(const void *)block;
-    uint32_t start = geometry_start(h);
-    uint64_t missing = 0;
-    for (uint32_t i = 0; i < words; i++) {
-        uint32_t word = (start + i) % WORDS_PER_BLOCK;
-        missing |= ~__atomic_load_n(&w[word], __ATOMIC_RELAXED) & word_mask(h, word);
-    }
-    return missing == 0;
-}
-
-static uint32_t scalar_add(uint8_t *block, uint32_t words, uint64_t h)
-{
-    uint64_t *w = (uint64_t *)(void *)block;
-    uint32_t start = geometry_start(h), fresh = 0;
-    for (uint32_t i = 0; i < words; i++) {
-        uint32_t word = (start + i) % WORDS_PER_BLOCK;
-        uint64_t mask = word_mask(h, word);
-        /* A set bit stays set: no need to take the line for writing. */
-        if (__atomic_load_n(&w[word], __ATOMIC_RELAXED) & mask)
-            continue;
-        fresh += !(__atomic_fetch_or(&w[word], mask, __ATOMIC_RELAXED) & mask);
-    }
-    return fresh;
-}
-
-static const struct kernel kernels[] = {
-    {"scalar", scalar_probe, scalar_add},
+static const struct kernel *const fast[] = {
+#if defined(ONLY_SCALAR)
+    NULL,
+#elif defined(__x86_64__)
+    &kernel_avx512,
+    &kernel_avx2,
+#elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    &kernel_neon,
+#else
+    NULL,
+#endif
 };
 
-static const struct kernel *chosen = &kernels[0];
+const struct kernel *kernel_at(size_t i)
+{
+    for (size_t k = 0; k < sizeof fast / sizeof fast[0]; k++)
+        if (fast[k] && can_run(k) && i-- == 0)
+            return fast[k];
+    return i == 0 ? &kernel_scalar : NULL;
+}
+
+static const struct kernel *chosen;
 static pthread_once_t chosen_once = PTHREAD_ONCE_INIT;
 
 static void choose(void)
 {
     const char *name = getenv("TAMIS_KERNEL");
-    for (size_t i = 0; name && i < sizeof kernels / sizeof kernels[0]; i++)
-        if (strcmp(kernels[i].name, name) == 0)
-            chosen = &kernels[i];
+    chosen = kernel_at(0);
+    for (size_t i = 0; name && kernel_at(i); i++)
+        if (strcmp(kernel_at(i)->name, name) == 0)
+            chosen = kernel_at(i);
 }
 
 const struct kernel *kernel_get(void)
 {
     pthread_once(&chosen_once, choose);
     return chosen;
+}
+
+const char *tamis_kernel_name(void)
+{
+    return kernel_get()->name;
 }

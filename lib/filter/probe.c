@@ -1,8 +1,30 @@
-/* Probes of one filter, one key or many at a time. */
+/* Probes of one filter, one key or many at a time.
+ *
+ * As long as a page of a stage is still to be checked, each key is asked stage by
+ * stage, with a look at the memory of good pages (map.c). Once all are good, the stages
+ * are nothing but planes of bits, and the kernel goes over them as fast as it can. */
 #include "lib/filter/filter.h"
 
-static inline enum tamis_reason probe_view(struct view *v, const struct kernel *k,
-                                           uint64_t h)
+/* Is every page of every stage known to be good? */
+static inline bool view_all_good(struct view *v)
+{
+    for (uint32_t i = 0; i < v->n_stages; i++)
+        if (!stage_all_good(&v->stages[i]))
+            return false;
+    return true;
+}
+
+/* A negative has to miss in every stage: their lines are fetched side by side. */
+static void view_prefetch(const struct view *v, uint64_t h)
+{
+    for (uint32_t i = 0; i < v->n_stages; i++) {
+        const struct plane *p = &v->planes[i];
+        __builtin_prefetch(p->bits + geometry_block(h, p->n_blocks) * BLOCK_BYTES);
+    }
+}
+
+static enum tamis_reason probe_checking(struct view *v, const struct kernel *k,
+                                        uint64_t h)
 {
     /* The last stages hold most keys. */
     for (uint32_t i = v->n_stages; i-- > 0;) {
@@ -11,6 +33,21 @@ static inline enum tamis_reason probe_view(struct view *v, const struct kernel *
             return r;
     }
     return TAMIS_NO_REASON;
+}
+
+static inline enum tamis_reason probe_view(struct view *v, const struct kernel *k,
+                                           uint64_t h)
+{
+    uint64_t hits;
+    if (!view_all_good(v)) {
+        if (v->n_stages > 1)
+            view_prefetch(v, h);
+        return probe_checking(v, k, h);
+    }
+    if (v->n_stages == 1)
+        return k->probe(v->planes, h) ? TAMIS_HIT : TAMIS_NO_REASON;
+    k->probe_row(v->planes, v->n_stages, h, &hits);
+    return hits ? TAMIS_HIT : TAMIS_NO_REASON;
 }
 
 /* Why every probe of this view is MAYBE, or NO_REASON. */
@@ -60,12 +97,80 @@ enum tamis_answer tamis_filter_probe(struct tamis_filter *f,
     return filter_probe_from(f, 0, key, why);
 }
 
+/* ---- many keys ---- */
+
+enum {
+    WORD = 64, /* keys to a word of answers */
+    /* So many words of answers, of all stages together, are at hand at a time. */
+    GRID_WORDS = 8 * MAX_STAGES,
+};
+
+/* Answers leave only when they are whole: whoever jumps out of a probe, from a signal
+ * handler of the host's perhaps, is left with MAYBE. */
+static size_t answer_word(uint64_t *absent, uint64_t hits, size_t n)
+{
+    uint64_t asked = n < WORD ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
+    *absent = ~hits & asked;
+    return (size_t)__builtin_popcountll(*absent);
+}
+
+/* A word of keys, with pages to be checked; the next word's lines are fetched. */
+static uint64_t word_checking(struct view *v, const struct kernel *k,
+                              const uint64_t *hashes, size_t n, size_t n_next)
+{
+    uint64_t hits = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (i < n_next)
+            view_prefetch(v, hashes[n + i]);
+        hits |= (uint64_t)(probe_checking(v, k, hashes[i]) != TAMIS_NO_REASON) << i;
+    }
+    return hits;
+}
+
+/* With nothing to check; n_next hashes follow. */
+static size_t probe_grid(const struct view *v, const struct kernel *k,
+                         const uint64_t *hashes, size_t n, size_t n_next,
+                         uint64_t *absent)
+{
+    uint64_t of_stages[GRID_WORDS];
+    const uint64_t *of = of_stages;
+    size_t n_absent = 0;
+    k->probe_grid(v->planes, v->n_stages, hashes, n, n_next, of_stages);
+    for (size_t done = 0; done < n; done += WORD) {
+        uint64_t hits = 0;
+        for (uint32_t i = 0; i < v->n_stages; i++)
+            hits |= *of++;
+        n_absent += answer_word(absent++, hits, n - done);
+    }
+    return n_absent;
+}
+
+static size_t probe_hashes(struct view *v, const struct kernel *k,
+                           const uint64_t *hashes, size_t n, uint64_t *absent)
+{
+    size_t n_absent = 0;
+    for (size_t done = 0, some; done < n; done += some) {
+        const uint64_t *now = hashes + done;
+        size_t left = n - done;
+        bool all_good = view_all_good(v);
+        some = all_good ? GRID_WORDS / v->n_stages * WORD : WORD;
+        some = some < left ? some : left;
+        if (all_good) {
+            n_absent += probe_grid(v, k, now, some, left - some, absent + done / WORD);
+            continue;
+        }
+        size_t next = left - some < WORD ? left - some : WORD;
+        uint64_t hits = word_checking(v, k, now, some, next);
+        n_absent += answer_word(absent + done / WORD, hits, some);
+    }
+    return n_absent;
+}
+
 size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
                                uint64_t tag, const uint64_t *hashes, size_t n,
                                uint64_t *absent, enum tamis_reason *why)
 {
-    size_t n_absent = 0;
-    memset(absent, 0, (n + 63) / 64 * sizeof *absent);
+    memset(absent, 0, (n / WORD + (n % WORD != 0)) * sizeof *absent);
     if (!f || tag != f->tag) {
         answer(f ? TAMIS_MISMATCH : TAMIS_UNREADABLE, why);
         return 0;
@@ -75,12 +180,8 @@ size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
         view_refusal(v, at_least(min_watermark, f->min_watermark));
     if (why)
         *why = reason;
-    for (size_t i = 0; reason == TAMIS_NO_REASON && i < n; i++) {
-        uint64_t bit = probe_view(v, f->kernel, hashes[i]) == TAMIS_NO_REASON;
-        absent[i / 64] |= bit << (i % 64);
-        n_absent += bit;
-    }
-    return n_absent;
+    return reason == TAMIS_NO_REASON ? probe_hashes(v, f->kernel, hashes, n, absent)
+                                     : 0;
 }
 
 size_t tamis_filter_probe_batch(struct tamis_filter *f, uint64_t tag,
@@ -88,4 +189,35 @@ size_t tamis_filter_probe_batch(struct tamis_filter *f, uint64_t tag,
                                 enum tamis_reason *why)
 {
     return filter_probe_batch_from(f, 0, tag, hashes, n, absent, why);
+}
+
+/* Gathers the hashes; keys of another domain are asked too, and their answers dropped.
+ */
+size_t tamis_filter_probe_keys(struct tamis_filter *f, const struct tamis_key *keys,
+                               size_t n, uint64_t *absent, enum tamis_reason *why)
+{
+    enum { GATHER = 16 * WORD };
+    uint64_t hashes[GATHER], answers[GATHER / WORD];
+    size_t n_absent = 0;
+    memset(absent, 0, (n / WORD + (n % WORD != 0)) * sizeof *absent);
+    answer(f ? TAMIS_NO_REASON : TAMIS_UNREADABLE, why);
+    for (size_t done = 0, some; f && done < n; done += some) {
+        some = n - done < GATHER ? n - done : GATHER;
+        for (size_t i = 0; i < some; i++)
+            hashes[i] = keys[done + i].hash;
+        enum tamis_reason reason;
+        filter_probe_batch_from(f, 0, f->tag, hashes, some, answers, &reason);
+        if (reason != TAMIS_NO_REASON)
+            answer(reason, why);
+        for (size_t i = 0; i < some; i++) {
+            uint64_t bit = answers[i / WORD] >> (i % WORD) & 1;
+            if (keys[done + i].tag != f->tag) {
+                answer(TAMIS_MISMATCH, why);
+                continue;
+            }
+            absent[(done + i) / WORD] |= bit << ((done + i) % WORD);
+            n_absent += bit;
+        }
+    }
+    return n_absent;
 }

@@ -23,9 +23,12 @@ void view_free(struct view *v)
     free(v);
 }
 
-static size_t view_bytes(const struct commit *c, size_t *bitmaps)
+/* A view, its stages, their planes, and from `bitmaps` on what they remember. */
+static size_t view_bytes(const struct commit *c, size_t *planes, size_t *bitmaps)
 {
     size_t n = sizeof(struct view) + c->n_stages * sizeof(struct stage);
+    *planes = n = (n + 63) / 64 * 64;
+    n += c->n_stages * sizeof(struct plane);
     *bitmaps = n = (n + 63) / 64 * 64;
     for (size_t i = 0; i < c->n_stages; i++)
         n += stage_memory(&c->stages[i], c->state == STATE_SEALED);
@@ -44,6 +47,8 @@ static void view_stages(struct view *v, const struct tamis_filter *f,
                    base + d->offset, sealed ? NULL : base + d->floors_offset,
                    d->digests_offset ? base + d->digests_offset : NULL, memory);
         memory += stage_memory(d, sealed);
+        v->planes[i] = (struct plane){base + d->offset, d->geometry.n_blocks,
+                                      d->geometry.lanes, d->geometry.words};
     }
 }
 
@@ -79,7 +84,7 @@ int view_create(const struct tamis_filter *f, int fd, const struct header *h,
                 struct view **out)
 {
     const struct commit *c = &h->commit;
-    size_t bitmaps, n_bytes = view_bytes(c, &bitmaps);
+    size_t planes, bitmaps, n_bytes = view_bytes(c, &planes, &bitmaps);
     struct view *v = calloc(1, n_bytes);
     *out = NULL;
     if (!v)
@@ -89,6 +94,7 @@ int view_create(const struct tamis_filter *f, int fd, const struct header *h,
         free(v);
         return err;
     }
+    v->planes = (struct plane *)(void *)((uint8_t *)v + planes);
     view_stages(v, f, c, bitmaps);
     v->generation = c->generation;
     v->shape = table_shape(c);

@@ -1,0 +1,53 @@
+/* What a kernel is: probe and add on the bits of stages, for one kind of processor.
+ * kernel.c chooses one at run time; kernel_<name>.c says how a block is tested and set
+ * there, kernel_loops.h makes the loops of it. All are bit-identical to
+ * format/geometry.c.
+ *
+ * Mapped words are shared with other threads and processes: they are read at once and
+ * by aligned 64-bit words or more, and set by relaxed atomics. Nothing here checks a
+ * page: who calls may believe the bits (R12). */
+#ifndef TAMIS_KERNEL_H
+#define TAMIS_KERNEL_H
+
+#include "format/geometry.h"
+
+/* What a probe needs of one stage, dense, since many are asked in a row. */
+struct plane {
+    const uint8_t *bits;
+    uint64_t n_blocks; /* per lane */
+    uint32_t lanes, words;
+};
+
+struct kernel {
+    const char *name;
+    /* One block. */
+    bool (*block_probe)(const uint8_t *block, uint32_t words, uint64_t h);
+    /* Returns how many bits were clear before. */
+    uint32_t (*block_add)(uint8_t *block, uint32_t words, uint64_t h);
+
+    /* One key, one plane: may it be in there? */
+    bool (*probe)(const struct plane *plane, uint64_t h);
+    /* One key, n planes: bit i % 64 of hits[i / 64] is set if it may be in plane i. The
+     * (n + 63) / 64 words are written whole. */
+    void (*probe_row)(const struct plane *planes, size_t n, uint64_t h, uint64_t *hits);
+    /* n keys, n_planes planes: bit i % 64 of hits[i / 64 * n_planes + p] is set if key
+     * i may be in plane p. Words are written whole. n_next hashes behind those n will
+     * be asked next of the same planes. */
+    void (*probe_grid)(const struct plane *planes, size_t n_planes,
+                       const uint64_t *hashes, size_t n, size_t n_next, uint64_t *hits);
+
+    /* Sets the bits of n keys in one lane, memory that nobody else sees. */
+    void (*fill)(uint8_t *lane, uint64_t n_blocks, uint32_t words,
+                 const uint64_t *hashes, size_t n);
+};
+
+/* Those that this machine's architecture has. */
+extern const struct kernel kernel_scalar, kernel_avx2, kernel_avx512, kernel_neon;
+
+/* The best kernel for this machine, chosen once; TAMIS_KERNEL=name overrides. */
+const struct kernel *kernel_get(void);
+/* Kernel i of those that this machine can run, the best one first, "scalar" the last;
+ * NULL beyond. */
+const struct kernel *kernel_at(size_t i);
+
+#endif

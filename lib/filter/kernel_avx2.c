@@ -1,0 +1,83 @@
+/* The kernel for x86-64 with AVX2: a block is two halves of four words. */
+#include "format/geometry.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+
+#define KERNEL        __attribute__((target("avx2,bmi"))) static inline
+#define KERNEL_NAME   "avx2"
+#define KERNEL_SYMBOL kernel_avx2
+
+/* Read at once, as another thread may be setting bits; words at 8 bytes. */
+typedef long long half __attribute__((vector_size(32), aligned(8), may_alias));
+
+struct pattern {
+    __m256i bit;  /* of each word: 0..63 */
+    __m256i turn; /* how many words each one is behind the first: 0..7 */
+};
+
+KERNEL struct pattern pattern_of(uint64_t h)
+{
+    __m256i salt = _mm256_loadu_si256((const __m256i *)(const void *)geometry_salt);
+    __m256i word = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    __m256i start = _mm256_set1_epi32((int)geometry_start(h));
+    return (struct pattern){
+        _mm256_srli_epi32(_mm256_mullo_epi32(_mm256_set1_epi32((int)(uint32_t)h), salt),
+                          26),
+        _mm256_and_si256(_mm256_sub_epi32(word, start), _mm256_set1_epi32(7)),
+    };
+}
+
+/* The mask of each half. A shift by 64 and more leaves nothing: so words beyond `words`
+ * get a shift of 2^32 - 1. */
+KERNEL void pattern_masks(const struct pattern *x, uint32_t words, __m256i mask[2])
+{
+    __m256i last = _mm256_set1_epi32((int)words - 1);
+    __m256i shift = _mm256_or_si256(x->bit, _mm256_cmpgt_epi32(x->turn, last));
+    __m256i one = _mm256_set1_epi64x(1);
+    __m128i low = _mm256_castsi256_si128(shift);
+    __m128i high = _mm256_extracti128_si256(shift, 1);
+    mask[0] = _mm256_sllv_epi64(one, _mm256_cvtepu32_epi64(low));
+    mask[1] = _mm256_sllv_epi64(one, _mm256_cvtepu32_epi64(high));
+}
+
+KERNEL bool pattern_in(const struct pattern *x, uint32_t words, const uint8_t *block)
+{
+    const volatile half *b = (const volatile half *)(const volatile void *)block;
+    __m256i mask[2];
+    pattern_masks(x, words, mask);
+    __m256i missing = _mm256_or_si256(_mm256_andnot_si256((__m256i)b[0], mask[0]),
+                                      _mm256_andnot_si256((__m256i)b[1], mask[1]));
+    return _mm256_testz_si256(missing, missing);
+}
+
+KERNEL uint32_t pattern_add(const struct pattern *x, uint32_t words, uint8_t *block)
+{
+    const volatile half *b = (const volatile half *)(const volatile void *)block;
+    uint64_t *w = (uint64_t *)(void *)block, missing[WORDS_PER_BLOCK];
+    uint32_t fresh = 0;
+    __m256i mask[2];
+    pattern_masks(x, words, mask);
+    for (int i = 0; i < 2; i++)
+        _mm256_storeu_si256((__m256i *)(void *)(missing + 4 * i),
+                            _mm256_andnot_si256((__m256i)b[i], mask[i]));
+    for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++)
+        if (missing[i]) /* a set bit stays set: no need to take the line for writing */
+            fresh +=
+                !(__atomic_fetch_or(&w[i], missing[i], __ATOMIC_RELAXED) & missing[i]);
+    return fresh;
+}
+
+KERNEL void pattern_fill(const struct pattern *x, uint32_t words, uint8_t *block)
+{
+    half *b = (half *)(void *)block;
+    __m256i mask[2];
+    pattern_masks(x, words, mask);
+    b[0] |= (half)mask[0];
+    b[1] |= (half)mask[1];
+}
+
+#include "lib/filter/kernel_loops.h"
+#endif
+
+typedef int kernel_avx2_has_this_file; /* elsewhere it is empty, which C forbids */

@@ -1,0 +1,68 @@
+/* The kernel for x86-64 with AVX-512 (F alone): a block is one register. */
+#include "format/geometry.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+
+#define KERNEL        __attribute__((target("avx512f,avx2,bmi"))) static inline
+#define KERNEL_NAME   "avx512"
+#define KERNEL_SYMBOL kernel_avx512
+
+/* Read at once, as another thread may be setting bits; words at 8 bytes. */
+typedef long long block512 __attribute__((vector_size(64), aligned(8), may_alias));
+
+struct pattern {
+    __m512i bits; /* one in each word */
+    uint32_t start;
+};
+
+KERNEL struct pattern pattern_of(uint64_t h)
+{
+    __m256i salt = _mm256_loadu_si256((const __m256i *)(const void *)geometry_salt);
+    __m256i bit = _mm256_srli_epi32(
+        _mm256_mullo_epi32(_mm256_set1_epi32((int)(uint32_t)h), salt), 26);
+    return (struct pattern){
+        _mm512_sllv_epi64(_mm512_set1_epi64(1), _mm512_cvtepu32_epi64(bit)),
+        geometry_start(h),
+    };
+}
+
+/* Words start .. start + words - 1, round the corner. */
+KERNEL __mmask8 pattern_words(const struct pattern *x, uint32_t words)
+{
+    return (__mmask8)(((1U << words) - 1) * 0x101U << x->start >> 8);
+}
+
+KERNEL bool pattern_in(const struct pattern *x, uint32_t words, const uint8_t *block)
+{
+    block512 b = *(const volatile block512 *)(const volatile void *)block;
+    return _mm512_mask_testn_epi64_mask(pattern_words(x, words), (__m512i)b, x->bits) ==
+           0;
+}
+
+KERNEL uint32_t pattern_add(const struct pattern *x, uint32_t words, uint8_t *block)
+{
+    block512 b = *(const volatile block512 *)(const volatile void *)block;
+    uint64_t *w = (uint64_t *)(void *)block, bits[WORDS_PER_BLOCK];
+    uint32_t fresh = 0, clear = _mm512_mask_testn_epi64_mask(pattern_words(x, words),
+                                                             (__m512i)b, x->bits);
+    if (!clear) /* a set bit stays set: no need to take the line for writing */
+        return 0;
+    _mm512_storeu_si512(bits, x->bits);
+    for (; clear; clear &= clear - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(clear);
+        fresh += !(__atomic_fetch_or(&w[i], bits[i], __ATOMIC_RELAXED) & bits[i]);
+    }
+    return fresh;
+}
+
+KERNEL void pattern_fill(const struct pattern *x, uint32_t words, uint8_t *block)
+{
+    block512 *b = (block512 *)(void *)block;
+    *b |= (block512)_mm512_maskz_mov_epi64(pattern_words(x, words), x->bits);
+}
+
+#include "lib/filter/kernel_loops.h"
+#endif
+
+typedef int kernel_avx512_has_this_file; /* elsewhere it is empty, which C forbids */

@@ -1,0 +1,296 @@
+/* The loops of every kernel, compiled once for each by the file that includes this one.
+ * It has defined:
+ *
+ *     KERNEL                   how its functions are declared: static, for its
+ * processor KERNEL_NAME, KERNEL_SYMBOL struct pattern           the bits that one hash
+ * stands for in one block pattern_of(h) pattern_in(&x, words, block)    are they all
+ * set? pattern_add(&x, words, block)   sets them, shared: how many were clear
+ *     pattern_fill(&x, words, block)  sets them, private
+ *
+ * A miss of the cache costs a hundred tests. So a line is asked for long before it is
+ * looked at: the unit is an item, at most 64 keys on one plane (or 64 planes for one
+ * key), and while the first lanes of an item are tested, those of the next are
+ * prefetched, line by line: a window of 64 that rolls on over items, which holds more
+ * in flight than one that is filled and drained. First lanes are tested without a
+ * branch. What survives, a few in a hundred of the absent keys, has its second lane
+ * prefetched, and looked at an item later; and so on. */
+#include "lib/filter/kernel.h"
+
+enum {
+    ITEM = 64, /* a word of answers */
+    /* What is smaller is in a cache near enough for the processor's own window. */
+    NEAR_BYTES = 2 << 20,
+};
+
+/* ---- one block ---- */
+
+KERNEL const uint8_t *block_of(const struct plane *p, uint32_t lane, uint64_t h)
+{
+    return p->bits +
+           (lane * p->n_blocks + geometry_block(h, p->n_blocks)) * BLOCK_BYTES;
+}
+
+KERNEL const uint8_t *first_block(const struct plane *p, uint64_t h)
+{
+    return p->bits + geometry_block(h, p->n_blocks) * BLOCK_BYTES;
+}
+
+KERNEL bool has(const uint8_t *block, uint32_t words, uint64_t h)
+{
+    struct pattern x = pattern_of(h);
+    return pattern_in(&x, words, block);
+}
+
+KERNEL bool block_probe(const uint8_t *block, uint32_t words, uint64_t h)
+{
+    return has(block, words, h);
+}
+
+KERNEL uint32_t block_add(uint8_t *block, uint32_t words, uint64_t h)
+{
+    struct pattern x = pattern_of(h);
+    return pattern_add(&x, words, block);
+}
+
+KERNEL void fill(uint8_t *lane, uint64_t n_blocks, uint32_t words,
+                 const uint64_t *hashes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct pattern x = pattern_of(hashes[i]);
+        pattern_fill(&x, words,
+                     lane + geometry_block(hashes[i], n_blocks) * BLOCK_BYTES);
+    }
+}
+
+KERNEL bool probe(const struct plane *p, uint64_t h)
+{
+    if (!has(first_block(p, h), p->words, h))
+        return false;
+    for (uint32_t lane = 1; lane < p->lanes; lane++) {
+        h = geometry_next_lane(h);
+        if (!has(block_of(p, lane, h), p->words, h))
+            return false;
+    }
+    return true;
+}
+
+/* ---- one key, many planes ---- */
+
+/* The first lanes of an item's planes, the next item's prefetched meanwhile. */
+KERNEL uint64_t row_first(const struct plane *now, size_t n_now,
+                          const struct plane *next, size_t n_next,
+                          const struct pattern *x, uint64_t h)
+{
+    uint64_t alive = 0;
+    for (size_t i = 0; i < n_now; i++) {
+        if (i < n_next)
+            __builtin_prefetch(first_block(&next[i], h));
+        alive |= (uint64_t)pattern_in(x, now[i].words, first_block(&now[i], h)) << i;
+    }
+    return alive;
+}
+
+/* Those of the planes alive that have no lane but `lane` and those before it are hits;
+ * the others, which are returned, have the next lane prefetched. */
+KERNEL uint64_t row_survivors(const struct plane *planes, uint64_t alive, uint32_t lane,
+                              uint64_t h, uint64_t *hits)
+{
+    uint64_t next_h = geometry_next_lane(h), waiting = alive;
+    for (uint64_t m = alive; m; m &= m - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(m);
+        if (planes[i].lanes > lane + 1)
+            __builtin_prefetch(block_of(&planes[i], lane + 1, next_h));
+        else
+            waiting &= ~(UINT64_C(1) << i);
+    }
+    *hits |= alive & ~waiting;
+    return waiting;
+}
+
+KERNEL uint64_t row_lane(const struct plane *planes, uint64_t waiting, uint32_t lane,
+                         uint64_t h, uint64_t *hits)
+{
+    struct pattern x = pattern_of(h);
+    uint64_t alive = 0;
+    for (uint64_t m = waiting; m; m &= m - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(m);
+        const uint8_t *block = block_of(&planes[i], lane, h);
+        alive |= (uint64_t)pattern_in(&x, planes[i].words, block) << i;
+    }
+    return row_survivors(planes, alive, lane, h, hits);
+}
+
+KERNEL size_t item_size(size_t n, size_t item)
+{
+    size_t left = item * ITEM < n ? n - item * ITEM : 0;
+    return left < ITEM ? left : ITEM;
+}
+
+KERNEL void probe_row(const struct plane *planes, size_t n, uint64_t h, uint64_t *hits)
+{
+    uint64_t hs[MAX_LANES] = {h}, waiting[MAX_LANES + 1] = {0};
+    struct pattern x = pattern_of(h);
+    size_t n_items = (n + ITEM - 1) / ITEM;
+    for (size_t lane = 1; lane < MAX_LANES; lane++)
+        hs[lane] = geometry_next_lane(hs[lane - 1]);
+    for (size_t i = 0; i < item_size(n, 0); i++)
+        __builtin_prefetch(first_block(&planes[i], h));
+    for (size_t item = 0; item < n_items + MAX_LANES - 1; item++) {
+        /* The last lane first: it makes room for those behind. */
+        for (uint32_t lane = MAX_LANES - 1; lane >= 1; lane--) {
+            if (!waiting[lane])
+                continue;
+            waiting[lane + 1] = row_lane(planes + (item - lane) * ITEM, waiting[lane],
+                                         lane, hs[lane], &hits[item - lane]);
+            waiting[lane] = 0;
+        }
+        if (item >= n_items)
+            continue;
+        const struct plane *now = planes + item * ITEM;
+        uint64_t alive = row_first(now, item_size(n, item), now + ITEM,
+                                   item_size(n, item + 1), &x, h);
+        hits[item] = 0;
+        if (alive)
+            waiting[1] = row_survivors(now, alive, 0, h, &hits[item]);
+    }
+}
+
+/* ---- many keys, many planes ---- */
+
+struct item {
+    const struct plane *plane;
+    const uint64_t *hashes;
+    uint32_t n;
+};
+
+/* What is left of an item after so many lanes, each with its hash for the next one. */
+struct survivors {
+    const struct plane *plane;
+    uint64_t alive;
+    uint64_t *hits;
+    uint64_t h[ITEM];
+};
+
+KERNEL uint64_t first_lanes(const struct plane *p, const uint64_t *h, size_t n)
+{
+    uint64_t alive = 0;
+    const struct plane q = *p;
+    for (size_t i = 0; i < n; i++)
+        alive |= (uint64_t)has(first_block(&q, h[i]), q.words, h[i]) << i;
+    return alive;
+}
+
+KERNEL void prefetch_first(const struct item *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        __builtin_prefetch(first_block(t->plane, t->hashes[i]));
+}
+
+/* The first lanes of an item, those of the next prefetched meanwhile. */
+KERNEL uint64_t first_and_next(const struct item *now, const struct item *next)
+{
+    if (now->n != ITEM || next->n != ITEM) {
+        prefetch_first(next);
+        return first_lanes(now->plane, now->hashes, now->n);
+    }
+    uint64_t alive = 0;
+    const struct plane p = *now->plane, q = *next->plane;
+    const uint64_t *h = now->hashes, *g = next->hashes;
+    for (size_t i = 0; i < ITEM; i++) {
+        __builtin_prefetch(first_block(&q, g[i]));
+        alive |= (uint64_t)has(first_block(&p, h[i]), p.words, h[i]) << i;
+    }
+    return alive;
+}
+
+/* Keys alive after lane `lane`, with these hashes there, go on to the next. */
+KERNEL void survive(struct survivors *to, const struct plane *p, uint64_t alive,
+                    uint32_t lane, const uint64_t *h, uint64_t *hits)
+{
+    to->plane = p;
+    to->alive = 0;
+    to->hits = hits;
+    if (p->lanes <= lane + 1) {
+        *hits |= alive;
+        return;
+    }
+    to->alive = alive;
+    for (uint64_t m = alive; m; m &= m - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(m);
+        to->h[i] = geometry_next_lane(h[i]);
+        __builtin_prefetch(block_of(p, lane + 1, to->h[i]));
+    }
+}
+
+KERNEL void later_lane(struct survivors *s, uint32_t lane)
+{
+    struct survivors *here = &s[lane];
+    const struct plane p = *here->plane;
+    uint64_t alive = 0;
+    for (uint64_t m = here->alive; m; m &= m - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(m);
+        uint64_t h = here->h[i];
+        alive |= (uint64_t)has(block_of(&p, lane, h), p.words, h) << i;
+    }
+    here->alive = 0;
+    if (alive)
+        survive(&s[lane + 1], here->plane, alive, lane, here->h, here->hits);
+}
+
+KERNEL void later_lanes(struct survivors *s)
+{
+    /* The last lane first: it makes room for those behind. */
+    for (uint32_t lane = MAX_LANES - 1; lane >= 1; lane--)
+        if (s[lane].alive)
+            later_lane(s, lane);
+}
+
+KERNEL bool near(const struct plane *planes, size_t n_planes)
+{
+    uint64_t n_bytes = 0;
+    for (size_t p = 0; p < n_planes && n_bytes <= NEAR_BYTES; p++)
+        n_bytes += planes[p].n_blocks * planes[p].lanes * BLOCK_BYTES;
+    return n_bytes <= NEAR_BYTES;
+}
+
+KERNEL void probe_grid(const struct plane *planes, size_t n_planes,
+                       const uint64_t *hashes, size_t n, size_t n_next, uint64_t *hits)
+{
+    struct survivors s[MAX_LANES + 1];
+    for (size_t lane = 0; lane <= MAX_LANES; lane++)
+        s[lane].alive = 0;
+    bool ahead = !near(planes, n_planes);
+    struct item now = {planes, hashes, (uint32_t)item_size(n, 0)};
+    if (ahead && n_planes)
+        prefetch_first(&now);
+    for (size_t done = 0; n_planes && done < n;) {
+        size_t p = (size_t)(now.plane - planes);
+        struct item next = {now.plane + 1, now.hashes, now.n};
+        if (p + 1 == n_planes) {
+            done += now.n;
+            size_t known = done < n ? n - done : n_next;
+            next = (struct item){planes, now.hashes + now.n,
+                                 (uint32_t)(known < ITEM ? known : ITEM)};
+        }
+        later_lanes(s);
+        uint64_t alive = ahead ? first_and_next(&now, &next)
+                               : first_lanes(now.plane, now.hashes, now.n);
+        *hits = 0;
+        if (alive)
+            survive(&s[1], now.plane, alive, 0, now.hashes, hits);
+        hits++;
+        now = next;
+    }
+    for (size_t lane = 1; lane < MAX_LANES; lane++)
+        later_lanes(s);
+}
+
+const struct kernel KERNEL_SYMBOL = {
+    .name = KERNEL_NAME,
+    .block_probe = block_probe,
+    .block_add = block_add,
+    .probe = probe,
+    .probe_row = probe_row,
+    .probe_grid = probe_grid,
+    .fill = fill,
+};

@@ -1,0 +1,69 @@
+/* The kernel for every processor: word by word, in C. */
+#include "format/geometry.h"
+
+#define KERNEL        static inline
+#define KERNEL_NAME   "scalar"
+#define KERNEL_SYMBOL kernel_scalar
+
+struct pattern {
+    uint64_t h;
+};
+
+KERNEL struct pattern pattern_of(uint64_t h)
+{
+    return (struct pattern){h};
+}
+
+/* Words are little-endian on disk, and in a mapping. */
+KERNEL uint64_t disk_order(uint64_t word)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return __builtin_bswap64(word);
+#else
+    return word;
+#endif
+}
+
+KERNEL uint64_t word_mask(uint64_t h, uint32_t word)
+{
+    return disk_order(UINT64_C(1) << geometry_bit(h, word));
+}
+
+KERNEL bool pattern_in(const struct pattern *x, uint32_t words, const uint8_t *block)
+{
+    const uint64_t *w = (const uint64_t *)(const void *)block;
+    uint32_t start = geometry_start(x->h);
+    uint64_t missing = 0;
+    for (uint32_t i = 0; i < words; i++) {
+        uint32_t word = (start + i) % WORDS_PER_BLOCK;
+        missing |= ~__atomic_load_n(&w[word], __ATOMIC_RELAXED) & word_mask(x->h, word);
+    }
+    return missing == 0;
+}
+
+KERNEL uint32_t pattern_add(const struct pattern *x, uint32_t words, uint8_t *block)
+{
+    uint64_t *w = (uint64_t *)(void *)block;
+    uint32_t start = geometry_start(x->h), fresh = 0;
+    for (uint32_t i = 0; i < words; i++) {
+        uint32_t word = (start + i) % WORDS_PER_BLOCK;
+        uint64_t mask = word_mask(x->h, word);
+        /* A set bit stays set: no need to take the line for writing. */
+        if (__atomic_load_n(&w[word], __ATOMIC_RELAXED) & mask)
+            continue;
+        fresh += !(__atomic_fetch_or(&w[word], mask, __ATOMIC_RELAXED) & mask);
+    }
+    return fresh;
+}
+
+KERNEL void pattern_fill(const struct pattern *x, uint32_t words, uint8_t *block)
+{
+    uint64_t *w = (uint64_t *)(void *)block;
+    uint32_t start = geometry_start(x->h);
+    for (uint32_t i = 0; i < words; i++) {
+        uint32_t word = (start + i) % WORDS_PER_BLOCK;
+        w[word] |= word_mask(x->h, word);
+    }
+}
+
+#include "lib/filter/kernel_loops.h"

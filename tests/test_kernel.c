@@ -1,0 +1,249 @@
+/* Every kernel that this machine can run against the reference of format/geometry.c, on
+ * random geometry: bit by bit the same, however much is asked at a time. */
+#include "tests/support.h"
+
+enum { MAX_PLANES = 200, MAX_KEYS = 400, ROUNDS = 1000 };
+
+/* ---- planes with something in them, some all but empty, some full ---- */
+
+struct planes {
+    size_t n;
+    struct geometry geometry[MAX_PLANES];
+    struct plane plane[MAX_PLANES];
+    uint8_t *bits[MAX_PLANES];
+};
+
+static uint8_t *bits_new(const struct geometry *g, uint64_t *n_bytes)
+{
+    assert_true(geometry_bytes(g, n_bytes));
+    uint8_t *bits = aligned_alloc(BLOCK_BYTES, (size_t)*n_bytes);
+    assert_non_null(bits);
+    memset(bits, 0, (size_t)*n_bytes);
+    return bits;
+}
+
+static void planes_make(struct planes *p, size_t n, const uint64_t *keys, size_t n_keys)
+{
+    p->n = n;
+    for (size_t i = 0; i < n; i++) {
+        struct geometry *g = &p->geometry[i];
+        uint64_t n_bytes;
+        *g = (struct geometry){.n_blocks = 1 + random_below(random_below(4) ? 40 : 3),
+                               .lanes = 1 + (uint32_t)random_below(MAX_LANES),
+                               .words = 1 + (uint32_t)random_below(MAX_WORDS)};
+        p->bits[i] = bits_new(g, &n_bytes);
+        if (random_below(8) == 0)
+            memset(p->bits[i], 0xff, (size_t)n_bytes - 1);
+        for (uint64_t k = random_below(n_keys + 1); k > 0; k--)
+            geometry_add(p->bits[i], g,
+                         random_below(3) ? random_u64() : keys[random_below(n_keys)]);
+        p->plane[i] = (struct plane){p->bits[i], g->n_blocks, g->lanes, g->words};
+    }
+}
+
+static void planes_free(struct planes *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        free(p->bits[i]);
+}
+
+/* As hashes of keys are, and some at the ends of what a hash can be. */
+static void random_keys(uint64_t *keys, size_t n)
+{
+    static const uint64_t odd[] = {0,          1,          UINT64_MAX,
+                                   UINT32_MAX, 1ULL << 63, 0xffffffff00000000ULL};
+    for (size_t i = 0; i < n; i++)
+        keys[i] = random_below(20) ? random_u64()
+                                   : odd[random_below(sizeof odd / sizeof odd[0])];
+}
+
+/* ---- the checks, of one kernel each ---- */
+
+static uint64_t bits_of(const uint8_t block[BLOCK_BYTES])
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < BLOCK_BYTES; i++)
+        n += (uint64_t)__builtin_popcount(block[i]);
+    return n;
+}
+
+static void check_block(const struct kernel *k)
+{
+    _Alignas(BLOCK_BYTES) uint8_t is[BLOCK_BYTES], should[BLOCK_BYTES];
+    _Alignas(BLOCK_BYTES) uint8_t filled[BLOCK_BYTES];
+    uint32_t words = 1 + (uint32_t)random_below(MAX_WORDS);
+    for (size_t i = 0; i < BLOCK_BYTES; i++)
+        is[i] = (uint8_t)(random_u64() & random_u64());
+    memcpy(should, is, sizeof is);
+    memcpy(filled, is, sizeof is);
+    for (int i = 0; i < 20; i++) {
+        uint64_t h, before = bits_of(should);
+        random_keys(&h, 1);
+        assert_int_equal(k->block_probe(is, words, h),
+                         geometry_block_probe(should, words, h));
+        geometry_block_add(should, words, h);
+        assert_int_equal(k->block_add(is, words, h), bits_of(should) - before);
+        assert_memory_equal(is, should, sizeof is);
+        assert_true(k->block_probe(is, words, h));
+        assert_int_equal(k->block_add(is, words, h), 0);
+        k->fill(filled, 1, words, &h, 1);
+        assert_memory_equal(filled, should, sizeof is);
+    }
+    /* Each bit of a key by itself. */
+    uint64_t h = random_u64();
+    memset(should, 0, sizeof should);
+    geometry_block_add(should, words, h);
+    for (size_t bit = 0; bit < BLOCK_BITS; bit++) {
+        memset(is, 0xff, sizeof is);
+        is[bit / 8] = (uint8_t) ~(1U << bit % 8);
+        assert_int_equal(k->block_probe(is, words, h),
+                         !(should[bit / 8] >> (bit % 8) & 1));
+    }
+}
+
+static void check_fill(const struct kernel *k)
+{
+    struct geometry g = {.n_blocks = 1 + random_below(50),
+                         .lanes = 1,
+                         .words = 1 + (uint32_t)random_below(MAX_WORDS)};
+    uint64_t n_bytes, keys[MAX_KEYS];
+    uint8_t *is = bits_new(&g, &n_bytes), *should = bits_new(&g, &n_bytes);
+    random_keys(keys, MAX_KEYS);
+    k->fill(is, g.n_blocks, g.words, keys, MAX_KEYS);
+    for (size_t i = 0; i < MAX_KEYS; i++)
+        geometry_add(should, &g, keys[i]);
+    assert_memory_equal(is, should, n_bytes);
+    free(is);
+    free(should);
+}
+
+static void check_probe(const struct kernel *k, const struct planes *p,
+                        const uint64_t *keys, size_t n)
+{
+    for (size_t i = 0; i < p->n; i++)
+        for (size_t j = 0; j < n; j++)
+            assert_int_equal(k->probe(&p->plane[i], keys[j]),
+                             geometry_probe(p->bits[i], &p->geometry[i], keys[j]));
+}
+
+static void check_row(const struct kernel *k, const struct planes *p, uint64_t h)
+{
+    uint64_t hits[MAX_PLANES / 64 + 2];
+    memset(hits, 0xa5, sizeof hits);
+    k->probe_row(p->plane, p->n, h, hits);
+    size_t n_words = (p->n + 63) / 64;
+    for (size_t i = 0; i < n_words * 64; i++)
+        assert_int_equal(hits[i / 64] >> (i % 64) & 1,
+                         i < p->n && geometry_probe(p->bits[i], &p->geometry[i], h));
+    assert_true(hits[n_words] == 0xa5a5a5a5a5a5a5a5);
+}
+
+static void check_grid(const struct kernel *k, const struct planes *p,
+                       const uint64_t *keys, size_t n, size_t n_next)
+{
+    size_t n_words = (n + 63) / 64;
+    uint64_t *hits = malloc((n_words * p->n + 1) * sizeof *hits);
+    assert_non_null(hits);
+    memset(hits, 0xa5, (n_words * p->n + 1) * sizeof *hits);
+    k->probe_grid(p->plane, p->n, keys, n, n_next, hits);
+    for (size_t i = 0; i < n_words * 64; i++)
+        for (size_t j = 0; j < p->n; j++)
+            assert_int_equal(hits[i / 64 * p->n + j] >> (i % 64) & 1,
+                             i < n &&
+                                 geometry_probe(p->bits[j], &p->geometry[j], keys[i]));
+    assert_true(hits[n_words * p->n] == 0xa5a5a5a5a5a5a5a5);
+    free(hits);
+}
+
+static void check_kernel(const struct kernel *k)
+{
+    static struct planes p;
+    uint64_t keys[MAX_KEYS];
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t n_keys = 1 + random_below(random_below(4) ? 80 : MAX_KEYS);
+        random_keys(keys, n_keys);
+        planes_make(&p, random_below(random_below(4) ? 5 : MAX_PLANES), keys, n_keys);
+        size_t n = random_below(n_keys + 1);
+        check_block(k);
+        check_fill(k);
+        check_probe(k, &p, keys, n < 20 ? n : 20);
+        check_row(k, &p, keys[0]);
+        check_grid(k, &p, keys, n, n_keys - n);
+        planes_free(&p);
+    }
+}
+
+static void test_every_kernel_is_the_reference(void **state)
+{
+    (void)state;
+    size_t i = 0;
+    for (const struct kernel *k; (k = kernel_at(i)); i++)
+        check_kernel(k);
+    assert_true(i > 0);
+    assert_string_equal(kernel_at(i - 1)->name, "scalar");
+}
+
+/* Beyond what stays near: lines that are fetched ahead, and huge planes. */
+static void test_large_planes(void **state)
+{
+    (void)state;
+    struct geometry g = {.n_blocks = 40000, .lanes = 2, .words = 5};
+    enum { N = 3000 };
+    uint64_t n_bytes, keys[N], hits[(N + 63) / 64];
+    uint8_t *bits = bits_new(&g, &n_bytes);
+    struct plane plane = {bits, g.n_blocks, g.lanes, g.words};
+    random_keys(keys, N);
+    for (size_t i = 0; i < 100000; i++)
+        geometry_add(bits, &g, random_u64());
+    for (size_t i = 0; i < N; i += 2)
+        geometry_add(bits, &g, keys[i]);
+    for (size_t i = 0; kernel_at(i); i++) {
+        kernel_at(i)->probe_grid(&plane, 1, keys, N, 0, hits);
+        for (size_t j = 0; j < N; j++)
+            assert_int_equal(hits[j / 64] >> (j % 64) & 1,
+                             geometry_probe(bits, &g, keys[j]));
+    }
+    free(bits);
+}
+
+/* Which one is chosen, told by a child of its own: it is chosen once. */
+static const char *chosen_with(const char *name)
+{
+    static char got[32];
+    int pipe_fd[2], status;
+    assert_int_equal(pipe(pipe_fd), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        if (name)
+            setenv("TAMIS_KERNEL", name, 1);
+        else
+            unsetenv("TAMIS_KERNEL");
+        const char *is = tamis_kernel_name();
+        _exit(write(pipe_fd[1], is, strlen(is) + 1) < 0);
+    }
+    close(pipe_fd[1]);
+    assert_true(read(pipe_fd[0], got, sizeof got) > 0);
+    close(pipe_fd[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    return got;
+}
+
+static void test_the_environment_chooses(void **state)
+{
+    (void)state;
+    for (size_t i = 0; kernel_at(i); i++)
+        assert_string_equal(chosen_with(kernel_at(i)->name), kernel_at(i)->name);
+    assert_string_equal(chosen_with(NULL), kernel_at(0)->name);
+    assert_string_equal(chosen_with("altivec"), kernel_at(0)->name);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_environment_chooses), /* before any use */
+        cmocka_unit_test(test_every_kernel_is_the_reference),
+        cmocka_unit_test(test_large_planes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
