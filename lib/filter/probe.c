@@ -114,6 +114,12 @@ static size_t answer_word(uint64_t *absent, uint64_t hits, size_t n)
     return (size_t)__builtin_popcountll(*absent);
 }
 
+static void clear_answers(uint64_t *absent, size_t n)
+{
+    if (n) /* of no keys it may be NULL */
+        memset(absent, 0, (n / WORD + (n % WORD != 0)) * sizeof *absent);
+}
+
 /* A word of keys, with pages to be checked; the next word's lines are fetched. */
 static uint64_t word_checking(struct view *v, const struct kernel *k,
                               const uint64_t *hashes, size_t n, size_t n_next)
@@ -170,7 +176,7 @@ size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
                                uint64_t tag, const uint64_t *hashes, size_t n,
                                uint64_t *absent, enum tamis_reason *why)
 {
-    memset(absent, 0, (n / WORD + (n % WORD != 0)) * sizeof *absent);
+    clear_answers(absent, n);
     if (!f || tag != f->tag) {
         answer(f ? TAMIS_MISMATCH : TAMIS_UNREADABLE, why);
         return 0;
@@ -199,7 +205,7 @@ size_t tamis_filter_probe_keys(struct tamis_filter *f, const struct tamis_key *k
     enum { GATHER = 16 * WORD };
     uint64_t hashes[GATHER], answers[GATHER / WORD];
     size_t n_absent = 0;
-    memset(absent, 0, (n / WORD + (n % WORD != 0)) * sizeof *absent);
+    clear_answers(absent, n);
     answer(f ? TAMIS_NO_REASON : TAMIS_UNREADABLE, why);
     for (size_t done = 0, some; f && done < n; done += some) {
         some = n - done < GATHER ? n - done : GATHER;
