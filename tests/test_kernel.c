@@ -37,7 +37,7 @@ static void planes_make(struct planes *p, size_t n, const uint64_t *keys, size_t
         for (uint64_t k = random_below(n_keys + 1); k > 0; k--)
             geometry_add(p->bits[i], g,
                          random_below(3) ? random_u64() : keys[random_below(n_keys)]);
-        p->plane[i] = (struct plane){p->bits[i], g->n_blocks, g->lanes, g->words};
+        p->plane[i] = plane_of(p->bits[i], g);
     }
 }
 
@@ -121,9 +121,16 @@ static void check_probe(const struct kernel *k, const struct planes *p,
                         const uint64_t *keys, size_t n)
 {
     for (size_t i = 0; i < p->n; i++)
-        for (size_t j = 0; j < n; j++)
-            assert_int_equal(k->probe(&p->plane[i], keys[j]),
-                             geometry_probe(p->bits[i], &p->geometry[i], keys[j]));
+        for (size_t j = 0; j < n; j++) {
+            enum tamis_reason why = TAMIS_UNREADABLE;
+            bool in = geometry_probe(p->bits[i], &p->geometry[i], keys[j]);
+            assert_int_equal(k->probe(&p->plane[i], keys[j]), in);
+            assert_int_equal(k->answer(&p->plane[i], keys[j], NULL),
+                             in ? TAMIS_MAYBE : TAMIS_ABSENT);
+            assert_int_equal(k->answer(&p->plane[i], keys[j], &why),
+                             in ? TAMIS_MAYBE : TAMIS_ABSENT);
+            assert_int_equal(why, in ? TAMIS_HIT : TAMIS_NO_REASON);
+        }
 }
 
 static void check_row(const struct kernel *k, const struct planes *p, uint64_t h)
@@ -191,7 +198,7 @@ static void test_large_planes(void **state)
     enum { N = 3000 };
     uint64_t n_bytes, keys[N], hits[(N + 63) / 64];
     uint8_t *bits = bits_new(&g, &n_bytes);
-    struct plane plane = {bits, g.n_blocks, g.lanes, g.words};
+    struct plane plane = plane_of(bits, &g);
     random_keys(keys, N);
     for (size_t i = 0; i < 100000; i++)
         geometry_add(bits, &g, random_u64());

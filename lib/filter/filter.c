@@ -138,6 +138,7 @@ static int open_fd(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
     f->min_watermark = o.min_watermark;
     f->tag = hash_domain_tag(h.identity.hash_id, h.identity.hash_seed);
     f->kernel = kernel_get();
+    f->answer = f->kernel->answer;
     err = open_view(f, fd, &h, path, diag);
     if (!err && o.check == TAMIS_CHECK_FULL)
         err = check_every_page(f, path, diag);

@@ -6,6 +6,10 @@
 #include "lib/internal.h"
 
 struct view {
+    /* Sealed for good, of one stage, whose pages are all good, and at the filter's
+     * watermark: then a probe is nothing but a look at this plane, for ever. */
+    _Atomic bool plain;
+    struct plane plane; /* the first */
     struct mapping map;
     struct view *older;
     uint32_t n_older;
@@ -24,8 +28,11 @@ struct view {
 
 struct tamis_filter {
     struct view *_Atomic view;
-    const struct kernel *kernel;
     uint64_t tag;
+    /* The kernel's. */
+    enum tamis_answer (*answer)(const struct plane *plane, uint64_t h,
+                                enum tamis_reason *why);
+    const struct kernel *kernel;
     uint64_t min_watermark;
     enum tamis_check mode;
     int fd; /* -1 if it was sealed when opened */

@@ -10,13 +10,28 @@
 #define TAMIS_KERNEL_H
 
 #include "format/geometry.h"
+#include "lib/tamis.h"
 
 /* What a probe needs of one stage, dense, since many are asked in a row. */
 struct plane {
     const uint8_t *bits;
     uint64_t n_blocks; /* per lane */
-    uint32_t lanes, words;
+    uint16_t lanes, words;
+    uint32_t ring; /* plane_ring(words) */
 };
+
+/* A bit for each of so many words, twice round the block: shifted left by the first
+ * word, its second byte says which words are meant. */
+static inline uint32_t plane_ring(uint32_t words)
+{
+    return ((UINT32_C(1) << words) - 1) * 0x101;
+}
+
+static inline struct plane plane_of(const uint8_t *bits, const struct geometry *g)
+{
+    return (struct plane){bits, g->n_blocks, (uint16_t)g->lanes, (uint16_t)g->words,
+                          plane_ring(g->words)};
+}
 
 struct kernel {
     const char *name;
@@ -27,6 +42,10 @@ struct kernel {
 
     /* One key, one plane: may it be in there? */
     bool (*probe)(const struct plane *plane, uint64_t h);
+    /* The same, as tamis_filter_probe() answers it: the way of a single probe is short
+     * enough for another call to be felt. */
+    enum tamis_answer (*answer)(const struct plane *plane, uint64_t h,
+                                enum tamis_reason *why);
     /* One key, n planes: bit i % 64 of hits[i / 64] is set if it may be in plane i. The
      * (n + 63) / 64 words are written whole. */
     void (*probe_row)(const struct plane *planes, size_t n, uint64_t h, uint64_t *hits);

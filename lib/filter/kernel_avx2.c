@@ -1,12 +1,15 @@
 /* The kernel for x86-64 with AVX2: a block is two halves of four words. */
-#include "format/geometry.h"
+#include "lib/filter/kernel.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
 
-#define KERNEL        __attribute__((target("avx2,bmi"))) static inline
-#define KERNEL_NAME   "avx2"
-#define KERNEL_SYMBOL kernel_avx2
+#define KERNEL             __attribute__((target("avx2,bmi"))) static
+#define KERNEL_NAME        "avx2"
+#define KERNEL_SYMBOL      kernel_avx2
+
+#define WORDS(words)       (words)
+#define PLANE_WORDS(plane) ((plane)->words)
 
 /* Read at once, as another thread may be setting bits; words at 8 bytes. */
 typedef long long half __attribute__((vector_size(32), aligned(8), may_alias));
@@ -16,7 +19,7 @@ struct pattern {
     __m256i turn; /* how many words each one is behind the first: 0..7 */
 };
 
-KERNEL struct pattern pattern_of(uint64_t h)
+KERNEL inline struct pattern pattern_of(uint64_t h)
 {
     __m256i salt = _mm256_loadu_si256((const __m256i *)(const void *)geometry_salt);
     __m256i word = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -30,7 +33,8 @@ KERNEL struct pattern pattern_of(uint64_t h)
 
 /* The mask of each half. A shift by 64 and more leaves nothing: so words beyond `words`
  * get a shift of 2^32 - 1. */
-KERNEL void pattern_masks(const struct pattern *x, uint32_t words, __m256i mask[2])
+KERNEL inline void pattern_masks(const struct pattern *x, uint32_t words,
+                                 __m256i mask[2])
 {
     __m256i last = _mm256_set1_epi32((int)words - 1);
     __m256i shift = _mm256_or_si256(x->bit, _mm256_cmpgt_epi32(x->turn, last));
@@ -41,7 +45,8 @@ KERNEL void pattern_masks(const struct pattern *x, uint32_t words, __m256i mask[
     mask[1] = _mm256_sllv_epi64(one, _mm256_cvtepu32_epi64(high));
 }
 
-KERNEL bool pattern_in(const struct pattern *x, uint32_t words, const uint8_t *block)
+KERNEL inline bool pattern_in(const struct pattern *x, uint32_t words,
+                              const uint8_t *block)
 {
     const volatile half *b = (const volatile half *)(const volatile void *)block;
     __m256i mask[2];
@@ -51,7 +56,8 @@ KERNEL bool pattern_in(const struct pattern *x, uint32_t words, const uint8_t *b
     return _mm256_testz_si256(missing, missing);
 }
 
-KERNEL uint32_t pattern_add(const struct pattern *x, uint32_t words, uint8_t *block)
+KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
+                                   uint8_t *block)
 {
     const volatile half *b = (const volatile half *)(const volatile void *)block;
     uint64_t *w = (uint64_t *)(void *)block, missing[WORDS_PER_BLOCK];
@@ -68,7 +74,7 @@ KERNEL uint32_t pattern_add(const struct pattern *x, uint32_t words, uint8_t *bl
     return fresh;
 }
 
-KERNEL void pattern_fill(const struct pattern *x, uint32_t words, uint8_t *block)
+KERNEL inline void pattern_fill(const struct pattern *x, uint32_t words, uint8_t *block)
 {
     half *b = (half *)(void *)block;
     __m256i mask[2];

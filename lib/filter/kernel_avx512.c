@@ -1,12 +1,15 @@
 /* The kernel for x86-64 with AVX-512 (F alone): a block is one register. */
-#include "format/geometry.h"
+#include "lib/filter/kernel.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
 
-#define KERNEL        __attribute__((target("avx512f,avx2,bmi"))) static inline
-#define KERNEL_NAME   "avx512"
-#define KERNEL_SYMBOL kernel_avx512
+#define KERNEL             __attribute__((target("avx512f,avx2,bmi"))) static
+#define KERNEL_NAME        "avx512"
+#define KERNEL_SYMBOL      kernel_avx512
+
+#define WORDS(words)       plane_ring(words)
+#define PLANE_WORDS(plane) ((plane)->ring)
 
 /* Read at once, as another thread may be setting bits; words at 8 bytes. */
 typedef long long block512 __attribute__((vector_size(64), aligned(8), may_alias));
@@ -16,7 +19,7 @@ struct pattern {
     uint32_t start;
 };
 
-KERNEL struct pattern pattern_of(uint64_t h)
+KERNEL inline struct pattern pattern_of(uint64_t h)
 {
     __m256i salt = _mm256_loadu_si256((const __m256i *)(const void *)geometry_salt);
     __m256i bit = _mm256_srli_epi32(
@@ -27,24 +30,26 @@ KERNEL struct pattern pattern_of(uint64_t h)
     };
 }
 
-/* Words start .. start + words - 1, round the corner. */
-KERNEL __mmask8 pattern_words(const struct pattern *x, uint32_t words)
+/* From the word start on, round the corner. */
+KERNEL inline __mmask8 pattern_words(const struct pattern *x, uint32_t ring)
 {
-    return (__mmask8)(((1U << words) - 1) * 0x101U << x->start >> 8);
+    return (__mmask8)(ring << x->start >> 8);
 }
 
-KERNEL bool pattern_in(const struct pattern *x, uint32_t words, const uint8_t *block)
+KERNEL inline bool pattern_in(const struct pattern *x, uint32_t ring,
+                              const uint8_t *block)
 {
     block512 b = *(const volatile block512 *)(const volatile void *)block;
-    return _mm512_mask_testn_epi64_mask(pattern_words(x, words), (__m512i)b, x->bits) ==
+    return _mm512_mask_testn_epi64_mask(pattern_words(x, ring), (__m512i)b, x->bits) ==
            0;
 }
 
-KERNEL uint32_t pattern_add(const struct pattern *x, uint32_t words, uint8_t *block)
+KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t ring,
+                                   uint8_t *block)
 {
     block512 b = *(const volatile block512 *)(const volatile void *)block;
     uint64_t *w = (uint64_t *)(void *)block, bits[WORDS_PER_BLOCK];
-    uint32_t fresh = 0, clear = _mm512_mask_testn_epi64_mask(pattern_words(x, words),
+    uint32_t fresh = 0, clear = _mm512_mask_testn_epi64_mask(pattern_words(x, ring),
                                                              (__m512i)b, x->bits);
     if (!clear) /* a set bit stays set: no need to take the line for writing */
         return 0;
@@ -56,10 +61,10 @@ KERNEL uint32_t pattern_add(const struct pattern *x, uint32_t words, uint8_t *bl
     return fresh;
 }
 
-KERNEL void pattern_fill(const struct pattern *x, uint32_t words, uint8_t *block)
+KERNEL inline void pattern_fill(const struct pattern *x, uint32_t ring, uint8_t *block)
 {
     block512 *b = (block512 *)(void *)block;
-    *b |= (block512)_mm512_maskz_mov_epi64(pattern_words(x, words), x->bits);
+    *b |= (block512)_mm512_maskz_mov_epi64(pattern_words(x, ring), x->bits);
 }
 
 #include "lib/filter/kernel_loops.h"

@@ -1,11 +1,11 @@
 /* The loops of every kernel, compiled once for each by the file that includes this one.
- * It has defined:
+ * That has defined KERNEL (static, for its processor), KERNEL_NAME, KERNEL_SYMBOL, and:
  *
- *     KERNEL                   how its functions are declared: static, for its
- * processor KERNEL_NAME, KERNEL_SYMBOL struct pattern           the bits that one hash
- * stands for in one block pattern_of(h) pattern_in(&x, words, block)    are they all
- * set? pattern_add(&x, words, block)   sets them, shared: how many were clear
- *     pattern_fill(&x, words, block)  sets them, private
+ * - struct pattern and pattern_of(h): the bits that one hash stands for in a block
+ * - WORDS(words) and PLANE_WORDS(plane): the number of words as it likes to have it
+ * - pattern_in(&x, words, block): are they all set in so many words?
+ * - pattern_add(&x, words, block): sets them, shared; how many were clear
+ * - pattern_fill(&x, WORDS(words), block): sets them, private
  *
  * A miss of the cache costs a hundred tests. So a line is asked for long before it is
  * looked at: the unit is an item, at most 64 keys on one plane (or 64 planes for one
@@ -24,18 +24,18 @@ enum {
 
 /* ---- one block ---- */
 
-KERNEL const uint8_t *block_of(const struct plane *p, uint32_t lane, uint64_t h)
+KERNEL inline const uint8_t *block_of(const struct plane *p, uint32_t lane, uint64_t h)
 {
     return p->bits +
            (lane * p->n_blocks + geometry_block(h, p->n_blocks)) * BLOCK_BYTES;
 }
 
-KERNEL const uint8_t *first_block(const struct plane *p, uint64_t h)
+KERNEL inline const uint8_t *first_block(const struct plane *p, uint64_t h)
 {
     return p->bits + geometry_block(h, p->n_blocks) * BLOCK_BYTES;
 }
 
-KERNEL bool has(const uint8_t *block, uint32_t words, uint64_t h)
+KERNEL inline bool has(const uint8_t *block, uint32_t words, uint64_t h)
 {
     struct pattern x = pattern_of(h);
     return pattern_in(&x, words, block);
@@ -43,13 +43,13 @@ KERNEL bool has(const uint8_t *block, uint32_t words, uint64_t h)
 
 KERNEL bool block_probe(const uint8_t *block, uint32_t words, uint64_t h)
 {
-    return has(block, words, h);
+    return has(block, WORDS(words), h);
 }
 
 KERNEL uint32_t block_add(uint8_t *block, uint32_t words, uint64_t h)
 {
     struct pattern x = pattern_of(h);
-    return pattern_add(&x, words, block);
+    return pattern_add(&x, WORDS(words), block);
 }
 
 KERNEL void fill(uint8_t *lane, uint64_t n_blocks, uint32_t words,
@@ -57,43 +57,69 @@ KERNEL void fill(uint8_t *lane, uint64_t n_blocks, uint32_t words,
 {
     for (size_t i = 0; i < n; i++) {
         struct pattern x = pattern_of(hashes[i]);
-        pattern_fill(&x, words,
+        pattern_fill(&x, WORDS(words),
                      lane + geometry_block(hashes[i], n_blocks) * BLOCK_BYTES);
     }
 }
 
-KERNEL bool probe(const struct plane *p, uint64_t h)
+KERNEL inline bool later_lanes_have(const struct plane *p, uint64_t h)
 {
-    if (!has(first_block(p, h), p->words, h))
-        return false;
     for (uint32_t lane = 1; lane < p->lanes; lane++) {
         h = geometry_next_lane(h);
-        if (!has(block_of(p, lane, h), p->words, h))
+        if (!has(block_of(p, lane, h), PLANE_WORDS(p), h))
             return false;
     }
     return true;
 }
 
+KERNEL bool probe(const struct plane *p, uint64_t h)
+{
+    return has(first_block(p, h), PLANE_WORDS(p), h) && later_lanes_have(p, h);
+}
+
+KERNEL inline enum tamis_answer say(bool hit, enum tamis_reason *why)
+{
+    if (why)
+        *why = hit ? TAMIS_HIT : TAMIS_NO_REASON;
+    return hit ? TAMIS_MAYBE : TAMIS_ABSENT;
+}
+
+/* Apart, lest every answer pay for the registers that this needs. */
+KERNEL __attribute__((noinline)) enum tamis_answer
+answer_by_later_lanes(const struct plane *p, uint64_t h, enum tamis_reason *why)
+{
+    return say(later_lanes_have(p, h), why);
+}
+
+KERNEL enum tamis_answer answer(const struct plane *p, uint64_t h,
+                                enum tamis_reason *why)
+{
+    if (!has(first_block(p, h), PLANE_WORDS(p), h))
+        return say(false, why);
+    return answer_by_later_lanes(p, h, why);
+}
+
 /* ---- one key, many planes ---- */
 
 /* The first lanes of an item's planes, the next item's prefetched meanwhile. */
-KERNEL uint64_t row_first(const struct plane *now, size_t n_now,
-                          const struct plane *next, size_t n_next,
-                          const struct pattern *x, uint64_t h)
+KERNEL inline uint64_t row_first(const struct plane *now, size_t n_now,
+                                 const struct plane *next, size_t n_next,
+                                 const struct pattern *x, uint64_t h)
 {
     uint64_t alive = 0;
     for (size_t i = 0; i < n_now; i++) {
         if (i < n_next)
             __builtin_prefetch(first_block(&next[i], h));
-        alive |= (uint64_t)pattern_in(x, now[i].words, first_block(&now[i], h)) << i;
+        alive |= (uint64_t)pattern_in(x, PLANE_WORDS(&now[i]), first_block(&now[i], h))
+                 << i;
     }
     return alive;
 }
 
 /* Those of the planes alive that have no lane but `lane` and those before it are hits;
  * the others, which are returned, have the next lane prefetched. */
-KERNEL uint64_t row_survivors(const struct plane *planes, uint64_t alive, uint32_t lane,
-                              uint64_t h, uint64_t *hits)
+KERNEL inline uint64_t row_survivors(const struct plane *planes, uint64_t alive,
+                                     uint32_t lane, uint64_t h, uint64_t *hits)
 {
     uint64_t next_h = geometry_next_lane(h), waiting = alive;
     for (uint64_t m = alive; m; m &= m - 1) {
@@ -107,20 +133,20 @@ KERNEL uint64_t row_survivors(const struct plane *planes, uint64_t alive, uint32
     return waiting;
 }
 
-KERNEL uint64_t row_lane(const struct plane *planes, uint64_t waiting, uint32_t lane,
-                         uint64_t h, uint64_t *hits)
+KERNEL inline uint64_t row_lane(const struct plane *planes, uint64_t waiting,
+                                uint32_t lane, uint64_t h, uint64_t *hits)
 {
     struct pattern x = pattern_of(h);
     uint64_t alive = 0;
     for (uint64_t m = waiting; m; m &= m - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(m);
         const uint8_t *block = block_of(&planes[i], lane, h);
-        alive |= (uint64_t)pattern_in(&x, planes[i].words, block) << i;
+        alive |= (uint64_t)pattern_in(&x, PLANE_WORDS(&planes[i]), block) << i;
     }
     return row_survivors(planes, alive, lane, h, hits);
 }
 
-KERNEL size_t item_size(size_t n, size_t item)
+KERNEL inline size_t item_size(size_t n, size_t item)
 {
     size_t left = item * ITEM < n ? n - item * ITEM : 0;
     return left < ITEM ? left : ITEM;
@@ -171,23 +197,23 @@ struct survivors {
     uint64_t h[ITEM];
 };
 
-KERNEL uint64_t first_lanes(const struct plane *p, const uint64_t *h, size_t n)
+KERNEL inline uint64_t first_lanes(const struct plane *p, const uint64_t *h, size_t n)
 {
     uint64_t alive = 0;
     const struct plane q = *p;
     for (size_t i = 0; i < n; i++)
-        alive |= (uint64_t)has(first_block(&q, h[i]), q.words, h[i]) << i;
+        alive |= (uint64_t)has(first_block(&q, h[i]), PLANE_WORDS(&q), h[i]) << i;
     return alive;
 }
 
-KERNEL void prefetch_first(const struct item *t)
+KERNEL inline void prefetch_first(const struct item *t)
 {
     for (size_t i = 0; i < t->n; i++)
         __builtin_prefetch(first_block(t->plane, t->hashes[i]));
 }
 
 /* The first lanes of an item, those of the next prefetched meanwhile. */
-KERNEL uint64_t first_and_next(const struct item *now, const struct item *next)
+KERNEL inline uint64_t first_and_next(const struct item *now, const struct item *next)
 {
     if (now->n != ITEM || next->n != ITEM) {
         prefetch_first(next);
@@ -198,14 +224,14 @@ KERNEL uint64_t first_and_next(const struct item *now, const struct item *next)
     const uint64_t *h = now->hashes, *g = next->hashes;
     for (size_t i = 0; i < ITEM; i++) {
         __builtin_prefetch(first_block(&q, g[i]));
-        alive |= (uint64_t)has(first_block(&p, h[i]), p.words, h[i]) << i;
+        alive |= (uint64_t)has(first_block(&p, h[i]), PLANE_WORDS(&p), h[i]) << i;
     }
     return alive;
 }
 
 /* Keys alive after lane `lane`, with these hashes there, go on to the next. */
-KERNEL void survive(struct survivors *to, const struct plane *p, uint64_t alive,
-                    uint32_t lane, const uint64_t *h, uint64_t *hits)
+KERNEL inline void survive(struct survivors *to, const struct plane *p, uint64_t alive,
+                           uint32_t lane, const uint64_t *h, uint64_t *hits)
 {
     to->plane = p;
     to->alive = 0;
@@ -222,7 +248,7 @@ KERNEL void survive(struct survivors *to, const struct plane *p, uint64_t alive,
     }
 }
 
-KERNEL void later_lane(struct survivors *s, uint32_t lane)
+KERNEL inline void later_lane(struct survivors *s, uint32_t lane)
 {
     struct survivors *here = &s[lane];
     const struct plane p = *here->plane;
@@ -230,14 +256,14 @@ KERNEL void later_lane(struct survivors *s, uint32_t lane)
     for (uint64_t m = here->alive; m; m &= m - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(m);
         uint64_t h = here->h[i];
-        alive |= (uint64_t)has(block_of(&p, lane, h), p.words, h) << i;
+        alive |= (uint64_t)has(block_of(&p, lane, h), PLANE_WORDS(&p), h) << i;
     }
     here->alive = 0;
     if (alive)
         survive(&s[lane + 1], here->plane, alive, lane, here->h, here->hits);
 }
 
-KERNEL void later_lanes(struct survivors *s)
+KERNEL inline void later_lanes(struct survivors *s)
 {
     /* The last lane first: it makes room for those behind. */
     for (uint32_t lane = MAX_LANES - 1; lane >= 1; lane--)
@@ -245,7 +271,7 @@ KERNEL void later_lanes(struct survivors *s)
             later_lane(s, lane);
 }
 
-KERNEL bool near(const struct plane *planes, size_t n_planes)
+KERNEL inline bool near(const struct plane *planes, size_t n_planes)
 {
     uint64_t n_bytes = 0;
     for (size_t p = 0; p < n_planes && n_bytes <= NEAR_BYTES; p++)
@@ -275,8 +301,9 @@ KERNEL void probe_grid(const struct plane *planes, size_t n_planes,
         later_lanes(s);
         uint64_t alive = ahead ? first_and_next(&now, &next)
                                : first_lanes(now.plane, now.hashes, now.n);
-        *hits = 0;
-        if (alive)
+        bool lone = now.plane->lanes == 1;
+        *hits = lone ? alive : 0;
+        if (!lone && alive)
             survive(&s[1], now.plane, alive, 0, now.hashes, hits);
         hits++;
         now = next;
@@ -290,6 +317,7 @@ const struct kernel KERNEL_SYMBOL = {
     .block_probe = block_probe,
     .block_add = block_add,
     .probe = probe,
+    .answer = answer,
     .probe_row = probe_row,
     .probe_grid = probe_grid,
     .fill = fill,

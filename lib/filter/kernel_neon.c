@@ -1,12 +1,15 @@
 /* The kernel for 64-bit Arm, little-endian: a block is four pairs of words. */
-#include "format/geometry.h"
+#include "lib/filter/kernel.h"
 
 #if defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #include <arm_neon.h>
 
-#define KERNEL        static inline
-#define KERNEL_NAME   "neon"
-#define KERNEL_SYMBOL kernel_neon
+#define KERNEL             static
+#define KERNEL_NAME        "neon"
+#define KERNEL_SYMBOL      kernel_neon
+
+#define WORDS(words)       (words)
+#define PLANE_WORDS(plane) ((plane)->words)
 
 enum { PAIRS = WORDS_PER_BLOCK / 2 };
 
@@ -15,7 +18,7 @@ struct pattern {
     uint32x4_t turn[2]; /* how many words each one is behind the first: 0..7 */
 };
 
-KERNEL struct pattern pattern_of(uint64_t h)
+KERNEL inline struct pattern pattern_of(uint64_t h)
 {
     static const uint32_t word[WORDS_PER_BLOCK] = {0, 1, 2, 3, 4, 5, 6, 7};
     uint32x4_t start = vdupq_n_u32(geometry_start(h));
@@ -30,8 +33,8 @@ KERNEL struct pattern pattern_of(uint64_t h)
 }
 
 /* The mask of each pair. A shift by 64 leaves nothing: so do words beyond `words`. */
-KERNEL void pattern_masks(const struct pattern *x, uint32_t words,
-                          uint64x2_t mask[PAIRS])
+KERNEL inline void pattern_masks(const struct pattern *x, uint32_t words,
+                                 uint64x2_t mask[PAIRS])
 {
     for (int i = 0; i < 2; i++) {
         uint32x4_t beyond = vcgeq_u32(x->turn[i], vdupq_n_u32(words));
@@ -45,14 +48,15 @@ KERNEL void pattern_masks(const struct pattern *x, uint32_t words,
 }
 
 /* Two words of a block that another thread may be setting bits in. */
-KERNEL uint64x2_t load_pair(const uint8_t *block, int i)
+KERNEL inline uint64x2_t load_pair(const uint8_t *block, int i)
 {
     const volatile uint64x2_t *b =
         (const volatile uint64x2_t *)(const volatile void *)block;
     return b[i];
 }
 
-KERNEL bool pattern_in(const struct pattern *x, uint32_t words, const uint8_t *block)
+KERNEL inline bool pattern_in(const struct pattern *x, uint32_t words,
+                              const uint8_t *block)
 {
     uint64x2_t mask[PAIRS], missing = vdupq_n_u64(0);
     pattern_masks(x, words, mask);
@@ -61,7 +65,8 @@ KERNEL bool pattern_in(const struct pattern *x, uint32_t words, const uint8_t *b
     return vmaxvq_u32(vreinterpretq_u32_u64(missing)) == 0;
 }
 
-KERNEL uint32_t pattern_add(const struct pattern *x, uint32_t words, uint8_t *block)
+KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
+                                   uint8_t *block)
 {
     uint64_t *w = (uint64_t *)(void *)block, missing[WORDS_PER_BLOCK];
     uint32_t fresh = 0;
@@ -76,7 +81,7 @@ KERNEL uint32_t pattern_add(const struct pattern *x, uint32_t words, uint8_t *bl
     return fresh;
 }
 
-KERNEL void pattern_fill(const struct pattern *x, uint32_t words, uint8_t *block)
+KERNEL inline void pattern_fill(const struct pattern *x, uint32_t words, uint8_t *block)
 {
     uint64_t *w = (uint64_t *)(void *)block;
     uint64x2_t mask[PAIRS];

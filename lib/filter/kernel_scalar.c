@@ -1,21 +1,24 @@
 /* The kernel for every processor: word by word, in C. */
-#include "format/geometry.h"
+#include "lib/filter/kernel.h"
 
-#define KERNEL        static inline
-#define KERNEL_NAME   "scalar"
-#define KERNEL_SYMBOL kernel_scalar
+#define KERNEL             static
+#define KERNEL_NAME        "scalar"
+#define KERNEL_SYMBOL      kernel_scalar
+
+#define WORDS(words)       (words)
+#define PLANE_WORDS(plane) ((plane)->words)
 
 struct pattern {
     uint64_t h;
 };
 
-KERNEL struct pattern pattern_of(uint64_t h)
+KERNEL inline struct pattern pattern_of(uint64_t h)
 {
     return (struct pattern){h};
 }
 
 /* Words are little-endian on disk, and in a mapping. */
-KERNEL uint64_t disk_order(uint64_t word)
+KERNEL inline uint64_t disk_order(uint64_t word)
 {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     return __builtin_bswap64(word);
@@ -24,12 +27,13 @@ KERNEL uint64_t disk_order(uint64_t word)
 #endif
 }
 
-KERNEL uint64_t word_mask(uint64_t h, uint32_t word)
+KERNEL inline uint64_t word_mask(uint64_t h, uint32_t word)
 {
     return disk_order(UINT64_C(1) << geometry_bit(h, word));
 }
 
-KERNEL bool pattern_in(const struct pattern *x, uint32_t words, const uint8_t *block)
+KERNEL inline bool pattern_in(const struct pattern *x, uint32_t words,
+                              const uint8_t *block)
 {
     const uint64_t *w = (const uint64_t *)(const void *)block;
     uint32_t start = geometry_start(x->h);
@@ -41,7 +45,8 @@ KERNEL bool pattern_in(const struct pattern *x, uint32_t words, const uint8_t *b
     return missing == 0;
 }
 
-KERNEL uint32_t pattern_add(const struct pattern *x, uint32_t words, uint8_t *block)
+KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
+                                   uint8_t *block)
 {
     uint64_t *w = (uint64_t *)(void *)block;
     uint32_t start = geometry_start(x->h), fresh = 0;
@@ -56,7 +61,7 @@ KERNEL uint32_t pattern_add(const struct pattern *x, uint32_t words, uint8_t *bl
     return fresh;
 }
 
-KERNEL void pattern_fill(const struct pattern *x, uint32_t words, uint8_t *block)
+KERNEL inline void pattern_fill(const struct pattern *x, uint32_t words, uint8_t *block)
 {
     uint64_t *w = (uint64_t *)(void *)block;
     uint32_t start = geometry_start(x->h);

@@ -47,8 +47,7 @@ static void view_stages(struct view *v, const struct tamis_filter *f,
                    base + d->offset, sealed ? NULL : base + d->floors_offset,
                    d->digests_offset ? base + d->digests_offset : NULL, memory);
         memory += stage_memory(d, sealed);
-        v->planes[i] = (struct plane){base + d->offset, d->geometry.n_blocks,
-                                      d->geometry.lanes, d->geometry.words};
+        v->planes[i] = plane_of(base + d->offset, &d->geometry);
     }
 }
 
@@ -96,6 +95,7 @@ int view_create(const struct tamis_filter *f, int fd, const struct header *h,
     }
     v->planes = (struct plane *)(void *)((uint8_t *)v + planes);
     view_stages(v, f, c, bitmaps);
+    v->plane = v->planes[0];
     v->generation = c->generation;
     v->shape = table_shape(c);
     v->sequence = c->sequence;
