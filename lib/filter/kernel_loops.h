@@ -162,7 +162,15 @@ KERNEL void probe_row(const struct plane *planes, size_t n, uint64_t h, uint64_t
     for (size_t i = 0; i < item_size(n, 0); i++)
         __builtin_prefetch(first_block(&planes[i], h));
     for (size_t item = 0; item < n_items + MAX_LANES - 1; item++) {
-        /* The last lane first: it makes room for those behind. */
+        uint64_t alive = 0;
+        if (item < n_items) {
+            const struct plane *now = planes + item * ITEM;
+            alive = row_first(now, item_size(n, item), now + ITEM,
+                              item_size(n, item + 1), &x, h);
+            hits[item] = 0;
+        }
+        /* The items before this one: their lines are here by now. The last lane first:
+         * it makes room for those behind. */
         for (uint32_t lane = MAX_LANES - 1; lane >= 1; lane--) {
             if (!waiting[lane])
                 continue;
@@ -170,14 +178,8 @@ KERNEL void probe_row(const struct plane *planes, size_t n, uint64_t h, uint64_t
                                          lane, hs[lane], &hits[item - lane]);
             waiting[lane] = 0;
         }
-        if (item >= n_items)
-            continue;
-        const struct plane *now = planes + item * ITEM;
-        uint64_t alive = row_first(now, item_size(n, item), now + ITEM,
-                                   item_size(n, item + 1), &x, h);
-        hits[item] = 0;
         if (alive)
-            waiting[1] = row_survivors(now, alive, 0, h, &hits[item]);
+            waiting[1] = row_survivors(planes + item * ITEM, alive, 0, h, &hits[item]);
     }
 }
 
@@ -298,9 +300,9 @@ KERNEL void probe_grid(const struct plane *planes, size_t n_planes,
             next = (struct item){planes, now.hashes + now.n,
                                  (uint32_t)(known < ITEM ? known : ITEM)};
         }
-        later_lanes(s);
         uint64_t alive = ahead ? first_and_next(&now, &next)
                                : first_lanes(now.plane, now.hashes, now.n);
+        later_lanes(s); /* of items before this one: their lines are here by now */
         bool lone = now.plane->lanes == 1;
         *hits = lone ? alive : 0;
         if (!lone && alive)
