@@ -6,9 +6,9 @@
 #include "lib/internal.h"
 
 struct view {
-    /* Sealed for good, of one stage, whose pages are all good, and at the filter's
-     * watermark: then a probe is nothing but a look at this plane, for ever. */
-    _Atomic bool plain;
+    /* Sealed for good, of one stage, at the filter's watermark: once its pages are all
+     * good, a probe is nothing but a look at this plane. */
+    bool plain;
     struct plane plane; /* the first */
     struct mapping map;
     struct view *older;

@@ -44,11 +44,8 @@ static inline enum tamis_reason probe_view(struct view *v, const struct kernel *
             view_prefetch(v, h);
         return probe_checking(v, k, h);
     }
-    if (v->n_stages == 1) {
-        if (!v->live_sequence) /* all other conditions have just been met */
-            atomic_store_explicit(&v->plain, true, memory_order_release);
+    if (v->n_stages == 1)
         return k->probe(v->planes, h) ? TAMIS_HIT : TAMIS_NO_REASON;
-    }
     k->probe_row(v->planes, v->n_stages, h, &hits);
     return hits ? TAMIS_HIT : TAMIS_NO_REASON;
 }
@@ -98,8 +95,8 @@ enum tamis_answer tamis_filter_probe(struct tamis_filter *f,
                                      enum tamis_reason *why)
 {
     if (f && key && key->tag == f->tag) {
-        const struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
-        if (atomic_load_explicit(&v->plain, memory_order_acquire))
+        struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
+        if (v->plain && stage_all_good(&v->stages[0]))
             return f->answer(&v->plane, key->hash, why);
     }
     return filter_probe_from(f, 0, key, why);

@@ -96,6 +96,8 @@ int view_create(const struct tamis_filter *f, int fd, const struct header *h,
     v->planes = (struct plane *)(void *)((uint8_t *)v + planes);
     view_stages(v, f, c, bitmaps);
     v->plane = v->planes[0];
+    v->plain =
+        sealed_for_good(h) && c->n_stages == 1 && c->watermark >= f->min_watermark;
     v->generation = c->generation;
     v->shape = table_shape(c);
     v->sequence = c->sequence;
