@@ -52,6 +52,7 @@ struct io_calls {
     int (*linkat)(int old_dir, const char *old_name, int new_dir, const char *new_name,
                   int flags);
     void *(*mmap)(void *at, size_t n, int prot, int flags, int fd, off_t offset);
+    int (*madvise)(void *at, size_t n, int advice);
     void (*random)(void *buf, size_t n);
     uint64_t (*now)(void); /* microseconds since 1970 */
 };
@@ -240,6 +241,9 @@ bool lost_replace(uintptr_t at);
 
 /* ==== filter/map.c: mappings and first-touch checks ========================== */
 
+/* From this size on a mapping is advised against reading ahead of a random access, which
+ * would waste memory. */
+enum { RANDOM_ADVICE_BYTES = 1 << 20 };
 /* Maps a part of a file, and has it watched (`alarm` as above). */
 int map_file(int fd, uint64_t offset, uint64_t n_bytes, bool writable,
              _Atomic bool *alarm, struct mapping *m);
@@ -304,6 +308,26 @@ static inline bool stage_page_good(struct stage *s, uint64_t page)
 enum tamis_reason stage_probe(struct stage *s, const struct kernel *k, uint64_t h);
 /* A live page, read word by word, and the counts of its sectors. */
 void page_copy(uint8_t to[PAGE_BYTES], const uint8_t *from);
+
+/* ==== filter/residency.c: what of it is in memory (public calls, too) ========== */
+
+/* Bytes that probes use within the first `limit` of the filter's mapping; whole pages
+ * of the machine's here and below. */
+uint64_t filter_used_bytes(struct tamis_filter *f, uint64_t limit);
+uint64_t filter_mapped_bytes(struct tamis_filter *f);
+/* Over several filters; fn may be NULL. */
+struct warming {
+    tamis_progress_fn *fn;
+    void *ctx;
+    uint64_t done, total;
+};
+/* Reads them in; EIO, ECANCELED. */
+int filter_warm_first(struct tamis_filter *f, uint64_t limit, struct warming *w);
+/* Locks the first n_bytes of the mapping, without reading them, or what the limit
+ * leaves (EPERM, ENOMEM, EAGAIN); *locked says how much. */
+int filter_lock_first(struct tamis_filter *f, uint64_t n_bytes, uint64_t *locked);
+int filter_unlock_beyond(struct tamis_filter *f, uint64_t n_bytes);
+const char *filter_path(const struct tamis_filter *f); /* for messages */
 
 /* ==== filter/scrub.c: every page, by reading ================================= */
 

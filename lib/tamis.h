@@ -19,8 +19,7 @@
  *   object     threads                        other processes      child of a fork
  *   domain     a value                        -                    usable
  *   builder    one at a time                  its own file         usable, by one side
- *   filter     probes, info, verify;          any, and a writer    usable
- *              close alone
+ *   filter     all; close alone               any, and a writer    usable
  *   writer     adds, commits, info, seal;     one writer a file    TAMIS_ERR_FORKED
  *              close alone
  *   store      all; close alone               any number           TAMIS_ERR_FORKED
@@ -319,6 +318,44 @@ struct tamis_verify {
  * (which alone loses nothing: the other one serves); *report is always whole. */
 int tamis_filter_verify(struct tamis_filter *filter, struct tamis_verify *report,
                         struct tamis_diag *diag);
+
+/* ---- what of a filter is in memory --------------------------------------------------
+ *
+ * Opening reads a filter's header; its pages come from the disk as they are probed, one
+ * at a time, and the kernel drops them again as it needs the memory. These calls bring
+ * them in ahead of the first probe, keep them, and count them. They count what probes
+ * use, in pages of the machine's: the header, the bits of all stages and what they are
+ * checked with, not the holes between. Of a filter that grows they mean what is mapped
+ * now: a stage that is added later is neither warm nor locked. Any thread may call them
+ * while others probe. A forked child has the pages, and none of the locks. */
+
+struct tamis_residency {
+    uint64_t n_pages;    /* of the machine's size, sysconf(_SC_PAGESIZE) */
+    uint64_t n_resident; /* of them in memory, whoever brought them there */
+};
+/* mincore(2): of a file that the process neither owns nor may write, Linux 5.2 and
+ * later say that every page is in memory. The answer may be old when it is there.
+ * Reads nothing; the header is in memory because the filter is open. An errno. */
+int tamis_filter_residency(struct tamis_filter *filter, struct tamis_residency *out);
+
+/* Hears how far it has come, every 8 MiB or more often, in the thread that called.
+ * Other than 0: stop. */
+typedef int tamis_progress_fn(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
+
+/* Reads what is not in memory yet, in large pieces, and maps all of it. It checks
+ * nothing: a page is checked before its first use, as always. fn may be NULL. ECANCELED
+ * if fn said stop; EIO if a page cannot be had, and what follows it was not read. (On
+ * kernels before 5.14 such a page is SIGBUS, as in a probe.) Nothing keeps the kernel
+ * from dropping pages again but a lock. */
+int tamis_filter_warm(struct tamis_filter *filter, tamis_progress_fn *fn, void *ctx);
+/* Locks the filter in memory, or as much of its beginning as *budget_bytes allows, in
+ * whole pages of the mapping (holes count, as they do for the kernel), reads that part,
+ * and takes it off the budget; what is beyond, locked by an earlier call, is unlocked: a
+ * budget of 0 unlocks all. The lock ends when the filter is closed, and covers what is
+ * mapped now: call again when a filter has grown. EPERM, ENOMEM or EAGAIN: the limit of
+ * locked memory (RLIMIT_MEMLOCK) let it lock less than that, or nothing; the budget says
+ * how much, and all goes on without. EIO as above, with the lock. */
+int tamis_filter_lock(struct tamis_filter *filter, uint64_t *budget_bytes);
 
 /* Calls fn for every header field of the filter at `offset` of a file, readable or
  * not, in file order. `text` is the value for people; `kind` says what it is. The
@@ -720,6 +757,41 @@ int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
 int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
                           struct tamis_filter **out, struct tamis_diag *diag);
 struct tamis_domain tamis_snapshot_domain(const struct tamis_snapshot *snapshot);
+
+struct tamis_prepare_options {
+    size_t size;
+    int warm;            /* 1: as tamis_filter_warm() */
+    uint64_t lock_bytes; /* at most so much in memory, in all; 0: locks stay as they are
+                          */
+    tamis_progress_fn *fn; /* may be NULL; not while filters are opened */
+    void *ctx;
+    const struct tamis_target *targets; /* NULL: all segments */
+    size_t n_targets;
+};
+struct tamis_prepare_report {
+    uint64_t n_open;    /* segments whose filter is open */
+    uint64_t n_skipped; /* without a filter, or targets that are refused */
+    uint64_t n_failed;  /* could not be opened: MAYBE */
+    uint64_t n_unread;  /* open, but a page cannot be had */
+    uint64_t open_bytes;   /* what probes use of those that are open */
+    uint64_t warm_bytes;   /* read, or found in memory */
+    uint64_t locked_bytes;
+    int lock_error; /* 0, or EPERM, ENOMEM, EAGAIN: what kept it from locking more */
+};
+/* Opens filters ahead of their first probe, in the order of ranks, those that probes
+ * ask first; then locks them in that order until lock_bytes are used up (the last one
+ * in part), and reads what is locked, or all if `warm` is set. Later ones that an
+ * earlier call has locked are unlocked, so that a call for each new snapshot keeps to
+ * the budget; filters that are only in older snapshots stay locked until these are
+ * released. That the limit of locked memory is too low is no error: the report says
+ * so. Nor is a filter that cannot be opened or read, because its file is lost, or an
+ * edit has dropped it since this snapshot: diag is about the first of them, though the
+ * result be 0. *report (may be NULL) is whole whatever is returned. ECANCELED if fn
+ * said stop; ENOMEM, ERR_RANGE. */
+int tamis_snapshot_prepare(struct tamis_snapshot *snapshot,
+                           const struct tamis_prepare_options *opt,
+                           struct tamis_prepare_report *report,
+                           struct tamis_diag *diag);
 
 /* One key, one segment. */
 enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,

@@ -42,6 +42,7 @@ struct io_calls io_calls = {
     .unlinkat = unlinkat,
     .linkat = linkat,
     .mmap = mmap,
+    .madvise = madvise,
     .random = random_bytes,
     .now = now_microseconds,
 };

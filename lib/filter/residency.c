@@ -1,0 +1,296 @@
+/* What of an open filter is in memory: counted, read in ahead of the first probe, and
+ * locked there.
+ *
+ * A filter is mapped with advice for random access, under which a fault reads one page:
+ * to populate a cold mapping so takes as many reads as it has pages, and leaves them in
+ * memory as single ones. So what is to be warm is read through a second mapping, made
+ * of the first for a few MiB at a time, and with the opposite advice: the kernel reads
+ * 2 MiB at once, into folios of that size, and maps them by huge pages thereafter. (64
+ * MiB from a cold file: 16,384 faults that read, and no huge page; with the second
+ * mapping 32, and all of it in huge pages.) The first is populated after that. */
+#include "lib/filter/filter.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
+/* A multiple of the size of a huge page. */
+enum { STEP_BYTES = 8 << 20 };
+
+static size_t machine_page(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static size_t mapped_bytes(const struct mapping *m)
+{
+    size_t page = machine_page();
+    return (m->n_bytes + page - 1) / page * page;
+}
+
+static uint8_t *address_of(const struct mapping *m, size_t at)
+{
+    return (uint8_t *)m->address + at;
+}
+
+static size_t least(uint64_t a, size_t b)
+{
+    return a < b ? (size_t)a : b;
+}
+
+/* ---- what probes use ---- */
+
+struct range {
+    size_t begin, end; /* of the mapping, in whole pages of the machine's */
+};
+struct ranges {
+    size_t n;
+    struct range at[1 + 2 * MAX_STAGES]; /* in order, apart */
+};
+
+/* In order; they may overlap where the machine's pages are larger than ours. */
+static void ranges_add(struct ranges *r, const struct mapping *m, const uint8_t *from,
+                       uint64_t n_bytes)
+{
+    size_t page = machine_page(), at = (size_t)(from - (uint8_t *)m->address);
+    size_t i = r->n++;
+    struct range one = {at / page * page,
+                        (at + (size_t)n_bytes + page - 1) / page * page};
+    for (; i > 0 && r->at[i - 1].begin > one.begin; i--)
+        r->at[i] = r->at[i - 1];
+    r->at[i] = one;
+}
+
+static void ranges_merge(struct ranges *r)
+{
+    size_t n = 0;
+    for (size_t i = 1; i < r->n; i++) {
+        if (r->at[i].begin > r->at[n].end)
+            r->at[++n] = r->at[i];
+        else if (r->at[i].end > r->at[n].end)
+            r->at[n].end = r->at[i].end;
+    }
+    r->n = n + 1;
+}
+
+/* Stages are apart by holes of up to 2 MiB, which would take as much memory. */
+static void ranges_of(const struct tamis_filter *f, const struct view *v,
+                      struct ranges *r)
+{
+    r->n = 0;
+    ranges_add(r, &v->map, v->map.base, f->identity.header_pages * PAGE_BYTES);
+    for (uint32_t i = 0; i < v->n_stages; i++) {
+        const struct stage *s = &v->stages[i];
+        ranges_add(r, &v->map, s->bits, s->n_pages * PAGE_BYTES);
+        if (s->floors)
+            ranges_add(r, &v->map, s->floors, floors_bytes(s->n_pages));
+        if (s->digests)
+            ranges_add(r, &v->map, s->digests, digests_bytes(s->n_pages));
+    }
+    ranges_merge(r);
+}
+
+uint64_t filter_used_bytes(struct tamis_filter *f, uint64_t limit)
+{
+    struct ranges r;
+    uint64_t n = 0;
+    ranges_of(f, filter_view(f), &r);
+    for (size_t i = 0; i < r.n && r.at[i].begin < limit; i++)
+        n += least(limit, r.at[i].end) - r.at[i].begin;
+    return n;
+}
+
+uint64_t filter_mapped_bytes(struct tamis_filter *f)
+{
+    return mapped_bytes(&filter_view(f)->map);
+}
+
+const char *filter_path(const struct tamis_filter *f)
+{
+    return f->path;
+}
+
+/* ---- counting ---- */
+
+static int count_resident(const struct mapping *m, const struct range *range,
+                          struct tamis_residency *out)
+{
+    unsigned char in[4096];
+    size_t page = machine_page(), n;
+    for (size_t at = range->begin; at < range->end; at += n * page) {
+        n = least((range->end - at) / page, sizeof in);
+        if (mincore(address_of(m, at), n * page, in) != 0)
+            return errno;
+        out->n_pages += n;
+        for (size_t i = 0; i < n; i++)
+            out->n_resident += in[i] & 1;
+    }
+    return 0;
+}
+
+int tamis_filter_residency(struct tamis_filter *filter, struct tamis_residency *out)
+{
+    struct ranges r;
+    if (!out)
+        return TAMIS_ERR_RANGE;
+    *out = (struct tamis_residency){0};
+    if (!filter)
+        return TAMIS_ERR_RANGE;
+    struct view *v = filter_view(filter);
+    struct tamis_residency count = {0};
+    int err = 0;
+    ranges_of(filter, v, &r);
+    for (size_t i = 0; i < r.n && !err; i++)
+        err = count_resident(&v->map, &r.at[i], &count);
+    if (!err)
+        *out = count;
+    return err;
+}
+
+/* ---- reading in ---- */
+
+/* A second mapping of a part of this one. No child shall have it, for it would keep
+ * it. */
+static void *map_again(const struct mapping *m, size_t at, size_t n)
+{
+    if (io_hold_forks())
+        return MAP_FAILED;
+    void *p = mremap(address_of(m, at), 0, n, MREMAP_MAYMOVE);
+    if (p != MAP_FAILED)
+        io_calls.madvise(p, n, MADV_DONTFORK);
+    io_let_forks();
+    return p;
+}
+
+/* Whatever fails here, the populating that follows finds out. Small pieces as they are:
+ * 2 MiB around them may be a hole. */
+static void read_ahead(const struct mapping *m, size_t at, size_t n)
+{
+    void *p = n >= HUGE_PAGE_BYTES / 2 ? map_again(m, at, n) : MAP_FAILED;
+    if (p == MAP_FAILED) {
+        io_calls.madvise(address_of(m, at), n, MADV_WILLNEED);
+        return;
+    }
+    io_calls.madvise(p, n, MADV_NORMAL);
+    io_calls.madvise(p, n, MADV_HUGEPAGE);
+    io_calls.madvise(p, n, MADV_POPULATE_READ);
+    munmap(p, n);
+}
+
+/* For kernels that do not know how to populate. Through the mapping that a guard
+ * watches. */
+static int touch(const struct mapping *m, size_t at, size_t n)
+{
+    io_calls.madvise(address_of(m, at), n, MADV_WILLNEED); /* not page by page */
+    for (size_t i = 0; i < n; i += machine_page()) {
+        (void)__atomic_load_n(address_of(m, at + i), __ATOMIC_RELAXED);
+        if (lost_page(m, address_of(m, at + i)))
+            return EIO;
+    }
+    return 0;
+}
+
+static int populate(const struct mapping *m, size_t at, size_t n)
+{
+    if (m->n_bytes >= RANDOM_ADVICE_BYTES)
+        read_ahead(m, at, n);
+    if (io_calls.madvise(address_of(m, at), n, MADV_POPULATE_READ) == 0)
+        return 0;
+    switch (errno) {
+    case EINVAL:
+        return touch(m, at, n);
+    case EFAULT: /* it would be SIGBUS */
+    case EHWPOISON:
+        return EIO;
+    default:
+        return errno;
+    }
+}
+
+int filter_warm_first(struct tamis_filter *f, uint64_t limit, struct warming *w)
+{
+    struct view *v = filter_view(f);
+    struct ranges r;
+    ranges_of(f, v, &r);
+    for (size_t i = 0; i < r.n; i++) {
+        size_t n, end = least(limit, r.at[i].end);
+        for (size_t at = r.at[i].begin; at < end; at += n) {
+            n = least(STEP_BYTES - at % STEP_BYTES, end - at);
+            int err = populate(&v->map, at, n);
+            if (err)
+                return err;
+            w->done += n;
+            /* It may have grown since the total was made. */
+            if (w->fn && w->fn(w->ctx, w->done < w->total ? w->done : w->total, w->total))
+                return ECANCELED;
+        }
+    }
+    return 0;
+}
+
+int tamis_filter_warm(struct tamis_filter *filter, tamis_progress_fn *fn, void *ctx)
+{
+    if (!filter)
+        return TAMIS_ERR_RANGE;
+    struct warming w = {fn, ctx, 0, filter_used_bytes(filter, UINT64_MAX)};
+    return filter_warm_first(filter, UINT64_MAX, &w);
+}
+
+/* ---- locking ---- */
+
+int filter_unlock_beyond(struct tamis_filter *f, uint64_t n_bytes)
+{
+    struct view *v = filter_view(f);
+    size_t whole = mapped_bytes(&v->map), from = least(n_bytes, whole);
+    int err = 0;
+    for (struct view *older = v->older; older; older = older->older)
+        if (munlock(older->map.address, mapped_bytes(&older->map)) != 0)
+            err = errno;
+    if (from < whole && munlock(address_of(&v->map, from), whole - from) != 0)
+        err = errno;
+    return err;
+}
+
+/* Pages are locked as they come in, so that holes stay holes. */
+static int lock_bytes(const struct mapping *m, size_t n)
+{
+    return n == 0 || mlock2(m->address, n, MLOCK_ONFAULT) == 0 ? 0 : errno;
+}
+
+int filter_lock_first(struct tamis_filter *f, uint64_t n_bytes, uint64_t *locked)
+{
+    const struct mapping *m = &filter_view(f)->map;
+    size_t page = machine_page(), n_pages = least(n_bytes, mapped_bytes(m)) / page;
+    int err = lock_bytes(m, n_pages * page);
+    size_t some = err ? 0 : n_pages, none = err == ENOMEM ? n_pages : some + 1;
+    /* As much as the limit leaves: it has no better way to say how much that is. */
+    while (none - some > 1) {
+        size_t half = some + (none - some) / 2;
+        if (lock_bytes(m, half * page) == 0)
+            some = half;
+        else
+            none = half;
+    }
+    *locked = some * page;
+    return err;
+}
+
+int tamis_filter_lock(struct tamis_filter *filter, uint64_t *budget_bytes)
+{
+    if (!filter || !budget_bytes)
+        return TAMIS_ERR_RANGE;
+    struct warming w = {0};
+    uint64_t locked;
+    size_t page = machine_page();
+    int err = filter_unlock_beyond(filter, *budget_bytes / page * page);
+    if (err)
+        return err;
+    err = filter_lock_first(filter, *budget_bytes, &locked);
+    *budget_bytes -= locked;
+    int unread = filter_warm_first(filter, locked, &w);
+    return err ? err : unread;
+}

@@ -1,0 +1,175 @@
+/* Preparing a snapshot: its filters opened ahead of their first probe, and as many of
+ * them read in, and locked in memory, as the caller wants, in the order of ranks.
+ * Nothing that fails here changes an answer: what is not open is opened by the first
+ * probe, or is MAYBE. */
+#include "lib/store/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* A segment, by its number. */
+struct place {
+    bool listed;
+    struct tamis_filter *filter; /* NULL: not open */
+    uint64_t lock;               /* how much of it is to be locked, then: is */
+};
+
+struct preparing {
+    struct tamis_snapshot *snapshot;
+    struct tamis_prepare_options opt;
+    struct place *places;
+    struct tamis_prepare_report *report;
+    struct tamis_diag *diag;
+    bool told; /* diag is about the first failure */
+};
+
+/* Where a call that may fail tells why, if it is the first. */
+static struct tamis_diag *diag_of_first(struct preparing *p)
+{
+    return p->told ? NULL : p->diag;
+}
+
+/* ---- opening ---- */
+
+static void list_segments(struct preparing *p)
+{
+    const struct tamis_snapshot *s = p->snapshot;
+    for (size_t i = 0; !p->opt.targets && i < s->n; i++)
+        p->places[i].listed = true;
+    for (size_t i = 0; p->opt.targets && i < p->opt.n_targets; i++) {
+        const struct tamis_target *t = &p->opt.targets[i];
+        if (t->refusal || t->slot == 0 || t->slot > s->n || t->snapshot != s->serial)
+            p->report->n_skipped++;
+        else
+            p->places[t->slot - 1].listed = true;
+    }
+}
+
+static void open_filters(struct preparing *p)
+{
+    struct tamis_snapshot *s = p->snapshot;
+    for (size_t i = 0; i < s->n; i++) {
+        struct place *place = &p->places[i];
+        if (!place->listed)
+            continue;
+        if (s->entries[i]->state == RECORD_NO_FILTER) {
+            p->report->n_skipped++;
+        } else if (entry_filter(s->entries[i], s->dir, &s->domain, &place->filter,
+                                diag_of_first(p)) == 0) {
+            p->report->n_open++;
+            p->report->open_bytes += filter_used_bytes(place->filter, UINT64_MAX);
+        } else {
+            p->report->n_failed++;
+            p->told = true;
+        }
+    }
+}
+
+/* ---- locking ---- */
+
+/* What is to be locked of each, and what was locked beyond that unlocked. */
+static void share_budget(struct preparing *p)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t left = p->opt.lock_bytes / page * page;
+    for (size_t i = 0; i < p->snapshot->n; i++) {
+        struct place *place = &p->places[i];
+        if (!place->filter)
+            continue;
+        uint64_t all = filter_mapped_bytes(place->filter);
+        place->lock = all < left ? all : left;
+        left -= place->lock;
+        filter_unlock_beyond(place->filter, place->lock);
+    }
+}
+
+static void unlock_after(struct preparing *p, size_t i)
+{
+    while (++i < p->snapshot->n)
+        if (p->places[i].filter)
+            filter_unlock_beyond(p->places[i].filter, 0);
+}
+
+static void lock_filters(struct preparing *p)
+{
+    struct tamis_prepare_report *report = p->report;
+    bool alone = false; /* only those that come first are locked */
+    for (size_t i = 0; i < p->snapshot->n; i++) {
+        struct place *place = &p->places[i];
+        uint64_t want = place->lock;
+        if (!place->filter || report->lock_error || !want) {
+            place->lock = 0;
+            continue;
+        }
+        int err = filter_lock_first(place->filter, want, &place->lock);
+        if (err == ENOMEM && !alone) { /* later ones may be in its way */
+            unlock_after(p, i);
+            alone = true;
+            err = filter_lock_first(place->filter, want, &place->lock);
+        }
+        report->lock_error = err;
+        report->locked_bytes += place->lock;
+    }
+}
+
+/* ---- reading in ---- */
+
+static uint64_t bytes_to_read(const struct preparing *p, const struct place *place)
+{
+    if (!place->filter)
+        return 0;
+    return filter_used_bytes(place->filter, p->opt.warm ? UINT64_MAX : place->lock);
+}
+
+static int warm_filters(struct preparing *p)
+{
+    struct warming w = {.fn = p->opt.fn, .ctx = p->opt.ctx};
+    for (size_t i = 0; i < p->snapshot->n; i++)
+        w.total += bytes_to_read(p, &p->places[i]);
+    int err = 0;
+    for (size_t i = 0; i < p->snapshot->n && err != ECANCELED; i++) {
+        struct place *place = &p->places[i];
+        uint64_t before = w.done, n = bytes_to_read(p, place);
+        if (n == 0)
+            continue;
+        err = filter_warm_first(place->filter, p->opt.warm ? UINT64_MAX : place->lock,
+                                &w);
+        p->report->warm_bytes += w.done - before;
+        if (!err || err == ECANCELED)
+            continue;
+        p->report->n_unread++;
+        diag_errno(diag_of_first(p), err, filter_path(place->filter), "reading it in");
+        p->told = true;
+        w.done = before + n; /* what is not read is through all the same */
+    }
+    return err == ECANCELED ? err : 0;
+}
+
+int tamis_snapshot_prepare(struct tamis_snapshot *snapshot,
+                           const struct tamis_prepare_options *opt,
+                           struct tamis_prepare_report *report, struct tamis_diag *diag)
+{
+    struct tamis_prepare_report unasked;
+    struct preparing p = {
+        .snapshot = snapshot, .report = report ? report : &unasked, .diag = diag};
+    *p.report = (struct tamis_prepare_report){0};
+    diag_clear(diag);
+    int err = options_copy(&p.opt, sizeof p.opt, opt);
+    if (err || !snapshot || (!p.opt.targets && p.opt.n_targets))
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
+                         snapshot ? "options are not valid" : "no snapshot");
+    p.places = calloc(snapshot->n + 1, sizeof *p.places);
+    if (!p.places)
+        return diag_errno(diag, ENOMEM, NULL, "preparing a snapshot");
+    list_segments(&p);
+    open_filters(&p);
+    if (p.opt.lock_bytes) {
+        share_budget(&p);
+        lock_filters(&p);
+    }
+    err = warm_filters(&p);
+    free(p.places);
+    return err ? diag_errno(diag, err, NULL, "preparing a snapshot, as far as it came")
+               : 0;
+}
