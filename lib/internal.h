@@ -241,8 +241,8 @@ bool lost_replace(uintptr_t at);
 
 /* ==== filter/map.c: mappings and first-touch checks ========================== */
 
-/* From this size on a mapping is advised against reading ahead of a random access, which
- * would waste memory. */
+/* From this size on a mapping is advised against reading ahead of a random access,
+ * which would waste memory. */
 enum { RANDOM_ADVICE_BYTES = 1 << 20 };
 /* Maps a part of a file, and has it watched (`alarm` as above). */
 int map_file(int fd, uint64_t offset, uint64_t n_bytes, bool writable,

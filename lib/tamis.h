@@ -350,11 +350,11 @@ typedef int tamis_progress_fn(void *ctx, uint64_t done_bytes, uint64_t total_byt
 int tamis_filter_warm(struct tamis_filter *filter, tamis_progress_fn *fn, void *ctx);
 /* Locks the filter in memory, or as much of its beginning as *budget_bytes allows, in
  * whole pages of the mapping (holes count, as they do for the kernel), reads that part,
- * and takes it off the budget; what is beyond, locked by an earlier call, is unlocked: a
- * budget of 0 unlocks all. The lock ends when the filter is closed, and covers what is
- * mapped now: call again when a filter has grown. EPERM, ENOMEM or EAGAIN: the limit of
- * locked memory (RLIMIT_MEMLOCK) let it lock less than that, or nothing; the budget says
- * how much, and all goes on without. EIO as above, with the lock. */
+ * and takes it off the budget; what is beyond, locked by an earlier call, is unlocked:
+ * a budget of 0 unlocks all. The lock ends when the filter is closed, and covers what
+ * is mapped now: call again when a filter has grown. EPERM, ENOMEM or EAGAIN: the limit
+ * of locked memory (RLIMIT_MEMLOCK) let it lock less than that, or nothing; the budget
+ * says how much, and all goes on without. EIO as above, with the lock. */
 int tamis_filter_lock(struct tamis_filter *filter, uint64_t *budget_bytes);
 
 /* Calls fn for every header field of the filter at `offset` of a file, readable or
@@ -769,12 +769,12 @@ struct tamis_prepare_options {
     size_t n_targets;
 };
 struct tamis_prepare_report {
-    uint64_t n_open;    /* segments whose filter is open */
-    uint64_t n_skipped; /* without a filter, or targets that are refused */
-    uint64_t n_failed;  /* could not be opened: MAYBE */
-    uint64_t n_unread;  /* open, but a page cannot be had */
-    uint64_t open_bytes;   /* what probes use of those that are open */
-    uint64_t warm_bytes;   /* read, or found in memory */
+    uint64_t n_open;     /* segments whose filter is open */
+    uint64_t n_skipped;  /* without a filter, or targets that are refused */
+    uint64_t n_failed;   /* could not be opened: MAYBE */
+    uint64_t n_unread;   /* open, but a page cannot be had */
+    uint64_t open_bytes; /* what probes use of those that are open */
+    uint64_t warm_bytes; /* read, or found in memory */
     uint64_t locked_bytes;
     int lock_error; /* 0, or EPERM, ENOMEM, EAGAIN: what kept it from locking more */
 };

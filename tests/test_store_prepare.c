@@ -230,56 +230,6 @@ static void the_limit_is_told_not_an_error(void **state)
 
 /* ---- what is not there ---- */
 
-static void segments_vanish(void **state)
-{
-    struct tamis_prepare_report r;
-    struct tamis_diag diag;
-    struct tamis_prepare_options opt = {
-        .size = sizeof opt, .warm = 1, .lock_bytes = 1 << 20};
-    (void)state;
-    struct tamis_store *s = three();
-    struct tamis_snapshot *snap = snapshot_of(s);
-    drop_segment(s, "b");
-    OK(tamis_snapshot_prepare(snap, &opt, &r, &diag));
-    assert_true(r.n_open == 2 && r.n_failed == 1 && r.n_unread == 0);
-    assert_true(r.warm_bytes == 2 * mapped() && r.locked_bytes == 2 * mapped());
-    assert_int_equal(diag.code, ENOENT);
-    assert_non_null(strstr(diag.file, "/filters/"));
-    enum tamis_reason why;
-    struct tamis_key in = key_in(s, 15);
-    in.bytes = NULL;
-    struct tamis_target t = tamis_snapshot_target(snap, 0);
-    assert_int_equal(tamis_snapshot_probe(snap, &t, &in, &why), TAMIS_MAYBE);
-    assert_int_equal(why, TAMIS_FILE_LOST);
-    tamis_snapshot_release(snap);
-    snap = snapshot_of(s); /* and now it is not listed */
-    OK(tamis_snapshot_prepare(snap, &opt, &r, &diag));
-    assert_true(r.n_open == 2 && r.n_failed == 0 && diag.code == 0);
-    tamis_snapshot_release(snap);
-    tamis_store_close(s);
-}
-
-static void pages_vanish(void **state)
-{
-    struct tamis_prepare_report r;
-    struct tamis_diag diag;
-    struct tamis_prepare_options opt = {.size = sizeof opt, .warm = 1};
-    (void)state;
-    if (page != PAGE_BYTES)
-        return;
-    struct tamis_store *s = three();
-    struct tamis_snapshot *snap = snapshot_of(s);
-    OK(tamis_snapshot_prepare(snap, NULL, &r, NULL));
-    assert_int_equal(truncate(file_of(s, "s", "b"), PAGE_BYTES), 0);
-    OK(tamis_snapshot_prepare(snap, &opt, &r, &diag));
-    assert_true(r.n_open == 3 && r.n_unread == 1 && r.n_failed == 0);
-    assert_int_equal(r.warm_bytes, 2 * mapped());
-    assert_int_equal(diag.code, EIO);
-    assert_non_null(strstr(diag.file, "/filters/"));
-    tamis_snapshot_release(snap);
-    tamis_store_close(s);
-}
-
 struct heard {
     unsigned n, stop_at;
     uint64_t done, total;
@@ -292,6 +242,61 @@ static int hear(void *ctx, uint64_t done, uint64_t total)
     h->done = done;
     h->total = total;
     return ++h->n == h->stop_at;
+}
+
+static void segments_vanish(void **state)
+{
+    struct tamis_prepare_report r;
+    struct tamis_diag diag;
+    struct tamis_prepare_options opt = {
+        .size = sizeof opt, .warm = 1, .lock_bytes = 1 << 20};
+    (void)state;
+    struct tamis_store *s = three();
+    struct tamis_snapshot *snap = snapshot_of(s);
+    const char *first = strstr(file_of(s, "s", "b"), "/filters/");
+    drop_segment(s, "b");
+    drop_segment(s, "a");
+    OK(tamis_snapshot_prepare(snap, &opt, &r, &diag));
+    assert_true(r.n_open == 1 && r.n_failed == 2 && r.n_unread == 0);
+    assert_true(r.warm_bytes == mapped() && r.locked_bytes == mapped());
+    assert_int_equal(diag.code, ENOENT);
+    assert_non_null(strstr(diag.file, first)); /* of the two */
+    enum tamis_reason why;
+    struct tamis_key in = key_in(s, 15);
+    in.bytes = NULL;
+    struct tamis_target t = tamis_snapshot_target(snap, 0);
+    assert_int_equal(tamis_snapshot_probe(snap, &t, &in, &why), TAMIS_MAYBE);
+    assert_int_equal(why, TAMIS_FILE_LOST);
+    tamis_snapshot_release(snap);
+    snap = snapshot_of(s); /* and now it is not listed */
+    OK(tamis_snapshot_prepare(snap, &opt, &r, &diag));
+    assert_true(r.n_open == 1 && r.n_failed == 0 && diag.code == 0);
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+}
+
+static void pages_vanish(void **state)
+{
+    struct tamis_prepare_report r;
+    struct tamis_diag diag;
+    struct heard h = {0};
+    struct tamis_prepare_options opt = {
+        .size = sizeof opt, .warm = 1, .fn = hear, .ctx = &h};
+    (void)state;
+    if (page != PAGE_BYTES)
+        return;
+    struct tamis_store *s = three();
+    struct tamis_snapshot *snap = snapshot_of(s);
+    OK(tamis_snapshot_prepare(snap, NULL, &r, NULL));
+    assert_int_equal(truncate(file_of(s, "s", "b"), PAGE_BYTES), 0);
+    OK(tamis_snapshot_prepare(snap, &opt, &r, &diag));
+    assert_true(r.n_open == 3 && r.n_unread == 1 && r.n_failed == 0);
+    assert_int_equal(r.warm_bytes, 2 * mapped());
+    assert_true(h.n == 2 && h.done == h.total && h.total == 3 * mapped());
+    assert_int_equal(diag.code, EIO);
+    assert_non_null(strstr(diag.file, "/filters/"));
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
 }
 
 static void tells_how_far_it_is(void **state)

@@ -56,14 +56,16 @@ static int run(int argc, char **argv)
     struct tamis_diag diag = {0};
     struct options o;
     json_t *root = NULL;
-    int err;
+    int err, status;
 
-    parse_options(argc, argv, WITH(OPT_OFFSET) | WITH(OPT_JSON), 1, 1, &o);
+    parse_options(argc, argv, WITH(OPT_OFFSET) | WITH(OPT_JSON) | WITH(OPT_RESIDENCY),
+                  1, 1, &o);
     if (given(&o, OPT_JSON)) {
         root = need(json_object());
         show.list = need(json_array());
     }
     err = tamis_file_fields(o.args[0], o.offset, field, &show, &diag);
+    status = file_error(&o, err, &diag);
     if (root != NULL) {
         json_put(root, "file", json_escaped(o.args[0], strlen(o.args[0])));
         json_put(root, "offset", json_count(o.offset));
@@ -73,17 +75,21 @@ static int run(int argc, char **argv)
 
             json_put(root, "error", json_escaped(what, strlen(what)));
         }
-        json_print(root);
     }
-    return file_error(&o, err, &diag);
+    if (status == EXIT_DONE && given(&o, OPT_RESIDENCY))
+        status = file_residency(&o, root);
+    if (root != NULL)
+        json_print(root);
+    return status;
 }
 
 const struct command cmd_file_show = {
-    "file show", "FILE [--offset N] [--json]", "print every header field",
+    "file show", "FILE [--offset N] [--residency] [--json]", "print every header field",
     "Prints each field of the identity, the commit records and the stages: offset in "
     "the\n"
     "file, length, name, value. Of a broken header, too; then it exits 3.\n"
     "\n"
     "  --offset N    the filter starts here in FILE, a multiple of 4096 (K, M, G)\n"
+    "  --residency   and how many of its pages are in memory: see 'tamis help stat'\n"
     "  --json        'tamis help json'\n",
     run};

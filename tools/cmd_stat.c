@@ -203,11 +203,16 @@ static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
 
         status = status ? status : one;
     }
-    free(picked);
-    if (root != NULL) {
+    if (root != NULL)
         json_put(root, "details", list);
-        json_print(root);
+    if (given(o, OPT_RESIDENCY)) {
+        int one = segments_residency(store, snapshot, o->args[0], picked, n, root);
+
+        status = status ? status : one;
     }
+    free(picked);
+    if (root != NULL)
+        json_print(root);
     return status;
 }
 
@@ -218,7 +223,7 @@ static int run(int argc, char **argv)
     struct options o;
     int status;
 
-    parse_options(argc, argv, WITH(OPT_JSON), 1, 0, &o);
+    parse_options(argc, argv, WITH(OPT_JSON) | WITH(OPT_RESIDENCY), 1, 0, &o);
     status = store_snapshot(o.args[0], &store, &snapshot);
     if (status != EXIT_DONE)
         return status;
@@ -229,9 +234,17 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_stat = {
-    "stat", "STORE [SEGMENT...] [--json]", "totals of a store, details of segments",
+    "stat", "STORE [SEGMENT...] [--residency] [--json]",
+    "totals of a store, details of segments",
     "Prints the totals of the store and, for each segment that is named, the stages "
     "of\n"
     "its filter: how full they are, and the error to expect against the one wanted.\n"
-    "Filters whose file is missing or cut short count as lost.\n",
+    "Filters whose file is missing or cut short count as lost.\n"
+    "\n"
+    "  --residency   for each segment that is named, or all: how many pages of its\n"
+    "                filter are in memory, whoever uses them. To look opens the "
+    "filter,\n"
+    "                which reads its header. The kernel tells only who owns the files\n"
+    "                or may write to them: to others a page count is all it says\n"
+    "  --json        'tamis help json'\n",
     run};

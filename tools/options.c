@@ -46,6 +46,7 @@ static const struct {
     [OPT_DRY_RUN] = {"dry-run", 'n', no_argument},
     [OPT_CONFIRM] = {"confirm", 256 + OPT_CONFIRM, no_argument},
     [OPT_UUID] = {"uuid", 256 + OPT_UUID, required_argument},
+    [OPT_RESIDENCY] = {"residency", 256 + OPT_RESIDENCY, no_argument},
 };
 
 static uint64_t whole(enum option_id id, const char *text, uint64_t min, uint64_t max,

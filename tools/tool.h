@@ -129,6 +129,7 @@ enum option_id {
     OPT_DRY_RUN,
     OPT_CONFIRM,
     OPT_UUID,
+    OPT_RESIDENCY,
     N_OPTIONS
 };
 #define WITH(id)  (UINT64_C(1) << (id))
@@ -284,6 +285,16 @@ int against_list(struct against *a, const char *keyfile, enum key_format format,
                  batch_fn *probe, void *ctx);
 /* Prints the sum, or puts it into `root`. 3 and a complaint if keys are lost. */
 int against_end(struct against *a, const char *file, json_t *root);
+
+/* ==== residency.c: what of a filter is in memory
+ * ======================================================================== */
+
+/* A table of these segments, or lists and sums in `root`. */
+int segments_residency(struct tamis_store *store, struct tamis_snapshot *snapshot,
+                       const char *path, const size_t *segments, size_t n,
+                       json_t *root);
+/* The same of a filter's file, in a line. */
+int file_residency(const struct options *o, json_t *root);
 
 /* ==== findings.c: what repair and backup find
  * ======================================================================== */

@@ -225,7 +225,8 @@ int filter_warm_first(struct tamis_filter *f, uint64_t limit, struct warming *w)
                 return err;
             w->done += n;
             /* It may have grown since the total was made. */
-            if (w->fn && w->fn(w->ctx, w->done < w->total ? w->done : w->total, w->total))
+            if (w->fn &&
+                w->fn(w->ctx, w->done < w->total ? w->done : w->total, w->total))
                 return ECANCELED;
         }
     }

@@ -267,7 +267,7 @@ static void ask_check(struct run *r)
     expect_filter(r, in_dir(r, "f"), N_FIRST);
 }
 
-/* Large enough for advice against reading ahead. */
+/* Large enough for advice against reading ahead, and for reading it all the same. */
 static void large_prepare(struct run *r)
 {
     struct tamis_builder_options opt = {.size = sizeof opt, .error = 1e-8};
@@ -282,11 +282,31 @@ static void large_prepare(struct run *r)
     tamis_builder_free(b);
 }
 
+static void bring_in(struct run *r, struct tamis_filter *f)
+{
+    enum { BUDGET = 65536 };
+    struct tamis_residency in;
+    uint64_t budget = BUDGET, none = 0;
+    int rc = TRY(r, tamis_filter_warm(f, NULL, NULL));
+    if (TRY(r, tamis_filter_residency(f, &in)) == 0)
+        CHECK(in.n_pages > 256 && (rc || in.n_resident == in.n_pages),
+              "%llu of %llu pages are warm", (unsigned long long)in.n_resident,
+              (unsigned long long)in.n_pages);
+    else
+        CHECK(in.n_pages == 0 && in.n_resident == 0, "it failed, and counts");
+    if (TRY(r, tamis_filter_lock(f, &budget)) == 0)
+        CHECK(budget == 0, "%llu bytes are not locked", (unsigned long long)budget);
+    CHECK(budget <= BUDGET, "the budget grew");
+    TRY(r, tamis_filter_lock(f, &none));
+}
+
 static void large_body(struct run *r)
 {
     struct tamis_filter *f;
     if (TRY(r, tamis_filter_open(in_dir(r, "large"), NULL, &f, &r->diag)) != 0)
         return;
+    expect_none_absent(f, 1000);
+    bring_in(r, f);
     expect_none_absent(f, 1000);
     IN_LIB_VOID(tamis_filter_close(f));
 }

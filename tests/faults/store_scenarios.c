@@ -1,6 +1,7 @@
 /* Stores: creating them, opening them, following what others commit. */
 #include "tests/faults/stores.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -98,6 +99,28 @@ static void short_prepare(struct run *r)
     close(fd);
 }
 
+/* What fails for one filter is told in the report. */
+static void prepare(struct run *r, struct tamis_snapshot *snapshot)
+{
+    enum { BUDGET = 1 << 16 };
+    struct tamis_prepare_options opt = {
+        .size = sizeof opt, .warm = 1, .lock_bytes = BUDGET};
+    struct tamis_prepare_report report;
+    r->diag.code = NO_DIAG;
+    int rc = IN_LIB(tamis_snapshot_prepare(snapshot, &opt, &report, &r->diag));
+    CHECK(rc == 0 || (rc == ENOMEM && r->plan && tally.fired), "prepare: %d", rc);
+    if (rc)
+        return;
+    CHECK(report.n_open + report.n_skipped + report.n_failed ==
+              tamis_snapshot_n_segments(snapshot),
+          "not all segments are accounted for");
+    bool failed = report.n_failed || report.n_unread;
+    CHECK((r->diag.code != 0) == failed, "diag and report differ");
+    CHECK(tally.fired || (!failed && !report.lock_error), "it fails by itself");
+    CHECK(failed || report.warm_bytes == report.open_bytes, "not all is warm");
+    CHECK(report.locked_bytes <= BUDGET, "over the budget");
+}
+
 static void open_body(struct run *r)
 {
     struct tamis_store_info info;
@@ -111,6 +134,8 @@ static void open_body(struct run *r)
         CHECK(tamis_snapshot_n_segments(snapshot) >= 3, "not all segments are listed");
         expect_nothing_absent(r, snapshot, some);
         TRY(r, tamis_snapshot_filter(snapshot, 0, &f, &r->diag));
+        prepare(r, snapshot);
+        expect_nothing_absent(r, snapshot, some);
         IN_LIB_VOID(tamis_snapshot_release(snapshot));
     }
     close_store();

@@ -67,8 +67,12 @@ const struct call_type call_types[N_CALLS] = {
     [CALL_mkdir] = {"mkdir", {ERR(EIO), ERR(ENOSPC), ERR(EROFS)}},
     [CALL_mkdirat] = {"mkdirat", {ERR(EIO), ERR(ENOSPC), ERR(EDQUOT)}},
     [CALL_mkostemp] = {"mkostemp", {ERR(EMFILE), ERR(ENOSPC)}},
+    [CALL_mincore] = {"mincore", {ERR(EAGAIN)}},
+    [CALL_mlock2] = {"mlock2", {ERR(EPERM), ERR(ENOMEM), ERR(EAGAIN), ERR(ENOSYS)}},
     [CALL_mmap] = {"mmap", {ERR(ENOMEM), ERR(ENODEV)}},
     [CALL_mprotect] = {"mprotect", MEMORY},
+    [CALL_mremap] = {"mremap", {UNSEEN(ENOMEM)}},
+    [CALL_munlock] = {"munlock", {ERR(ENOMEM)}},
     [CALL_munmap] = {"munmap", {{"ENOMEM-done", ENOMEM, DONE, true, 0}}},
     /* EISDIR and EINVAL: what kernels and file systems without O_TMPFILE say. */
     [CALL_open] = {"open",
@@ -103,6 +107,7 @@ const struct call_type call_types[N_CALLS] = {
                        UNSEEN(EPERM)}},
     [CALL_unlink] = {"unlink", {ERR(EIO)}},
     [CALL_unlinkat] = {"unlinkat", {ERR(EIO), ERR(EROFS), LATE(EIO)}},
+    [CALL_populate] = {"populate", {ERR(EFAULT), ERR(ENOMEM), UNSEEN(EINVAL)}},
 
     [CALL_mdb_cursor_get] = {"mdb_cursor_get",
                              {ERR(MDB_CORRUPTED), ERR(MDB_PAGE_NOTFOUND), ERR(EIO)}},

@@ -9,7 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What may fail. Those of below.c stand for LMDB's own calls. */
+/* What may fail. Those of below.c stand for LMDB's own calls; "populate" is the one
+ * madvise() that is more than advice. */
 #define CALLS(X)                                                                       \
     X(aligned_alloc)                                                                   \
     X(calloc)                                                                          \
@@ -47,11 +48,15 @@
     X(mdb_stat)                                                                        \
     X(mdb_txn_begin)                                                                   \
     X(mdb_txn_commit)                                                                  \
+    X(mincore)                                                                         \
     X(mkdir)                                                                           \
     X(mkdirat)                                                                         \
     X(mkostemp)                                                                        \
+    X(mlock2)                                                                          \
     X(mmap)                                                                            \
     X(mprotect)                                                                        \
+    X(mremap)                                                                          \
+    X(munlock)                                                                         \
     X(munmap)                                                                          \
     X(open)                                                                            \
     X(openat)                                                                          \
@@ -70,6 +75,7 @@
     X(syscall)                                                                         \
     X(unlink)                                                                          \
     X(unlinkat)                                                                        \
+    X(populate)                                                                        \
     X(lmdb_fdatasync)                                                                  \
     X(lmdb_ftruncate)                                                                  \
     X(lmdb_mmap)                                                                       \

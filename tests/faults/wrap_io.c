@@ -154,6 +154,14 @@ int __real_mprotect(void *at, size_t n, int how);
 int __wrap_posix_fadvise(int fd, off_t at, off_t n, int advice);
 int __real_munmap(void *at, size_t n);
 int __real_madvise(void *at, size_t n, int advice);
+void *__wrap_mremap(void *at, size_t old_n, size_t n, int flags, ...);
+void *__real_mremap(void *at, size_t old_n, size_t n, int flags, ...);
+int __wrap_mincore(void *at, size_t n, unsigned char *in);
+int __real_mincore(void *at, size_t n, unsigned char *in);
+int __wrap_mlock2(const void *at, size_t n, unsigned flags);
+int __real_mlock2(const void *at, size_t n, unsigned flags);
+int __wrap_munlock(const void *at, size_t n);
+int __real_munlock(const void *at, size_t n);
 int __real_posix_fadvise(int fd, off_t at, off_t n, int advice);
 
 void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
@@ -187,8 +195,40 @@ int __wrap_mprotect(void *at, size_t n, int how)
 
 int __wrap_madvise(void *at, size_t n, int advice)
 {
-    FAIL_AS(CALL_madvise, -1);
+    enum { POPULATE_READ = 22 };
+    if (advice == POPULATE_READ)
+        FAIL_AS(CALL_populate, -1);
+    else
+        FAIL_AS(CALL_madvise, -1);
     return __real_madvise(at, n, advice);
+}
+
+/* The library makes second mappings with it; lost.c, which moves pages, does not call
+ * it by this name. */
+void *__wrap_mremap(void *at, size_t old_n, size_t n, int flags, ...)
+{
+    FAIL_AS(CALL_mremap, MAP_FAILED);
+    void *p = __real_mremap(at, old_n, n, flags, NULL);
+    tally.mappings += in_lib && p != MAP_FAILED;
+    return p;
+}
+
+int __wrap_mincore(void *at, size_t n, unsigned char *in)
+{
+    FAIL_AS(CALL_mincore, -1);
+    return __real_mincore(at, n, in);
+}
+
+int __wrap_mlock2(const void *at, size_t n, unsigned flags)
+{
+    FAIL_AS(CALL_mlock2, -1);
+    return __real_mlock2(at, n, flags);
+}
+
+int __wrap_munlock(const void *at, size_t n)
+{
+    FAIL_AS(CALL_munlock, -1);
+    return __real_munlock(at, n);
 }
 
 int __wrap_posix_fadvise(int fd, off_t at, off_t n, int advice)
