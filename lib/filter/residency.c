@@ -153,7 +153,7 @@ int tamis_filter_residency(struct tamis_filter *filter, struct tamis_residency *
 
 /* ---- reading in ---- */
 
-/* A second mapping of a part of this one. No child shall have it, for it would keep
+/* A second mapping of a part of this one. A child would keep it for ever: none gets
  * it. */
 static void *map_again(const struct mapping *m, size_t at, size_t n)
 {
@@ -166,23 +166,22 @@ static void *map_again(const struct mapping *m, size_t at, size_t n)
     return p;
 }
 
-/* Whatever fails here, the populating that follows finds out. Small pieces as they are:
- * 2 MiB around them may be a hole. */
-static void read_ahead(const struct mapping *m, size_t at, size_t n)
+/* Whatever fails once it is made, the populating that follows finds out. False: there
+ * can be none; of a locked mapping it would be locked, and the limit forbids it. */
+static bool read_through_another(const struct mapping *m, size_t at, size_t n)
 {
-    void *p = n >= HUGE_PAGE_BYTES / 2 ? map_again(m, at, n) : MAP_FAILED;
-    if (p == MAP_FAILED) {
-        io_calls.madvise(address_of(m, at), n, MADV_WILLNEED);
-        return;
-    }
+    void *p = map_again(m, at, n);
+    if (p == MAP_FAILED)
+        return false;
     io_calls.madvise(p, n, MADV_NORMAL);
     io_calls.madvise(p, n, MADV_HUGEPAGE);
     io_calls.madvise(p, n, MADV_POPULATE_READ);
     munmap(p, n);
+    return true;
 }
 
-/* For kernels that do not know how to populate. Through the mapping that a guard
- * watches. */
+/* For kernels that do not know how to populate. Not through a second mapping: the guard
+ * watches this one. */
 static int touch(const struct mapping *m, size_t at, size_t n)
 {
     io_calls.madvise(address_of(m, at), n, MADV_WILLNEED); /* not page by page */
@@ -196,8 +195,6 @@ static int touch(const struct mapping *m, size_t at, size_t n)
 
 static int populate(const struct mapping *m, size_t at, size_t n)
 {
-    if (m->n_bytes >= RANDOM_ADVICE_BYTES)
-        read_ahead(m, at, n);
     if (io_calls.madvise(address_of(m, at), n, MADV_POPULATE_READ) == 0)
         return 0;
     switch (errno) {
@@ -211,6 +208,23 @@ static int populate(const struct mapping *m, size_t at, size_t n)
     }
 }
 
+static int bring_in(const struct mapping *m, size_t at, size_t n)
+{
+    uint8_t *p = address_of(m, at);
+    if (m->n_bytes < RANDOM_ADVICE_BYTES)
+        return populate(m, at, n);
+    if (n < HUGE_PAGE_BYTES / 2) { /* the 2 MiB around it may be a hole */
+        io_calls.madvise(p, n, MADV_WILLNEED);
+        return populate(m, at, n);
+    }
+    if (read_through_another(m, at, n))
+        return populate(m, at, n);
+    io_calls.madvise(p, n, MADV_NORMAL);
+    int err = populate(m, at, n);
+    io_calls.madvise(p, n, MADV_RANDOM);
+    return err;
+}
+
 int filter_warm_first(struct tamis_filter *f, uint64_t limit, struct warming *w)
 {
     struct view *v = filter_view(f);
@@ -220,7 +234,7 @@ int filter_warm_first(struct tamis_filter *f, uint64_t limit, struct warming *w)
         size_t n, end = least(limit, r.at[i].end);
         for (size_t at = r.at[i].begin; at < end; at += n) {
             n = least(STEP_BYTES - at % STEP_BYTES, end - at);
-            int err = populate(&v->map, at, n);
+            int err = bring_in(&v->map, at, n);
             if (err)
                 return err;
             w->done += n;
