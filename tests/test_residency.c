@@ -1,16 +1,8 @@
 /* What of a filter is in memory: counted, warmed, locked, and what stands in the way:
  * limits, old kernels, pages that cannot be had. */
 #include "guard_support.h"
-
-#include <sys/syscall.h>
-
+#include "locked.h"
 #include "lib/filter/filter.h"
-
-/* Sanitizers have one that does nothing, and none of mlock2(). */
-int munlock(const void *at, size_t n)
-{
-    return (int)syscall(SYS_munlock, at, n);
-}
 
 enum { N_KEYS = 500000, N_ASKED = 2000 };
 
@@ -53,19 +45,6 @@ static struct tamis_residency residency(struct tamis_filter *f)
     assert_int_equal(tamis_filter_residency(f, &r), 0);
     assert_true(r.n_resident <= r.n_pages);
     return r;
-}
-
-/* By the kernel's own books, in bytes. */
-static uint64_t locked_now(void)
-{
-    unsigned long long kib = 0;
-    char line[256];
-    FILE *status = fopen("/proc/self/status", "r");
-    assert_non_null(status);
-    while (fgets(line, sizeof line, status))
-        sscanf(line, "VmLck: %llu kB", &kib);
-    fclose(status);
-    return kib * 1024;
 }
 
 static uint64_t round_up(uint64_t n)
@@ -325,15 +304,6 @@ static void a_part_is_read_and_no_more(void **state)
     tamis_filter_close(f);
 }
 
-/* As someone who may not lock more than the limit says: root may. */
-static void limit_locking(rlim_t n_bytes)
-{
-    const struct rlimit limit = {n_bytes, n_bytes};
-    assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
-    if (geteuid() == 0)
-        assert_int_equal(setuid(65534), 0);
-}
-
 static int lock_nothing(void *ctx)
 {
     struct tamis_filter *f = ctx;
@@ -463,7 +433,7 @@ static int setup(void **state)
 {
     page = (size_t)sysconf(_SC_PAGESIZE);
     keys = malloc(N_KEYS * sizeof *keys);
-    if (!keys || test_dir_create(state) != 0 || chmod(test_dir, 0755) != 0)
+    if (!keys || test_dir_create(state) != 0)
         return -1;
     random_hashes(keys, N_KEYS);
     return 0;

@@ -4,16 +4,9 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 
+#include "locked.h"
 #include "lib/filter/filter.h"
-
-/* Sanitizers have one that does nothing, and none of mlock2(). */
-int munlock(const void *at, size_t n)
-{
-    return (int)syscall(SYS_munlock, at, n);
-}
 
 enum { FILTER_BYTES = 8192 }; /* of a few keys */
 
@@ -185,19 +178,15 @@ struct limited {
     uint64_t lock_bytes; /* wanted */
 };
 
-/* In a child; as someone who may not lock more than the limit says: root may. */
 static int prepare_limited(void *ctx)
 {
     const struct limited *l = ctx;
-    const struct rlimit limit = {l->limit, l->limit};
     struct tamis_prepare_report r;
     struct tamis_prepare_options opt = {
         .size = sizeof opt, .lock_bytes = l->lock_bytes, .warm = 1};
     uint64_t budget = 3 * mapped();
     struct tamis_filter *last;
-    if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 ||
-        (geteuid() == 0 && setuid(65534) != 0))
-        return 1;
+    limit_locking(l->limit);
     /* The last one is in the way of the first. */
     if (tamis_snapshot_filter(l->snap, 2, &last, NULL) != 0)
         return 2;

@@ -134,21 +134,22 @@ static int count_resident(const struct mapping *m, const struct range *range,
 
 int tamis_filter_residency(struct tamis_filter *filter, struct tamis_residency *out)
 {
+    struct tamis_residency count = {0};
     struct ranges r;
     if (!out)
         return TAMIS_ERR_RANGE;
-    *out = (struct tamis_residency){0};
+    *out = count;
     if (!filter)
         return TAMIS_ERR_RANGE;
-    struct view *v = filter_view(filter);
-    struct tamis_residency count = {0};
-    int err = 0;
+    const struct view *v = filter_view(filter);
     ranges_of(filter, v, &r);
-    for (size_t i = 0; i < r.n && !err; i++)
-        err = count_resident(&v->map, &r.at[i], &count);
-    if (!err)
-        *out = count;
-    return err;
+    for (size_t i = 0; i < r.n; i++) {
+        int err = count_resident(&v->map, &r.at[i], &count);
+        if (err)
+            return err;
+    }
+    *out = count;
+    return 0;
 }
 
 /* ---- reading in ---- */

@@ -1,0 +1,44 @@
+/* Locked memory: how much there is, and how much there may be. */
+#ifndef TAMIS_TESTS_LOCKED_H
+#define TAMIS_TESTS_LOCKED_H
+
+#include "support.h"
+
+#include <linux/capability.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+/* Sanitizers have one that does nothing, and none of mlock2(). */
+int munlock(const void *at, size_t n);
+int munlock(const void *at, size_t n)
+{
+    return (int)syscall(SYS_munlock, at, n);
+}
+
+/* By the kernel's own books, in bytes. */
+static UNUSED uint64_t locked_now(void)
+{
+    unsigned long long kib = 0;
+    char line[256];
+    FILE *status = fopen("/proc/self/status", "r");
+    assert_non_null(status);
+    while (fgets(line, sizeof line, status))
+        sscanf(line, "VmLck: %llu kB", &kib);
+    fclose(status);
+    return kib * 1024;
+}
+
+/* For children: as someone who may not lock more than the limit says, as root may. */
+static UNUSED void limit_locking(rlim_t n_bytes)
+{
+    const struct rlimit limit = {n_bytes, n_bytes};
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct have[2];
+    assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+    assert_int_equal(syscall(SYS_capget, &header, have), 0);
+    have[0].effective &= ~(1U << CAP_IPC_LOCK);
+    have[0].permitted &= ~(1U << CAP_IPC_LOCK);
+    assert_int_equal(syscall(SYS_capset, &header, have), 0);
+}
+
+#endif
