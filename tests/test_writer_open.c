@@ -332,6 +332,28 @@ static void expect_behind(struct tamis_filter *f)
     assert_int_equal(absent, 0);
 }
 
+/* It will never catch up, and no page of it has to be checked first. */
+static void test_behind_for_ever(void **state)
+{
+    const char *path = path_of("behind for ever");
+    struct tamis_builder_options built = {.size = sizeof built, .watermark = 9};
+    struct tamis_filter_options opt = {
+        .size = sizeof opt, .min_watermark = 10, .check = TAMIS_CHECK_NONE};
+    struct tamis_builder *b;
+    struct tamis_filter *f;
+    (void)state;
+    assert_int_equal(tamis_builder_create(&built, &b, NULL), 0);
+    assert_int_equal(tamis_builder_finish_file(b, path, NULL), 0);
+    tamis_builder_free(b);
+    assert_int_equal(tamis_filter_open(path, &opt, &f, NULL), 0);
+    expect_behind(f);
+    tamis_filter_close(f);
+    opt.min_watermark = 9;
+    assert_int_equal(tamis_filter_open(path, &opt, &f, NULL), 0);
+    assert_int_equal(ask(f, keys[0], NULL), TAMIS_ABSENT);
+    tamis_filter_close(f);
+}
+
 static void test_behind_until_the_writer_catches_up(void **state)
 {
     const char *path = path_of("behind");
@@ -428,6 +450,7 @@ int main(void)
         cmocka_unit_test(test_writers_of_two_processes),
         cmocka_unit_test(test_expectations),
         cmocka_unit_test(test_expectations_of_a_sealed_filter),
+        cmocka_unit_test(test_behind_for_ever),
         cmocka_unit_test(test_behind_until_the_writer_catches_up),
         cmocka_unit_test(test_foreign_keys_are_maybe),
     };
