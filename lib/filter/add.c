@@ -1,6 +1,8 @@
 /* Adding keys to an open writer, from any number of threads. */
 #include "lib/filter/writer.h"
 
+#include <sched.h>
+
 /* Threads spread over the stripes by their order of arrival. */
 static unsigned my_stripe(void)
 {
@@ -24,27 +26,64 @@ static int writer_error(const struct tamis_writer *w)
     return !err && atomic_load(&w->lost) ? TAMIS_ERR_POISONED : err;
 }
 
-/* Announces an add before it looks at the state; a sealer changes the state before
- * it looks at the announcements. One of the two sees the other. */
-static int enter(struct tamis_writer *w, unsigned stripe)
+/* Takes a stripe, its own if that is free: its counters are then this thread's alone,
+ * and it says that an add is in flight. That is announced before the state is looked
+ * at; a sealer changes the state before it looks at the announcements: one of the two
+ * sees the other. */
+static int enter(struct tamis_writer *w, unsigned *stripe)
 {
     if (w->fork_epoch != io_fork_epoch())
         return TAMIS_ERR_FORKED;
-    atomic_fetch_add(&w->in_flight[stripe].n, 1);
+    unsigned mine = my_stripe(), at = mine;
+    while (atomic_exchange(&w->in_flight[at].n, 1)) {
+        at = (at + 1) % N_STRIPES;
+        if (at == mine)
+            sched_yield();
+    }
+    *stripe = at;
     int err = writer_error(w);
     if (err)
-        atomic_fetch_sub(&w->in_flight[stripe].n, 1);
+        atomic_store_explicit(&w->in_flight[at].n, 0, memory_order_release);
     return err;
 }
 
 static void leave(struct tamis_writer *w, unsigned stripe)
 {
-    atomic_fetch_sub(&w->in_flight[stripe].n, 1);
+    atomic_store_explicit(&w->in_flight[stripe].n, 0, memory_order_release);
+}
+
+/* By the thread that has the stripe; others read it meanwhile. Returns the sum. */
+static uint64_t count(_Atomic uint64_t *counter, uint64_t n)
+{
+    n += atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, n, memory_order_relaxed);
+    return n;
+}
+
+/* The lines that adding this key will want. */
+static void prefetch(const struct tamis_writer *w, uint32_t current, uint64_t h)
+{
+    for (uint32_t i = 0; i < current; i++)
+        __builtin_prefetch(plane_block(&w->planes[i], 0, h));
+    const struct plane *p = &w->planes[current];
+    for (uint32_t lane = 0; lane < p->lanes; lane++) {
+        __builtin_prefetch(plane_block(p, lane, h), 1);
+        h = geometry_next_lane(h);
+    }
 }
 
 /* A key that an older stage holds in healthy pages need not be added again. */
 static bool in_older_stage(struct tamis_writer *w, uint32_t current, uint64_t h)
 {
+    bool all_good = true;
+    for (uint32_t i = 0; i < current; i++)
+        all_good &= stage_all_good(&w->stages[i]->stage);
+    if (all_good) {
+        uint64_t hits = 0;
+        if (current)
+            w->kernel->probe_row(w->planes, current, h, &hits);
+        return hits != 0;
+    }
     for (uint32_t i = current; i-- > 0;)
         if (stage_probe(&w->stages[i]->stage, w->kernel, h) == TAMIS_HIT)
             return true;
@@ -77,11 +116,16 @@ static uint32_t stage_add(struct tamis_writer *w, struct writer_stage *s, uint64
 static bool add_some(struct tamis_writer *w, unsigned stripe, const uint64_t *hashes,
                      size_t *n)
 {
+    enum { AHEAD = 16 };
     uint32_t current = atomic_load_explicit(&w->n_stages, memory_order_acquire) - 1;
     struct writer_stage *s = w->stages[current];
     uint64_t keys = 0, bits = 0;
     size_t i = 0;
+    for (size_t k = 0; k < *n && k < AHEAD; k++)
+        prefetch(w, current, hashes[k]);
     while (i < *n && keys < s->check_interval) {
+        if (i + AHEAD < *n)
+            prefetch(w, current, hashes[i + AHEAD]);
         uint64_t h = hashes[i++];
         uint32_t fresh = in_older_stage(w, current, h) ? 0 : stage_add(w, s, h);
         bits += fresh;
@@ -90,10 +134,9 @@ static bool add_some(struct tamis_writer *w, unsigned stripe, const uint64_t *ha
     *n = i;
     if (!keys)
         return false;
-    uint64_t before =
-        atomic_fetch_add_explicit(&s->stripes[stripe].keys, keys, memory_order_relaxed);
-    atomic_fetch_add_explicit(&s->stripes[stripe].bits, bits, memory_order_relaxed);
-    return before / s->check_interval != (before + keys) / s->check_interval &&
+    uint64_t after = count(&s->stripes[stripe].keys, keys);
+    count(&s->stripes[stripe].bits, bits);
+    return (after - keys) / s->check_interval != after / s->check_interval &&
            stage_bits_now(s) >= s->n_full_bits &&
            !atomic_load_explicit(&w->grow_failed, memory_order_relaxed);
 }
@@ -101,12 +144,12 @@ static bool add_some(struct tamis_writer *w, unsigned stripe, const uint64_t *ha
 int tamis_writer_add_hashes(struct tamis_writer *w, uint64_t tag,
                             const uint64_t *hashes, size_t n)
 {
-    unsigned stripe = my_stripe();
+    unsigned stripe;
     if (tag != w->domain.tag)
         return TAMIS_ERR_MISMATCH;
     for (size_t done = 0; done < n;) {
         size_t some = n - done;
-        int err = enter(w, stripe);
+        int err = enter(w, &stripe);
         if (err)
             return err;
         bool full = add_some(w, stripe, hashes + done, &some);

@@ -100,7 +100,7 @@ static int grow_locked(struct tamis_writer *w)
         writer_stage_free(fresh);
         return err;
     }
-    w->stages[n] = fresh;
+    writer_stage_use(w, n, fresh);
     atomic_store_explicit(&w->n_stages, n + 1, memory_order_release);
     w->hook_due = writer_changed(w, NULL) != 0;
     return 0;

@@ -33,6 +33,14 @@ static inline struct plane plane_of(const uint8_t *bits, const struct geometry *
                           plane_ring(g->words)};
 }
 
+/* Where hash h of this lane has its block. */
+static inline const uint8_t *plane_block(const struct plane *p, uint32_t lane,
+                                         uint64_t h)
+{
+    return p->bits +
+           (lane * p->n_blocks + geometry_block(h, p->n_blocks)) * BLOCK_BYTES;
+}
+
 struct kernel {
     const char *name;
     /* One block. */

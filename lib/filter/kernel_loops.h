@@ -24,15 +24,9 @@ enum {
 
 /* ---- one block ---- */
 
-KERNEL inline const uint8_t *block_of(const struct plane *p, uint32_t lane, uint64_t h)
-{
-    return p->bits +
-           (lane * p->n_blocks + geometry_block(h, p->n_blocks)) * BLOCK_BYTES;
-}
-
 KERNEL inline const uint8_t *first_block(const struct plane *p, uint64_t h)
 {
-    return p->bits + geometry_block(h, p->n_blocks) * BLOCK_BYTES;
+    return plane_block(p, 0, h);
 }
 
 KERNEL inline bool has(const uint8_t *block, uint32_t words, uint64_t h)
@@ -66,7 +60,7 @@ KERNEL inline bool later_lanes_have(const struct plane *p, uint64_t h)
 {
     for (uint32_t lane = 1; lane < p->lanes; lane++) {
         h = geometry_next_lane(h);
-        if (!has(block_of(p, lane, h), PLANE_WORDS(p), h))
+        if (!has(plane_block(p, lane, h), PLANE_WORDS(p), h))
             return false;
     }
     return true;
@@ -125,7 +119,7 @@ KERNEL inline uint64_t row_survivors(const struct plane *planes, uint64_t alive,
     for (uint64_t m = alive; m; m &= m - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(m);
         if (planes[i].lanes > lane + 1)
-            __builtin_prefetch(block_of(&planes[i], lane + 1, next_h));
+            __builtin_prefetch(plane_block(&planes[i], lane + 1, next_h));
         else
             waiting &= ~(UINT64_C(1) << i);
     }
@@ -140,7 +134,7 @@ KERNEL inline uint64_t row_lane(const struct plane *planes, uint64_t waiting,
     uint64_t alive = 0;
     for (uint64_t m = waiting; m; m &= m - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(m);
-        const uint8_t *block = block_of(&planes[i], lane, h);
+        const uint8_t *block = plane_block(&planes[i], lane, h);
         alive |= (uint64_t)pattern_in(&x, PLANE_WORDS(&planes[i]), block) << i;
     }
     return row_survivors(planes, alive, lane, h, hits);
@@ -246,7 +240,7 @@ KERNEL inline void survive(struct survivors *to, const struct plane *p, uint64_t
     for (uint64_t m = alive; m; m &= m - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(m);
         to->h[i] = geometry_next_lane(h[i]);
-        __builtin_prefetch(block_of(p, lane + 1, to->h[i]));
+        __builtin_prefetch(plane_block(p, lane + 1, to->h[i]));
     }
 }
 
@@ -258,7 +252,7 @@ KERNEL inline void later_lane(struct survivors *s, uint32_t lane)
     for (uint64_t m = here->alive; m; m &= m - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(m);
         uint64_t h = here->h[i];
-        alive |= (uint64_t)has(block_of(&p, lane, h), PLANE_WORDS(&p), h) << i;
+        alive |= (uint64_t)has(plane_block(&p, lane, h), PLANE_WORDS(&p), h) << i;
     }
     here->alive = 0;
     if (alive)

@@ -17,10 +17,8 @@ static inline bool view_all_good(struct view *v)
 /* A negative has to miss in every stage: their lines are fetched side by side. */
 static void view_prefetch(const struct view *v, uint64_t h)
 {
-    for (uint32_t i = 0; i < v->n_stages; i++) {
-        const struct plane *p = &v->planes[i];
-        __builtin_prefetch(p->bits + geometry_block(h, p->n_blocks) * BLOCK_BYTES);
-    }
+    for (uint32_t i = 0; i < v->n_stages; i++)
+        __builtin_prefetch(plane_block(&v->planes[i], 0, h));
 }
 
 static enum tamis_reason probe_checking(struct view *v, const struct kernel *k,

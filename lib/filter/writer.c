@@ -97,8 +97,12 @@ static int start_session(struct tamis_writer *w, const struct header *h,
     int err = reserve_stages(w, diag);
     if (err)
         return err;
-    for (uint32_t i = 0; i < w->commit.n_stages && !err; i++)
-        err = writer_stage_create(w, &w->commit.stages[i], false, &w->stages[i]);
+    for (uint32_t i = 0; i < w->commit.n_stages && !err; i++) {
+        struct writer_stage *s;
+        err = writer_stage_create(w, &w->commit.stages[i], false, &s);
+        if (!err)
+            writer_stage_use(w, i, s);
+    }
     if (err)
         return diag_errno(diag, err, w->path, "cannot map a stage");
     atomic_store(&w->n_stages, w->commit.n_stages);

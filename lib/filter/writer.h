@@ -10,7 +10,7 @@
 
 enum { N_STRIPES = 16, CACHE_LINE = 64 };
 
-/* Counters that threads raise side by side. */
+/* Counters that threads raise side by side, each those of the stripe that it took. */
 struct stripe {
     _Alignas(CACHE_LINE) _Atomic uint64_t keys; /* adds that set a bit */
     _Atomic uint64_t bits;
@@ -29,6 +29,7 @@ struct writer_stage {
 
 enum writer_state { WRITER_OPEN, WRITER_SEALING, WRITER_SEALED, WRITER_POISONED };
 
+/* 1 while a thread adds in this stripe. */
 struct in_flight {
     _Alignas(CACHE_LINE) _Atomic uint32_t n;
 };
@@ -36,7 +37,8 @@ struct in_flight {
 struct tamis_writer {
     struct in_flight in_flight[N_STRIPES];
     struct writer_stage *stages[MAX_STAGES];
-    _Atomic uint32_t n_stages; /* released after the stage is durable */
+    struct plane planes[MAX_STAGES]; /* of the stages */
+    _Atomic uint32_t n_stages;       /* released after the stage is durable */
     _Atomic uint32_t state;
     _Atomic uint64_t watermark; /* of the last durable commit */
     _Atomic bool grow_failed;   /* until the next commit */
@@ -75,6 +77,8 @@ void stage_condemn(struct writer_stage *s, uint64_t page);
 int writer_stage_create(struct tamis_writer *w, const struct stage_desc *d, bool fresh,
                         struct writer_stage **out);
 void writer_stage_free(struct writer_stage *s);
+/* Makes it stage i of the writer; n_stages is still to be raised. */
+void writer_stage_use(struct tamis_writer *w, uint32_t i, struct writer_stage *s);
 
 /* ---- durable.c: all with the mutex held, unless said otherwise ---- */
 /* Data, floors and record; both slots durable if `table` (R2). */

@@ -120,3 +120,9 @@ int writer_stage_create(struct tamis_writer *w, const struct stage_desc *d, bool
     *out = s;
     return 0;
 }
+
+void writer_stage_use(struct tamis_writer *w, uint32_t i, struct writer_stage *s)
+{
+    w->stages[i] = s;
+    w->planes[i] = plane_of(s->stage.bits, &s->stage.geometry);
+}
