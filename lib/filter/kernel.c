@@ -18,8 +18,11 @@ static bool can_run(size_t i)
 {
 #if defined(__x86_64__) && !defined(ONLY_SCALAR)
     /* What the processor has and the system saves. */
-    return i == 0 ? __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("bmi")
-                  : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi");
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi");
+    return i == 1 ? avx2
+                  : avx2 && __builtin_cpu_supports("avx512f") &&
+                        __builtin_cpu_supports("avx512bw") &&
+                        __builtin_cpu_supports("avx512dq");
 #else
     return i == 0;
 #endif

@@ -45,15 +45,26 @@ KERNEL inline void pattern_masks(const struct pattern *x, uint32_t words,
     mask[1] = _mm256_sllv_epi64(one, _mm256_cvtepu32_epi64(high));
 }
 
-KERNEL inline bool pattern_in(const struct pattern *x, uint32_t words,
-                              const uint8_t *block)
+KERNEL inline uint8_t pattern_lacks(const struct pattern *x, uint32_t words,
+                                    const uint8_t *block)
 {
     const volatile half *b = (const volatile half *)(const volatile void *)block;
     __m256i mask[2];
     pattern_masks(x, words, mask);
     __m256i missing = _mm256_or_si256(_mm256_andnot_si256((__m256i)b[0], mask[0]),
                                       _mm256_andnot_si256((__m256i)b[1], mask[1]));
-    return _mm256_testz_si256(missing, missing);
+    return !_mm256_testz_si256(missing, missing);
+}
+
+KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
+{
+    uint64_t zeros = 0;
+    for (int i = 0; i < 2; i++) {
+        __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(bytes + 32 * i));
+        __m256i is = _mm256_cmpeq_epi8(b, _mm256_setzero_si256());
+        zeros |= (uint64_t)(uint32_t)_mm256_movemask_epi8(is) << (32 * i);
+    }
+    return zeros;
 }
 
 KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,

@@ -1,10 +1,10 @@
-/* The kernel for x86-64 with AVX-512 (F alone): a block is one register. */
+/* The kernel for x86-64 with AVX-512 (F, BW, DQ): a block is one register. */
 #include "lib/filter/kernel.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
 
-#define KERNEL             __attribute__((target("avx512f,avx2,bmi"))) static
+#define KERNEL             __attribute__((target("avx512f,avx512bw,avx512dq,avx2,bmi"))) static
 #define KERNEL_NAME        "avx512"
 #define KERNEL_SYMBOL      kernel_avx512
 
@@ -36,12 +36,17 @@ KERNEL inline __mmask8 pattern_words(const struct pattern *x, uint32_t ring)
     return (__mmask8)(ring << x->start >> 8);
 }
 
-KERNEL inline bool pattern_in(const struct pattern *x, uint32_t ring,
-                              const uint8_t *block)
+KERNEL inline uint8_t pattern_lacks(const struct pattern *x, uint32_t ring,
+                                    const uint8_t *block)
 {
     block512 b = *(const volatile block512 *)(const volatile void *)block;
-    return _mm512_mask_testn_epi64_mask(pattern_words(x, ring), (__m512i)b, x->bits) ==
-           0;
+    return _mm512_mask_testn_epi64_mask(pattern_words(x, ring), (__m512i)b, x->bits);
+}
+
+KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
+{
+    __m512i b = _mm512_loadu_si512(bytes);
+    return _mm512_testn_epi8_mask(b, b);
 }
 
 KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t ring,

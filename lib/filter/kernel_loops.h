@@ -3,7 +3,8 @@
  *
  * - struct pattern and pattern_of(h): the bits that one hash stands for in a block
  * - WORDS(words) and PLANE_WORDS(plane): the number of words as it likes to have it
- * - pattern_in(&x, words, block): are they all set in so many words?
+ * - pattern_lacks(&x, words, block): 0 if they are all set in so many words, of 8 bits
+ * - zero_bytes(bytes): a bit for each of 64 bytes that is 0
  * - pattern_add(&x, words, block): sets them, shared; how many were clear
  * - pattern_fill(&x, WORDS(words), block): sets them, private
  *
@@ -15,6 +16,8 @@
  * branch. What survives, a few in a hundred of the absent keys, has its second lane
  * prefetched, and looked at an item later; and so on. */
 #include "lib/filter/kernel.h"
+
+#include <string.h>
 
 enum {
     ITEM = 64, /* a word of answers */
@@ -32,7 +35,7 @@ KERNEL inline const uint8_t *first_block(const struct plane *p, uint64_t h)
 KERNEL inline bool has(const uint8_t *block, uint32_t words, uint64_t h)
 {
     struct pattern x = pattern_of(h);
-    return pattern_in(&x, words, block);
+    return !pattern_lacks(&x, words, block);
 }
 
 KERNEL bool block_probe(const uint8_t *block, uint32_t words, uint64_t h)
@@ -100,14 +103,15 @@ KERNEL inline uint64_t row_first(const struct plane *now, size_t n_now,
                                  const struct plane *next, size_t n_next,
                                  const struct pattern *x, uint64_t h)
 {
-    uint64_t alive = 0;
+    uint8_t lacks[ITEM];
+    if (n_now < ITEM)
+        memset(lacks, 1, sizeof lacks);
     for (size_t i = 0; i < n_now; i++) {
         if (i < n_next)
             __builtin_prefetch(first_block(&next[i], h));
-        alive |= (uint64_t)pattern_in(x, PLANE_WORDS(&now[i]), first_block(&now[i], h))
-                 << i;
+        lacks[i] = pattern_lacks(x, PLANE_WORDS(&now[i]), first_block(&now[i], h));
     }
-    return alive;
+    return zero_bytes(lacks);
 }
 
 /* Those of the planes alive that have no lane but `lane` and those before it are hits;
@@ -135,7 +139,7 @@ KERNEL inline uint64_t row_lane(const struct plane *planes, uint64_t waiting,
     for (uint64_t m = waiting; m; m &= m - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(m);
         const uint8_t *block = plane_block(&planes[i], lane, h);
-        alive |= (uint64_t)pattern_in(&x, PLANE_WORDS(&planes[i]), block) << i;
+        alive |= (uint64_t)!pattern_lacks(&x, PLANE_WORDS(&planes[i]), block) << i;
     }
     return row_survivors(planes, alive, lane, h, hits);
 }
@@ -182,7 +186,9 @@ KERNEL void probe_row(const struct plane *planes, size_t n, uint64_t h, uint64_t
 struct item {
     const struct plane *plane;
     const uint64_t *hashes;
-    uint32_t n;
+    const struct pattern *patterns; /* of the hashes, where there are several planes */
+    size_t n;
+    const uint8_t *block[ITEM]; /* first ones, if they were fetched ahead */
 };
 
 /* What is left of an item after so many lanes, each with its hash for the next one. */
@@ -193,36 +199,50 @@ struct survivors {
     uint64_t h[ITEM];
 };
 
-KERNEL inline uint64_t first_lanes(const struct plane *p, const uint64_t *h, size_t n)
+KERNEL inline void fetch(struct item *t)
 {
-    uint64_t alive = 0;
-    const struct plane q = *p;
-    for (size_t i = 0; i < n; i++)
-        alive |= (uint64_t)has(first_block(&q, h[i]), PLANE_WORDS(&q), h[i]) << i;
-    return alive;
-}
-
-KERNEL inline void prefetch_first(const struct item *t)
-{
-    for (size_t i = 0; i < t->n; i++)
-        __builtin_prefetch(first_block(t->plane, t->hashes[i]));
-}
-
-/* The first lanes of an item, those of the next prefetched meanwhile. */
-KERNEL inline uint64_t first_and_next(const struct item *now, const struct item *next)
-{
-    if (now->n != ITEM || next->n != ITEM) {
-        prefetch_first(next);
-        return first_lanes(now->plane, now->hashes, now->n);
+    for (size_t i = 0; i < t->n; i++) {
+        t->block[i] = first_block(t->plane, t->hashes[i]);
+        __builtin_prefetch(t->block[i]);
     }
-    uint64_t alive = 0;
+}
+
+/* What key i of an item lacks in this block. If `known`, its pattern is at hand. */
+KERNEL inline uint8_t item_lacks(const uint64_t *hashes, const struct pattern *patterns,
+                                 size_t i, const uint8_t *block, uint32_t words,
+                                 bool known)
+{
+    if (known)
+        return pattern_lacks(&patterns[i], words, block);
+    struct pattern x = pattern_of(hashes[i]);
+    return pattern_lacks(&x, words, block);
+}
+
+/* The first lanes of an item; if `ahead`, its blocks were fetched, and those of the
+ * next are meanwhile. All that does not change is at hand: it is a loop to be fast. */
+KERNEL inline uint64_t first_lanes(const struct item *now, struct item *next,
+                                   bool known, bool ahead)
+{
     const struct plane p = *now->plane, q = *next->plane;
     const uint64_t *h = now->hashes, *g = next->hashes;
-    for (size_t i = 0; i < ITEM; i++) {
-        __builtin_prefetch(first_block(&q, g[i]));
-        alive |= (uint64_t)has(first_block(&p, h[i]), PLANE_WORDS(&p), h[i]) << i;
+    const struct pattern *x = now->patterns;
+    uint8_t lacks[ITEM];
+    if (ahead && now->n == ITEM && next->n == ITEM) {
+        for (size_t i = 0; i < ITEM; i++) {
+            const uint8_t *block = first_block(&q, g[i]);
+            __builtin_prefetch(block);
+            lacks[i] = item_lacks(h, x, i, now->block[i], PLANE_WORDS(&p), known);
+            next->block[i] = block;
+        }
+        return zero_bytes(lacks);
     }
-    return alive;
+    if (ahead)
+        fetch(next);
+    if (now->n < ITEM)
+        memset(lacks, 1, sizeof lacks);
+    for (size_t i = 0, n = now->n; i < n; i++)
+        lacks[i] = item_lacks(h, x, i, first_block(&p, h[i]), PLANE_WORDS(&p), known);
+    return zero_bytes(lacks);
 }
 
 /* Keys alive after lane `lane`, with these hashes there, go on to the next. */
@@ -275,37 +295,83 @@ KERNEL inline bool near(const struct plane *planes, size_t n_planes)
     return n_bytes <= NEAR_BYTES;
 }
 
+struct grid {
+    const struct plane *planes;
+    size_t n_planes, n_left; /* keys from the present item on */
+    struct item item[2];
+    struct pattern patterns[2][ITEM];
+    struct survivors later[MAX_LANES + 1];
+};
+
+/* The item after `now`: the next plane for these keys, or the first one for the next.
+ */
+KERNEL inline void next_item(struct grid *g, const struct item *now, struct item *next)
+{
+    bool turn = now->plane + 1 == g->planes + g->n_planes;
+    next->plane = turn ? g->planes : now->plane + 1;
+    next->hashes = turn ? now->hashes + now->n : now->hashes;
+    next->patterns = now->patterns;
+    next->n = now->n;
+    if (!turn)
+        return;
+    g->n_left -= now->n;
+    next->n = item_size(g->n_left, 0);
+    if (g->n_planes == 1)
+        return;
+    struct pattern *x = g->patterns[now->patterns == g->patterns[0]];
+    for (size_t i = 0; i < next->n; i++)
+        x[i] = pattern_of(next->hashes[i]);
+    next->patterns = x;
+}
+
+/* Constants: are several planes asked, and are their lines to be fetched ahead? */
+KERNEL inline void grid_go(struct grid *g, size_t n_items, uint64_t *hits, bool known,
+                           bool ahead)
+{
+    for (size_t t = 0; t < n_items; t++) {
+        struct item *now = &g->item[t % 2], *next = &g->item[(t + 1) % 2];
+        next_item(g, now, next);
+        uint64_t alive = first_lanes(now, next, known, ahead);
+        later_lanes(g->later); /* of items before: their lines are here by now */
+        bool lone = now->plane->lanes == 1;
+        hits[t] = lone ? alive : 0;
+        if (!lone && alive)
+            survive(&g->later[1], now->plane, alive, 0, now->hashes, &hits[t]);
+    }
+    for (size_t lane = 1; lane < MAX_LANES; lane++)
+        later_lanes(g->later);
+}
+
 KERNEL void probe_grid(const struct plane *planes, size_t n_planes,
                        const uint64_t *hashes, size_t n, size_t n_next, uint64_t *hits)
 {
-    struct survivors s[MAX_LANES + 1];
+    struct grid g;
+    size_t n_items = (n + ITEM - 1) / ITEM * n_planes;
+    if (!n_items)
+        return;
+    g.planes = planes;
+    g.n_planes = n_planes;
+    g.n_left = n + (n % ITEM ? 0 : n_next); /* a short item is the last one */
     for (size_t lane = 0; lane <= MAX_LANES; lane++)
-        s[lane].alive = 0;
+        g.later[lane].alive = 0;
+    /* The item before the first is the last of no keys at all. */
+    struct item *first = &g.item[0];
+    g.item[1].plane = planes + n_planes - 1;
+    g.item[1].hashes = hashes;
+    g.item[1].patterns = g.patterns[1];
+    g.item[1].n = 0;
+    next_item(&g, &g.item[1], first);
     bool ahead = !near(planes, n_planes);
-    struct item now = {planes, hashes, (uint32_t)item_size(n, 0)};
-    if (ahead && n_planes)
-        prefetch_first(&now);
-    for (size_t done = 0; n_planes && done < n;) {
-        size_t p = (size_t)(now.plane - planes);
-        struct item next = {now.plane + 1, now.hashes, now.n};
-        if (p + 1 == n_planes) {
-            done += now.n;
-            size_t known = done < n ? n - done : n_next;
-            next = (struct item){planes, now.hashes + now.n,
-                                 (uint32_t)(known < ITEM ? known : ITEM)};
-        }
-        uint64_t alive = ahead ? first_and_next(&now, &next)
-                               : first_lanes(now.plane, now.hashes, now.n);
-        later_lanes(s); /* of items before this one: their lines are here by now */
-        bool lone = now.plane->lanes == 1;
-        *hits = lone ? alive : 0;
-        if (!lone && alive)
-            survive(&s[1], now.plane, alive, 0, now.hashes, hits);
-        hits++;
-        now = next;
-    }
-    for (size_t lane = 1; lane < MAX_LANES; lane++)
-        later_lanes(s);
+    if (ahead)
+        fetch(first);
+    if (n_planes > 1 && ahead)
+        grid_go(&g, n_items, hits, true, true);
+    else if (n_planes > 1)
+        grid_go(&g, n_items, hits, true, false);
+    else if (ahead)
+        grid_go(&g, n_items, hits, false, true);
+    else
+        grid_go(&g, n_items, hits, false, false);
 }
 
 const struct kernel KERNEL_SYMBOL = {

@@ -55,14 +55,22 @@ KERNEL inline uint64x2_t load_pair(const uint8_t *block, int i)
     return b[i];
 }
 
-KERNEL inline bool pattern_in(const struct pattern *x, uint32_t words,
-                              const uint8_t *block)
+KERNEL inline uint8_t pattern_lacks(const struct pattern *x, uint32_t words,
+                                    const uint8_t *block)
 {
     uint64x2_t mask[PAIRS], missing = vdupq_n_u64(0);
     pattern_masks(x, words, mask);
     for (int i = 0; i < PAIRS; i++)
         missing = vorrq_u64(missing, vbicq_u64(mask[i], load_pair(block, i)));
-    return vmaxvq_u32(vreinterpretq_u32_u64(missing)) == 0;
+    return vmaxvq_u32(vreinterpretq_u32_u64(missing)) != 0;
+}
+
+KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
+{
+    uint64_t zeros = 0;
+    for (int i = 0; i < 64; i++)
+        zeros |= (uint64_t)(bytes[i] == 0) << i;
+    return zeros;
 }
 
 KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,

@@ -32,8 +32,8 @@ KERNEL inline uint64_t word_mask(uint64_t h, uint32_t word)
     return disk_order(UINT64_C(1) << geometry_bit(h, word));
 }
 
-KERNEL inline bool pattern_in(const struct pattern *x, uint32_t words,
-                              const uint8_t *block)
+KERNEL inline uint8_t pattern_lacks(const struct pattern *x, uint32_t words,
+                                    const uint8_t *block)
 {
     const uint64_t *w = (const uint64_t *)(const void *)block;
     uint32_t start = geometry_start(x->h);
@@ -42,7 +42,15 @@ KERNEL inline bool pattern_in(const struct pattern *x, uint32_t words,
         uint32_t word = (start + i) % WORDS_PER_BLOCK;
         missing |= ~__atomic_load_n(&w[word], __ATOMIC_RELAXED) & word_mask(x->h, word);
     }
-    return missing == 0;
+    return missing != 0;
+}
+
+KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
+{
+    uint64_t zeros = 0;
+    for (int i = 0; i < 64; i++)
+        zeros |= (uint64_t)(bytes[i] == 0) << i;
+    return zeros;
 }
 
 KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
