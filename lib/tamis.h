@@ -27,8 +27,9 @@
  *   edit       puts; the rest one at a time   commits take turns   TAMIS_ERR_FORKED
  *   snapshot   all; a release a reference     any                  usable
  *
- * "close alone": no other call on the object may run or follow. The library starts
- * no threads, prints nothing, and installs no signal handler unless it is asked to.
+ * "close alone": no other call on the object may run or follow. The library prints
+ * nothing; it starts threads (a builder's n_threads, for the time of one call) and
+ * installs a signal handler (the guard) only where it is asked to.
  *
  * SIGBUS. As with any mapped file, a page that cannot be had (an I/O error, a file cut
  * short by someone else, no space where the file system allocates late) raises SIGBUS
@@ -390,8 +391,15 @@ struct tamis_builder_options {
     size_t binding_bytes;
     const uint8_t *store_uuid; /* 16 bytes; default zero, for no store */
     uint64_t watermark;
-    uint64_t memory_limit; /* for hashes, 8 bytes each; default 64 MiB */
+    /* Bytes, for the hashes (8 each) and the filter together; default 64 MiB. Hashes
+     * that have no room beside their filter are spooled to a file. A filter that takes
+     * more than 7/8 of it is built all the same: it, and an eighth of the limit. */
+    uint64_t memory_limit;
     const char *spool_dir; /* default $TMPDIR, else /tmp; the file is unlinked */
+    /* Threads that finishing may use, with the caller's, 256 at most, each with half a
+     * MiB; default 1. Those it starts are joined before it returns, and have all
+     * signals blocked; where none can be had it goes on without. */
+    uint32_t n_threads;
 };
 
 int tamis_builder_create(const struct tamis_builder_options *opt,
@@ -400,6 +408,11 @@ int tamis_builder_create(const struct tamis_builder_options *opt,
  * Hashes of a foreign tag are refused with ERR_MISMATCH. */
 int tamis_builder_add_key(struct tamis_builder *builder, const void *key,
                           size_t n_bytes);
+/* The same for n keys, faster. Hash and tag of a key that has its bytes are not looked
+ * at; those of one without (bytes NULL) count as in tamis_builder_add_hashes(), and a
+ * foreign one stops at, or up to 255 keys before, it. */
+int tamis_builder_add_keys(struct tamis_builder *builder, const struct tamis_key *keys,
+                           size_t n);
 int tamis_builder_add_hashes(struct tamis_builder *builder, uint64_t tag,
                              const uint64_t *hashes, size_t n);
 uint64_t tamis_builder_n_keys(const struct tamis_builder *builder);

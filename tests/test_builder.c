@@ -187,6 +187,57 @@ static void test_keys_of_any_length(void **state)
     free(bytes);
 }
 
+static void test_keys_by_the_batch(void **state)
+{
+    enum { N = 1000 };
+    static uint64_t bytes[N];
+    static struct tamis_key batch[N];
+    struct tamis_builder *one = new_builder(0.01, 0), *many = new_builder(0.01, 0);
+    (void)state;
+    for (uint64_t i = 0; i < N; i++) {
+        bytes[i] = random_u64();
+        batch[i] = (struct tamis_key){.bytes = &bytes[i],
+                                      .n_bytes = i % 9,
+                                      .hash = 1, /* is not looked at, nor the tag */
+                                      .tag = i};
+        assert_int_equal(tamis_builder_add_key(one, &bytes[i], i % 9), 0);
+    }
+    for (size_t done = 0, n = 0; done < N; done += n) {
+        n = 1 + done * 2 < N - done ? 1 + done * 2 : N - done;
+        assert_int_equal(tamis_builder_add_keys(many, batch + done, n), 0);
+    }
+    assert_int_equal(tamis_builder_add_keys(many, NULL, 0), 0);
+    assert_int_equal(tamis_builder_n_keys(one), tamis_builder_n_keys(many));
+    assert_memory_equal(builder_range(one), builder_range(many),
+                        sizeof(struct key_range));
+    finish(one, path_of("one by one"));
+    finish(many, path_of("by the batch"));
+    assert_same_file(path_of("one by one"), path_of("by the batch"));
+}
+
+static void test_hashes_alone_in_a_batch(void **state)
+{
+    struct tamis_key batch[] = {tamis_key_of(&domain, "k", 1),
+                                tamis_key_of_hash(domain.tag, keys[0]),
+                                tamis_key_of_hash(domain.tag + 1, keys[1])};
+    struct tamis_builder *b = new_builder(1e-8, 0);
+    (void)state;
+    /* Taken for the empty key it would be lost. */
+    assert_int_equal(tamis_builder_add_keys(b, batch, 2), 0);
+    assert_int_equal(tamis_builder_n_keys(b), 2);
+    assert_false(builder_range(b)->known);
+    assert_int_equal(tamis_builder_add_keys(b, batch, 3), TAMIS_ERR_MISMATCH);
+    assert_int_equal(tamis_builder_n_keys(b), 2);
+    batch[2] = (struct tamis_key){0}; /* the empty key */
+    assert_int_equal(tamis_builder_add_keys(b, batch + 2, 1), 0);
+    finish(b, path_of("alone"));
+    struct tamis_filter *f = open_filter(path_of("alone"));
+    batch[2] = tamis_key_of(&domain, "", 0);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(tamis_filter_probe(f, &batch[i], NULL), TAMIS_MAYBE);
+    tamis_filter_close(f);
+}
+
 /* ---- what it counts and refuses ---- */
 
 static void test_foreign_hashes_are_refused(void **state)
@@ -295,6 +346,13 @@ static void expect_range(struct tamis_builder *b, const void *first, size_t n_fi
     assert_memory_equal(r->last, last, n_last);
 }
 
+static int compare_keys(const struct tamis_key *a, const struct tamis_key *b)
+{
+    size_t n = a->n_bytes < b->n_bytes ? a->n_bytes : b->n_bytes;
+    int order = memcmp(a->bytes, b->bytes, n);
+    return order ? order : (a->n_bytes > b->n_bytes) - (a->n_bytes < b->n_bytes);
+}
+
 static void test_key_range(void **state)
 {
     struct tamis_builder *b = new_builder(0.01, 0);
@@ -318,6 +376,36 @@ static void test_key_range(void **state)
     assert_int_equal(tamis_builder_add_key(b, "zz", 2), 0);
     assert_false(builder_range(b)->known); /* once unknown, for ever */
     tamis_builder_free(b);
+}
+
+/* Against a plain search, in batches, of keys that are alike: few letters, NULs, and
+ * common beginnings of more than the eight bytes that are compared first. */
+static void test_key_range_of_many(void **state)
+{
+    static uint8_t bytes[600][16];
+    static struct tamis_key batch[600];
+    (void)state;
+    for (int round = 0; round < 300; round++) {
+        struct tamis_builder *b = new_builder(0.01, 0);
+        struct tamis_key low = {0}, high = {0};
+        size_t n = 1 + (size_t)random_below(600), same = (size_t)random_below(13);
+        for (size_t i = 0; i < n; i++) {
+            for (size_t k = 0; k < 16; k++)
+                bytes[i][k] =
+                    k < same ? (uint8_t)0x78 : (uint8_t)(random_below(3) * 127);
+            batch[i] = (struct tamis_key){bytes[i], random_below(17), 0, 0};
+            if (i == 0 || compare_keys(&batch[i], &low) < 0)
+                low = batch[i];
+            if (i == 0 || compare_keys(&batch[i], &high) > 0)
+                high = batch[i];
+        }
+        for (size_t done = 0, some; done < n; done += some) {
+            some = 1 + (size_t)random_below(n - done);
+            assert_int_equal(tamis_builder_add_keys(b, batch + done, some), 0);
+        }
+        expect_range(b, low.bytes, low.n_bytes, high.bytes, high.n_bytes);
+        tamis_builder_free(b);
+    }
 }
 
 static void test_key_range_of_long_keys(void **state)
@@ -393,7 +481,7 @@ static void test_a_spool_that_lies_makes_no_filter(void **state)
     uint64_t n_bytes;
     (void)state;
     size_t n_files = count_files(test_dir);
-    struct tamis_builder *b = new_builder(0.01, 4096);
+    struct tamis_builder *b = new_builder(0.01, 64 << 10);
     assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, 20000), 0);
     io_calls.pread = damaging_pread;
     for (spool_damage = 1; spool_damage <= 3; spool_damage++) {
@@ -422,11 +510,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_keys_and_hashes_give_the_same_bits,
                                         repeatable, faults_off),
         cmocka_unit_test(test_keys_of_any_length),
+        cmocka_unit_test_setup_teardown(test_keys_by_the_batch, repeatable, faults_off),
+        cmocka_unit_test(test_hashes_alone_in_a_batch),
         cmocka_unit_test(test_foreign_hashes_are_refused),
         cmocka_unit_test(test_duplicates_in_a_run_count_once),
         cmocka_unit_test(test_options_are_checked),
         cmocka_unit_test(test_option_structs_of_another_size),
         cmocka_unit_test(test_key_range),
+        cmocka_unit_test(test_key_range_of_many),
         cmocka_unit_test(test_key_range_of_long_keys),
         TEST_WITH_FAULTS(test_spool_failures_stick),
         TEST_WITH_FAULTS(test_a_spool_that_lies_makes_no_filter),

@@ -1,17 +1,11 @@
-/* A builder takes hashes in; finish.c makes a filter of them.
- *
- * How many keys will come is not known, so their hashes are kept, 8 bytes each, and
- * spooled to an unlinked file past a memory limit. That file may lose what it was
- * given, as any file may, and nobody syncs it: what comes back is checked. */
+/* A builder takes keys in, and notes their hashes and range; finish.c makes a filter of
+ * them. How many keys will come is not known, so their hashes are kept (spool.c). */
 #include "lib/filter/builder.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-enum { DEFAULT_MEMORY_LIMIT = 64 << 20, LEAST_MEMORY_LIMIT = 4096 };
+enum { DEFAULT_MEMORY_LIMIT = 64 << 20, MAX_THREADS = 256, SOME_KEYS = 256 };
 
 /* ---- creating ---- */
 
@@ -47,9 +41,8 @@ static void take_options(struct tamis_builder *b, const struct tamis_builder_opt
     else
         tamis_domain_random(&b->domain);
     b->watermark = o->watermark;
-    b->limit = limit < LEAST_MEMORY_LIMIT ? LEAST_MEMORY_LIMIT / 8
-               : limit > SIZE_MAX / 2     ? SIZE_MAX / 16
-                                          : (size_t)limit / 8;
+    b->limit = limit < SIZE_MAX / 2 ? (size_t)limit : SIZE_MAX / 2;
+    b->n_threads = o->n_threads < MAX_THREADS ? o->n_threads : MAX_THREADS;
     b->spool_fd = -1;
     b->range.known = true;
 }
@@ -83,75 +76,50 @@ void tamis_builder_free(struct tamis_builder *b)
 {
     if (!b)
         return;
-    if (b->spool_fd >= 0)
-        close(b->spool_fd);
-    free(b->hashes);
+    spool_free(b);
     free(b->spool_dir);
     free(b);
 }
 
 /* ---- adding ---- */
 
-/* An unlinked temporary file: it is gone however this process ends. */
-static int open_spool(const char *dir)
+/* Copies hashes without those that repeat the one before: sorted input repeats a key in
+ * one run (versions of it), and one is enough. Without a branch: *last may be any. */
+static size_t copy_distinct(uint64_t *to, const uint64_t *from, size_t n,
+                            uint64_t *last)
 {
-    int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
-        return fd;
-    char path[4096];
-    if (snprintf(path, sizeof path, "%s/tamis.XXXXXX", dir) >= (int)sizeof path)
-        return errno = ENAMETOOLONG, -1;
-    fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0)
-        unlink(path);
-    return fd;
-}
-
-static int spool(struct tamis_builder *b)
-{
-    if (b->spool_fd < 0)
-        b->spool_fd = open_spool(b->spool_dir);
-    if (b->spool_fd < 0)
-        return errno;
-    int err = io_write(b->spool_fd, b->hashes, b->n_hashes * sizeof *b->hashes,
-                       b->n_spooled * sizeof *b->hashes);
-    if (err)
-        return err;
-    b->spool_check = builder_check(b->spool_check, b->hashes, b->n_hashes);
-    b->n_spooled += b->n_hashes;
-    b->n_hashes = 0;
-    return 0;
-}
-
-static int make_room(struct tamis_builder *b)
-{
-    if (b->capacity >= b->limit)
-        return spool(b);
-    size_t capacity = b->capacity ? b->capacity * 2 : 512;
-    capacity = capacity < b->limit ? capacity : b->limit;
-    uint64_t *hashes = realloc(b->hashes, capacity * sizeof *hashes);
-    if (!hashes)
-        return b->n_hashes ? spool(b) : ENOMEM; /* memory is short: make do */
-    b->hashes = hashes;
-    b->capacity = capacity;
-    return 0;
+    uint64_t before = *last;
+    size_t taken = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t h = from[i];
+        to[taken] = h;
+        taken += h != before;
+        before = h;
+    }
+    *last = before;
+    return taken;
 }
 
 static int add(struct tamis_builder *b, const uint64_t *hashes, size_t n)
 {
-    for (size_t i = 0; i < n && !b->failed; i++) {
-        /* Sorted input repeats a key in one run (versions of it): one is enough. */
-        if (b->n_keys && hashes[i] == b->last)
-            continue;
+    if (n && !b->n_keys)
+        b->last = ~hashes[0]; /* it repeats none */
+    while (n && !b->failed) {
         if (b->n_hashes == b->capacity)
-            b->failed = make_room(b);
+            b->failed = spool_make_room(b, n);
         if (b->failed)
             break;
-        b->hashes[b->n_hashes++] = b->last = hashes[i];
-        b->n_keys++;
+        size_t room = b->capacity - b->n_hashes, some = n < room ? n : room;
+        size_t taken = copy_distinct(b->hashes + b->n_hashes, hashes, some, &b->last);
+        b->n_hashes += taken;
+        b->n_keys += taken;
+        hashes += some;
+        n -= some;
     }
     return b->failed;
 }
+
+/* ---- the range of the keys ---- */
 
 static int compare(const void *a, size_t n_a, const void *b, size_t n_b)
 {
@@ -175,12 +143,93 @@ static void widen(struct key_range *r, bool first, const void *key, size_t n)
     }
 }
 
+/* Eight bytes as a number: if two differ, their keys are in the same order. */
+static uint64_t prefix(const void *key, size_t n)
+{
+    uint8_t bytes[8] = {0};
+    uint64_t p = 0;
+    memcpy(bytes, n ? key : "", n < 8 ? n : 8);
+    for (size_t i = 0; i < 8; i++)
+        p = p << 8 | bytes[i];
+    return p;
+}
+
+/* Only keys that may be the first or the last yet are looked at closely; and of many
+ * in order, the last of them will do. */
+static void widen_by(struct tamis_builder *b, const struct tamis_key *keys, size_t n)
+{
+    bool first = b->n_keys == 0;
+    const struct tamis_key *low = NULL, *high = NULL;
+    uint64_t low_prefix = first ? UINT64_MAX : b->first_prefix;
+    uint64_t high_prefix = first ? 0 : b->last_prefix;
+    for (size_t i = 0; i < n; i++) {
+        const struct tamis_key *k = &keys[i];
+        uint64_t p = prefix(k->bytes, k->n_bytes);
+        if (p <= low_prefix &&
+            (!low || p < low_prefix ||
+             compare(k->bytes, k->n_bytes, low->bytes, low->n_bytes) < 0)) {
+            low = k;
+            low_prefix = p;
+        }
+        if (p >= high_prefix &&
+            (!high || p > high_prefix ||
+             compare(k->bytes, k->n_bytes, high->bytes, high->n_bytes) > 0)) {
+            high = k;
+            high_prefix = p;
+        }
+    }
+    if (low)
+        widen(&b->range, first, low->bytes, low->n_bytes);
+    if (high)
+        widen(&b->range, false, high->bytes, high->n_bytes);
+    b->first_prefix = low_prefix;
+    b->last_prefix = high_prefix;
+}
+
+/* ---- keys and hashes in ---- */
+
+/* A hash that came without its key; a key of no bytes may be NULL as well. */
+static bool is_hash_alone(const struct tamis_key *key)
+{
+    return !key->bytes && key->tag;
+}
+
+static int add_some_keys(struct tamis_builder *b, const struct tamis_key *keys,
+                         size_t n)
+{
+    uint64_t hashes[SOME_KEYS];
+    bool is_known = true;
+    for (size_t i = 0; i < n; i++) {
+        if (!is_hash_alone(&keys[i])) {
+            hashes[i] = hash_key(b->domain.seed, keys[i].bytes, keys[i].n_bytes);
+            continue;
+        }
+        if (keys[i].tag != b->domain.tag)
+            return TAMIS_ERR_MISMATCH;
+        hashes[i] = keys[i].hash;
+        is_known = false;
+    }
+    if (!is_known)
+        b->range.known = false;
+    if (b->range.known)
+        widen_by(b, keys, n);
+    return add(b, hashes, n);
+}
+
+int tamis_builder_add_keys(struct tamis_builder *b, const struct tamis_key *keys,
+                           size_t n)
+{
+    int err = b->failed;
+    for (size_t done = 0; done < n && !err; done += SOME_KEYS)
+        err =
+            add_some_keys(b, keys + done, n - done < SOME_KEYS ? n - done : SOME_KEYS);
+    return err;
+}
+
 int tamis_builder_add_key(struct tamis_builder *b, const void *key, size_t n_bytes)
 {
-    uint64_t h = hash_key(b->domain.seed, key, n_bytes);
-    if (!b->failed && b->range.known)
-        widen(&b->range, b->n_keys == 0, key, n_bytes);
-    return add(b, &h, 1);
+    struct tamis_key one = {.bytes = key, .n_bytes = n_bytes};
+    return tamis_builder_add_keys(b, &one, 1);
 }
 
 int tamis_builder_add_hashes(struct tamis_builder *b, uint64_t tag,

@@ -1,4 +1,5 @@
-/* A builder from inside: shared by builder.c (keys in) and finish.c (filter out). */
+/* A builder from inside: builder.c (keys in), spool.c (where their hashes are kept),
+ * partition.c (hashes to bits), team.c (threads for that), finish.c (filter out). */
 #ifndef TAMIS_BUILDER_H
 #define TAMIS_BUILDER_H
 
@@ -10,18 +11,23 @@ struct tamis_builder {
     uint8_t name[NAME_MAX_BYTES], binding[BINDING_MAX_BYTES], store_uuid[UUID_BYTES];
     size_t name_bytes, binding_bytes;
     uint64_t watermark;
-    uint32_t rank;
+    uint32_t rank, n_threads;
     char *spool_dir;
     int spool_fd;
     int failed;                      /* sticky error of an earlier call */
     uint64_t n_spooled, spool_check; /* builder_check() of all of them, in order */
     bool spool_damaged;              /* found when they came back */
     uint64_t *hashes;
-    size_t n_hashes, capacity, limit;
-    uint64_t last; /* the previous hash: equal neighbours are one key */
+    size_t n_hashes, capacity; /* in hashes */
+    size_t n_mapped;           /* bytes, where they are in a mapping of their own */
+    size_t limit;              /* in bytes, for hashes and filter */
+    uint64_t last;             /* the previous hash: equal neighbours are one key */
     uint64_t n_keys;
     struct key_range range;
+    uint64_t first_prefix, last_prefix; /* of the range: its keys' first 8 bytes */
 };
+
+/* ==== spool.c ================================================================ */
 
 /* A running check of hashes that leave memory and are to come back. Each step is a
  * bijection, of the check and of the hash: one that is wrong is found for certain. */
@@ -31,5 +37,68 @@ static inline uint64_t builder_check(uint64_t check, const uint64_t *hashes, siz
         check = geometry_next_lane(check ^ hashes[i]);
     return check;
 }
+
+/* All return 0 or an errno. */
+/* Room for one hash at least, for `wanted` of them if memory allows. */
+int spool_make_room(struct tamis_builder *b, size_t wanted);
+/* Before a filter of so many bytes is made: if it and the hashes are too much together,
+ * or some are in the spool, all go there. */
+int spool_settle(struct tamis_builder *b, uint64_t filter_bytes);
+/* Reads the next hashes of the spool into b->hashes, *n of them, 0 at the end. `done`
+ * of them were read before. EIO at the end if these are not the hashes that were
+ * written: a filter of them would lack keys, with good digests. */
+int spool_read(struct tamis_builder *b, uint64_t done, uint64_t *check, size_t *n);
+void spool_free(struct tamis_builder *b);
+
+/* ==== team.c: threads for the time of one call =============================== */
+
+struct team;
+/* Up to n - 1 threads beside the caller's, as many as can be had; NULL if none. */
+struct team *team_start(unsigned n);
+unsigned team_size(const struct team *team); /* with the caller; of NULL 1 */
+/* Each of them runs fn, the caller's as number 0; returns when all are through. */
+void team_run(struct team *team, void (*fn)(void *ctx, unsigned number), void *ctx);
+void team_end(struct team *team);
+
+/* ==== partition.c: hashes to bits ============================================ */
+
+struct slice;
+/* The bits of a stage while they are made. They fall into regions that fit the cache,
+ * lane by lane; a region belongs to one thread at a time. */
+struct filling {
+    struct geometry g;
+    uint8_t *bits, *digests; /* of n_bytes; of level 1 of the tree, 8 bytes a page */
+    struct team *team;
+    uint32_t shift, n_regions; /* 2^shift blocks each, so many a lane */
+    uint32_t run_hashes;       /* hashes of one region that are kept together */
+    struct slice *slices;      /* NULL: it is done without partition */
+    uint32_t lane;             /* at work */
+    bool is_last;              /* no more hashes come: regions are finished */
+    _Atomic uint32_t next;     /* region to be taken */
+    _Atomic bool stop;
+    _Atomic uint64_t bits_set;
+    _Atomic uint8_t *finished; /* a flag a region, of all lanes */
+    uint32_t n_finished;       /* of the first ones, as the caller's thread knows */
+    /* Called by the caller's thread now and then while regions are being finished;
+     * not 0: stop. May be NULL. */
+    int (*between)(void *ctx);
+    void *ctx;
+    int error; /* of `between` */
+};
+
+/* Sets up g, bits and digests, for at most n hashes a call. Regions are of about
+ * region_bytes (0: what suits); a lane that is not larger, or no memory for more, does
+ * without. ENOMEM. */
+int filling_begin(struct filling *f, const struct geometry *g, uint8_t *bits,
+                  uint8_t *digests, uint64_t n, unsigned n_threads,
+                  size_t region_bytes);
+/* Adds n hashes, which get another order. With the last ones the regions' pages are
+ * digested and counted, and marked as finished. The result is f->between's. */
+int filling_add(struct filling *f, uint64_t *hashes, size_t n, bool is_last);
+/* Bytes from the start that are finished, all regions before them as well. */
+uint64_t filling_finished(struct filling *f);
+void filling_end(struct filling *f);
+/* What it takes beside the bits. */
+uint64_t filling_memory(const struct geometry *g, unsigned n_threads);
 
 #endif

@@ -13,38 +13,6 @@
 
 enum { WRITE_BYTES = 4 << 20 };
 
-/* Fills the bits from what is in memory and what was spooled. EIO if that is not what
- * was added: a filter of it would lack keys, with good digests. */
-static int fill(struct tamis_builder *b, const struct geometry *g, uint8_t *bits)
-{
-    const struct kernel *k = kernel_get();
-    uint64_t chunk[4096], check = 0;
-    b->spool_damaged = false;
-    for (uint64_t done = 0; done < b->n_spooled + b->n_hashes;) {
-        const uint64_t *from = b->hashes;
-        size_t n = b->n_hashes, got;
-        if (done < b->n_spooled) {
-            uint64_t left = b->n_spooled - done;
-            n = left < 4096 ? (size_t)left : 4096;
-            int err = io_read(b->spool_fd, chunk, n * 8, done * 8, &got);
-            if (err || got != n * 8)
-                return err ? err : EIO;
-            check = builder_check(check, chunk, n);
-            from = chunk;
-        }
-        for (size_t i = 0; i < n; i++) {
-            uint64_t h = from[i];
-            for (uint32_t lane = 0; lane < g->lanes; lane++) {
-                k->block_add(bits + geometry_block_offset(g, lane, h), g->words, h);
-                h = geometry_next_lane(h);
-            }
-        }
-        done += n;
-    }
-    b->spool_damaged = check != b->spool_check;
-    return b->spool_damaged ? EIO : 0;
-}
-
 static int cannot_write(const struct tamis_builder *b, int err, const char *path,
                         struct tamis_diag *diag)
 {
@@ -53,47 +21,74 @@ static int cannot_write(const struct tamis_builder *b, int err, const char *path
                                        : "cannot write");
 }
 
-/* Digests what is in memory, not what comes back from the disk: a page that was
- * damaged on its way fails from its first touch on (R11). */
-static int write_bits(int fd, uint64_t at, const uint8_t *bits, struct stage_desc *s,
-                      uint8_t *digests)
+/* ---- bits to the file ---- */
+
+struct output {
+    struct filling filling;
+    int fd;
+    uint64_t at, written, length; /* of the bits */
+};
+
+/* What is finished goes out at once, but in large pieces. */
+static int write_finished(void *ctx)
 {
-    for (uint64_t done = 0; done < s->length;) {
-        uint64_t left = s->length - done;
+    struct output *o = ctx;
+    uint64_t ready = filling_finished(&o->filling);
+    while (ready - o->written >= WRITE_BYTES ||
+           (ready == o->length && o->written < ready)) {
+        uint64_t left = ready - o->written;
         size_t n = left < WRITE_BYTES ? (size_t)left : WRITE_BYTES;
-        for (uint64_t page = done; page < done + n; page += PAGE_BYTES) {
-            struct le64 d = le64_of(page_digest(bits + page));
-            if (digests)
-                memcpy(digests + page / PAGE_BYTES * DIGEST_BYTES, &d, sizeof d);
-            else
-                s->root = le64_get(d);
-            s->bits_set += page_count(bits + page);
-        }
-        int err = io_write(fd, bits + done, n, at + s->offset + done);
+        int err = io_write(o->fd, o->filling.bits + o->written, n, o->at + o->written);
         if (err)
             return err;
-        done += n;
+        o->written += n;
     }
     return 0;
 }
 
-static int write_stage(int fd, uint64_t at, const uint8_t *bits, struct stage_desc *s)
+/* From memory or the spool, which has all or nothing by now. The last hashes are not
+ * added before all are known to be right. */
+static int fill(struct tamis_builder *b, struct filling *f)
 {
+    uint64_t done = 0, check = 0;
+    int err = 0;
+    if (!b->n_spooled)
+        return filling_add(f, b->hashes, b->n_hashes, true);
+    while (!err && done < b->n_spooled) {
+        size_t n;
+        err = spool_read(b, done, &check, &n);
+        done += n;
+        if (!err)
+            err = filling_add(f, b->hashes, n, done == b->n_spooled);
+    }
+    return err;
+}
+
+/* Digests what is in memory, not what comes back from the disk: a page that was
+ * damaged on its way fails from its first touch on (R11). */
+static int write_stage(struct tamis_builder *b, int fd, uint64_t at, uint8_t *bits,
+                       struct stage_desc *s, uint8_t *digests)
+{
+    struct output o = {.fd = fd, .at = at + s->offset, .length = s->length};
     struct digest_tree t;
     digest_tree_of(s->length / PAGE_BYTES, &t);
-    uint8_t *digests = NULL;
-    if (t.n_bytes) {
-        digests = calloc(1, (size_t)t.n_bytes);
-        if (!digests)
-            return ENOMEM;
-    }
-    int err = write_bits(fd, at, bits, s, digests);
-    if (!err && digests) {
-        s->root = digest_tree_finish(&t, digests);
-        err = io_write(fd, digests, (size_t)t.n_bytes, at + s->digests_offset);
-    }
-    free(digests);
-    return err;
+    uint64_t n = b->n_spooled ? b->capacity : b->n_hashes;
+    int err =
+        filling_begin(&o.filling, &s->geometry, bits, digests, n, b->n_threads, 0);
+    if (err)
+        return err;
+    o.filling.between = write_finished;
+    o.filling.ctx = &o;
+    err = fill(b, &o.filling);
+    if (!err)
+        err = write_finished(&o);
+    s->bits_set = atomic_load(&o.filling.bits_set);
+    filling_end(&o.filling);
+    if (err)
+        return err;
+    s->root = t.n_bytes ? digest_tree_finish(&t, digests) : digest_at(digests, 0);
+    return t.n_bytes ? io_write(fd, digests, (size_t)t.n_bytes, at + s->digests_offset)
+                     : 0;
 }
 
 static int plan_built(const struct tamis_builder *b, const uint8_t uuid[UUID_BYTES],
@@ -145,21 +140,41 @@ static int plan_built(const struct tamis_builder *b, const uint8_t uuid[UUID_BYT
     return 0;
 }
 
+/* Private memory in huge pages, where there are any. */
+static uint8_t *map_bits(size_t n, void **address, size_t *n_bytes)
+{
+    size_t align = n < HUGE_PAGE_BYTES ? PAGE_BYTES : HUGE_PAGE_BYTES;
+    *n_bytes = n + align - PAGE_BYTES;
+    *address = mmap(NULL, *n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                    -1, 0);
+    if (*address == MAP_FAILED)
+        return NULL;
+    uint8_t *bits = (uint8_t *)*address + (-(uintptr_t)*address & (align - 1));
+    if (align == HUGE_PAGE_BYTES)
+        madvise(bits, n, MADV_HUGEPAGE);
+    return bits;
+}
+
 static int write_filter(struct tamis_builder *b, int fd, uint64_t at,
                         struct built *built)
 {
     struct stage_desc *s = &built->commit.stages[0];
     uint8_t header[PAGE_BYTES];
-    if (s->length > SIZE_MAX || at > INT64_MAX - built->file_bytes)
+    if (s->length > SIZE_MAX / 2 || at > INT64_MAX - built->file_bytes)
         return EFBIG;
-    uint8_t *bits = mmap(NULL, (size_t)s->length, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (bits == MAP_FAILED)
-        return ENOMEM;
-    int err = fill(b, &s->geometry, bits);
-    if (!err)
-        err = write_stage(fd, at, bits, s);
-    munmap(bits, (size_t)s->length);
+    uint64_t n_digests = digests_bytes(s->length / PAGE_BYTES);
+    int err = spool_settle(b, s->length + n_digests +
+                                  filling_memory(&s->geometry, b->n_threads));
+    if (err)
+        return err;
+    void *address;
+    size_t n_mapped;
+    uint8_t *bits = map_bits((size_t)s->length, &address, &n_mapped);
+    uint8_t *digests = calloc(1, n_digests ? (size_t)n_digests : DIGEST_BYTES);
+    err = bits && digests ? write_stage(b, fd, at, bits, s, digests) : ENOMEM;
+    free(digests);
+    if (bits)
+        munmap(address, n_mapped);
     if (err)
         return err;
     identity_encode(&built->identity, header);

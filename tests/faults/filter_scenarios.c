@@ -6,13 +6,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { N_BUILT = 1100 };
+enum { FEW_BUILT = 1100, MANY_BUILT = 300000 };
 
 /* ---- a builder that spools ---- */
 
 static struct tamis_builder *builder;
 static bool finished;
-static uint64_t memory_limit;
+static uint64_t memory_limit, n_built;
+static double error;
 static bool gets_around; /* what fails in every run is no reason to fail */
 
 static int make_builder(struct run *r)
@@ -20,7 +21,8 @@ static int make_builder(struct run *r)
     struct tamis_builder_options opt = {.size = sizeof opt,
                                         .memory_limit = memory_limit,
                                         .spool_dir = r->dir,
-                                        .error = 1e-8};
+                                        .error = error,
+                                        .n_threads = 3};
     builder = NULL;
     return TRY(r, tamis_builder_create(&opt, &builder, &r->diag));
 }
@@ -28,7 +30,7 @@ static int make_builder(struct run *r)
 static int fill_builder(struct run *r)
 {
     uint64_t hashes[100], tag = tamis_builder_domain(builder).tag;
-    for (uint64_t i = 0; i < N_BUILT; i += 100) {
+    for (uint64_t i = 0; i < n_built; i += 100) {
         hashes_of(i, 100, hashes);
         int rc = TRY(r, tamis_builder_add_hashes(builder, tag, hashes, 100));
         if (rc) {
@@ -53,6 +55,8 @@ static void little_memory(struct run *r)
 {
     (void)r;
     memory_limit = 1;
+    n_built = FEW_BUILT;
+    error = 1e-8;
     gets_around = false;
 }
 
@@ -65,9 +69,18 @@ static void no_unnamed_files(struct run *r)
 /* Allowed, and not to be had: the builder spools with what it has. */
 static void much_memory(struct run *r)
 {
-    (void)r;
+    little_memory(r);
     memory_limit = 64 << 10;
     gets_around = true;
+}
+
+/* So many that there is something to share out, and to map. */
+static void many_keys(struct run *r)
+{
+    little_memory(r);
+    memory_limit = 64 << 20;
+    n_built = MANY_BUILT;
+    error = 0.01;
 }
 
 static void build_body(struct run *r)
@@ -94,7 +107,7 @@ static void build_check(struct run *r)
         }
         MUST(r, tamis_builder_finish_file(builder, path, &r->diag));
     }
-    expect_filter(r, path, N_BUILT);
+    expect_filter(r, path, n_built);
     drop_builder();
     if (!r->littered)
         expect_names(r->dir, (const char *const[]){"built", NULL});
@@ -138,7 +151,7 @@ static void embed_check(struct run *r)
                                         &r->diag));
     }
     MUST(r, tamis_filter_open_fd(engine_fd, 4096, embedded_bytes, NULL, &f, &r->diag));
-    expect_keys(f, N_BUILT);
+    expect_keys(f, n_built);
     IN_LIB_VOID(tamis_filter_close(f));
     CHECK(pread(engine_fd, page, sizeof page, 0) == sizeof page, "engine's file");
     for (size_t i = 0; i < sizeof page; i++)
@@ -359,6 +372,7 @@ static void guard_check(struct run *r)
 const struct scenario filter_scenarios[] = {
     {"build", little_memory, build_body, build_check, false, false, NULL},
     {"build-old", little_memory, build_body, build_check, true, false, NULL},
+    {"build-many", many_keys, build_body, build_check, false, false, NULL},
     {"embed", embed_prepare, embed_body, embed_check, false, false, NULL},
     {"reader", reader_prepare, reader_body, reader_check, false, false, NULL},
     {"ask", sealed_prepare, ask_body, ask_check, false, false, NULL},

@@ -87,6 +87,7 @@ const struct call_type call_types[N_CALLS] = {
                      {"short", 0, HALF, true, 0},
                      {"end", 0, NONE, false, 0}}},
     [CALL_pthread_atfork] = {"pthread_atfork", MEMORY},
+    [CALL_pthread_create] = {"pthread_create", {UNSEEN(EAGAIN)}},
     [CALL_pwrite] = {"pwrite",
                      {ERR(EIO),
                       ERR(ENOSPC),

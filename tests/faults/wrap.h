@@ -64,6 +64,7 @@
     X(posix_fadvise)                                                                   \
     X(pread)                                                                           \
     X(pthread_atfork)                                                                  \
+    X(pthread_create)                                                                  \
     X(pwrite)                                                                          \
     X(readdir)                                                                         \
     X(realloc)                                                                         \

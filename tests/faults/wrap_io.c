@@ -203,13 +203,13 @@ int __wrap_madvise(void *at, size_t n, int advice)
     return __real_madvise(at, n, advice);
 }
 
-/* The library makes second mappings with it; lost.c, which moves pages, does not call
- * it by this name. */
+/* The library makes second mappings with it (old_n 0), and lets its own grow;
+ * lost.c, which moves pages, does not call it by this name. */
 void *__wrap_mremap(void *at, size_t old_n, size_t n, int flags, ...)
 {
     FAIL_AS(CALL_mremap, MAP_FAILED);
     void *p = __real_mremap(at, old_n, n, flags, NULL);
-    tally.mappings += in_lib && p != MAP_FAILED;
+    tally.mappings += in_lib && old_n == 0 && p != MAP_FAILED;
     return p;
 }
 

@@ -1,6 +1,7 @@
 /* The wrappers around the allocator, and around handlers. */
 #include "tests/faults/wrap.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,6 +86,18 @@ int __wrap_pthread_atfork(void (*before)(void), void (*parent)(void),
 {
     const struct fault *f = due(CALL_pthread_atfork);
     return f ? f->code : __real_pthread_atfork(before, parent, child);
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how,
+                          void *(*fn)(void *), void *arg);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *how,
+                          void *(*fn)(void *), void *arg);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how,
+                          void *(*fn)(void *), void *arg)
+{
+    const struct fault *f = due(CALL_pthread_create);
+    return f ? f->code : __real_pthread_create(thread, how, fn, arg);
 }
 
 int __wrap_sigaction(int n, const struct sigaction *now, struct sigaction *before);
