@@ -146,12 +146,16 @@ static void widen(struct key_range *r, bool first, const void *key, size_t n)
 /* Eight bytes as a number: if two differ, their keys are in the same order. */
 static uint64_t prefix(const void *key, size_t n)
 {
-    uint8_t bytes[8] = {0};
     uint64_t p = 0;
-    memcpy(bytes, n ? key : "", n < 8 ? n : 8);
-    for (size_t i = 0; i < 8; i++)
-        p = p << 8 | bytes[i];
+    if (n >= sizeof p)
+        memcpy(&p, key, sizeof p);
+    else
+        memcpy(&p, n ? key : "", n);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     return p;
+#else
+    return __builtin_bswap64(p);
+#endif
 }
 
 /* Only keys that may be the first or the last yet are looked at closely; and of many

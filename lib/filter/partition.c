@@ -3,11 +3,11 @@
  * A key goes to a random place of the filter, which would be a cache miss each. So the
  * hashes are partitioned first: each thread reads its slice of them from front to back,
  * collects those of one region in a buffer, and writes full buffers (runs) back to the
- * front of the slice, which it has read by then. A run stays where it is; a list per
- * region says which are its own. Then regions are shared out among the threads: one
- * takes the runs of all slices for a region, whose bits stay in its cache, and are its
- * alone meanwhile. No atomics, no second copy of the hashes, and all memory is read and
- * written in order.
+ * front of the slice, which it has read by then. A run stays where it is; that it is of
+ * this region is noted, and runs are sorted by that. Then regions are shared out among
+ * the threads: one takes the runs of all slices for a region, whose bits stay in its
+ * cache, and are its alone meanwhile. No atomics, no second copy of the hashes, and all
+ * memory is read and written in order.
  *
  * With the last hashes a region is finished: its pages are digested and counted while
  * they are in the cache, and the caller may write them. Hashes are only put in another
@@ -23,18 +23,19 @@ enum {
     BUFFER_BYTES = 512 << 10, /* of all regions: within L2 as well */
     MIN_RUN = 32,
     MAX_RUN = 256,
-    NO_RUN = UINT32_MAX,
-    CACHE_LINE = 64,
+    LINE_HASHES = 8,
+    AHEAD = 2, /* runs */
 };
 
 struct slice {
     uint64_t *hashes;
-    size_t n, n_runs;     /* the rest, less than a run a region, follows them */
-    uint64_t *buffer;     /* a run each region */
-    uint32_t *n_buffered; /* of each region; then those of the rest, */
-    uint32_t *rest;       /* from here on */
-    uint32_t *newest;     /* run of each region, */
-    uint32_t *before;     /* and the one before each run */
+    size_t n, n_runs;  /* the rest, less than a run a region, follows them */
+    uint64_t *buffer;  /* a run each region */
+    uint32_t *n_rest;  /* what is in it, of each region; then, of the rest, */
+    uint32_t *rest;    /* from here on */
+    uint32_t *first;   /* place in `runs` of each region's first; one more, the end */
+    uint32_t *runs;    /* region by region */
+    uint16_t *regions; /* of each run */
 };
 
 /* ---- setting up ---- */
@@ -62,12 +63,13 @@ static bool slice_init(const struct filling *f, struct slice *s, uint64_t n)
 {
     size_t regions = f->n_regions, runs = (size_t)(n / f->run_hashes) + 1;
     s->buffer = malloc(regions * f->run_hashes * sizeof *s->buffer);
-    s->n_buffered = malloc((3 * regions + runs) * sizeof *s->n_buffered);
-    if (!s->buffer || !s->n_buffered)
+    s->n_rest = malloc((3 * regions + 1 + runs) * sizeof *s->n_rest);
+    s->regions = malloc(runs * sizeof *s->regions);
+    if (!s->buffer || !s->n_rest || !s->regions)
         return false;
-    s->rest = s->n_buffered + regions;
-    s->newest = s->rest + regions;
-    s->before = s->newest + regions;
+    s->rest = s->n_rest + regions;
+    s->first = s->rest + regions;
+    s->runs = s->first + regions + 1;
     return true;
 }
 
@@ -75,7 +77,8 @@ static void slices_free(struct filling *f)
 {
     for (unsigned i = 0; f->slices && i < team_size(f->team); i++) {
         free(f->slices[i].buffer);
-        free(f->slices[i].n_buffered);
+        free(f->slices[i].n_rest);
+        free(f->slices[i].regions);
     }
     free(f->slices);
     f->slices = NULL;
@@ -129,13 +132,33 @@ static inline uint64_t lane_hash(uint64_t h, uint32_t lane)
 /* What is left in the buffers goes behind the runs, region by region. */
 static void put_rest(const struct filling *f, struct slice *s)
 {
-    size_t at = s->n_runs * f->run_hashes;
+    uint64_t *to = s->hashes + s->n_runs * f->run_hashes;
+    uint32_t at = 0;
     for (uint32_t r = 0; r < f->n_regions; r++) {
-        memcpy(s->hashes + at, s->buffer + (size_t)r * f->run_hashes,
-               s->n_buffered[r] * sizeof *s->hashes);
-        s->rest[r] = (uint32_t)(at - s->n_runs * f->run_hashes);
-        at += s->n_buffered[r];
+        memcpy(to + at, s->buffer + (size_t)r * f->run_hashes,
+               s->n_rest[r] * sizeof *to);
+        s->rest[r] = at;
+        at += s->n_rest[r];
     }
+}
+
+/* By counting. */
+static void sort_runs(const struct filling *f, struct slice *s)
+{
+    uint32_t at = 0;
+    memset(s->first, 0, (f->n_regions + 1) * sizeof *s->first);
+    for (size_t i = 0; i < s->n_runs; i++)
+        s->first[s->regions[i]]++;
+    for (uint32_t r = 0; r <= f->n_regions; r++) {
+        uint32_t n = s->first[r];
+        s->first[r] = at;
+        at += n;
+    }
+    for (size_t i = 0; i < s->n_runs; i++)
+        s->runs[s->first[s->regions[i]]++] = (uint32_t)i;
+    /* Each has moved to where the next one began. */
+    memmove(s->first + 1, s->first, f->n_regions * sizeof *s->first);
+    s->first[0] = 0;
 }
 
 static void partition(void *ctx, unsigned number)
@@ -145,9 +168,9 @@ static void partition(void *ctx, unsigned number)
     const uint32_t lane = f->lane, shift = f->shift, run = f->run_hashes;
     const uint64_t n_blocks = f->g.n_blocks;
     uint64_t *hashes = s->hashes, *buffer = s->buffer;
-    uint32_t *n_buffered = s->n_buffered, n_runs = 0;
+    uint32_t *n_buffered = s->n_rest;
+    size_t n_runs = 0;
     memset(n_buffered, 0, f->n_regions * sizeof *n_buffered);
-    memset(s->newest, 0xff, f->n_regions * sizeof *s->newest); /* NO_RUN */
     for (size_t i = 0; i < s->n; i++) {
         uint64_t h = hashes[i];
         size_t r = geometry_block(lane_hash(h, lane), n_blocks) >> shift;
@@ -155,16 +178,15 @@ static void partition(void *ctx, unsigned number)
         buffer[r * run + k] = h;
         if (++k == run) {
             /* As many hashes as were read are in runs and buffers: there is room. */
-            memcpy(hashes + (size_t)n_runs * run, buffer + r * run,
-                   run * sizeof *hashes);
-            s->before[n_runs] = s->newest[r];
-            s->newest[r] = n_runs++;
+            memcpy(hashes + n_runs * run, buffer + r * run, run * sizeof *hashes);
+            s->regions[n_runs++] = (uint16_t)r;
             k = 0;
         }
         n_buffered[r] = k;
     }
     s->n_runs = n_runs;
     put_rest(f, s);
+    sort_runs(f, s);
 }
 
 /* ---- adding ---- */
@@ -207,15 +229,14 @@ static void add_run(const struct filling *f, const uint64_t *hashes, size_t n)
 static void add_of_slice(const struct filling *f, const struct slice *s, uint32_t r)
 {
     const uint32_t run = f->run_hashes;
-    for (uint32_t i = s->newest[r]; i != NO_RUN; i = s->before[i]) {
-        if (s->before[i] != NO_RUN) {
-            const uint64_t *next = s->hashes + (size_t)s->before[i] * run;
-            for (uint32_t k = 0; k < run; k += CACHE_LINE / sizeof *next)
-                __builtin_prefetch(next + k);
-        }
-        add_run(f, s->hashes + (size_t)i * run, run);
+    const uint32_t end = s->first[r + 1];
+    for (uint32_t i = s->first[r]; i < end; i++) {
+        /* They are here and there, and the processor does not foresee where. */
+        for (uint32_t k = 0; i + AHEAD < end && k < run; k += LINE_HASHES)
+            __builtin_prefetch(s->hashes + (size_t)s->runs[i + AHEAD] * run + k);
+        add_run(f, s->hashes + (size_t)s->runs[i] * run, run);
     }
-    add_run(f, s->hashes + s->n_runs * run + s->rest[r], s->n_buffered[r]);
+    add_run(f, s->hashes + s->n_runs * run + s->rest[r], s->n_rest[r]);
 }
 
 /* ---- finishing ---- */
