@@ -650,6 +650,9 @@ struct tamis_segment_options {
     size_t binding_bytes;
     uint32_t rank;      /* the engine's order: newest, or top level, first */
     uint64_t watermark; /* of a built filter; a growing one gets it by commits */
+    /* Of a filter to be built: as in tamis_builder_options. */
+    uint64_t memory_limit;
+    uint32_t n_threads;
 };
 
 /* Files are written as segments are put; names take effect together, at commit. An

@@ -1,5 +1,6 @@
 /* Edits: put, drop, retain, abort, and commits that fail. */
 #include "store_support.h"
+#include "lib/filter/builder.h"
 
 #include <pthread.h>
 
@@ -45,6 +46,28 @@ static void edit_sees_its_own_changes_in_order(void **state)
     assert_int_equal(reason_of(s, "a", 5), ABSENT_HERE);
     assert_int_equal(reason_of(s, "a", 55), TAMIS_HIT);
     assert_int_equal(reason_of(s, "gone", 5), TAMIS_UNKNOWN_SEGMENT);
+    tamis_store_close(s);
+}
+
+static void edit_passes_on_memory_and_threads(void **state)
+{
+    struct tamis_segment_options opt = {
+        .size = sizeof opt, .memory_limit = 123456, .n_threads = 7};
+    struct tamis_builder *b;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_builder(e, "a", 1, 0, &opt, &b, NULL));
+    assert_int_equal(b->limit, 123456);
+    assert_int_equal(b->n_threads, 7);
+    tamis_builder_free(b);
+    /* A caller of before knew neither. */
+    opt.size = offsetof(struct tamis_segment_options, memory_limit);
+    OK(tamis_edit_builder(e, "a", 1, 0, &opt, &b, NULL));
+    assert_int_equal(b->limit, 64 << 20);
+    assert_int_equal(b->n_threads, 0);
+    tamis_builder_free(b);
+    tamis_edit_abort(e);
     tamis_store_close(s);
 }
 
@@ -247,10 +270,15 @@ static void threads_put_into_one_edit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(edit_puts_and_drops),          TEST(edit_sees_its_own_changes_in_order),
-        TEST(edit_refuses_bad_arguments),   TEST(edit_refuses_a_foreign_builder),
-        TEST(abort_leaves_no_files),        TEST(failed_commit_changes_nothing),
-        TEST(failed_sync_fails_the_commit), TEST(retain_keeps_the_named_and_its_own),
+        TEST(edit_puts_and_drops),
+        TEST(edit_sees_its_own_changes_in_order),
+        TEST(edit_passes_on_memory_and_threads),
+        TEST(edit_refuses_bad_arguments),
+        TEST(edit_refuses_a_foreign_builder),
+        TEST(abort_leaves_no_files),
+        TEST(failed_commit_changes_nothing),
+        TEST(failed_sync_fails_the_commit),
+        TEST(retain_keeps_the_named_and_its_own),
         TEST(threads_put_into_one_edit),
     };
     return cmocka_run_group_tests_name("store_edit", tests, NULL, NULL);

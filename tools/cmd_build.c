@@ -18,7 +18,8 @@ struct work {
     struct tamis_edit *edit;
     struct task *tasks;
     size_t n, next;
-    int status; /* of the first that failed; then the others stop */
+    uint32_t n_threads; /* of each builder */
+    int status;         /* of the first that failed; then the others stop */
     pthread_mutex_t lock;
 };
 
@@ -47,6 +48,7 @@ static int build_one(struct work *w, const struct task *task)
     if (status != EXIT_DONE)
         return status;
     segment_options(w->o, &opt);
+    opt.n_threads = w->n_threads;
     pthread_mutex_lock(&w->lock);
     err = tamis_edit_builder(w->edit, task->name.bytes, task->name.n_bytes,
                              w->o->growth.error, &opt, &builder, &diag);
@@ -87,6 +89,8 @@ static int build_all(struct work *w)
     size_t n_threads = w->o->jobs < w->n ? w->o->jobs : w->n, n = 0;
     pthread_t *threads = need(calloc(n_threads + 1, sizeof(*threads)));
 
+    /* Where there are fewer segments than threads, each gets several to finish it. */
+    w->n_threads = (uint32_t)((w->o->jobs + w->n - 1) / w->n);
     /* This thread works, too; fewer threads than asked for do the same work. */
     while (n + 1 < n_threads && pthread_create(&threads[n], NULL, worker, w) == 0)
         n++;
@@ -256,9 +260,11 @@ const struct command cmd_build = {
     "  --bare            register the segment without a filter: always a candidate\n"
     "  --each            a segment per KEYFILE\n"
     "  --strip SUFFIX    remove this from the names\n"
-    "  -j, --jobs N      build so many at a time; 1\n"
+    "  -j, --jobs N      use so many threads; as many as there are processors\n"
     "  -0, --hex, --binary    what KEYFILE looks like: 'tamis help keys'\n"
     "\n"
-    "From 64 MiB of hashes on, 8 bytes per key, they are kept in an unlinked file in\n"
-    "$TMPDIR, or else in /tmp.\n",
+    "Each thread's segment takes up to 64 MiB for its filter and its hashes, 8 bytes "
+    "a\n"
+    "key; those that have no room are kept in an unlinked file in $TMPDIR, or else in\n"
+    "/tmp. A filter that is larger takes what it takes.\n",
     run};

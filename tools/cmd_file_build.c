@@ -25,6 +25,7 @@ static int prepare(const struct options *o, struct tamis_store_info *info,
     opt->size = sizeof(*opt);
     opt->error = o->growth.error;
     opt->watermark = o->watermark;
+    opt->n_threads = o->jobs;
     if (o->binding_bytes > 0) {
         opt->binding = o->binding;
         opt->binding_bytes = o->binding_bytes;
@@ -85,7 +86,8 @@ static int run(int argc, char **argv)
 
     parse_options(argc, argv,
                   KEY_FLAGS | WITH(OPT_FPR) | WITH(OPT_STORE) | WITH(OPT_SEED) |
-                      WITH(OPT_SEGMENT) | WITH(OPT_BIND) | WITH(OPT_WATERMARK),
+                      WITH(OPT_SEGMENT) | WITH(OPT_BIND) | WITH(OPT_WATERMARK) |
+                      WITH(OPT_JOBS),
                   1, 2, &o);
     if (given(&o, OPT_STORE) && given(&o, OPT_SEED))
         usage_error("--store has its own seed: leave out --seed");
@@ -107,8 +109,12 @@ const struct command cmd_file_build = {
     "  --segment NAME        the segment's name, kept in the file\n"
     "  --bind HEX            1..64 bytes that identify the engine's own file\n"
     "  --watermark N         your log position\n"
+    "  -j, --jobs N          use so many threads; as many as there are processors\n"
     "  -0, --hex, --binary   what KEYFILE looks like: 'tamis help keys'\n"
     "\n"
-    "From 64 MiB of hashes on, 8 bytes per key, they are kept in an unlinked file in\n"
-    "$TMPDIR, or else in /tmp.\n",
+    "It takes up to 64 MiB for the filter and its hashes, 8 bytes a key; those that "
+    "have\n"
+    "no room are kept in an unlinked file in $TMPDIR, or else in /tmp. A filter that "
+    "is\n"
+    "larger takes what it takes.\n",
     run};

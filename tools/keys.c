@@ -7,6 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include "tool.h"
 
 enum { BUFFER_BYTES = 1 << 18, ARENA_BYTES = 1 << 20 };
@@ -193,6 +197,80 @@ int keys_next(struct key_reader *reader, const void **key, size_t *n_bytes)
     return got;
 }
 
+/* ---- many at a time ---- */
+
+/* Bit i: byte i of these 64 is the one that ends a key. Far faster than looking for one
+ * end after the other: keys are short. */
+static uint64_t ends_of(const uint8_t *bytes, uint8_t stop)
+{
+    uint64_t ends = 0;
+#ifdef __SSE2__
+    const __m128i wanted = _mm_set1_epi8((char)stop);
+
+    for (int i = 3; i >= 0; i--) {
+        __m128i part = _mm_loadu_si128((const __m128i *)(const void *)bytes + i);
+
+        ends = ends << 16 | (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(part, wanted));
+    }
+#else
+    for (int i = 63; i >= 0; i--)
+        ends = ends << 1 | (bytes[i] == stop);
+#endif
+    return ends;
+}
+
+/* Whole lines of the buffer, up to `max`; fewer if there is anything odd: that is for
+ * next_buffered() to look at. */
+static size_t split(struct key_reader *r, uint8_t stop, struct tamis_key *keys,
+                    size_t max)
+{
+    const uint8_t *base = r->buffer;
+    size_t at = r->start, start = at, n = 0;
+
+    for (; r->end - at >= 64; at += 64) {
+        for (uint64_t ends = ends_of(base + at, stop); ends; ends &= ends - 1) {
+            size_t end = at + (size_t)__builtin_ctzll(ends);
+
+            if (n == max || end - start > LINE_MAX_BYTES)
+                goto out;
+            keys[n++] =
+                (struct tamis_key){.bytes = base + start, .n_bytes = end - start};
+            start = end + 1;
+        }
+    }
+out:
+    r->start = start;
+    r->n += n;
+    return n;
+}
+
+/* Up to `max` keys, valid until the next call: as keys_next(). */
+static int keys_in_place(struct key_reader *r, struct tamis_key *keys, size_t max,
+                         size_t *n)
+{
+    const void *key;
+    size_t bytes;
+    int got = 1;
+
+    *n = 0;
+    if (r->status != EXIT_DONE)
+        return -1;
+    if (r->format == KEYS_LINES || r->format == KEYS_NUL)
+        *n = split(r, r->format == KEYS_NUL ? '\0' : '\n', keys, max);
+    /* One call may read, and move what is there: only the first of a batch. */
+    if (*n == 0) {
+        got = keys_next(r, &key, &bytes);
+        if (got > 0)
+            keys[(*n)++] = (struct tamis_key){.bytes = key, .n_bytes = bytes};
+    }
+    while (got > 0 && *n < max && r->format != KEYS_LINES && r->format != KEYS_NUL) {
+        got = next_buffered(r, &key, &bytes);
+        if (got > 0)
+            keys[(*n)++] = (struct tamis_key){.bytes = key, .n_bytes = bytes};
+    }
+    return *n > 0 ? 1 : got;
+}
+
 static void batch_add(struct key_batch *b, const void *key, size_t n)
 {
     if (b->used + n > b->capacity) {
@@ -241,20 +319,17 @@ void batch_free(struct key_batch *batch)
 
 int keys_into(struct tamis_builder *builder, struct key_reader *keys, const char *file)
 {
-    uint64_t position = 0, n = 0;
-    const void *key;
-    size_t bytes;
+    struct tamis_key some[BATCH_KEYS];
+    uint64_t position = 0;
+    size_t n;
     int got, err;
 
-    while ((got = keys_next(keys, &key, &bytes)) > 0) {
-        err = tamis_builder_add_key(builder, key, bytes);
+    while ((got = keys_in_place(keys, some, BATCH_KEYS, &n)) > 0) {
+        err = tamis_builder_add_keys(builder, some, n);
         if (err != 0)
             return complain_add(err, file);
-        if (++n % 4096 == 0) {
-            progress_advance(4096, keys_position(keys) - position);
-            position = keys_position(keys);
-        }
+        progress_advance(n, keys_position(keys) - position);
+        position = keys_position(keys);
     }
-    progress_advance(n % 4096, keys_position(keys) - position);
     return got < 0 ? keys_status(keys) : EXIT_DONE;
 }

@@ -2,10 +2,13 @@
  * and the same message in every command. */
 #include <errno.h>
 #include <getopt.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tool.h"
+
+enum { MAX_JOBS = 256 };
 
 /* `code` is what getopt_long() returns: the short letter if there is one. */
 static const struct {
@@ -181,7 +184,7 @@ static void take_number(struct options *o, enum option_id id, const char *arg)
         o->rank = (uint32_t)whole(id, arg, 0, UINT32_MAX, false);
         break;
     case OPT_JOBS:
-        o->jobs = (unsigned)whole(id, arg, 1, 256, false);
+        o->jobs = (unsigned)whole(id, arg, 1, MAX_JOBS, false);
         break;
     case OPT_OFFSET:
         o->offset = whole(id, arg, 0, INT64_MAX, true);
@@ -261,6 +264,15 @@ static enum option_id id_of(int code, uint64_t allowed)
     return (enum option_id)id;
 }
 
+/* Those that this process may run on. */
+static unsigned n_processors(void)
+{
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+
+    return n < 1 ? 1 : n > MAX_JOBS ? MAX_JOBS : (unsigned)n;
+}
+
 void parse_options(int argc, char **argv, uint64_t allowed, size_t min, size_t max,
                    struct options *o)
 {
@@ -270,7 +282,7 @@ void parse_options(int argc, char **argv, uint64_t allowed, size_t min, size_t m
     int code;
 
     memset(o, 0, sizeof(*o));
-    o->jobs = 1;
+    o->jobs = n_processors();
     lists = need(calloc(2 * (size_t)argc, sizeof(*lists)));
     o->segments = lists;
     o->replaces = lists + argc;

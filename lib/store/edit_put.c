@@ -137,6 +137,8 @@ int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_by
         .binding_bytes = ours.binding_bytes,
         .store_uuid = c->meta.store_uuid,
         .watermark = ours.watermark,
+        .memory_limit = ours.memory_limit,
+        .n_threads = ours.n_threads,
     };
     rc = tamis_builder_create(&b, out, diag);
     if (!rc)
