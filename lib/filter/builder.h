@@ -4,6 +4,7 @@
 #define TAMIS_BUILDER_H
 
 #include "lib/internal.h"
+#include "lib/filter/kernel.h"
 
 struct tamis_builder {
     struct tamis_domain domain;
@@ -68,6 +69,7 @@ struct slice;
 struct filling {
     struct geometry g;
     uint8_t *bits, *digests; /* of n_bytes; of level 1 of the tree, 8 bytes a page */
+    const struct kernel *kernel;
     struct team *team;
     uint32_t shift, n_regions; /* 2^shift blocks each, so many a lane */
     uint32_t run_hashes;       /* hashes of one region that are kept together */

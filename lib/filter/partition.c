@@ -101,6 +101,7 @@ int filling_begin(struct filling *f, const struct geometry *g, uint8_t *bits,
     f->g = *g;
     f->bits = bits;
     f->digests = digests;
+    f->kernel = kernel_get();
     region_bytes = region_bytes ? region_bytes : REGION_BYTES;
     choose_regions(f, region_bytes);
     f->finished = calloc((size_t)f->n_regions * g->lanes, sizeof *f->finished);
@@ -191,38 +192,19 @@ static void partition(void *ctx, unsigned number)
 
 /* ---- adding ---- */
 
-/* As geometry_block_add(), to memory that nobody else looks at. */
-static inline void block_add(uint8_t *block, uint32_t words, uint64_t h)
-{
-    uint32_t start = geometry_start(h);
-    for (uint32_t i = 0; i < words; i++) {
-        uint32_t word = (start + i) % WORDS_PER_BLOCK, bit = geometry_bit(h, word);
-        block[word * 8 + bit / 8] |= (uint8_t)(1U << bit % 8);
-    }
-}
-
-/* Sets the bits of n keys in one lane, whose hashes these are. */
-static void fill_lane(uint8_t *lane, uint64_t n_blocks, uint32_t words,
-                      const uint64_t *hashes, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        block_add(lane + geometry_block(hashes[i], n_blocks) * BLOCK_BYTES, words,
-                  hashes[i]);
-}
-
 static void add_run(const struct filling *f, const uint64_t *hashes, size_t n)
 {
     uint8_t *bits = f->bits + f->lane * lane_bytes(&f->g);
     uint64_t of_lane[MAX_RUN];
     if (f->lane == 0) {
-        fill_lane(bits, f->g.n_blocks, f->g.words, hashes, n);
+        f->kernel->fill(bits, f->g.n_blocks, f->g.words, hashes, n);
         return;
     }
     for (size_t done = 0; done < n; done += MAX_RUN) {
         size_t some = n - done < MAX_RUN ? n - done : MAX_RUN;
         for (size_t i = 0; i < some; i++)
             of_lane[i] = lane_hash(hashes[done + i], f->lane);
-        fill_lane(bits, f->g.n_blocks, f->g.words, of_lane, some);
+        f->kernel->fill(bits, f->g.n_blocks, f->g.words, of_lane, some);
     }
 }
 
