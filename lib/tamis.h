@@ -409,8 +409,8 @@ int tamis_builder_create(const struct tamis_builder_options *opt,
 int tamis_builder_add_key(struct tamis_builder *builder, const void *key,
                           size_t n_bytes);
 /* The same for n keys, faster. Hash and tag of a key that has its bytes are not looked
- * at; those of one without (bytes NULL) count as in tamis_builder_add_hashes(), and a
- * foreign one stops at, or up to 255 keys before, it. */
+ * at. One without (bytes NULL) counts as in tamis_builder_add_hashes(): a foreign one is
+ * ERR_MISMATCH, and no key after it is added, nor up to 255 of those before it. */
 int tamis_builder_add_keys(struct tamis_builder *builder, const struct tamis_key *keys,
                            size_t n);
 int tamis_builder_add_hashes(struct tamis_builder *builder, uint64_t tag,

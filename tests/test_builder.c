@@ -453,6 +453,27 @@ static void test_spool_failures_stick(void **state)
     assert_int_equal(count_files(test_dir), n_files);
 }
 
+/* The last hashes join those that are there when the filter is to be made. */
+static void test_a_spool_that_fails_in_the_end(void **state)
+{
+    struct tamis_builder *b = new_builder(1e-8, 64 << 10);
+    struct tamis_diag diag;
+    (void)state;
+    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, 5000), 0);
+    assert_int_not_equal(faults[CALL_PWRITE].n, 0);
+    fail_once(CALL_PWRITE, 1, ENOSPC);
+    assert_int_equal(tamis_builder_finish_file(b, path_of("late"), &diag), ENOSPC);
+    assert_non_null(strstr(diag.what, "cannot spool"));
+    fail_once(CALL_PWRITE, 2, ENOSPC);
+    assert_int_equal(tamis_builder_finish_file(b, path_of("late"), &diag), ENOSPC);
+    assert_non_null(strstr(diag.what, "cannot write"));
+    assert_int_equal(tamis_builder_finish_file(b, path_of("late"), &diag), 0);
+    tamis_builder_free(b);
+    struct tamis_filter *f = open_filter(path_of("late"));
+    assert_int_equal(count_absent(f, keys, 5000), 0);
+    tamis_filter_close(f);
+}
+
 /* A page of the spool that was never written back, two that were exchanged, one bit. */
 static int spool_damage;
 
@@ -520,6 +541,7 @@ int main(void)
         cmocka_unit_test(test_key_range_of_many),
         cmocka_unit_test(test_key_range_of_long_keys),
         TEST_WITH_FAULTS(test_spool_failures_stick),
+        TEST_WITH_FAULTS(test_a_spool_that_fails_in_the_end),
         TEST_WITH_FAULTS(test_a_spool_that_lies_makes_no_filter),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

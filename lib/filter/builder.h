@@ -17,6 +17,7 @@ struct tamis_builder {
     int spool_fd;
     int failed;                      /* sticky error of an earlier call */
     uint64_t n_spooled, spool_check; /* builder_check() of all of them, in order */
+    bool spool_failed;               /* to take them, when the filter was to be made */
     bool spool_damaged;              /* found when they came back */
     uint64_t *hashes;
     size_t n_hashes, capacity; /* in hashes */

@@ -17,8 +17,9 @@ static int cannot_write(const struct tamis_builder *b, int err, const char *path
                         struct tamis_diag *diag)
 {
     return diag_errno(diag, err, path,
-                      b->spool_damaged ? "its keys came back damaged from the spool"
-                                       : "cannot write");
+                      b->spool_damaged  ? "its keys came back damaged from the spool"
+                      : b->spool_failed ? "cannot spool its keys"
+                                        : "cannot write");
 }
 
 /* ---- bits to the file ---- */

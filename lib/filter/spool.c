@@ -135,9 +135,11 @@ int spool_make_room(struct tamis_builder *b, size_t wanted)
 int spool_settle(struct tamis_builder *b, uint64_t filter_bytes)
 {
     size_t most = beside(b, filter_bytes);
+    b->spool_failed = b->spool_damaged = false;
     if (!b->n_spooled && b->n_hashes <= most)
         return 0;
     int err = b->n_hashes ? spool(b) : 0;
+    b->spool_failed = err != 0;
     if (!err && b->capacity > most)
         resize(b, most); /* or goes on with more than it should */
     return err;
@@ -147,7 +149,6 @@ int spool_read(struct tamis_builder *b, uint64_t done, uint64_t *check, size_t *
 {
     uint64_t left = b->n_spooled - done;
     size_t got;
-    b->spool_damaged = false;
     *n = left < b->capacity ? (size_t)left : b->capacity;
     int err = io_read(b->spool_fd, b->hashes, *n * sizeof *b->hashes,
                       done * sizeof *b->hashes, &got);
