@@ -90,8 +90,8 @@ struct filling {
 };
 
 /* Sets up g, bits and digests, for at most n hashes a call. Regions are of about
- * region_bytes (0: what suits); a lane that is not larger, or no memory for more, does
- * without. ENOMEM. */
+ * region_bytes, and a lane that is not larger does without (0: what suits); so it does
+ * where there is no memory for more. ENOMEM. */
 int filling_begin(struct filling *f, const struct geometry *g, uint8_t *bits,
                   uint8_t *digests, uint64_t n, unsigned n_threads,
                   size_t region_bytes);

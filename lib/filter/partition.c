@@ -20,6 +20,8 @@
 enum {
     REGION_BYTES = 256 << 10, /* and a few streams beside it: within any L2 */
     MAX_REGIONS = 2048,
+    SMALL_BYTES = 4 << 20,    /* lanes that are not partitioned, by one thread */
+    SHARED_BYTES = 1 << 20,   /* and by several */
     BUFFER_BYTES = 512 << 10, /* of all regions: within L2 as well */
     MIN_RUN = 32,
     MAX_RUN = 256,
@@ -43,6 +45,12 @@ struct slice {
 static uint64_t lane_bytes(const struct geometry *g)
 {
     return g->n_blocks * BLOCK_BYTES;
+}
+
+/* A lane that is in a cache anyhow is filled as fast without, but by one thread. */
+static bool is_small(const struct geometry *g, unsigned n_threads)
+{
+    return lane_bytes(g) <= (n_threads > 1 ? SHARED_BYTES : SMALL_BYTES);
 }
 
 static void choose_regions(struct filling *f, size_t region_bytes)
@@ -102,12 +110,11 @@ int filling_begin(struct filling *f, const struct geometry *g, uint8_t *bits,
     f->bits = bits;
     f->digests = digests;
     f->kernel = kernel_get();
-    region_bytes = region_bytes ? region_bytes : REGION_BYTES;
-    choose_regions(f, region_bytes);
+    choose_regions(f, region_bytes ? region_bytes : REGION_BYTES);
     f->finished = calloc((size_t)f->n_regions * g->lanes, sizeof *f->finished);
     if (!f->finished)
         return ENOMEM;
-    if (f->n_regions > 1 && n > 0) {
+    if (n > 0 && (region_bytes ? f->n_regions > 1 : !is_small(g, n_threads))) {
         f->team = team_start(n_threads);
         slices_create(f, n);
     }
@@ -305,7 +312,7 @@ int filling_add(struct filling *f, uint64_t *hashes, size_t n, bool is_last)
 
 uint64_t filling_memory(const struct geometry *g, unsigned n_threads)
 {
-    if (lane_bytes(g) <= REGION_BYTES)
+    if (is_small(g, n_threads))
         return 0;
     return (uint64_t)n_threads * (BUFFER_BYTES + 3 * MAX_REGIONS * sizeof(uint32_t));
 }
