@@ -1,5 +1,5 @@
 /* A builder from inside: builder.c (keys in), spool.c (where their hashes are kept),
- * partition.c (hashes to bits), team.c (threads for that), finish.c (filter out). */
+ * filling.c (hashes to bits), partition.c, team.c (for that), finish.c (filter out). */
 #ifndef TAMIS_BUILDER_H
 #define TAMIS_BUILDER_H
 
@@ -62,7 +62,7 @@ unsigned team_size(const struct team *team); /* with the caller; of NULL 1 */
 void team_run(struct team *team, void (*fn)(void *ctx, unsigned number), void *ctx);
 void team_end(struct team *team);
 
-/* ==== partition.c: hashes to bits ============================================ */
+/* ==== filling.c: hashes to bits ============================================== */
 
 struct slice;
 /* The bits of a stage while they are made. They fall into regions that fit the cache,
@@ -103,5 +103,26 @@ uint64_t filling_finished(struct filling *f);
 void filling_end(struct filling *f);
 /* What it takes beside the bits. */
 uint64_t filling_memory(const struct geometry *g, unsigned n_threads);
+
+/* For partition.c: sets the bits of n keys in the lane at work. */
+void filling_put(const struct filling *f, const uint64_t *hashes, size_t n);
+/* The hash of a lane, of that of lane 0. */
+static inline uint64_t filling_hash(uint64_t h, uint32_t lane)
+{
+    for (; lane > 0; lane--)
+        h = geometry_next_lane(h);
+    return h;
+}
+
+/* ==== partition.c: hashes sorted by region =================================== */
+
+/* A slice for each thread, of at most n hashes together; f->slices stays NULL if there
+ * is no memory for that: slower without, but just as good. */
+void slices_create(struct filling *f, uint64_t n);
+void slices_free(struct filling *f);
+/* Sorts n hashes for the lane at work, in place. */
+void slices_partition(struct filling *f, uint64_t *hashes, size_t n);
+/* Puts all those of one region. */
+void slices_add(const struct filling *f, uint32_t region);
 
 #endif
