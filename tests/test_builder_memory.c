@@ -97,8 +97,9 @@ static void test_hashes_and_filter_within_the_limit(void **state)
         {64 * MIB, 5 << 20, 0.01, 1, false}, /* 40 and 6 MiB */
         {64 * MIB, 6 << 20, 1e-8, 1, true},  /* 48 and 30 */
         {16 * MIB, 3 << 20, 1e-8, 4, true},  /* 24 and 15 */
-        {16 * MIB, 6 << 20, 0.01, 2, true},
-        {MIB, 2 << 20, 1e-4, 1, true}, /* a filter of 5 MiB */
+        {16 * MIB, 6 << 20, 0.01, 2, true},    {16 * MIB, 1500 << 10, 0.01, 1, false},
+        {16 * MIB, 1500 << 10, 0.01, 8, true}, /* not beside so many threads */
+        {MIB, 2 << 20, 1e-4, 1, true},         /* a filter of 5 MiB */
         {4096, 1 << 20, 0.01, 1, true},
     };
     (void)state;

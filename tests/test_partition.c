@@ -6,7 +6,7 @@
 #include <dirent.h>
 #include <signal.h>
 
-enum { MOST_HASHES = 40000, MOST_BLOCKS = 64 * 90 };
+enum { MOST_HASHES = 40000, MOST_BYTES = 2100 * PAGE_BYTES };
 
 /* ---- one filling, of any geometry ---- */
 
@@ -48,6 +48,7 @@ static void fill(const struct geometry *g, size_t n, size_t piece, unsigned n_th
 {
     struct filling f;
     uint64_t n_bytes = g->n_blocks * g->lanes * BLOCK_BYTES;
+    assert_true(n_bytes <= MOST_BYTES);
     memset(reference, 0, (size_t)n_bytes);
     memset(bits, 0, (size_t)n_bytes);
     for (size_t i = 0; i < n; i++)
@@ -109,6 +110,17 @@ static void test_hashes_at_the_edges(void **state)
     for (size_t i = 0; i < 5000; i++)
         hashes[i] = ~((uint64_t)i << 10);
     fill(&g, 5000, 777, 3, PAGE_BYTES);
+}
+
+/* More than there may be regions of a page; and runs get shorter, for all to fit. */
+static void test_many_regions(void **state)
+{
+    const struct geometry g = {
+        .n_blocks = BLOCKS_PER_PAGE * 2100, .lanes = 1, .words = 6};
+    (void)state;
+    random_hashes(hashes, MOST_HASHES);
+    for (unsigned n_threads = 1; n_threads <= 2; n_threads++)
+        fill(&g, MOST_HASHES, MOST_HASHES, n_threads, PAGE_BYTES);
 }
 
 static int stop_at_once(void *ctx)
@@ -380,11 +392,10 @@ static void test_writes_are_large_and_in_order(void **state)
 
 static int set_up(void **state)
 {
-    size_t most = (size_t)MOST_BLOCKS * BLOCK_BYTES * MAX_LANES;
     keys = malloc(N_KEYS * sizeof *keys);
-    reference = malloc(most);
-    bits = aligned_alloc(PAGE_BYTES, most);
-    digests = malloc(most / PAGE_BYTES * DIGEST_BYTES);
+    reference = malloc(MOST_BYTES);
+    bits = aligned_alloc(PAGE_BYTES, MOST_BYTES);
+    digests = malloc(MOST_BYTES / PAGE_BYTES * DIGEST_BYTES);
     if (!keys || !reference || !bits || !digests)
         return -1;
     tamis_domain_init(&domain, 1, 0x5eed);
@@ -406,6 +417,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equals_the_reference),
         cmocka_unit_test(test_hashes_at_the_edges),
+        cmocka_unit_test(test_many_regions),
         cmocka_unit_test(test_stops_when_told),
         cmocka_unit_test_setup_teardown(test_the_same_file_however_it_is_built,
                                         repeatable, faults_off),
