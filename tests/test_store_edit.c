@@ -65,7 +65,7 @@ static void edit_passes_on_memory_and_threads(void **state)
     opt.size = offsetof(struct tamis_segment_options, memory_limit);
     OK(tamis_edit_builder(e, "a", 1, 0, &opt, &b, NULL));
     assert_int_equal(b->limit, 64 << 20);
-    assert_int_equal(b->n_threads, 0);
+    assert_int_equal(b->n_threads, 1);
     tamis_builder_free(b);
     tamis_edit_abort(e);
     tamis_store_close(s);

@@ -42,7 +42,9 @@ static void take_options(struct tamis_builder *b, const struct tamis_builder_opt
         tamis_domain_random(&b->domain);
     b->watermark = o->watermark;
     b->limit = limit < SIZE_MAX / 2 ? (size_t)limit : SIZE_MAX / 2;
-    b->n_threads = o->n_threads < MAX_THREADS ? o->n_threads : MAX_THREADS;
+    b->n_threads = o->n_threads < 1             ? 1
+                   : o->n_threads < MAX_THREADS ? o->n_threads
+                                                : MAX_THREADS;
     b->spool_fd = -1;
     b->range.known = true;
 }
