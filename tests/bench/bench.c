@@ -1,0 +1,152 @@
+/* tamis bench: everything in one process, one thing after another, on the same keys.
+ *
+ *     bench [--quick | --tiny] [--seed N] [--keys N] [--only part] [--out DIR]
+ *
+ * It exits with 0 whether marks are met or not; with 1 if an answer was wrong (a
+ * present key ABSENT, too many errors) or a figure is missing; with 2 if it could not
+ * be run. */
+#include "tests/bench/bench.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct bench bench = {.seed = 1, .dir = "."};
+
+#define K UINT64_C(1000)
+#define M (K * K)
+#define MIB (UINT64_C(1) << 20)
+
+static const struct sizes forms[] = {
+    {"full", 15, 5, M, 100 * M, 2 * M, 10 * K, 1000, 100 * K, 4096 * MIB, 100 * M,
+     2 * M, M, 20 * M, 512 * MIB, 20 * K},
+    {"quick", 5, 3, M, 5 * M, 300 * K, 10 * K, 1000, 10 * K, 64 * MIB, 3 * M, 200 * K,
+     200 * K, 2 * M, 64 * MIB, 5 * K},
+    {"tiny", 3, 3, 20 * K, 100 * K, 20 * K, 200, 20, K, 4 * MIB, 50 * K, 5 * K, 20 * K,
+     50 * K, MIB, 2 * K},
+};
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} parts[] = {
+    {"limits", limits_measure},
+    {"small", figures_small},
+    {"large", figures_large},
+    {"check", figures_check},
+    {"readers", figures_readers},
+    {"speed", figures_speed},
+    {"error", figures_error},
+    {"stages", figures_stages},
+    {"segments", figures_segments},
+    {"first", figures_first},
+    {"adds", figures_adds},
+    {"commit", figures_commit},
+    {"build", figures_build},
+    {"instructions", figures_instructions},
+};
+
+void give_up(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    fputs("bench: ", stderr);
+    vfprintf(stderr, format, list);
+    fputc('\n', stderr);
+    va_end(list);
+    exit(2);
+}
+
+void must(int rc, const struct tamis_diag *diag, const char *what)
+{
+    if (rc)
+        give_up("%s: %s (%s %s)", what, tamis_strerror(rc), diag ? diag->what : "",
+                diag ? diag->file : "");
+}
+
+void *allocate(size_t n_bytes)
+{
+    void *memory = malloc(n_bytes ? n_bytes : 1);
+    if (!memory)
+        give_up("no memory for %zu bytes", n_bytes);
+    return memory;
+}
+
+void say(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    vprintf(format, list);
+    va_end(list);
+    fflush(stdout);
+}
+
+static void usage(void)
+{
+    fprintf(stderr, "usage: bench [--quick | --tiny] [--seed N] [--keys N] "
+                    "[--only PART] [--out DIR]\nparts:");
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        fprintf(stderr, " %s", parts[i].name);
+    fputc('\n', stderr);
+    exit(2);
+}
+
+static void set_keys(const char *text)
+{
+    bench.sizes.large = bench.sizes.build = strtoull(text, NULL, 10);
+    if (bench.sizes.large < 1000)
+        give_up("--keys: 1000 and more");
+}
+
+static void run(const char *only)
+{
+    must(tamis_domain_init(&bench.domain, 1, bench.seed), NULL, "domain");
+    pin();
+    load_note("before");
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (only && strcmp(only, parts[i].name) != 0)
+            continue;
+        uint64_t began = now_ns();
+        parts[i].run();
+        say("%-14s %8.1f s\n", parts[i].name, (double)(now_ns() - began) / 1e9);
+    }
+    load_note("after");
+    filters_remove();
+}
+
+int main(int argc, char **argv)
+{
+    const char *only = NULL;
+    bench.program = argv[0];
+    bench.sizes = forms[0];
+    for (int i = 1; i < argc; i++) {
+        const char *option = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(option, "--quick") == 0 || strcmp(option, "--tiny") == 0) {
+            bench.sizes = forms[option[2] == 'q' ? 1 : 2];
+            continue;
+        }
+        if (!value)
+            usage();
+        i++;
+        if (strcmp(option, "--seed") == 0)
+            bench.seed = strtoull(value, NULL, 10);
+        else if (strcmp(option, "--keys") == 0)
+            set_keys(value);
+        else if (strcmp(option, "--only") == 0)
+            only = value;
+        else if (strcmp(option, "--out") == 0)
+            bench.dir = value;
+        else if (strcmp(option, "--reader") == 0)
+            return reader_main(value);
+        else if (strcmp(option, "--instructions") == 0 && i + 1 < argc) {
+            must(tamis_domain_init(&bench.domain, 1, bench.seed), NULL, "domain");
+            return instructions_main(value, argv[i + 1]);
+        } else
+            usage();
+    }
+    run(only);
+    report_write();
+    unsigned missing = only ? 0 : figures_missing();
+    return n_wrong() || missing ? 1 : 0;
+}

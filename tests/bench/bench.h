@@ -1,0 +1,187 @@
+/* The benchmark: what its files share. bench.c is the order of things, clock.c how a
+ * time is taken, figures.c the marks; figures_*.c measure one subject each, through
+ * tamis.h alone. loops.c, limits.c and peers.cc are what tamis is compared with. */
+#ifndef TAMIS_TESTS_BENCH_H
+#define TAMIS_TESTS_BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tamis.h>
+
+#include "format/geometry.h"
+#include "tests/bench/pending.h"
+#include "tests/bench/peers.h"
+
+/* ---- bench.c: one run ---- */
+
+struct sizes {
+    const char *form;
+    unsigned reps;             /* rounds of a race; the odd median of them counts */
+    unsigned long_reps;        /* of those that take seconds */
+    uint64_t small, large;     /* keys of the filters in cache, and in memory */
+    uint64_t probes;           /* a lap */
+    uint64_t stage_keys;       /* of the first of ten stages */
+    uint64_t segments, segment_keys;
+    uint64_t first_max;        /* bytes of the largest file of the first answers */
+    uint64_t build;            /* keys */
+    uint64_t adds;             /* a lap */
+    uint64_t error_keys, error_probes;
+    uint64_t stream;           /* bytes for memcpy and bandwidth */
+    uint64_t instructions;     /* keys under valgrind */
+};
+
+struct bench {
+    struct sizes sizes;
+    uint64_t seed;
+    const char *dir;     /* for files, and for what is reported */
+    const char *program; /* argv[0] */
+    struct tamis_domain domain;
+};
+extern struct bench bench;
+
+/* Ends the run: what was to be measured could not be. */
+void give_up(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+void must(int rc, const struct tamis_diag *diag, const char *what);
+void *allocate(size_t n_bytes);
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- clock.c: time, medians, the core ---- */
+
+uint64_t now_ns(void);
+double median(double *samples, size_t n); /* sorts them */
+extern volatile uint64_t sink;            /* results are consumed */
+
+/* One of several things compared: run() returns nanoseconds an item. */
+enum { MAX_REPS = 101 };
+struct lap {
+    double (*run)(void *ctx);
+    void *ctx;
+    double ns; /* the median */
+    double samples[MAX_REPS];
+};
+/* Each once to warm up, then `reps` rounds, each round beginning with another one:
+ * drift of the machine meets all alike. */
+void race(struct lap *laps, size_t n, unsigned reps);
+
+void pin(void);
+void unpin(void);
+
+/* ---- keys.c: the same keys for all, from the seed ---- */
+
+/* Keys are 8 bytes. Number i is key_of(i), a bijection: numbers below NEGATIVES are
+ * those that are added somewhere, none from there on ever is. */
+#define NEGATIVES (UINT64_C(1) << 62)
+uint64_t key_of(uint64_t i);
+void hashes_fill(uint64_t first, size_t n, uint64_t *hashes);
+uint64_t *hashes_of(uint64_t first, size_t n); /* allocated */
+/* Numbers of negatives that nobody had before. */
+uint64_t fresh_negatives(uint64_t n);
+/* One hash for each of n equal parts of a lane, in random order. */
+uint64_t *hashes_spread(size_t n);
+
+/* ---- filters.c: filters and their bits ---- */
+
+const char *path_in(const char *name); /* in bench.dir; eight may be in use */
+/* Builds the filter of keys 0 .. n-1 unless this run has it already. */
+const char *filter_file(uint64_t n_keys, double error);
+struct tamis_filter *filter_open(const char *path, enum tamis_check check);
+void filters_remove(void);
+void file_remove(const char *path);
+
+/* The bits of the first stage, mapped once more for the comparators. */
+struct bits {
+    uint8_t *map;
+    size_t map_bytes;
+    const uint8_t *base;
+    uint64_t n_bytes;
+    struct geometry geometry;
+};
+struct bits bits_map(const char *path);
+void bits_unmap(struct bits *bits);
+
+/* A lap over hashes: of a filter, or of its bits. */
+struct probing {
+    struct tamis_filter *filter;
+    const struct bits *bits;
+    const uint64_t *hashes;
+    size_t n;
+    uint64_t *absent;
+    size_t n_absent; /* of the last lap */
+};
+struct probing probing_of(struct tamis_filter *filter, const struct bits *bits,
+                          const uint64_t *hashes, size_t n);
+double lap_batch(void *probing);
+double lap_single(void *probing);
+/* Probes keys 0 .. n-1, at most `limit`: wrong if one is ABSENT. */
+void check_present(struct tamis_filter *filter, uint64_t n, uint64_t limit);
+/* Wrong if so many of n negatives were not ABSENT; few are no statement. */
+void check_error(double target, uint64_t n_maybe, uint64_t n, const char *what);
+
+/* ---- loops.c: hand-written comparators over the same bits ---- */
+
+double lap_scalar(void *probing);
+double lap_avx512(void *probing);
+bool have_avx512(void);
+
+/* ---- limits.c: what the machine can do ---- */
+
+enum { WINDOW = 64 };
+double lap_lines(void *probing); /* random lines, a rolling window of prefetches */
+double lap_loads(void *probing); /* random loads, independent, nothing else */
+double copy_ns(void *to, const void *from, size_t n_bytes);
+double read_file_ns(const char *path);
+double xxh3_pages_ns(const struct bits *bits, const uint64_t *hashes, size_t n);
+void limits_measure(void);
+
+/* ---- flushes.c ---- */
+
+unsigned n_flushes(void); /* fsync and fdatasync of this process so far */
+
+/* ---- figures.c: marks, and what was measured ---- */
+
+/* ours and other are times (or bytes, counts); at most: ours / other, at least:
+ * other / ours. The text says what exactly was measured. */
+void figure(const char *id, double ours, double other, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void figure_mark(const char *id, double mark); /* where it depends on the filter */
+void figure_without(const char *id, const char *why);
+void limit(const char *id, double value, const char *unit);
+void wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+unsigned n_wrong(void);
+unsigned figures_missing(void);
+
+/* ---- report.c, machine.c, curves.c ---- */
+
+void report_write(void);
+struct json_t *machine_facts(void);
+void load_note(const char *when);
+struct json_t *load_notes(void);
+
+/* A table for gnuplot: opened with its columns' names, a row at a time. */
+struct curve;
+struct curve *curve_open(const char *name, const char *columns);
+/* NaN: no value there. */
+void curve_row(struct curve *curve, size_t n, const double *values);
+void curve_close(struct curve *curve);
+
+/* ---- figures_*.c, instructions.c: in the order of the issue ---- */
+
+void figures_small(void);
+void figures_large(void);
+void figures_check(void);
+void figures_stages(void);
+void figures_segments(void);
+void figures_first(void);
+void figures_build(void);
+void figures_adds(void);
+void figures_commit(void);
+void figures_readers(void);
+int reader_main(const char *path); /* one of the 16 */
+void figures_instructions(void);
+int instructions_main(const char *what, const char *n); /* under valgrind */
+void figures_error(void);
+void figures_speed(void);
+
+#endif

@@ -1,0 +1,50 @@
+#!/bin/sh
+# The smallest form of the benchmark: does it run, is every figure there, does it tell a
+# wrong answer? It looks at no time. check.sh PROGRAM DIR.
+set -u
+program=$1 dir=$2
+rm -rf "$dir" && mkdir -p "$dir" || exit 2
+passed=0 failed=0
+
+# ok NAME COMMAND...: one check.
+ok() {
+    name=$1
+    shift
+    if "$@" >"$dir/log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $name"
+        cat "$dir/log"
+    fi
+}
+
+json() {
+    jq -e "$1" "$dir/bench.json"
+}
+
+ok "it runs" "$program" --tiny --seed 3 --out "$dir"
+ok "nothing is wrong" json '.wrong == []'
+for key in form seed machine load sizes figures limits wrong; do
+    ok "the report has $key" json "has(\"$key\")"
+done
+# An id in the table of figures.c is a figure in the report, with a value or, where the
+# machine cannot do it, with the reason in `detail`.
+ids=$(sed -n 's/^    F("\([a-z0-9_]*\)".*/\1/p' tests/bench/figures.c)
+for id in $ids; do
+    ok "figure $id" json ".figures.$id | (.value | type) == \"number\" or (.detail | test(\"has no|could not\"))"
+    ok "figure $id is judged" json ".figures.$id | (.met | type) == \"boolean\" or .bound == \"recorded\" or .value == null"
+done
+ok "as many figures as the table has" json "(.figures | length) == $(echo "$ids" | wc -l)"
+ok "most figures have values" json '([.figures[] | select(.value == null)] | length) <= 8'
+ok "flushes are counted" json '.figures.commit_flushes.value >= 1'
+ok "marks of positives follow the lanes" json '.figures.large_positives_1pct.mark == 1.3'
+ok "the table has every figure" [ "$(grep -c '^| .* | .* | .* | .* | .* | .* | ' "$dir/bench.md")" -ge "$(echo "$ids" | wc -l)" ]
+ok "the plots are drawn" tests/bench/plots.sh "$dir"
+for plot in speed error stages segments build first; do
+    ok "$plot.svg has a curve" grep -q 'gnuplot_plot_1' "$dir/$plot.svg"
+done
+ok "no filter is left behind" [ -z "$(find "$dir" -name '*.tamis')" ]
+ok "an unknown option is refused" sh -c "\"$program\" --nonsense; [ \$? -eq 2 ]"
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

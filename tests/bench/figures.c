@@ -1,0 +1,187 @@
+/* Every line of what must hold as one named figure with its mark, in one table, so that
+ * one that is not measured is noticed. */
+#include "tests/bench/figures.h"
+#include "tests/bench/bench.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define F(id, what, ours, other, unit, bound, mark)                                    \
+    {id, what, ours, other, unit, bound, mark, NAN, NAN, NAN, "", true}
+
+struct figure figures[] = {
+    F("small_batch_avx512", "small filter, negatives, batch", "batch",
+      "inlined AVX-512 loop", "ns", MOST, 1.15),
+    F("small_batch_scalar", "small filter, negatives, batch", "batch",
+      "plain scalar loop", "ns", MOST, 0.9),
+    F("small_single", "small filter, negatives, one at a time", "public call", "batch",
+      "ns", MOST, 2),
+    F("small_libbloom", "small filter, negatives, by hash", "batch", "libbloom", "ns",
+      LEAST, 12),
+    F("small_leveldb", "small filter, negatives, by hash", "batch", "LevelDB's policy",
+      "ns", LEAST, 5),
+    F("small_keys_libbloom", "small filter, negatives, hashing the keys", "keys",
+      "libbloom", "ns", LEAST, 12),
+    F("small_keys_leveldb", "small filter, negatives, hashing the keys", "keys",
+      "LevelDB's policy", "ns", LEAST, 5),
+
+    F("large_batch_1pct", "large filter, 1%, negatives", "batch", "random lines", "ns",
+      MOST, 1.25),
+    F("large_batch_01pct", "large filter, 0.1%, negatives", "batch", "random lines",
+      "ns", MOST, 1.4),
+    F("large_batch_001pct", "large filter, 0.01%, negatives", "batch", "random lines",
+      "ns", MOST, 1.4),
+    F("large_single", "large filter, 1%, negatives one at a time", "public call",
+      "independent loads", "ns", MOST, 1.15),
+    F("large_positives_1pct", "large filter, 1%, positives", "batch", "random lines",
+      "ns", MOST, NAN),
+    F("large_positives_01pct", "large filter, 0.1%, positives", "batch", "random lines",
+      "ns", MOST, NAN),
+    F("large_positives_001pct", "large filter, 0.01%, positives", "batch",
+      "random lines", "ns", MOST, NAN),
+
+    F("checked_batch", "everything checked, batch", "lazy", "none", "ns", MOST, 1.03),
+    F("checked_single", "everything checked, one at a time", "lazy", "none", "ns", MOST,
+      1.03),
+    F("checking_total", "checking every page at first touch", "checking",
+      "XXH3 of the pages", "ms", MOST, 1.3),
+    F("checking_single_p50", "a probe while pages are checked, median", "one probe", "",
+      "ns", RECORDED, NAN),
+    F("checking_single_p999", "a probe while pages are checked, 99.9th percentile",
+      "one probe", "", "ns", RECORDED, NAN),
+
+    F("stages_single", "ten stages, negatives one at a time", "ten stages", "one stage",
+      "ns", MOST, 8),
+    F("stages_batch", "ten stages, negatives in batches", "ten stages", "one stage",
+      "ns", MOST, 8),
+
+    F("segments_one_key", "one key, all segments", "all segments", "random lines", "us",
+      MOST, 1.3),
+    F("segments_candidates", "one key, all segments, as a list of candidates",
+      "all segments", "random lines", "us", MOST, 1.3),
+    F("segments_many_keys", "many keys, all segments, a key", "all segments",
+      "random lines", "us", MOST, 1.3),
+    F("segments_changed", "one key, all segments, just after one was replaced",
+      "after the edit", "before it", "us", MOST, 1.05),
+
+    F("first_answer", "first answer, from the open call", "open and probe",
+      "reading the file", "us", LEAST, 1000),
+    F("first_answer_flat", "first answer, slowest size against the quickest",
+      "slowest size", "quickest size", "us", MOST, 1.25),
+
+    F("build_libbloom", "building from hashes, a key and thread", "two threads",
+      "libbloom", "ns", LEAST, 3),
+    F("build_leveldb", "building from hashes, a key and thread", "two threads",
+      "LevelDB's policy", "ns", LEAST, 3),
+    F("build_copy", "building from hashes, and writing the file", "two threads",
+      "memcpy and pwrite", "ms", MOST, 4),
+
+    F("add_single", "adding one key at a time", "add", "random lines, times lanes",
+      "ns", MOST, 2),
+    F("add_threads", "adding, keys a second", "two threads", "one thread", "ns", LEAST,
+      1.6),
+    F("commit_time", "a commit", "commit", "fdatasync of as many dirty pages", "ms",
+      MOST, 1.2),
+    F("commit_flushes", "flushes of a commit", "flushes", "", "", MOST, 2),
+    F("commit_flushes_table", "flushes of a commit after growth", "flushes", "", "",
+      MOST, 3),
+
+    F("readers_pss", "16 readers, proportional set sizes", "grown by opening and asking",
+      "the file and 16 MiB", "MiB", MOST, 1),
+
+    F("instructions_single", "a negative, one at a time, AVX2", "instructions", "", "",
+      RECORDED, NAN),
+    F("instructions_batch", "a negative, in batches, AVX2", "instructions", "", "",
+      RECORDED, NAN),
+    F("instructions_batch_scalar", "a negative, in batches, scalar", "instructions", "",
+      "", RECORDED, NAN),
+    F("instructions_positive", "a positive, in batches, two lanes, AVX2",
+      "instructions", "", "", RECORDED, NAN),
+    F("instructions_segments", "one key, a segment of 100, AVX2", "instructions", "",
+      "", RECORDED, NAN),
+    F("instructions_add", "an add to a growing filter, AVX2", "instructions", "", "",
+      RECORDED, NAN),
+    F("instructions_build", "a key of a built filter, AVX2", "instructions", "", "",
+      RECORDED, NAN),
+};
+const size_t n_figures = sizeof figures / sizeof figures[0];
+
+struct limit limits[64];
+size_t n_limits;
+char wrongs[16][200];
+static unsigned wrong_count;
+
+static struct figure *find(const char *id)
+{
+    for (size_t i = 0; i < n_figures; i++)
+        if (strcmp(figures[i].id, id) == 0)
+            return &figures[i];
+    give_up("no figure is called %s", id);
+}
+
+void figure(const char *id, double ours, double other, const char *format, ...)
+{
+    struct figure *f = find(id);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(f->detail, sizeof f->detail, format, list);
+    va_end(list);
+    f->ours = ours;
+    f->other = *f->other_is ? other : NAN;
+    f->value = !*f->other_is ? ours : f->bound == LEAST ? other / ours : ours / other;
+    f->missing = !isfinite(f->value);
+}
+
+void figure_mark(const char *id, double mark)
+{
+    find(id)->mark = mark;
+}
+
+void figure_without(const char *id, const char *why)
+{
+    struct figure *f = find(id);
+    snprintf(f->detail, sizeof f->detail, "%s", why);
+    f->missing = false;
+}
+
+bool figure_met(const struct figure *f)
+{
+    return f->bound == LEAST ? f->value >= f->mark : f->value <= f->mark;
+}
+
+unsigned figures_missing(void)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < n_figures; i++)
+        if (figures[i].missing) {
+            say("not measured: %s\n", figures[i].id);
+            n++;
+        }
+    return n;
+}
+
+void limit(const char *id, double value, const char *unit)
+{
+    if (n_limits < sizeof limits / sizeof limits[0])
+        limits[n_limits++] = (struct limit){id, unit, value};
+}
+
+void wrong(const char *format, ...)
+{
+    char text[200];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    say("WRONG: %s\n", text);
+    if (wrong_count < sizeof wrongs / sizeof wrongs[0])
+        memcpy(wrongs[wrong_count], text, sizeof text);
+    wrong_count++;
+}
+
+unsigned n_wrong(void)
+{
+    return wrong_count;
+}

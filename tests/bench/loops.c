@@ -1,0 +1,156 @@
+/* What a batch is compared with: loops over the same bits as one would write them by
+ * hand for one filter, everything inlined, the number of words known to the compiler.
+ * They check no page and answer into the same bitmap. */
+#include "tests/bench/bench.h"
+
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* The body of a loop for 1 .. 8 words. */
+#define FOR_WORDS(words, call)                                                         \
+    switch (words) {                                                                   \
+    case 1: return call(1);                                                            \
+    case 2: return call(2);                                                            \
+    case 3: return call(3);                                                            \
+    case 4: return call(4);                                                            \
+    case 5: return call(5);                                                            \
+    case 6: return call(6);                                                            \
+    case 7: return call(7);                                                            \
+    default: return call(8);                                                           \
+    }
+
+static uint32_t salts[WORDS_PER_BLOCK];
+
+/* ---- plain C ---- */
+
+INLINE bool scalar_block(const uint8_t *block, uint32_t words, uint64_t h)
+{
+    const uint64_t *w = (const uint64_t *)(const void *)block;
+    uint64_t missing = 0;
+    for (uint32_t i = 0; i < words; i++) {
+        uint32_t word = (geometry_start(h) + i) % WORDS_PER_BLOCK;
+        missing |= ~w[word] & UINT64_C(1) << ((uint32_t)h * salts[word] >> 26);
+    }
+    return missing == 0;
+}
+
+INLINE size_t scalar_loop(const struct probing *p, uint32_t words)
+{
+    const struct geometry g = p->bits->geometry;
+    const uint8_t *base = p->bits->base;
+    size_t n_absent = 0;
+    uint64_t word = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        uint64_t h = p->hashes[i];
+        bool hit = true;
+        for (uint32_t lane = 0; hit && lane < g.lanes; lane++) {
+            hit = scalar_block(base + geometry_block_offset(&g, lane, h), words, h);
+            h = geometry_next_lane(h);
+        }
+        n_absent += !hit;
+        word |= (uint64_t)!hit << i % 64;
+        if (i % 64 == 63 || i + 1 == p->n) {
+            p->absent[i / 64] = word;
+            word = 0;
+        }
+    }
+    return n_absent;
+}
+
+static size_t scalar(const struct probing *p)
+{
+#define SCALAR(words) scalar_loop(p, words)
+    FOR_WORDS(p->bits->geometry.words, SCALAR)
+}
+
+/* ---- AVX-512 ---- */
+
+#ifdef __x86_64__
+#include <immintrin.h>
+
+#define AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi,bmi2")))
+
+bool have_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("bmi2");
+}
+
+/* Eight words at once; those from start on, cyclically, count. */
+AVX512 INLINE bool avx512_block(const uint8_t *block, uint32_t words, uint64_t h,
+                                __m256i salt)
+{
+    __m256i bit =
+        _mm256_srli_epi32(_mm256_mullo_epi32(_mm256_set1_epi32((int)h), salt), 26);
+    __m512i want = _mm512_sllv_epi64(_mm512_set1_epi64(1), _mm512_cvtepu32_epi64(bit));
+    uint32_t twice = ((1U << words) - 1) * 0x101U << geometry_start(h);
+    __mmask8 which = (__mmask8)(twice >> 8);
+    return _mm512_mask_testn_epi64_mask(which, want, _mm512_load_si512(block)) == 0;
+}
+
+AVX512 INLINE size_t avx512_loop(const struct probing *p, uint32_t words)
+{
+    const struct geometry g = p->bits->geometry;
+    const uint8_t *base = p->bits->base;
+    const __m256i salt = _mm256_loadu_si256((const void *)salts);
+    size_t n_absent = 0;
+    uint64_t word = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        uint64_t h = p->hashes[i];
+        bool hit =
+            avx512_block(base + geometry_block_offset(&g, 0, h), words, h, salt);
+        for (uint32_t lane = 1; __builtin_expect(hit && lane < g.lanes, 0); lane++) {
+            h = geometry_next_lane(h);
+            hit = avx512_block(base + geometry_block_offset(&g, lane, h), words, h,
+                               salt);
+        }
+        n_absent += !hit;
+        word |= (uint64_t)!hit << i % 64;
+        if (i % 64 == 63 || i + 1 == p->n) {
+            p->absent[i / 64] = word;
+            word = 0;
+        }
+    }
+    return n_absent;
+}
+
+AVX512 static size_t avx512(const struct probing *p)
+{
+#define BY_AVX512(words) avx512_loop(p, words)
+    FOR_WORDS(p->bits->geometry.words, BY_AVX512)
+}
+#else
+bool have_avx512(void)
+{
+    return false;
+}
+
+static size_t avx512(const struct probing *p)
+{
+    return scalar(p);
+}
+#endif
+
+/* ---- as laps ---- */
+
+static double timed(struct probing *p, size_t (*loop)(const struct probing *))
+{
+    memcpy(salts, geometry_salt, sizeof salts);
+    uint64_t began = now_ns();
+    p->n_absent = loop(p);
+    double ns = (double)(now_ns() - began);
+    sink += p->n_absent;
+    return ns / (double)p->n;
+}
+
+double lap_scalar(void *probing)
+{
+    return timed(probing, scalar);
+}
+
+double lap_avx512(void *probing)
+{
+    return timed(probing, avx512);
+}

@@ -1,0 +1,43 @@
+#help make bench        speed against peers and the machine's own limits: build/bench/bench.{json,md}, *.svg (about 15 minutes)
+#help make bench-quick  the same figures of smaller filters, in under a minute; both take SEED=S KEYS=N PART=name
+
+# Not among TEST_PROGRAMS: it links the peers. It measures the library as it is linked by
+# others, the archive; format/geometry.o is the comparators'.
+BENCH_OBJ := $(call obj,$(wildcard tests/bench/*.c)) $B/tests/bench/peers.o
+BENCH_WRAP := -Wl,--wrap=fsync,--wrap=fdatasync
+BENCH_DIR := $B/bench
+CXX ?= g++
+
+ifneq ($(shell grep -w n_threads lib/tamis.h),)
+$(BENCH_OBJ): INC_tests += -DBENCH_BUILDER_THREADS
+endif
+
+.PHONY: deps-bench bench bench-quick check-bench
+deps-bench: | deps-build
+	$(call install,g++ libbloom-dev libleveldb-dev gnuplot-nox valgrind jq)
+
+$(BENCH_OBJ): | deps-bench
+$B/tests/bench/peers.o: tests/bench/peers.cc
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)
+	$(Q)$(CXX) -std=c++17 -fPIC -Wall -Wextra -Wshadow -Wconversion $(OPT) $(SANITIZE) $(WERROR) -I. -MMD -MP -c $< -o $@
+
+$B/tests/bench/bench: $(BENCH_OBJ) $B/format/geometry.o $B/libtamis.a | deps-bench
+	$(call say,LD,$@)
+	$(Q)$(CXX) $(SANITIZE) -o $@ $^ $(BENCH_WRAP) $(LIBS) -ljansson -lbloom -lleveldb
+
+KEYS ?=
+PART ?=
+bench_run = mkdir -p $(BENCH_DIR)$(1) && rm -rf $(BENCH_DIR)$(1)/*.svg && \
+    $B/tests/bench/bench $(2) --seed $(SEED) $(if $(KEYS),--keys $(KEYS)) $(if $(PART),--only $(PART)) --out $(BENCH_DIR)$(1); \
+    code=$$?; [ $$code -gt 1 ] || [ -n "$(PART)" ] || tests/bench/plots.sh $(BENCH_DIR)$(1) || code=2; \
+    [ $$code -gt 1 ] || cat $(BENCH_DIR)$(1)/bench.md; exit $$code
+
+bench: $B/tests/bench/bench
+	@$(call bench_run,,)
+
+bench-quick: $B/tests/bench/bench
+	@$(call bench_run,,--quick)
+
+check-bench: $B/tests/bench/bench
+	@tests/bench/check.sh $< $(BENCH_DIR)-check

@@ -1,0 +1,13 @@
+/* A store of many segments of numbered keys, for figures_segments.c and the driver. */
+#ifndef TAMIS_TESTS_BENCH_SEGMENTS_H
+#define TAMIS_TESTS_BENCH_SEGMENTS_H
+
+#include <tamis.h>
+
+/* Replaces whatever is at `path`. */
+struct tamis_store *segments_store(const char *path, uint64_t n, uint64_t keys_each);
+/* Puts segment i anew, with the same keys, in an edit of its own. */
+void segments_replace(struct tamis_store *store, uint64_t i, uint64_t keys_each);
+void tree_remove(const char *path);
+
+#endif
