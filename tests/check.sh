@@ -74,6 +74,7 @@ step "rot" make rot
 step "every call fails" make faults
 step "command line" make cli
 step "check-docs" make check-docs
+step "benchmark, the smallest form" make check-bench
 step "build with clang, warnings are errors" \
     build B=build/clang CC=clang WERROR=-Werror OPT=-O1 all tests
 step "unit tests, clang" make B=build/clang CC=clang OPT=-O1 unit

@@ -1,10 +1,11 @@
 /* tamis bench: everything in one process, one thing after another, on the same keys.
  *
  *     bench [--quick | --tiny] [--seed N] [--keys N] [--only part] [--out DIR]
+ *           [--plant loss | error]
  *
  * It exits with 0 whether marks are met or not; with 1 if an answer was wrong (a
  * present key ABSENT, too many errors) or a figure is missing; with 2 if it could not
- * be run. */
+ * be run. What is planted is such a wrong answer, for the test of this program. */
 #include "tests/bench/bench.h"
 
 #include <stdarg.h>
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct bench bench = {.seed = 1, .dir = "."};
+struct bench bench = {.seed = 1, .dir = ".", .planted = ""};
 
 #define K UINT64_C(1000)
 #define M (K * K)
@@ -21,8 +22,8 @@ struct bench bench = {.seed = 1, .dir = "."};
 static const struct sizes forms[] = {
     {"full", 15, 5, M, 100 * M, 2 * M, 10 * K, 1000, 100 * K, 4096 * MIB, 100 * M,
      2 * M, M, 20 * M, 512 * MIB, 20 * K},
-    {"quick", 5, 3, M, 5 * M, 300 * K, 10 * K, 1000, 10 * K, 64 * MIB, 3 * M, 200 * K,
-     200 * K, 2 * M, 64 * MIB, 5 * K},
+    {"quick", 7, 3, M, 20 * M, 500 * K, 10 * K, 1000, 20 * K, 256 * MIB, 4 * M, 200 * K,
+     200 * K, 4 * M, 128 * MIB, 5 * K},
     {"tiny", 3, 3, 20 * K, 100 * K, 20 * K, 200, 20, K, 4 * MIB, 50 * K, 5 * K, 20 * K,
      50 * K, MIB, 2 * K},
 };
@@ -137,6 +138,8 @@ int main(int argc, char **argv)
             only = value;
         else if (strcmp(option, "--out") == 0)
             bench.dir = value;
+        else if (strcmp(option, "--plant") == 0)
+            bench.planted = value;
         else if (strcmp(option, "--reader") == 0)
             return reader_main(value);
         else if (strcmp(option, "--instructions") == 0 && i + 1 < argc) {

@@ -37,6 +37,8 @@ struct bench {
     uint64_t seed;
     const char *dir;     /* for files, and for what is reported */
     const char *program; /* argv[0] */
+    const char *planted; /* "loss": present keys are asked that are not; "error": */
+                         /* negatives are keys that are there; else "" */
     struct tamis_domain domain;
 };
 extern struct bench bench;
@@ -116,7 +118,7 @@ double lap_batch(void *probing);
 double lap_single(void *probing);
 /* Probes keys 0 .. n-1, at most `limit`: wrong if one is ABSENT. */
 void check_present(struct tamis_filter *filter, uint64_t n, uint64_t limit);
-/* Wrong if so many of n negatives were not ABSENT; few are no statement. */
+/* Wrong if so many of n negatives that were not ABSENT are too many. */
 void check_error(double target, uint64_t n_maybe, uint64_t n, const char *what);
 
 /* ---- loops.c: hand-written comparators over the same bits ---- */

@@ -45,6 +45,13 @@ for plot in speed error stages segments build first; do
     ok "$plot.svg has a curve" grep -q 'gnuplot_plot_1' "$dir/$plot.svg"
 done
 ok "no filter is left behind" [ -z "$(find "$dir" -name '*.tamis')" ]
+# planted WHAT WORDS: the run fails, and says so.
+planted() {
+    "$program" --tiny --seed 3 --out "$dir" --only small --plant "$1" >"$dir/planted"
+    [ $? -eq 1 ] && grep "$2" "$dir/planted" && json '.wrong | length > 0'
+}
+ok "a lost key fails it" planted loss 'WRONG: .* ABSENT'
+ok "too many errors fail it" planted error 'WRONG: .* error'
 ok "an unknown option is refused" sh -c "\"$program\" --nonsense; [ \$? -eq 2 ]"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -73,6 +73,8 @@ void figures_first(void)
         slowest = fmax(slowest, answer.ns);
         quickest = fmin(quickest, answer.ns);
         if (size == at)
+            limit("read_file", (double)st.st_size / reading.ns, "GB/s of a file read");
+        if (size == at)
             figure("first_answer", answer.ns / 1e3, reading.ns / 1e3,
                    "%lld MiB, sealed, in the page cache", (long long)st.st_size >> 20);
         file_remove(path);

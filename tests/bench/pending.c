@@ -1,36 +1,7 @@
 /* Weak stand-ins for functions that the library may not have yet (pending.h). */
 #include "tests/bench/pending.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define PENDING __attribute__((weak))
-
-PENDING void tamis_keys_hash(const struct tamis_domain *domain, struct tamis_key *keys,
-                             size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        keys[i] = tamis_key_of(domain, keys[i].bytes, keys[i].n_bytes);
-}
-
-PENDING size_t tamis_filter_probe_keys(struct tamis_filter *filter,
-                                       const struct tamis_key *keys, size_t n,
-                                       uint64_t *absent, enum tamis_reason *why)
-{
-    size_t n_absent = 0;
-    memset(absent, 0, (n + 63) / 64 * sizeof *absent);
-    for (size_t i = 0; i < n; i++) {
-        uint64_t bit = tamis_filter_probe(filter, &keys[i], why) == TAMIS_ABSENT;
-        absent[i / 64] |= bit << (i % 64);
-        n_absent += bit;
-    }
-    return n_absent;
-}
-
-PENDING const char *tamis_kernel_name(void)
-{
-    return "scalar";
-}
 
 PENDING enum tamis_answer tamis_snapshot_candidates(struct tamis_snapshot *snapshot,
                                                     const struct tamis_key *key,

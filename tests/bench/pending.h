@@ -5,12 +5,6 @@
 
 #include <tamis.h>
 
-void tamis_keys_hash(const struct tamis_domain *domain, struct tamis_key *keys,
-                     size_t n);
-size_t tamis_filter_probe_keys(struct tamis_filter *filter,
-                               const struct tamis_key *keys, size_t n, uint64_t *absent,
-                               enum tamis_reason *why);
-const char *tamis_kernel_name(void);
 enum tamis_answer tamis_snapshot_candidates(struct tamis_snapshot *snapshot,
                                             const struct tamis_key *key,
                                             uint32_t *segments, size_t max, size_t *n);

@@ -15,6 +15,7 @@ set datafile missing "?"
 set key outside right
 set grid
 set style data linespoints
+set format x "%.0s%c"
 $5
 END
     echo "$1.svg"
@@ -28,6 +29,7 @@ plot "speed.dat" using "bytes":"batch" title "batch", "" using "bytes":"single" 
   "" using "bytes":"libbloom" title "libbloom", "" using "bytes":"leveldb" title "LevelDB"'
 plot error "Error against size" "bits a key" "measured error" '
 set logscale y
+set format y "%g"
 plot "error.dat" using "bits":"error" title "tamis", "" using "classic_bits":"target" title "classic, ideal k" with lines, \
   "error-libbloom.dat" using "bits":"error" title "libbloom", "error-leveldb.dat" using "bits":"error" title "LevelDB", \
   "error.dat" using "bound_bits":"target" title "log2(1/e)" with lines'
