@@ -15,8 +15,8 @@
 
 struct bench bench = {.seed = 1, .dir = ".", .planted = ""};
 
-#define K UINT64_C(1000)
-#define M (K * K)
+#define K   UINT64_C(1000)
+#define M   (K * K)
 #define MIB (UINT64_C(1) << 20)
 
 static const struct sizes forms[] = {
@@ -32,20 +32,13 @@ static const struct {
     const char *name;
     void (*run)(void);
 } parts[] = {
-    {"limits", limits_measure},
-    {"small", figures_small},
-    {"large", figures_large},
-    {"check", figures_check},
-    {"readers", figures_readers},
-    {"speed", figures_speed},
-    {"error", figures_error},
-    {"stages", figures_stages},
-    {"segments", figures_segments},
-    {"first", figures_first},
-    {"adds", figures_adds},
-    {"commit", figures_commit},
-    {"build", figures_build},
-    {"instructions", figures_instructions},
+    {"limits", limits_measure},     {"small", figures_small},
+    {"large", figures_large},       {"check", figures_check},
+    {"readers", figures_readers},   {"speed", figures_speed},
+    {"error", figures_error},       {"stages", figures_stages},
+    {"segments", figures_segments}, {"first", figures_first},
+    {"adds", figures_adds},         {"commit", figures_commit},
+    {"build", figures_build},       {"instructions", figures_instructions},
 };
 
 void give_up(const char *format, ...)

@@ -18,18 +18,18 @@
 
 struct sizes {
     const char *form;
-    unsigned reps;             /* rounds of a race; the odd median of them counts */
-    unsigned long_reps;        /* of those that take seconds */
-    uint64_t small, large;     /* keys of the filters in cache, and in memory */
-    uint64_t probes;           /* a lap */
-    uint64_t stage_keys;       /* of the first of ten stages */
+    unsigned reps;         /* rounds of a race; the odd median of them counts */
+    unsigned long_reps;    /* of those that take seconds */
+    uint64_t small, large; /* keys of the filters in cache, and in memory */
+    uint64_t probes;       /* a lap */
+    uint64_t stage_keys;   /* of the first of ten stages */
     uint64_t segments, segment_keys;
-    uint64_t first_max;        /* bytes of the largest file of the first answers */
-    uint64_t build;            /* keys */
-    uint64_t adds;             /* a lap */
+    uint64_t first_max; /* bytes of the largest file of the first answers */
+    uint64_t build;     /* keys */
+    uint64_t adds;      /* a lap */
     uint64_t error_keys, error_probes;
-    uint64_t stream;           /* bytes for memcpy and bandwidth */
-    uint64_t instructions;     /* keys under valgrind */
+    uint64_t stream;       /* bytes for memcpy and bandwidth */
+    uint64_t instructions; /* keys under valgrind */
 };
 
 struct bench {
@@ -134,6 +134,7 @@ double lap_lines(void *probing); /* random lines, a rolling window of prefetches
 double lap_loads(void *probing); /* random loads, independent, nothing else */
 double copy_ns(void *to, const void *from, size_t n_bytes);
 double read_file_ns(const char *path);
+double xxh3_file_ns(const struct bits *bits);
 double xxh3_pages_ns(const struct bits *bits, const uint64_t *hashes, size_t n);
 void limits_measure(void);
 

@@ -37,6 +37,15 @@ for id in $ids; do
 done
 ok "as many figures as the table has" json "(.figures | length) == $(echo "$ids" | wc -l)"
 ok "most figures have values" json '([.figures[] | select(.value == null)] | length) <= 8'
+near='def near($a; $b): (($a - $b) | fabs) <= 1e-9 * ($b | fabs);'
+ok "ratios are what they say" json "$near [.figures[] | select(.other != null and .value != null)
+    | near(.value; if .bound == \"at least\" then .other / .ours else .ours / .other end)] | all and length > 20"
+ok "marks are compared as they say" json '[.figures[] | select(.met != null)
+    | .met == (if .bound == "at least" then .value >= .mark else .value <= .mark end)] | all'
+ok "the machine is told" json '.machine | has("processor") and has("kernel") and has("tamis_kernel")
+    and has("file_system") and has("page_bytes") and .cores >= 1'
+ok "the machine's limits are there" json '.limits | has("lines_1pct") and has("loads_1pct") and has("memcpy")
+    and has("memory_read") and has("read_file") and has("fdatasync") and has("xxh3_pages")'
 ok "flushes are counted" json '.figures.commit_flushes.value >= 1'
 ok "marks of positives follow the lanes" json '.figures.large_positives_1pct.mark == 1.3'
 ok "the table has every figure" [ "$(grep -c '^| .* | .* | .* | .* | .* | .* | ' "$dir/bench.md")" -ge "$(echo "$ids" | wc -l)" ]

@@ -114,8 +114,8 @@ void figures_adds(void)
     race(laps, 3, reps);
     unsigned lanes = bits.geometry.lanes;
     figure("add_single", laps[0].ns, laps[2].ns * lanes,
-           "%llu MiB, %u lanes, %zu keys a lap",
-           (unsigned long long)bits.n_bytes >> 20, lanes, n);
+           "%llu MiB, %u lanes, %zu keys a lap", (unsigned long long)bits.n_bytes >> 20,
+           lanes, n);
     figure("add_threads", laps[1].ns, laps[0].ns, "%zu keys a lap", n);
     struct tamis_filter *filter = filter_open(path, TAMIS_CHECK_LAZY);
     check_present(filter, next, next);

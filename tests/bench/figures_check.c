@@ -20,8 +20,10 @@ static void when_checked(const char *path)
     struct probing p[2] = {probing_of(lazy, &bits, hashes, n),
                            probing_of(none, &bits, hashes, n)};
     struct lap laps[] = {
-        {.run = lap_batch, .ctx = &p[0]},  {.run = lap_batch, .ctx = &p[1]},
-        {.run = lap_single, .ctx = &p[0]}, {.run = lap_single, .ctx = &p[1]},
+        {.run = lap_batch, .ctx = &p[0]},
+        {.run = lap_batch, .ctx = &p[1]},
+        {.run = lap_single, .ctx = &p[0]},
+        {.run = lap_single, .ctx = &p[1]},
     };
     race(laps, 4, 2 * bench.sizes.reps - 1);
     unsigned long long mib = bits.n_bytes >> 20;
@@ -80,6 +82,36 @@ static void checking_total(const char *path)
     bits_unmap(&bits);
 }
 
+static double lap_open_full(void *ctx)
+{
+    struct touching *t = ctx;
+    uint64_t began = now_ns();
+    struct tamis_filter *filter = filter_open(t->path, TAMIS_CHECK_FULL);
+    double ns = (double)(now_ns() - began);
+    tamis_filter_close(filter);
+    return ns;
+}
+
+static double lap_xxh3_file(void *ctx)
+{
+    struct touching *t = ctx;
+    return xxh3_file_ns(t->bits);
+}
+
+/* The same in the order of the file, all at once. */
+static void checking_while_opening(const char *path)
+{
+    struct bits bits = bits_map(path);
+    struct touching t = {.path = path, .bits = &bits};
+    struct lap laps[] = {{.run = lap_open_full, .ctx = &t},
+                         {.run = lap_xxh3_file, .ctx = &t}};
+    race(laps, 2, bench.sizes.reps);
+    figure("checking_open_full", laps[0].ns / 1e6, laps[1].ns / 1e6,
+           "%zu pages in the order of the file, page faults included",
+           bits.map_bytes / PAGE_BYTES);
+    bits_unmap(&bits);
+}
+
 /* What reading the clock twice adds. */
 static double clock_ns(void)
 {
@@ -108,9 +140,10 @@ static void single_while_checking(const char *path)
     }
     tamis_filter_close(filter);
     double middle = median(samples, n);
-    figure("checking_single_p50", middle, 0,
-           "%zu random probes of a filter just opened, the clock's own %.0f ns taken off",
-           n, overhead);
+    figure(
+        "checking_single_p50", middle, 0,
+        "%zu random probes of a filter just opened, the clock's own %.0f ns taken off",
+        n, overhead);
     figure("checking_single_p999", samples[(size_t)((double)n * 0.999)], 0,
            "the same; the longest %.0f ns", samples[n - 1]);
     free(samples), free(hashes);
@@ -122,5 +155,6 @@ void figures_check(void)
     const char *path = filter_file(bench.sizes.large, 0.01);
     when_checked(path);
     checking_total(path);
+    checking_while_opening(path);
     single_while_checking(path);
 }

@@ -114,8 +114,8 @@ static void flushes(void)
     must(tamis_writer_add_hashes(writer, bench.domain.tag, hashes, FIRST / 2), NULL,
          "adding");
     flushes_of_commit(writer, 1);
-    must(tamis_writer_add_hashes(writer, bench.domain.tag, hashes + FIRST / 2, 10), NULL,
-         "adding");
+    must(tamis_writer_add_hashes(writer, bench.domain.tag, hashes + FIRST / 2, 10),
+         NULL, "adding");
     figure("commit_flushes", flushes_of_commit(writer, 2), 0, "10 keys added");
     unsigned before = n_flushes();
     must(tamis_writer_add_hashes(writer, bench.domain.tag, hashes + FIRST, FIRST), NULL,

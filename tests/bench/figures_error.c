@@ -13,7 +13,7 @@ struct asked {
 
 static void ours(struct curve *curve, const struct asked *a)
 {
-    static const double errors[] = {0.3,   0.1,  0.05,   0.02,   0.01,   0.005,
+    static const double errors[] = {0.3,   0.1,   0.05,   0.02,   0.01,    0.005,
                                     0.002, 0.001, 0.0003, 0.0001, 0.00003, 0.00001};
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
         const char *path = filter_file(a->n_keys, errors[i]);
@@ -43,8 +43,7 @@ static void peers(const char *name, bool bloom, const struct asked *a)
         if (!p)
             give_up("a peer could not be built");
         size_t n = a->n / 4;
-        size_t maybe =
-            n - (bloom ? libbloom_misses : leveldb_misses)(p, a->keys, n);
+        size_t maybe = n - (bloom ? libbloom_misses : leveldb_misses)(p, a->keys, n);
         curve_row(curve, 2,
                   (double[]){(double)peer_bits(p) / (double)a->n_keys,
                              maybe ? (double)maybe / (double)n : NAN});

@@ -63,8 +63,8 @@ static double lap_many(void *ctx)
     struct asking *a = ctx;
     size_t words = (a->n_segments + 63) / 64;
     uint64_t began = now_ns();
-    sink += tamis_snapshot_probe_keys(a->snapshot, NULL, 0, a->keys, a->n_keys,
-                                      a->absent);
+    sink +=
+        tamis_snapshot_probe_keys(a->snapshot, NULL, 0, a->keys, a->n_keys, a->absent);
     double ns = (double)(now_ns() - began);
     a->n_maybe = a->n_keys * a->n_segments - count(a->absent, a->n_keys * words);
     return ns / (double)a->n_keys;
@@ -145,7 +145,8 @@ static void check_segments(struct tamis_snapshot *snapshot, uint64_t keys_each)
     size_t n = tamis_snapshot_n_segments(snapshot);
     uint64_t *absent = allocate((n + 63) / 64 * sizeof *absent);
     for (size_t i = 0; i < n; i++)
-        for (uint64_t k = i * keys_each; k < (i + 1) * keys_each; k += keys_each / 4 + 1) {
+        for (uint64_t k = i * keys_each; k < (i + 1) * keys_each;
+             k += keys_each / 4 + 1) {
             uint64_t hash;
             hashes_fill(k, 1, &hash);
             struct tamis_key key = tamis_key_of_hash(bench.domain.tag, hash);
@@ -219,13 +220,16 @@ static void one_store(uint64_t n, struct curve *curve)
     check_segments(snapshot, bench.sizes.segment_keys);
     struct asking a = asking_of(snapshot, path);
     struct lap laps[] = {
-        {.run = lap_all, .ctx = &a}, {.run = lap_candidates, .ctx = &a},
-        {.run = lap_many, .ctx = &a}, {.run = lap_segment_lines, .ctx = &a},
+        {.run = lap_all, .ctx = &a},
+        {.run = lap_candidates, .ctx = &a},
+        {.run = lap_many, .ctx = &a},
+        {.run = lap_segment_lines, .ctx = &a},
     };
     race(laps, 4, bench.sizes.reps);
     double per = (double)a.n_segments;
-    curve_row(curve, 5, (double[]){per, laps[0].ns / per, laps[1].ns / per,
-                                   laps[2].ns / per, laps[3].ns / per});
+    curve_row(curve, 5,
+              (double[]){per, laps[0].ns / per, laps[1].ns / per, laps[2].ns / per,
+                         laps[3].ns / per});
     lap_all(&a);
     check_error(0.01, a.n_maybe, a.n_keys * a.n_segments, "segments");
     if (n == bench.sizes.segments) {

@@ -87,17 +87,22 @@ void figures_small(void)
         give_up("a peer could not be built");
     struct probing p = probing_of(filter, &bits, hashes, n_probes);
     struct tamis_key their[1024];
-    struct by_key by_key = {.filter = filter, .keys = asked, .their = their,
-                            .n = n_probes, .absent = p.absent};
+    struct by_key by_key = {.filter = filter,
+                            .keys = asked,
+                            .their = their,
+                            .n = n_probes,
+                            .absent = p.absent};
     struct by_key by_bloom = by_key, by_level = by_key;
     by_bloom.peer = bloom, by_bloom.misses = libbloom_misses;
     by_level.peer = level, by_level.misses = leveldb_misses;
     struct probing fast = p, slow = p, single = p;
     struct lap laps[] = {
-        {.run = lap_batch, .ctx = &p},       {.run = lap_single, .ctx = &single},
+        {.run = lap_batch, .ctx = &p},
+        {.run = lap_single, .ctx = &single},
         {.run = lap_scalar, .ctx = &slow},
         {.run = have_avx512() ? lap_avx512 : lap_scalar, .ctx = &fast},
-        {.run = lap_keys, .ctx = &by_key},   {.run = lap_peer, .ctx = &by_bloom},
+        {.run = lap_keys, .ctx = &by_key},
+        {.run = lap_peer, .ctx = &by_bloom},
         {.run = lap_peer, .ctx = &by_level},
     };
     race(laps, 7, bench.sizes.reps);

@@ -46,8 +46,10 @@ static void against_one(struct tamis_filter *grown, uint64_t keys,
     struct probing g = probing_of(grown, NULL, hashes, n), o = g;
     o.filter = one;
     struct lap laps[] = {
-        {.run = lap_single, .ctx = &g}, {.run = lap_single, .ctx = &o},
-        {.run = lap_batch, .ctx = &g},  {.run = lap_batch, .ctx = &o},
+        {.run = lap_single, .ctx = &g},
+        {.run = lap_single, .ctx = &o},
+        {.run = lap_batch, .ctx = &g},
+        {.run = lap_batch, .ctx = &o},
     };
     race(laps, 4, bench.sizes.reps);
     unsigned long long k = keys;

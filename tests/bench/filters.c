@@ -147,9 +147,8 @@ double lap_batch(void *probing)
     uint64_t began = now_ns();
     for (size_t at = 0; at < p->n; at += BATCH) {
         size_t n = p->n - at < BATCH ? p->n - at : BATCH;
-        n_absent += tamis_filter_probe_batch(p->filter, bench.domain.tag,
-                                             p->hashes + at, n, p->absent + at / 64,
-                                             NULL);
+        n_absent += tamis_filter_probe_batch(
+            p->filter, bench.domain.tag, p->hashes + at, n, p->absent + at / 64, NULL);
     }
     double ns = (double)(now_ns() - began);
     p->n_absent = n_absent;

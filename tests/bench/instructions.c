@@ -148,7 +148,7 @@ void figures_instructions(void)
 {
     static const struct {
         const char *id, *what, *kernel;
-        unsigned share;     /* of the keys: what is long takes fewer */
+        unsigned share; /* of the keys: what is long takes fewer */
         unsigned divisor;
     } all[] = {
         {"instructions_single", "single", "avx2", 1, 1},

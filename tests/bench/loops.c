@@ -10,14 +10,22 @@
 /* The body of a loop for 1 .. 8 words. */
 #define FOR_WORDS(words, call)                                                         \
     switch (words) {                                                                   \
-    case 1: return call(1);                                                            \
-    case 2: return call(2);                                                            \
-    case 3: return call(3);                                                            \
-    case 4: return call(4);                                                            \
-    case 5: return call(5);                                                            \
-    case 6: return call(6);                                                            \
-    case 7: return call(7);                                                            \
-    default: return call(8);                                                           \
+    case 1:                                                                            \
+        return call(1);                                                                \
+    case 2:                                                                            \
+        return call(2);                                                                \
+    case 3:                                                                            \
+        return call(3);                                                                \
+    case 4:                                                                            \
+        return call(4);                                                                \
+    case 5:                                                                            \
+        return call(5);                                                                \
+    case 6:                                                                            \
+        return call(6);                                                                \
+    case 7:                                                                            \
+        return call(7);                                                                \
+    default:                                                                           \
+        return call(8);                                                                \
     }
 
 static uint32_t salts[WORDS_PER_BLOCK];
@@ -69,7 +77,8 @@ static size_t scalar(const struct probing *p)
 #ifdef __x86_64__
 #include <immintrin.h>
 
-#define AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi,bmi2")))
+#define AVX512                                                                         \
+    __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi,bmi2")))
 
 bool have_avx512(void)
 {
@@ -99,12 +108,11 @@ AVX512 INLINE size_t avx512_loop(const struct probing *p, uint32_t words)
     uint64_t word = 0;
     for (size_t i = 0; i < p->n; i++) {
         uint64_t h = p->hashes[i];
-        bool hit =
-            avx512_block(base + geometry_block_offset(&g, 0, h), words, h, salt);
+        bool hit = avx512_block(base + geometry_block_offset(&g, 0, h), words, h, salt);
         for (uint32_t lane = 1; __builtin_expect(hit && lane < g.lanes, 0); lane++) {
             h = geometry_next_lane(h);
-            hit = avx512_block(base + geometry_block_offset(&g, lane, h), words, h,
-                               salt);
+            hit =
+                avx512_block(base + geometry_block_offset(&g, lane, h), words, h, salt);
         }
         n_absent += !hit;
         word |= (uint64_t)!hit << i % 64;

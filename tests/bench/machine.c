@@ -42,8 +42,8 @@ static void file_system(const char *dir, char *type, size_t n_bytes)
     }
     while (fscanf(f, "%*s %4095s %63s %*[^\n]", mount, name) == 2) {
         size_t n = strlen(mount);
-        bool inside = strncmp(real, mount, n) == 0 &&
-                      (n == 1 || real[n] == '/' || real[n] == 0);
+        bool inside =
+            strncmp(real, mount, n) == 0 && (n == 1 || real[n] == '/' || real[n] == 0);
         if (inside && n >= best) {
             best = n;
             snprintf(type, n_bytes, "%s", name);

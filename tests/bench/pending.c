@@ -30,10 +30,9 @@ PENDING size_t tamis_snapshot_probe_keys(struct tamis_snapshot *snapshot,
     size_t words = (n + 63) / 64;
     for (size_t i = 0; i < n_keys; i++) {
         uint64_t *row = absent + i * words;
-        n_absent += targets
-                        ? tamis_snapshot_probe_list(snapshot, targets, n, &keys[i], row,
-                                                    NULL)
-                        : tamis_snapshot_probe_all(snapshot, &keys[i], row, NULL);
+        n_absent += targets ? tamis_snapshot_probe_list(snapshot, targets, n, &keys[i],
+                                                        row, NULL)
+                            : tamis_snapshot_probe_all(snapshot, &keys[i], row, NULL);
     }
     return n_absent;
 }

@@ -80,8 +80,10 @@ static const char *cell(double value, const char *unit)
         c[0] = 0;
     else
         snprintf(c, sizeof cells[0], "%.*f%s%s",
-                 fabs(value) < 10 ? 2 : fabs(value) < 1000 ? 1 : 0, value,
-                 *unit ? " " : "", unit);
+                 fabs(value) < 10     ? 2
+                 : fabs(value) < 1000 ? 1
+                                      : 0,
+                 value, *unit ? " " : "", unit);
     return c;
 }
 

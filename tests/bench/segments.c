@@ -23,12 +23,13 @@ static void put(struct tamis_edit *edit, uint64_t i, uint64_t n, uint64_t *hashe
     char name[32];
     struct tamis_builder *builder;
     struct tamis_diag diag = {0};
-    size_t n_bytes = (size_t)snprintf(name, sizeof name, "segment-%06llu",
-                                      (unsigned long long)i);
+    size_t n_bytes =
+        (size_t)snprintf(name, sizeof name, "segment-%06llu", (unsigned long long)i);
     must(tamis_edit_builder(edit, name, n_bytes, 0.01, NULL, &builder, &diag), &diag,
          "builder");
     hashes_fill(i * n, n, hashes);
-    must(tamis_builder_add_hashes(builder, bench.domain.tag, hashes, n), NULL, "adding");
+    must(tamis_builder_add_hashes(builder, bench.domain.tag, hashes, n), NULL,
+         "adding");
     must(tamis_edit_put(edit, builder, &diag), &diag, "put");
     tamis_builder_free(builder);
 }
@@ -57,8 +58,8 @@ void segments_replace(struct tamis_store *store, uint64_t i, uint64_t keys_each)
     char name[32];
     struct tamis_edit *edit;
     struct tamis_diag diag = {0};
-    size_t n_bytes = (size_t)snprintf(name, sizeof name, "segment-%06llu",
-                                      (unsigned long long)i);
+    size_t n_bytes =
+        (size_t)snprintf(name, sizeof name, "segment-%06llu", (unsigned long long)i);
     must(tamis_edit_begin(store, &edit, &diag), &diag, "edit");
     must(tamis_edit_drop(edit, name, n_bytes, &diag), &diag, "drop");
     uint64_t *hashes = allocate(keys_each * sizeof *hashes);
