@@ -93,6 +93,14 @@ static void set_keys(const char *text)
         give_up("--keys: 1000 and more");
 }
 
+static bool is_part(const char *name)
+{
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (strcmp(name, parts[i].name) == 0)
+            return true;
+    return false;
+}
+
 static void run(const char *only)
 {
     must(tamis_domain_init(&bench.domain, 1, bench.seed), NULL, "domain");
@@ -127,7 +135,7 @@ int main(int argc, char **argv)
             bench.seed = strtoull(value, NULL, 10);
         else if (strcmp(option, "--keys") == 0)
             set_keys(value);
-        else if (strcmp(option, "--only") == 0)
+        else if (strcmp(option, "--only") == 0 && is_part(value))
             only = value;
         else if (strcmp(option, "--out") == 0)
             bench.dir = value;

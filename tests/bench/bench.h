@@ -76,6 +76,7 @@ void unpin(void);
  * those that are added somewhere, none from there on ever is. */
 #define NEGATIVES (UINT64_C(1) << 62)
 uint64_t key_of(uint64_t i);
+uint64_t *keys_of(uint64_t first, size_t n); /* allocated */
 void hashes_fill(uint64_t first, size_t n, uint64_t *hashes);
 uint64_t *hashes_of(uint64_t first, size_t n); /* allocated */
 /* Numbers of negatives that nobody had before. */
@@ -90,6 +91,8 @@ const char *path_in(const char *name); /* in bench.dir; eight may be in use */
 const char *filter_file(uint64_t n_keys, double error);
 struct tamis_filter *filter_open(const char *path, enum tamis_check check);
 void filters_remove(void);
+/* A growing filter, at 1%. */
+struct tamis_writer *writer_new(const char *path, uint64_t first_capacity);
 void file_remove(const char *path);
 
 /* The bits of the first stage, mapped once more for the comparators. */

@@ -2,18 +2,15 @@
  * random lines of the same file. */
 #include "tests/bench/bench.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 struct adding {
     struct tamis_writer *writer;
-    const struct bits *bits;
-    const uint64_t *hashes; /* of this lap */
-    size_t n;
-    uint64_t next; /* number of the next key that nobody has added */
+    size_t n; /* keys a lap */
     unsigned n_threads;
+    uint64_t *next; /* number of the first key that nobody has added */
 };
 
 struct part {
@@ -31,62 +28,42 @@ static void *add_part(void *ctx)
     return NULL;
 }
 
-/* Nanoseconds a key, so half of what a thread takes when there are two. */
-static double add(const struct adding *a)
+static double add_by_two(struct part *parts)
 {
-    struct part parts[2];
     pthread_t threads[2];
-    size_t each = a->n / a->n_threads;
+    unpin();
     uint64_t began = now_ns();
-    for (unsigned t = 0; t < a->n_threads; t++) {
-        parts[t] = (struct part){a->writer, a->hashes + t * each, each, 0};
-        if (a->n_threads == 1)
-            add_part(&parts[t]);
-        else if (pthread_create(&threads[t], NULL, add_part, &parts[t]) != 0)
+    for (int t = 0; t < 2; t++)
+        if (pthread_create(&threads[t], NULL, add_part, &parts[t]) != 0)
             give_up("no thread");
-    }
-    for (unsigned t = 0; a->n_threads > 1 && t < a->n_threads; t++)
+    for (int t = 0; t < 2; t++)
         pthread_join(threads[t], NULL);
     double ns = (double)(now_ns() - began);
-    for (unsigned t = 0; t < a->n_threads; t++)
-        must(parts[t].rc, NULL, "adding");
-    return ns / (double)(each * a->n_threads);
-}
-
-/* New keys for each lap: one that is there already is no add. */
-struct shared {
-    struct adding a;
-    uint64_t *next;
-    unsigned n_threads;
-};
-
-static double lap_add(void *ctx)
-{
-    struct shared *s = ctx;
-    uint64_t *hashes = hashes_of(*s->next, s->a.n);
-    *s->next += s->a.n;
-    struct adding a = s->a;
-    a.hashes = hashes;
-    a.n_threads = s->n_threads;
-    if (a.n_threads > 1)
-        unpin();
-    double ns = add(&a);
-    if (a.n_threads > 1)
-        pin();
-    free(hashes);
+    pin();
     return ns;
 }
 
-static struct tamis_writer *create(const char *path, uint64_t capacity)
+static double add_by_one(struct part *part)
 {
-    struct tamis_writer *writer;
-    struct tamis_diag diag = {0};
-    struct tamis_writer_options options = {.size = sizeof options,
-                                           .domain = &bench.domain};
-    options.growth.first_capacity = capacity;
-    file_remove(path);
-    must(tamis_writer_create(path, &options, &writer, &diag), &diag, path);
-    return writer;
+    uint64_t began = now_ns();
+    add_part(part);
+    return (double)(now_ns() - began);
+}
+
+/* Nanoseconds a key, so half of what a thread takes when there are two. New keys for
+ * each lap: one that is there already is no add. */
+static double lap_add(void *ctx)
+{
+    struct adding *a = ctx;
+    uint64_t *hashes = hashes_of(*a->next, a->n);
+    size_t each = a->n / a->n_threads;
+    struct part parts[2] = {{a->writer, hashes, each, 0},
+                            {a->writer, hashes + each, a->n - each, 0}};
+    double ns = a->n_threads == 2 ? add_by_two(parts) : add_by_one(parts);
+    must(parts[0].rc ? parts[0].rc : parts[1].rc, NULL, "adding");
+    *a->next += a->n;
+    free(hashes);
+    return ns / (double)a->n;
 }
 
 void figures_adds(void)
@@ -98,10 +75,9 @@ void figures_adds(void)
     /* The stage stays below its capacity, and is as large as the large filter. */
     uint64_t next = 0, needed = n * (2 * reps + 6);
     struct tamis_writer *writer =
-        create(path, needed > bench.sizes.large ? needed : bench.sizes.large);
+        writer_new(path, needed > bench.sizes.large ? needed : bench.sizes.large);
     struct bits bits = bits_map(path);
-    struct adding a = {.writer = writer, .bits = &bits, .n = n};
-    struct shared one = {a, &next, 1}, two = {a, &next, 2};
+    struct adding one = {writer, n, 1, &next}, two = {writer, n, 2, &next};
     /* The first write to a page is the file system's affair: eight keys a page. */
     size_t to_touch = 8 * bits.n_bytes / PAGE_BYTES;
     for (size_t done = 0; done < to_touch && next < needed / 4; done += n)

@@ -103,10 +103,7 @@ static void one_size(size_t n, struct curve *curve)
 {
     char path[512];
     snprintf(path, sizeof path, "%s", path_in("build.tamis"));
-    uint64_t *keys = allocate(n * sizeof *keys);
-    for (size_t i = 0; i < n; i++)
-        keys[i] = key_of(i);
-    uint64_t *hashes = hashes_of(0, n);
+    uint64_t *keys = keys_of(0, n), *hashes = hashes_of(0, n);
     struct building two = {.keys = keys, .hashes = hashes, .n = n, .n_threads = 2};
     two.path = path;
     lap_build(&two); /* says how long the file is */

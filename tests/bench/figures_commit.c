@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct committing {
@@ -59,24 +58,12 @@ static void plain_file(struct committing *c, const char *path, size_t n_bytes)
         give_up("%s cannot be mapped", path);
 }
 
-static struct tamis_writer *create(const char *path, uint64_t capacity)
-{
-    struct tamis_writer *writer;
-    struct tamis_diag diag = {0};
-    struct tamis_writer_options options = {.size = sizeof options,
-                                           .domain = &bench.domain};
-    options.growth.first_capacity = capacity;
-    file_remove(path);
-    must(tamis_writer_create(path, &options, &writer, &diag), &diag, path);
-    return writer;
-}
-
 static void time_of_commits(void)
 {
     char path[512], plain[512];
     snprintf(path, sizeof path, "%s", path_in("commit.tamis"));
     snprintf(plain, sizeof plain, "%s", path_in("plain"));
-    struct committing c = {.writer = create(path, bench.sizes.large)};
+    struct committing c = {.writer = writer_new(path, bench.sizes.large)};
     struct bits bits = bits_map(path);
     size_t n_pages = bits.n_bytes / PAGE_BYTES;
     unsigned reps = bench.sizes.reps;
@@ -109,7 +96,7 @@ static void flushes(void)
     char path[512];
     uint64_t hashes[2 * FIRST];
     snprintf(path, sizeof path, "%s", path_in("commit.tamis"));
-    struct tamis_writer *writer = create(path, FIRST);
+    struct tamis_writer *writer = writer_new(path, FIRST);
     hashes_fill(0, 2 * FIRST, hashes);
     must(tamis_writer_add_hashes(writer, bench.domain.tag, hashes, FIRST / 2), NULL,
          "adding");

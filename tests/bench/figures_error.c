@@ -56,12 +56,8 @@ void figures_error(void)
 {
     struct asked a = {.n = bench.sizes.error_probes, .n_keys = bench.sizes.error_keys};
     uint64_t first = fresh_negatives(a.n);
-    a.keys = allocate(a.n * sizeof *a.keys);
-    a.present = allocate(a.n_keys * sizeof *a.present);
-    for (size_t i = 0; i < a.n; i++)
-        a.keys[i] = key_of(first + i);
-    for (size_t i = 0; i < a.n_keys; i++)
-        a.present[i] = key_of(i);
+    a.keys = keys_of(first, a.n);
+    a.present = keys_of(0, a.n_keys);
     a.hashes = hashes_of(first, a.n);
     struct curve *curve =
         curve_open("error", "target bits error classic_bits bound_bits");

@@ -4,22 +4,16 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 /* A sealed filter of about so many bytes and few keys: its stage is made for many. */
 static void make(const char *path, uint64_t n_bytes)
 {
     struct tamis_plan plan;
-    struct tamis_writer *writer;
     struct tamis_diag diag = {0};
-    struct tamis_writer_options options = {.size = sizeof options,
-                                           .domain = &bench.domain};
     double first_error = 0.01 * (1 - 0.85); /* of stage 0, at the defaults */
     must(tamis_plan_within(n_bytes, 0, first_error, &plan), NULL, "plan");
-    options.growth.first_capacity = plan.n_keys;
-    file_remove(path);
-    must(tamis_writer_create(path, &options, &writer, &diag), &diag, path);
+    struct tamis_writer *writer = writer_new(path, plan.n_keys);
     uint64_t hashes[1000];
     hashes_fill(0, 1000, hashes);
     must(tamis_writer_add_hashes(writer, bench.domain.tag, hashes, 1000), NULL, "add");

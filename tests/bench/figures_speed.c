@@ -20,14 +20,6 @@ static double lap_theirs(void *ctx)
     return (double)(now_ns() - began) / (double)t->n;
 }
 
-static uint64_t *keys_of(uint64_t first, size_t n)
-{
-    uint64_t *keys = allocate(n * sizeof *keys);
-    for (size_t i = 0; i < n; i++)
-        keys[i] = key_of(first + i);
-    return keys;
-}
-
 static void one_size(size_t n_keys, const uint64_t *asked, const uint64_t *hashes,
                      size_t n, struct curve *curve)
 {

@@ -7,18 +7,6 @@
 
 enum { STAGES = 10 };
 
-static struct tamis_writer *create(const char *path)
-{
-    struct tamis_writer *writer;
-    struct tamis_diag diag = {0};
-    struct tamis_writer_options options = {.size = sizeof options,
-                                           .domain = &bench.domain};
-    options.growth.first_capacity = bench.sizes.stage_keys;
-    file_remove(path);
-    must(tamis_writer_create(path, &options, &writer, &diag), &diag, path);
-    return writer;
-}
-
 /* Adds keys until so many are in. */
 static void fill(struct tamis_writer *writer, uint64_t *in, uint64_t until)
 {
@@ -67,7 +55,7 @@ void figures_stages(void)
     snprintf(path, sizeof path, "%s", path_in("stages.tamis"));
     size_t n = bench.sizes.probes / 2;
     uint64_t *hashes = hashes_of(fresh_negatives(n), n), in = 0;
-    struct tamis_writer *writer = create(path);
+    struct tamis_writer *writer = writer_new(path, bench.sizes.stage_keys);
     struct curve *curve = curve_open("stages", "stages keys batch_ns single_ns");
     for (unsigned stages = 1; stages <= STAGES; stages++) {
         /* Half a first stage less than what fills them: none more is begun. */

@@ -91,6 +91,18 @@ struct tamis_filter *filter_open(const char *path, enum tamis_check check)
     return filter;
 }
 
+struct tamis_writer *writer_new(const char *path, uint64_t first_capacity)
+{
+    struct tamis_writer *writer;
+    struct tamis_diag diag = {0};
+    struct tamis_writer_options options = {.size = sizeof options,
+                                           .domain = &bench.domain};
+    options.growth.first_capacity = first_capacity;
+    file_remove(path);
+    must(tamis_writer_create(path, &options, &writer, &diag), &diag, path);
+    return writer;
+}
+
 struct bits bits_map(const char *path)
 {
     struct bits bits = {0};

@@ -20,6 +20,14 @@ uint64_t key_of(uint64_t i)
     return mix(i + mix(bench.seed) * GOLDEN);
 }
 
+uint64_t *keys_of(uint64_t first, size_t n)
+{
+    uint64_t *keys = allocate(n * sizeof *keys);
+    for (size_t i = 0; i < n; i++)
+        keys[i] = key_of(first + i);
+    return keys;
+}
+
 void hashes_fill(uint64_t first, size_t n, uint64_t *hashes)
 {
     enum { AT_ONCE = 256 };

@@ -28,16 +28,17 @@ $B/tests/bench/bench: $(BENCH_OBJ) $B/format/geometry.o $B/libtamis.a | deps-ben
 
 KEYS ?=
 PART ?=
-bench_run = mkdir -p $(BENCH_DIR)$(1) && rm -rf $(BENCH_DIR)$(1)/*.svg && \
-    $B/tests/bench/bench $(2) --seed $(SEED) $(if $(KEYS),--keys $(KEYS)) $(if $(PART),--only $(PART)) --out $(BENCH_DIR)$(1); \
-    code=$$?; [ $$code -gt 1 ] || [ -n "$(PART)" ] || tests/bench/plots.sh $(BENCH_DIR)$(1) || code=2; \
-    [ $$code -gt 1 ] || cat $(BENCH_DIR)$(1)/bench.md; exit $$code
+# The filters are gone when it ends, but if it was killed.
+bench_run = rm -rf $(BENCH_DIR) && mkdir -p $(BENCH_DIR) && \
+    $B/tests/bench/bench $(1) --seed $(SEED) $(if $(KEYS),--keys $(KEYS)) $(if $(PART),--only $(PART)) --out $(BENCH_DIR); \
+    code=$$?; [ $$code -gt 1 ] || [ -n "$(PART)" ] || tests/bench/plots.sh $(BENCH_DIR) || code=2; \
+    [ $$code -gt 1 ] || cat $(BENCH_DIR)/bench.md; exit $$code
 
 bench: $B/tests/bench/bench
-	@$(call bench_run,,)
+	@$(call bench_run,)
 
 bench-quick: $B/tests/bench/bench
-	@$(call bench_run,,--quick)
+	@$(call bench_run,--quick)
 
 check-bench: $B/tests/bench/bench
 	@tests/bench/check.sh $< $(BENCH_DIR)-check
