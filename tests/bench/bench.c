@@ -22,7 +22,7 @@ struct bench bench = {.seed = 1, .dir = ".", .planted = ""};
 static const struct sizes forms[] = {
     {"full", 15, 5, M, 100 * M, 2 * M, 10 * K, 1000, 100 * K, 4096 * MIB, 100 * M,
      2 * M, M, 20 * M, 512 * MIB, 20 * K},
-    {"quick", 7, 3, M, 20 * M, 500 * K, 10 * K, 1000, 20 * K, 256 * MIB, 4 * M, 200 * K,
+    {"quick", 7, 3, M, 16 * M, 500 * K, 10 * K, 1000, 20 * K, 256 * MIB, 4 * M, 200 * K,
      200 * K, 4 * M, 128 * MIB, 5 * K},
     {"tiny", 3, 3, 20 * K, 100 * K, 20 * K, 200, 20, K, 4 * MIB, 50 * K, 5 * K, 20 * K,
      50 * K, MIB, 2 * K},

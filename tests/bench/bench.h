@@ -18,7 +18,7 @@
 
 struct sizes {
     const char *form;
-    unsigned reps;         /* rounds of a race; the odd median of them counts */
+    unsigned reps;         /* rounds of a race */
     unsigned long_reps;    /* of those that take seconds */
     uint64_t small, large; /* keys of the filters in cache, and in memory */
     uint64_t probes;       /* a lap */
@@ -52,17 +52,18 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* ---- clock.c: time, medians, the core ---- */
 
 uint64_t now_ns(void);
-double median(double *samples, size_t n); /* sorts them */
-extern volatile uint64_t sink;            /* results are consumed */
+extern volatile uint64_t sink; /* results are consumed */
 
+double percentile(double *samples, size_t n, double share); /* sorts them */
 /* One of several things compared: run() returns nanoseconds an item. */
 enum { MAX_REPS = 101 };
 struct lap {
     double (*run)(void *ctx);
     void *ctx;
-    double ns; /* the median */
-    double samples[MAX_REPS];
+    double ns;                /* the median */
+    double samples[MAX_REPS]; /* of each round */
 };
+double median(const double *samples, size_t n); /* at most MAX_REPS */
 /* Each once to warm up, then `reps` rounds, each round beginning with another one:
  * drift of the machine meets all alike. */
 void race(struct lap *laps, size_t n, unsigned reps);
@@ -151,6 +152,9 @@ unsigned n_flushes(void); /* fsync and fdatasync of this process so far */
  * other / ours. The text says what exactly was measured. */
 void figure(const char *id, double ours, double other, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* Then: its ratio is the median of those of each round, which drift leaves alone. For
+ * marks of a few in a hundred. */
+void figure_pairs(const char *id, const double *ours, const double *other, unsigned n);
 void figure_mark(const char *id, double mark); /* where it depends on the filter */
 void figure_without(const char *id, const char *why);
 void limit(const char *id, double value, const char *unit);

@@ -22,10 +22,17 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-double median(double *samples, size_t n)
+double percentile(double *samples, size_t n, double share)
 {
     qsort(samples, n, sizeof *samples, by_size);
-    return n % 2 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;
+    return samples[(size_t)((double)(n - 1) * share)];
+}
+
+double median(const double *samples, size_t n)
+{
+    double sorted[MAX_REPS];
+    memcpy(sorted, samples, n * sizeof *samples);
+    return percentile(sorted, n, 0.5);
 }
 
 void race(struct lap *laps, size_t n, unsigned reps)

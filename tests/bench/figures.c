@@ -10,7 +10,7 @@
 
 #define F(id, what, ours, other, unit, bound, mark)                                    \
     {                                                                                  \
-        id, what, ours, other, unit, bound, mark, NAN, NAN, NAN, "", true              \
+        id, what, ours, other, unit, bound, mark, NAN, NAN, NAN, "", true, false       \
     }
 
 struct figure figures[] = {
@@ -136,6 +136,16 @@ void figure(const char *id, double ours, double other, const char *format, ...)
     f->other = *f->other_is ? other : NAN;
     f->value = !*f->other_is ? ours : f->bound == LEAST ? other / ours : ours / other;
     f->missing = !isfinite(f->value);
+}
+
+void figure_pairs(const char *id, const double *ours, const double *other, unsigned n)
+{
+    struct figure *f = find(id);
+    double ratios[MAX_REPS];
+    for (unsigned i = 0; i < n; i++)
+        ratios[i] = f->bound == LEAST ? other[i] / ours[i] : ours[i] / other[i];
+    f->value = median(ratios, n);
+    f->pairs = true;
 }
 
 void figure_mark(const char *id, double mark)

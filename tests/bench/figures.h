@@ -18,6 +18,7 @@ struct figure {
     double ours, other, value; /* NaN until measured */
     char detail[200];          /* sizes, kernel and the like; or why it is missing */
     bool missing;
+    bool pairs; /* the value is the median of ratios, not the ratio of medians */
 };
 
 extern struct figure figures[];

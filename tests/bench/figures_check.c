@@ -25,10 +25,13 @@ static void when_checked(const char *path)
         {.run = lap_single, .ctx = &p[0]},
         {.run = lap_single, .ctx = &p[1]},
     };
-    race(laps, 4, 2 * bench.sizes.reps - 1);
+    unsigned reps = 2 * bench.sizes.reps - 1;
+    race(laps, 4, reps);
     unsigned long long mib = bits.n_bytes >> 20;
     figure("checked_batch", laps[0].ns, laps[1].ns, "%llu MiB", mib);
     figure("checked_single", laps[2].ns, laps[3].ns, "%llu MiB", mib);
+    figure_pairs("checked_batch", laps[0].samples, laps[1].samples, reps);
+    figure_pairs("checked_single", laps[2].samples, laps[3].samples, reps);
     free(pages), free(hashes);
     bits_unmap(&bits);
     tamis_filter_close(lazy), tamis_filter_close(none);
@@ -121,7 +124,7 @@ static double clock_ns(void)
         uint64_t began = now_ns();
         samples[i] = (double)(now_ns() - began);
     }
-    return median(samples, N);
+    return percentile(samples, N, 0.5);
 }
 
 static void single_while_checking(const char *path)
@@ -139,12 +142,12 @@ static void single_while_checking(const char *path)
         samples[i] = (double)(now_ns() - began) - overhead;
     }
     tamis_filter_close(filter);
-    double middle = median(samples, n);
+    double middle = percentile(samples, n, 0.5);
     figure(
         "checking_single_p50", middle, 0,
         "%zu random probes of a filter just opened, the clock's own %.0f ns taken off",
         n, overhead);
-    figure("checking_single_p999", samples[(size_t)((double)n * 0.999)], 0,
+    figure("checking_single_p999", percentile(samples, n, 0.999), 0,
            "the same; the longest %.0f ns", samples[n - 1]);
     free(samples), free(hashes);
     bits_unmap(&bits);

@@ -211,6 +211,7 @@ static void changed(struct tamis_store *store, struct asking *a)
     figure("segments_changed", median(after, reps) / 1e3, median(before, reps) / 1e3,
            "%zu segments, the first 64 keys after the edit; medians of %u edits",
            a->n_segments, reps);
+    figure_pairs("segments_changed", after, before, reps);
 }
 
 static void report(const struct lap *laps, const struct asking *a)

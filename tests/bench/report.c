@@ -25,11 +25,12 @@ static json_t *met(const struct figure *f)
 static json_t *json_of_figure(const struct figure *f)
 {
     static const char *const bounds[] = {"at most", "at least", "recorded"};
-    return json_pack("{s:s, s:o, s:s, s:o, s:o, s:o, s:s, s:o, s:s, s:s, s:s}", "what",
-                     f->what, "value", real(f->value), "bound", bounds[f->bound],
-                     "mark", real(f->mark), "met", met(f), "ours", real(f->ours),
-                     "ours_is", f->ours_is, "other", real(f->other), "other_is",
-                     f->other_is, "unit", f->unit, "detail", f->detail);
+    return json_pack("{s:s, s:o, s:s, s:o, s:o, s:b, s:o, s:s, s:o, s:s, s:s, s:s}",
+                     "what", f->what, "value", real(f->value), "bound",
+                     bounds[f->bound], "mark", real(f->mark), "met", met(f), "pairs",
+                     (int)f->pairs, "ours", real(f->ours), "ours_is", f->ours_is,
+                     "other", real(f->other), "other_is", f->other_is, "unit", f->unit,
+                     "detail", f->detail);
 }
 
 static json_t *json_of_sizes(void)
