@@ -23,6 +23,54 @@ static void fill(struct tamis_writer *writer, uint64_t *in, uint64_t until)
     must(tamis_writer_commit(writer, *in, &diag), &diag, "commit");
 }
 
+/* ---- the machine's limit: a line in the first lane of every stage ---- */
+
+struct stage_lines {
+    struct bits bits; /* the whole file */
+    struct tamis_stage_info stages[30];
+    uint32_t n_stages;
+    const uint64_t *hashes;
+    size_t n;
+};
+
+static struct stage_lines lines_of(struct tamis_filter *filter, const char *path,
+                                   const uint64_t *hashes, size_t n)
+{
+    struct tamis_filter_info info;
+    struct stage_lines l = {.bits = bits_map(path), .hashes = hashes, .n = n};
+    must(tamis_filter_info(filter, &info), NULL, "info");
+    l.n_stages = info.n_stages;
+    for (uint32_t i = 0; i < l.n_stages; i++)
+        must(tamis_filter_stage(filter, i, &l.stages[i]), NULL, "stage");
+    return l;
+}
+
+static inline const uint64_t *line_in(const struct stage_lines *l, uint32_t i,
+                                      uint64_t h)
+{
+    uint64_t block = geometry_block(h, l->stages[i].n_blocks);
+    return (const uint64_t *)(const void *)(l->bits.map + l->stages[i].offset +
+                                            BLOCK_BYTES * block);
+}
+
+static double lap_stage_lines(void *ctx)
+{
+    const struct stage_lines *l = ctx;
+    size_t ahead = (WINDOW + l->n_stages - 1) / l->n_stages;
+    uint64_t sum = 0, began = now_ns();
+    for (size_t k = 0; k < l->n + ahead; k++) {
+        for (uint32_t i = 0; k < l->n && i < l->n_stages; i++)
+            __builtin_prefetch(line_in(l, i, l->hashes[k]));
+        for (uint32_t i = 0; k >= ahead && i < l->n_stages; i++)
+            sum += *line_in(l, i, l->hashes[k - ahead]);
+    }
+    double ns = (double)(now_ns() - began);
+    sink += sum;
+    return ns / (double)l->n;
+}
+
+/* ---- ten stages, and each number on the way ---- */
+
 static void against_one(struct tamis_filter *grown, uint64_t keys,
                         const uint64_t *hashes, size_t n)
 {
@@ -49,32 +97,44 @@ static void against_one(struct tamis_filter *grown, uint64_t keys,
     tamis_filter_close(one);
 }
 
+/* A negative with so many keys in, and what it is compared with. */
+static void measure(const char *path, uint64_t keys, const uint64_t *hashes, size_t n,
+                    bool last, struct curve *curve)
+{
+    struct tamis_filter *filter = filter_open(path, TAMIS_CHECK_LAZY);
+    check_present(filter, keys, n);
+    struct probing p = probing_of(filter, NULL, hashes, n);
+    struct stage_lines l = lines_of(filter, path, hashes, n);
+    struct lap laps[] = {
+        {.run = lap_batch, .ctx = &p},
+        {.run = lap_single, .ctx = &p},
+        {.run = lap_stage_lines, .ctx = &l},
+    };
+    race(laps, 3, bench.sizes.long_reps);
+    curve_row(curve, 5,
+              (double[]){l.n_stages, (double)keys, laps[0].ns, laps[1].ns, laps[2].ns});
+    if (last) {
+        limit("stages_lines", laps[2].ns, "ns for a random line in each stage");
+        against_one(filter, keys, hashes, n);
+    }
+    bits_unmap(&l.bits);
+    tamis_filter_close(filter);
+}
+
 void figures_stages(void)
 {
     char path[512];
     snprintf(path, sizeof path, "%s", path_in("stages.tamis"));
     size_t n = bench.sizes.probes / 2;
     uint64_t *hashes = hashes_of(fresh_negatives(n), n), in = 0;
-    struct tamis_writer *writer = writer_new(path, bench.sizes.stage_keys);
-    struct curve *curve = curve_open("stages", "stages keys batch_ns single_ns");
+    uint64_t first = bench.sizes.stage_keys;
+    struct tamis_writer *writer = writer_new(path, first);
+    struct curve *curve =
+        curve_open("stages", "stages keys batch_ns single_ns lines_ns");
     for (unsigned stages = 1; stages <= STAGES; stages++) {
         /* Half a first stage less than what fills them: none more is begun. */
-        fill(writer, &in,
-             bench.sizes.stage_keys * ((UINT64_C(1) << stages) - 1) -
-                 bench.sizes.stage_keys / 2);
-        struct tamis_filter *filter = filter_open(path, TAMIS_CHECK_LAZY);
-        struct tamis_filter_info info;
-        tamis_filter_info(filter, &info);
-        check_present(filter, in, n);
-        struct probing p = probing_of(filter, NULL, hashes, n);
-        struct lap laps[] = {{.run = lap_batch, .ctx = &p},
-                             {.run = lap_single, .ctx = &p}};
-        race(laps, 2, 3);
-        curve_row(curve, 4,
-                  (double[]){info.n_stages, (double)in, laps[0].ns, laps[1].ns});
-        if (stages == STAGES)
-            against_one(filter, in, hashes, n);
-        tamis_filter_close(filter);
+        fill(writer, &in, first * ((UINT64_C(1) << stages) - 1) - first / 2);
+        measure(path, in, hashes, n, stages == STAGES, curve);
     }
     curve_close(curve);
     must(tamis_writer_close(writer), NULL, "closing a writer");

@@ -35,7 +35,8 @@ plot "error.dat" using "bits":"error" title "tamis", "" using "classic_bits":"ta
   "error.dat" using "bound_bits":"target" title "log2(1/e)" with lines'
 plot stages "A negative in a growing filter" "stages" "ns a key" '
 set yrange [0:*]
-plot "stages.dat" using "stages":"batch_ns" title "batch", "" using "stages":"single_ns" title "one at a time"'
+plot "stages.dat" using "stages":"batch_ns" title "batch", "" using "stages":"single_ns" title "one at a time", \
+  "" using "stages":"lines_ns" title "a random line in each"'
 plot segments "One key against all segments" "segments" "ns a segment" '
 set logscale xy
 plot "segments.dat" using "segments":"all_ns" title "bitmap", "" using "segments":"candidates_ns" title "candidates", \
