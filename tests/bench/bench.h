@@ -168,6 +168,7 @@ void report_write(void);
 struct json_t *machine_facts(void);
 void load_note(const char *when);
 struct json_t *load_notes(void);
+bool machine_busy(void); /* with something else, before or after */
 
 /* A table for gnuplot: opened with its columns' names, a row at a time. */
 struct curve;

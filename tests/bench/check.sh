@@ -25,7 +25,7 @@ json() {
 
 ok "it runs" "$program" --tiny --seed 3 --out "$dir"
 ok "nothing is wrong" json '.wrong == []'
-for key in form seed machine load sizes figures limits wrong; do
+for key in form seed machine load busy sizes figures limits wrong; do
     ok "the report has $key" json "has(\"$key\")"
 done
 # An id in the table of figures.c is a figure in the report, with a value or, where the
@@ -45,7 +45,8 @@ ok "marks are compared as they say" json '[.figures[] | select(.met != null)
 ok "the machine is told" json '.machine | has("processor") and has("kernel") and has("tamis_kernel")
     and has("file_system") and has("page_bytes") and .cores >= 1'
 ok "the machine's limits are there" json '.limits | has("lines_1pct") and has("loads_1pct") and has("memcpy")
-    and has("memory_read") and has("read_file") and has("fdatasync") and has("xxh3_pages")'
+    and has("memory_read") and has("read_file") and has("fdatasync") and has("xxh3_pages")
+    and has("noise") and has("stages_lines")'
 ok "flushes are counted" json '.figures.commit_flushes.value >= 1'
 ok "marks of positives follow the lanes" json '.figures.large_positives_1pct.mark == 1.3'
 ok "the table has every figure" [ "$(grep -c '^| .* | .* | .* | .* | .* | .* | ' "$dir/bench.md")" -ge "$(echo "$ids" | wc -l)" ]

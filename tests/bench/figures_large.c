@@ -55,6 +55,14 @@ static void one_error(const struct large *l)
     if (l->error == 0.01)
         figure("large_single", laps[2].ns, laps[4].ns, "%llu keys, %llu MiB", keys,
                mib);
+    double middle = laps[3].ns, *samples = laps[3].samples;
+    unsigned reps = bench.sizes.reps;
+    if (l->error == 0.01)
+        limit(
+            "noise",
+            100 * (percentile(samples, reps, 0.75) - percentile(samples, reps, 0.25)) /
+                middle,
+            "% of their median lie between the quartiles of the random lines' rounds");
     if (l->error == 0.01)
         limit("large_pages", large_mapped_mib(),
               "MiB of two mappings of the 1% filter, by pages of 2 MiB");

@@ -61,6 +61,7 @@ static void write_json(json_t *machine)
     json_object_set_new(all, "seed", json_integer((json_int_t)bench.seed));
     json_object_set(all, "machine", machine);
     json_object_set_new(all, "load", load_notes());
+    json_object_set_new(all, "busy", json_boolean(machine_busy()));
     json_object_set_new(all, "sizes", json_of_sizes());
     json_object_set_new(all, "figures", figures_);
     json_object_set_new(all, "limits", limits_);
@@ -125,6 +126,8 @@ static void write_machine(FILE *out, json_t *machine)
     json_object_foreach(load, name, value)
         fprintf(out, "- load %s: %s\n", name, json_string_value(value));
     json_decref(load);
+    if (machine_busy())
+        fprintf(out, "\n**Others used the machine: these figures mean little.**\n");
 }
 
 static void write_markdown(json_t *machine)
