@@ -32,7 +32,9 @@ enum {
 #define MAX_BLOCKS      (UINT64_C(1) << 32)
 #define LANE_MULTIPLIER UINT64_C(0x9E3779B97F4A7C15)
 
-extern const uint32_t geometry_salt[WORDS_PER_BLOCK];
+/* Hidden: a probe need not ask the linker's table where they are. */
+extern const uint32_t geometry_salt[WORDS_PER_BLOCK]
+    __attribute__((visibility("hidden")));
 
 struct geometry {
     uint64_t n_blocks; /* per lane, 1 .. 2^32 */
