@@ -485,6 +485,42 @@ static void a_list_that_is_short_is_no_list(void **state)
     free(bytes);
 }
 
+/* A write of a leaf is lost: it has as many entries as before, but older records. */
+static void a_leaf_that_is_older_loses_no_key(void **state)
+{
+    (void)state;
+    const char *store = fresh_store();
+    struct tamis_store *s = store_open(store);
+    uint8_t *old[8];
+    size_t n[8], n_tried = 0;
+    for (size_t i = 0; i < 8; i++) {
+        if (i) {
+            drop_segment(s, "a");
+            put_segment(s, "a", 100 * i, 100);
+        }
+        old[i] = file_read(in_store(store, "catalog.lmdb"), &n[i]);
+    }
+    tamis_store_close(s);
+    for (size_t i = 0; i < 7; i++)
+        for (size_t at = 2 * 4096; at + 4096 <= n[i]; at += 4096) {
+            if (memcmp(old[i] + at, old[7] + at, 4096) == 0)
+                continue;
+            poke(store, at, old[i] + at, 4096);
+            OK(unlink(in_store(store, "catalog.lmdb-lock")));
+            if (tamis_store_open(path_of(store), &s, NULL) == 0) {
+                assert_int_not_equal(reason_of(s, "a", 750), ABSENT_HERE);
+                tamis_store_close(s);
+                n_tried++;
+            } else
+                close(
+                    open(in_store(store, "catalog.lmdb-lock"), O_CREAT | O_RDWR, 0666));
+            poke(store, at, old[7] + at, 4096);
+        }
+    assert_true(n_tried > 0);
+    for (size_t i = 0; i < 8; i++)
+        free(old[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -498,6 +534,7 @@ int main(void)
         cmocka_unit_test(pages_that_lead_back_end),
         cmocka_unit_test(a_flipped_bit_loses_no_key),
         cmocka_unit_test(a_free_page_in_use_is_not_written),
+        cmocka_unit_test(a_leaf_that_is_older_loses_no_key),
         cmocka_unit_test(a_tree_that_lost_an_entry_is_damage),
         cmocka_unit_test(a_list_that_is_short_is_no_list),
     };

@@ -85,7 +85,7 @@ static bool nodes_tile(const struct walk *w, const uint8_t *page, bool branch,
     return at == w->page_bytes && n_met == n;
 }
 
-static bool page_good(const struct walk *w, const uint8_t *page, uint64_t number,
+static bool page_good(struct walk *w, const uint8_t *page, uint64_t number,
                       bool branch)
 {
     uint16_t lower = walk_get16(page + 12), upper = walk_get16(page + 14);
@@ -95,6 +95,8 @@ static bool page_good(const struct walk *w, const uint8_t *page, uint64_t number
         upper >= w->page_bytes)
         return false;
     uint32_t *ends = calloc(w->page_bytes / 2, sizeof *ends);
+    if (!ends)
+        w->failed = ENOMEM;
     bool good = ends && nodes_tile(w, page, branch, ends);
     free(ends);
     return good;

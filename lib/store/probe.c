@@ -1,6 +1,6 @@
 /* Probing a snapshot. Every way in ends in probe_entry(), which says TAMIS_NO_REASON,
  * the one thing that becomes ABSENT, only where it has a proof: a healthy filter of
- * this very segment, or a key range of a sealed one. */
+ * this very segment, or a key range of a sealed one whose file is the record's. */
 #include "lib/store/store.h"
 
 static int compare_keys(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
@@ -62,11 +62,12 @@ static enum tamis_reason probe_target(struct tamis_snapshot *s,
     if (why != TAMIS_NO_REASON)
         return why;
     struct entry *e = s->entries[t->slot - 1];
-    if (outside_range(e, key))
-        return TAMIS_NO_REASON;
     struct tamis_filter *f = entry_filter_or_reason(e, s->dir, &s->domain, &why);
     if (!f)
         return why;
+    /* Only now: a record whose file is there and matches is not an older one. */
+    if (outside_range(e, key))
+        return TAMIS_NO_REASON;
     if (filter_probe_from(f, t->min_watermark, key, &why) == TAMIS_ABSENT)
         return TAMIS_NO_REASON;
     return why != TAMIS_NO_REASON ? why : TAMIS_UNREADABLE;
