@@ -99,9 +99,10 @@ $B/tamis: $(TOOL_OBJ) $B/libtamis.a
 # Unit tests see the internals, so they link the objects, not the archive. Those of
 # the filter half link no LMDB: that they pass shows that it needs none.
 STORE_TESTS := test_store_% test_process test_golden_store test_property_store
+$B/tests/test_store_memory: TEST_WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 $B/tests/%: $B/tests/%.o $(LIB_OBJ) | deps-test
 	$(call say,LD,$@)
-	$(Q)$(CC) $(SANITIZE) -o $@ $< $(if $(filter $(STORE_TESTS),$*),$(LIB_OBJ) $(LIBS),$(FILTER_OBJ) $(FILTER_LIBS)) -lcmocka
+	$(Q)$(CC) $(SANITIZE) -o $@ $< $(if $(filter $(STORE_TESTS),$*),$(LIB_OBJ) $(LIBS),$(FILTER_OBJ) $(FILTER_LIBS)) $(TEST_WRAP) -lcmocka
 
 -include $(wildcard $B/*/*.d $B/*/*/*.d)
 

@@ -63,11 +63,11 @@ static size_t node_bytes(const struct node *n, bool branch)
     return bytes + (bytes & 1);
 }
 
-/* ends[offset / 2]: where the node that begins there ends. */
-static bool nodes_tile(const struct walk *w, const uint8_t *page, bool branch,
-                       uint32_t *ends)
+static bool nodes_tile(const struct walk *w, const uint8_t *page, bool branch)
 {
     size_t n = walk_count(page), at = walk_get16(page + 14), n_met = 0;
+    uint32_t *ends = w->ends;
+    memset(ends, 0, w->page_bytes / 2 * sizeof *ends);
     for (size_t i = 0; i < n; i++) {
         size_t from = node_at(page, i);
         if (from < at || from & 1 || from + NODE_HEAD > w->page_bytes || ends[from / 2])
@@ -85,7 +85,7 @@ static bool nodes_tile(const struct walk *w, const uint8_t *page, bool branch,
     return at == w->page_bytes && n_met == n;
 }
 
-static bool page_good(struct walk *w, const uint8_t *page, uint64_t number,
+static bool page_good(const struct walk *w, const uint8_t *page, uint64_t number,
                       bool branch)
 {
     uint16_t lower = walk_get16(page + 12), upper = walk_get16(page + 14);
@@ -94,12 +94,7 @@ static bool page_good(struct walk *w, const uint8_t *page, uint64_t number,
         lower < PAGE_HEAD + 2 || lower & 1 || lower > upper || upper & 1 ||
         upper >= w->page_bytes)
         return false;
-    uint32_t *ends = calloc(w->page_bytes / 2, sizeof *ends);
-    if (!ends)
-        w->failed = ENOMEM;
-    bool good = ends && nodes_tile(w, page, branch, ends);
-    free(ends);
-    return good;
+    return nodes_tile(w, page, branch);
 }
 
 uint8_t *walk_page(struct walk *w, uint64_t number, bool branch)

@@ -124,10 +124,12 @@ int catalog_walk(int fd, size_t page_bytes, uint64_t file_bytes,
     if (w.n_pages > in_file)
         w.n_pages = in_file;
     w.seen = calloc(s->last_page / 8 + 1, 1);
-    if (!w.seen)
-        return ENOMEM;
-    bool good = walk_tree(&w, &s->trees[1], KIND_MAIN) &&
+    w.ends = calloc(page_bytes / 2, sizeof *w.ends);
+    if (!w.seen || !w.ends)
+        w.failed = ENOMEM;
+    bool good = !w.failed && walk_tree(&w, &s->trees[1], KIND_MAIN) &&
                 walk_tree(&w, &s->trees[0], KIND_FREE);
     free(w.seen);
+    free(w.ends);
     return good ? 0 : w.failed ? w.failed : TAMIS_ERR_DAMAGED;
 }
