@@ -204,6 +204,9 @@ struct bounds {
 bool commit_is_older(const struct commit *c, const struct bounds *known);
 /* Are both slots whole, with the same record? */
 bool header_is_mirrored(const struct header *h);
+/* Once slot B says so too, slot A's record is durable (R1). Before that a seal may be
+ * seen and undone by a power cut, so slot A is watched as before. */
+bool header_sealed_for_good(const struct header *h);
 /* ERR_VERSION if it has a feature that this version must not write (ro_compat). */
 int header_check_features(const struct header *h, const char *path,
                           struct tamis_diag *diag);

@@ -76,6 +76,36 @@ static void test_only_what_is_sealed_is_read_there(void **state)
     told_type = 0;
 }
 
+/* The seal was cut short between its two slots: a power cut may undo it. */
+static void test_half_a_seal_is_not_read_there(void **state)
+{
+    struct tamis_filter *f;
+    uint64_t n_damaged;
+    size_t n;
+    (void)state;
+    struct tamis_writer *w = create_writer(path_of("half"), 0.01, 2, 1000);
+    uint8_t *open_then = file_read(path_of("half"), &n);
+    assert_int_equal(tamis_writer_seal(w, 0, &n_damaged, NULL), 0);
+    assert_int_equal(tamis_writer_close(w), 0);
+    uint8_t *sealed = file_read(path_of("half"), &n);
+    file_poke(path_of("half"), commit_slot_offset(SLOT_B),
+              open_then + commit_slot_offset(SLOT_B), SLOT_BYTES);
+    told_type = 0xEF53;
+    tamis_filter_close(open_filter(path_of("half")));
+    told_type = 0x6969;
+    assert_int_equal(tamis_filter_open(path_of("half"), NULL, &f, NULL),
+                     TAMIS_ERR_NETWORK);
+    /* Slot B has it, and slot A has rotted. */
+    file_poke(path_of("half"), commit_slot_offset(SLOT_B),
+              sealed + commit_slot_offset(SLOT_B), SLOT_BYTES);
+    static const uint8_t rot[16] = {1, 2, 3};
+    file_poke(path_of("half"), commit_slot_offset(SLOT_A) + 64, rot, sizeof rot);
+    tamis_filter_close(open_filter(path_of("half")));
+    told_type = 0;
+    free(open_then);
+    free(sealed);
+}
+
 /* Which descriptor reads what is being written. */
 static void test_on_an_overlay_it_is_opened_for_writing(void **state)
 {
@@ -180,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nobody_writes_there),
         cmocka_unit_test(test_only_what_is_sealed_is_read_there),
+        cmocka_unit_test(test_half_a_seal_is_not_read_there),
         cmocka_unit_test(test_on_an_overlay_it_is_opened_for_writing),
         cmocka_unit_test(test_a_reader_sees_its_writer_on_an_overlay),
     };

@@ -80,6 +80,14 @@ static int open_view(struct tamis_filter *f, int fd, const struct header *h,
     return f->fd >= 0 ? 0 : diag_errno(diag, errno, path, "cannot keep a descriptor");
 }
 
+/* A seal that slot A alone has may be undone, and the filter written further. One that
+ * slot B has, and slot A has lost, was durable. */
+static bool may_be_written(const struct header *h)
+{
+    return h->commit.state != STATE_SEALED ||
+           (!header_sealed_for_good(h) && h->health.frame[SLOT_A].code == VERDICT_OK);
+}
+
 /* Where a writer's changes are seen: the same file, in *fresh if not by `fd` itself. */
 static int where_writers_are_seen(int fd, const char *path, int *fresh,
                                   struct tamis_diag *diag)
@@ -112,7 +120,7 @@ static int open_fd(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
     if (!err)
         err = check_expected(&o, known, &h, path, diag);
     int fresh = -1;
-    if (!err && h.commit.state != STATE_SEALED)
+    if (!err && may_be_written(&h))
         err = where_writers_are_seen(fd, path, &fresh, diag);
     if (err)
         return err;

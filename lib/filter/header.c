@@ -126,6 +126,13 @@ bool header_is_mirrored(const struct header *h)
            h->health.sequence[0] == h->health.sequence[1];
 }
 
+bool header_sealed_for_good(const struct header *h)
+{
+    if (h->commit.state != STATE_SEALED || h->identity.header_pages == 1)
+        return h->commit.state == STATE_SEALED;
+    return header_is_mirrored(h);
+}
+
 int header_check_features(const struct header *h, const char *path,
                           struct tamis_diag *diag)
 {

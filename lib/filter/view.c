@@ -70,15 +70,6 @@ static uint64_t table_shape(const struct commit *c)
     return XXH3_64bits(shape, (1 + 7 * (size_t)c->n_stages) * sizeof shape[0]);
 }
 
-/* Once slot B says so too, slot A's record is durable (R1). Before that a seal may be
- * seen and undone by a power cut, so slot A is watched as before. */
-static bool sealed_for_good(const struct header *h)
-{
-    if (h->commit.state != STATE_SEALED || h->identity.header_pages == 1)
-        return h->commit.state == STATE_SEALED;
-    return header_is_mirrored(h);
-}
-
 int view_create(const struct tamis_filter *f, int fd, const struct header *h,
                 struct view **out)
 {
@@ -96,13 +87,13 @@ int view_create(const struct tamis_filter *f, int fd, const struct header *h,
     v->planes = (struct plane *)(void *)((uint8_t *)v + planes);
     view_stages(v, f, c, bitmaps);
     v->plane = v->planes[0];
-    v->plain =
-        sealed_for_good(h) && c->n_stages == 1 && c->watermark >= f->min_watermark;
+    v->plain = header_sealed_for_good(h) && c->n_stages == 1 &&
+               c->watermark >= f->min_watermark;
     v->generation = c->generation;
     v->shape = table_shape(c);
     v->sequence = c->sequence;
     atomic_init(&v->watermark, c->watermark);
-    if (!sealed_for_good(h)) {
+    if (!header_sealed_for_good(h)) {
         const uint8_t *slot = v->map.base + commit_slot_offset(SLOT_A);
         v->live_sequence =
             (const uint64_t *)(const void *)(slot +
@@ -142,7 +133,7 @@ static void refresh_locked(struct tamis_filter *f)
     if (!err && h.commit.watermark < atomic_load(&v->watermark))
         err = TAMIS_ERR_DAMAGED;
     if (!err && h.commit.generation == v->generation &&
-        table_shape(&h.commit) == v->shape && !sealed_for_good(&h)) {
+        table_shape(&h.commit) == v->shape && !header_sealed_for_good(&h)) {
         v->sequence = h.commit.sequence;
         atomic_store(&v->watermark, h.commit.watermark);
         atomic_store(&v->refusal, TAMIS_NO_REASON);
