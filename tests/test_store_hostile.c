@@ -485,6 +485,27 @@ static void a_list_that_is_short_is_no_list(void **state)
     free(bytes);
 }
 
+/* The newer meta page's page size: LMDB takes it from there, and would crash. */
+static void a_page_size_that_rotted_is_no_crash(void **state)
+{
+    (void)state;
+    const char *store = fresh_store();
+    size_t n;
+    uint8_t *bytes = file_read(in_store(store, "catalog.lmdb"), &n);
+    size_t at = (size_t)(newest_trees(bytes) - bytes);
+    uint32_t good;
+    memcpy(&good, bytes + at, 4);
+    for (unsigned bit = 0; bit < 32; bit++) {
+        struct tamis_store *s;
+        uint32_t bad = good ^ UINT32_C(1) << bit;
+        poke(store, at, &bad, 4);
+        assert_int_not_equal(tamis_store_open(path_of(store), &s, NULL), 0);
+    }
+    poke(store, at, &good, 4);
+    tamis_store_close(store_open(store));
+    free(bytes);
+}
+
 /* A write of a leaf is lost: it has as many entries as before, but older records. */
 static void a_leaf_that_is_older_loses_no_key(void **state)
 {
@@ -535,6 +556,7 @@ int main(void)
         cmocka_unit_test(a_flipped_bit_loses_no_key),
         cmocka_unit_test(a_free_page_in_use_is_not_written),
         cmocka_unit_test(a_leaf_that_is_older_loses_no_key),
+        cmocka_unit_test(a_page_size_that_rotted_is_no_crash),
         cmocka_unit_test(a_tree_that_lost_an_entry_is_damage),
         cmocka_unit_test(a_list_that_is_short_is_no_list),
     };

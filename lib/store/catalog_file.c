@@ -185,7 +185,7 @@ static int check(int fd, const char *path, bool thorough, struct tamis_diag *dia
             return rc;
         const struct catalog_state *s = &newest(&m)->state;
         whole = s->last_page < file_bytes / m.page_bytes;
-        if (whole && !thorough)
+        if (whole && !thorough && metas_agree(&m))
             return 0;
         rc = walk_once(fd, path, &m, newest(&m), &file_bytes, diag);
         if (rc >= 0)
