@@ -343,6 +343,31 @@ static void a_newer_store_is_left_alone(void **state)
     remove_tree("s");
 }
 
+/* Nor if its trees are damaged: the bits are in the record that is left. */
+static void a_newer_store_is_not_made_anew(void **state)
+{
+    (void)state;
+    for (int readable = 0; readable < 2; readable++) {
+        uint8_t bytes[META_BYTES];
+        struct tamis_diag diag;
+        tamis_store_close(store_agw("s"));
+        struct meta m = meta_in("s");
+        if (readable)
+            m.ro_compat = UINT64_C(1) << 40;
+        else
+            m.incompat = UINT64_C(1) << 40;
+        meta_encode(&m, bytes);
+        poke_catalog("s", "meta", "store", bytes, sizeof bytes);
+        uint64_t bad_root = 1; /* of both meta pages: a number that no tree has */
+        file_poke(path_of("s/catalog.lmdb"), 40 + 48 + 40, &bad_root, 8);
+        file_poke(path_of("s/catalog.lmdb"), 4096 + 40 + 48 + 40, &bad_root, 8);
+        uint64_t before = tree_of("s");
+        assert_int_equal(repair_code("s", 0, NULL, NULL, &diag), TAMIS_ERR_VERSION);
+        assert_true(tree_of("s") == before);
+        remove_tree("s");
+    }
+}
+
 /* ---- who has the store open keeps it ---- */
 
 static void an_open_store_is_not_rebuilt_under_its_users(void **state)
@@ -505,6 +530,7 @@ int main(void)
         cmocka_unit_test(what_is_left_of_the_catalog_says_which_store),
         cmocka_unit_test(nothing_to_rebuild_from),
         cmocka_unit_test(a_newer_store_is_left_alone),
+        cmocka_unit_test(a_newer_store_is_not_made_anew),
         cmocka_unit_test(an_open_store_is_not_rebuilt_under_its_users),
         cmocka_unit_test(nor_under_those_of_another_process),
         cmocka_unit_test(who_opens_meanwhile_gets_the_new_catalog),

@@ -19,7 +19,7 @@ static int same_store(const struct meta *a, const struct meta *b)
 
 /* Pages of a damaged B-tree still hold the first record: it has a magic, a checksum,
  * and one is as good as another as long as they agree. */
-static int scan_for_meta(int fd, struct meta *found, bool *good)
+static int scan_for_meta(int fd, struct meta *found, bool *good, bool *newer)
 {
     enum { CHUNK = 1 << 16 };
     static const uint8_t magic[] = {0x89, 'T', 'S', 'T'};
@@ -31,8 +31,12 @@ static int scan_for_meta(int fd, struct meta *found, bool *good)
         rc = io_read(fd, chunk, CHUNK, at, &got);
         for (size_t i = 0; i + META_BYTES <= got; i++) {
             struct meta m;
-            if (memcmp(chunk + i, magic, sizeof magic) != 0 ||
-                meta_decode(chunk + i, META_BYTES, &m).code != VERDICT_OK)
+            if (memcmp(chunk + i, magic, sizeof magic) != 0)
+                continue;
+            enum verdict_code code = meta_decode(chunk + i, META_BYTES, &m).code;
+            *newer = *newer || code == VERDICT_VERSION || code == VERDICT_FLAGS ||
+                     (code == VERDICT_OK && m.ro_compat & ~META_RO_COMPAT_KNOWN);
+            if (code != VERDICT_OK)
                 continue;
             agree = agree && (!any || same_store(&m, found));
             *found = m;
@@ -116,14 +120,18 @@ int repair_find_meta(struct repair *r, struct tamis_diag *diag)
 {
     struct meta m;
     int fd;
-    bool found = false;
+    bool found = false, newer = false;
     int rc = io_open_beneath(r->store_fd, "catalog.lmdb", O_RDONLY, &fd);
     if (!rc) {
-        rc = scan_for_meta(fd, &m, &found);
+        rc = scan_for_meta(fd, &m, &found, &newer);
         close(fd);
     }
     if (rc && rc != ENOENT)
         return diag_errno(diag, rc, r->path, "reading what is left of the catalog");
+    if (newer)
+        return diag_fail(diag, TAMIS_ERR_VERSION, r->path,
+                         "the catalog is damaged, and has a feature that this tamis "
+                         "does not know: repair it with the version that wrote it");
     if (found && r->opt.store_uuid &&
         memcmp(m.store_uuid, r->opt.store_uuid, UUID_BYTES) != 0)
         found = false;
