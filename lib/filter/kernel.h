@@ -41,6 +41,31 @@ static inline const uint8_t *plane_block(const struct plane *p, uint32_t lane,
            (lane * p->n_blocks + geometry_block(h, p->n_blocks)) * BLOCK_BYTES;
 }
 
+/* One key on its way over many planes, 64 at a time: a window of twice that, which
+ * rolls on from step to step. `hits` is final ROW_LAG steps later; until then planes
+ * and hits must stay where they are. */
+enum { ROW_LAG = MAX_LANES + 1, ROW_LINES = 3 };
+struct row_item {
+    const struct plane *planes;
+    uint64_t ask;  /* which of the 64 */
+    uint64_t deep; /* which of them have more than one lane */
+    uint64_t *hits;
+};
+struct row {
+    uint64_t h[MAX_LANES];
+    struct row_item behind;            /* its first lane is the next step's turn */
+    struct row_item at[MAX_LANES + 1]; /* by the lane that is this step's turn */
+    size_t n_steps;
+    const uint8_t *line[ROW_LINES][64]; /* of first lanes, by step */
+};
+
+static inline void row_begin(struct row *r, uint64_t h)
+{
+    memset(r, 0, offsetof(struct row, line));
+    for (size_t lane = 0; lane < MAX_LANES; lane++, h = geometry_next_lane(h))
+        r->h[lane] = h;
+}
+
 struct kernel {
     const char *name;
     /* One block. */
@@ -57,6 +82,10 @@ struct kernel {
     /* One key, n planes: bit i % 64 of hits[i / 64] is set if it may be in plane i. The
      * (n + 63) / 64 words are written whole. */
     void (*probe_row)(const struct plane *planes, size_t n, uint64_t h, uint64_t *hits);
+    /* Sends the next 64 planes on their way: those that next->ask says, no other is
+     * looked at. *next->hits gets the bits of those that may have the key. A zeroed
+     * item lets the last ones come in. */
+    void (*row_step)(struct row *row, const struct row_item *next);
     /* n keys, n_planes planes: bit i % 64 of hits[i / 64 * n_planes + p] is set if key
      * i may be in plane p. Words are written whole. n_next hashes behind those n will
      * be asked next of the same planes. */
