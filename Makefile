@@ -154,7 +154,8 @@ unit: $(if $(TEST),$B/tests/$(TEST),$(TESTS)) | $B/tests/golden/make_golden
 
 # The tests with threads and processes, for TSan.
 THREADED := test_writer_threads test_guard_many test_store_edit test_store_snapshot \
-            test_process test_store_backup test_store_prepare test_partition
+            test_process test_store_backup test_store_prepare test_partition \
+            test_store_many
 unit-threads: $(THREADED:%=$B/tests/%)
 	@tests/unit.sh $^
 

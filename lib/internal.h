@@ -286,6 +286,9 @@ void stage_init(struct stage *s, const struct stage_desc *d, bool sealed,
 bool stage_check_page(struct stage *s, uint64_t page);
 void stage_mark_bad(struct stage *s, uint64_t page);
 bool stage_is_bad(struct stage *s, uint64_t page);
+/* Grows, from 1 on, when any stage of the process that was all good is so no more: who
+ * notes that one is, notes the epoch with it, read before. */
+uint64_t stage_epoch(void);
 
 /* Is nothing left to check? Then it stays so, but for a stage that is open. */
 static inline bool stage_all_good(struct stage *s)
@@ -401,6 +404,13 @@ enum tamis_answer filter_probe_from(struct tamis_filter *f, uint64_t min_waterma
 size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
                                uint64_t tag, const uint64_t *hashes, size_t n,
                                uint64_t *absent, enum tamis_reason *why);
+/* The bits of a filter that needs no further look at it: sealed for good, one stage,
+ * all of it good, of this domain, with that watermark. False: it is not so now. It
+ * stays true of the filter until stage_epoch() grows. */
+bool filter_plane(struct tamis_filter *f, uint64_t tag, uint64_t min_watermark,
+                  struct plane *plane);
+/* Asks for the lines that a probe is going to look at first. */
+void filter_prefetch(struct tamis_filter *f, uint64_t h);
 /* The reason that an open that failed with this code gives to probes. */
 enum tamis_reason filter_open_reason(int code);
 

@@ -831,6 +831,22 @@ enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
 enum tamis_answer tamis_snapshot_probe_all(struct tamis_snapshot *snapshot,
                                            const struct tamis_key *key,
                                            uint64_t *absent, uint8_t *reasons);
+/* The same as a list: the numbers of the segments that are not proven to lack the key,
+ * in the order of ranks. At most `max` of them are written; *n, how many there are, may
+ * be more. ABSENT only if there are none and probe_all() would say so; else MAYBE: with
+ * *n 0 nothing is listed that could be named, and nothing is proven either. */
+enum tamis_answer tamis_snapshot_candidates(struct tamis_snapshot *snapshot,
+                                            const struct tamis_key *key,
+                                            uint32_t *segments, size_t max, size_t *n);
+/* Many keys, a list of segments; targets NULL: all by number, n_targets is ignored.
+ * absent (may be NULL): a row of (n + 63) / 64 words for each key, n being the length
+ * of the list, all cleared first; bit j of row i: key i is ABSENT from target j.
+ * Returns how many keys are ABSENT from all, as probe_list() and probe_all() would say
+ * it. */
+size_t tamis_snapshot_probe_keys(struct tamis_snapshot *snapshot,
+                                 const struct tamis_target *targets, size_t n_targets,
+                                 const struct tamis_key *keys, size_t n_keys,
+                                 uint64_t *absent);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

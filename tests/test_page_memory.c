@@ -18,15 +18,18 @@
 #define stage_is_bad           our_stage_is_bad
 #define stage_probe            our_stage_probe
 #define page_copy              our_page_copy
+#define stage_epoch            our_stage_epoch
 
 #include "support.h"
 
 /* The other one runs at the seam numbered run_at, once. */
 static unsigned n_seams, run_at;
 static void (*other)(void);
+static void look(void);
 
 static void seam(void)
 {
+    look();
     if (++n_seams == run_at && other) {
         void (*run)(void) = other;
         other = NULL;
@@ -53,6 +56,7 @@ static uint64_t digest(const uint8_t page[PAGE_BYTES])
 #undef atomic_fetch_or
 #undef atomic_fetch_and
 #undef atomic_fetch_add
+#undef atomic_exchange
 #define atomic_load(p)     (seam(), atomic_load_explicit(p, memory_order_seq_cst))
 #define atomic_store(p, v) (seam(), atomic_store_explicit(p, v, memory_order_seq_cst))
 #define atomic_fetch_or(p, v)                                                          \
@@ -61,6 +65,8 @@ static uint64_t digest(const uint8_t page[PAGE_BYTES])
     (seam(), atomic_fetch_and_explicit(p, v, memory_order_seq_cst))
 #define atomic_fetch_add(p, v)                                                         \
     (seam(), atomic_fetch_add_explicit(p, v, memory_order_seq_cst))
+#define atomic_exchange(p, v)                                                          \
+    (seam(), atomic_exchange_explicit(p, v, memory_order_seq_cst))
 
 #include "lib/filter/map.c"
 
@@ -113,6 +119,19 @@ static void make_stage(bool sealed, enum tamis_check mode)
     other = NULL;
 }
 
+/* One who is always looking, and has noted in which epoch all was good. */
+static uint64_t noted;
+static unsigned n_noted;
+
+static void look(void)
+{
+    uint64_t now = stage_epoch();
+    if (!stage_all_good(&stage))
+        return;
+    noted = now;
+    n_noted++;
+}
+
 /* Every page but one is known to be good: the next one decides about all. */
 static void check_all_but_the_page(void)
 {
@@ -151,11 +170,13 @@ static void bad_wins(bool sealed, void (*first)(void), void (*second)(void))
     for (unsigned at = 1; at < MAX_SEAMS; at++) {
         make_stage(sealed, TAMIS_CHECK_LAZY);
         check_all_but_the_page();
+        noted = 0;
         run_at = at;
         other = second;
         first();
         if (other)
             second(); /* past the last seam: one after the other */
+        assert_true(noted < stage_epoch()); /* it is told */
         the_page_is_bad_for_ever();
     }
     assert_true(n_seams < MAX_SEAMS);
@@ -168,6 +189,7 @@ static void test_bad_wins_over_good(void **state)
     bad_wins(true, check_the_page, mark_the_page_bad);
     bad_wins(false, mark_the_page_bad, check_the_page);
     bad_wins(true, mark_the_page_bad, check_the_page);
+    assert_true(n_noted > 0);
 }
 
 /* What was in use when the mark was set is not believed either: the bits may have been

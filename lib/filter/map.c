@@ -208,6 +208,20 @@ static bool open_page_good(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYT
 
 /* ---- memory ---- */
 
+static _Atomic uint64_t epoch = 1;
+
+uint64_t stage_epoch(void)
+{
+    return atomic_load_explicit(&epoch, memory_order_acquire);
+}
+
+/* Also where it was true for a moment only: someone may have noted it. */
+static void not_all_good(struct stage *s)
+{
+    if (atomic_exchange(&s->all_good, false))
+        atomic_fetch_add(&epoch, 1);
+}
+
 void stage_mark_bad(struct stage *s, uint64_t page)
 {
     uint64_t bit = UINT64_C(1) << (page % 64);
@@ -215,7 +229,7 @@ void stage_mark_bad(struct stage *s, uint64_t page)
     atomic_fetch_or(&s->bad[page / 64], bit);
     atomic_store(&s->any_bad, true);
     atomic_fetch_and(&s->good[page / 64], ~bit);
-    atomic_store(&s->all_good, false);
+    not_all_good(s);
 }
 
 static void mark_good(struct stage *s, uint64_t page)
@@ -233,7 +247,7 @@ static void mark_good(struct stage *s, uint64_t page)
     if (!atomic_load(&s->any_bad))
         atomic_store(&s->all_good, true);
     if (atomic_load(&s->any_bad)) /* found just now */
-        atomic_store(&s->all_good, false);
+        not_all_good(s);
 }
 
 bool stage_is_bad(struct stage *s, uint64_t page)

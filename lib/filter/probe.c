@@ -104,6 +104,25 @@ enum tamis_answer tamis_filter_probe(struct tamis_filter *f,
     return filter_probe_from(f, 0, key, why);
 }
 
+bool filter_plane(struct tamis_filter *f, uint64_t tag, uint64_t min_watermark,
+                  struct plane *plane)
+{
+    struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
+    if (!v->plain || f->tag != tag)
+        return false;
+    if (view_refusal(v, at_least(min_watermark, f->min_watermark)) != TAMIS_NO_REASON)
+        return false;
+    if (!stage_all_good(&v->stages[0]))
+        return false;
+    *plane = v->plane;
+    return true;
+}
+
+void filter_prefetch(struct tamis_filter *f, uint64_t h)
+{
+    view_prefetch(atomic_load_explicit(&f->view, memory_order_acquire), h);
+}
+
 /* ---- many keys ---- */
 
 enum {

@@ -1,6 +1,8 @@
-/* Probing a snapshot. Every way in ends in probe_entry(), which says TAMIS_NO_REASON,
- * the one thing that becomes ABSENT, only where it has a proof: a healthy filter of
- * this very segment, or a key range of a sealed one whose file is the record's. */
+/* Probing one segment of a snapshot. probe_target() says TAMIS_NO_REASON, the one thing
+ * that becomes ABSENT, only where it has a proof: a healthy filter of this very
+ * segment, or a key range of a sealed one whose file is the record's. What asks many
+ * segments (probe_many.c, probe_keys.c) either ends here, or knows that nothing is left
+ * of what is asked here. */
 #include "lib/store/store.h"
 
 static int compare_keys(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
@@ -10,9 +12,20 @@ static int compare_keys(const void *a, size_t a_bytes, const void *b, size_t b_b
     return order ? order : (a_bytes > b_bytes) - (a_bytes < b_bytes);
 }
 
+uint64_t key_prefix(const void *key, size_t n_bytes)
+{
+    uint8_t bytes[8] = {0};
+    uint64_t prefix = 0;
+    if (n_bytes)
+        memcpy(bytes, key, n_bytes < 8 ? n_bytes : 8);
+    for (size_t i = 0; i < 8; i++)
+        prefix = prefix << 8 | bytes[i];
+    return prefix;
+}
+
 /* Only of a key given with its bytes, and of a sealed record with a range, which a
  * builder computed of all its keys. */
-static bool outside_range(const struct entry *e, const struct tamis_key *key)
+bool outside_range(const struct entry *e, const struct tamis_key *key)
 {
     size_t n;
     if (!e->has_range || !key->bytes || e->state != RECORD_SEALED)
@@ -24,9 +37,8 @@ static bool outside_range(const struct entry *e, const struct tamis_key *key)
     return compare_keys(key->bytes, key->n_bytes, bound, n) > 0;
 }
 
-/* What refuses every probe of a target, before any file is looked at. */
-static enum tamis_reason target_reason(const struct tamis_snapshot *s,
-                                       const struct tamis_target *t, uint64_t tag)
+enum tamis_reason target_reason(const struct tamis_snapshot *s,
+                                const struct tamis_target *t, uint64_t tag)
 {
     if (!s || !t)
         return TAMIS_UNKNOWN_SEGMENT;
@@ -51,10 +63,8 @@ static enum tamis_reason target_reason(const struct tamis_snapshot *s,
     return TAMIS_NO_REASON;
 }
 
-/* TAMIS_NO_REASON means absent. */
-static enum tamis_reason probe_target(struct tamis_snapshot *s,
-                                      const struct tamis_target *t,
-                                      const struct tamis_key *key)
+enum tamis_reason probe_target(struct tamis_snapshot *s, const struct tamis_target *t,
+                               const struct tamis_key *key)
 {
     if (!key)
         return TAMIS_MISMATCH;
@@ -103,61 +113,4 @@ size_t tamis_snapshot_probe_batch(struct tamis_snapshot *snapshot,
     if (why)
         *why = f ? TAMIS_MISMATCH : reason;
     return 0;
-}
-
-/* ---- many segments ---- */
-
-/* Where the answers of a list go; either may be NULL. */
-struct answers {
-    uint64_t *absent;
-    uint8_t *reasons;
-};
-
-static void answers_clear(const struct answers *a, size_t n)
-{
-    if (a->absent)
-        memset(a->absent, 0, (n / 64 + (n % 64 != 0)) * sizeof *a->absent);
-    if (a->reasons)
-        memset(a->reasons, TAMIS_UNREADABLE, n);
-}
-
-static bool answer(const struct answers *a, size_t i, enum tamis_reason reason)
-{
-    if (a->reasons)
-        a->reasons[i] = (uint8_t)reason;
-    if (reason != TAMIS_NO_REASON)
-        return false;
-    if (a->absent)
-        a->absent[i / 64] |= UINT64_C(1) << (i % 64);
-    return true;
-}
-
-enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
-                                            const struct tamis_target *targets,
-                                            size_t n, const struct tamis_key *key,
-                                            uint64_t *absent, uint8_t *reasons)
-{
-    struct answers a = {absent, reasons};
-    size_t n_absent = 0;
-    answers_clear(&a, n);
-    if (n && !targets)
-        return TAMIS_MAYBE;
-    for (size_t i = 0; i < n; i++)
-        n_absent += answer(&a, i, probe_target(snapshot, &targets[i], key));
-    return n && n_absent == n ? TAMIS_ABSENT : TAMIS_MAYBE;
-}
-
-enum tamis_answer tamis_snapshot_probe_all(struct tamis_snapshot *snapshot,
-                                           const struct tamis_key *key,
-                                           uint64_t *absent, uint8_t *reasons)
-{
-    struct answers a = {absent, reasons};
-    size_t n = tamis_snapshot_n_segments(snapshot), n_absent = 0;
-    answers_clear(&a, n);
-    for (size_t i = 0; i < n; i++) {
-        struct tamis_target t = tamis_snapshot_target(snapshot, i);
-        n_absent += answer(&a, i, probe_target(snapshot, &t, key));
-    }
-    /* An incomplete catalog proves nothing of the segments that it lacks. */
-    return n && n_absent == n && snapshot->complete ? TAMIS_ABSENT : TAMIS_MAYBE;
 }

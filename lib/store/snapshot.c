@@ -1,7 +1,7 @@
 /* Snapshots: the list of segments as of one transaction. A snapshot copies the records
  * and holds no transaction; asking for the current one costs a comparison when nothing
- * changed. What it knows of segments is in segment.c, how it is probed in
- * probe.c. */
+ * changed. What it knows of segments is in segment.c, how it is probed in probe.c,
+ * probe_many.c and probe_keys.c. */
 #include "lib/store/store.h"
 
 #include <errno.h>
@@ -64,6 +64,7 @@ static void snapshot_clear(struct tamis_snapshot *s)
         entry_release(s->entries[i]);
     free(s->entries);
     names_clear(&s->by_name);
+    planes_free(&s->planes);
     s->entries = NULL;
     s->n = 0;
 }
@@ -148,6 +149,8 @@ static int load(struct catalog *c, const struct tamis_snapshot *previous,
         qsort(s->entries, s->n, sizeof(struct entry *), compare_entries);
     if (!rc) {
         rc = index_names(s);
+        if (!rc)
+            rc = planes_make(s);
         if (rc)
             diag_errno(diag, rc, c->path, "taking a snapshot");
     }
@@ -256,6 +259,8 @@ int tamis_snapshot_from_filters(struct tamis_filter *const *filters, size_t n,
         rc = add_entry(s, entry_of_filter(filters[i], (uint32_t)i), &max);
     if (!rc)
         rc = index_names(s);
+    if (!rc)
+        rc = planes_make(s);
     if (rc)
         tamis_snapshot_release(s);
     else

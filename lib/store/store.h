@@ -362,7 +362,32 @@ static inline const uint8_t *entry_last(const struct entry *e, size_t *n_bytes)
     return first + n_first;
 }
 
-/* ==== snapshot.c, segment.c, probe.c ==== */
+/* ==== planes.c: what a snapshot has at hand of all its segments ==== */
+
+/* What a segment requires of a key and of a target, in numbers: `first` and `last` are
+ * key_prefix() of its range, or 0 and UINT64_MAX. */
+struct gate {
+    uint64_t first, last, watermark;
+};
+
+struct planes {
+    const struct kernel *kernel;
+    struct plane *plane; /* by index; to be looked at if it is ready */
+    struct gate *gate;
+    bool any_range;
+    _Atomic uint64_t *ready; /* a bit per segment, as of `epoch` */
+    _Atomic uint64_t *deep;  /* of those: which have more than one lane */
+    _Atomic uint64_t epoch;
+    _Atomic unsigned changing; /* 1 + fork epoch of the thread that changes them */
+};
+int planes_make(struct tamis_snapshot *s); /* of its entries; ENOMEM */
+void planes_free(struct planes *p);
+/* May `ready` be believed now? */
+bool planes_current(struct planes *p);
+/* A segment was probed with care: perhaps that is not needed any more. */
+void planes_offer(struct tamis_snapshot *s, size_t index);
+
+/* ==== snapshot.c, segment.c ==== */
 
 struct tamis_snapshot {
     atomic_size_t refs;
@@ -374,7 +399,52 @@ struct tamis_snapshot {
     size_t n;
     struct entry **entries; /* by rank, then name */
     struct names by_name;   /* -> index + 1, or NAME_TWICE */
+    struct planes planes;
 };
 #define NAME_TWICE UINT32_MAX
+
+/* ==== probe.c: one segment, with care ==== */
+
+/* The first eight bytes as a number, zeros behind: of two keys with different ones the
+ * smaller key has the smaller one. */
+uint64_t key_prefix(const void *key, size_t n_bytes);
+/* Does a range prove that the segment has no such key? */
+bool outside_range(const struct entry *e, const struct tamis_key *key);
+/* What refuses every probe of a target, before any file is looked at. */
+enum tamis_reason target_reason(const struct tamis_snapshot *s,
+                                const struct tamis_target *t, uint64_t tag);
+/* TAMIS_NO_REASON means absent. */
+enum tamis_reason probe_target(struct tamis_snapshot *s, const struct tamis_target *t,
+                               const struct tamis_key *key);
+
+/* ==== probe_many.c, probe_keys.c: many segments, by what is at hand ==== */
+
+/* Does the target mean a segment of this snapshot? */
+static inline bool target_here(const struct tamis_snapshot *s,
+                               const struct tamis_target *t)
+{
+    return !t->refusal && t->snapshot == s->serial && t->slot - 1U < s->n;
+}
+
+/* Would target_reason() find nothing against this target, if the key is of the
+ * snapshot's domain, and its segment's plane is ready or a range excludes the key?
+ * False only means that it is to be asked. */
+static inline bool target_plain(const struct tamis_snapshot *s,
+                                const struct tamis_target *t)
+{
+    return target_here(s, t) &&
+           s->planes.gate[t->slot - 1].watermark >= t->min_watermark;
+}
+
+/* Of a key with this prefix and a segment of which target_plain() holds. */
+static inline bool outside_gate(const struct tamis_snapshot *s, size_t index,
+                                uint64_t prefix, const struct tamis_key *key)
+{
+    const struct gate *g = &s->planes.gate[index];
+    if (prefix > g->first && prefix < g->last)
+        return false;
+    return prefix < g->first || prefix > g->last ||
+           outside_range(s->entries[index], key);
+}
 
 #endif

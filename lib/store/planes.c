@@ -1,0 +1,113 @@
+/* Planes: the bits of all segments of a snapshot, dense, for probes that go over many.
+ *
+ * A plane is ready when nothing is left to be asked but its bits: a careful probe has
+ * opened the filter, it is sealed for good, one stage, and every page of it was found
+ * good. That stays so as long as the entry holds the filter, and in every snapshot that
+ * shares the entry, but for one thing: a later scrub (tamis_filter_verify()) may find a
+ * page rotten. Then stage_epoch() grows, nothing is ready any more in any snapshot, and
+ * each plane must be found ready anew. */
+#include "lib/store/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static struct gate gate_of(const struct entry *e)
+{
+    struct gate g = {0, UINT64_MAX, e->watermark};
+    size_t n;
+    if (!e->has_range || e->state != RECORD_SEALED)
+        return g;
+    const uint8_t *bound = entry_first(e, &n);
+    g.first = key_prefix(bound, n);
+    bound = entry_last(e, &n);
+    g.last = key_prefix(bound, n);
+    return g;
+}
+
+int planes_make(struct tamis_snapshot *s)
+{
+    struct planes *p = &s->planes;
+    p->kernel = kernel_get();
+    p->plane = calloc(s->n + 1, sizeof *p->plane);
+    p->gate = calloc(s->n + 1, sizeof *p->gate);
+    p->ready = calloc(s->n / 64 + 1, sizeof *p->ready);
+    p->deep = calloc(s->n / 64 + 1, sizeof *p->deep);
+    if (!p->plane || !p->gate || !p->ready || !p->deep)
+        return ENOMEM;
+    atomic_init(&p->epoch, stage_epoch());
+    for (size_t i = 0; i < s->n; i++) {
+        p->gate[i] = gate_of(s->entries[i]);
+        p->any_range |= p->gate[i].first != 0 || p->gate[i].last != UINT64_MAX;
+        planes_offer(s, i); /* another snapshot may have opened it long ago */
+    }
+    return 0;
+}
+
+void planes_free(struct planes *p)
+{
+    free(p->plane);
+    free(p->gate);
+    free(p->ready);
+    free(p->deep);
+    *p = (struct planes){0};
+}
+
+/* Nobody waits: who cannot have it goes on with care. A mark that a fork has copied, of
+ * a thread that is not in the child, is free to take. */
+static bool change_begin(struct planes *p)
+{
+    unsigned mine = io_fork_epoch() + 1, seen = 0;
+    return atomic_compare_exchange_strong(&p->changing, &seen, mine) ||
+           (seen != mine && atomic_compare_exchange_strong(&p->changing, &seen, mine));
+}
+
+static void change_end(struct planes *p)
+{
+    atomic_store(&p->changing, 0);
+}
+
+bool planes_current(struct planes *p)
+{
+    return atomic_load_explicit(&p->epoch, memory_order_acquire) == stage_epoch();
+}
+
+static void clear_ready(struct tamis_snapshot *s, uint64_t epoch)
+{
+    for (size_t i = 0; i < s->n / 64 + 1; i++)
+        atomic_store(&s->planes.ready[i], 0);
+    atomic_store(&s->planes.epoch, epoch);
+}
+
+/* With the mark: whoever takes it afterwards sees what was seen here. So a page that is
+ * found rotten after filter_plane() leads to a later epoch than the bit was set in, and
+ * one that was found so before a bit was cleared is seen by filter_plane(). */
+static void make_ready(struct tamis_snapshot *s, size_t index, struct tamis_filter *f)
+{
+    struct planes *p = &s->planes;
+    uint64_t epoch = stage_epoch();
+    struct plane plane;
+    if (atomic_load(&p->epoch) != epoch)
+        clear_ready(s, epoch);
+    if (!filter_plane(f, s->domain.tag, p->gate[index].watermark, &plane))
+        return;
+    /* Once: readers of an earlier epoch may still be looking at it. */
+    if (!p->plane[index].n_blocks)
+        p->plane[index] = plane;
+    uint64_t bit = UINT64_C(1) << (index % 64);
+    if (plane.lanes > 1)
+        atomic_fetch_or(&p->deep[index / 64], bit);
+    atomic_fetch_or_explicit(&p->ready[index / 64], bit, memory_order_release);
+}
+
+void planes_offer(struct tamis_snapshot *s, size_t index)
+{
+    struct planes *p = &s->planes;
+    struct plane plane;
+    struct tamis_filter *f =
+        atomic_load_explicit(&s->entries[index]->filter, memory_order_acquire);
+    if (!f || !filter_plane(f, s->domain.tag, p->gate[index].watermark, &plane) ||
+        !change_begin(p))
+        return;
+    make_ready(s, index, f);
+    change_end(p);
+}

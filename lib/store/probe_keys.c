@@ -1,0 +1,249 @@
+/* Many keys, many segments: 64 keys at a time, on 64 segments at a time.
+ *
+ * A segment's answers are a word, a bit for each of the 64 keys: first those that the
+ * range excludes, then those that its bits do; the kernel is given all planes that many
+ * of the keys are to be asked of, and of the others only what is asked. The words of 64
+ * segments are turned into a word for each key. Hashes are computed before, once. */
+#include "lib/store/store.h"
+
+enum {
+    TILE = 64,
+    FEW = 16, /* for so many keys a plane's lines are not fetched for all */
+};
+
+struct keys {
+    const struct tamis_key *keys;
+    size_t n;
+    uint64_t all;   /* a bit for each */
+    uint64_t plain; /* those of the snapshot's domain */
+    uint64_t bytes; /* of these, those that a range may exclude */
+    uint64_t hash[TILE], prefix[TILE];
+};
+
+struct tile {
+    struct tamis_snapshot *snapshot;
+    const struct tamis_target *targets; /* NULL: all, by number */
+    size_t base, n;
+    uint64_t absent[TILE]; /* of each segment, a bit for each key */
+    /* What is left to be asked by the kernel, all planes for all keys. */
+    struct plane planes[TILE];
+    uint64_t masks[TILE];
+    uint8_t at[TILE];
+    size_t n_planes;
+    /* With care, or of a few keys: in the order of segments. */
+    uint64_t slow[TILE], few[TILE];
+};
+
+static void keys_begin(struct keys *k, const struct tamis_snapshot *s,
+                       const struct tamis_key *keys, size_t n)
+{
+    k->keys = keys;
+    k->n = n < TILE ? n : TILE;
+    k->all = n < TILE ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
+    k->plain = k->bytes = 0;
+    for (size_t i = 0; i < k->n; i++) {
+        uint64_t bit = UINT64_C(1) << i;
+        bool ranged = keys[i].bytes && s->planes.any_range;
+        k->hash[i] = keys[i].hash;
+        k->plain |= keys[i].tag == s->domain.tag ? bit : 0;
+        k->bytes |= ranged ? bit : 0;
+        k->prefix[i] = ranged ? key_prefix(keys[i].bytes, keys[i].n_bytes) : 0;
+    }
+    k->bytes &= k->plain;
+}
+
+static struct tamis_target target_at(const struct tile *t, size_t i)
+{
+    return t->targets ? t->targets[t->base + i]
+                      : tamis_snapshot_target(t->snapshot, t->base + i);
+}
+
+/* ---- with care ---- */
+
+/* Keys of a mask, all of the snapshot's domain, on one segment. */
+static uint64_t ask_segment(struct tamis_snapshot *s, const struct tamis_target *t,
+                            const struct keys *k, uint64_t mask)
+{
+    enum tamis_reason why = target_reason(s, t, s->domain.tag);
+    uint64_t absent = 0, word;
+    if (why != TAMIS_NO_REASON)
+        return 0;
+    struct entry *e = s->entries[t->slot - 1];
+    for (uint64_t m = mask; m; m &= m - 1)
+        if (outside_range(e, &k->keys[__builtin_ctzll(m)]))
+            absent |= m & -m;
+    mask &= ~absent;
+    struct tamis_filter *f =
+        mask ? entry_filter_or_reason(e, s->dir, &s->domain, &why) : NULL;
+    if (!f)
+        return absent;
+    if (__builtin_popcountll(mask) > FEW) {
+        filter_probe_batch_from(f, t->min_watermark, s->domain.tag, k->hash, k->n,
+                                &word, NULL);
+        return absent | (word & mask);
+    }
+    for (uint64_t m = mask; m; m &= m - 1)
+        if (filter_probe_from(f, t->min_watermark, &k->keys[__builtin_ctzll(m)],
+                              NULL) == TAMIS_ABSENT)
+            absent |= m & -m;
+    return absent;
+}
+
+static void ask_with_care(struct tile *t, const struct keys *k)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        struct tamis_target target = target_at(t, i);
+        if (t->slow[i]) {
+            t->absent[i] |= ask_segment(t->snapshot, &target, k, t->slow[i]);
+            if (target_here(t->snapshot, &target))
+                planes_offer(t->snapshot, target.slot - 1);
+        }
+        /* Of another domain, and so of nobody's; or of filters of the caller's. */
+        for (uint64_t m = k->all & ~k->plain; m; m &= m - 1)
+            if (probe_target(t->snapshot, &target, &k->keys[__builtin_ctzll(m)]) ==
+                TAMIS_NO_REASON)
+                t->absent[i] |= m & -m;
+    }
+}
+
+/* ---- by what is at hand ---- */
+
+static uint64_t excluded(const struct tamis_snapshot *s, size_t index,
+                         const struct keys *k)
+{
+    const struct gate *g = &s->planes.gate[index];
+    uint64_t out = 0;
+    if (g->first == 0 && g->last == UINT64_MAX)
+        return 0;
+    for (uint64_t m = k->bytes; m; m &= m - 1) {
+        size_t i = (size_t)__builtin_ctzll(m);
+        if (outside_gate(s, index, k->prefix[i], &k->keys[i]))
+            out |= m & -m;
+    }
+    return out;
+}
+
+/* These keys on a plane that is ready; lines of the few are fetched now. */
+static void leave_to_kernel(struct tile *t, size_t i, const struct plane *p,
+                            const struct keys *k, uint64_t mask)
+{
+    if (__builtin_popcountll(mask) > FEW || mask == k->all) {
+        t->planes[t->n_planes] = *p;
+        t->masks[t->n_planes] = mask;
+        t->at[t->n_planes++] = (uint8_t)i;
+        return;
+    }
+    t->few[i] = mask;
+    for (uint64_t m = mask; m; m &= m - 1)
+        __builtin_prefetch(p->bits +
+                           geometry_block(k->hash[__builtin_ctzll(m)], p->n_blocks) *
+                               BLOCK_BYTES);
+}
+
+/* Divides what is to be asked of segment i of the tile. */
+static void choose(struct tile *t, size_t i, const struct keys *k, bool current)
+{
+    struct tamis_snapshot *s = t->snapshot;
+    const struct planes *p = &s->planes;
+    size_t at = t->targets ? t->targets[t->base + i].slot - 1U : t->base + i;
+    t->absent[i] = t->few[i] = 0;
+    t->slow[i] = k->plain;
+    if (t->targets ? !target_plain(s, &t->targets[t->base + i]) : !s->complete)
+        return;
+    t->absent[i] = excluded(s, at, k);
+    uint64_t left = k->plain & ~t->absent[i];
+    bool ready =
+        current &&
+        atomic_load_explicit(&p->ready[at / 64], memory_order_acquire) >> (at % 64) & 1;
+    t->slow[i] = ready ? 0 : left;
+    if (ready && left)
+        leave_to_kernel(t, i, &p->plane[at], k, left);
+}
+
+static void ask_few(struct tile *t, const struct keys *k)
+{
+    const struct planes *p = &t->snapshot->planes;
+    for (size_t i = 0; i < t->n; i++) {
+        if (!t->few[i])
+            continue;
+        size_t at = t->targets ? t->targets[t->base + i].slot - 1U : t->base + i;
+        for (uint64_t m = t->few[i]; m; m &= m - 1)
+            if (!p->kernel->probe(&p->plane[at], k->hash[__builtin_ctzll(m)]))
+                t->absent[i] |= m & -m;
+    }
+}
+
+static void ask_tile(struct tile *t, const struct keys *k)
+{
+    struct planes *p = &t->snapshot->planes;
+    bool current = planes_current(p);
+    uint64_t hits[TILE];
+    t->n_planes = 0;
+    for (size_t i = 0; i < t->n; i++)
+        choose(t, i, k, current);
+    p->kernel->probe_grid(t->planes, t->n_planes, k->hash, k->n, 0, hits);
+    for (size_t i = 0; i < t->n_planes; i++)
+        t->absent[t->at[i]] |= t->masks[i] & ~hits[i];
+    ask_few(t, k);
+    ask_with_care(t, k);
+}
+
+/* ---- from segments to keys ---- */
+
+/* Bit j of word i becomes bit i of word j: in 64 words, then in halves of them. */
+static void transpose(uint64_t words[TILE])
+{
+    uint64_t low = UINT32_MAX; /* of each 2 * half bits */
+    for (uint32_t half = TILE / 2; half; half /= 2, low ^= low << half)
+        for (uint32_t i = 0; i < TILE; i++) {
+            if (i & half)
+                continue;
+            uint64_t swap = (words[i] >> half ^ words[i + half]) & low;
+            words[i + half] ^= swap;
+            words[i] ^= swap << half;
+        }
+}
+
+/* Which of 64 keys are absent from all? Their rows are written. */
+static uint64_t ask_keys(struct tile *t, const struct keys *k, size_t n, uint64_t *rows)
+{
+    uint64_t everywhere = k->all;
+    size_t n_words = n / 64 + (n % 64 != 0);
+    for (size_t word = 0; word < n_words; word++) {
+        t->base = word * TILE;
+        t->n = n - t->base < TILE ? n - t->base : TILE;
+        ask_tile(t, k);
+        for (size_t i = 0; i < t->n; i++)
+            everywhere &= t->absent[i];
+        if (!rows)
+            continue;
+        memset(t->absent + t->n, 0, (TILE - t->n) * sizeof t->absent[0]);
+        transpose(t->absent);
+        for (size_t i = 0; i < k->n; i++)
+            rows[i * n_words + word] = t->absent[i];
+    }
+    return everywhere;
+}
+
+size_t tamis_snapshot_probe_keys(struct tamis_snapshot *snapshot,
+                                 const struct tamis_target *targets, size_t n_targets,
+                                 const struct tamis_key *keys, size_t n_keys,
+                                 uint64_t *absent)
+{
+    size_t n = targets ? n_targets : tamis_snapshot_n_segments(snapshot), n_absent = 0;
+    size_t n_words = n / 64 + (n % 64 != 0);
+    struct tile t = {.snapshot = snapshot, .targets = targets};
+    struct keys k;
+    if (absent)
+        memset(absent, 0, n_keys * n_words * sizeof *absent);
+    if (!snapshot || !keys || !n)
+        return 0;
+    for (size_t done = 0; done < n_keys; done += k.n) {
+        keys_begin(&k, snapshot, keys + done, n_keys - done);
+        uint64_t everywhere =
+            ask_keys(&t, &k, n, absent ? absent + done * n_words : NULL);
+        n_absent += (size_t)__builtin_popcountll(everywhere);
+    }
+    /* An incomplete catalog proves nothing of the segments that it lacks. */
+    return targets || snapshot->complete ? n_absent : 0;
+}

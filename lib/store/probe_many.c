@@ -1,0 +1,286 @@
+/* One key, many segments, 64 at a time.
+ *
+ * Of most segments nothing is to be asked but their bits (planes.c): the kernel goes
+ * over those in a window that rolls on from one 64 to the next. Key ranges come before
+ * that, as numbers. What is left (filters that grow, that have several stages, that
+ * were not opened or checked yet, targets that something speaks against) is asked with
+ * care, its lines prefetched some 64 before. */
+#include "lib/store/store.h"
+
+enum { ITEM = 64, N_ITEMS = ROW_LAG + 1, FEW = 4 };
+
+/* 64 segments on their way. */
+struct item {
+    size_t base;               /* of the list */
+    uint64_t asked, absent;    /* all of them; those known to be so at once */
+    uint64_t slow;             /* to be asked with care */
+    struct row_item fast;      /* by the kernel */
+    uint64_t hits;             /* of the fast ones */
+    struct plane planes[ITEM]; /* of a list: gathered */
+};
+
+struct asking {
+    struct tamis_snapshot *snapshot;
+    const struct tamis_target *targets; /* NULL: all, by number */
+    size_t n;
+    const struct tamis_key *key;
+    const struct kernel *kernel;
+    bool plain; /* the key is of the snapshot's domain */
+    bool ranged;
+    uint64_t prefix;
+    /* Where the answers go; each may be NULL. */
+    uint64_t *absent;
+    uint8_t *reasons;
+    uint32_t *segments;
+    size_t max_segments, n_segments;
+    struct row row;
+    struct item items[N_ITEMS];
+};
+
+static struct tamis_target target_at(const struct asking *a, size_t i)
+{
+    return a->targets ? a->targets[i] : tamis_snapshot_target(a->snapshot, i);
+}
+
+/* ---- what is to be asked of 64 segments ---- */
+
+/* Those that the key's bytes exclude. */
+static uint64_t excluded(const struct asking *a, size_t base, uint64_t asked)
+{
+    const struct gate *g = a->snapshot->planes.gate + base;
+    size_t n = (size_t)__builtin_popcountll(asked);
+    uint64_t out = 0, near = 0;
+    for (size_t i = 0; i < n; i++) {
+        out |= (uint64_t)((a->prefix < g[i].first) | (a->prefix > g[i].last)) << i;
+        near |= (uint64_t)((a->prefix == g[i].first) | (a->prefix == g[i].last)) << i;
+    }
+    for (; near; near &= near - 1) {
+        size_t i = (size_t)__builtin_ctzll(near);
+        out |= (uint64_t)outside_range(a->snapshot->entries[base + i], a->key) << i;
+    }
+    return out;
+}
+
+static void choose_of_all(struct asking *a, struct item *t)
+{
+    struct planes *p = &a->snapshot->planes;
+    size_t word = t->base / ITEM;
+    if (!a->plain || !a->snapshot->complete)
+        return;
+    if (a->ranged)
+        t->absent = excluded(a, t->base, t->asked);
+    if (!planes_current(p))
+        return;
+    t->fast.ask =
+        atomic_load_explicit(&p->ready[word], memory_order_acquire) & ~t->absent;
+    t->fast.deep = atomic_load_explicit(&p->deep[word], memory_order_relaxed);
+    t->fast.planes = p->plane + t->base;
+}
+
+static void choose_of_list(struct asking *a, struct item *t)
+{
+    struct planes *p = &a->snapshot->planes;
+    bool current = planes_current(p);
+    for (uint64_t m = a->plain ? t->asked : 0; m; m &= m - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(m);
+        const struct tamis_target *target = &a->targets[t->base + i];
+        if (!target_plain(a->snapshot, target))
+            continue;
+        size_t at = target->slot - 1;
+        if (a->ranged && outside_gate(a->snapshot, at, a->prefix, a->key)) {
+            t->absent |= UINT64_C(1) << i;
+        } else if (current &&
+                   atomic_load_explicit(&p->ready[at / 64], memory_order_acquire) >>
+                           (at % 64) &
+                       1) {
+            t->fast.ask |= UINT64_C(1) << i;
+            t->fast.deep |= (uint64_t)(p->plane[at].lanes > 1) << i;
+            t->planes[i] = p->plane[at];
+        }
+    }
+}
+
+static void prefetch_slow(const struct asking *a, const struct item *t)
+{
+    for (uint64_t m = a->plain ? t->slow : 0; m; m &= m - 1) {
+        struct tamis_target target = target_at(a, t->base + (size_t)__builtin_ctzll(m));
+        if (!target_here(a->snapshot, &target))
+            continue;
+        struct tamis_filter *f = atomic_load_explicit(
+            &a->snapshot->entries[target.slot - 1]->filter, memory_order_acquire);
+        if (f)
+            filter_prefetch(f, a->key->hash);
+    }
+}
+
+static void send(struct asking *a, struct item *t, size_t base)
+{
+    size_t n = a->n - base;
+    t->base = base;
+    t->asked = n < ITEM ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
+    t->absent = 0;
+    t->fast = (struct row_item){t->planes, 0, 0, &t->hits};
+    if (a->snapshot && a->targets)
+        choose_of_list(a, t);
+    else if (a->snapshot)
+        choose_of_all(a, t);
+    t->slow = t->asked & ~(t->absent | t->fast.ask);
+    prefetch_slow(a, t);
+    a->kernel->row_step(&a->row, &t->fast);
+}
+
+/* ---- answers ---- */
+
+static void ask_with_care(struct asking *a, struct item *t)
+{
+    for (uint64_t m = t->slow; m; m &= m - 1) {
+        size_t i = t->base + (size_t)__builtin_ctzll(m);
+        struct tamis_target target = target_at(a, i);
+        enum tamis_reason reason = probe_target(a->snapshot, &target, a->key);
+        if (a->reasons)
+            a->reasons[i] = (uint8_t)reason;
+        if (reason == TAMIS_NO_REASON)
+            t->absent |= m & -m;
+        if (a->snapshot && target_here(a->snapshot, &target))
+            planes_offer(a->snapshot, target.slot - 1);
+    }
+}
+
+/* Of those that were not asked with care. */
+static void give_reasons(struct asking *a, const struct item *t)
+{
+    uint8_t *reasons = a->reasons + t->base;
+    if (!t->slow)
+        memset(reasons, TAMIS_NO_REASON, (size_t)__builtin_popcountll(t->asked));
+    for (uint64_t m = t->slow ? t->absent & ~t->slow : 0; m; m &= m - 1)
+        reasons[__builtin_ctzll(m)] = TAMIS_NO_REASON;
+    for (uint64_t m = t->hits; m; m &= m - 1)
+        reasons[__builtin_ctzll(m)] = TAMIS_HIT;
+}
+
+/* Answers leave when they are whole: whoever jumps out of a probe with care, from a
+ * signal handler of the host's perhaps, is left with MAYBE. */
+static size_t receive(struct asking *a, struct item *t)
+{
+    t->absent |= t->fast.ask & ~t->hits;
+    ask_with_care(a, t);
+    if (a->reasons)
+        give_reasons(a, t);
+    if (a->absent)
+        a->absent[t->base / ITEM] = t->absent;
+    for (uint64_t m = t->asked & ~t->absent; m; m &= m - 1, a->n_segments++)
+        if (a->n_segments < a->max_segments)
+            a->segments[a->n_segments] =
+                (uint32_t)(t->base + (size_t)__builtin_ctzll(m));
+    return (size_t)__builtin_popcountll(t->absent);
+}
+
+static size_t n_items_of(const struct asking *a)
+{
+    return a->n / ITEM + (a->n % ITEM != 0);
+}
+
+static void clear_answers(const struct asking *a)
+{
+    if (a->absent)
+        memset(a->absent, 0, n_items_of(a) * sizeof *a->absent);
+    if (a->reasons)
+        memset(a->reasons, TAMIS_UNREADABLE, a->n);
+}
+
+/* For so few a window is not worth its steps. */
+static size_t ask_few(struct asking *a)
+{
+    struct item *t = &a->items[0];
+    t->base = 0;
+    t->asked = t->slow = (UINT64_C(1) << a->n) - 1;
+    t->absent = t->hits = 0;
+    t->fast = (struct row_item){0};
+    prefetch_slow(a, t);
+    return receive(a, t);
+}
+
+/* Of how many is the key absent? */
+static size_t ask(struct asking *a)
+{
+    size_t n_absent = 0, n_items = n_items_of(a);
+    clear_answers(a);
+    if (a->n <= FEW)
+        return a->n ? ask_few(a) : 0;
+    for (size_t i = 0; i < n_items + ROW_LAG; i++) {
+        if (i < n_items)
+            send(a, &a->items[i % N_ITEMS], i * ITEM);
+        else
+            a->kernel->row_step(&a->row, &(struct row_item){0});
+        if (i >= ROW_LAG)
+            n_absent += receive(a, &a->items[(i - ROW_LAG) % N_ITEMS]);
+    }
+    return n_absent;
+}
+
+/* ---- the ways in ---- */
+
+/* All but the items, which are large. */
+static void asking_begin(struct asking *a, struct tamis_snapshot *s,
+                         const struct tamis_key *key, size_t n)
+{
+    memset(a, 0, offsetof(struct asking, items));
+    a->snapshot = s;
+    a->key = key;
+    a->n = n;
+    a->kernel = kernel_get();
+    row_begin(&a->row, key ? key->hash : 0);
+    if (!s || !key)
+        return;
+    a->plain = key->tag == s->domain.tag;
+    a->ranged = key->bytes && s->planes.any_range;
+    a->prefix = a->ranged ? key_prefix(key->bytes, key->n_bytes) : 0;
+}
+
+enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
+                                            const struct tamis_target *targets,
+                                            size_t n, const struct tamis_key *key,
+                                            uint64_t *absent, uint8_t *reasons)
+{
+    struct asking a;
+    asking_begin(&a, snapshot, key, n);
+    a.targets = targets;
+    a.absent = absent;
+    a.reasons = reasons;
+    if (n && !targets) {
+        clear_answers(&a);
+        return TAMIS_MAYBE;
+    }
+    return ask(&a) == n && n ? TAMIS_ABSENT : TAMIS_MAYBE;
+}
+
+/* An incomplete catalog proves nothing of the segments that it lacks. */
+static enum tamis_answer ask_all(struct asking *a)
+{
+    return ask(a) == a->n && a->n && a->snapshot->complete ? TAMIS_ABSENT : TAMIS_MAYBE;
+}
+
+enum tamis_answer tamis_snapshot_probe_all(struct tamis_snapshot *snapshot,
+                                           const struct tamis_key *key,
+                                           uint64_t *absent, uint8_t *reasons)
+{
+    struct asking a;
+    asking_begin(&a, snapshot, key, tamis_snapshot_n_segments(snapshot));
+    a.absent = absent;
+    a.reasons = reasons;
+    return ask_all(&a);
+}
+
+enum tamis_answer tamis_snapshot_candidates(struct tamis_snapshot *snapshot,
+                                            const struct tamis_key *key,
+                                            uint32_t *segments, size_t max, size_t *n)
+{
+    struct asking a;
+    asking_begin(&a, snapshot, key, tamis_snapshot_n_segments(snapshot));
+    a.segments = segments;
+    a.max_segments = segments ? max : 0;
+    enum tamis_answer answer = ask_all(&a);
+    if (n)
+        *n = a.n_segments;
+    return answer;
+}
