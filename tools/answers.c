@@ -121,8 +121,7 @@ static int ask_list(const struct options *o, const struct tamis_domain *domain,
     batch = need(calloc(1, sizeof(*batch)));
     progress_start("probe", keys_size(reader));
     while (status == EXIT_DONE && (got = keys_batch(reader, domain, batch)) > 0) {
-        for (size_t i = 0; i < batch->n && status == EXIT_DONE; i++)
-            status = ask(ctx, &batch->keys[i]);
+        status = ask(ctx, batch->keys, batch->n);
         progress_advance(batch->n, keys_position(reader) - position);
         position = keys_position(reader);
         /* Whoever talks to us through pipes gets each answer before the next question.
@@ -160,7 +159,7 @@ int ask_keys(const struct options *o, const struct tamis_domain *domain, ask_fn 
             n = (size_t)bytes;
         }
         key = tamis_key_of(domain, text, n);
-        status = ask(ctx, &key);
+        status = ask(ctx, &key, 1);
     }
     return status;
 }

@@ -10,16 +10,18 @@ struct file_probe {
     enum tamis_answer last;
 };
 
-static int ask(void *ctx, const struct tamis_key *key)
+static int ask(void *ctx, const struct tamis_key *keys, size_t n)
 {
     struct file_probe *p = ctx;
     enum tamis_reason why;
 
-    p->last = tamis_filter_probe(p->filter, key, &why);
-    answer_begin(&p->answers);
-    if (p->last != TAMIS_ABSENT)
-        answer_pair(&p->answers, key, p->name, why);
-    answer_end(&p->answers, key, p->last, 1);
+    for (size_t i = 0; i < n; i++) {
+        p->last = tamis_filter_probe(p->filter, &keys[i], &why);
+        answer_begin(&p->answers);
+        if (p->last != TAMIS_ABSENT)
+            answer_pair(&p->answers, &keys[i], p->name, why);
+        answer_end(&p->answers, &keys[i], p->last, 1);
+    }
     return EXIT_DONE;
 }
 

@@ -9,39 +9,65 @@ struct probe {
     struct tamis_snapshot *snapshot;
     struct tamis_target *targets; /* NULL: all segments, by number */
     struct tamis_name *names;
-    uint8_t *reasons;
+    uint64_t *absent; /* of ASK_KEYS keys */
     size_t n;
     bool complete;
     struct answers answers;
     enum tamis_answer last;
 };
 
-static int ask(void *ctx, const struct tamis_key *key)
-{
-    struct probe *p = ctx;
-    uint64_t eight;
+/* So many keys at a time, that the bitmaps of many segments take little room. */
+enum { ASK_KEYS = 64 };
 
-    if (p->targets != NULL)
-        p->last = tamis_snapshot_probe_list(p->snapshot, p->targets, p->n, key, NULL,
-                                            p->reasons);
-    else
-        p->last = tamis_snapshot_probe_all(p->snapshot, key, NULL, p->reasons);
-    if (!p->complete)
-        p->last = TAMIS_MAYBE;
+/* Is the key listed for this segment? Its reason is asked for now; a filter that grows
+ * may have caught up meanwhile. */
+static bool list_pair(struct probe *p, const struct tamis_key *key, size_t segment)
+{
+    struct tamis_target target = p->targets != NULL
+                                     ? p->targets[segment]
+                                     : tamis_snapshot_target(p->snapshot, segment);
+    enum tamis_reason why;
+
+    if (tamis_snapshot_probe(p->snapshot, &target, key, &why) == TAMIS_ABSENT)
+        return false;
+    answer_pair(&p->answers, key, p->names[segment], why);
+    return true;
+}
+
+static void list_key(struct probe *p, const struct tamis_key *key,
+                     const uint64_t *absent)
+{
+    bool listed = !p->complete || p->n == 0;
+
     answer_begin(&p->answers);
-    for (size_t i = 0; i < p->n; i++) {
-        /* Most are absent: eight at a glance. */
-        while (i + 8 <= p->n && (memcpy(&eight, p->reasons + i, 8), eight == 0))
-            i += 8;
-        if (i < p->n && p->reasons[i] != TAMIS_NO_REASON)
-            answer_pair(&p->answers, key, p->names[i],
-                        (enum tamis_reason)p->reasons[i]);
+    for (size_t i = 0; i < p->n; i += 64) {
+        uint64_t maybe = ~absent[i / 64];
+
+        if (p->n - i < 64)
+            maybe &= (UINT64_C(1) << (p->n - i)) - 1;
+        for (; maybe != 0; maybe &= maybe - 1)
+            listed |= list_pair(p, key, i + (size_t)__builtin_ctzll(maybe));
     }
     /* A catalog that may lack segments: the key may be in one that it lacks. */
     if (!p->complete)
         answer_pair(&p->answers, key, (struct tamis_name){NULL, 0},
                     TAMIS_UNKNOWN_SEGMENT);
+    p->last = listed ? TAMIS_MAYBE : TAMIS_ABSENT;
     answer_end(&p->answers, key, p->last, p->n);
+}
+
+static int ask(void *ctx, const struct tamis_key *keys, size_t n)
+{
+    struct probe *p = ctx;
+    size_t n_words = p->n / 64 + (p->n % 64 != 0);
+
+    for (size_t done = 0, some; done < n; done += some) {
+        some = n - done < ASK_KEYS ? n - done : ASK_KEYS;
+        tamis_snapshot_probe_keys(p->snapshot, p->targets, p->n, keys + done, some,
+                                  p->absent);
+        for (size_t i = 0; i < some; i++)
+            list_key(p, &keys[done + i], p->absent + i * n_words);
+    }
     return EXIT_DONE;
 }
 
@@ -100,7 +126,7 @@ static int probe(struct probe *p)
 
     p->n = o->n_segments ? o->n_segments : tamis_snapshot_n_segments(p->snapshot);
     p->names = need(calloc(p->n + 1, sizeof(*p->names)));
-    p->reasons = need(calloc(p->n + 8, 1));
+    p->absent = need(calloc(p->n / 64 + 1, ASK_KEYS * sizeof(*p->absent)));
     if (o->n_segments > 0 || o->min_watermark > 0)
         p->targets = need(calloc(p->n + 1, sizeof(*p->targets)));
     if (o->n_segments > 0)
@@ -114,7 +140,7 @@ static int probe(struct probe *p)
         print_totals(&p->answers);
     free(p->targets);
     free(p->names);
-    free(p->reasons);
+    free(p->absent);
     if (status == EXIT_DONE && given(o, OPT_QUIET))
         return p->last == TAMIS_ABSENT ? EXIT_ABSENT : EXIT_DONE;
     return status ? status : named;

@@ -262,9 +262,9 @@ void answer_pair(struct answers *a, const struct tamis_key *key,
 void answer_end(struct answers *a, const struct tamis_key *key,
                 enum tamis_answer answer, size_t n_asked);
 void print_totals(const struct answers *a);
-/* Calls ask() for each KEY argument, or each key of --keys, until one returns other
- * than 0; checks that there is one kind of them, and just one key for --quiet. */
-typedef int ask_fn(void *ctx, const struct tamis_key *key);
+/* Calls ask() for each KEY argument, or for the keys of --keys, at most BATCH_KEYS at a
+ * time, until it returns other than 0; checks that there is one kind of them, and just one key for --quiet. */
+typedef int ask_fn(void *ctx, const struct tamis_key *keys, size_t n);
 int ask_keys(const struct options *o, const struct tamis_domain *domain, ask_fn *ask,
              void *ctx);
 void check_probe_options(const struct options *o);
