@@ -176,6 +176,52 @@ static void ranges_say_nothing_without_the_file(void **state)
     tamis_store_close(s);
 }
 
+/* The same, asked of many at a time, by one key and by several. */
+static void nor_among_many(void **state)
+{
+    enum { N = 100, N_KEYS = 20, LOST = 70 };
+    struct tamis_target targets[N];
+    struct tamis_key keys[N_KEYS];
+    uint64_t absent[N_KEYS][2];
+    uint32_t candidates[N];
+    uint8_t reasons[N];
+    size_t n;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    for (size_t i = 0; i < N; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "s%03zu", i);
+        put_segment(s, name, 1, 100);
+    }
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_domain d = tamis_store_domain(s);
+    assert_int_equal(unlink(file_of(s, "s", "s070")), 0);
+    for (size_t i = 0; i < N; i++)
+        targets[i] = tamis_snapshot_target(snap, i);
+    for (size_t i = 0; i < N_KEYS; i++)
+        keys[i] = tamis_key_of(&d, i % 2 ? "zzz" : "", i % 2 ? 3 : 0);
+    for (int twice = 0; twice < 2; twice++) {
+        tamis_snapshot_probe_all(snap, &keys[1], absent[0], reasons);
+        assert_int_equal(reasons[LOST], TAMIS_FILE_LOST);
+        tamis_snapshot_probe_list(snap, targets, N, &keys[1], absent[0], reasons);
+        assert_int_equal(reasons[LOST], TAMIS_FILE_LOST);
+        tamis_snapshot_candidates(snap, &keys[1], candidates, N, &n);
+        assert_int_equal(n, 1);
+        assert_int_equal(candidates[0], LOST);
+        assert_int_equal(
+            tamis_snapshot_probe_keys(snap, targets, N, keys, N_KEYS, absent[0]), 0);
+        assert_int_equal(
+            tamis_snapshot_probe_keys(snap, NULL, 0, keys, N_KEYS, absent[0]), 0);
+        for (size_t i = 0; i < N_KEYS; i++) {
+            assert_true(absent[i][0] == UINT64_MAX);
+            assert_true(absent[i][1] ==
+                        ((UINT64_C(1) << (N - 64)) - 1 - (UINT64_C(1) << (LOST - 64))));
+        }
+    }
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+}
+
 static void adds_by_hash_have_no_range(void **state)
 {
     struct tamis_builder *b;
@@ -554,6 +600,7 @@ int main(void)
         TEST(find_compares_bindings),
         TEST(ranges_answer_for_damaged_bits),
         TEST(ranges_say_nothing_without_the_file),
+        TEST(nor_among_many),
         TEST(adds_by_hash_have_no_range),
         TEST(long_keys_and_ranges),
         TEST(required_watermarks),

@@ -30,9 +30,10 @@ int planes_make(struct tamis_snapshot *s)
     p->kernel = kernel_get();
     p->plane = calloc(s->n + 1, sizeof *p->plane);
     p->gate = calloc(s->n + 1, sizeof *p->gate);
+    p->opened = calloc(s->n / 64 + 1, sizeof *p->opened);
     p->ready = calloc(s->n / 64 + 1, sizeof *p->ready);
     p->deep = calloc(s->n / 64 + 1, sizeof *p->deep);
-    if (!p->plane || !p->gate || !p->ready || !p->deep)
+    if (!p->plane || !p->gate || !p->opened || !p->ready || !p->deep)
         return ENOMEM;
     atomic_init(&p->epoch, stage_epoch());
     for (size_t i = 0; i < s->n; i++) {
@@ -47,6 +48,7 @@ void planes_free(struct planes *p)
 {
     free(p->plane);
     free(p->gate);
+    free(p->opened);
     free(p->ready);
     free(p->deep);
     *p = (struct planes){0};
@@ -105,7 +107,11 @@ void planes_offer(struct tamis_snapshot *s, size_t index)
     struct plane plane;
     struct tamis_filter *f =
         atomic_load_explicit(&s->entries[index]->filter, memory_order_acquire);
-    if (!f || !filter_plane(f, s->domain.tag, p->gate[index].watermark, &plane) ||
+    if (!f)
+        return;
+    atomic_fetch_or_explicit(&p->opened[index / 64], UINT64_C(1) << (index % 64),
+                             memory_order_release);
+    if (!filter_plane(f, s->domain.tag, p->gate[index].watermark, &plane) ||
         !change_begin(p))
         return;
     make_ready(s, index, f);

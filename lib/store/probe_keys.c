@@ -69,14 +69,14 @@ static uint64_t ask_segment(struct tamis_snapshot *s, const struct tamis_target 
     if (why != TAMIS_NO_REASON)
         return 0;
     struct entry *e = s->entries[t->slot - 1];
+    struct tamis_filter *f =
+        mask ? entry_filter_or_reason(e, s->dir, &s->domain, &why) : NULL;
+    if (!f)
+        return 0;
     for (uint64_t m = mask; m; m &= m - 1)
         if (outside_range(e, &k->keys[__builtin_ctzll(m)]))
             absent |= m & -m;
     mask &= ~absent;
-    struct tamis_filter *f =
-        mask ? entry_filter_or_reason(e, s->dir, &s->domain, &why) : NULL;
-    if (!f)
-        return absent;
     if (__builtin_popcountll(mask) > FEW) {
         filter_probe_batch_from(f, t->min_watermark, s->domain.tag, k->hash, k->n,
                                 &word, NULL);
@@ -135,9 +135,7 @@ static void leave_to_kernel(struct tile *t, size_t i, const struct plane *p,
     }
     t->few[i] = mask;
     for (uint64_t m = mask; m; m &= m - 1)
-        __builtin_prefetch(p->bits +
-                           geometry_block(k->hash[__builtin_ctzll(m)], p->n_blocks) *
-                               BLOCK_BYTES);
+        __builtin_prefetch(plane_block(p, 0, k->hash[__builtin_ctzll(m)]));
 }
 
 /* Divides what is to be asked of segment i of the tile. */
@@ -152,9 +150,7 @@ static void choose(struct tile *t, size_t i, const struct keys *k, bool current)
         return;
     t->absent[i] = excluded(s, at, k);
     uint64_t left = k->plain & ~t->absent[i];
-    bool ready =
-        current &&
-        atomic_load_explicit(&p->ready[at / 64], memory_order_acquire) >> (at % 64) & 1;
+    bool ready = current && planes_bit(p->ready, at);
     t->slow[i] = ready ? 0 : left;
     if (ready && left)
         leave_to_kernel(t, i, &p->plane[at], k, left);

@@ -68,11 +68,10 @@ static void choose_of_all(struct asking *a, struct item *t)
     if (!a->plain || !a->snapshot->complete)
         return;
     if (a->ranged)
-        t->absent = excluded(a, t->base, t->asked);
+        t->absent = excluded(a, t->base, t->asked) & planes_word(p->opened, word);
     if (!planes_current(p))
         return;
-    t->fast.ask =
-        atomic_load_explicit(&p->ready[word], memory_order_acquire) & ~t->absent;
+    t->fast.ask = planes_word(p->ready, word) & ~t->absent;
     t->fast.deep = atomic_load_explicit(&p->deep[word], memory_order_relaxed);
     t->fast.planes = p->plane + t->base;
 }
@@ -89,10 +88,7 @@ static void choose_of_list(struct asking *a, struct item *t)
         size_t at = target->slot - 1;
         if (a->ranged && outside_gate(a->snapshot, at, a->prefix, a->key)) {
             t->absent |= UINT64_C(1) << i;
-        } else if (current &&
-                   atomic_load_explicit(&p->ready[at / 64], memory_order_acquire) >>
-                           (at % 64) &
-                       1) {
+        } else if (current && planes_bit(p->ready, at)) {
             t->fast.ask |= UINT64_C(1) << i;
             t->fast.deep |= (uint64_t)(p->plane[at].lanes > 1) << i;
             t->planes[i] = p->plane[at];

@@ -375,6 +375,9 @@ struct planes {
     struct plane *plane; /* by index; to be looked at if it is ready */
     struct gate *gate;
     bool any_range;
+    /* A bit per segment: its file was opened, and is the one that its record means, so
+     * that the record's range may speak. For ever. */
+    _Atomic uint64_t *opened;
     _Atomic uint64_t *ready; /* a bit per segment, as of `epoch` */
     _Atomic uint64_t *deep;  /* of those: which have more than one lane */
     _Atomic uint64_t epoch;
@@ -436,11 +439,23 @@ static inline bool target_plain(const struct tamis_snapshot *s,
            s->planes.gate[t->slot - 1].watermark >= t->min_watermark;
 }
 
+static inline uint64_t planes_word(_Atomic uint64_t *bits, size_t word)
+{
+    return atomic_load_explicit(&bits[word], memory_order_acquire);
+}
+
+static inline bool planes_bit(_Atomic uint64_t *bits, size_t index)
+{
+    return planes_word(bits, index / 64) >> (index % 64) & 1;
+}
+
 /* Of a key with this prefix and a segment of which target_plain() holds. */
 static inline bool outside_gate(const struct tamis_snapshot *s, size_t index,
                                 uint64_t prefix, const struct tamis_key *key)
 {
     const struct gate *g = &s->planes.gate[index];
+    if (!planes_bit(s->planes.opened, index))
+        return false;
     if (prefix > g->first && prefix < g->last)
         return false;
     return prefix < g->first || prefix > g->last ||
