@@ -11,7 +11,6 @@
 #include <tamis.h>
 
 #include "format/geometry.h"
-#include "tests/bench/pending.h"
 #include "tests/bench/peers.h"
 
 /* ---- bench.c: one run ---- */

@@ -30,7 +30,7 @@ static double lap_build(void *ctx)
     struct tamis_builder_options options = {
         .size = sizeof options, .domain = &bench.domain, .error = 0.01};
     options.memory_limit = UINT64_C(4) << 30;
-    SET_THREADS(options, b->n_threads);
+    options.n_threads = b->n_threads;
     file_remove(b->path);
     uint64_t began = now_ns();
     int fd = open(b->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);

@@ -42,7 +42,7 @@ static void build(const char *path, uint64_t n_keys, double error)
     struct tamis_builder_options options = {
         .size = sizeof options, .domain = &bench.domain, .error = error};
     options.memory_limit = UINT64_C(4) << 30;
-    SET_THREADS(options, 2);
+    options.n_threads = 2;
     must(tamis_builder_create(&options, &builder, &diag), &diag, "builder");
     uint64_t *hashes = allocate(AT_ONCE * sizeof *hashes);
     for (uint64_t done = 0; done < n_keys; done += AT_ONCE) {

@@ -8,10 +8,6 @@ BENCH_WRAP := -Wl,--wrap=fsync,--wrap=fdatasync
 BENCH_DIR := $B/bench
 CXX ?= g++
 
-ifneq ($(shell grep -w n_threads lib/tamis.h),)
-$(BENCH_OBJ): INC_tests += -DBENCH_BUILDER_THREADS
-endif
-
 .PHONY: deps-bench bench bench-quick check-bench
 deps-bench: | deps-build
 	$(call install,g++ libbloom-dev libleveldb-dev gnuplot-nox valgrind jq)
