@@ -169,6 +169,11 @@ uint64_t plan_expected_bits(const struct geometry *g, uint64_t n_keys);
 /* The reverse: distinct keys that explain so many set bits. */
 uint64_t plan_keys_of_bits(const struct geometry *g, uint64_t n_bits);
 
+/* ==== filter/domain.c: hashes of keys (public calls, and) ======================= */
+
+/* Hashes of n keys, of the bytes that they have. */
+void hash_keys(uint64_t seed, const struct tamis_key *keys, size_t n, uint64_t *hashes);
+
 /* ==== filter/header.c: the header of an open file ============================ */
 
 enum { HEADER_MAX_BYTES = 3 * PAGE_BYTES };

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { DEFAULT_MEMORY_LIMIT = 64 << 20, MAX_THREADS = 256, SOME_KEYS = 256, AHEAD = 8 };
+enum { DEFAULT_MEMORY_LIMIT = 64 << 20, MAX_THREADS = 256, SOME_KEYS = 256 };
 
 /* ---- creating ---- */
 
@@ -205,13 +205,10 @@ static int add_some_keys(struct tamis_builder *b, const struct tamis_key *keys,
 {
     uint64_t hashes[SOME_KEYS];
     bool is_known = true;
+    hash_keys(b->domain.seed, keys, n, hashes);
     for (size_t i = 0; i < n; i++) {
-        if (i + AHEAD < n)
-            __builtin_prefetch(keys[i + AHEAD].bytes);
-        if (!is_hash_alone(&keys[i])) {
-            hashes[i] = hash_key(b->domain.seed, keys[i].bytes, keys[i].n_bytes);
+        if (!is_hash_alone(&keys[i]))
             continue;
-        }
         if (keys[i].tag != b->domain.tag)
             return TAMIS_ERR_MISMATCH;
         hashes[i] = keys[i].hash;

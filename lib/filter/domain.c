@@ -1,4 +1,8 @@
-/* Hash domains and keys: the public face of format/hash.h. */
+/* Hash domains and keys: the public face of format/hash.h. Keys are short: a call to
+ * the hash costs as much as the hash, so here it is compiled in. */
+#ifndef XXH_INLINE_ALL
+#define XXH_INLINE_ALL
+#endif
 #include "lib/internal.h"
 
 int tamis_domain_init(struct tamis_domain *domain, uint32_t hash_id, uint64_t seed)
@@ -29,14 +33,31 @@ struct tamis_key tamis_key_of(const struct tamis_domain *domain, const void *byt
     return key;
 }
 
+enum { AHEAD = 8 }; /* keys' bytes may lie anywhere */
+
 void tamis_keys_hash(const struct tamis_domain *domain, struct tamis_key *keys,
                      size_t n)
 {
-    enum { AHEAD = 8 }; /* their bytes may lie anywhere */
+    struct tamis_domain d = *domain;
+    bool known = hash_id_known(d.hash_id);
     for (size_t i = 0; i < n; i++) {
+        struct tamis_key *k = &keys[i];
         if (i + AHEAD < n)
             __builtin_prefetch(keys[i + AHEAD].bytes);
-        keys[i] = tamis_key_of(domain, keys[i].bytes, keys[i].n_bytes);
+        if (!k->n_bytes)
+            k->bytes = "";
+        k->hash = known ? hash_key(d.seed, k->bytes, k->n_bytes) : 0;
+        k->tag = known ? d.tag : 0;
+    }
+}
+
+void hash_keys(uint64_t seed, const struct tamis_key *keys, size_t n, uint64_t *hashes)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct tamis_key *k = &keys[i];
+        if (i + AHEAD < n)
+            __builtin_prefetch(keys[i + AHEAD].bytes);
+        hashes[i] = hash_key(seed, k->bytes, k->bytes ? k->n_bytes : 0);
     }
 }
 
