@@ -148,7 +148,7 @@ check: deps-test
 .PHONY: tests
 tests: $(TESTS) $B/tests/golden/make_golden $(TEST_PROGRAMS)
 
-.PHONY: unit cli check-layers check-symbols check-docs goldens
+.PHONY: unit unit-threads unit-kernel cli check-layers check-symbols check-docs goldens
 unit: $(if $(TEST),$B/tests/$(TEST),$(TESTS)) | $B/tests/golden/make_golden
 	@tests/unit.sh $^
 
@@ -158,6 +158,12 @@ THREADED := test_writer_threads test_guard_many test_store_edit test_store_snaps
             test_store_many
 unit-threads: $(THREADED:%=$B/tests/%)
 	@tests/unit.sh $^
+
+# What probes and adds, on a kernel that this machine would not choose: KERNEL=name.
+PROBING := test_batch test_builder test_partition test_sealed_damage test_open_damage \
+           test_refresh test_writer_threads test_store_many
+unit-kernel: $(PROBING:%=$B/tests/%)
+	@TAMIS_KERNEL=$(KERNEL) tests/unit.sh $^
 
 cli: $B/tamis | deps-test
 	@TAMIS=$(abspath $B/tamis) bats --print-output-on-failure tests/cli

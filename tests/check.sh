@@ -67,6 +67,8 @@ step "check-layers" make check-layers
 step "check-symbols" make check-symbols
 step "check-calls" make check-calls
 step "unit tests" make unit
+step "unit tests, AVX2 kernel" make unit-kernel KERNEL=avx2
+step "unit tests, scalar kernel" make unit-kernel KERNEL=scalar
 step "fuzz corpora" make fuzz-replay
 step "power cuts" make crash
 step "kill -9" make kill
