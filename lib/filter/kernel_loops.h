@@ -223,13 +223,8 @@ KERNEL inline uint64_t row_some(const struct row_item *now, const uint8_t *const
     return alive;
 }
 
-KERNEL void row_step(struct row *r, const struct row_item *next)
+KERNEL inline void row_later_lanes(struct row *r)
 {
-    const struct row_item now = r->at[0];
-    const uint8_t **next_lines = r->line[r->n_steps % ROW_LINES];
-    const uint8_t *const *lines = r->line[(r->n_steps + 1) % ROW_LINES]; /* 2 ago */
-    struct pattern x = pattern_of(r->h[0]);
-    uint64_t alive;
     for (uint32_t lane = MAX_LANES - 1; lane >= 1; lane--) {
         struct row_item *t = &r->at[lane], *to = &r->at[lane + 1];
         if (!t->ask)
@@ -238,10 +233,20 @@ KERNEL void row_step(struct row *r, const struct row_item *next)
         to->ask = row_lane(t->planes, t->ask, lane, r->h[lane], t->hits);
         t->ask = 0;
     }
+}
+
+KERNEL void row_step(struct row *r, const struct row_item *next)
+{
+    const struct row_item now = r->at[0];
+    const uint8_t **next_lines = r->line[r->n_steps % ROW_LINES];
+    const uint8_t *const *lines = r->line[(r->n_steps + 1) % ROW_LINES]; /* 2 ago */
+    struct pattern x = pattern_of(r->h[0]);
+    uint64_t alive;
     if (now.ask == UINT64_MAX && next->ask == UINT64_MAX)
         alive = row_all(now.planes, lines, next->planes, next_lines, &x, r->h[0]);
     else
         alive = row_some(&now, lines, next, next_lines, &x, r->h[0]);
+    row_later_lanes(r); /* their lines are here by now */
     r->at[0] = r->behind;
     r->behind = *next;
     r->n_steps++;
