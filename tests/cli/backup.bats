@@ -62,7 +62,7 @@ has_begun() {
     rm store/filters/*
     mkfifo out
     for signal in INT TERM HUP; do
-        env --default-signal=INT "$TAMIS" backup store copy >out &
+        env --default-signal=INT,TERM,HUP "$TAMIS" backup store copy >out &
         exec 5<out
         soon has_begun
         sleep 0.2 # the pipe fills
