@@ -154,10 +154,16 @@ static bool sealed_page_good(struct stage *s, uint64_t page, uint8_t copy[PAGE_B
     uint64_t expected;
     struct digest_tree t;
     digest_tree_of(s->n_pages, &t);
+    const uint8_t *is = s->bits + page * PAGE_BYTES;
     if (!digest_of(s, &t, 1, page, &expected))
         return false;
-    page_copy(copy, s->bits + page * PAGE_BYTES);
-    return page_digest(copy) == expected;
+    /* Nobody writes to a sealed page: only where the copy is what is believed must it
+     * be what is digested. */
+    if (s->mode == TAMIS_CHECK_STRICT) {
+        page_copy(copy, is);
+        is = copy;
+    }
+    return page_digest(is) == expected;
 }
 
 /* ---- open: the floors ---- */
