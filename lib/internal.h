@@ -269,13 +269,14 @@ struct stage {
     uint64_t n_pages;
     bool sealed;
     enum tamis_check mode;
-    _Atomic bool all_good, any_bad;
+    _Atomic bool all_good, first_good, any_bad; /* first: of the first lane */
     uint8_t uuid[UUID_BYTES];
     const uint8_t *floors; /* open: its floor sectors, mapped */
     uint64_t floors_offset;
     const uint8_t *digests; /* sealed: levels 1 and up, mapped; NULL for one page */
     uint64_t root;
-    _Atomic uint64_t n_good;
+    uint64_t n_first_pages;
+    _Atomic uint64_t n_good, n_first_good;
     _Atomic uint64_t *good, *bad;   /* a bit per page */
     _Atomic uint64_t *good_digests; /* a bit per page of digests */
 };
@@ -299,6 +300,13 @@ uint64_t stage_epoch(void);
 static inline bool stage_all_good(struct stage *s)
 {
     return atomic_load_explicit(&s->all_good, memory_order_acquire);
+}
+
+/* The same of the first lane, where nearly all probes of absent keys end: survivors of
+ * it come to the pages of the other lanes one in fifty, and those take their time. */
+static inline bool stage_first_good(struct stage *s)
+{
+    return atomic_load_explicit(&s->first_good, memory_order_acquire);
 }
 
 /* May this page's bits be believed? */

@@ -92,7 +92,9 @@ void stage_init(struct stage *s, const struct stage_desc *d, bool sealed,
     s->n_pages = d->length / PAGE_BYTES;
     s->sealed = sealed;
     s->mode = mode;
+    s->n_first_pages = (d->geometry.n_blocks + BLOCKS_PER_PAGE - 1) / BLOCKS_PER_PAGE;
     atomic_init(&s->all_good, mode == TAMIS_CHECK_NONE);
+    atomic_init(&s->first_good, mode == TAMIS_CHECK_NONE);
     memcpy(s->uuid, id->uuid, sizeof s->uuid);
     s->floors = floors;
     s->floors_offset = d->floors_offset;
@@ -224,6 +226,7 @@ uint64_t stage_epoch(void)
 /* Also where it was true for a moment only: someone may have noted it. */
 static void not_all_good(struct stage *s)
 {
+    atomic_store(&s->first_good, false);
     if (atomic_exchange(&s->all_good, false))
         atomic_fetch_add(&epoch, 1);
 }
@@ -238,6 +241,18 @@ void stage_mark_bad(struct stage *s, uint64_t page)
     not_all_good(s);
 }
 
+/* One page more of so many; `all` says when those are all. */
+static void count_good(struct stage *s, _Atomic uint64_t *n_good, uint64_t of,
+                       _Atomic bool *all)
+{
+    if (atomic_fetch_add(n_good, 1) + 1 != of)
+        return;
+    if (!atomic_load(&s->any_bad))
+        atomic_store(all, true);
+    if (atomic_load(&s->any_bad)) /* found just now */
+        not_all_good(s);
+}
+
 static void mark_good(struct stage *s, uint64_t page)
 {
     uint64_t bit = UINT64_C(1) << (page % 64);
@@ -248,12 +263,9 @@ static void mark_good(struct stage *s, uint64_t page)
         atomic_fetch_and(&s->good[page / 64], ~bit);
         return;
     }
-    if (atomic_fetch_add(&s->n_good, 1) + 1 != s->n_pages)
-        return;
-    if (!atomic_load(&s->any_bad))
-        atomic_store(&s->all_good, true);
-    if (atomic_load(&s->any_bad)) /* found just now */
-        not_all_good(s);
+    if (page < s->n_first_pages)
+        count_good(s, &s->n_first_good, s->n_first_pages, &s->first_good);
+    count_good(s, &s->n_good, s->n_pages, &s->all_good);
 }
 
 bool stage_is_bad(struct stage *s, uint64_t page)

@@ -7,13 +7,36 @@
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
-/* Is every page of every stage known to be good? */
-static inline bool view_all_good(struct view *v)
+/* What may be asked of the stages without a look at their pages: all lanes of those
+ * that are good throughout, the first one of the others. What only that one has is no
+ * more than a perhaps, to be asked with care. */
+struct asking {
+    enum { TO_CHECK, PERHAPS, FOR_CERTAIN } how;
+    const struct plane *planes; /* one a stage; not if there is something to check */
+    uint32_t perhaps; /* a bit for each stage of which only one lane is asked */
+    struct plane mixed[MAX_STAGES];
+};
+
+static inline void asking_begin(struct asking *a, struct view *v)
 {
-    for (uint32_t i = 0; i < v->n_stages; i++)
-        if (!stage_all_good(&v->stages[i]))
-            return false;
-    return true;
+    bool all = true, first = true;
+    for (uint32_t i = 0; i < v->n_stages; i++) {
+        all &= stage_all_good(&v->stages[i]);
+        first &= stage_first_good(&v->stages[i]);
+    }
+    a->how = all ? FOR_CERTAIN : first ? PERHAPS : TO_CHECK;
+    a->planes = v->planes;
+    a->perhaps = 0;
+    if (a->how != PERHAPS)
+        return;
+    a->planes = a->mixed;
+    for (uint32_t i = 0; i < v->n_stages; i++) {
+        a->mixed[i] = v->planes[i];
+        if (stage_all_good(&v->stages[i]))
+            continue;
+        a->mixed[i].lanes = 1;
+        a->perhaps |= UINT32_C(1) << i;
+    }
 }
 
 /* A negative has to miss in every stage: their lines are fetched side by side. */
@@ -38,16 +61,20 @@ static enum tamis_reason probe_checking(struct view *v, const struct kernel *k,
 static inline enum tamis_reason probe_view(struct view *v, const struct kernel *k,
                                            uint64_t h)
 {
-    uint64_t hits;
-    if (!view_all_good(v)) {
-        if (v->n_stages > 1)
-            view_prefetch(v, h);
-        return probe_checking(v, k, h);
-    }
-    if (v->n_stages == 1)
-        return k->probe(v->planes, h) ? TAMIS_HIT : TAMIS_NO_REASON;
-    k->probe_row(v->planes, v->n_stages, h, &hits);
-    return hits ? TAMIS_HIT : TAMIS_NO_REASON;
+    struct asking a;
+    uint64_t hits = 1;
+    asking_begin(&a, v);
+    if (a.how != TO_CHECK && v->n_stages == 1)
+        hits = k->probe(a.planes, h);
+    else if (a.how != TO_CHECK)
+        k->probe_row(a.planes, v->n_stages, h, &hits);
+    if (!hits)
+        return TAMIS_NO_REASON;
+    if (a.how != TO_CHECK && hits & ~(uint64_t)a.perhaps)
+        return TAMIS_HIT;
+    if (v->n_stages > 1)
+        view_prefetch(v, h);
+    return probe_checking(v, k, h);
 }
 
 /* Why every probe of this view is MAYBE, or NO_REASON. */
@@ -159,19 +186,39 @@ static uint64_t word_checking(struct view *v, const struct kernel *k,
     return hits;
 }
 
-/* With nothing to check; n_next hashes follow. */
-static size_t probe_grid(const struct view *v, const struct kernel *k,
+/* Of those keys of a word that the first lanes may have, those that all lanes may. */
+static uint64_t survivors_checking(struct view *v, const struct kernel *k,
+                                   const uint64_t *hashes, uint64_t hits)
+{
+    for (uint64_t m = hits; m; m &= m - 1) {
+        uint64_t h = geometry_next_lane(hashes[__builtin_ctzll(m)]);
+        for (uint32_t i = 0; i < v->n_stages; i++)
+            if (v->planes[i].lanes > 1)
+                __builtin_prefetch(plane_block(&v->planes[i], 1, h));
+    }
+    for (uint64_t m = hits; m; m &= m - 1)
+        if (probe_checking(v, k, hashes[__builtin_ctzll(m)]) == TAMIS_NO_REASON)
+            hits &= ~(m & -m);
+    return hits;
+}
+
+/* Many words of keys on planes whose bits may be believed; n_next hashes follow. */
+static size_t probe_grid(struct view *v, const struct kernel *k, const struct asking *a,
                          const uint64_t *hashes, size_t n, size_t n_next,
                          uint64_t *absent)
 {
     uint64_t of_stages[GRID_WORDS];
     const uint64_t *of = of_stages;
     size_t n_absent = 0;
-    k->probe_grid(v->planes, v->n_stages, hashes, n, n_next, of_stages);
+    k->probe_grid(a->planes, v->n_stages, hashes, n, n_next, of_stages);
     for (size_t done = 0; done < n; done += WORD) {
-        uint64_t hits = 0;
-        for (uint32_t i = 0; i < v->n_stages; i++)
-            hits |= *of++;
+        uint64_t hits = 0, perhaps = 0;
+        for (uint32_t i = 0; i < v->n_stages; i++, of++) {
+            hits |= a->perhaps >> i & 1 ? 0 : *of;
+            perhaps |= *of;
+        }
+        if (perhaps & ~hits)
+            hits |= survivors_checking(v, k, hashes + done, perhaps & ~hits);
         n_absent += answer_word(absent++, hits, n - done);
     }
     return n_absent;
@@ -184,11 +231,13 @@ static size_t probe_hashes(struct view *v, const struct kernel *k,
     for (size_t done = 0, some; done < n; done += some) {
         const uint64_t *now = hashes + done;
         size_t left = n - done;
-        bool all_good = view_all_good(v);
-        some = all_good ? GRID_WORDS / v->n_stages * WORD : WORD;
+        struct asking a;
+        asking_begin(&a, v);
+        some = a.how == TO_CHECK ? WORD : GRID_WORDS / v->n_stages * WORD;
         some = some < left ? some : left;
-        if (all_good) {
-            n_absent += probe_grid(v, k, now, some, left - some, absent + done / WORD);
+        if (a.how != TO_CHECK) {
+            n_absent +=
+                probe_grid(v, k, &a, now, some, left - some, absent + done / WORD);
             continue;
         }
         size_t next = left - some < WORD ? left - some : WORD;

@@ -23,7 +23,7 @@ void view_free(struct view *v)
     free(v);
 }
 
-/* A view, its stages, their planes, and from `bitmaps` on what they remember. */
+/* A view, its stages, planes, and from `bitmaps` on what they remember. */
 static size_t view_bytes(const struct commit *c, size_t *planes, size_t *bitmaps)
 {
     size_t n = sizeof(struct view) + c->n_stages * sizeof(struct stage);

@@ -110,8 +110,10 @@ int writer_stage_create(struct tamis_writer *w, const struct stage_desc *d, bool
     }
     stage_init(&s->stage, d, false, &w->identity, TAMIS_CHECK_LAZY, &s->bits_map,
                s->bits_map.base, s->floors_map.base, NULL, memory);
-    if (fresh)
-        atomic_store(&s->stage.all_good, true); /* zeros that we allocated */
+    if (fresh) { /* zeros that we allocated */
+        atomic_store(&s->stage.first_good, true);
+        atomic_store(&s->stage.all_good, true);
+    }
     s->base_keys = d->keys;
     s->base_bits = d->bits_set;
     s->n_full_bits = plan_expected_bits(&d->geometry, d->capacity);
