@@ -101,6 +101,22 @@ static void check_block(const struct kernel *k)
     }
 }
 
+static void check_count(const struct kernel *k)
+{
+    _Alignas(BLOCK_BYTES) uint8_t page[PAGE_BYTES];
+    uint16_t counts[SECTORS_PER_PAGE];
+    uint64_t density = random_below(5);
+    for (size_t i = 0; i < PAGE_BYTES; i++)
+        page[i] = (uint8_t)(density == 0   ? 0
+                            : density == 1 ? 0xff
+                            : density == 2 ? random_u64() & random_u64()
+                            : density == 3 ? random_u64() | random_u64()
+                                           : random_u64());
+    k->count_page(page, counts);
+    for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
+        assert_int_equal(counts[i], sector_count(page + i * SECTOR_BYTES));
+}
+
 static void check_fill(const struct kernel *k)
 {
     struct geometry g = {.n_blocks = 1 + random_below(50),
@@ -208,6 +224,7 @@ static void check_kernel(const struct kernel *k)
         size_t n = random_below(n_keys + 1);
         check_block(k);
         check_fill(k);
+        check_count(k);
         check_probe(k, &p, keys, n < 20 ? n : 20);
         check_row(k, &p, keys[0]);
         check_steps(k, &p, keys[0]);

@@ -29,14 +29,14 @@ int writer_write_floors(struct tamis_writer *w, struct writer_stage *s, uint64_t
  * one, now, before later ones can fill the sector up. */
 static void raise_floors(struct tamis_writer *w, struct writer_stage *s, uint64_t page)
 {
-    uint8_t copy[PAGE_BYTES];
+    uint16_t counts[SECTORS_PER_PAGE];
     bool lost = false;
-    page_copy(copy, s->stage.bits + page * PAGE_BYTES);
+    w->kernel->count_page(s->stage.bits + page * PAGE_BYTES, counts);
     if (lost_page(&s->bits_map, s->stage.bits + page * PAGE_BYTES))
         return; /* ones of ours: the commit will fail */
     for (size_t i = 0; i < SECTORS_PER_PAGE; i++) {
         _Atomic uint16_t *floor = &s->floors[page * SECTORS_PER_PAGE + i];
-        uint16_t n = (uint16_t)sector_count(copy + i * SECTOR_BYTES);
+        uint16_t n = counts[i];
         uint16_t old = atomic_load(floor);
         lost |= n < old && old != FLOOR_DAMAGED;
         while (old < n && !atomic_compare_exchange_weak(floor, &old, n))

@@ -66,6 +66,8 @@ static inline void row_begin(struct row *r, uint64_t h)
         r->h[lane] = h;
 }
 
+enum { SECTORS_IN_PAGE = PAGE_BYTES / SECTOR_BYTES };
+
 struct kernel {
     const char *name;
     /* One block. */
@@ -92,6 +94,8 @@ struct kernel {
     void (*probe_grid)(const struct plane *planes, size_t n_planes,
                        const uint64_t *hashes, size_t n, size_t n_next, uint64_t *hits);
 
+    /* Set bits of each sector of a page that others may be setting bits in. */
+    void (*count_page)(const uint8_t *page, uint16_t counts[SECTORS_IN_PAGE]);
     /* Sets the bits of n keys in one lane, memory that nobody else sees. */
     void (*fill)(uint8_t *lane, uint64_t n_blocks, uint32_t words,
                  const uint64_t *hashes, size_t n);

@@ -94,6 +94,26 @@ KERNEL inline void pattern_fill(const struct pattern *x, uint32_t words, uint8_t
     b[1] |= (half)mask[1];
 }
 
+/* Each half of a byte has its count in a table of sixteen. */
+KERNEL inline uint64_t block_count(const uint8_t *block)
+{
+    const volatile half *b = (const volatile half *)(const volatile void *)block;
+    __m256i of = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
+    __m256i low = _mm256_set1_epi8(15), n = _mm256_setzero_si256();
+    for (int i = 0; i < 2; i++) {
+        __m256i is = (__m256i)b[i];
+        __m256i high = _mm256_and_si256(_mm256_srli_epi16(is, 4), low);
+        n = _mm256_add_epi8(n, _mm256_shuffle_epi8(of, _mm256_and_si256(is, low)));
+        n = _mm256_add_epi8(n, _mm256_shuffle_epi8(of, high));
+    }
+    n = _mm256_sad_epu8(n, _mm256_setzero_si256());
+    __m128i two =
+        _mm_add_epi64(_mm256_castsi256_si128(n), _mm256_extracti128_si256(n, 1));
+    return (uint64_t)_mm_cvtsi128_si64(
+        _mm_add_epi64(two, _mm_unpackhi_epi64(two, two)));
+}
+
 #include "lib/filter/kernel_loops.h"
 #endif
 

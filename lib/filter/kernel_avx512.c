@@ -72,6 +72,20 @@ KERNEL inline void pattern_fill(const struct pattern *x, uint32_t ring, uint8_t 
     *b |= (block512)_mm512_maskz_mov_epi64(pattern_words(x, ring), x->bits);
 }
 
+/* Each half of a byte has its count in a table of sixteen. */
+KERNEL inline uint64_t block_count(const uint8_t *block)
+{
+    __m512i b = (__m512i) * (const volatile block512 *)(const volatile void *)block;
+    __m512i of = _mm512_broadcast_i32x4(
+        _mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
+    __m512i low = _mm512_set1_epi8(15);
+    __m512i n = _mm512_add_epi8(
+        _mm512_shuffle_epi8(of, _mm512_and_si512(b, low)),
+        _mm512_shuffle_epi8(of, _mm512_and_si512(_mm512_srli_epi16(b, 4), low)));
+    return (uint64_t)_mm512_reduce_add_epi64(
+        _mm512_sad_epu8(n, _mm512_setzero_si512()));
+}
+
 #include "lib/filter/kernel_loops.h"
 #endif
 

@@ -5,6 +5,7 @@
  * - WORDS(words) and PLANE_WORDS(plane): the number of words as it likes to have it
  * - pattern_lacks(&x, words, block): 0 if they are all set in so many words, of 8 bits
  * - zero_bytes(bytes): a bit for each of 64 bytes that is 0
+ * - block_count(block): how many bits are set
  * - pattern_add(&x, words, block): sets them, shared; how many were clear
  * - pattern_fill(&x, WORDS(words), block): sets them, private
  *
@@ -56,6 +57,16 @@ KERNEL void fill(uint8_t *lane, uint64_t n_blocks, uint32_t words,
         struct pattern x = pattern_of(hashes[i]);
         pattern_fill(&x, WORDS(words),
                      lane + geometry_block(hashes[i], n_blocks) * BLOCK_BYTES);
+    }
+}
+
+KERNEL void count_page(const uint8_t *page, uint16_t counts[SECTORS_IN_PAGE])
+{
+    for (size_t i = 0; i < SECTORS_IN_PAGE; i++, page += SECTOR_BYTES) {
+        uint64_t n = 0;
+        for (size_t at = 0; at < SECTOR_BYTES; at += BLOCK_BYTES)
+            n += block_count(page + at);
+        counts[i] = (uint16_t)n;
     }
 }
 
@@ -461,5 +472,6 @@ const struct kernel KERNEL_SYMBOL = {
     .probe_row = probe_row,
     .row_step = row_step,
     .probe_grid = probe_grid,
+    .count_page = count_page,
     .fill = fill,
 };

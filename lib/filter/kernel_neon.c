@@ -98,6 +98,14 @@ KERNEL inline void pattern_fill(const struct pattern *x, uint32_t words, uint8_t
         vst1q_u64(w + 2 * i, vorrq_u64(vld1q_u64(w + 2 * i), mask[i]));
 }
 
+KERNEL inline uint64_t block_count(const uint8_t *block)
+{
+    uint8x16_t n = vdupq_n_u8(0);
+    for (int i = 0; i < PAIRS; i++)
+        n = vaddq_u8(n, vcntq_u8(vreinterpretq_u8_u64(load_pair(block, i))));
+    return vaddlvq_u8(n);
+}
+
 #include "lib/filter/kernel_loops.h"
 #endif
 

@@ -79,4 +79,22 @@ KERNEL inline void pattern_fill(const struct pattern *x, uint32_t words, uint8_t
     }
 }
 
+/* Counts of 2, 4, 8 bits are made side by side in each word, and those bytes, of at
+ * most 8 * 8, added up. */
+KERNEL inline uint64_t block_count(const uint8_t *block)
+{
+    const uint64_t *w = (const uint64_t *)(const void *)block;
+    uint64_t sums = 0;
+    for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++) {
+        uint64_t v = __atomic_load_n(&w[i], __ATOMIC_RELAXED);
+        v -= v >> 1 & UINT64_C(0x5555555555555555);
+        v = (v & UINT64_C(0x3333333333333333)) +
+            (v >> 2 & UINT64_C(0x3333333333333333));
+        sums += (v + (v >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+    }
+    sums = (sums & UINT64_C(0x00ff00ff00ff00ff)) +
+           (sums >> 8 & UINT64_C(0x00ff00ff00ff00ff));
+    return sums * UINT64_C(0x0001000100010001) >> 48;
+}
+
 #include "lib/filter/kernel_loops.h"
