@@ -261,6 +261,11 @@ void map_drop(struct mapping *m);
 void map_keep_from_children(struct mapping *m);
 void map_abandon(struct mapping *m);
 
+/* What is known of a page: nothing, or these bits. Bad is for ever, and beats good. */
+enum { PAGE_GOOD = 1, PAGE_BAD = 2, PAGES_PER_WORD = 32 };
+/* Are all pages good? Once one is bad they never are, however many are counted. */
+enum all_good { NOT_YET, ALL_GOOD, NEVER };
+
 /* A stage as mapped, with the memory of which pages were found good (R12). */
 struct stage {
     uint8_t *bits;
@@ -269,7 +274,7 @@ struct stage {
     uint64_t n_pages;
     bool sealed;
     enum tamis_check mode;
-    _Atomic bool all_good, first_good, any_bad; /* first: of the first lane */
+    _Atomic uint8_t all_good, first_good; /* first: of the first lane */
     uint8_t uuid[UUID_BYTES];
     const uint8_t *floors; /* open: its floor sectors, mapped */
     uint64_t floors_offset;
@@ -277,7 +282,7 @@ struct stage {
     uint64_t root;
     uint64_t n_first_pages;
     _Atomic uint64_t n_good, n_first_good;
-    _Atomic uint64_t *good, *bad;   /* a bit per page */
+    _Atomic uint64_t *pages;        /* two bits per page */
     _Atomic uint64_t *good_digests; /* a bit per page of digests */
 };
 
@@ -299,14 +304,21 @@ uint64_t stage_epoch(void);
 /* Is nothing left to check? Then it stays so, but for a stage that is open. */
 static inline bool stage_all_good(struct stage *s)
 {
-    return atomic_load_explicit(&s->all_good, memory_order_acquire);
+    return atomic_load_explicit(&s->all_good, memory_order_acquire) == ALL_GOOD;
 }
 
 /* The same of the first lane, where nearly all probes of absent keys end: survivors of
  * it come to the pages of the other lanes one in fifty, and those take their time. */
 static inline bool stage_first_good(struct stage *s)
 {
-    return atomic_load_explicit(&s->first_good, memory_order_acquire);
+    return atomic_load_explicit(&s->first_good, memory_order_acquire) == ALL_GOOD;
+}
+
+static inline uint32_t stage_page_state(struct stage *s, uint64_t page)
+{
+    uint64_t word =
+        atomic_load_explicit(&s->pages[page / PAGES_PER_WORD], memory_order_acquire);
+    return word >> (page % PAGES_PER_WORD * 2) & (PAGE_GOOD | PAGE_BAD);
 }
 
 /* May this page's bits be believed? */
@@ -316,9 +328,7 @@ static inline bool stage_page_good(struct stage *s, uint64_t page)
         return true;
     if (s->mode == TAMIS_CHECK_NONE)
         return true;
-    if (s->mode != TAMIS_CHECK_STRICT &&
-        atomic_load_explicit(&s->good[page / 64], memory_order_acquire) >> (page % 64) &
-            1)
+    if (s->mode != TAMIS_CHECK_STRICT && stage_page_state(s, page) == PAGE_GOOD)
         return true;
     return stage_check_page(s, page);
 }

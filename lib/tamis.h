@@ -409,7 +409,8 @@ int tamis_builder_create(const struct tamis_builder_options *opt,
 int tamis_builder_add_key(struct tamis_builder *builder, const void *key,
                           size_t n_bytes);
 /* The same for n keys, faster. Hash and tag of a key that has its bytes are not looked
- * at. One without (bytes NULL) counts as in tamis_builder_add_hashes(): a foreign one is
+ * at. One without (bytes NULL; a key of no bytes has some pointer, as
+ * tamis_key_of() gives it) counts as in tamis_builder_add_hashes(): a foreign one is
  * ERR_MISMATCH, and no key after it is added, nor up to 255 of those before it. */
 int tamis_builder_add_keys(struct tamis_builder *builder, const struct tamis_key *keys,
                            size_t n);

@@ -228,11 +228,12 @@ static void test_hashes_alone_in_a_batch(void **state)
     assert_false(builder_range(b)->known);
     assert_int_equal(tamis_builder_add_keys(b, batch, 3), TAMIS_ERR_MISMATCH);
     assert_int_equal(tamis_builder_n_keys(b), 2);
-    batch[2] = (struct tamis_key){0}; /* the empty key */
+    batch[2] = (struct tamis_key){0}; /* nobody's hash, and not the empty key */
+    assert_int_equal(tamis_builder_add_keys(b, batch + 2, 1), TAMIS_ERR_MISMATCH);
+    batch[2] = tamis_key_of(&domain, NULL, 0);
     assert_int_equal(tamis_builder_add_keys(b, batch + 2, 1), 0);
     finish(b, path_of("alone"));
     struct tamis_filter *f = open_filter(path_of("alone"));
-    batch[2] = tamis_key_of(&domain, "", 0);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(tamis_filter_probe(f, &batch[i], NULL), TAMIS_MAYBE);
     tamis_filter_close(f);

@@ -1,8 +1,6 @@
 /* Adding keys to an open writer, from any number of threads. */
 #include "lib/filter/writer.h"
 
-#include <sched.h>
-
 /* Threads spread over the stripes by their order of arrival. */
 static unsigned my_stripe(void)
 {
@@ -26,35 +24,39 @@ static int writer_error(const struct tamis_writer *w)
     return !err && atomic_load(&w->lost) ? TAMIS_ERR_POISONED : err;
 }
 
-/* Takes a stripe, its own if that is free: its counters are then this thread's alone,
- * and it says that an add is in flight. That is announced before the state is looked
- * at; a sealer changes the state before it looks at the announcements: one of the two
- * sees the other. */
+static void leave(struct tamis_writer *w, unsigned stripe)
+{
+    if (stripe == SHARED_STRIPE)
+        atomic_fetch_sub(&w->in_flight[SHARED_STRIPE].n, 1);
+    else
+        atomic_store_explicit(&w->in_flight[stripe].n, 0, memory_order_release);
+}
+
+/* Takes the thread's stripe: its counters are then this thread's alone, and it says that
+ * an add is in flight. Where another thread has it (or has left its add by a jump, and
+ * will have it for ever) the shared stripe serves. The add is announced before the state
+ * is looked at; a sealer changes the state before it looks at the announcements: one of
+ * the two sees the other. */
 static int enter(struct tamis_writer *w, unsigned *stripe)
 {
     if (w->fork_epoch != io_fork_epoch())
         return TAMIS_ERR_FORKED;
-    unsigned mine = my_stripe(), at = mine;
-    while (atomic_exchange(&w->in_flight[at].n, 1)) {
-        at = (at + 1) % N_STRIPES;
-        if (at == mine)
-            sched_yield();
+    *stripe = my_stripe();
+    if (atomic_exchange(&w->in_flight[*stripe].n, 1)) {
+        *stripe = SHARED_STRIPE;
+        atomic_fetch_add(&w->in_flight[SHARED_STRIPE].n, 1);
     }
-    *stripe = at;
     int err = writer_error(w);
     if (err)
-        atomic_store_explicit(&w->in_flight[at].n, 0, memory_order_release);
+        leave(w, *stripe);
     return err;
 }
 
-static void leave(struct tamis_writer *w, unsigned stripe)
+/* Returns the sum. Others read it meanwhile. */
+static uint64_t count(_Atomic uint64_t *counter, unsigned stripe, uint64_t n)
 {
-    atomic_store_explicit(&w->in_flight[stripe].n, 0, memory_order_release);
-}
-
-/* By the thread that has the stripe; others read it meanwhile. Returns the sum. */
-static uint64_t count(_Atomic uint64_t *counter, uint64_t n)
-{
+    if (stripe == SHARED_STRIPE)
+        return n + atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
     n += atomic_load_explicit(counter, memory_order_relaxed);
     atomic_store_explicit(counter, n, memory_order_relaxed);
     return n;
@@ -134,8 +136,8 @@ static bool add_some(struct tamis_writer *w, unsigned stripe, const uint64_t *ha
     *n = i;
     if (!keys)
         return false;
-    uint64_t after = count(&s->stripes[stripe].keys, keys);
-    count(&s->stripes[stripe].bits, bits);
+    uint64_t after = count(&s->stripes[stripe].keys, stripe, keys);
+    count(&s->stripes[stripe].bits, stripe, bits);
     return (after - keys) / s->check_interval != after / s->check_interval &&
            stage_bits_now(s) >= s->n_full_bits &&
            !atomic_load_explicit(&w->grow_failed, memory_order_relaxed);

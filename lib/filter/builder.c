@@ -194,10 +194,10 @@ static void widen_by(struct tamis_builder *b, const struct tamis_key *keys, size
 
 /* ---- keys and hashes in ---- */
 
-/* A hash that came without its key; a key of no bytes may be NULL as well. */
+/* A hash that came without its key. A key of no bytes has some pointer, too. */
 static bool is_hash_alone(const struct tamis_key *key)
 {
-    return !key->bytes && key->tag;
+    return !key->bytes;
 }
 
 static int add_some_keys(struct tamis_builder *b, const struct tamis_key *keys,
@@ -233,7 +233,7 @@ int tamis_builder_add_keys(struct tamis_builder *b, const struct tamis_key *keys
 
 int tamis_builder_add_key(struct tamis_builder *b, const void *key, size_t n_bytes)
 {
-    struct tamis_key one = {.bytes = key, .n_bytes = n_bytes};
+    struct tamis_key one = {.bytes = n_bytes ? key : "", .n_bytes = n_bytes};
     return tamis_builder_add_keys(b, &one, 1);
 }
 

@@ -71,10 +71,15 @@ static uint64_t bitmap_words(uint64_t n)
     return (n + 63) / 64;
 }
 
+static uint64_t pages_words(uint64_t n_pages)
+{
+    return (n_pages + PAGES_PER_WORD - 1) / PAGES_PER_WORD;
+}
+
 size_t stage_memory(const struct stage_desc *d, bool sealed)
 {
     uint64_t n_pages = d->length / PAGE_BYTES;
-    uint64_t words = 2 * bitmap_words(n_pages);
+    uint64_t words = pages_words(n_pages);
     if (sealed && d->digests_offset)
         words += bitmap_words(digests_bytes(n_pages) / PAGE_BYTES);
     return (size_t)(words * sizeof(uint64_t));
@@ -93,16 +98,16 @@ void stage_init(struct stage *s, const struct stage_desc *d, bool sealed,
     s->sealed = sealed;
     s->mode = mode;
     s->n_first_pages = (d->geometry.n_blocks + BLOCKS_PER_PAGE - 1) / BLOCKS_PER_PAGE;
-    atomic_init(&s->all_good, mode == TAMIS_CHECK_NONE);
-    atomic_init(&s->first_good, mode == TAMIS_CHECK_NONE);
+    uint8_t at_first = mode == TAMIS_CHECK_NONE ? ALL_GOOD : NOT_YET;
+    atomic_init(&s->all_good, at_first);
+    atomic_init(&s->first_good, at_first);
     memcpy(s->uuid, id->uuid, sizeof s->uuid);
     s->floors = floors;
     s->floors_offset = d->floors_offset;
     s->digests = digests;
     s->root = d->root;
-    s->good = memory;
-    s->bad = s->good + bitmap_words(s->n_pages);
-    s->good_digests = s->bad + bitmap_words(s->n_pages);
+    s->pages = memory;
+    s->good_digests = s->pages + pages_words(s->n_pages);
 }
 
 void page_copy(uint8_t to[PAGE_BYTES], const uint8_t *from)
@@ -223,61 +228,50 @@ uint64_t stage_epoch(void)
     return atomic_load_explicit(&epoch, memory_order_acquire);
 }
 
-/* Also where it was true for a moment only: someone may have noted it. */
-static void not_all_good(struct stage *s)
+/* Sets a bit of a page: what was known of it before. */
+static uint32_t page_set(struct stage *s, uint64_t page, uint64_t what)
 {
-    atomic_store(&s->first_good, false);
-    if (atomic_exchange(&s->all_good, false))
-        atomic_fetch_add(&epoch, 1);
+    uint32_t at = (uint32_t)(page % PAGES_PER_WORD * 2);
+    uint64_t before = atomic_fetch_or(&s->pages[page / PAGES_PER_WORD], what << at);
+    return before >> at & (PAGE_GOOD | PAGE_BAD);
 }
 
 void stage_mark_bad(struct stage *s, uint64_t page)
 {
-    uint64_t bit = UINT64_C(1) << (page % 64);
-    /* Bad first: whoever marks the page good looks at this afterwards. */
-    atomic_fetch_or(&s->bad[page / 64], bit);
-    atomic_store(&s->any_bad, true);
-    atomic_fetch_and(&s->good[page / 64], ~bit);
-    not_all_good(s);
+    /* The page last: who finds it bad already finds nothing that says otherwise. */
+    atomic_exchange(&s->first_good, NEVER);
+    if (atomic_exchange(&s->all_good, NEVER) != NOT_YET)
+        atomic_fetch_add(&epoch, 1); /* for each: another may be on its way to here */
+    page_set(s, page, PAGE_BAD);
 }
 
-/* One page more of so many; `all` says when those are all. */
-static void count_good(struct stage *s, _Atomic uint64_t *n_good, uint64_t of,
-                       _Atomic bool *all)
+/* One page more of so many. */
+static void count_good(_Atomic uint64_t *n_good, uint64_t of, _Atomic uint8_t *all)
 {
-    if (atomic_fetch_add(n_good, 1) + 1 != of)
-        return;
-    if (!atomic_load(&s->any_bad))
-        atomic_store(all, true);
-    if (atomic_load(&s->any_bad)) /* found just now */
-        not_all_good(s);
+    uint8_t not_yet = NOT_YET;
+    if (atomic_fetch_add(n_good, 1) + 1 == of)
+        atomic_compare_exchange_strong(all, &not_yet, ALL_GOOD);
 }
 
 static void mark_good(struct stage *s, uint64_t page)
 {
-    uint64_t bit = UINT64_C(1) << (page % 64);
-    if (atomic_fetch_or(&s->good[page / 64], bit) & bit)
-        return;
-    if (atomic_load(&s->bad[page / 64]) & bit) {
-        /* Another thread found it bad, and may have set bits since. */
-        atomic_fetch_and(&s->good[page / 64], ~bit);
-        return;
-    }
+    if (page_set(s, page, PAGE_GOOD))
+        return; /* bad beats good, by whoever it was found */
     if (page < s->n_first_pages)
-        count_good(s, &s->n_first_good, s->n_first_pages, &s->first_good);
-    count_good(s, &s->n_good, s->n_pages, &s->all_good);
+        count_good(&s->n_first_good, s->n_first_pages, &s->first_good);
+    count_good(&s->n_good, s->n_pages, &s->all_good);
 }
 
 bool stage_is_bad(struct stage *s, uint64_t page)
 {
-    return bit_get(s->bad, page);
+    return stage_page_state(s, page) & PAGE_BAD;
 }
 
 /* `copy` is what was checked, and the same as what may be believed. */
 static bool check_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES])
 {
     bool strict = s->mode == TAMIS_CHECK_STRICT, certain = true;
-    if (bit_get(s->bad, page))
+    if (stage_is_bad(s, page))
         return false;
     bool good = s->sealed ? sealed_page_good(s, page, copy)
                           : open_page_good(s, page, copy, &certain);
@@ -286,7 +280,7 @@ static bool check_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES])
     /* Floors that could not be read may be readable next time. */
     if (!good && certain)
         stage_mark_bad(s, page);
-    return good && !bit_get(s->bad, page);
+    return good && !stage_is_bad(s, page);
 }
 
 bool stage_check_page(struct stage *s, uint64_t page)

@@ -9,7 +9,7 @@
 static void stop_adds(struct tamis_writer *w)
 {
     atomic_store(&w->state, WRITER_SEALING);
-    for (size_t i = 0; i < N_STRIPES; i++)
+    for (size_t i = 0; i <= N_STRIPES; i++)
         while (atomic_load(&w->in_flight[i].n))
             sched_yield();
 }

@@ -8,7 +8,8 @@
 
 #include <pthread.h>
 
-enum { N_STRIPES = 16, CACHE_LINE = 64 };
+/* One stripe a thread at a time; and one more for all that find theirs taken. */
+enum { N_STRIPES = 16, SHARED_STRIPE = N_STRIPES, CACHE_LINE = 64 };
 
 /* Counters that threads raise side by side, each those of the stripe that it took. */
 struct stripe {
@@ -24,18 +25,18 @@ struct writer_stage {
     uint64_t base_keys, base_bits; /* as of the session's start */
     _Atomic uint16_t *floors;      /* 8 a page; only grow */
     _Atomic uint64_t *dirty;       /* a bit per page: floors to be counted again */
-    struct stripe stripes[N_STRIPES];
+    struct stripe stripes[N_STRIPES + 1];
 };
 
 enum writer_state { WRITER_OPEN, WRITER_SEALING, WRITER_SEALED, WRITER_POISONED };
 
-/* 1 while a thread adds in this stripe. */
+/* How many threads add in this stripe; 0 or 1, but for the shared one. */
 struct in_flight {
     _Alignas(CACHE_LINE) _Atomic uint32_t n;
 };
 
 struct tamis_writer {
-    struct in_flight in_flight[N_STRIPES];
+    struct in_flight in_flight[N_STRIPES + 1];
     struct writer_stage *stages[MAX_STAGES];
     struct plane planes[MAX_STAGES]; /* of the stages */
     _Atomic uint32_t n_stages;       /* released after the stage is durable */

@@ -8,7 +8,7 @@
 static uint64_t sum_keys(const struct writer_stage *s)
 {
     uint64_t n = 0;
-    for (size_t i = 0; i < N_STRIPES; i++)
+    for (size_t i = 0; i <= N_STRIPES; i++)
         n += atomic_load_explicit(&s->stripes[i].keys, memory_order_relaxed);
     return n;
 }
@@ -21,7 +21,7 @@ uint64_t stage_keys_now(const struct writer_stage *s)
 uint64_t stage_bits_now(const struct writer_stage *s)
 {
     uint64_t n = s->base_bits;
-    for (size_t i = 0; i < N_STRIPES; i++)
+    for (size_t i = 0; i <= N_STRIPES; i++)
         n += atomic_load_explicit(&s->stripes[i].bits, memory_order_relaxed);
     return n;
 }
@@ -62,7 +62,7 @@ void writer_stage_free(struct writer_stage *s)
         return;
     map_drop(&s->bits_map);
     map_drop(&s->floors_map);
-    free(s->stage.good);
+    free(s->stage.pages);
     free(s->floors);
     free(s->dirty);
     free(s);
@@ -98,7 +98,7 @@ int writer_stage_create(struct tamis_writer *w, const struct stage_desc *d, bool
         return ENOMEM;
     memset(s, 0, sizeof *s);
     void *memory = calloc(1, stage_memory(d, false));
-    s->stage.good = memory;
+    s->stage.pages = memory;
     s->floors = calloc((size_t)n_pages, SECTORS_PER_PAGE * sizeof *s->floors);
     s->dirty = calloc((size_t)(n_pages + 63) / 64, sizeof *s->dirty);
     int err = memory && s->floors && s->dirty ? 0 : ENOMEM;
@@ -111,8 +111,8 @@ int writer_stage_create(struct tamis_writer *w, const struct stage_desc *d, bool
     stage_init(&s->stage, d, false, &w->identity, TAMIS_CHECK_LAZY, &s->bits_map,
                s->bits_map.base, s->floors_map.base, NULL, memory);
     if (fresh) { /* zeros that we allocated */
-        atomic_store(&s->stage.first_good, true);
-        atomic_store(&s->stage.all_good, true);
+        atomic_store(&s->stage.first_good, ALL_GOOD);
+        atomic_store(&s->stage.all_good, ALL_GOOD);
     }
     s->base_keys = d->keys;
     s->base_bits = d->bits_set;
