@@ -198,10 +198,37 @@ static int set_up(void **state)
     return one_file_create(state);
 }
 
+/* A thread whose stripe is taken, perhaps for ever, by one that left its add by a jump:
+ * it adds all the same, and its keys count. */
+static void test_a_stripe_that_is_taken(void **state)
+{
+    enum { N_KEYS = 100 };
+    (void)state;
+    struct tamis_writer *w = create_writer(path_of("taken"), 0.01, 2, 1000);
+    uint64_t hashes[2 * N_KEYS];
+    random_hashes(hashes, 2 * N_KEYS);
+    add_hashes(w, hashes, N_KEYS);
+    for (size_t i = 0; i < N_STRIPES; i++)
+        atomic_store(&w->in_flight[i].n, 1);
+    for (size_t i = N_KEYS; i < 2 * N_KEYS; i++)
+        add_hashes(w, &hashes[i], 1);
+    assert_int_equal(w->in_flight[SHARED_STRIPE].n, 0);
+    assert_true(w->stages[0]->stripes[SHARED_STRIPE].keys >= N_KEYS - 5);
+    assert_in_range(stage_keys_now(w->stages[0]), 2 * N_KEYS - 10, 2 * N_KEYS);
+    for (size_t i = 0; i < N_STRIPES; i++)
+        atomic_store(&w->in_flight[i].n, 0);
+    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    struct tamis_filter *f = open_filter(path_of("taken"));
+    assert_int_equal(count_absent(f, hashes, 2 * N_KEYS), 0);
+    tamis_filter_close(f);
+    assert_int_equal(tamis_writer_close(w), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST_WITH_FAULTS(test_threads_take_stripes_in_turn),
+        TEST_WITH_FAULTS(test_a_stripe_that_is_taken),
         TEST_WITH_FAULTS(test_what_counts_as_a_key),
         TEST_WITH_FAULTS(test_when_a_stage_is_full),
         TEST_WITH_FAULTS(test_when_the_fill_is_looked_at),

@@ -151,7 +151,7 @@ static void test_its_floors_are_torn(void **state)
 /* ---- a seal, and adds in flight ---- */
 
 static struct tamis_writer *writer;
-static unsigned n_yields;
+static unsigned n_yields, held;
 
 /* Called by a sealer that waits. */
 int sched_yield(void)
@@ -161,23 +161,30 @@ int sched_yield(void)
     n_yields++;
     assert_int_equal(atomic_load(&writer->state), WRITER_SEALING);
     if (n_yields == 3)
-        atomic_fetch_sub(&writer->in_flight[N_STRIPES - 1].n, 1);
+        atomic_fetch_sub(&writer->in_flight[held].n, 1);
     return 0;
 }
 
-static void test_a_seal_waits_for_an_add(void **state)
+static void seal_waits(const char *path, unsigned stripe)
 {
     uint64_t key = 42;
-    (void)state;
-    struct tamis_writer *w = create_writer(path_of("sealed"), 0.01, 2, 1000);
+    struct tamis_writer *w = create_writer(path, 0.01, 2, 1000);
     add_hashes(w, &key, 1);
-    atomic_fetch_add(&w->in_flight[N_STRIPES - 1].n, 1);
+    held = stripe;
+    atomic_fetch_add(&w->in_flight[held].n, 1);
     n_yields = 0;
     writer = w;
     assert_int_equal(tamis_writer_seal(w, 1, NULL, NULL), 0);
     writer = NULL;
     assert_int_equal(n_yields, 3);
     assert_int_equal(tamis_writer_close(w), 0);
+}
+
+static void test_a_seal_waits_for_an_add(void **state)
+{
+    (void)state;
+    seal_waits(path_of("sealed"), N_STRIPES - 1);
+    seal_waits(path_of("sealed, shared"), SHARED_STRIPE);
 }
 
 /* ---- pages that are lost between two steps of a writer ---- */
