@@ -181,9 +181,32 @@ static void test_keys_are_hashed_and_asked(void **state)
     assert_int_equal(tamis_filter_probe_keys(f, k, N, absent, &why), n - 1);
     assert_int_equal(why, TAMIS_MISMATCH);
     assert_false(absent[last / 64] >> (last % 64) & 1);
+    /* A domain that nobody initialised hashes nothing; no bytes are the empty key. */
+    struct tamis_key two[2] = {{.bytes = "x", .n_bytes = 1}, {0}};
+    tamis_keys_hash(&d, two, 2);
+    assert_true(two[1].bytes && two[1].hash == tamis_key_of(&d, "", 0).hash);
+    tamis_keys_hash(&(struct tamis_domain){0}, two, 2);
+    assert_true(!two[0].tag && !two[0].hash && !two[1].tag);
     assert_int_equal(tamis_filter_probe_keys(f, k, 0, NULL, &why), 0);
     assert_int_equal(tamis_filter_probe_keys(NULL, k, N, absent, &why), 0);
     assert_int_equal(why, TAMIS_UNREADABLE);
+    tamis_filter_close(f);
+}
+
+static void test_a_filter_that_refuses_keys(void **state)
+{
+    struct tamis_filter_options opt = {.size = sizeof opt, .min_watermark = 1};
+    struct tamis_filter *f;
+    uint64_t absent = UINT64_MAX;
+    enum tamis_reason why;
+    (void)state;
+    built(path_of("behind"), 0.01);
+    assert_int_equal(tamis_filter_open(path_of("behind"), &opt, &f, NULL), 0);
+    struct tamis_key key =
+        tamis_key_of_hash(tamis_filter_domain(f).tag, keys[N_KEYS + 1]);
+    assert_int_equal(tamis_filter_probe_keys(f, &key, 1, &absent, &why), 0);
+    assert_int_equal(why, TAMIS_BEHIND);
+    assert_true(absent == 0);
     tamis_filter_close(f);
 }
 
@@ -194,6 +217,7 @@ int main(void)
         cmocka_unit_test(test_a_bad_page_in_any_stage),
         cmocka_unit_test(test_what_refuses_one_refuses_all),
         cmocka_unit_test(test_keys_are_hashed_and_asked),
+        cmocka_unit_test(test_a_filter_that_refuses_keys),
     };
     return cmocka_run_group_tests(tests, set_up, test_dir_remove);
 }

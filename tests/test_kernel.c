@@ -249,7 +249,7 @@ static void test_large_planes(void **state)
     (void)state;
     struct geometry g = {.n_blocks = 40000, .lanes = 2, .words = 5};
     enum { N = 3000 };
-    uint64_t n_bytes, keys[N], hits[(N + 63) / 64];
+    uint64_t n_bytes, keys[N], hits[(N + 63) / 64], two[2 * ((N + 63) / 64)];
     uint8_t *bits = bits_new(&g, &n_bytes);
     struct plane plane = plane_of(bits, &g);
     random_keys(keys, N);
@@ -258,7 +258,12 @@ static void test_large_planes(void **state)
     for (size_t i = 0; i < N; i += 2)
         geometry_add(bits, &g, keys[i]);
     for (size_t i = 0; kernel_at(i); i++) {
+        struct plane twice[2] = {plane, plane};
+        kernel_at(i)->probe_grid(twice, 0, keys, N, 0, two);
+        kernel_at(i)->probe_grid(twice, 2, keys, N, 0, two);
         kernel_at(i)->probe_grid(&plane, 1, keys, N, 0, hits);
+        for (size_t word = 0; word < (N + 63) / 64; word++)
+            assert_true(two[2 * word] == hits[word] && two[2 * word + 1] == hits[word]);
         for (size_t j = 0; j < N; j++)
             assert_int_equal(hits[j / 64] >> (j % 64) & 1,
                              geometry_probe(bits, &g, keys[j]));
