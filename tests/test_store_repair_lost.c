@@ -368,6 +368,59 @@ static void a_newer_store_is_not_made_anew(void **state)
     }
 }
 
+/* The first record is there, but no page points to it. */
+static void lose_pages_of_meta(const char *store)
+{
+    static const uint8_t zeros[16];
+    char path[600];
+    size_t n;
+    snprintf(path, sizeof path, "%s/catalog.lmdb", path_of(store));
+    uint8_t *bytes = file_read(path, &n);
+    for (size_t at = 0; at + PAGE_BYTES <= n; at += PAGE_BYTES)
+        if (memmem(bytes + at, PAGE_BYTES, "store\x89TST", 9))
+            file_poke(path, at, zeros, sizeof zeros);
+    free(bytes);
+}
+
+/* A name, a binding, bounds of a range: what a user gave is no record of ours. */
+static void users_bytes_make_no_store_newer(void **state)
+{
+    static const char looks[] = "\x89TST\r\n\x1a\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
+    uint8_t first[META_BYTES];
+    struct tamis_builder *b;
+    (void)state;
+    struct tamis_store *s = store_agw("s");
+    struct tamis_segment_options opt = {
+        .size = sizeof opt, .binding = looks, .binding_bytes = sizeof looks - 1};
+    struct tamis_edit *e = edit_new(s);
+    OK(put_keys(e, looks, 200, 10, &opt));
+    OK(tamis_edit_builder(e, "r", 1, 0, NULL, &b, NULL));
+    struct meta m = s->catalog->meta;
+    m.ro_compat = UINT64_C(1) << 40;
+    meta_encode(&m, first); /* whole, and with a good checksum */
+    OK(tamis_builder_add_key(b, first, sizeof first));
+    OK(tamis_builder_add_key(b, looks, sizeof looks - 1));
+    OK(tamis_edit_put(e, b, NULL));
+    tamis_builder_free(b);
+    OK(tamis_edit_commit(e, NULL));
+    tamis_store_close(s);
+    uint64_t bad_root = 1;
+    file_poke(path_of("s/catalog.lmdb"), 40 + 48 + 40, &bad_root, 8);
+    file_poke(path_of("s/catalog.lmdb"), 4096 + 40 + 48 + 40, &bad_root, 8);
+    copy_tree("s", "without");
+    lose_pages_of_meta("without");
+    for (int i = 0; i < 2; i++) {
+        const char *name = i ? "without" : "s";
+        struct tamis_repair_report r = repair(name);
+        assert_int_equal(r.n_segments, 5);
+        s = store_open(name);
+        check_agw(s);
+        check_keys(s, looks, 200, 10);
+        tamis_store_close(s);
+        remove_tree(name);
+    }
+}
+
 /* ---- who has the store open keeps it ---- */
 
 static void an_open_store_is_not_rebuilt_under_its_users(void **state)
@@ -531,6 +584,7 @@ int main(void)
         cmocka_unit_test(nothing_to_rebuild_from),
         cmocka_unit_test(a_newer_store_is_left_alone),
         cmocka_unit_test(a_newer_store_is_not_made_anew),
+        cmocka_unit_test(users_bytes_make_no_store_newer),
         cmocka_unit_test(an_open_store_is_not_rebuilt_under_its_users),
         cmocka_unit_test(nor_under_those_of_another_process),
         cmocka_unit_test(who_opens_meanwhile_gets_the_new_catalog),

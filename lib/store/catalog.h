@@ -7,9 +7,6 @@
 
 #include "lib/store/store.h"
 
-/* The key of the meta record. */
-#define CATALOG_META_KEY "store"
-
 static inline MDB_val catalog_val(const void *bytes, size_t n_bytes)
 {
     /* LMDB's values are not const, but it does not write to them. */

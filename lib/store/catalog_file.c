@@ -5,6 +5,7 @@
 #include "lib/store/store.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 /* LMDB's own layout, in native byte order and sizes (lmdb 0.9, data version 1). */
 struct lmdb_meta_page {
@@ -93,6 +94,11 @@ static int load_meta(int fd, const char *path, uint64_t offset,
     return meta_page_check(m, path, offset, diag);
 }
 
+static bool page_size_good(size_t n)
+{
+    return n >= 512 && n <= 65536 && (n & (n - 1)) == 0;
+}
+
 static int load_metas(int fd, const char *path, struct metas *m,
                       struct tamis_diag *diag)
 {
@@ -100,9 +106,20 @@ static int load_metas(int fd, const char *path, struct metas *m,
     if (rc)
         return rc;
     size_t n = m->page_bytes = m->page[0].state.trees[0].page_bytes;
-    if (n < 512 || n > 65536 || (n & (n - 1)))
+    if (!page_size_good(n))
         return not_lmdb(diag, path, 0, "page size of the catalog makes no sense");
     return load_meta(fd, path, n, &m->page[1], diag);
+}
+
+size_t catalog_page_bytes(int fd)
+{
+    enum { LMDB_MOST = 32768 };
+    struct lmdb_meta_page m;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (load_meta(fd, "", 0, &m, NULL) == 0 &&
+        page_size_good(m.state.trees[0].page_bytes))
+        return m.state.trees[0].page_bytes;
+    return page < LMDB_MOST ? page : LMDB_MOST;
 }
 
 static const struct lmdb_meta_page *newest(const struct metas *m)

@@ -2,6 +2,7 @@
  * there is. A segment has one file that claims its name, or it has no filter: of two
  * files one is newer, but which of them the catalog meant nobody can tell (an edit that
  * was cut short leaves a newer one, a drop that was cut short an older one). */
+#include "lib/store/catalog_walk.h"
 #include "lib/store/repair.h"
 
 #include <errno.h>
@@ -17,36 +18,88 @@ static int same_store(const struct meta *a, const struct meta *b)
            a->hash_id == b->hash_id && a->hash_seed == b->hash_seed;
 }
 
-/* Pages of a damaged B-tree still hold the first record: it has a magic, a checksum,
- * and one is as good as another as long as they agree. */
-static int scan_for_meta(int fd, struct meta *found, bool *good, bool *newer)
+/* What is left of the catalog's first record: one is as good as another as long as they
+ * agree. */
+struct look {
+    struct meta meta;
+    bool any, differ, newer;
+};
+
+static void take_meta(struct look *l, const struct meta *m)
+{
+    l->differ = l->differ || (l->any && !same_store(m, &l->meta));
+    l->meta = *m;
+    l->any = true;
+}
+
+/* Where it belongs: in a leaf page, as the value of a node of its key that the page
+ * itself points to. Bytes that only look like it, and say that they are of a newer
+ * version, may be a user's: of a name, a binding, the bound of a range. */
+static void look_at_page(struct look *l, const uint8_t *page, size_t n_bytes,
+                         uint64_t number)
+{
+    size_t lower = walk_get16(page + 12);
+    if (walk_get64(page) != number || walk_get16(page + 10) != PAGE_LEAF ||
+        lower < PAGE_HEAD || lower > n_bytes)
+        return;
+    for (size_t i = 0; i < walk_count(page); i++) {
+        size_t at = walk_get16(page + PAGE_HEAD + 2 * i);
+        if (at < lower || at + NODE_HEAD > n_bytes)
+            continue;
+        struct node n = walk_node(page, i, false);
+        struct meta m;
+        if (n.flags || n.key_bytes != sizeof CATALOG_META_KEY - 1 ||
+            n.key_bytes + n.data_bytes > n_bytes - at - NODE_HEAD ||
+            memcmp(n.key, CATALOG_META_KEY, n.key_bytes) != 0)
+            continue;
+        enum verdict_code code = meta_decode(n.data, n.data_bytes, &m).code;
+        if (code == VERDICT_OK)
+            take_meta(l, &m);
+        l->newer = l->newer || code == VERDICT_VERSION || code == VERDICT_FLAGS ||
+                   (code == VERDICT_OK && m.ro_compat & ~META_RO_COMPAT_KNOWN);
+    }
+}
+
+/* The pages are as large as the file says, or as LMDB would make them here. */
+static int look_in_pages(int fd, uint8_t *chunk, size_t n_bytes, struct look *l)
+{
+    size_t page = catalog_page_bytes(fd), got = n_bytes;
+    int rc = 0;
+    for (uint64_t at = 0; !rc && got == n_bytes; at += n_bytes) {
+        rc = io_read(fd, chunk, n_bytes, at, &got);
+        for (size_t i = 0; !rc && i + page <= got; i += page)
+            look_at_page(l, chunk + i, page, (at + i) / page);
+    }
+    return rc;
+}
+
+/* Anywhere: of this version, it has a magic and a checksum. */
+static int look_in_bytes(int fd, uint8_t *chunk, size_t n_bytes, struct look *l)
+{
+    static const uint8_t magic[] = {0x89, 'T', 'S', 'T'};
+    size_t got = n_bytes;
+    int rc = 0;
+    for (uint64_t at = 0; !rc && got == n_bytes; at += got - META_BYTES + 1) {
+        rc = io_read(fd, chunk, n_bytes, at, &got);
+        for (size_t i = 0; !rc && i + META_BYTES <= got; i++) {
+            struct meta m;
+            if (memcmp(chunk + i, magic, sizeof magic) == 0 &&
+                meta_decode(chunk + i, META_BYTES, &m).code == VERDICT_OK &&
+                !(m.ro_compat & ~META_RO_COMPAT_KNOWN))
+                take_meta(l, &m);
+        }
+    }
+    return rc;
+}
+
+static int look_for_meta(int fd, struct look *l)
 {
     enum { CHUNK = 1 << 16 };
-    static const uint8_t magic[] = {0x89, 'T', 'S', 'T'};
     uint8_t *chunk = malloc(CHUNK);
-    bool any = false, agree = true;
-    size_t got = META_BYTES;
-    int rc = chunk ? 0 : ENOMEM;
-    for (uint64_t at = 0; !rc && got >= META_BYTES; at += got - META_BYTES + 1) {
-        rc = io_read(fd, chunk, CHUNK, at, &got);
-        for (size_t i = 0; i + META_BYTES <= got; i++) {
-            struct meta m;
-            if (memcmp(chunk + i, magic, sizeof magic) != 0)
-                continue;
-            enum verdict_code code = meta_decode(chunk + i, META_BYTES, &m).code;
-            *newer = *newer || code == VERDICT_VERSION || code == VERDICT_FLAGS ||
-                     (code == VERDICT_OK && m.ro_compat & ~META_RO_COMPAT_KNOWN);
-            if (code != VERDICT_OK)
-                continue;
-            agree = agree && (!any || same_store(&m, found));
-            *found = m;
-            any = true;
-        }
-        if (got < CHUNK)
-            break;
-    }
+    int rc = chunk ? look_in_pages(fd, chunk, CHUNK, l) : ENOMEM;
+    if (!rc && !l->any && !l->newer)
+        rc = look_in_bytes(fd, chunk, CHUNK, l);
     free(chunk);
-    *good = any && agree;
     return rc;
 }
 
@@ -119,16 +172,18 @@ static int check_found(struct repair *r, struct tamis_diag *diag)
 int repair_find_meta(struct repair *r, struct tamis_diag *diag)
 {
     struct meta m;
+    struct look left = {0};
     int fd;
-    bool found = false, newer = false;
     int rc = io_open_beneath(r->store_fd, "catalog.lmdb", O_RDONLY, &fd);
     if (!rc) {
-        rc = scan_for_meta(fd, &m, &found, &newer);
+        rc = look_for_meta(fd, &left);
         close(fd);
     }
     if (rc && rc != ENOENT)
         return diag_errno(diag, rc, r->path, "reading what is left of the catalog");
-    if (newer)
+    bool found = left.any && !left.differ;
+    m = left.meta;
+    if (left.newer)
         return diag_fail(diag, TAMIS_ERR_VERSION, r->path,
                          "the catalog is damaged, and has a feature that this tamis "
                          "does not know: repair it with the version that wrote it");

@@ -66,9 +66,14 @@ int filter_file_copy(int from, int to, uint64_t n_bytes, bool *unreadable);
 /* ==== catalog_file.c, catalog_walk.c: what must hold before LMDB may map a file ====
  */
 
+/* The key of the meta record. */
+#define CATALOG_META_KEY "store"
+
 int catalog_file_check(int fd, const char *path, struct tamis_diag *diag);
 /* The same, with a look at every page of its trees. */
 int catalog_file_scrub(int fd, const char *path, struct tamis_diag *diag);
+/* How large its pages are; as LMDB would make them here if the first one is lost. */
+size_t catalog_page_bytes(int fd);
 /* The trees as of one transaction, which nobody may write over meanwhile: the caller
  * reads as of it, or holds the right to write. EAGAIN: the file knows it no more. */
 int catalog_file_walk(int fd, const char *path, uint64_t txn, struct tamis_diag *diag);
