@@ -799,8 +799,9 @@ struct tamis_prepare_report {
 /* Opens filters ahead of their first probe, in the order of ranks, those that probes
  * ask first; then locks them in that order until lock_bytes are used up (the last one
  * in part), and reads what is locked, or all if `warm` is set. Later ones that an
- * earlier call has locked are unlocked, so that a call for each new snapshot keeps to
- * the budget; filters that are only in older snapshots stay locked until these are
+ * earlier call has locked are unlocked, and so are those that are no targets, so that a
+ * call for each new snapshot keeps to the budget; a filter that is there twice counts
+ * once; filters that are only in older snapshots stay locked until these are
  * released. That the limit of locked memory is too low is no error: the report says
  * so. Nor is a filter that cannot be opened or read, because its file is lost, or an
  * edit has dropped it since this snapshot: diag is about the first of them, though the

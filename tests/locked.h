@@ -4,14 +4,21 @@
 
 #include "support.h"
 
+#include <errno.h>
 #include <linux/capability.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+
+static size_t least_unlocked; /* fewer bytes cannot be, as if there were no memory */
 
 /* Sanitizers have one that does nothing, and none of mlock2(). */
 int munlock(const void *at, size_t n);
 int munlock(const void *at, size_t n)
 {
+    if (n < least_unlocked) {
+        errno = ENOMEM;
+        return -1;
+    }
     return (int)syscall(SYS_munlock, at, n);
 }
 

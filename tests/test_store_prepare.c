@@ -168,6 +168,88 @@ static void the_first_ranks_are_locked(void **state)
     tamis_store_close(s);
 }
 
+static void the_budget_is_for_all_of_them(void **state)
+{
+    struct tamis_prepare_report r;
+    (void)state;
+    struct tamis_store *s = three();
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_prepare_options opt = {.size = sizeof opt, .lock_bytes = UINT64_MAX};
+    OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
+    assert_int_equal(locked_now(), 3 * mapped());
+    struct tamis_target t = tamis_snapshot_target(snap, 1);
+    opt.targets = &t;
+    opt.n_targets = 1;
+    opt.lock_bytes = 2 * mapped();
+    OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
+    assert_true(r.n_open == 1 && r.lock_error == 0);
+    assert_int_equal(r.locked_bytes, mapped());
+    assert_int_equal(locked_now(), mapped());
+    assert_int_equal(locked_of(snap, 1), FILTER_BYTES);
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+}
+
+static void what_cannot_be_unlocked(void **state)
+{
+    struct tamis_prepare_report r;
+    (void)state;
+    if (page != PAGE_BYTES)
+        return; /* filters of one page have no part */
+    struct tamis_store *s = three();
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_prepare_options opt = {.size = sizeof opt, .lock_bytes = UINT64_MAX};
+    OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
+    least_unlocked = mapped(); /* in whole only */
+    opt.lock_bytes = page;
+    OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
+    assert_int_equal(r.lock_error, ENOMEM);
+    assert_int_equal(r.locked_bytes, page);
+    assert_int_equal(locked_now(), page);
+    least_unlocked = 0;
+    opt.lock_bytes = UINT64_MAX;
+    OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
+    least_unlocked = SIZE_MAX; /* the second is in the way of the third */
+    struct tamis_target t[2] = {tamis_snapshot_target(snap, 1),
+                                tamis_snapshot_target(snap, 2)};
+    opt.targets = t;
+    opt.n_targets = 2;
+    opt.lock_bytes = mapped() + page;
+    OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
+    assert_int_equal(r.lock_error, ENOMEM);
+    assert_int_equal(r.locked_bytes, page); /* the first one is still locked */
+    least_unlocked = 0;
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+}
+
+static void a_filter_that_is_there_twice(void **state)
+{
+    struct tamis_prepare_report r;
+    struct tamis_domain d;
+    struct tamis_snapshot *snap;
+    struct tamis_prepare_options opt = {
+        .size = sizeof opt, .warm = 1, .lock_bytes = mapped() + page};
+    (void)state;
+    OK(tamis_domain_init(&d, 1, 5));
+    build_file(path_of("one"), &d, "one", NULL, NULL);
+    build_file(path_of("two"), &d, "two", NULL, NULL);
+    struct tamis_filter *one = open_filter(path_of("one"));
+    struct tamis_filter *two = open_filter(path_of("two"));
+    struct tamis_filter *f[] = {one, one, two, one};
+    OK(tamis_snapshot_from_filters(f, 4, &snap));
+    OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
+    assert_int_equal(r.n_open, 4);
+    assert_int_equal(r.open_bytes, 2 * mapped());
+    assert_int_equal(r.warm_bytes, 2 * mapped());
+    assert_int_equal(r.locked_bytes, mapped() + page);
+    assert_int_equal(locked_now(), mapped() + page);
+    assert_int_equal(locked_of(snap, 0), FILTER_BYTES);
+    tamis_snapshot_release(snap);
+    tamis_filter_close(one);
+    tamis_filter_close(two);
+}
+
 /* ---- limits ---- */
 
 struct limited {
@@ -396,6 +478,9 @@ int main(void)
         TEST(opens_all_and_reads_none),
         TEST(only_what_is_listed),
         TEST(the_first_ranks_are_locked),
+        TEST(the_budget_is_for_all_of_them),
+        TEST(what_cannot_be_unlocked),
+        TEST(a_filter_that_is_there_twice),
         TEST(the_limit_is_told_not_an_error),
         TEST(segments_vanish),
         TEST(pages_vanish),

@@ -11,7 +11,7 @@
 /* A segment, by its number. */
 struct place {
     bool listed;
-    struct tamis_filter *filter; /* NULL: not open */
+    struct tamis_filter *filter; /* NULL: not open, or an earlier place's as well */
     uint64_t lock;               /* how much of it is to be locked, then: is */
 };
 
@@ -21,7 +21,8 @@ struct preparing {
     struct place *places;
     struct tamis_prepare_report *report;
     struct tamis_diag *diag;
-    bool told; /* diag is about the first failure */
+    bool told;        /* diag is about the first failure */
+    int unlock_error; /* of the first that failed */
 };
 
 /* Where a call that may fail tells why, if it is the first. */
@@ -58,7 +59,6 @@ static void open_filters(struct preparing *p)
         } else if (entry_filter(s->entries[i], s->dir, &s->domain, &place->filter,
                                 diag_of_first(p)) == 0) {
             p->report->n_open++;
-            p->report->open_bytes += filter_used_bytes(place->filter, UINT64_MAX);
         } else {
             p->report->n_failed++;
             p->told = true;
@@ -66,21 +66,78 @@ static void open_filters(struct preparing *p)
     }
 }
 
+static int compare_places(const void *a, const void *b)
+{
+    const struct place *x = *(struct place *const *)a, *y = *(struct place *const *)b;
+    uintptr_t f = (uintptr_t)x->filter, g = (uintptr_t)y->filter;
+    return f != g ? (f > g) - (f < g) : (x > y) - (x < y);
+}
+
+/* A caller's filter may be there several times: it is in memory once. */
+static int forget_twins(struct preparing *p)
+{
+    size_t n = 0;
+    struct place **sorted = malloc((p->snapshot->n + 1) * sizeof *sorted);
+    if (!sorted)
+        return ENOMEM;
+    for (size_t i = 0; i < p->snapshot->n; i++)
+        if (p->places[i].filter)
+            sorted[n++] = &p->places[i];
+    qsort(sorted, n, sizeof *sorted, compare_places);
+    for (size_t i = n; i-- > 1;)
+        if (sorted[i]->filter == sorted[i - 1]->filter)
+            sorted[i]->filter = NULL;
+    free(sorted);
+    for (size_t i = 0; i < p->snapshot->n; i++)
+        if (p->places[i].filter)
+            p->report->open_bytes += filter_used_bytes(p->places[i].filter, UINT64_MAX);
+    return 0;
+}
+
 /* ---- locking ---- */
+
+/* Returns how much may be locked of it then. To unlock a part takes memory of the
+ * kernel's, all of it none. */
+static uint64_t unlock_beyond(struct preparing *p, struct tamis_filter *f,
+                              uint64_t n_bytes)
+{
+    int err = filter_unlock_beyond(f, n_bytes);
+    if (!err)
+        return n_bytes;
+    p->unlock_error = p->unlock_error ? p->unlock_error : err;
+    return filter_unlock_beyond(f, 0) == 0 ? n_bytes : filter_mapped_bytes(f);
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Those that are not listed have no share. */
+static uint64_t unlock_unlisted(struct preparing *p)
+{
+    uint64_t stuck = 0;
+    for (size_t i = 0; i < p->snapshot->n; i++) {
+        struct tamis_filter *f = atomic_load_explicit(&p->snapshot->entries[i]->filter,
+                                                      memory_order_acquire);
+        if (f && !p->places[i].listed)
+            stuck += unlock_beyond(p, f, 0);
+    }
+    return stuck;
+}
 
 /* What is to be locked of each, and what was locked beyond that unlocked. */
 static void share_budget(struct preparing *p)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t left = p->opt.lock_bytes / page * page;
+    left -= less(unlock_unlisted(p), left);
     for (size_t i = 0; i < p->snapshot->n; i++) {
         struct place *place = &p->places[i];
         if (!place->filter)
             continue;
-        uint64_t all = filter_mapped_bytes(place->filter);
-        place->lock = all < left ? all : left;
-        left -= place->lock;
-        filter_unlock_beyond(place->filter, place->lock);
+        place->lock = less(filter_mapped_bytes(place->filter), left);
+        left -= less(unlock_beyond(p, place->filter, place->lock), left);
     }
 }
 
@@ -88,7 +145,7 @@ static void unlock_after(struct preparing *p, size_t i)
 {
     while (++i < p->snapshot->n)
         if (p->places[i].filter)
-            filter_unlock_beyond(p->places[i].filter, 0);
+            unlock_beyond(p, p->places[i].filter, 0);
 }
 
 static void lock_filters(struct preparing *p)
@@ -111,6 +168,8 @@ static void lock_filters(struct preparing *p)
         report->lock_error = err;
         report->locked_bytes += place->lock;
     }
+    if (!report->lock_error)
+        report->lock_error = p->unlock_error;
 }
 
 /* ---- reading in ---- */
@@ -164,11 +223,13 @@ int tamis_snapshot_prepare(struct tamis_snapshot *snapshot,
         return diag_errno(diag, ENOMEM, NULL, "preparing a snapshot");
     list_segments(&p);
     open_filters(&p);
-    if (p.opt.lock_bytes) {
+    err = forget_twins(&p);
+    if (!err && p.opt.lock_bytes) {
         share_budget(&p);
         lock_filters(&p);
     }
-    err = warm_filters(&p);
+    if (!err)
+        err = warm_filters(&p);
     free(p.places);
     return err ? diag_errno(diag, err, NULL, "preparing a snapshot, as far as it came")
                : 0;
