@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <sys/file.h>
+#include <sys/ptrace.h>
 
 /* ---- registrations, counted and made to fail ---- */
 
@@ -79,9 +80,9 @@ static int create_one(void *ctx)
     return tamis_store_create(path_of("first"), NULL, NULL);
 }
 
-/* What is registered first is locked last. Did fork.c's handlers come after those of the
- * registry, a fork would take the two locks in the other order than closing a store.
- * The first test: handlers are registered once in a process. */
+/* What is registered first is locked last. Did fork.c's handlers come after those of
+ * the registry, a fork would take the two locks in the other order than closing a
+ * store. The first test: handlers are registered once in a process. */
 static void handlers_keep_their_order(void **state)
 {
     struct tamis_store *s;
@@ -110,11 +111,69 @@ static void an_edit_that_ends_leaves_no_lock_to_a_child(void **state)
     let_go(child);
 }
 
+/* ---- a fork after any instruction of another thread ---- */
+
+/* The plane of the only segment is made while its parent looks on. */
+static void offer_traced(struct tamis_snapshot *snap)
+{
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+        _exit(2); /* not allowed here */
+    raise(SIGSTOP);
+    planes_offer(snap, 0);
+    _exit(planes_bit(snap->planes.ready, 0) ? 0 : 1);
+}
+
+static struct plane plane_in(pid_t child, const struct plane *at)
+{
+    long words[sizeof *at / sizeof(long)];
+    struct plane p;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        words[i] = ptrace(PTRACE_PEEKDATA, child, (const long *)at + i, NULL);
+    memcpy(&p, words, sizeof p);
+    return p;
+}
+
+static void a_plane_is_whole_or_not_begun(void **state)
+{
+    struct tamis_filter *f;
+    struct tamis_verify report;
+    size_t n_begun = 0, n_whole = 0;
+    int status;
+    (void)state;
+    struct tamis_store *s = store_new("planes");
+    struct tamis_edit *e = edit_new(s);
+    OK(put_keys(e, "a", 0, 10, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    struct tamis_snapshot *snap = snapshot_of(s);
+    OK(tamis_snapshot_filter(snap, 0, &f, NULL));
+    OK(tamis_filter_verify(f, &report, NULL)); /* every page is good */
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        offer_traced(snap);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    while (WIFSTOPPED(status)) {
+        struct plane p = plane_in(child, &snap->planes.plane[0]);
+        n_begun += p.n_blocks == 0;
+        n_whole += p.n_blocks != 0;
+        if (p.n_blocks)
+            assert_true(p.bits && p.lanes && p.words && p.ring == plane_ring(p.words));
+        OK(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL));
+        assert_int_equal(waitpid(child, &status, 0), child);
+    }
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 1);
+    if (WEXITSTATUS(status) == 0)
+        assert_true(n_begun && n_whole);
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(handlers_keep_their_order),
         cmocka_unit_test(an_edit_that_ends_leaves_no_lock_to_a_child),
+        cmocka_unit_test(a_plane_is_whole_or_not_begun),
     };
     /* Before all others, and so first in the child. */
     if (__register_atfork(NULL, NULL, linger, __dso_handle) != 0)

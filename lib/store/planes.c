@@ -80,6 +80,19 @@ static void clear_ready(struct tamis_snapshot *s, uint64_t epoch)
     atomic_store(&s->planes.epoch, epoch);
 }
 
+/* Readers look at it only when its bit is set, but those of an earlier epoch may still
+ * be looking: so once, n_blocks last. A child of a fork in between has it whole, or not
+ * yet. */
+static void write_once(struct plane *to, struct plane plane)
+{
+    uint64_t n_blocks = plane.n_blocks;
+    if (to->n_blocks)
+        return;
+    plane.n_blocks = 0;
+    *to = plane;
+    __atomic_store_n(&to->n_blocks, n_blocks, __ATOMIC_RELEASE);
+}
+
 /* With the mark: whoever takes it afterwards sees what was seen here. So a page that is
  * found rotten after filter_plane() leads to a later epoch than the bit was set in, and
  * one that was found so before a bit was cleared is seen by filter_plane(). */
@@ -92,9 +105,7 @@ static void make_ready(struct tamis_snapshot *s, size_t index, struct tamis_filt
         clear_ready(s, epoch);
     if (!filter_plane(f, s->domain.tag, p->gate[index].watermark, &plane))
         return;
-    /* Once: readers of an earlier epoch may still be looking at it. */
-    if (!p->plane[index].n_blocks)
-        p->plane[index] = plane;
+    write_once(&p->plane[index], plane);
     uint64_t bit = UINT64_C(1) << (index % 64);
     if (plane.lanes > 1)
         atomic_fetch_or(&p->deep[index / 64], bit);
