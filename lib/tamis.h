@@ -396,9 +396,10 @@ struct tamis_builder_options {
      * more than 7/8 of it is built all the same: it, and an eighth of the limit. */
     uint64_t memory_limit;
     const char *spool_dir; /* default $TMPDIR, else /tmp; the file is unlinked */
-    /* Threads that finishing may use, with the caller's, 256 at most, each with half a
-     * MiB; default 1. Those it starts are joined before it returns, and have all
-     * signals blocked; where none can be had it goes on without. */
+    /* Threads that finishing may use, with the caller's, 256 at most; default 1. Each
+     * takes half a MiB, and as many run as the limit leaves room for: none of them
+     * sends hashes to the spool. Those it starts are joined before it returns, and have
+     * all signals blocked; where none can be had it goes on without. */
     uint32_t n_threads;
 };
 

@@ -465,6 +465,11 @@ static void test_a_spool_that_fails_in_the_end(void **state)
     fail_once(CALL_PWRITE, 1, ENOSPC);
     assert_int_equal(tamis_builder_finish_file(b, path_of("late"), &diag), ENOSPC);
     assert_non_null(strstr(diag.what, "cannot spool"));
+    /* Which is no reason of another failure. */
+    uint64_t n_bytes;
+    assert_int_equal(tamis_builder_finish_fd(b, -1, INT64_MAX - 4095, &n_bytes, &diag),
+                     EFBIG);
+    assert_non_null(strstr(diag.what, "cannot write"));
     fail_once(CALL_PWRITE, 2, ENOSPC);
     assert_int_equal(tamis_builder_finish_file(b, path_of("late"), &diag), ENOSPC);
     assert_non_null(strstr(diag.what, "cannot write"));

@@ -2,6 +2,7 @@
  * or a place inside a file of the engine's, and not a byte beside it. */
 #include "support.h"
 
+#include <pthread.h>
 #include <sys/wait.h>
 
 enum { N_KEYS = 700 * 1000, HUGE_BYTES = 2 << 20 };
@@ -351,6 +352,51 @@ static void test_failures_inside_another_file(void **state)
     tamis_builder_free(b);
 }
 
+/* ---- a thread that is cancelled ---- */
+
+struct cancelled {
+    struct tamis_builder *builder;
+    int err;
+};
+
+static ssize_t cancelling_pwrite(int fd, const void *buf, size_t n, off_t offset)
+{
+    pthread_cancel(pthread_self());
+    return pwrite(fd, buf, n, offset);
+}
+
+static void *finish_cancelled(void *ctx)
+{
+    struct cancelled *c = ctx;
+    c->err = tamis_builder_finish_file(c->builder, path_of("cancelled"), NULL);
+    pthread_testcancel();
+    return NULL;
+}
+
+/* It finishes first: its team works on its stack. */
+static void test_cancelled_at_work(void **state)
+{
+    struct tamis_builder_options opt = {
+        .size = sizeof opt, .domain = &domain, .error = 1e-4, .n_threads = 3};
+    struct cancelled c = {.err = -1};
+    pthread_t thread;
+    void *result;
+    (void)state;
+    size_t n_files = count_files(test_dir), n_tasks = count_files("/proc/self/task");
+    assert_int_equal(tamis_builder_create(&opt, &c.builder, NULL), 0);
+    assert_int_equal(tamis_builder_add_hashes(c.builder, domain.tag, keys, N_KEYS), 0);
+    io_calls.pwrite = cancelling_pwrite;
+    assert_int_equal(pthread_create(&thread, NULL, finish_cancelled, &c), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    io_calls.pwrite = pwrite;
+    assert_true(result == PTHREAD_CANCELED);
+    assert_int_equal(c.err, 0);
+    assert_int_equal(count_files("/proc/self/task"), n_tasks);
+    assert_int_equal(count_files(test_dir), n_files + 1);
+    tamis_builder_free(c.builder);
+    expect_present(path_of("cancelled"), N_KEYS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -363,6 +409,7 @@ int main(void)
         cmocka_unit_test(test_inside_another_file),
         cmocka_unit_test(test_inside_at_odd_places),
         TEST_WITH_FAULTS(test_failures_inside_another_file),
+        cmocka_unit_test(test_cancelled_at_work),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

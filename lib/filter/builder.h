@@ -12,7 +12,8 @@ struct tamis_builder {
     uint8_t name[NAME_MAX_BYTES], binding[BINDING_MAX_BYTES], store_uuid[UUID_BYTES];
     size_t name_bytes, binding_bytes;
     uint64_t watermark;
-    uint32_t rank, n_threads;
+    uint32_t rank;
+    uint32_t n_threads, n_at_work; /* may be used; are, at the last finish */
     char *spool_dir;
     int spool_fd;
     int failed;                      /* sticky error of an earlier call */
@@ -43,6 +44,9 @@ static inline uint64_t builder_check(uint64_t check, const uint64_t *hashes, siz
 /* All return 0 or an errno. */
 /* Room for one hash at least, for `wanted` of them if memory allows. */
 int spool_make_room(struct tamis_builder *b, size_t wanted);
+/* What the limit leaves beside the hashes and so many bytes of a filter. Hashes that
+ * are in the spool, or are going there, leave an eighth. */
+uint64_t spool_leaves(const struct tamis_builder *b, uint64_t filter_bytes);
 /* Before a filter of so many bytes is made: if it and the hashes are too much together,
  * or some are in the spool, all go there. */
 int spool_settle(struct tamis_builder *b, uint64_t filter_bytes);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -75,7 +76,7 @@ static int write_stage(struct tamis_builder *b, int fd, uint64_t at, uint8_t *bi
     digest_tree_of(s->length / PAGE_BYTES, &t);
     uint64_t n = b->n_spooled ? b->capacity : b->n_hashes;
     int err =
-        filling_begin(&o.filling, &s->geometry, bits, digests, n, b->n_threads, 0);
+        filling_begin(&o.filling, &s->geometry, bits, digests, n, b->n_at_work, 0);
     if (err)
         return err;
     o.filling.between = write_finished;
@@ -156,6 +157,18 @@ static uint8_t *map_bits(size_t n, void **address, size_t *n_bytes)
     return bits;
 }
 
+/* Threads take memory: so many run as fit beside the filter and its hashes. They never
+ * send hashes to the spool; where those go there anyhow, they make some room. */
+static void choose_threads(struct tamis_builder *b, const struct geometry *g,
+                           uint64_t filter_bytes)
+{
+    uint64_t alone = filling_memory(g, 1);
+    uint64_t room = spool_leaves(b, filter_bytes + alone) + alone;
+    b->n_at_work = b->n_threads;
+    while (b->n_at_work > 1 && filling_memory(g, b->n_at_work) > room)
+        b->n_at_work--;
+}
+
 static int write_filter(struct tamis_builder *b, int fd, uint64_t at,
                         struct built *built)
 {
@@ -164,8 +177,9 @@ static int write_filter(struct tamis_builder *b, int fd, uint64_t at,
     if (s->length > SIZE_MAX / 2 || at > INT64_MAX - built->file_bytes)
         return EFBIG;
     uint64_t n_digests = digests_bytes(s->length / PAGE_BYTES);
+    choose_threads(b, &s->geometry, s->length + n_digests);
     int err = spool_settle(b, s->length + n_digests +
-                                  filling_memory(&s->geometry, b->n_threads));
+                                  filling_memory(&s->geometry, b->n_at_work));
     if (err)
         return err;
     void *address;
@@ -186,6 +200,7 @@ static int write_filter(struct tamis_builder *b, int fd, uint64_t at,
 static int plan_or_fail(struct tamis_builder *b, const uint8_t *uuid, uint64_t at,
                         const char *path, struct built *built, struct tamis_diag *diag)
 {
+    b->spool_failed = b->spool_damaged = false; /* by an earlier finish */
     if (b->failed)
         return diag_errno(diag, b->failed, path, "an earlier add failed");
     int err = plan_built(b, uuid, at, built);
@@ -194,9 +209,9 @@ static int plan_or_fail(struct tamis_builder *b, const uint8_t *uuid, uint64_t a
                : 0;
 }
 
-int builder_finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int dir,
-                      const char *name, bool sync_dir, struct built *built,
-                      struct tamis_diag *diag)
+static int finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int dir,
+                     const char *name, bool sync_dir, struct built *built,
+                     struct tamis_diag *diag)
 {
     char temp[IO_TEMP_NAME_BYTES];
     int fd, err = plan_or_fail(b, uuid, 0, name, built, diag);
@@ -222,8 +237,32 @@ int builder_finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], i
     return 0;
 }
 
-int tamis_builder_finish_file(struct tamis_builder *b, const char *path,
-                              struct tamis_diag *diag)
+/* A thread that is cancelled while it writes would leave its team behind, at work on
+ * its stack; and memory, and a temporary file. */
+static int hold_cancel(void)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+
+static void let_cancel(int before)
+{
+    pthread_setcancelstate(before, NULL);
+}
+
+int builder_finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int dir,
+                      const char *name, bool sync_dir, struct built *built,
+                      struct tamis_diag *diag)
+{
+    int before = hold_cancel();
+    int err = finish_at(b, uuid, dir, name, sync_dir, built, diag);
+    let_cancel(before);
+    return err;
+}
+
+static int finish_path(struct tamis_builder *b, const char *path,
+                       struct tamis_diag *diag)
 {
     struct built built;
     uint8_t uuid[UUID_BYTES];
@@ -247,6 +286,15 @@ int tamis_builder_finish_file(struct tamis_builder *b, const char *path,
     return err;
 }
 
+int tamis_builder_finish_file(struct tamis_builder *b, const char *path,
+                              struct tamis_diag *diag)
+{
+    int before = hold_cancel();
+    int err = finish_path(b, path, diag);
+    let_cancel(before);
+    return err;
+}
+
 int tamis_builder_finish_fd(struct tamis_builder *b, int fd, uint64_t offset,
                             uint64_t *n_bytes, struct tamis_diag *diag)
 {
@@ -261,7 +309,9 @@ int tamis_builder_finish_fd(struct tamis_builder *b, int fd, uint64_t offset,
     int err = plan_or_fail(b, uuid, offset, NULL, &built, diag);
     if (err)
         return err;
+    int before = hold_cancel();
     err = write_filter(b, fd, offset, &built);
+    let_cancel(before);
     if (err)
         return cannot_write(b, err, NULL, diag);
     *n_bytes = built.file_bytes;

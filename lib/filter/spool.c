@@ -132,10 +132,17 @@ int spool_make_room(struct tamis_builder *b, size_t wanted)
     return b->n_hashes ? spool(b) : ENOMEM; /* memory is short: make do */
 }
 
+uint64_t spool_leaves(const struct tamis_builder *b, uint64_t filter_bytes)
+{
+    if (b->n_spooled || b->n_hashes > beside(b, filter_bytes))
+        return b->limit / 8;
+    uint64_t taken = filter_bytes + b->n_hashes * sizeof *b->hashes;
+    return taken < b->limit ? b->limit - taken : 0;
+}
+
 int spool_settle(struct tamis_builder *b, uint64_t filter_bytes)
 {
     size_t most = beside(b, filter_bytes);
-    b->spool_failed = b->spool_damaged = false;
     if (!b->n_spooled && b->n_hashes <= most)
         return 0;
     int err = b->n_hashes ? spool(b) : 0;
