@@ -18,8 +18,9 @@ struct work {
     struct tamis_edit *edit;
     struct task *tasks;
     size_t n, next;
-    uint32_t n_threads; /* of each builder */
-    int status;         /* of the first that failed; then the others stop */
+    size_t n_workers; /* that have begun, of so many */
+    size_t max_workers;
+    int status; /* of the first that failed; then the others stop */
     pthread_mutex_t lock;
 };
 
@@ -37,7 +38,7 @@ static int put_error(const struct work *w, const struct task *task, int err,
     return EXIT_USAGE;
 }
 
-static int build_one(struct work *w, const struct task *task)
+static int build_one(struct work *w, const struct task *task, uint32_t n_threads)
 {
     struct tamis_segment_options opt;
     struct tamis_builder *builder = NULL;
@@ -48,7 +49,7 @@ static int build_one(struct work *w, const struct task *task)
     if (status != EXIT_DONE)
         return status;
     segment_options(w->o, &opt);
-    opt.n_threads = w->n_threads;
+    opt.n_threads = n_threads;
     pthread_mutex_lock(&w->lock);
     err = tamis_edit_builder(w->edit, task->name.bytes, task->name.n_bytes,
                              w->o->growth.error, &opt, &builder, &diag);
@@ -68,7 +69,13 @@ static void *worker(void *arg)
 {
     struct work *w = arg;
     int status = EXIT_DONE;
+    uint32_t n_threads;
 
+    /* Where there are fewer segments than threads, some get several to finish them; all
+     * together as many as were asked for. */
+    pthread_mutex_lock(&w->lock);
+    n_threads = (uint32_t)((w->o->jobs + w->n_workers++) / w->max_workers);
+    pthread_mutex_unlock(&w->lock);
     for (;;) {
         const struct task *task = NULL;
 
@@ -80,7 +87,7 @@ static void *worker(void *arg)
         pthread_mutex_unlock(&w->lock);
         if (task == NULL)
             return NULL;
-        status = build_one(w, task);
+        status = build_one(w, task, n_threads);
     }
 }
 
@@ -89,8 +96,7 @@ static int build_all(struct work *w)
     size_t n_threads = w->o->jobs < w->n ? w->o->jobs : w->n, n = 0;
     pthread_t *threads = need(calloc(n_threads + 1, sizeof(*threads)));
 
-    /* Where there are fewer segments than threads, each gets several to finish it. */
-    w->n_threads = (uint32_t)((w->o->jobs + w->n - 1) / w->n);
+    w->max_workers = n_threads;
     /* This thread works, too; fewer threads than asked for do the same work. */
     while (n + 1 < n_threads && pthread_create(&threads[n], NULL, worker, w) == 0)
         n++;

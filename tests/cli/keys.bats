@@ -135,6 +135,21 @@ lines_of_any_length() {
     fails 2 "--jobs is 1..256" "$TAMIS" file build h.tamis k -j 0
 }
 
+@test "-j: no more threads than that, however many segments" {
+    local p n most=0
+    for i in 1 2 3; do seq $i 3 3000000 >k$i; done
+    ok "$TAMIS" init store
+    "$TAMIS" build store --each -j 4 --fpr 1e-6 k1 k2 k3 &
+    p=$!
+    while kill -0 $p 2>/dev/null; do
+        set -- /proc/$p/task/*
+        [ $# -le $most ] || most=$#
+    done
+    wait $p
+    [ $most -gt 1 ]
+    [ $most -le 4 ]
+}
+
 @test "a line of 65536 bytes is a key, one of 65537 an error with its place" {
     { echo short; head -c 65536 /dev/zero | tr '\0' x; echo; echo end; } >k
     built k
