@@ -201,6 +201,30 @@ static void test_bad_wins_over_good(void **state)
     assert_true(n_noted > 0);
 }
 
+/* Two look at a page at once: it counts as one, and another one is still to be seen. */
+static void test_a_page_counts_once(void **state)
+{
+    (void)state;
+    for (int sealed = 0; sealed < 2; sealed++) {
+        for (unsigned at = 1; at < MAX_SEAMS; at++) {
+            make_stage(sealed, TAMIS_CHECK_LAZY);
+            for (uint64_t page = 1; page < N_PAGES; page++)
+                if (page != THE_PAGE)
+                    assert_true(stage_page_good(&stage, page));
+            n_seams = 0;
+            run_at = at;
+            other = check_the_page;
+            check_the_page();
+            other = NULL;
+            assert_false(stage_all_good(&stage));
+            assert_false(stage_first_good(&stage));
+            assert_true(stage_page_good(&stage, 0));
+            assert_true(stage_all_good(&stage));
+            assert_true(stage_first_good(&stage));
+        }
+    }
+}
+
 /* Another one looks at the page, which has rotted, while it is being marked: once that
  * one knows, nothing says otherwise any more. */
 static unsigned n_learned;
@@ -381,6 +405,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bad_wins_over_good),
         cmocka_unit_test(test_who_knows_finds_it_bad),
+        cmocka_unit_test(test_a_page_counts_once),
         cmocka_unit_test(test_a_check_that_was_overtaken_fails),
         cmocka_unit_test(test_floors_are_read_again),
         cmocka_unit_test(test_unreadable_floors_are_no_verdict),
