@@ -162,7 +162,8 @@ struct tamis_key {
 struct tamis_key tamis_key_of(const struct tamis_domain *domain, const void *bytes,
                               size_t n_bytes);
 struct tamis_key tamis_key_of_hash(uint64_t tag, uint64_t hash);
-/* tamis_key_of() of n keys, which have their bytes and n_bytes: fills hash and tag. */
+/* tamis_key_of() of n keys, which have their bytes and n_bytes: fills hash and tag. One
+ * whose bytes are NULL stays as it is; a key of no bytes has some pointer. */
 void tamis_keys_hash(const struct tamis_domain *domain, struct tamis_key *keys,
                      size_t n);
 
@@ -396,7 +397,8 @@ struct tamis_builder_options {
      * more than 7/8 of it is built all the same: it, and an eighth of the limit. */
     uint64_t memory_limit;
     const char *spool_dir; /* default $TMPDIR, else /tmp; the file is unlinked */
-    /* Threads that finishing may use, with the caller's, 256 at most; default 1. Each
+    /* Threads that finishing may use, with the caller's; default 1, more than 256 are
+     * 256. Each
      * takes half a MiB, and as many run as the limit leaves room for: none of them
      * sends hashes to the spool. Those it starts are joined before it returns, and have
      * all signals blocked; where none can be had it goes on without. */

@@ -224,7 +224,7 @@ static int add_some_keys(struct tamis_builder *b, const struct tamis_key *keys,
 int tamis_builder_add_keys(struct tamis_builder *b, const struct tamis_key *keys,
                            size_t n)
 {
-    int err = b->failed;
+    int err = n && !keys ? TAMIS_ERR_RANGE : b->failed;
     for (size_t done = 0; done < n && !err; done += SOME_KEYS)
         err =
             add_some_keys(b, keys + done, n - done < SOME_KEYS ? n - done : SOME_KEYS);

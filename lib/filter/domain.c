@@ -44,8 +44,8 @@ void tamis_keys_hash(const struct tamis_domain *domain, struct tamis_key *keys,
         struct tamis_key *k = &keys[i];
         if (i + AHEAD < n)
             __builtin_prefetch(keys[i + AHEAD].bytes);
-        if (!k->n_bytes)
-            k->bytes = "";
+        if (!k->bytes)
+            continue; /* a hash alone, or nobody's key: it stays what it is */
         k->hash = known ? hash_key(d.seed, k->bytes, k->n_bytes) : 0;
         k->tag = known ? d.tag : 0;
     }
