@@ -14,7 +14,6 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool complained;
-static int complained_status; /* of the line that was printed */
 
 int complain(int status, const char *format, ...)
 {
@@ -27,13 +26,11 @@ int complain(int status, const char *format, ...)
     pthread_mutex_lock(&lock);
     if (!complained) {
         complained = true;
-        complained_status = status;
         progress_clear();
         fputs("tamis: ", stderr);
         print_message(stderr, message);
         fputc('\n', stderr);
     }
-    status = complained_status; /* threads may fail side by side */
     pthread_mutex_unlock(&lock);
     return status;
 }

@@ -4,10 +4,15 @@
 #include "lib/store/catalog.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const size_t FIRST_MAP_BYTES = (size_t)64 << 20;
-enum { MAX_READERS = 1024, MAX_DATABASES = 8 };
+/* Two lines of LMDB's own, and one for each reader. */
+enum { MAX_READERS = 1024, MAX_DATABASES = 8, LOCK_BYTES = (MAX_READERS + 2) * 64 };
 
 /* Who opens a store after a crash must not see the list change under its feet when it
  * writes for the first time: a commit that its dead writer got as far as the meta page
@@ -24,10 +29,36 @@ static int settle(struct catalog *c)
     return mdb_env_sync(c->env, 1);
 }
 
+/* LMDB maps its lock file, and makes it with a hole for what it has not touched: on a
+ * full disk a signal, not an error. So its space is asked for before. Where it can't be
+ * (a file of somebody else's, a file system without such a call) LMDB is left to it. No
+ * environment of this process has the file, or closing it here would let its locks go.
+ */
+static int reserve_lock_file(const char *file)
+{
+    size_t n = strlen(file) + sizeof "-lock";
+    char *path = malloc(n);
+    int rc = 0;
+    if (!path)
+        return ENOMEM;
+    snprintf(path, n, "%s-lock", file);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    free(path);
+    if (fd < 0)
+        return 0;
+    if (io_calls.fallocate(fd, 0, 0, LOCK_BYTES) != 0)
+        rc = errno;
+    close(fd);
+    return rc == ENOSPC || rc == EDQUOT || rc == EIO ? rc : 0;
+}
+
 static int open_env(const char *file, unsigned flags, MDB_env **out)
 {
     MDB_env *env = NULL;
-    int rc = mdb_env_create(&env);
+    int rc = flags & MDB_NOLOCK ? 0 : reserve_lock_file(file);
+    *out = NULL;
+    if (!rc)
+        rc = mdb_env_create(&env);
     if (rc)
         return rc;
     if (!rc)

@@ -86,6 +86,30 @@ teardown() {
     for i in 3 4 5; do [[ ${results[i]} =~ ^4\ tamis:\ .*:\  ]]; done
 }
 
+# LMDB maps its lock file, which has no block yet.
+@test "a store on a file system that is full" {
+    mkdir small
+    as_root mount -t tmpfs -o size=1m,mode=1777 tmpfs small
+    seq 100 >k
+    "$TAMIS" init small/o && "$TAMIS" build small/o s k && "$TAMIS" backup small/o small/copy
+    dd if=/dev/zero of=small/fill bs=1k 2>/dev/null || :
+    results=()
+    for c in "probe small/copy 5" "init small/new"; do
+        # shellcheck disable=SC2086
+        run --separate-stderr "$TAMIS" $c
+        results+=("$status $stderr")
+    done
+    left=$(ls small)
+    rm small/fill
+    run "$TAMIS" probe small/copy 5
+    as_root umount small
+    printf '%s\n' "${results[@]}"
+    for i in 0 1; do [[ ${results[i]} =~ ^4\ tamis:\ .*No\ space ]]; done
+    [ "$left" = $'copy\nfill\no' ]
+    [ "$status" -eq 0 ]
+    [ "$output" = $'5\ts\tHIT' ]
+}
+
 @test "a file system that is full" {
     mkdir small
     as_root mount -t tmpfs -o size=1m,mode=1777 tmpfs small
