@@ -80,7 +80,8 @@ static void *worker(void *arg)
         const struct task *task = NULL;
 
         pthread_mutex_lock(&w->lock);
-        if (w->status == EXIT_DONE)
+        /* Of several that fail, the one whose line was printed. */
+        if (w->status == EXIT_DONE || complained_here())
             w->status = status;
         if (w->status == EXIT_DONE && w->next < w->n)
             task = &w->tasks[w->next++];

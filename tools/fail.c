@@ -14,6 +14,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool complained;
+static _Thread_local bool complained_by_me;
 
 int complain(int status, const char *format, ...)
 {
@@ -25,7 +26,7 @@ int complain(int status, const char *format, ...)
     va_end(args);
     pthread_mutex_lock(&lock);
     if (!complained) {
-        complained = true;
+        complained = complained_by_me = true;
         progress_clear();
         fputs("tamis: ", stderr);
         print_message(stderr, message);
@@ -33,6 +34,11 @@ int complain(int status, const char *format, ...)
     }
     pthread_mutex_unlock(&lock);
     return status;
+}
+
+bool complained_here(void)
+{
+    return complained_by_me;
 }
 
 int status_of_error(int error)

@@ -44,6 +44,7 @@ _Noreturn void print_help_and_exit(void); /* of this_command, to stdout */
 /* Prints `tamis: ...` on stderr, the first time only: one error line a run. Returns
  * its first argument. Thread-safe. */
 int complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool complained_here(void); /* was it this thread's line that was printed? */
 /* `tamis: FILE: what (offset N): what would work` for a failed library call. `file`
  * stands in where the diag knows none; `advice` NULL: the usual one for the code; "":
  * none. */

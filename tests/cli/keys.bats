@@ -240,3 +240,15 @@ lines_of_any_length() {
     ok "$TAMIS" file probe f.tamis --keys k --json
     [ "${lines[1]}" = '{"key":"back\\x5cslash","answer":"MAYBE","candidates":[{"segment":"n\\x09ame","reason":"HIT"}]}' ]
 }
+
+@test "-j: of several failures the exit code is that of the line" {
+    ok "$TAMIS" init s
+    echo 'not hex' >bad
+    for i in $(seq 40); do
+        run --separate-stderr "$TAMIS" build s --each bad missing bad missing2 -j4 --hex
+        case $stderr in
+        *missing*) [ "$status" -eq 4 ] || explain 4 ;;
+        *) [ "$status" -eq 2 ] || explain 2 ;;
+        esac
+    done
+}
