@@ -207,6 +207,7 @@ static void test_keys_by_the_batch(void **state)
         assert_int_equal(tamis_builder_add_keys(many, batch + done, n), 0);
     }
     assert_int_equal(tamis_builder_add_keys(many, NULL, 0), 0);
+    assert_int_equal(tamis_builder_add_keys(many, NULL, 3), TAMIS_ERR_RANGE);
     assert_int_equal(tamis_builder_n_keys(one), tamis_builder_n_keys(many));
     assert_memory_equal(builder_range(one), builder_range(many),
                         sizeof(struct key_range));
