@@ -1,8 +1,9 @@
 /* Mappings, and the check of a page before its bits are believed (R12).
  *
- * A page that was found good is remembered in a bitmap; once all are, the check is
- * one load. A page that was found bad is all ones for ever: its mark is set before
- * anyone can add bits that would mask the loss, and is never taken back. */
+ * What was found of a page is remembered in two bits of one word; once all are good, the
+ * check is one load. A page that was found bad is all ones for ever: its mark is set
+ * before anyone can add bits that would mask the loss, beats a mark that it is good, and
+ * is never taken back. */
 #include "lib/internal.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-#help make bench        speed against peers and the machine's own limits: build/bench/bench.{json,md}, *.svg (about 10 minutes)
+#help make bench        speed against peers and the machine's own limits: build/bench/bench.{json,md}, *.svg (some 4 minutes on 2 cores)
 #help make bench-quick  the same figures of smaller filters, in under a minute; both take SEED=S KEYS=N PART=name
 
 # Not among TEST_PROGRAMS: it links the peers. It measures the library as it is linked by
