@@ -5,8 +5,9 @@
 
 CC      ?= cc
 B       ?= build
-VERSION := 0.1.0
-SOVERSION := 0
+# lib/tamis.h has the version; its first number is that of the ABI.
+VERSION := $(shell sed -n 's/^.define TAMIS_VERSION "\(.*\)"$$/\1/p' lib/tamis.h)
+SONAME  := libtamis.so.$(firstword $(subst ., ,$(VERSION)))
 
 OPT      ?= -O2 -g
 SANITIZE ?=
@@ -29,6 +30,8 @@ FORMAT_OBJ := $(call obj,$(FORMAT_SRC))
 FILTER_OBJ := $(FORMAT_OBJ) $(call obj,$(FILTER_SRC))
 LIB_OBJ    := $(FILTER_OBJ) $(call obj,$(STORE_SRC))
 TOOL_OBJ   := $(call obj,$(TOOL_SRC))
+# How a tool talks to people: other programs than the command use it too.
+TALK_OBJ   := $(patsubst %,$B/tools/%.o,fail advice text progress screen process)
 
 FILTER_LIBS := -lxxhash -lm -pthread
 LIBS        := -llmdb $(FILTER_LIBS)
@@ -36,7 +39,7 @@ LIBS        := -llmdb $(FILTER_LIBS)
 # Each room sees only the rooms that it may see; `make check-layers` adds a grep.
 INC_format :=
 INC_lib    := -I.
-INC_tools  := -Ilib -DTAMIS_TOOL_VERSION='"$(VERSION)"'
+INC_tools  := -Ilib
 INC_tests  := -I. -Ilib -DTAMIS_SOURCE_DIR='"$(CURDIR)"' -DTAMIS_BUILD_DIR='"$(abspath $B)"'
 INC_fuzz   := $(INC_tests)
 room = $(firstword $(subst /, ,$(1)))
@@ -52,6 +55,7 @@ help:
 	@echo "make            build/tamis, build/libtamis.{a,so}, build/libtamis-filter.a (no LMDB)"
 	@echo "make demo       install what is missing, build, run the main job on real data"
 	@echo "make check      install the test tools, build, run every test (about 6 minutes on 2 cores)"
+	@echo "make check-engines   the tests of tools/leveldb and tools/rocksdb, on the engines of Debian"
 	@echo "make unit       only the unit tests of this build (TEST=name for one)"
 	@echo "make cli        only the command-line tests"
 	@sed -n 's/^#help //p' $(RULES)
@@ -88,13 +92,19 @@ $B/libtamis.a: $(LIB_OBJ)
 $B/libtamis-filter.a: $(FILTER_OBJ)
 	$(archive)
 
-$B/libtamis.so: $(LIB_OBJ)
+$B/libtamis.so.$(VERSION): $(LIB_OBJ) lib/tamis.map
 	$(call say,LD,$@)
-	$(Q)$(CC) -shared $(SANITIZE) -Wl,-soname,libtamis.so.$(SOVERSION) -Wl,--as-needed -o $@ $^ $(LIBS)
+	$(Q)$(CC) -shared $(LDFLAGS) $(SANITIZE) -Wl,-soname,$(SONAME) -Wl,--version-script=lib/tamis.map \
+	    -Wl,--as-needed -o $@ $(LIB_OBJ) $(LIBS)
+
+# By this name it is linked, by the soname it is found when it runs.
+$B/libtamis.so: $B/libtamis.so.$(VERSION)
+	@ln -sf $(<F) $B/$(SONAME)
+	@ln -sf $(SONAME) $@
 
 $B/tamis: $(TOOL_OBJ) $B/libtamis.a
 	$(call say,LD,$@)
-	$(Q)$(CC) $(SANITIZE) -o $@ $(TOOL_OBJ) $B/libtamis.a $(LIBS) -ljansson
+	$(Q)$(CC) $(LDFLAGS) $(SANITIZE) -o $@ $(TOOL_OBJ) $B/libtamis.a $(LIBS) -ljansson
 
 # Unit tests see the internals, so they link the objects, not the archive. Those of
 # the filter half link no LMDB: that they pass shows that it needs none.
@@ -126,14 +136,14 @@ deps-build:
 	$(call install,gcc libc6-dev binutils liblmdb-dev libxxhash-dev libjansson-dev)
 
 deps-test: | deps-build
-	$(call install,libcmocka-dev bats clang libclang-rt-14-dev g++ strace)
+	$(call install,libcmocka-dev bats clang libclang-rt-14-dev g++ strace jq libxml2-utils)
 
 # ---- test programs with a directory of their own ---------------------------------
 
 # Each adds its programs to TEST_PROGRAMS, and its targets with a "#help" line each.
 TEST_PROGRAMS :=
 SEED ?= 1
-RULES := $(wildcard tests/*/rules.mk fuzz/rules.mk)
+RULES := $(wildcard tests/*/rules.mk fuzz/rules.mk tools/*/rules.mk)
 include $(RULES)
 
 # ---- the two commands of the README ---------------------------------------------
@@ -143,6 +153,9 @@ demo: all
 
 check: deps-test
 	@tests/check.sh
+
+.PHONY: check-engines
+check-engines: check-leveldb check-rocksdb
 
 # All that `make check` would run of this build, built but not run.
 .PHONY: tests
@@ -155,13 +168,13 @@ unit: $(if $(TEST),$B/tests/$(TEST),$(TESTS)) | $B/tests/golden/make_golden
 # The tests with threads and processes, for TSan.
 THREADED := test_writer_threads test_guard_many test_store_edit test_store_snapshot \
             test_process test_store_backup test_store_prepare test_partition \
-            test_store_many
+            test_store_many test_store_stats
 unit-threads: $(THREADED:%=$B/tests/%)
 	@tests/unit.sh $^
 
 # What probes and adds, on a kernel that this machine would not choose: KERNEL=name.
 PROBING := test_batch test_builder test_partition test_sealed_damage test_open_damage \
-           test_refresh test_writer_threads test_store_many
+           test_refresh test_writer_threads test_store_many test_blocks
 unit-kernel: $(PROBING:%=$B/tests/%)
 	@TAMIS_KERNEL=$(KERNEL) tests/unit.sh $^
 

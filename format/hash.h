@@ -7,6 +7,12 @@
 #include "bytes.h"
 #include <xxhash.h>
 
+/* Before 0.8.0 XXH3 gave other hashes. At run time an older shared library makes every
+ * checksum fail, which is XXH3 as well. */
+#if XXH_VERSION_NUMBER < 800
+#error "tamis needs xxHash 0.8.0 or later"
+#endif
+
 enum { HASH_XXH3_64 = 1 };
 
 static inline bool hash_id_known(uint32_t id)

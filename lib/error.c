@@ -7,7 +7,7 @@
 
 const char *tamis_version(void)
 {
-    return "0.1.0";
+    return TAMIS_VERSION;
 }
 
 const char *tamis_reason_name(enum tamis_reason reason)
@@ -39,6 +39,7 @@ static const char *own_error(int error)
         "on a network file system, where tamis does not write, nor read open filters",
         "the store is open for reading only",
         "the catalog failed",
+        "these filters cannot be combined so",
     };
     size_t i = (size_t)(-(long)error - 1);
     return i < sizeof words / sizeof words[0] ? words[i] : "unknown error";

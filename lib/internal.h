@@ -62,6 +62,8 @@ extern struct io_calls io_calls;
 int io_read(int fd, void *buf, size_t n, uint64_t offset, size_t *got); /* to EOF */
 int io_write(int fd, const void *buf, size_t n, uint64_t offset);
 int io_size(int fd, uint64_t *n_bytes);
+/* Of what was written: the disk may begin with it. */
+void io_start_writing(int fd, uint64_t offset, uint64_t n);
 /* Space for [offset, offset + n), zeros where fresh; writes zeros if it must. */
 int io_allocate(int fd, uint64_t offset, uint64_t n);
 /* R13, in three steps. Creates a temporary file for `name` in `dir`; `temp` gets its
@@ -168,6 +170,35 @@ double plan_geometry_error(const struct geometry *g, uint64_t n_keys);
 uint64_t plan_expected_bits(const struct geometry *g, uint64_t n_keys);
 /* The reverse: distinct keys that explain so many set bits. */
 uint64_t plan_keys_of_bits(const struct geometry *g, uint64_t n_bits);
+/* k errors in n trials: between which bounds does the chance of one lie (95%)? */
+void error_interval(uint64_t k, uint64_t n, double *low, double *high);
+
+/* ==== filter/plan_estimate.c: keys of set bits, and how surely ==== */
+
+/* Of n_bits that were looked at, n_set are set. */
+void plan_keys_interval(const struct geometry *g, uint64_t n_bits, uint64_t n_set,
+                        struct tamis_interval *out);
+/* Of the stages' estimates that of the whole. */
+void plan_sum_interval(const struct tamis_interval *parts, uint32_t n,
+                       struct tamis_interval *out);
+/* Set are so many of n_bits in the one, the other, and their union; n_damaged is left
+ * alone. */
+void plan_overlap(const struct geometry *g, uint64_t n_bits, const uint64_t set[3],
+                  struct tamis_comparison *out);
+
+/* ==== filter/plan_ideal.c: what filters of any size could do for a store ========= */
+
+/* An ideal filter of error e has -ln e / LN2_SQUARED bits a key. */
+#define LN2_SQUARED 0.480453013918201424667
+/* Wasted reads with so many bits for runs of these keys (which are sorted on return);
+ * the error of a run is *scale times its keys, but no more than 1. */
+double plan_ideal(double *runs, size_t n, double bits, double *scale);
+/* The same with one error for all. */
+double plan_ideal_uniform(const double *runs, size_t n, double bits);
+
+/* ==== filter/plan_store.c, plan_fit.c: filter/plan_store.h ======================== */
+
+/* ==== filter/plan_classic.c: the layout of the literature (public calls only) ==== */
 
 /* ==== filter/domain.c: hashes of keys (public calls, and) ======================= */
 
@@ -266,6 +297,13 @@ enum { PAGE_GOOD = 1, PAGE_BAD = 2, PAGES_PER_WORD = 32 };
 /* Are all pages good? Once one is bad they never are, however many are counted. */
 enum all_good { NOT_YET, ALL_GOOD, NEVER };
 
+/* Pages that were looked at for the first time, and those that were found bad; `sum`
+ * (may be NULL) counts them too. */
+struct page_counts {
+    _Atomic uint64_t n_checked, n_damaged;
+    struct page_counts *sum;
+};
+
 /* A stage as mapped, with the memory of which pages were found good (R12). */
 struct stage {
     uint8_t *bits;
@@ -284,6 +322,7 @@ struct stage {
     _Atomic uint64_t n_good, n_first_good;
     _Atomic uint64_t *pages;        /* two bits per page */
     _Atomic uint64_t *good_digests; /* a bit per page of digests */
+    struct page_counts *counts;     /* may be NULL */
 };
 
 size_t stage_memory(const struct stage_desc *d, bool sealed); /* for its bitmaps */
@@ -295,6 +334,8 @@ void stage_init(struct stage *s, const struct stage_desc *d, bool sealed,
                 const uint8_t *digests, void *memory);
 /* Checks a page now; remembers the result unless the mode is strict. */
 bool stage_check_page(struct stage *s, uint64_t page);
+/* The same; what was checked is in `copy`, if it is good. */
+bool stage_copy_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES]);
 void stage_mark_bad(struct stage *s, uint64_t page);
 bool stage_is_bad(struct stage *s, uint64_t page);
 /* Grows, from 1 on, when any stage of the process that was all good is so no more: who
@@ -335,7 +376,7 @@ static inline bool stage_page_good(struct stage *s, uint64_t page)
 
 /* TAMIS_NO_REASON (absent), TAMIS_HIT, or TAMIS_DAMAGED (only damage says maybe). */
 enum tamis_reason stage_probe(struct stage *s, const struct kernel *k, uint64_t h);
-/* A live page, read word by word, and the counts of its sectors. */
+/* A live page, read word by word: others may be setting bits in it. */
 void page_copy(uint8_t to[PAGE_BYTES], const uint8_t *from);
 
 /* ==== filter/residency.c: what of it is in memory (public calls, too) ========== */
@@ -387,6 +428,28 @@ int builder_finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], i
                       const char *name, bool sync_dir, struct built *built,
                       struct tamis_diag *diag);
 
+/* ---- derive.c: a filter made from filters ---- */
+
+enum derive_how { DERIVE_UNION, DERIVE_INTERSECTION, DERIVE_FOLD, DERIVE_SHRINK };
+struct derivation {
+    enum derive_how how;
+    struct tamis_filter *const *sources;
+    size_t n;
+    uint64_t factor; /* of a fold */
+    double error;    /* to shrink to */
+};
+/* Where it goes: to a path; or, if it has a name, into an open directory, which is not
+ * synced. */
+struct derive_to {
+    const char *path, *name;
+    int dir;
+    const uint8_t *uuid; /* NULL: a random one */
+    struct built *made;  /* may be NULL */
+};
+int derive(const struct derivation *what, const struct tamis_derive_options *opt,
+           const struct derive_to *to, struct tamis_derive_report *report,
+           struct tamis_diag *diag);
+
 /* Called by a writer inside commits that change the stage table, the state or the clean
  * flag, after both slots are durable. A failure does not undo the commit. Of a seal it
  * is the result; after opening and growth it is remembered, and `changed` called again
@@ -434,6 +497,10 @@ bool filter_plane(struct tamis_filter *f, uint64_t tag, uint64_t min_watermark,
                   struct plane *plane);
 /* Asks for the lines that a probe is going to look at first. */
 void filter_prefetch(struct tamis_filter *f, uint64_t h);
+/* From now on its pages are counted there, not in the filter. No other thread may have
+ * the filter yet. */
+void filter_count_pages(struct tamis_filter *f, struct page_counts *counts);
+const struct page_counts *filter_page_counts(const struct tamis_filter *f);
 /* The reason that an open that failed with this code gives to probes. */
 enum tamis_reason filter_open_reason(int code);
 

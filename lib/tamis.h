@@ -19,6 +19,7 @@
  *   object     threads                        other processes      child of a fork
  *   domain     a value                        -                    usable
  *   builder    one at a time                  its own file         usable, by one side
+ *   blocks     probes; adds one at a time     the caller's affair  usable
  *   filter     all; close alone               any, and a writer    usable
  *   writer     adds, commits, info, seal;     one writer a file    TAMIS_ERR_FORKED
  *              close alone
@@ -89,12 +90,14 @@ enum tamis_error {
     TAMIS_ERR_TOO_LARGE = -13, /* the filter would exceed 2^32 blocks a lane */
     TAMIS_ERR_NETWORK = -14,   /* writing, or reading an open filter, over a network */
     TAMIS_ERR_READ_ONLY = -15, /* the store could be opened for reading only */
-    TAMIS_ERR_CATALOG = -16    /* LMDB failed; the diag has its words */
+    TAMIS_ERR_CATALOG = -16,   /* LMDB failed; the diag has its words */
+    TAMIS_ERR_UNFIT = -17 /* filters that cannot be combined so; the diag says why */
 };
 
 /* A static text for 0, any errno and any TAMIS_ERR_*. Thread-safe. */
 const char *tamis_strerror(int error);
-const char *tamis_version(void);
+#define TAMIS_VERSION "0.1.0"
+const char *tamis_version(void); /* of the library that runs: "0.1.0" */
 
 struct tamis_diag {
     int code;        /* what the call returned */
@@ -210,6 +213,91 @@ struct tamis_classic {
     uint64_t n_exact; /* keys at which k whole slices of m bits reach the error */
 };
 int tamis_plan_classic(uint64_t n_bytes, double error, struct tamis_classic *out);
+/* Stage 0 .. of the literature's own growing filter, whose first slices have first_m
+ * bits: of the growth its error, factor (from 1 on) and tightening count, and all must
+ * be given. n is when its slices are half full. ERR_TOO_LARGE for slices of 2^53 bits
+ * and more. */
+int tamis_plan_classic_stage(const struct tamis_growth *growth, uint64_t first_m,
+                             uint32_t stage, struct tamis_classic *out);
+
+/* How much memory each filter of a store should have, so that lookups of absent keys
+ * waste as few reads as may be. A run is what a lookup reads at most one segment of: a
+ * segment, or several whose key ranges are disjoint (a level of an LSM tree). A lookup
+ * of an absent key asks every run, and wastes a read with the error of the filter that
+ * it meets there: in a run of several the larger ones more often, by their keys. */
+struct tamis_plan_segment {
+    uint64_t n_keys; /* 0 .. 2^48 */
+    size_t run; /* 0 .. n - 1, in any order; those that nobody is of do not count */
+};
+struct tamis_plan_share {
+    double error;           /* to build it with, 1e-8 .. 0.5; 1: it gets no filter */
+    double ideal_error;     /* of filters of any size: in proportion to its run */
+    struct tamis_plan plan; /* what tamis_plan_filter() says of it; zero: no filter */
+};
+/* All filters together, as built. */
+struct tamis_plan_total {
+    uint64_t n_filters;
+    uint64_t file_bytes;
+    double reads;       /* expected, that a lookup of an absent key wastes */
+    double ideal_reads; /* were there filters of any size for the memory allowed */
+};
+struct tamis_plan_summary {
+    uint64_t n_runs; /* the reads that it wastes with no filters */
+    struct tamis_plan_total best;
+    struct tamis_plan_total uniform; /* one error for all filters, in as much memory */
+    double uniform_error;            /* 1: even 0.5 takes more, so there are none */
+};
+
+/* The fewest wasted reads with filters of at most `bytes` in all, as files (header,
+ * bits and digests). Errors are in proportion to the keys of the run, as far as whole
+ * pages allow, but 1e-8 and more; bytes that buy nothing more are left over. shares has
+ * room for n; summary (may be NULL) compares it with one error for all. It reads
+ * nothing and holds nothing; any thread may call it. A hundred thousand sizes that are
+ * all different take some seconds. ERR_RANGE, ENOMEM: shares and summary are zero. */
+int tamis_plan_store(const struct tamis_plan_segment *segments, size_t n,
+                     uint64_t bytes, struct tamis_plan_share *shares,
+                     struct tamis_plan_summary *summary);
+/* The same the other way: the least memory with which at most so many reads are wasted.
+ * The summary compares it with one error for all in that memory. ERR_RANGE also if
+ * filters of 1e-8 waste more. */
+int tamis_plan_store_reads(const struct tamis_plan_segment *segments, size_t n,
+                           double reads, struct tamis_plan_share *shares,
+                           struct tamis_plan_summary *summary);
+
+/* ---- blocks: tiny filters in the caller's own memory -------------------------------
+ *
+ * The bits of one stage (SPEC.md section 4) and nothing else, for an engine that keeps
+ * a filter of some dozen keys inside each of its own blocks, with its own header and
+ * its own checksum: nothing is checked here but lengths. The memory is the caller's, of
+ * any alignment; it must stay as it is while it is probed, and is to be zero before the
+ * first add. No allocation, no system call. */
+
+struct tamis_blocks {
+    uint32_t lanes, words; /* 1 .. 4; 1 .. 8 */
+    uint64_t n_blocks;     /* per lane, 1 .. 2^32, of 64 bytes each */
+    uint64_t tag;          /* of the domain in which the keys are hashed */
+};
+
+/* The smallest blocks for n_keys at `error` (1e-8 .. 0.5), any number of them: as
+ * tamis_plan_filter(), without whole pages; file_bytes is 0. Of as many bytes the
+ * geometry with the least error, which may be far below the one asked for: at 1% one
+ * block of 64 bytes is enough for up to 53 keys. It takes some 10 microseconds: engines
+ * that make many of them remember what it said. ERR_RANGE, ERR_TOO_LARGE. */
+int tamis_blocks_plan(uint64_t n_keys, double error, struct tamis_plan *plan);
+/* 64 * lanes * n_blocks; 0 if that is no geometry. */
+uint64_t tamis_blocks_bytes(const struct tamis_blocks *blocks);
+/* Sets the bits of n keys in n_bytes of memory. One at a time. Nothing is set, and the
+ * result is ERR_RANGE, unless n_bytes is just what tamis_blocks_bytes() says, or
+ * ERR_MISMATCH if one of the keys was hashed in another domain. */
+int tamis_blocks_add(const struct tamis_blocks *blocks, void *bits, size_t n_bytes,
+                     const struct tamis_key *keys, size_t n);
+/* May this key be in them? ABSENT only if a bit of it is clear, the length is right
+ * and the key of the same domain; else MAYBE: UNREADABLE of another length or no
+ * geometry, MISMATCH, HIT (*why may be NULL). Any number of threads. */
+enum tamis_answer tamis_blocks_probe(const struct tamis_blocks *blocks,
+                                     const void *bits, size_t n_bytes,
+                                     const struct tamis_key *key,
+                                     enum tamis_reason *why);
 
 /* ---- filter: open one and ask ---------------------------------------------------- */
 
@@ -321,6 +409,113 @@ struct tamis_verify {
 int tamis_filter_verify(struct tamis_filter *filter, struct tamis_verify *report,
                         struct tamis_diag *diag);
 
+/* ---- filters made from filters, without their keys ---------------------------------
+ *
+ * All sources are sealed, and of one domain (else ERR_UNFIT, ERR_MISMATCH); they stay
+ * as they are, and may be probed meanwhile. The result is a new sealed filter, a file
+ * of its own that is durable under its name on return (ERR_EXISTS; ERR_NETWORK); on
+ * failure nothing of it stays, and after a kill what tamis_builder_finish_file()
+ * leaves. Every source page is checked on its way, whatever mode the filter was opened
+ * in: one that fails counts as all ones, which can cost reads, never a key. Memory: a
+ * few pages and a piece of a mebibyte. Any thread may call them. */
+
+struct tamis_derive_options {
+    size_t size;
+    const void *name; /* of the segment; default: none */
+    size_t name_bytes;
+    const void *binding;
+    size_t binding_bytes;
+    const uint8_t *store_uuid; /* 16 bytes */
+    uint64_t watermark;        /* 0: for none; the sources' need not be of one log */
+};
+struct tamis_derive_report {
+    uint64_t n_stages, file_bytes;
+    uint64_t keys;      /* as far as known; as the bits tell, of what was combined */
+    uint64_t n_damaged; /* source pages that counted as ones */
+    double error;       /* expected, as the bits tell */
+};
+
+/* The keys of all of them. Stages of equal geometry become one, bit for bit what a
+ * builder would have made of the keys; the others stay stages, and the errors add up.
+ * ERR_UNFIT if more than 30 are left. opt and report may be NULL. */
+int tamis_filter_union(struct tamis_filter *const *sources, size_t n, const char *path,
+                       const struct tamis_derive_options *opt,
+                       struct tamis_derive_report *report, struct tamis_diag *diag);
+/* The keys that all of them have, none of which is lost. Its error may be above that of
+ * a filter built from these keys. Only of filters of one stage each and the same lanes
+ * and words, of which the smallest one's blocks divide the others' (else ERR_UNFIT):
+ * those are folded to it. */
+int tamis_filter_intersection(struct tamis_filter *const *sources, size_t n,
+                              const char *path, const struct tamis_derive_options *opt,
+                              struct tamis_derive_report *report,
+                              struct tamis_diag *diag);
+/* The same keys in 1 / factor of the space, bit for bit what a builder would have made
+ * of them at that size. The factor must divide the pages of a lane of every stage. */
+int tamis_filter_fold(struct tamis_filter *source, uint64_t factor, const char *path,
+                      const struct tamis_derive_options *opt,
+                      struct tamis_derive_report *report, struct tamis_diag *diag);
+/* The same, each stage by a factor of its own, as far as the expected error of the
+ * whole stays at most `error`: what a filter has to spare that was planned for more
+ * keys than came, and the last stage of one that grew nearly always. ERR_UNFIT: it has
+ * more. */
+int tamis_filter_shrink(struct tamis_filter *source, double error, const char *path,
+                        const struct tamis_derive_options *opt,
+                        struct tamis_derive_report *report, struct tamis_diag *diag);
+/* May every key of `part` be in `whole`? ABSENT: a bit of the part's is missing in the
+ * whole, and so is the key that set it (a filter of one key as the part asks for that
+ * key). Of filters as for an intersection. Damaged pages prove nothing, nor do the ones
+ * that they were sealed or copied as; but an intersection has bits of no key: as the
+ * part it proves nothing. */
+int tamis_filter_contains(struct tamis_filter *whole, struct tamis_filter *part,
+                          enum tamis_answer *answer, struct tamis_diag *diag);
+/* *equal: 1 if they have the same stages with the same bits. ERR_DAMAGED if a page that
+ * fails its check is in the way. */
+int tamis_filter_equal(struct tamis_filter *one, struct tamis_filter *other, int *equal,
+                       struct tamis_diag *diag);
+
+/* ---- estimates: what the bits tell without the keys
+ * ----------------------------------
+ *
+ * They read and check every page; those that fail are left out of what is counted, and
+ * are all ones for the error. They take hashes to be ideal; nothing that they say is a
+ * proof, or may lead to one. */
+
+/* An estimate, and between which bounds the truth lies 19 times of 20. */
+struct tamis_interval {
+    double value, low, high;
+};
+struct tamis_estimate {
+    /* Distinct keys, the sum of the stages': a key that is in several counts in each,
+     * as in some unions; of a filter that grew it lacks those that were taken for keys
+     * of an older stage, `error` of them at most. A full filter: INFINITY. */
+    struct tamis_interval keys;
+    /* Now, of a random key that was never added: from the fill of each word of each
+     * block as they are, not from what they should be. */
+    double error;
+    uint64_t n_damaged; /* pages */
+};
+/* Of any filter, and of one stage of it. ERR_RANGE. */
+int tamis_filter_estimate(struct tamis_filter *filter, struct tamis_estimate *out,
+                          struct tamis_diag *diag);
+int tamis_filter_estimate_stage(struct tamis_filter *filter, uint32_t stage,
+                                struct tamis_estimate *out, struct tamis_diag *diag);
+/* The error as measured: which share of n_probes random keys, of this seed, is not
+ * ABSENT. The bounds are Wilson's. ERR_RANGE. */
+int tamis_filter_measure(struct tamis_filter *filter, uint64_t n_probes, uint64_t seed,
+                         struct tamis_interval *out);
+
+struct tamis_comparison {
+    struct tamis_interval keys[2]; /* of the one, of the other */
+    struct tamis_interval all;     /* of the union */
+    struct tamis_interval common;  /* of both: keys[0] + keys[1] - all */
+    struct tamis_interval jaccard; /* common / all; 0 .. 1 */
+    uint64_t n_damaged;
+};
+/* Distinct keys of two filters and what they share. Of filters as for an intersection;
+ * folded to the smaller one's size it is less sure. ERR_UNFIT, ERR_MISMATCH. */
+int tamis_filter_compare(struct tamis_filter *one, struct tamis_filter *other,
+                         struct tamis_comparison *out, struct tamis_diag *diag);
+
 /* ---- what of a filter is in memory --------------------------------------------------
  *
  * Opening reads a filter's header; its pages come from the disk as they are probed, one
@@ -398,10 +593,9 @@ struct tamis_builder_options {
     uint64_t memory_limit;
     const char *spool_dir; /* default $TMPDIR, else /tmp; the file is unlinked */
     /* Threads that finishing may use, with the caller's; default 1, more than 256 are
-     * 256. Each
-     * takes half a MiB, and as many run as the limit leaves room for: none of them
-     * sends hashes to the spool. Those it starts are joined before it returns, and have
-     * all signals blocked; where none can be had it goes on without. */
+     * 256. Each takes half a MiB, and as many run as the limit leaves room for: none of
+     * them sends hashes to the spool. Those it starts are joined before it returns, and
+     * have all signals blocked; where none can be had it goes on without. */
     uint32_t n_threads;
 };
 
@@ -421,6 +615,11 @@ int tamis_builder_add_hashes(struct tamis_builder *builder, uint64_t tag,
                              const uint64_t *hashes, size_t n);
 uint64_t tamis_builder_n_keys(const struct tamis_builder *builder);
 struct tamis_domain tamis_builder_domain(const struct tamis_builder *builder);
+/* Another name and binding than the builder was made with (NULL: none), for the filter
+ * that is made of it next: many an engine knows what its file is called, and what
+ * identifies it, only when the last key is in. ERR_RANGE, and nothing has changed. */
+int tamis_builder_rename(struct tamis_builder *builder, const void *name,
+                         size_t name_bytes, const void *binding, size_t binding_bytes);
 /* Creates `path`, which must not exist (ERR_EXISTS). On return the file and its
  * name are durable; on failure nothing of it stays. A process that is killed leaves a
  * file PATH.<8 hex digits>.tmp, to be removed by hand. A filter of no keys is legal. */
@@ -648,6 +847,7 @@ int tamis_store_backup(struct tamis_store *store, const char *path, tamis_repair
  * -------------------------------- */
 
 struct tamis_edit;
+struct tamis_snapshot;
 
 struct tamis_segment_options {
     size_t size;
@@ -687,6 +887,31 @@ int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t nam
 int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_bytes,
                       const char *path, const struct tamis_segment_options *opt,
                       struct tamis_diag *diag);
+/* Makes filters of segments of the same store, without their keys, as
+ * tamis_filter_union() and its kin do, and registers each under a new name. The sources
+ * are segments of a snapshot, by number, with filters that are sealed (else ERR_UNFIT)
+ * and of a list that is confirmed (else ERR_MISMATCH: tamis_store_confirm_complete());
+ * they stay listed unless they are dropped, by the same edit perhaps, or before the put
+ * to give the result the name of one. Their key ranges, if all are known, give the
+ * result's. The watermark is the caller's to say (0 for none). report may be NULL. */
+int tamis_edit_union(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                     struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
+                     const struct tamis_segment_options *opt,
+                     struct tamis_derive_report *report, struct tamis_diag *diag);
+int tamis_edit_intersection(struct tamis_edit *edit, const void *name,
+                            size_t name_bytes, struct tamis_snapshot *snapshot,
+                            const size_t *segments, size_t n,
+                            const struct tamis_segment_options *opt,
+                            struct tamis_derive_report *report,
+                            struct tamis_diag *diag);
+int tamis_edit_fold(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                    struct tamis_snapshot *snapshot, size_t segment, uint64_t factor,
+                    const struct tamis_segment_options *opt,
+                    struct tamis_derive_report *report, struct tamis_diag *diag);
+int tamis_edit_shrink(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                      struct tamis_snapshot *snapshot, size_t segment, double error,
+                      const struct tamis_segment_options *opt,
+                      struct tamis_derive_report *report, struct tamis_diag *diag);
 /* Unregisters a segment; its file goes after the commit. ERR_NO_SEGMENT; at commit
  * ERR_BUSY if a writer has it open (the diag names the process). Until the commit is
  * through, each growing filter that goes takes a descriptor. If its record can't be
@@ -694,6 +919,12 @@ int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_byt
  * on, see tamis_store_confirm_complete(). The same goes for tamis_edit_retain(). */
 int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
                     struct tamis_diag *diag);
+/* The same, if its filter is the one of this UUID (16 bytes, as a snapshot's info has
+ * it): else ERR_MISMATCH, at commit. For whoever puts in its place what was made of
+ * that filter: another process may have replaced it meanwhile, and its keys would be
+ * lost. */
+int tamis_edit_drop_filter(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                           const uint8_t *uuid, struct tamis_diag *diag);
 /* Unregisters every segment of the store that is not among these names (and was not
  * put by this edit). Names that are unknown are ignored. ERR_BUSY as above. */
 struct tamis_name {
@@ -853,6 +1084,71 @@ size_t tamis_snapshot_probe_keys(struct tamis_snapshot *snapshot,
                                  const struct tamis_target *targets, size_t n_targets,
                                  const struct tamis_key *keys, size_t n_keys,
                                  uint64_t *absent);
+
+/* ---- statistics: what was asked, and what was said ---------------------------------
+ *
+ * Counting is off until it is asked for; then each thread counts in memory of its own,
+ * 88 bytes for each segment of a snapshot that it probes (beyond 63 threads they share
+ * one such piece). A probe of one segment takes some 40 instructions more by that, a
+ * list 17 for each target, all others 5% at most. Counts are exact, begin at 0 in each
+ * process, and go into no file. They may be read at any time, by any thread; what a
+ * probe that is under way has asked may be in them, or not yet. A forked child goes on
+ * from what its parent had counted. Probes of a filter without a snapshot
+ * (tamis_filter_probe()) are not counted. A probe in a signal handler that has
+ * interrupted another one may not be, nor the other. */
+
+enum { TAMIS_MAX_REASONS = 16 };
+
+/* Each only grows, but for n_absent, and so n_probes, of one segment. */
+struct tamis_stats {
+    uint64_t n_probes;   /* questions: one key, one segment */
+    uint64_t n_absent;   /* of them */
+    uint64_t n_excluded; /* of those: by the segment's key range alone */
+    uint64_t n_maybe[TAMIS_MAX_REASONS]; /* by tamis_reason; the rest of n_probes */
+    uint64_t n_false_positives;          /* reported by the caller */
+    /* Pages that were checked, counted once for each time that a filter is opened, or
+     * grows, and those that failed. They are always counted. */
+    uint64_t n_pages_checked, n_pages_damaged;
+    uint64_t reserved[8]; /* 0 */
+};
+
+/* What one segment's filter has done, over all snapshots of the store that list it,
+ * and those that did and are released. n_excluded is 0: what a range excludes is not
+ * asked of the filter. n_absent is worked out from others: while probes are under way
+ * it may be some too high, and fall; export n_maybe and n_false_positives. */
+struct tamis_segment_stats {
+    struct tamis_stats counts;
+    /* n_false_positives / (n_absent + n_false_positives), 0 if nothing was asked, and
+     * between which bounds the error lies that this was drawn from: Wilson's interval,
+     * of 95%. Of one segment in twenty it lies beyond them, by chance. */
+    double measured_error, error_low, error_high;
+    double target_error; /* 0: it has none */
+    int over_target;     /* 1: all of the interval lies above the target */
+    uint64_t reserved[8];
+};
+
+/* Begins (on 1) or ends (0) counting, in all snapshots of the store, those that there
+ * are and those to come, of this process; also of others who have opened the same
+ * store in it. What was counted stays. ENOMEM, and it may count already in some. */
+int tamis_store_count(struct tamis_store *store, int on, struct tamis_diag *diag);
+/* The same of one snapshot, of filters perhaps. */
+int tamis_snapshot_count(struct tamis_snapshot *snapshot, int on);
+
+/* All that was counted since the store was opened, in whichever of its snapshots, those
+ * that are released included: for an engine's own metrics. */
+int tamis_store_stats(struct tamis_store *store, struct tamis_stats *out,
+                      struct tamis_diag *diag);
+/* What was counted in this snapshot. Its pages are those of its segments' filters,
+ * whoever asked for them. */
+int tamis_snapshot_stats(struct tamis_snapshot *snapshot, struct tamis_stats *out);
+int tamis_snapshot_segment_stats(struct tamis_snapshot *snapshot, size_t index,
+                                 struct tamis_segment_stats *out);
+/* The segment answered MAYBE with reason HIT or DAMAGED, the caller read it, and the
+ * key was not there. To be called for each such answer, or the error is measured too
+ * low. Nothing happens while the snapshot does not count. ERR_NO_SEGMENT for a target
+ * that is not this snapshot's, is refused, or has no filter. */
+int tamis_snapshot_report_false_positive(struct tamis_snapshot *snapshot,
+                                         const struct tamis_target *target);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

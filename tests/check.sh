@@ -76,7 +76,10 @@ step "rot" make rot
 step "every call fails" make faults
 step "command line" make cli
 step "check-docs" make check-docs
+step "installed, packaged" make check-install
+step "examples" make check-examples
 step "benchmark, the smallest form" make check-bench
+step "the paper" make check-paper
 step "build with clang, warnings are errors" \
     build B=build/clang CC=clang WERROR=-Werror OPT=-O1 all tests
 step "unit tests, clang" make B=build/clang CC=clang OPT=-O1 unit

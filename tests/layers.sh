@@ -30,8 +30,11 @@ forbid "lib/*.c lib/*/*.c format/*.c" '\<(printf|puts|fprintf|exit|perror)\(' \
     "the library prints nothing and never exits"
 forbid "tools/*.[ch]" '#include +["<](\.\./|lib/|format/|internal\.h|lmdb|xxhash)' \
     "tools use tamis.h and nothing below it"
-hits=$(grep -ln '#include *<math.h>' lib/*.c lib/*/*.c format/*.[ch] | grep -v '^lib/filter/plan.c$')
-[ -z "$hits" ] || complain "plan.c is the only user of libm: $hits"
+forbid "$(find tools/*/ -name '*.[ch]' -o -name '*.cc' -o -name '*.hh')" \
+    '#include +["<](\.\./\.\./|\.\./(lib|format)|lib/|format/|internal\.h|lmdb|xxhash)' \
+    "tools use tamis.h and nothing below it"
+hits=$(grep -ln '#include *<math.h>' lib/*.c lib/*/*.c format/*.[ch] | grep -vE '^lib/filter/plan(_[a-z]+)?.c$')
+[ -z "$hits" ] || complain "plan*.c are the only users of libm: $hits"
 # The seam: calls that write stand in io.c and nowhere else in lib/filter.
 hits=$(grep -nE '(^|[^_.[:alnum:]>])(pwrite|fdatasync|fsync|fallocate|renameat2|ftruncate)\(' lib/filter/*.c lib/store/*.c | grep -v '^lib/filter/io.c:')
 [ -z "$hits" ] || complain "system calls that write go through io.c:

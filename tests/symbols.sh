@@ -12,13 +12,16 @@ for lib in "$b/libtamis.a" "$b/libtamis-filter.a"; do
     other=$(nm -g --defined-only "$lib" | awk 'NF == 3 && $3 !~ /^tamis_/ {print $3}')
     [ -z "$other" ] || complain "$lib exports more than tamis_*: $other"
 done
-other=$(nm -D --defined-only "$b/libtamis.so" | awk '$3 !~ /^tamis_/ {print $3}')
-[ -z "$other" ] || complain "libtamis.so exports more than tamis_*: $other"
+# Each of its names has the version of lib/tamis.map, and the soname's number is in it.
+node=TAMIS_$(objdump -p "$b/libtamis.so" | sed -n 's/.*SONAME *libtamis\.so\.//p')
+exports=$(nm -D --defined-only "$b/libtamis.so" | awk '$2 != "A" || $3 !~ /^TAMIS_/ {print $3}')
+other=$(printf '%s\n' "$exports" | grep -vE "^tamis_[a-z_]+@@$node\$")
+[ -z "$other" ] || complain "libtamis.so exports more than tamis_* of version $node: $other"
 
 # What the header declares is exported, and nothing else is.
 declared=$(sed -e 's,/\*.*\*/,,' -e '/\/\*/,/\*\//d' lib/tamis.h |
     grep -oE '\<tamis_[a-z_]+\(' | tr -d '(' | grep -v '_fn$' | sort -u)
-exported=$(nm -D --defined-only "$b/libtamis.so" | awk '{print $3}' | sort -u)
+exported=$(printf '%s\n' "$exports" | sed 's/@.*//' | sort -u)
 [ "$declared" = "$exported" ] || complain "tamis.h and libtamis.so differ:
 $(printf '%s\n' "$declared" "$exported" | sort | uniq -u)"
 

@@ -197,6 +197,37 @@ static void test_keys_are_hashed_and_asked(void **state)
     tamis_filter_close(f);
 }
 
+/* Nothing to ask, or nowhere to put the answers. */
+static void test_without_hashes_or_bitmap(void **state)
+{
+    struct tamis_key key = {0};
+    uint64_t absent[2];
+    enum tamis_reason why;
+    (void)state;
+    built(path_of("nothing"), 0.01);
+    struct tamis_filter *f = open_filter(path_of("nothing"));
+    uint64_t tag = tamis_filter_domain(f).tag;
+    absent[0] = absent[1] = UINT64_MAX;
+    assert_int_equal(tamis_filter_probe_batch(f, tag, NULL, 70, absent, &why), 0);
+    assert_int_equal(why, TAMIS_MISMATCH);
+    assert_true(absent[0] == 0 && absent[1] == 0);
+    absent[0] = absent[1] = UINT64_MAX;
+    assert_int_equal(tamis_filter_probe_keys(f, NULL, 70, absent, &why), 0);
+    assert_int_equal(why, TAMIS_MISMATCH);
+    assert_true(absent[0] == 0 && absent[1] == 0);
+    assert_int_equal(tamis_filter_probe_batch(f, tag, keys, 70, NULL, &why), 0);
+    assert_int_equal(why, TAMIS_MISMATCH);
+    assert_int_equal(tamis_filter_probe_keys(f, &key, 1, NULL, &why), 0);
+    assert_int_equal(why, TAMIS_MISMATCH);
+    assert_int_equal(tamis_filter_probe_batch(NULL, tag, keys, 70, NULL, &why), 0);
+    assert_int_equal(why, TAMIS_UNREADABLE);
+    assert_int_equal(tamis_filter_probe_keys(NULL, &key, 1, NULL, &why), 0);
+    assert_int_equal(why, TAMIS_UNREADABLE);
+    assert_int_equal(tamis_filter_probe_batch(f, tag, NULL, 0, NULL, &why), 0);
+    assert_int_equal(why, TAMIS_NO_REASON);
+    tamis_filter_close(f);
+}
+
 static void test_a_filter_that_refuses_keys(void **state)
 {
     struct tamis_filter_options opt = {.size = sizeof opt, .min_watermark = 1};
@@ -221,6 +252,7 @@ int main(void)
         cmocka_unit_test(test_a_bad_page_in_any_stage),
         cmocka_unit_test(test_what_refuses_one_refuses_all),
         cmocka_unit_test(test_keys_are_hashed_and_asked),
+        cmocka_unit_test(test_without_hashes_or_bitmap),
         cmocka_unit_test(test_a_filter_that_refuses_keys),
     };
     return cmocka_run_group_tests(tests, set_up, test_dir_remove);

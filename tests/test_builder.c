@@ -251,6 +251,9 @@ static void test_foreign_hashes_are_refused(void **state)
     assert_int_equal(tamis_builder_add_hashes(b, other.tag, keys, 10),
                      TAMIS_ERR_MISMATCH);
     assert_int_equal(tamis_builder_add_hashes(b, 0, keys, 10), TAMIS_ERR_MISMATCH);
+    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, NULL, 10),
+                     TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, NULL, 0), 0);
     assert_int_equal(tamis_builder_n_keys(b), 0);
     /* Refused, not failed. */
     assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, 10), 0);

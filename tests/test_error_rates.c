@@ -273,6 +273,39 @@ static void test_classic_layout(void **state)
     assert_int_equal(tamis_plan_classic(100, 0, &got), TAMIS_ERR_RANGE);
 }
 
+/* Section 4 of the paper, r = 0.5, 128 bits: one slice more and twice the bits a stage.
+ */
+static void test_classic_series(void **state)
+{
+    struct tamis_growth g = {1e-6, 2, 0.5, 0};
+    struct tamis_classic c;
+    uint64_t bits = 0;
+    (void)state;
+    for (uint32_t i = 0; i < 8; i++) {
+        assert_int_equal(tamis_plan_classic_stage(&g, 128, i, &c), 0);
+        assert_int_equal(c.k, 21 + i);
+        assert_int_equal(c.m, UINT64_C(128) << i);
+        assert_int_equal(c.n, (uint64_t)((double)c.m * M_LN2));
+        assert_true(c.n_exact >= c.n); /* whole slices err less than they may */
+        bits += c.k * c.m;
+    }
+    assert_int_equal(bits, 882304);
+    assert_int_equal(tamis_plan_classic_stage(&g, 1, 0, &c), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_plan_classic_stage(&g, 128, 46, &c), TAMIS_ERR_TOO_LARGE);
+    g.factor = 1;
+    assert_int_equal(tamis_plan_classic_stage(&g, 128, 254, &c), 0);
+    assert_int_equal(c.m, 128);
+    assert_int_equal(tamis_plan_classic_stage(&g, 128, 1100, &c), TAMIS_ERR_TOO_LARGE);
+    static const struct tamis_growth bad[] = {{0, 2, 0.5, 0},   {1, 2, 0.5, 0},
+                                              {NAN, 2, 0.5, 0}, {0.01, 0.9, 0.5, 0},
+                                              {0.01, 2, 0, 0},  {0.01, 2, 1, 0}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(tamis_plan_classic_stage(&bad[i], 128, 0, &c),
+                         TAMIS_ERR_RANGE);
+        assert_int_equal(c.k, 0);
+    }
+}
+
 /* P_i = P (1 - r) r^i, n_i = n0 s^i (paper, section 4): the sum stays below P. */
 static void test_growth_series(void **state)
 {
@@ -315,6 +348,7 @@ int main(void)
         cmocka_unit_test(test_planned_space),
         cmocka_unit_test(test_plans_within_a_size),
         cmocka_unit_test(test_classic_layout),
+        cmocka_unit_test(test_classic_series),
         cmocka_unit_test(test_growth_series),
     };
     return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);

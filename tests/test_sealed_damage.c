@@ -2,6 +2,8 @@
  * of the specification), the reason says DAMAGED, and the scrub says where. */
 #include "support.h"
 
+#include "lib/filter/filter.h"
+
 enum { MAX_KEYS = 500 * 1000 };
 static uint64_t *keys;
 static struct tamis_domain domain;
@@ -258,6 +260,31 @@ static void test_damage_while_open(void **state)
     tamis_filter_close(lazy);
 }
 
+/* Strict believes the very copy that it has checked: what happens to the mapping
+ * between the two is not seen. */
+static const uint8_t *probed;
+
+static bool note_probed(const uint8_t *block, uint32_t words, uint64_t h)
+{
+    probed = block;
+    return kernel_get()->block_probe(block, words, h);
+}
+
+static void test_strict_probes_its_copy(void **state)
+{
+    const char *path = path_of("strict");
+    struct kernel spy = *kernel_get();
+    (void)state;
+    build(path, 0.01, 1000);
+    struct tamis_filter *f = open_checked(path, TAMIS_CHECK_STRICT);
+    struct stage *s = &atomic_load(&f->view)->stages[0];
+    spy.block_probe = note_probed;
+    assert_int_equal(stage_probe(s, &spy, keys[0]), TAMIS_HIT);
+    assert_non_null(probed);
+    assert_false(probed >= s->bits && probed < s->bits + s->n_pages * PAGE_BYTES);
+    tamis_filter_close(f);
+}
+
 /* Damage costs what lies on the page, not the filter. */
 static void test_the_rest_still_answers(void **state)
 {
@@ -283,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_a_tree_of_three_levels),
         cmocka_unit_test(test_sealed_from_growing),
         cmocka_unit_test(test_damage_while_open),
+        cmocka_unit_test(test_strict_probes_its_copy),
         cmocka_unit_test(test_the_rest_still_answers),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -265,6 +265,48 @@ static void threads_put_into_one_edit(void **state)
     tamis_store_close(s);
 }
 
+/* What was made of a filter takes its place only while it is the one that is listed. */
+static void a_filter_that_was_replaced_is_not_dropped(void **state)
+{
+    struct tamis_segment_info info;
+    struct tamis_diag diag;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    OK(put_keys(e, "a", 0, 100, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    struct tamis_snapshot *old = snapshot_of(s);
+    OK(tamis_snapshot_segment(old, 0, &info));
+    struct tamis_edit *mine = edit_new(s);
+    assert_int_equal(tamis_edit_drop_filter(mine, "a", 1, NULL, NULL), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_edit_drop_filter(mine, "b", 1, info.uuid, NULL),
+                     TAMIS_ERR_NO_SEGMENT);
+    OK(tamis_edit_drop_filter(mine, "a", 1, info.uuid, NULL));
+    OK(put_keys(mine, "a", 0, 100, NULL));
+    e = edit_new(s); /* somebody else is faster, with other keys */
+    OK(tamis_edit_drop(e, "a", 1, NULL));
+    OK(put_keys(e, "a", 200, 100, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    assert_int_equal(tamis_edit_commit(mine, &diag), TAMIS_ERR_MISMATCH);
+    assert_non_null(strstr(diag.what, "segment a has another filter"));
+    assert_int_equal(n_filter_files("s"), 1);
+    for (uint64_t i = 200; i < 300; i++)
+        assert_int_equal(reason_of(s, "a", i), TAMIS_HIT);
+    tamis_snapshot_release(old);
+    struct tamis_snapshot *now = snapshot_of(s);
+    OK(tamis_snapshot_segment(now, 0, &info));
+    e = edit_new(s);
+    OK(tamis_edit_drop_filter(e, "a", 1, info.uuid, NULL));
+    OK(tamis_edit_put_bare(e, "a", 1, NULL, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    assert_int_equal(reason_of(s, "a", 250), TAMIS_NO_FILTER);
+    e = edit_new(s);
+    OK(tamis_edit_drop_filter(e, "a", 1, info.uuid, NULL));
+    assert_int_equal(tamis_edit_commit(e, NULL), TAMIS_ERR_MISMATCH);
+    tamis_snapshot_release(now);
+    tamis_store_close(s);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_dir_create, test_dir_remove)
 
 int main(void)
@@ -280,6 +322,7 @@ int main(void)
         TEST(failed_sync_fails_the_commit),
         TEST(retain_keeps_the_named_and_its_own),
         TEST(threads_put_into_one_edit),
+        TEST(a_filter_that_was_replaced_is_not_dropped),
     };
     return cmocka_run_group_tests_name("store_edit", tests, NULL, NULL);
 }

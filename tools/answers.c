@@ -2,6 +2,7 @@
  * per key; or only the totals. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tool.h"
 
@@ -16,6 +17,26 @@ static void print_key(const struct tamis_key *key)
 {
     print_escaped(stdout, key->bytes, key->n_bytes);
     putchar('\t');
+}
+
+/* A read that is owed to damage, one that is owed to what is known, and a plain hit. */
+static enum tint tint_of(enum tamis_reason reason)
+{
+    switch (reason) {
+    case TAMIS_NO_REASON:
+    case TAMIS_HIT:
+        return TINT_NONE;
+    case TAMIS_UNKNOWN_SEGMENT:
+    case TAMIS_NO_FILTER:
+    case TAMIS_BEHIND:
+        return TINT_DOUBT;
+    case TAMIS_DAMAGED:
+    case TAMIS_FILE_LOST:
+    case TAMIS_MISMATCH:
+    case TAMIS_UNREADABLE:
+        break;
+    }
+    return TINT_BAD;
 }
 
 void answer_pair(struct answers *a, const struct tamis_key *key,
@@ -42,7 +63,9 @@ void answer_pair(struct answers *a, const struct tamis_key *key,
         fputs("\\x2d", stdout); /* a segment of that very name */
     else
         print_escaped(stdout, segment.bytes, segment.n_bytes);
-    printf("\t%s\n", tamis_reason_name(reason));
+    putchar('\t');
+    print_tinted(tint_of(reason), "%s", tamis_reason_name(reason));
+    putchar('\n');
 }
 
 void answer_end(struct answers *a, const struct tamis_key *key,
@@ -65,7 +88,9 @@ void answer_end(struct answers *a, const struct tamis_key *key,
         json_print_line(object);
     } else if (answer == TAMIS_ABSENT) {
         print_key(key);
-        fputs("-\tABSENT\n", stdout);
+        fputs("-\t", stdout);
+        print_tinted(TINT_GOOD, "ABSENT");
+        putchar('\n');
     }
 }
 
@@ -119,7 +144,9 @@ static int ask_list(const struct options *o, const struct tamis_domain *domain,
     if (status != EXIT_DONE)
         return status;
     batch = need(calloc(1, sizeof(*batch)));
-    progress_start("probe", keys_size(reader));
+    /* Lines of answers on the same terminal say more. */
+    if (given(o, OPT_COUNT) || isatty(STDOUT_FILENO) != 1)
+        progress_start("probe", keys_size(reader));
     while (status == EXIT_DONE && (got = keys_batch(reader, domain, batch)) > 0) {
         status = ask(ctx, batch->keys, batch->n);
         progress_advance(batch->n, keys_position(reader) - position);

@@ -3,24 +3,6 @@
 
 #include "tool.h"
 
-static int edit(struct tamis_edit *e, const struct options *o, struct tamis_diag *diag)
-{
-    struct tamis_segment_options opt;
-    int err = 0;
-
-    segment_options(o, &opt);
-    for (size_t i = 0; i < o->n_replaces && err == 0; i++)
-        err = tamis_edit_drop(e, o->replaces[i], strlen(o->replaces[i]), diag);
-    if (err == 0)
-        err = tamis_edit_attach(e, o->args[1], strlen(o->args[1]), o->args[2], &opt,
-                                diag);
-    if (err != 0) {
-        tamis_edit_abort(e);
-        return err;
-    }
-    return tamis_edit_commit(e, diag);
-}
-
 static const char *advice(int err)
 {
     switch (err) {
@@ -33,13 +15,38 @@ static const char *advice(int err)
     }
 }
 
+static int edit(struct tamis_store *store, const struct options *o)
+{
+    struct tamis_segment_options opt;
+    struct tamis_diag diag = {0};
+    struct tamis_edit *e;
+    int err = tamis_edit_begin(store, &e, &diag), status = EXIT_DONE;
+
+    if (err != 0)
+        return complain_error(err, &diag, o->args[0], advice(err));
+    segment_options(o, &opt);
+    for (size_t i = 0; i < o->n_replaces && err == 0; i++) {
+        err = tamis_edit_drop(e, o->replaces[i], strlen(o->replaces[i]), &diag);
+        if (err != 0)
+            status = not_dropped(err, store, o->args[0], o->replaces[i], &diag);
+    }
+    if (err == 0)
+        err = tamis_edit_attach(e, o->args[1], strlen(o->args[1]), o->args[2], &opt,
+                                &diag);
+    if (err == 0)
+        err = tamis_edit_commit(e, &diag);
+    else
+        tamis_edit_abort(e);
+    if (err != 0 && status == EXIT_DONE)
+        status = complain_error(err, &diag, o->args[0], advice(err));
+    return status;
+}
+
 static int run(int argc, char **argv)
 {
-    struct tamis_diag diag = {0};
     struct tamis_store *store;
-    struct tamis_edit *e;
     struct options o;
-    int err, status;
+    int status;
 
     parse_options(argc, argv, WITH(OPT_BIND) | WITH(OPT_RANK) | WITH(OPT_REPLACES), 3,
                   3, &o);
@@ -49,23 +56,24 @@ static int run(int argc, char **argv)
     status = store_open(o.args[0], &store);
     if (status != EXIT_DONE)
         return status;
-    err = tamis_edit_begin(store, &e, &diag);
-    if (err == 0)
-        err = edit(e, &o, &diag);
-    if (err != 0)
-        status = complain_error(err, &diag, o.args[0], advice(err));
+    status = edit(store, &o);
     tamis_store_close(store);
     return status;
 }
 
 const struct command cmd_attach = {
-    "attach", "STORE SEGMENT FILE.tamis [--replaces OLD]... [--bind HEX] [--rank N]",
+    "attach",
+    "STORE SEGMENT FILE.tamis [--replaces OLD]...",
     "register a filter that was built elsewhere",
-    "Copies a sealed filter file into the store, checking every page. It must have "
-    "been\n"
-    "built for the store: 'tamis file build FILE --store STORE'.\n"
+    "Copies a sealed filter file into the store, checking every page. It must have\n"
+    "been built for the store: 'tamis file build FILE --store STORE'.\n"
     "\n"
     "  --replaces OLD    drop the segment OLD in the same edit; may be repeated\n"
     "  --bind HEX        1..64 bytes that identify the engine's own file\n"
-    "  --rank N          the engine's order, 0 first; 0\n",
-    run};
+    "  --rank N          the engine's order, 0..4294967295, 0 first; 0\n"
+    "\n"
+    "Examples:\n"
+    "  tamis file build s.tamis keys.txt --store store\n"
+    "  tamis attach store s s.tamis\n",
+    run,
+};

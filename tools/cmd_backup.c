@@ -180,19 +180,20 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_backup = {
-    "backup", "STORE DIR", "copy a store while it is used",
-    "Makes the directory DIR, whole or not at all: the store as of one moment, with "
-    "every\n"
-    "commit and edit that was done before. Writers and readers go on meanwhile. The "
-    "copy\n"
-    "is the same store; go on with one of them. Damaged filters are copied as they "
-    "are,\n"
-    "and told; lost or unreadable ones are left out: their segments are there, without "
-    "a\n"
-    "filter. Of a backup that is killed (-9), or of a machine that stops, the "
-    "directory\n"
-    "DIR.<8 hex digits>.tmp stays, to be removed by hand; SIGINT, SIGTERM and SIGHUP\n"
-    "leave nothing. DIR is there and whole even if only the output failed (status 4).\n"
+    "backup",
+    "STORE DIR [--json]",
+    "copy a store while it is used",
+    "Makes the directory DIR, whole or not at all: the store as of one moment, with\n"
+    "every commit and edit that was done before. Writers and readers go on meanwhile.\n"
+    "The copy is the same store; go on with one of them. Damaged filters are copied\n"
+    "as they are, and told; lost or unreadable ones are left out: their segments are\n"
+    "there, without a filter. SIGINT, SIGTERM and SIGHUP leave nothing; of a backup\n"
+    "that is killed (-9) the directory DIR.<8 hex digits>.tmp stays, to be removed by\n"
+    "hand. DIR is there and whole even if only the output failed (status 4).\n"
     "\n"
-    "  --json        'tamis help json'\n",
-    run};
+    "  --json        'tamis help json'\n"
+    "\n"
+    "Example:\n"
+    "  tamis backup store /backup/store-$(date +%F)\n",
+    run,
+};

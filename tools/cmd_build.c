@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "tool.h"
 
@@ -112,7 +111,6 @@ static int build_all(struct work *w)
 static uint64_t plan_tasks(const struct options *o, struct work *w)
 {
     uint64_t total = 0;
-    struct stat st;
 
     w->n = given(o, OPT_EACH) ? o->n_args - 1 : 1;
     w->tasks = need(calloc(w->n, sizeof(*w->tasks)));
@@ -130,8 +128,7 @@ static uint64_t plan_tasks(const struct options *o, struct work *w)
                 usage_error("--each takes a name from each file: '-' has none");
             task->name = name_of_file(task->file, o->strip);
         }
-        if (stat(task->file, &st) == 0 && S_ISREG(st.st_mode))
-            total += (uint64_t)st.st_size;
+        total += regular_bytes(task->file);
     }
     return total;
 }
@@ -168,7 +165,7 @@ static void check_tasks(const struct work *w)
                     (const char *)a->name.bytes);
 }
 
-static int drop_replaced(struct work *w)
+static int drop_replaced(struct work *w, struct tamis_store *store)
 {
     struct tamis_diag diag = {0};
 
@@ -177,7 +174,7 @@ static int drop_replaced(struct work *w)
         int err = tamis_edit_drop(w->edit, name, strlen(name), &diag);
 
         if (err != 0)
-            return complain_error(err, &diag, w->store_path, NULL);
+            return not_dropped(err, store, w->store_path, name, &diag);
     }
     return EXIT_DONE;
 }
@@ -209,7 +206,7 @@ static int edit(struct work *w, uint64_t total)
         return status;
     }
     progress_start("build", total);
-    status = drop_replaced(w);
+    status = drop_replaced(w, store);
     if (status == EXIT_DONE)
         status = given(w->o, OPT_BARE) ? put_bare(w) : build_all(w);
     if (status == EXIT_DONE) {
@@ -253,25 +250,27 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_build = {
-    "build", "STORE SEGMENT [KEYFILE|-] | STORE --each KEYFILE...",
+    "build",
+    "STORE SEGMENT [KEYFILE|-] | STORE --each KEYFILE...",
     "build sealed filters from keys",
     "Builds a filter of exact size from all keys of a segment and registers it; with\n"
-    "--each, one segment per file, named by the file's base name. Everything takes\n"
-    "effect at once, or not at all.\n"
+    "--each one segment per file, all in one edit.\n"
     "\n"
     "  --fpr P           error, 1e-8..0.5 or with %; the store's default\n"
-    "  --replaces OLD    drop the segment OLD in the same edit; may be the same name,\n"
-    "                    may be repeated\n"
+    "  --replaces OLD    drop the segment OLD in the same edit; may be repeated\n"
     "  --bind HEX        1..64 bytes that identify the engine's own file\n"
-    "  --rank N          the engine's order, 0 first; 0\n"
-    "  --bare            register the segment without a filter: always a candidate\n"
-    "  --each            a segment per KEYFILE\n"
+    "  --rank N          the engine's order, 0..4294967295, 0 first; 0\n"
+    "  --bare            register it without a filter: always a candidate\n"
+    "  --each            a segment per KEYFILE, named by the file's base name\n"
     "  --strip SUFFIX    remove this from the names\n"
-    "  -j, --jobs N      use so many threads; as many as there are processors\n"
+    "  -j, --jobs N      use N threads, 1..256; as many as there are processors\n"
     "  -0, --hex, --binary    what KEYFILE looks like: 'tamis help keys'\n"
     "\n"
-    "Each thread's segment takes up to 64 MiB for its filter and its hashes, 8 bytes "
-    "a\n"
-    "key; those that have no room are kept in an unlinked file in $TMPDIR, or else in\n"
-    "/tmp. A filter that is larger takes what it takes.\n",
-    run};
+    "Each thread takes up to 64 MiB, 8 bytes a key; what has no room is kept in an\n"
+    "unlinked file in $TMPDIR or /tmp. A filter that is larger takes what it takes.\n"
+    "\n"
+    "Examples:\n"
+    "  tamis build store 000012.sst keys.txt --replaces 000007.sst\n"
+    "  tamis build store --each lists/*.keys --strip .keys -j 4\n",
+    run,
+};

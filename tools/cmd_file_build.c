@@ -100,7 +100,9 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_file_build = {
-    "file build", "FILE [KEYFILE|-]", "build one filter file, no store",
+    "file build",
+    "FILE [KEYFILE|-]",
+    "build one filter file, no store",
     "Builds a sealed filter of exact size. FILE must not exist.\n"
     "\n"
     "  --fpr P               error, 1e-8..0.5 or with %; the store's, or 0.01\n"
@@ -109,12 +111,14 @@ const struct command cmd_file_build = {
     "  --segment NAME        the segment's name, kept in the file\n"
     "  --bind HEX            1..64 bytes that identify the engine's own file\n"
     "  --watermark N         your log position\n"
-    "  -j, --jobs N          use so many threads; as many as there are processors\n"
+    "  -j, --jobs N          use N threads, 1..256; as many as there are processors\n"
     "  -0, --hex, --binary   what KEYFILE looks like: 'tamis help keys'\n"
     "\n"
-    "It takes up to 64 MiB for the filter and its hashes, 8 bytes a key; those that "
-    "have\n"
-    "no room are kept in an unlinked file in $TMPDIR, or else in /tmp. A filter that "
-    "is\n"
-    "larger takes what it takes.\n",
-    run};
+    "It takes up to 64 MiB, 8 bytes a key; what has no room is kept in an unlinked\n"
+    "file in $TMPDIR or /tmp. A filter that is larger takes what it takes.\n"
+    "\n"
+    "Examples:\n"
+    "  tamis file build words.tamis /usr/share/dict/words --fpr 0.1%\n"
+    "  tamis file build s.tamis keys.txt --store store --segment s\n",
+    run,
+};

@@ -58,7 +58,8 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_file_probe = {
-    "file probe", "FILE KEY... | FILE --keys KEYFILE [--quiet]",
+    "file probe",
+    "FILE KEY... | FILE --keys KEYFILE [--quiet]",
     "may a key be in this filter?",
     "Prints KEY<TAB>SEGMENT<TAB>HIT (or another reason), or KEY<TAB>-<TAB>ABSENT. The\n"
     "segment is the name that the filter has, else the file's.\n"
@@ -70,5 +71,10 @@ const struct command cmd_file_probe = {
     "  --count              print only the totals\n"
     "  -q, --quiet          print nothing: exit 0 if KEY may be there, 10 if absent\n"
     "  --json               'tamis help json'\n"
-    "  -0, --hex, --binary  what KEYFILE looks like: 'tamis help keys'\n",
-    run};
+    "  -0, --hex, --binary  what KEYFILE looks like: 'tamis help keys'\n"
+    "\n"
+    "Examples:\n"
+    "  tamis file probe words.tamis sieve\n"
+    "  tamis file probe words.tamis --keys wanted.txt --count\n",
+    run,
+};

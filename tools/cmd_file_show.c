@@ -84,12 +84,17 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_file_show = {
-    "file show", "FILE [--offset N] [--residency] [--json]", "print every header field",
-    "Prints each field of the identity, the commit records and the stages: offset in "
-    "the\n"
-    "file, length, name, value. Of a broken header, too; then it exits 3.\n"
+    "file show",
+    "FILE [--offset N] [--residency] [--json]",
+    "print every header field",
+    "Prints each field of the identity, the commit records and the stages: offset in\n"
+    "the file, length, name, value. Of a broken header, too; then it exits 3.\n"
     "\n"
     "  --offset N    the filter starts here in FILE, a multiple of 4096 (K, M, G)\n"
-    "  --residency   and how many of its pages are in memory: see 'tamis help stat'\n"
-    "  --json        'tamis help json'\n",
-    run};
+    "  --residency   and how many of its pages are in memory: 'tamis help stat'\n"
+    "  --json        'tamis help json'\n"
+    "\n"
+    "Example:\n"
+    "  tamis file show words.tamis\n",
+    run,
+};

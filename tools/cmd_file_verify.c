@@ -23,7 +23,7 @@ static int verify(struct tamis_filter *filter, const struct options *o, json_t *
         name = (struct tamis_name){info.name, info.name_bytes};
     status = verify_one(filter, name, o->args[0], list);
     if (given(o, OPT_AGAINST)) {
-        progress_start("verify", 0);
+        progress_start("verify", regular_bytes(o->against));
         keys =
             against_list(against, o->against, o->format, &domain, name, probe, filter);
         progress_clear();
@@ -65,12 +65,17 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_file_verify = {
-    "file verify", "FILE [--offset N] [--against KEYFILE]",
+    "file verify",
+    "FILE [--offset N] [--against KEYFILE]",
     "check every page of one filter",
     "Reads and checks every page.\n"
     "\n"
     "  --offset N             the filter starts here in FILE, a multiple of 4096\n"
     "  --against KEYFILE      also: is every key of the list in the filter?\n"
     "  --json                 'tamis help json'\n"
-    "  -0, --hex, --binary    what KEYFILE looks like: 'tamis help keys'\n",
-    run};
+    "  -0, --hex, --binary    what KEYFILE looks like: 'tamis help keys'\n"
+    "\n"
+    "Example:\n"
+    "  tamis file verify words.tamis --against /usr/share/dict/words\n",
+    run,
+};

@@ -270,20 +270,23 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_grow = {
-    "grow", "STORE SEGMENT [KEYFILE|-] [--watermark N]", "add keys to a growing filter",
-    "Adds keys to the growing filter of a segment, which is made if there is none, "
-    "and\n"
-    "commits: on return they are durable. Readers see them at once. After a bad key "
-    "list\n"
-    "the segment stays, with the keys before it, and the watermark that it had.\n"
+    "grow",
+    "STORE SEGMENT [KEYFILE|-] [--watermark N]",
+    "add keys to a growing filter",
+    "Adds keys to the growing filter of a segment, which is made if there is none,\n"
+    "and commits: on return they are durable. Readers see them at once. After a bad\n"
+    "key list the segment stays, with the keys before it and its old watermark.\n"
     "\n"
-    "  --watermark N         your log position: all keys up to here are in; never "
-    "falls\n"
-    "  --fpr P               error as a whole, 1e-8..0.5 or with %; the store's "
-    "default\n"
+    "  --watermark N         your log position: all keys up to here are in; never\n"
+    "                        falls\n"
+    "  --fpr P               error as a whole, 1e-8..0.5 or with %; the store's\n"
     "  -s, --factor S        each stage holds S times the last, 1.25..16\n"
     "  -r, --tightening R    ... at R times its error, 0.5..0.95\n"
     "  --n0 N                keys in the first stage, 1..4294967296\n"
     "  --bind HEX, --rank N  of a new segment: see 'tamis help build'\n"
-    "  -0, --hex, --binary   what KEYFILE looks like: 'tamis help keys'\n",
-    run};
+    "  -0, --hex, --binary   what KEYFILE looks like: 'tamis help keys'\n"
+    "\n"
+    "Example:\n"
+    "  tail -n +1001 log | tamis grow store memtable --watermark 2000\n",
+    run,
+};

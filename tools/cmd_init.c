@@ -23,16 +23,21 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_init = {
-    "init", "STORE [--fpr P] [-s S] [-r R] [--n0 N] [--seed HEX]",
+    "init",
+    "STORE [--fpr P] [-s S] [-r R] [--n0 N] [--seed HEX]",
     "make an empty store",
-    "Makes the directory STORE (or takes an empty one). The numbers are the defaults "
-    "of\n"
-    "the filters that will be in it.\n"
+    "Makes the directory STORE (or takes an empty one). The numbers are the defaults\n"
+    "of the filters that will be in it.\n"
     "\n"
     "  --fpr P               error of a filter, 1e-8..0.5 or with %; 0.01\n"
-    "  -s, --factor S        growing filters: each stage S times the last; 2\n"
-    "  -r, --tightening R    ... at R times its error; 0.85\n"
-    "  --n0 N                ... keys in the first stage; 65536\n"
+    "  -s, --factor S        growing ones: a stage is S times the last, 1.25..16; 2\n"
+    "  -r, --tightening R    ... at R times its error, 0.5..0.95; 0.85\n"
+    "  --n0 N                ... keys in the first stage, 1..4294967296; 65536\n"
     "  --seed HEX            hash seed, 16 hex digits; random, so that keys cannot be\n"
-    "                        made to collide\n",
-    run};
+    "                        made to collide\n"
+    "\n"
+    "Examples:\n"
+    "  tamis init /var/lib/engine/filters\n"
+    "  tamis init store --fpr 0.1%\n",
+    run,
+};

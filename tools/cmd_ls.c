@@ -47,6 +47,16 @@ static void print_line(const struct tamis_segment_info *s)
     putchar('\n');
 }
 
+/* Only the names; with -0 as they are, for programs and shells. */
+static void print_name(const struct tamis_segment_info *s, bool as_they_are)
+{
+    if (as_they_are)
+        fwrite(s->name, 1, s->name_bytes, stdout);
+    else
+        print_escaped(stdout, s->name, s->name_bytes);
+    putchar(as_they_are ? '\0' : '\n');
+}
+
 static int run(int argc, char **argv)
 {
     struct tamis_snapshot *snapshot;
@@ -56,14 +66,19 @@ static int run(int argc, char **argv)
     size_t *picked, n;
     int status;
 
-    parse_options(argc, argv, WITH(OPT_JSON), 1, 0, &o);
+    parse_options(argc, argv, WITH(OPT_JSON) | WITH(OPT_NAMES) | WITH(OPT_NUL), 1, 0,
+                  &o);
+    if (given(&o, OPT_NUL) && !given(&o, OPT_NAMES))
+        usage_error("-0 is for --names");
+    if (given(&o, OPT_NAMES) && given(&o, OPT_JSON))
+        usage_error("--names and --json exclude each other");
     status = store_snapshot(o.args[0], &store, &snapshot);
     if (status != EXIT_DONE)
         return status;
     status = pick_segments(snapshot, o.args[0], o.args + 1, o.n_args - 1, &picked, &n);
     if (status == EXIT_DONE && given(&o, OPT_JSON))
         list = need(json_array());
-    else if (status == EXIT_DONE && isatty(STDOUT_FILENO) == 1)
+    else if (status == EXIT_DONE && !given(&o, OPT_NAMES) && isatty(STDOUT_FILENO) == 1)
         printf("%-8s %5s %12s %12s %9s %12s %-20s  %s\n", "STATE", "RANK", "KEYS",
                "BYTES", "ERROR", "WATERMARK", "CREATED", "SEGMENT");
     for (size_t i = 0; status == EXIT_DONE && i < n; i++) {
@@ -74,6 +89,8 @@ static int run(int argc, char **argv)
             status = complain_error(err, NULL, o.args[0], NULL);
         else if (list != NULL)
             json_put(list, NULL, segment_json(&info));
+        else if (given(&o, OPT_NAMES))
+            print_name(&info, given(&o, OPT_NUL));
         else
             print_line(&info);
     }
@@ -86,11 +103,20 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_ls = {
-    "ls", "STORE [SEGMENT...] [--json]", "list segments",
-    "One line per segment, by rank and name: state (sealed, growing, or bare: without "
-    "a\n"
-    "filter), rank, keys, bytes of the file, target error, watermark, when it was "
-    "made,\n"
-    "name. Keys, bytes and watermark of a growing filter are those that the catalog\n"
-    "noted last; 'tamis stat' looks into the file.\n",
-    run};
+    "ls",
+    "STORE [SEGMENT...] [--names [-0]] [--json]",
+    "list segments",
+    "One line per segment, by rank and name: state (sealed, growing, or bare: without\n"
+    "a filter), rank, keys, bytes of the file, target error, watermark, when it was\n"
+    "made, name. Of a growing filter they are what the catalog noted last; 'tamis\n"
+    "stat' looks into the file.\n"
+    "\n"
+    "  --names    only the names\n"
+    "  -0         ... as they are and NUL-terminated, for xargs -0\n"
+    "  --json     'tamis help json'\n"
+    "\n"
+    "Examples:\n"
+    "  tamis ls store\n"
+    "  tamis ls store --names -0 | xargs -0 -n 1 echo\n",
+    run,
+};

@@ -1,7 +1,11 @@
 /* tamis plan: how large for how many keys at what error. */
 #include <string.h>
 
-#include "tool.h"
+#include "plan.h"
+
+#define STORE_OPTIONS                                                                  \
+    (WITH(OPT_SIZES) | WITH(OPT_READS) | WITH(OPT_RUNS) | WITH(OPT_LEVELS) |           \
+     WITH(OPT_APPLY) | WITH(OPT_SVG))
 
 static bool is_classic(const struct options *o)
 {
@@ -91,10 +95,17 @@ static int plan_one(const struct options *o)
         err = tamis_plan_filter(o->n_keys, o->growth.error, &plan);
     if (err != 0)
         return range_error(o, err);
-    if (given(o, OPT_JSON))
-        json_print(plan_json(&plan));
-    else
+    if (given(o, OPT_JSON)) {
+        json_t *object = plan_json(&plan);
+
+        if (!given(o, OPT_BYTES))
+            json_put(object, "by_lanes", lanes_json(&plan, o->growth.error));
+        json_print(object);
+    } else {
         print_plan(&plan);
+        if (!given(o, OPT_BYTES))
+            print_lanes(&plan, o->growth.error);
+    }
     return EXIT_DONE;
 }
 
@@ -136,12 +147,26 @@ static void growth_defaults(struct tamis_growth *g)
     g->first_capacity = g->first_capacity ? g->first_capacity : 65536;
 }
 
+/* A stage, and what all up to it come to when it is full. */
+static json_t *stage_json(const struct tamis_plan *p, uint64_t keys, uint64_t bytes,
+                          double lines, double error)
+{
+    json_t *o = plan_json(p);
+
+    json_put(o, "sum_keys", json_count(keys));
+    json_put(o, "sum_bits_per_key", json_number(8 * (double)bytes / (double)keys));
+    json_put(o, "sum_lines", json_number(lines));
+    json_put(o, "sum_error", json_number(error));
+    return o;
+}
+
 /* One line per stage: up to --keys, else the first ten. */
 static int plan_growth(const struct options *o)
 {
     struct tamis_growth growth = o->growth;
     uint64_t keys = 0, bytes = 0;
     double kept = 1; /* no stage errs */
+    double lines = 0;
     json_t *list = given(o, OPT_JSON) ? need(json_array()) : NULL;
     uint32_t max = given(o, OPT_N_KEYS) ? 30 : 10;
 
@@ -150,7 +175,7 @@ static int plan_growth(const struct options *o)
     growth_defaults(&growth);
     if (list == NULL)
         printf("stage lanes words         keys          sum       bits bytes  bits/key "
-               "of all  error        sum\n");
+               "of all lines  error        sum\n");
     for (uint32_t i = 0; i < max && (!given(o, OPT_N_KEYS) || keys < o->n_keys); i++) {
         struct tamis_plan p;
         int err = tamis_plan_stage(&growth, i, &p);
@@ -164,13 +189,16 @@ static int plan_growth(const struct options *o)
         keys += p.n_keys;
         bytes += p.bits_bytes;
         kept *= 1 - p.error;
+        lines += lines_of(p.lanes, p.error);
         if (list != NULL)
-            json_put(list, NULL, plan_json(&p));
+            json_put(list, NULL, stage_json(&p, keys, bytes, lines, 1 - kept));
         else
-            printf("%5u %5u %5u %12llu %12llu %16llu %9.3f %6.3f  %-11.6g  %.6g\n", i,
-                   p.lanes, p.words, (unsigned long long)p.n_keys,
+            printf("%5u %5u %5u %12llu %12llu %16llu %9.3f %6.3f %5.2f  %-11.6g  "
+                   "%.6g\n",
+                   i, p.lanes, p.words, (unsigned long long)p.n_keys,
                    (unsigned long long)keys, (unsigned long long)p.bits_bytes,
-                   p.bits_per_key, 8 * (double)bytes / (double)keys, p.error, 1 - kept);
+                   p.bits_per_key, 8 * (double)bytes / (double)keys, lines, p.error,
+                   1 - kept);
     }
     if (list != NULL) {
         json_t *root = need(json_object());
@@ -191,10 +219,14 @@ static int run(int argc, char **argv)
 
     parse_options(argc, argv,
                   GROWTH_OPTIONS | WITH(OPT_N_KEYS) | WITH(OPT_BYTES) |
-                      WITH(OPT_LAYOUT) | WITH(OPT_GROWTH) | WITH(OPT_JSON),
+                      WITH(OPT_LAYOUT) | WITH(OPT_GROWTH) | WITH(OPT_JSON) |
+                      STORE_OPTIONS,
                   0, 0, &o);
-    if (o.n_args > 0)
-        usage_error("unexpected argument '%s'", o.args[0]);
+    if (o.n_args > 0 || given(&o, OPT_SIZES))
+        return plan_store(&o);
+    if ((o.given & STORE_OPTIONS) != 0)
+        usage_error("--reads, --runs, --levels, --apply and --svg are for a STORE or "
+                    "--sizes");
     if (given(&o, OPT_GROWTH)) {
         if (given(&o, OPT_LAYOUT))
             usage_error("--growth and --layout exclude each other");
@@ -210,20 +242,28 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_plan = {
-    "plan", "--keys N --fpr P | --bytes B --keys N | --bytes B --fpr P | --growth",
-    "sizes and errors, without a file",
+    "plan",
+    "STORE --bytes B | --sizes FILE | --keys N --fpr P | --growth",
+    "sizes and errors, of one filter or over a store",
     "Of keys, error and bytes of bits, two give the third.\n"
     "\n"
-    "  --keys N            number of keys\n"
-    "  --fpr P             error, 1e-8..0.5 or with %\n"
-    "  --bytes B           of the bit arrays\n"
-    "  --layout classic    k slices of m bits, as in the literature: --bytes and "
-    "--fpr\n"
-    "                      give k, m, n by the formula, and the n that whole slices\n"
-    "                      really hold\n"
-    "  --growth            a table of the stages of a growing filter, up to --keys;\n"
-    "                      with -s S, -r R, --n0 N, --fpr P\n"
-    "  --json              'tamis help json'\n"
+    "  --keys N          number of keys; K, M, G and T after it are powers of 1024\n"
+    "  --fpr P           error, 1e-8..0.5 or with %\n"
+    "  --bytes B         of the bit arrays; of a store's filters: of their files\n"
+    "  --layout classic  the literature's k slices of m bits; --bytes and --fpr\n"
+    "  --growth          the stages of a growing filter, up to --keys; with -s S,\n"
+    "                    -r R, --n0 N, --fpr P\n"
+    "  STORE             errors with which its filters waste the fewest reads of\n"
+    "                    absent keys in --bytes, or for --reads R the least memory\n"
+    "  --sizes FILE      the same for a list of lines: KEYS [RANK [NAME]]\n"
+    "  --levels, --runs  segments of one rank are a run, or each is one; else key\n"
+    "                    ranges tell. A lookup reads one segment of a run at most\n"
+    "  --apply           shrinks filters of STORE that may have more error\n"
+    "  --svg FILE        draws the errors over the sizes\n"
+    "  --json            'tamis help json'\n"
     "\n"
-    "K, M, G and T after N and B are powers of 1024.\n",
-    run};
+    "Examples:\n"
+    "  tamis plan --keys 10M --fpr 1%\n"
+    "  tamis plan store --bytes 64K\n",
+    run,
+};

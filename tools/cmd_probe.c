@@ -94,8 +94,7 @@ static int find_named(struct probe *p)
                          "its filter anew",
                          o->args[0], text);
             else
-                complain(0, "%s: no segment '%s': 'tamis ls' lists the segments",
-                         o->args[0], text);
+                not_found(err, p->snapshot, o->args[0], name);
             free(text);
             if (status == EXIT_DONE)
                 status = status_of_error(err);
@@ -180,23 +179,26 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_probe = {
-    "probe", "STORE KEY... | STORE --keys FILE [--segment SEGMENT]... [--quiet]",
+    "probe",
+    "STORE KEY... | STORE --keys FILE [--segment SEGMENT]...",
     "which segments may hold a key?",
-    "Prints KEY<TAB>SEGMENT<TAB>HIT for each segment that may hold the key, or "
-    "another\n"
-    "reason why it must be read: DAMAGED, NO_FILTER, FILE_LOST, BEHIND, MISMATCH,\n"
-    "UNREADABLE, UNKNOWN_SEGMENT. KEY<TAB>-<TAB>ABSENT is a proof that no segment has\n"
-    "it; KEY<TAB>-<TAB>UNKNOWN_SEGMENT says that segments may be missing here: until\n"
-    "'tamis repair --confirm' they are MISMATCH, too, but for one asked with --bind.\n"
+    "Prints KEY<TAB>SEGMENT<TAB>HIT, or another reason to read the segment: DAMAGED,\n"
+    "NO_FILTER, FILE_LOST, BEHIND, MISMATCH, UNREADABLE, UNKNOWN_SEGMENT. A line\n"
+    "KEY<TAB>-<TAB>ABSENT is a proof that no segment has it; <TAB>UNKNOWN_SEGMENT in\n"
+    "its place says that segments may be missing: see 'tamis help repair'.\n"
     "\n"
     "  --keys FILE          ask for each key of a list\n"
     "  --segment SEGMENT    ask only this one; may be repeated\n"
     "  --bind HEX           ... and only if it is bound to this\n"
     "  --min-watermark N    filters that are behind N answer BEHIND\n"
     "  --count              print only the totals\n"
-    "  -q, --quiet          print no answer: exit 0 if KEY may be there, 10 if absent\n"
-    "                       (an unknown SEGMENT, said on stderr, is MAYBE: 0)\n"
+    "  -q, --quiet          exit 0 if KEY may be there, 10 if absent (an unknown\n"
+    "                       SEGMENT, said on stderr, is MAYBE: 0)\n"
     "  --json               'tamis help json'\n"
-    "  -0, --hex, --binary  what FILE looks like: 'tamis help keys'; --hex for KEY, "
-    "too\n",
-    run};
+    "  -0, --hex, --binary  what FILE looks like: 'tamis help keys'; --hex: KEY, too\n"
+    "\n"
+    "Examples:\n"
+    "  tamis probe store user:42\n"
+    "  tamis probe store --keys wanted.txt --segment 000012.sst --count\n",
+    run,
+};

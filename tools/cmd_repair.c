@@ -141,31 +141,30 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_repair = {
-    "repair", "STORE [--dry-run] [--uuid HEX] | STORE --confirm",
+    "repair",
+    "STORE [--dry-run] [--uuid HEX] | STORE --confirm",
     "mend a store, or make its catalog anew",
-    "Finishes what writers that died left, sets damaged filters aside in\n"
-    "STORE/quarantine (their segments stay listed, without a filter: every key may be\n"
-    "there), and removes files that nothing names. If the catalog is lost, makes a "
-    "new\n"
-    "one from the filters; it may lack segments, or have the filter of an edit that\n"
-    "was killed, so that before --confirm only 'probe --bind' says ABSENT. One line a\n"
-    "finding: what was done, segment, file, why:\n"
+    "Finishes what dead writers left, removes what was never finished, and sets aside\n"
+    "in STORE/quarantine filters that nothing names, and damaged ones: their segments\n"
+    "stay listed, without. A lost catalog is made anew from the filters; it may lack\n"
+    "segments, so that until --confirm only 'probe --bind' says ABSENT. It prints:\n"
     "\n"
-    "  noted         nothing; it is left as it is\n"
+    "  noted         nothing is done; it is left as it is\n"
     "  finished      a filter that a writer left open, or sealed\n"
     "  rebuilt       the catalog, or a record of it\n"
-    "  quarantined   a damaged filter: build its segment anew from the keys\n"
-    "  swept         a file that nothing names\n"
+    "  quarantined   a damaged filter: build its segment anew from the keys; or one\n"
+    "                that nothing names\n"
+    "  swept         a file that was never finished\n"
     "\n"
-    "Exits with 3 if anything was damaged, mended now or not; what a crash leaves is\n"
-    "no damage, nor is a filter that cannot be read or finished, say for a missing\n"
-    "permission: then it exits with 4.\n"
+    "  -n, --dry-run   say what it would do, and change nothing\n"
+    "  --uuid HEX      which store this is, if filters of several are in it\n"
+    "  --confirm       every segment of the engine is listed, with its own filter:\n"
+    "                  compare 'tamis ls' with the engine's list, bindings too\n"
+    "  --json          'tamis help json'\n"
+    "Exits 3 if anything was damaged, mended or not; 4 if a filter cannot be read.\n"
     "\n"
-    "  --dry-run     says what it would do, and changes nothing\n"
-    "  --uuid HEX    which store this is, if the catalog is lost and filters of "
-    "several\n"
-    "                stores are in it\n"
-    "  --confirm     every segment of the engine is listed, with its own filter:\n"
-    "                compare 'tamis ls' with the engine's list, bindings too\n"
-    "  --json        'tamis help json'\n",
-    run};
+    "Examples:\n"
+    "  tamis repair store --dry-run\n"
+    "  tamis repair store\n",
+    run,
+};

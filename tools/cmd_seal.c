@@ -111,14 +111,17 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_seal = {
-    "seal", "STORE SEGMENT... [--watermark N]", "close growing filters for ever",
-    "Commits, digests every page and closes the filters: no key can be added any "
-    "more.\n"
-    "All segments are looked at first: unless each is there, is growing and may get "
-    "the\n"
-    "watermark, none is sealed. Then one after the other is, up to the first that "
-    "fails,\n"
-    "say because a writer has it; those before it stay sealed.\n"
+    "seal",
+    "STORE SEGMENT... [--watermark N]",
+    "close growing filters for ever",
+    "Commits, digests every page and closes the filters: no key can be added any\n"
+    "more. All segments are looked at first: unless each is there, is growing and\n"
+    "may get the watermark, none is sealed. Then one after the other is, up to the\n"
+    "first that fails, say because a writer has it; those before it stay sealed.\n"
     "\n"
-    "  --watermark N    your log position; the one of the last commit\n",
-    run};
+    "  --watermark N    your log position; the one of the last commit\n"
+    "\n"
+    "Example:\n"
+    "  tamis seal store memtable --watermark 2000\n",
+    run,
+};

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tool.h"
+#include "picture.h"
 
 struct totals {
     uint64_t n[4]; /* by state */
@@ -105,11 +105,13 @@ static void print_totals_text(const struct totals *t,
                               const struct tamis_store_info *info, const char *path)
 {
     char *uuid = hex(info->uuid, sizeof(info->uuid));
+    char *name = escape(path, strlen(path));
     char a[TEXT_BYTES], b[TEXT_BYTES];
 
-    printf("store      %s%s%s\n", path, info->read_only ? ", read-only" : "",
-           info->complete ? "" : ", INCOMPLETE: segments may be missing");
-    printf("uuid       %s, made %s\n", uuid, time_text(a, info->created));
+    printf("store      %s%s", name, info->read_only ? ", read-only" : "");
+    if (!info->complete)
+        print_tinted(TINT_DOUBT, ", INCOMPLETE: segments may be missing");
+    printf("\nuuid       %s, made %s\n", uuid, time_text(a, info->created));
     printf("hash       %u, seed %016llx\n", info->domain.hash_id,
            (unsigned long long)info->domain.seed);
     printf("defaults   error %s, growing by %g, tightening %g, from %llu keys\n",
@@ -121,9 +123,11 @@ static void print_totals_text(const struct totals *t,
            (unsigned long long)t->n[TAMIS_SEGMENT_GROWING],
            (unsigned long long)t->n[TAMIS_SEGMENT_BARE]);
     if (t->over_target > 0 || t->unreadable > 0 || t->lost > 0)
-        printf("           %llu over their target error, %llu unreadable, %llu lost\n",
-               (unsigned long long)t->over_target, (unsigned long long)t->unreadable,
-               (unsigned long long)t->lost);
+        print_tinted(TINT_BAD,
+                     "           %llu over their target error, %llu unreadable, %llu "
+                     "lost\n",
+                     (unsigned long long)t->over_target,
+                     (unsigned long long)t->unreadable, (unsigned long long)t->lost);
     printf("keys       %llu\n", (unsigned long long)t->keys);
     printf("filters    %s, %s allocated", size_text(a, (double)t->bytes),
            size_text(b, (double)t->allocated));
@@ -132,6 +136,7 @@ static void print_totals_text(const struct totals *t,
     printf("\ncatalog    %s in use, %s on disk\n",
            size_text(a, (double)info->catalog_bytes),
            size_text(b, (double)t->catalog_file));
+    free(name);
     free(uuid);
 }
 
@@ -216,6 +221,20 @@ static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
     return status;
 }
 
+/* One form of output at a time. */
+static void check_forms(const struct options *o)
+{
+    bool also = given(o, OPT_JSON) || given(o, OPT_RESIDENCY);
+
+    if (given(o, OPT_SVG) && (also || given(o, OPT_PROMETHEUS)))
+        usage_error("--svg draws, and prints nothing: leave out --json, --residency "
+                    "and --prometheus");
+    if (given(o, OPT_PROMETHEUS) && also)
+        usage_error("--prometheus goes with neither --json nor --residency");
+    if (given(o, OPT_CHECK) && !given(o, OPT_PROMETHEUS))
+        usage_error("--check is for --prometheus: 'tamis verify' checks pages");
+}
+
 static int run(int argc, char **argv)
 {
     struct tamis_snapshot *snapshot;
@@ -223,28 +242,45 @@ static int run(int argc, char **argv)
     struct options o;
     int status;
 
-    parse_options(argc, argv, WITH(OPT_JSON) | WITH(OPT_RESIDENCY), 1, 0, &o);
+    parse_options(argc, argv,
+                  WITH(OPT_JSON) | WITH(OPT_RESIDENCY) | WITH(OPT_SVG) |
+                      WITH(OPT_PROMETHEUS) | WITH(OPT_CHECK),
+                  1, 0, &o);
+    check_forms(&o);
     status = store_snapshot(o.args[0], &store, &snapshot);
     if (status != EXIT_DONE)
         return status;
-    status = show(store, snapshot, &o);
+    if (given(&o, OPT_PROMETHEUS))
+        status = print_prometheus(store, snapshot, &o);
+    else if (given(&o, OPT_SVG))
+        status = store_picture(snapshot, &o);
+    else
+        status = show(store, snapshot, &o);
     tamis_snapshot_release(snapshot);
     tamis_store_close(store);
     return status;
 }
 
 const struct command cmd_stat = {
-    "stat", "STORE [SEGMENT...] [--residency] [--json]",
+    "stat",
+    "STORE [SEGMENT...] [--residency] [--json | --svg FILE | ...]",
     "totals of a store, details of segments",
-    "Prints the totals of the store and, for each segment that is named, the stages "
-    "of\n"
-    "its filter: how full they are, and the error to expect against the one wanted.\n"
+    "Prints the totals of the store and, for each segment that is named, the stages\n"
+    "of its filter: how full they are, the error to expect and the one wanted.\n"
     "Filters whose file is missing or cut short count as lost.\n"
     "\n"
     "  --residency   for each segment that is named, or all: how many pages of its\n"
-    "                filter are in memory, whoever uses them. To look opens the "
-    "filter,\n"
-    "                which reads its header. The kernel tells only who owns the files\n"
-    "                or may write to them: to others a page count is all it says\n"
-    "  --json        'tamis help json'\n",
-    run};
+    "                filter are in memory, whoever uses them; to look reads its\n"
+    "                header. The kernel tells only who owns the files or may write\n"
+    "                to them: to others a page count is all it says\n"
+    "  --svg FILE    draw the segments, those named or all, by size, fill, age, and\n"
+    "                error against the one wanted; '-' is standard output\n"
+    "  --prometheus  the same facts for a monitor, in Prometheus' text format\n"
+    "  --check       with it: read every page, and count the damaged ones\n"
+    "  --json        'tamis help json'\n"
+    "\n"
+    "Examples:\n"
+    "  tamis stat store 000012.sst\n"
+    "  tamis stat store --svg store.svg\n",
+    run,
+};

@@ -16,6 +16,26 @@ struct verify {
     struct against against;
 };
 
+static bool with_keys(const struct options *o)
+{
+    return given(o, OPT_AGAINST) || given(o, OPT_AGAINST_EACH);
+}
+
+/* Bytes to be read: keys, where there are any, take more time than pages. */
+static uint64_t work(const struct verify *v, const size_t *picked, size_t n)
+{
+    const struct options *o = v->o;
+    struct tamis_segment_info info;
+    uint64_t total = given(o, OPT_AGAINST) ? regular_bytes(o->against) : 0;
+
+    for (size_t i = 1; given(o, OPT_AGAINST_EACH) && i < o->n_args; i++)
+        total += regular_bytes(o->args[i]);
+    for (size_t i = 0; !with_keys(o) && i < n; i++)
+        if (tamis_snapshot_segment(v->snapshot, picked[i], &info) == 0)
+            total += info.file_bytes;
+    return total;
+}
+
 static void note(struct verify *v, int status)
 {
     if (v->status == EXIT_DONE)
@@ -124,6 +144,8 @@ static bool verify_segment(struct verify *v, size_t i, struct place *p)
     status = err ? report_unopened(v, p, path, err)
                  : verify_one(p->filter, name, path, v->list);
     v->damaged += status != EXIT_DONE;
+    if (!with_keys(v->o))
+        progress_advance(0, p->info.file_bytes);
     note(v, status);
     free(path);
     return true;
@@ -215,11 +237,13 @@ static int verify(struct verify *v)
     size_t *picked = NULL, n = 0;
 
     if (given(o, OPT_AGAINST_EACH)) {
+        progress_start("verify", work(v, NULL, 0));
         verify_each(v);
         return v->status;
     }
     v->status =
         pick_segments(v->snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
+    progress_start("verify", work(v, picked, n));
     for (size_t i = 0; i < n && picked != NULL; i++) {
         check_segment(v, picked[i], given(o, OPT_AGAINST) ? o->against : NULL);
         if (!output_works())
@@ -234,14 +258,13 @@ static int verify(struct verify *v)
 static void finish(struct verify *v)
 {
     const struct options *o = v->o;
-    bool keys = given(o, OPT_AGAINST) || given(o, OPT_AGAINST_EACH);
 
     if (v->root != NULL) {
         json_put(v->root, "segments", v->list);
         json_put(v->root, "damaged_segments", json_count(v->damaged));
         json_put(v->root, "orphans", v->orphans);
     }
-    if (keys)
+    if (with_keys(o))
         note(v, against_end(&v->against, o->args[0], v->root));
     else
         json_decref(v->against.list);
@@ -276,7 +299,6 @@ static int run(int argc, char **argv)
         v.orphans = need(json_array());
         v.against.list = need(json_array());
     }
-    progress_start("verify", 0);
     verify(&v);
     progress_clear();
     finish(&v);
@@ -287,20 +309,21 @@ static int run(int argc, char **argv)
 
 const struct command cmd_verify = {
     "verify",
-    "STORE [SEGMENT...] | STORE SEGMENT --against KEYFILE | STORE --against-each "
-    "KEYFILE...",
+    "STORE [SEGMENT...] [--against[-each] KEYFILE...]",
     "check every page, and every key",
     "Reads and checks every page of the filters, one line per segment: ok, bare (no\n"
-    "filter), damaged, lost, unreadable. Damage costs disk reads, never keys. "
-    "Segments\n"
-    "that others replace or drop meanwhile are checked anew, or left out. Files that\n"
-    "belong to no segment are listed as orphan; 'tamis repair' removes them.\n"
+    "filter), damaged, lost, unreadable. Damage costs disk reads, never keys. What\n"
+    "others replace or drop meanwhile is checked anew, or left out. Files that belong\n"
+    "to no segment are listed as orphan; 'tamis repair' clears them away.\n"
     "\n"
-    "  --against KEYFILE        also: is every key of the list in the segment's "
-    "filter?\n"
-    "  --against-each           the same for each KEYFILE, with the segment of its "
-    "name\n"
-    "  --strip SUFFIX           remove this from the names\n"
-    "  --json                   'tamis help json'\n"
-    "  -0, --hex, --binary      what KEYFILE looks like: 'tamis help keys'\n",
-    run};
+    "  --against KEYFILE      also: is every key of the list in the segment's filter?\n"
+    "  --against-each         the same for each KEYFILE, with the segment of its name\n"
+    "  --strip SUFFIX         remove this from the names\n"
+    "  --json                 'tamis help json'\n"
+    "  -0, --hex, --binary    what KEYFILE looks like: 'tamis help keys'\n"
+    "\n"
+    "Examples:\n"
+    "  tamis verify store\n"
+    "  tamis verify store --against-each lists/*.keys --strip .keys\n",
+    run,
+};

@@ -1,6 +1,7 @@
 /* What is in a filter, for people and for programs, and whether it is whole. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tool.h"
 
@@ -28,14 +29,18 @@ static json_t *stage_json(const struct tamis_stage_info *s)
 }
 
 /* What the whole was meant to have: growing filters say it, one stage has its own. */
-static double target_of(struct tamis_filter *filter,
-                        const struct tamis_filter_info *info)
+double target_of(struct tamis_filter *filter, const struct tamis_filter_info *info)
 {
     struct tamis_stage_info stage;
+    double error = 0;
 
     if (info->growing_kind)
         return info->growth.error;
-    return tamis_filter_stage(filter, 0, &stage) == 0 ? stage.target_error : 0;
+    /* A union may have several. */
+    for (uint32_t i = 0; i < info->n_stages; i++)
+        if (tamis_filter_stage(filter, i, &stage) == 0)
+            error += (1 - error) * stage.target_error;
+    return error;
 }
 
 bool over_target(const struct tamis_filter_info *info, double target)
@@ -73,6 +78,26 @@ json_t *filter_json(struct tamis_filter *filter)
     return o;
 }
 
+/* How many of each stage's bits are set, as wide as the terminal. */
+static void print_bars(struct tamis_filter *filter, uint32_t n_stages)
+{
+    unsigned width = screen_width(STDOUT_FILENO);
+
+    width = width < 40 ? 24 : width - 16;
+    printf("  stage  bits set\n");
+    for (uint32_t i = 0; i < n_stages; i++) {
+        struct tamis_stage_info s;
+
+        if (tamis_filter_stage(filter, i, &s) != 0)
+            continue;
+        printf("  %5u ", i);
+        print_bar(fill_of(&s), width,
+                  s.keys > s.capacity && s.expected_error > s.target_error ? TINT_BAD
+                                                                           : TINT_NONE);
+        printf("%6.2f%%\n", 100 * fill_of(&s));
+    }
+}
+
 void print_filter(struct tamis_filter *filter)
 {
     char a[TEXT_BYTES], b[TEXT_BYTES];
@@ -87,10 +112,12 @@ void print_filter(struct tamis_filter *filter)
            : info.clean ? ", no writer"
                         : ", a writer is at it or died");
     printf("  keys        %llu\n", (unsigned long long)info.keys);
-    printf("  error       %s expected, %s at most wanted%s\n",
+    printf("  error       %s expected, %s at most wanted%s",
            percent_text(a, info.expected_error), percent_text(b, target),
-           over_target(&info, target) ? ": OVER TARGET, build the segment anew" : "");
-    printf("  watermark   %llu\n", (unsigned long long)info.watermark);
+           over_target(&info, target) ? ": " : "");
+    if (over_target(&info, target))
+        print_tinted(TINT_BAD, "OVER TARGET, build the segment anew");
+    printf("\n  watermark   %llu\n", (unsigned long long)info.watermark);
     printf("  size        %llu bytes (%s)\n", (unsigned long long)info.file_bytes,
            size_text(a, (double)info.file_bytes));
     printf(
@@ -106,6 +133,7 @@ void print_filter(struct tamis_filter *filter)
                (unsigned long long)s.capacity, (unsigned long long)s.keys,
                100 * fill_of(&s), 100 * s.target_error, 100 * s.expected_error);
     }
+    print_bars(filter, info.n_stages);
 }
 
 void verify_line(json_t *list, struct tamis_name segment, const char *result,
@@ -114,8 +142,13 @@ void verify_line(json_t *list, struct tamis_name segment, const char *result,
     json_t *o;
 
     if (list == NULL) {
+        progress_wipe();
         print_escaped(stdout, segment.bytes, segment.n_bytes);
-        printf("\t%s", result);
+        putchar('\t');
+        print_tinted(strcmp(result, "ok") == 0     ? TINT_GOOD
+                     : strcmp(result, "bare") == 0 ? TINT_DOUBT
+                                                   : TINT_BAD,
+                     "%s", result);
         if (what != NULL)
             printf("\t%s", what);
         putchar('\n');

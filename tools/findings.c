@@ -10,7 +10,9 @@ void print_finding(json_t *list, const struct tamis_repair_finding *f)
     json_t *o;
 
     if (list == NULL) {
-        printf("%s\t", tamis_repair_action_name(f->action));
+        print_tinted(f->damage ? TINT_BAD : TINT_NONE, "%s",
+                     tamis_repair_action_name(f->action));
+        putchar('\t');
         if (f->name != NULL)
             print_escaped(stdout, f->name, f->name_bytes);
         else

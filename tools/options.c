@@ -50,17 +50,26 @@ static const struct {
     [OPT_CONFIRM] = {"confirm", 256 + OPT_CONFIRM, no_argument},
     [OPT_UUID] = {"uuid", 256 + OPT_UUID, required_argument},
     [OPT_RESIDENCY] = {"residency", 256 + OPT_RESIDENCY, no_argument},
+    [OPT_PROMETHEUS] = {"prometheus", 256 + OPT_PROMETHEUS, no_argument},
+    [OPT_CHECK] = {"check", 256 + OPT_CHECK, no_argument},
+    [OPT_COLOR] = {"color", 256 + OPT_COLOR, optional_argument},
+    [OPT_SVG] = {"svg", 256 + OPT_SVG, required_argument},
+    [OPT_NAMES] = {"names", 256 + OPT_NAMES, no_argument},
+    [OPT_READS] = {"reads", 256 + OPT_READS, required_argument},
+    [OPT_SIZES] = {"sizes", 256 + OPT_SIZES, required_argument},
+    [OPT_RUNS] = {"runs", 256 + OPT_RUNS, no_argument},
+    [OPT_LEVELS] = {"levels", 256 + OPT_LEVELS, no_argument},
+    [OPT_APPLY] = {"apply", 256 + OPT_APPLY, no_argument},
+    [OPT_BY] = {"by", 256 + OPT_BY, required_argument},
 };
 
-static uint64_t whole(enum option_id id, const char *text, uint64_t min, uint64_t max,
-                      bool with_unit)
+bool parse_count(const char *text, bool with_unit, uint64_t *n)
 {
     char *end;
-    unsigned long long n;
     unsigned shift = 0;
 
     errno = 0;
-    n = strtoull(text, &end, 10);
+    *n = strtoull(text, &end, 10);
     if (with_unit && *end != '\0') {
         const char *units = "KMGT", *unit = strchr(units, *end);
 
@@ -68,11 +77,22 @@ static uint64_t whole(enum option_id id, const char *text, uint64_t min, uint64_
         end += unit != NULL;
     }
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 ||
-        (n << shift) >> shift != n || (n << shift) < min || (n << shift) > max)
+        (*n << shift) >> shift != *n)
+        return false;
+    *n <<= shift;
+    return true;
+}
+
+static uint64_t whole(enum option_id id, const char *text, uint64_t min, uint64_t max,
+                      bool with_unit)
+{
+    uint64_t n;
+
+    if (!parse_count(text, with_unit, &n) || n < min || n > max)
         usage_error("--%s is %llu..%llu%s, not '%s'", table[id].name,
                     (unsigned long long)min, (unsigned long long)max,
                     with_unit ? " (K, M, G and T are powers of 1024)" : "", text);
-    return n << shift;
+    return n;
 }
 
 static double real(enum option_id id, const char *text, double min, double max)
@@ -96,38 +116,6 @@ void options_free(void)
 {
     free(lists);
     lists = NULL;
-}
-
-void check_name(const char *name, size_t n_bytes)
-{
-    if (n_bytes < 1 || n_bytes > TAMIS_NAME_MAX)
-        usage_error("a segment's name is 1..%d bytes long, not %zu", TAMIS_NAME_MAX,
-                    n_bytes);
-    if (memchr(name, '\0', n_bytes) != NULL)
-        usage_error("a segment's name has no NUL in it");
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-void check_names(const char *const *names, size_t n)
-{
-    const char **sorted, *twice = NULL;
-
-    for (size_t i = 0; i < n; i++)
-        check_name(names[i], strlen(names[i]));
-    sorted = need(malloc((n + 1) * sizeof(*sorted)));
-    for (size_t i = 0; i < n; i++)
-        sorted[i] = names[i];
-    qsort(sorted, n, sizeof(*sorted), compare_names);
-    for (size_t i = 1; i < n && twice == NULL; i++)
-        if (strcmp(sorted[i - 1], sorted[i]) == 0)
-            twice = sorted[i];
-    free(sorted);
-    if (twice != NULL)
-        usage_error("segment '%s' is named twice: once will do", twice);
 }
 
 static void bind(struct options *o, const char *text)
@@ -191,11 +179,17 @@ static void take_number(struct options *o, enum option_id id, const char *arg)
         if (o->offset % 4096 != 0)
             usage_error("--offset is a multiple of 4096, not %s", arg);
         break;
+    case OPT_READS:
+        o->reads = real(id, arg, 0, 1e9);
+        break;
     case OPT_N_KEYS:
         o->n_keys = whole(id, arg, 0, UINT64_C(1) << 48, true);
         break;
+    case OPT_BY:
+        o->by = whole(id, arg, 1, UINT64_C(1) << 32, false);
+        break;
     case OPT_BYTES:
-        o->n_bytes = whole(id, arg, 1, UINT64_C(1) << 48, true);
+        o->n_bytes = whole(id, arg, 0, UINT64_C(1) << 48, true);
         break;
     default:
         break;
@@ -204,7 +198,8 @@ static void take_number(struct options *o, enum option_id id, const char *arg)
 
 static void take(struct options *o, enum option_id id, const char *arg)
 {
-    o->given |= WITH(id);
+    /* How it looks is no part of what is done. */
+    o->given |= id == OPT_COLOR ? 0 : WITH(id);
     switch ((int)id) {
     case OPT_NUL:
         set_format(o, KEYS_NUL);
@@ -249,6 +244,20 @@ static void take(struct options *o, enum option_id id, const char *arg)
     case OPT_LAYOUT:
         o->layout = arg;
         break;
+    case OPT_SIZES:
+        o->sizes = arg;
+        if (arg[0] == '\0')
+            usage_error("--sizes is a path or '-', and this one is empty");
+        break;
+    case OPT_SVG:
+        o->svg = arg;
+        if (arg[0] == '\0')
+            usage_error("--svg is a path or '-', and this one is empty");
+        break;
+    case OPT_COLOR:
+        if (!colour_choose(arg ? arg : "always"))
+            usage_error("--color is never, auto or always, not '%s'", arg);
+        break;
     default:
         take_number(o, id, arg);
         break;
@@ -264,6 +273,19 @@ static enum option_id id_of(int code, uint64_t allowed)
     return (enum option_id)id;
 }
 
+/* For completion, and for tests: a name a line, "=" after those that take a value. */
+_Noreturn static void list_options(const struct option *longs)
+{
+    for (; longs->name != NULL; longs++) {
+        const char *value = longs->has_arg == required_argument ? "=" : "";
+
+        printf("--%s%s\n", longs->name, value);
+        if (longs->val < 256)
+            printf("-%c%s\n", longs->val, value);
+    }
+    exit(finish_output(EXIT_DONE));
+}
+
 /* Those that this process may run on. */
 static unsigned n_processors(void)
 {
@@ -271,6 +293,27 @@ static unsigned n_processors(void)
     int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 
     return n < 1 ? 1 : n > MAX_JOBS ? MAX_JOBS : (unsigned)n;
+}
+
+/* A long one that getopt_long() does not take: a beginning of several, one with a value
+ * that has none, or unknown. */
+_Noreturn static void bad_option(const char *word, const struct option *longs)
+{
+    size_t n = word[0] == '-' && word[1] == '-' ? strcspn(word + 2, "=") : 0;
+    struct suggestion meant;
+
+    suggest_begin(&meant, word + 2, n);
+    for (; n > 0 && longs->name != NULL; longs++) {
+        size_t length = strlen(longs->name);
+
+        if (length == n && memcmp(word + 2, longs->name, n) == 0)
+            usage_error("option '--%s' takes no value", longs->name);
+        suggest_among(&meant, longs->name, length);
+    }
+    if (meant.best != NULL)
+        usage_error("unknown or ambiguous option '%.*s': did you mean '--%.*s'?",
+                    (int)n + 2, word, (int)meant.best_bytes, meant.best);
+    usage_error("unknown or ambiguous option '%s'", word);
 }
 
 void parse_options(int argc, char **argv, uint64_t allowed, size_t min, size_t max,
@@ -283,6 +326,7 @@ void parse_options(int argc, char **argv, uint64_t allowed, size_t min, size_t m
 
     memset(o, 0, sizeof(*o));
     o->jobs = n_processors();
+    allowed |= WITH(OPT_COLOR);
     lists = need(calloc(2 * (size_t)argc, sizeof(*lists)));
     o->segments = lists;
     o->replaces = lists + argc;
@@ -298,6 +342,8 @@ void parse_options(int argc, char **argv, uint64_t allowed, size_t min, size_t m
         }
     }
     *at = '\0';
+    if (argc == 2 && strcmp(argv[1], "--list-options") == 0)
+        list_options(longs);
     opterr = 0;
     while ((code = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
         if (code == 'h')
@@ -307,7 +353,7 @@ void parse_options(int argc, char **argv, uint64_t allowed, size_t min, size_t m
         if (code == '?' && optopt > 0 && optopt < 256)
             usage_error("unknown option '-%c'", optopt);
         if (code == '?')
-            usage_error("unknown, ambiguous or misused option '%s'", argv[optind - 1]);
+            bad_option(argv[optind - 1], longs);
         take(o, id_of(code, allowed), optarg);
     }
     o->args = argv + optind;
@@ -320,20 +366,4 @@ void parse_options(int argc, char **argv, uint64_t allowed, size_t min, size_t m
         usage_error("%s is a path, and this one is empty",
                     strncmp(this_command->name, "file ", 5) == 0 ? "FILE" : "STORE");
     check_names(o->replaces, o->n_replaces);
-}
-
-struct tamis_name name_of_file(const char *path, const char *strip)
-{
-    const char *slash = strrchr(path, '/');
-    struct tamis_name name = {slash ? slash + 1 : path, 0};
-    size_t suffix = strip ? strlen(strip) : 0;
-
-    if (path[0] == '\0')
-        usage_error("the path of a key list is empty");
-    name.n_bytes = strlen(name.bytes);
-    if (suffix > 0 && name.n_bytes >= suffix &&
-        memcmp((const char *)name.bytes + name.n_bytes - suffix, strip, suffix) == 0)
-        name.n_bytes -= suffix;
-    check_name(name.bytes, name.n_bytes);
-    return name;
 }

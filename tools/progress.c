@@ -1,5 +1,7 @@
-/* A line on stderr with keys, rate and time left, only when stderr is a terminal. */
+/* A line on stderr with what is done, rate and time left, only when stderr is a
+ * terminal. */
 #include <pthread.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,24 +25,58 @@ static double now(void)
 
 void progress_start(const char *what, uint64_t total_bytes)
 {
-    p.active = isatty(STDERR_FILENO) == 1;
+    p.active = is_terminal(STDERR_FILENO);
     p.what = what;
     p.total = total_bytes;
     p.bytes = p.keys = 0;
     p.start = p.last = now();
 }
 
-static void show(double at)
+static const char *rate_text(char text[TEXT_BYTES], double rate)
 {
-    double seconds = at - p.start;
-    double rate = seconds > 0 ? (double)p.keys / seconds : 0;
+    if (rate >= 1e5)
+        snprintf(text, TEXT_BYTES, "%.2f M keys/s", rate / 1e6);
+    else
+        snprintf(text, TEXT_BYTES, "%.0f keys/s", rate);
+    return text;
+}
 
-    fprintf(stderr, "\r\033[K%s: %llu key%s, %.2f M keys/s", p.what,
-            (unsigned long long)p.keys, p.keys == 1 ? "" : "s", rate / 1e6);
-    if (p.total > 0 && p.bytes > 0 && p.bytes <= p.total)
-        fprintf(stderr, ", %.0f%%, %.0f s left",
-                100 * (double)p.bytes / (double)p.total,
-                seconds * (double)(p.total - p.bytes) / (double)p.bytes);
+/* "2:05" from a minute on. */
+static void span_text(char text[TEXT_BYTES], double seconds)
+{
+    unsigned long s = seconds < 1e9 ? (unsigned long)(seconds + 0.5) : 1000000000;
+
+    if (s >= 3600)
+        snprintf(text, TEXT_BYTES, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
+    else if (s >= 60)
+        snprintf(text, TEXT_BYTES, "%lu:%02lu", s / 60, s % 60);
+    else
+        snprintf(text, TEXT_BYTES, "%lu s", s);
+}
+
+/* Not past the edge: what wraps is not overwritten by the next. */
+static void show(double at, bool done)
+{
+    double seconds = at - p.start > 1e-9 ? at - p.start : 1e-9;
+    char line[256], size[TEXT_BYTES], rate[TEXT_BYTES], left[TEXT_BYTES];
+    int n, width = (int)screen_width(STDERR_FILENO) - 1;
+
+    if (p.keys > 0)
+        n = snprintf(line, sizeof(line), "%s: %llu key%s, %s", p.what,
+                     (unsigned long long)p.keys, p.keys == 1 ? "" : "s",
+                     rate_text(rate, (double)p.keys / seconds));
+    else
+        n = snprintf(line, sizeof(line), "%s: %s, %s/s", p.what,
+                     size_text(size, (double)p.bytes),
+                     size_text(rate, (double)p.bytes / seconds));
+    if (done) {
+        snprintf(line + n, sizeof(line) - (size_t)n, ", %.1f s", seconds);
+    } else if (p.bytes > 0 && p.bytes <= p.total) {
+        span_text(left, seconds * (double)(p.total - p.bytes) / (double)p.bytes);
+        snprintf(line + n, sizeof(line) - (size_t)n, ", %.0f%%, %s left",
+                 100 * (double)p.bytes / (double)p.total, left);
+    }
+    fprintf(stderr, "\r\033[K%.*s", width, line);
     fflush(stderr);
     p.shown = true;
 }
@@ -55,7 +91,7 @@ void progress_advance(uint64_t n_keys, uint64_t n_bytes)
     at = p.active ? now() : p.last;
     if (at - p.last >= 0.2) {
         p.last = at;
-        show(at);
+        show(at, false);
     }
     pthread_mutex_unlock(&p.lock);
 }
@@ -64,17 +100,27 @@ void progress_end(void)
 {
     if (!p.active)
         return;
-    p.total = 0;
-    show(now());
-    fprintf(stderr, ", %.1f s\n", now() - p.start);
+    show(now(), true);
+    fputc('\n', stderr);
     p.active = p.shown = false;
 }
 
-void progress_clear(void)
+static void wipe(bool for_good)
 {
     pthread_mutex_lock(&p.lock);
     if (p.shown)
         fputs("\r\033[K", stderr);
-    p.active = p.shown = false;
+    p.shown = false;
+    p.active = p.active && !for_good;
     pthread_mutex_unlock(&p.lock);
+}
+
+void progress_wipe(void)
+{
+    wipe(false);
+}
+
+void progress_clear(void)
+{
+    wipe(true);
 }

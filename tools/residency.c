@@ -49,16 +49,35 @@ struct sum {
     json_t *list;
 };
 
-/* Others may have dropped or replaced the segment meanwhile. */
-static int no_count(struct tamis_store *store, const struct tamis_segment_info *s,
-                    int err, const struct tamis_diag *diag, const char *path)
+/* A filter that does not open. Others may have dropped or replaced the segment
+ * meanwhile.
+ */
+static int no_count(struct sum *sum, struct tamis_store *store,
+                    const struct tamis_segment_info *s, int err,
+                    const struct tamis_diag *diag, const char *path)
 {
+    const char *what = diag->what[0] ? diag->what : tamis_strerror(err);
     struct tamis_snapshot *fresh;
     size_t index;
     bool gone = segment_now(store, s, &fresh, &index) == TAMIS_ERR_NO_SEGMENT;
 
     tamis_snapshot_release(fresh);
-    return gone ? EXIT_DONE : complain_error(err, diag, path, NULL);
+    if (gone)
+        return EXIT_DONE;
+    if (sum->list != NULL) {
+        json_t *o = need(json_object());
+
+        json_put(o, "segment", json_escaped(s->name, s->name_bytes));
+        json_put(o, "what", json_escaped(what, strlen(what)));
+        json_put(sum->list, NULL, o);
+    } else {
+        printf("%12s %12s %7s  ", "-", "-", "-");
+        print_escaped(stdout, s->name, s->name_bytes);
+        fputs(": ", stdout);
+        print_escaped(stdout, what, strlen(what));
+        putchar('\n');
+    }
+    return complain_error(err, diag, path, NULL);
 }
 
 static int add_one(struct sum *sum, struct tamis_store *store,
@@ -78,7 +97,7 @@ static int add_one(struct sum *sum, struct tamis_store *store,
     if (err == 0)
         err = tamis_filter_residency(filter, &r);
     if (err != 0)
-        return no_count(store, &s, err, &diag, path);
+        return no_count(sum, store, &s, err, &diag, path);
     snprintf(file, sizeof(file), "%s/%s", path, s.file);
     told = kernel_tells(file);
     sum->all.n_pages += r.n_pages;

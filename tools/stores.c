@@ -32,6 +32,44 @@ int store_snapshot(const char *path, struct tamis_store **store,
     return complain_error(err, &diag, path, NULL);
 }
 
+int not_found(int err, const struct tamis_snapshot *snapshot, const char *path,
+              struct tamis_name name)
+{
+    struct tamis_segment_info info;
+    struct suggestion meant;
+    char *text = escape(name.bytes, name.n_bytes), *hint;
+
+    suggest_begin(&meant, name.bytes, name.n_bytes);
+    for (size_t i = 0;
+         err == TAMIS_ERR_NO_SEGMENT && tamis_snapshot_segment(snapshot, i, &info) == 0;
+         i++)
+        suggest_among(&meant, (const char *)info.name, info.name_bytes);
+    hint = suggestion_text(&meant);
+    if (err == TAMIS_ERR_NO_SEGMENT)
+        complain(0, "%s: no segment '%s'%s 'tamis ls' lists the segments", path, text,
+                 hint ? hint : ":");
+    else
+        complain(0, "%s: the record of segment '%s': %s: 'tamis repair' mends it", path,
+                 text, tamis_strerror(err));
+    free(hint);
+    free(text);
+    return status_of_error(err);
+}
+
+int not_dropped(int err, struct tamis_store *store, const char *path, const char *name,
+                const struct tamis_diag *diag)
+{
+    struct tamis_snapshot *snapshot;
+    int status;
+
+    if (err != TAMIS_ERR_NO_SEGMENT ||
+        tamis_snapshot_current(store, &snapshot, NULL) != 0)
+        return complain_error(err, diag, path, NULL);
+    status = not_found(err, snapshot, path, (struct tamis_name){name, strlen(name)});
+    tamis_snapshot_release(snapshot);
+    return status;
+}
+
 int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
                   char *const *names, size_t n_names, size_t **list, size_t *n)
 {
@@ -51,14 +89,10 @@ int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
         err = tamis_snapshot_find(snapshot, names[i], strlen(names[i]), NULL, 0, 0,
                                   &target);
         if (err != 0) {
-            char *name = escape(names[i], strlen(names[i]));
-
-            complain(0, "%s: no segment '%s': 'tamis ls' lists the segments", path,
-                     name);
-            free(name);
+            status = not_found(err, snapshot, path,
+                               (struct tamis_name){names[i], strlen(names[i])});
             free(*list);
             *list = NULL;
-            status = status_of_error(err);
             break;
         }
         if (!picked[target.slot - 1])

@@ -1,41 +1,50 @@
 /* The `tamis` command: its table of commands and main. Everything else of a command is
  * in its own cmd_*.c. */
-#include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "process.h"
 #include "tool.h"
 
 static const struct command *const commands[] = {
-    &cmd_init,        &cmd_build,  &cmd_attach,     &cmd_grow,      &cmd_seal,
-    &cmd_drop,        &cmd_probe,  &cmd_ls,         &cmd_stat,      &cmd_verify,
-    &cmd_repair,      &cmd_backup, &cmd_file_build, &cmd_file_show, &cmd_file_probe,
-    &cmd_file_verify, &cmd_plan,
+    &cmd_init,           &cmd_build,        &cmd_attach,
+    &cmd_grow,           &cmd_seal,         &cmd_drop,
+    &cmd_union,          &cmd_intersect,    &cmd_fold,
+    &cmd_probe,          &cmd_ls,           &cmd_stat,
+    &cmd_compare,        &cmd_verify,       &cmd_repair,
+    &cmd_backup,         &cmd_file_build,   &cmd_file_show,
+    &cmd_file_probe,     &cmd_file_verify,  &cmd_file_union,
+    &cmd_file_intersect, &cmd_file_fold,    &cmd_file_contains,
+    &cmd_file_equal,     &cmd_file_compare, &cmd_file_estimate,
+    &cmd_plan,
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
+const char program[] = "tamis";
 const struct command *this_command;
 
-/* Those whose names begin so. */
-static void print_summaries(FILE *to, const char *prefix)
+/* Those of one file, or all others. */
+static void print_summaries(FILE *to, bool of_file)
 {
     for (size_t i = 0; i < N_COMMANDS; i++)
-        if (strncmp(commands[i]->name, prefix, strlen(prefix)) == 0)
-            fprintf(to, "  tamis %-12s %s\n", commands[i]->name, commands[i]->summary);
+        if ((strncmp(commands[i]->name, "file ", 5) == 0) == of_file)
+            fprintf(to, "  tamis %-*s %s\n", of_file ? 15 : 10, commands[i]->name,
+                    commands[i]->summary);
 }
 
 static void print_commands(FILE *to)
 {
     fprintf(to,
-            "tamis keeps one filter per segment of a storage engine, so that looking "
-            "up\nan absent key reads no disk.\n\nusage:\n");
-    print_summaries(to, "");
-    fprintf(to,
-            "\n'tamis help COMMAND' or 'tamis COMMAND --help' says more; 'tamis help "
-            "keys',\n'tamis help exit' and 'tamis help json' what all have in common; "
-            "'tamis\n--version' which one this is.\n");
+            "tamis: one filter per segment of a storage engine; an absent key reads no "
+            "disk.\nusage: tamis COMMAND ...\n\n");
+    print_summaries(to, false);
+    fprintf(to, "  tamis %-10s %s\n", "file ...",
+            "one filter file, no store: 'tamis help file'");
+    fprintf(
+        to,
+        "\n'tamis help COMMAND' says more, 'tamis help keys', 'exit' and 'json' what "
+        "all\nhave in common. All take --color=never|auto|always; 'tamis "
+        "--version'.\n");
 }
 
 static const char key_help[] =
@@ -58,7 +67,7 @@ static const char exit_help[] =
     "   4  I/O error, of the output as well\n"
     "   5  no such segment or store\n"
     "   6  busy: another writer has the segment\n"
-    "  10  probe --quiet: the key is absent\n";
+    "  10  probe --quiet: the key is absent; file contains or equal --quiet: no\n";
 
 _Noreturn void print_help_and_exit(void)
 {
@@ -83,19 +92,47 @@ static const struct command *find(char *const *words, size_t n, size_t *used)
     return NULL;
 }
 
+static int unknown_command(const char *word)
+{
+    char *name = escape(word, strlen(word)), *hint;
+    struct suggestion meant;
+
+    suggest_begin(&meant, word, strlen(word));
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        suggest_among(&meant, commands[i]->name, strcspn(commands[i]->name, " "));
+    suggest_among(&meant, "help", 4);
+    hint = suggestion_text(&meant);
+    complain(0, "no such command '%s'%s 'tamis help' lists the commands", name,
+             hint ? hint : ":");
+    free(hint);
+    free(name);
+    return EXIT_USAGE;
+}
+
+static int unknown_file_command(const char *word)
+{
+    static const char are[] = "it is build, show, probe, verify, union, intersect, "
+                              "fold, contains, equal, compare or estimate";
+    struct suggestion meant;
+    char *hint;
+
+    if (word == NULL)
+        return complain(EXIT_USAGE, "file: which command: %s", are);
+    suggest_begin(&meant, word, strlen(word));
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (strncmp(commands[i]->name, "file ", 5) == 0)
+            suggest_among(&meant, commands[i]->name + 5, strlen(commands[i]->name) - 5);
+    hint = suggestion_text(&meant);
+    complain(0, "file: no such command%s %s", hint ? hint : ":", are);
+    free(hint);
+    return EXIT_USAGE;
+}
+
 static int unknown(char *const *words, size_t n)
 {
-    char *name = escape(words[0], strlen(words[0]));
-    int status;
-
-    if (strcmp(name, "file") == 0)
-        status = complain(EXIT_USAGE, "file: %s: it is build, show, probe or verify",
-                          n > 1 ? "no such command" : "which command");
-    else
-        status = complain(
-            EXIT_USAGE, "no such command '%s': 'tamis help' lists the commands", name);
-    free(name);
-    return status;
+    if (strcmp(words[0], "file") == 0)
+        return unknown_file_command(n > 1 ? words[1] : NULL);
+    return unknown_command(words[0]);
 }
 
 static int help(char *const *words, size_t n)
@@ -111,23 +148,12 @@ static int help(char *const *words, size_t n)
     else if (strcmp(words[0], "exit") == 0)
         fputs(exit_help, stdout);
     else if (n == 1 && strcmp(words[0], "file") == 0)
-        print_summaries(stdout, "file ");
+        print_summaries(stdout, true);
     else if ((this_command = find(words, n, &used)) != NULL)
         print_help_and_exit();
     else
         return unknown(words, n);
     return EXIT_DONE;
-}
-
-/* A closed standard descriptor would be given to the next file that is opened, and
- * messages would go into a store. What takes its place fails when it is used. */
-static void plug_descriptors(void)
-{
-    static const int modes[] = {O_WRONLY, O_RDONLY, O_RDWR};
-
-    for (int fd = 0; fd < 3; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", modes[fd]) != fd)
-            exit(EXIT_IO);
 }
 
 static int run(int argc, char **argv)
@@ -141,9 +167,10 @@ static int run(int argc, char **argv)
     if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 ||
         strcmp(argv[1], "-h") == 0)
         return help(argv + 2, n - 1);
-    if (strcmp(argv[1], "--version") == 0 && n > 1)
-        return complain(EXIT_USAGE, "--version takes no argument: leave it out");
-    if (strcmp(argv[1], "--version") == 0) {
+    bool version = strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0;
+    if (version && n > 1)
+        return complain(EXIT_USAGE, "%s takes no argument: leave it out", argv[1]);
+    if (version) {
         printf("tamis %s\n", tamis_version());
         return EXIT_DONE;
     }
@@ -157,12 +184,7 @@ int main(int argc, char **argv)
 {
     int status;
 
-    plug_descriptors();
-    /* Past a limit of file sizes, writing fails with EFBIG: that can be said and
-     * cleaned up after, a signal can't. */
-    signal(SIGXFSZ, SIG_IGN);
-    /* A page that the disk cannot deliver is an answer, not the end. */
-    tamis_guard_install(NULL);
+    process_begin();
     if (argc < 1)
         return EXIT_USAGE;
     status = run(argc, argv);

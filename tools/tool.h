@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 
+#include "screen.h"
 #include "tamis.h"
 
 /* Exit statuses; never 1, for too many runtimes exit 1 when they break. */
@@ -32,16 +33,20 @@ struct command {
     const char *help; /* whole lines, after the synopsis */
     int (*run)(int argc, char **argv);
 };
+extern const char program[]; /* "tamis", before each message */
 extern const struct command *this_command;
 extern const struct command cmd_init, cmd_build, cmd_attach, cmd_grow, cmd_seal,
     cmd_drop, cmd_probe, cmd_ls, cmd_stat, cmd_verify, cmd_file_build, cmd_file_show,
-    cmd_file_probe, cmd_file_verify, cmd_plan, cmd_repair, cmd_backup;
+    cmd_file_probe, cmd_file_verify, cmd_plan, cmd_repair, cmd_backup, cmd_union,
+    cmd_intersect, cmd_fold, cmd_compare, cmd_file_union, cmd_file_intersect,
+    cmd_file_fold, cmd_file_contains, cmd_file_equal, cmd_file_compare,
+    cmd_file_estimate;
 
 _Noreturn void print_help_and_exit(void); /* of this_command, to stdout */
 
 /* ==== fail.c: messages and exit statuses ========================================= */
 
-/* Prints `tamis: ...` on stderr, the first time only: one error line a run. Returns
+/* Prints `PROGRAM: ...` on stderr, the first time only: one error line a run. Returns
  * its first argument. Thread-safe. */
 int complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool complained_here(void); /* was it this thread's line that was printed? */
@@ -55,14 +60,6 @@ int complain_errno(int os_errno, const char *file, const char *doing);
  * directory that is at fault. */
 int complain_add(int error, const char *file);
 int status_of_error(int error);
-/* Of a file that cannot be read: something else in a filter's place is no filter (3),
- * and an error says nothing about its bytes (4). */
-bool is_wrong_type(int error);
-int status_unread(int error);
-const char *advice_unread(int error); /* may be NULL */
-/* What mends the store at `path`, where its catalog cannot be used; NULL: nothing that
- * is known, or it is no directory. */
-const char *store_advice(int error, const char *path);
 /* A mistake in the arguments of this command: says so and exits 2. */
 _Noreturn void usage_error(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
@@ -72,6 +69,19 @@ int finish_output(int status);
 bool output_works(void);
 /* memory or death */
 void *need(void *pointer);
+
+/* ==== advice.c: what would work =================================================== */
+
+const char *usual_advice(int error); /* may be NULL, as those below */
+const char *advice_memory(void);
+/* Of a file that cannot be read: something else in a filter's place is no filter (3),
+ * and an error says nothing about its bytes (4). */
+bool is_wrong_type(int error);
+int status_unread(int error);
+const char *advice_unread(int error);
+/* What mends the store at `path`, where its catalog cannot be used; NULL: nothing that
+ * is known, or it is no directory. */
+const char *store_advice(int error, const char *path);
 
 /* ==== text.c: bytes for people =====================================================
  */
@@ -131,6 +141,17 @@ enum option_id {
     OPT_CONFIRM,
     OPT_UUID,
     OPT_RESIDENCY,
+    OPT_PROMETHEUS,
+    OPT_CHECK,
+    OPT_COLOR,
+    OPT_SVG,
+    OPT_NAMES,
+    OPT_READS,
+    OPT_SIZES,
+    OPT_RUNS,
+    OPT_LEVELS,
+    OPT_APPLY,
+    OPT_BY,
     N_OPTIONS
 };
 #define WITH(id)  (UINT64_C(1) << (id))
@@ -142,13 +163,14 @@ struct options {
     uint64_t given; /* WITH(id) of each */
     enum key_format format;
     struct tamis_growth growth; /* zero where not given; --fpr is growth.error */
-    uint64_t seed, watermark, min_watermark, offset, n_keys, n_bytes;
+    uint64_t seed, watermark, min_watermark, offset, n_keys, n_bytes, by;
     uint32_t rank;
     unsigned jobs;
     uint8_t binding[TAMIS_BINDING_MAX];
     size_t binding_bytes;
     uint8_t uuid[TAMIS_UUID_BYTES];
-    const char *strip, *keys_file, *against, *store, *layout;
+    const char *strip, *keys_file, *against, *store, *layout, *svg, *sizes;
+    double reads;
     const char **segments, **replaces; /* of --segment, --replaces */
     size_t n_segments, n_replaces;
     char **args; /* what is not an option */
@@ -162,14 +184,21 @@ static inline bool given(const struct options *o, enum option_id id)
 {
     return (o->given & WITH(id)) != 0;
 }
+/* A number of digits, perhaps with K, M, G or T after them: false if it is none, or too
+ * large. */
+bool parse_count(const char *text, bool with_unit, uint64_t *n);
 /* Frees the lists in what parse_options() has filled in. */
 void options_free(void);
+
+/* ==== names.c: names of segments ================================================== */
+
 /* Exits unless it is a segment's name: 1..255 bytes. */
 void check_name(const char *name, size_t n_bytes);
 /* Exits unless all of them are, and no two are the same. */
 void check_names(const char *const *names, size_t n);
 /* The segment that a key file is for: its base name less the suffix. */
 struct tamis_name name_of_file(const char *path, const char *strip);
+uint64_t regular_bytes(const char *path); /* 0: no regular file */
 
 /* ==== keys.c: lists of keys ==========================================================
  */
@@ -201,15 +230,6 @@ int keys_batch(struct key_reader *reader, const struct tamis_domain *domain,
                struct key_batch *batch);
 void batch_free(struct key_batch *batch);
 
-/* ==== progress.c: a line on a terminal
- * ================================================ */
-
-/* `total` bytes to come, 0 if unknown. One at a time; advance from any thread. */
-void progress_start(const char *what, uint64_t total_bytes);
-void progress_advance(uint64_t n_keys, uint64_t n_bytes);
-void progress_end(void);
-void progress_clear(void); /* before other output on stderr */
-
 /* ==== json.c: facts for programs
  * ======================================================= */
 
@@ -233,6 +253,12 @@ int store_snapshot(const char *path, struct tamis_store **store,
  * (malloc'd). An unknown one is complained about. */
 int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
                   char *const *names, size_t n_names, size_t **list, size_t *n);
+/* A segment that tamis_snapshot_find() or an edit's drop did not find: says so, and
+ * which one may be meant. Returns the status. */
+int not_found(int err, const struct tamis_snapshot *snapshot, const char *path,
+              struct tamis_name name);
+int not_dropped(int err, struct tamis_store *store, const char *path, const char *name,
+                const struct tamis_diag *diag);
 /* What has become of a segment of an older snapshot: the same filter still (0), another
  * one or none any more (ERR_NO_SEGMENT). *fresh, to be released, is a newer snapshot
  * and *index its segment of that name, SIZE_MAX if there is none. */
@@ -246,83 +272,7 @@ int file_error(const struct options *o, int err, const struct tamis_diag *diag);
 /* The filter at its --offset. */
 int file_open(const struct options *o, struct tamis_filter **filter);
 
-/* ==== answers.c: what probes print
- * ======================================================= */
-
-struct answers {
-    bool json, silent;
-    uint64_t keys, pairs, maybe_pairs, absent_keys;
-    json_t *candidates; /* of the key at hand */
-    bool listed;        /* some pair was printed for it */
-};
-/* For one key: begin, a pair per segment that may hold it (bytes NULL: one that is not
- * known), end with the answer and how many segments were asked. */
-void answer_begin(struct answers *a);
-void answer_pair(struct answers *a, const struct tamis_key *key,
-                 struct tamis_name segment, enum tamis_reason reason);
-void answer_end(struct answers *a, const struct tamis_key *key,
-                enum tamis_answer answer, size_t n_asked);
-void print_totals(const struct answers *a);
-/* Calls ask() for each KEY argument, or for the keys of --keys, at most BATCH_KEYS at a
- * time, until it returns other than 0; checks that there is one kind of them, and just one key for --quiet. */
-typedef int ask_fn(void *ctx, const struct tamis_key *keys, size_t n);
-int ask_keys(const struct options *o, const struct tamis_domain *domain, ask_fn *ask,
-             void *ctx);
-void check_probe_options(const struct options *o);
-
-/* ==== against.c: does a filter have the keys of a list?
- * =================================== */
-
-struct against {
-    uint64_t keys, segments, lost;
-    size_t listed;
-    json_t *list; /* of lost keys; NULL: they are printed */
-};
-/* Probes many hashes as tamis_filter_probe_batch(). */
-typedef size_t batch_fn(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
-                        uint64_t *absent);
-int against_list(struct against *a, const char *keyfile, enum key_format format,
-                 const struct tamis_domain *domain, struct tamis_name segment,
-                 batch_fn *probe, void *ctx);
-/* Prints the sum, or puts it into `root`. 3 and a complaint if keys are lost. */
-int against_end(struct against *a, const char *file, json_t *root);
-
-/* ==== residency.c: what of a filter is in memory
- * ======================================================================== */
-
-/* A table of these segments, or lists and sums in `root`. */
-int segments_residency(struct tamis_store *store, struct tamis_snapshot *snapshot,
-                       const char *path, const size_t *segments, size_t n,
-                       json_t *root);
-/* The same of a filter's file, in a line. */
-int file_residency(const struct options *o, json_t *root);
-
-/* ==== findings.c: what repair and backup find
- * ======================================================================== */
-
-/* A line, or an object in `list`. */
-void print_finding(json_t *list, const struct tamis_repair_finding *f);
-/* Filters that an error kept from being read or finished: the first, and how many. */
-struct unread {
-    uint64_t n;
-    int error;
-    char file[80], what[400];
-};
-void note_unread(struct unread *u, const struct tamis_repair_finding *f);
-/* The status; if there are any, a line about them. */
-int complain_unread(const struct unread *u, const char *store);
-
-/* ==== details.c: what is in a filter
- * ====================================================== */
-
-/* More keys than were planned for are over the target only once its error is. */
-bool over_target(const struct tamis_filter_info *info, double target);
-json_t *filter_json(struct tamis_filter *filter);
-void print_filter(struct tamis_filter *filter);
-/* Checks every page and prints one line about it, or adds an object to `list`. */
-int verify_one(struct tamis_filter *filter, struct tamis_name segment, const char *file,
-               json_t *list);
-void verify_line(json_t *list, struct tamis_name segment, const char *result,
-                 const char *file, const char *what, const struct tamis_verify *report);
+#include "derived.h"
+#include "facts.h"
 
 #endif

@@ -32,11 +32,11 @@ static void leave(struct tamis_writer *w, unsigned stripe)
         atomic_store_explicit(&w->in_flight[stripe].n, 0, memory_order_release);
 }
 
-/* Takes the thread's stripe: its counters are then this thread's alone, and it says that
- * an add is in flight. Where another thread has it (or has left its add by a jump, and
- * will have it for ever) the shared stripe serves. The add is announced before the state
- * is looked at; a sealer changes the state before it looks at the announcements: one of
- * the two sees the other. */
+/* Takes the thread's stripe: its counters are then this thread's alone, and it says
+ * that an add is in flight. Where another thread has it (or has left its add by a jump,
+ * and will have it for ever) the shared stripe serves. The add is announced before the
+ * state is looked at; a sealer changes the state before it looks at the announcements:
+ * one of the two sees the other. */
 static int enter(struct tamis_writer *w, unsigned *stripe)
 {
     if (w->fork_epoch != io_fork_epoch())
@@ -62,8 +62,10 @@ static uint64_t count(_Atomic uint64_t *counter, unsigned stripe, uint64_t n)
     return n;
 }
 
-/* The lines that adding this key will want. */
-static void prefetch(const struct tamis_writer *w, uint32_t current, uint64_t h)
+/* The lines that adding this key will want. Inlined by force: gcc 12 takes a function
+ * that only prefetches for one without effects, and drops its calls. */
+__attribute__((always_inline)) static inline void prefetch(const struct tamis_writer *w,
+                                                           uint32_t current, uint64_t h)
 {
     for (uint32_t i = 0; i < current; i++)
         __builtin_prefetch(plane_block(&w->planes[i], 0, h));

@@ -26,14 +26,20 @@ static int check_options(const struct tamis_builder_options *o, struct tamis_dia
     return 0;
 }
 
+static void take_name(struct tamis_builder *b, const void *name, size_t name_bytes,
+                      const void *binding, size_t binding_bytes)
+{
+    b->name_bytes = name ? name_bytes : 0;
+    b->binding_bytes = binding ? binding_bytes : 0;
+    memcpy(b->name, name ? name : "", b->name_bytes);
+    memcpy(b->binding, binding ? binding : "", b->binding_bytes);
+}
+
 static void take_options(struct tamis_builder *b, const struct tamis_builder_options *o)
 {
     uint64_t limit = o->memory_limit ? o->memory_limit : DEFAULT_MEMORY_LIMIT;
     b->error = o->error;
-    b->name_bytes = o->name ? o->name_bytes : 0;
-    b->binding_bytes = o->binding ? o->binding_bytes : 0;
-    memcpy(b->name, o->name ? o->name : "", b->name_bytes);
-    memcpy(b->binding, o->binding ? o->binding : "", b->binding_bytes);
+    take_name(b, o->name, o->name_bytes, o->binding, o->binding_bytes);
     if (o->store_uuid)
         memcpy(b->store_uuid, o->store_uuid, UUID_BYTES);
     if (o->domain)
@@ -71,6 +77,16 @@ int tamis_builder_create(const struct tamis_builder_options *opt,
     }
     take_options(b, &o);
     *out = b;
+    return 0;
+}
+
+int tamis_builder_rename(struct tamis_builder *b, const void *name, size_t name_bytes,
+                         const void *binding, size_t binding_bytes)
+{
+    if ((name && !segment_name_valid(name, name_bytes)) ||
+        (binding && binding_bytes > BINDING_MAX_BYTES))
+        return TAMIS_ERR_RANGE;
+    take_name(b, name, name_bytes, binding, binding_bytes);
     return 0;
 }
 
@@ -242,6 +258,8 @@ int tamis_builder_add_hashes(struct tamis_builder *b, uint64_t tag,
 {
     if (tag != b->domain.tag)
         return TAMIS_ERR_MISMATCH;
+    if (n && !hashes)
+        return TAMIS_ERR_RANGE;
     if (n)
         b->range.known = false; /* we don't know their keys */
     return add(b, hashes, n);

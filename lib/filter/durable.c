@@ -7,20 +7,36 @@
 
 /* ---- floors (R8) ---- */
 
-int writer_write_floors(struct tamis_writer *w, struct writer_stage *s, uint64_t sector)
+enum { FLOOR_SECTORS_AT_ONCE = 32 };
+
+static void encode_floors(const struct tamis_writer *w, const struct writer_stage *s,
+                          uint64_t sector, struct floor_sector_disk *d)
 {
-    struct floor_sector_disk d;
     uint64_t first = sector * FLOORS_PER_SECTOR,
              n = s->stage.n_pages * SECTORS_PER_PAGE;
-    uint64_t at = s->stage.floors_offset + sector * SECTOR_BYTES;
-    memset(&d, 0, sizeof d);
-    /* Under a lock, for two threads may write one: the later has the later floors. */
-    pthread_mutex_lock(&w->floors_mutex);
+    memset(d, 0, sizeof *d);
     for (uint64_t i = 0; i < FLOORS_PER_SECTOR && first + i < n; i++)
-        d.floor[i] = le16_of(atomic_load(&s->floors[first + i]));
-    floor_sector_seal(&d, w->identity.uuid, at);
-    int err = io_write(w->guard.fd, &d, sizeof d, at);
-    pthread_mutex_unlock(&w->floors_mutex);
+        d->floor[i] = le16_of(atomic_load(&s->floors[first + i]));
+    floor_sector_seal(d, w->identity.uuid,
+                      s->stage.floors_offset + sector * SECTOR_BYTES);
+}
+
+int writer_write_floors(struct tamis_writer *w, struct writer_stage *s, uint64_t sector,
+                        uint64_t end)
+{
+    struct floor_sector_disk d[FLOOR_SECTORS_AT_ONCE];
+    int err = 0;
+    while (sector < end && !err) {
+        size_t n = 0;
+        uint64_t at = s->stage.floors_offset + sector * SECTOR_BYTES;
+        /* Under a lock, for two threads may write one: the later has the later floors.
+         */
+        pthread_mutex_lock(&w->floors_mutex);
+        while (sector < end && n < FLOOR_SECTORS_AT_ONCE)
+            encode_floors(w, s, sector++, &d[n++]);
+        err = io_write(w->guard.fd, d, n * sizeof d[0], at);
+        pthread_mutex_unlock(&w->floors_mutex);
+    }
     return err;
 }
 
@@ -59,20 +75,31 @@ static void count_dirty(struct tamis_writer *w, struct writer_stage *s, uint64_t
     }
 }
 
+/* Do the floors of this sector speak of a page that was counted? */
+static bool sector_taken(const struct writer_stage *s, uint64_t sector,
+                         const uint64_t *taken)
+{
+    uint64_t page = sector * PAGES_PER_FLOOR_SECTOR,
+             end = page + PAGES_PER_FLOOR_SECTOR;
+    for (; page < end && page < s->stage.n_pages; page++)
+        if (taken[page / 64] >> (page % 64) & 1)
+            return true;
+    return false;
+}
+
+/* Sectors that lie side by side go together. */
 static int write_floors(struct tamis_writer *w, struct writer_stage *s,
                         const uint64_t *taken)
 {
-    for (uint64_t page = 0; page < s->stage.n_pages;) {
-        uint64_t sector = page / PAGES_PER_FLOOR_SECTOR;
-        uint64_t end = (sector + 1) * PAGES_PER_FLOOR_SECTOR;
-        bool any = false;
-        for (; page < end && page < s->stage.n_pages; page++)
-            any |= taken[page / 64] >> (page % 64) & 1;
-        int err = any ? writer_write_floors(w, s, sector) : 0;
-        if (err)
-            return err;
+    uint64_t n =
+        (s->stage.n_pages + PAGES_PER_FLOOR_SECTOR - 1) / PAGES_PER_FLOOR_SECTOR;
+    int err = 0;
+    for (uint64_t sector = 0, end; sector < n && !err; sector = end + 1) {
+        for (end = sector; end < n && sector_taken(s, end, taken);)
+            end++;
+        err = writer_write_floors(w, s, sector, end);
     }
-    return 0;
+    return err;
 }
 
 /* ---- the record (R1, R2) ---- */

@@ -23,7 +23,8 @@ bool writer_fill_page(struct tamis_writer *w, struct writer_stage *s, uint64_t p
     stage_condemn(s, page);
     if (!left)
         return true;
-    int err = writer_write_floors(w, s, page / PAGES_PER_FLOOR_SECTOR);
+    uint64_t sector = page / PAGES_PER_FLOOR_SECTOR;
+    int err = writer_write_floors(w, s, sector, sector + 1);
     if (!err)
         err = writer_sync(w);
     if (err) {

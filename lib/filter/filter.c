@@ -139,6 +139,7 @@ static int open_fd(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
     }
     f->path = copy;
     f->fd = -1;
+    f->counts = &f->own_counts;
     f->identity = h.identity;
     f->offset = offset;
     f->limit = n_bytes;
@@ -200,6 +201,19 @@ void tamis_filter_close(struct tamis_filter *f)
         close(f->fd);
     free(f->path);
     free(f);
+}
+
+void filter_count_pages(struct tamis_filter *f, struct page_counts *counts)
+{
+    struct view *v = atomic_load(&f->view);
+    f->counts = counts;
+    for (uint32_t i = 0; i < v->n_stages; i++)
+        v->stages[i].counts = counts;
+}
+
+const struct page_counts *filter_page_counts(const struct tamis_filter *f)
+{
+    return f->counts;
 }
 
 struct tamis_domain tamis_filter_domain(const struct tamis_filter *f)

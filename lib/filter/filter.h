@@ -38,9 +38,14 @@ struct tamis_filter {
     int fd; /* -1 if it was sealed when opened */
     uint64_t offset, limit;
     _Atomic unsigned refreshing; /* 1 + fork epoch of the thread that refreshes */
+    struct page_counts own_counts, *counts; /* `counts` is where they are counted */
     struct identity identity;
     char *path; /* for messages */
 };
+
+/* ---- verify.c ---- */
+/* The header as of now. */
+int filter_header(struct tamis_filter *f, struct header *h, struct tamis_diag *diag);
 
 /* ---- view.c ---- */
 /* Maps the stages of this header; view_remember_slot() goes with it. */

@@ -42,6 +42,9 @@ static int write_first_floors(int fd, const struct identity *id,
     return 0;
 }
 
+/* Allocated, not written: what is written in one go lies in the page cache in large
+ * folios, and of these one dirty page makes all dirty. A commit after which one page in
+ * 64 is dirty took 24 ms so, and takes 3. */
 int stage_allocate(int fd, const struct identity *id, const struct stage_desc *d)
 {
     uint64_t floors = floors_bytes(d->length / PAGE_BYTES);

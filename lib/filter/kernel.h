@@ -1,6 +1,6 @@
 /* What a kernel is: probe and add on the bits of stages, for one kind of processor.
  * kernel.c chooses one at run time; kernel_<name>.c says how a block is tested and set
- * there, kernel_loops.h makes the loops of it. All are bit-identical to
+ * there, kernel_loops.h and its kin make the loops of it. All are bit-identical to
  * format/geometry.c.
  *
  * Mapped words are shared with other threads and processes: they are read at once and
@@ -81,8 +81,7 @@ struct kernel {
      * enough for another call to be felt. */
     enum tamis_answer (*answer)(const struct plane *plane, uint64_t h,
                                 enum tamis_reason *why);
-    /* One key, n planes: bit i % 64 of hits[i / 64] is set if it may be in plane i. The
-     * (n + 63) / 64 words are written whole. */
+    /* One key, n planes, at most 64: bit i of *hits is set if it may be in plane i. */
     void (*probe_row)(const struct plane *planes, size_t n, uint64_t h, uint64_t *hits);
     /* Sends the next 64 planes on their way: those that next->ask says, no other is
      * looked at. *next->hits gets the bits of those that may have the key. A zeroed

@@ -1,9 +1,9 @@
 /* Mappings, and the check of a page before its bits are believed (R12).
  *
- * What was found of a page is remembered in two bits of one word; once all are good, the
- * check is one load. A page that was found bad is all ones for ever: its mark is set
- * before anyone can add bits that would mask the loss, beats a mark that it is good, and
- * is never taken back. */
+ * What was found of a page is remembered in two bits of one word; once all are good,
+ * the check is one load. A page that was found bad is all ones for ever: its mark is
+ * set before anyone can add bits that would mask the loss, beats a mark that it is
+ * good, and is never taken back. */
 #include "lib/internal.h"
 
 #include <errno.h>
@@ -157,7 +157,8 @@ static bool digest_of(struct stage *s, const struct digest_tree *t, uint32_t lev
     return true;
 }
 
-static bool sealed_page_good(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES])
+static bool sealed_page_good(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES],
+                             bool use_copy)
 {
     uint64_t expected;
     struct digest_tree t;
@@ -167,10 +168,8 @@ static bool sealed_page_good(struct stage *s, uint64_t page, uint8_t copy[PAGE_B
         return false;
     /* Nobody writes to a sealed page: only where the copy is what is believed must it
      * be what is digested. */
-    if (s->mode == TAMIS_CHECK_STRICT) {
-        page_copy(copy, is);
-        is = copy;
-    }
+    if (use_copy)
+        is = memcpy(copy, is, PAGE_BYTES);
     return page_digest(is) == expected;
 }
 
@@ -237,13 +236,24 @@ static uint32_t page_set(struct stage *s, uint64_t page, uint64_t what)
     return before >> at & (PAGE_GOOD | PAGE_BAD);
 }
 
+/* Of a page of which nothing, or only that it was good, was known before. */
+static void count_page(const struct stage *s, bool first, bool damaged)
+{
+    for (struct page_counts *c = s->counts; c; c = c->sum) {
+        atomic_fetch_add_explicit(&c->n_checked, first, memory_order_relaxed);
+        atomic_fetch_add_explicit(&c->n_damaged, damaged, memory_order_relaxed);
+    }
+}
+
 void stage_mark_bad(struct stage *s, uint64_t page)
 {
     /* The page last: who finds it bad already finds nothing that says otherwise. */
     atomic_exchange(&s->first_good, NEVER);
     if (atomic_exchange(&s->all_good, NEVER) != NOT_YET)
         atomic_fetch_add(&epoch, 1); /* for each: another may be on its way to here */
-    page_set(s, page, PAGE_BAD);
+    uint32_t before = page_set(s, page, PAGE_BAD);
+    if (!(before & PAGE_BAD))
+        count_page(s, !before, true);
 }
 
 /* One page more of so many. */
@@ -258,6 +268,7 @@ static void mark_good(struct stage *s, uint64_t page)
 {
     if (page_set(s, page, PAGE_GOOD))
         return; /* bad beats good, by whoever it was found */
+    count_page(s, true, false);
     if (page < s->n_first_pages)
         count_good(&s->n_first_good, s->n_first_pages, &s->first_good);
     count_good(&s->n_good, s->n_pages, &s->all_good);
@@ -268,13 +279,14 @@ bool stage_is_bad(struct stage *s, uint64_t page)
     return stage_page_state(s, page) & PAGE_BAD;
 }
 
-/* `copy` is what was checked, and the same as what may be believed. */
-static bool check_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES])
+/* With use_copy, `copy` is what was checked, and may be believed. */
+static bool check_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES],
+                       bool use_copy)
 {
     bool strict = s->mode == TAMIS_CHECK_STRICT, certain = true;
     if (stage_is_bad(s, page))
         return false;
-    bool good = s->sealed ? sealed_page_good(s, page, copy)
+    bool good = s->sealed ? sealed_page_good(s, page, copy, use_copy)
                           : open_page_good(s, page, copy, &certain);
     if (good && !strict)
         mark_good(s, page);
@@ -287,7 +299,12 @@ static bool check_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES])
 bool stage_check_page(struct stage *s, uint64_t page)
 {
     uint8_t copy[PAGE_BYTES];
-    return check_page(s, page, copy);
+    return check_page(s, page, copy, s->mode == TAMIS_CHECK_STRICT);
+}
+
+bool stage_copy_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES])
+{
+    return check_page(s, page, copy, true);
 }
 
 /* Strict: the bits that are probed are the very copy that was checked. */
@@ -298,7 +315,7 @@ static enum tamis_reason probe_strictly(struct stage *s, const struct kernel *k,
     _Alignas(BLOCK_BYTES) uint8_t copy[PAGE_BYTES];
     for (uint32_t lane = 0; lane < s->geometry.lanes; lane++) {
         uint64_t at = geometry_block_offset(&s->geometry, lane, h);
-        if (!check_page(s, at / PAGE_BYTES, copy))
+        if (!check_page(s, at / PAGE_BYTES, copy, true))
             reason = TAMIS_DAMAGED;
         else if (!k->block_probe(copy + at % PAGE_BYTES, s->geometry.words, h))
             return TAMIS_NO_REASON;

@@ -1,5 +1,5 @@
-/* (keys, error) -> lanes, words, blocks; the series of a growing filter; the
- * classic layout of the literature. The only user of libm.
+/* (keys, error) -> lanes, words, blocks; the series of a growing filter. With
+ * plan_classic.c the only user of libm.
  *
  * The error of one lane is exact for ideal hashes. A key sets a bit in each word
  * of a window of `words` words that starts at one of eight places. For a query
@@ -126,17 +126,17 @@ static uint64_t round_blocks(uint64_t n_blocks)
     return best;
 }
 
-/* The fewest whole pages of blocks at which n_keys meet the error with this many
- * lanes and words; 0 if 2^32 blocks are not enough. Gallops from a guess, then
+/* The fewest blocks, a multiple of `unit`, at which n_keys meet the error with this
+ * many lanes and words; 0 if 2^32 blocks are not enough. Gallops from a guess, then
  * bisects. */
 static uint64_t least_blocks(uint32_t lanes, uint32_t words, uint64_t n_keys,
-                             double error)
+                             double error, uint64_t unit)
 {
     double target = pow(error, 1.0 / lanes);
-    double guess = (double)n_keys * -1.5 * log2(target) / BLOCK_BITS / BLOCKS_PER_PAGE;
-    uint64_t low = 0, max = MAX_BLOCKS / BLOCKS_PER_PAGE;
+    double guess = (double)n_keys * -1.5 * log2(target) / BLOCK_BITS / (double)unit;
+    uint64_t low = 0, max = MAX_BLOCKS / unit;
     uint64_t high = guess < 1 ? 1 : guess < (double)max ? (uint64_t)guess : max;
-    while (lane_error(words, high * BLOCKS_PER_PAGE, n_keys) > target) {
+    while (lane_error(words, high * unit, n_keys) > target) {
         if (high == max)
             return 0;
         low = high;
@@ -144,7 +144,7 @@ static uint64_t least_blocks(uint32_t lanes, uint32_t words, uint64_t n_keys,
     }
     for (uint64_t step = high / 4; step && low == 0; step += step) {
         uint64_t down = step < high ? high - step : 0;
-        if (down && lane_error(words, down * BLOCKS_PER_PAGE, n_keys) <= target)
+        if (down && lane_error(words, down * unit, n_keys) <= target)
             high = down;
         else
             low = down;
@@ -153,25 +153,29 @@ static uint64_t least_blocks(uint32_t lanes, uint32_t words, uint64_t n_keys,
     }
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
-        if (lane_error(words, middle * BLOCKS_PER_PAGE, n_keys) <= target)
+        if (lane_error(words, middle * unit, n_keys) <= target)
             high = middle;
         else
             low = middle;
     }
-    return high * BLOCKS_PER_PAGE;
+    return high * unit;
 }
 
 /* The best number of words for so many lanes: fewest blocks, then least error. */
-static bool best_words(uint32_t lanes, uint64_t n_keys, double error,
+static bool best_words(uint32_t lanes, uint64_t n_keys, double error, uint64_t unit,
                        struct geometry *g)
 {
-    double best_error = 2;
+    double best_error = 2, target = pow(error, 1.0 / lanes);
     *g = (struct geometry){0, lanes, 0};
     for (uint32_t words = 1; words <= MAX_WORDS; words++) {
-        uint64_t n_blocks = least_blocks(lanes, words, n_keys, error);
+        /* What needs more blocks is known at once. */
+        if (g->words && lane_error(words, g->n_blocks, n_keys) > target)
+            continue;
+        uint64_t n_blocks = least_blocks(lanes, words, n_keys, error, unit);
         if (!n_blocks)
             continue;
-        n_blocks = round_blocks(n_blocks);
+        if (unit == BLOCKS_PER_PAGE)
+            n_blocks = round_blocks(n_blocks);
         if (n_blocks > MAX_BLOCKS || (g->words && n_blocks > g->n_blocks))
             continue;
         double e = lane_error(words, n_blocks, n_keys);
@@ -184,24 +188,32 @@ static bool best_words(uint32_t lanes, uint64_t n_keys, double error,
     return g->words != 0;
 }
 
-int plan_stage_geometry(uint64_t n_keys, double error, struct geometry *g,
-                        double *expected_error)
+static int least_geometry(uint64_t n_keys, double error, uint64_t unit,
+                          struct geometry *g)
 {
     struct geometry by_lanes[MAX_LANES];
     double least = INFINITY;
     for (uint32_t lanes = 1; lanes <= MAX_LANES; lanes++) {
         struct geometry *c = &by_lanes[lanes - 1];
-        if (best_words(lanes, n_keys, error, c) && lane_bits(c) < least)
+        if (best_words(lanes, n_keys, error, unit, c) && lane_bits(c) < least)
             least = lane_bits(c);
     }
     for (uint32_t i = 0; i < MAX_LANES; i++) {
         if (by_lanes[i].words && lane_bits(&by_lanes[i]) <= least * LANE_COST) {
             *g = by_lanes[i];
-            *expected_error = plan_geometry_error(g, n_keys);
             return 0;
         }
     }
     return TAMIS_ERR_TOO_LARGE;
+}
+
+int plan_stage_geometry(uint64_t n_keys, double error, struct geometry *g,
+                        double *expected_error)
+{
+    int err = least_geometry(n_keys, error, BLOCKS_PER_PAGE, g);
+    if (!err)
+        *expected_error = plan_geometry_error(g, n_keys);
+    return err;
 }
 
 /* ---- the public plans ---- */
@@ -235,6 +247,19 @@ int tamis_plan_filter(uint64_t n_keys, double error, struct tamis_plan *plan)
     int err = plan_stage_geometry(n_keys, error, &g, &expected);
     if (!err)
         fill_plan(&g, n_keys, plan);
+    return err;
+}
+
+int tamis_blocks_plan(uint64_t n_keys, double error, struct tamis_plan *plan)
+{
+    struct geometry g;
+    memset(plan, 0, sizeof *plan);
+    if (!error_valid(error))
+        return TAMIS_ERR_RANGE;
+    int err = least_geometry(n_keys, error, 1, &g);
+    if (!err)
+        fill_plan(&g, n_keys, plan);
+    plan->file_bytes = 0; /* no file of ours */
     return err;
 }
 
@@ -285,21 +310,24 @@ int tamis_plan_within(uint64_t bits_bytes, uint64_t n_keys, double error,
     return 0;
 }
 
-int tamis_plan_classic(uint64_t n_bytes, double error, struct tamis_classic *out)
+/* ---- measured errors ---- */
+
+/* E. B. Wilson, Probable inference, the law of succession, and statistical inference,
+ * Journal of the American Statistical Association 22 (1927), 209-212: the shares p for
+ * which k of n lies within z standard deviations of p * n. */
+void error_interval(uint64_t k, uint64_t n, double *low, double *high)
 {
-    memset(out, 0, sizeof *out);
-    if (!(error > 0 && error < 1) || n_bytes == 0 || n_bytes > UINT64_MAX / 8)
-        return TAMIS_ERR_RANGE;
-    double bits = (double)n_bytes * 8;
-    out->k = (uint32_t)ceil(-log2(error));
-    out->m = n_bytes * 8 / out->k;
-    if (out->m < 2)
-        return TAMIS_ERR_RANGE;
-    out->n = (uint64_t)(bits * M_LN2 * M_LN2 / -log(error));
-    /* A slice is hit with chance 1 - (1 - 1/m)^n; all k are with that to the k. */
-    double slice = pow(error, 1.0 / out->k);
-    out->n_exact = (uint64_t)(log1p(-slice) / log1p(-1 / (double)out->m));
-    return 0;
+    const double z = 1.959963984540054; /* 95% of a normal distribution */
+    *low = 0;
+    *high = 1;
+    if (n == 0)
+        return;
+    double p = (double)k / (double)n, zz = z * z / (double)n;
+    double middle = (p + zz / 2) / (1 + zz);
+    double half = z / (1 + zz) * sqrt(p * (1 - p) / (double)n + zz / (double)n / 4);
+    /* What is exact at the ends must not be lost to rounding. */
+    *low = k == 0 ? 0 : fmax(middle - half, 0);
+    *high = k == n ? 1 : middle + half;
 }
 
 /* ---- growth (Almeida et al., section 4) ---- */

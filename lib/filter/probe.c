@@ -169,7 +169,7 @@ static size_t answer_word(uint64_t *absent, uint64_t hits, size_t n)
 
 static void clear_answers(uint64_t *absent, size_t n)
 {
-    if (n) /* of no keys it may be NULL */
+    if (n && absent) /* of no keys it may be NULL */
         memset(absent, 0, (n / WORD + (n % WORD != 0)) * sizeof *absent);
 }
 
@@ -252,7 +252,7 @@ size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
                                uint64_t *absent, enum tamis_reason *why)
 {
     clear_answers(absent, n);
-    if (!f || tag != f->tag) {
+    if (!f || tag != f->tag || (n && (!hashes || !absent))) {
         answer(f ? TAMIS_MISMATCH : TAMIS_UNREADABLE, why);
         return 0;
     }
@@ -281,8 +281,12 @@ size_t tamis_filter_probe_keys(struct tamis_filter *f, const struct tamis_key *k
     uint64_t hashes[GATHER], answers[GATHER / WORD];
     size_t n_absent = 0;
     clear_answers(absent, n);
-    answer(f ? TAMIS_NO_REASON : TAMIS_UNREADABLE, why);
-    for (size_t done = 0, some; f && done < n; done += some) {
+    if (!f || (n && (!keys || !absent))) {
+        answer(f ? TAMIS_MISMATCH : TAMIS_UNREADABLE, why);
+        return 0;
+    }
+    answer(TAMIS_NO_REASON, why);
+    for (size_t done = 0, some; done < n; done += some) {
         some = n - done < GATHER ? n - done : GATHER;
         for (size_t i = 0; i < some; i++)
             hashes[i] = keys[done + i].hash;

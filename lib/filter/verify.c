@@ -3,10 +3,9 @@
 
 #include <errno.h>
 
-/* The header as of now: a sealed filter's from the mapping (its descriptor is
- * gone), copied and decoded like any other; a growing one's from the file. */
-static int filter_header(struct tamis_filter *f, struct header *h,
-                         struct tamis_diag *diag)
+/* A sealed filter's from the mapping (its descriptor is gone), copied and decoded like
+ * any other; a growing one's from the file. */
+int filter_header(struct tamis_filter *f, struct header *h, struct tamis_diag *diag)
 {
     struct view *v = filter_view(f);
     if (v->live_sequence)

@@ -1,6 +1,6 @@
 /* What a probe uses is a view: an immutable set of mapped stages. A sealed filter has
  * one view for ever. A growing one gets a new view when its stage table changes;
- * readers notice by one relaxed load of slot A's raw sequence number per probe (R6).
+ * readers notice by a look at both ends of slot A at each probe (R6).
  * Old views stay until the filter is closed, since another thread may still be probing
  * them; there are at most as many as stage tables, some 32, and a file that shows
  * MAX_VIEWS of them is refused. */
@@ -46,6 +46,7 @@ static void view_stages(struct view *v, const struct tamis_filter *f,
         stage_init(&v->stages[i], d, sealed, &f->identity, f->mode, &v->map,
                    base + d->offset, sealed ? NULL : base + d->floors_offset,
                    d->digests_offset ? base + d->digests_offset : NULL, memory);
+        v->stages[i].counts = f->counts;
         memory += stage_memory(d, sealed);
         v->planes[i] = plane_of(base + d->offset, &d->geometry);
     }

@@ -92,9 +92,10 @@ int writer_poison(struct tamis_writer *w, int os_errno, const char *doing,
 int writer_check_lost(struct tamis_writer *w, struct tamis_diag *diag);
 /* All of the file; once it has failed it fails (R4). The mutex may be held or not. */
 int writer_sync(struct tamis_writer *w);
-/* A sector of the floors, as they are in memory. The mutex may be held or not. */
-int writer_write_floors(struct tamis_writer *w, struct writer_stage *s,
-                        uint64_t sector);
+/* Sectors of the floors, up to `end`, as they are in memory. The mutex may be held or
+ * not. */
+int writer_write_floors(struct tamis_writer *w, struct writer_stage *s, uint64_t sector,
+                        uint64_t end);
 int writer_write_slot(struct tamis_writer *w, const struct commit *c, uint8_t slot);
 /* The record to be written next, counts as of now. */
 void writer_next_record(struct tamis_writer *w, struct commit *c);

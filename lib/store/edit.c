@@ -222,8 +222,8 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
     return rc;
 }
 
-int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                    struct tamis_diag *diag)
+static int edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                     const uint8_t *uuid, struct tamis_diag *diag)
 {
     int rc = edit_usable(edit, diag);
     if (rc)
@@ -234,7 +234,24 @@ int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes
     struct edit_op *op = edit_op_new(EDIT_DROP, name, name_bytes, NULL);
     if (!op)
         return diag_errno(diag, ENOMEM, edit->catalog->path, "noting the drop");
+    op->only = uuid != NULL;
+    if (uuid)
+        memcpy(op->uuid, uuid, UUID_BYTES);
     return edit_append(edit, op, diag);
+}
+
+int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                    struct tamis_diag *diag)
+{
+    return edit_drop(edit, name, name_bytes, NULL, diag);
+}
+
+int tamis_edit_drop_filter(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                           const uint8_t *uuid, struct tamis_diag *diag)
+{
+    if (uuid)
+        return edit_drop(edit, name, name_bytes, uuid, diag);
+    return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no UUID");
 }
 
 static int keep_names(struct edit_op *op, const struct tamis_name *names, size_t n)

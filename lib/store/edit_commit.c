@@ -152,12 +152,30 @@ static int apply_put(struct catalog_txn *t, struct apply *a, struct tamis_diag *
     return no_memory(t, names_set(&a->own, op->bytes, op->name_bytes, 1), diag);
 }
 
+/* Does the record have the filter that was meant? */
+static int check_meant(const struct apply *a, const uint8_t *value, size_t n,
+                       struct tamis_diag *diag)
+{
+    const struct edit_op *op = a->op;
+    char text[NAME_TEXT_BYTES];
+    struct record r;
+    if (!op->only ||
+        (record_decode(value, n, op->bytes, op->name_bytes, &r).code == VERDICT_OK &&
+         r.state != RECORD_NO_FILTER && memcmp(r.uuid, op->uuid, UUID_BYTES) == 0))
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_MISMATCH, a->edit->catalog->path,
+                     "segment %s has another filter than was meant: it was replaced",
+                     name_text(text, op->bytes, op->name_bytes));
+}
+
 static int apply_drop(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
 {
     const struct edit_op *op = a->op;
     const uint8_t *value;
     size_t n;
     int rc = catalog_get(t, op->bytes, op->name_bytes, &value, &n, diag);
+    if (!rc)
+        rc = check_meant(a, value, n, diag);
     if (rc)
         return rc;
     rc = note_dropped(a, op->bytes, op->name_bytes, value, n);

@@ -34,10 +34,9 @@ static int check_options(const struct tamis_edit *e, struct tamis_segment_option
                      opt->binding_bytes);
 }
 
-static int begin_put(struct tamis_edit *e, const void *name, size_t name_bytes,
-                     struct tamis_segment_options *opt,
-                     const struct tamis_segment_options *theirs,
-                     struct tamis_diag *diag)
+int edit_put_begin(struct tamis_edit *e, const void *name, size_t name_bytes,
+                   struct tamis_segment_options *opt,
+                   const struct tamis_segment_options *theirs, struct tamis_diag *diag)
 {
     int rc = edit_usable(e, diag);
     if (!rc)
@@ -49,8 +48,8 @@ static int begin_put(struct tamis_edit *e, const void *name, size_t name_bytes,
 
 /* ---- records ---- */
 
-static struct record record_of(const struct commit *c, double target_error,
-                               uint64_t created, uint32_t rank)
+struct record edit_record(const struct commit *c, double target_error, uint64_t created,
+                          uint32_t rank)
 {
     struct record r = {
         .state = c->state == STATE_SEALED ? RECORD_SEALED : RECORD_GROWING,
@@ -72,7 +71,7 @@ static struct record record_of(const struct commit *c, double target_error,
     return r;
 }
 
-static void record_set_range(struct record *r, const struct key_range *range)
+void edit_record_range(struct record *r, const struct key_range *range)
 {
     if (!range || !range->known || range->first_bytes > RANGE_MAX_BYTES ||
         range->last_bytes > RANGE_MAX_BYTES)
@@ -84,9 +83,8 @@ static void record_set_range(struct record *r, const struct key_range *range)
     memcpy(r->last, range->last, range->last_bytes);
 }
 
-/* Appends the operation; what it wrote goes if that fails. */
-static int append_put(struct tamis_edit *e, const void *name, size_t name_bytes,
-                      const struct record *r, bool attached, struct tamis_diag *diag)
+int edit_put_append(struct tamis_edit *e, const void *name, size_t name_bytes,
+                    const struct record *r, bool attached, struct tamis_diag *diag)
 {
     bool has_file = r->state != RECORD_NO_FILTER;
     struct edit_op *op = edit_op_new(EDIT_PUT, name, name_bytes, r);
@@ -103,9 +101,8 @@ static int append_put(struct tamis_edit *e, const void *name, size_t name_bytes,
     return rc;
 }
 
-/* Whoever wrote the file knows its name alone. */
-static int not_put(const struct tamis_edit *e, int rc, const char *file,
-                   struct tamis_diag *diag)
+int edit_not_put(const struct tamis_edit *e, int rc, const char *file,
+                 struct tamis_diag *diag)
 {
     char path[STORE_PATH_BYTES];
     filters_dir_path(e->catalog->filters, file, path);
@@ -123,7 +120,7 @@ int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_by
     if (!out)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "nowhere to put the builder");
     *out = NULL;
-    int rc = begin_put(edit, name, name_bytes, &ours, opt, diag);
+    int rc = edit_put_begin(edit, name, name_bytes, &ours, opt, diag);
     if (rc)
         return rc;
     const struct catalog *c = edit->catalog;
@@ -165,7 +162,7 @@ int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,
     size_t name_bytes = 0;
     if (builder)
         builder_name(builder, &name, &name_bytes);
-    int rc = begin_put(edit, name, name_bytes, &none, NULL, diag);
+    int rc = edit_put_begin(edit, name, name_bytes, &none, NULL, diag);
     if (rc)
         return rc;
     if (tamis_builder_domain(builder).tag != edit->catalog->domain.tag)
@@ -178,17 +175,17 @@ int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,
     filter_file_name(uuid, file);
     rc = builder_finish_at(builder, uuid, edit->dir.fd, file, false, &built, diag);
     if (rc)
-        return not_put(edit, rc, file, diag);
+        return edit_not_put(edit, rc, file, diag);
     rc = check_built(edit, &built.identity, diag);
     if (rc) {
         filter_file_unlink(edit->dir.fd, uuid);
         return rc;
     }
-    struct record r = record_of(&built.commit, built.identity.target_error,
-                                built.identity.created, builder_rank(builder));
+    struct record r = edit_record(&built.commit, built.identity.target_error,
+                                  built.identity.created, builder_rank(builder));
     r.file_bytes = built.file_bytes;
-    record_set_range(&r, builder_range(builder));
-    return append_put(edit, name, name_bytes, &r, false, diag);
+    edit_record_range(&r, builder_range(builder));
+    return edit_put_append(edit, name, name_bytes, &r, false, diag);
 }
 
 /* ---- bare and growing ---- */
@@ -198,7 +195,7 @@ int tamis_edit_put_bare(struct tamis_edit *edit, const void *name, size_t name_b
                         struct tamis_diag *diag)
 {
     struct tamis_segment_options ours;
-    int rc = begin_put(edit, name, name_bytes, &ours, opt, diag);
+    int rc = edit_put_begin(edit, name, name_bytes, &ours, opt, diag);
     if (rc)
         return rc;
     struct record r = {
@@ -209,7 +206,7 @@ int tamis_edit_put_bare(struct tamis_edit *edit, const void *name, size_t name_b
     };
     if (ours.binding_bytes)
         memcpy(r.binding, ours.binding, ours.binding_bytes);
-    return append_put(edit, name, name_bytes, &r, false, diag);
+    return edit_put_append(edit, name, name_bytes, &r, false, diag);
 }
 
 /* What the caller left open is the store's. */
@@ -238,7 +235,7 @@ int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t nam
                            struct tamis_diag *diag)
 {
     struct tamis_segment_options ours;
-    int rc = begin_put(edit, name, name_bytes, &ours, opt, diag);
+    int rc = edit_put_begin(edit, name, name_bytes, &ours, opt, diag);
     if (rc)
         return rc;
     const struct catalog *c = edit->catalog;
@@ -259,9 +256,9 @@ int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t nam
     filter_file_name(uuid, file);
     rc = writer_format(edit->dir.fd, file, &w, uuid, false, &first, diag);
     if (rc)
-        return not_put(edit, rc, file, diag);
-    struct record r = record_of(&first, w.growth.error, io_calls.now(), ours.rank);
-    return append_put(edit, name, name_bytes, &r, false, diag);
+        return edit_not_put(edit, rc, file, diag);
+    struct record r = edit_record(&first, w.growth.error, io_calls.now(), ours.rank);
+    return edit_put_append(edit, name, name_bytes, &r, false, diag);
 }
 
 /* ---- attached ---- */
@@ -271,7 +268,7 @@ int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_byt
                       struct tamis_diag *diag)
 {
     struct tamis_segment_options ours;
-    int rc = begin_put(edit, name, name_bytes, &ours, opt, diag);
+    int rc = edit_put_begin(edit, name, name_bytes, &ours, opt, diag);
     if (rc)
         return rc;
     if (!path)
@@ -290,10 +287,10 @@ int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_byt
     if (rc)
         return rc;
     struct record r =
-        record_of(&h.commit, h.identity.target_error, h.identity.created, ours.rank);
+        edit_record(&h.commit, h.identity.target_error, h.identity.created, ours.rank);
     if (ours.binding_bytes) {
         r.binding_bytes = (uint8_t)ours.binding_bytes;
         memcpy(r.binding, ours.binding, ours.binding_bytes);
     }
-    return append_put(edit, name, name_bytes, &r, true, diag);
+    return edit_put_append(edit, name, name_bytes, &r, true, diag);
 }

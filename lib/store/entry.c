@@ -59,6 +59,7 @@ void entry_release(struct entry *e)
     struct tamis_filter *f = atomic_load(&e->filter);
     if (f && !e->borrowed)
         close_filter(f);
+    account_release(e->account);
     free(e);
 }
 
@@ -156,6 +157,8 @@ static int open_file(const struct entry *e, const struct filters_dir *dir,
         return diag_open(diag, rc, path, "opening the filter");
     rc = filter_open_fd(fd, path, &opt, &known, out, diag);
     close(fd);
+    if (!rc)
+        filter_count_pages(*out, &e->account->pages);
     /* What opening takes for "expect nothing" is an expectation here. */
     struct tamis_filter_info info;
     if (rc || e->state != RECORD_SEALED || opt.table_digest)

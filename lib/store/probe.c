@@ -63,8 +63,9 @@ enum tamis_reason target_reason(const struct tamis_snapshot *s,
     return TAMIS_NO_REASON;
 }
 
-enum tamis_reason probe_target(struct tamis_snapshot *s, const struct tamis_target *t,
-                               const struct tamis_key *key)
+static inline enum tamis_reason ask(struct tamis_snapshot *s,
+                                    const struct tamis_target *t,
+                                    const struct tamis_key *key, bool *by_range)
 {
     if (!key)
         return TAMIS_MISMATCH;
@@ -76,11 +77,19 @@ enum tamis_reason probe_target(struct tamis_snapshot *s, const struct tamis_targ
     if (!f)
         return why;
     /* Only now: a record whose file is there and matches is not an older one. */
-    if (outside_range(e, key))
+    if (outside_range(e, key)) {
+        *by_range = true;
         return TAMIS_NO_REASON;
+    }
     if (filter_probe_from(f, t->min_watermark, key, &why) == TAMIS_ABSENT)
         return TAMIS_NO_REASON;
     return why != TAMIS_NO_REASON ? why : TAMIS_UNREADABLE;
+}
+
+enum tamis_reason probe_target(struct tamis_snapshot *s, const struct tamis_target *t,
+                               const struct tamis_key *key, bool *by_range)
+{
+    return ask(s, t, key, by_range);
 }
 
 enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
@@ -88,7 +97,10 @@ enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
                                        const struct tamis_key *key,
                                        enum tamis_reason *why)
 {
-    enum tamis_reason reason = probe_target(snapshot, target, key);
+    bool by_range = false;
+    enum tamis_reason reason = ask(snapshot, target, key, &by_range);
+    if (snapshot && counts_on(&snapshot->counts))
+        count_one(snapshot, target, reason, by_range);
     if (why)
         *why = reason;
     return reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
@@ -101,16 +113,23 @@ size_t tamis_snapshot_probe_batch(struct tamis_snapshot *snapshot,
 {
     enum tamis_reason reason = target_reason(snapshot, target, tag);
     struct tamis_filter *f = NULL;
+    size_t n_absent = 0;
     if (absent)
         memset(absent, 0, (n / 64 + (n % 64 != 0)) * sizeof *absent);
     if (reason == TAMIS_NO_REASON) {
         struct entry *e = snapshot->entries[target->slot - 1];
         f = entry_filter_or_reason(e, snapshot->dir, &snapshot->domain, &reason);
     }
-    if (f && absent && (hashes || !n))
-        return filter_probe_batch_from(f, target->min_watermark, tag, hashes, n, absent,
-                                       why);
+    if (f)
+        n_absent = filter_probe_batch_from(f, target->min_watermark, tag, hashes, n,
+                                           absent, &reason);
+    if (snapshot && counts_on(&snapshot->counts)) {
+        if (reason == TAMIS_NO_REASON)
+            count_batch(snapshot, target, f, hashes, n, absent);
+        else
+            count_refused(snapshot, target, reason, n);
+    }
     if (why)
-        *why = f ? TAMIS_MISMATCH : reason;
-    return 0;
+        *why = reason;
+    return n_absent;
 }

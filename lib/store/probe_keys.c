@@ -23,8 +23,10 @@ struct keys {
 struct tile {
     struct tamis_snapshot *snapshot;
     const struct tamis_target *targets; /* NULL: all, by number */
+    struct sheet *sheet;                /* NULL: nothing is counted */
     size_t base, n;
-    uint64_t absent[TILE]; /* of each segment, a bit for each key */
+    uint64_t absent[TILE];   /* of each segment, a bit for each key */
+    uint64_t by_range[TILE]; /* of these */
     /* What is left to be asked by the kernel, all planes for all keys. */
     struct plane planes[TILE];
     uint64_t masks[TILE];
@@ -60,33 +62,50 @@ static struct tamis_target target_at(const struct tile *t, size_t i)
 
 /* ---- with care ---- */
 
+/* *why: what speaks against the filter, be the key what it will. */
+static uint64_t ask_filter(struct tamis_filter *f, uint64_t tag, uint64_t min_watermark,
+                           const struct keys *k, uint64_t mask, enum tamis_reason *why)
+{
+    uint64_t absent = 0;
+    if (__builtin_popcountll(mask) > FEW) {
+        filter_probe_batch_from(f, min_watermark, tag, k->hash, k->n, &absent, why);
+        return absent & mask;
+    }
+    for (uint64_t m = mask; m; m &= m - 1) {
+        enum tamis_reason one;
+        if (filter_probe_from(f, min_watermark, &k->keys[__builtin_ctzll(m)], &one) ==
+            TAMIS_ABSENT)
+            absent |= m & -m;
+        else if (one != TAMIS_HIT && one != TAMIS_DAMAGED)
+            *why = one;
+    }
+    return absent;
+}
+
 /* Keys of a mask, all of the snapshot's domain, on one segment. */
 static uint64_t ask_segment(struct tamis_snapshot *s, const struct tamis_target *t,
                             const struct keys *k, uint64_t mask)
 {
     enum tamis_reason why = target_reason(s, t, s->domain.tag);
-    uint64_t absent = 0, word;
-    if (why != TAMIS_NO_REASON)
-        return 0;
-    struct entry *e = s->entries[t->slot - 1];
+    uint64_t by_range = 0, absent = 0;
+    struct entry *e = why == TAMIS_NO_REASON ? s->entries[t->slot - 1] : NULL;
     struct tamis_filter *f =
-        mask ? entry_filter_or_reason(e, s->dir, &s->domain, &why) : NULL;
-    if (!f)
-        return 0;
-    for (uint64_t m = mask; m; m &= m - 1)
+        e ? entry_filter_or_reason(e, s->dir, &s->domain, &why) : NULL;
+    for (uint64_t m = f ? mask : 0; m; m &= m - 1)
         if (outside_range(e, &k->keys[__builtin_ctzll(m)]))
-            absent |= m & -m;
-    mask &= ~absent;
-    if (__builtin_popcountll(mask) > FEW) {
-        filter_probe_batch_from(f, t->min_watermark, s->domain.tag, k->hash, k->n,
-                                &word, NULL);
-        return absent | (word & mask);
+            by_range |= m & -m;
+    mask &= ~by_range;
+    if (f)
+        absent = ask_filter(f, s->domain.tag, t->min_watermark, k, mask, &why);
+    if (counts_on(&s->counts)) {
+        uint64_t maybe = mask & ~absent;
+        count_excluded(s, by_range);
+        if (f)
+            count_word(s, t, f, k->hash, absent, why == TAMIS_NO_REASON ? maybe : 0);
+        if (why != TAMIS_NO_REASON)
+            count_refused(s, t, why, (size_t)__builtin_popcountll(maybe));
     }
-    for (uint64_t m = mask; m; m &= m - 1)
-        if (filter_probe_from(f, t->min_watermark, &k->keys[__builtin_ctzll(m)],
-                              NULL) == TAMIS_ABSENT)
-            absent |= m & -m;
-    return absent;
+    return by_range | absent;
 }
 
 static void ask_with_care(struct tile *t, const struct keys *k)
@@ -99,10 +118,15 @@ static void ask_with_care(struct tile *t, const struct keys *k)
                 planes_offer(t->snapshot, target.slot - 1);
         }
         /* Of another domain, and so of nobody's; or of filters of the caller's. */
-        for (uint64_t m = k->all & ~k->plain; m; m &= m - 1)
-            if (probe_target(t->snapshot, &target, &k->keys[__builtin_ctzll(m)]) ==
-                TAMIS_NO_REASON)
+        for (uint64_t m = k->all & ~k->plain; m; m &= m - 1) {
+            bool by_range = false;
+            enum tamis_reason why = probe_target(
+                t->snapshot, &target, &k->keys[__builtin_ctzll(m)], &by_range);
+            if (why == TAMIS_NO_REASON)
                 t->absent[i] |= m & -m;
+            if (t->sheet)
+                count_one(t->snapshot, &target, why, by_range);
+        }
     }
 }
 
@@ -144,11 +168,11 @@ static void choose(struct tile *t, size_t i, const struct keys *k, bool current)
     struct tamis_snapshot *s = t->snapshot;
     const struct planes *p = &s->planes;
     size_t at = t->targets ? t->targets[t->base + i].slot - 1U : t->base + i;
-    t->absent[i] = t->few[i] = 0;
+    t->absent[i] = t->by_range[i] = t->few[i] = 0;
     t->slow[i] = k->plain;
     if (t->targets ? !target_plain(s, &t->targets[t->base + i]) : !s->complete)
         return;
-    t->absent[i] = excluded(s, at, k);
+    t->absent[i] = t->by_range[i] = excluded(s, at, k);
     uint64_t left = k->plain & ~t->absent[i];
     bool ready = current && planes_bit(p->ready, at);
     t->slow[i] = ready ? 0 : left;
@@ -169,6 +193,20 @@ static void ask_few(struct tile *t, const struct keys *k)
     }
 }
 
+/* What is not left to be asked with care. */
+static void count_fast(const struct tile *t, const struct keys *k)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        uint64_t asked = k->plain & ~(t->by_range[i] | t->slow[i]);
+        size_t at = t->targets ? t->targets[t->base + i].slot - 1U : t->base + i;
+        if (t->by_range[i])
+            count_excluded(t->snapshot, t->by_range[i]);
+        if (asked)
+            count_keys(t->sheet, (uint32_t)at + 1, t->absent[i] & asked,
+                       asked & ~t->absent[i]);
+    }
+}
+
 static void ask_tile(struct tile *t, const struct keys *k)
 {
     struct planes *p = &t->snapshot->planes;
@@ -181,6 +219,8 @@ static void ask_tile(struct tile *t, const struct keys *k)
     for (size_t i = 0; i < t->n_planes; i++)
         t->absent[t->at[i]] |= t->masks[i] & ~hits[i];
     ask_few(t, k);
+    if (t->sheet)
+        count_fast(t, k);
     ask_with_care(t, k);
 }
 
@@ -234,6 +274,8 @@ size_t tamis_snapshot_probe_keys(struct tamis_snapshot *snapshot,
         memset(absent, 0, n_keys * n_words * sizeof *absent);
     if (!snapshot || !keys || !n)
         return 0;
+    if (counts_on(&snapshot->counts))
+        t.sheet = counts_sheet(&snapshot->counts, snapshot->n);
     for (size_t done = 0; done < n_keys; done += k.n) {
         keys_begin(&k, snapshot, keys + done, n_keys - done);
         uint64_t everywhere =

@@ -28,6 +28,7 @@ struct asking {
     bool plain; /* the key is of the snapshot's domain */
     bool ranged;
     uint64_t prefix;
+    struct sheet *sheet; /* NULL: nothing is counted */
     /* Where the answers go; each may be NULL. */
     uint64_t *absent;
     uint8_t *reasons;
@@ -132,7 +133,11 @@ static void ask_with_care(struct asking *a, struct item *t)
     for (uint64_t m = t->slow; m; m &= m - 1) {
         size_t i = t->base + (size_t)__builtin_ctzll(m);
         struct tamis_target target = target_at(a, i);
-        enum tamis_reason reason = probe_target(a->snapshot, &target, a->key);
+        bool by_range = false;
+        enum tamis_reason reason =
+            probe_target(a->snapshot, &target, a->key, &by_range);
+        if (a->sheet)
+            count_one(a->snapshot, &target, reason, by_range);
         if (a->reasons)
             a->reasons[i] = (uint8_t)reason;
         if (reason == TAMIS_NO_REASON)
@@ -154,10 +159,23 @@ static void give_reasons(struct asking *a, const struct item *t)
         reasons[__builtin_ctzll(m)] = TAMIS_HIT;
 }
 
+/* Those that were not asked with care. */
+static void count_fast(const struct asking *a, const struct item *t, uint64_t by_range)
+{
+    uint64_t absent = t->fast.ask & ~t->hits;
+    if (by_range)
+        count_excluded(a->snapshot, by_range);
+    if (a->targets)
+        count_of_list(a->sheet, a->targets + t->base, absent, t->hits);
+    else
+        count_of_all(a->sheet, t->base / ITEM, t->asked, absent, t->hits);
+}
+
 /* Answers leave when they are whole: whoever jumps out of a probe with care, from a
  * signal handler of the host's perhaps, is left with MAYBE. */
 static size_t receive(struct asking *a, struct item *t)
 {
+    uint64_t by_range = t->absent;
     t->absent |= t->fast.ask & ~t->hits;
     ask_with_care(a, t);
     if (a->reasons)
@@ -168,6 +186,8 @@ static size_t receive(struct asking *a, struct item *t)
         if (a->n_segments < a->max_segments)
             a->segments[a->n_segments] =
                 (uint32_t)(t->base + (size_t)__builtin_ctzll(m));
+    if (a->sheet)
+        count_fast(a, t, by_range);
     return (size_t)__builtin_popcountll(t->absent);
 }
 
@@ -226,6 +246,8 @@ static void asking_begin(struct asking *a, struct tamis_snapshot *s,
     a->n = n;
     a->kernel = kernel_get();
     row_begin(&a->row, key ? key->hash : 0);
+    if (s && counts_on(&s->counts))
+        a->sheet = counts_sheet(&s->counts, s->n);
     if (!s || !key)
         return;
     a->plain = key->tag == s->domain.tag;

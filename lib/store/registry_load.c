@@ -110,8 +110,12 @@ struct catalog *catalog_alloc(const char *store_path, const struct stat *st)
 {
     size_t n = strlen(store_path);
     struct catalog *c = calloc(1, sizeof *c + n + 1);
-    if (!c)
+    struct ledger *ledger = c ? ledger_new() : NULL;
+    if (!ledger) {
+        free(c);
         return NULL;
+    }
+    c->ledger = ledger;
     memcpy(c->path, store_path, n + 1);
     c->device = st->st_dev;
     c->inode = st->st_ino;
@@ -131,6 +135,7 @@ void catalog_free(struct catalog *c)
 {
     catalog_env_close(c);
     filters_dir_release(c->filters);
+    ledger_release(c->ledger);
     if (c->has_turn)
         dir_close_guarded(&c->turn);
     pthread_rwlock_destroy(&c->map_lock);

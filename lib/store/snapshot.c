@@ -91,8 +91,11 @@ void tamis_snapshot_release(struct tamis_snapshot *snapshot)
     if (!snapshot ||
         atomic_fetch_sub_explicit(&snapshot->refs, 1, memory_order_acq_rel) != 1)
         return;
+    stats_leave(snapshot);
     snapshot_clear(snapshot);
+    counts_free(&snapshot->counts);
     filters_dir_release(snapshot->dir);
+    ledger_release(snapshot->ledger);
     free(snapshot);
 }
 
@@ -104,20 +107,38 @@ struct loading {
     size_t max;
 };
 
+/* A filter whose record has changed, by a growth perhaps, goes on counting. */
+static struct account *account_for(const struct entry *e, const struct entry *before,
+                               struct ledger *ledger)
+{
+    if (before && before->state && e->state &&
+        memcmp(entry_record(before)->uuid, entry_record(e)->uuid, UUID_BYTES) == 0)
+        return account_hold(before->account);
+    return account_new(&ledger->pages);
+}
+
 static int load_entry(void *ctx, const void *name, size_t name_bytes,
                       const uint8_t *value, size_t value_bytes)
 {
     struct loading *l = ctx;
-    struct entry *e = NULL;
+    struct entry *e = NULL, *before = NULL;
     if (l->previous) {
         uint32_t slot = names_get(&l->previous->by_name, name, name_bytes);
+        before = slot ? l->previous->entries[slot - 1] : NULL;
         /* One that failed to open may open now, though its record reads the same. */
-        if (slot && entry_is(l->previous->entries[slot - 1], value, value_bytes) &&
-            !atomic_load(&l->previous->entries[slot - 1]->failure))
-            e = entry_hold(l->previous->entries[slot - 1]);
+        if (before && entry_is(before, value, value_bytes) &&
+            !atomic_load(&before->failure))
+            e = entry_hold(before);
     }
-    if (!e)
+    if (!e) {
         e = entry_new(name, name_bytes, value, value_bytes);
+        if (e)
+            e->account = account_for(e, before, l->snapshot->ledger);
+        if (e && !e->account) {
+            entry_release(e);
+            e = NULL;
+        }
+    }
     return add_entry(l->snapshot, e, &l->max);
 }
 
@@ -143,6 +164,7 @@ static int load(struct catalog *c, const struct tamis_snapshot *previous,
         return diag_errno(diag, ENOMEM, c->path, "taking a snapshot");
     s->domain = c->domain;
     s->dir = filters_dir_hold(c->filters);
+    s->ledger = ledger_hold(c->ledger);
     struct loading l = {.snapshot = s, .previous = previous};
     int rc = catalog_read(c, load_in, &l, diag);
     if (!rc && s->n)
@@ -151,6 +173,8 @@ static int load(struct catalog *c, const struct tamis_snapshot *previous,
         rc = index_names(s);
         if (!rc)
             rc = planes_make(s);
+        if (!rc)
+            rc = stats_join(s);
         if (rc)
             diag_errno(diag, rc, c->path, "taking a snapshot");
     }
@@ -261,6 +285,8 @@ int tamis_snapshot_from_filters(struct tamis_filter *const *filters, size_t n,
         rc = index_names(s);
     if (!rc)
         rc = planes_make(s);
+    if (!rc)
+        rc = stats_join(s);
     if (rc)
         tamis_snapshot_release(s);
     else

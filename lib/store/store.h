@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "lib/internal.h"
+#include "lib/store/counts.h"
 #include "format/record.h"
 
 /* What the catalog knows of how far a filter has come. */
@@ -110,6 +111,7 @@ struct catalog {
     struct meta meta;
     struct tamis_domain domain;
     struct filters_dir *filters;
+    struct ledger *ledger;
     pthread_mutex_t cache_lock;
     struct tamis_snapshot *cached; /* the newest snapshot, under cache_lock */
     atomic_bool swept;
@@ -258,6 +260,7 @@ struct edit_op {
     enum edit_kind kind;
     bool has_file; /* put: this edit wrote the file of this uuid */
     bool attached;
+    bool only; /* drop: if the record's filter is this one */
     uint8_t uuid[UUID_BYTES];
     struct names keep; /* retain */
     size_t name_bytes, value_bytes;
@@ -286,6 +289,22 @@ struct edit_op *edit_op_new(enum edit_kind kind, const void *name, size_t name_b
 void edit_op_free(struct edit_op *op);
 void edit_unlink_written(const struct tamis_edit *e);
 void edit_free(struct tamis_edit *e);
+
+/* ---- edit_put.c, for edit_derive.c as well ---- */
+
+/* Is the name free, and are the options in order? They are copied to *opt. */
+int edit_put_begin(struct tamis_edit *e, const void *name, size_t name_bytes,
+                   struct tamis_segment_options *opt,
+                   const struct tamis_segment_options *theirs, struct tamis_diag *diag);
+struct record edit_record(const struct commit *c, double target_error, uint64_t created,
+                          uint32_t rank);
+void edit_record_range(struct record *r, const struct key_range *range);
+/* Appends the operation; what it wrote goes if that fails. */
+int edit_put_append(struct tamis_edit *e, const void *name, size_t name_bytes,
+                    const struct record *r, bool attached, struct tamis_diag *diag);
+/* rc; whoever failed to write the file knows its name alone. */
+int edit_not_put(const struct tamis_edit *e, int rc, const char *file,
+                 struct tamis_diag *diag);
 
 /* ==== attach.c ==== */
 
@@ -323,8 +342,9 @@ struct entry {
     atomic_int failure;                    /* why it can't be opened, for good */
     bool borrowed;                         /* the filter is the caller's */
     bool has_range;
-    uint16_t state; /* RECORD_*, or 0: the record is unreadable */
-    int refusal;    /* why, as a public code */
+    uint16_t state;          /* RECORD_*, or 0: the record is unreadable */
+    int refusal;             /* why, as a public code */
+    struct account *account; /* of its filter; of those before and after it, too */
     uint32_t rank;
     uint64_t watermark;
     uint32_t name_bytes, value_bytes;
@@ -408,6 +428,9 @@ struct tamis_snapshot {
     struct entry **entries; /* by rank, then name */
     struct names by_name;   /* -> index + 1, or NAME_TWICE */
     struct planes planes;
+    struct counts counts;
+    struct ledger *ledger;                       /* NULL: filters of the caller's */
+    struct tamis_snapshot *next_live, **to_live; /* under the ledger's lock */
 };
 #define NAME_TWICE UINT32_MAX
 
@@ -421,9 +444,39 @@ bool outside_range(const struct entry *e, const struct tamis_key *key);
 /* What refuses every probe of a target, before any file is looked at. */
 enum tamis_reason target_reason(const struct tamis_snapshot *s,
                                 const struct tamis_target *t, uint64_t tag);
-/* TAMIS_NO_REASON means absent. */
+/* TAMIS_NO_REASON means absent; *by_range (false before) that a key range said so. */
 enum tamis_reason probe_target(struct tamis_snapshot *s, const struct tamis_target *t,
-                               const struct tamis_key *key);
+                               const struct tamis_key *key, bool *by_range);
+
+/* ==== stats.c: sums of what was counted (public calls, and) ==== */
+
+/* Of a snapshot that is complete, and of one that nobody has any more. */
+int stats_join(struct tamis_snapshot *s); /* ENOMEM */
+void stats_leave(struct tamis_snapshot *s);
+
+/* ==== count.c: answers are counted, if counts_on() ==== */
+
+/* One key, one segment, which need not be one of the snapshot's. */
+void count_one(struct tamis_snapshot *s, const struct tamis_target *t,
+               enum tamis_reason reason, bool by_range);
+/* Many keys with one answer, of one segment. */
+void count_refused(struct tamis_snapshot *s, const struct tamis_target *t,
+                   enum tamis_reason reason, size_t n);
+/* Up to 64 keys, or n, that the filter of a segment was asked for. */
+void count_word(struct tamis_snapshot *s, const struct tamis_target *t,
+                struct tamis_filter *f, const uint64_t *hashes, uint64_t absent,
+                uint64_t maybe);
+void count_batch(struct tamis_snapshot *s, const struct tamis_target *t,
+                 struct tamis_filter *f, const uint64_t *hashes, size_t n,
+                 const uint64_t *absent);
+/* A bit for each answer that a key range gave. */
+void count_excluded(struct tamis_snapshot *s, uint64_t mask);
+/* By what is at hand: 64 keys of one segment; one key of 64 segments. */
+void count_keys(struct sheet *sheet, uint32_t slot, uint64_t absent, uint64_t hits);
+void count_of_list(struct sheet *sheet, const struct tamis_target *targets,
+                   uint64_t absent, uint64_t hits);
+void count_of_all(struct sheet *sheet, size_t word, uint64_t asked, uint64_t absent,
+                  uint64_t hits);
 
 /* ==== probe_many.c, probe_keys.c: many segments, by what is at hand ==== */
 

@@ -32,13 +32,22 @@ static const struct {
     const char *name;
     void (*run)(void);
 } parts[] = {
-    {"limits", limits_measure},     {"small", figures_small},
-    {"large", figures_large},       {"check", figures_check},
-    {"readers", figures_readers},   {"speed", figures_speed},
-    {"error", figures_error},       {"stages", figures_stages},
-    {"segments", figures_segments}, {"first", figures_first},
-    {"adds", figures_adds},         {"commit", figures_commit},
-    {"build", figures_build},       {"instructions", figures_instructions},
+    {"limits", limits_measure},
+    {"small", figures_small},
+    {"large", figures_large},
+    {"check", figures_check},
+    {"readers", figures_readers},
+    {"speed", figures_speed},
+    {"error", figures_error},
+    {"stages", figures_stages},
+    {"segments", figures_segments},
+    {"first", figures_first},
+    {"keys", figures_keys},
+    {"adds", figures_adds},
+    {"commit", figures_commit},
+    {"build", figures_build},
+    {"algebra", figures_algebra},
+    {"instructions", figures_instructions},
 };
 
 void give_up(const char *format, ...)

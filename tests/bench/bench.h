@@ -185,6 +185,8 @@ void figures_stages(void);
 void figures_segments(void);
 void figures_first(void);
 void figures_build(void);
+void figures_algebra(void);
+void figures_keys(void);
 void figures_adds(void);
 void figures_commit(void);
 void figures_readers(void);

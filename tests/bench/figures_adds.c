@@ -1,5 +1,5 @@
-/* Adding to a growing filter one key at a time, by one thread and by two, against
- * random lines of the same file. */
+/* Adding to a growing filter: one key at a time, by one thread and by two, and in
+ * batches, against random lines of the same file. */
 #include "tests/bench/bench.h"
 
 #include <pthread.h>
@@ -10,21 +10,25 @@ struct adding {
     struct tamis_writer *writer;
     size_t n; /* keys a lap */
     unsigned n_threads;
+    size_t batch;   /* keys a call */
     uint64_t *next; /* number of the first key that nobody has added */
 };
 
 struct part {
     struct tamis_writer *writer;
     const uint64_t *hashes;
-    size_t n;
+    size_t n, batch;
     int rc;
 };
 
 static void *add_part(void *ctx)
 {
     struct part *p = ctx;
-    for (size_t i = 0; i < p->n && !p->rc; i++)
-        p->rc = tamis_writer_add_hashes(p->writer, bench.domain.tag, &p->hashes[i], 1);
+    for (size_t i = 0; i < p->n && !p->rc; i += p->batch) {
+        size_t left = p->n - i;
+        p->rc = tamis_writer_add_hashes(p->writer, bench.domain.tag, &p->hashes[i],
+                                        left < p->batch ? left : p->batch);
+    }
     return NULL;
 }
 
@@ -57,8 +61,8 @@ static double lap_add(void *ctx)
     struct adding *a = ctx;
     uint64_t *hashes = hashes_of(*a->next, a->n);
     size_t each = a->n / a->n_threads;
-    struct part parts[2] = {{a->writer, hashes, each, 0},
-                            {a->writer, hashes + each, a->n - each, 0}};
+    struct part parts[2] = {{a->writer, hashes, each, a->batch, 0},
+                            {a->writer, hashes + each, a->n - each, a->batch, 0}};
     double ns = a->n_threads == 2 ? add_by_two(parts) : add_by_one(parts);
     must(parts[0].rc ? parts[0].rc : parts[1].rc, NULL, "adding");
     *a->next += a->n;
@@ -68,16 +72,18 @@ static double lap_add(void *ctx)
 
 void figures_adds(void)
 {
+    enum { BATCH = 1000 };
     char path[512];
     snprintf(path, sizeof path, "%s", path_in("adds.tamis"));
     size_t n = bench.sizes.adds;
     unsigned reps = bench.sizes.reps;
     /* The stage stays below its capacity, and is as large as the large filter. */
-    uint64_t next = 0, needed = n * (2 * reps + 6);
+    uint64_t next = 0, needed = n * (3 * reps + 6);
     struct tamis_writer *writer =
         writer_new(path, needed > bench.sizes.large ? needed : bench.sizes.large);
     struct bits bits = bits_map(path);
-    struct adding one = {writer, n, 1, &next}, two = {writer, n, 2, &next};
+    struct adding one = {writer, n, 1, 1, &next}, two = {writer, n, 2, 1, &next},
+                  batches = {writer, n, 1, BATCH, &next};
     /* The first write to a page is the file system's affair: eight keys a page. */
     size_t to_touch = 8 * bits.n_bytes / PAGE_BYTES;
     for (size_t done = 0; done < to_touch && next < needed / 4; done += n)
@@ -86,12 +92,14 @@ void figures_adds(void)
     struct probing lines = probing_of(NULL, &bits, hashes, n);
     struct lap laps[] = {{.run = lap_add, .ctx = &one},
                          {.run = lap_add, .ctx = &two},
+                         {.run = lap_add, .ctx = &batches},
                          {.run = lap_lines, .ctx = &lines}};
-    race(laps, 3, reps);
+    race(laps, 4, reps);
     unsigned lanes = bits.geometry.lanes;
-    figure("add_single", laps[0].ns, laps[2].ns * lanes,
+    figure("add_single", laps[0].ns, laps[3].ns * lanes,
            "%llu MiB, %u lanes, %zu keys a lap", (unsigned long long)bits.n_bytes >> 20,
            lanes, n);
+    figure("add_batch", laps[2].ns, laps[3].ns * lanes, "%d keys a call", BATCH);
     figure("add_threads", laps[1].ns, laps[0].ns, "%zu keys a lap", n);
     struct tamis_filter *filter = filter_open(path, TAMIS_CHECK_LAZY);
     check_present(filter, next, next);

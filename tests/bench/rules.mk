@@ -30,11 +30,11 @@ bench_run = rm -rf $(BENCH_DIR) && mkdir -p $(BENCH_DIR) && \
     code=$$?; [ $$code -gt 1 ] || [ -n "$(PART)" ] || tests/bench/plots.sh $(BENCH_DIR) || code=2; \
     [ $$code -gt 1 ] || cat $(BENCH_DIR)/bench.md; exit $$code
 
-bench: $B/tests/bench/bench
+bench: $B/tests/bench/bench $B/tamis
 	@$(call bench_run,)
 
-bench-quick: $B/tests/bench/bench
+bench-quick: $B/tests/bench/bench $B/tamis
 	@$(call bench_run,--quick)
 
-check-bench: $B/tests/bench/bench
+check-bench: $B/tests/bench/bench $B/tamis
 	@tests/bench/check.sh $< $(BENCH_DIR)-check

@@ -21,14 +21,14 @@ ok() {
     [ "$status" -eq 0 ] && [ -z "$stderr" ] || explain 0
 }
 
-# fails STATUS PATTERN COMMAND...: that status, and on stderr one line, `tamis: ...`,
-# that matches the extended regular expression.
+# fails STATUS PATTERN COMMAND...: that status, and on stderr one line, of the command that
+# was run (`tamis: ...`), that matches the extended regular expression.
 fails() {
     local want=$1 pattern=$2
     shift 2
     run --separate-stderr "$@"
     [ "$status" -eq "$want" ] && [ "${#stderr_lines[@]}" -eq 1 ] &&
-        [[ $stderr == "tamis: "* ]] && [[ $stderr =~ $pattern ]] || explain "$want: $pattern"
+        [[ $stderr == tamis?(-leveldb)": "* ]] && [[ $stderr =~ $pattern ]] || explain "$want: $pattern"
 }
 
 # prints PATTERN: $output matches it.

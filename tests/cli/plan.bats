@@ -51,7 +51,7 @@ load common
 @test "bad layouts and numbers" {
     fails 2 "--layout is lanes or classic" "$TAMIS" plan --layout round --bytes 5K --fpr 0.1
     fails 2 "needs --bytes and --fpr" "$TAMIS" plan --layout classic --bytes 5K
-    fails 2 "--bytes is 1..*K, M, G" "$TAMIS" plan --bytes 5X --fpr 0.1
+    fails 2 "--bytes is 0..*K, M, G" "$TAMIS" plan --bytes 5X --fpr 0.1
     fails 2 "--bytes" "$TAMIS" plan --bytes 99999999999999999T --fpr 0.1
     fails 2 "--keys" "$TAMIS" plan --keys many --fpr 0.1
     fails 2 "too large.*: take fewer --bytes" "$TAMIS" plan --bytes 256T --keys 1
@@ -61,4 +61,26 @@ load common
     ok "$TAMIS" plan --bytes 4096 --fpr 1%
     fails 2 "at least 7$" "$TAMIS" plan --layout classic --bytes 6 --fpr 1e-8
     ok "$TAMIS" plan --layout classic --bytes 7 --fpr 1e-8
+}
+
+@test "lanes and words: the smallest of each, and why" {
+    for row in "1M 1% 1" "1M 0.0001% 3" "3000 1e-8 4" "100M 0.1% 2"; do
+        set -- $row
+        "$TAMIS" plan --keys $1 --fpr $2 --json >plan.json
+        # By the bits: whole pages that fold may cost 0.8% more.
+        jq -e --argjson lanes $3 '[.by_lanes[].bits_bytes] as $b | ($b | min) as $least |
+            .lanes == $lanes and .by_lanes[$lanes - 1].chosen
+            and .by_lanes[$lanes - 1].bits_bytes == .bits_bytes
+            and .bits_bytes <= $least * 1.05
+            and ([.by_lanes[:$lanes - 1][].bits_bytes] | all(. > $least * 1.03))
+            and .by_lanes[0].lines == 1' plan.json
+    done
+}
+
+@test "what a growing filter costs at each size" {
+    "$TAMIS" plan --growth --fpr 1% --keys 1M --n0 1000 --json >plan.json
+    jq -e '.stages | ([.[].keys] | add) == .[-1].sum_keys
+        and (([.[].bits_bytes] | add) * 8 / .[-1].sum_keys - .[-1].sum_bits_per_key | fabs < 1e-9)
+        and ([.[].sum_error] | . == sort) and .[-1].sum_error <= 0.01
+        and .[-1].sum_lines >= length and .[-1].sum_lines < 1.2 * length' plan.json
 }

@@ -63,6 +63,10 @@ resident() {
     rm "$(filter_of one)"
     fails 4 "filters/.*: opening the filter: .*" "$TAMIS" stat store --residency
     prints $'\n'" +$SMALL +$SMALL +100.0%  two"$'\n'" +$SMALL +$SMALL +100.0%  in all$"
+    prints $'\n +- +- +-  one: opening the filter: No such file'
+    run --separate-stderr "$TAMIS" stat store --residency --json
+    [ "$(jq -r '.residency[] | select(.pages == null) | .segment + ": " + .what' <<<"$output")" = \
+        "one: opening the filter: No such file or directory" ]
 }
 
 @test "file show --residency" {

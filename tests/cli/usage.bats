@@ -5,8 +5,12 @@ commands="init build attach grow seal drop probe ls stat verify plan"
 
 @test "help lists every command" {
     ok "$TAMIS" help
-    for c in $commands "file build" "file show" "file probe" "file verify"; do
+    for c in $commands union intersect fold compare; do
         prints "tamis $c "
+    done
+    ok "$TAMIS" help file
+    for c in build show probe verify union intersect fold contains equal compare estimate; do
+        prints "tamis file $c "
     done
     ok "$TAMIS" --help
 }
@@ -29,6 +33,7 @@ commands="init build attach grow seal drop probe ls stat verify plan"
 
 @test "--version" {
     ok "$TAMIS" --version
+    ok "$TAMIS" -V
     prints '^tamis [0-9]+\.[0-9]+\.[0-9]+$'
 }
 
@@ -56,7 +61,7 @@ commands="init build attach grow seal drop probe ls stat verify plan"
     fails 2 "probe: no key" "$TAMIS" probe store
     fails 2 "probe: either" "$TAMIS" probe store k --keys f
     fails 2 "file show: too many" "$TAMIS" file show a b
-    fails 2 "plan: unexpected argument 'x'" "$TAMIS" plan x
+    fails 2 "plan: unexpected argument 'y'" "$TAMIS" plan x y
 }
 
 @test "numbers outside their ranges name the range" {

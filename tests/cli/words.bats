@@ -120,7 +120,7 @@ has_open() {
 
 @test "help file, --version" {
     ok "$TAMIS" help file
-    [ "${#lines[@]}" -eq 4 ]
+    [ "${#lines[@]}" -eq 11 ]
     prints 'tamis file verify '
     fails 2 "no such command" "$TAMIS" help file sift
     fails 2 "^tamis: --version takes no argument" "$TAMIS" --version extra
@@ -142,4 +142,42 @@ has_open() {
     [ "$output" = $'k\t'"$safe"$'\tHIT\nk\t\xe2\x80\x93\xe2\x81\xaa\tHIT' ] || explain safe
     fails 2 "exists already" "$TAMIS" build store "$turned" /dev/null
     ! [[ $stderr == *$turned* ]]
+}
+
+@test "a limit of the process is told as that" {
+    make_store
+    seq 200000 >k
+    fails 4 "File too large: raise the limit of file sizes .ulimit -f.$" \
+        bash -c 'ulimit -f 50; "$TAMIS" build store big k'
+    # With ASan no process starts within such a limit.
+    grep -q __asan_init "$TAMIS" || fails 4 "Cannot allocate memory: raise the limit of memory .ulimit -v.$" \
+        bash -c 'ulimit -v 60000; "$TAMIS" build store big k'
+    "$TAMIS" ls store | wc -l | grep -qx 2
+}
+
+@test "a store's path with a newline stays on its line" {
+    "$TAMIS" init $'a\nb\e[31m'
+    ok "$TAMIS" stat $'a\nb\e[31m'
+    [ "${lines[0]}" = 'store      a\x0ab\x1b[31m' ]
+}
+
+@test "ls --names" {
+    make_store
+    echo x | "$TAMIS" build store $'ta\tb\\'
+    ok "$TAMIS" ls store --names
+    [ "$output" = $'one\nta\\x09b\\x5c\ntwo' ]
+    "$TAMIS" ls store --names -0 | od -An -c | tr -d ' \n' | grep -Fqx 'one\0ta\tb\\0two\0'
+    fails 2 "-0 is for --names" "$TAMIS" ls store -0
+    fails 2 "exclude each other" "$TAMIS" ls store --names --json
+    # Names are the catalog's: no filter is opened for them.
+    rm store/filters/*
+    ok "$TAMIS" ls store --names two
+    [ "$output" = two ]
+}
+
+@test "a segment whose record is damaged is not one that does not exist" {
+    make_store
+    at=$(grep -abo 'one' store/catalog.lmdb | tail -1 | cut -d: -f1)
+    flip store/catalog.lmdb $((at + 40))
+    fails 3 "record of segment 'one': .*: 'tamis repair' mends it" "$TAMIS" ls store one
 }

@@ -3,8 +3,9 @@
 # functions (of memory, text and numbers) are named here.
 set -eu
 pure='memchr memcmp memcpy memmove memset strchr strcmp strlen strncmp strrchr strspn
-    strtoull strftime gmtime_r snprintf vsnprintf exp expm1 fmax llround log log1p log2
-    pow sigaddset sigemptyset sigfillset sigorset XXH3_64bits XXH3_64bits_withSeed'
+    strtoull strftime gmtime_r snprintf vsnprintf ceil exp expm1 floor fmax fmin llround
+    log log10 log1p log2 pow sqrt sigaddset sigemptyset sigfillset sigorset
+    XXH3_64bits XXH3_64bits_withSeed'
 list=$(dirname "$0")/calls.txt
 called=$(mktemp) known=$(mktemp)
 trap 'rm -f "$called" "$known"' EXIT

@@ -114,6 +114,34 @@ static void replace_prepare(struct run *r)
     begin_case(r, some, replaced, replace_edit);
 }
 
+/* ---- a union, and a fold in the place of its source ---- */
+
+static const struct segment combined[] = {
+    {"a", SEALED, 20}, {"b", BARE, 2}, {"g", GROWING, 10}, {"u", SEALED, 0}, {0}};
+
+static int derive_edit(struct run *r, struct tamis_edit *e)
+{
+    struct tamis_snapshot *snapshot;
+    struct tamis_target t;
+    int rc = TRY(r, tamis_snapshot_current(store, &snapshot, &r->diag));
+    if (rc)
+        return rc;
+    CHECK(tamis_snapshot_find(snapshot, "a", 1, NULL, 0, 0, &t) == 0, "no segment a");
+    const size_t a = t.slot - 1;
+    rc = TRY(r, tamis_edit_union(e, "u", 1, snapshot, &a, 1, NULL, NULL, &r->diag));
+    if (!rc)
+        rc = drop(r, e, "a");
+    if (!rc)
+        rc = TRY(r, tamis_edit_fold(e, "a", 1, snapshot, a, 1, NULL, NULL, &r->diag));
+    IN_LIB_VOID(tamis_snapshot_release(snapshot));
+    return rc;
+}
+
+static void derive_prepare(struct run *r)
+{
+    begin_case(r, some, combined, derive_edit);
+}
+
 /* ---- retain ---- */
 
 static const struct segment retained[] = {{"a", SEALED, 20}, {"s", SEALED, 5}, {0}};
@@ -275,6 +303,23 @@ static void cold_prepare(struct run *r)
     (void)r;
 }
 
+/* Counts are exact, in whichever memory there is for them. */
+static void count_a_probe(struct run *r)
+{
+    struct tamis_snapshot *snapshot;
+    struct tamis_stats stats;
+    if (TRY(r, tamis_store_count(store, 1, &r->diag)) != 0 ||
+        TRY(r, tamis_snapshot_current(store, &snapshot, &r->diag)) != 0)
+        return;
+    struct tamis_target nothing_named = {0};
+    CHECK(IN_LIB(tamis_snapshot_probe(snapshot, &nothing_named, NULL, NULL)) ==
+              TAMIS_MAYBE,
+          "ABSENT from nowhere");
+    MUST(r, tamis_store_stats(store, &stats, &r->diag));
+    CHECK(stats.n_probes == 1, "%u probes", (unsigned)stats.n_probes);
+    IN_LIB_VOID(tamis_snapshot_release(snapshot));
+}
+
 static void cold_body(struct run *r)
 {
     struct tamis_store_options opt = {.size = sizeof opt};
@@ -287,8 +332,11 @@ static void cold_body(struct run *r)
     tally.no_map_full = false;
     if (!is_there(in_dir(r, "store/catalog.lmdb")))
         return;
-    if (open_store(r) == 0 && TRY(r, tamis_edit_begin(store, &e, &r->diag)) == 0)
-        IN_LIB_VOID(tamis_edit_abort(e));
+    if (open_store(r) == 0) {
+        if (TRY(r, tamis_edit_begin(store, &e, &r->diag)) == 0)
+            IN_LIB_VOID(tamis_edit_abort(e));
+        count_a_probe(r);
+    }
     close_store();
 }
 
@@ -312,6 +360,7 @@ const struct scenario edit_scenarios[] = {
     {"put", put_prepare, edit_body, edit_check, false, false, NULL},
     {"put-old", put_prepare, edit_body, edit_check, true, false, NULL},
     {"replace", replace_prepare, edit_body, edit_check, false, false, NULL},
+    {"derive", derive_prepare, edit_body, edit_check, false, false, NULL},
     {"retain", retain_prepare, edit_body, edit_check, false, false, NULL},
     {"many", many_prepare, edit_body, edit_check, false, false, NULL},
     {"drop-busy", busy_prepare, busy_body, busy_check, false, false, NULL},

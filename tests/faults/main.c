@@ -279,6 +279,7 @@ int main(int argc, char **argv)
     jobs = sysconf(_SC_NPROCESSORS_ONLN);
     options(argc, argv);
     collect(filter_scenarios);
+    collect(derive_scenarios);
     collect(writer_scenarios);
     collect(store_scenarios);
     collect(segment_scenarios);

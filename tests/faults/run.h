@@ -33,8 +33,9 @@ struct scenario {
      * only after it, for another scenario has those before. */
     const char *first;
 };
-extern const struct scenario filter_scenarios[], writer_scenarios[], store_scenarios[],
-    segment_scenarios[], edit_scenarios[], repair_scenarios[], backup_scenarios[];
+extern const struct scenario filter_scenarios[], derive_scenarios[], writer_scenarios[],
+    store_scenarios[], segment_scenarios[], edit_scenarios[], repair_scenarios[],
+    backup_scenarios[];
 
 /* Says what is wrong with this run, and ends its process. */
 void fail_run(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));

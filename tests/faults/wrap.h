@@ -62,9 +62,12 @@
     X(openat)                                                                          \
     X(opendir)                                                                         \
     X(posix_fadvise)                                                                   \
+    X(sync_file_range)                                                                 \
     X(pread)                                                                           \
     X(pthread_atfork)                                                                  \
     X(pthread_create)                                                                  \
+    X(pthread_key_create)                                                              \
+    X(pthread_setspecific)                                                             \
     X(pwrite)                                                                          \
     X(readdir)                                                                         \
     X(realloc)                                                                         \

@@ -163,6 +163,8 @@ int __real_mlock2(const void *at, size_t n, unsigned flags);
 int __wrap_munlock(const void *at, size_t n);
 int __real_munlock(const void *at, size_t n);
 int __real_posix_fadvise(int fd, off_t at, off_t n, int advice);
+int __wrap_sync_file_range(int fd, off_t at, off_t n, unsigned flags);
+int __real_sync_file_range(int fd, off_t at, off_t n, unsigned flags);
 
 void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
 {
@@ -235,4 +237,10 @@ int __wrap_posix_fadvise(int fd, off_t at, off_t n, int advice)
 {
     const struct fault *f = due(CALL_posix_fadvise);
     return f ? f->code : __real_posix_fadvise(fd, at, n, advice);
+}
+
+int __wrap_sync_file_range(int fd, off_t at, off_t n, unsigned flags)
+{
+    FAIL_AS(CALL_sync_file_range, -1);
+    return __real_sync_file_range(fd, at, n, flags);
 }

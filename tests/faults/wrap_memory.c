@@ -108,3 +108,21 @@ int __wrap_sigaction(int n, const struct sigaction *now, struct sigaction *befor
     FAIL_AS(CALL_sigaction, -1);
     return __real_sigaction(n, now, before);
 }
+
+int __wrap_pthread_key_create(pthread_key_t *key, void (*end)(void *));
+int __real_pthread_key_create(pthread_key_t *key, void (*end)(void *));
+
+int __wrap_pthread_key_create(pthread_key_t *key, void (*end)(void *))
+{
+    const struct fault *f = due(CALL_pthread_key_create);
+    return f ? f->code : __real_pthread_key_create(key, end);
+}
+
+int __wrap_pthread_setspecific(pthread_key_t key, const void *value);
+int __real_pthread_setspecific(pthread_key_t key, const void *value);
+
+int __wrap_pthread_setspecific(pthread_key_t key, const void *value)
+{
+    const struct fault *f = due(CALL_pthread_setspecific);
+    return f ? f->code : __real_pthread_setspecific(key, value);
+}

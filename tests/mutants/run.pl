@@ -36,7 +36,11 @@ $| = 1;
 my @FILES = qw(format/commit.c format/integrity.c format/geometry.c format/identity.c
     format/record.c lib/filter/writer.c lib/filter/create.c lib/filter/writer_stage.c
     lib/filter/add.c lib/filter/durable.c lib/filter/fill.c lib/filter/grow.c
-    lib/filter/seal.c lib/filter/recover.c lib/filter/map.c lib/filter/space.c);
+    lib/filter/seal.c lib/filter/recover.c lib/filter/map.c lib/filter/space.c
+    lib/filter/partition.c lib/filter/filling.c lib/filter/guard.c lib/filter/lost.c
+    lib/filter/scrub.c lib/filter/probe.c lib/filter/kernel_loops.h
+    lib/filter/kernel_row.h lib/filter/kernel_grid.h lib/store/planes.c
+    lib/store/probe.c lib/store/probe_many.c lib/store/probe_keys.c);
 # Tests that are no tests/test_*.c: program, arguments. One whose directory is not there
 # is left out.
 my @PROGRAMS = (

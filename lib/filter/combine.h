@@ -1,0 +1,88 @@
+/* The algebra of filters from inside: sources.c (what goes in), algebra.c and fold.c
+ * (which pages of it make the result), combine.c (pages made from pages), sealed.c (a
+ * sealed filter written page by page), derive.c (all of that, one after the other), and
+ * compare.c, which makes nothing. */
+#ifndef TAMIS_COMBINE_H
+#define TAMIS_COMBINE_H
+
+#include "lib/filter/filter.h"
+
+/* ---- sources.c ---- */
+
+/* A sealed filter, as it was opened. */
+struct source {
+    struct view *view;
+    struct header header;
+};
+/* All of them are sealed, and of one domain; the caller frees *out. */
+int sources_take(struct tamis_filter *const *filters, size_t n, struct source **out,
+                 struct tamis_diag *diag);
+/* NULL: it has several. */
+const struct geometry *only_stage(const struct source *s);
+bool same_geometry(const struct geometry *a, const struct geometry *b);
+/* The size that all of them can be folded to: the smallest, if it divides the others.
+ * NULL: there is none, and the diag says why. */
+const struct geometry *common_geometry(const struct source *s, size_t n,
+                                       const char *doing, struct tamis_diag *diag);
+
+/* ---- combine.c ---- */
+
+/* A stage of a sealed source, folded: block b of it is the union of the `factor` blocks
+ * from b * factor on. A lane's blocks are whole pages, and so are those of a fold. */
+struct operand {
+    struct stage *stage;
+    uint64_t factor;
+};
+
+/* The only stage of a source, folded to this size, which divides its own. */
+struct operand operand_folded_to(const struct source *s, const struct geometry *g);
+
+/* What a source page that fails its check counts as: ones where a key might be missed,
+ * zeros where a key would be made up (a proof that something is not contained). */
+enum damaged_as { DAMAGED_AS_ZEROS = 0x00, DAMAGED_AS_ONES = 0xff };
+
+/* Page `page` of the folded stage; *n_damaged grows by each source page that fails. */
+void operand_page(const struct operand *o, uint64_t page, enum damaged_as as,
+                  uint8_t out[PAGE_BYTES], uint64_t *n_damaged);
+
+/* A stage of the result, made of operands of one geometry: their union, or what they
+ * have in common. Damaged pages are ones in both. */
+struct recipe {
+    struct geometry geometry;
+    bool common;
+    struct operand *operands;
+    size_t n_operands;
+};
+void recipe_page(const struct recipe *r, uint64_t page, uint8_t out[PAGE_BYTES],
+                 uint64_t *n_damaged);
+
+/* ---- sealed.c ---- */
+
+/* A filter to be: its record's stages have their geometries, and keys if they are
+ * known; the rest of their descriptors is filled in. */
+struct derived {
+    struct identity identity;
+    struct commit commit;
+    struct recipe recipes[MAX_STAGES]; /* of the stages; each frees its operands */
+    uint64_t n_damaged;
+};
+/* Of a key that is in none of the stages. */
+double derived_error(const struct commit *c);
+/* Writes it under its name, durable on return (R13), but for the directory's entry if
+ * that is left to the caller; on failure nothing of it stays. ERR_EXISTS, ERR_NETWORK,
+ * an errno. */
+int derived_write(struct derived *d, const struct derive_to *to,
+                  struct tamis_diag *diag);
+
+/* ---- algebra.c, fold.c: the stages of the result, with their recipes ---- */
+
+int derive_union(struct derived *d, const struct source *s, size_t n,
+                 struct tamis_diag *diag);
+int derive_intersection(struct derived *d, const struct source *s, size_t n,
+                        struct tamis_diag *diag);
+int derive_fold(struct derived *d, const struct source *s, uint64_t factor,
+                struct tamis_diag *diag);
+int derive_shrink(struct derived *d, const struct source *s, double error,
+                  struct tamis_diag *diag);
+
+#endif

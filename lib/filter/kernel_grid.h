@@ -1,0 +1,196 @@
+/* Many keys on many planes, for kernel_loops.h: 64 keys on one plane are an item, and
+ * items go plane by plane, then on to the next 64 keys. */
+
+/* What is smaller is in a cache near enough for the processor's own window. */
+enum { NEAR_BYTES = 2 << 20 };
+
+struct item {
+    const struct plane *plane;
+    const uint64_t *hashes;
+    const struct pattern *patterns; /* of the hashes, where there are several planes */
+    size_t n;
+    const uint8_t *block[ITEM]; /* first ones, if they were fetched ahead */
+};
+
+/* What is left of an item after so many lanes, each with its hash for the next one. */
+struct survivors {
+    const struct plane *plane;
+    uint64_t alive;
+    uint64_t *hits;
+    uint64_t h[ITEM];
+};
+
+KERNEL inline void fetch(struct item *t)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        t->block[i] = first_block(t->plane, t->hashes[i]);
+        __builtin_prefetch(t->block[i]);
+    }
+}
+
+/* What key i of an item lacks in this block. If `known`, its pattern is at hand. */
+KERNEL inline uint8_t item_lacks(const uint64_t *hashes, const struct pattern *patterns,
+                                 size_t i, const uint8_t *block, uint32_t words,
+                                 bool known)
+{
+    if (known)
+        return pattern_lacks(&patterns[i], words, block);
+    struct pattern x = pattern_of(hashes[i]);
+    return pattern_lacks(&x, words, block);
+}
+
+/* The first lanes of an item; if `ahead`, its blocks were fetched, and those of the
+ * next are meanwhile. All that does not change is at hand: it is a loop to be fast. */
+KERNEL inline uint64_t first_lanes(const struct item *now, struct item *next,
+                                   bool known, bool ahead)
+{
+    const struct plane p = *now->plane, q = *next->plane;
+    const uint64_t *h = now->hashes, *g = next->hashes;
+    const struct pattern *x = now->patterns;
+    uint8_t lacks[ITEM];
+    if (ahead && now->n == ITEM && next->n == ITEM) {
+        for (size_t i = 0; i < ITEM; i++) {
+            const uint8_t *block = first_block(&q, g[i]);
+            __builtin_prefetch(block);
+            lacks[i] = item_lacks(h, x, i, now->block[i], PLANE_WORDS(&p), known);
+            next->block[i] = block;
+        }
+        return zero_bytes(lacks);
+    }
+    if (ahead)
+        fetch(next);
+    if (now->n < ITEM)
+        memset(lacks, 1, sizeof lacks);
+    for (size_t i = 0, n = now->n; i < n; i++)
+        lacks[i] = item_lacks(h, x, i, first_block(&p, h[i]), PLANE_WORDS(&p), known);
+    return zero_bytes(lacks);
+}
+
+/* Keys alive after lane `lane`, with these hashes there, go on to the next. */
+KERNEL inline void survive(struct survivors *to, const struct plane *p, uint64_t alive,
+                           uint32_t lane, const uint64_t *h, uint64_t *hits)
+{
+    to->plane = p;
+    to->alive = 0;
+    to->hits = hits;
+    if (p->lanes <= lane + 1) {
+        *hits |= alive;
+        return;
+    }
+    to->alive = alive;
+    for (uint64_t m = alive; m; m &= m - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(m);
+        to->h[i] = geometry_next_lane(h[i]);
+        __builtin_prefetch(plane_block(p, lane + 1, to->h[i]));
+    }
+}
+
+KERNEL inline void later_lane(struct survivors *s, uint32_t lane)
+{
+    struct survivors *here = &s[lane];
+    const struct plane p = *here->plane;
+    uint64_t alive = 0;
+    for (uint64_t m = here->alive; m; m &= m - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(m);
+        uint64_t h = here->h[i];
+        alive |= (uint64_t)has(plane_block(&p, lane, h), PLANE_WORDS(&p), h) << i;
+    }
+    here->alive = 0;
+    if (alive)
+        survive(&s[lane + 1], here->plane, alive, lane, here->h, here->hits);
+}
+
+KERNEL inline void later_lanes(struct survivors *s)
+{
+    /* The last lane first: it makes room for those behind. */
+    for (uint32_t lane = MAX_LANES - 1; lane >= 1; lane--)
+        if (s[lane].alive)
+            later_lane(s, lane);
+}
+
+KERNEL inline bool near(const struct plane *planes, size_t n_planes)
+{
+    uint64_t n_bytes = 0;
+    for (size_t p = 0; p < n_planes && n_bytes <= NEAR_BYTES; p++)
+        n_bytes += planes[p].n_blocks * planes[p].lanes * BLOCK_BYTES;
+    return n_bytes <= NEAR_BYTES;
+}
+
+struct grid {
+    const struct plane *planes;
+    size_t n_planes, n_left; /* keys from the present item on */
+    struct item item[2];
+    struct pattern patterns[2][ITEM];
+    struct survivors later[MAX_LANES + 1];
+};
+
+/* The item after `now`: the next plane for these keys, or the first one for the next.
+ */
+KERNEL inline void next_item(struct grid *g, const struct item *now, struct item *next)
+{
+    bool turn = now->plane + 1 == g->planes + g->n_planes;
+    next->plane = turn ? g->planes : now->plane + 1;
+    next->hashes = turn ? now->hashes + now->n : now->hashes;
+    next->patterns = now->patterns;
+    next->n = now->n;
+    if (!turn)
+        return;
+    g->n_left -= now->n;
+    next->n = g->n_left < ITEM ? g->n_left : ITEM;
+    if (g->n_planes == 1)
+        return;
+    struct pattern *x = g->patterns[now->patterns == g->patterns[0]];
+    for (size_t i = 0; i < next->n; i++)
+        x[i] = pattern_of(next->hashes[i]);
+    next->patterns = x;
+}
+
+/* Constants: are several planes asked, and are their lines to be fetched ahead? */
+KERNEL inline void grid_go(struct grid *g, size_t n_items, uint64_t *hits, bool known,
+                           bool ahead)
+{
+    for (size_t t = 0; t < n_items; t++) {
+        struct item *now = &g->item[t % 2], *next = &g->item[(t + 1) % 2];
+        next_item(g, now, next);
+        uint64_t alive = first_lanes(now, next, known, ahead);
+        later_lanes(g->later); /* of items before: their lines are here by now */
+        bool lone = now->plane->lanes == 1;
+        hits[t] = lone ? alive : 0;
+        if (!lone && alive)
+            survive(&g->later[1], now->plane, alive, 0, now->hashes, &hits[t]);
+    }
+    for (size_t lane = 1; lane < MAX_LANES; lane++)
+        later_lanes(g->later);
+}
+
+KERNEL void probe_grid(const struct plane *planes, size_t n_planes,
+                       const uint64_t *hashes, size_t n, size_t n_next, uint64_t *hits)
+{
+    struct grid g;
+    size_t n_items = (n + ITEM - 1) / ITEM * n_planes;
+    if (!n_items)
+        return;
+    g.planes = planes;
+    g.n_planes = n_planes;
+    g.n_left = n + (n % ITEM ? 0 : n_next); /* a short item is the last one */
+    for (size_t lane = 0; lane <= MAX_LANES; lane++)
+        g.later[lane].alive = 0;
+    /* The item before the first is the last of no keys at all. */
+    struct item *first = &g.item[0];
+    g.item[1].plane = planes + n_planes - 1;
+    g.item[1].hashes = hashes;
+    g.item[1].patterns = g.patterns[1];
+    g.item[1].n = 0;
+    next_item(&g, &g.item[1], first);
+    bool ahead = !near(planes, n_planes);
+    if (ahead)
+        fetch(first);
+    if (n_planes > 1 && ahead)
+        grid_go(&g, n_items, hits, true, true);
+    else if (n_planes > 1)
+        grid_go(&g, n_items, hits, true, false);
+    else if (ahead)
+        grid_go(&g, n_items, hits, false, true);
+    else
+        grid_go(&g, n_items, hits, false, false);
+}

@@ -1,0 +1,139 @@
+/* One key on many planes, for kernel_loops.h. There are two ways, for two callers.
+ *
+ * probe_row() is for the stages of one filter, 30 at most: one item, whose lines are
+ * all fetched, and then looked at. row_step() is for the segments of a snapshot,
+ * thousands of them, of which some are left out: a window that rolls on over items. Of
+ * one item its steps, and what is kept between them, would be most of the work. They
+ * share what comes after the first lane. */
+
+/* ---- what is left after a lane ---- */
+
+/* Those of the planes alive that have no lane but `lane` and those before it are hits;
+ * the others, which are returned, have the next lane prefetched. */
+KERNEL inline uint64_t row_survivors(const struct plane *planes, uint64_t alive,
+                                     uint32_t lane, uint64_t h, uint64_t *hits)
+{
+    uint64_t next_h = geometry_next_lane(h), waiting = alive;
+    for (uint64_t m = alive; m; m &= m - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(m);
+        if (planes[i].lanes > lane + 1)
+            __builtin_prefetch(plane_block(&planes[i], lane + 1, next_h));
+        else
+            waiting &= ~(UINT64_C(1) << i);
+    }
+    *hits |= alive & ~waiting;
+    return waiting;
+}
+
+KERNEL inline uint64_t row_lane(const struct plane *planes, uint64_t waiting,
+                                uint32_t lane, uint64_t h, uint64_t *hits)
+{
+    struct pattern x = pattern_of(h);
+    uint64_t alive = 0;
+    for (uint64_t m = waiting; m; m &= m - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(m);
+        const uint8_t *block = plane_block(&planes[i], lane, h);
+        alive |= (uint64_t)!pattern_lacks(&x, PLANE_WORDS(&planes[i]), block) << i;
+    }
+    return row_survivors(planes, alive, lane, h, hits);
+}
+
+/* ---- one item ---- */
+
+KERNEL void probe_row(const struct plane *planes, size_t n, uint64_t h, uint64_t *hits)
+{
+    struct pattern x = pattern_of(h);
+    uint8_t lacks[ITEM];
+    memset(lacks, 1, sizeof lacks);
+    for (size_t i = 0; i < n; i++)
+        __builtin_prefetch(first_block(&planes[i], h));
+    for (size_t i = 0; i < n; i++)
+        lacks[i] =
+            pattern_lacks(&x, PLANE_WORDS(&planes[i]), first_block(&planes[i], h));
+    *hits = 0;
+    uint64_t waiting = row_survivors(planes, zero_bytes(lacks), 0, h, hits);
+    for (uint32_t lane = 1; waiting; lane++) {
+        h = geometry_next_lane(h);
+        waiting = row_lane(planes, waiting, lane, h, hits);
+    }
+}
+
+/* ---- many items ---- */
+
+/* Segments of one size have the line of a key at one offset: all of them want the same
+ * few places of the first-level cache, and push each other out of it. */
+KERNEL inline const uint8_t *prefetch_beyond(const struct plane *p, uint64_t h)
+{
+    const uint8_t *line = first_block(p, h);
+    __builtin_prefetch(line, 0, 2);
+    return line;
+}
+
+/* First lanes, of whole items, and of some planes only; lines are remembered. */
+KERNEL inline uint64_t row_all(const struct plane *now, const uint8_t *const *lines,
+                               const struct plane *next, const uint8_t **next_lines,
+                               const struct pattern *x, uint64_t h)
+{
+    uint8_t lacks[ITEM];
+    for (size_t i = 0; i < ITEM; i++) {
+        next_lines[i] = prefetch_beyond(&next[i], h);
+        lacks[i] = pattern_lacks(x, PLANE_WORDS(&now[i]), lines[i]);
+    }
+    return zero_bytes(lacks);
+}
+
+KERNEL inline uint64_t row_some(const struct row_item *now, const uint8_t *const *lines,
+                                const struct row_item *next, const uint8_t **next_lines,
+                                const struct pattern *x, uint64_t h)
+{
+    uint64_t alive = 0, ahead = next->ask;
+    for (uint64_t m = now->ask; m | ahead; m &= m - 1) {
+        if (ahead) {
+            uint32_t i = (uint32_t)__builtin_ctzll(ahead);
+            next_lines[i] = prefetch_beyond(&next->planes[i], h);
+            ahead &= ahead - 1;
+        }
+        if (m) {
+            uint32_t i = (uint32_t)__builtin_ctzll(m);
+            const struct plane *p = &now->planes[i];
+            alive |= (uint64_t)!pattern_lacks(x, PLANE_WORDS(p), lines[i]) << i;
+        }
+    }
+    return alive;
+}
+
+KERNEL inline void row_later_lanes(struct row *r)
+{
+    for (uint32_t lane = MAX_LANES - 1; lane >= 1; lane--) {
+        struct row_item *t = &r->at[lane], *to = &r->at[lane + 1];
+        if (!t->ask)
+            continue;
+        *to = *t;
+        to->ask = row_lane(t->planes, t->ask, lane, r->h[lane], t->hits);
+        t->ask = 0;
+    }
+}
+
+KERNEL void row_step(struct row *r, const struct row_item *next)
+{
+    const struct row_item now = r->at[0];
+    const uint8_t **next_lines = r->line[r->n_steps % ROW_LINES];
+    const uint8_t *const *lines = r->line[(r->n_steps + 1) % ROW_LINES]; /* 2 ago */
+    struct pattern x = pattern_of(r->h[0]);
+    uint64_t alive;
+    if (now.ask == UINT64_MAX && next->ask == UINT64_MAX)
+        alive = row_all(now.planes, lines, next->planes, next_lines, &x, r->h[0]);
+    else
+        alive = row_some(&now, lines, next, next_lines, &x, r->h[0]);
+    row_later_lanes(r); /* their lines are here by now */
+    r->at[0] = r->behind;
+    r->behind = *next;
+    r->n_steps++;
+    if (now.hits)
+        *now.hits = alive & ~now.deep;
+    /* Not of lone lanes: a loop over a few is a branch that is mispredicted. */
+    if (!(alive & now.deep))
+        return;
+    r->at[1] = now;
+    r->at[1].ask = row_survivors(now.planes, alive & now.deep, 0, r->h[0], now.hits);
+}

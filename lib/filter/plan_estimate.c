@@ -1,0 +1,178 @@
+/* What the number of set bits tells of the number of keys, and how surely. With plan.c
+ * and plan_classic.c the only user of libm.
+ *
+ * A key sets a given bit of a lane with chance p = words / (512 n_blocks). So n keys
+ * leave a share q(n) = (1 - p)^n of the bits clear, and of a share z that is clear
+ *
+ *     n = ln z / ln (1 - p)
+ *
+ * is the estimate (S. J. Swamidass, P. Baldi: Mathematical correction for fingerprint
+ * similarity measures to improve chemical retrieval, J. Chem. Inf. Model. 47 (2007),
+ * 952-964; O. Papapetrou, W. Siberski, W. Nejdl: Cardinality estimation and dynamic
+ * length adaptation for Bloom filters, Distrib. Parallel Databases 28 (2010), 119-156).
+ *
+ * How far it may be off they say for classic filters; bits of a block are not as
+ * independent as theirs. Let X and Y be two sets of keys with k keys in common, Z_X and
+ * Z_Y how many of a lane's N bits they leave clear. Bit i is clear in X and bit j in Y
+ * if the common keys set neither, chance 1 - 2p + p_ij each, those of X alone not i and
+ * those of Y alone not j, chance 1 - p each. p_ij, the chance that one key sets both,
+ * is p for i = j; 0 for bits of one word, or of two blocks; else c(d) / (8 * 64 * 64 *
+ * n_blocks), where c(d) of the eight windows have both of two words at distance d.
+ * Hence
+ *
+ *     cov(Z_X, Z_Y) = q_X q_Y V(k)
+ *     V(k) = sum over i, j of ((1 - 2p + p_ij) / (1 - p)^2)^k - 1
+ *
+ * which is exact for ideal hashes: no Poisson loads are assumed, for V holds the slight
+ * negative correlation that a fixed n brings (its terms of two blocks). To first order
+ * n_X moves by dZ_X / (N q_X ln (1 - p)); lanes are independent. So of n_X and n_Y
+ *
+ *     cov(n_X, n_Y) = v(k) = V(k) / (lanes N^2 ln^2 (1 - p))
+ *
+ * and only the number of common keys matters. For A, B and their union U, of which A
+ * and B are parts, the common ones of the pairs are n_A, n_B, n_A, n_B, n_U, and n_I,
+ * of A and B: the variance of n_I = n_A + n_B - n_U is v(n_U) - v(n_A) - v(n_B) + 2
+ * v(n_I).
+ */
+#include "lib/internal.h"
+
+#include <math.h>
+
+static const double Z = 1.959963984540054; /* 95% of a normal distribution */
+
+/* How many of the eight windows have both of two words at distance d. */
+static uint32_t windows_with_both(uint32_t words, uint32_t d)
+{
+    uint32_t n = 0;
+    for (uint32_t start = 0; start < WORDS_PER_BLOCK; start++)
+        n += (WORDS_PER_BLOCK - start) % WORDS_PER_BLOCK < words &&
+             (WORDS_PER_BLOCK + d - start) % WORDS_PER_BLOCK < words;
+    return n;
+}
+
+struct spread {
+    double p, log_clear;          /* ln (1 - p) */
+    double lanes, bits;           /* of each lane, as far as they were counted */
+    double both[WORDS_PER_BLOCK]; /* p_ij of two words, by distance */
+};
+
+static struct spread spread_of(const struct geometry *g, uint64_t n_bits)
+{
+    struct spread s = {.lanes = g->lanes};
+    double n_blocks = (double)g->n_blocks;
+    s.p = g->words / (BLOCK_BITS * n_blocks);
+    s.log_clear = log1p(-s.p);
+    s.bits = (double)n_bits / s.lanes;
+    for (uint32_t d = 1; d < WORDS_PER_BLOCK; d++)
+        s.both[d] = windows_with_both(g->words, d) / (8 * 64 * 64 * n_blocks);
+    return s;
+}
+
+/* ((1 - 2p + both) / (1 - p)^2)^k - 1 */
+static double term(const struct spread *s, double both, double k)
+{
+    double clear = 1 - s->p;
+    return expm1(k * log1p((both - s->p * s->p) / (clear * clear)));
+}
+
+/* v(k). */
+static double common_variance(const struct spread *s, double k)
+{
+    double apart = term(s, 0, k), sum = term(s, s->p, k) + 63 * apart;
+    for (uint32_t d = 1; d < WORDS_PER_BLOCK; d++)
+        sum += 64 * term(s, s->both[d], k);
+    sum += (s->bits - BLOCK_BITS) * apart;
+    double v = sum / (s->lanes * s->bits * s->log_clear * s->log_clear);
+    return v > 0 ? v : 0;
+}
+
+static double keys_of(const struct spread *s, uint64_t n_set)
+{
+    return log1p(-(double)n_set / (s->bits * s->lanes)) / s->log_clear;
+}
+
+/* The number of keys whose estimate would be `sign` * Z deviations above `seen`. */
+static double bound(const struct spread *s, double seen, double sign)
+{
+    enum { STEPS = 100 };
+    double low = 0, high = 2 * seen + 64;
+    for (int i = 0; i < STEPS; i++) {
+        double n = (low + high) / 2;
+        if (n + sign * Z * sqrt(common_variance(s, n)) < seen)
+            low = n;
+        else
+            high = n;
+    }
+    return (low + high) / 2;
+}
+
+void plan_keys_interval(const struct geometry *g, uint64_t n_bits, uint64_t n_set,
+                        struct tamis_interval *out)
+{
+    *out = (struct tamis_interval){0, 0, INFINITY};
+    if (n_bits == 0)
+        return;
+    if (n_set == 0) {
+        out->high = 0; /* a key sets bits */
+        return;
+    }
+    struct spread s = spread_of(g, n_bits);
+    bool full = n_set >= n_bits;
+    double seen = keys_of(&s, full ? n_bits - 1 : n_set);
+    out->value = full ? INFINITY : seen;
+    out->low = floor(bound(&s, seen, 1));
+    if (!full)
+        out->high = ceil(bound(&s, seen, -1));
+}
+
+void plan_sum_interval(const struct tamis_interval *parts, uint32_t n,
+                       struct tamis_interval *out)
+{
+    double below = 0, above = 0;
+    *out = (struct tamis_interval){0, 0, 0};
+    for (uint32_t i = 0; i < n; i++) {
+        double down = parts[i].value - parts[i].low,
+               up = parts[i].high - parts[i].value;
+        out->value += parts[i].value;
+        below += down * down;
+        above += up * up;
+    }
+    out->low = isfinite(out->value) ? fmax(out->value - sqrt(below), 0) : 0;
+    out->high = isfinite(out->value) ? out->value + sqrt(above) : INFINITY;
+}
+
+/* Never outside of what is possible. */
+static struct tamis_interval around(double value, double variance, double most)
+{
+    double half = Z * sqrt(fmax(variance, 0)), at = fmin(fmax(value, 0), most);
+    return (struct tamis_interval){at, fmax(fmin(value - half, most), 0),
+                                   fmin(fmax(value + half, 0), most)};
+}
+
+void plan_overlap(const struct geometry *g, uint64_t n_bits, const uint64_t set[3],
+                  struct tamis_comparison *out)
+{
+    plan_keys_interval(g, n_bits, set[0], &out->keys[0]);
+    plan_keys_interval(g, n_bits, set[1], &out->keys[1]);
+    plan_keys_interval(g, n_bits, set[2], &out->all);
+    double a = out->keys[0].value, b = out->keys[1].value, all = out->all.value;
+    out->common =
+        (struct tamis_interval){0, 0, fmin(out->keys[0].high, out->keys[1].high)};
+    out->jaccard = (struct tamis_interval){0, 0, 1};
+    if (n_bits == 0 || !isfinite(all))
+        return;
+    struct spread s = spread_of(g, n_bits);
+    double common = a + b - all, kept = fmax(common, 0);
+    double va = common_variance(&s, a), vb = common_variance(&s, b);
+    double vall = common_variance(&s, all), vcommon = common_variance(&s, kept);
+    out->common = around(common, vall - va - vb + 2 * vcommon,
+                         fmin(out->keys[0].high, out->keys[1].high));
+    if (all <= 0)
+        return;
+    /* J = (a + b) / all - 1, to first order. */
+    double sum = (a + b) / all;
+    out->jaccard = around(
+        common / all,
+        (va + vb + 2 * vcommon + sum * sum * vall - 2 * sum * (va + vb)) / (all * all),
+        1);
+}

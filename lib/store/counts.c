@@ -1,0 +1,176 @@
+/* Slots of threads, the sheets in which they count, and what holds the sums. */
+#include "lib/store/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* ---- slots ---- */
+
+_Thread_local unsigned counts_slot = SLOT_NONE;
+
+static _Atomic uint64_t slots_taken; /* bit i: slot i + 1 */
+static pthread_key_t slot_key; /* its value is the slot, so that it ends with it */
+static atomic_bool slot_key_there;
+static pthread_once_t slot_once = PTHREAD_ONCE_INIT;
+
+/* At the end of a thread. One that counts still later, in a destructor of the host's,
+ * takes another slot. */
+static void slot_leave(void *slot)
+{
+    counts_slot = SLOT_NONE;
+    atomic_fetch_and_explicit(&slots_taken, ~(UINT64_C(1) << ((uintptr_t)slot - 1)),
+                              memory_order_release);
+}
+
+/* The other threads are not in the child. */
+static void slots_after_fork(void)
+{
+    bool mine = counts_slot != SLOT_NONE && counts_slot != SLOT_SHARED;
+    atomic_store(&slots_taken, mine ? UINT64_C(1) << (counts_slot - 1) : 0);
+}
+
+static void slots_prepare(void)
+{
+    bool there = pthread_key_create(&slot_key, slot_leave) == 0;
+    atomic_store(&slot_key_there, there);
+    if (there) /* else slots of threads that the child does not have stay taken there */
+        pthread_atfork(NULL, NULL, slots_after_fork);
+}
+
+/* Should the library be unloaded, nobody must call slot_leave() any more. */
+__attribute__((destructor)) static void slots_forget(void)
+{
+    if (atomic_exchange(&slot_key_there, false))
+        pthread_key_delete(slot_key);
+}
+
+static unsigned slot_take(void)
+{
+    pthread_once(&slot_once, slots_prepare);
+    uint64_t taken = atomic_load(&slots_taken);
+    if (!atomic_load(&slot_key_there))
+        return SLOT_SHARED;
+    for (;;) {
+        unsigned i = (unsigned)__builtin_ctzll(~taken);
+        if (i >= N_SLOTS) /* bit 63 is nobody's, and never set */
+            return SLOT_SHARED;
+        if (atomic_compare_exchange_strong(&slots_taken, &taken,
+                                           taken | UINT64_C(1) << i)) {
+            if (pthread_setspecific(slot_key, (void *)(uintptr_t)(i + 1)) == 0)
+                return i + 1;
+            atomic_fetch_and(&slots_taken, ~(UINT64_C(1) << i));
+            return SLOT_SHARED; /* nobody would give it back */
+        }
+    }
+}
+
+/* ---- sheets ---- */
+
+static struct sheet *sheet_new(size_t n_segments, bool shared)
+{
+    size_t n_words = n_segments / 64 + 1, n_rows = n_segments + 1;
+    size_t bytes = sizeof(struct sheet) + n_rows * sizeof(struct count_row);
+    struct sheet *sheet = calloc(1, bytes + n_words * sizeof(_Atomic uint64_t) + 64);
+    if (!sheet) /* 64: the neighbour's line */
+        return NULL;
+    sheet->shared = shared;
+    sheet->all = (void *)((uint8_t *)sheet + bytes);
+    return sheet;
+}
+
+int counts_begin(struct counts *c, size_t n_segments)
+{
+    if (!atomic_load(&c->sheets[SLOT_SHARED])) {
+        struct sheet *sheet = sheet_new(n_segments, true), *none = NULL;
+        if (!sheet)
+            return ENOMEM;
+        if (!atomic_compare_exchange_strong(&c->sheets[SLOT_SHARED], &none, sheet))
+            free(sheet);
+    }
+    atomic_store_explicit(&c->on, true, memory_order_release);
+    return 0;
+}
+
+/* The first count of a thread, or of a thread in this snapshot. Two of its own may
+ * meet here only if a signal handler probes: the first one stays. */
+struct sheet *counts_sheet_slowly(struct counts *c, size_t n_segments)
+{
+    if (counts_slot == SLOT_NONE)
+        counts_slot = slot_take();
+    struct sheet *there = atomic_load(&c->sheets[counts_slot]);
+    struct sheet *sheet = there ? NULL : sheet_new(n_segments, false);
+    if (sheet) {
+        if (atomic_compare_exchange_strong(&c->sheets[counts_slot], &there, sheet))
+            return sheet;
+        free(sheet);
+    }
+    return there ? there : atomic_load(&c->sheets[SLOT_SHARED]);
+}
+
+void counts_free(struct counts *c)
+{
+    for (size_t i = 0; i < N_SLOTS + 2; i++)
+        free(atomic_load(&c->sheets[i]));
+}
+
+/* ---- what holds the sums ---- */
+
+struct account *account_new(struct page_counts *sum)
+{
+    struct account *t = calloc(1, sizeof *t);
+    if (t) {
+        atomic_init(&t->refs, 1);
+        t->pages.sum = sum;
+    }
+    return t;
+}
+
+struct account *account_hold(struct account *t)
+{
+    atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
+    return t;
+}
+
+void account_release(struct account *t)
+{
+    if (t && atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) == 1)
+        free(t);
+}
+
+struct ledger *ledger_new(void)
+{
+    struct ledger *l = calloc(1, sizeof *l);
+    if (!l)
+        return NULL;
+    atomic_init(&l->refs, 1);
+    l->fork_epoch = io_fork_epoch();
+    pthread_mutex_init(&l->lock, NULL);
+    return l;
+}
+
+struct ledger *ledger_hold(struct ledger *l)
+{
+    atomic_fetch_add_explicit(&l->refs, 1, memory_order_relaxed);
+    return l;
+}
+
+void ledger_release(struct ledger *l)
+{
+    if (!l || atomic_fetch_sub_explicit(&l->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    pthread_mutex_destroy(&l->lock);
+    free(l);
+}
+
+bool ledger_lock(struct ledger *l)
+{
+    if (!l || l->fork_epoch != io_fork_epoch())
+        return false;
+    pthread_mutex_lock(&l->lock);
+    return true;
+}
+
+void ledger_unlock(struct ledger *l)
+{
+    pthread_mutex_unlock(&l->lock);
+}

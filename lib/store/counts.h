@@ -1,0 +1,113 @@
+/* What is counted of the probes of a snapshot, and where.
+ *
+ * A thread counts in sheets of its own, one a snapshot, so that a count is a load, an
+ * add and a store, in lines that no other thread writes: exact without a locked
+ * instruction. Which sheet is a thread's says its slot: it takes one of N_SLOTS when it
+ * first counts, and gives it back when it ends. Threads that find none free count
+ * in the sheet 0, which they share, by atomic adds. Anyone may read meanwhile.
+ *
+ * Nothing here is ever asked for an answer. */
+#ifndef TAMIS_STORE_COUNTS_H
+#define TAMIS_STORE_COUNTS_H
+
+#include <pthread.h>
+
+#include "lib/internal.h"
+
+enum { N_REASONS = TAMIS_UNREADABLE + 1 };
+
+/* Of one segment, or of none: [TAMIS_NO_REASON] are the absents of single probes and
+ * the rest maybes, by reason. */
+enum {
+    /* Absents of probes of many, less what sheet.all has of them; wraps below 0. */
+    COUNT_MANY = N_REASONS,
+    COUNT_FALSE, /* false positives that were reported */
+    N_COUNTS
+};
+struct count_row {
+    _Atomic uint64_t n[N_COUNTS];
+};
+
+struct sheet {
+    uint8_t before[64]; /* the neighbour's line */
+    bool shared;
+    _Atomic uint64_t absent;   /* of probes of many, by bits */
+    _Atomic uint64_t excluded; /* absent by a key range; no segment's */
+    /* One for each 64 segments: so many absents has each of them, in one step for all;
+     * COUNT_MANY has what is wrong with that. */
+    _Atomic uint64_t *all;
+    struct count_row rows[]; /* by the slot of a target: [0] is of no segment */
+};
+
+enum { N_SLOTS = 63, SLOT_NONE = 0, SLOT_SHARED = N_SLOTS + 1 };
+
+struct counts {
+    atomic_bool on;
+    _Atomic(struct sheet *) sheets[N_SLOTS + 2]; /* by slot; [SLOT_NONE] stays NULL */
+};
+
+/* What a segment's file has counted, beyond the snapshots that list it. */
+struct account {
+    atomic_size_t refs;
+    struct page_counts pages;
+    uint64_t absent, n[N_REASONS], n_false; /* under the ledger's lock */
+};
+struct account *account_new(struct page_counts *sum); /* NULL: no memory */
+struct account *account_hold(struct account *t);
+void account_release(struct account *t);
+
+/* What a store has counted in this process; snapshots outlive stores. */
+struct ledger {
+    atomic_size_t refs;
+    unsigned fork_epoch; /* a child of a fork leaves it alone: its lock may be held */
+    pthread_mutex_t lock;
+    bool on;
+    struct tamis_snapshot *live; /* those that are not released */
+    struct tamis_stats gone;     /* of those that are */
+    struct page_counts pages;
+};
+struct ledger *ledger_new(void);
+struct ledger *ledger_hold(struct ledger *l);
+void ledger_release(struct ledger *l);
+/* False in a child of a fork, and of no ledger: there is nobody to share with. */
+bool ledger_lock(struct ledger *l);
+void ledger_unlock(struct ledger *l);
+
+/* ---- counting ---- */
+
+extern _Thread_local unsigned counts_slot __attribute__((tls_model("initial-exec")));
+
+struct sheet *counts_sheet_slowly(struct counts *c, size_t n_segments);
+/* Makes the sheet that is shared; ENOMEM. From here on any thread may count. */
+int counts_begin(struct counts *c, size_t n_segments);
+void counts_free(struct counts *c);
+
+static inline bool counts_on(struct counts *c)
+{
+    return atomic_load_explicit(&c->on, memory_order_acquire);
+}
+
+/* This thread's sheet; NULL before its first count in the snapshot. */
+static inline struct sheet *counts_mine(struct counts *c)
+{
+    return atomic_load_explicit(&c->sheets[counts_slot], memory_order_acquire);
+}
+
+static inline struct sheet *counts_sheet(struct counts *c, size_t n_segments)
+{
+    struct sheet *sheet = counts_mine(c);
+    return sheet ? sheet : counts_sheet_slowly(c, n_segments);
+}
+
+static inline void sheet_add(const struct sheet *sheet, _Atomic uint64_t *counter,
+                             uint64_t n)
+{
+    if (__builtin_expect(sheet->shared, 0))
+        atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+    else
+        atomic_store_explicit(counter,
+                              n + atomic_load_explicit(counter, memory_order_relaxed),
+                              memory_order_relaxed);
+}
+
+#endif

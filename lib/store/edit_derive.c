@@ -1,0 +1,190 @@
+/* Putting a segment whose filter is made from those of others, without their keys. The
+ * sources are a snapshot's: they stay open whatever becomes of their segments. */
+#include "lib/store/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* ---- sources ---- */
+
+struct sources {
+    struct tamis_snapshot *snapshot;
+    const size_t *segments;
+    size_t n;
+};
+
+static int check_snapshot(const struct tamis_edit *e, const struct sources *s,
+                          struct tamis_diag *diag)
+{
+    if (!s->snapshot || !s->segments || !s->n)
+        return diag_fail(diag, TAMIS_ERR_RANGE, e->catalog->path,
+                         "no segments are given");
+    if (s->snapshot->dir != e->catalog->filters)
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, e->catalog->path,
+                         "the snapshot is of another store");
+    /* A binding would vouch for the result though none has for its sources (SPEC.md
+     * section 7.3, "uncommitted edit"). */
+    if (!s->snapshot->complete)
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, e->catalog->path,
+                         "the list was rebuilt: compare it with the engine's, confirm "
+                         "it, then combine its filters");
+    return 0;
+}
+
+static int take(const struct sources *s, struct tamis_filter **filters,
+                struct tamis_diag *diag)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        int rc = tamis_snapshot_filter(s->snapshot, s->segments[i], &filters[i], diag);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* ---- the key range ---- */
+
+static int compare_keys(const uint8_t *a, size_t a_bytes, const uint8_t *b,
+                        size_t b_bytes)
+{
+    int order = memcmp(a, b, a_bytes < b_bytes ? a_bytes : b_bytes);
+    return order ? order : (a_bytes > b_bytes) - (a_bytes < b_bytes);
+}
+
+/* From the least key of any source to the greatest. One that is not known may be any:
+ * then nothing is known of the result's. */
+static bool range_over(const struct sources *s, struct key_range *range)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct entry *e = s->snapshot->entries[s->segments[i]];
+        if (!e->has_range)
+            return false;
+        size_t n_first, n_last;
+        const uint8_t *first = entry_first(e, &n_first), *last = entry_last(e, &n_last);
+        if (i == 0 ||
+            compare_keys(first, n_first, range->first, range->first_bytes) < 0) {
+            memcpy(range->first, first, n_first);
+            range->first_bytes = n_first;
+        }
+        if (i == 0 || compare_keys(last, n_last, range->last, range->last_bytes) > 0) {
+            memcpy(range->last, last, n_last);
+            range->last_bytes = n_last;
+        }
+    }
+    return true;
+}
+
+/* ---- the put ---- */
+
+static int derive_file(struct tamis_edit *e, const void *name, size_t name_bytes,
+                       const struct derivation *what,
+                       const struct tamis_segment_options *opt, struct built *made,
+                       struct tamis_derive_report *report, struct tamis_diag *diag)
+{
+    char file[FILTER_NAME_BYTES];
+    uint8_t uuid[UUID_BYTES];
+    struct tamis_derive_options d = {
+        .size = sizeof d,
+        .name = name,
+        .name_bytes = name_bytes,
+        .binding = opt->binding,
+        .binding_bytes = opt->binding_bytes,
+        .store_uuid = e->catalog->meta.store_uuid,
+        .watermark = opt->watermark,
+    };
+    uuid_random(uuid);
+    filter_file_name(uuid, file);
+    struct derive_to to = {.name = file, .dir = e->dir.fd, .uuid = uuid, .made = made};
+    struct tamis_diag ours;
+    int rc = derive(what, &d, &to, report, &ours);
+    if (rc && diag)
+        *diag = ours;
+    /* What is said of a source has its file's path. */
+    return rc && strcmp(ours.file, file) == 0 ? edit_not_put(e, rc, file, diag) : rc;
+}
+
+static int put_derived(struct tamis_edit *e, const void *name, size_t name_bytes,
+                       const struct sources *s, struct derivation *what,
+                       const struct tamis_segment_options *opt,
+                       struct tamis_derive_report *report, struct tamis_diag *diag)
+{
+    struct tamis_filter **filters = calloc(s->n, sizeof(struct tamis_filter *));
+    struct key_range *range = calloc(1, sizeof *range);
+    struct built *made = calloc(1, sizeof *made);
+    int rc = filters && range && made
+                 ? take(s, filters, diag)
+                 : diag_errno(diag, ENOMEM, e->catalog->path, "combining filters");
+    what->sources = filters;
+    what->n = s->n;
+    if (!rc)
+        rc = derive_file(e, name, name_bytes, what, opt, made, report, diag);
+    if (!rc) {
+        struct record r = edit_record(&made->commit, made->identity.target_error,
+                                      made->identity.created, opt->rank);
+        range->known = range_over(s, range);
+        edit_record_range(&r, range);
+        rc = edit_put_append(e, name, name_bytes, &r, false, diag);
+    }
+    free(made);
+    free(range);
+    free(filters);
+    return rc;
+}
+
+static int edit_derive(struct tamis_edit *e, const void *name, size_t name_bytes,
+                       const struct sources *s, struct derivation what,
+                       const struct tamis_segment_options *opt,
+                       struct tamis_derive_report *report, struct tamis_diag *diag)
+{
+    struct tamis_segment_options ours;
+    if (report)
+        memset(report, 0, sizeof *report);
+    int rc = edit_put_begin(e, name, name_bytes, &ours, opt, diag);
+    if (!rc)
+        rc = check_snapshot(e, s, diag);
+    if (!rc)
+        rc = put_derived(e, name, name_bytes, s, &what, &ours, report, diag);
+    if (rc && report)
+        memset(report, 0, sizeof *report);
+    return rc;
+}
+
+int tamis_edit_union(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                     struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
+                     const struct tamis_segment_options *opt,
+                     struct tamis_derive_report *report, struct tamis_diag *diag)
+{
+    return edit_derive(edit, name, name_bytes, &(struct sources){snapshot, segments, n},
+                       (struct derivation){.how = DERIVE_UNION}, opt, report, diag);
+}
+
+int tamis_edit_intersection(struct tamis_edit *edit, const void *name,
+                            size_t name_bytes, struct tamis_snapshot *snapshot,
+                            const size_t *segments, size_t n,
+                            const struct tamis_segment_options *opt,
+                            struct tamis_derive_report *report, struct tamis_diag *diag)
+{
+    return edit_derive(edit, name, name_bytes, &(struct sources){snapshot, segments, n},
+                       (struct derivation){.how = DERIVE_INTERSECTION}, opt, report,
+                       diag);
+}
+
+int tamis_edit_fold(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                    struct tamis_snapshot *snapshot, size_t segment, uint64_t factor,
+                    const struct tamis_segment_options *opt,
+                    struct tamis_derive_report *report, struct tamis_diag *diag)
+{
+    return edit_derive(edit, name, name_bytes, &(struct sources){snapshot, &segment, 1},
+                       (struct derivation){.how = DERIVE_FOLD, .factor = factor}, opt,
+                       report, diag);
+}
+
+int tamis_edit_shrink(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                      struct tamis_snapshot *snapshot, size_t segment, double error,
+                      const struct tamis_segment_options *opt,
+                      struct tamis_derive_report *report, struct tamis_diag *diag)
+{
+    return edit_derive(edit, name, name_bytes, &(struct sources){snapshot, &segment, 1},
+                       (struct derivation){.how = DERIVE_SHRINK, .error = error}, opt,
+                       report, diag);
+}

@@ -1,0 +1,276 @@
+/* Sums of what was counted: of a snapshot, of a segment's filter, of a store.
+ *
+ * What a snapshot has counted goes with its last holder into the account of each of its
+ * segments' filters, and into the ledger of its store; both under the ledger's lock,
+ * under which they are read, together with the snapshots that are still held. So a sum
+ * never falls because a newer snapshot takes the place of an older one. */
+#include "lib/store/store.h"
+
+#include <errno.h>
+
+static uint64_t read_count(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* ---- sums ---- */
+
+/* What the sheets of a snapshot say of one of its segments, or [0] of none. */
+struct segment_sum {
+    uint64_t absent, n[N_REASONS], n_false;
+};
+
+static void add_row(struct segment_sum *sum, const struct sheet *sheet, size_t slot)
+{
+    const struct count_row *row = &sheet->rows[slot];
+    if (slot)
+        sum->absent += read_count(&sheet->all[(slot - 1) / 64]);
+    sum->absent +=
+        read_count(&row->n[TAMIS_NO_REASON]) + read_count(&row->n[COUNT_MANY]);
+    for (size_t r = TAMIS_HIT; r < N_REASONS; r++)
+        sum->n[r] += read_count(&row->n[r]);
+    sum->n_false += read_count(&row->n[COUNT_FALSE]);
+}
+
+/* Each segment's absents of probes of many are worked out, but there is a sum of them.
+ */
+static void add_sheet(struct tamis_stats *out, const struct sheet *sheet, size_t n)
+{
+    out->n_excluded += read_count(&sheet->excluded);
+    out->n_absent += read_count(&sheet->absent);
+    for (size_t slot = 0; slot <= n; slot++) {
+        const struct count_row *row = &sheet->rows[slot];
+        out->n_absent += read_count(&row->n[TAMIS_NO_REASON]);
+        for (size_t r = TAMIS_HIT; r < N_REASONS; r++)
+            out->n_maybe[r] += read_count(&row->n[r]);
+        out->n_false_positives += read_count(&row->n[COUNT_FALSE]);
+    }
+}
+
+static const struct sheet *sheet_at(struct tamis_snapshot *s, size_t i)
+{
+    return atomic_load_explicit(&s->counts.sheets[i], memory_order_acquire);
+}
+
+static void add_snapshot(struct tamis_stats *out, struct tamis_snapshot *s)
+{
+    for (size_t i = 0; i < N_SLOTS + 2; i++)
+        if (sheet_at(s, i))
+            add_sheet(out, sheet_at(s, i), s->n);
+}
+
+static void add_segment(struct segment_sum *sum, struct tamis_snapshot *s, size_t index)
+{
+    for (size_t i = 0; i < N_SLOTS + 2; i++)
+        if (sheet_at(s, i))
+            add_row(sum, sheet_at(s, i), index + 1);
+}
+
+/* So far n_absent are those by bits. */
+static void complete(struct tamis_stats *out)
+{
+    out->n_absent += out->n_excluded;
+    out->n_probes = out->n_absent;
+    for (size_t r = 0; r < TAMIS_MAX_REASONS; r++)
+        out->n_probes += out->n_maybe[r];
+}
+
+static void add_pages(struct tamis_stats *out, const struct page_counts *pages)
+{
+    out->n_pages_checked += read_count(&pages->n_checked);
+    out->n_pages_damaged += read_count(&pages->n_damaged);
+}
+
+/* Those of a filter of the caller's are in the filter. */
+static void add_pages_of(struct tamis_stats *out, struct entry *e)
+{
+    struct tamis_filter *f = atomic_load_explicit(&e->filter, memory_order_acquire);
+    if (e->account)
+        add_pages(out, &e->account->pages);
+    else if (f)
+        add_pages(out, filter_page_counts(f));
+}
+
+/* ---- a snapshot comes and goes ---- */
+
+int stats_join(struct tamis_snapshot *s)
+{
+    struct ledger *l = s->ledger;
+    if (!ledger_lock(l))
+        return 0;
+    int rc = l->on ? counts_begin(&s->counts, s->n) : 0;
+    if (!rc) {
+        s->next_live = l->live;
+        s->to_live = &l->live;
+        if (l->live)
+            l->live->to_live = &s->next_live;
+        l->live = s;
+    }
+    ledger_unlock(l);
+    return rc;
+}
+
+static void fold_segment(struct tamis_snapshot *s, size_t index)
+{
+    struct account *t = s->entries[index]->account;
+    struct segment_sum sum = {0};
+    add_segment(&sum, s, index);
+    t->absent += sum.absent;
+    t->n_false += sum.n_false;
+    for (size_t r = 0; r < N_REASONS; r++)
+        t->n[r] += sum.n[r];
+}
+
+void stats_leave(struct tamis_snapshot *s)
+{
+    if (!ledger_lock(s->ledger))
+        return;
+    if (s->to_live) /* it has joined */
+        *s->to_live = s->next_live;
+    if (s->next_live)
+        s->next_live->to_live = s->to_live;
+    if (sheet_at(s, SLOT_SHARED)) { /* it has counted */
+        add_snapshot(&s->ledger->gone, s);
+        for (size_t i = 0; i < s->n; i++)
+            fold_segment(s, i);
+    }
+    ledger_unlock(s->ledger);
+}
+
+/* ---- the public calls ---- */
+
+int tamis_snapshot_count(struct tamis_snapshot *snapshot, int on)
+{
+    if (!snapshot)
+        return TAMIS_ERR_RANGE;
+    if (on)
+        return counts_begin(&snapshot->counts, snapshot->n);
+    atomic_store(&snapshot->counts.on, false);
+    return 0;
+}
+
+int tamis_store_count(struct tamis_store *store, int on, struct tamis_diag *diag)
+{
+    int rc = store_usable(store, false, diag);
+    if (rc)
+        return rc;
+    struct ledger *l = store->catalog->ledger;
+    ledger_lock(l);
+    l->on = on;
+    for (struct tamis_snapshot *s = l->live; s && !rc; s = s->next_live)
+        rc = tamis_snapshot_count(s, on);
+    ledger_unlock(l);
+    return rc ? diag_errno(diag, rc, store->catalog->path, "counting probes") : 0;
+}
+
+int tamis_store_stats(struct tamis_store *store, struct tamis_stats *out,
+                      struct tamis_diag *diag)
+{
+    int rc = store_usable(store, false, diag);
+    if (!rc && !out)
+        rc = diag_fail(diag, TAMIS_ERR_RANGE, store->catalog->path, "no stats");
+    if (out)
+        *out = (struct tamis_stats){0};
+    if (rc)
+        return rc;
+    struct ledger *l = store->catalog->ledger;
+    ledger_lock(l);
+    *out = l->gone;
+    for (struct tamis_snapshot *s = l->live; s; s = s->next_live)
+        add_snapshot(out, s);
+    ledger_unlock(l);
+    add_pages(out, &l->pages);
+    complete(out);
+    return 0;
+}
+
+int tamis_snapshot_stats(struct tamis_snapshot *snapshot, struct tamis_stats *out)
+{
+    if (!out)
+        return TAMIS_ERR_RANGE;
+    *out = (struct tamis_stats){0};
+    if (!snapshot)
+        return TAMIS_ERR_RANGE;
+    add_snapshot(out, snapshot);
+    for (size_t i = 0; i < snapshot->n; i++)
+        add_pages_of(out, snapshot->entries[i]);
+    complete(out);
+    return 0;
+}
+
+/* Where this segment's filter is in another snapshot of the store; n if nowhere. */
+static size_t find_account(const struct tamis_snapshot *s, const struct entry *e)
+{
+    uint32_t slot = names_get(&s->by_name, e->bytes, e->name_bytes);
+    return slot && s->entries[slot - 1]->account == e->account ? slot - 1 : s->n;
+}
+
+/* In all snapshots that are held and those that were; in a child of a fork, and of
+ * filters of the caller's, in this one. */
+static void sum_segment(struct tamis_snapshot *s, size_t index, struct segment_sum *sum)
+{
+    const struct entry *e = s->entries[index];
+    if (!ledger_lock(s->ledger)) {
+        add_segment(sum, s, index);
+        return;
+    }
+    const struct account *t = e->account;
+    sum->absent = t->absent;
+    sum->n_false = t->n_false;
+    memcpy(sum->n, t->n, sizeof sum->n);
+    for (struct tamis_snapshot *live = s->ledger->live; live; live = live->next_live) {
+        size_t at = live == s ? index : find_account(live, e);
+        if (at < live->n)
+            add_segment(sum, live, at);
+    }
+    ledger_unlock(s->ledger);
+}
+
+/* Of nothing that was asked the error is 0, but may be anything. */
+static void measure(struct tamis_segment_stats *out)
+{
+    uint64_t wrong = out->counts.n_false_positives, n = wrong + out->counts.n_absent;
+    out->measured_error = n ? (double)wrong / (double)n : 0;
+    error_interval(wrong, n, &out->error_low, &out->error_high);
+    out->over_target = out->target_error > 0 && out->error_low > out->target_error;
+}
+
+int tamis_snapshot_segment_stats(struct tamis_snapshot *snapshot, size_t index,
+                                 struct tamis_segment_stats *out)
+{
+    if (!out)
+        return TAMIS_ERR_RANGE;
+    *out = (struct tamis_segment_stats){0};
+    if (!snapshot || index >= snapshot->n)
+        return TAMIS_ERR_RANGE;
+    struct entry *e = snapshot->entries[index];
+    struct segment_sum sum = {0};
+    sum_segment(snapshot, index, &sum);
+    /* Caught between two steps of a probe the difference may be below 0. */
+    out->counts.n_absent = sum.absent <= INT64_MAX ? sum.absent : 0;
+    out->counts.n_false_positives = sum.n_false;
+    memcpy(out->counts.n_maybe, sum.n, sizeof sum.n);
+    add_pages_of(&out->counts, e);
+    complete(&out->counts);
+    if (e->state)
+        out->target_error = le64_get_f64(entry_record(e)->target_error);
+    measure(out);
+    return 0;
+}
+
+int tamis_snapshot_report_false_positive(struct tamis_snapshot *snapshot,
+                                         const struct tamis_target *target)
+{
+    if (!snapshot || !target)
+        return TAMIS_ERR_RANGE;
+    if (!target_here(snapshot, target))
+        return TAMIS_ERR_NO_SEGMENT;
+    const struct entry *e = snapshot->entries[target->slot - 1];
+    if (!e->state || e->state == RECORD_NO_FILTER)
+        return TAMIS_ERR_NO_SEGMENT;
+    if (!counts_on(&snapshot->counts))
+        return 0;
+    struct sheet *sheet = counts_sheet(&snapshot->counts, snapshot->n);
+    sheet_add(sheet, &sheet->rows[target->slot].n[COUNT_FALSE], 1);
+    return 0;
+}

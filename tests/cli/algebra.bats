@@ -1,0 +1,191 @@
+# Filters made from filters, files and segments: union, intersect, fold; and compared.
+load common
+
+SEED="--seed 0123456789abcdef"
+
+# Files a (1..20000) and b (15001..35000), of one shape and seed.
+make_two() {
+    seq 20000 >ka
+    seq 15001 35000 >kb
+    # shellcheck disable=SC2086
+    for f in a b; do "$TAMIS" file build $f k$f $SEED "$@"; done
+}
+
+# has FILE KEYFILE: no key is lost.
+has() {
+    ok "$TAMIS" file verify "$1" --against "$2"
+    prints ": 0 lost"
+}
+
+@test "file union, intersect, fold" {
+    make_two
+    ok "$TAMIS" file union u a b --segment both --bind c0ffee --watermark 5
+    prints '^u: 3[0-9]{4} keys in 1 stage, .*, error [0-9.]+%$'
+    has u ka && has u kb
+    ok "$TAMIS" file show u
+    prints 'name +both' && prints 'xc0.xff.xee'
+    ok "$TAMIS" file probe u 1 --bind c0ffee --min-watermark 5
+    prints 'HIT'
+    ok "$TAMIS" file intersect i a b
+    seq 15001 20000 >common
+    has i common
+    ok "$TAMIS" file probe i --count --keys kb
+    "$TAMIS" file build large ka --fpr 1e-8
+    ok "$TAMIS" file fold s large --fpr 1% --json
+    prints '"file": "s"' && prints '"damaged": 0'
+    has s ka
+    [ "$(stat -c %s s)" -lt "$(stat -c %s large)" ]
+    ok "$TAMIS" file fold third a --by 3
+    has third ka
+    [ "$(stat -c %s third)" -lt "$(stat -c %s a)" ]
+}
+
+@test "sources stay as they are" {
+    make_two
+    md5sum a b >sums
+    "$TAMIS" file union u a b && "$TAMIS" file intersect i a b && "$TAMIS" file fold f a --by 3
+    md5sum --quiet -c sums
+}
+
+@test "contains, equal, compare" {
+    make_two
+    "$TAMIS" file union u a b
+    ok "$TAMIS" file contains u a
+    [ "$output" = MAYBE ]
+    ok "$TAMIS" file contains a b
+    [ "$output" = ABSENT ]
+    run "$TAMIS" file contains -q a b
+    [ "$status" -eq 10 ] && [ -z "$output" ]
+    ok "$TAMIS" file contains -q u b
+    ok "$TAMIS" file equal a a
+    [ "$output" = EQUAL ]
+    ok "$TAMIS" file equal a b
+    [ "$output" = DIFFERENT ]
+    run "$TAMIS" file equal --quiet a b
+    [ "$status" -eq 10 ]
+    ok "$TAMIS" file compare a b
+    prints $'\nin common: [0-9]+ keys, [0-9]+ to [0-9]+\nJaccard: 1[0-9.]+%, '
+    ok "$TAMIS" file compare a b --json
+    [ "$(jq '.common.low <= 5000 and .common.high >= 5000 and .together.high > 35000' <<<"$output")" = true ]
+    [ "$(jq -r '.filters[0].in_other' <<<"$output")" = no ]
+}
+
+@test "a key as a filter is the question for it" {
+    make_two
+    seq 200 >few && echo 77 >one && echo 7777 >other
+    # shellcheck disable=SC2086
+    for list in few one other; do "$TAMIS" file build $list.tamis $list --fpr 1% $SEED; done
+    run "$TAMIS" file contains -q few.tamis one.tamis
+    [ "$status" -eq 0 ]
+    run "$TAMIS" file contains -q few.tamis other.tamis
+    [ "$status" -eq 10 ]
+}
+
+@test "file estimate" {
+    make_two
+    ok "$TAMIS" file estimate a
+    prints $'^keys: [0-9]+, 1[0-9]{4} to 20[0-9]{3}\nerror now: 0[.].*%\nmeasured: '
+    flip a 5000
+    ok "$TAMIS" file estimate a --seed 0000000000000007 --json
+    [ "$(jq '.damaged == 1 and .measured.low <= .error and .measured.high >= .error' <<<"$output")" = true ]
+    fails 4 "nowhere" "$TAMIS" file estimate nowhere
+}
+
+@test "what cannot be combined is refused, and says what would do" {
+    make_two
+    "$TAMIS" file build seed ka
+    # shellcheck disable=SC2086
+    "$TAMIS" file build shape ka --fpr 1e-6 $SEED
+    "$TAMIS" init store && "$TAMIS" grow store g ka --watermark 1
+    for c in union intersect; do
+        fails 3 "seed: another hash or seed.*: build one anew with the --seed" "$TAMIS" file $c out a seed
+        fails 2 "it still grows: seal it" "$TAMIS" file $c out a "$(filter_of g)"
+        fails 3 "ka: " "$TAMIS" file $c out a ka
+        fails 4 "nowhere: " "$TAMIS" file $c out a nowhere
+        fails 2 "a: exists already" "$TAMIS" file $c a a b
+        fails 2 "too few arguments" "$TAMIS" file $c out
+        fails 4 "no/out: " "$TAMIS" file $c no/out a b
+    done
+    fails 2 "one shape.*build one anew" "$TAMIS" file intersect out a shape
+    fails 2 "one shape" "$TAMIS" file contains a shape
+    fails 2 "one shape" "$TAMIS" file compare a shape
+    fails 2 "a: 2 does not divide the 3 pages .*: fold by" "$TAMIS" file fold out a --by 2
+    fails 2 "a: its error is 0.0[0-9]+ as it is: build it anew" "$TAMIS" file fold out a --fpr 1e-6
+    fails 2 "give one of them" "$TAMIS" file fold out a
+    fails 2 "give one of them" "$TAMIS" file fold out a --by 3 --fpr 1%
+    fails 2 "by is 1..4294967296, not '0'" "$TAMIS" file fold out a --by 0
+    fails 2 "too many" "$TAMIS" file fold out a b --by 3
+    fails 2 "too many" "$TAMIS" file equal a b b
+    poke a 8 '\x09'
+    fails 3 "a: .*newer" "$TAMIS" file union out a b
+    [ ! -e out ]
+    ! ls ./*.tmp 2>/dev/null
+}
+
+@test "damaged sources cost reads, and it is said how many pages" {
+    make_two
+    flip a 5000
+    fails 3 "u: 1 damaged page of the sources counted as all ones" "$TAMIS" file union u a b
+    has u ka && has u kb
+    fails 3 "i: 1 damaged page of" "$TAMIS" file intersect i a b
+    fails 3 "f: 1 damaged page of" "$TAMIS" file fold f a --by 3
+    has f ka
+    fails 3 "fails its check" "$TAMIS" file equal a a
+    ok "$TAMIS" file compare a b
+    prints '1 damaged page'
+}
+
+@test "segments: union, intersect, fold, compare" {
+    "$TAMIS" init store
+    seq 20000 | tee ka | "$TAMIS" build store a
+    seq 15001 35000 | tee kb | "$TAMIS" build store b
+    ok "$TAMIS" compare store a b
+    prints 'in common: '
+    ok "$TAMIS" intersect store i a b --json
+    prints '"segment": "i"'
+    ok "$TAMIS" union store c a b --replaces a --replaces b --bind 0102 --rank 4
+    prints '^c: 3[0-9]{4} keys in 1 stage'
+    ok "$TAMIS" ls store --names
+    [ "$output" = $'i\nc' ]
+    ok "$TAMIS" probe store --segment c --keys ka --count
+    prints '20000'
+    ok "$TAMIS" fold store c c --by 3 --replaces c
+    sort -u ka kb >all
+    ok "$TAMIS" verify store c --against all
+    prints ': 0 lost'
+    [ "$(find store/filters -name '*.tamis' | wc -l)" -eq 2 ]
+}
+
+@test "segments that cannot be combined" {
+    make_store
+    "$TAMIS" build store bare --bare
+    echo x | "$TAMIS" grow store g --watermark 1
+    fails 2 "'two' exists already: --replaces 'two'" "$TAMIS" union store two one
+    fails 5 "no segment 'nope'" "$TAMIS" union store u one nope
+    fails 5 "without a filter: name segments that have" "$TAMIS" union store u one bare
+    fails 2 "it still grows: seal it" "$TAMIS" union store u one g
+    fails 5 "no segment 'x'" "$TAMIS" union store u one two --replaces x
+    fails 2 "give one of them" "$TAMIS" fold store u one
+    fails 2 "too few" "$TAMIS" union store u
+    fails 5 "" "$TAMIS" union nowhere u one
+    fails 5 "without a filter" "$TAMIS" compare store one bare
+    [ "$("$TAMIS" ls store --names | wc -l)" -eq 4 ]
+    [ "$(find store/filters -name '*.tamis' | wc -l)" -eq 3 ]
+}
+
+@test "a filter is built anew in the place of its own, in one edit" {
+    "$TAMIS" init store
+    seq 1000 | "$TAMIS" build store a
+    seq 900 | "$TAMIS" grow store g --watermark 3
+    old=$(find store/filters -name '*.tamis' | sort)
+    seq 2000 | ok "$TAMIS" build store a - --replaces a
+    ok "$TAMIS" probe store --segment a 2000
+    prints HIT
+    [ "$("$TAMIS" ls store --names | wc -l)" -eq 2 ]
+    [ "$(find store/filters -name '*.tamis' | wc -l)" -eq 2 ]
+    [ "$(find store/filters -name '*.tamis' | sort)" != "$old" ]
+    # Nothing changes if the new one cannot be built.
+    fails 4 "" "$TAMIS" build store a nofile --replaces a
+    ok "$TAMIS" probe store --segment a 2000
+    prints HIT
+}

@@ -1,0 +1,112 @@
+# Help fits a screen and shows how; slips are answered with what was probably meant.
+load common
+
+commands() {
+    { "$TAMIS" help; "$TAMIS" help file; } |
+        sed -n 's/^  tamis \(file [a-z]\+\|[a-z]\+\) .*/\1/p' | grep -vx file
+}
+
+# fits TEXT: on a screen of 24 lines and 80 columns.
+fits() {
+    [ "$(wc -l <<<"$1")" -le 24 ] && [ "$(LC_ALL=C.UTF-8 wc -L <<<"$1")" -le 80 ] ||
+        { printf '%s\n' "$1"; return 1; }
+}
+
+@test "help fits a screen" {
+    ok "$TAMIS" help
+    fits "$output"
+    [ "$(commands | wc -l)" -ge 28 ]
+    for topic in json keys exit file; do
+        ok "$TAMIS" help $topic
+        fits "$output"
+    done
+}
+
+@test "the help of every command fits a screen and has examples" {
+    while read -r c; do
+        # shellcheck disable=SC2086
+        ok "$TAMIS" help $c
+        fits "$output"
+        prints $'\nExamples?:\n(.*\n)?  .*tamis '"$c "
+    done < <(commands)
+}
+
+# A directory in which the examples of a command work.
+make_example() {
+    mkdir lists
+    [ "$1" != init ] || return 0
+    seq 2000 | tee keys.txt log wanted.txt >lists/a.keys
+    "$TAMIS" init store
+    for s in 000007.sst 000009.sst; do "$TAMIS" build store $s keys.txt; done
+    [ "$1" = build ] || "$TAMIS" build store 000012.sst keys.txt
+    [ "$1" = build ] || "$TAMIS" build store a lists/a.keys
+    "$TAMIS" grow store memtable keys.txt --watermark 1000
+    [[ $1 != "file "@(show|probe|verify|estimate) ]] || "$TAMIS" file build words.tamis keys.txt
+}
+
+@test "examples run" {
+    mkdir bin && ln -s "$TAMIS" bin/tamis
+    PATH=$PWD/bin:$PATH
+    while read -r c; do
+        mkdir "at $c" && cd "at $c"
+        make_example "$c"
+        # shellcheck disable=SC2086
+        examples=$(tamis help $c | sed -n '/^Examples*:/,$s/^  //p')
+        examples=${examples//\/var\/lib\/engine\//}
+        examples=${examples//\/backup\//}
+        examples=${examples//\/usr\/share\/dict\/words/keys.txt}
+        run bash -ec "$examples"
+        [ "$status" -eq 0 ] || explain "0: $examples"
+        cd ..
+    done < <(commands)
+}
+
+@test "mistyped commands" {
+    fails 2 "no such command 'biuld': did you mean 'build'\?" "$TAMIS" biuld store x
+    fails 2 "'verfiy': did you mean 'verify'\?" "$TAMIS" help verfiy
+    fails 2 "'rep': did you mean 'repair'\?" "$TAMIS" rep store
+    fails 2 "'hepl': did you mean 'help'\?" "$TAMIS" hepl
+    fails 2 "file: no such command: did you mean 'show'\? it is build" "$TAMIS" file shwo f
+    for c in sift x "" "$(printf %0300d 0)"; do
+        fails 2 "no such command '$c': 'tamis help'" "$TAMIS" "$c"
+    done
+    fails 2 "no such command: it is build, show" "$TAMIS" file sift f
+}
+
+@test "mistyped options" {
+    fails 2 "option '--jsno': did you mean '--json'\?: see" "$TAMIS" ls store --jsno
+    fails 2 "option '--frp': did you mean '--fpr'\?" "$TAMIS" init store --frp=1
+    fails 2 "'--repalce': did you mean '--replaces'\?" "$TAMIS" build store a --repalce x
+    fails 2 "option '--json' takes no value" "$TAMIS" ls store --json=3
+    fails 2 "unknown or ambiguous option '--xyzzy': see" "$TAMIS" ls store --xyzzy
+    # Only what the command takes is meant.
+    fails 2 "unknown or ambiguous option '--fprr': see" "$TAMIS" ls store --fprr
+}
+
+@test "mistyped segments" {
+    make_store
+    echo a | "$TAMIS" build store level0-000012.sst
+    echo a | "$TAMIS" build store $'tab\there'
+    meant='level0-000012.sst'
+    for c in "ls store" "stat store" "verify store" "seal store" "drop store" \
+        "probe store k --segment" "build store x /dev/null --replaces" \
+        "attach store x f --replaces"; do
+        # shellcheck disable=SC2086
+        fails 5 "no segment 'level0-00012.sst': did you mean '$meant'\?" \
+            "$TAMIS" $c level0-00012.sst
+    done
+    fails 5 "'oen': did you mean 'one'\?" "$TAMIS" ls store oen
+    fails 5 "'tabhere': did you mean 'tab.x09here'\?" "$TAMIS" ls store tabhere
+    fails 5 "no segment 'three': 'tamis ls'" "$TAMIS" ls store three
+    long=$(printf %0250d 0)
+    fails 5 "no segment '$long': 'tamis ls'" "$TAMIS" ls store "$long"
+    "$TAMIS" ls store | wc -l | grep -qx 4
+}
+
+@test "what --each leaves no name of names its file" {
+    "$TAMIS" init store
+    mkdir d && : >d/.keys
+    fails 2 "^tamis: build: d/.keys: no name .* is left" \
+        "$TAMIS" build store --each d/.keys --strip .keys
+    fails 2 "^tamis: build: d/: no name .* is left" "$TAMIS" build store --each d/
+}

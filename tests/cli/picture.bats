@@ -1,0 +1,136 @@
+# tamis stat --svg: a picture that is valid XML and shows what there is.
+load common
+
+# x XPATH: of pic.svg, without its name space.
+x() {
+    sed 's/ xmlns="[^"]*"//' pic.svg | xmllint --xpath "$1" -
+}
+
+# The columns: their titles, one a line.
+titles() {
+    x '//g/title/text()' | grep -c 'keys,'
+}
+
+draw() {
+    ok "$TAMIS" stat "$1" --svg pic.svg "${@:2}"
+    [ -z "$output" ]
+    xmllint --noout pic.svg
+}
+
+# The widths of the columns and their gaps make up the whole.
+whole() {
+    sed -n 's/^.*<rect x="\([0-9.]*\)" y="136.00" width="\([0-9.]*\)".*class="track".*/\1 \2/p' pic.svg |
+        awk '{ if ($1 < at - 0.02) exit 1; at = $1 + $2 } END { exit !(at > 935 && at < 936.6) }'
+}
+
+@test "a segment each, and what is in it" {
+    make_store
+    seq 100000 | "$TAMIS" build store large
+    "$TAMIS" build store bare --bare
+    draw store
+    [ "$(titles)" -eq 3 ]
+    whole
+    [ "$(x 'count(//g)')" = 3 ]
+    x 'string(//g[1]/title)' | grep -x large
+    x 'string(//g[1]/title)' | grep -x '100,000 keys, 132.0 KiB'
+    fill=$("$TAMIS" stat store large --json | jq '.details[].stages[].fill * 100')
+    x 'string(//g[1]/title)' | grep -x "$(printf '%.2f%% of the bits are set' "$fill")"
+    # The column is as high.
+    high=$(x 'string(//g[1]/rect[2]/@height)')
+    jq -ne "($high - 2.2 * $fill) | fabs < 0.02"
+    x 'string(//svg)' | grep '3 sealed, 0 growing, 1 without a filter'
+    draw store one
+    [ "$(titles)" -eq 1 ]
+}
+
+@test "hostile names" {
+    "$TAMIS" init $'st<o>re&"\'\n'
+    for name in '<script>alert(1)</script>' '"/><g>' "&amp;]]>'" $'\x01\x1b[31m\xff' '<!--' \
+        $'\xef\xbf\xbe\xef\xbf\xbf' $'\xe2\x80\xaegpj' "%s%n%d" "$(printf '<%.0s' {1..255})" 'ünïcödé 名'; do
+        seq 9 | "$TAMIS" build $'st<o>re&"\'\n' "$name"
+    done
+    draw $'st<o>re&"\'\n'
+    [ "$(titles)" -eq 10 ]
+    x 'string(/svg/title)' | grep -Fx 'tamis store st<o>re&"'"'"'\x0a'
+    for shown in '<script>alert(1)</script>' '"/><g>' "&amp;]]>'" '\x01\x1b[31m\xff' '<!--' \
+        '\xef\xbf\xbe\xef\xbf\xbf' '\xe2\x80\xaegpj' '%s%n%d' 'ünïcödé 名'; do
+        x '//g/title' | sed 's/&lt;/</g;s/&gt;/>/g;s/&quot;/"/g;s/&amp;/\&/g' |
+            grep -Fq "<title>$shown" || { echo "$shown"; x '//g/title'; return 1; }
+    done
+    [ "$(x 'count(//script)')" = 0 ]
+    [ "$(x 'count(//g)')" = 10 ]
+}
+
+@test "no segment, and none with a filter" {
+    "$TAMIS" init store
+    draw store
+    x 'string(//svg)' | grep 'no segment has a filter'
+    "$TAMIS" build store bare --bare
+    draw store
+    x 'string(//svg)' | grep '0 sealed, 0 growing, 1 without'
+}
+
+@test "what does not open is shown as that, and no fill is made up" {
+    make_store
+    poke "$(filter_of one)" 100 '\xff\xff'
+    rm "$(filter_of two)"
+    draw store
+    [ "$(titles)" -eq 2 ]
+    [ "$(x 'count(//g/rect[@fill="url(#hatch)"])')" = 2 ]
+    [ "$(x 'count(//g/rect)')" = 4 ] # track and hatch
+    x 'string(//svg)' | grep 'not to be read: 2'
+    ! grep -q 'of the bits are set' pic.svg
+}
+
+@test "thousands of segments: the smallest share columns, and none is left out" {
+    "$TAMIS" init store
+    mkdir lists
+    for i in $(seq 2000); do seq $((i % 7 * 900 + 3)) >lists/$i; done
+    (cd lists && "$TAMIS" build ../store --each *)
+    seq 2000000 | "$TAMIS" build store large
+    draw store
+    n=$(x 'count(//g)')
+    [ "$n" -gt 20 ] && [ "$n" -le 218 ]
+    whole
+    [ "$(x '//g/title/text()' | sed -n 's/^\([0-9]*\) segments$/\1/p' | awk '{ n += $1 } END { print n }')" -eq 2000 ]
+    x 'string(//g[1]/title)' | grep -x large
+    x 'string(//svg)' | grep 'the 2,000 smallest segments'
+    keys=$("$TAMIS" stat store --json | jq .keys)
+    [ "$(x '//g/title/text()' | sed -n 's/^\([0-9,]*\) keys, .*/\1/p' | tr -d , | awk '{ n += $1 } END { print n }')" -eq "$keys" ]
+    [ "$(stat -c %s pic.svg)" -lt 200000 ]
+}
+
+@test "the file appears whole or not at all" {
+    make_store
+    draw store
+    # To standard output, and nothing else.
+    "$TAMIS" stat store --svg - | cmp - pic.svg
+    # It keeps its mode, and a link is followed.
+    chmod 600 pic.svg && ln -s pic.svg link
+    ok "$TAMIS" stat store --svg link
+    [ -L link ] && [ "$(stat -c %a pic.svg)" = 600 ]
+    (umask 027; "$TAMIS" stat store --svg new.svg)
+    [ "$(stat -c %a new.svg)" = 640 ]
+    cp pic.svg before
+    fails 4 "^tamis: pic.svg: cannot write: File too large" \
+        bash -c 'ulimit -f 1; for i in $(seq 30); do echo k$i | "$TAMIS" build store s$i 2>/dev/null; done; "$TAMIS" stat store --svg pic.svg'
+    cmp before pic.svg
+    fails 4 "^tamis: none/pic.svg: cannot write: No such file" "$TAMIS" stat store --svg none/pic.svg
+    fails 4 "standard output: writing failed" bash -c '"$TAMIS" stat store --svg - >/dev/full'
+    mkdir dir && mkfifo pipe
+    for at in dir pipe /dev/null; do
+        fails 2 "^tamis: $at: not a regular file: name one, or '-'" "$TAMIS" stat store --svg $at
+    done
+    [ -c /dev/null ]
+    fails 2 "leave out --json" "$TAMIS" stat store --svg x --json
+    fails 2 "and this one is empty" "$TAMIS" stat store --svg ""
+    fails 5 "no segment 'ten'" "$TAMIS" stat store ten --svg x
+    [ ! -e x ]
+    # Interrupted while it syncs: the file is there, and nothing beside it.
+    rm new.svg
+    # (Whoever began all this in the background may have had the signal ignored.)
+    run -130 bash -c 'exec env --default-signal=INT strace -o /dev/null -e trace=fsync -e inject=fsync:signal=INT \
+        "$TAMIS" stat store --svg new.svg'
+    cmp new.svg <("$TAMIS" stat store --svg -)
+    [ "$(ls -I 'separate-stderr-*')" = $'before\ndir\nlink\nnew.svg\npic.svg\npipe\nstore' ]
+}

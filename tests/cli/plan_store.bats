@@ -1,0 +1,184 @@
+# tamis plan STORE, tamis plan --sizes: memory over the filters of a store.
+load common
+
+plan() {
+    "$TAMIS" plan "$@" --json >plan.json
+}
+p() {
+    jq -r "$1" plan.json
+}
+# is EXPRESSION: true of the plan.
+is() {
+    jq -e "$1" plan.json >/dev/null || { jq . plan.json; return 1; }
+}
+
+# Three levels of a store; the second has two segments of disjoint ranges.
+make_levels() {
+    "$TAMIS" init store
+    seq 1000 | "$TAMIS" build store new --rank 0 --fpr 1e-6
+    seq 100000 149999 | "$TAMIS" build store left --rank 1 --bind 0102 --fpr 1e-4
+    seq 500000 599999 | "$TAMIS" build store right --rank 1 --fpr 1e-4
+    seq 1000000 1399999 | "$TAMIS" build store old --rank 2 --fpr 1e-4
+}
+
+@test "errors are in proportion to the sizes of the runs" {
+    printf '1M 0 a\n4M 1 b\n16M 2 c\n' >sizes
+    plan --sizes sizes --bytes 40M
+    is '.runs == 3 and .planned.filters == 3'
+    is '[.segments[].ideal_error] | (.[1] / .[0] - 4 | fabs < 1e-6) and (.[2] / .[1] - 4 | fabs < 1e-6)'
+    is '[.segments[].error] | .[1] / .[0] > 3 and .[1] / .[0] < 5 and .[2] / .[1] > 3.5 and .[2] / .[1] < 4.5'
+    # The sum is what they take, and is below the limit; each is what plan says of it alone.
+    is '(.planned.bytes == ([.segments[].bytes] | add)) and .planned.bytes <= 40*1048576'
+    is '.planned.bytes > 39.9*1048576'
+    is '.planned.reads - ([.segments[].error] | add) | fabs < 1e-12'
+    is '.uniform.reads > .planned.reads and .uniform.bytes <= 40*1048576'
+    is '.saving - (1 - .planned.reads / .uniform.reads) | fabs < 1e-12'
+    p '.segments[] | "\(.keys) \(.fpr) \(.bytes)"' | while read -r keys fpr bytes; do
+        [ "$("$TAMIS" plan --keys "$keys" --fpr "$fpr" --json | jq .file_bytes)" = "$bytes" ]
+    done
+}
+
+@test "the least memory for some reads" {
+    printf '1M\n4M\n16M\n' >sizes
+    plan --sizes sizes --reads 0.02
+    is '.planned.reads <= 0.02 and .planned.reads > 0.0195'
+    bytes=$(p .planned.bytes)
+    plan --sizes sizes --bytes "$bytes"
+    is '.planned.reads <= 0.0201'
+    fails 2 "waste so few: take more --reads" "$TAMIS" plan --sizes sizes --reads 1e-9
+}
+
+@test "segments of a rank are a level, or runs, and somebody must say" {
+    printf '1M 1 a\n1M 1 b\n100K 0 c\n' >sizes
+    fails 2 "^tamis: sizes: several segments of rank 1: --levels .* --runs" \
+        "$TAMIS" plan --sizes sizes --bytes 1M
+    plan --sizes sizes --bytes 2M --levels
+    is '.runs == 2 and ([.segments[].run] | .[1] == .[2])'
+    levels=$(p .planned.reads)
+    plan --sizes sizes --bytes 2M --runs
+    is ".runs == 3 and .planned.reads > $levels"
+    fails 2 "exclude" "$TAMIS" plan --sizes sizes --bytes 1M --runs --levels
+}
+
+@test "lists at their ends" {
+    : >sizes
+    ok "$TAMIS" plan --sizes sizes --bytes 1M
+    printf '0\n' >sizes
+    plan --sizes sizes --bytes 0
+    is '.planned.filters == 0 and .planned.reads == 1 and .segments[0].bytes == 0 and (.segments[0].fpr | not)'
+    printf '256T 0\n10 1\n' >sizes
+    plan --sizes sizes --bytes 256T
+    is '.planned.filters == 1 and .planned.bytes == 8192 and .segments[0].bytes == 0'
+    echo '5 1 name with  spaces' >sizes
+    plan --sizes sizes --bytes 8K
+    is '.segments[0].segment == "name with  spaces"'
+    "$TAMIS" plan --sizes - --bytes 8K <sizes | grep -q 'name with  spaces$'
+    for bad in x '-5' '1 x' '257T' '1 4294967296' '1  2' '1.5'; do
+        printf '7\n%s\n' "$bad" >sizes
+        fails 2 "^tamis: sizes: line 2: '.*': a line is KEYS \[RANK \[NAME\]\]$" \
+            "$TAMIS" plan --sizes sizes --bytes 1M
+    done
+    fails 4 "nosuch" "$TAMIS" plan --sizes nosuch --bytes 1M
+}
+
+@test "options that do not go together" {
+    make_store
+    fails 2 "one of --bytes and --reads" "$TAMIS" plan store
+    fails 2 "one of --bytes and --reads" "$TAMIS" plan store --bytes 1M --reads 1
+    fails 2 "no --keys" "$TAMIS" plan store --bytes 1M --keys 5
+    fails 2 "no --keys" "$TAMIS" plan store --bytes 1M -s 2
+    fails 2 "for a STORE" "$TAMIS" plan --sizes x --bytes 1M --apply
+    fails 2 "exclude each other" "$TAMIS" plan store --sizes x --bytes 1M
+    fails 2 "are for a STORE or --sizes" "$TAMIS" plan --keys 5 --fpr 1% --reads 2
+    fails 2 "unexpected argument 'two'" "$TAMIS" plan store two --bytes 5
+    fails 5 "nosuch" "$TAMIS" plan nosuch --bytes 5
+}
+
+@test "a store: runs by key ranges, and what is there now" {
+    make_levels
+    "$TAMIS" build store bare --bare
+    plan store --bytes 400K
+    is '.runs == 3 and .bare == 1'
+    is '[.segments[] | select(.rank == 1) | .run] == [1, 1]'
+    is '.bytes_now == ([.segments[].bytes_now] | add)'
+    # right has twice the keys of left
+    is '[.segments[].error_now] as $e | .reads_now - ($e[0] + $e[1] / 3 + $e[2] * 2 / 3 + $e[3]) | fabs < 1e-12'
+    seq 120000 130000 | "$TAMIS" build store across --rank 1
+    plan store --bytes 400K
+    is '.runs == 4'
+    # Behind the others, but of another rank.
+    seq 700000 700099 | "$TAMIS" build store below --rank 3
+    plan store --bytes 400K
+    is '.runs == 5'
+    rm "$(filter_of new)"
+    plan store --bytes 400K
+    is '.segments[0].error_now == 1'
+}
+
+@test "--apply shrinks what a fold can, and lists the rest" {
+    make_levels
+    seq 10 | "$TAMIS" grow store growing --rank 3
+    seq 2000000 2030000 | "$TAMIS" grow store grown --rank 4 --watermark 77 --n0 1000
+    "$TAMIS" seal store grown
+    before=$("$TAMIS" ls store left --json | jq -c '.[0] | del(.uuid, .file, .bytes, .error, .created)')
+    plan store --bytes 250K
+    is '[.segments[] | select(.action == "shrink")] | length > 0'
+    wanted=$(p '.segments[] | select(.segment == "left") | .fpr')
+    ok "$TAMIS" plan store --bytes 250K --apply
+    prints 'shrunk   left: '
+    prints 'seal     growing: tamis seal STORE'
+    # Rank, binding, watermark and key range are as they were, and so are the keys.
+    after=$("$TAMIS" ls store left --json | jq -c '.[0] | del(.uuid, .file, .bytes, .error, .created)')
+    [ "$before" = "$after" ]
+    [[ $after == *'"binding":"0102"'* && $after == *'"first_key":"100000"'* ]]
+    prints 'shrunk   grown: '
+    [ "$("$TAMIS" ls store grown --json | jq -c '.[0] | [.rank, .watermark]')" = '[4,77]' ]
+    seq 2000000 2030000 | ok "$TAMIS" verify store grown --against -
+    seq 100000 149999 | ok "$TAMIS" verify store left --against -
+    seq 1000000 1399999 | ok "$TAMIS" verify store old --against -
+    plan store --bytes 250K
+    is ".segments[] | select(.segment == \"left\") | .error_now <= $wanted"
+    is '[.segments[] | select(.action == "shrink")] | length == 0'
+    ok "$TAMIS" plan store --bytes 250K --apply
+    prints '^.*0 bytes given back'
+    ok "$TAMIS" verify store
+    [ "$(find store/filters -type f | wc -l)" -eq 6 ]
+    ok "$TAMIS" plan store --bytes 0 --apply
+    prints 'remove   old: tamis build STORE NAME --bare'
+    ok "$TAMIS" plan store --reads 1e-5 --apply
+    prints 'rebuild  old: tamis build STORE NAME KEYFILE --fpr [0-9.e-]+ --replaces'
+}
+
+@test "--apply leaves a damaged filter as it is" {
+    make_levels
+    flip "$(filter_of left)" 5000
+    uuid=$("$TAMIS" ls store left --json | jq -r '.[0].uuid')
+    ok "$TAMIS" plan store --bytes 250K --apply
+    prints 'damaged  left: '
+    [ "$("$TAMIS" ls store left --json | jq -r '.[0].uuid')" = "$uuid" ]
+}
+
+@test "a picture: a point a segment, errors over sizes" {
+    printf '1000 0 <a&b>\n100K 1 b\n10M 2 c\n' >sizes
+    ok "$TAMIS" plan --sizes sizes --bytes 400K --svg pic.svg
+    xmllint --noout pic.svg
+    x() { sed 's/ xmlns="[^"]*"//' pic.svg | xmllint --xpath "$1" -; }
+    [ "$(x 'count(//circle/title)')" = 3 ]
+    x 'string(//circle[title][1]/title)' | head -n 1 | grep -Fx '<a&b>'
+    # Larger is further to the right, and higher up; the last one has no filter.
+    [ "$(x '//circle[title]/@cx' | tr -dc '0-9.\n' | sort -n | uniq | wc -l)" -eq 3 ]
+    x '//circle[title]/@cy' | tr -dc '0-9.\n' | sort -n -r -C
+    x 'string(//circle[title][3]/title)' | grep -x '10,485,760 keys, no filter'
+    ok "$TAMIS" plan --sizes sizes --bytes 400K --svg -
+    [[ $output == "<svg "* && $output == *"</svg>" ]]
+    fails 2 "no room" "$TAMIS" plan --sizes sizes --bytes 400K --svg - --json
+    for list in '' 0 256T; do
+        printf '%s\n' "$list" >sizes
+        ok "$TAMIS" plan --sizes sizes --bytes 0 --svg pic.svg
+        xmllint --noout pic.svg
+        ! grep -q 'nan\|inf' pic.svg
+    done
+    seq 100000 | sed 's/$/00/' >sizes
+    ok "$TAMIS" plan --sizes sizes --bytes 1G --svg pic.svg
+    [ "$(stat -c %s pic.svg)" -lt 200000 ]
+}

@@ -1,0 +1,153 @@
+# What only people see: colours, bars, progress. Each on a terminal that is made for it.
+load common
+
+red=$'\e[1;31m' green=$'\e[32m' end=$'\e[0m'
+
+# has TEXT: somewhere in $output.
+has() {
+    [[ $output == *"$1"* ]] || explain "output with $1"
+}
+
+# on_terminal COLUMNS COMMAND: runs it by a shell on a terminal of its own; what this shows
+# is in $output.
+on_terminal() {
+    ok env TERM="${TERM_IS-xterm}" script -qec "stty cols $1; $2" /dev/null
+}
+
+@test "colours on a terminal" {
+    make_store
+    flip "$(filter_of two)" 5000
+    on_terminal 80 '"$TAMIS" probe store cc nope'
+    has "${green}ABSENT$end"
+    has "${red}DAMAGED$end"
+    on_terminal 80 '"$TAMIS" verify store; :'
+    has "${green}ok$end"
+    has "${red}damaged$end"
+}
+
+@test "no colours elsewhere, nor where they are not wanted" {
+    make_store
+    flip "$(filter_of two)" 5000
+    for c in "probe store cc nope" "verify store" "stat store one"; do
+        run bash -c "TERM=xterm \"\$TAMIS\" $c 2>&1 | cat"
+        [[ $output != *$'\e'* ]]
+        on_terminal 80 "NO_COLOR=1 \"\$TAMIS\" $c; :"
+        [[ $output != *$'\e['[0-9]* ]]
+        on_terminal 80 "TERM=dumb \"\$TAMIS\" $c; :"
+        [[ $output != *$'\e'* ]]
+        on_terminal 80 "TERM= \"\$TAMIS\" $c; :"
+        [[ $output != *$'\e'* ]]
+        on_terminal 80 "\"\$TAMIS\" $c --color=never; :"
+        [[ $output != *$'\e['[0-9]* ]]
+    done
+    # An empty NO_COLOR says nothing.
+    on_terminal 80 'NO_COLOR= "$TAMIS" probe store cc'
+    has "${red}DAMAGED$end"
+}
+
+@test "--color" {
+    make_store
+    for c in --color --color=always; do
+        ok "$TAMIS" probe store nope $c
+        [ "$output" = $'nope\t-\t'"${green}ABSENT$end" ]
+    done
+    NO_COLOR=1 ok "$TAMIS" probe store nope --color
+    has "$green"
+    for c in --color=never --color=auto; do
+        ok "$TAMIS" probe store nope $c
+        [ "$output" = $'nope\t-\tABSENT' ]
+    done
+    fails 2 "--color is never, auto or always, not 'green'" "$TAMIS" ls store --color=green
+    # Programs get none.
+    ok "$TAMIS" probe store nope --color --json
+    [[ $output != *$'\e'* ]]
+    ok "$TAMIS" repair store --confirm --color
+}
+
+@test "a filter over its target is told in red" {
+    "$TAMIS" init store
+    seq 100000 >k
+    (ulimit -f 100; "$TAMIS" grow store g k --n0 1000 2>err)
+    grep "over its target" err
+    ok "$TAMIS" stat store g --color
+    has "wanted: ${red}OVER TARGET"
+    has "${red}           1 over their target"
+    has "[${red}#####"
+    "$TAMIS" stat store --svg - | grep -q 'class="bad"'
+}
+
+# bar WIDTH LOCALE: the line of the bar that stat draws on such a terminal, its CR off.
+bar() {
+    ok env LC_ALL="$2" script -qec "stty cols $1; \"\$TAMIS\" stat store s" /dev/null
+    bar=$(tail -1 <<<"$output" | tr -d '\r')
+}
+
+@test "the fill of a stage as a bar" {
+    "$TAMIS" init store
+    seq 100000 | "$TAMIS" build store s
+    fill=$("$TAMIS" stat store s --json | jq '.details[].stages[].fill')
+    for width in 60 80 200; do
+        bar $width C
+        [[ $bar =~ ^'      0 '\[(#*)(\ *)\]\ *[0-9.]+%$ ]]
+        [ "${#bar}" -gt $((width - 8)) ] && [ "${#bar}" -lt "$width" ]
+        inner=$((${#BASH_REMATCH[1]} + ${#BASH_REMATCH[2]}))
+        jq -ne "($inner * $fill - ${#BASH_REMATCH[1]}) | fabs < 0.51"
+        ascii=${#bar}
+        bar $width C.UTF-8
+        [[ $bar =~ █ ]] && [[ $bar =~ ▕ ]]
+        [ "$(LC_ALL=C.UTF-8 wc -m <<<"$bar")" -eq $((ascii + 1)) ]
+    done
+    # A little is not nothing.
+    echo x | "$TAMIS" build store tiny
+    ok "$TAMIS" stat store tiny
+    [[ ${lines[-1]} == "      0 [# "* ]]
+    ok "$TAMIS" stat store s
+    bar 10 C # too narrow for any: it is drawn all the same
+    [[ $bar =~ ^'      0 '\[#+ ]]
+    ok "$TAMIS" stat store s
+    [ "$(tail -1 <<<"$output" | wc -m)" -le 81 ]
+    ok env COLUMNS=120 "$TAMIS" stat store s
+    [ "$(tail -1 <<<"$output" | wc -m)" -gt 110 ]
+    ok env COLUMNS=x "$TAMIS" stat store s
+}
+
+@test "progress on a terminal, with rate and time left" {
+    "$TAMIS" init store
+    seq 100 >k
+    on_terminal 80 '"$TAMIS" build store s k'
+    prints 'build: 100 keys, [0-9.]+ (M )?keys/s, [0-9.]+ s'
+    # A list whose end takes its time.
+    mkfifo slow
+    on_terminal 24 '(seq 1000; sleep 0.5; seq 1000; sleep 0.3) | "$TAMIS" grow store g -'
+    prints $'\r\e\\[Kgrow: 2000 keys, [0-9]+'
+    # No line is wider than the terminal: else it would stay.
+    while IFS= read -r line; do [ ${#line} -le 26 ]; done < <(tr '\r' '\n' <<<"$output")
+}
+
+@test "progress with what is left of a file" {
+    "$TAMIS" init store
+    seq 5000000 >k
+    on_terminal 80 '"$TAMIS" grow store g k'
+    prints 'grow: [0-9]+ keys, [0-9.]+ M keys/s, [0-9]+%, [0-9]+ s left'
+}
+
+@test "no progress but on a terminal" {
+    "$TAMIS" init store
+    seq 2000000 >k
+    ok "$TAMIS" build store s k
+    on_terminal 80 '"$TAMIS" build store t k 2>err'
+    [ -z "$output" ] && [ ! -s err ]
+    TERM_IS=dumb on_terminal 80 '"$TAMIS" build store u k'
+    [ -z "$output" ]
+    # Answers are on the same terminal: they are all there is.
+    on_terminal 80 '"$TAMIS" probe store --keys k | tail -1; seq 3 >few; "$TAMIS" probe store --keys few'
+    [[ $output != *"keys/s"*$'1\ts' ]]
+}
+
+@test "progress does not stay under what is said" {
+    "$TAMIS" init store
+    seq 400000 >k
+    head -c 70000 /dev/zero | tr '\0' x >>k
+    ok script -qec 'TERM=xterm "$TAMIS" build store s k; :' /dev/null
+    prints $'(\r\e\\[K|^)tamis: k: line 400001: longer'
+}

@@ -1,0 +1,32 @@
+# What the tests of the installed thing share. $B is the build directory, $CC and $CXX the
+# compilers.
+bats_require_minimum_version 1.5.0
+top=$(realpath "$BATS_TEST_DIRNAME/../..")
+B=${B:-$top/build}
+export LC_ALL=C
+# For this script, not for what it runs.
+export -n B
+unset MAKEFLAGS MFLAGS MAKELEVEL DESTDIR PREFIX prefix PKG_CONFIG_PATH LD_LIBRARY_PATH
+
+# What was built is installed, with these variables; a blank in the name, to see.
+prefix="$BATS_FILE_TMPDIR/a prefix"
+install_tamis() {
+    make -s -C "$top" B="$B" install "$@"
+}
+uninstall_tamis() {
+    make -s -C "$top" B="$B" uninstall "$@"
+}
+
+# The commands as the source has them, one cmd_*.c each: "init", "file show".
+source_commands() {
+    (cd "$top/tools" && ls cmd_*.c) | sed 's/^cmd_//; s/\.c$//; s/_/ /'
+}
+
+version() {
+    sed -n 's/^.define TAMIS_VERSION "\(.*\)"$/\1/p' "$top/lib/tamis.h"
+}
+
+fail() {
+    echo "$*"
+    return 1
+}

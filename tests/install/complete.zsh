@@ -1,0 +1,16 @@
+#!/usr/bin/env zsh
+# What the zsh completion offers: complete.zsh SCRIPT WORD..., the last word being the one
+# that is typed. A candidate a line; stands in for the completion system.
+script=$1
+shift
+words=("$@")
+CURRENT=$#
+cur=${words[CURRENT]}
+compadd() {
+    local -a offered
+    case $1 in -a) offered=("${(@P)2}") ;; --) offered=("${@:2}") ;; esac
+    offered=("${(@M)offered:#$cur*}")
+    (( $#offered )) && print -rl -- $offered
+}
+_files() { print -rl -- $cur*(N${1:+/}) }
+source $script

@@ -1,0 +1,59 @@
+/* A program as a user of the installed library has it, C and C++ alike: use DIR makes a
+ * store there with one segment, and asks it. */
+#include <stdio.h>
+#include <string.h>
+
+#include <tamis.h>
+
+static int check(int err, const struct tamis_diag *diag)
+{
+    if (err != 0)
+        fprintf(stderr, "%s: %s: %s\n", tamis_strerror(err), diag->file, diag->what);
+    return err;
+}
+
+static int fill(struct tamis_store *store, const char *key, struct tamis_diag *diag)
+{
+    struct tamis_builder *builder = NULL;
+    struct tamis_edit *edit = NULL;
+    int err = tamis_edit_begin(store, &edit, diag);
+
+    if (err == 0)
+        err = tamis_edit_builder(edit, "segment", 7, 0.01, NULL, &builder, diag);
+    if (err == 0)
+        err = tamis_builder_add_key(builder, key, strlen(key));
+    if (err == 0)
+        err = tamis_edit_put(edit, builder, diag);
+    tamis_builder_free(builder);
+    if (err == 0)
+        return tamis_edit_commit(edit, diag);
+    tamis_edit_abort(edit);
+    return err;
+}
+
+int main(int argc, char **argv)
+{
+    struct tamis_diag diag;
+    struct tamis_store *store = NULL;
+    struct tamis_snapshot *now = NULL;
+    struct tamis_domain domain;
+    struct tamis_key present, absent;
+    int right;
+
+    memset(&diag, 0, sizeof(diag));
+    if (argc != 2 || check(tamis_store_create(argv[1], NULL, &diag), &diag) != 0 ||
+        check(tamis_store_open(argv[1], &store, &diag), &diag) != 0 ||
+        check(fill(store, "apple", &diag), &diag) != 0 ||
+        check(tamis_snapshot_current(store, &now, &diag), &diag) != 0)
+        return 2;
+    domain = tamis_store_domain(store);
+    present = tamis_key_of(&domain, "apple", 5);
+    absent = tamis_key_of(&domain, "pear", 4);
+    /* Outside the range of the segment's keys, whatever the bits say. */
+    right = tamis_snapshot_probe_all(now, &present, NULL, NULL) == TAMIS_MAYBE &&
+            tamis_snapshot_probe_all(now, &absent, NULL, NULL) == TAMIS_ABSENT;
+    printf("%s %s\n", tamis_version(), right ? "right" : "wrong");
+    tamis_snapshot_release(now);
+    tamis_store_close(store);
+    return right ? 0 : 3;
+}

@@ -1,0 +1,225 @@
+/* The checkable statements of the paper, and those of our README.md, one line each. */
+#include "tests/paper/series.h"
+
+#include <math.h>
+#include <stdarg.h>
+
+static unsigned passed, failed;
+
+__attribute__((format(printf, 2, 3))) static void ok(bool good, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    printf(good ? "ok   " : "FAILED: ");
+    vprintf(format, args);
+    printf("\n");
+    va_end(args);
+    passed += good;
+    failed += !good;
+}
+
+/* As printed, with two decimals. */
+static bool rounds_to(double x, double printed)
+{
+    return fabs(x - printed) <= 0.005;
+}
+
+static void check_table1(void)
+{
+    static const struct {
+        double error;
+        uint32_t k;
+        uint64_t m, n;
+    } rows[] = {{1e-3, 10, 26214, 18232},
+                {1e-4, 14, 18724, 13674},
+                {1e-5, 17, 15420, 10939},
+                {1e-6, 20, 13107, 9116}};
+    for (size_t i = 0; i < 4; i++) {
+        struct tamis_classic c;
+        int err = tamis_plan_classic(32768, rows[i].error, &c);
+        ok(!err && c.k == rows[i].k && c.m == rows[i].m && c.n == rows[i].n,
+           "table 1, P %g: k %u, m %llu, n %llu", rows[i].error, c.k,
+           (unsigned long long)c.m, (unsigned long long)c.n);
+    }
+}
+
+/* Section 4: 255 slices of 128 bits, half full, and what s = 1 takes for as many. */
+static void check_figure1(void)
+{
+    struct tamis_growth g = {PAPER_ERROR, 2, 0.5, 89};
+    struct series s2, s1;
+    double keys = 255 * PAPER_FIRST_M * log(2), taken;
+    series_grow(LAYOUT_SLICES, &g, keys, &s2);
+    g.factor = 1;
+    series_grow(LAYOUT_SLICES, &g, keys, &s1);
+    ok(s2.n == 8 && floor(s2.total_keys) == 22624,
+       "figure 1: %u stages, s = 2, hold %.0f keys", s2.n, floor(s2.total_keys));
+    ok(s2.total_bits == 882304, "figure 1: they take %.0f bits", s2.total_bits);
+    taken = s2.total_bits / (keys * static_bits_per_key(LAYOUT_SLICES, 0, PAPER_ERROR));
+    ok(rounds_to(taken, 1.36), "figure 1: %.4f times a static filter", taken);
+    ok(s1.n == 255 && s1.total_bits == 128 * (255 * 21 + 254 * 255 / 2),
+       "figure 1: s = 1 takes %u stages of %.0f bits", s1.n, s1.total_bits);
+}
+
+static double full_space(enum layout layout, double factor, double r, uint32_t *stages)
+{
+    struct tamis_growth g = {PAPER_ERROR, factor, r, LANES_FIRST};
+    struct series s;
+    series_grow(layout, &g, LANES_FIRST * 1e6, &s);
+    *stages = s.n;
+    return s.total_bits / s.total_keys /
+           static_bits_per_key(LAYOUT_IDEAL, 0, PAPER_ERROR);
+}
+
+static void check_figures2_3(void)
+{
+    static const struct {
+        double factor, space;
+        uint32_t stages;
+    } cases[] = {{2, 1.96, 20}, {4, 1.54, 11}};
+    for (size_t i = 0; i < 2; i++) {
+        uint32_t n, lanes_n;
+        double factor = cases[i].factor,
+               space = full_space(LAYOUT_SLICES, factor, 0.5, &n),
+               lanes = full_space(LAYOUT_LANES, factor, 0.5, &lanes_n),
+               usual = full_space(LAYOUT_LANES, factor, 0.85, &lanes_n);
+        ok(rounds_to(space, cases[i].space),
+           "figure 2: relative space at growth 10^6, s = %g: %.4f", factor, space);
+        ok(n == cases[i].stages && lanes_n == n,
+           "figure 3: stages at growth 10^6, s = %g: %u", factor, n);
+        ok(lanes < 1.12 * space && usual < space,
+           "figure 2: lanes %.4f, with r = 0.85 %.4f", lanes, usual);
+    }
+}
+
+/* "Choosing r around 0.8 - 0.9 will result in better average space usage for wide
+ * ranges of growth." */
+static void check_figures4_to_6(void)
+{
+    static const enum layout layouts[] = {LAYOUT_IDEAL, LAYOUT_SLICES, LAYOUT_LANES};
+    static const char *const names[] = {"ideal k", "whole slices", "lanes"};
+    static const struct tightening_range range = {0.5, 0.95, 0.01},
+                                         half = {0.5, 0.5, 1};
+    for (size_t i = 0; i < 3; i++) {
+        for (int factor = 2; factor <= 4; factor += 2) {
+            struct tamis_growth g = {PAPER_ERROR, factor, 0, LANES_FIRST};
+            struct optimum best[] = {{.growth = 1e2}, {.growth = 1e6}},
+                           at_half[] = {{.growth = 1e6}};
+            best_tightenings(layouts[i], g, &range, best, 2);
+            best_tightenings(layouts[i], g, &half, at_half, 1);
+            ok(best[1].r >= 0.795 && best[1].r <= 0.915,
+               "figure 6: best r up to growth 10^6, s = %d, %s: %.2f", factor, names[i],
+               best[1].r);
+            ok(best[0].r < best[1].r && at_half[0].space > 1.05 * best[1].space,
+               "figures 4 and 5: there %.3f, with r = 0.5 %.3f; up to 10^2 r = %.2f",
+               best[1].space, at_half[0].space, best[0].r);
+        }
+    }
+}
+
+/* P <= P0 / (1 - r), and each sum of stages below its own bound. The intervals are of
+ * 99%, and there are twenty, of nested filters: a few may miss what was planned. */
+static void check_measured(void)
+{
+    for (size_t k = 0; k < 2; k++) {
+        const struct tamis_growth *g = &measured_growths[k];
+        struct measured m[MEASURED_STAGES];
+        int as_planned = 0;
+        measure_growth(g, m);
+        for (int i = 0; i < MEASURED_STAGES; i++) {
+            ok(m[i].error + m[i].half_width <= g->error && m[i].error <= m[i].bound,
+               "measured, P %g, r %g: %d stages, %.0f keys: %.4g%% +- %.2g, bound "
+               "%.4g%%",
+               g->error, g->tightening, i + 1, m[i].keys, 100 * m[i].error,
+               100 * m[i].half_width, 100 * m[i].bound);
+            as_planned += fabs(m[i].error - m[i].planned) <= m[i].half_width;
+        }
+        ok(as_planned >= 8, "measured: %d of 10 are as planned", as_planned);
+        ok(m[9].error > 0.8 * m[9].bound && m[9].half_width < 0.05 * m[9].error,
+           "measured: the bound is near, and the interval narrow");
+    }
+}
+
+/* What README.md says of growth rules. */
+static void check_search(void)
+{
+    struct finding usual, range, equal, r90, folded, larger;
+    bool found = search_rule("default", LAYOUT_LANES, 0.01, &usual) &&
+                 search_rule("range 100", LAYOUT_LANES, 0.01, &range) &&
+                 search_rule("range 1", LAYOUT_LANES, 0.01, &equal) &&
+                 search_rule("geometric r 0.90", LAYOUT_LANES, 0.01, &r90) &&
+                 search_rule("default, folded", LAYOUT_LANES, 0.01, &folded);
+    ok(found && !search_rule("no such rule", LAYOUT_LANES, 0.01, &range),
+       "search: the rules are there");
+    search_rule("range 100", LAYOUT_LANES, 0.01, &range);
+    ok(range.space < 0.90 * usual.space && range.stages == usual.stages &&
+           range.most_stages == usual.most_stages,
+       "search: shares for growth 10^2 to 10^6 save %.1f%% there",
+       100 * (1 - range.space / usual.space));
+    ok(range.small_space > 1.4 * usual.small_space, "search: and cost %.1f%% below",
+       100 * (range.small_space / usual.small_space - 1));
+    /* Two decades and four; "range 1" is the best for all six. */
+    double all = (2 * usual.small_space + 4 * usual.space) / 6,
+           all_range = (2 * range.small_space + 4 * range.space) / 6,
+           all_equal = (2 * equal.small_space + 4 * equal.space) / 6;
+    ok(all_range > all && all_equal > 0.95 * all,
+       "search: over all six decades %.3f, %.3f, at best %.3f", all, all_range,
+       all_equal);
+    ok(r90.space < 0.97 * usual.space, "search: r = 0.90 saves %.1f%%",
+       100 * (1 - r90.space / usual.space));
+    static const double errors[] = {1e-2, 1e-4, 1e-6};
+    for (size_t i = 0; i < 3; i++) {
+        search_rule("default", LAYOUT_LANES, errors[i], &usual);
+        search_rule("n0 100 times, s 1.55, r 0.90", LAYOUT_LANES, errors[i], &larger);
+        ok(larger.space < 0.88 * usual.space && larger.stages < usual.stages &&
+               larger.most_stages <= usual.most_stages,
+           "search: a larger n0 saves %.1f%% at error %g, with %.1f stages for %.1f",
+           100 * (1 - larger.space / usual.space), errors[i], larger.stages,
+           usual.stages);
+    }
+    search_rule("default", LAYOUT_LANES, 0.01, &usual);
+    ok(folded.space < 0.75 * usual.space &&
+           folded.small_space < 0.8 * usual.small_space,
+       "search: the last stage folded at seal saves %.1f%%, below growth 10^2 %.1f%%",
+       100 * (1 - folded.space / usual.space),
+       100 * (1 - folded.small_space / usual.small_space));
+}
+
+/* The rules that README.md recommends or warns of, made. */
+static void check_rules_measured(void)
+{
+    static const struct {
+        const char *name;
+        double growth;
+        bool fold;
+    } cases[] = {{"default", 20, false},
+                 {"default, folded", 20, true},
+                 {"range 100", 44, false},
+                 {"range 100, folded", 44, true},
+                 {"s 4, folded", 44, true}};
+    struct rule_measured m[5];
+    for (size_t i = 0; i < 5; i++) {
+        measure_rule(cases[i].name, 0.01, cases[i].growth, &m[i]);
+        ok(m[i].error + m[i].half_width <= 0.01 && m[i].lost == 0 &&
+               (m[i].factor > 1) == cases[i].fold,
+           "measured, %s, growth %g: %.3f%% +- %.2g, %.2f bits a key, folded by %llu",
+           cases[i].name, cases[i].growth, 100 * m[i].error, 100 * m[i].half_width,
+           m[i].bits_per_key, (unsigned long long)m[i].factor);
+    }
+    ok(m[1].bits_per_key < 0.65 * m[0].bits_per_key && m[1].error > 0.006 &&
+           m[3].error > 0.006,
+       "measured: folding saves what it should, and spends the error");
+}
+
+int paper_check(void)
+{
+    check_table1();
+    check_figure1();
+    check_figures2_3();
+    check_figures4_to_6();
+    check_search();
+    check_measured();
+    check_rules_measured();
+    printf("%u passed, %u failed\n", passed, failed);
+    return failed != 0;
+}

@@ -1,0 +1,105 @@
+/* Growing filters as numbers: the stages of a series, and what the paper (Almeida,
+ * Baquero, Preguica, Hutchison, *Scalable Bloom Filters*, IPL 101, 2007) says of them.
+ *
+ * Sizes are keys. `growth` is a size over that of the first stage. Relative space is
+ * the bits of all stages that a size needs over those of a static filter of that size
+ * and error; its mean over a range is that of sizes whose logarithms are uniform. */
+#ifndef TAMIS_TESTS_PAPER_SERIES_H
+#define TAMIS_TESTS_PAPER_SERIES_H
+
+#include <stdio.h>
+
+#include "lib/internal.h"
+
+enum {
+    SERIES_MAX = 320,    /* s = 1 to 25,000 keys takes 282 stages */
+    LANES_FIRST = 65536, /* keys of our first stage: a page more or less is 4% there */
+    PAPER_FIRST_M = 128, /* bits of a slice of the paper's first stage */
+};
+#define PAPER_ERROR 1e-6
+
+/* What holds a stage's keys at its error. */
+enum layout {
+    LAYOUT_SLICES, /* the paper's: whole slices, half full */
+    LAYOUT_IDEAL,  /* the same with any real number of slices */
+    LAYOUT_LANES,  /* ours, whole pages, as files have it */
+};
+
+struct series {
+    uint32_t n;
+    double total_keys, total_bits;
+    double keys[SERIES_MAX], bits[SERIES_MAX]; /* of the first i + 1 stages */
+};
+
+/* Bits a key of a static filter: the paper's formula, or our own plan of so many keys.
+ */
+double static_bits_per_key(enum layout layout, double keys, double error);
+
+/* The stages of a geometric growth that `size` keys need. Whole slices begin with those
+ * of growth->first_capacity / ln 2 bits. False: more stages than there may be. */
+bool series_grow(enum layout layout, const struct tamis_growth *growth, double size,
+                 struct series *out);
+/* One more stage of a series that begins as zeros. */
+bool series_add(struct series *s, enum layout layout, double keys, double error);
+
+uint32_t series_stages(const struct series *s, double size);
+double series_bits(const struct series *s, double size);
+/* Both over sizes from `from` to `to`; bits against so many a key. */
+double series_mean_space(const struct series *s, double from, double to,
+                         double bits_per_key);
+double series_mean_stages(const struct series *s, double from, double to);
+
+/* For each of n rising growths the r of the range that gives the least mean space up to
+ * it. */
+struct tightening_range {
+    double low, high, step;
+};
+struct optimum {
+    double growth, r, space;
+};
+void best_tightenings(enum layout layout, struct tamis_growth growth,
+                      const struct tightening_range *range, struct optimum *out,
+                      size_t n);
+
+/* A CSV file in a directory, with its heading; exits if there is none to be had. */
+FILE *csv_create(const char *dir, const char *name, const char *heading);
+void csv_close(FILE *f);
+
+int paper_figures(const char *dir);
+int paper_search(const char *dir);
+int paper_measure(const char *dir);
+int paper_check(void);
+
+/* A growing filter of ours, measured when each of its stages is just full. */
+enum { MEASURED_STAGES = 10, MEASURED_SEEDS = 12 };
+struct measured {
+    double keys;
+    double error, half_width; /* mean over the seeds, and of its 99% interval */
+    double planned;           /* of the geometries that the writer chose */
+    double bound;             /* the sum of the stages' targets */
+};
+void measure_growth(const struct tamis_growth *growth,
+                    struct measured out[MEASURED_STAGES]);
+extern const struct tamis_growth measured_growths[2];
+
+/* A growth rule of the search, by its name in the table, in one layout at one error. */
+struct finding {
+    double space, small_space; /* mean over growth 10^2 to 10^6, and 1 to 10^2 */
+    double stages;             /* mean over growth 10^2 to 10^6 */
+    uint32_t most_stages;      /* at growth 10^6 */
+};
+bool search_rule(const char *name, enum layout layout, double error,
+                 struct finding *out);
+
+/* The same rule at a growth, its bits made and asked. */
+struct rule_measured {
+    double error, half_width; /* 99% */
+    double bits_per_key;
+    uint32_t stages;
+    uint64_t factor; /* by which the last stage is folded */
+    uint64_t lost;   /* keys that it says are absent */
+};
+void measure_rule(const char *name, double error, double growth,
+                  struct rule_measured *out);
+
+#endif

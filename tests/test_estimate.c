@@ -1,0 +1,275 @@
+/* Estimates against the truth: intervals of 95% hold it about that often, over many
+ * sets of keys, all from fixed seeds. */
+#include "support.h"
+
+#include <math.h>
+
+#include "lib/filter/kernel.h"
+
+/* ---- coverage, of bits in memory ---- */
+
+enum { TRIALS = 1000 };
+
+struct setting {
+    struct geometry g;
+    uint64_t a, b, common; /* keys of both alone, and of both */
+};
+
+static uint64_t bits_of(const uint8_t *bits, size_t n_bytes)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < n_bytes; i++)
+        n += (uint64_t)__builtin_popcount(bits[i]);
+    return n;
+}
+
+static void add_random(const struct geometry *g, uint64_t n, uint8_t *one,
+                       uint8_t *other)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t h = random_u64();
+        if (one)
+            geometry_add(one, g, h);
+        if (other)
+            geometry_add(other, g, h);
+    }
+}
+
+static bool holds(const struct tamis_interval *i, double truth)
+{
+    assert_true(i->low <= i->high);
+    return i->low <= truth && truth <= i->high;
+}
+
+struct score {
+    unsigned a, all, common, jaccard, wide;
+    double mean_error; /* of the estimate of the first, in keys */
+};
+
+static void try_once(const struct setting *s, size_t n_bytes, uint8_t *one,
+                     uint8_t *other, struct score *score)
+{
+    struct tamis_comparison c = {0};
+    uint64_t set[3], n_bits = n_bytes * 8;
+    double all = (double)(s->a + s->b + s->common), common = (double)s->common;
+    memset(one, 0, n_bytes), memset(other, 0, n_bytes);
+    add_random(&s->g, s->a, one, NULL);
+    add_random(&s->g, s->b, other, NULL);
+    add_random(&s->g, s->common, one, other);
+    set[0] = bits_of(one, n_bytes), set[1] = bits_of(other, n_bytes);
+    for (size_t i = 0; i < n_bytes; i++)
+        one[i] |= other[i];
+    set[2] = bits_of(one, n_bytes);
+    plan_overlap(&s->g, n_bits, set, &c);
+    score->a += holds(&c.keys[0], (double)(s->a + s->common));
+    score->all += holds(&c.all, all);
+    score->common += holds(&c.common, common);
+    score->jaccard += holds(&c.jaccard, common / all);
+    score->wide += c.keys[0].high - c.keys[0].low > 0.2 * c.keys[0].value + 8;
+    score->mean_error += (c.keys[0].value - (double)(s->a + s->common)) / TRIALS;
+}
+
+/* 1000 tries of 95% deviate by 0.7% as the mean goes; bounds are 2.5% either way, and
+ * half a key of rounding makes small sets surer than that. */
+static void check_share(const char *what, unsigned n, bool rounded)
+{
+    if (n < TRIALS * 925 / 1000 || (!rounded && n > TRIALS * 975 / 1000))
+        fail_msg("%s: %u of %d intervals hold the truth", what, n, TRIALS);
+}
+
+static void test_coverage(void **state)
+{
+    static const struct setting settings[] = {
+        {{64, 1, 6}, 2000, 1500, 700}, {{64, 1, 8}, 3000, 3000, 3000},
+        {{64, 1, 1}, 9000, 100, 9000}, {{64, 2, 3}, 2500, 1500, 900},
+        {{64, 3, 6}, 1500, 1000, 500}, {{128, 1, 5}, 6000, 6000, 100},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        const struct setting *s = &settings[i];
+        struct score score = {0};
+        uint64_t n_bytes = 0;
+        assert_true(geometry_bytes(&s->g, &n_bytes));
+        uint8_t *one = malloc(n_bytes), *other = malloc(n_bytes);
+        for (int t = 0; t < TRIALS; t++)
+            try_once(s, n_bytes, one, other, &score);
+        free(one), free(other);
+        check_share("keys", score.a, true);
+        check_share("union", score.all, true);
+        check_share("common", score.common, false);
+        check_share("Jaccard", score.jaccard, false);
+        assert_int_equal(score.wide, 0);
+        assert_true(fabs(score.mean_error) < 0.01 * (double)(s->a + s->common));
+    }
+}
+
+/* Sets that have nothing in common, and equal ones: at the ends of what can be. */
+static void test_ends(void **state)
+{
+    static const struct setting apart = {{64, 1, 6}, 2000, 2000, 0},
+                                same = {{64, 1, 6}, 0, 0, 3000};
+    uint64_t n_bytes = 0;
+    struct score a = {0}, b = {0};
+    (void)state;
+    assert_true(geometry_bytes(&apart.g, &n_bytes));
+    uint8_t *one = malloc(n_bytes), *other = malloc(n_bytes);
+    for (int t = 0; t < TRIALS; t++) {
+        try_once(&apart, n_bytes, one, other, &a);
+        try_once(&same, n_bytes, one, other, &b);
+    }
+    free(one), free(other);
+    check_share("nothing in common", a.common, true);
+    check_share("nothing in common, Jaccard", a.jaccard, true);
+    check_share("the same", b.common, true);
+    assert_int_equal(b.jaccard, TRIALS);
+    struct tamis_interval i;
+    plan_keys_interval(&apart.g, 64 * 512, 0, &i);
+    assert_true(i.value == 0 && i.low == 0 && i.high == 0);
+    plan_keys_interval(&apart.g, 64 * 512, 6, &i);
+    assert_true(i.low <= 1 && i.high >= 1 && i.high <= 2);
+    plan_keys_interval(&apart.g, 64 * 512, 64 * 512, &i);
+    assert_true(isinf(i.value) && isinf(i.high) && i.low > 10000);
+    plan_keys_interval(&apart.g, 0, 0, &i);
+    assert_true(i.low == 0 && isinf(i.high));
+}
+
+/* ---- of files ---- */
+
+enum { N = 24000 };
+static uint64_t keys[2][N];
+static struct tamis_domain domain;
+
+static int set_up(void **state)
+{
+    tamis_domain_init(&domain, 1, 42);
+    random_hashes(keys[0], N), random_hashes(keys[1], N);
+    return test_dir_create(state);
+}
+
+static struct tamis_filter *built(const char *name, const uint64_t *hashes, size_t n,
+                                  double error)
+{
+    struct tamis_builder *b;
+    struct tamis_builder_options opt = {
+        .size = sizeof opt, .domain = &domain, .error = error};
+    assert_int_equal(tamis_builder_create(&opt, &b, NULL), 0);
+    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, hashes, n), 0);
+    assert_int_equal(tamis_builder_finish_file(b, path_of(name), NULL), 0);
+    tamis_builder_free(b);
+    return open_filter(path_of(name));
+}
+
+/* The error now is what is measured, at whichever fill. */
+static void check_error(struct tamis_filter *f)
+{
+    struct tamis_estimate e;
+    struct tamis_interval measured;
+    assert_int_equal(tamis_filter_estimate(f, &e, NULL), 0);
+    assert_int_equal(tamis_filter_measure(f, 400000, 7, &measured), 0);
+    /* Four deviations. */
+    double half = measured.high - measured.low;
+    assert_true(fabs(e.error - measured.value) < half + 1e-5);
+    assert_int_equal(e.n_damaged, 0);
+}
+
+static void test_files(void **state)
+{
+    struct tamis_estimate e, stage;
+    struct tamis_filter *a = built("a", keys[0], N, 0.01);
+    struct tamis_filter *b = built("b", keys[1], N, 0.0005);
+    (void)state;
+    check_error(a), check_error(b);
+    assert_int_equal(tamis_filter_estimate(a, &e, NULL), 0);
+    assert_true(e.keys.low <= N && e.keys.high >= N && e.keys.high < N * 1.05);
+    assert_int_equal(tamis_filter_estimate_stage(a, 0, &stage, NULL), 0);
+    assert_true(fabs(stage.error - e.error) < 1e-12);
+    assert_true(fabs(stage.keys.low - e.keys.low) < 1e-6);
+    struct tamis_filter *both[] = {a, built("c", keys[1], N, 0.01)};
+    assert_int_equal(tamis_filter_union(both, 2, path_of("u"), NULL, NULL, NULL), 0);
+    struct tamis_filter *u = open_filter(path_of("u"));
+    check_error(u);
+    tamis_filter_close(a), tamis_filter_close(b);
+    tamis_filter_close(both[1]), tamis_filter_close(u);
+}
+
+/* A filter that grew: stages add up. */
+static void test_grown(void **state)
+{
+    struct tamis_writer *w;
+    struct tamis_writer_options opt = {
+        .size = sizeof opt, .growth = {.first_capacity = 1000}, .domain = &domain};
+    struct tamis_estimate e, stage;
+    double sum = 0;
+    (void)state;
+    assert_int_equal(tamis_writer_create(path_of("g"), &opt, &w, NULL), 0);
+    add_hashes(w, keys[0], N);
+    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    struct tamis_filter *f = open_filter(path_of("g"));
+    assert_int_equal(tamis_filter_estimate(f, &e, NULL), 0);
+    assert_true(e.keys.value > N * 0.98 && e.keys.value < N * 1.02);
+    check_error(f);
+    struct tamis_filter_info info;
+    assert_int_equal(tamis_filter_info(f, &info), 0);
+    assert_true(info.n_stages > 2);
+    for (uint32_t i = 0; i < info.n_stages; i++) {
+        assert_int_equal(tamis_filter_estimate_stage(f, i, &stage, NULL), 0);
+        sum += stage.keys.value;
+    }
+    assert_true(fabs(sum - e.keys.value) < 1e-6 * sum);
+    assert_int_equal(tamis_filter_estimate_stage(f, info.n_stages, &stage, NULL),
+                     TAMIS_ERR_RANGE);
+    tamis_filter_close(f);
+    tamis_writer_close(w);
+}
+
+/* Half of them shared; of other sizes too; and with a page lost in each. */
+static void test_compare(void **state)
+{
+    struct tamis_comparison c;
+    uint64_t mixed[N];
+    (void)state;
+    memcpy(mixed, keys[0], sizeof mixed / 2);
+    memcpy(mixed + N / 2, keys[1], sizeof mixed / 2);
+    struct tamis_filter *f[] = {built("a", keys[0], N, 0.01),
+                                built("b", mixed, N, 0.01)};
+    assert_int_equal(tamis_filter_fold(f[1], 2, path_of("h"), NULL, NULL, NULL), 0);
+    assert_int_equal(tamis_filter_compare(f[0], f[1], &c, NULL), 0);
+    assert_true(c.common.low <= N * 0.5 && c.common.high >= N * 0.5);
+    assert_true(c.jaccard.low <= 1.0 / 3 && c.jaccard.high >= 1.0 / 3);
+    assert_true(c.jaccard.high - c.jaccard.low < 0.05);
+    struct tamis_filter *half = open_filter(path_of("h"));
+    assert_int_equal(tamis_filter_compare(f[0], half, &c, NULL), 0);
+    assert_true(c.common.low <= N * 0.5 && c.common.high >= N * 0.5);
+    assert_int_equal(tamis_filter_compare(f[0], NULL, &c, NULL), TAMIS_ERR_RANGE);
+    tamis_filter_close(half);
+    tamis_filter_close(f[0]), tamis_filter_close(f[1]);
+    uint8_t zeros[PAGE_BYTES] = {0};
+    file_poke(path_of("a"), commit_of(path_of("a")).stages[0].offset, zeros,
+              PAGE_BYTES);
+    file_poke(path_of("b"), commit_of(path_of("b")).stages[0].offset + PAGE_BYTES,
+              zeros, PAGE_BYTES);
+    struct tamis_filter *g[] = {open_filter(path_of("a")), open_filter(path_of("b"))};
+    assert_int_equal(tamis_filter_compare(g[0], g[1], &c, NULL), 0);
+    assert_int_equal(c.n_damaged, 2);
+    assert_true(c.common.low <= N * 0.5 && c.common.high >= N * 0.5);
+    struct tamis_estimate e;
+    assert_int_equal(tamis_filter_estimate(g[0], &e, NULL), 0);
+    assert_int_equal(e.n_damaged, 1);
+    assert_true(e.keys.low <= N && e.keys.high >= N);
+    assert_true(e.error > 0.1); /* an eighth is all ones */
+    tamis_filter_close(g[0]), tamis_filter_close(g[1]);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, test_dir_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_coverage),
+        cmocka_unit_test(test_ends),
+        TEST(test_files),
+        TEST(test_grown),
+        TEST(test_compare),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,94 @@
+/* Filters made from filters: what `tamis union` and `tamis file union`, and their kin,
+ * have in common. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+void check_fold(const struct options *o)
+{
+    if (given(o, OPT_BY) == given(o, OPT_FPR))
+        usage_error("a fold is --by F, or as far as --fpr P allows: give one of them");
+}
+
+int derive_error(int err, const struct tamis_diag *diag, const char *file)
+{
+    const char *advice = NULL;
+
+    if (err == TAMIS_ERR_MISMATCH)
+        advice = "build one anew with the --seed, or --store, of the other";
+    else if (err == TAMIS_ERR_UNFIT)
+        advice = ""; /* the library says what would do */
+    return complain_error(err, diag, file, advice);
+}
+
+static void print_text(const char *name, const struct tamis_derive_report *r)
+{
+    char size[TEXT_BYTES], error[TEXT_BYTES];
+
+    print_escaped(stdout, name, strlen(name));
+    printf(": %llu keys in %llu stage%s, %s, error %s\n", (unsigned long long)r->keys,
+           (unsigned long long)r->n_stages, r->n_stages == 1 ? "" : "s",
+           size_text(size, (double)r->file_bytes), percent_text(error, r->error));
+}
+
+static void print_json(const char *what, const char *name,
+                       const struct tamis_derive_report *r)
+{
+    json_t *o = need(json_object());
+
+    json_put(o, what, json_escaped(name, strlen(name)));
+    json_put(o, "stages", json_count(r->n_stages));
+    json_put(o, "keys", json_count(r->keys));
+    json_put(o, "file_bytes", json_count(r->file_bytes));
+    json_put(o, "error", json_number(r->error));
+    json_put(o, "damaged", json_count(r->n_damaged));
+    json_print(o);
+}
+
+int print_derived(const struct options *o, const char *what, const char *name,
+                  const struct tamis_derive_report *report)
+{
+    char *text;
+
+    if (given(o, OPT_JSON))
+        print_json(what, name, report);
+    else
+        print_text(name, report);
+    if (report->n_damaged == 0)
+        return EXIT_DONE;
+    text = escape(name, strlen(name));
+    complain(0,
+             "%s: %llu damaged page%s of the sources counted as all ones: no key is "
+             "lost, but build it anew from its keys for its error",
+             text, (unsigned long long)report->n_damaged,
+             report->n_damaged == 1 ? "" : "s");
+    free(text);
+    return EXIT_DAMAGE;
+}
+
+int files_open(const struct options *o, size_t first, size_t n,
+               struct tamis_filter **filters)
+{
+    struct tamis_filter_options opt = {.size = sizeof(opt)};
+    int status = EXIT_DONE;
+
+    for (size_t i = 0; i < n && status == EXIT_DONE; i++) {
+        struct tamis_diag diag = {0};
+        const char *path = o->args[first + i];
+        int err = tamis_filter_open(path, &opt, &filters[i], &diag);
+
+        if (err != 0) {
+            complain_error(err, &diag, path, NULL);
+            status = status_unread(err);
+        }
+    }
+    return status;
+}
+
+void files_close(struct tamis_filter **filters, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        tamis_filter_close(filters[i]);
+    free(filters);
+}

@@ -1,0 +1,46 @@
+/* Filters made from filters: what the commands have in common. */
+#ifndef TAMIS_TOOL_DERIVED_H
+#define TAMIS_TOOL_DERIVED_H
+
+struct options;
+
+/* ==== derived.c ==== */
+
+enum derived_how { DERIVED_UNION, DERIVED_INTERSECTION, DERIVED_FOLD };
+/* Exits unless a fold has --by or --fpr, and not both. */
+void check_fold(const struct options *o);
+/* `diag` of a failed call: says so, with what would work. */
+int derive_error(int err, const struct tamis_diag *diag, const char *file);
+/* What has become of it, as text or JSON; 3 if sources were damaged, and says so. */
+int print_derived(const struct options *o, const char *what, const char *name,
+                  const struct tamis_derive_report *report);
+/* Files, from args[first] on; to be closed by files_close(). */
+int files_open(const struct options *o, size_t first, size_t n,
+               struct tamis_filter **filters);
+void files_close(struct tamis_filter **filters, size_t n);
+
+/* ==== derive_files.c, derive_segments.c: the commands, but for their help ==== */
+
+int derive_files(int argc, char **argv, enum derived_how how);
+#define DERIVE_FILE_HELP                                                               \
+    "  --segment NAME    the segment's name, kept in the file\n"                       \
+    "  --bind HEX        1..64 bytes that identify the engine's own file\n"            \
+    "  --watermark N     your log position\n"                                          \
+    "  --json            'tamis help json'\n"
+
+int derive_segments(int argc, char **argv, enum derived_how how);
+#define DERIVE_SEGMENT_HELP                                                            \
+    "  --replaces OLD    drop the segment OLD in the same edit; may be repeated\n"     \
+    "  --bind HEX        1..64 bytes that identify the engine's own file\n"            \
+    "  --rank N          the engine's order, 0..4294967295, 0 first; 0\n"              \
+    "  --watermark N     your log position\n"                                          \
+    "  --json            'tamis help json'\n"
+
+/* ==== compared.c ==== */
+
+json_t *interval_json(const struct tamis_interval *i);
+/* Prints how two filters compare, and how sure that is. */
+int print_comparison(const struct options *o, struct tamis_filter *one,
+                     struct tamis_filter *other, const char *const names[2]);
+
+#endif

@@ -1,0 +1,93 @@
+/* What several commands print of filters, of answers and of what is found, for people
+ * and for programs. Part of tool.h, one banner per source file. */
+#ifndef TAMIS_FACTS_H
+#define TAMIS_FACTS_H
+
+/* ==== answers.c: what probes print
+ * ======================================================= */
+
+struct answers {
+    bool json, silent;
+    uint64_t keys, pairs, maybe_pairs, absent_keys;
+    json_t *candidates; /* of the key at hand */
+    bool listed;        /* some pair was printed for it */
+};
+/* For one key: begin, a pair per segment that may hold it (bytes NULL: one that is not
+ * known), end with the answer and how many segments were asked. */
+void answer_begin(struct answers *a);
+void answer_pair(struct answers *a, const struct tamis_key *key,
+                 struct tamis_name segment, enum tamis_reason reason);
+void answer_end(struct answers *a, const struct tamis_key *key,
+                enum tamis_answer answer, size_t n_asked);
+void print_totals(const struct answers *a);
+/* Calls ask() for each KEY argument, or for the keys of --keys, at most BATCH_KEYS at a
+ * time, until it returns other than 0; checks that there is one kind of them, and just
+ * one key for --quiet. */
+typedef int ask_fn(void *ctx, const struct tamis_key *keys, size_t n);
+int ask_keys(const struct options *o, const struct tamis_domain *domain, ask_fn *ask,
+             void *ctx);
+void check_probe_options(const struct options *o);
+
+/* ==== against.c: does a filter have the keys of a list?
+ * =================================== */
+
+struct against {
+    uint64_t keys, segments, lost;
+    size_t listed;
+    json_t *list; /* of lost keys; NULL: they are printed */
+};
+/* Probes many hashes as tamis_filter_probe_batch(). */
+typedef size_t batch_fn(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
+                        uint64_t *absent);
+int against_list(struct against *a, const char *keyfile, enum key_format format,
+                 const struct tamis_domain *domain, struct tamis_name segment,
+                 batch_fn *probe, void *ctx);
+/* Prints the sum, or puts it into `root`. 3 and a complaint if keys are lost. */
+int against_end(struct against *a, const char *file, json_t *root);
+
+/* ==== residency.c: what of a filter is in memory
+ * ======================================================================== */
+
+/* A table of these segments, or lists and sums in `root`. */
+int segments_residency(struct tamis_store *store, struct tamis_snapshot *snapshot,
+                       const char *path, const size_t *segments, size_t n,
+                       json_t *root);
+/* The same of a filter's file, in a line. */
+int file_residency(const struct options *o, json_t *root);
+
+/* ==== prometheus.c: a store for a monitor
+ * ======================================================================== */
+
+int print_prometheus(struct tamis_store *store, struct tamis_snapshot *snapshot,
+                     const struct options *o);
+
+/* ==== findings.c: what repair and backup find
+ * ======================================================================== */
+
+/* A line, or an object in `list`. */
+void print_finding(json_t *list, const struct tamis_repair_finding *f);
+/* Filters that an error kept from being read or finished: the first, and how many. */
+struct unread {
+    uint64_t n;
+    int error;
+    char file[80], what[400];
+};
+void note_unread(struct unread *u, const struct tamis_repair_finding *f);
+/* The status; if there are any, a line about them. */
+int complain_unread(const struct unread *u, const char *store);
+
+/* ==== details.c: what is in a filter
+ * ====================================================== */
+
+/* More keys than were planned for are over the target only once its error is. */
+bool over_target(const struct tamis_filter_info *info, double target);
+double target_of(struct tamis_filter *filter, const struct tamis_filter_info *info);
+json_t *filter_json(struct tamis_filter *filter);
+void print_filter(struct tamis_filter *filter);
+/* Checks every page and prints one line about it, or adds an object to `list`. */
+int verify_one(struct tamis_filter *filter, struct tamis_name segment, const char *file,
+               json_t *list);
+void verify_line(json_t *list, struct tamis_name segment, const char *result,
+                 const char *file, const char *what, const struct tamis_verify *report);
+
+#endif

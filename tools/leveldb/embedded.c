@@ -1,0 +1,63 @@
+/* Encodes and checks (SPEC.md, Appendix A). */
+#include "embedded.h"
+#include "crc32c.h"
+
+enum {
+    HEAD_BYTES = 1,
+    CRC_BYTES = 4,
+    OVERHEAD = HEAD_BYTES + CRC_BYTES,
+    BLOCK_BYTES = 64,
+    /* The head: version in bits 5..7, words - 1 in 2..4, lanes - 1 in 0..1. */
+    VERSION_SHIFT = 5,
+    WORDS_SHIFT = 2,
+    WORDS_MASK = 7,
+    LANES_MASK = 3,
+};
+
+size_t embedded_bytes(const struct tamis_blocks *blocks)
+{
+    uint64_t n = tamis_blocks_bytes(blocks);
+    return n && n <= SIZE_MAX - OVERHEAD ? (size_t)n + OVERHEAD : 0;
+}
+
+static void put_le32(uint8_t *at, uint32_t v)
+{
+    for (int i = 0; i < 4; i++)
+        at[i] = (uint8_t)(v >> 8 * i);
+}
+
+static uint32_t get_le32(const uint8_t *at)
+{
+    return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+bool embedded_fill(uint8_t *filter, size_t n_bytes, const struct tamis_blocks *blocks,
+                   const struct tamis_key *keys, size_t n)
+{
+    size_t summed = n_bytes - CRC_BYTES;
+    if (tamis_blocks_add(blocks, filter + HEAD_BYTES, n_bytes - OVERHEAD, keys, n) != 0)
+        return false;
+    filter[0] = (uint8_t)(EMBEDDED_VERSION << VERSION_SHIFT |
+                          (blocks->words - 1) << WORDS_SHIFT | (blocks->lanes - 1));
+    put_le32(filter + summed, crc32c(filter, summed));
+    return true;
+}
+
+bool embedded_read(const uint8_t *filter, size_t n_bytes, struct tamis_blocks *blocks,
+                   const uint8_t **bits, size_t *bits_bytes)
+{
+    if (n_bytes <= OVERHEAD || filter[0] >> VERSION_SHIFT != EMBEDDED_VERSION)
+        return false;
+    uint32_t lanes = (filter[0] & LANES_MASK) + 1U;
+    size_t summed = n_bytes - CRC_BYTES;
+    size_t of_blocks = n_bytes - OVERHEAD;
+    if (of_blocks % (lanes * BLOCK_BYTES) != 0 ||
+        get_le32(filter + summed) != crc32c(filter, summed))
+        return false;
+    blocks->lanes = lanes;
+    blocks->words = (filter[0] >> WORDS_SHIFT & WORDS_MASK) + 1U;
+    blocks->n_blocks = of_blocks / (lanes * BLOCK_BYTES);
+    *bits = filter + HEAD_BYTES;
+    *bits_bytes = of_blocks;
+    return true;
+}

@@ -1,0 +1,129 @@
+/* One table's file, read into memory, and its binding.
+ *
+ * What identifies a table? Its number does within the life of a database, but a
+ * database may be destroyed and made anew, restored or repaired, and then a number
+ * comes again with other keys. Neither its size nor its footer and index tell them
+ * apart: the index has a separator and a place for each block, which may well be those
+ * of other keys. So it is all of its bytes: reading them is what building a filter
+ * costs anyway. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fill.h"
+
+bool is_table_name(const void *name, size_t n_bytes)
+{
+    const char *s = name;
+    size_t digits = 0;
+
+    while (digits < n_bytes && s[digits] >= '0' && s[digits] <= '9')
+        digits++;
+    return digits >= 6 && n_bytes == digits + 4 &&
+           (memcmp(s + digits, ".ldb", 4) == 0 || memcmp(s + digits, ".sst", 4) == 0);
+}
+
+static char *path_of(const char *database, const char *name)
+{
+    char *path = NULL;
+
+    if (asprintf(&path, "%s/%s", database, name) < 0)
+        path = NULL;
+    return need(path);
+}
+
+/* Opens under the name of today's tables, then of those before LevelDB 1.14. */
+static int open_table(const char *database, uint64_t number, struct table_file *out)
+{
+    static const char *const suffixes[] = {"ldb", "sst"};
+    int fd = -1;
+
+    for (size_t i = 0; i < 2 && fd < 0; i++) {
+        char *path;
+
+        snprintf(out->name, sizeof(out->name), "%06" PRIu64 ".%s", number, suffixes[i]);
+        path = path_of(database, out->name);
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (fd < 0 && errno != ENOENT)
+            i = 2;
+        free(path);
+    }
+    return fd;
+}
+
+static int read_all(int fd, const char *path, uint64_t n_bytes, struct table_file *out)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0)
+        return complain_errno(errno, path, "reading");
+    if (!S_ISREG(st.st_mode))
+        return complain(EXIT_DAMAGE, "%s: no regular file, and no table", path);
+    if ((uint64_t)st.st_size != n_bytes)
+        return complain(EXIT_DAMAGE,
+                        "%s: damaged: it has %llu bytes, and %llu in the MANIFEST: let "
+                        "LevelDB repair the database, or restore it",
+                        path, (unsigned long long)st.st_size,
+                        (unsigned long long)n_bytes);
+    out->bytes = need(malloc((size_t)n_bytes + 1));
+    while (out->n_bytes < n_bytes) {
+        ssize_t got = pread(fd, out->bytes + out->n_bytes,
+                            (size_t)n_bytes - out->n_bytes, (off_t)out->n_bytes);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return complain_errno(errno, path, "reading");
+        if (got == 0)
+            return complain(EXIT_DAMAGE, "%s: cut short while it was read", path);
+        out->n_bytes += (size_t)got;
+    }
+    return EXIT_DONE;
+}
+
+static void put_le64(uint8_t *at, uint64_t v)
+{
+    for (int i = 0; i < 8; i++)
+        at[i] = (uint8_t)(v >> 8 * i);
+}
+
+static void bind(struct table_file *file)
+{
+    struct tamis_domain seed_0;
+
+    tamis_domain_init(&seed_0, 1, 0);
+    put_le64(file->binding, file->n_bytes);
+    put_le64(file->binding + 8, tamis_key_of(&seed_0, file->bytes, file->n_bytes).hash);
+}
+
+int table_file_read(const char *database, const struct ldb_table *table,
+                    struct table_file *out, bool *gone)
+{
+    char *path;
+    int fd, status;
+
+    *out = (struct table_file){.bytes = NULL};
+    fd = open_table(database, table->number, out);
+    *gone = fd < 0 && errno == ENOENT;
+    if (*gone)
+        return EXIT_IO;
+    path = path_of(database, out->name);
+    status = fd < 0 ? complain_errno(errno, path, "opening")
+                    : read_all(fd, path, table->n_bytes, out);
+    if (fd >= 0)
+        close(fd);
+    if (status == EXIT_DONE)
+        bind(out);
+    free(path);
+    return status;
+}
+
+void table_file_free(struct table_file *file)
+{
+    free(file->bytes);
+    file->bytes = NULL;
+}

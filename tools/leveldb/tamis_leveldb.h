@@ -1,0 +1,67 @@
+/* tamis for LevelDB: a filter policy that keeps split blocks, checked on every use,
+ * inside LevelDB's own tables. Its bytes are SPEC.md, Appendix A.
+ *
+ *     leveldb_filterpolicy_t *policy = tamis_leveldb_policy(0.01, 0);
+ *     leveldb_options_set_filter_policy(options, policy);
+ *     leveldb_t *db = leveldb_open(options, path, &error);
+ *     ...
+ *     leveldb_close(db);
+ *     leveldb_filterpolicy_destroy(policy);
+ *
+ * It keeps the rule of tamis: a filter that is damaged, cut short or made by a version
+ * that this one doesn't know answers "may match". LevelDB's own policy answers from
+ * whatever bytes there are, and LevelDB checks a table's filters only if it was opened
+ * with paranoid_checks; see there, too, what no policy can notice. */
+#ifndef TAMIS_LEVELDB_H
+#define TAMIS_LEVELDB_H
+
+#include <leveldb/c.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
+
+/* LevelDB asks for a filter of each data block or two, some dozens of keys. Each has an
+ * error of at most `error` (1e-8 .. 0.5; 0 is 0.01) in as few blocks of 64 bytes as
+ * that takes; of these it makes the best use, so that most have a lower one.
+ *
+ * `seed` is of the hash: 0, or a number of the database's own that nobody can guess, if
+ * its keys may be chosen to hit filters. It is part of the policy's name, by which
+ * LevelDB finds a table's filters: opened with another seed, or another policy, a
+ * database is whole, and its older tables are read without filters until they are
+ * compacted. `error` may change at any time.
+ *
+ * One policy serves any number of databases and threads. LevelDB doesn't take it over:
+ * destroy it after they are closed, with leveldb_filterpolicy_destroy(). NULL if memory
+ * is short, or `error` out of range.
+ *
+ * Only for databases in which keys that compare equal are the same bytes, as under
+ * LevelDB's default comparator. */
+leveldb_filterpolicy_t *tamis_leveldb_policy(double error, uint64_t seed);
+
+/* The same in parts, for those who have a leveldb::FilterPolicy of their own to put
+ * around it (tamis_leveldb.hh is one). What create returns is malloc'd; a length of 0
+ * stands for no filter, which may match. Any number of threads may use one state. */
+void *tamis_leveldb_state_new(double error, uint64_t seed);
+void tamis_leveldb_state_free(void *state);
+const char *tamis_leveldb_name(void *state);
+char *tamis_leveldb_create(void *state, const char *const *keys,
+                           const size_t *keys_bytes, int n_keys, size_t *n_bytes);
+uint8_t tamis_leveldb_may_match(void *state, const char *key, size_t key_bytes,
+                                const char *filter, size_t n_bytes);
+
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,14 @@
+# A table of fields of SPEC.md as scdoc: -v table=NAME, as in "<!-- table: NAME -->".
+# Columns: offset, bytes, field, type, meaning.
+function escape(s) {
+    gsub(/`/, "", s)
+    gsub(/[\\*_]/, "\\\\&", s)
+    return s
+}
+$0 == "<!-- table: " table " -->" { inside = 1; next }
+inside && !/^\|/ { exit }
+inside && /^\| *[0-9]/ {
+    split($0, cell, / *\| */)
+    print "*" escape(cell[4]) "*, " cell[5] ", " cell[3] " bytes at " cell[2]
+    print (cell[6] == "" ? "" : "\t" escape(cell[6]) "\n")
+}

@@ -1,0 +1,140 @@
+/* A column of the picture. Upper panel: as wide as the segment's file is large, filled
+ * as its bits are, coloured by age. Lower panel: its expected error as a multiple of
+ * its target. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "picture.h"
+
+/* From old to new, each as light as the next: neither end sinks into a ground. */
+static const uint8_t ages[][3] = {
+    {0x5b, 0x63, 0xb7}, {0x3f, 0x86, 0xbd}, {0x2f, 0xa5, 0xa5},
+    {0x5f, 0xbf, 0x7f}, {0xb5, 0xcc, 0x4a},
+};
+enum { N_AGES = sizeof(ages) / sizeof(ages[0]) };
+
+void picture_colour(FILE *to, const struct picture *p, double created)
+{
+    double at = p->newest > p->oldest
+                    ? (created - p->oldest) / (p->newest - p->oldest) * (N_AGES - 1)
+                    : N_AGES - 1;
+    size_t i = at < 0 ? 0 : at >= N_AGES - 1 ? N_AGES - 2 : (size_t)at;
+
+    fputc('#', to);
+    for (size_t c = 0; c < 3; c++)
+        fprintf(to, "%02x",
+                (unsigned)lround(ages[i][c] +
+                                 (at - (double)i) * (ages[i + 1][c] - ages[i][c])));
+}
+
+void picture_ages(FILE *to)
+{
+    for (int i = 0; i < N_AGES; i++)
+        fprintf(to, "<stop offset=\"%d%%\" stop-color=\"#%02x%02x%02x\"/>",
+                100 * i / (N_AGES - 1), ages[i][0], ages[i][1], ages[i][2]);
+}
+
+double picture_error_y(struct scale s, double ratio)
+{
+    double at = ratio > 0 ? log2(ratio) : s.low;
+
+    at = fmin(fmax(at, s.low), s.high);
+    return ERROR_FLOOR - (at - s.low) / (s.high - s.low) * (ERROR_FLOOR - ERROR_TOP);
+}
+
+static void draw_name(FILE *to, const struct column *c, double x, double width)
+{
+    char *name = escape(c->name, c->name_bytes);
+
+    /* Upright where there is room for it; what is inside another <svg> is cut off at
+     * its edge. */
+    if (c->n == 1 && (width >= 220 || width >= 8 + 7 * (double)strlen(name))) {
+        fprintf(to, "<svg x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"18\">", x, TOP,
+                width);
+        svg_text(to, 5, 13, "class=\"name\"", "%s", name);
+        fputs("</svg>\n", to);
+    } else if (c->n == 1 && width >= 11) {
+        fprintf(to, "<svg x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\">", x, TOP,
+                width, FLOOR - TOP);
+        svg_text(to, 5, -(width / 2 - 4), "class=\"name\" transform=\"rotate(90)\"",
+                 "%s", name);
+        fputs("</svg>\n", to);
+    }
+    free(name);
+}
+
+static void draw_tip(FILE *to, const struct column *c)
+{
+    char keys[TEXT_BYTES], size[TEXT_BYTES], a[TEXT_BYTES], b[TEXT_BYTES];
+    char made[TEXT_BYTES], *name = escape(c->name, c->name_bytes);
+
+    fputs("<title>", to);
+    if (c->n == 1)
+        xml_text(to, name);
+    else
+        fprintf(to, "%llu segments", (unsigned long long)c->n);
+    fprintf(to, "\n%s keys, %s", count_text(keys, c->keys),
+            size_text(size, (double)c->bytes));
+    if (c->bits > 0)
+        fprintf(to, "\n%.2f%% of the bits are set",
+                100 * (double)c->bits_set / (double)c->bits);
+    if (c->n == 1 && c->n_unreadable == 0)
+        fprintf(to, "\nerror %s expected, %s wanted", percent_text(a, c->error),
+                percent_text(b, c->target));
+    else if (c->n_unreadable < c->n)
+        fprintf(to, "\nerror %.3g to %.3g times the target", c->lowest, c->highest);
+    if (c->n_unreadable > 0)
+        fprintf(to, "\n%llu not to be read", (unsigned long long)c->n_unreadable);
+    fprintf(to, "\nmade %s%s</title>", c->n > 1 ? "about " : "",
+            time_text(made, (uint64_t)c->created));
+    free(name);
+}
+
+static void draw_rectangle(FILE *to, double x, double y, double width, double height,
+                           const char *attributes)
+{
+    fprintf(to, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" %s/>", x, y,
+            width, height, attributes);
+}
+
+/* From the least error to the largest; what is between them and the target is shaded.
+ */
+static void draw_error(FILE *to, const struct column *c, struct scale s, double x,
+                       double width)
+{
+    double highest = picture_error_y(s, c->highest),
+           lowest = picture_error_y(s, c->lowest);
+    double target = picture_error_y(s, 1);
+    const char *class = c->n_over > 0 ? "bad" : "mark";
+    char attributes[64];
+
+    snprintf(attributes, sizeof(attributes), "class=\"%s\" opacity=\"0.2\"", class);
+    draw_rectangle(to, x, fmin(highest, target), width,
+                   fmax(lowest, target) - fmin(highest, target), attributes);
+    snprintf(attributes, sizeof(attributes), "class=\"%s\"", class);
+    draw_rectangle(to, x, highest - 1.5, width, lowest - highest + 3, attributes);
+}
+
+void picture_column(FILE *to, const struct picture *p, const struct column *c,
+                    struct scale s, double x, double width)
+{
+    double fill = c->bits ? (double)c->bits_set / (double)c->bits : 0;
+
+    fputs("<g>", to);
+    draw_tip(to, c);
+    draw_rectangle(to, x, TOP, width, FLOOR - TOP, "class=\"track\"");
+    if (c->bits > 0) {
+        fprintf(to,
+                "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"", x,
+                FLOOR - fill * (FLOOR - TOP), width, fill * (FLOOR - TOP));
+        picture_colour(to, p, c->created);
+        fputs("\"/>", to);
+    }
+    if (c->n_unreadable > 0)
+        draw_rectangle(to, x, TOP, width, FLOOR - TOP, "fill=\"url(#hatch)\"");
+    if (c->n_unreadable < c->n)
+        draw_error(to, c, s, x, width);
+    fputs("</g>\n", to);
+    draw_name(to, c, x, width);
+}

@@ -1,0 +1,131 @@
+/* tamis plan --apply: filters that have memory to give back are shrunk by folding, each
+ * in an edit of its own: it is done or not, and whatever was done before it stays. What
+ * a fold cannot do is listed with the command that can. */
+#include "plan.h"
+
+enum plan_action plan_action(const struct store_plan *p, size_t i)
+{
+    const struct planned *s = &p->segments[i];
+    const struct tamis_plan_share *to = &p->shares[i];
+
+    if (s->state == TAMIS_SEGMENT_GROWING)
+        return PLAN_SEAL;
+    if (to->plan.file_bytes == 0)
+        return PLAN_REMOVE;
+    if (s->error_now > to->error)
+        return PLAN_REBUILD;
+    if (s->error_folded <= to->error)
+        return PLAN_SHRINK;
+    return s->bytes_now > to->plan.file_bytes + to->plan.file_bytes / 64
+               ? PLAN_REBUILD /* larger, and no factor fits */
+               : PLAN_KEEP;
+}
+
+const char *plan_action_name(enum plan_action action)
+{
+    static const char *const names[] = {"keep", "shrink", "rebuild", "remove", "seal"};
+
+    return names[action];
+}
+
+struct apply {
+    const struct options *o;
+    struct tamis_store *store;
+    struct tamis_snapshot *snapshot;
+    uint64_t bytes; /* given back */
+};
+
+/* Drops and puts the segment in one edit, if it has still the filter that was planned.
+ * Other than 0 it is as it was. */
+static int shrink(const struct apply *a, const struct planned *s, double error,
+                  struct tamis_derive_report *report, struct tamis_diag *diag)
+{
+    struct tamis_segment_info info;
+    struct tamis_edit *edit;
+    int err = tamis_snapshot_segment(a->snapshot, s->index, &info);
+    struct tamis_segment_options opt = {.size = sizeof(opt)};
+
+    if (err == 0)
+        err = tamis_edit_begin(a->store, &edit, diag);
+    if (err != 0)
+        return err;
+    opt.binding = info.binding;
+    opt.binding_bytes = info.binding_bytes;
+    opt.rank = info.rank;
+    opt.watermark = info.watermark;
+    err = tamis_edit_drop_filter(edit, info.name, info.name_bytes, info.uuid, diag);
+    if (err == 0)
+        err = tamis_edit_shrink(edit, info.name, info.name_bytes, a->snapshot, s->index,
+                                error, &opt, report, diag);
+    if (err == 0 && report->file_bytes < s->bytes_now && report->n_damaged == 0)
+        return tamis_edit_commit(edit, diag);
+    /* As it is it says more: a page that fails its check would be ones for good. */
+    if (err == 0)
+        report->file_bytes = s->bytes_now;
+    tamis_edit_abort(edit);
+    return err;
+}
+
+static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i)
+{
+    const struct planned *s = &p->segments[i];
+    struct tamis_derive_report report;
+    struct tamis_diag diag = {0};
+    char before[TEXT_BYTES], after[TEXT_BYTES], error[TEXT_BYTES];
+    int err = shrink(a, s, p->shares[i].error, &report, &diag);
+
+    if (err != 0)
+        return complain_error(err, &diag, a->o->args[0],
+                              err == TAMIS_ERR_MISMATCH ? "" : NULL);
+    if (report.n_damaged > 0) {
+        printf("damaged  %s: 'tamis verify' tells; build it anew from its keys\n",
+               s->name);
+        return EXIT_DONE;
+    }
+    if (report.file_bytes == s->bytes_now)
+        return EXIT_DONE;
+    a->bytes += s->bytes_now - report.file_bytes;
+    printf("shrunk   %s: %s to %s, error %s\n", s->name,
+           size_text(before, (double)s->bytes_now),
+           size_text(after, (double)report.file_bytes),
+           percent_text(error, report.error));
+    return EXIT_DONE;
+}
+
+static void print_other(const struct store_plan *p, size_t i, enum plan_action action)
+{
+    const char *name = p->segments[i].name;
+
+    if (action == PLAN_REBUILD)
+        printf("rebuild  %s: tamis build STORE NAME KEYFILE --fpr %.4g --replaces "
+               "NAME\n",
+               name, p->shares[i].error);
+    if (action == PLAN_REMOVE)
+        printf("remove   %s: tamis build STORE NAME --bare --replaces NAME\n", name);
+    if (action == PLAN_SEAL)
+        printf("seal     %s: tamis seal STORE NAME, then --apply again\n", name);
+}
+
+int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
+               const struct options *o, const struct store_plan *p)
+{
+    struct apply a = {.o = o, .store = store, .snapshot = snapshot};
+    char size[TEXT_BYTES];
+    int status = EXIT_DONE;
+    size_t n_other = 0;
+
+    for (size_t i = 0; i < p->n && status == EXIT_DONE; i++) {
+        enum plan_action action = plan_action(p, i);
+
+        if (action == PLAN_SHRINK)
+            status = apply_shrink(&a, p, i);
+        n_other += action != PLAN_SHRINK && action != PLAN_KEEP;
+    }
+    for (size_t i = 0; i < p->n && n_other > 0; i++)
+        print_other(p, i, plan_action(p, i));
+    printf("%s given back; %llu bytes of filters now, %llu planned\n",
+           size_text(size, (double)a.bytes),
+           (unsigned long long)(p->bytes_now - a.bytes),
+           (unsigned long long)p->summary.best.file_bytes);
+    return status;
+}

@@ -1,0 +1,107 @@
+/* Why so many lanes and words: the smallest filter of each number of lanes, and the
+ * cache lines that a lookup of an absent key costs there. */
+#include <math.h>
+
+#include "plan.h"
+
+enum { MOST_LANES = 4, MOST_WORDS = 8, PAGE = 4096, PAGE_BLOCKS = 64 };
+
+double lines_of(uint32_t lanes, double error)
+{
+    double lane = pow(error, 1.0 / lanes), lines = 0, reached = 1;
+
+    for (uint32_t i = 0; i < lanes; i++) {
+        lines += reached;
+        reached *= lane;
+    }
+    return lines;
+}
+
+struct shape {
+    uint32_t words;
+    uint64_t pages; /* of a lane; 0: none is large enough */
+};
+
+/* The fewest pages a lane at which these words meet the error, if below `most`. */
+static uint64_t least_pages(uint32_t lanes, uint32_t words, uint64_t keys, double error,
+                            uint64_t most)
+{
+    uint64_t low = 0, high = most;
+
+    if (tamis_plan_error(lanes, words, high * PAGE_BLOCKS, keys) > error)
+        return 0;
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+
+        if (tamis_plan_error(lanes, words, middle * PAGE_BLOCKS, keys) <= error)
+            high = middle;
+        else
+            low = middle;
+    }
+    return high;
+}
+
+/* The chosen one is as it is, with the pages that make it fold well. */
+static struct shape smallest(const struct tamis_plan *chosen, uint32_t lanes,
+                             double error)
+{
+    struct shape best = {0, UINT64_C(1) << 26};
+    bool any = false;
+
+    if (lanes == chosen->lanes)
+        return (struct shape){chosen->words, chosen->n_blocks / PAGE_BLOCKS};
+    for (uint32_t words = 1; words <= MOST_WORDS; words++) {
+        uint64_t pages = least_pages(lanes, words, chosen->n_keys, error, best.pages);
+
+        if (pages == 0 || (any && pages == best.pages))
+            continue;
+        best = (struct shape){words, pages};
+        any = true;
+    }
+    return any ? best : (struct shape){0};
+}
+
+static double bits_per_key(const struct tamis_plan *chosen, uint32_t lanes,
+                           uint64_t pages)
+{
+    double bits = 8.0 * PAGE * lanes * (double)pages;
+
+    return chosen->n_keys ? bits / (double)chosen->n_keys : 0;
+}
+
+void print_lanes(const struct tamis_plan *chosen, double error)
+{
+    printf("\nlanes words       bits bytes  bits/key  lines an absent key touches\n");
+    for (uint32_t lanes = 1; lanes <= MOST_LANES; lanes++) {
+        struct shape s = smallest(chosen, lanes, error);
+
+        if (s.pages > 0)
+            printf("%5u %5u %16llu %9.3f  %.2f%s\n", lanes, s.words,
+                   (unsigned long long)s.pages * lanes * PAGE,
+                   bits_per_key(chosen, lanes, s.pages), lines_of(lanes, error),
+                   lanes == chosen->lanes ? "  the fewest lanes within 4% of the least"
+                                          : "");
+    }
+}
+
+json_t *lanes_json(const struct tamis_plan *chosen, double error)
+{
+    json_t *list = need(json_array());
+
+    for (uint32_t lanes = 1; lanes <= MOST_LANES; lanes++) {
+        struct shape s = smallest(chosen, lanes, error);
+        json_t *o;
+
+        if (s.pages == 0)
+            continue;
+        o = need(json_object());
+        json_put(o, "lanes", json_count(lanes));
+        json_put(o, "words", json_count(s.words));
+        json_put(o, "bits_bytes", json_count(s.pages * lanes * PAGE));
+        json_put(o, "bits_per_key", json_number(bits_per_key(chosen, lanes, s.pages)));
+        json_put(o, "lines", json_number(lines_of(lanes, error)));
+        json_put(o, "chosen", json_boolean(lanes == chosen->lanes));
+        json_put(list, NULL, o);
+    }
+    return list;
+}

@@ -1,0 +1,263 @@
+/* The segments that `tamis plan` divides memory over, of a store or of a list, and
+ * which of them are a run: what a lookup reads at most one of. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan.h"
+
+/* ---- runs ---- */
+
+static int compare_bytes(const uint8_t *a, size_t n_a, const uint8_t *b, size_t n_b)
+{
+    int order = memcmp(a, b, n_a < n_b ? n_a : n_b);
+
+    return order != 0 ? order : (n_a > n_b) - (n_a < n_b);
+}
+
+/* By rank, those without one last; then by first key, those without one last. */
+static int by_rank(const void *left, const void *right)
+{
+    const struct planned *a = left, *b = right;
+
+    if (a->has_rank != b->has_rank)
+        return b->has_rank - a->has_rank;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    if (a->first_key == NULL || b->first_key == NULL)
+        return (a->first_key == NULL) - (b->first_key == NULL);
+    return compare_bytes(a->first_key, a->first_key_bytes, b->first_key,
+                         b->first_key_bytes);
+}
+
+static bool same_rank(const struct planned *a, const struct planned *b)
+{
+    return a->has_rank && b->has_rank && a->rank == b->rank;
+}
+
+/* A run of disjoint ranges goes on with the next segment that begins behind its end. Of
+ * many that overlap the latest runs are tried: one more run than need be is no harm. */
+static void runs_by_range(struct store_plan *p)
+{
+    enum { OPEN = 64 };
+    size_t ends[OPEN] = {0}, n_open = 0, n_runs = 0;
+
+    for (size_t i = 0; i < p->n; i++) {
+        const struct planned *s = &p->segments[i];
+        size_t k = 0;
+
+        if (i == 0 || !same_rank(s, s - 1))
+            n_open = 0;
+        for (; k < n_open && s->first_key != NULL; k++) {
+            const struct planned *end = &p->segments[ends[k]];
+
+            if (compare_bytes(end->last_key, end->last_key_bytes, s->first_key,
+                              s->first_key_bytes) < 0)
+                break;
+        }
+        if (s->first_key != NULL && k < n_open) {
+            p->sizes[i].run = p->sizes[ends[k]].run;
+            ends[k] = i;
+            continue;
+        }
+        p->sizes[i].run = n_runs++;
+        if (s->first_key != NULL)
+            ends[n_open < OPEN ? n_open++ : i % OPEN] = i;
+    }
+}
+
+static void find_runs(const struct options *o, struct store_plan *p)
+{
+    if (p->n > 0)
+        qsort(p->segments, p->n, sizeof(*p->segments), by_rank);
+    p->sizes = need(calloc(p->n + 1, sizeof(*p->sizes)));
+    p->shares = need(calloc(p->n + 1, sizeof(*p->shares)));
+    runs_by_range(p);
+    for (size_t i = 0; i < p->n; i++) {
+        p->sizes[i].n_keys = p->segments[i].keys;
+        if (given(o, OPT_RUNS))
+            p->sizes[i].run = i;
+        else if (given(o, OPT_LEVELS))
+            p->sizes[i].run = i > 0 && same_rank(&p->segments[i], &p->segments[i - 1])
+                                  ? p->sizes[i - 1].run
+                                  : i;
+    }
+}
+
+static struct planned *plan_add(struct store_plan *p, size_t *max)
+{
+    if (p->n == *max) {
+        *max = 2 * *max + 64;
+        p->segments = need(realloc(p->segments, *max * sizeof(*p->segments)));
+    }
+    p->segments[p->n] = (struct planned){0};
+    return &p->segments[p->n++];
+}
+
+/* ---- a list ---- */
+
+/* KEYS [RANK [NAME]]; the name is the rest of the line. */
+static bool parse_line(const void *line, size_t n, struct planned *s)
+{
+    char *text = need(strndup(line, n)), *at = text, *word;
+    uint64_t rank = 0;
+    bool good = strlen(text) == n && (word = strsep(&at, " \t")) != NULL &&
+                parse_count(word, true, &s->keys) && s->keys <= UINT64_C(1) << 48;
+
+    if (good && at != NULL) {
+        word = strsep(&at, " \t");
+        good = parse_count(word, false, &rank) && rank <= UINT32_MAX;
+        s->has_rank = true;
+        s->rank = (uint32_t)rank;
+    }
+    if (good && at != NULL)
+        s->name = escape(at, strlen(at));
+    free(text);
+    return good;
+}
+
+static int bad_line(const struct options *o, uint64_t number, const void *line,
+                    size_t n)
+{
+    char *text = escape(line, n < 40 ? n : 40);
+
+    complain(0, "%s: line %llu: '%s': a line is KEYS [RANK [NAME]]", o->sizes,
+             (unsigned long long)number, text);
+    free(text);
+    return EXIT_USAGE;
+}
+
+/* Segments of one rank may be a run or several, and only who wrote the list knows. */
+static int check_ranks(const struct options *o, const struct store_plan *p)
+{
+    for (size_t i = 1; i < p->n && !given(o, OPT_RUNS) && !given(o, OPT_LEVELS); i++)
+        if (same_rank(&p->segments[i], &p->segments[i - 1]))
+            return complain(EXIT_USAGE,
+                            "%s: several segments of rank %lu: --levels if a lookup "
+                            "reads at most one of them, --runs if it may read each",
+                            o->sizes, (unsigned long)p->segments[i].rank);
+    return EXIT_DONE;
+}
+
+int plan_from_list(const struct options *o, struct store_plan *p)
+{
+    struct key_reader *lines;
+    const void *line;
+    size_t max = 0, n_bytes;
+    uint64_t number = 0;
+    int status = keys_open(o->sizes, KEYS_LINES, &lines), more = 1;
+
+    if (status != EXIT_DONE)
+        return status;
+    while (status == EXIT_DONE && (more = keys_next(lines, &line, &n_bytes)) == 1) {
+        number++;
+        if (n_bytes > 0 && !parse_line(line, n_bytes, plan_add(p, &max)))
+            status = bad_line(o, number, line, n_bytes);
+    }
+    if (more < 0)
+        status = keys_status(lines);
+    keys_close(lines);
+    if (status != EXIT_DONE)
+        return status;
+    find_runs(o, p);
+    return check_ranks(o, p);
+}
+
+/* ---- a store ---- */
+
+/* The least error that folding leaves: one stage folded by its least factor. */
+static double error_folded(struct tamis_filter *filter, uint32_t n_stages)
+{
+    struct tamis_stage_info stage;
+    double least = 1;
+
+    for (uint32_t i = 0; i < n_stages; i++) {
+        double passes = 1;
+        uint64_t pages, f = 2;
+
+        if (tamis_filter_stage(filter, i, &stage) != 0)
+            return 1;
+        pages = stage.n_blocks / 64;
+        while (f <= pages / f && pages % f != 0)
+            f++;
+        f = pages % f != 0 ? pages : f;
+        if (f < 2)
+            continue;
+        passes = 1 - tamis_plan_error(stage.lanes, stage.words, stage.n_blocks / f,
+                                      stage.keys);
+        for (uint32_t k = 0; k < n_stages; k++)
+            if (k != i && tamis_filter_stage(filter, k, &stage) == 0)
+                passes *= 1 - stage.expected_error;
+        least = 1 - passes < least ? 1 - passes : least;
+    }
+    return least;
+}
+
+/* What its filter is now; one that does not open is read every time. */
+static void look_inside(struct tamis_snapshot *snapshot, struct planned *s)
+{
+    struct tamis_filter_info info;
+    struct tamis_filter *filter;
+
+    s->error_now = s->error_folded = 1;
+    if (tamis_snapshot_filter(snapshot, s->index, &filter, NULL) != 0 ||
+        tamis_filter_info(filter, &info) != 0)
+        return;
+    s->error_now = info.expected_error;
+    s->error_folded = info.sealed ? error_folded(filter, info.n_stages) : 1;
+    s->bytes_now = info.file_bytes;
+    if (info.keys > s->keys)
+        s->keys = info.keys;
+}
+
+static int add_segment(struct tamis_snapshot *snapshot, size_t index,
+                       const struct options *o, struct store_plan *p, size_t *max)
+{
+    struct tamis_segment_info info;
+    int err = tamis_snapshot_segment(snapshot, index, &info);
+    struct planned *s;
+
+    if (err != 0)
+        return complain_error(err, NULL, o->args[0], NULL);
+    if (info.state != TAMIS_SEGMENT_SEALED && info.state != TAMIS_SEGMENT_GROWING) {
+        p->n_bare++;
+        return EXIT_DONE;
+    }
+    s = plan_add(p, max);
+    *s = (struct planned){
+        .name = escape(info.name, info.name_bytes),
+        .keys = info.keys,
+        .rank = info.rank,
+        .has_rank = true,
+        .index = index,
+        .state = info.state,
+        .first_key = info.first_key,
+        .last_key = info.last_key,
+        .first_key_bytes = info.first_key_bytes,
+        .last_key_bytes = info.last_key_bytes,
+        .bytes_now = info.file_bytes,
+    };
+    look_inside(snapshot, s);
+    return EXIT_DONE;
+}
+
+int plan_from_store(struct tamis_snapshot *snapshot, const struct options *o,
+                    struct store_plan *p)
+{
+    size_t max = 0, n = tamis_snapshot_n_segments(snapshot);
+    int status = EXIT_DONE;
+
+    for (size_t i = 0; i < n && status == EXIT_DONE; i++)
+        status = add_segment(snapshot, i, o, p, &max);
+    if (status == EXIT_DONE)
+        find_runs(o, p);
+    return status;
+}
+
+void plan_free(struct store_plan *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        free(p->segments[i].name);
+    free(p->segments);
+    free(p->sizes);
+    free(p->shares);
+}

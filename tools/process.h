@@ -1,0 +1,16 @@
+/* What each of our programs does before all else: `tamis`, tamis-leveldb,
+ * tamis-rocksdb. */
+#ifndef TAMIS_TOOLS_PROCESS_H
+#define TAMIS_TOOLS_PROCESS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+void process_begin(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

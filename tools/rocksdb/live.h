@@ -1,0 +1,30 @@
+/* Which tables of a closed database are live. Whoever lists the files of directories
+ * has to know that none is missing: of a key in that one the list would say "absent".
+ */
+#ifndef TAMIS_ROCKSDB_LIVE_H
+#define TAMIS_ROCKSDB_LIVE_H
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include <rocksdb/status.h>
+
+namespace tamis
+{
+
+struct Live {
+    std::set<uint64_t> files; /* of all families */
+    uint64_t log_bytes;       /* of logs whose keys may be in no file yet */
+};
+
+/* As the MANIFEST of this directory has it. Not the database is opened, which would
+ * take its comparators. */
+rocksdb::Status ReadLive(const std::string &db, Live *out);
+/* In words, what is live and not among these files; empty: nothing. */
+std::string Missing(const std::string &db, const Live &live,
+                    const std::vector<std::string> &paths);
+
+} // namespace tamis
+
+#endif

@@ -1,0 +1,29 @@
+#help make rocksdb    the RocksDB shim (libtamis-rocksdb.a) and build/tamis-rocksdb; installs librocksdb-dev
+
+# C++ as RocksDB 7.8 wants it. Of the C warnings those that C++ has, and not -Wshadow:
+# in tamis.h a struct and a function may have one name, as stat() in C.
+CXXWARN := $(filter-out -Wstrict-prototypes -Wmissing-prototypes -Wshadow,$(WARN))
+CXXBASE = -std=c++17 -D_GNU_SOURCE -pthread -fPIC $(OPT) $(SANITIZE) $(CXXWARN) $(WERROR) \
+          $(CPPFLAGS) $(CXXFLAGS)
+ROCKSDB_SRC := $(filter-out tools/rocksdb/main.cc,$(wildcard tools/rocksdb/*.cc))
+ROCKSDB_OBJ := $(ROCKSDB_SRC:%.cc=$B/%.o)
+
+.PHONY: rocksdb deps-rocksdb
+rocksdb: $B/libtamis-rocksdb.a $B/tamis-rocksdb
+
+deps-rocksdb: | deps-build
+	$(call install,g++ librocksdb-dev)
+
+$B/tools/rocksdb/%.o: tools/rocksdb/%.cc | deps-rocksdb
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)
+	$(Q)$(CXX) $(CXXBASE) $(INC_tools) -MMD -MP -c $< -o $@
+
+$B/libtamis-rocksdb.a: $(ROCKSDB_OBJ)
+	$(call say,AR,$@)
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+$B/tamis-rocksdb: $B/tools/rocksdb/main.o $B/tools/process.o $B/libtamis-rocksdb.a $B/libtamis.a
+	$(call say,LD,$@)
+	$(Q)$(CXX) $(SANITIZE) -o $@ $^ -lrocksdb $(LIBS)

@@ -1,0 +1,245 @@
+/* What the list of the store is changed for, and how each change fails: a filter that
+ * cannot be had leaves its SST listed without one, and nothing reaches the engine. */
+#include "shim.h"
+
+#include "sst_keys.h"
+
+namespace tamis
+{
+
+using rocksdb::Status;
+
+const char kMark[] = "ingest";
+
+void RocksShim::Complain(const std::string &line) const noexcept
+{
+    try {
+        if (options_.complain)
+            options_.complain("tamis: " + line);
+    } catch (...) {
+        /* Who hears it may throw no further. */
+    }
+}
+
+Status RocksShim::OpenStore()
+{
+    tamis_store *store = nullptr;
+    tamis_diag diag = {};
+    int err = tamis_store_open(options_.store.c_str(), &store, &diag);
+    if (err == TAMIS_ERR_NO_STORE) {
+        tamis_store_options opt = {};
+        opt.size = sizeof opt;
+        opt.growth.error = options_.error;
+        err = tamis_store_create(options_.store.c_str(), &opt, &diag);
+        if (!err || err == TAMIS_ERR_EXISTS)
+            err = tamis_store_open(options_.store.c_str(), &store, &diag);
+    }
+    store_.reset(store);
+    if (!err)
+        err = tamis_store_info(store, &info_, &diag);
+    if (!err && info_.read_only)
+        err = TAMIS_ERR_READ_ONLY;
+    if (!err)
+        return Status::OK();
+    store_.reset();
+    std::string words = (diag.file[0] ? "" : options_.store + ": ") + Words(err, diag);
+    Complain(words + ": no SST gets a filter");
+    return Status::IOError(words);
+}
+
+void RocksShim::Allow(const rocksdb::Comparator *order)
+{
+    std::lock_guard<std::mutex> lock(mutex_);
+    allowed_[order->Name()] = order;
+}
+
+const rocksdb::Comparator *RocksShim::Order(const std::string &name)
+{
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto at = allowed_.find(name);
+    return at == allowed_.end() ? nullptr : at->second;
+}
+
+/* Of two databases the same names would be different files. */
+/* "db/" is "db". */
+static std::string WithoutSlash(std::string path)
+{
+    while (path.size() > 1 && path.back() == '/')
+        path.pop_back();
+    return path;
+}
+
+bool RocksShim::IsOurs(const std::string &name)
+{
+    const std::string db_name = WithoutSlash(name);
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (db_name_.empty())
+        db_name_ = db_name;
+    const std::string ours = db_name_;
+    lock.unlock();
+    if (ours == db_name)
+        return store_ != nullptr;
+    Complain(db_name + ": the store is that of " + ours + ": use another one");
+    return false;
+}
+
+RocksCounts RocksShim::Counts()
+{
+    std::lock_guard<std::mutex> lock(mutex_);
+    RocksCounts counts = counts_;
+    counts.unlisted = unlisted_.size();
+    return counts;
+}
+
+/* ---- one segment ---- */
+
+int RocksShim::Put(const Segment &segment, tamis_builder *builder, std::string *words)
+{
+    Change change;
+    int err = change.Begin(store());
+    if (!err)
+        err = change.Put(segment, builder);
+    if (!err) {
+        Step("built");
+        err = change.Commit();
+    }
+    if (err)
+        *words = segment.name + ": " + Words(err, change.diag());
+    return err;
+}
+
+void RocksShim::PutOrBare(const Segment &segment, tamis_builder *builder)
+{
+    std::shared_lock<std::shared_mutex> gate(gate_);
+    std::string words;
+    int err = builder ? Put(segment, builder, &words) : 0;
+    bool failed = err != 0;
+    if (failed)
+        Complain(words + ": listed without a filter");
+    if (!builder || failed)
+        err = Put(segment, nullptr, &words);
+    if (err)
+        Complain(words + ": not listed, will be tried again");
+    else
+        Step("listed");
+    std::lock_guard<std::mutex> lock(mutex_);
+    counts_.failed += failed;
+    if (err) {
+        unlisted_[segment.name] = segment;
+        return;
+    }
+    (builder && !failed ? counts_.filters : counts_.bare)++;
+    unlisted_.erase(segment.name);
+    fresh_[segment.name] = segment.binding;
+}
+
+std::string RocksShim::Objection(const Segment &segment,
+                                 const rocksdb::TableProperties &p,
+                                 const Gathered *keys)
+{
+    if (segment.binding.empty())
+        return "no session id and number";
+    if (!Order(p.comparator_name))
+        return "its comparator";
+    if (!keys)
+        return "its family is not watched";
+    if (keys->ranges || p.num_range_deletions > 0)
+        return "range deletions";
+    return "";
+}
+
+void RocksShim::List(const Segment &segment, const rocksdb::TableProperties &p,
+                     Gathered *keys)
+{
+    std::string why = Objection(segment, p, keys);
+    if (!why.empty()) {
+        PutOrBare(segment, nullptr);
+        return;
+    }
+    /* A key that RocksDB could not parse would not have been told: it counts it. */
+    if (!keys->failure && keys->n_entries == p.num_entries) {
+        PutOrBare(segment, keys->builder.get());
+        return;
+    }
+    if (!keys->failure)
+        keys->words = std::to_string(keys->n_entries) + " entries were gathered of " +
+                      std::to_string(p.num_entries);
+    else if (keys->words.empty())
+        keys->words = tamis_strerror(keys->failure);
+    Complain(segment.name + ": " + keys->words + ": listed without a filter");
+    PutOrBare(segment, nullptr);
+    std::lock_guard<std::mutex> lock(mutex_);
+    counts_.failed++;
+}
+
+void RocksShim::ListIngested(rocksdb::DB *db, const std::string &path,
+                             const rocksdb::TableProperties &p)
+{
+    Segment segment = {NameOf(path), BindingOf(p)};
+    PutOrBare(segment, nullptr); /* it is visible */
+    const rocksdb::Comparator *order = Order(p.comparator_name);
+    if (!order || segment.binding.empty())
+        return;
+    SstKeys file;
+    Builder builder;
+    tamis_diag diag = {};
+    int err = 0;
+    Status s = file.Open(db->GetEnv(), path, order);
+    if (s.IsNotSupported())
+        return;
+    if (s.ok())
+        err = NewBuilder(info_, options_.memory_limit, &builder, &diag);
+    if (s.ok() && !err)
+        s = file.Each([&](const rocksdb::Slice &key) {
+            if (!err)
+                err = tamis_builder_add_key(builder.get(), key.data(), key.size());
+        });
+    if (s.ok() && !err)
+        PutOrBare(segment, builder.get());
+    else
+        Complain(path + ": " + (s.ok() ? Words(err, diag) : s.ToString()) +
+                 ": listed without a filter");
+}
+
+void RocksShim::Drop(const std::string &name)
+{
+    std::shared_lock<std::shared_mutex> gate(gate_);
+    Change change;
+    int err = change.Begin(store());
+    if (!err)
+        err = change.Drop(name);
+    if (!err)
+        err = change.Commit();
+    if (err)
+        Complain(name + ": " + Words(err, change.diag()) + ": deleted, but listed");
+    Step("dropped");
+    std::lock_guard<std::mutex> lock(mutex_);
+    fresh_.erase(name);
+    unlisted_.erase(name);
+}
+
+void RocksShim::Retry()
+{
+    std::unique_lock<std::mutex> lock(mutex_);
+    const std::map<std::string, Segment> again = unlisted_;
+    lock.unlock();
+    for (const auto &one : again)
+        PutOrBare(one.second, nullptr);
+}
+
+void RocksShim::Mark()
+{
+    std::lock_guard<std::mutex> lock(marking_);
+    n_marks_++;
+    if (store_)
+        PutOrBare({kMark, ""}, nullptr);
+}
+
+void RocksShim::Unmark()
+{
+    std::lock_guard<std::mutex> lock(marking_);
+    if (--n_marks_ == 0 && store_)
+        Drop(kMark);
+}
+
+} // namespace tamis

@@ -1,0 +1,129 @@
+/* The shim from inside: what collectors, the listener and the calls of tamis_rocksdb.h
+ * share. One store, one database. */
+#ifndef TAMIS_ROCKSDB_SHIM_H
+#define TAMIS_ROCKSDB_SHIM_H
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "segment.h"
+#include "tamis_rocksdb.h"
+
+namespace tamis
+{
+
+/* The SST's property that says which collector saw its keys. */
+extern const char kGathered[];
+/* The segment that says that the list lacks something. */
+extern const char kMark[];
+
+/* The keys of one SST, from the first to Finish(). */
+struct Gathered {
+    std::string id; /* the value of kGathered; no two are the same */
+    Builder builder;
+    uint64_t n_entries = 0; /* range deletions included */
+    bool ranges = false;    /* it has range deletions: no filter can tell */
+    int failure = 0;        /* of ours */
+    std::string words;      /* about it */
+};
+
+class RocksShim : public std::enable_shared_from_this<RocksShim>
+{
+  public:
+    explicit RocksShim(const RocksOptions &options) : options_(options)
+    {
+    }
+    rocksdb::Status OpenStore();
+    tamis_store *store() const
+    {
+        return store_.get();
+    }
+
+    /* ---- collectors (collector.cc) ---- */
+    std::unique_ptr<Gathered> Begin();
+    /* Finish() of a table and its OnTableFileCreated are called by one thread, in this
+     * order, nothing of another table between: so each thread leaves one behind. */
+    void HandOver(std::unique_ptr<Gathered> keys);
+    std::unique_ptr<Gathered> Take(const rocksdb::TableProperties &properties);
+
+    /* ---- the list (shim.cc); failures go to complain, and no further ---- */
+    /* Lists a new SST, with a filter of these keys if they are all there. */
+    void List(const Segment &segment, const rocksdb::TableProperties &properties,
+              Gathered *keys);
+    /* Lists it without one, then builds one by reading the file. */
+    void ListIngested(rocksdb::DB *db, const std::string &path,
+                      const rocksdb::TableProperties &properties);
+    void Drop(const std::string &name);
+    void Retry(); /* what could not be listed */
+    /* The list lacks something from Mark() to the last Unmark(). */
+    void Mark();
+    void Unmark();
+    /* (reconcile.cc) */
+    rocksdb::Status
+    Reconcile(rocksdb::DB *db,
+              const std::vector<rocksdb::ColumnFamilyHandle *> &families);
+
+    void Allow(const rocksdb::Comparator *order); /* its keys may be filtered */
+    bool IsOurs(const std::string &db_name);
+    RocksCounts Counts();
+    void Step(const char *name)
+    {
+        if (options_.step)
+            options_.step(name);
+    }
+    void Complain(const std::string &line) const noexcept;
+
+    /* Runs what a callback does: nothing of it gets out. */
+    template <class F> void Guarded(const char *what, F f) noexcept
+    {
+        try {
+            f();
+        } catch (const std::exception &e) {
+            Complain(std::string(what) + ": " + e.what());
+        } catch (...) {
+            Complain(what);
+        }
+    }
+
+  private:
+    /* Why there is to be no filter; "": there may be. */
+    std::string Objection(const Segment &segment,
+                          const rocksdb::TableProperties &properties,
+                          const Gathered *keys);
+    const rocksdb::Comparator *Order(const std::string &name);
+    void ForgetOlder(const std::string &session);
+    int Put(const Segment &segment, tamis_builder *builder, std::string *words);
+    void PutOrBare(const Segment &segment, tamis_builder *builder);
+
+    const RocksOptions options_;
+    Store store_;
+    struct tamis_store_info info_ = {}; /* what does not change of it */
+    /* Held by who changes one segment, alone by Reconcile(): no file appears or goes
+     * between its look at the engine and its edit. */
+    std::shared_mutex gate_;
+    std::mutex mutex_; /* for all below */
+    std::unordered_map<std::thread::id, std::unique_ptr<Gathered>> left_;
+    std::map<std::string, const rocksdb::Comparator *> allowed_;
+    /* Name and binding of what was listed since Open(): perhaps not live yet. */
+    std::unordered_map<std::string, std::string> fresh_;
+    std::string session_; /* of the database, when it was last reconciled */
+    std::map<std::string, Segment> unlisted_;
+    std::string db_name_;
+    RocksCounts counts_ = {};
+    /* Two ingestions share the mark: each counts itself and changes the list in one
+     * step. Taken before the gate. */
+    std::mutex marking_;
+    std::atomic<unsigned> n_marks_ = 0;
+};
+
+std::shared_ptr<rocksdb::TablePropertiesCollectorFactory>
+NewCollectorFactory(std::shared_ptr<RocksShim> shim);
+std::shared_ptr<rocksdb::EventListener> NewListener(std::shared_ptr<RocksShim> shim);
+
+} // namespace tamis
+
+#endif

@@ -1,0 +1,123 @@
+/* tamis for RocksDB: one filter per SST, kept in a store beside the database, made
+ * while RocksDB writes the SST. Other processes map the store and answer "which SST may
+ * hold this key" without opening the database; in the engine, TableFilter() does it.
+ *
+ *     tamis::RocksOptions ours;
+ *     ours.store = "/data/filters";
+ *     auto filters = tamis::RocksFilters::Open(ours);
+ *     filters->Use(&options);                      // comparator and all else is set
+ *     rocksdb::DB::Open(options, "/data/db", &db);
+ *     filters->Reconcile(db);                      // before others ask
+ *
+ * A segment is named as its file, "000123.sst": numbers are unique within a database,
+ * whatever its column families, and a store serves one database. Its binding is a text
+ * of the SST's own properties, "<db_session_id>/<orig_file_number>": numbers recur, and
+ * these do not. Ranks are 0: a file changes its level without being written.
+ *
+ * WHAT IT PROMISES.
+ * - An SST of RocksDB's own is listed, with its filter, before the database shows it
+ *   (OnTableFileCreated: flush, compaction, recovery within DB::Open), and is taken off
+ *   the list after its file is deleted. So at any moment, kill -9 included, the store
+ *   lists every live SST that was made while it was in use.
+ * - Puts, deletes, single deletes, merges, blob indexes and entities count as keys. So
+ *   of a tombstone, too, the answer is MAYBE.
+ * - An SST is listed without a filter, always a candidate, if it has a range deletion
+ *   or no session id, if its comparator takes different bytes for the same key or has
+ *   timestamps, if its family was not passed to Use(), if what was gathered is not what
+ *   RocksDB counted, or if anything of ours fails.
+ * - Nothing of ours fails the engine: callbacks return OK and throw nothing. Of an SST
+ *   that cannot even be listed `complain` hears; it is tried again after each flush and
+ *   compaction. Until then TableFilter() takes it for a candidate, but other processes
+ *   do not know of it.
+ *
+ * WHAT IT NEEDS.
+ * - Every process that opens the database for writing does it with the store, or calls
+ *   Reconcile() before others rely on the list. Reconcile() also after
+ *   CreateColumnFamilyWithImport(), and no CompactionService: RocksDB tells nobody of
+ *   files that come so.
+ * - IngestExternalFile() shows files before it names them. Through Ingest() a segment
+ *   "ingest" without a filter says so meanwhile; called directly, the files are missing
+ *   from the list until OnExternalFileIngested.
+ * - The store on a local disk, as tamis.h says. Threads: all calls at any time. */
+#ifndef TAMIS_ROCKSDB_H
+#define TAMIS_ROCKSDB_H
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rocksdb/db.h>
+
+namespace tamis
+{
+
+struct RocksOptions {
+    std::string store;         /* its directory; made if it is not there */
+    double error = 0.01;       /* of filters, if the store is made */
+    uint64_t memory_limit = 0; /* bytes a file that is being written; 0: 64 MiB */
+    /* Hears in one line what went wrong, in any thread; calls nothing of RocksFilters.
+     */
+    std::function<void(const std::string &line)> complain;
+    /* For tests: called at each step, with its name; likewise. */
+    std::function<void(const char *step)> step;
+};
+
+/* How many since Open(). */
+struct RocksCounts {
+    uint64_t filters;  /* files listed with a filter */
+    uint64_t bare;     /* listed without one */
+    uint64_t failed;   /* of these, because something of ours failed */
+    uint64_t unlisted; /* now: could not be listed yet */
+};
+
+class RocksShim;
+
+class RocksFilters
+{
+  public:
+    /* Never NULL. If the store cannot be used, *status (may be NULL) and `complain` say
+     * why, and the object does nothing: every SST stays a candidate. */
+    static std::shared_ptr<RocksFilters> Open(const RocksOptions &options,
+                                              rocksdb::Status *status = nullptr);
+
+    /* Installs the listener and the collector. NotSupported if the comparator is not
+     * for filters: then SSTs are listed without. Use(db) and Use(family) do the same in
+     * parts, for DB::Open() with column families: each family wants it. */
+    rocksdb::Status Use(rocksdb::Options *options);
+    void Use(rocksdb::DBOptions *options);
+    rocksdb::Status Use(rocksdb::ColumnFamilyOptions *family);
+
+    /* Makes the list that of the live files, one edit: what the store has under another
+     * binding, or not at all, is listed without a filter (`tamis-rocksdb` builds it
+     * while the database is closed; the next compaction does, too); what is not live
+     * goes. Reads the properties of every table. `families`: the handles of all open
+     * families; NULL: only the default one. Files of others stay, but lose their
+     * filters. Confirms a list that `tamis repair` made anew. Flushes wait meanwhile.
+     */
+    rocksdb::Status
+    Reconcile(rocksdb::DB *db,
+              const std::vector<rocksdb::ColumnFamilyHandle *> *families = nullptr);
+
+    /* DB::IngestExternalFile(), and what it returns, with the list complete all along.
+     */
+    rocksdb::Status Ingest(rocksdb::DB *db, rocksdb::ColumnFamilyHandle *family,
+                           const std::vector<std::string> &files,
+                           const rocksdb::IngestExternalFileOptions &options);
+
+    /* For ReadOptions::table_filter of an iterator that looks for this key alone (Seek,
+     * with an upper bound just behind it): tables that lack it are not opened.
+     * DB::Get() does not ask. As of now: newer tables are candidates. */
+    std::function<bool(const rocksdb::TableProperties &)>
+    TableFilter(const rocksdb::Slice &key) const;
+
+    RocksCounts Counts() const;
+
+  private:
+    explicit RocksFilters(std::shared_ptr<RocksShim> shim);
+    std::shared_ptr<RocksShim> shim_;
+};
+
+} // namespace tamis
+
+#endif

@@ -1,0 +1,165 @@
+/* Texts of XML, and a file that appears whole or not at all. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "picture.h"
+
+/* Legible on light and on dark. */
+const char svg_style[] =
+    "<style>\n"
+    "text{font-family:system-ui,'DejaVu Sans',sans-serif;font-size:12px;fill:#57606a}\n"
+    ".title{font-size:20px;font-weight:600;fill:#1f2328}\n"
+    ".name{font-family:ui-monospace,'DejaVu Sans Mono',monospace;font-size:11px;"
+    "fill:#1f2328;stroke:#eaeef2;stroke-width:3px;paint-order:stroke}\n"
+    ".bad{fill:#d1242f}.strong{fill:#1f2328}\n"
+    ".ground{fill:#ffffff;stroke:#d0d7de}.track{fill:#eaeef2}\n"
+    ".grid{stroke:#d0d7de}.axis{stroke:#8c959f}.mark{fill:#57606a}\n"
+    ".hatch{stroke:#8c959f}\n"
+    "@media (prefers-color-scheme: dark){\n"
+    "text{fill:#9aa4af}.title,.name,.strong{fill:#e6edf3}.bad{fill:#ff7b72}\n"
+    ".name{stroke:#212830}"
+    ".ground{fill:#0f141a;stroke:#30363d}.track{fill:#212830}\n"
+    ".grid{stroke:#30363d}.axis{stroke:#6e7781}.mark{fill:#9aa4af}\n"
+    ".hatch{stroke:#6e7781}}\n"
+    "</style>\n";
+
+/* After escape() there is no control character left; U+FFFE and U+FFFF are UTF-8 and no
+ * characters of XML (XML 1.0, section 2.2). */
+void xml_text(FILE *to, const char *escaped)
+{
+    for (const char *s = escaped; *s != '\0'; s++) {
+        if (*s == '&')
+            fputs("&amp;", to);
+        else if (*s == '<')
+            fputs("&lt;", to);
+        else if (*s == '>')
+            fputs("&gt;", to);
+        else if (*s == '"')
+            fputs("&quot;", to);
+        else if (strncmp(s, "\xef\xbf\xbe", 3) == 0 ||
+                 strncmp(s, "\xef\xbf\xbf", 3) == 0)
+            fprintf(to, "\\xef\\xbf\\x%02x", (unsigned char)*(s += 2));
+        else
+            fputc(*s, to);
+    }
+}
+
+void svg_text(FILE *to, double x, double y, const char *attributes, const char *format,
+              ...)
+{
+    char text[2048];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    fprintf(to, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, attributes);
+    xml_text(to, text);
+    fputs("</text>\n", to);
+}
+
+const char *count_text(char text[TEXT_BYTES], uint64_t n)
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)n);
+    char *at = text;
+
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0)
+            *at++ = ',';
+        *at++ = digits[i];
+    }
+    *at = '\0';
+    return text;
+}
+
+static int write_all(int fd, const char *bytes, size_t n)
+{
+    while (n > 0) {
+        ssize_t done = write(fd, bytes, n);
+
+        if (done < 0 && errno != EINTR)
+            return errno;
+        bytes += done > 0 ? done : 0;
+        n -= done > 0 ? (size_t)done : 0;
+    }
+    return 0;
+}
+
+/* As a new file would be, or as the one that it replaces is. */
+static mode_t wanted_mode(const char *path)
+{
+    mode_t mask = umask(0);
+    struct stat st;
+
+    umask(mask);
+    return stat(path, &st) == 0 ? st.st_mode & 0777 : 0666 & ~mask;
+}
+
+/* A symbolic link stays one: what it names is replaced. */
+static int replace(const char *path, const char *bytes, size_t n)
+{
+    char *real = realpath(path, NULL), *temporary;
+    int err = 0, fd;
+
+    if (real == NULL)
+        real = need(strdup(path));
+    temporary = need(malloc(strlen(real) + sizeof(".XXXXXX")));
+    sprintf(temporary, "%s.XXXXXX", real);
+    fd = mkostemp(temporary, O_CLOEXEC);
+    if (fd < 0) {
+        err = errno;
+    } else {
+        err = write_all(fd, bytes, n);
+        if (err == 0 && (fchmod(fd, wanted_mode(real)) != 0 || fsync(fd) != 0))
+            err = errno;
+        if (close(fd) != 0 && err == 0)
+            err = errno;
+        if (err == 0 && rename(temporary, real) != 0)
+            err = errno;
+        if (err != 0)
+            unlink(temporary);
+    }
+    free(temporary);
+    free(real);
+    return err;
+}
+
+/* Who interrupts it gets the file or none, and no temporary one: all bytes are at hand,
+ * so that he waits for a sync at most. */
+static void hold_endings(sigset_t *before)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, before);
+}
+
+int replace_file(const char *path, const char *bytes, size_t n)
+{
+    struct stat st;
+    sigset_t before;
+    int err;
+
+    if (strcmp(path, "-") == 0) {
+        fwrite(bytes, 1, n, stdout); /* finish_output() says what went wrong */
+        return EXIT_DONE;
+    }
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return complain(EXIT_USAGE,
+                        "%s: not a regular file: name one, or '-' for standard output",
+                        path);
+    hold_endings(&before);
+    err = replace(path, bytes, n);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return err ? complain_errno(err, path, "cannot write") : EXIT_DONE;
+}
