@@ -12,12 +12,15 @@ struct item {
     const uint8_t *block[ITEM]; /* first ones, if they were fetched ahead */
 };
 
-/* What is left of an item after so many lanes, each with its hash for the next one. */
+/* What is left of an item after so many lanes, each with its hash for the next one. If
+ * the item is whole, all its keys came along, each with its block. */
 struct survivors {
     const struct plane *plane;
     uint64_t alive;
     uint64_t *hits;
+    bool whole;
     uint64_t h[ITEM];
+    const uint8_t *block[ITEM];
 };
 
 KERNEL inline void fetch(struct item *t)
@@ -73,6 +76,7 @@ KERNEL inline void survive(struct survivors *to, const struct plane *p, uint64_t
     to->plane = p;
     to->alive = 0;
     to->hits = hits;
+    to->whole = false;
     if (p->lanes <= lane + 1) {
         *hits |= alive;
         return;
@@ -85,9 +89,9 @@ KERNEL inline void survive(struct survivors *to, const struct plane *p, uint64_t
     }
 }
 
-KERNEL inline void later_lane(struct survivors *s, uint32_t lane)
+KERNEL inline void later_lane(struct survivors *here, struct survivors *to,
+                              uint32_t lane)
 {
-    struct survivors *here = &s[lane];
     const struct plane p = *here->plane;
     uint64_t alive = 0;
     for (uint64_t m = here->alive; m; m &= m - 1) {
@@ -97,15 +101,85 @@ KERNEL inline void later_lane(struct survivors *s, uint32_t lane)
     }
     here->alive = 0;
     if (alive)
-        survive(&s[lane + 1], here->plane, alive, lane, here->h, here->hits);
+        survive(to, here->plane, alive, lane, here->h, here->hits);
 }
 
-KERNEL inline void later_lanes(struct survivors *s)
+/* The last lane first: it makes room for those behind. */
+KERNEL inline void later_lanes(struct survivors **s, uint32_t first)
 {
-    /* The last lane first: it makes room for those behind. */
-    for (uint32_t lane = MAX_LANES - 1; lane >= 1; lane--)
-        if (s[lane].alive)
-            later_lane(s, lane);
+    for (uint32_t lane = MAX_LANES - 1; lane >= first; lane--)
+        if (s[lane]->alive)
+            later_lane(s[lane], s[lane + 1], lane);
+}
+
+/* Where most keys are there, a second lane has as many lines as the first, and wants a
+ * window that rolls on like its own: while those of the item before are looked at,
+ * those of this one are fetched. The dead go along, all with one line: that costs less
+ * than a loop over the bits of a mask. */
+enum { MOST = ITEM * 3 / 4 };
+
+KERNEL inline const uint8_t *second_block(const struct plane *p, uint64_t alive,
+                                          size_t i, uint64_t h)
+{
+    const uint8_t *block = plane_block(p, 1, h & (0 - (alive >> i & 1)));
+    __builtin_prefetch(block);
+    return block;
+}
+
+KERNEL inline uint64_t second_lanes(const struct survivors *before,
+                                    struct survivors *to, const struct item *now,
+                                    uint64_t alive)
+{
+    const struct plane p = *before->plane, q = *now->plane;
+    const uint64_t *h = now->hashes;
+    uint8_t lacks[ITEM];
+    for (size_t i = 0; i < ITEM; i++) {
+        struct pattern x = pattern_of(before->h[i]);
+        to->h[i] = geometry_next_lane(h[i]);
+        to->block[i] = second_block(&q, alive, i, to->h[i]);
+        lacks[i] = pattern_lacks(&x, PLANE_WORDS(&p), before->block[i]);
+    }
+    return zero_bytes(lacks) & before->alive;
+}
+
+KERNEL inline void most_survive(struct survivors **s, const struct item *now,
+                                uint64_t alive, uint64_t *hits)
+{
+    struct survivors *before = s[1], *to = s[0];
+    if (before->alive && before->whole) {
+        uint64_t left = second_lanes(before, to, now, alive);
+        survive(s[2], before->plane, left, 1, before->h, before->hits);
+    } else {
+        later_lanes(s, 1);
+        for (size_t i = 0; i < ITEM; i++) {
+            to->h[i] = geometry_next_lane(now->hashes[i]);
+            to->block[i] = second_block(now->plane, alive, i, to->h[i]);
+        }
+    }
+    before->alive = 0;
+    to->plane = now->plane;
+    to->alive = alive;
+    to->hits = hits;
+    to->whole = true;
+    s[0] = before;
+    s[1] = to;
+}
+
+/* From first lanes to later ones, of which the lines of items before are here by now.
+ */
+KERNEL inline void carry_on(struct survivors **s, const struct item *now,
+                            uint64_t alive, uint64_t *hits, bool ahead)
+{
+    bool lone = now->plane->lanes == 1;
+    *hits = lone ? alive : 0;
+    later_lanes(s, 2);
+    if (ahead && !lone && now->n == ITEM && __builtin_popcountll(alive) >= MOST) {
+        most_survive(s, now, alive, hits);
+        return;
+    }
+    later_lanes(s, 1);
+    if (!lone && alive)
+        survive(s[1], now->plane, alive, 0, now->hashes, hits);
 }
 
 KERNEL inline bool near(const struct plane *planes, size_t n_planes)
@@ -121,7 +195,8 @@ struct grid {
     size_t n_planes, n_left; /* keys from the present item on */
     struct item item[2];
     struct pattern patterns[2][ITEM];
-    struct survivors later[MAX_LANES + 1];
+    struct survivors later[MAX_LANES + 1],
+        *at[MAX_LANES + 1]; /* of a lane; [0] is spare */
 };
 
 /* The item after `now`: the next plane for these keys, or the first one for the next.
@@ -153,14 +228,10 @@ KERNEL inline void grid_go(struct grid *g, size_t n_items, uint64_t *hits, bool 
         struct item *now = &g->item[t % 2], *next = &g->item[(t + 1) % 2];
         next_item(g, now, next);
         uint64_t alive = first_lanes(now, next, known, ahead);
-        later_lanes(g->later); /* of items before: their lines are here by now */
-        bool lone = now->plane->lanes == 1;
-        hits[t] = lone ? alive : 0;
-        if (!lone && alive)
-            survive(&g->later[1], now->plane, alive, 0, now->hashes, &hits[t]);
+        carry_on(g->at, now, alive, &hits[t], ahead);
     }
     for (size_t lane = 1; lane < MAX_LANES; lane++)
-        later_lanes(g->later);
+        later_lanes(g->at, 1);
 }
 
 KERNEL void probe_grid(const struct plane *planes, size_t n_planes,
@@ -173,8 +244,10 @@ KERNEL void probe_grid(const struct plane *planes, size_t n_planes,
     g.planes = planes;
     g.n_planes = n_planes;
     g.n_left = n + (n % ITEM ? 0 : n_next); /* a short item is the last one */
-    for (size_t lane = 0; lane <= MAX_LANES; lane++)
-        g.later[lane].alive = 0;
+    for (size_t lane = 0; lane <= MAX_LANES; lane++) {
+        g.at[lane] = &g.later[lane];
+        g.at[lane]->alive = 0;
+    }
     /* The item before the first is the last of no keys at all. */
     struct item *first = &g.item[0];
     g.item[1].plane = planes + n_planes - 1;
