@@ -39,7 +39,9 @@ my @FILES = qw(format/commit.c format/integrity.c format/geometry.c format/ident
     lib/filter/seal.c lib/filter/recover.c lib/filter/map.c lib/filter/space.c
     lib/filter/partition.c lib/filter/filling.c lib/filter/guard.c lib/filter/lost.c
     lib/filter/scrub.c lib/filter/probe.c lib/filter/kernel_loops.h
-    lib/filter/kernel_row.h lib/filter/kernel_grid.h lib/store/planes.c
+    lib/filter/kernel_row.h lib/filter/kernel_grid.h lib/filter/sources.c
+    lib/filter/algebra.c lib/filter/fold.c lib/filter/combine.c lib/filter/derive.c
+    lib/filter/compare.c lib/store/edit_derive.c lib/store/planes.c
     lib/store/probe.c lib/store/probe_many.c lib/store/probe_keys.c);
 # Tests that are no tests/test_*.c: program, arguments. One whose directory is not there
 # is left out.
