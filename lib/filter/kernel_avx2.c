@@ -7,6 +7,7 @@
 #define KERNEL             __attribute__((target("avx2,bmi"))) static
 #define KERNEL_NAME        "avx2"
 #define KERNEL_SYMBOL      kernel_avx2
+#define NEAR_BYTES         (512 << 10)
 
 #define WORDS(words)       (words)
 #define PLANE_WORDS(plane) ((plane)->words)
@@ -15,19 +16,31 @@
 typedef long long half __attribute__((vector_size(32), aligned(8), may_alias));
 
 struct pattern {
-    __m256i bit;  /* of each word: 0..63 */
-    __m256i turn; /* how many words each one is behind the first: 0..7 */
+    __m256i bit; /* of each word: 0..63 */
+    uint32_t start;
+};
+
+/* Which words are none of a key's: a byte for each, all ones, by how many words it has
+ * and by its first one. */
+#define TURN(ones, n)   ((ones) << 8 * (n) | (ones) >> (64 - 8 * (n)) % 64)
+#define BEYOND(n_words) (UINT64_MAX << 8 * (n_words))
+#define STARTS(ones)                                                                   \
+    {                                                                                  \
+        ones, TURN(ones, 1), TURN(ones, 2), TURN(ones, 3), TURN(ones, 4),              \
+            TURN(ones, 5), TURN(ones, 6), TURN(ones, 7)                                \
+    }
+static const uint64_t beyond[MAX_WORDS][WORDS_PER_BLOCK] = {
+    STARTS(BEYOND(1)), STARTS(BEYOND(2)), STARTS(BEYOND(3)), STARTS(BEYOND(4)),
+    STARTS(BEYOND(5)), STARTS(BEYOND(6)), STARTS(BEYOND(7)), {0},
 };
 
 KERNEL inline struct pattern pattern_of(uint64_t h)
 {
     __m256i salt = _mm256_loadu_si256((const __m256i *)(const void *)geometry_salt);
-    __m256i word = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    __m256i start = _mm256_set1_epi32((int)geometry_start(h));
     return (struct pattern){
         _mm256_srli_epi32(_mm256_mullo_epi32(_mm256_set1_epi32((int)(uint32_t)h), salt),
                           26),
-        _mm256_and_si256(_mm256_sub_epi32(word, start), _mm256_set1_epi32(7)),
+        geometry_start(h),
     };
 }
 
@@ -36,8 +49,9 @@ KERNEL inline struct pattern pattern_of(uint64_t h)
 KERNEL inline void pattern_masks(const struct pattern *x, uint32_t words,
                                  __m256i mask[2])
 {
-    __m256i last = _mm256_set1_epi32((int)words - 1);
-    __m256i shift = _mm256_or_si256(x->bit, _mm256_cmpgt_epi32(x->turn, last));
+    const __m128i *none = (const __m128i *)(const void *)&beyond[words - 1][x->start];
+    __m256i shift =
+        _mm256_or_si256(x->bit, _mm256_cvtepi8_epi32(_mm_loadl_epi64(none)));
     __m256i one = _mm256_set1_epi64x(1);
     __m128i low = _mm256_castsi256_si128(shift);
     __m128i high = _mm256_extracti128_si256(shift, 1);

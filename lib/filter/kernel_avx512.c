@@ -7,6 +7,7 @@
 #define KERNEL             __attribute__((target("avx512f,avx512bw,avx512dq,avx2,bmi"))) static
 #define KERNEL_NAME        "avx512"
 #define KERNEL_SYMBOL      kernel_avx512
+#define NEAR_BYTES         (2 << 20)
 
 #define WORDS(words)       plane_ring(words)
 #define PLANE_WORDS(plane) ((plane)->ring)

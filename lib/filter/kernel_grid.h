@@ -1,9 +1,6 @@
 /* Many keys on many planes, for kernel_loops.h: 64 keys on one plane are an item, and
  * items go plane by plane, then on to the next 64 keys. */
 
-/* What is smaller is in a cache near enough for the processor's own window. */
-enum { NEAR_BYTES = 2 << 20 };
-
 struct item {
     const struct plane *plane;
     const uint64_t *hashes;

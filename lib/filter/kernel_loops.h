@@ -1,6 +1,9 @@
 /* The loops of every kernel, compiled once for each by the file that includes this one.
  * That has defined KERNEL (static, for its processor), KERNEL_NAME, KERNEL_SYMBOL, and:
  *
+ * - NEAR_BYTES: what is smaller stays in the second-level cache of such processors,
+ * mostly: near enough for their own window, so that fetching lines ahead is not worth
+ * its work
  * - struct pattern and pattern_of(h): the bits that one hash stands for in a block
  * - WORDS(words) and PLANE_WORDS(plane): the number of words as it likes to have it
  * - pattern_lacks(&x, words, block): 0 if they are all set in so many words, of 8 bits

@@ -7,6 +7,7 @@
 #define KERNEL             static
 #define KERNEL_NAME        "neon"
 #define KERNEL_SYMBOL      kernel_neon
+#define NEAR_BYTES         (512 << 10)
 
 #define WORDS(words)       (words)
 #define PLANE_WORDS(plane) ((plane)->words)

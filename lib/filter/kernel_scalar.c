@@ -4,6 +4,7 @@
 #define KERNEL             static
 #define KERNEL_NAME        "scalar"
 #define KERNEL_SYMBOL      kernel_scalar
+#define NEAR_BYTES         (512 << 10)
 
 #define WORDS(words)       (words)
 #define PLANE_WORDS(plane) ((plane)->words)
