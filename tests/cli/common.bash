@@ -70,13 +70,13 @@ as_root() {
     if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-# Waits until a command succeeds, two seconds at most.
+# Waits until a command succeeds: a minute at most, for machines that are slow or busy.
 soon() {
-    for _ in $(seq 100); do
-        ! "$@" || return 0
+    local end=$((SECONDS + 60))
+    while ! "$@"; do
+        [ "$SECONDS" -lt "$end" ] || return 1
         sleep 0.02
     done
-    return 1
 }
 
 # Runs a command as someone who is not root, in a directory that they can reach.

@@ -1,7 +1,8 @@
 // Databases for the tests of tamis-leveldb:
 //
 //   database fill DIR N        keys of any bytes, in random order, some put twice, a
-//                              third deleted again; many small tables
+//                              third deleted again; many small tables. Which tables
+//                              depends on N alone, and all that are there are live
 //   database other DIR         a database with a comparator of its own
 //   database busy DIR          puts, deletes and compacts until it is killed; a line
 //                              for each round
@@ -16,12 +17,14 @@
 #include <leveldb/iterator.h>
 #include <leveldb/table.h>
 
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 
@@ -56,6 +59,55 @@ class Other : public leveldb::Comparator
     }
 };
 
+// LevelDB writes tables and compacts in a thread of its own, and what a test finds
+// would depend on how fast that is; a database that is closed meanwhile even leaves
+// half a table. So whoever wants it the same each time waits after each write.
+class Waiting : public leveldb::EnvWrapper
+{
+  public:
+    Waiting() : leveldb::EnvWrapper(leveldb::Env::Default())
+    {
+    }
+    void Schedule(void (*work)(void *), void *arg) override
+    {
+        {
+            std::lock_guard<std::mutex> hold(lock_);
+            n_tasks_++;
+        }
+        target()->Schedule(Run, new Task{this, work, arg});
+    }
+    // A task schedules the next one, if there is more to do, before it ends.
+    void Wait()
+    {
+        std::unique_lock<std::mutex> hold(lock_);
+        ended_.wait(hold, [this] { return n_tasks_ == 0; });
+    }
+
+  private:
+    struct Task {
+        Waiting *env;
+        void (*work)(void *);
+        void *arg;
+    };
+    static void Run(void *arg)
+    {
+        std::unique_ptr<Task> task(static_cast<Task *>(arg));
+        task->work(task->arg);
+        std::lock_guard<std::mutex> hold(task->env->lock_);
+        task->env->n_tasks_--;
+        task->env->ended_.notify_all();
+    }
+    std::mutex lock_;
+    std::condition_variable ended_;
+    int n_tasks_ = 0;
+};
+
+Waiting *waiting()
+{
+    static Waiting env;
+    return &env;
+}
+
 std::unique_ptr<leveldb::DB> open(const std::string &dir,
                                   const leveldb::Comparator *comparator)
 {
@@ -64,9 +116,12 @@ std::unique_ptr<leveldb::DB> open(const std::string &dir,
     options.create_if_missing = true;
     options.write_buffer_size = 64 << 10;
     options.max_file_size = 1 << 20;
+    options.compression = leveldb::kNoCompression; // more tables
+    options.env = waiting();
     if (comparator)
         options.comparator = comparator;
     need(leveldb::DB::Open(options, dir, &db));
+    waiting()->Wait();
     return std::unique_ptr<leveldb::DB>(db);
 }
 
@@ -80,7 +135,7 @@ std::string key_of(uint64_t i)
     return key;
 }
 
-void fill(leveldb::DB *db, uint64_t n)
+void fill(leveldb::DB *db, uint64_t n, bool waits = true)
 {
     std::mt19937_64 random(n);
     for (uint64_t i = 0; i < 2 * n; i++) {
@@ -90,6 +145,8 @@ void fill(leveldb::DB *db, uint64_t n)
         else
             need(db->Put({}, key_of(k),
                          std::string(30, static_cast<char>('a' + i % 26))));
+        if (waits)
+            waiting()->Wait();
     }
 }
 
@@ -97,7 +154,7 @@ void busy(const std::string &dir)
 {
     auto db = open(dir, nullptr);
     for (uint64_t n = 1;; n++) {
-        fill(db.get(), 2000 + n % 7);
+        fill(db.get(), 2000 + n % 7, false);
         if (n % 3 == 0)
             db->CompactRange(nullptr, nullptr);
         std::cout << n << std::endl;
