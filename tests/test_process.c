@@ -61,7 +61,7 @@ static struct shared *share(void)
 
 static void wait_until(_Atomic uint64_t *v, uint64_t at_least)
 {
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < 60000; i++) { /* a minute, for machines that are slow or busy */
         if (*v >= at_least)
             return;
         sleep_ms(1);
@@ -276,6 +276,11 @@ static void nobody_loses_a_key(void **state)
         if (i < 11)
             assert_int_equal(wait_for(writer), 1000 + SIGKILL);
     }
+    /* On a slow disk the short lives did little: the last one is as long as it takes.
+     */
+    wait_until(&shared->n_seals, 3);
+    wait_until(&shared->n_merges, 1);
+    wait_until(&shared->n_stranger, 101);
     shared->stop = 1;
     assert_int_equal(wait_for(writer), 0);
     assert_int_equal(wait_for(reader[0]), 0);
@@ -284,9 +289,7 @@ static void nobody_loses_a_key(void **state)
                   (int)shared->n_added, (int)shared->n_seals, (int)shared->n_merges,
                   (int)shared->n_asked, (int)shared->n_lost);
     assert_int_equal(shared->n_lost, 0);
-    assert_true(shared->n_seals >= 3 && shared->n_merges >= 1);
     /* The readers were not merely told MAYBE all the time. */
-    assert_true(shared->n_stranger > 100);
     assert_true(shared->n_absent > shared->n_stranger / 2);
     for (uint64_t i = 0; i < shared->n_added; i++)
         assert_int_equal(ask_all(s, i), TAMIS_MAYBE);
