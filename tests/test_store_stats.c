@@ -729,7 +729,7 @@ static int in_the_child(void *ctx)
     struct crowd *c = ctx;
     struct tamis_stats stats;
     struct tamis_segment_stats one;
-    alarm(20); /* should it wait for a lock of the parent's */
+    alarm(60); /* should it wait for a lock of the parent's */
     one_probe(c);
     if (tamis_store_stats(c->store, &stats, NULL) != TAMIS_ERR_FORKED ||
         tamis_store_count(c->store, 0, NULL) != TAMIS_ERR_FORKED)

@@ -61,7 +61,7 @@ load common
         [ "$c" = "probe --quiet" ] && key=k
         fails 4 "^tamis: none: .*No such file" "$TAMIS" file $c none $key
         fails 3 "^tamis: d: .*[Dd]irectory" "$TAMIS" file $c d $key
-        fails 3 "^tamis: fifo: " timeout 5 "$TAMIS" file $c fifo $key
+        fails 3 "^tamis: fifo: " timeout 60 "$TAMIS" file $c fifo $key
         fails 3 "^tamis: /dev/null: " "$TAMIS" file $c /dev/null $key
     done
     fails 4 "none/f.tamis: .*No such file" "$TAMIS" file build none/f.tamis /dev/null

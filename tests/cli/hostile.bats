@@ -67,9 +67,9 @@ refused() {
     fails 3 "symbolic link" "$TAMIS" verify store
     rm "$file"
     mkfifo "$file"
-    ok timeout 5 "$TAMIS" probe store a c
+    ok timeout 60 "$TAMIS" probe store a c
     prints UNREADABLE
-    fails 3 "not a regular file" timeout 5 "$TAMIS" verify store
+    fails 3 "not a regular file" timeout 60 "$TAMIS" verify store
     rm "$file"
     ln moved.tamis "$file" # a hard link is the file
     ok "$TAMIS" verify store

@@ -198,11 +198,7 @@ lines_of_any_length() {
     pid=$!
     exec 7>ask
     echo a >&7
-    for _ in $(seq 100); do
-        [ ! -s answers ] || break
-        sleep 0.02
-    done
-    grep -q HIT answers
+    soon grep -q HIT answers
     kill -0 $pid
     exec 7>&-
     wait $pid

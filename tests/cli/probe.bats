@@ -121,7 +121,7 @@ load common
     prints $'^bb\tone\t(MISMATCH|FILE_LOST|UNREADABLE)$'
     rm "$file"
     mkfifo "$file"
-    ok timeout 5 "$TAMIS" probe store bb
+    ok timeout 60 "$TAMIS" probe store bb
     prints $'^bb\tone\t'
     cp saved new && rm "$file" && mv new "$file"
     ok "$TAMIS" probe store bb

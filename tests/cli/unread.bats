@@ -106,11 +106,11 @@ open_for_writing() {
     mv "$file" moved.tamis
     for make in "ln -s $PWD/moved.tamis" mkfifo mkdir; do
         $make "$file"
-        fails 3 "put the filter's own file in its place" timeout 5 "$TAMIS" verify store
+        fails 3 "put the filter's own file in its place" timeout 60 "$TAMIS" verify store
         prints $'^one\tunreadable\t'
         ! [[ $stderr =~ "Invalid argument" ]]
         fails 3 "left alone: not a regular file: put the filter's own file" \
-            timeout 5 "$TAMIS" repair store
+            timeout 60 "$TAMIS" repair store
         ! [[ $stderr =~ damage ]]
         rm -d "$file"
     done
