@@ -411,13 +411,15 @@ int tamis_filter_verify(struct tamis_filter *filter, struct tamis_verify *report
 
 /* ---- filters made from filters, without their keys ---------------------------------
  *
- * All sources are sealed, and of one domain (else ERR_UNFIT, ERR_MISMATCH); they stay
- * as they are, and may be probed meanwhile. The result is a new sealed filter, a file
- * of its own that is durable under its name on return (ERR_EXISTS; ERR_NETWORK); on
- * failure nothing of it stays, and after a kill what tamis_builder_finish_file()
- * leaves. Every source page is checked on its way, whatever mode the filter was opened
- * in: one that fails counts as all ones, which can cost reads, never a key. Memory: a
- * few pages and a piece of a mebibyte. Any thread may call them. */
+ * All sources are sealed (else ERR_UNFIT), of one domain, at the watermark that they
+ * were opened for, and as they were then (else ERR_MISMATCH: a file that was written
+ * over since); they stay as they are, and may be probed meanwhile. The result is a new
+ * sealed filter, a file of its own that is durable under its name on return
+ * (ERR_EXISTS; ERR_NETWORK); on failure nothing of it stays, and after a kill what
+ * tamis_builder_finish_file() leaves. Every source page is checked on its way, whatever
+ * mode the filter was opened in: one that fails counts as all ones, which can cost
+ * reads, never a key. Memory: a few pages and a piece of a mebibyte. Any thread may
+ * call them. */
 
 struct tamis_derive_options {
     size_t size;

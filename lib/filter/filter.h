@@ -52,6 +52,8 @@ int filter_header(struct tamis_filter *f, struct header *h, struct tamis_diag *d
 int view_create(const struct tamis_filter *f, int fd, const struct header *h,
                 struct view **out);
 void view_free(struct view *v);
+/* Are its stages those of this record? */
+bool view_shows(const struct view *v, const struct commit *c);
 /* From here on the view is current as long as slot A is as this header found it. */
 void view_remember_slot(struct view *v, const struct header *h);
 /* The view as of now, a new one if slot A has changed. */

@@ -10,6 +10,20 @@ static uint64_t source_tag(const struct source *s)
     return hash_domain_tag(s->header.identity.hash_id, s->header.identity.hash_seed);
 }
 
+/* A filter that answers every probe with MAYBE has no bits to give: what is made of
+ * them would say ABSENT. */
+static int check_answers(const struct tamis_filter *f, const struct view *v,
+                         struct tamis_diag *diag)
+{
+    if (atomic_load(&v->refusal))
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, f->path,
+                         "it is not what was expected of it when it was opened");
+    if (atomic_load(&v->watermark) < f->min_watermark)
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, f->path,
+                         "its watermark is below the one that it was opened for");
+    return 0;
+}
+
 static int source_take(struct source *s, struct tamis_filter *f,
                        struct tamis_diag *diag)
 {
@@ -21,10 +35,13 @@ static int source_take(struct source *s, struct tamis_filter *f,
     s->view = filter_view(f);
     if (s->view->live_sequence || s->header.commit.state != STATE_SEALED)
         return diag_fail(diag, TAMIS_ERR_UNFIT, f->path, "it still grows: seal it");
-    if (atomic_load(&s->view->refusal))
+    /* The header is read anew, the stages are as they were opened: of a file that was
+     * written over since then the one would say what the other's bits mean. */
+    if (memcmp(s->header.identity.uuid, f->identity.uuid, UUID_BYTES) != 0 ||
+        source_tag(s) != f->tag || !view_shows(s->view, &s->header.commit))
         return diag_fail(diag, TAMIS_ERR_MISMATCH, f->path,
-                         "it is not what was expected of it when it was opened");
-    return 0;
+                         "it was written over since it was opened: open it again");
+    return check_answers(f, s->view, diag);
 }
 
 int sources_take(struct tamis_filter *const *filters, size_t n, struct source **out,

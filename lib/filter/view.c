@@ -71,6 +71,11 @@ static uint64_t table_shape(const struct commit *c)
     return XXH3_64bits(shape, (1 + 7 * (size_t)c->n_stages) * sizeof shape[0]);
 }
 
+bool view_shows(const struct view *v, const struct commit *c)
+{
+    return table_shape(c) == v->shape;
+}
+
 int view_create(const struct tamis_filter *f, int fd, const struct header *h,
                 struct view **out)
 {
@@ -133,8 +138,8 @@ static void refresh_locked(struct tamis_filter *f)
      * what was only visible (R4): who can tell? Until its writer has replayed. */
     if (!err && h.commit.watermark < atomic_load(&v->watermark))
         err = TAMIS_ERR_DAMAGED;
-    if (!err && h.commit.generation == v->generation &&
-        table_shape(&h.commit) == v->shape && !header_sealed_for_good(&h)) {
+    if (!err && h.commit.generation == v->generation && view_shows(v, &h.commit) &&
+        !header_sealed_for_good(&h)) {
         v->sequence = h.commit.sequence;
         atomic_store(&v->watermark, h.commit.watermark);
         atomic_store(&v->refusal, TAMIS_NO_REASON);
