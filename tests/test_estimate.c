@@ -103,6 +103,40 @@ static void test_coverage(void **state)
     }
 }
 
+/* A handful of keys, whose bits seldom meet, and filters of which a handful of bits are
+ * clear: neither is distributed normally. */
+static void test_small_and_full(void **state)
+{
+    static const struct setting settings[] = {
+        {{256, 2, 4}, 20, 20, 0},    {{256, 2, 4}, 20, 20, 20},
+        {{64, 4, 8}, 5, 5, 5},       {{64, 1, 8}, 5, 5, 5},
+        {{64, 1, 6}, 20, 20, 20},    {{64, 1, 6}, 44000, 1000, 0},
+        {{64, 1, 8}, 33000, 100, 0}, {{64, 1, 6}, 33000, 16000, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        const struct setting *s = &settings[i];
+        struct score score = {0};
+        uint64_t n_bytes = 0;
+        assert_true(geometry_bytes(&s->g, &n_bytes));
+        uint8_t *one = malloc(n_bytes), *other = malloc(n_bytes);
+        for (int t = 0; t < TRIALS; t++)
+            try_once(s, n_bytes, one, other, &score);
+        free(one), free(other);
+        check_share("keys", score.a, true);
+        check_share("union", score.all, true);
+        check_share("common", score.common, true);
+        check_share("Jaccard", score.jaccard, true);
+    }
+    /* One clear bit is left where some 0.2 to 5 were expected; this many keys change
+     * that e-fold. */
+    const double e_fold = 256 * 512 / 4;
+    struct tamis_interval i;
+    plan_keys_interval(&settings[0].g, 2 * 256 * 512, 2 * 256 * 512 - 1, &i);
+    assert_true(i.high > i.value + e_fold && i.high < i.value + 2 * e_fold);
+    assert_true(i.low < i.value - e_fold && i.low > i.value - 2 * e_fold);
+}
+
 /* Sets that have nothing in common, and equal ones: at the ends of what can be. */
 static void test_ends(void **state)
 {
@@ -266,6 +300,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_coverage),
+        cmocka_unit_test(test_small_and_full),
         cmocka_unit_test(test_ends),
         TEST(test_files),
         TEST(test_grown),

@@ -91,14 +91,17 @@ static double keys_of(const struct spread *s, uint64_t n_set)
     return log1p(-(double)n_set / (s->bits * s->lanes)) / s->log_clear;
 }
 
-/* The number of keys whose estimate would be `sign` * Z deviations above `seen`. */
-static double bound(const struct spread *s, double seen, double sign)
+/* The number of keys of which the share of bits that are clear is Z deviations, and as
+ * many as `sign` says, from what is expected. Of few clear bits it is far better to
+ * count these than their logarithm, which is what the keys are. */
+static double bound(const struct spread *s, double clear, double seen, double sign)
 {
     enum { STEPS = 100 };
     double low = 0, high = 2 * seen + 64;
     for (int i = 0; i < STEPS; i++) {
         double n = (low + high) / 2;
-        if (n + sign * Z * sqrt(common_variance(s, n)) < seen)
+        double spread = Z * -s->log_clear * sqrt(common_variance(s, n));
+        if (exp(n * s->log_clear) * (1 + sign * spread) > clear)
             low = n;
         else
             high = n;
@@ -120,9 +123,10 @@ void plan_keys_interval(const struct geometry *g, uint64_t n_bits, uint64_t n_se
     bool full = n_set >= n_bits;
     double seen = keys_of(&s, full ? n_bits - 1 : n_set);
     out->value = full ? INFINITY : seen;
-    out->low = floor(bound(&s, seen, 1));
+    double clear = full ? 0 : 1 - (double)n_set / (double)n_bits;
+    out->low = floor(bound(&s, clear, seen, -1));
     if (!full)
-        out->high = ceil(bound(&s, seen, -1));
+        out->high = ceil(bound(&s, clear, seen, 1));
 }
 
 void plan_sum_interval(const struct tamis_interval *parts, uint32_t n,
@@ -141,12 +145,65 @@ void plan_sum_interval(const struct tamis_interval *parts, uint32_t n,
     out->high = isfinite(out->value) ? out->value + sqrt(above) : INFINITY;
 }
 
-/* Never outside of what is possible. */
-static struct tamis_interval around(double value, double variance, double most)
+/* Two filters: so many keys of each, and whether it is their Jaccard index that is
+ * sought, or how many are in both. */
+struct overlap {
+    struct spread spread;
+    double a, b, va, vb;
+    bool jaccard;
+};
+
+/* What is sought, if so many are in both, and how far its estimate may be off: of few
+ * keys half a one more, for what they have in common by chance is a handful of bits or
+ * none, and so few are not distributed normally. */
+static double overlap_of(const struct overlap *o, double common, double *half)
 {
-    double half = Z * sqrt(fmax(variance, 0)), at = fmin(fmax(value, 0), most);
-    return (struct tamis_interval){at, fmax(fmin(value - half, most), 0),
-                                   fmin(fmax(value + half, 0), most)};
+    double all = fmax(o->a + o->b - common, fmax(o->a, o->b));
+    double v = common_variance(&o->spread, all),
+           twice = 2 * common_variance(&o->spread, common);
+    if (!o->jaccard) {
+        *half = Z * sqrt(fmax(v - o->va - o->vb + twice, 0)) + 0.5;
+        return common;
+    }
+    /* J = (a + b) / all - 1, to first order. */
+    double sum = (o->a + o->b) / all;
+    v = o->va + o->vb + twice + sum * sum * v - 2 * sum * (o->va + o->vb);
+    *half = (Z * sqrt(fmax(v, 0)) + 0.5) / all;
+    return fmin(common / all, 1);
+}
+
+/* The least (sign 1) or the most (-1) that is not too far from the estimate: as far as
+ * it would be if that were true. What is far off at the estimate may not be at a bound,
+ * where filters are less full, or fuller. */
+static double overlap_bound(const struct overlap *o, double estimate, double sign,
+                            double most)
+{
+    enum { STEPS = 60 };
+    double end = sign > 0 ? 0 : most, start = most - end, half;
+    double value = overlap_of(o, end, &half);
+    if (sign * (value - estimate) + half >= 0)
+        return value;
+    for (int i = 0; i < STEPS; i++) {
+        double middle = (start + end) / 2;
+        value = overlap_of(o, middle, &half);
+        if (sign * (value - estimate) + half >= 0)
+            start = middle;
+        else
+            end = middle;
+    }
+    return overlap_of(o, start, &half);
+}
+
+/* And as far as at the estimate: the wider of the two. */
+static struct tamis_interval overlap_interval(const struct overlap *o, double estimate,
+                                              double common, double most)
+{
+    double half, unused, greatest = overlap_of(o, most, &unused);
+    overlap_of(o, fmin(fmax(common, 0), most), &half);
+    double low = fmin(overlap_bound(o, estimate, 1, most), estimate - half),
+           high = fmax(overlap_bound(o, estimate, -1, most), estimate + half);
+    return (struct tamis_interval){fmin(fmax(estimate, 0), greatest), fmax(low, 0),
+                                   fmin(high, greatest)};
 }
 
 void plan_overlap(const struct geometry *g, uint64_t n_bits, const uint64_t set[3],
@@ -156,23 +213,15 @@ void plan_overlap(const struct geometry *g, uint64_t n_bits, const uint64_t set[
     plan_keys_interval(g, n_bits, set[1], &out->keys[1]);
     plan_keys_interval(g, n_bits, set[2], &out->all);
     double a = out->keys[0].value, b = out->keys[1].value, all = out->all.value;
-    out->common =
-        (struct tamis_interval){0, 0, fmin(out->keys[0].high, out->keys[1].high)};
+    double common = a + b - all, most = fmin(out->keys[0].high, out->keys[1].high);
+    out->common = (struct tamis_interval){0, 0, most};
     out->jaccard = (struct tamis_interval){0, 0, 1};
-    if (n_bits == 0 || !isfinite(all))
+    if (n_bits == 0 || !isfinite(all) || all <= 0)
         return;
-    struct spread s = spread_of(g, n_bits);
-    double common = a + b - all, kept = fmax(common, 0);
-    double va = common_variance(&s, a), vb = common_variance(&s, b);
-    double vall = common_variance(&s, all), vcommon = common_variance(&s, kept);
-    out->common = around(common, vall - va - vb + 2 * vcommon,
-                         fmin(out->keys[0].high, out->keys[1].high));
-    if (all <= 0)
-        return;
-    /* J = (a + b) / all - 1, to first order. */
-    double sum = (a + b) / all;
-    out->jaccard = around(
-        common / all,
-        (va + vb + 2 * vcommon + sum * sum * vall - 2 * sum * (va + vb)) / (all * all),
-        1);
+    struct overlap o = {.spread = spread_of(g, n_bits), .a = a, .b = b};
+    o.va = common_variance(&o.spread, a);
+    o.vb = common_variance(&o.spread, b);
+    out->common = overlap_interval(&o, common, common, most);
+    o.jaccard = true;
+    out->jaccard = overlap_interval(&o, common / all, common, most);
 }
