@@ -22,6 +22,32 @@ static double price(double scale)
     return scale * LN2_SQUARED * 8;
 }
 
+/* What the segment costs at this scale: its reads, and the bytes at their price. */
+static double cost(const struct store_plan *p, size_t i, double scale,
+                   const struct tamis_plan_share *s)
+{
+    return p->weights[i] * reads_of(s) + price(scale) * (double)s->plan.file_bytes;
+}
+
+/* Filters of a few pages are far from any size: the best of those about the one that
+ * is due, if there are not too many segments to try so much. Their errors are the same
+ * at every scale, so that most were planned before. */
+static void try_neighbours(const struct store_plan *p, size_t i, double scale,
+                           struct tamis_plan_share *s)
+{
+    enum { FEW_PAGES = 16, TRIED = 512 };
+    const double due = scale * scale_of(p, i);
+    if (p->n > TRIED || s->plan.file_bytes > FEW_PAGES * PAGE_BYTES)
+        return;
+    for (double error = ERROR_MAX; error > ERROR_MIN; error /= 2) {
+        if (error < due / 64 || error > due * 64)
+            continue;
+        struct tamis_plan_share other = share_at(p, i, error);
+        if (cost(p, i, scale, &other) < cost(p, i, scale, s))
+            *s = other;
+    }
+}
+
 static void divide(const struct store_plan *p, double scale, struct division *d)
 {
     d->scale = scale;
@@ -29,8 +55,10 @@ static void divide(const struct store_plan *p, double scale, struct division *d)
         double error = scale * scale_of(p, i);
         struct tamis_plan_share *s = &d->shares[i];
         *s = p->uniform && error > ERROR_MAX ? no_filter : share_at(p, i, error);
-        if (!p->uniform && p->weights[i] * (1 - reads_of(s)) <
-                               price(scale) * (double)s->plan.file_bytes)
+        if (p->uniform)
+            continue;
+        try_neighbours(p, i, scale, s);
+        if (cost(p, i, scale, &no_filter) < cost(p, i, scale, s))
             *s = no_filter;
     }
     division_total(p, d);
