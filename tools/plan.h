@@ -29,6 +29,7 @@ struct planned {
     uint64_t bytes_now;
     double error_now;    /* expected; 1: it does not open */
     double error_folded; /* the least that there is after a fold; 1: none can be had */
+    struct tamis_stage_info only; /* its stage; of several, or none, zero */
 };
 struct store_plan {
     struct planned *segments;

@@ -3,6 +3,14 @@
  * a fold cannot do is listed with the command that can. */
 #include "plan.h"
 
+/* Would a rebuild be of the same size and shape? Its bits may tell of a few keys more
+ * than there are, and so of more error than was planned: that is chance. */
+static bool is_as_planned(const struct planned *s, const struct tamis_plan *to)
+{
+    return s->only.n_blocks == to->n_blocks && s->only.lanes == to->lanes &&
+           s->only.words == to->words;
+}
+
 enum plan_action plan_action(const struct store_plan *p, size_t i)
 {
     const struct planned *s = &p->segments[i];
@@ -12,6 +20,8 @@ enum plan_action plan_action(const struct store_plan *p, size_t i)
         return PLAN_SEAL;
     if (to->plan.file_bytes == 0)
         return PLAN_REMOVE;
+    if (is_as_planned(s, &to->plan))
+        return PLAN_KEEP;
     if (s->error_now > to->error)
         return PLAN_REBUILD;
     if (s->error_folded <= to->error)

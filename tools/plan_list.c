@@ -205,6 +205,8 @@ static void look_inside(struct tamis_snapshot *snapshot, struct planned *s)
     s->error_now = info.expected_error;
     s->error_folded = info.sealed ? error_folded(filter, info.n_stages) : 1;
     s->bytes_now = info.file_bytes;
+    if (info.n_stages == 1)
+        tamis_filter_stage(filter, 0, &s->only);
     if (info.keys > s->keys)
         s->keys = info.keys;
 }

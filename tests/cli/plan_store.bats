@@ -149,6 +149,22 @@ make_levels() {
     prints 'rebuild  old: tamis build STORE NAME KEYFILE --fpr [0-9.e-]+ --replaces'
 }
 
+@test "a filter that was built as planned is kept" {
+    "$TAMIS" init store
+    for n in 310000 420000 530000 640000; do
+        seq "$n" | "$TAMIS" build store "$n" --rank "$n"
+    done
+    plan store --bytes 2344K
+    fpr=$(p '.segments[] | select(.segment == "420000") | .fpr')
+    # Half of them have a few bits more than are to be expected, and as planned.
+    for i in 1 2 3 4; do
+        seq "${i}000000" "${i}419999" |
+            "$TAMIS" build store 420000 --rank 420000 --replaces 420000 --fpr "$fpr"
+        plan store --bytes 2344K
+        is '.segments[1].bytes == .segments[1].bytes_now and .segments[1].action == "keep"'
+    done
+}
+
 @test "--apply leaves a damaged filter as it is" {
     make_levels
     flip "$(filter_of left)" 5000
