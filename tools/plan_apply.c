@@ -102,16 +102,34 @@ static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i)
     return EXIT_DONE;
 }
 
-static void print_other(const struct store_plan *p, size_t i, enum plan_action action)
+/* What a segment that is put anew would lose. */
+static void print_kept(const struct apply *a, const struct planned *s)
+{
+    struct tamis_segment_info info;
+
+    if (tamis_snapshot_segment(a->snapshot, s->index, &info) == 0) {
+        if (info.rank > 0)
+            printf(" --rank %lu", (unsigned long)info.rank);
+        if (info.binding_bytes > 0)
+            printf(" --bind ");
+        for (size_t i = 0; i < info.binding_bytes; i++)
+            printf("%02x", info.binding[i]);
+    }
+    putchar('\n');
+}
+
+static void print_other(const struct apply *a, const struct store_plan *p, size_t i,
+                        enum plan_action action)
 {
     const char *name = p->segments[i].name;
 
     if (action == PLAN_REBUILD)
-        printf("rebuild  %s: tamis build STORE NAME KEYFILE --fpr %.4g --replaces "
-               "NAME\n",
+        printf("rebuild  %s: tamis build STORE NAME KEYFILE --fpr %.4g --replaces NAME",
                name, p->shares[i].error);
     if (action == PLAN_REMOVE)
-        printf("remove   %s: tamis build STORE NAME --bare --replaces NAME\n", name);
+        printf("remove   %s: tamis build STORE NAME --bare --replaces NAME", name);
+    if (action == PLAN_REBUILD || action == PLAN_REMOVE)
+        print_kept(a, &p->segments[i]);
     if (action == PLAN_SEAL)
         printf("seal     %s: tamis seal STORE NAME, then --apply again\n", name);
 }
@@ -132,7 +150,7 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
         n_other += action != PLAN_SHRINK && action != PLAN_KEEP;
     }
     for (size_t i = 0; i < p->n && n_other > 0; i++)
-        print_other(p, i, plan_action(p, i));
+        print_other(&a, p, i, plan_action(p, i));
     printf("%s given back; %llu bytes of filters now, %llu planned\n",
            size_text(size, (double)a.bytes),
            (unsigned long long)(p->bytes_now - a.bytes),

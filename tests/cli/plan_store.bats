@@ -146,7 +146,8 @@ make_levels() {
     ok "$TAMIS" plan store --bytes 0 --apply
     prints 'remove   old: tamis build STORE NAME --bare'
     ok "$TAMIS" plan store --reads 1e-5 --apply
-    prints 'rebuild  old: tamis build STORE NAME KEYFILE --fpr [0-9.e-]+ --replaces'
+    prints 'rebuild  old: tamis build STORE NAME KEYFILE --fpr [0-9.e-]+ --replaces NAME --rank 2'
+    prints 'rebuild  left: .* --replaces NAME --rank 1 --bind 0102'
 }
 
 @test "a filter that was built as planned is kept" {
