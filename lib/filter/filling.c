@@ -166,5 +166,6 @@ uint64_t filling_memory(const struct geometry *g, unsigned n_threads)
 {
     if (is_small(g, n_threads))
         return 0;
-    return (uint64_t)n_threads * (BUFFER_BYTES + 3 * MAX_REGIONS * sizeof(uint32_t));
+    return (uint64_t)n_threads *
+           (BUFFER_BYTES + MAX_REGIONS * (sizeof(uint64_t *) + 3 * sizeof(uint32_t)));
 }

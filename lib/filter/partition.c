@@ -17,7 +17,8 @@ struct slice {
     uint64_t *hashes;
     size_t n, n_runs;  /* the rest, less than a run a region, follows them */
     uint64_t *buffer;  /* a run each region */
-    uint32_t *n_rest;  /* what is in it, of each region; then, of the rest, */
+    uint64_t **ends;   /* of what is in it, of each region */
+    uint32_t *n_rest;  /* of each region in the rest, */
     uint32_t *rest;    /* from here on */
     uint32_t *first;   /* place in `runs` of each region's first; one more, the end */
     uint32_t *runs;    /* region by region */
@@ -29,10 +30,12 @@ struct slice {
 static bool slice_init(const struct filling *f, struct slice *s, uint64_t n)
 {
     size_t regions = f->n_regions, runs = (size_t)(n / f->run_hashes) + 1;
-    s->buffer = malloc(regions * f->run_hashes * sizeof *s->buffer);
+    size_t run_bytes = f->run_hashes * sizeof *s->buffer;
+    s->buffer = aligned_alloc(run_bytes, regions * run_bytes);
+    s->ends = malloc(regions * sizeof *s->ends);
     s->n_rest = malloc((3 * regions + 1 + runs) * sizeof *s->n_rest);
     s->regions = malloc(runs * sizeof *s->regions);
-    if (!s->buffer || !s->n_rest || !s->regions)
+    if (!s->buffer || !s->ends || !s->n_rest || !s->regions)
         return false;
     s->rest = s->n_rest + regions;
     s->first = s->rest + regions;
@@ -44,6 +47,7 @@ void slices_free(struct filling *f)
 {
     for (unsigned i = 0; f->slices && i < team_size(f->team); i++) {
         free(f->slices[i].buffer);
+        free(f->slices[i].ends);
         free(f->slices[i].n_rest);
         free(f->slices[i].regions);
     }
@@ -69,8 +73,9 @@ static void put_rest(const struct filling *f, struct slice *s)
     uint64_t *to = s->hashes + s->n_runs * f->run_hashes;
     uint32_t at = 0;
     for (uint32_t r = 0; r < f->n_regions; r++) {
-        memcpy(to + at, s->buffer + (size_t)r * f->run_hashes,
-               s->n_rest[r] * sizeof *to);
+        const uint64_t *from = s->buffer + (size_t)r * f->run_hashes;
+        s->n_rest[r] = (uint32_t)(s->ends[r] - from);
+        memcpy(to + at, from, s->n_rest[r] * sizeof *to);
         s->rest[r] = at;
         at += s->n_rest[r];
     }
@@ -95,30 +100,43 @@ static void sort_runs(const struct filling *f, struct slice *s)
     s->first[0] = 0;
 }
 
+/* Hashes to runs. A buffer's length in bytes is a power of two, and it lies at a
+ * multiple of that: an end that is one too is that of a full one. Inlined by force, for
+ * lane 0 by itself: it is most of the work, and its hashes are there already. */
+__attribute__((always_inline)) static inline void
+make_runs(const struct filling *f, struct slice *s, uint32_t lane)
+{
+    const uint32_t shift = f->shift, run = f->run_hashes;
+    const uint64_t n_blocks = f->g.n_blocks;
+    const uintptr_t in_run = run * sizeof(uint64_t) - 1;
+    uint64_t *const hashes = s->hashes, **const ends = s->ends;
+    uint64_t *to = hashes; /* as many as were read are in buffers and before it: room */
+    uint16_t *region = s->regions;
+    for (uint64_t *from = hashes, *const last = from + s->n; from < last; from++) {
+        size_t r = geometry_block(filling_hash(*from, lane), n_blocks) >> shift;
+        uint64_t *end = ends[r];
+        *end++ = *from;
+        if (__builtin_expect(((uintptr_t)end & in_run) == 0, 0)) {
+            end -= run;
+            memcpy(to, end, run * sizeof *to);
+            to += run;
+            *region++ = (uint16_t)r;
+        }
+        ends[r] = end;
+    }
+    s->n_runs = (size_t)(region - s->regions);
+}
+
 static void partition(void *ctx, unsigned number)
 {
     const struct filling *f = ctx;
     struct slice *s = &f->slices[number];
-    const uint32_t lane = f->lane, shift = f->shift, run = f->run_hashes;
-    const uint64_t n_blocks = f->g.n_blocks;
-    uint64_t *hashes = s->hashes, *buffer = s->buffer;
-    uint32_t *n_buffered = s->n_rest;
-    size_t n_runs = 0;
-    memset(n_buffered, 0, f->n_regions * sizeof *n_buffered);
-    for (size_t i = 0; i < s->n; i++) {
-        uint64_t h = hashes[i];
-        size_t r = geometry_block(filling_hash(h, lane), n_blocks) >> shift;
-        uint32_t k = n_buffered[r];
-        buffer[r * run + k] = h;
-        if (++k == run) {
-            /* As many hashes as were read are in runs and buffers: there is room. */
-            memcpy(hashes + n_runs * run, buffer + r * run, run * sizeof *hashes);
-            s->regions[n_runs++] = (uint16_t)r;
-            k = 0;
-        }
-        n_buffered[r] = k;
-    }
-    s->n_runs = n_runs;
+    for (uint32_t r = 0; r < f->n_regions; r++)
+        s->ends[r] = s->buffer + (size_t)r * f->run_hashes;
+    if (f->lane == 0)
+        make_runs(f, s, 0);
+    else
+        make_runs(f, s, f->lane);
     put_rest(f, s);
     sort_runs(f, s);
 }
