@@ -15,13 +15,31 @@ struct derive {
     struct tamis_derive_report report;
 };
 
+/* Is the segment one of those that the new one is made of? */
+static bool is_source(const struct derive *d, const char *name,
+                      struct tamis_segment_info *info)
+{
+    for (size_t i = 0; i < d->n; i++)
+        if (tamis_snapshot_segment(d->snapshot, d->segments[i], info) == 0 &&
+            info->name_bytes == strlen(name) &&
+            memcmp(info->name, name, info->name_bytes) == 0)
+            return true;
+    return false;
+}
+
+/* A source goes only if its filter is the one that was read: another process may have
+ * replaced it since, and the keys of the newer one are not in what we make. */
 static int drop_replaced(const struct derive *d)
 {
+    struct tamis_segment_info info;
     struct tamis_diag diag = {0};
 
     for (size_t i = 0; i < d->o->n_replaces; i++) {
         const char *name = d->o->replaces[i];
-        int err = tamis_edit_drop(d->edit, name, strlen(name), &diag);
+        int err =
+            is_source(d, name, &info)
+                ? tamis_edit_drop_filter(d->edit, name, strlen(name), info.uuid, &diag)
+                : tamis_edit_drop(d->edit, name, strlen(name), &diag);
 
         if (err != 0)
             return not_dropped(err, d->store, d->o->args[0], name, &diag);
@@ -77,16 +95,18 @@ static int edit(struct derive *d)
     if (err != 0)
         return complain_error(err, &diag, o->args[0], NULL);
     status = drop_replaced(d);
-    if (status == EXIT_DONE)
-        err = put(d, &diag);
-    if (status == EXIT_DONE && err == 0)
-        err = tamis_edit_commit(d->edit, &diag);
-    else
+    if (status == EXIT_DONE && (err = put(d, &diag)) != 0)
+        status = put_error(d, err, &diag);
+    if (status != EXIT_DONE) {
         tamis_edit_abort(d->edit);
-    if (status == EXIT_DONE)
-        status = err ? put_error(d, err, &diag)
-                     : print_derived(o, "segment", o->args[1], &d->report);
-    return status;
+        return status;
+    }
+    err = tamis_edit_commit(d->edit, &diag);
+    if (err == TAMIS_ERR_EXISTS)
+        return put_error(d, err, &diag);
+    if (err != 0)
+        return replaced_error(err, &diag, o->args[0]);
+    return print_derived(o, "segment", o->args[1], &d->report);
 }
 
 int derive_segments(int argc, char **argv, enum derived_how how)

@@ -22,6 +22,14 @@ int derive_error(int err, const struct tamis_diag *diag, const char *file)
     return complain_error(err, diag, file, advice);
 }
 
+int replaced_error(int err, const struct tamis_diag *diag, const char *store)
+{
+    if (err != TAMIS_ERR_MISMATCH)
+        return complain_error(err, diag, store, NULL);
+    complain_error(err, diag, store, "run it again");
+    return EXIT_BUSY;
+}
+
 static void print_text(const char *name, const struct tamis_derive_report *r)
 {
     char size[TEXT_BYTES], error[TEXT_BYTES];

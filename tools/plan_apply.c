@@ -46,47 +46,50 @@ struct apply {
 };
 
 /* Drops and puts the segment in one edit, if it has still the filter that was planned.
- * Other than 0 it is as it was. */
+ * If that fails it says so, and the segment is as it was. */
 static int shrink(const struct apply *a, const struct planned *s, double error,
-                  struct tamis_derive_report *report, struct tamis_diag *diag)
+                  struct tamis_derive_report *report)
 {
+    const char *path = a->o->args[0];
     struct tamis_segment_info info;
+    struct tamis_diag diag = {0};
     struct tamis_edit *edit;
     int err = tamis_snapshot_segment(a->snapshot, s->index, &info);
     struct tamis_segment_options opt = {.size = sizeof(opt)};
 
     if (err == 0)
-        err = tamis_edit_begin(a->store, &edit, diag);
+        err = tamis_edit_begin(a->store, &edit, &diag);
     if (err != 0)
-        return err;
+        return complain_error(err, &diag, path, NULL);
     opt.binding = info.binding;
     opt.binding_bytes = info.binding_bytes;
     opt.rank = info.rank;
     opt.watermark = info.watermark;
-    err = tamis_edit_drop_filter(edit, info.name, info.name_bytes, info.uuid, diag);
+    err = tamis_edit_drop_filter(edit, info.name, info.name_bytes, info.uuid, &diag);
     if (err == 0)
         err = tamis_edit_shrink(edit, info.name, info.name_bytes, a->snapshot, s->index,
-                                error, &opt, report, diag);
-    if (err == 0 && report->file_bytes < s->bytes_now && report->n_damaged == 0)
-        return tamis_edit_commit(edit, diag);
+                                error, &opt, report, &diag);
+    if (err == 0 && report->file_bytes < s->bytes_now && report->n_damaged == 0) {
+        err = tamis_edit_commit(edit, &diag);
+        return err ? replaced_error(err, &diag, path) : EXIT_DONE;
+    }
     /* As it is it says more: a page that fails its check would be ones for good. */
     if (err == 0)
         report->file_bytes = s->bytes_now;
     tamis_edit_abort(edit);
-    return err;
+    return err ? complain_error(err, &diag, path, err == TAMIS_ERR_MISMATCH ? "" : NULL)
+               : EXIT_DONE;
 }
 
 static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i)
 {
     const struct planned *s = &p->segments[i];
     struct tamis_derive_report report;
-    struct tamis_diag diag = {0};
     char before[TEXT_BYTES], after[TEXT_BYTES], error[TEXT_BYTES];
-    int err = shrink(a, s, p->shares[i].error, &report, &diag);
+    int status = shrink(a, s, p->shares[i].error, &report);
 
-    if (err != 0)
-        return complain_error(err, &diag, a->o->args[0],
-                              err == TAMIS_ERR_MISMATCH ? "" : NULL);
+    if (status != EXIT_DONE)
+        return status;
     if (report.n_damaged > 0) {
         printf("damaged  %s: 'tamis verify' tells; build it anew from its keys\n",
                s->name);

@@ -173,6 +173,48 @@ has() {
     [ "$(find store/filters -name '*.tamis' | wc -l)" -eq 3 ]
 }
 
+# meanwhile COMMAND...: stops it when its filter is written and not yet listed, has another
+# process build segment a of the keys 501..800, and lets it go on; its end is in $status.
+meanwhile() {
+    local pid
+    rm -f pid
+    # shellcheck disable=SC2016
+    ASAN_OPTIONS=detect_leaks=0 strace -f -o /dev/null -e trace=renameat2 \
+        -e inject=renameat2:signal=STOP:when=1 \
+        sh -c 'echo $$ >pid && exec "$@"' sh "$@" >out 2>err 3>&- &
+    soon test -s pid
+    pid=$(cat pid)
+    soon grep -qsE "^State:[[:space:]]+[Tt]" "/proc/$pid/status"
+    seq 501 800 | "$TAMIS" build store a --replaces a
+    kill -CONT "$pid"
+    status=0
+    wait $! || status=$?
+}
+
+@test "what replaces its source does not replace a newer one" {
+    "$TAMIS" init store
+    seq 501 800 >new
+    for c in "fold store a a --by 1" "union store a a b --replaces b" "intersect store a a" \
+        "union store u a b" "plan store --bytes 100K --apply"; do
+        seq 500 | "$TAMIS" build store a - --fpr 1e-8
+        seq 100000 | "$TAMIS" build store b --fpr 1e-8
+        case $c in
+        plan*) ;;
+        *) c+=" --replaces a" ;;
+        esac
+        # shellcheck disable=SC2086
+        meanwhile "$TAMIS" $c
+        [ "$status" -eq 6 ] || { cat out err && false; }
+        [[ $(cat err) =~ "segment a has another filter than was meant: it was replaced: run it again" ]]
+        [ ! -s out ] || [[ $c == plan* ]]
+        ok "$TAMIS" verify store a --against new
+        prints ': 0 lost'
+        [ "$("$TAMIS" ls store --names)" = $'a\nb' ]
+        [ "$(find store/filters -type f | wc -l)" -eq 2 ]
+        "$TAMIS" drop store a b
+    done
+}
+
 @test "a filter is built anew in the place of its own, in one edit" {
     "$TAMIS" init store
     seq 1000 | "$TAMIS" build store a
