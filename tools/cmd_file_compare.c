@@ -1,21 +1,15 @@
 /* tamis file compare: how many keys two filter files have, and share. */
-#include <stdlib.h>
-
 #include "tool.h"
+
+static int ask(const struct options *o, struct tamis_filter **f)
+{
+    return print_comparison(o, f[0], f[1],
+                            (const char *const[]){o->args[0], o->args[1]});
+}
 
 static int run(int argc, char **argv)
 {
-    struct tamis_filter **f = need(calloc(2, sizeof(*f)));
-    struct options o;
-    int status;
-
-    parse_options(argc, argv, WITH(OPT_JSON), 2, 2, &o);
-    status = files_open(&o, 0, 2, f);
-    if (status == EXIT_DONE)
-        status = print_comparison(&o, f[0], f[1],
-                                  (const char *const[]){o.args[0], o.args[1]});
-    files_close(f, 2);
-    return status;
+    return ask_two_files(argc, argv, WITH(OPT_JSON), ask);
 }
 
 const struct command cmd_file_compare = {

@@ -1,6 +1,4 @@
 /* tamis file contains: may a filter have every key of another? */
-#include <stdlib.h>
-
 #include "tool.h"
 
 static int ask(const struct options *o, struct tamis_filter **f)
@@ -11,23 +9,12 @@ static int ask(const struct options *o, struct tamis_filter **f)
 
     if (err != 0)
         return derive_error(err, &diag, o->args[0]);
-    if (!given(o, OPT_QUIET))
-        puts(answer == TAMIS_ABSENT ? "ABSENT" : "MAYBE");
-    return given(o, OPT_QUIET) && answer == TAMIS_ABSENT ? EXIT_ABSENT : EXIT_DONE;
+    return print_answer(o, answer != TAMIS_ABSENT, "MAYBE", "ABSENT");
 }
 
 static int run(int argc, char **argv)
 {
-    struct tamis_filter **f = need(calloc(2, sizeof(*f)));
-    struct options o;
-    int status;
-
-    parse_options(argc, argv, WITH(OPT_QUIET), 2, 2, &o);
-    status = files_open(&o, 0, 2, f);
-    if (status == EXIT_DONE)
-        status = ask(&o, f);
-    files_close(f, 2);
-    return status;
+    return ask_two_files(argc, argv, WITH(OPT_QUIET), ask);
 }
 
 const struct command cmd_file_contains = {

@@ -1,6 +1,4 @@
 /* tamis file equal: have two filters the same bits? */
-#include <stdlib.h>
-
 #include "tool.h"
 
 static int ask(const struct options *o, struct tamis_filter **f)
@@ -11,23 +9,12 @@ static int ask(const struct options *o, struct tamis_filter **f)
 
     if (err != 0)
         return derive_error(err, &diag, o->args[0]);
-    if (!given(o, OPT_QUIET))
-        puts(equal ? "EQUAL" : "DIFFERENT");
-    return given(o, OPT_QUIET) && !equal ? EXIT_ABSENT : EXIT_DONE;
+    return print_answer(o, equal != 0, "EQUAL", "DIFFERENT");
 }
 
 static int run(int argc, char **argv)
 {
-    struct tamis_filter **f = need(calloc(2, sizeof(*f)));
-    struct options o;
-    int status;
-
-    parse_options(argc, argv, WITH(OPT_QUIET), 2, 2, &o);
-    status = files_open(&o, 0, 2, f);
-    if (status == EXIT_DONE)
-        status = ask(&o, f);
-    files_close(f, 2);
-    return status;
+    return ask_two_files(argc, argv, WITH(OPT_QUIET), ask);
 }
 
 const struct command cmd_file_equal = {

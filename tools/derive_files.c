@@ -54,5 +54,6 @@ int derive_files(int argc, char **argv, enum derived_how how)
     if (status == EXIT_DONE)
         status = derive(&o, how, filters, n);
     files_close(filters, n);
+    free(filters);
     return status;
 }

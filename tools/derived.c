@@ -98,5 +98,4 @@ void files_close(struct tamis_filter **filters, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         tamis_filter_close(filters[i]);
-    free(filters);
 }

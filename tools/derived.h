@@ -41,6 +41,12 @@ int derive_segments(int argc, char **argv, enum derived_how how);
 /* ==== compared.c ==== */
 
 json_t *interval_json(const struct tamis_interval *i);
+/* Opens the two files that the arguments name, with these options, and asks. */
+int ask_two_files(int argc, char **argv, uint64_t allowed,
+                  int (*ask)(const struct options *o, struct tamis_filter **f));
+/* A question of yes or no: prints the answer, or says it by the exit status if --quiet.
+ */
+int print_answer(const struct options *o, bool is_yes, const char *yes, const char *no);
 /* Prints how two filters compare, and how sure that is. */
 int print_comparison(const struct options *o, struct tamis_filter *one,
                      struct tamis_filter *other, const char *const names[2]);
