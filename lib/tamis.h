@@ -418,8 +418,9 @@ int tamis_filter_verify(struct tamis_filter *filter, struct tamis_verify *report
  * (ERR_EXISTS; ERR_NETWORK); on failure nothing of it stays, and after a kill what
  * tamis_builder_finish_file() leaves. Every source page is checked on its way, whatever
  * mode the filter was opened in: one that fails counts as all ones, which can cost
- * reads, never a key. Memory: a few pages and a piece of a mebibyte. Any thread may
- * call them. */
+ * reads, never a key. The error that the result aims at (growth.error of its info) is
+ * the largest of the sources', or the one that a fold is to have; its own may be above
+ * it. Memory: a few pages and a piece of a mebibyte. Any thread may call them. */
 
 struct tamis_derive_options {
     size_t size;

@@ -97,6 +97,15 @@ static UNUSED void check_present(const char *path, const uint64_t *hashes, size_
     tamis_filter_close(f);
 }
 
+static UNUSED double target_of(const char *path)
+{
+    struct tamis_filter_info info;
+    struct tamis_filter *f = open_filter(path);
+    assert_int_equal(tamis_filter_info(f, &info), 0);
+    tamis_filter_close(f);
+    return info.growth.error;
+}
+
 /* At most so many of other keys are found, and at least a few are not. */
 static UNUSED double measured_error(const char *path)
 {

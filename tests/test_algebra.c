@@ -2,6 +2,8 @@
  * keys would have made. */
 #include "algebra_support.h"
 
+#include <math.h>
+
 /* ---- union ---- */
 
 static void test_union_of_one_geometry(void **state)
@@ -50,6 +52,8 @@ static void test_union_of_sizes(void **state)
     assert_int_equal(info.watermark, 7);
     assert_int_equal(info.keys, report.keys);
     assert_int_equal(info.domain.tag, domain.tag);
+    assert_true(info.growth.error ==
+                0.01); /* the largest of theirs, if it is met or not */
     tamis_filter_close(u);
     close_all(f, 2);
 }
@@ -139,6 +143,8 @@ static void test_fold(void **state)
         assert_int_equal(commit_of(out).stages[0].geometry.n_blocks,
                          pages / factor * 64);
         assert_int_equal(report.keys, N);
+        double wanted = factor == 1 ? 0.01 : report.error < 0.5 ? report.error : 0.5;
+        assert_true(fabs(target_of(out) / wanted - 1) < 0.05);
         check_bits(out, 0, sets, 1);
         check_whole(out);
         remove(out);
@@ -163,6 +169,7 @@ static void test_shrink(void **state)
         const char *out = path_of("small");
         assert_int_equal(tamis_filter_shrink(f, error, out, NULL, &report, NULL), 0);
         assert_true(report.error <= error);
+        assert_true(target_of(out) == error);
         assert_true(report.file_bytes <= last);
         last = report.file_bytes;
         check_present(out, keys[0], N);
@@ -209,6 +216,7 @@ static void test_intersection(void **state)
     check_whole(out);
     check_present(out, keys[0], N);
     assert_true(measured_error(out) < 0.01);
+    assert_true(target_of(out) == 0.01);
     struct tamis_filter *common = open_filter(out);
     assert_true(count_absent(common, keys[1], N / 2) > N / 2 * 9 / 10);
     tamis_filter_close(common);

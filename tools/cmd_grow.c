@@ -188,7 +188,7 @@ static int add_keys(const struct grow *g, struct key_reader *keys)
 static void warn_if_stuck(const struct grow *g, const struct tamis_filter_info *info)
 {
     char now[TEXT_BYTES], wanted[TEXT_BYTES], *name;
-    bool over = over_target(info, info->growth.error);
+    bool over = over_target(info);
 
     if (!info->over_target)
         return;

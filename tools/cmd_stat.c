@@ -11,28 +11,58 @@ struct totals {
     uint64_t keys, bytes, allocated, catalog_file, over_target, unreadable, lost;
 };
 
-static bool stat_file(const char *store, const char *file, struct stat *st)
-{
-    char path[4096];
+enum { PATH_BYTES = 4096 };
 
-    return snprintf(path, sizeof(path), "%s/%s", store, file) < (int)sizeof(path) &&
-           stat(path, st) == 0;
+static bool path_of(const char *store, const char *file, char path[PATH_BYTES])
+{
+    return snprintf(path, PATH_BYTES, "%s/%s", store, file) < PATH_BYTES;
 }
 
-/* Is its file missing, or cut short? If others have dropped or replaced the segment
- * meanwhile, it is not lost. */
-static bool is_lost(struct tamis_store *store, const struct tamis_segment_info *s,
-                    bool there, const struct stat *st)
+static bool stat_file(const char *store, const char *file, struct stat *st)
+{
+    char path[PATH_BYTES];
+
+    return path_of(store, file, path) && stat(path, st) == 0;
+}
+
+/* False if others have dropped or replaced the segment meanwhile. */
+static bool is_listed(struct tamis_store *store, const struct tamis_segment_info *s)
 {
     struct tamis_snapshot *fresh;
     size_t index;
-    int err;
+    int err = segment_now(store, s, &fresh, &index);
 
-    if (there ? (uint64_t)st->st_size >= s->file_bytes : errno != ENOENT)
-        return false;
-    err = segment_now(store, s, &fresh, &index);
     tamis_snapshot_release(fresh);
     return err != TAMIS_ERR_NO_SEGMENT;
+}
+
+/* Is its file missing, or cut short? */
+static bool is_lost(const struct tamis_segment_info *s, bool there,
+                    const struct stat *st)
+{
+    return there ? (uint64_t)st->st_size < s->file_bytes : errno == ENOENT;
+}
+
+/* A sealed filter is let go of at once: a store may have more than a process has room
+ * to map. */
+static bool look_inside(struct tamis_snapshot *snapshot, size_t i,
+                        const struct tamis_segment_info *s, const char *store,
+                        struct tamis_filter_info *info)
+{
+    struct tamis_filter_options opt = {.size = sizeof(opt)};
+    struct tamis_filter *filter;
+    char path[PATH_BYTES];
+    bool good;
+
+    if (s->state != TAMIS_SEGMENT_SEALED)
+        return tamis_snapshot_filter(snapshot, i, &filter, NULL) == 0 &&
+               tamis_filter_info(filter, info) == 0;
+    if (!path_of(store, s->file, path) ||
+        tamis_filter_open(path, &opt, &filter, NULL) != 0)
+        return false;
+    good = tamis_filter_info(filter, info) == 0;
+    tamis_filter_close(filter);
+    return good;
 }
 
 static void add_segment(struct totals *t, struct tamis_store *store,
@@ -40,29 +70,25 @@ static void add_segment(struct totals *t, struct tamis_store *store,
 {
     struct tamis_segment_info s;
     struct stat st = {0};
-    bool there, lost;
     struct tamis_filter_info info;
-    struct tamis_filter *filter;
+    bool lost, opens;
 
     if (tamis_snapshot_segment(snapshot, i, &s) != 0)
         return;
     t->n[s.state <= TAMIS_SEGMENT_SEALED ? s.state : 0]++;
     if (s.state == TAMIS_SEGMENT_BARE)
         return;
-    there = stat_file(path, s.file, &st);
-    lost = is_lost(store, &s, there, &st);
-    t->lost += lost;
+    lost = is_lost(&s, stat_file(path, s.file, &st), &st);
     t->allocated += (uint64_t)st.st_blocks * 512;
-    /* Only a growing filter has more to say than its record. */
-    if (s.state == TAMIS_SEGMENT_GROWING) {
-        if (tamis_snapshot_filter(snapshot, i, &filter, NULL) == 0 &&
-            tamis_filter_info(filter, &info) == 0) {
-            s.keys = info.keys;
-            s.file_bytes = info.file_bytes;
-            t->over_target += over_target(&info, info.growth.error);
-        } else {
-            t->unreadable += !lost;
-        }
+    opens = look_inside(snapshot, i, &s, path, &info);
+    if (opens) {
+        s.keys = info.keys;
+        s.file_bytes = info.file_bytes;
+        t->over_target += over_target(&info);
+    }
+    if ((lost || !opens) && is_listed(store, &s)) {
+        t->lost += lost;
+        t->unreadable += !lost;
     }
     t->keys += s.keys;
     t->bytes += s.file_bytes;
@@ -266,7 +292,8 @@ const struct command cmd_stat = {
     "STORE [SEGMENT...] [--residency] [--json | --svg FILE | ...]",
     "totals of a store, details of segments",
     "Prints the totals of the store and, for each segment that is named, the stages\n"
-    "of its filter: how full they are, the error to expect and the one wanted.\n"
+    "of its filter: how full they are, the error to expect and the one wanted: build\n"
+    "anew what is over its target, as a union may be ('tamis build --replaces').\n"
     "Filters whose file is missing or cut short count as lost.\n"
     "\n"
     "  --residency   for each segment that is named, or all: how many pages of its\n"

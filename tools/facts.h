@@ -79,9 +79,8 @@ int complain_unread(const struct unread *u, const char *store);
 /* ==== details.c: what is in a filter
  * ====================================================== */
 
-/* More keys than were planned for are over the target only once its error is. */
-bool over_target(const struct tamis_filter_info *info, double target);
-double target_of(struct tamis_filter *filter, const struct tamis_filter_info *info);
+/* Is the error to expect above the one wanted, by more than chance? */
+bool over_target(const struct tamis_filter_info *info);
 json_t *filter_json(struct tamis_filter *filter);
 void print_filter(struct tamis_filter *filter);
 /* Checks every page and prints one line about it, or adds an object to `list`. */

@@ -27,8 +27,8 @@ static void look_inside(struct tamis_snapshot *snapshot, size_t i, struct column
             c->bits_set += stage.bits_set;
         }
     c->error = info.expected_error;
-    c->target = target_of(filter, &info);
-    c->n_over = over_target(&info, c->target);
+    c->target = info.growth.error;
+    c->n_over = over_target(&info);
     c->lowest = c->highest = c->target > 0 ? c->error / c->target : 0;
 }
 

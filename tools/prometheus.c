@@ -36,7 +36,8 @@ static const struct {
     {"fill_ratio", "Bits that are set, of all stages together.",
      offsetof(struct facts, fill)},
     {"stages", "Stages of the filter.", offsetof(struct facts, stages)},
-    {"over_target", "1 if it has more keys than it was made for, and the error shows.",
+    {"over_target",
+     "1 if the error to expect is above the one wanted, by more than chance.",
      offsetof(struct facts, over_target)},
     {"readable",
      "0 if the filter is lost, damaged or of a newer version: always MAYBE.",
@@ -78,9 +79,9 @@ static void facts_of_filter(struct facts *f, struct tamis_filter *filter, bool c
     f->keys = (double)info.keys;
     f->bytes = (double)info.file_bytes;
     f->watermark = (double)info.watermark;
-    f->target_error = target_of(filter, &info);
+    f->target_error = info.growth.error;
     f->expected_error = info.expected_error;
-    f->over_target = over_target(&info, f->target_error);
+    f->over_target = over_target(&info);
     f->stages = info.n_stages;
     for (uint32_t i = 0; i < info.n_stages; i++) {
         struct tamis_stage_info s;

@@ -42,6 +42,7 @@ int derive_union(struct derived *d, const struct source *s, size_t n,
                  struct tamis_diag *diag)
 {
     int err = 0;
+    d->target = common_target(s, n);
     for (size_t i = 0; i < n && !err; i++)
         for (uint32_t k = 0; k < s[i].view->n_stages && !err; k++)
             err = union_add(d, &s[i].view->stages[k], diag);
@@ -64,5 +65,6 @@ int derive_intersection(struct derived *d, const struct source *s, size_t n,
     d->recipes[0] = (struct recipe){*g, true, operands, n};
     d->commit.stages[0].geometry = *g;
     d->commit.n_stages = 1;
+    d->target = common_target(s, n);
     return 0;
 }

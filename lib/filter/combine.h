@@ -19,6 +19,8 @@ int sources_take(struct tamis_filter *const *filters, size_t n, struct source **
                  struct tamis_diag *diag);
 /* NULL: it has several. */
 const struct geometry *only_stage(const struct source *s);
+/* The largest error that one of them aims at (SPEC.md section 12.4). */
+double common_target(const struct source *s, size_t n);
 bool same_geometry(const struct geometry *a, const struct geometry *b);
 /* The size that all of them can be folded to: the smallest, if it divides the others.
  * NULL: there is none, and the diag says why. */
@@ -64,6 +66,7 @@ struct derived {
     struct identity identity;
     struct commit commit;
     struct recipe recipes[MAX_STAGES]; /* of the stages; each frees its operands */
+    double target; /* what was aimed at: the result's error may be above it */
     uint64_t n_damaged;
 };
 /* Of a key that is in none of the stages. */

@@ -24,10 +24,20 @@ static int fold_stages(struct derived *d, const struct source *s,
     return 0;
 }
 
+/* Of a stage that is folded by this factor, as its bits tell it. */
+static double stage_error(const struct stage_desc *d, uint64_t factor)
+{
+    struct geometry g = d->geometry;
+    uint64_t keys = plan_keys_of_bits(&g, d->bits_set);
+    g.n_blocks /= factor;
+    return keys == UINT64_MAX ? 1 : plan_geometry_error(&g, keys);
+}
+
 int derive_fold(struct derived *d, const struct source *s, uint64_t factor,
                 struct tamis_diag *diag)
 {
     uint64_t factors[MAX_STAGES];
+    double passes = 1;
     for (uint32_t i = 0; i < s->view->n_stages; i++) {
         uint64_t pages = s->view->stages[i].geometry.n_blocks / BLOCKS_PER_PAGE;
         if (factor == 0 || pages % factor)
@@ -36,20 +46,16 @@ int derive_fold(struct derived *d, const struct source *s, uint64_t factor,
                              "%u: fold by a number that divides them",
                              (unsigned long long)factor, (unsigned long long)pages, i);
         factors[i] = factor;
+        passes *= 1 - stage_error(&s->header.commit.stages[i], factor);
     }
+    /* Whoever names the factor wants what comes of it. */
+    d->target = common_target(s, 1);
+    if (1 - passes > d->target)
+        d->target = 1 - passes;
     return fold_stages(d, s, factors, diag);
 }
 
 /* ---- fold to an error ---- */
-
-/* As its bits tell it. */
-static double stage_error(const struct stage_desc *d, uint64_t factor)
-{
-    struct geometry g = d->geometry;
-    uint64_t keys = plan_keys_of_bits(&g, d->bits_set);
-    g.n_blocks /= factor;
-    return keys == UINT64_MAX ? 1 : plan_geometry_error(&g, keys);
-}
 
 /* The largest factor at which the stage has at most this error; 1 if none has. */
 static uint64_t factor_at(const struct stage_desc *d, double error)
@@ -101,6 +107,7 @@ int derive_shrink(struct derived *d, const struct source *s, double error,
     uint64_t factors[MAX_STAGES];
     if (!(error >= ERROR_MIN && error <= ERROR_MAX))
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "an error is 1e-8 to 0.5");
+    d->target = error;
     if (choose_factors(&s->header.commit, error, factors))
         return fold_stages(d, s, factors, diag);
     return diag_fail(diag, TAMIS_ERR_UNFIT, NULL,

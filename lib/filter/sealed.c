@@ -140,8 +140,7 @@ static void judge(struct derived *d)
             s->target_error = LEAST_ERROR; /* an empty one: above 0 (SPEC.md 9.3) */
         c->keys += s->keys;
     }
-    double error = derived_error(c);
-    d->identity.target_error = error < 1e-8 ? 1e-8 : error > 0.5 ? 0.5 : error;
+    d->identity.target_error = d->target < ERROR_MAX ? d->target : ERROR_MAX;
 }
 
 static int write_header(const struct derived *d, int fd)

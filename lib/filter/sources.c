@@ -70,6 +70,15 @@ const struct geometry *only_stage(const struct source *s)
     return s->view->n_stages == 1 ? &s->view->stages[0].geometry : NULL;
 }
 
+double common_target(const struct source *s, size_t n)
+{
+    double target = 0;
+    for (size_t i = 0; i < n; i++)
+        if (s[i].header.identity.target_error > target)
+            target = s[i].header.identity.target_error;
+    return target;
+}
+
 static bool same_words(const struct geometry *a, const struct geometry *b)
 {
     return a->lanes == b->lanes && a->words == b->words;

@@ -173,6 +173,47 @@ has() {
     [ "$(find store/filters -name '*.tamis' | wc -l)" -eq 3 ]
 }
 
+@test "a union or a damaged fold over the target is told" {
+    "$TAMIS" init store
+    for s in a b c; do seq 50000 | sed "s/^/$s/" | "$TAMIS" build store $s; done
+    # As large as its keys want, and a fold that was asked for, are not over.
+    "$TAMIS" fold store d a --fpr 5%
+    seq 100000 | "$TAMIS" build store large --fpr 1e-8
+    ok "$TAMIS" fold store e large --by 3
+    prints 'error [1-9]'
+    ok "$TAMIS" stat store d e --json
+    [ "$(jq '.over_target == 0 and .unreadable == 0 and .details[0].target_error == 0.05' <<<"$output")" = true ]
+    "$TAMIS" union store u a b c
+    ok "$TAMIS" stat store u
+    prints ' 1 over their target error'
+    prints 'expected, 1% at most wanted: OVER TARGET, build the segment anew'
+    ok "$TAMIS" stat store u --json
+    [ "$(jq '.over_target == 1 and .details[0].over_target and .details[0].target_error == 0.01' <<<"$output")" = true ]
+    ok "$TAMIS" stat store --prometheus
+    prints 'tamis_segment_over_target[{]store="store",segment="u"[}] 1'
+    prints 'tamis_segment_over_target[{]store="store",segment="e"[}] 0'
+    # Ones in the place of a page are an error that nobody asked for.
+    for at in 5000 20000; do flip "$(filter_of a)" $at; done
+    run "$TAMIS" fold store f a --by 1
+    run "$TAMIS" intersect store i a b
+    ok "$TAMIS" stat store f
+    prints ' 2 over their target error'
+    prints 'OVER TARGET'
+    # Built anew in its place it is what was wanted.
+    for s in a b c; do seq 50000 | sed "s/^/$s/"; done >all
+    ok "$TAMIS" build store u all --replaces u
+    ok "$TAMIS" stat store u
+    ! [[ $output =~ OVER ]]
+    prints ' 1 over their target error'
+}
+
+@test "sealed filters that do not open are told" {
+    make_store
+    poke "$(filter_of one)" 100 x
+    ok "$TAMIS" stat store
+    prints ' 0 over their target error, 1 unreadable, 0 lost'
+}
+
 # meanwhile COMMAND...: stops it when its filter is written and not yet listed, has another
 # process build segment a of the keys 501..800, and lets it go on; its end is in $status.
 meanwhile() {
