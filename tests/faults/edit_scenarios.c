@@ -142,6 +142,36 @@ static void derive_prepare(struct run *r)
     begin_case(r, some, combined, derive_edit);
 }
 
+/* ---- a union of filters of no keys, which it replaces ---- */
+
+static const struct segment empty[] = {{"v", SEALED, 0}, {"w", SEALED, 0}, {0}};
+static const struct segment joined[] = {{"u", SEALED, 0}, {0}};
+
+static int join_edit(struct run *r, struct tamis_edit *e)
+{
+    struct tamis_snapshot *snapshot;
+    const size_t both[] = {0, 1};
+    int rc = TRY(r, tamis_snapshot_current(store, &snapshot, &r->diag));
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < 2 && !rc; i++) {
+        struct tamis_segment_info info;
+        CHECK(tamis_snapshot_segment(snapshot, i, &info) == 0, "no segment %zu", i);
+        rc = TRY(r, tamis_edit_drop_filter(e, info.name, info.name_bytes, info.uuid,
+                                           &r->diag));
+    }
+    if (!rc)
+        rc = TRY(r,
+                 tamis_edit_union(e, "u", 1, snapshot, both, 2, NULL, NULL, &r->diag));
+    IN_LIB_VOID(tamis_snapshot_release(snapshot));
+    return rc;
+}
+
+static void join_prepare(struct run *r)
+{
+    begin_case(r, empty, joined, join_edit);
+}
+
 /* ---- retain ---- */
 
 static const struct segment retained[] = {{"a", SEALED, 20}, {"s", SEALED, 5}, {0}};
@@ -361,6 +391,7 @@ const struct scenario edit_scenarios[] = {
     {"put-old", put_prepare, edit_body, edit_check, true, false, NULL},
     {"replace", replace_prepare, edit_body, edit_check, false, false, NULL},
     {"derive", derive_prepare, edit_body, edit_check, false, false, NULL},
+    {"derive-empty", join_prepare, edit_body, edit_check, false, false, NULL},
     {"retain", retain_prepare, edit_body, edit_check, false, false, NULL},
     {"many", many_prepare, edit_body, edit_check, false, false, NULL},
     {"drop-busy", busy_prepare, busy_body, busy_check, false, false, NULL},
