@@ -13,9 +13,7 @@ static int compare(struct tamis_snapshot *snapshot, const struct options *o,
         int err = tamis_snapshot_filter(snapshot, picked[i], &f[i], &diag);
 
         if (err != 0)
-            return complain_error(
-                err, &diag, o->args[0],
-                err == TAMIS_ERR_NO_SEGMENT ? "name segments that have filters" : NULL);
+            return source_error(err, &diag, snapshot, o->args[0]);
     }
     return print_comparison(o, f[0], f[1],
                             (const char *const[]){o->args[1], o->args[2]});
@@ -30,12 +28,13 @@ static int run(int argc, char **argv)
     int status;
 
     parse_options(argc, argv, WITH(OPT_JSON), 3, 3, &o);
-    check_names((const char *const *)o.args + 1, 2);
     status = store_snapshot(o.args[0], &store, &snapshot);
     if (status != EXIT_DONE)
         return status;
     status = pick_segments(snapshot, o.args[0], o.args + 1, 2, &picked, &n);
     if (status == EXIT_DONE) {
+        if (n == 1) /* twice the same */
+            picked[1] = picked[0];
         status = compare(snapshot, &o, picked);
         free(picked);
     }

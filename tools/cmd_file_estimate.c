@@ -1,5 +1,6 @@
 /* tamis file estimate: how many keys a filter has, and its error, from its bits. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tool.h"
@@ -33,9 +34,17 @@ static void print_text_of(const struct facts_of_bits *f)
     printf("error now: %s\n", percent_text(value, f->now.error));
     printf("measured: %s, %s to %s\n", percent_text(value, f->measured.value),
            percent_text(low, f->measured.low), percent_text(high, f->measured.high));
-    if (f->now.n_damaged > 0)
-        printf("%llu damaged pages count as all ones\n",
-               (unsigned long long)f->now.n_damaged);
+}
+
+static int tell_damage(const char *file, uint64_t n_damaged)
+{
+    char *name = escape(file, strlen(file));
+
+    complain(0,
+             "%s: %llu damaged page%s counted as all ones: build it anew from its keys",
+             name, (unsigned long long)n_damaged, n_damaged == 1 ? "" : "s");
+    free(name);
+    return EXIT_DAMAGE;
 }
 
 static int run(int argc, char **argv)
@@ -60,6 +69,8 @@ static int run(int argc, char **argv)
         print_json_of(o.args[0], &facts);
     else
         print_text_of(&facts);
+    if (err == 0 && facts.now.n_damaged > 0)
+        status = tell_damage(o.args[0], facts.now.n_damaged);
     tamis_filter_close(filter);
     return status;
 }

@@ -41,6 +41,8 @@ static int range_error(const struct options *o, int err)
         snprintf(text, sizeof(text), "take more --bytes, at least %llu",
                  (unsigned long long)least);
         advice = text;
+    } else if (err == TAMIS_ERR_RANGE && given(o, OPT_BYTES) && o->n_keys == 0) {
+        advice = "take more --keys, at least 1";
     } else if (err == TAMIS_ERR_RANGE) {
         advice = given(o, OPT_BYTES) ? "take fewer --bytes" : "--fpr is 1e-8..0.5";
     }

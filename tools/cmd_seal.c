@@ -13,8 +13,8 @@ static int seal(struct tamis_store *store, const char *path, const char *name,
     int err = tamis_store_writer(store, name, strlen(name), &writer, &diag);
 
     if (err != 0)
-        return complain_error(err, &diag, path,
-                              err == TAMIS_ERR_SEALED ? "nothing is left to do" : NULL);
+        return segment_error(err, &diag, path, (struct tamis_name){name, strlen(name)},
+                             err == TAMIS_ERR_SEALED ? "nothing is left to do" : NULL);
     watermark = given(o, OPT_WATERMARK) ? o->watermark : tamis_writer_watermark(writer);
     err = tamis_writer_seal(writer, watermark, &n_damaged, &diag);
     if (err != 0) {

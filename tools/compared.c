@@ -61,8 +61,6 @@ static void print_text(const struct tamis_comparison *c, const char *const names
            percent_text(low, c->jaccard.low), percent_text(high, c->jaccard.high));
     printf("all of the first in the second: %s; of the second in the first: %s\n",
            contained(in[0]), contained(in[1]));
-    if (c->n_damaged > 0)
-        printf("%llu damaged pages are left out\n", (unsigned long long)c->n_damaged);
 }
 
 static void print_json(const struct tamis_comparison *c, const char *const names[2],
@@ -104,5 +102,10 @@ int print_comparison(const struct options *o, struct tamis_filter *one,
         print_json(&c, names, in);
     else
         print_text(&c, names, in);
-    return EXIT_DONE;
+    if (c.n_damaged == 0)
+        return EXIT_DONE;
+    return complain(EXIT_DAMAGE,
+                    "%llu damaged page%s left out: 'tamis verify' and 'tamis file "
+                    "verify' tell which",
+                    (unsigned long long)c.n_damaged, c.n_damaged == 1 ? "" : "s");
 }

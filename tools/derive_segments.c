@@ -73,12 +73,8 @@ static int put_error(const struct derive *d, int err, const struct tamis_diag *d
     const char *path = d->o->args[0];
     char *name;
 
-    if (err == TAMIS_ERR_NO_SEGMENT)
-        return complain_error(err, diag, path, "name segments that have filters");
-    if (err == TAMIS_ERR_MISMATCH)
-        return complain_error(err, diag, path, "");
     if (err != TAMIS_ERR_EXISTS)
-        return derive_error(err, diag, path);
+        return source_error(err, diag, d->snapshot, path);
     name = escape(d->o->args[1], strlen(d->o->args[1]));
     complain(0, "%s: segment '%s' exists already: --replaces '%.80s' replaces it", path,
              name, name);

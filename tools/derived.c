@@ -1,5 +1,6 @@
 /* Filters made from filters: what `tamis union` and `tamis file union`, and their kin,
  * have in common. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,29 @@ int derive_error(int err, const struct tamis_diag *diag, const char *file)
     else if (err == TAMIS_ERR_UNFIT)
         advice = ""; /* the library says what would do */
     return complain_error(err, diag, file, advice);
+}
+
+static bool ends_with(const char *path, const char *end)
+{
+    size_t n = strlen(path), n_end = strlen(end);
+
+    return n_end > 0 && n >= n_end && strcmp(path + n - n_end, end) == 0;
+}
+
+int source_error(int err, const struct tamis_diag *diag,
+                 const struct tamis_snapshot *snapshot, const char *store)
+{
+    struct tamis_segment_info s;
+
+    for (size_t i = 0; tamis_snapshot_segment(snapshot, i, &s) == 0; i++)
+        if (ends_with(diag->file, s.file))
+            return segment_error(err, diag, store,
+                                 (struct tamis_name){s.name, s.name_bytes},
+                                 err == TAMIS_ERR_UNFIT ? "" : NULL);
+    if (err == TAMIS_ERR_NO_SEGMENT)
+        return complain_error(err, diag, store, "name segments that have filters");
+    return err == TAMIS_ERR_MISMATCH ? complain_error(err, diag, store, "")
+                                     : derive_error(err, diag, store);
 }
 
 int replaced_error(int err, const struct tamis_diag *diag, const char *store)
@@ -84,9 +108,14 @@ int files_open(const struct options *o, size_t first, size_t n,
     for (size_t i = 0; i < n && status == EXIT_DONE; i++) {
         struct tamis_diag diag = {0};
         const char *path = o->args[first + i];
-        int err = tamis_filter_open(path, &opt, &filters[i], &diag);
+        int err;
 
-        if (err != 0) {
+        if (path[0] == '\0')
+            usage_error("FILE is a path, and this one is empty");
+        err = tamis_filter_open(path, &opt, &filters[i], &diag);
+        if (err == ELOOP) { /* links are followed, round and round */
+            status = complain_errno(err, path, "cannot open");
+        } else if (err != 0) {
             complain_error(err, &diag, path, NULL);
             status = status_unread(err);
         }

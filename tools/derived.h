@@ -11,6 +11,9 @@ enum derived_how { DERIVED_UNION, DERIVED_INTERSECTION, DERIVED_FOLD };
 void check_fold(const struct options *o);
 /* `diag` of a failed call: says so, with what would work. */
 int derive_error(int err, const struct tamis_diag *diag, const char *file);
+/* The same of a filter of the snapshot's, by its segment's name. */
+int source_error(int err, const struct tamis_diag *diag,
+                 const struct tamis_snapshot *snapshot, const char *store);
 /* The same of a failed commit: 6 if a filter that was to go had been replaced. */
 int replaced_error(int err, const struct tamis_diag *diag, const char *store);
 /* What has become of it, as text or JSON; 3 if sources were damaged, and says so. */

@@ -19,6 +19,7 @@ struct key_reader {
     int fd;
     const char *path; /* for messages */
     enum key_format format;
+    const char *advice; /* for lines that are too long; or NULL */
     uint8_t *buffer;
     size_t start, end, capacity;
     bool at_end;
@@ -28,7 +29,16 @@ struct key_reader {
     int status;
 };
 
-int keys_open(const char *path, enum key_format format, struct key_reader **out)
+static int cannot(const char *path, int os_errno, const char *doing, const char *what)
+{
+    char text[64];
+
+    snprintf(text, sizeof(text), "cannot %s the %s", doing, what);
+    return complain_errno(os_errno, path, text);
+}
+
+static int list_open(const char *path, enum key_format format, const char *what,
+                     const char *name, struct key_reader **out)
 {
     bool is_stdin = strcmp(path, "-") == 0;
     int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
@@ -43,16 +53,16 @@ int keys_open(const char *path, enum key_format format, struct key_reader **out)
     if (is_stdin)
         path = "standard input";
     if (fd < 0)
-        return complain_errno(errno, path, "cannot open the key list");
+        return cannot(path, errno, "open", what);
     /* main() leaves a write-only descriptor where stdin was closed. */
     if (is_stdin && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY)
-        return complain(EXIT_IO, "standard input: it is closed: name a KEYFILE");
+        return complain(EXIT_IO, "standard input: it is closed: name a %s", name);
     if (fstat(fd, &st) != 0 || S_ISDIR(st.st_mode)) {
         int code = S_ISDIR(st.st_mode) ? EISDIR : errno;
 
         if (!is_stdin)
             close(fd);
-        return complain_errno(code, path, "cannot read the key list");
+        return cannot(path, code, "read", what);
     }
     reader = need(calloc(1, sizeof(*reader)));
     reader->fd = fd;
@@ -63,6 +73,20 @@ int keys_open(const char *path, enum key_format format, struct key_reader **out)
     reader->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
     *out = reader;
     return EXIT_DONE;
+}
+
+int keys_open(const char *path, enum key_format format, struct key_reader **out)
+{
+    return list_open(path, format, "key list", "KEYFILE", out);
+}
+
+int lines_open(const char *path, const char *what, struct key_reader **out)
+{
+    int status = list_open(path, KEYS_LINES, what, "file", out);
+
+    if (status == EXIT_DONE)
+        (*out)->advice = "name a list of lines";
+    return status;
 }
 
 void keys_close(struct key_reader *reader)
@@ -170,7 +194,8 @@ static int next_buffered(struct key_reader *r, const void **key, size_t *n_bytes
     stop = left == 0 ? NULL : memchr(s, r->format == KEYS_NUL ? '\0' : '\n', left);
     n = stop ? (size_t)(stop - s) : left;
     if (n > limit)
-        return bad_key(r, "longer than 65536 bytes", "long keys need --binary");
+        return bad_key(r, "longer than 65536 bytes",
+                       r->advice ? r->advice : "long keys need --binary");
     if (stop == NULL && (!r->at_end || left == 0))
         return 0;
     if (r->format != KEYS_HEX)

@@ -363,7 +363,8 @@ void parse_options(int argc, char **argv, uint64_t allowed, size_t min, size_t m
     if (max > 0 && o->n_args > max)
         usage_error("too many arguments, from '%s' on", o->args[max]);
     if (min > 0 && o->args[0][0] == '\0')
-        usage_error("%s is a path, and this one is empty",
-                    strncmp(this_command->name, "file ", 5) == 0 ? "FILE" : "STORE");
+        usage_error("%.*s is a path, and this one is empty",
+                    (int)strcspn(this_command->arguments, " "),
+                    this_command->arguments);
     check_names(o->replaces, o->n_replaces);
 }

@@ -98,10 +98,16 @@ static struct planned *plan_add(struct store_plan *p, size_t *max)
 /* KEYS [RANK [NAME]]; the name is the rest of the line. */
 static bool parse_line(const void *line, size_t n, struct planned *s)
 {
-    char *text = need(strndup(line, n)), *at = text, *word;
+    const char *end = (const char *)line + n;
+    char *text, *at, *word;
     uint64_t rank = 0;
-    bool good = strlen(text) == n && (word = strsep(&at, " \t")) != NULL &&
-                parse_count(word, true, &s->keys) && s->keys <= UINT64_C(1) << 48;
+    bool good;
+
+    while (n > 0 && (end[-1] == ' ' || end[-1] == '\t'))
+        end--, n--;
+    at = text = need(strndup(line, n));
+    good = strlen(text) == n && (word = strsep(&at, " \t")) != NULL &&
+           parse_count(word, true, &s->keys) && s->keys <= UINT64_C(1) << 48;
 
     if (good && at != NULL) {
         word = strsep(&at, " \t");
@@ -120,8 +126,11 @@ static int bad_line(const struct options *o, uint64_t number, const void *line,
 {
     char *text = escape(line, n < 40 ? n : 40);
 
-    complain(0, "%s: line %llu: '%s': a line is KEYS [RANK [NAME]]", o->sizes,
-             (unsigned long long)number, text);
+    complain(
+        0,
+        "%s: line %llu: '%s': a line is KEYS [RANK [NAME]], up to 2^48 keys and rank "
+        "4294967295",
+        o->sizes, (unsigned long long)number, text);
     free(text);
     return EXIT_USAGE;
 }
@@ -144,7 +153,7 @@ int plan_from_list(const struct options *o, struct store_plan *p)
     const void *line;
     size_t max = 0, n_bytes;
     uint64_t number = 0;
-    int status = keys_open(o->sizes, KEYS_LINES, &lines), more = 1;
+    int status = lines_open(o->sizes, "list of sizes", &lines), more = 1;
 
     if (status != EXIT_DONE)
         return status;

@@ -70,6 +70,27 @@ int not_dropped(int err, struct tamis_store *store, const char *path, const char
     return status;
 }
 
+int segment_error(int err, const struct tamis_diag *diag, const char *path,
+                  struct tamis_name name, const char *advice)
+{
+    char *text = escape(name.bytes, name.n_bytes), offset[48] = "";
+
+    if (advice == NULL)
+        advice = err == ENOENT ? "build it anew from its keys"
+                 : err == TAMIS_ERR_MISMATCH
+                     ? "put its own file in its place, or build "
+                       "it anew from its keys"
+                     : usual_advice(err);
+    if (diag->has_offset)
+        snprintf(offset, sizeof(offset), " (offset %llu)",
+                 (unsigned long long)diag->offset);
+    complain(0, "%s: segment '%s': %s%s%s%s", path, text,
+             diag->what[0] ? diag->what : tamis_strerror(err), offset,
+             advice && advice[0] ? ": " : "", advice ? advice : "");
+    free(text);
+    return status_of_error(err);
+}
+
 int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
                   char *const *names, size_t n_names, size_t **list, size_t *n)
 {

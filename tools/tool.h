@@ -215,6 +215,8 @@ uint64_t keys_position(const struct key_reader *reader);
 uint64_t keys_size(const struct key_reader *reader); /* of a regular file, else 0 */
 /* Reads all keys into a builder, with progress; `file` is what the builder makes. */
 int keys_into(struct tamis_builder *builder, struct key_reader *keys, const char *file);
+/* Lines that are no keys. */
+int lines_open(const char *path, const char *what, struct key_reader **out);
 void keys_close(struct key_reader *reader);
 
 /* Up to BATCH_KEYS keys, copied and hashed. A batch ends early rather than wait for
@@ -251,6 +253,9 @@ int store_snapshot(const char *path, struct tamis_store **store,
                    struct tamis_snapshot **snapshot);
 /* The segments that are named, each once, all if none is: numbers into *list
  * (malloc'd). An unknown one is complained about. */
+/* `diag` of a call about this segment's filter: by its name, for the file's is ours. */
+int segment_error(int err, const struct tamis_diag *diag, const char *path,
+                  struct tamis_name name, const char *advice);
 int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
                   char *const *names, size_t n_names, size_t **list, size_t *n);
 /* A segment that tamis_snapshot_find() or an edit's drop did not find: says so, and

@@ -42,9 +42,10 @@ int derive_fold(struct derived *d, const struct source *s, uint64_t factor,
         uint64_t pages = s->view->stages[i].geometry.n_blocks / BLOCKS_PER_PAGE;
         if (factor == 0 || pages % factor)
             return diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
-                             "%llu does not divide the %llu pages of a lane of stage "
-                             "%u: fold by a number that divides them",
-                             (unsigned long long)factor, (unsigned long long)pages, i);
+                             "%llu does not divide the %llu page%s of a lane of "
+                             "stage %u: fold by a number that does",
+                             (unsigned long long)factor, (unsigned long long)pages,
+                             pages == 1 ? "" : "s", i);
         factors[i] = factor;
         passes *= 1 - stage_error(&s->header.commit.stages[i], factor);
     }

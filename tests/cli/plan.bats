@@ -55,6 +55,7 @@ load common
     fails 2 "--bytes" "$TAMIS" plan --bytes 99999999999999999T --fpr 0.1
     fails 2 "--keys" "$TAMIS" plan --keys many --fpr 0.1
     fails 2 "too large.*: take fewer --bytes" "$TAMIS" plan --bytes 256T --keys 1
+    fails 2 "take more --keys, at least 1" "$TAMIS" plan --bytes 64K --keys 0
     fails 2 "too large.*: take fewer --keys" "$TAMIS" plan --keys 256T --fpr 1e-8
     fails 2 "take more --bytes, at least 4096$" "$TAMIS" plan --bytes 1 --keys 1
     fails 2 "take more --bytes, at least 4096$" "$TAMIS" plan --bytes 1K --fpr 1%

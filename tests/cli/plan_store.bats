@@ -75,10 +75,16 @@ make_levels() {
     "$TAMIS" plan --sizes - --bytes 8K <sizes | grep -q 'name with  spaces$'
     for bad in x '-5' '1 x' '257T' '1 4294967296' '1  2' '1.5'; do
         printf '7\n%s\n' "$bad" >sizes
-        fails 2 "^tamis: sizes: line 2: '.*': a line is KEYS \[RANK \[NAME\]\]$" \
+        fails 2 "^tamis: sizes: line 2: '.*': a line is KEYS \[RANK \[NAME\]\], up to 2\^48" \
             "$TAMIS" plan --sizes sizes --bytes 1M
     done
-    fails 4 "nosuch" "$TAMIS" plan --sizes nosuch --bytes 1M
+    fails 4 "nosuch: cannot open the list of sizes" "$TAMIS" plan --sizes nosuch --bytes 1M
+    fails 4 "is closed: name a file" bash -c '"$TAMIS" plan --sizes - --bytes 1M <&-'
+    fails 2 "65536 bytes .*: name a list of lines" "$TAMIS" plan --sizes /dev/zero --bytes 1M
+    fails 2 "up to 2\^48 keys" "$TAMIS" plan --sizes - --bytes 1M <<<"999999999999999999"
+    printf '1000 0 \n2000 \n' >blanks
+    ok "$TAMIS" plan --sizes blanks --bytes 1M --json
+    [ "$(jq -c '[.segments[].segment]' <<<"$output")" = '[null,null]' ]
 }
 
 @test "options that do not go together" {
