@@ -435,7 +435,10 @@ struct tamis_derive_report {
     uint64_t n_stages, file_bytes;
     uint64_t keys;      /* as far as known; as the bits tell, of what was combined */
     uint64_t n_damaged; /* source pages that counted as ones */
-    double error;       /* expected, as the bits tell */
+    /* Expected, as the bits tell. Where they do not lie as keys set them (damaged pages
+     * are ones, what filters have in common is no keys'): from the fill of each block,
+     * as tamis_filter_estimate() has it. */
+    double error;
 };
 
 /* The keys of all of them. Stages of equal geometry become one, bit for bit what a
@@ -460,7 +463,7 @@ int tamis_filter_fold(struct tamis_filter *source, uint64_t factor, const char *
 /* The same, each stage by a factor of its own, as far as the expected error of the
  * whole stays at most `error`: what a filter has to spare that was planned for more
  * keys than came, and the last stage of one that grew nearly always. ERR_UNFIT: it has
- * more. */
+ * more, or would have, for pages are damaged: then *report says how many. */
 int tamis_filter_shrink(struct tamis_filter *source, double error, const char *path,
                         const struct tamis_derive_options *opt,
                         struct tamis_derive_report *report, struct tamis_diag *diag);

@@ -1,6 +1,8 @@
 /* tamis plan --apply: filters that have memory to give back are shrunk by folding, each
  * in an edit of its own: it is done or not, and whatever was done before it stays. What
  * a fold cannot do is listed with the command that can. */
+#include <stdlib.h>
+
 #include "plan.h"
 
 /* Would a rebuild be of the same size and shape? Its bits may tell of a few keys more
@@ -9,6 +11,11 @@ static bool is_as_planned(const struct planned *s, const struct tamis_plan *to)
 {
     return s->only.n_blocks == to->n_blocks && s->only.lanes == to->lanes &&
            s->only.words == to->words;
+}
+
+static bool is_larger(uint64_t n_bytes, const struct tamis_plan_share *to)
+{
+    return n_bytes > to->plan.file_bytes + to->plan.file_bytes / 64;
 }
 
 enum plan_action plan_action(const struct store_plan *p, size_t i)
@@ -26,9 +33,8 @@ enum plan_action plan_action(const struct store_plan *p, size_t i)
         return PLAN_REBUILD;
     if (s->error_folded <= to->error)
         return PLAN_SHRINK;
-    return s->bytes_now > to->plan.file_bytes + to->plan.file_bytes / 64
-               ? PLAN_REBUILD /* larger, and no factor fits */
-               : PLAN_KEEP;
+    return is_larger(s->bytes_now, to) ? PLAN_REBUILD /* and no factor fits */
+                                       : PLAN_KEEP;
 }
 
 const char *plan_action_name(enum plan_action action)
@@ -73,7 +79,10 @@ static int shrink(const struct apply *a, const struct planned *s, double error,
         err = tamis_edit_commit(edit, &diag);
         return err ? replaced_error(err, &diag, path) : EXIT_DONE;
     }
-    /* As it is it says more: a page that fails its check would be ones for good. */
+    /* As it is it says more: a page that fails its check would be ones for good. One
+     * that was ones before may leave no room for a fold. */
+    if (err == TAMIS_ERR_UNFIT)
+        err = 0;
     if (err == 0)
         report->file_bytes = s->bytes_now;
     tamis_edit_abort(edit);
@@ -81,7 +90,9 @@ static int shrink(const struct apply *a, const struct planned *s, double error,
                : EXIT_DONE;
 }
 
-static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i)
+/* *action is what it still needs. */
+static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i,
+                        enum plan_action *action)
 {
     const struct planned *s = &p->segments[i];
     struct tamis_derive_report report;
@@ -90,7 +101,9 @@ static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i)
 
     if (status != EXIT_DONE)
         return status;
+    *action = is_larger(report.file_bytes, &p->shares[i]) ? PLAN_REBUILD : PLAN_KEEP;
     if (report.n_damaged > 0) {
+        *action = PLAN_KEEP;
         printf("damaged  %s: 'tamis verify' tells; build it anew from its keys\n",
                s->name);
         return EXIT_DONE;
@@ -143,17 +156,16 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
     struct apply a = {.o = o, .store = store, .snapshot = snapshot};
     char size[TEXT_BYTES];
     int status = EXIT_DONE;
-    size_t n_other = 0;
+    enum plan_action *actions = need(calloc(p->n + 1, sizeof(*actions)));
 
-    for (size_t i = 0; i < p->n && status == EXIT_DONE; i++) {
-        enum plan_action action = plan_action(p, i);
-
-        if (action == PLAN_SHRINK)
-            status = apply_shrink(&a, p, i);
-        n_other += action != PLAN_SHRINK && action != PLAN_KEEP;
-    }
-    for (size_t i = 0; i < p->n && n_other > 0; i++)
-        print_other(&a, p, i, plan_action(p, i));
+    for (size_t i = 0; i < p->n; i++)
+        actions[i] = plan_action(p, i);
+    for (size_t i = 0; i < p->n && status == EXIT_DONE; i++)
+        if (actions[i] == PLAN_SHRINK)
+            status = apply_shrink(&a, p, i, &actions[i]);
+    for (size_t i = 0; i < p->n; i++)
+        print_other(&a, p, i, actions[i]);
+    free(actions);
     printf("%s given back; %llu bytes of filters now, %llu planned\n",
            size_text(size, (double)a.bytes),
            (unsigned long long)(p->bytes_now - a.bytes),

@@ -14,7 +14,8 @@
 /* Adds an operand to the stage of its geometry, if there is one, else a stage. What a
  * source keeps in several stages of one geometry goes together as well: a key's bits
  * are the same in each. */
-static int union_add(struct derived *d, struct stage *stage, struct tamis_diag *diag)
+static int union_add(struct derived *d, struct stage *stage, uint64_t keys,
+                     struct tamis_diag *diag)
 {
     struct commit *c = &d->commit;
     uint32_t i = 0;
@@ -31,6 +32,7 @@ static int union_add(struct derived *d, struct stage *stage, struct tamis_diag *
         return diag_errno(diag, ENOMEM, NULL, "cannot combine filters");
     r->operands = more;
     r->operands[r->n_operands++] = (struct operand){stage, 1};
+    r->keys = keys < UINT64_MAX - r->keys ? r->keys + keys : UINT64_MAX;
     if (i == c->n_stages) {
         r->geometry = c->stages[i].geometry = stage->geometry;
         c->n_stages++;
@@ -45,7 +47,8 @@ int derive_union(struct derived *d, const struct source *s, size_t n,
     d->target = common_target(s, n);
     for (size_t i = 0; i < n && !err; i++)
         for (uint32_t k = 0; k < s[i].view->n_stages && !err; k++)
-            err = union_add(d, &s[i].view->stages[k], diag);
+            err = union_add(d, &s[i].view->stages[k],
+                            s[i].header.commit.stages[k].keys, diag);
     return err;
 }
 
@@ -60,9 +63,17 @@ int derive_intersection(struct derived *d, const struct source *s, size_t n,
     struct operand *operands = calloc(n, sizeof *operands);
     if (!operands)
         return diag_errno(diag, ENOMEM, NULL, "cannot combine filters");
-    for (size_t i = 0; i < n; i++)
+    uint64_t keys = UINT64_MAX;
+    for (size_t i = 0; i < n; i++) {
         operands[i] = operand_folded_to(&s[i], g);
-    d->recipes[0] = (struct recipe){*g, true, operands, n};
+        if (s[i].header.commit.stages[0].keys < keys)
+            keys = s[i].header.commit.stages[0].keys;
+    }
+    d->recipes[0] = (struct recipe){.geometry = *g,
+                                    .common = true,
+                                    .operands = operands,
+                                    .n_operands = n,
+                                    .keys = keys};
     d->commit.stages[0].geometry = *g;
     d->commit.n_stages = 1;
     d->target = common_target(s, n);

@@ -54,11 +54,24 @@ struct recipe {
     bool common;
     struct operand *operands;
     size_t n_operands;
+    uint64_t keys;   /* by its sources' records: of a stage whose bits tell none */
+    uint64_t unfold; /* of a fold: keys by its source's bits, which tell more; else 0 */
 };
 void recipe_page(const struct recipe *r, uint64_t page, uint8_t out[PAGE_BYTES],
                  uint64_t *n_damaged);
 
+/* ---- estimate.c ---- */
+
+/* Of a key that gets this block. 1: it has nothing but ones. */
+double block_error(const uint8_t *block, uint32_t words);
+
 /* ---- sealed.c ---- */
+
+/* How the bits lie in a stage: its error is that of its blocks, one with the other. */
+struct fill {
+    double sum[MAX_LANES], squares[MAX_LANES]; /* of block errors */
+    uint64_t n_full;                           /* blocks of nothing but ones */
+};
 
 /* A filter to be: its record's stages have their geometries, and keys if they are
  * known; the rest of their descriptors is filled in. */
@@ -67,7 +80,9 @@ struct derived {
     struct commit commit;
     struct recipe recipes[MAX_STAGES]; /* of the stages; each frees its operands */
     double target; /* what was aimed at: the result's error may be above it */
+    struct fill fills[MAX_STAGES];
     uint64_t n_damaged;
+    double most_error; /* above it nothing is made; 0: any */
 };
 /* Of a key that is in none of the stages. */
 double derived_error(const struct commit *c);

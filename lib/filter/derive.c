@@ -98,7 +98,10 @@ int derive(const struct derivation *what, const struct tamis_derive_options *opt
         err = about(what, plan(d, what, s, diag), diag);
     if (!err)
         err = derived_write(d, to, diag);
-    if (!err && report)
+    bool unfit = err == TAMIS_ERR_UNFIT && d->commit.committed_bytes;
+    if (unfit)
+        about(what, err, diag);
+    if ((!err || unfit) && report)
         derived_report(d, report);
     if (!err && to->made)
         *to->made = (struct built){d->identity, d->commit, d->commit.committed_bytes};

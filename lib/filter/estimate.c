@@ -17,9 +17,9 @@ static uint64_t bits_in(const uint8_t page[PAGE_BYTES])
 
 /* ---- the error now ---- */
 
-/* Of a key that gets this block: its bit in each word is set with the chance that is
- * the word's fill; the window begins at each of eight places as often. */
-static double block_error(const uint8_t *block, uint32_t words)
+/* Its bit in each word is set with the chance that is the word's fill; the window
+ * begins at each of eight places as often. */
+double block_error(const uint8_t *block, uint32_t words)
 {
     double fill[WORDS_PER_BLOCK], sum = 0;
     for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++) {

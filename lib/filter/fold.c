@@ -18,7 +18,12 @@ static int fold_stages(struct derived *d, const struct source *s,
         c->stages[i].geometry = o->stage->geometry;
         c->stages[i].geometry.n_blocks /= factors[i];
         c->stages[i].keys = s->header.commit.stages[i].keys;
-        d->recipes[i] = (struct recipe){c->stages[i].geometry, false, o, 1};
+        d->recipes[i] = (struct recipe){.geometry = c->stages[i].geometry,
+                                        .operands = o,
+                                        .n_operands = 1,
+                                        .keys = c->stages[i].keys};
+        d->recipes[i].unfold = plan_keys_of_bits(
+            &o->stage->geometry, s->header.commit.stages[i].bits_set);
         c->n_stages++;
     }
     return 0;
@@ -109,6 +114,7 @@ int derive_shrink(struct derived *d, const struct source *s, double error,
     if (!(error >= ERROR_MIN && error <= ERROR_MAX))
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "an error is 1e-8 to 0.5");
     d->target = error;
+    d->most_error = error;
     if (choose_factors(&s->header.commit, error, factors))
         return fold_stages(d, s, factors, diag);
     return diag_fail(diag, TAMIS_ERR_UNFIT, NULL,

@@ -44,19 +44,34 @@ static int put_digest(struct digesting *g, uint32_t level, uint64_t digest)
 
 /* ---- stages ---- */
 
+static void count_page(struct derived *d, uint32_t stage, uint64_t page,
+                       const uint8_t bits[PAGE_BYTES])
+{
+    struct stage_desc *s = &d->commit.stages[stage];
+    struct fill *f = &d->fills[stage];
+    uint64_t lane = page * PAGE_BYTES / (s->length / s->geometry.lanes);
+    uint16_t counts[SECTORS_PER_PAGE];
+    kernel_get()->count_page(bits, counts);
+    for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
+        s->bits_set += counts[i];
+    for (size_t at = 0; at < PAGE_BYTES; at += BLOCK_BYTES) {
+        double error = block_error(bits + at, s->geometry.words);
+        f->sum[lane] += error;
+        f->squares[lane] += error * error;
+        f->n_full += error >= 1;
+    }
+}
+
 static int write_bits(struct derived *d, uint32_t stage, int fd, uint8_t *piece,
                       struct digesting *g)
 {
     struct stage_desc *s = &d->commit.stages[stage];
     uint64_t n_pages = s->length / PAGE_BYTES;
-    uint16_t counts[SECTORS_PER_PAGE];
     size_t in_piece = 0;
     for (uint64_t page = 0; page < n_pages; page++) {
         uint8_t *out = piece + in_piece;
         recipe_page(&d->recipes[stage], page, out, &d->n_damaged);
-        kernel_get()->count_page(out, counts);
-        for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
-            s->bits_set += counts[i];
+        count_page(d, stage, page, out);
         in_piece += PAGE_BYTES;
         int err = put_digest(g, 1, page_digest(out));
         if (!err && (in_piece == PIECE_BYTES || page + 1 == n_pages)) {
@@ -124,18 +139,53 @@ double derived_error(const struct commit *c)
     return 1 - passes;
 }
 
+/* Blocks of nothing but ones are no keys' work: a damaged page was copied as such, now
+ * or before. Where there are no others, all that may be is told. */
+static uint64_t keys_told(const struct stage_desc *s, const struct recipe *r,
+                          uint64_t n_full)
+{
+    const struct geometry *g = &s->geometry;
+    uint64_t n_bits = s->length * 8, full = n_full * BLOCK_BITS;
+    uint64_t most = plan_keys_of_bits(g, n_bits - 1);
+    if (full == n_bits)
+        return r->keys && r->keys < most ? r->keys : most;
+    double share = (double)(s->bits_set - full) / (double)(n_bits - full);
+    uint64_t n_set = n_full ? (uint64_t)(share * (double)n_bits) : s->bits_set;
+    uint64_t keys = plan_keys_of_bits(g, n_set);
+    return keys < most ? keys : most;
+}
+
+/* As the number of keys tells it, where the bits lie as keys would have set them: no
+ * block is full, and their mean is not 4 deviations above what it should be. Else as
+ * the blocks are; and of what filters have in common, for its bits are no keys'. */
+static double stage_error(const struct stage_desc *s, const struct recipe *r,
+                          const struct fill *f, uint64_t keys)
+{
+    double expected = plan_geometry_error(&s->geometry, r->unfold ? r->unfold : keys);
+    double n = (double)s->geometry.n_blocks, error = 1, variance = 0;
+    for (uint32_t lane = 0; lane < s->geometry.lanes; lane++) {
+        double mean = f->sum[lane] / n;
+        error *= mean;
+        if (mean > 0)
+            variance += (f->squares[lane] / n / (mean * mean) - 1) / n;
+    }
+    double above = error - expected;
+    bool told = !r->common && !f->n_full &&
+                (above <= 0 || above * above <= 16 * variance * error * error);
+    return told ? expected : error;
+}
+
 /* What the bits tell of keys and error. None of it leads to ABSENT (R9). */
 static void judge(struct derived *d)
 {
     struct commit *c = &d->commit;
     for (uint32_t i = 0; i < c->n_stages; i++) {
         struct stage_desc *s = &c->stages[i];
-        uint64_t keys = plan_keys_of_bits(&s->geometry, s->bits_set);
-        bool full = keys == UINT64_MAX; /* as one with a damaged page may be */
-        if (!s->keys && !full)
+        uint64_t keys = keys_told(s, &d->recipes[i], d->fills[i].n_full);
+        if (!s->keys)
             s->keys = keys;
         s->capacity = s->keys;
-        s->target_error = full ? 1 : plan_geometry_error(&s->geometry, keys);
+        s->target_error = stage_error(s, &d->recipes[i], &d->fills[i], keys);
         if (s->target_error < LEAST_ERROR)
             s->target_error = LEAST_ERROR; /* an empty one: above 0 (SPEC.md 9.3) */
         c->keys += s->keys;
@@ -166,6 +216,8 @@ static int write_all(struct derived *d, int fd)
     if (err)
         return err;
     judge(d);
+    if (d->most_error > 0 && derived_error(&d->commit) > d->most_error)
+        return TAMIS_ERR_UNFIT;
     return write_header(d, fd);
 }
 
@@ -216,6 +268,11 @@ int derived_write(struct derived *d, const struct derive_to *to,
         return err;
     if (err == TAMIS_ERR_EXISTS)
         return diag_fail(diag, err, path, "exists already");
+    if (err == TAMIS_ERR_UNFIT)
+        return diag_fail(diag, err, NULL,
+                         "its error would be %.3g, for some of its blocks are fuller "
+                         "than keys make them: build it anew from its keys",
+                         derived_error(&d->commit));
     if (err < 0)
         return diag_fail(diag, err, path, "%s", tamis_strerror(err));
     return diag_errno(diag, err, path, "cannot write");

@@ -144,7 +144,7 @@ static int edit_derive(struct tamis_edit *e, const void *name, size_t name_bytes
         rc = check_snapshot(e, s, diag);
     if (!rc)
         rc = put_derived(e, name, name_bytes, s, &what, &ours, report, diag);
-    if (rc && report)
+    if (rc && rc != TAMIS_ERR_UNFIT && report)
         memset(report, 0, sizeof *report);
     return rc;
 }

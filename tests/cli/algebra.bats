@@ -135,6 +135,38 @@ has() {
     prints 'in common'
 }
 
+# The error that is stated of $1 is the one that its bits have.
+states_its_error() {
+    "$TAMIS" file estimate "$1" --json >e.json
+    "$TAMIS" file show "$1" --json >show.json
+    [ "$(jq -n --slurpfile e e.json --slurpfile s show.json \
+        '$s[0].fields | map(select(.name == "target_error"))[1].value - $e[0].error | fabs < 1e-6')" = true ]
+    [ "$(jq '.measured.low <= .error and .measured.high >= .error' e.json)" = true ]
+}
+
+@test "the error of what is made of damaged filters is never understated" {
+    seq 100000 >k
+    "$TAMIS" file build a k --fpr 0.1% --seed 0123456789abcdef && cp a d
+    for at in 5000 9100 13200 17300 21400 60000; do poke d $at '\xaa\x55'; done
+    fails 2 "d: its error would be 0.00[78].*build it anew" "$TAMIS" file fold x d --fpr 0.2%
+    fails 3 "x: 6 damaged pages" "$TAMIS" file fold x d --by 1
+    prints '^x: 100000 keys in 1 stage, .*, error 0[.][78]'
+    states_its_error x
+    fails 2 "x: its error would be 0.00[78].*build it anew" "$TAMIS" file fold y x --fpr 0.5%
+    [ ! -e y ]
+    ok "$TAMIS" file fold y x --fpr 10%
+    states_its_error y
+    seq 50000 150000 | "$TAMIS" file build b - --fpr 0.1% --seed 0123456789abcdef
+    for how in union intersect; do
+        fails 3 "$how: 6 damaged" "$TAMIS" file $how $how d b
+        states_its_error $how
+    done
+    # Nothing is left of it: its keys are as its header has them.
+    for at in $(seq 5000 4096 $((46 * 4096 + 900))); do poke a "$at" '\xaa\x55'; done
+    fails 3 "u: 46 damaged" "$TAMIS" file union u a b
+    prints '^u: 2000?0[0-9]+ keys in 1 stage, .*, error 100%'
+}
+
 @test "segments: union, intersect, fold, compare" {
     "$TAMIS" init store
     seq 20000 | tee ka | "$TAMIS" build store a

@@ -172,6 +172,26 @@ make_levels() {
     done
 }
 
+@test "--apply lists at once all that needs its keys, as it has to be built" {
+    make_levels
+    ok "$TAMIS" plan store --bytes 400K --apply
+    first=$(grep '^rebuild' <<<"$output")
+    ok "$TAMIS" plan store --bytes 400K --apply
+    [ "$first" = "$(grep '^rebuild' <<<"$output")" ]
+    [ "$(wc -l <<<"$first")" -eq 3 ]
+    grep -qE '^rebuild  left: .*--fpr [0-9.e-]+ --replaces NAME --rank 1 --bind 0102$' <<<"$first"
+    grep -qE '^rebuild  right: .*--replaces NAME --rank 1$' <<<"$first"
+    # Followed to the letter it is the same segment.
+    before=$("$TAMIS" ls store left --json | jq -c '.[0] | [.rank, .binding]')
+    line=$(sed -n 's/^rebuild  left: tamis build STORE NAME KEYFILE \(.*\)$/\1/p' <<<"$first")
+    # shellcheck disable=SC2086
+    seq 100000 149999 | "$TAMIS" build store left - ${line/NAME/left}
+    [ "$before" = "$("$TAMIS" ls store left --json | jq -c '.[0] | [.rank, .binding]')" ]
+    ok "$TAMIS" plan store --bytes 0 --apply
+    grep -qE '^remove   left: .*--bare --replaces NAME --rank 1 --bind 0102$' <<<"$output"
+    grep -qE '^remove   new: .*--bare --replaces NAME$' <<<"$output"
+}
+
 @test "--apply leaves a damaged filter as it is" {
     make_levels
     flip "$(filter_of left)" 5000

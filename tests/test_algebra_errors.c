@@ -1,0 +1,150 @@
+/* The error that a filter made from filters states: never below what its bits are. */
+#include "algebra_support.h"
+
+#include <math.h>
+
+/* Pages of every stage, `step` apart, in a copy that is opened anew. */
+static struct tamis_filter *damaged(const char *name, uint64_t step)
+{
+    struct tamis_filter *f = built(name, keys[0], N, 0.001);
+    tamis_filter_close(f);
+    flip_pages(path_of(name), step);
+    return open_filter(path_of(name));
+}
+
+static double error_now(const char *path)
+{
+    struct tamis_estimate e;
+    struct tamis_filter *f = open_filter(path);
+    assert_int_equal(tamis_filter_estimate(f, &e, NULL), 0);
+    tamis_filter_close(f);
+    return e.error;
+}
+
+/* What it says is what its blocks say, in the report and in the file. */
+static void check_error(const char *path, const struct tamis_derive_report *r)
+{
+    double error = error_now(path), stated = 0;
+    struct commit c = commit_of(path);
+    for (uint32_t i = 0; i < c.n_stages; i++)
+        stated += c.stages[i].target_error - stated * c.stages[i].target_error;
+    assert_true(fabs(r->error - error) < 1e-9);
+    assert_true(fabs(stated - error) < 1e-9);
+}
+
+static void test_damaged(void **state)
+{
+    struct tamis_derive_report r;
+    struct tamis_filter *f[] = {damaged("a", 5), built("b", keys[1], N, 0.001)};
+    struct tamis_filter *back[] = {f[1], f[0]};
+    (void)state;
+    assert_int_equal(tamis_filter_fold(f[0], 1, path_of("fold"), NULL, &r, NULL), 0);
+    assert_true(r.n_damaged > 1);
+    assert_in_range(r.keys, N, N);
+    check_error(path_of("fold"), &r);
+    assert_int_equal(tamis_filter_union(f, 2, path_of("union"), NULL, &r, NULL), 0);
+    check_error(path_of("union"), &r);
+    assert_in_range(r.keys, 2 * N * 97 / 100, 2 * N * 103 / 100);
+    double error = measured_error(path_of("union"));
+    assert_true(error > r.error * 0.9 && error < r.error * 1.1);
+    assert_int_equal(
+        tamis_filter_intersection(back, 2, path_of("common"), NULL, &r, NULL), 0);
+    check_error(path_of("common"), &r);
+    close_all(f, 2);
+    /* What was copied as ones is no damage any more, and still no keys' work. */
+    f[0] = open_filter(path_of("fold"));
+    assert_int_equal(tamis_filter_fold(f[0], 1, path_of("again"), NULL, &r, NULL), 0);
+    assert_int_equal(r.n_damaged, 0);
+    check_error(path_of("again"), &r);
+    tamis_filter_close(f[0]);
+}
+
+/* Of a filter with damage, and of one that such a filter was copied to. */
+static void test_shrink_of_damaged(void **state)
+{
+    struct tamis_derive_report r;
+    struct tamis_diag diag;
+    struct tamis_filter *f = damaged("a", 5);
+    (void)state;
+    assert_int_equal(tamis_filter_fold(f, 1, path_of("x"), NULL, &r, NULL), 0);
+    double error = r.error;
+    assert_true(error > 0.002);
+    assert_int_equal(
+        tamis_filter_shrink(f, error * 0.99, path_of("y"), NULL, &r, &diag),
+        TAMIS_ERR_UNFIT);
+    assert_true(r.n_damaged > 0 && r.error > error * 0.99);
+    assert_string_equal(diag.file, path_of("a"));
+    assert_false(exists(path_of("y")));
+    tamis_filter_close(f);
+    f = open_filter(path_of("x"));
+    assert_int_equal(
+        tamis_filter_shrink(f, error * 0.99, path_of("y"), NULL, &r, NULL),
+        TAMIS_ERR_UNFIT);
+    assert_int_equal(r.n_damaged, 0);
+    assert_false(exists(path_of("y")));
+    assert_int_equal(
+        tamis_filter_shrink(f, error * 20 < 0.5 ? error * 20 : 0.5, path_of("y"), NULL, &r, NULL), 0);
+    assert_true(r.error <= error * 20);
+    tamis_filter_close(f);
+}
+
+/* Every page of a source is damaged: its keys, and the other's, are still some. */
+static void test_full(void **state)
+{
+    struct tamis_derive_report r;
+    struct tamis_filter *f[] = {damaged("a", 1), built("b", keys[1], N, 0.001)};
+    (void)state;
+    assert_int_equal(tamis_filter_union(f, 2, path_of("union"), NULL, &r, NULL), 0);
+    assert_in_range(r.keys, 2 * N, 2 * N);
+    assert_true(r.error >= 1);
+    assert_int_equal(commit_of(path_of("union")).stages[0].keys, 2 * N);
+    assert_int_equal(commit_of(path_of("union")).stages[0].capacity, 2 * N);
+    assert_int_equal(tamis_filter_intersection(f, 1, path_of("one"), NULL, &r, NULL),
+                     0);
+    assert_in_range(r.keys, N, N);
+    close_all(f, 2);
+}
+
+/* What filters have in common has bits that no key set, here and there. */
+static void test_common(void **state)
+{
+    struct tamis_derive_report r;
+    struct tamis_filter *f[] = {built("a", keys[0], N, 0.01),
+                                built("b", keys[1], N, 0.01)};
+    (void)state;
+    assert_int_equal(tamis_filter_intersection(f, 2, path_of("out"), NULL, &r, NULL),
+                     0);
+    check_error(path_of("out"), &r);
+    close_all(f, 2);
+}
+
+/* Where nothing is damaged the keys tell it, as they do of a filter that is built. */
+static void test_whole(void **state)
+{
+    struct tamis_derive_report r;
+    (void)state;
+    for (double error = 0.1; error > 1e-7; error /= 10) {
+        struct tamis_filter *f[] = {built("a", keys[0], N, error),
+                                    built("b", keys[1], N, error)};
+        assert_int_equal(tamis_filter_union(f, 2, path_of("out"), NULL, &r, NULL), 0);
+        struct stage_desc s = commit_of(path_of("out")).stages[0];
+        assert_true(s.target_error == plan_geometry_error(&s.geometry, r.keys));
+        remove(path_of("out"));
+        assert_int_equal(tamis_filter_fold(f[0], 1, path_of("out"), NULL, &r, NULL), 0);
+        assert_true(r.error < error * 1.02);
+        close_all(f, 2);
+        remove(path_of("a")), remove(path_of("b")), remove(path_of("out"));
+    }
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, test_dir_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_damaged), TEST(test_shrink_of_damaged),
+        TEST(test_full),    TEST(test_common),
+        TEST(test_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
