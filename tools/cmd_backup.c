@@ -1,10 +1,5 @@
 /* tamis backup: a copy of a store, while it is used. */
-#include <limits.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-
+#include "endings.h"
 #include "tool.h"
 
 struct backup {
@@ -47,91 +42,15 @@ static int print_report(json_t *root, const struct options *o, const struct back
                     (unsigned long long)report->n_left);
 }
 
-/* A copy in the store would be a part of it, and its next copy one of that. */
-static bool is_inside(const char *dir, const char *store)
-{
-    size_t n = strlen(dir);
-    char *parent = need(malloc(n + 4)), *from, *at;
-    bool inside = false;
-
-    memcpy(parent, dir, n + 1);
-    while (n > 1 && parent[n - 1] == '/')
-        parent[--n] = '\0';
-    at = strrchr(parent, '/');
-    if (at == NULL)
-        strcpy(parent, ".");
-    else
-        at[1] = '\0';
-    from = realpath(parent, NULL);
-    free(parent);
-    at = realpath(store, NULL);
-    if (from != NULL && at != NULL) {
-        n = strlen(at);
-        inside = strncmp(from, at, n) == 0 && (from[n] == '\0' || from[n] == '/');
-    }
-    free(from);
-    free(at);
-    return inside;
-}
-
-/* ---- a signal to end ---- */
-
-static const int endings[] = {SIGINT, SIGTERM, SIGHUP};
-enum { N_ENDINGS = sizeof(endings) / sizeof(endings[0]) };
-static volatile sig_atomic_t ended_by;
-
-/* The library knows what it has made, and removes it when a write fails: so the next
- * one does. A limit of file sizes is of this process alone, and a system call. A second
- * signal is not caught. */
-static void end(int signal_number)
-{
-    struct rlimit limit;
-
-    ended_by = signal_number;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0) {
-        limit.rlim_cur = 0;
-        setrlimit(RLIMIT_FSIZE, &limit);
-    }
-}
-
-/* What is ignored, say under nohup, stays so. */
-static void catch_endings(struct sigaction old[N_ENDINGS])
-{
-    struct sigaction ours = {.sa_handler = end};
-
-    ours.sa_flags = (int)(SA_RESTART | SA_RESETHAND);
-    sigemptyset(&ours.sa_mask);
-    for (size_t i = 0; i < N_ENDINGS; i++) {
-        sigaction(endings[i], NULL, &old[i]);
-        if (old[i].sa_handler != SIG_IGN)
-            sigaction(endings[i], &ours, NULL);
-    }
-}
-
-/* A copy that was not finished is gone: then the signal does what it does. */
-static void let_endings(const struct sigaction old[N_ENDINGS],
-                        const struct rlimit *limit, bool failed)
-{
-    for (size_t i = 0; i < N_ENDINGS; i++)
-        sigaction(endings[i], &old[i], NULL);
-    if (!ended_by)
-        return;
-    setrlimit(RLIMIT_FSIZE, limit);
-    if (failed)
-        raise(ended_by);
-}
-
 static int copy(struct tamis_store *store, const char *path, struct backup *b,
                 struct tamis_backup_report *report, struct tamis_diag *diag)
 {
-    struct sigaction old[N_ENDINGS];
-    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    struct endings endings;
     int err;
 
-    getrlimit(RLIMIT_FSIZE, &limit);
-    catch_endings(old);
+    endings_catch(&endings);
     err = tamis_store_backup(store, path, found, b, report, diag);
-    let_endings(old, &limit, err != 0);
+    endings_let(&endings, err != 0);
     return err;
 }
 
@@ -153,7 +72,8 @@ static int run(int argc, char **argv)
     status = store_open(o.args[0], &store);
     if (status != EXIT_DONE)
         return status;
-    if (is_inside(o.args[1], o.args[0])) {
+    /* It would be a part of it, and its next copy one of that. */
+    if (lies_inside(o.args[1], o.args[0])) {
         tamis_store_close(store);
         return complain(EXIT_USAGE,
                         "%s: inside the store itself: name a directory "
@@ -187,7 +107,7 @@ const struct command cmd_backup = {
     "every commit and edit that was done before. Writers and readers go on meanwhile.\n"
     "The copy is the same store; go on with one of them. Damaged filters are copied\n"
     "as they are, and told; lost or unreadable ones are left out: their segments are\n"
-    "there, without a filter. SIGINT, SIGTERM and SIGHUP leave nothing; of a backup\n"
+    "there, without a filter. A signal to end leaves nothing; of a backup\n"
     "that is killed (-9) the directory DIR.<8 hex digits>.tmp stays, to be removed by\n"
     "hand. DIR is there and whole even if only the output failed (status 4).\n"
     "\n"

@@ -1,6 +1,7 @@
 /* tamis file build: keys in, one sealed filter file out, no store needed. */
 #include <string.h>
 
+#include "endings.h"
 #include "tool.h"
 
 /* Domain and UUID of --store, so that the file can be attached there. */
@@ -50,6 +51,19 @@ static int prepare(const struct options *o, struct tamis_store_info *info,
     return EXIT_DONE;
 }
 
+/* Nothing of it stays if a signal ends it. */
+static int finish(struct tamis_builder *builder, const char *file,
+                  struct tamis_diag *diag)
+{
+    struct endings endings;
+    int err;
+
+    endings_catch(&endings);
+    err = tamis_builder_finish_file(builder, file, diag);
+    endings_let(&endings, err != 0);
+    return err;
+}
+
 static int build(const struct options *o, const struct tamis_builder_options *opt)
 {
     struct tamis_builder *builder = NULL;
@@ -66,7 +80,7 @@ static int build(const struct options *o, const struct tamis_builder_options *op
     if (err == 0)
         status = keys_into(builder, keys, file);
     if (err == 0 && status == EXIT_DONE)
-        err = tamis_builder_finish_file(builder, file, &diag);
+        err = finish(builder, file, &diag);
     if (err != 0)
         status = complain_error(err, &diag, file, NULL);
     if (status == EXIT_DONE)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "endings.h"
 #include "tool.h"
 
 static int derive(const struct options *o, enum derived_how how,
@@ -11,6 +12,7 @@ static int derive(const struct options *o, enum derived_how how,
     struct tamis_derive_report report;
     struct tamis_diag diag = {0};
     const char *to = o->args[0];
+    struct endings endings;
     int err;
 
     if (o->binding_bytes > 0) {
@@ -21,6 +23,7 @@ static int derive(const struct options *o, enum derived_how how,
         opt.name = o->segments[0];
         opt.name_bytes = strlen(o->segments[0]);
     }
+    endings_catch(&endings);
     if (how == DERIVED_UNION)
         err = tamis_filter_union(f, n, to, &opt, &report, &diag);
     else if (how == DERIVED_INTERSECTION)
@@ -29,6 +32,7 @@ static int derive(const struct options *o, enum derived_how how,
         err = tamis_filter_fold(f[0], o->by, to, &opt, &report, &diag);
     else
         err = tamis_filter_shrink(f[0], o->growth.error, to, &opt, &report, &diag);
+    endings_let(&endings, err != 0);
     return err ? derive_error(err, &diag, to) : print_derived(o, "file", to, &report);
 }
 

@@ -158,6 +158,32 @@ const char *state_name(enum tamis_segment_state state)
     return "unknown";
 }
 
+bool lies_inside(const char *path, const char *store)
+{
+    size_t n = strlen(path);
+    char *parent = need(malloc(n + 4)), *from, *at;
+    bool inside = false;
+
+    memcpy(parent, path, n + 1);
+    while (n > 1 && parent[n - 1] == '/')
+        parent[--n] = '\0';
+    at = strrchr(parent, '/');
+    if (at == NULL)
+        strcpy(parent, ".");
+    else
+        at[1] = '\0';
+    from = realpath(parent, NULL);
+    free(parent);
+    at = realpath(store, NULL);
+    if (from != NULL && at != NULL) {
+        n = strlen(at);
+        inside = strncmp(from, at, n) == 0 && (from[n] == '\0' || from[n] == '/');
+    }
+    free(from);
+    free(at);
+    return inside;
+}
+
 void segment_options(const struct options *o, struct tamis_segment_options *out)
 {
     *out = (struct tamis_segment_options){.size = sizeof(*out), .rank = o->rank};

@@ -271,6 +271,8 @@ int segment_now(struct tamis_store *store, const struct tamis_segment_info *old,
                 struct tamis_snapshot **fresh, size_t *index);
 const char *state_name(enum tamis_segment_state state);
 json_t *segment_json(const struct tamis_segment_info *info); /* cmd_ls.c */
+/* Is the path, or would it be, in the store's directory? */
+bool lies_inside(const char *path, const char *store);
 void segment_options(const struct options *o, struct tamis_segment_options *out);
 /* Why the file that is the first argument could not be read, and the status. */
 int file_error(const struct options *o, int err, const struct tamis_diag *diag);

@@ -191,3 +191,27 @@ load common
     ok "$TAMIS" help build
     prints 'TMPDIR'
 }
+
+# Each is ended as it writes its first bytes. Address sanitizer's leak check is no friend
+# of ptrace.
+@test "ended by a signal, what makes a file leaves nothing" {
+    seq 100000 >keys
+    "$TAMIS" file build a keys --seed 0000000000000001
+    "$TAMIS" file build b keys --seed 0000000000000001
+    ended() {
+        run -$((128 + $(kill -l "$1"))) bash -c 'ulimit -c 0; signal=$1; shift
+            ASAN_OPTIONS=detect_leaks=0 exec env --default-signal="$signal" strace -qq -o /dev/null -e trace=pwrite64 \
+                -e inject=pwrite64:signal="$signal":when=1 "$@"' - "$@"
+        [ "$(ls -I 'separate-stderr-*')" = $'a\nb\nkeys' ]
+    }
+    for signal in INT TERM HUP QUIT PIPE; do
+        ended $signal "$TAMIS" file union out a b
+        ended $signal "$TAMIS" file intersect out a b
+        ended $signal "$TAMIS" file fold out a --by 1
+        ended $signal "$TAMIS" file build out keys --jobs 1
+    done
+    # One that is ignored changes nothing.
+    ok bash -c 'trap "" HUP; ASAN_OPTIONS=detect_leaks=0 exec strace -qq -o /dev/null -e trace=pwrite64 \
+        -e inject=pwrite64:signal=HUP:when=1 "$TAMIS" file union out a b'
+    ok "$TAMIS" file verify out
+}

@@ -1,0 +1,48 @@
+/* A signal to end, while the library writes a file that is whole or not there. */
+#include "endings.h"
+
+#include <string.h>
+
+static const int numbers[N_ENDINGS] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+static volatile sig_atomic_t ended_by;
+
+/* The library knows what it has made, and removes it when a write fails: so the next
+ * one does. A limit of file sizes is of this process alone, and a system call. A second
+ * signal is not caught. */
+static void end(int number)
+{
+    struct rlimit limit;
+
+    ended_by = number;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0) {
+        limit.rlim_cur = 0;
+        setrlimit(RLIMIT_FSIZE, &limit);
+    }
+}
+
+/* What is ignored, say under nohup, stays so. */
+void endings_catch(struct endings *before)
+{
+    struct sigaction ours = {.sa_handler = end};
+
+    before->limit = (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
+    getrlimit(RLIMIT_FSIZE, &before->limit);
+    ours.sa_flags = (int)(SA_RESTART | SA_RESETHAND);
+    sigemptyset(&ours.sa_mask);
+    for (size_t i = 0; i < N_ENDINGS; i++) {
+        sigaction(numbers[i], NULL, &before->actions[i]);
+        if (before->actions[i].sa_handler != SIG_IGN)
+            sigaction(numbers[i], &ours, NULL);
+    }
+}
+
+void endings_let(const struct endings *before, bool failed)
+{
+    for (size_t i = 0; i < N_ENDINGS; i++)
+        sigaction(numbers[i], &before->actions[i], NULL);
+    if (!ended_by)
+        return;
+    setrlimit(RLIMIT_FSIZE, &before->limit);
+    if (failed)
+        raise(ended_by);
+}
