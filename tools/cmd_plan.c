@@ -166,7 +166,7 @@ static json_t *stage_json(const struct tamis_plan *p, uint64_t keys, uint64_t by
 static int plan_growth(const struct options *o)
 {
     struct tamis_growth growth = o->growth;
-    uint64_t keys = 0, bytes = 0;
+    uint64_t keys = 0, bytes = 0, left;
     double kept = 1; /* no stage errs */
     double lines = 0;
     json_t *list = given(o, OPT_JSON) ? need(json_array()) : NULL;
@@ -202,6 +202,11 @@ static int plan_growth(const struct options *o)
                    p.bits_per_key, 8 * (double)bytes / (double)keys, lines, p.error,
                    1 - kept);
     }
+    left = given(o, OPT_N_KEYS) && keys < o->n_keys ? o->n_keys - keys : 0;
+    if (list == NULL && left > 0)
+        printf("no more stages: the last one takes the other %llu keys, above its "
+               "error\n",
+               (unsigned long long)left);
     if (list != NULL) {
         json_t *root = need(json_object());
 
@@ -209,6 +214,8 @@ static int plan_growth(const struct options *o)
         json_put(root, "factor", json_number(growth.factor));
         json_put(root, "tightening", json_number(growth.tightening));
         json_put(root, "n0", json_count(growth.first_capacity));
+        if (left > 0)
+            json_put(root, "keys_left", json_count(left));
         json_put(root, "stages", list);
         json_print(root);
     }

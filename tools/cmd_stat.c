@@ -273,6 +273,7 @@ static int run(int argc, char **argv)
                       WITH(OPT_PROMETHEUS) | WITH(OPT_CHECK),
                   1, 0, &o);
     check_forms(&o);
+    check_picture(&o, o.args[0], NULL);
     status = store_snapshot(o.args[0], &store, &snapshot);
     if (status != EXIT_DONE)
         return status;

@@ -68,6 +68,9 @@ void svg_text(FILE *to, double x, double y, const char *attributes, const char *
               ...) __attribute__((format(printf, 5, 6)));
 /* 1,234,567 */
 const char *count_text(char text[TEXT_BYTES], uint64_t n);
+/* Is the --svg file none of what the picture is of: the store's, or the list, "-" on
+ * standard input? NULL: there is none. If it is: a usage error. */
+void check_picture(const struct options *o, const char *store, const char *list);
 /* Puts a whole file in the place of `path`, or leaves it as it is; "-" is standard
  * output. Complains; returns the status. */
 int replace_file(const char *path, const char *bytes, size_t n);

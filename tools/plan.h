@@ -30,11 +30,14 @@ struct planned {
     double error_now;    /* expected; 1: it does not open */
     double error_folded; /* the least that there is after a fold; 1: none can be had */
     struct tamis_stage_info only; /* its stage; of several, or none, zero */
+    char *unread;        /* why it does not open; NULL: it does */
 };
 struct store_plan {
     struct planned *segments;
     size_t n;
     uint64_t n_bare;                  /* without a filter: who knows their keys? */
+    uint64_t n_unread;                /* whose filters do not open */
+    int unread_status;                /* of the first of them */
     struct tamis_plan_segment *sizes; /* as the segments */
     struct tamis_plan_share *shares;
     struct tamis_plan_summary summary;
@@ -59,7 +62,8 @@ enum plan_action {
     PLAN_SHRINK,  /* it has memory to give back */
     PLAN_REBUILD, /* it needs its keys: for less error, or a size no fold has */
     PLAN_REMOVE,  /* it is worth more elsewhere */
-    PLAN_SEAL     /* it still grows */
+    PLAN_SEAL,    /* it still grows */
+    PLAN_UNREAD   /* nobody knows what it is: it does not open */
 };
 enum plan_action plan_action(const struct store_plan *p, size_t i);
 const char *plan_action_name(enum plan_action action); /* "rebuild" */

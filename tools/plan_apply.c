@@ -23,6 +23,8 @@ enum plan_action plan_action(const struct store_plan *p, size_t i)
     const struct planned *s = &p->segments[i];
     const struct tamis_plan_share *to = &p->shares[i];
 
+    if (s->unread != NULL)
+        return PLAN_UNREAD;
     if (s->state == TAMIS_SEGMENT_GROWING)
         return PLAN_SEAL;
     if (to->plan.file_bytes == 0)
@@ -39,7 +41,8 @@ enum plan_action plan_action(const struct store_plan *p, size_t i)
 
 const char *plan_action_name(enum plan_action action)
 {
-    static const char *const names[] = {"keep", "shrink", "rebuild", "remove", "seal"};
+    static const char *const names[] = {"keep",   "shrink", "rebuild",
+                                        "remove", "seal",   "unread"};
 
     return names[action];
 }
@@ -146,6 +149,8 @@ static void print_other(const struct apply *a, const struct store_plan *p, size_
         printf("remove   %s: tamis build STORE NAME --bare --replaces NAME", name);
     if (action == PLAN_REBUILD || action == PLAN_REMOVE)
         print_kept(a, &p->segments[i]);
+    if (action == PLAN_UNREAD)
+        printf("unread   %s: %s\n", name, p->segments[i].unread);
     if (action == PLAN_SEAL)
         printf("seal     %s: tamis seal STORE NAME, then --apply again\n", name);
 }

@@ -69,6 +69,13 @@ static double bits_per_key(const struct tamis_plan *chosen, uint32_t lanes,
     return chosen->n_keys ? bits / (double)chosen->n_keys : 0;
 }
 
+/* With the error that this shape has, which may be far below the one asked for. */
+static double lines_in(const struct tamis_plan *chosen, uint32_t lanes, struct shape s)
+{
+    return lines_of(lanes, tamis_plan_error(lanes, s.words, s.pages * PAGE_BLOCKS,
+                                            chosen->n_keys));
+}
+
 void print_lanes(const struct tamis_plan *chosen, double error)
 {
     printf("\nlanes words       bits bytes  bits/key  lines an absent key touches\n");
@@ -78,7 +85,7 @@ void print_lanes(const struct tamis_plan *chosen, double error)
         if (s.pages > 0)
             printf("%5u %5u %16llu %9.3f  %.2f%s\n", lanes, s.words,
                    (unsigned long long)s.pages * lanes * PAGE,
-                   bits_per_key(chosen, lanes, s.pages), lines_of(lanes, error),
+                   bits_per_key(chosen, lanes, s.pages), lines_in(chosen, lanes, s),
                    lanes == chosen->lanes ? "  the fewest lanes within 4% of the least"
                                           : "");
     }
@@ -99,7 +106,7 @@ json_t *lanes_json(const struct tamis_plan *chosen, double error)
         json_put(o, "words", json_count(s.words));
         json_put(o, "bits_bytes", json_count(s.pages * lanes * PAGE));
         json_put(o, "bits_per_key", json_number(bits_per_key(chosen, lanes, s.pages)));
-        json_put(o, "lines", json_number(lines_of(lanes, error)));
+        json_put(o, "lines", json_number(lines_in(chosen, lanes, s)));
         json_put(o, "chosen", json_boolean(lanes == chosen->lanes));
         json_put(list, NULL, o);
     }

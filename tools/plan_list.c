@@ -202,15 +202,25 @@ static double error_folded(struct tamis_filter *filter, uint32_t n_stages)
 }
 
 /* What its filter is now; one that does not open is read every time. */
-static void look_inside(struct tamis_snapshot *snapshot, struct planned *s)
+static void look_inside(struct tamis_snapshot *snapshot, struct store_plan *p,
+                        struct planned *s)
 {
+    struct tamis_diag diag = {0};
     struct tamis_filter_info info;
     struct tamis_filter *filter;
+    int err = tamis_snapshot_filter(snapshot, s->index, &filter, &diag);
 
     s->error_now = s->error_folded = 1;
-    if (tamis_snapshot_filter(snapshot, s->index, &filter, NULL) != 0 ||
-        tamis_filter_info(filter, &info) != 0)
+    if (err == 0)
+        err = tamis_filter_info(filter, &info);
+    if (err != 0) {
+        const char *what = diag.code != 0 ? diag.what : tamis_strerror(err);
+
+        s->unread = escape(what, strlen(what));
+        if (p->n_unread++ == 0)
+            p->unread_status = status_unread(err);
         return;
+    }
     s->error_now = info.expected_error;
     s->error_folded = info.sealed ? error_folded(filter, info.n_stages) : 1;
     s->bytes_now = info.file_bytes;
@@ -247,7 +257,7 @@ static int add_segment(struct tamis_snapshot *snapshot, size_t index,
         .last_key_bytes = info.last_key_bytes,
         .bytes_now = info.file_bytes,
     };
-    look_inside(snapshot, s);
+    look_inside(snapshot, p, s);
     return EXIT_DONE;
 }
 
@@ -266,8 +276,10 @@ int plan_from_store(struct tamis_snapshot *snapshot, const struct options *o,
 
 void plan_free(struct store_plan *p)
 {
-    for (size_t i = 0; i < p->n; i++)
+    for (size_t i = 0; i < p->n; i++) {
         free(p->segments[i].name);
+        free(p->segments[i].unread);
+    }
     free(p->segments);
     free(p->sizes);
     free(p->shares);

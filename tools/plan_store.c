@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "picture.h"
 #include "plan.h"
 
 static void count_now(struct store_plan *p)
@@ -101,6 +102,10 @@ static void print_plan(const struct options *o, const struct store_plan *p)
     if (p->n_bare > 0)
         printf("%-9s %llu without a filter, read every time: not planned\n", "bare",
                (unsigned long long)p->n_bare);
+    for (size_t i = 0; i < p->n; i++)
+        if (p->segments[i].unread != NULL)
+            printf("%-9s %s: %s\n", "unread", p->segments[i].name,
+                   p->segments[i].unread);
 }
 
 /* ---- for programs ---- */
@@ -143,6 +148,8 @@ static json_t *row_json(const struct options *options, const struct store_plan *
         json_put(o, "bytes_now", json_count(s->bytes_now));
         json_put(o, "error_now", json_number(s->error_now));
         json_put(o, "action", json_string(plan_action_name(plan_action(p, i))));
+        if (s->unread != NULL)
+            json_put(o, "unread", need(json_string(s->unread)));
     }
     return o;
 }
@@ -212,6 +219,18 @@ static void check(const struct options *o)
         usage_error("--svg - leaves no room for other output");
 }
 
+/* They are planned by the keys that the list has, as if they answered nothing. */
+static int unread_status(const struct options *o, const struct store_plan *p)
+{
+    if (p->n_unread == 0)
+        return EXIT_DONE;
+    return complain(p->unread_status,
+                    "%s: %llu filter%s cannot be read, and count%s as none: 'tamis "
+                    "verify' tells more",
+                    o->args[0], (unsigned long long)p->n_unread,
+                    p->n_unread == 1 ? "" : "s", p->n_unread == 1 ? "s" : "");
+}
+
 static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
                 const struct options *o, struct store_plan *p)
 {
@@ -219,15 +238,15 @@ static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
 
     if (status == EXIT_DONE && given(o, OPT_SVG))
         status = plan_picture(o, p);
-    if (status != EXIT_DONE || (given(o, OPT_SVG) && strcmp(o->svg, "-") == 0))
+    if (status != EXIT_DONE)
         return status;
     if (given(o, OPT_APPLY))
-        return plan_apply(store, snapshot, o, p);
-    if (given(o, OPT_JSON))
+        status = plan_apply(store, snapshot, o, p);
+    else if (given(o, OPT_JSON))
         print_json(o, p);
-    else
+    else if (!given(o, OPT_SVG) || strcmp(o->svg, "-") != 0)
         print_plan(o, p);
-    return EXIT_DONE;
+    return status == EXIT_DONE ? unread_status(o, p) : status;
 }
 
 int plan_store(const struct options *o)
@@ -238,6 +257,7 @@ int plan_store(const struct options *o)
     int status;
 
     check(o);
+    check_picture(o, o->n_args > 0 ? o->args[0] : NULL, o->sizes);
     if (given(o, OPT_SIZES)) {
         status = plan_from_list(o, &p);
     } else {

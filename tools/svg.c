@@ -144,6 +144,31 @@ static void hold_endings(sigset_t *before)
     sigprocmask(SIG_BLOCK, &set, before);
 }
 
+static bool is_list(const struct stat *st, const char *list)
+{
+    struct stat other;
+    int err = strcmp(list, "-") == 0 ? fstat(0, &other) : stat(list, &other);
+
+    return err == 0 && st->st_dev == other.st_dev && st->st_ino == other.st_ino;
+}
+
+void check_picture(const struct options *o, const char *store, const char *list)
+{
+    char *real;
+    struct stat st;
+
+    if (!given(o, OPT_SVG) || strcmp(o->svg, "-") == 0)
+        return;
+    if (list != NULL && stat(o->svg, &st) == 0 && is_list(&st, list))
+        usage_error("--svg would replace the list of --sizes: name another file");
+    if (store == NULL)
+        return;
+    real = realpath(o->svg, NULL); /* of a link, what it names is replaced */
+    if (lies_inside(real ? real : o->svg, store))
+        usage_error("--svg names a file inside the store: name one elsewhere");
+    free(real);
+}
+
 int replace_file(const char *path, const char *bytes, size_t n)
 {
     struct stat st;

@@ -139,8 +139,10 @@ make_kinds() {
     shows "tamis plan" plan --keys 10M --fpr 1%
     shows "tamis plan --layout classic" plan --layout classic --bytes 1000 --fpr 1%
     shows "tamis plan --growth" plan --growth
+    shows "tamis plan --growth" plan --growth -s 1.25 --keys 256T
     for s in "tamis plan" "tamis plan --layout classic" "tamis plan --growth"; do agrees "$s"; done
     make_store
+    rm "$(filter_of two)"
     shows "tamis plan STORE" plan store --bytes 100K
     echo 1000 >sizes
     shows "tamis plan STORE" plan --sizes sizes --bytes 0

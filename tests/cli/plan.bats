@@ -44,6 +44,14 @@ load common
     [ "${#lines[@]}" -eq 11 ]
     ok "$TAMIS" plan --growth --json
     prints '"stages": '
+    # 30 stages, and no more.
+    ok "$TAMIS" plan --growth -s 1.25 --keys 256T
+    sum=$(awk '$1 == 29 { print $5 }' <<<"$output")
+    [ "${lines[-1]}" = "no more stages: the last one takes the other $((2 ** 48 - sum)) keys, above its error" ]
+    ok "$TAMIS" plan --growth -s 1.25 --keys 256T --json
+    [ "$(jq '.keys_left + .stages[-1].sum_keys' <<<"$output")" = $((2 ** 48)) ]
+    ok "$TAMIS" plan --growth -s 1.25 --keys 1M --json
+    [ "$(jq '.keys_left' <<<"$output")" = null ]
     fails 2 "no --bytes" "$TAMIS" plan --growth --bytes 5
     fails 2 "are for --growth" "$TAMIS" plan --keys 5 --fpr 0.1 -s 2
 }
@@ -76,6 +84,16 @@ load common
             and ([.by_lanes[:$lanes - 1][].bits_bytes] | all(. > $least * 1.03))
             and .by_lanes[0].lines == 1' plan.json
     done
+}
+
+# So few keys have an error far below the one that is asked for, and the first lane knows.
+@test "the lines of a filter of a key are those of its own error" {
+    for keys in 0 1; do
+        ok "$TAMIS" plan --keys $keys --fpr 1%
+        [ "$(grep -c ' 1[.]00' <<<"$output")" -eq 4 ]
+        "$TAMIS" plan --keys $keys --fpr 1% --json | jq -e '.by_lanes | all(.lines < 1.01)'
+    done
+    "$TAMIS" plan --keys 1M --fpr 1% --json | jq -e '.by_lanes[1].lines | . > 1.09 and . < 1.11'
 }
 
 @test "what a growing filter costs at each size" {

@@ -116,9 +116,41 @@ make_levels() {
     seq 700000 700099 | "$TAMIS" build store below --rank 3
     plan store --bytes 400K
     is '.runs == 5'
+}
+
+@test "filters that do not open are told, and by the status" {
+    make_levels
     rm "$(filter_of new)"
-    plan store --bytes 400K
-    is '.segments[0].error_now == 1'
+    poke "$(filter_of left)" 0 X
+    fails 4 "^tamis: store: 2 filters cannot be read, and count as none: 'tamis verify'" \
+        "$TAMIS" plan store --bytes 400K
+    prints $'\nunread    new: [^\n]+\nunread    left: '
+    prints ' 100% +[0-9]+ unread +new'
+    fails 4 "2 filters cannot be read" "$TAMIS" plan store --bytes 400K --json
+    [ "$(jq -r '[.segments[] | select(.error_now == 1) | .action] | join(" ")' <<<"$output")" = 'unread unread' ]
+    jq -e '.segments[0].unread | length > 0' <<<"$output"
+    fails 4 "2 filters cannot be read" "$TAMIS" plan store --bytes 400K --svg -
+    fails 4 "2 filters cannot be read" "$TAMIS" plan store --bytes 400K --apply
+    prints $'\nunread   left: '
+    ! grep -E '^(rebuild|shrunk)  (new|left)' <<<"$output"
+    "$TAMIS" drop store new
+    fails 3 "1 filter cannot be read, and counts as none" "$TAMIS" plan store --bytes 400K
+}
+
+@test "a picture replaces nothing that it is of" {
+    make_levels
+    printf '1000\n' >list && cp list before && ln -s store/catalog.lmdb link
+    fails 2 "would replace the list of --sizes" "$TAMIS" plan --sizes list --bytes 400M --svg list
+    fails 2 "would replace the list" "$TAMIS" plan --sizes ./list --bytes 400M --svg "$PWD/list"
+    fails 2 "would replace the list" bash -c '"$TAMIS" plan --sizes - --bytes 400M --svg list <list'
+    cmp list before
+    for file in store/catalog.lmdb store/new.svg "$(filter_of new)" link ./store/../store/x; do
+        fails 2 "names a file inside the store" "$TAMIS" stat store --svg "$file"
+        fails 2 "names a file inside the store" "$TAMIS" plan store --bytes 1M --svg "$file"
+    done
+    ok "$TAMIS" verify store
+    ok "$TAMIS" stat store --svg store.svg
+    ok "$TAMIS" plan --sizes list --bytes 400M --svg list.svg
 }
 
 @test "--apply shrinks what a fold can, and lists the rest" {
