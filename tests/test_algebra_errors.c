@@ -77,13 +77,13 @@ static void test_shrink_of_damaged(void **state)
     assert_false(exists(path_of("y")));
     tamis_filter_close(f);
     f = open_filter(path_of("x"));
-    assert_int_equal(
-        tamis_filter_shrink(f, error * 0.99, path_of("y"), NULL, &r, NULL),
-        TAMIS_ERR_UNFIT);
+    assert_int_equal(tamis_filter_shrink(f, error * 0.99, path_of("y"), NULL, &r, NULL),
+                     TAMIS_ERR_UNFIT);
     assert_int_equal(r.n_damaged, 0);
     assert_false(exists(path_of("y")));
-    assert_int_equal(
-        tamis_filter_shrink(f, error * 20 < 0.5 ? error * 20 : 0.5, path_of("y"), NULL, &r, NULL), 0);
+    assert_int_equal(tamis_filter_shrink(f, error * 20 < 0.5 ? error * 20 : 0.5,
+                                         path_of("y"), NULL, &r, NULL),
+                     0);
     assert_true(r.error <= error * 20);
     tamis_filter_close(f);
 }

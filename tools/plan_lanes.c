@@ -72,8 +72,8 @@ static double bits_per_key(const struct tamis_plan *chosen, uint32_t lanes,
 /* With the error that this shape has, which may be far below the one asked for. */
 static double lines_in(const struct tamis_plan *chosen, uint32_t lanes, struct shape s)
 {
-    return lines_of(lanes, tamis_plan_error(lanes, s.words, s.pages * PAGE_BLOCKS,
-                                            chosen->n_keys));
+    return lines_of(
+        lanes, tamis_plan_error(lanes, s.words, s.pages * PAGE_BLOCKS, chosen->n_keys));
 }
 
 void print_lanes(const struct tamis_plan *chosen, double error)

@@ -47,8 +47,8 @@ int derive_union(struct derived *d, const struct source *s, size_t n,
     d->target = common_target(s, n);
     for (size_t i = 0; i < n && !err; i++)
         for (uint32_t k = 0; k < s[i].view->n_stages && !err; k++)
-            err = union_add(d, &s[i].view->stages[k],
-                            s[i].header.commit.stages[k].keys, diag);
+            err = union_add(d, &s[i].view->stages[k], s[i].header.commit.stages[k].keys,
+                            diag);
     return err;
 }
 

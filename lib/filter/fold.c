@@ -22,8 +22,8 @@ static int fold_stages(struct derived *d, const struct source *s,
                                         .operands = o,
                                         .n_operands = 1,
                                         .keys = c->stages[i].keys};
-        d->recipes[i].unfold = plan_keys_of_bits(
-            &o->stage->geometry, s->header.commit.stages[i].bits_set);
+        d->recipes[i].unfold =
+            plan_keys_of_bits(&o->stage->geometry, s->header.commit.stages[i].bits_set);
         c->n_stages++;
     }
     return 0;
