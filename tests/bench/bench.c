@@ -8,6 +8,7 @@
  * be run. What is planted is such a wrong answer, for the test of this program. */
 #include "tests/bench/bench.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,11 +96,19 @@ static void usage(void)
     exit(2);
 }
 
-static void set_keys(const char *text)
+/* Digits, and nothing else: strtoull() takes "-5" for a great many, "x" for 0. */
+static uint64_t number(const char *option, const char *text, uint64_t least)
 {
-    bench.sizes.large = bench.sizes.build = strtoull(text, NULL, 10);
-    if (bench.sizes.large < 1000)
-        give_up("--keys: 1000 and more");
+    uint64_t n = 0;
+    errno = 0;
+    if (text[0] && strspn(text, "0123456789") == strlen(text))
+        n = strtoull(text, NULL, 10);
+    else
+        errno = EINVAL;
+    if (errno || n < least)
+        give_up("%s: a number, %llu or more, not '%s'", option,
+                (unsigned long long)least, text);
+    return n;
 }
 
 static bool is_part(const char *name)
@@ -141,9 +150,9 @@ int main(int argc, char **argv)
             usage();
         i++;
         if (strcmp(option, "--seed") == 0)
-            bench.seed = strtoull(value, NULL, 10);
+            bench.seed = number(option, value, 0);
         else if (strcmp(option, "--keys") == 0)
-            set_keys(value);
+            bench.sizes.large = bench.sizes.build = number(option, value, 1000);
         else if (strcmp(option, "--only") == 0 && is_part(value))
             only = value;
         else if (strcmp(option, "--out") == 0)

@@ -63,5 +63,26 @@ planted() {
 ok "a lost key fails it" planted loss 'WRONG: .* ABSENT'
 ok "too many errors fail it" planted error 'WRONG: .* error'
 ok "an unknown option is refused" sh -c "\"$program\" --nonsense; [ \$? -eq 2 ]"
+# The rules keep what is there until there is something else.
+B=$(dirname "$(dirname "$(dirname "$program")")")
+refused() {
+    mkdir -p "$B/bench" && touch "$B/bench/kept"
+    ! make -s bench-quick B="$B" "$@" && [ -e "$B/bench/kept" ] && [ ! -e "$B/bench.new" ]
+    code=$?
+    rm -f "$B/bench/kept"
+    return $code
+}
+for option in "--seed x" "--keys -5" "--keys 999" "--keys 5K" "--seed 99999999999999999999"; do
+    ok "$option is refused" sh -c "\"$program\" --tiny $option --only small --out \"$dir\"; [ \$? -eq 2 ]"
+done
+ok "an unknown part keeps the last results" refused PART=nonsense
+ok "so does a seed that is none" refused SEED=x
+# A column of nothing: a processor without AVX-512.
+sed '1!s/ [^ ]*$/ ?/' "$dir/speed.dat" >"$dir/without" && mv "$dir/without" "$dir/speed.dat"
+plots_are_silent() {
+    tests/bench/plots.sh "$dir" 2>&1 | tee "$dir/plots" && ! grep -i warning "$dir/plots"
+}
+ok "a figure that there is not is not drawn" plots_are_silent
+ok "and the others are" grep -q 'gnuplot_plot_7' "$dir/speed.svg"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -24,10 +24,13 @@ $B/tests/bench/bench: $(BENCH_OBJ) $B/format/geometry.o $B/libtamis.a | deps-ben
 
 KEYS ?=
 PART ?=
-# The filters are gone when it ends, but if it was killed.
-bench_run = rm -rf $(BENCH_DIR) && mkdir -p $(BENCH_DIR) && \
-    $B/tests/bench/bench $(1) --seed $(SEED) $(if $(KEYS),--keys $(KEYS)) $(if $(PART),--only $(PART)) --out $(BENCH_DIR); \
-    code=$$?; [ $$code -gt 1 ] || [ -n "$(PART)" ] || tests/bench/plots.sh $(BENCH_DIR) || code=2; \
+# The filters are gone when it ends, but if it was killed. The last results go when there
+# are others.
+bench_run = rm -rf $(BENCH_DIR).new && mkdir -p $(BENCH_DIR).new && \
+    $B/tests/bench/bench $(1) --seed '$(SEED)' $(if $(KEYS),--keys '$(KEYS)') $(if $(PART),--only '$(PART)') --out $(BENCH_DIR).new; \
+    code=$$?; [ $$code -le 1 ] || { rm -rf $(BENCH_DIR).new; exit $$code; }; \
+    rm -rf $(BENCH_DIR) && mv $(BENCH_DIR).new $(BENCH_DIR) || exit 2; \
+    [ $$code -gt 1 ] || [ -n "$(PART)" ] || tests/bench/plots.sh $(BENCH_DIR) || code=2; \
     [ $$code -gt 1 ] || cat $(BENCH_DIR)/bench.md; exit $$code
 
 bench: $B/tests/bench/bench $B/tamis
