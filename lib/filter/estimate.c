@@ -17,22 +17,38 @@ static uint64_t bits_in(const uint8_t page[PAGE_BYTES])
 
 /* ---- the error now ---- */
 
+/* As compilers make wide instructions of it: loops over eight words. */
+static void fills_of(const uint8_t *block, double fill[WORDS_PER_BLOCK])
+{
+    uint64_t word[WORDS_PER_BLOCK];
+    memcpy(word, block, sizeof word);
+    for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++) {
+        uint64_t x = word[i];
+        x -= x >> 1 & UINT64_C(0x5555555555555555);
+        x = (x & UINT64_C(0x3333333333333333)) +
+            (x >> 2 & UINT64_C(0x3333333333333333));
+        x = (x + (x >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+        x += x >> 8;
+        x += x >> 16;
+        word[i] = (x + (x >> 32)) & 127;
+    }
+    for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++)
+        fill[i] = (double)(int32_t)word[i] / 64;
+}
+
 /* Its bit in each word is set with the chance that is the word's fill; the window
  * begins at each of eight places as often. */
 double block_error(const uint8_t *block, uint32_t words)
 {
-    double fill[WORDS_PER_BLOCK], sum = 0;
-    for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++) {
-        uint64_t word;
-        memcpy(&word, block + i * sizeof word, sizeof word);
-        fill[i] = __builtin_popcountll(word) / 64.0;
-    }
-    for (uint32_t start = 0; start < WORDS_PER_BLOCK; start++) {
-        double all = 1;
-        for (uint32_t i = 0; i < words; i++)
-            all *= fill[(start + i) % WORDS_PER_BLOCK];
-        sum += all;
-    }
+    double fill[2 * WORDS_PER_BLOCK], all[WORDS_PER_BLOCK], sum = 0;
+    fills_of(block, fill);
+    memcpy(fill + WORDS_PER_BLOCK, fill, sizeof fill / 2);
+    memcpy(all, fill, sizeof all);
+    for (uint32_t i = 1; i < words; i++)
+        for (uint32_t start = 0; start < WORDS_PER_BLOCK; start++)
+            all[start] *= fill[start + i];
+    for (uint32_t start = 0; start < WORDS_PER_BLOCK; start++)
+        sum += all[start];
     return sum / WORDS_PER_BLOCK;
 }
 
