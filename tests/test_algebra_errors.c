@@ -118,6 +118,28 @@ static void test_common(void **state)
     close_all(f, 2);
 }
 
+/* Of a large stage not every block is measured, but each of nothing but ones counts. */
+static void test_large(void **state)
+{
+    enum { LARGE = 8000000 };
+    struct tamis_derive_report r;
+    uint64_t *hashes = malloc(LARGE * sizeof *hashes);
+    (void)state;
+    assert_non_null(hashes);
+    for (size_t i = 0; i < LARGE; i++)
+        hashes[i] = random_u64();
+    tamis_filter_close(built("a", hashes, LARGE, 1e-4));
+    flip_pages(path_of("a"), 1001);
+    struct tamis_filter *f = open_filter(path_of("a"));
+    assert_int_equal(tamis_filter_fold(f, 1, path_of("out"), NULL, &r, NULL), 0);
+    assert_true(commit_of(path_of("out")).stages[0].length > 4096 * PAGE_BYTES);
+    assert_in_range(r.n_damaged, 2, 9);
+    double error = error_now(path_of("out"));
+    assert_true(r.error > error * 0.99 && r.error < error * 1.01);
+    tamis_filter_close(f);
+    free(hashes);
+}
+
 /* Where nothing is damaged the keys tell it, as they do of a filter that is built. */
 static void test_whole(void **state)
 {
@@ -144,7 +166,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_damaged), TEST(test_shrink_of_damaged),
         TEST(test_full),    TEST(test_common),
-        TEST(test_whole),
+        TEST(test_large),   TEST(test_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,10 +67,13 @@ double block_error(const uint8_t *block, uint32_t words);
 
 /* ---- sealed.c ---- */
 
-/* How the bits lie in a stage: its error is that of its blocks, one with the other. */
+/* How the bits lie in a stage: its error is that of its blocks, one with the other.
+ * Blocks of nothing but ones are all counted; of a large stage's other blocks those of
+ * one page in `step` tell enough, and to look at all would cost more than to write. */
 struct fill {
-    double sum[MAX_LANES], squares[MAX_LANES]; /* of block errors */
-    uint64_t n_full;                           /* blocks of nothing but ones */
+    uint64_t step;
+    uint64_t n_full[MAX_LANES], n_measured[MAX_LANES];
+    double sum[MAX_LANES], squares[MAX_LANES]; /* of measured blocks' errors */
 };
 
 /* A filter to be: its record's stages have their geometries, and keys if they are

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { PIECE_BYTES = 1 << 20 };
+enum {
+    PIECE_BYTES = 1 << 20,
+    MEASURED_PAGES = 4096, /* of a stage, and as many again at most */
+};
 static const double LEAST_ERROR = 0x1p-40;
 
 /* ---- the digest tree, as its pages fill ---- */
@@ -44,22 +47,36 @@ static int put_digest(struct digesting *g, uint32_t level, uint64_t digest)
 
 /* ---- stages ---- */
 
+static bool is_full(const uint8_t *block)
+{
+    return block[0] == 0xff && memcmp(block, block + 1, BLOCK_BYTES - 1) == 0;
+}
+
+static void measure_page(struct fill *f, uint64_t lane, uint64_t page, uint32_t words,
+                         const uint8_t bits[PAGE_BYTES])
+{
+    for (size_t at = 0; at < PAGE_BYTES; at += BLOCK_BYTES) {
+        if (is_full(bits + at)) {
+            f->n_full[lane]++;
+        } else if (page % f->step == 0) {
+            double error = block_error(bits + at, words);
+            f->n_measured[lane]++;
+            f->sum[lane] += error;
+            f->squares[lane] += error * error;
+        }
+    }
+}
+
 static void count_page(struct derived *d, uint32_t stage, uint64_t page,
                        const uint8_t bits[PAGE_BYTES])
 {
     struct stage_desc *s = &d->commit.stages[stage];
-    struct fill *f = &d->fills[stage];
     uint64_t lane = page * PAGE_BYTES / (s->length / s->geometry.lanes);
     uint16_t counts[SECTORS_PER_PAGE];
     kernel_get()->count_page(bits, counts);
     for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
         s->bits_set += counts[i];
-    for (size_t at = 0; at < PAGE_BYTES; at += BLOCK_BYTES) {
-        double error = block_error(bits + at, s->geometry.words);
-        f->sum[lane] += error;
-        f->squares[lane] += error * error;
-        f->n_full += error >= 1;
-    }
+    measure_page(&d->fills[stage], lane, page, s->geometry.words, bits);
 }
 
 static int write_bits(struct derived *d, uint32_t stage, int fd, uint8_t *piece,
@@ -68,6 +85,7 @@ static int write_bits(struct derived *d, uint32_t stage, int fd, uint8_t *piece,
     struct stage_desc *s = &d->commit.stages[stage];
     uint64_t n_pages = s->length / PAGE_BYTES;
     size_t in_piece = 0;
+    d->fills[stage].step = n_pages / MEASURED_PAGES + 1;
     for (uint64_t page = 0; page < n_pages; page++) {
         uint8_t *out = piece + in_piece;
         recipe_page(&d->recipes[stage], page, out, &d->n_damaged);
@@ -139,6 +157,14 @@ double derived_error(const struct commit *c)
     return 1 - passes;
 }
 
+static uint64_t full_blocks(const struct fill *f)
+{
+    uint64_t n = 0;
+    for (uint32_t lane = 0; lane < MAX_LANES; lane++)
+        n += f->n_full[lane];
+    return n;
+}
+
 /* Blocks of nothing but ones are no keys' work: a damaged page was copied as such, now
  * or before. Where there are no others, all that may be is told. */
 static uint64_t keys_told(const struct stage_desc *s, const struct recipe *r,
@@ -162,15 +188,16 @@ static double stage_error(const struct stage_desc *s, const struct recipe *r,
                           const struct fill *f, uint64_t keys)
 {
     double expected = plan_geometry_error(&s->geometry, r->unfold ? r->unfold : keys);
-    double n = (double)s->geometry.n_blocks, error = 1, variance = 0;
+    double error = 1, variance = 0;
     for (uint32_t lane = 0; lane < s->geometry.lanes; lane++) {
-        double mean = f->sum[lane] / n;
-        error *= mean;
-        if (mean > 0)
+        double full = (double)f->n_full[lane] / (double)s->geometry.n_blocks;
+        double n = (double)f->n_measured[lane], mean = n > 0 ? f->sum[lane] / n : 1;
+        error *= full + (1 - full) * mean;
+        if (n > 0 && mean > 0)
             variance += (f->squares[lane] / n / (mean * mean) - 1) / n;
     }
     double above = error - expected;
-    bool told = !r->common && !f->n_full &&
+    bool told = !r->common && !full_blocks(f) &&
                 (above <= 0 || above * above <= 16 * variance * error * error);
     return told ? expected : error;
 }
@@ -181,7 +208,7 @@ static void judge(struct derived *d)
     struct commit *c = &d->commit;
     for (uint32_t i = 0; i < c->n_stages; i++) {
         struct stage_desc *s = &c->stages[i];
-        uint64_t keys = keys_told(s, &d->recipes[i], d->fills[i].n_full);
+        uint64_t keys = keys_told(s, &d->recipes[i], full_blocks(&d->fills[i]));
         if (!s->keys)
             s->keys = keys;
         s->capacity = s->keys;
