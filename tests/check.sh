@@ -33,6 +33,8 @@ step() {
         failed=$((failed + 1))
     fi
     if [ "$code" -ne 0 ]; then
+        # What comes first may be long past, when the last 200 lines begin.
+        grep -A 12 '^not ok' "$log.step" | head -n 100
         tail -n 200 "$log.step"
         echo "FAILED: $name (exit $code)"
     else

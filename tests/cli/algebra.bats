@@ -247,10 +247,13 @@ states_its_error() {
     prints ' 0 over their target error, 1 unreadable, 0 lost'
 }
 
+more_filters_than() { [ "$(find store/filters -name '*.tamis' | wc -l)" -gt "$1" ]; }
+
 # meanwhile COMMAND...: stops it when its filter is written and not yet listed, has another
 # process build segment a of the keys 501..800, and lets it go on; its end is in $status.
 meanwhile() {
-    local pid
+    local pid filters
+    filters=$(find store/filters -name '*.tamis' | wc -l)
     rm -f pid
     # shellcheck disable=SC2016
     ASAN_OPTIONS=detect_leaks=0 strace -f -o /dev/null -e trace=renameat2 \
@@ -258,6 +261,8 @@ meanwhile() {
         sh -c 'echo $$ >pid && exec "$@"' sh "$@" >out 2>err 3>&- &
     soon test -s pid
     pid=$(cat pid)
+    # A traced process looks stopped at other calls, too: first its filter must be there.
+    soon more_filters_than "$filters"
     soon grep -qsE "^State:[[:space:]]+[Tt]" "/proc/$pid/status"
     seq 501 800 | "$TAMIS" build store a --replaces a
     kill -CONT "$pid"
