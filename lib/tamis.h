@@ -383,7 +383,7 @@ struct tamis_filter_info {
     uint64_t file_bytes;        /* committed */
     uint64_t table_digest;      /* sealed: digest of the stage table */
     struct tamis_growth growth; /* factor, ... are 0 if sealed at birth */
-    double expected_error;      /* now, from the keys of each stage */
+    double expected_error;      /* now, from the keys of each stage, or as measured */
     uint32_t n_stages;
 };
 

@@ -30,6 +30,11 @@ static void check_error(const char *path, const struct tamis_derive_report *r)
         stated += c.stages[i].target_error - stated * c.stages[i].target_error;
     assert_true(fabs(r->error - error) < 1e-9);
     assert_true(fabs(stated - error) < 1e-9);
+    struct tamis_filter *f = open_filter(path);
+    struct tamis_filter_info info;
+    tamis_filter_info(f, &info);
+    assert_true(info.expected_error > error * 0.99);
+    tamis_filter_close(f);
 }
 
 static void test_damaged(void **state)

@@ -95,7 +95,20 @@ int header_load(int fd, bool ours, uint64_t offset, uint64_t n_bytes, const char
     return err;
 }
 
-void header_stage_info(const struct stage_desc *s, struct tamis_stage_info *info)
+/* By the keys; or by the blocks, where those are fuller and were measured: a stage that
+ * was made of others states that, one that was built states what the filter aims at
+ * (SPEC.md 12.4). */
+static double error_now(const struct identity *id, const struct stage_desc *s)
+{
+    uint64_t by_bits = plan_keys_of_bits(&s->geometry, s->bits_set);
+    uint64_t keys = by_bits > s->keys ? by_bits : s->keys;
+    double by_keys = plan_geometry_error(&s->geometry, keys);
+    bool measured = id->growth_rule == 0 && s->target_error != id->target_error;
+    return measured && s->target_error > by_keys ? s->target_error : by_keys;
+}
+
+void header_stage_info(const struct identity *id, const struct stage_desc *s,
+                       struct tamis_stage_info *info)
 {
     *info = (struct tamis_stage_info){
         .offset = s->offset,
@@ -107,10 +120,8 @@ void header_stage_info(const struct stage_desc *s, struct tamis_stage_info *info
         .lanes = s->geometry.lanes,
         .words = s->geometry.words,
         .target_error = s->target_error,
+        .expected_error = error_now(id, s),
     };
-    uint64_t by_bits = plan_keys_of_bits(&s->geometry, s->bits_set);
-    info->expected_error =
-        plan_geometry_error(&s->geometry, by_bits > s->keys ? by_bits : s->keys);
 }
 
 bool commit_is_older(const struct commit *c, const struct bounds *known)
@@ -170,7 +181,7 @@ void header_info(const struct identity *id, const struct commit *c,
     info->n_stages = c->n_stages;
     for (size_t i = 0; i < c->n_stages; i++) {
         struct tamis_stage_info s;
-        header_stage_info(&c->stages[i], &s);
+        header_stage_info(id, &c->stages[i], &s);
         /* 1 - (1 - a)(1 - b), without losing what is small. */
         info->expected_error +=
             s.expected_error - info->expected_error * s.expected_error;
