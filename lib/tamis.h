@@ -436,7 +436,7 @@ struct tamis_derive_report {
     uint64_t keys;      /* as far as known; as the bits tell, of what was combined */
     uint64_t n_damaged; /* source pages that counted as ones */
     /* Expected, as the bits tell. Where they do not lie as keys set them (damaged pages
-     * are ones, what filters have in common is no keys'): from the fill of each block,
+     * are ones, what filters have in common is no keys'): from the fill of blocks,
      * as tamis_filter_estimate() has it. */
     double error;
 };

@@ -77,6 +77,18 @@ static void check_share(const char *what, unsigned n, bool rounded)
         fail_msg("%s: %u of %d intervals hold the truth", what, n, TRIALS);
 }
 
+static struct score score_of(const struct setting *s)
+{
+    struct score score = {0};
+    uint64_t n_bytes = 0;
+    assert_true(geometry_bytes(&s->g, &n_bytes));
+    uint8_t *one = malloc(n_bytes), *other = malloc(n_bytes);
+    for (int t = 0; t < TRIALS; t++)
+        try_once(s, n_bytes, one, other, &score);
+    free(one), free(other);
+    return score;
+}
+
 static void test_coverage(void **state)
 {
     static const struct setting settings[] = {
@@ -87,13 +99,7 @@ static void test_coverage(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
         const struct setting *s = &settings[i];
-        struct score score = {0};
-        uint64_t n_bytes = 0;
-        assert_true(geometry_bytes(&s->g, &n_bytes));
-        uint8_t *one = malloc(n_bytes), *other = malloc(n_bytes);
-        for (int t = 0; t < TRIALS; t++)
-            try_once(s, n_bytes, one, other, &score);
-        free(one), free(other);
+        struct score score = score_of(s);
         check_share("keys", score.a, true);
         check_share("union", score.all, true);
         check_share("common", score.common, false);
@@ -115,14 +121,7 @@ static void test_small_and_full(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
-        const struct setting *s = &settings[i];
-        struct score score = {0};
-        uint64_t n_bytes = 0;
-        assert_true(geometry_bytes(&s->g, &n_bytes));
-        uint8_t *one = malloc(n_bytes), *other = malloc(n_bytes);
-        for (int t = 0; t < TRIALS; t++)
-            try_once(s, n_bytes, one, other, &score);
-        free(one), free(other);
+        struct score score = score_of(&settings[i]);
         check_share("keys", score.a, true);
         check_share("union", score.all, true);
         check_share("common", score.common, true);
