@@ -314,6 +314,9 @@ struct stage {
     bool sealed;
     enum tamis_check mode;
     _Atomic uint8_t all_good, first_good; /* first: of the first lane */
+    /* The same as all_good where nothing but the bits is left to be asked of a filter
+     * then: one look, for the shortest way of a probe. NEVER elsewhere. */
+    _Atomic uint8_t plain_good;
     uint8_t uuid[UUID_BYTES];
     const uint8_t *floors; /* open: its floor sectors, mapped */
     uint64_t floors_offset;
@@ -347,6 +350,12 @@ uint64_t stage_epoch(void);
 static inline bool stage_all_good(struct stage *s)
 {
     return atomic_load_explicit(&s->all_good, memory_order_acquire) == ALL_GOOD;
+}
+
+/* And is that all there is to know, for a probe without conditions? */
+static inline bool stage_plain_good(struct stage *s)
+{
+    return atomic_load_explicit(&s->plain_good, memory_order_acquire) == ALL_GOOD;
 }
 
 /* The same of the first lane, where nearly all probes of absent keys end: survivors of

@@ -6,10 +6,10 @@
 #include "lib/internal.h"
 
 struct view {
+    struct plane plane; /* the first; here, where the way to it is shortest */
     /* Sealed for good, of one stage, at the filter's watermark: once its pages are all
      * good, a probe is nothing but a look at this plane. */
     bool plain;
-    struct plane plane; /* the first */
     struct mapping map;
     struct view *older;
     uint32_t n_older;
@@ -30,7 +30,7 @@ struct tamis_filter {
     struct view *_Atomic view;
     uint64_t tag;
     /* The kernel's. */
-    enum tamis_answer (*answer)(const struct plane *plane, uint64_t h,
+    enum tamis_answer (*answer)(const struct plane *plane, const struct tamis_key *key,
                                 enum tamis_reason *why);
     const struct kernel *kernel;
     uint64_t min_watermark;

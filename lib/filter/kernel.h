@@ -77,9 +77,9 @@ struct kernel {
 
     /* One key, one plane: may it be in there? */
     bool (*probe)(const struct plane *plane, uint64_t h);
-    /* The same, as tamis_filter_probe() answers it: the way of a single probe is short
-     * enough for another call to be felt. */
-    enum tamis_answer (*answer)(const struct plane *plane, uint64_t h,
+    /* The same, as tamis_filter_probe() is asked and answers it: the way of a single
+     * probe is short enough for what another call and its arguments take to be felt. */
+    enum tamis_answer (*answer)(const struct plane *plane, const struct tamis_key *key,
                                 enum tamis_reason *why);
     /* One key, n planes, at most 64: bit i of *hits is set if it may be in plane i. */
     void (*probe_row)(const struct plane *planes, size_t n, uint64_t h, uint64_t *hits);

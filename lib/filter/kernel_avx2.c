@@ -29,8 +29,8 @@ struct pattern {
         ones, TURN(ones, 1), TURN(ones, 2), TURN(ones, 3), TURN(ones, 4),              \
             TURN(ones, 5), TURN(ones, 6), TURN(ones, 7)                                \
     }
-static const uint64_t beyond[MAX_WORDS][WORDS_PER_BLOCK] = {
-    STARTS(BEYOND(1)), STARTS(BEYOND(2)), STARTS(BEYOND(3)), STARTS(BEYOND(4)),
+static const uint64_t beyond[MAX_WORDS + 1][WORDS_PER_BLOCK] = {
+    STARTS(UINT64_MAX), STARTS(BEYOND(1)), STARTS(BEYOND(2)), STARTS(BEYOND(3)), STARTS(BEYOND(4)),
     STARTS(BEYOND(5)), STARTS(BEYOND(6)), STARTS(BEYOND(7)), {0},
 };
 
@@ -49,7 +49,7 @@ KERNEL inline struct pattern pattern_of(uint64_t h)
 KERNEL inline void pattern_masks(const struct pattern *x, uint32_t words,
                                  __m256i mask[2])
 {
-    const __m128i *none = (const __m128i *)(const void *)&beyond[words - 1][x->start];
+    const __m128i *none = (const __m128i *)(const void *)&beyond[words][x->start];
     __m256i shift =
         _mm256_or_si256(x->bit, _mm256_cvtepi8_epi32(_mm_loadl_epi64(none)));
     __m256i one = _mm256_set1_epi64x(1);
@@ -59,15 +59,38 @@ KERNEL inline void pattern_masks(const struct pattern *x, uint32_t words,
     mask[1] = _mm256_sllv_epi64(one, _mm256_cvtepu32_epi64(high));
 }
 
-KERNEL inline uint8_t pattern_lacks(const struct pattern *x, uint32_t words,
-                                    const uint8_t *block)
+KERNEL inline uint8_t halves_lack(const __m256i mask[2], const uint8_t *block)
 {
     const volatile half *b = (const volatile half *)(const volatile void *)block;
-    __m256i mask[2];
-    pattern_masks(x, words, mask);
     __m256i missing = _mm256_or_si256(_mm256_andnot_si256((__m256i)b[0], mask[0]),
                                       _mm256_andnot_si256((__m256i)b[1], mask[1]));
     return !_mm256_testz_si256(missing, missing);
+}
+
+KERNEL inline uint8_t pattern_lacks(const struct pattern *x, uint32_t words,
+                                    const uint8_t *block)
+{
+    __m256i mask[2];
+    pattern_masks(x, words, mask);
+    return halves_lack(mask, block);
+}
+
+/* By the number of words, each as two halves. */
+struct masks {
+    __m256i half[MAX_WORDS][2];
+};
+
+KERNEL inline void masks_of(struct masks *m, uint64_t h)
+{
+    struct pattern x = pattern_of(h);
+    for (uint32_t words = 1; words <= MAX_WORDS; words++)
+        pattern_masks(&x, words, m->half[words - 1]);
+}
+
+KERNEL inline uint8_t masks_lack(const struct masks *m, uint32_t words,
+                                 const uint8_t *block)
+{
+    return halves_lack(m->half[words - 1], block);
 }
 
 KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])

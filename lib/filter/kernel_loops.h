@@ -7,6 +7,8 @@
  * - struct pattern and pattern_of(h): the bits that one hash stands for in a block
  * - WORDS(words) and PLANE_WORDS(plane): the number of words as it likes to have it
  * - pattern_lacks(&x, words, block): 0 if they are all set in so many words, of 8 bits
+ * - struct masks, masks_of(&m, h) and masks_lack(&m, words, block): the same, more work to
+ * make and less to use, for one key on many planes
  * - zero_bytes(bytes): a bit for each of 64 bytes that is 0
  * - block_count(block): how many bits are set
  * - pattern_add(&x, words, block): sets them, shared; how many were clear
@@ -96,17 +98,19 @@ KERNEL inline enum tamis_answer say(bool hit, enum tamis_reason *why)
 
 /* Apart, lest every answer pay for the registers that this needs. */
 KERNEL __attribute__((noinline)) enum tamis_answer
-answer_by_later_lanes(const struct plane *p, uint64_t h, enum tamis_reason *why)
+answer_by_later_lanes(const struct plane *p, const struct tamis_key *key,
+                      enum tamis_reason *why)
 {
-    return say(later_lanes_have(p, h), why);
+    return say(later_lanes_have(p, key->hash), why);
 }
 
-KERNEL enum tamis_answer answer(const struct plane *p, uint64_t h,
+KERNEL enum tamis_answer answer(const struct plane *p, const struct tamis_key *key,
                                 enum tamis_reason *why)
 {
+    uint64_t h = key->hash;
     if (!has(first_block(p, h), PLANE_WORDS(p), h))
         return say(false, why);
-    return answer_by_later_lanes(p, h, why);
+    return answer_by_later_lanes(p, key, why);
 }
 
 #include "lib/filter/kernel_row.h"

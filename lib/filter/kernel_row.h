@@ -72,19 +72,19 @@ KERNEL inline const uint8_t *prefetch_beyond(const struct plane *p, uint64_t h)
 /* First lanes, of whole items, and of some planes only; lines are remembered. */
 KERNEL inline uint64_t row_all(const struct plane *now, const uint8_t *const *lines,
                                const struct plane *next, const uint8_t **next_lines,
-                               const struct pattern *x, uint64_t h)
+                               const struct masks *x, uint64_t h)
 {
     uint8_t lacks[ITEM];
     for (size_t i = 0; i < ITEM; i++) {
         next_lines[i] = prefetch_beyond(&next[i], h);
-        lacks[i] = pattern_lacks(x, PLANE_WORDS(&now[i]), lines[i]);
+        lacks[i] = masks_lack(x, PLANE_WORDS(&now[i]), lines[i]);
     }
     return zero_bytes(lacks);
 }
 
 KERNEL inline uint64_t row_some(const struct row_item *now, const uint8_t *const *lines,
                                 const struct row_item *next, const uint8_t **next_lines,
-                                const struct pattern *x, uint64_t h)
+                                const struct masks *x, uint64_t h)
 {
     uint64_t alive = 0, ahead = next->ask;
     for (uint64_t m = now->ask; m | ahead; m &= m - 1) {
@@ -96,7 +96,7 @@ KERNEL inline uint64_t row_some(const struct row_item *now, const uint8_t *const
         if (m) {
             uint32_t i = (uint32_t)__builtin_ctzll(m);
             const struct plane *p = &now->planes[i];
-            alive |= (uint64_t)!pattern_lacks(x, PLANE_WORDS(p), lines[i]) << i;
+            alive |= (uint64_t)!masks_lack(x, PLANE_WORDS(p), lines[i]) << i;
         }
     }
     return alive;
@@ -119,8 +119,9 @@ KERNEL void row_step(struct row *r, const struct row_item *next)
     const struct row_item now = r->at[0];
     const uint8_t **next_lines = r->line[r->n_steps % ROW_LINES];
     const uint8_t *const *lines = r->line[(r->n_steps + 1) % ROW_LINES]; /* 2 ago */
-    struct pattern x = pattern_of(r->h[0]);
+    struct masks x;
     uint64_t alive;
+    masks_of(&x, r->h[0]);
     if (now.ask == UINT64_MAX && next->ask == UINT64_MAX)
         alive = row_all(now.planes, lines, next->planes, next_lines, &x, r->h[0]);
     else

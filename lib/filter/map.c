@@ -102,6 +102,7 @@ void stage_init(struct stage *s, const struct stage_desc *d, bool sealed,
     uint8_t at_first = mode == TAMIS_CHECK_NONE ? ALL_GOOD : NOT_YET;
     atomic_init(&s->all_good, at_first);
     atomic_init(&s->first_good, at_first);
+    atomic_init(&s->plain_good, NEVER);
     memcpy(s->uuid, id->uuid, sizeof s->uuid);
     s->floors = floors;
     s->floors_offset = d->floors_offset;
@@ -248,6 +249,7 @@ static void count_page(const struct stage *s, bool first, bool damaged)
 void stage_mark_bad(struct stage *s, uint64_t page)
 {
     /* The page last: who finds it bad already finds nothing that says otherwise. */
+    atomic_exchange(&s->plain_good, NEVER);
     atomic_exchange(&s->first_good, NEVER);
     if (atomic_exchange(&s->all_good, NEVER) != NOT_YET)
         atomic_fetch_add(&epoch, 1); /* for each: another may be on its way to here */
@@ -256,12 +258,17 @@ void stage_mark_bad(struct stage *s, uint64_t page)
         count_page(s, !before, true);
 }
 
-/* One page more of so many. */
-static void count_good(_Atomic uint64_t *n_good, uint64_t of, _Atomic uint8_t *all)
+/* Unless one was found bad meanwhile. */
+static void set_good(_Atomic uint8_t *all)
 {
     uint8_t not_yet = NOT_YET;
-    if (atomic_fetch_add(n_good, 1) + 1 == of)
-        atomic_compare_exchange_strong(all, &not_yet, ALL_GOOD);
+    atomic_compare_exchange_strong(all, &not_yet, ALL_GOOD);
+}
+
+/* One page more of so many: was it the last? */
+static bool count_good(_Atomic uint64_t *n_good, uint64_t of)
+{
+    return atomic_fetch_add(n_good, 1) + 1 == of;
 }
 
 static void mark_good(struct stage *s, uint64_t page)
@@ -269,9 +276,12 @@ static void mark_good(struct stage *s, uint64_t page)
     if (page_set(s, page, PAGE_GOOD))
         return; /* bad beats good, by whoever it was found */
     count_page(s, true, false);
-    if (page < s->n_first_pages)
-        count_good(&s->n_first_good, s->n_first_pages, &s->first_good);
-    count_good(&s->n_good, s->n_pages, &s->all_good);
+    if (page < s->n_first_pages && count_good(&s->n_first_good, s->n_first_pages))
+        set_good(&s->first_good);
+    if (count_good(&s->n_good, s->n_pages)) {
+        set_good(&s->all_good);
+        set_good(&s->plain_good);
+    }
 }
 
 bool stage_is_bad(struct stage *s, uint64_t page)

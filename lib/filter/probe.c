@@ -125,8 +125,8 @@ enum tamis_answer tamis_filter_probe(struct tamis_filter *f,
      * a processor has in flight decides how many lines it waits for at a time. */
     if (LIKELY(f && key && key->tag == f->tag)) {
         struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
-        if (LIKELY(v->plain && stage_all_good(&v->stages[0])))
-            return f->answer(&v->plane, key->hash, why);
+        if (LIKELY(stage_plain_good(&v->stages[0])))
+            return f->answer(&v->plane, key, why);
     }
     return filter_probe_from(f, 0, key, why);
 }

@@ -95,6 +95,9 @@ int view_create(const struct tamis_filter *f, int fd, const struct header *h,
     v->plane = v->planes[0];
     v->plain = header_sealed_for_good(h) && c->n_stages == 1 &&
                c->watermark >= f->min_watermark;
+    if (v->plain) /* nobody else has it yet */
+        atomic_init(&v->stages[0].plain_good,
+                    stage_all_good(&v->stages[0]) ? ALL_GOOD : NOT_YET);
     v->generation = c->generation;
     v->shape = table_shape(c);
     v->sequence = c->sequence;
