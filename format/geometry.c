@@ -2,11 +2,8 @@
  * read like SPEC.md §4 and behave the same on every machine. */
 #include "geometry.h"
 
-/* The salts of Parquet's split-block Bloom filter (parquet-format,
- * BloomFilter.md): eight odd constants of no other meaning. */
 const uint32_t geometry_salt[WORDS_PER_BLOCK] = {
-    0x47b6137bU, 0x44974d91U, 0x8824ad5bU, 0xa2b7289dU,
-    0x705495c7U, 0x2df1424bU, 0x9efc4947U, 0x5c6bfb31U,
+    SALT_0, SALT_1, SALT_2, SALT_3, SALT_4, SALT_5, SALT_6, SALT_7,
 };
 
 bool geometry_valid(const struct geometry *g)

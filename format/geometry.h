@@ -32,6 +32,16 @@ enum {
 #define MAX_BLOCKS      (UINT64_C(1) << 32)
 #define LANE_MULTIPLIER UINT64_C(0x9E3779B97F4A7C15)
 
+/* The salts of Parquet's split-block Bloom filter (parquet-format,
+ * BloomFilter.md): eight odd constants of no other meaning. */
+#define SALT_0 0x47b6137bU
+#define SALT_1 0x44974d91U
+#define SALT_2 0x8824ad5bU
+#define SALT_3 0xa2b7289dU
+#define SALT_4 0x705495c7U
+#define SALT_5 0x2df1424bU
+#define SALT_6 0x9efc4947U
+#define SALT_7 0x5c6bfb31U
 /* Hidden: a probe need not ask the linker's table where they are. */
 extern const uint32_t geometry_salt[WORDS_PER_BLOCK]
     __attribute__((visibility("hidden")));

@@ -15,48 +15,92 @@
 /* Read at once, as another thread may be setting bits; words at 8 bytes. */
 typedef long long half __attribute__((vector_size(32), aligned(8), may_alias));
 
-struct pattern {
-    __m256i bit; /* of each word: 0..63 */
-    uint32_t start;
-};
-
-/* Which words are none of a key's: a byte for each, all ones, by how many words it has
- * and by its first one. */
-#define TURN(ones, n)   ((ones) << 8 * (n) | (ones) >> (64 - 8 * (n)) % 64)
-#define BEYOND(n_words) (UINT64_MAX << 8 * (n_words))
-#define STARTS(ones)                                                                   \
+/* Eight numbers of 32 bits, one a word, are kept in the order 0 1 4 5, 2 3 6 7: two
+ * unpackings make the shift counts for words 0 to 3 and 4 to 7 of them, and one shuffle
+ * brings the upper halves of those words back into this order. */
+#define IN_ORDER(of)                                                                   \
     {                                                                                  \
-        ones, TURN(ones, 1), TURN(ones, 2), TURN(ones, 3), TURN(ones, 4),              \
-            TURN(ones, 5), TURN(ones, 6), TURN(ones, 7)                                \
+        of(0), of(1), of(4), of(5), of(2), of(3), of(6), of(7)                         \
     }
-static const uint64_t beyond[MAX_WORDS + 1][WORDS_PER_BLOCK] = {
-    STARTS(UINT64_MAX), STARTS(BEYOND(1)), STARTS(BEYOND(2)), STARTS(BEYOND(3)), STARTS(BEYOND(4)),
-    STARTS(BEYOND(5)), STARTS(BEYOND(6)), STARTS(BEYOND(7)), {0},
+#define SALT(word) SALT_##word
+static const uint32_t salts[WORDS_PER_BLOCK] __attribute__((aligned(32))) =
+    IN_ORDER(SALT);
+
+/* Which words are a key's, by how many it has and by its first one: as a bit for each,
+ * and as a byte that is 0 for those and all ones for others. */
+#define TURN(word, start)       (((word) - (start)) & (WORDS_PER_BLOCK - 1))
+#define BIT(word, at, n, start) (TURN(word, start) < (n) ? 1U << (at) : 0)
+#define BITS(n, start)                                                                 \
+    (BIT(0, 0, n, start) | BIT(1, 1, n, start) | BIT(4, 2, n, start) |                 \
+     BIT(5, 3, n, start) | BIT(2, 4, n, start) | BIT(3, 5, n, start) |                 \
+     BIT(6, 6, n, start) | BIT(7, 7, n, start))
+#define STARTS(of, n)                                                                  \
+    {                                                                                  \
+        of(n, 0), of(n, 1), of(n, 2), of(n, 3), of(n, 4), of(n, 5), of(n, 6), of(n, 7) \
+    }
+#define BY_WORDS(of)                                                                   \
+    {                                                                                  \
+        STARTS(of, 0), STARTS(of, 1), STARTS(of, 2), STARTS(of, 3), STARTS(of, 4),     \
+            STARTS(of, 5), STARTS(of, 6), STARTS(of, 7), STARTS(of, 8)                 \
+    }
+static const uint32_t asked[MAX_WORDS + 1][WORDS_PER_BLOCK] = BY_WORDS(BITS);
+
+#define BYTE(word, n, start) (TURN(word, start) < (n) ? 0 : -1)
+#define BYTES(n, start)                                                                \
+    {                                                                                  \
+        BYTE(0, n, start), BYTE(1, n, start), BYTE(4, n, start), BYTE(5, n, start),    \
+            BYTE(2, n, start), BYTE(3, n, start), BYTE(6, n, start), BYTE(7, n, start) \
+    }
+static const int8_t beyond[MAX_WORDS + 1][WORDS_PER_BLOCK][WORDS_PER_BLOCK] =
+    BY_WORDS(BYTES);
+
+struct pattern {
+    __m256i above; /* how many bits are above that of each word: 0..63 */
+    uint32_t start;
 };
 
 KERNEL inline struct pattern pattern_of(uint64_t h)
 {
-    __m256i salt = _mm256_loadu_si256((const __m256i *)(const void *)geometry_salt);
+    __m256i salt = _mm256_load_si256((const __m256i *)(const void *)salts);
+    __m256i product = _mm256_mullo_epi32(_mm256_set1_epi32((int)(uint32_t)h), salt);
     return (struct pattern){
-        _mm256_srli_epi32(_mm256_mullo_epi32(_mm256_set1_epi32((int)(uint32_t)h), salt),
-                          26),
+        _mm256_srli_epi32(_mm256_xor_si256(product, _mm256_set1_epi32(-1)), 26),
         geometry_start(h),
     };
 }
 
-/* The mask of each half. A shift by 64 and more leaves nothing: so words beyond `words`
- * get a shift of 2^32 - 1. */
+/* As 64-bit numbers, of words 0 to 3 and 4 to 7. */
+KERNEL inline void spread(__m256i numbers, __m256i halves[2])
+{
+    halves[0] = _mm256_unpacklo_epi32(numbers, _mm256_setzero_si256());
+    halves[1] = _mm256_unpackhi_epi32(numbers, _mm256_setzero_si256());
+}
+
+/* Each word is shifted until its bit is the uppermost. */
+KERNEL inline uint8_t pattern_lacks(const struct pattern *x, uint32_t words,
+                                    const uint8_t *block)
+{
+    const volatile half *b = (const volatile half *)(const volatile void *)block;
+    __m256i above[2];
+    spread(x->above, above);
+    __m256i low = _mm256_sllv_epi64((__m256i)b[0], above[0]);
+    __m256i high = _mm256_sllv_epi64((__m256i)b[1], above[1]);
+    __m256 upper = _mm256_shuffle_ps(
+        _mm256_castsi256_ps(low), _mm256_castsi256_ps(high), _MM_SHUFFLE(3, 1, 3, 1));
+    return (uint8_t)(~(uint32_t)_mm256_movemask_ps(upper) & asked[words][x->start]);
+}
+
+/* The mask of each half. A shift by 64 and more leaves nothing: so words that are not
+ * asked get a shift of 2^32 - 1. */
 KERNEL inline void pattern_masks(const struct pattern *x, uint32_t words,
                                  __m256i mask[2])
 {
-    const __m128i *none = (const __m128i *)(const void *)&beyond[words][x->start];
-    __m256i shift =
-        _mm256_or_si256(x->bit, _mm256_cvtepi8_epi32(_mm_loadl_epi64(none)));
-    __m256i one = _mm256_set1_epi64x(1);
-    __m128i low = _mm256_castsi256_si128(shift);
-    __m128i high = _mm256_extracti128_si256(shift, 1);
-    mask[0] = _mm256_sllv_epi64(one, _mm256_cvtepu32_epi64(low));
-    mask[1] = _mm256_sllv_epi64(one, _mm256_cvtepu32_epi64(high));
+    const __m128i *none = (const __m128i *)(const void *)beyond[words][x->start];
+    __m256i shift[2], top = _mm256_set1_epi64x(INT64_MIN);
+    spread(_mm256_or_si256(x->above, _mm256_cvtepi8_epi32(_mm_loadl_epi64(none))),
+           shift);
+    mask[0] = _mm256_srlv_epi64(top, shift[0]);
+    mask[1] = _mm256_srlv_epi64(top, shift[1]);
 }
 
 KERNEL inline uint8_t halves_lack(const __m256i mask[2], const uint8_t *block)
@@ -65,14 +109,6 @@ KERNEL inline uint8_t halves_lack(const __m256i mask[2], const uint8_t *block)
     __m256i missing = _mm256_or_si256(_mm256_andnot_si256((__m256i)b[0], mask[0]),
                                       _mm256_andnot_si256((__m256i)b[1], mask[1]));
     return !_mm256_testz_si256(missing, missing);
-}
-
-KERNEL inline uint8_t pattern_lacks(const struct pattern *x, uint32_t words,
-                                    const uint8_t *block)
-{
-    __m256i mask[2];
-    pattern_masks(x, words, mask);
-    return halves_lack(mask, block);
 }
 
 /* By the number of words, each as two halves. */
