@@ -1,12 +1,12 @@
-/* What the tests of filters that are made from filters need: sources, and what must
- * hold of the results. */
+/* What the tests of filters that are made from filters, or asked for what their bits
+ * tell, need: sources, and what must hold of the results. */
 #ifndef TAMIS_TESTS_ALGEBRA_SUPPORT_H
 #define TAMIS_TESTS_ALGEBRA_SUPPORT_H
 
 #include "support.h"
 
 /* Eight pages, of one lane: 24,000 keys at 1%. */
-enum { N = 24000 };
+enum { N = 24000, WATERMARK = 3 };
 static uint64_t keys[3][N];
 static struct tamis_domain domain;
 
@@ -26,7 +26,7 @@ static UNUSED const char *build(const char *name, const uint64_t *hashes, size_t
     const char *path = path_of(name);
     struct tamis_builder *b;
     struct tamis_builder_options opt = {
-        .size = sizeof opt, .domain = &domain, .error = error};
+        .size = sizeof opt, .domain = &domain, .error = error, .watermark = WATERMARK};
     assert_int_equal(tamis_builder_create(&opt, &b, NULL), 0);
     assert_int_equal(tamis_builder_add_hashes(b, domain.tag, hashes, n), 0);
     assert_int_equal(tamis_builder_finish_file(b, path, NULL), 0);
@@ -49,7 +49,7 @@ static UNUSED struct tamis_filter *grown(const char *name, const uint64_t *hashe
         .size = sizeof opt, .growth = {.first_capacity = 1000}, .domain = &domain};
     assert_int_equal(tamis_writer_create(path, &opt, &w, NULL), 0);
     add_hashes(w, hashes, n);
-    assert_int_equal(tamis_writer_seal(w, 1, NULL, NULL), 0);
+    assert_int_equal(tamis_writer_seal(w, WATERMARK, NULL, NULL), 0);
     assert_int_equal(tamis_writer_close(w), 0);
     return open_filter(path);
 }

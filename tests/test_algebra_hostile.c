@@ -1,51 +1,11 @@
 /* Filters made from filters whose files change under them, or that answer nothing but
  * MAYBE: refused, or no key is lost. */
-#include "support.h"
+#include "algebra_support.h"
 
 #include "lib/filter/filter.h"
 
-enum { N = 12000 };
-static uint64_t keys[2][N];
-static struct tamis_domain domain;
-
-static int set_up(void **state)
-{
-    tamis_domain_init(&domain, 1, 42);
-    random_hashes(keys[0], N), random_hashes(keys[1], N);
-    return test_dir_create(state);
-}
-
-static const char *build(const char *name, const uint64_t *hashes, size_t n,
-                         double error)
-{
-    struct tamis_builder *b;
-    struct tamis_builder_options opt = {
-        .size = sizeof opt, .domain = &domain, .error = error, .watermark = 3};
-    const char *path = path_of(name);
-    assert_int_equal(tamis_builder_create(&opt, &b, NULL), 0);
-    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, hashes, n), 0);
-    assert_int_equal(tamis_builder_finish_file(b, path, NULL), 0);
-    tamis_builder_free(b);
-    return path;
-}
-
-static struct tamis_filter *built(const char *name, const uint64_t *hashes, size_t n,
-                                  double error)
-{
-    return open_filter(build(name, hashes, n, error));
-}
-
-static struct tamis_filter *grown(const char *name, const uint64_t *hashes, size_t n)
-{
-    struct tamis_writer *w;
-    struct tamis_writer_options opt = {
-        .size = sizeof opt, .growth = {.first_capacity = 1000}, .domain = &domain};
-    assert_int_equal(tamis_writer_create(path_of(name), &opt, &w, NULL), 0);
-    add_hashes(w, hashes, n);
-    assert_int_equal(tamis_writer_seal(w, 3, NULL, NULL), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
-    return open_filter(path_of(name));
-}
+/* Four pages of one lane; twice as many keys are eight. */
+enum { FEW = N / 2 };
 
 enum how { UNION, INTERSECTION, FOLD, SHRINK, HOWS };
 
@@ -84,20 +44,20 @@ static void test_written_over(void **state)
     for (size_t i = 0; i < 4; i++) {
         tamis_domain_init(&domain, 1, i == 0 ? 43 : 42);
         struct tamis_filter *other =
-            i == 1 ? grown(others[i], keys[1], N)
-                   : built(others[i], keys[1], i == 2 ? N / 3 : N, 0.01);
+            i == 1 ? grown(others[i], keys[1], FEW)
+                   : built(others[i], keys[1], i == 2 ? FEW / 3 : FEW, 0.01);
         size_t n;
         uint8_t *bytes = file_read(path_of(others[i]), &n);
         tamis_filter_close(other);
         tamis_domain_init(&domain, 1, 42);
-        struct tamis_filter *f[2] = {built("a", keys[0], N, 0.01),
-                                     built("b", keys[1], N, 0.01)};
+        struct tamis_filter *f[2] = {built("a", keys[0], FEW, 0.01),
+                                     built("b", keys[1], FEW, 0.01)};
         file_poke(path_of("a"), 0, bytes, PAGE_BYTES);
         struct header h;
         int err = filter_header(f[0], &h, NULL);
         assert_true(err == 0 || i == 1); /* its slots are not in the first page */
         check_refused(f, err ? err : TAMIS_ERR_MISMATCH);
-        tamis_filter_close(f[0]), tamis_filter_close(f[1]);
+        close_all(f, 2);
         free(bytes);
         remove(path_of("a")), remove(path_of("b"));
     }
@@ -108,17 +68,18 @@ static void test_written_over(void **state)
 static void test_behind(void **state)
 {
     (void)state;
-    struct tamis_filter_options opt = {.size = sizeof opt, .min_watermark = 4};
-    struct tamis_filter *f[2] = {NULL, built("b", keys[1], N, 0.01)};
-    const char *path = build("a", keys[0], N, 0.01);
+    struct tamis_filter_options opt = {.size = sizeof opt,
+                                       .min_watermark = WATERMARK + 1};
+    struct tamis_filter *f[2] = {NULL, built("b", keys[1], FEW, 0.01)};
+    const char *path = build("a", keys[0], FEW, 0.01);
     assert_int_equal(tamis_filter_open(path, &opt, &f[0], NULL), 0);
-    assert_int_equal(count_absent(f[0], keys[1], N), 0);
+    assert_int_equal(count_absent(f[0], keys[1], FEW), 0);
     check_refused(f, TAMIS_ERR_MISMATCH);
     tamis_filter_close(f[0]);
-    opt.min_watermark = 3;
+    opt.min_watermark = WATERMARK;
     assert_int_equal(tamis_filter_open(path, &opt, &f[0], NULL), 0);
     assert_int_equal(make(UNION, f, 2, path_of("out")), 0);
-    tamis_filter_close(f[0]), tamis_filter_close(f[1]);
+    close_all(f, 2);
 }
 
 /* ---- damage anywhere, before the files are opened and after ---- */
@@ -143,25 +104,25 @@ static void hurt(const char *path, uint64_t from)
 static void check_keys(enum how how, const char *path)
 {
     struct tamis_filter *f = open_filter(path);
-    assert_int_equal(count_absent(f, keys[0], N), 0);
+    assert_int_equal(count_absent(f, keys[0], FEW), 0);
     if (how == UNION)
-        assert_int_equal(count_absent(f, keys[1], N), 0);
+        assert_int_equal(count_absent(f, keys[1], FEW), 0);
     tamis_filter_close(f);
 }
 
 static void try_damage(enum how how, unsigned *n_made)
 {
-    static uint64_t all[2 * N];
+    static uint64_t all[2 * FEW];
     bool several = random_below(2) && how != INTERSECTION;
     double error = random_below(2) ? 0.01 : 0.0001;
-    memcpy(all, keys[0], sizeof keys[0]);
-    memcpy(all + N, keys[1], sizeof keys[1]);
-    struct tamis_filter *f[2] = {several ? grown("a", keys[0], N)
-                                         : built("a", keys[0], N, error),
-                                 how == INTERSECTION ? built("b", all, 2 * N, error)
-                                                     : built("b", keys[1], N, error)};
+    memcpy(all, keys[0], FEW * sizeof all[0]);
+    memcpy(all + FEW, keys[1], FEW * sizeof all[0]);
+    struct tamis_filter *f[2] = {several ? grown("a", keys[0], FEW)
+                                         : built("a", keys[0], FEW, error),
+                                 how == INTERSECTION ? built("b", all, 2 * FEW, error)
+                                                     : built("b", keys[1], FEW, error)};
     if (random_below(2)) /* what was looked at is remembered */
-        count_absent(f[0], keys[0], N);
+        count_absent(f[0], keys[0], FEW);
     hurt(path_of("a"), random_below(4) ? PAGE_BYTES : 0);
     if (random_below(2))
         hurt(path_of("b"), PAGE_BYTES);
@@ -169,7 +130,7 @@ static void try_damage(enum how how, unsigned *n_made)
         check_keys(how, path_of("out"));
         ++*n_made;
     }
-    tamis_filter_close(f[0]), tamis_filter_close(f[1]);
+    close_all(f, 2);
     remove(path_of("a")), remove(path_of("b")), remove(path_of("out"));
 }
 

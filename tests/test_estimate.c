@@ -1,6 +1,6 @@
 /* Estimates against the truth: intervals of 95% hold it about that often, over many
  * sets of keys, all from fixed seeds. */
-#include "support.h"
+#include "algebra_support.h"
 
 #include <math.h>
 
@@ -168,30 +168,6 @@ static void test_ends(void **state)
 
 /* ---- of files ---- */
 
-enum { N = 24000 };
-static uint64_t keys[2][N];
-static struct tamis_domain domain;
-
-static int set_up(void **state)
-{
-    tamis_domain_init(&domain, 1, 42);
-    random_hashes(keys[0], N), random_hashes(keys[1], N);
-    return test_dir_create(state);
-}
-
-static struct tamis_filter *built(const char *name, const uint64_t *hashes, size_t n,
-                                  double error)
-{
-    struct tamis_builder *b;
-    struct tamis_builder_options opt = {
-        .size = sizeof opt, .domain = &domain, .error = error};
-    assert_int_equal(tamis_builder_create(&opt, &b, NULL), 0);
-    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, hashes, n), 0);
-    assert_int_equal(tamis_builder_finish_file(b, path_of(name), NULL), 0);
-    tamis_builder_free(b);
-    return open_filter(path_of(name));
-}
-
 /* The error now is what is measured, at whichever fill. */
 static void check_error(struct tamis_filter *f)
 {
@@ -275,7 +251,7 @@ static void test_compare(void **state)
     assert_true(c.common.low <= N * 0.5 && c.common.high >= N * 0.5);
     assert_int_equal(tamis_filter_compare(f[0], NULL, &c, NULL), TAMIS_ERR_RANGE);
     tamis_filter_close(half);
-    tamis_filter_close(f[0]), tamis_filter_close(f[1]);
+    close_all(f, 2);
     uint8_t zeros[PAGE_BYTES] = {0};
     file_poke(path_of("a"), commit_of(path_of("a")).stages[0].offset, zeros,
               PAGE_BYTES);
@@ -290,7 +266,7 @@ static void test_compare(void **state)
     assert_int_equal(e.n_damaged, 1);
     assert_true(e.keys.low <= N && e.keys.high >= N);
     assert_true(e.error > 0.1); /* an eighth is all ones */
-    tamis_filter_close(g[0]), tamis_filter_close(g[1]);
+    close_all(g, 2);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, test_dir_remove)

@@ -2,7 +2,7 @@
  * candidates and probe_keys say over random stores is what tamis_snapshot_probe() says,
  * before anything was opened, while pages are still to be checked, when all are good,
  * and after one of them rots. */
-#include "store_support.h"
+#include "store_kinds.h"
 
 #include <pthread.h>
 
@@ -10,7 +10,9 @@ enum { MAX_SEGMENTS = 300, MAX_TARGETS = 400, N_KEYS = 150, UNIVERSE = 3000 };
 
 /* ---- random stores ---- */
 
-enum kind { SEALED, BY_HASH, GROWING, STAGES, BARE, LOST, DAMAGED, LARGE, N_KINDS };
+static const enum kind kinds[] = {SEALED, BY_HASH, GROWING, STAGES,
+                                  BARE,   LOST,    DAMAGED, LARGE};
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
 struct world {
     struct tamis_store *store;
@@ -53,10 +55,7 @@ static void put_built(struct world *w, struct tamis_edit *e, size_t i)
     OK(tamis_builder_create(&opt, &b, NULL));
     for (uint64_t k = w->first[i]; k < w->first[i] + w->n_keys[i]; k++) {
         struct tamis_key key = key_of(w, k);
-        if (w->kind[i] == BY_HASH)
-            OK(tamis_builder_add_hashes(b, w->domain.tag, &key.hash, 1));
-        else
-            OK(tamis_builder_add_key(b, key.bytes, key.n_bytes));
+        add_to(b, w->kind[i], &key);
     }
     for (uint64_t n = w->kind[i] == LARGE ? 20000 : 0; n > 0; n--)
         OK(tamis_builder_add_hashes(b, w->domain.tag, &(uint64_t){random_u64()}, 1));
@@ -66,17 +65,12 @@ static void put_built(struct world *w, struct tamis_edit *e, size_t i)
 
 static void put(struct world *w, struct tamis_edit *e, size_t i)
 {
-    const char *name = name_of(i);
     w->first[i] = random_below(UNIVERSE);
     w->n_keys[i] = random_below(UNIVERSE + 1 - w->first[i]) % 300;
     if (random_below(10) == 0) /* the empty key, the first one of all */
         w->first[i] = UNIVERSE, w->n_keys[i] = 1;
     w->watermark[i] = 0;
-    if (w->kind[i] == BARE)
-        OK(tamis_edit_put_bare(e, name, strlen(name), NULL, NULL));
-    else if (w->kind[i] == GROWING || w->kind[i] == STAGES)
-        OK(tamis_edit_put_growing(e, name, strlen(name), NULL, NULL, NULL));
-    else
+    if (!put_unbuilt(e, name_of(i), w->kind[i]))
         put_built(w, e, i);
 }
 
@@ -96,13 +90,6 @@ static void grow(struct world *w, size_t i)
     OK(tamis_writer_close(writer));
 }
 
-/* Zeros in place of bits: believed, they lose every key. */
-static void zero_a_page(const char *path)
-{
-    static const uint8_t zeros[PAGE_BYTES];
-    file_poke(path, PAGE_BYTES, zeros, sizeof zeros);
-}
-
 static void world_make(struct world *w, size_t n)
 {
     memset(w, 0, sizeof *w);
@@ -111,7 +98,7 @@ static void world_make(struct world *w, size_t n)
     w->domain = tamis_store_domain(w->store);
     struct tamis_edit *e = edit_new(w->store);
     for (size_t i = 0; i < n; i++) {
-        w->kind[i] = random_below(2) ? SEALED : (enum kind)random_below(N_KINDS);
+        w->kind[i] = random_below(2) ? SEALED : kinds[random_below(N_KINDS)];
         if ((w->kind[i] == GROWING || w->kind[i] == STAGES) && random_below(4))
             w->kind[i] = SEALED;
         put(w, e, i);
@@ -120,10 +107,7 @@ static void world_make(struct world *w, size_t n)
     for (size_t i = 0; i < n; i++) {
         if (w->kind[i] == GROWING || w->kind[i] == STAGES)
             grow(w, i);
-        if (w->kind[i] == LOST)
-            assert_int_equal(unlink(file_of(w->store, "s", name_of(i))), 0);
-        if (w->kind[i] == DAMAGED)
-            zero_a_page(file_of(w->store, "s", name_of(i)));
+        hurt(w->store, name_of(i), w->kind[i]);
     }
 }
 
@@ -335,7 +319,7 @@ static void rot_some(struct world *w, struct tamis_snapshot *s)
 {
     for (size_t i = 0; i < w->n; i++)
         if (w->kind[i] == SEALED && random_below(4) == 0)
-            zero_a_page(file_of(w->store, "s", name_of(i)));
+            zero_page(file_of(w->store, "s", name_of(i)), 1);
     verify_all(s);
 }
 
@@ -396,7 +380,7 @@ static void filters_of_the_caller(void **state)
     build_file(path_of("0"), &d[0], "x", "one", NULL); /* watermark 7 */
     build_file(path_of("1"), &d[1], "x", "two", NULL);
     build_file(path_of("2"), &d[0], NULL, NULL, NULL);
-    zero_a_page(path_of("2"));
+    zero_page(path_of("2"), 1);
     for (size_t i = 0; i < N; i++) {
         struct tamis_filter_options opt = {
             .size = sizeof opt,
@@ -552,7 +536,7 @@ static void edit_on(struct tamis_store *s, struct tamis_writer *w, uint64_t i)
     OK(tamis_writer_add_key(w, key, strlen(key)));
     OK(tamis_writer_commit(w, i + 1, NULL));
     if (i % 10 == 9) /* rots; a scrub may find that */
-        zero_a_page(file_of(s, "s", name_of(i / 10 % N_STEADY)));
+        zero_page(file_of(s, "s", name_of(i / 10 % N_STEADY)), 1);
 }
 
 static void threads_ask_while_segments_change(void **state)

@@ -1,7 +1,7 @@
 /* What is counted is what was answered: each reason, by each way of asking, of each
  * segment and in sum, over threads, snapshots, growth and fork. The oracle asks each
  * key of each segment alone, with counting off. */
-#include "store_support.h"
+#include "store_kinds.h"
 #include "lib/filter/filter.h"
 
 #include <pthread.h>
@@ -10,11 +10,11 @@ enum { SEGMENTS = 150, KEYS = 100 };
 
 /* ---- a store of all kinds of segments ---- */
 
-enum kind { SEALED, BY_HASH, GROWING, BARE, LOST, DAMAGED, UNREADABLE, N_KINDS };
-
 static enum kind kind_of(size_t i)
 {
-    return i < 80 ? (i % 10 ? SEALED : BY_HASH) : (enum kind)(i % N_KINDS);
+    static const enum kind kinds[] = {SEALED, BY_HASH, GROWING,   BARE,
+                                      LOST,   DAMAGED, UNREADABLE};
+    return i < 80 ? (i % 10 ? SEALED : BY_HASH) : kinds[i % 7];
 }
 
 static const char *name_at(size_t i)
@@ -30,36 +30,15 @@ static void put_one(struct tamis_store *s, struct tamis_edit *e, size_t i)
     struct tamis_builder *b;
     struct tamis_domain d = tamis_store_domain(s);
     const char *name = name_at(i);
-    if (kind_of(i) == BARE) {
-        OK(tamis_edit_put_bare(e, name, strlen(name), NULL, NULL));
+    if (put_unbuilt(e, name, kind_of(i)))
         return;
-    }
-    if (kind_of(i) == GROWING) {
-        OK(tamis_edit_put_growing(e, name, strlen(name), NULL, NULL, NULL));
-        return;
-    }
     OK(tamis_edit_builder(e, name, strlen(name), 0.3, NULL, &b, NULL));
     for (uint64_t k = i; k < i + 60; k += 3) {
         struct tamis_key key = tamis_key_of(&d, key_text(k), strlen(key_text(k)));
-        if (kind_of(i) == BY_HASH)
-            OK(tamis_builder_add_hashes(b, d.tag, &key.hash, 1));
-        else
-            OK(tamis_builder_add_key(b, key.bytes, key.n_bytes));
+        add_to(b, kind_of(i), &key);
     }
     OK(tamis_edit_put(e, b, NULL));
     tamis_builder_free(b);
-}
-
-static void hurt(struct tamis_store *s, size_t i)
-{
-    static const uint8_t zeros[PAGE_BYTES];
-    const char *file = file_of(s, "s", name_at(i));
-    if (kind_of(i) == LOST)
-        OK(unlink(file));
-    if (kind_of(i) == DAMAGED)
-        file_poke(file, PAGE_BYTES, zeros, sizeof zeros);
-    if (kind_of(i) == UNREADABLE)
-        file_poke(file, 0, zeros, sizeof zeros);
 }
 
 static struct tamis_store *store_of_all_kinds(void)
@@ -70,8 +49,7 @@ static struct tamis_store *store_of_all_kinds(void)
         put_one(s, e, i);
     OK(tamis_edit_commit(e, NULL));
     for (size_t i = 0; i < SEGMENTS; i++)
-        if (kind_of(i) == LOST || kind_of(i) == DAMAGED || kind_of(i) == UNREADABLE)
-            hurt(s, i);
+        hurt(s, name_at(i), kind_of(i));
     return s;
 }
 
