@@ -1,7 +1,7 @@
 /* The algebra of filters from inside: sources.c (what goes in), algebra.c and fold.c
  * (which pages of it make the result), combine.c (pages made from pages), sealed.c (a
- * sealed filter written page by page), derive.c (all of that, one after the other), and
- * compare.c, which makes nothing. */
+ * sealed filter written page by page), judge.c (what those pages tell of its error),
+ * derive.c (all of that, one after the other), and compare.c, which makes nothing. */
 #ifndef TAMIS_COMBINE_H
 #define TAMIS_COMBINE_H
 
@@ -65,7 +65,7 @@ void recipe_page(const struct recipe *r, uint64_t page, uint8_t out[PAGE_BYTES],
 /* Of a key that gets this block. 1: it has nothing but ones. */
 double block_error(const uint8_t *block, uint32_t words);
 
-/* ---- sealed.c ---- */
+/* ---- judge.c ---- */
 
 /* How the bits lie in a stage: its error is that of its blocks, one with the other.
  * Blocks of nothing but ones are all counted; of a large stage's other blocks those of
@@ -87,8 +87,17 @@ struct derived {
     uint64_t n_damaged;
     double most_error; /* above it nothing is made; 0: any */
 };
+/* Its geometry and length are known. */
+void derived_count_begin(struct derived *d, uint32_t stage);
+void derived_count_page(struct derived *d, uint32_t stage, uint64_t page,
+                        const uint8_t bits[PAGE_BYTES]);
+/* When all pages were counted: keys and errors of the stages, and the identity's. */
+void derived_judge(struct derived *d);
 /* Of a key that is in none of the stages. */
 double derived_error(const struct commit *c);
+
+/* ---- sealed.c ---- */
+
 /* Writes it under its name, durable on return (R13), but for the directory's entry if
  * that is left to the caller; on failure nothing of it stays. ERR_EXISTS, ERR_NETWORK,
  * an errno. */

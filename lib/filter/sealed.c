@@ -8,11 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum {
-    PIECE_BYTES = 1 << 20,
-    MEASURED_PAGES = 4096, /* of a stage, and as many again at most */
-};
-static const double LEAST_ERROR = 0x1p-40;
+enum { PIECE_BYTES = 1 << 20 };
 
 /* ---- the digest tree, as its pages fill ---- */
 
@@ -47,49 +43,17 @@ static int put_digest(struct digesting *g, uint32_t level, uint64_t digest)
 
 /* ---- stages ---- */
 
-static bool is_full(const uint8_t *block)
-{
-    return block[0] == 0xff && memcmp(block, block + 1, BLOCK_BYTES - 1) == 0;
-}
-
-static void measure_page(struct fill *f, uint64_t lane, uint64_t page, uint32_t words,
-                         const uint8_t bits[PAGE_BYTES])
-{
-    for (size_t at = 0; at < PAGE_BYTES; at += BLOCK_BYTES) {
-        if (is_full(bits + at)) {
-            f->n_full[lane]++;
-        } else if (page % f->step == 0) {
-            double error = block_error(bits + at, words);
-            f->n_measured[lane]++;
-            f->sum[lane] += error;
-            f->squares[lane] += error * error;
-        }
-    }
-}
-
-static void count_page(struct derived *d, uint32_t stage, uint64_t page,
-                       const uint8_t bits[PAGE_BYTES])
-{
-    struct stage_desc *s = &d->commit.stages[stage];
-    uint64_t lane = page * PAGE_BYTES / (s->length / s->geometry.lanes);
-    uint16_t counts[SECTORS_PER_PAGE];
-    kernel_get()->count_page(bits, counts);
-    for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
-        s->bits_set += counts[i];
-    measure_page(&d->fills[stage], lane, page, s->geometry.words, bits);
-}
-
 static int write_bits(struct derived *d, uint32_t stage, int fd, uint8_t *piece,
                       struct digesting *g)
 {
     struct stage_desc *s = &d->commit.stages[stage];
     uint64_t n_pages = s->length / PAGE_BYTES;
     size_t in_piece = 0;
-    d->fills[stage].step = n_pages / MEASURED_PAGES + 1;
+    derived_count_begin(d, stage);
     for (uint64_t page = 0; page < n_pages; page++) {
         uint8_t *out = piece + in_piece;
         recipe_page(&d->recipes[stage], page, out, &d->n_damaged);
-        count_page(d, stage, page, out);
+        derived_count_page(d, stage, page, out);
         in_piece += PAGE_BYTES;
         int err = put_digest(g, 1, page_digest(out));
         if (!err && (in_piece == PIECE_BYTES || page + 1 == n_pages)) {
@@ -149,77 +113,6 @@ static bool lay_out(struct derived *d)
 
 /* ---- the record ---- */
 
-double derived_error(const struct commit *c)
-{
-    double passes = 1;
-    for (uint32_t i = 0; i < c->n_stages; i++)
-        passes *= 1 - c->stages[i].target_error;
-    return 1 - passes;
-}
-
-static uint64_t full_blocks(const struct fill *f)
-{
-    uint64_t n = 0;
-    for (uint32_t lane = 0; lane < MAX_LANES; lane++)
-        n += f->n_full[lane];
-    return n;
-}
-
-/* Blocks of nothing but ones are no keys' work: a damaged page was copied as such, now
- * or before. Where there are no others, all that may be is told. */
-static uint64_t keys_told(const struct stage_desc *s, const struct recipe *r,
-                          uint64_t n_full)
-{
-    const struct geometry *g = &s->geometry;
-    uint64_t n_bits = s->length * 8, full = n_full * BLOCK_BITS;
-    uint64_t most = plan_keys_of_bits(g, n_bits - 1);
-    if (full == n_bits)
-        return r->keys && r->keys < most ? r->keys : most;
-    double share = (double)(s->bits_set - full) / (double)(n_bits - full);
-    uint64_t n_set = n_full ? (uint64_t)(share * (double)n_bits) : s->bits_set;
-    uint64_t keys = plan_keys_of_bits(g, n_set);
-    return keys < most ? keys : most;
-}
-
-/* As the number of keys tells it, where the bits lie as keys would have set them: no
- * block is full, and their mean is not 4 deviations above what it should be. Else as
- * the blocks are; and of what filters have in common, for its bits are no keys'. */
-static double stage_error(const struct stage_desc *s, const struct recipe *r,
-                          const struct fill *f, uint64_t keys)
-{
-    double expected = plan_geometry_error(&s->geometry, r->unfold ? r->unfold : keys);
-    double error = 1, variance = 0;
-    for (uint32_t lane = 0; lane < s->geometry.lanes; lane++) {
-        double full = (double)f->n_full[lane] / (double)s->geometry.n_blocks;
-        double n = (double)f->n_measured[lane], mean = n > 0 ? f->sum[lane] / n : 1;
-        error *= full + (1 - full) * mean;
-        if (n > 0 && mean > 0)
-            variance += (f->squares[lane] / n / (mean * mean) - 1) / n;
-    }
-    double above = error - expected;
-    bool told = !r->common && !full_blocks(f) &&
-                (above <= 0 || above * above <= 16 * variance * error * error);
-    return told ? expected : error;
-}
-
-/* What the bits tell of keys and error. None of it leads to ABSENT (R9). */
-static void judge(struct derived *d)
-{
-    struct commit *c = &d->commit;
-    for (uint32_t i = 0; i < c->n_stages; i++) {
-        struct stage_desc *s = &c->stages[i];
-        uint64_t keys = keys_told(s, &d->recipes[i], full_blocks(&d->fills[i]));
-        if (!s->keys)
-            s->keys = keys;
-        s->capacity = s->keys;
-        s->target_error = stage_error(s, &d->recipes[i], &d->fills[i], keys);
-        if (s->target_error < LEAST_ERROR)
-            s->target_error = LEAST_ERROR; /* an empty one: above 0 (SPEC.md 9.3) */
-        c->keys += s->keys;
-    }
-    d->identity.target_error = d->target < ERROR_MAX ? d->target : ERROR_MAX;
-}
-
 static int write_header(const struct derived *d, int fd)
 {
     uint8_t header[HEADER_MAX_BYTES] = {0};
@@ -242,7 +135,7 @@ static int write_all(struct derived *d, int fd)
         err = write_stage(d, i, fd);
     if (err)
         return err;
-    judge(d);
+    derived_judge(d);
     if (d->most_error > 0 && derived_error(&d->commit) > d->most_error)
         return TAMIS_ERR_UNFIT;
     return write_header(d, fd);
