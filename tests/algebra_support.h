@@ -64,6 +64,31 @@ static UNUSED void flip_pages(const char *path, uint64_t step)
         }
 }
 
+/* The header of a filter that was sealed at birth, made by hand. */
+static UNUSED void put_commit(const char *path, const struct commit *c)
+{
+    uint8_t record[SLOT_BYTES] = {0};
+    commit_encode(c, SLOT_BIRTH, record);
+    file_poke(path, commit_slot_offset(SLOT_BIRTH), record, BIRTH_BYTES);
+}
+
+static UNUSED struct identity identity_of(const char *path)
+{
+    size_t n;
+    struct identity id;
+    uint8_t *header = file_read(path, &n);
+    assert_int_equal(identity_decode(header, n, &id).code, VERDICT_OK);
+    free(header);
+    return id;
+}
+
+static UNUSED void put_identity(const char *path, const struct identity *id)
+{
+    uint8_t bytes[IDENTITY_BYTES] = {0};
+    identity_encode(id, bytes);
+    file_poke(path, 0, bytes, sizeof bytes);
+}
+
 /* ---- results ---- */
 
 /* Stage i of a file is, bit for bit, what the reference makes of these hashes. */

@@ -111,6 +111,13 @@ static void test_union_of_many(void **state)
                      TAMIS_ERR_UNFIT);
     assert_non_null(strstr(diag.what, "30"));
     assert_false(exists(out));
+    /* A source of several stages is too much as well. */
+    struct tamis_filter *last = f[MANY - 1];
+    f[MANY - 1] = grown("grown", keys[0], N);
+    assert_int_equal(tamis_filter_union(f, MANY, out, NULL, NULL, &diag),
+                     TAMIS_ERR_UNFIT);
+    tamis_filter_close(f[MANY - 1]);
+    f[MANY - 1] = last;
     size_t n = MANY; /* some have the size of another */
     while (tamis_filter_union(f, n, out, NULL, NULL, &diag) == TAMIS_ERR_UNFIT)
         n--;
@@ -180,6 +187,29 @@ static void test_shrink(void **state)
     tamis_filter_close(f);
 }
 
+/* A lane of any number of pages is folded by what divides them, and by nothing else. */
+static void test_shrink_of_odd_sizes(void **state)
+{
+    unsigned n_odd = 0, n_folded = 0;
+    (void)state;
+    for (size_t n = N / 4; n <= N; n += N / 16) {
+        struct tamis_filter *f = built("a", keys[0], n, 1e-5);
+        uint64_t blocks = commit_of(path_of("a")).stages[0].geometry.n_blocks;
+        const char *out = path_of("small");
+        assert_int_equal(tamis_filter_shrink(f, 0.3, out, NULL, NULL, NULL), 0);
+        uint64_t left = commit_of(out).stages[0].geometry.n_blocks;
+        assert_int_equal(left % 64, 0);
+        assert_int_equal(blocks % left, 0);
+        check_whole(out);
+        check_present(out, keys[0], n);
+        n_odd += blocks / 64 % 2;
+        n_folded += left < blocks;
+        tamis_filter_close(f);
+        remove(path_of("a")), remove(out);
+    }
+    assert_true(n_odd > 2 && n_folded > 2);
+}
+
 /* Of a filter that grew the last stage alone has room. */
 static void test_shrink_grown(void **state)
 {
@@ -195,6 +225,29 @@ static void test_shrink_grown(void **state)
     check_whole(out);
     check_present(out, keys[0], N);
     assert_true(measured_error(out) < 0.0105);
+    tamis_filter_close(f);
+}
+
+/* Of more error all of them have some, and each takes what the others leave. */
+static void test_shrink_all_stages(void **state)
+{
+    struct tamis_filter *f = grown("a", keys[0], N);
+    uint64_t first = commit_of(path_of("a")).committed_bytes, last = first;
+    struct tamis_derive_report report;
+    const char *out = path_of("small");
+    (void)state;
+    for (double error = 0.011; error < 0.5; error *= 1.25) {
+        assert_int_equal(tamis_filter_shrink(f, error, out, NULL, &report, NULL), 0);
+        assert_true(report.error <= error);
+        assert_true(report.file_bytes <= last);
+        last = report.file_bytes;
+        check_whole(out);
+        check_present(out, keys[0], N);
+        if (error > 0.04 && error < 0.05)
+            assert_true(last < first * 2 / 3);
+        remove(out);
+    }
+    assert_true(last < first / 3);
     tamis_filter_close(f);
 }
 
@@ -249,7 +302,9 @@ int main(void)
         TEST(test_union_of_many),
         TEST(test_fold),
         TEST(test_shrink),
+        TEST(test_shrink_of_odd_sizes),
         TEST(test_shrink_grown),
+        TEST(test_shrink_all_stages),
         TEST(test_intersection),
         TEST(test_intersection_of_sizes),
     };

@@ -110,6 +110,70 @@ static void test_full(void **state)
     close_all(f, 2);
 }
 
+/* What is all ones stays so, whatever it is folded to, and no count of keys is below
+ * what may be in it: that of records that say 0, or more than there can be. */
+static void test_fold_of_full(void **state)
+{
+    struct tamis_derive_report r;
+    struct tamis_filter *a = damaged("a", 1);
+    uint64_t pages = commit_of(path_of("a")).stages[0].geometry.n_blocks / 64;
+    (void)state;
+    assert_int_equal(tamis_filter_fold(a, 1, path_of("full"), NULL, &r, NULL), 0);
+    struct tamis_filter *full = open_filter(path_of("full"));
+    assert_int_equal(tamis_filter_fold(full, pages, path_of("x"), NULL, &r, NULL), 0);
+    assert_true(r.error >= 1 && r.keys == N);
+    assert_true(target_of(path_of("x")) == 0.5);
+    assert_int_equal(tamis_filter_shrink(full, 0.5, path_of("y"), NULL, NULL, NULL),
+                     TAMIS_ERR_UNFIT);
+    tamis_filter_close(a), tamis_filter_close(full);
+}
+
+static void test_keys_of_full(void **state)
+{
+    enum { MANY = 40, SOME = 3000, MOST = 40000 }; /* of a page, MOST and some more */
+    static const uint64_t said[] = {0, UINT64_MAX, SOME};
+    struct tamis_derive_report r;
+    struct tamis_filter *f[MANY];
+    uint8_t ones[64];
+    (void)state;
+    memset(ones, 0xff, sizeof ones);
+    for (size_t i = 0; i < 3; i++) {
+        build("a", keys[0], SOME, 0.01);
+        struct commit c = commit_of(path_of("a"));
+        assert_int_equal(c.stages[0].length, PAGE_BYTES);
+        c.keys = c.stages[0].keys = said[i];
+        put_commit(path_of("a"), &c);
+        file_poke(path_of("a"), c.stages[0].offset, ones, sizeof ones);
+        for (size_t k = 0; k < MANY; k++)
+            f[k] = open_filter(path_of("a"));
+        assert_int_equal(tamis_filter_union(f, MANY, path_of("u"), NULL, &r, NULL), 0);
+        assert_true(r.n_damaged == MANY && r.error >= 1);
+        assert_in_range(r.keys, MOST, 2 * MOST);
+        assert_int_equal(commit_of(path_of("u")).stages[0].keys, r.keys);
+        close_all(f, MANY);
+        remove(path_of("a")), remove(path_of("u"));
+    }
+}
+
+/* Bits that lie as no keys would have set them, though no block is full: those of one
+ * filter where the other one was damaged, elsewhere what they have in common. */
+static void test_uneven(void **state)
+{
+    struct tamis_derive_report r;
+    struct tamis_filter *f[] = {damaged("a", 2), built("b", keys[1], N, 0.001)};
+    (void)state;
+    assert_int_equal(tamis_filter_intersection(f, 2, path_of("common"), NULL, &r, NULL),
+                     0);
+    close_all(f, 2);
+    f[0] = open_filter(path_of("common"));
+    assert_int_equal(tamis_filter_union(f, 1, path_of("union"), NULL, &r, NULL), 0);
+    assert_int_equal(r.n_damaged, 0);
+    check_error(path_of("union"), &r);
+    struct stage_desc s = commit_of(path_of("union")).stages[0];
+    assert_true(r.error > 1.2 * plan_geometry_error(&s.geometry, r.keys));
+    tamis_filter_close(f[0]);
+}
+
 /* What filters have in common has bits that no key set, here and there. */
 static void test_common(void **state)
 {
@@ -169,9 +233,11 @@ static void test_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_damaged), TEST(test_shrink_of_damaged),
-        TEST(test_full),    TEST(test_common),
-        TEST(test_large),   TEST(test_whole),
+        TEST(test_damaged),      TEST(test_shrink_of_damaged),
+        TEST(test_full),         TEST(test_fold_of_full),
+        TEST(test_keys_of_full), TEST(test_uneven),
+        TEST(test_common),       TEST(test_large),
+        TEST(test_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,6 +63,52 @@ static void test_written_over(void **state)
     }
 }
 
+/* A header of the same UUID, whole and of good checksum, but of another seed, or of
+ * stages whose keys have more bits each. */
+static void test_header_of_the_same_name(void **state)
+{
+    (void)state;
+    for (int seed = 0; seed < 2; seed++) {
+        struct header h;
+        struct tamis_filter *f[2] = {built("a", keys[0], FEW, 0.01),
+                                     built("b", keys[1], FEW, 0.01)};
+        struct commit c = commit_of(path_of("a"));
+        struct identity id = identity_of(path_of("a"));
+        id.hash_seed++;
+        c.stages[0].geometry.words++;
+        if (seed)
+            put_identity(path_of("a"), &id);
+        else
+            put_commit(path_of("a"), &c);
+        assert_int_equal(filter_header(f[0], &h, NULL), 0);
+        check_refused(f, TAMIS_ERR_MISMATCH);
+        close_all(f, 2);
+        remove(path_of("a")), remove(path_of("b"));
+    }
+}
+
+/* The header that it had before it was sealed is put back: it grows again, they say. */
+static void test_header_of_before(void **state)
+{
+    size_t n;
+    struct tamis_writer *w;
+    struct tamis_writer_options opt = {
+        .size = sizeof opt, .growth = {.first_capacity = 1000}, .domain = &domain};
+    (void)state;
+    assert_int_equal(tamis_writer_create(path_of("a"), &opt, &w, NULL), 0);
+    add_hashes(w, keys[0], FEW);
+    assert_int_equal(tamis_writer_commit(w, WATERMARK, NULL), 0);
+    uint8_t *before = file_read(path_of("a"), &n);
+    assert_int_equal(tamis_writer_seal(w, WATERMARK, NULL, NULL), 0);
+    assert_int_equal(tamis_writer_close(w), 0);
+    struct tamis_filter *f[2] = {open_filter(path_of("a")),
+                                 built("b", keys[1], FEW, 0.01)};
+    file_poke(path_of("a"), 0, before, HEADER_MAX_BYTES);
+    check_refused(f, TAMIS_ERR_UNFIT);
+    close_all(f, 2);
+    free(before);
+}
+
 /* Opened for a watermark that it has not reached it answers MAYBE, BEHIND. What is made
  * of its bits would answer ABSENT. */
 static void test_behind(void **state)
@@ -150,8 +196,8 @@ static void test_damage_anywhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_written_over),
-        TEST(test_behind),
+        TEST(test_written_over),     TEST(test_header_of_the_same_name),
+        TEST(test_header_of_before), TEST(test_behind),
         TEST(test_damage_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

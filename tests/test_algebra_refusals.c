@@ -2,6 +2,7 @@
  * what cannot be combined is refused, and a disk that fails leaves nothing. */
 #include "algebra_support.h"
 
+#include <limits.h>
 #include <math.h>
 
 /* ---- damage ---- */
@@ -97,6 +98,44 @@ static void test_refusals(void **state)
     tamis_writer_close(w);
 }
 
+static void test_options(void **state)
+{
+    static char long_name[PATH_MAX + 1];
+    struct tamis_filter *a = built("a", keys[0], 100, 0.01);
+    struct tamis_derive_options bad[] = {
+        {.size = sizeof bad[0], .name = "x", .name_bytes = 256},
+        {.size = sizeof bad[0], .binding = "x", .binding_bytes = 65},
+        {.size = sizeof bad[0], .name_bytes = 1},
+        {.size = sizeof bad[0], .name = "a\0b", .name_bytes = 3},
+        {.size = sizeof bad[0], .binding_bytes = 1},
+        {.size = 0, .name = "x", .name_bytes = 1},
+    };
+    struct tamis_diag diag;
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(tamis_filter_union(&a, 1, path_of("u"), &bad[i], NULL, NULL),
+                         TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_filter_union(NULL, 1, path_of("u"), NULL, NULL, NULL),
+                     TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_filter_union(&a, SIZE_MAX, path_of("u"), NULL, NULL, NULL),
+                     TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_filter_union(&a, 1, NULL, NULL, NULL, &diag),
+                     TAMIS_ERR_RANGE);
+    /* A directory, a name that is none, one that there is no room for. */
+    snprintf(long_name, sizeof long_name, "%s/%0*d", test_dir, 300, 0);
+    assert_int_equal(tamis_filter_union(&a, 1, test_dir, NULL, NULL, &diag),
+                     TAMIS_ERR_EXISTS);
+    assert_int_equal(tamis_filter_union(&a, 1, path_of("x/"), NULL, NULL, &diag),
+                     EISDIR);
+    assert_non_null(strstr(diag.what, "not a name"));
+    assert_int_equal(tamis_filter_union(&a, 1, long_name, NULL, NULL, &diag),
+                     ENAMETOOLONG);
+    assert_int_equal(tamis_filter_union(&a, 1, path_of("no/x"), NULL, NULL, &diag),
+                     ENOENT);
+    assert_int_equal(count_files(test_dir), 1);
+    tamis_filter_close(a);
+}
+
 /* A disk that fails leaves no file, nor a part of one. */
 static void test_failing_disk(void **state)
 {
@@ -114,6 +153,10 @@ static void test_failing_disk(void **state)
     fail_never();
     fail_once(CALL_RENAME, 1, EACCES);
     assert_int_equal(tamis_filter_union(&a, 1, path_of("u"), NULL, NULL, NULL), EACCES);
+    /* One of this name has come meanwhile. */
+    fail_once(CALL_RENAME, 1, EEXIST);
+    assert_int_equal(tamis_filter_union(&a, 1, path_of("u"), NULL, NULL, NULL),
+                     TAMIS_ERR_EXISTS);
     assert_int_equal(count_files(test_dir), before);
     tamis_filter_close(a);
 }
@@ -135,6 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_damaged_sources),
         TEST(test_refusals),
+        TEST(test_options),
         cmocka_unit_test_setup_teardown(test_failing_disk, set_up_faults,
                                         tear_down_faults),
     };

@@ -269,6 +269,61 @@ static void test_compare(void **state)
     close_all(g, 2);
 }
 
+/* Every page is damaged, or of nothing but ones, or empty: the interval is all that may
+ * be, or nothing. */
+static void test_nothing_to_tell_from(void **state)
+{
+    struct tamis_estimate e;
+    struct tamis_comparison c;
+    (void)state;
+    tamis_filter_close(built("a", keys[0], N, 0.01));
+    flip_pages(path_of("a"), 1);
+    struct tamis_filter *damaged = open_filter(path_of("a"));
+    assert_int_equal(tamis_filter_fold(damaged, 1, path_of("b"), NULL, NULL, NULL), 0);
+    struct tamis_filter *full = open_filter(path_of("b")),
+                        *empty = built("c", keys[0], 0, 0.01);
+    assert_int_equal(tamis_filter_estimate(damaged, &e, NULL), 0);
+    assert_true(e.keys.low == 0 && isinf(e.keys.high) && e.error >= 1);
+    assert_int_equal(tamis_filter_estimate(full, &e, NULL), 0);
+    assert_true(isinf(e.keys.value) && isinf(e.keys.high) && e.error >= 1);
+    assert_int_equal(tamis_filter_estimate(empty, &e, NULL), 0);
+    assert_true(e.keys.high == 0 && e.error == 0);
+    assert_int_equal(tamis_filter_compare(damaged, full, &c, NULL), 0);
+    assert_true(c.common.low == 0 && isinf(c.common.high));
+    assert_true(c.jaccard.low == 0 && c.jaccard.high == 1);
+    assert_int_equal(tamis_filter_compare(full, full, &c, NULL), 0);
+    assert_true(c.n_damaged == 0 && isinf(c.all.value));
+    assert_true(c.common.low == 0 && isinf(c.common.high));
+    assert_true(c.jaccard.low == 0 && c.jaccard.high == 1);
+    assert_int_equal(tamis_filter_compare(empty, empty, &c, NULL), 0);
+    assert_true(c.all.high == 0 && c.common.high == 0 && c.jaccard.high == 1);
+    tamis_filter_close(damaged), tamis_filter_close(full), tamis_filter_close(empty);
+}
+
+static void test_nothing_given(void **state)
+{
+    struct tamis_estimate e;
+    struct tamis_comparison c;
+    struct tamis_interval i;
+    struct tamis_filter *a = built("a", keys[0], 100, 0.01),
+                        *b = grown("b", keys[0], N);
+    (void)state;
+    memset(&e, 0xff, sizeof e);
+    assert_int_equal(tamis_filter_estimate(NULL, &e, NULL), TAMIS_ERR_RANGE);
+    assert_true(e.error == 0);
+    assert_int_equal(tamis_filter_estimate(a, NULL, NULL), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_filter_estimate_stage(NULL, 0, &e, NULL), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_filter_estimate_stage(a, 0, NULL, NULL), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_filter_measure(a, 5, 1, NULL), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_filter_measure(NULL, 5, 1, &i), TAMIS_ERR_RANGE);
+    assert_true(i.value == 1 && i.low == 0 && i.high == 1);
+    assert_int_equal(tamis_filter_measure(a, 0, 1, &i), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_filter_compare(a, a, NULL, NULL), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_filter_compare(a, b, &c, NULL), TAMIS_ERR_UNFIT);
+    assert_true(isfinite(c.common.high) && c.common.high == 0);
+    tamis_filter_close(a), tamis_filter_close(b);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, test_dir_remove)
 
 int main(void)
@@ -280,6 +335,8 @@ int main(void)
         TEST(test_files),
         TEST(test_grown),
         TEST(test_compare),
+        TEST(test_nothing_to_tell_from),
+        TEST(test_nothing_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

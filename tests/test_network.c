@@ -34,6 +34,10 @@ static void test_nobody_writes_there(void **state)
     uint64_t key = 42;
     (void)state;
     tamis_writer_close(create_writer(path_of("there"), 0.01, 2, 1000));
+    assert_int_equal(tamis_builder_create(NULL, &b, NULL), 0);
+    assert_int_equal(tamis_builder_finish_file(b, path_of("sealed"), NULL), 0);
+    tamis_builder_free(b);
+    struct tamis_filter *sealed = open_filter(path_of("sealed"));
     size_t n_files = count_files(test_dir);
     for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++) {
         told_type = networks[i];
@@ -50,11 +54,16 @@ static void test_nobody_writes_there(void **state)
                          TAMIS_ERR_NETWORK);
         assert_int_equal(diag.code, TAMIS_ERR_NETWORK);
         tamis_builder_free(b);
+        assert_int_equal(
+            tamis_filter_fold(sealed, 1, path_of("new"), NULL, NULL, &diag),
+            TAMIS_ERR_NETWORK);
+        assert_int_equal(diag.code, TAMIS_ERR_NETWORK);
         assert_int_equal(count_files(test_dir), n_files); /* nothing is left behind */
     }
     told_type = 0xEF53; /* ext4 */
     tamis_writer_close(open_writer(path_of("there")));
     told_type = 0;
+    tamis_filter_close(sealed);
 }
 
 static void test_only_what_is_sealed_is_read_there(void **state)
