@@ -91,6 +91,31 @@ static void intersection_and_folds(void **state)
     tamis_store_close(s);
 }
 
+/* The range is over all of them, whichever comes first: here each end is in another
+ * one than the last, and neither in the first. */
+static void ranges_in_any_order(void **state)
+{
+    static const size_t orders[][3] = {{0, 1, 2}, {2, 1, 0}, {1, 2, 0}, {1, 0, 2}};
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_segment(s, "a", 0, 10), put_segment(s, "b", 20, 10),
+        put_segment(s, "c", 40, 10);
+    struct tamis_snapshot *snap = snapshot_of(s);
+    char last[32];
+    snprintf(last, sizeof last, "%s", key_text(49));
+    for (size_t i = 0; i < 4; i++) {
+        char name[] = {(char)('u' + i), 0};
+        struct tamis_edit *e = edit_new(s);
+        OK(tamis_edit_union(e, name, 1, snap, orders[i], 3, NULL, NULL, NULL));
+        OK(tamis_edit_commit(e, NULL));
+        check_range(s, name, key_text(0), last);
+        for (uint64_t k = 0; k < 50; k += k % 10 == 9 ? 11 : 1)
+            assert_int_equal(reason_of(s, name, k), TAMIS_HIT);
+    }
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+}
+
 /* What was added by hash may be any key: the result's range is not known. */
 static void one_unknown_range_is_no_range(void **state)
 {
@@ -127,8 +152,11 @@ static void refused(struct tamis_store *s, struct tamis_snapshot *snap,
     struct tamis_diag diag;
     struct tamis_edit *e = edit_new(s);
     size_t before = n_filter_files("s");
-    assert_int_equal(tamis_edit_union(e, "u", 1, snap, list, n, NULL, NULL, &diag),
+    struct tamis_derive_report report, nothing = {0};
+    memset(&report, 0xff, sizeof report);
+    assert_int_equal(tamis_edit_union(e, "u", 1, snap, list, n, NULL, &report, &diag),
                      code);
+    assert_memory_equal(&report, &nothing, sizeof report);
     assert_int_equal(diag.code, code);
     assert_true(diag.what[0] != 0);
     assert_int_equal(n_filter_files("s"), before);
@@ -149,6 +177,7 @@ static void refusals(void **state)
     refused(s, snap, (size_t[]){0, 4}, 2, TAMIS_ERR_RANGE);
     refused(s, snap, both, 0, TAMIS_ERR_RANGE);
     refused(s, NULL, both, 2, TAMIS_ERR_RANGE);
+    refused(s, snap, NULL, 2, TAMIS_ERR_RANGE);
     OK(tamis_snapshot_from_filters(NULL, 0, &other));
     refused(s, other, both, 2, TAMIS_ERR_MISMATCH);
     tamis_snapshot_release(other);
@@ -213,9 +242,13 @@ static void damaged_pages_become_ones(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(union_replaces_its_sources),    TEST(intersection_and_folds),
-        TEST(one_unknown_range_is_no_range), TEST(refusals),
-        TEST(unconfirmed_lists_are_refused), TEST(damaged_pages_become_ones),
+        TEST(union_replaces_its_sources),
+        TEST(intersection_and_folds),
+        TEST(ranges_in_any_order),
+        TEST(one_unknown_range_is_no_range),
+        TEST(refusals),
+        TEST(unconfirmed_lists_are_refused),
+        TEST(damaged_pages_become_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -374,6 +374,38 @@ static struct tamis_segment_stats segment_stats(struct tamis_store *s, const cha
     return stats;
 }
 
+/* A record that cannot be read, and one without a filter: nobody can have found that
+ * their filters were wrong. */
+static void records_without_a_filter(void **state)
+{
+    struct tamis_segment_stats one;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    OK(put_keys(e, "a", 0, 100, NULL));
+    OK(tamis_edit_put_bare(e, "b", 1, NULL, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    tamis_store_close(s);
+    poke_catalog("s", "segments", "a", "rubbish", 7);
+    s = store_open("s");
+    OK(tamis_store_count(s, 1, NULL));
+    struct tamis_snapshot *snap = snapshot_of(s);
+    static const enum tamis_reason reasons[] = {TAMIS_NO_FILTER, TAMIS_UNREADABLE};
+    for (size_t i = 0; i < 2; i++) {
+        struct tamis_target t = tamis_snapshot_target(snap, i);
+        struct tamis_key key = key_in(s, 1);
+        assert_int_equal(tamis_snapshot_probe(snap, &t, &key, NULL), TAMIS_MAYBE);
+        assert_int_equal(tamis_snapshot_report_false_positive(snap, &t),
+                         TAMIS_ERR_NO_SEGMENT);
+        OK(tamis_snapshot_segment_stats(snap, i, &one));
+        assert_int_equal(one.counts.n_maybe[reasons[i]], 1);
+        assert_int_equal(one.counts.n_false_positives, 0);
+        assert_true(one.target_error == 0 && !one.over_target);
+    }
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+}
+
 static void sums_outlive_snapshots(void **state)
 {
     struct tamis_writer *w;
@@ -407,6 +439,67 @@ static void sums_outlive_snapshots(void **state)
     struct tamis_target t = tamis_snapshot_target(held, 0);
     tamis_snapshot_probe(held, &t, &(struct tamis_key){0}, NULL);
     tamis_snapshot_release(held);
+}
+
+/* Snapshots that are held count for a segment only if it is the same filter there: not
+ * one that lacks it, nor one that has another filter of its name. */
+static void other_filters_of_the_name(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    OK(tamis_store_count(s, 1, NULL));
+    put_segment(s, "z", 0, 3);
+    struct tamis_snapshot *lacks = snapshot_of(s);
+    put_segment(s, "a", 0, 100);
+    struct tamis_snapshot *has_another = snapshot_of(s);
+    reason_of(s, "a", 5);
+    drop_segment(s, "a");
+    put_segment(s, "a", 0, 100);
+    reason_of(s, "a", 5), reason_of(s, "a", 6);
+    reason_of(s, "z", 1);
+    assert_int_equal(segment_stats(s, "a").counts.n_maybe[TAMIS_HIT], 2);
+    assert_int_equal(segment_stats(s, "z").counts.n_maybe[TAMIS_HIT], 1);
+    assert_int_equal(stats_of(s).n_maybe[TAMIS_HIT], 4);
+    tamis_snapshot_release(lacks);
+    tamis_snapshot_release(has_another);
+    tamis_store_close(s);
+}
+
+/* A batch among whose maybes some are damage and others bits that are set. */
+static void damage_in_part(void **state)
+{
+    enum { MANY = 6400 };
+    static uint64_t hashes[MANY], absent[MANY / 64], again[MANY / 64];
+    struct tamis_segment_stats one;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    OK(tamis_store_count(s, 1, NULL));
+    put_segment(s, "a", 0, 20000);
+    zero_page(file_of(s, "s", "a"), 3);
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_target t = tamis_snapshot_target(snap, 0);
+    struct tamis_domain d = tamis_snapshot_domain(snap);
+    uint64_t n_damaged = 0, n_absent = 0;
+    for (uint64_t i = 0; i < MANY; i++) {
+        enum tamis_reason why;
+        struct tamis_key key = key_in(s, i * 6); /* half of them are not in it */
+        hashes[i] = key.hash;
+        key.bytes = NULL;
+        tamis_snapshot_probe(snap, &t, &key, &why);
+        n_damaged += why == TAMIS_DAMAGED;
+        n_absent += why == ABSENT_HERE;
+    }
+    assert_true(n_damaged > 100 && n_damaged + n_absent < MANY - 100);
+    tamis_snapshot_probe_batch(snap, &t, d.tag, hashes, MANY, absent, NULL);
+    OK(tamis_snapshot_count(snap, 0));
+    tamis_snapshot_probe_batch(snap, &t, d.tag, hashes, MANY, again, NULL);
+    assert_memory_equal(absent, again, sizeof absent);
+    OK(tamis_snapshot_segment_stats(snap, 0, &one));
+    assert_int_equal(one.counts.n_absent, 2 * n_absent);
+    assert_int_equal(one.counts.n_maybe[TAMIS_DAMAGED], 2 * n_damaged);
+    assert_int_equal(one.counts.n_maybe[TAMIS_HIT], 2 * (MANY - n_absent - n_damaged));
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
 }
 
 static void filters_of_the_caller(void **state)
@@ -752,6 +845,58 @@ static void a_child_counts_for_itself(void **state)
     tamis_store_close(c.store);
 }
 
+/* Every slot is taken when a thread forks that has none, or shares; in the child all of
+ * them are free, for nobody is there who would give them back. */
+static void *wait_with_a_slot(void *ctx)
+{
+    struct crowd *c = ctx;
+    one_probe(c);
+    pthread_barrier_wait(&c->all_there);
+    pthread_barrier_wait(&c->all_there);
+    return NULL;
+}
+
+static int counts_alone(void *ctx)
+{
+    alarm(60);
+    counts_slot = SLOT_NONE; /* as a new thread's */
+    one_probe(ctx);
+    return counts_slot != 1;
+}
+
+static void *fork_without_a_slot(void *ctx)
+{
+    struct crowd *c = ctx;
+    assert_int_equal(counts_slot, SLOT_NONE);
+    in_child(counts_alone, c);
+    one_probe(c);
+    assert_int_equal(counts_slot, SLOT_SHARED);
+    in_child(counts_alone, c);
+    return NULL;
+}
+
+static void slots_are_free_in_a_child(void **state)
+{
+    struct crowd c = {.store = small_store()};
+    pthread_t threads[N_SLOTS], forking;
+    (void)state;
+    OK(tamis_store_count(c.store, 1, NULL));
+    c.snapshot = snapshot_of(c.store);
+    OK(pthread_barrier_init(&c.all_there, NULL, N_SLOTS + 1));
+    for (size_t i = 0; i < N_SLOTS; i++)
+        OK(pthread_create(&threads[i], NULL, wait_with_a_slot, &c));
+    pthread_barrier_wait(&c.all_there);
+    OK(pthread_create(&forking, NULL, fork_without_a_slot, &c));
+    OK(pthread_join(forking, NULL));
+    pthread_barrier_wait(&c.all_there);
+    for (size_t i = 0; i < N_SLOTS; i++)
+        OK(pthread_join(threads[i], NULL));
+    OK(pthread_barrier_destroy(&c.all_there));
+    assert_int_equal(stats_of(c.store).n_probes, N_SLOTS + 1);
+    tamis_snapshot_release(c.snapshot);
+    tamis_store_close(c.store);
+}
+
 static int setup(void **state)
 {
     return test_dir_create(state) || faults_on(state);
@@ -770,7 +915,10 @@ int main(void)
         TEST(each_reason_each_way),
         TEST(only_while_it_is_on),
         TEST(nothing_given),
+        TEST(records_without_a_filter),
         TEST(sums_outlive_snapshots),
+        TEST(other_filters_of_the_name),
+        TEST(damage_in_part),
         TEST(filters_of_the_caller),
         TEST(pages_are_counted_once),
         TEST(intervals_of_the_literature),
@@ -779,6 +927,7 @@ int main(void)
         TEST(the_shared_sheet_loses_none),
         TEST(slots_are_given_back),
         TEST(a_child_counts_for_itself),
+        TEST(slots_are_free_in_a_child),
     };
     return cmocka_run_group_tests_name("store_stats", tests, NULL, NULL);
 }
