@@ -267,6 +267,10 @@ static void sizes_that_no_filter_can_have(void **state)
     s[1].run = 1;
     assert_int_equal(tamis_plan_store_reads(s, 2, NAN, shares, NULL), TAMIS_ERR_RANGE);
     assert_int_equal(tamis_plan_store_reads(s, 2, -1, shares, NULL), TAMIS_ERR_RANGE);
+    summary.n_runs = 7;
+    assert_int_equal(tamis_plan_store(s, SIZE_MAX, 5, shares, &summary),
+                     TAMIS_ERR_RANGE);
+    assert_int_equal(summary.n_runs, 0);
 }
 
 /* Sizes that repeat are planned once, and no other size's plan is taken for theirs: nor

@@ -238,12 +238,13 @@ static int plan_or_nothing(const struct tamis_plan_segment *segments, size_t n,
                            const struct limit *limit, struct tamis_plan_share *shares,
                            struct tamis_plan_summary *summary)
 {
-    int err = n < SIZE_MAX / sizeof *shares / 2 && !isnan(limit->reads)
-                  ? plan_within(segments, n, limit, shares, summary)
-                  : TAMIS_ERR_RANGE;
+    bool too_many = n > SIZE_MAX / sizeof *shares / 2; /* no array has so many shares */
+    int err = too_many || isnan(limit->reads)
+                  ? TAMIS_ERR_RANGE
+                  : plan_within(segments, n, limit, shares, summary);
     if (err && summary)
         memset(summary, 0, sizeof *summary);
-    for (size_t i = 0; i < n && err; i++)
+    for (size_t i = 0; i < n && err && !too_many; i++)
         shares[i] = (struct tamis_plan_share){0};
     return err;
 }

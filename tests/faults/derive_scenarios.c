@@ -1,4 +1,5 @@
-/* Filters made from filters: whole or not at all, and no key lost. */
+/* Filters made from filters: whole or not at all, and no key lost. And plans for the
+ * filters of a store: all of one, or nothing. */
 #include "tests/faults/run.h"
 
 #include <unistd.h>
@@ -92,7 +93,38 @@ static void check(struct run *r)
                                                    made[2], NULL});
 }
 
+enum { N_PLANNED = 5 };
+static const struct tamis_plan_segment planned[N_PLANNED] = {
+    {1000, 0}, {20000, 1}, {30000, 1}, {0, 2}, {900000, 3}};
+
+static void plan(struct run *r, bool by_reads)
+{
+    static const struct tamis_plan_share none[N_PLANNED];
+    static const struct tamis_plan_summary no_summary;
+    struct tamis_plan_share shares[N_PLANNED];
+    struct tamis_plan_summary summary;
+    memset(shares, 0xff, sizeof shares);
+    int rc =
+        by_reads
+            ? TRY(r, tamis_plan_store_reads(planned, N_PLANNED, 0.5, shares, &summary))
+            : TRY(r, tamis_plan_store(planned, N_PLANNED, 300000, shares, &summary));
+    if (rc)
+        CHECK(memcmp(shares, none, sizeof shares) == 0 &&
+                  memcmp(&summary, &no_summary, sizeof summary) == 0,
+              "half a plan");
+    else
+        CHECK(by_reads ? summary.best.reads <= 0.5 : summary.best.file_bytes <= 300000,
+              "a plan beyond its limit");
+}
+
+static void plan_body(struct run *r)
+{
+    plan(r, false);
+    plan(r, true);
+}
+
 const struct scenario derive_scenarios[] = {
     {"derive-files", prepare, body, check, false, false, NULL},
+    {"plan-store", NULL, plan_body, plan_body, false, false, NULL},
     {0},
 };
