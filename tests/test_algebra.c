@@ -111,13 +111,6 @@ static void test_union_of_many(void **state)
                      TAMIS_ERR_UNFIT);
     assert_non_null(strstr(diag.what, "30"));
     assert_false(exists(out));
-    /* A source of several stages is too much as well. */
-    struct tamis_filter *last = f[MANY - 1];
-    f[MANY - 1] = grown("grown", keys[0], N);
-    assert_int_equal(tamis_filter_union(f, MANY, out, NULL, NULL, &diag),
-                     TAMIS_ERR_UNFIT);
-    tamis_filter_close(f[MANY - 1]);
-    f[MANY - 1] = last;
     size_t n = MANY; /* some have the size of another */
     while (tamis_filter_union(f, n, out, NULL, NULL, &diag) == TAMIS_ERR_UNFIT)
         n--;
@@ -125,6 +118,17 @@ static void test_union_of_many(void **state)
     check_whole(out);
     for (size_t i = 0; i < n; i++)
         check_present(out, keys[i % 3], (i / 4 + 1) * 1500);
+    /* The first of several stages is the one too many. */
+    struct tamis_filter *left_out = f[n], *others[] = {built("x", keys[0], N, 1e-7),
+                                                       built("y", keys[1], N, 1e-8)};
+    assert_int_equal(tamis_filter_union(others, 2, path_of("xy"), NULL, NULL, NULL), 0);
+    close_all(others, 2);
+    f[n] = open_filter(path_of("xy"));
+    assert_int_equal(tamis_filter_union(f, n + 1, path_of("more"), NULL, NULL, &diag),
+                     TAMIS_ERR_UNFIT);
+    assert_false(exists(path_of("more")));
+    tamis_filter_close(f[n]);
+    f[n] = left_out;
     close_all(f, MANY);
 }
 

@@ -110,6 +110,21 @@ static void test_full(void **state)
     close_all(f, 2);
 }
 
+/* Of no keys there is no error; a record must state one all the same. */
+static void test_empty(void **state)
+{
+    struct tamis_derive_report r;
+    struct tamis_filter *f = built("a", keys[0], 0, 0.01);
+    (void)state;
+    assert_int_equal(tamis_filter_union(&f, 1, path_of("u"), NULL, &r, NULL), 0);
+    assert_int_equal(r.keys, 0);
+    assert_true(r.error > 0 && r.error < 1e-12);
+    assert_true(commit_of(path_of("u")).stages[0].target_error == 0x1p-40);
+    check_whole(path_of("u"));
+    assert_true(measured_error(path_of("u")) == 0);
+    tamis_filter_close(f);
+}
+
 /* What is all ones stays so, whatever it is folded to, and no count of keys is below
  * what may be in it: that of records that say 0, or more than there can be. */
 static void test_fold_of_full(void **state)
@@ -234,10 +249,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_damaged),      TEST(test_shrink_of_damaged),
-        TEST(test_full),         TEST(test_fold_of_full),
-        TEST(test_keys_of_full), TEST(test_uneven),
-        TEST(test_common),       TEST(test_large),
-        TEST(test_whole),
+        TEST(test_full),         TEST(test_empty),
+        TEST(test_fold_of_full), TEST(test_keys_of_full),
+        TEST(test_uneven),       TEST(test_common),
+        TEST(test_large),        TEST(test_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
