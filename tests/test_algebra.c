@@ -37,8 +37,10 @@ static void test_union_of_sizes(void **state)
     opt.name_bytes = 4;
     opt.binding = "xy", opt.binding_bytes = 2;
     opt.watermark = 7;
+    opt.store_uuid = (const uint8_t *)"0123456789abcdef";
     assert_int_equal(tamis_filter_union(f, 2, out, &opt, &report, NULL), 0);
     assert_int_equal(report.n_stages, 2);
+    assert_in_range(report.keys, N * 5 / 4 * 99 / 100, N * 5 / 4 * 101 / 100);
     check_whole(out);
     check_present(out, keys[0], N);
     check_present(out, keys[1], N / 4);
@@ -50,6 +52,7 @@ static void test_union_of_sizes(void **state)
     assert_string_equal(info.name, "both");
     assert_memory_equal(info.binding, "xy", 2);
     assert_int_equal(info.watermark, 7);
+    assert_memory_equal(info.store_uuid, opt.store_uuid, UUID_BYTES);
     assert_int_equal(info.keys, report.keys);
     assert_int_equal(info.domain.tag, domain.tag);
     assert_true(info.growth.error ==
@@ -71,6 +74,32 @@ static void test_union_of_a_smaller_one(void **state)
     check_whole(out);
     check_present(out, keys[0], N);
     check_present(out, keys[1], N / 4);
+    close_all(f, 2);
+}
+
+/* As many blocks and words, but in one lane or two: no key's bits are the same. */
+static void test_union_of_lanes(void **state)
+{
+    struct tamis_filter *f[] = {built("a", keys[0], N / 2, 0.01),
+                                built("b", keys[1], N / 2, 0.0001)};
+    struct tamis_filter *back[] = {f[1], f[0]};
+    struct geometry a = commit_of(path_of("a")).stages[0].geometry,
+                    b = commit_of(path_of("b")).stages[0].geometry;
+    (void)state;
+    assert_true(a.n_blocks == b.n_blocks && a.words == b.words && a.lanes < b.lanes);
+    for (int i = 0; i < 2; i++) {
+        const char *out = path_of("union");
+        assert_int_equal(tamis_filter_union(i ? back : f, 2, out, NULL, NULL, NULL), 0);
+        assert_int_equal(commit_of(out).n_stages, 2);
+        assert_true(target_of(out) == 0.01); /* the largest, whichever comes first */
+        check_whole(out);
+        check_present(out, keys[0], N / 2);
+        check_present(out, keys[1], N / 2);
+        remove(out);
+        assert_int_equal(
+            tamis_filter_intersection(i ? back : f, 2, out, NULL, NULL, NULL),
+            TAMIS_ERR_UNFIT);
+    }
     close_all(f, 2);
 }
 
@@ -154,6 +183,7 @@ static void test_fold(void **state)
         assert_int_equal(commit_of(out).stages[0].geometry.n_blocks,
                          pages / factor * 64);
         assert_int_equal(report.keys, N);
+        assert_int_equal(commit_of(out).stages[0].capacity, N);
         double wanted = factor == 1 ? 0.01 : report.error < 0.5 ? report.error : 0.5;
         assert_true(fabs(target_of(out) / wanted - 1) < 0.05);
         check_bits(out, 0, sets, 1);
@@ -302,6 +332,7 @@ int main(void)
         TEST(test_union_of_one_geometry),
         TEST(test_union_of_sizes),
         TEST(test_union_of_a_smaller_one),
+        TEST(test_union_of_lanes),
         TEST(test_union_of_grown),
         TEST(test_union_of_many),
         TEST(test_fold),

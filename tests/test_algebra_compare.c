@@ -131,6 +131,49 @@ static void test_equal(void **state)
     close_all(g, 3);
 }
 
+static int equal_now(struct tamis_filter *one, struct tamis_filter *other)
+{
+    int equal = 7, back = 7;
+    assert_int_equal(tamis_filter_equal(one, other, &equal, NULL), 0);
+    assert_int_equal(tamis_filter_equal(other, one, &back, NULL), 0);
+    assert_int_equal(equal, back);
+    return equal;
+}
+
+/* They differ in the last page alone; in a stage that the other one lacks; in nothing
+ * but their shape, for no bit of them is set. */
+static void test_nearly_equal(void **state)
+{
+    static uint64_t one[N], other[N];
+    (void)state;
+    memcpy(one, keys[0], sizeof one), memcpy(other, keys[0], sizeof other);
+    one[0] = UINT64_MAX, other[0] = UINT64_MAX - 12345; /* of the last block */
+    struct tamis_filter *f[] = {built("a", one, N, 0.01),
+                                built("b", other, N, 0.01),
+                                built("c", keys[1], N / 4, 0.01),
+                                built("none", NULL, 0, 0.01),
+                                built("low", (uint64_t[]){1}, 1, 0.01),
+                                built("high", (uint64_t[]){UINT64_MAX}, 1, 0.01)};
+    assert_int_equal(tamis_filter_union((struct tamis_filter *[]){f[0], f[2]}, 2,
+                                        path_of("more"), NULL, NULL, NULL),
+                     0);
+    assert_int_equal(
+        tamis_filter_intersection(f + 4, 2, path_of("empty"), NULL, NULL, NULL), 0);
+    struct stage_desc empty = commit_of(path_of("empty")).stages[0],
+                      none = commit_of(path_of("none")).stages[0];
+    assert_true(empty.bits_set == 0 && none.bits_set == 0);
+    assert_true(empty.length == none.length &&
+                empty.geometry.words != none.geometry.words);
+    struct tamis_filter *more = open_filter(path_of("more")),
+                        *shape = open_filter(path_of("empty"));
+    assert_int_equal(equal_now(f[0], f[0]), 1);
+    assert_int_equal(equal_now(f[0], f[1]), 0);
+    assert_int_equal(equal_now(f[0], more), 0);
+    assert_int_equal(equal_now(f[3], shape), 0);
+    tamis_filter_close(more), tamis_filter_close(shape);
+    close_all(f, 6);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, test_dir_remove)
 
 int main(void)
@@ -141,6 +184,7 @@ int main(void)
         TEST(test_contains_of_damaged),
         TEST(test_contains_of_mended),
         TEST(test_equal),
+        TEST(test_nearly_equal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,6 +108,19 @@ static void test_full(void **state)
                      0);
     assert_in_range(r.keys, N, N);
     close_all(f, 2);
+    /* No more are in both than in the one that has fewer. */
+    build("fewer", keys[1], N - 100, 0.001);
+    flip_pages(path_of("fewer"), 1);
+    f[0] = open_filter(path_of("a")), f[1] = open_filter(path_of("fewer"));
+    struct tamis_filter *back[] = {f[1], f[0]};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(
+            tamis_filter_intersection(i ? back : f, 2, path_of("two"), NULL, &r, NULL),
+            0);
+        assert_int_equal(r.keys, N - 100);
+        remove(path_of("two"));
+    }
+    close_all(f, 2);
 }
 
 /* Of no keys there is no error; a record must state one all the same. */
@@ -145,7 +158,7 @@ static void test_fold_of_full(void **state)
 
 static void test_keys_of_full(void **state)
 {
-    enum { MANY = 40, SOME = 3000, MOST = 40000 }; /* of a page, MOST and some more */
+    enum { MANY = 30, SOME = 3000, MOST = 40000 }; /* of a page, MOST and some more */
     static const uint64_t said[] = {0, UINT64_MAX, SOME};
     struct tamis_derive_report r;
     struct tamis_filter *f[MANY];
@@ -159,14 +172,17 @@ static void test_keys_of_full(void **state)
         c.keys = c.stages[0].keys = said[i];
         put_commit(path_of("a"), &c);
         file_poke(path_of("a"), c.stages[0].offset, ones, sizeof ones);
-        for (size_t k = 0; k < MANY; k++)
-            f[k] = open_filter(path_of("a"));
-        assert_int_equal(tamis_filter_union(f, MANY, path_of("u"), NULL, &r, NULL), 0);
-        assert_true(r.n_damaged == MANY && r.error >= 1);
+        /* The sum of the one that says most and of another does not fit. */
+        size_t n = said[i] == UINT64_MAX ? 2 : MANY;
+        for (size_t k = 0; k < n; k++)
+            f[k] = k + 1 == n && n == 2 ? built("b", keys[1], SOME, 0.01)
+                                        : open_filter(path_of("a"));
+        assert_int_equal(tamis_filter_union(f, n, path_of("u"), NULL, &r, NULL), 0);
+        assert_true(r.error >= 1);
         assert_in_range(r.keys, MOST, 2 * MOST);
         assert_int_equal(commit_of(path_of("u")).stages[0].keys, r.keys);
-        close_all(f, MANY);
-        remove(path_of("a")), remove(path_of("u"));
+        close_all(f, n);
+        remove(path_of("a")), remove(path_of("b")), remove(path_of("u"));
     }
 }
 
@@ -217,6 +233,7 @@ static void test_large(void **state)
     struct tamis_filter *f = open_filter(path_of("a"));
     assert_int_equal(tamis_filter_fold(f, 1, path_of("out"), NULL, &r, NULL), 0);
     assert_true(commit_of(path_of("out")).stages[0].length > 4096 * PAGE_BYTES);
+    assert_int_equal(commit_of(path_of("out")).stages[0].offset % HUGE_PAGE_BYTES, 0);
     assert_in_range(r.n_damaged, 2, 9);
     double error = error_now(path_of("out"));
     assert_true(r.error > error * 0.99 && r.error < error * 1.01);
@@ -238,6 +255,17 @@ static void test_whole(void **state)
         remove(path_of("out"));
         assert_int_equal(tamis_filter_fold(f[0], 1, path_of("out"), NULL, &r, NULL), 0);
         assert_true(r.error < error * 1.02);
+        /* What is folded has fewer bits to tell the keys than it had before. */
+        struct stage_desc before = commit_of(path_of("a")).stages[0];
+        uint64_t told = plan_keys_of_bits(&before.geometry, before.bits_set);
+        remove(path_of("out"));
+        uint64_t pages = before.geometry.n_blocks / 64, least = 2;
+        while (pages % least)
+            least++;
+        assert_int_equal(tamis_filter_fold(f[0], least, path_of("out"), NULL, &r, NULL),
+                         0);
+        s = commit_of(path_of("out")).stages[0];
+        assert_true(s.target_error == plan_geometry_error(&s.geometry, told));
         close_all(f, 2);
         remove(path_of("a")), remove(path_of("b")), remove(path_of("out"));
     }

@@ -150,6 +150,10 @@ static void test_failing_disk(void **state)
     }
     fail_once(CALL_FSYNC, 1, ENOSPC);
     assert_int_equal(tamis_filter_union(&a, 1, path_of("u"), NULL, NULL, NULL), ENOSPC);
+    /* The directory's; then it has its name already. */
+    fail_once(CALL_FSYNC, 2, EIO);
+    assert_int_equal(tamis_filter_union(&a, 1, path_of("u"), NULL, NULL, NULL), EIO);
+    assert_int_equal(count_files(test_dir), before);
     fail_never();
     fail_once(CALL_RENAME, 1, EACCES);
     assert_int_equal(tamis_filter_union(&a, 1, path_of("u"), NULL, NULL, NULL), EACCES);

@@ -177,6 +177,7 @@ static void check_error(struct tamis_filter *f)
     assert_int_equal(tamis_filter_measure(f, 400000, 7, &measured), 0);
     /* Four deviations. */
     double half = measured.high - measured.low;
+    assert_true(measured.low <= measured.value && measured.value <= measured.high);
     assert_true(fabs(e.error - measured.value) < half + 1e-5);
     assert_int_equal(e.n_damaged, 0);
 }

@@ -36,6 +36,31 @@ static void check_range(struct tamis_store *s, const char *name, const char *fir
     tamis_snapshot_release(snap);
 }
 
+/* What the list and the file say of the segment "a". */
+static void check_record(struct tamis_store *s, const struct tamis_segment_options *opt)
+{
+    struct tamis_segment_info info;
+    struct tamis_filter_info file;
+    struct tamis_filter *f;
+    struct tamis_target t;
+    struct tamis_key key = key_in(s, 1);
+    enum tamis_reason why;
+    struct tamis_snapshot *snap = snapshot_of(s);
+    for (uint64_t ahead = 0; ahead < 2; ahead++) {
+        tamis_snapshot_find(snap, "a", 1, opt->binding, opt->binding_bytes,
+                            opt->watermark + ahead, &t);
+        tamis_snapshot_probe(snap, &t, &key, &why);
+        assert_int_equal(why, ahead ? TAMIS_BEHIND : TAMIS_HIT);
+    }
+    OK(tamis_snapshot_segment(snap, t.slot - 1, &info));
+    assert_int_equal(info.rank, opt->rank);
+    assert_true(info.error == 1e-4);
+    OK(tamis_snapshot_filter(snap, t.slot - 1, &f, NULL));
+    OK(tamis_filter_info(f, &file));
+    assert_memory_equal(file.store_uuid, s->catalog->meta.store_uuid, UUID_BYTES);
+    tamis_snapshot_release(snap);
+}
+
 static void union_replaces_its_sources(void **state)
 {
     struct tamis_derive_report report;
@@ -63,10 +88,7 @@ static void union_replaces_its_sources(void **state)
     char last[32];
     snprintf(last, sizeof last, "%s", key_text(N + N / 2 - 1));
     check_range(s, "a", key_text(0), last);
-    struct tamis_target t;
-    snap = snapshot_of(s);
-    OK(tamis_snapshot_find(snap, "a", 1, "sst", 3, 9, &t));
-    tamis_snapshot_release(snap);
+    check_record(s, &opt);
     tamis_store_close(s);
 }
 
@@ -111,6 +133,38 @@ static void ranges_in_any_order(void **state)
         check_range(s, name, key_text(0), last);
         for (uint64_t k = 0; k < 50; k += k % 10 == 9 ? 11 : 1)
             assert_int_equal(reason_of(s, name, k), TAMIS_HIT);
+    }
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+}
+
+static void put_texts(struct tamis_store *s, const char *name, const char *const *texts)
+{
+    struct tamis_builder *b;
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_builder(e, name, strlen(name), 0, NULL, &b, NULL));
+    for (; *texts; texts++)
+        OK(tamis_builder_add_key(b, *texts, strlen(*texts)));
+    OK(tamis_edit_put(e, b, NULL));
+    tamis_builder_free(b);
+    OK(tamis_edit_commit(e, NULL));
+}
+
+/* A key that begins as another one does and is longer comes after it, at either end. */
+static void ranges_of_prefixes(void **state)
+{
+    static const size_t orders[][2] = {{0, 1}, {1, 0}};
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_texts(s, "a", (const char *const[]){"key", "keyring", NULL});
+    put_texts(s, "b", (const char *const[]){"ke", "keyrings", NULL});
+    struct tamis_snapshot *snap = snapshot_of(s);
+    for (size_t i = 0; i < 2; i++) {
+        char name[] = {(char)('u' + i), 0};
+        struct tamis_edit *e = edit_new(s);
+        OK(tamis_edit_union(e, name, 1, snap, orders[i], 2, NULL, NULL, NULL));
+        OK(tamis_edit_commit(e, NULL));
+        check_range(s, name, "ke", "keyrings");
     }
     tamis_snapshot_release(snap);
     tamis_store_close(s);
@@ -161,6 +215,28 @@ static void refused(struct tamis_store *s, struct tamis_snapshot *snap,
     assert_true(diag.what[0] != 0);
     assert_int_equal(n_filter_files("s"), before);
     tamis_edit_abort(e);
+}
+
+/* A write that fails is told with the path of the file that would have been. */
+static void failing_disk(void **state)
+{
+    struct tamis_diag diag;
+    (void)state;
+    struct tamis_store *s = store_of_two();
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_edit *e = edit_new(s);
+    OK(faults_on(NULL));
+    fail_once(CALL_PWRITE, 1, EIO);
+    assert_int_equal(tamis_edit_union(e, "u", 1, snap, both, 2, NULL, NULL, &diag),
+                     EIO);
+    OK(faults_off(NULL));
+    char want[600];
+    snprintf(want, sizeof want, "%s/", path_of("s/filters"));
+    assert_memory_equal(diag.file, want, strlen(want));
+    assert_int_equal(n_filter_files("s"), 2);
+    tamis_edit_abort(e);
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
 }
 
 static void refusals(void **state)
@@ -230,6 +306,12 @@ static void damaged_pages_become_ones(void **state)
     struct tamis_edit *e = edit_new(s);
     OK(tamis_edit_union(e, "u", 1, snap, both, 2, NULL, &report, NULL));
     assert_int_equal(report.n_damaged, 1);
+    /* What it would be is told though it is not made, and whom it is of. */
+    struct tamis_diag diag;
+    assert_int_equal(tamis_edit_shrink(e, "v", 1, snap, 0, 0.001, NULL, &report, &diag),
+                     TAMIS_ERR_UNFIT);
+    assert_true(report.error > 0.001 && report.n_damaged == 1);
+    assert_string_equal(diag.file, path);
     OK(tamis_edit_commit(e, NULL));
     tamis_snapshot_release(snap);
     for (uint64_t i = 0; i < N + N / 2; i++)
@@ -245,8 +327,10 @@ int main(void)
         TEST(union_replaces_its_sources),
         TEST(intersection_and_folds),
         TEST(ranges_in_any_order),
+        TEST(ranges_of_prefixes),
         TEST(one_unknown_range_is_no_range),
         TEST(refusals),
+        TEST(failing_disk),
         TEST(unconfirmed_lists_are_refused),
         TEST(damaged_pages_become_ones),
     };

@@ -793,6 +793,42 @@ static void slots_are_given_back(void **state)
     tamis_store_close(c.store);
 }
 
+/* A destructor of the host's that runs after ours: the slot is another's by then. */
+static pthread_key_t late_key;
+
+static void count_late(void *ctx)
+{
+    assert_int_equal(counts_slot, SLOT_NONE);
+    one_probe(ctx);
+    assert_in_range(counts_slot, 1, N_SLOTS);
+}
+
+static void *probe_then_late(void *ctx)
+{
+    OK(pthread_setspecific(late_key, ctx));
+    return one_probe(ctx);
+}
+
+static void a_thread_may_count_while_it_ends(void **state)
+{
+    struct crowd c = {.store = small_store()};
+    (void)state;
+    OK(tamis_store_count(c.store, 1, NULL));
+    c.snapshot = snapshot_of(c.store);
+    one_probe(&c); /* now the library's key is there, which comes first */
+    OK(pthread_key_create(&late_key, count_late));
+    for (size_t i = 0; i < 2 * N_SLOTS; i++) {
+        pthread_t thread;
+        OK(pthread_create(&thread, NULL, probe_then_late, &c));
+        OK(pthread_join(thread, NULL));
+    }
+    OK(pthread_key_delete(late_key));
+    assert_int_equal(stats_of(c.store).n_probes, 1 + 4 * N_SLOTS);
+    assert_null(atomic_load(&c.snapshot->counts.sheets[4])); /* all gave theirs back */
+    tamis_snapshot_release(c.snapshot);
+    tamis_store_close(c.store);
+}
+
 /* ---- fork ---- */
 
 static int in_the_child(void *ctx)
@@ -858,10 +894,15 @@ static void *wait_with_a_slot(void *ctx)
 
 static int counts_alone(void *ctx)
 {
+    unsigned mine = counts_slot, first = mine == 1 ? 2 : 1;
     alarm(60);
-    counts_slot = SLOT_NONE; /* as a new thread's */
-    one_probe(ctx);
-    return counts_slot != 1;
+    for (unsigned i = first; i <= N_SLOTS; i += i + 1 == mine ? 2 : 1) {
+        counts_slot = SLOT_NONE; /* as a new thread's */
+        one_probe(ctx);
+        if (counts_slot != i)
+            return 1;
+    }
+    return 0;
 }
 
 static void *fork_without_a_slot(void *ctx)
@@ -872,6 +913,14 @@ static void *fork_without_a_slot(void *ctx)
     one_probe(c);
     assert_int_equal(counts_slot, SLOT_SHARED);
     in_child(counts_alone, c);
+    return NULL;
+}
+
+static void *fork_with_a_slot(void *ctx)
+{
+    one_probe(ctx);
+    assert_in_range(counts_slot, 1, N_SLOTS);
+    in_child(counts_alone, ctx);
     return NULL;
 }
 
@@ -893,6 +942,8 @@ static void slots_are_free_in_a_child(void **state)
         OK(pthread_join(threads[i], NULL));
     OK(pthread_barrier_destroy(&c.all_there));
     assert_int_equal(stats_of(c.store).n_probes, N_SLOTS + 1);
+    OK(pthread_create(&forking, NULL, fork_with_a_slot, &c));
+    OK(pthread_join(forking, NULL));
     tamis_snapshot_release(c.snapshot);
     tamis_store_close(c.store);
 }
@@ -926,6 +977,7 @@ int main(void)
         TEST(threads_lose_no_count),
         TEST(the_shared_sheet_loses_none),
         TEST(slots_are_given_back),
+        TEST(a_thread_may_count_while_it_ends),
         TEST(a_child_counts_for_itself),
         TEST(slots_are_free_in_a_child),
     };
