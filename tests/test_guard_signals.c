@@ -444,6 +444,33 @@ static void test_later_handler_that_passes_on(void **state)
     assert_true(now.sa_handler == SIG_DFL);
 }
 
+/* Someone who had kept our handler put it back after it was taken out; installed again
+ * the guard finds itself there, and one that comes later and passes on is above it. */
+static int put_back_by_another(void *nothing)
+{
+    struct sigaction above = {.sa_sigaction = later, .sa_flags = SA_SIGINFO}, kept;
+    (void)nothing;
+    before(earlier_info, NULL, 0);
+    if (tamis_guard_install(NULL) || sigaction(SIGBUS, NULL, &kept))
+        return 1;
+    tamis_guard_remove();
+    sigaction(SIGBUS, &kept, NULL);
+    if (tamis_guard_install(NULL))
+        return 2;
+    sigaction(SIGBUS, &above, &beneath);
+    if (tamis_guard_install(NULL))
+        return 3;
+    alarm(60);
+    fault_elsewhere();
+    return seen.n == 101 ? 0 : 4;
+}
+
+static void test_put_back_by_another(void **state)
+{
+    (void)state;
+    in_child(put_back_by_another, NULL);
+}
+
 /* One that chained is gone, and one that does not has come: the guard is nowhere,
  * though it was never taken out. */
 static void test_later_handler_that_does_not_pass_on(void **state)
@@ -563,6 +590,7 @@ int main(void)
         cmocka_unit_test_teardown(test_closed_mapping_is_forgotten, end_guarded),
         cmocka_unit_test_teardown(test_handler_may_jump_out, end_guarded),
         cmocka_unit_test(test_no_handler_before),
+        cmocka_unit_test(test_put_back_by_another),
         cmocka_unit_test_teardown(test_later_handler_that_passes_on, end_guarded),
         cmocka_unit_test_teardown(test_later_handler_that_does_not_pass_on,
                                   end_guarded),
