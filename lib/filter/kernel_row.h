@@ -69,19 +69,29 @@ KERNEL inline const uint8_t *prefetch_beyond(const struct plane *p, uint64_t h)
     return line;
 }
 
-/* First lanes, of whole items, and of some planes only; lines are remembered. */
-KERNEL inline uint64_t row_all(const struct plane *now, const uint8_t *const *lines,
-                               const struct plane *next, const uint8_t **next_lines,
-                               const struct masks *x, uint64_t h)
+/* First lanes of the first n_now planes of an item, and meanwhile the lines of the
+ * first n_next of another, which are remembered. */
+KERNEL inline uint64_t row_first(const struct plane *now, size_t n_now,
+                                 const uint8_t *const *lines, const struct plane *next,
+                                 size_t n_next, const uint8_t **next_lines,
+                                 const struct masks *x, uint64_t h)
 {
+    size_t both = n_now < n_next ? n_now : n_next;
     uint8_t lacks[ITEM];
-    for (size_t i = 0; i < ITEM; i++) {
+    if (n_now < ITEM)
+        memset(lacks, 1, sizeof lacks);
+    for (size_t i = 0; i < both; i++) {
         next_lines[i] = prefetch_beyond(&next[i], h);
         lacks[i] = masks_lack(x, PLANE_WORDS(&now[i]), lines[i]);
     }
+    for (size_t i = both; i < n_next; i++)
+        next_lines[i] = prefetch_beyond(&next[i], h);
+    for (size_t i = both; i < n_now; i++)
+        lacks[i] = masks_lack(x, PLANE_WORDS(&now[i]), lines[i]);
     return zero_bytes(lacks);
 }
 
+/* The same of planes with others between them that are not asked. */
 KERNEL inline uint64_t row_some(const struct row_item *now, const uint8_t *const *lines,
                                 const struct row_item *next, const uint8_t **next_lines,
                                 const struct masks *x, uint64_t h)
@@ -114,18 +124,32 @@ KERNEL inline void row_later_lanes(struct row *r)
     }
 }
 
+KERNEL inline bool is_first(uint64_t mask)
+{
+    return (mask & (mask + 1)) == 0;
+}
+
+KERNEL inline uint64_t row_first_lanes(struct row *r, const struct row_item *now,
+                                       const struct row_item *next)
+{
+    const uint8_t **next_lines = r->line[r->n_steps % ROW_LINES];
+    const uint8_t *const *lines = r->line[(r->n_steps + 1) % ROW_LINES]; /* 2 ago */
+    const uint64_t h = r->h[0];
+    struct masks x;
+    if (!(now->ask | next->ask))
+        return 0;
+    masks_of(&x, h);
+    if (is_first(now->ask) && is_first(next->ask))
+        return row_first(now->planes, (size_t)__builtin_popcountll(now->ask), lines,
+                         next->planes, (size_t)__builtin_popcountll(next->ask),
+                         next_lines, &x, h);
+    return row_some(now, lines, next, next_lines, &x, h);
+}
+
 KERNEL void row_step(struct row *r, const struct row_item *next)
 {
     const struct row_item now = r->at[0];
-    const uint8_t **next_lines = r->line[r->n_steps % ROW_LINES];
-    const uint8_t *const *lines = r->line[(r->n_steps + 1) % ROW_LINES]; /* 2 ago */
-    struct masks x;
-    uint64_t alive;
-    masks_of(&x, r->h[0]);
-    if (now.ask == UINT64_MAX && next->ask == UINT64_MAX)
-        alive = row_all(now.planes, lines, next->planes, next_lines, &x, r->h[0]);
-    else
-        alive = row_some(&now, lines, next, next_lines, &x, r->h[0]);
+    uint64_t alive = row_first_lanes(r, &now, next);
     row_later_lanes(r); /* their lines are here by now */
     r->at[0] = r->behind;
     r->behind = *next;

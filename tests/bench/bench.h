@@ -135,6 +135,7 @@ bool have_avx512(void);
 enum { WINDOW = 64 };
 double lap_lines(void *probing); /* random lines, a rolling window of prefetches */
 double lap_loads(void *probing); /* random loads, independent, nothing else */
+double lap_spaced_loads(void *probing); /* with as much between them as in probes */
 double copy_ns(void *to, const void *from, size_t n_bytes);
 double read_file_ns(const char *path);
 double xxh3_file_ns(const struct bits *bits);

@@ -37,6 +37,10 @@ struct figure figures[] = {
       "ns", MOST, 1.4),
     F("large_single", "large filter, 1%, negatives one at a time", "public call",
       "independent loads", "ns", MOST, 1.15),
+    /* What a processor has in flight is counted in instructions: this is how many loads
+     * it has where a probe's lie between two. Our own mark. */
+    F("large_single_spaced", "the same, loads as far apart as those of probes",
+      "public call", "loads", "ns", MOST, 1.25),
     F("large_positives_1pct", "large filter, 1%, positives", "batch", "random lines",
       "ns", MOST, NAN),
     F("large_positives_01pct", "large filter, 0.1%, positives", "batch", "random lines",
@@ -65,6 +69,11 @@ struct figure figures[] = {
       MOST, 1.3),
     F("segments_candidates", "one key, all segments, as a list of candidates",
       "all segments", "random lines", "us", MOST, 1.3),
+    /* Segments of one size have a key's lines at one offset of a page, in one set of
+     * the first cache: more than lines at random cost the machine itself. Our own mark.
+     */
+    F("segments_own_lines", "the same, against the lines that the key has there",
+      "all segments", "its lines", "us", MOST, 1.3),
     F("segments_many_keys", "many keys, all segments, a key", "all segments",
       "random lines", "us", MOST, 1.3),
     F("segments_changed", "one key, all segments, just after one was replaced",

@@ -70,34 +70,44 @@ static double lap_many(void *ctx)
     return ns / (double)a->n_keys;
 }
 
-/* A random line of segment s. Not the key's own: filters of one geometry have that at
- * the same place of a page, and all would fight for one set of the first cache. */
-static inline const uint64_t *line(const struct bits *bits, size_t s, uint64_t h)
+/* A random line of segment s; or the key's own: filters of one geometry have that at
+ * the same place of a page, and all fight for one set of the first cache. */
+static inline const uint64_t *line(const struct bits *bits, size_t s, uint64_t h,
+                                   bool own)
 {
-    uint64_t random = h * (s * LANE_MULTIPLIER | 1);
+    uint64_t random = own ? h : h * (s * LANE_MULTIPLIER | 1);
     uint64_t at = geometry_block(random, bits[s].n_bytes / BLOCK_BYTES);
     return (const uint64_t *)(const void *)(bits[s].base + BLOCK_BYTES * at);
 }
 
-static double lap_segment_lines(void *ctx)
+static inline double segment_lines(struct asking *a, bool own)
 {
-    struct asking *a = ctx;
     uint64_t sum = 0, began = now_ns();
     for (size_t i = 0; i < a->n_keys; i++) {
         uint64_t h = a->hashes[i];
         size_t n = a->n_segments, ahead = n > WINDOW ? n - WINDOW : 0;
         for (size_t s = 0; s < n && s < WINDOW; s++)
-            __builtin_prefetch(line(a->bits, s, h));
+            __builtin_prefetch(line(a->bits, s, h, own));
         for (size_t s = 0; s < ahead; s++) {
-            __builtin_prefetch(line(a->bits, s + WINDOW, h));
-            sum += *line(a->bits, s, h);
+            __builtin_prefetch(line(a->bits, s + WINDOW, h, own));
+            sum += *line(a->bits, s, h, own);
         }
         for (size_t s = ahead; s < n; s++)
-            sum += *line(a->bits, s, h);
+            sum += *line(a->bits, s, h, own);
     }
     double ns = (double)(now_ns() - began);
     sink += sum;
     return ns / (double)a->n_keys;
+}
+
+static double lap_random_lines(void *ctx)
+{
+    return segment_lines(ctx, false);
+}
+
+static double lap_own_lines(void *ctx)
+{
+    return segment_lines(ctx, true);
 }
 
 /* ---- one store ---- */
@@ -225,6 +235,8 @@ static void report(const struct lap *laps, const struct asking *a)
         figure(ids[i], laps[i].ns / 1e3, laps[3].ns / 1e3,
                "%zu segments of %llu keys, %zu keys a lap", a->n_segments,
                (unsigned long long)bench.sizes.segment_keys, a->n_keys);
+    figure("segments_own_lines", laps[0].ns / 1e3, laps[4].ns / 1e3,
+           "%zu segments, one line of each", a->n_segments);
 }
 
 static void one_store(uint64_t n, struct curve *curve)
@@ -238,12 +250,11 @@ static void one_store(uint64_t n, struct curve *curve)
     check_segments(snapshot, bench.sizes.segment_keys);
     struct asking a = asking_of(snapshot, path);
     struct lap laps[] = {
-        {.run = lap_all, .ctx = &a},
-        {.run = lap_candidates, .ctx = &a},
-        {.run = lap_many, .ctx = &a},
-        {.run = lap_segment_lines, .ctx = &a},
+        {.run = lap_all, .ctx = &a},       {.run = lap_candidates, .ctx = &a},
+        {.run = lap_many, .ctx = &a},      {.run = lap_random_lines, .ctx = &a},
+        {.run = lap_own_lines, .ctx = &a},
     };
-    race(laps, 4, bench.sizes.reps);
+    race(laps, sizeof laps / sizeof laps[0], bench.sizes.reps);
     double per = (double)a.n_segments;
     curve_row(curve, 5,
               (double[]){per, laps[0].ns / per, laps[1].ns / per, laps[2].ns / per,
