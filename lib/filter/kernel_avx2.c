@@ -145,16 +145,21 @@ KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
 {
     const volatile half *b = (const volatile half *)(const volatile void *)block;
     uint64_t *w = (uint64_t *)(void *)block, missing[WORDS_PER_BLOCK];
-    uint32_t fresh = 0;
+    uint32_t fresh = 0, clear = 0;
     __m256i mask[2];
     pattern_masks(x, words, mask);
-    for (int i = 0; i < 2; i++)
-        _mm256_storeu_si256((__m256i *)(void *)(missing + 4 * i),
-                            _mm256_andnot_si256((__m256i)b[i], mask[i]));
-    for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++)
-        if (missing[i]) /* a set bit stays set: no need to take the line for writing */
-            fresh +=
-                !(__atomic_fetch_or(&w[i], missing[i], __ATOMIC_RELAXED) & missing[i]);
+    for (uint32_t i = 0; i < 2; i++) {
+        __m256i of_half = _mm256_andnot_si256((__m256i)b[i], mask[i]);
+        __m256i none = _mm256_cmpeq_epi64(of_half, _mm256_setzero_si256());
+        _mm256_storeu_si256((__m256i *)(void *)(missing + 4 * i), of_half);
+        clear |= (~(uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(none)) & 15)
+                 << (4 * i);
+    }
+    /* A set bit stays set: no need to take the line for writing. */
+    for (; clear; clear &= clear - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(clear);
+        fresh += !(__atomic_fetch_or(&w[i], missing[i], __ATOMIC_RELAXED) & missing[i]);
+    }
     return fresh;
 }
 

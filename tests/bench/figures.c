@@ -105,6 +105,9 @@ struct figure figures[] = {
 
     F("add_single", "adding one key at a time", "add", "random lines, times lanes",
       "ns", MOST, 2),
+    /* A locked instruction waits for all before it. Our own mark. */
+    F("add_single_locked", "the same, against the locked instructions it takes", "add",
+      "locked alone", "ns", MOST, 1.5),
     F("add_batch", "adding, a thousand keys a call", "add", "random lines, times lanes",
       "ns", MOST, 8),
     F("add_threads", "adding, keys a second", "two threads", "one thread", "ns", LEAST,

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct adding {
     struct tamis_writer *writer;
@@ -70,6 +71,40 @@ static double lap_add(void *ctx)
     return ns / (double)a->n;
 }
 
+/* What an add that others may see and do meanwhile is at least, on memory that is ours:
+ * it announces itself, and sets a bit in so many words of a line of each lane. Each of
+ * that is one locked instruction, which waits for all before it: and the first in a
+ * line for the line. */
+struct locked {
+    uint8_t *bits;
+    struct geometry g;
+    const uint64_t *hashes;
+    size_t n;
+};
+
+static double lap_locked(void *ctx)
+{
+    static _Atomic uint64_t announced;
+    const struct locked *l = ctx;
+    uint64_t began = now_ns();
+    for (size_t i = 0; i < l->n; i++) {
+        uint64_t h = l->hashes[i], next = h;
+        __atomic_exchange_n(&announced, 1, __ATOMIC_SEQ_CST);
+        for (uint32_t lane = 0; lane < l->g.lanes; lane++) {
+            __builtin_prefetch(l->bits + geometry_block_offset(&l->g, lane, next), 1);
+            next = geometry_next_lane(next);
+        }
+        for (uint32_t lane = 0; lane < l->g.lanes; lane++) {
+            uint8_t *block = l->bits + geometry_block_offset(&l->g, lane, h);
+            uint64_t *word = (uint64_t *)(void *)block;
+            for (uint32_t w = 0; w < l->g.words; w++)
+                sink += __atomic_fetch_or(&word[w], h, __ATOMIC_RELAXED) & 1;
+            h = geometry_next_lane(h);
+        }
+    }
+    return (double)(now_ns() - began) / (double)l->n;
+}
+
 void figures_adds(void)
 {
     enum { BATCH = 1000 };
@@ -90,15 +125,20 @@ void figures_adds(void)
         lap_add(&one);
     uint64_t *hashes = hashes_of(fresh_negatives(n), n);
     struct probing lines = probing_of(NULL, &bits, hashes, n);
+    struct locked locked = {allocate(bits.n_bytes), bits.geometry, hashes, n};
+    memset(locked.bits, 0, bits.n_bytes);
     struct lap laps[] = {{.run = lap_add, .ctx = &one},
                          {.run = lap_add, .ctx = &two},
                          {.run = lap_add, .ctx = &batches},
-                         {.run = lap_lines, .ctx = &lines}};
-    race(laps, 4, reps);
+                         {.run = lap_lines, .ctx = &lines},
+                         {.run = lap_locked, .ctx = &locked}};
+    race(laps, sizeof laps / sizeof laps[0], reps);
     unsigned lanes = bits.geometry.lanes;
     figure("add_single", laps[0].ns, laps[3].ns * lanes,
            "%llu MiB, %u lanes, %zu keys a lap", (unsigned long long)bits.n_bytes >> 20,
            lanes, n);
+    figure("add_single_locked", laps[0].ns, laps[4].ns,
+           "%u lanes of %u words, memory of ours", lanes, bits.geometry.words);
     figure("add_batch", laps[2].ns, laps[3].ns * lanes, "%d keys a call", BATCH);
     figure("add_threads", laps[1].ns, laps[0].ns, "%zu keys a lap", n);
     struct tamis_filter *filter = filter_open(path, TAMIS_CHECK_LAZY);
@@ -106,6 +146,6 @@ void figures_adds(void)
     tamis_filter_close(filter);
     bits_unmap(&bits);
     must(tamis_writer_close(writer), NULL, "close");
-    free(hashes);
+    free(hashes), free(locked.bits);
     file_remove(path);
 }
