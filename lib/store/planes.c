@@ -116,6 +116,8 @@ void planes_offer(struct tamis_snapshot *s, size_t index)
 {
     struct planes *p = &s->planes;
     struct plane plane;
+    if (planes_bit(p->ready, index) && planes_current(p))
+        return; /* asked with care all the same: of a few, or by one target */
     struct tamis_filter *f =
         atomic_load_explicit(&s->entries[index]->filter, memory_order_acquire);
     if (!f)

@@ -236,11 +236,11 @@ static size_t ask(struct asking *a)
 
 /* ---- the ways in ---- */
 
-/* All but the items, which are large. */
+/* All but the row, which is begun, and the items: they are large. */
 static void asking_begin(struct asking *a, struct tamis_snapshot *s,
                          const struct tamis_key *key, size_t n)
 {
-    memset(a, 0, offsetof(struct asking, items));
+    memset(a, 0, offsetof(struct asking, row));
     a->snapshot = s;
     a->key = key;
     a->n = n;
