@@ -377,8 +377,8 @@ static inline bool stage_page_good(struct stage *s, uint64_t page)
 {
     if (stage_all_good(s))
         return true;
-    if (s->mode == TAMIS_CHECK_NONE)
-        return true;
+    if (s->mode == TAMIS_CHECK_NONE) /* but a scrub may have found it bad */
+        return !(stage_page_state(s, page) & PAGE_BAD);
     if (s->mode != TAMIS_CHECK_STRICT && stage_page_state(s, page) == PAGE_GOOD)
         return true;
     return stage_check_page(s, page);

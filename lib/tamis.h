@@ -307,7 +307,7 @@ enum tamis_check {
     TAMIS_CHECK_LAZY = 0, /* each page before its first use; default */
     TAMIS_CHECK_FULL,     /* every page while opening */
     TAMIS_CHECK_STRICT,   /* each page before every use */
-    TAMIS_CHECK_NONE      /* trust the medium */
+    TAMIS_CHECK_NONE      /* trust the medium, but for what a scrub found bad */
 };
 
 /* What the caller expects; a NULL pointer or zero expects nothing. What differs

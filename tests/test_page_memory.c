@@ -377,6 +377,11 @@ static void test_how_often_a_page_is_read(void **state)
         lose_a_bit(THE_PAGE);
         assert_true(stage_page_good(&stage, THE_PAGE));
         assert_int_equal(n_seams, 0);
+        assert_true(all_are_good());
+        assert_false(stage_check_page(&stage, THE_PAGE)); /* a scrub */
+        assert_false(all_are_good());
+        for (uint64_t page = 0; page < N_PAGES; page++)
+            assert_true(stage_page_good(&stage, page) == (page != THE_PAGE));
     }
 }
 
