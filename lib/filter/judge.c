@@ -2,7 +2,7 @@
  * every bit of every page is counted as it goes by, and some blocks are measured. */
 #include "lib/filter/combine.h"
 
-enum { MEASURED_PAGES = 4096 }; /* of a stage, and as many again at most */
+enum { MEASURED_PAGES = 4096 }; /* of a large stage: so many at most, half at least */
 static const double LEAST_ERROR = 0x1p-40;
 
 /* ---- page by page ---- */
