@@ -42,6 +42,7 @@ enum {
 #define SALT_5 0x2df1424bU
 #define SALT_6 0x9efc4947U
 #define SALT_7 0x5c6bfb31U
+
 /* Hidden: a probe need not ask the linker's table where they are. */
 extern const uint32_t geometry_salt[WORDS_PER_BLOCK]
     __attribute__((visibility("hidden")));

@@ -253,7 +253,8 @@ struct tamis_plan_summary {
  * pages allow, but 1e-8 and more; bytes that buy nothing more are left over. shares has
  * room for n; summary (may be NULL) compares it with one error for all. It reads
  * nothing and holds nothing; any thread may call it. A hundred thousand sizes that are
- * all different take some seconds. ERR_RANGE, ENOMEM: shares and summary are zero. */
+ * all different take some seconds. ERR_RANGE, ENOMEM: shares and summary are zero; but of
+ * more segments than memory has room for, shares are left alone. */
 int tamis_plan_store(const struct tamis_plan_segment *segments, size_t n,
                      uint64_t bytes, struct tamis_plan_share *shares,
                      struct tamis_plan_summary *summary);

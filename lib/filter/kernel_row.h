@@ -69,6 +69,16 @@ KERNEL inline const uint8_t *prefetch_beyond(const struct plane *p, uint64_t h)
     return line;
 }
 
+/* The lines of an item, which are remembered. */
+KERNEL inline void row_fetch(const struct row_item *next, const uint8_t **next_lines,
+                             uint64_t h)
+{
+    for (uint64_t m = next->ask; m; m &= m - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(m);
+        next_lines[i] = prefetch_beyond(&next->planes[i], h);
+    }
+}
+
 /* First lanes of the first n_now planes of an item, and meanwhile the lines of the
  * first n_next of another, which are remembered. */
 KERNEL inline uint64_t row_first(const struct plane *now, size_t n_now,
@@ -136,8 +146,10 @@ KERNEL inline uint64_t row_first_lanes(struct row *r, const struct row_item *now
     const uint8_t *const *lines = r->line[(r->n_steps + 1) % ROW_LINES]; /* 2 ago */
     const uint64_t h = r->h[0];
     struct masks x;
-    if (!(now->ask | next->ask))
+    if (!now->ask) {
+        row_fetch(next, next_lines, h);
         return 0;
+    }
     masks_of(&x, h);
     if (is_first(now->ask) && is_first(next->ask))
         return row_first(now->planes, (size_t)__builtin_popcountll(now->ask), lines,
