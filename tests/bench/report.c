@@ -132,7 +132,7 @@ static void write_machine(FILE *out, json_t *machine)
 
 static void write_markdown(json_t *machine)
 {
-    unsigned n_met = 0, n_marks = 0;
+    unsigned n_met = 0, n_missed = 0, n_not = 0;
     FILE *out = fopen(path_in("bench.md"), "we");
     if (!out)
         give_up("%s cannot be written", path_in("bench.md"));
@@ -142,11 +142,22 @@ static void write_markdown(json_t *machine)
     for (size_t i = 0; i < n_figures; i++) {
         const struct figure *f = &figures[i];
         write_row(out, f);
-        n_marks += f->bound != RECORDED;
-        n_met += f->bound != RECORDED && isfinite(f->value) && figure_met(f);
+        if (f->bound == RECORDED)
+            continue;
+        bool measured = isfinite(f->value);
+        n_met += measured && figure_met(f);
+        n_missed += measured && !figure_met(f);
+        n_not += !measured;
     }
-    fprintf(out, "\n%u of %u marks met\n\n| the machine | | |\n|---|---|---|\n", n_met,
-            n_marks);
+    fprintf(out, "\nMarks: %u met, %u missed, %u not measured.%s\n", n_met, n_missed,
+            n_not,
+            strcmp(bench.sizes.form, "full") == 0
+                ? ""
+                : " They are meant for the full form: this one's filters are smaller, "
+                  "and in part in a cache.");
+    fprintf(out, "A ratio of two that ran pair by pair is the median of their ratios, "
+                 "not the ratio of the medians beside it.\n"
+                 "\n| the machine | | |\n|---|---|---|\n");
     for (size_t i = 0; i < n_limits; i++)
         fprintf(out, "| %s | %s | %s |\n", limits[i].id, cell(limits[i].value, ""),
                 limits[i].unit);
