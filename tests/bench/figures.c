@@ -131,6 +131,8 @@ struct figure figures[] = {
       "instructions", "", "", RECORDED, NAN),
     F("instructions_segments", "one key, a segment of 100, AVX2", "instructions", "",
       "", RECORDED, NAN),
+    F("instructions_few", "one key, a segment of 8, AVX2", "instructions", "", "",
+      RECORDED, NAN),
     F("instructions_add", "an add to a growing filter, AVX2", "instructions", "", "",
       RECORDED, NAN),
     F("instructions_build", "a key of a built filter, AVX2", "instructions", "", "",

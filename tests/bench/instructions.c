@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { FILTERS = 100 };
+enum { FILTERS = 100, FEW = 8 };
 
 struct subject {
     struct probing probing;
@@ -70,16 +70,15 @@ static void run_build(struct subject *s)
 }
 
 /* Opened so often, asked once, so that every page that counts is checked. */
-static void many_filters(struct subject *s)
+static void many_filters(struct subject *s, size_t n)
 {
-    for (size_t i = 0; i < FILTERS; i++) {
+    for (size_t i = 0; i < n; i++) {
         s->filters[i] = filter_open(s->path, TAMIS_CHECK_LAZY);
         struct probing p = s->probing;
         p.filter = s->filters[i];
         lap_batch(&p);
     }
-    must(tamis_snapshot_from_filters(s->filters, FILTERS, &s->snapshot), NULL,
-         "snapshot");
+    must(tamis_snapshot_from_filters(s->filters, n, &s->snapshot), NULL, "snapshot");
 }
 
 static void writer_and_builder(struct subject *s)
@@ -112,7 +111,9 @@ int instructions_main(const char *what, const char *count)
     else if (strcmp(what, "batch") == 0 || positive)
         measured(run_batch, &s);
     else if (strcmp(what, "segments") == 0)
-        many_filters(&s), measured(run_segments, &s);
+        many_filters(&s, FILTERS), measured(run_segments, &s);
+    else if (strcmp(what, "few") == 0)
+        many_filters(&s, FEW), measured(run_segments, &s);
     else
         writer_and_builder(&s), measured(what[0] == 'a' ? run_add : run_build, &s);
     filters_remove();
@@ -156,6 +157,7 @@ void figures_instructions(void)
         {"instructions_batch_scalar", "batch", "scalar", 1, 1},
         {"instructions_positive", "positive", "avx2", 1, 1},
         {"instructions_segments", "segments", "avx2", 20, FILTERS},
+        {"instructions_few", "few", "avx2", 20, FEW},
         {"instructions_add", "add", "avx2", 1, 1},
         {"instructions_build", "build", "avx2", 1, 1},
     };
