@@ -84,7 +84,7 @@ struct locked {
 
 static double lap_locked(void *ctx)
 {
-    static _Atomic uint64_t announced;
+    static uint64_t announced;
     const struct locked *l = ctx;
     uint64_t began = now_ns();
     for (size_t i = 0; i < l->n; i++) {
