@@ -352,17 +352,17 @@ static inline bool stage_all_good(struct stage *s)
     return atomic_load_explicit(&s->all_good, memory_order_acquire) == ALL_GOOD;
 }
 
-/* And is that all there is to know, for a probe without conditions? */
-static inline bool stage_plain_good(struct stage *s)
-{
-    return atomic_load_explicit(&s->plain_good, memory_order_acquire) == ALL_GOOD;
-}
-
 /* The same of the first lane, where nearly all probes of absent keys end: survivors of
  * it come to the pages of the other lanes one in fifty, and those take their time. */
 static inline bool stage_first_good(struct stage *s)
 {
     return atomic_load_explicit(&s->first_good, memory_order_acquire) == ALL_GOOD;
+}
+
+/* Are all pages good, and is that all there is to know? */
+static inline bool stage_plain_good(struct stage *s)
+{
+    return atomic_load_explicit(&s->plain_good, memory_order_acquire) == ALL_GOOD;
 }
 
 static inline uint32_t stage_page_state(struct stage *s, uint64_t page)
