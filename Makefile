@@ -194,7 +194,7 @@ goldens: $B/tests/golden/make_golden
 	@mkdir -p $B/golden
 	$< $B/golden
 
-$B/tests/golden/make_golden: $B/tests/golden/make_golden.o $B/tests/golden/handmade.o $(LIB_OBJ)
+$B/tests/golden/make_golden: $(patsubst %,$B/tests/golden/%.o,make_golden handmade image) $(LIB_OBJ)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(LIBS)
 

@@ -25,7 +25,7 @@ $B/arch/$(1)/%.bin: $B/arch/$(1)/%.o $$(ARCH_LIB:%.c=$B/arch/$(1)/%.o)
 	$$(call say,LD,$$@)
 	$$(Q)$(1)-linux-gnu-gcc -static -pthread -o $$@ $$^ -lm
 
-$B/arch/$(1)/tests/golden/make_golden.bin: $B/arch/$(1)/tests/golden/handmade.o
+$B/arch/$(1)/tests/golden/make_golden.bin: $B/arch/$(1)/tests/golden/handmade.o $B/arch/$(1)/tests/golden/image.o
 
 $B/arch/$(1)/tests/exchange.bin: $B/arch/$(1)/tests/arch/exchange.o $$(ARCH_LIB:%.c=$B/arch/$(1)/%.o)
 	$$(call say,LD,$$@)
