@@ -15,12 +15,25 @@ _Static_assert(COMMIT_HEAD_BYTES + MAX_BIRTH_STAGES * STAGE_BYTES + 8 == BIRTH_B
 
 #define F(member, type) FIELD(struct commit_disk, member, type)
 const struct field commit_fields[] = {
-    F(magic, FIELD_BYTES),     F(uuid, FIELD_UUID),      F(sequence, FIELD_UINT),
-    F(compat, FIELD_HEX),      F(ro_compat, FIELD_HEX),  F(incompat, FIELD_HEX),
-    F(keys, FIELD_UINT),       F(watermark, FIELD_UINT), F(committed_bytes, FIELD_UINT),
-    F(generation, FIELD_UINT), F(slot, FIELD_UINT),      F(state, FIELD_UINT),
-    F(clean, FIELD_UINT),      F(n_stages, FIELD_UINT),  F(binding_bytes, FIELD_UINT),
-    F(unused_a, FIELD_UNUSED), F(binding, FIELD_BYTES),  F(unused_b, FIELD_UNUSED),
+    F(magic, FIELD_BYTES),
+    F(uuid, FIELD_UUID),
+    F(sequence, FIELD_UINT),
+    F(compat, FIELD_HEX),
+    F(ro_compat, FIELD_HEX),
+    F(incompat, FIELD_HEX),
+    F(keys, FIELD_UINT),
+    F(watermark, FIELD_UINT),
+    F(committed_bytes, FIELD_UINT),
+    F(generation, FIELD_UINT),
+    F(slot, FIELD_UINT),
+    F(state, FIELD_UINT),
+    F(clean, FIELD_UINT),
+    F(n_stages, FIELD_UINT),
+    F(binding_bytes, FIELD_UINT),
+    F(n_settled, FIELD_UINT),
+    F(unused_a, FIELD_UNUSED),
+    F(binding, FIELD_BYTES),
+    F(unused_b, FIELD_UNUSED),
 };
 #undef F
 const size_t n_commit_fields = sizeof commit_fields / sizeof commit_fields[0];
@@ -31,10 +44,10 @@ const struct field stage_fields[] = {
     F(capacity, FIELD_UINT),       F(keys, FIELD_UINT),
     F(target_error, FIELD_F64),    F(floors_offset, FIELD_UINT),
     F(digests_offset, FIELD_UINT), F(root, FIELD_HEX),
-    F(layout, FIELD_UINT),         F(unused, FIELD_UNUSED),
-    F(n_blocks, FIELD_UINT),       F(bits_set, FIELD_UINT),
-    F(lanes, FIELD_UINT),          F(words, FIELD_UINT),
-    F(kind_unused, FIELD_UNUSED),
+    F(layout, FIELD_UINT),         F(settled_page, FIELD_UINT),
+    F(settled_root, FIELD_HEX),    F(n_blocks, FIELD_UINT),
+    F(bits_set, FIELD_UINT),       F(lanes, FIELD_UINT),
+    F(words, FIELD_UINT),          F(kind_unused, FIELD_UNUSED),
 };
 #undef F
 const size_t n_stage_fields = sizeof stage_fields / sizeof stage_fields[0];
@@ -52,6 +65,9 @@ static void stage_encode(const struct stage_desc *s, uint8_t out[STAGE_BYTES])
     d.digests_offset = le64_of(s->digests_offset);
     d.root = le64_of(s->root);
     d.layout = le16_of(s->layout);
+    struct le64 page = le64_of(s->settled_offset / PAGE_BYTES);
+    memcpy(d.settled_page, &page, sizeof d.settled_page);
+    d.settled_root = le64_of(s->settled_root);
     d.n_blocks = le64_of(s->geometry.n_blocks);
     d.bits_set = le64_of(s->bits_set);
     d.lanes = (uint8_t)s->geometry.lanes;
@@ -79,6 +95,7 @@ void commit_encode(const struct commit *c, uint8_t slot, uint8_t *out)
     d.clean = c->clean;
     d.n_stages = c->n_stages;
     d.binding_bytes = c->binding_bytes;
+    d.n_settled = c->n_settled;
     memcpy(d.binding, c->binding, c->binding_bytes);
     memcpy(out, &d, sizeof d);
     for (size_t i = 0; i < c->n_stages; i++)
@@ -129,6 +146,7 @@ static void head_load(const struct commit_disk *d, struct commit *c)
     c->clean = d->clean;
     c->n_stages = d->n_stages;
     c->binding_bytes = d->binding_bytes;
+    c->n_settled = c->compat & COMMIT_COMPAT_SETTLED ? d->n_settled : 0;
     memcpy(c->binding, d->binding, sizeof c->binding);
 }
 
@@ -163,6 +181,10 @@ static struct verdict check_head(const struct commit_disk *d, const struct commi
         return AT(RANGE, binding_bytes);
     if (!all_zero(d->binding + c->binding_bytes, BINDING_MAX_BYTES - c->binding_bytes))
         return AT(UNUSED, binding);
+    if (c->n_settled && (c->state != STATE_OPEN || c->n_settled >= c->n_stages))
+        return AT(RANGE, n_settled);
+    if (unused_is_ours(c) && d->n_settled != c->n_settled)
+        return AT(UNUSED, n_settled);
     if (unused_is_ours(c) && !all_zero(d->unused_a, sizeof d->unused_a))
         return AT(UNUSED, unused_a);
     if (unused_is_ours(c) && !all_zero(d->unused_b, sizeof d->unused_b))
@@ -179,7 +201,7 @@ static struct verdict check_head(const struct commit_disk *d, const struct commi
     ((struct verdict){VERDICT_##code, (uint32_t)offsetof(struct stage_disk, member),   \
                       "stage." #member})
 
-static void stage_load(const struct stage_disk *d, struct stage_desc *s)
+static void stage_load(const struct stage_disk *d, bool settled, struct stage_desc *s)
 {
     s->offset = le64_get(d->offset);
     s->length = le64_get(d->length);
@@ -190,6 +212,12 @@ static void stage_load(const struct stage_disk *d, struct stage_desc *s)
     s->digests_offset = le64_get(d->digests_offset);
     s->root = le64_get(d->root);
     s->layout = le16_get(d->layout);
+    if (settled) { /* else the bytes are not ours to read */
+        struct le64 page = {{0}};
+        memcpy(&page, d->settled_page, sizeof d->settled_page);
+        s->settled_offset = le64_get(page) * PAGE_BYTES; /* 48 bits: it can't wrap */
+        s->settled_root = le64_get(d->settled_root);
+    }
     s->bits_set = le64_get(d->bits_set);
     s->geometry.n_blocks = le64_get(d->n_blocks);
     s->geometry.lanes = d->lanes;
@@ -216,9 +244,25 @@ static struct verdict check_integrity(const struct stage_desc *s,
     return VERDICT_GOOD;
 }
 
+/* Digests of a settled stage are asked for where those of a sealed one are. */
+static struct verdict check_settled(const struct stage_disk *d,
+                                    const struct stage_desc *s, const struct commit *c,
+                                    bool settled)
+{
+    if (settled)
+        return (s->settled_offset != 0) == (s->length > PAGE_BYTES)
+                   ? VERDICT_GOOD
+                   : AT(RANGE, settled_page);
+    if (unused_is_ours(c) && !all_zero(d->settled_page, sizeof d->settled_page))
+        return AT(UNUSED, settled_page);
+    if (unused_is_ours(c) && le64_get(d->settled_root) != 0)
+        return AT(UNUSED, settled_root);
+    return VERDICT_GOOD;
+}
+
 static struct verdict check_stage(const struct stage_disk *d,
                                   const struct stage_desc *s, const struct commit *c,
-                                  uint8_t slot)
+                                  uint8_t slot, bool settled)
 {
     uint64_t n_bytes;
     if (s->layout != LAYOUT_SPLIT_BLOCKS)
@@ -238,14 +282,16 @@ static struct verdict check_stage(const struct stage_disk *d,
         return AT(RANGE, target_error);
     if (s->bits_set > n_bytes * 8)
         return AT(RANGE, bits_set);
-    if (unused_is_ours(c) && !all_zero(d->unused, sizeof d->unused))
-        return AT(UNUSED, unused);
+    struct verdict v = check_settled(d, s, c, settled);
+    if (v.code != VERDICT_OK)
+        return v;
     if (unused_is_ours(c) && !all_zero(d->kind_unused, sizeof d->kind_unused))
         return AT(UNUSED, kind_unused);
     return check_integrity(s, c, slot);
 }
 
-/* Areas of the file: the header and up to three per stage. */
+/* Areas of the file: the header and up to three per stage, as no stage has both fields
+ * for digests. */
 struct area {
     uint64_t begin, end;
     uint32_t descriptor; /* offset in the record of the stage that claims it */
@@ -279,6 +325,9 @@ static struct verdict check_areas(const struct commit *c, const struct identity 
         if (s->digests_offset)
             area_put(&areas[n++], s->digests_offset, digests_bytes(n_pages), i,
                      "stage.digests_offset");
+        if (s->settled_offset)
+            area_put(&areas[n++], s->settled_offset, digests_bytes(n_pages), i,
+                     "stage.settled_page");
     }
     for (size_t i = 0; i < n; i++) {
         if (areas[i].end > c->committed_bytes)
@@ -299,8 +348,8 @@ static struct verdict check_stages(const uint8_t *in, uint8_t slot,
         struct stage_disk d;
         size_t at = STAGES_OFFSET + i * STAGE_BYTES;
         memcpy(&d, in + at, sizeof d);
-        stage_load(&d, &c->stages[i]);
-        struct verdict v = check_stage(&d, &c->stages[i], c, slot);
+        stage_load(&d, i < c->n_settled, &c->stages[i]);
+        struct verdict v = check_stage(&d, &c->stages[i], c, slot, i < c->n_settled);
         if (v.code != VERDICT_OK) {
             v.offset += (uint32_t)at;
             return v;

@@ -24,7 +24,10 @@ enum {
     LAYOUT_SPLIT_BLOCKS = 1,
 };
 
-#define COMMIT_COMPAT_KNOWN    UINT64_C(0)
+/* Some stages of an open filter are settled: they have digests (SPEC.md §7.2). */
+#define COMMIT_COMPAT_SETTLED  UINT64_C(1)
+
+#define COMMIT_COMPAT_KNOWN    COMMIT_COMPAT_SETTLED
 #define COMMIT_RO_COMPAT_KNOWN UINT64_C(0)
 #define COMMIT_INCOMPAT_KNOWN  UINT64_C(0)
 
@@ -46,7 +49,8 @@ struct commit_disk {
     uint8_t clean;
     uint8_t n_stages;
     uint8_t binding_bytes;
-    uint8_t unused_a[3];
+    uint8_t n_settled;
+    uint8_t unused_a[2];
     uint8_t binding[BINDING_MAX_BYTES];
     uint8_t unused_b[88];
 };
@@ -63,7 +67,8 @@ struct stage_disk {
     struct le64 digests_offset;
     struct le64 root;
     struct le16 layout;
-    uint8_t unused[14];
+    uint8_t settled_page[6];
+    struct le64 settled_root;
     /* From here on: the area of kind 1, Bloom. */
     struct le64 n_blocks;
     struct le64 bits_set;
@@ -81,6 +86,8 @@ struct stage_desc {
     uint64_t floors_offset;  /* 0: none (sealed at birth) */
     uint64_t digests_offset; /* 0: none (open, or a single page) */
     uint64_t root;
+    uint64_t settled_offset; /* digests of a settled stage; 0: none, or a single page */
+    uint64_t settled_root;
     uint16_t layout;
     uint64_t bits_set; /* a hint for growth, never an argument for ABSENT (R9) */
     struct geometry geometry;
@@ -95,6 +102,7 @@ struct commit {
     uint64_t committed_bytes;
     uint64_t generation; /* grows with every change of the stage table or state */
     uint8_t slot, state, clean, n_stages, binding_bytes;
+    uint8_t n_settled; /* the first so many stages are settled; 0 without the bit */
     uint8_t binding[BINDING_MAX_BYTES];
     uint64_t table_digest; /* of the descriptors as read; 0: not read from anywhere */
     struct stage_desc stages[MAX_STAGES];
@@ -146,6 +154,33 @@ struct slot_health {
 struct verdict commit_choose(const uint8_t *header, const struct identity *id,
                              uint64_t available_bytes, struct commit *c,
                              struct slot_health *health);
+
+/* Do digests guard the pages of stage i? Else its floors do. */
+static inline bool commit_has_digests(const struct commit *c, size_t i)
+{
+    return c->state == STATE_SEALED || i < c->n_settled;
+}
+
+/* Stage i with digests_offset and root of the digests that guard it, if any do, be it
+ * sealed or settled. */
+static inline struct stage_desc commit_stage(const struct commit *c, size_t i)
+{
+    struct stage_desc d = c->stages[i];
+    if (c->state == STATE_OPEN && i < c->n_settled) {
+        d.digests_offset = d.settled_offset;
+        d.root = d.settled_root;
+    }
+    return d;
+}
+
+/* Makes no stage settled. */
+static inline void commit_unsettle(struct commit *c)
+{
+    c->compat &= ~COMMIT_COMPAT_SETTLED;
+    c->n_settled = 0;
+    for (size_t i = 0; i < c->n_stages; i++)
+        c->stages[i].settled_offset = c->stages[i].settled_root = 0;
+}
 
 /* Digest of the whole stage table: what a catalog remembers of a sealed filter. */
 uint64_t commit_table_digest(const struct commit *c);

@@ -73,6 +73,18 @@ static struct commit an_open(void)
     return c;
 }
 
+/* The same with digests of the first stage, which a second has left behind. */
+static struct commit a_settled(void)
+{
+    struct commit c = an_open();
+    c.compat = COMMIT_COMPAT_SETTLED;
+    c.n_settled = 1;
+    c.stages[0].settled_offset = 13 * 4096;
+    c.stages[0].settled_root = UINT64_C(0xfedcba0987654321);
+    world.available = c.committed_bytes = 14 * 4096;
+    return c;
+}
+
 static struct commit a_sealed(void)
 {
     struct commit c = an_open();
@@ -152,8 +164,8 @@ static void hold(const struct rule *rules, size_t n, struct commit c)
 static void round_trips(void **state)
 {
     (void)state;
-    struct commit (*const make[3])(void) = {an_open, a_sealed, a_birth};
-    for (size_t i = 0; i < 3; i++) {
+    struct commit (*const make[4])(void) = {an_open, a_sealed, a_birth, a_settled};
+    for (size_t i = 0; i < 4; i++) {
         uint8_t record[SLOT_BYTES], again[SLOT_BYTES];
         struct commit in = make[i](), out;
         in.slot = world.slot;
@@ -168,6 +180,8 @@ static void round_trips(void **state)
             assert_true(out.stages[k].geometry.n_blocks ==
                         in.stages[k].geometry.n_blocks);
             assert_true(out.stages[k].root == in.stages[k].root);
+            assert_true(out.stages[k].settled_offset == in.stages[k].settled_offset);
+            assert_true(out.stages[k].settled_root == in.stages[k].settled_root);
         }
     }
 }
@@ -214,7 +228,8 @@ static void rules_of_the_head(void **state)
         R(binding_bytes, 255, RANGE),
         B(96 + 5, binding, 1, UNUSED),
         B(96 + 63, binding, 1, UNUSED),
-        B(93, unused_a, 1, UNUSED),
+        R(n_settled, 1, UNUSED),
+        B(94, unused_a, 1, UNUSED),
         B(95, unused_a, 1, UNUSED),
         B(160, unused_b, 1, UNUSED),
         B(247, unused_b, 1, UNUSED),
@@ -249,10 +264,11 @@ static void rules_of_a_stage(void **state)
         S(i, target_error, F64_NAN, RANGE), S(i, target_error, F64_ZERO, RANGE),       \
         S(i, target_error, F64_MINUS_1, RANGE),                                        \
         S(i, target_error, F64_ONE + 1, RANGE), S(i, bits_set, 6 * 32768 + 1, RANGE),  \
-        S(i, bits_set, UINT64_MAX, RANGE), S(i, unused, 1, UNUSED),                    \
-        S(i, kind_unused, 1, UNUSED), S(i, floors_offset, 0, RANGE),                   \
-        S(i, floors_offset, 20481, RANGE), S(i, digests_offset, 1, RANGE),             \
-        S(i, digests_offset, 4096, RANGE), S(i, root, 1, RANGE)
+        S(i, bits_set, UINT64_MAX, RANGE), S(i, settled_page, 1, UNUSED),              \
+        S(i, settled_root, 1, UNUSED), S(i, kind_unused, 1, UNUSED),                   \
+        S(i, floors_offset, 0, RANGE), S(i, floors_offset, 20481, RANGE),              \
+        S(i, digests_offset, 1, RANGE), S(i, digests_offset, 4096, RANGE),             \
+        S(i, root, 1, RANGE)
     static const struct rule rules[] = {RULES_OF(0), RULES_OF(1)};
     hold(rules, N_OF(rules), an_open());
 
@@ -265,6 +281,60 @@ static void rules_of_a_stage(void **state)
         S(0, floors_offset, 20480, RANGE), S(0, digests_offset, 16384, RANGE),
         S(1, floors_offset, 20480, RANGE), S(1, digests_offset, 0, RANGE)};
     hold(birth, N_OF(birth), a_birth());
+}
+
+static void rules_of_settled_stages(void **state)
+{
+    (void)state;
+    enum { COMPAT = offsetof(struct commit_disk, compat) };
+    static const struct rule rules[] = {
+        R(n_settled, 2, RANGE),
+        R(n_settled, 255, RANGE),
+        {COMPAT, 8, 0, VERDICT_UNUSED, 93, "n_settled"},
+        B(94, unused_a, 1, UNUSED),
+        S(0, settled_page, 0, RANGE),
+        S(1, settled_page, 1, UNUSED),
+        S(1, settled_page, UINT64_C(1) << 47, UNUSED),
+        S(1, settled_root, UINT64_C(1) << 63, UNUSED),
+        S(1, root, 1, RANGE),
+    };
+    hold(rules, N_OF(rules), a_settled());
+    /* None settled, whatever the bit says; and no stage that is not there. */
+    static const struct rule unsettled[] = {R(n_settled, 0, UNUSED)};
+    struct commit c = a_settled();
+    uint8_t record[SLOT_BYTES];
+    commit_encode(&c, SLOT_A, record);
+    rule_apply(&unsettled[0], record);
+    verdict_is(reseal_decode(record), VERDICT_UNUSED, AT(0, settled_page),
+               "stage.settled_page");
+    c = an_open();
+    c.compat = COMMIT_COMPAT_SETTLED;
+    commit_encode(&c, SLOT_A, record);
+    verdict_is(reseal_decode(record), VERDICT_OK, 0, "");
+    c = a_sealed();
+    c.compat = COMMIT_COMPAT_SETTLED;
+    c.n_settled = 1;
+    commit_encode(&c, SLOT_A, record);
+    verdict_is(reseal_decode(record), VERDICT_RANGE, 93, "n_settled");
+    /* A page needs no digests but its root. */
+    c = a_settled();
+    c.stages[0].geometry.lanes = 1;
+    c.stages[0].length = 4096;
+    commit_encode(&c, SLOT_A, record);
+    verdict_is(reseal_decode(record), VERDICT_RANGE, AT(0, settled_page),
+               "stage.settled_page");
+    c.stages[0].settled_offset = 0;
+    commit_encode(&c, SLOT_A, record);
+    verdict_is(reseal_decode(record), VERDICT_OK, 0, "");
+    /* With a bit that is not known the bytes that settle nothing are another's. */
+    c = a_settled();
+    c.compat |= UINT64_C(1) << 9;
+    commit_encode(&c, SLOT_A, record);
+    record[AT(1, settled_page)] = record[AT(1, settled_root)] = record[94] = 9;
+    checksum_set(record, SLOT_BYTES, 0);
+    assert_int_equal(decode(record, &c).code, VERDICT_OK);
+    assert_true(c.n_settled == 1 && c.stages[0].settled_offset == 13 * 4096);
+    assert_true(c.stages[1].settled_offset == 0 && c.stages[1].settled_root == 0);
 }
 
 /* Without a rule to grow by a record in slot A or B is sealed, floors or not. */
@@ -333,6 +403,18 @@ static void rules_of_areas(void **state)
     };
     for (size_t i = 0; i < N_OF(sealed); i++)
         hold(&sealed[i], 1, a_sealed());
+#define P(value, code)                                                                 \
+    {                                                                                  \
+        AT(0, settled_page), 6, value, VERDICT_##code, STAGES_OFFSET,                  \
+            "stage.settled_page"                                                       \
+    }
+    static const struct rule settled[] = {
+        P(14, SHORT),  P(UINT64_C(0xffffffffffff), SHORT),
+        P(2, OVERLAP), P(3, OVERLAP),
+        P(5, OVERLAP), A(AT(1, offset), 8 * 4096, OVERLAP, 1, "stage.offset"),
+    };
+    for (size_t i = 0; i < N_OF(settled); i++)
+        hold(&settled[i], 1, a_settled());
     /* A sound but enormous stage in a small file: 2^32 blocks, 4 lanes. */
     struct commit c = an_open();
     c.stages[1].geometry = (struct geometry){MAX_BLOCKS, 4, 8};
@@ -437,7 +519,8 @@ static void features_may_use_unused_bytes(void **state)
         *(word ? &c.ro_compat : &c.compat) = UINT64_C(1) << 50;
         commit_encode(&c, SLOT_A, record);
         record[93] = record[247] = 9;
-        record[AT(0, unused)] = record[AT(1, kind_unused)] = 9;
+        record[AT(0, settled_page)] = record[AT(1, settled_root)] =
+            record[AT(1, kind_unused)] = 9;
         verdict_is(reseal_decode(record), VERDICT_OK, 0, "");
         /* They are part of what the digest of the table is of. */
         struct commit with, without;
@@ -503,7 +586,9 @@ static void accepted_records_are_safe(void **state)
     size_t n_accepted = 0;
     for (size_t round = 0; round < 100000; round++) {
         uint8_t record[SLOT_BYTES];
-        struct commit c = round % 2 ? an_open() : a_sealed();
+        struct commit c = round % 2       ? an_open()
+                          : round % 4 / 2 ? a_sealed()
+                                          : a_settled();
         commit_encode(&c, SLOT_A, record);
         for (size_t k = 0; k <= round % 3; k++) {
             seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
@@ -522,6 +607,10 @@ static void accepted_records_are_safe(void **state)
             assert_true(geometry_bytes(&c.stages[i].geometry, &n));
             assert_true(add_u64(c.stages[i].offset, n, &end));
             assert_true(end <= world.available && c.stages[i].offset >= 12288);
+            end = commit_has_digests(&c, i) ? commit_stage(&c, i).digests_offset : 0;
+            assert_true(end == 0 || end >= 12288);
+            assert_true(end + (end ? digests_bytes(n / PAGE_BYTES) : 0) <=
+                        world.available);
             n = floors_bytes(n / PAGE_BYTES);
             if (c.state == STATE_SEALED && c.stages[i].floors_offset == 0)
                 continue;
@@ -539,6 +628,7 @@ int main(void)
         cmocka_unit_test(magic_and_places_are_fixed),
         cmocka_unit_test(rules_of_the_head),
         cmocka_unit_test(rules_of_a_stage),
+        cmocka_unit_test(rules_of_settled_stages),
         cmocka_unit_test(what_never_grew_is_sealed),
         cmocka_unit_test(rules_of_the_tail),
         cmocka_unit_test(rules_of_areas),

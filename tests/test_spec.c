@@ -37,6 +37,7 @@ static const char *type_name(const struct field *f)
         return f->n_bytes == 1   ? "u8"
                : f->n_bytes == 2 ? "u16"
                : f->n_bytes == 4 ? "u32"
+               : f->n_bytes == 6 ? "u48"
                                  : "u64";
     case FIELD_F64:
         return "f64";
@@ -284,7 +285,7 @@ static void rules_name_what_exists(void **state)
             }
         }
     }
-    assert_int_equal(n_rules, 20 + 4 + 12 + 13 + 14 + 15);
+    assert_int_equal(n_rules, 20 + 4 + 14 + 15 + 14 + 15);
 }
 
 /* The heading "## 4. Geometry" or "### 9.3 ..." of section "4" or "9.3". */
