@@ -79,8 +79,7 @@ int io_replace(int dir, const char *temp, const char *name);
 void io_discard(int dir, const char *temp, int fd);
 int io_sync_dir(int dir);
 
-/* Stages of this size and more begin at a multiple of it in the file, so that they can
- * be mapped by huge pages. */
+/* A huge page of most machines. */
 enum { HUGE_PAGE_BYTES = 2 << 20 };
 
 /* ==== filter/open.c: opening safely ========================================== */

@@ -208,6 +208,26 @@ static UNUSED struct commit commit_of(const char *path)
     return c;
 }
 
+/* Moves the stage of a filter that was sealed at birth to 2 MiB, behind a hole: earlier
+ * writers of format 1.0 placed large stages so, and their files must be read. */
+static UNUSED void open_a_hole(const char *path)
+{
+    size_t n;
+    uint8_t *bytes = file_read(path, &n), record[SLOT_BYTES] = {0};
+    struct commit c = commit_of(path);
+    struct stage_desc *s = &c.stages[0];
+    uint64_t from = s->offset, by = HUGE_PAGE_BYTES - from;
+    assert_true(c.n_stages == 1 && from == PAGE_BYTES);
+    s->offset += by;
+    s->digests_offset += s->digests_offset ? by : 0;
+    c.committed_bytes += by;
+    commit_encode(&c, SLOT_BIRTH, record);
+    memcpy(bytes + commit_slot_offset(SLOT_BIRTH), record, BIRTH_BYTES);
+    file_write(path, bytes, PAGE_BYTES);
+    file_poke(path, from + by, bytes + from, n - from);
+    free(bytes);
+}
+
 /* ---- processes ---- */
 
 /* Runs fn in a child; its result, 0 for good, is the child's exit code. */

@@ -267,10 +267,8 @@ static void embed(uint64_t offset, double error, size_t n_keys)
     assert_int_equal(tamis_filter_stage(f, 0, &stage), 0);
     assert_int_equal(tamis_plan_filter(n_keys, error, &plan), 0);
     assert_int_equal(stage.bits_bytes, plan.bits_bytes);
-    if (stage.bits_bytes >= HUGE_BYTES)
-        assert_int_equal((offset + stage.offset) % HUGE_BYTES, 0);
-    else
-        assert_int_equal(stage.offset, PAGE_BYTES);
+    assert_int_equal(stage.offset, PAGE_BYTES);
+    assert_int_equal(n_bytes, plan.file_bytes);
     assert_int_equal(count_absent(f, keys, n_keys), 0);
     assert_true(count_absent(f, keys + n_keys, 50000) >
                 (size_t)(50000 * (1 - 1.2 * error)));
@@ -278,6 +276,63 @@ static void embed(uint64_t offset, double error, size_t n_keys)
     assert_int_equal(report.n_pages, stage.bits_bytes / PAGE_BYTES);
     tamis_filter_close(f);
     unlink(path_of("engine"));
+}
+
+/* Bits go out in pieces that end at multiples of 2 MiB of the file, but for the last
+ * piece: so they are huge pages of the page cache. */
+static uint64_t n_aligned, n_others;
+
+static ssize_t see_pwrite(int fd, const void *buf, size_t n, off_t offset)
+{
+    bool aligned = ((uint64_t)offset + n) % HUGE_BYTES == 0;
+    n_aligned += aligned;
+    n_others += !aligned;
+    return pwrite(fd, buf, n, offset);
+}
+
+static void test_large_pieces_fill_huge_pages(void **state)
+{
+    static const uint64_t offsets[] = {0, 4096, HUGE_BYTES - 4096, HUGE_BYTES};
+    (void)state;
+    for (size_t i = 0; i < sizeof offsets / sizeof offsets[0]; i++) {
+        struct tamis_builder *b = builder_of(1e-8, 0);
+        uint64_t n_bytes;
+        for (size_t k = 0; k < 3 * (size_t)N_KEYS; k++) {
+            uint64_t hash = random_u64();
+            assert_int_equal(tamis_builder_add_hashes(b, domain.tag, &hash, 1), 0);
+        }
+        int fd = open(path_of("pieces"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        n_aligned = n_others = 0;
+        io_calls.pwrite = see_pwrite;
+        int rc = tamis_builder_finish_fd(b, fd, offsets[i], &n_bytes, NULL);
+        io_calls.pwrite = pwrite;
+        assert_int_equal(rc, 0);
+        assert_true(n_bytes > 8 << 20);
+        assert_true(n_aligned >= 2);
+        assert_true(n_others <= 3); /* the rest of the bits, digests, header */
+        tamis_builder_free(b);
+        close(fd);
+        unlink(path_of("pieces"));
+    }
+}
+
+/* A file is as long as planned, and takes as much of the disk. */
+static void test_no_file_has_holes(void **state)
+{
+    static const size_t sizes[] = {0, 1000, 30000, N_KEYS};
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct tamis_builder *b = builder_of(1e-8, sizes[i]);
+        struct tamis_plan plan;
+        struct stat st;
+        assert_int_equal(tamis_builder_finish_file(b, path_of("dense"), NULL), 0);
+        assert_int_equal(tamis_plan_filter(sizes[i], 1e-8, &plan), 0);
+        assert_int_equal(stat(path_of("dense"), &st), 0);
+        assert_int_equal(st.st_size, plan.file_bytes);
+        assert_true((uint64_t)st.st_blocks * 512 >= plan.file_bytes);
+        tamis_builder_free(b);
+        unlink(path_of("dense"));
+    }
 }
 
 static void test_inside_another_file(void **state)
@@ -406,6 +461,8 @@ int main(void)
         cmocka_unit_test(test_read_only_directory),
         TEST_WITH_FAULTS(test_failures_leave_no_file),
         TEST_WITH_FAULTS(test_short_and_interrupted_calls),
+        cmocka_unit_test(test_large_pieces_fill_huge_pages),
+        cmocka_unit_test(test_no_file_has_holes),
         cmocka_unit_test(test_inside_another_file),
         cmocka_unit_test(test_inside_at_odd_places),
         TEST_WITH_FAULTS(test_failures_inside_another_file),

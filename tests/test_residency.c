@@ -28,7 +28,9 @@ static const char *build(const char *name, size_t n, double error)
 /* Of some 3 MiB of bits, which begin at 2 MiB. */
 static const char *build_large(void)
 {
-    return build("large", N_KEYS, 1e-8);
+    const char *path = build("large", N_KEYS, 1e-8);
+    open_a_hole(path);
+    return path;
 }
 
 static void make_cold(const char *path)

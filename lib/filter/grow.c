@@ -15,9 +15,8 @@ int stage_plan(const struct tamis_growth *growth, uint32_t i, uint64_t end,
     d->layout = LAYOUT_SPLIT_BLOCKS;
     if (!geometry_bytes(&d->geometry, &d->length))
         return TAMIS_ERR_TOO_LARGE;
-    uint64_t unit = d->length >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : PAGE_BYTES;
     uint64_t floors = floors_bytes(d->length / PAGE_BYTES), stage_end;
-    if (!align_up_u64(end, unit, &d->offset) ||
+    if (!align_up_u64(end, PAGE_BYTES, &d->offset) ||
         !add_u64(d->offset, d->length, &d->floors_offset) ||
         !add_u64(d->floors_offset, floors, &stage_end) || stage_end > INT64_MAX)
         return TAMIS_ERR_TOO_LARGE;

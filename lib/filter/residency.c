@@ -77,7 +77,8 @@ static void ranges_merge(struct ranges *r)
     r->n = n + 1;
 }
 
-/* Stages are apart by holes of up to 2 MiB, which would take as much memory. */
+/* Earlier writers left holes of up to 2 MiB between stages, which would take as much
+ * memory. */
 static void ranges_of(const struct tamis_filter *f, const struct view *v,
                       struct ranges *r)
 {

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* Pieces end at multiples of it in the file, so that they are large folios of the page
+ * cache. */
 enum { PIECE_BYTES = 1 << 20 };
 
 /* ---- the digest tree, as its pages fill ---- */
@@ -56,8 +58,9 @@ static int write_bits(struct derived *d, uint32_t stage, int fd, uint8_t *piece,
         derived_count_page(d, stage, page, out);
         in_piece += PAGE_BYTES;
         int err = put_digest(g, 1, page_digest(out));
-        if (!err && (in_piece == PIECE_BYTES || page + 1 == n_pages)) {
-            uint64_t at = s->offset + (page + 1) * PAGE_BYTES - in_piece;
+        uint64_t end = s->offset + (page + 1) * PAGE_BYTES;
+        if (!err && (end % PIECE_BYTES == 0 || page + 1 == n_pages)) {
+            uint64_t at = end - in_piece;
             err = io_write(fd, piece, in_piece, at);
             if (!err)
                 io_start_writing(fd, at, in_piece);
@@ -99,9 +102,9 @@ static bool lay_out(struct derived *d)
         s->layout = LAYOUT_SPLIT_BLOCKS;
         if (!geometry_bytes(&s->geometry, &s->length))
             return false;
-        uint64_t unit = s->length < HUGE_PAGE_BYTES ? PAGE_BYTES : HUGE_PAGE_BYTES;
         uint64_t digests = digests_bytes(s->length / PAGE_BYTES);
-        if (!align_up_u64(at, unit, &s->offset) || s->offset > INT64_MAX - s->length ||
+        s->offset = at;
+        if (s->offset > INT64_MAX - s->length ||
             s->offset + s->length > INT64_MAX - digests)
             return false;
         s->digests_offset = digests ? s->offset + s->length : 0;
