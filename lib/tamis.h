@@ -932,6 +932,13 @@ int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes
  * lost. */
 int tamis_edit_drop_filter(struct tamis_edit *edit, const void *name, size_t name_bytes,
                            const uint8_t *uuid, struct tamis_diag *diag);
+/* The same, if its binding is this one (0..64 bytes; 0: it has none): else
+ * ERR_MISMATCH, at commit. Whether it has a filter does not matter. For whoever may
+ * drop segments of one engine's files only: another process may have put another
+ * file's segment under that name meanwhile. The binding is copied. */
+int tamis_edit_drop_bound(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                          const void *binding, size_t binding_bytes,
+                          struct tamis_diag *diag);
 /* Unregisters every segment of the store that is not among these names (and was not
  * put by this edit). Names that are unknown are ignored. ERR_BUSY as above. */
 struct tamis_name {

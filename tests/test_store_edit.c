@@ -307,6 +307,52 @@ static void a_filter_that_was_replaced_is_not_dropped(void **state)
     tamis_store_close(s);
 }
 
+/* What one engine's file had goes only while it is that file's, filter or not. */
+static void a_binding_that_was_replaced_is_not_dropped(void **state)
+{
+    struct tamis_segment_options ours = {
+        .size = sizeof ours, .binding = "db1/7", .binding_bytes = 5};
+    struct tamis_segment_options theirs = {
+        .size = sizeof theirs, .binding = "db2/7", .binding_bytes = 5};
+    struct tamis_diag diag;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_put_bare(e, "a", 1, &ours, NULL));
+    OK(put_keys(e, "none", 0, 10, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    struct tamis_edit *mine = edit_new(s);
+    assert_int_equal(tamis_edit_drop_bound(mine, "b", 1, "db1/7", 5, NULL),
+                     TAMIS_ERR_NO_SEGMENT);
+    assert_int_equal(tamis_edit_drop_bound(mine, "a", 1, NULL, 5, NULL),
+                     TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_edit_drop_bound(mine, "a", 1, &diag, 65, NULL),
+                     TAMIS_ERR_RANGE);
+    OK(tamis_edit_drop_bound(mine, "a", 1, "db1/7", 5, NULL));
+    OK(put_keys(mine, "a", 0, 100, NULL));
+    e = edit_new(s); /* somebody else is faster: without a filter as well */
+    OK(tamis_edit_drop(e, "a", 1, NULL));
+    OK(tamis_edit_put_bare(e, "a", 1, &theirs, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    assert_int_equal(tamis_edit_commit(mine, &diag), TAMIS_ERR_MISMATCH);
+    assert_non_null(strstr(diag.what, "segment a has another binding"));
+    assert_int_equal(reason_of(s, "a", 250), TAMIS_NO_FILTER);
+    assert_int_equal(n_filter_files("s"), 1);
+    /* One that begins with it is another one, and so is none. */
+    const char *const others[] = {"db2/", "db2/71", ""};
+    for (size_t i = 0; i < 3; i++) {
+        e = edit_new(s);
+        OK(tamis_edit_drop_bound(e, "a", 1, others[i], strlen(others[i]), NULL));
+        assert_int_equal(tamis_edit_commit(e, NULL), TAMIS_ERR_MISMATCH);
+    }
+    e = edit_new(s);
+    OK(tamis_edit_drop_bound(e, "a", 1, "db2/7", 5, NULL));
+    OK(tamis_edit_drop_bound(e, "none", 4, NULL, 0, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    assert_int_equal(n_filter_files("s"), 0);
+    tamis_store_close(s);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_dir_create, test_dir_remove)
 
 int main(void)
@@ -323,6 +369,7 @@ int main(void)
         TEST(retain_keeps_the_named_and_its_own),
         TEST(threads_put_into_one_edit),
         TEST(a_filter_that_was_replaced_is_not_dropped),
+        TEST(a_binding_that_was_replaced_is_not_dropped),
     };
     return cmocka_run_group_tests_name("store_edit", tests, NULL, NULL);
 }

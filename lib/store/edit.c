@@ -222,15 +222,22 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
     return rc;
 }
 
+static int drop_usable(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                       struct tamis_diag *diag)
+{
+    int rc = edit_usable(edit, diag);
+    if (rc || segment_name_valid(name, name_bytes))
+        return rc;
+    return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
+                     "a segment's name is 1 to 255 bytes without NUL");
+}
+
 static int edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
                      const uint8_t *uuid, struct tamis_diag *diag)
 {
-    int rc = edit_usable(edit, diag);
+    int rc = drop_usable(edit, name, name_bytes, diag);
     if (rc)
         return rc;
-    if (!segment_name_valid(name, name_bytes))
-        return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
-                         "a segment's name is 1 to 255 bytes without NUL");
     struct edit_op *op = edit_op_new(EDIT_DROP, name, name_bytes, NULL);
     if (!op)
         return diag_errno(diag, ENOMEM, edit->catalog->path, "noting the drop");
@@ -252,6 +259,29 @@ int tamis_edit_drop_filter(struct tamis_edit *edit, const void *name, size_t nam
     if (uuid)
         return edit_drop(edit, name, name_bytes, uuid, diag);
     return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no UUID");
+}
+
+int tamis_edit_drop_bound(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                          const void *binding, size_t binding_bytes,
+                          struct tamis_diag *diag)
+{
+    int rc = drop_usable(edit, name, name_bytes, diag);
+    if (rc)
+        return rc;
+    if (binding_bytes > TAMIS_BINDING_MAX || (binding_bytes && !binding))
+        return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
+                         "a binding is 0 to 64 bytes");
+    struct edit_op *op = calloc(1, sizeof *op + name_bytes + binding_bytes);
+    if (!op)
+        return diag_errno(diag, ENOMEM, edit->catalog->path, "noting the drop");
+    op->kind = EDIT_DROP;
+    op->bound = true;
+    op->name_bytes = name_bytes;
+    op->value_bytes = binding_bytes;
+    memcpy(op->bytes, name, name_bytes);
+    if (binding_bytes)
+        memcpy(op->bytes + name_bytes, binding, binding_bytes);
+    return edit_append(edit, op, diag);
 }
 
 static int keep_names(struct edit_op *op, const struct tamis_name *names, size_t n)

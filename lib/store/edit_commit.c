@@ -152,20 +152,31 @@ static int apply_put(struct catalog_txn *t, struct apply *a, struct tamis_diag *
     return no_memory(t, names_set(&a->own, op->bytes, op->name_bytes, 1), diag);
 }
 
-/* Does the record have the filter that was meant? */
+/* Does the record have the filter, or the binding, that was meant? */
+static bool is_meant(const struct edit_op *op, const uint8_t *value, size_t n)
+{
+    struct record r;
+    if (!op->only && !op->bound)
+        return true;
+    if (record_decode(value, n, op->bytes, op->name_bytes, &r).code != VERDICT_OK)
+        return false;
+    if (op->bound)
+        return r.binding_bytes == op->value_bytes &&
+               memcmp(r.binding, op->bytes + op->name_bytes, op->value_bytes) == 0;
+    return r.state != RECORD_NO_FILTER && memcmp(r.uuid, op->uuid, UUID_BYTES) == 0;
+}
+
 static int check_meant(const struct apply *a, const uint8_t *value, size_t n,
                        struct tamis_diag *diag)
 {
     const struct edit_op *op = a->op;
     char text[NAME_TEXT_BYTES];
-    struct record r;
-    if (!op->only ||
-        (record_decode(value, n, op->bytes, op->name_bytes, &r).code == VERDICT_OK &&
-         r.state != RECORD_NO_FILTER && memcmp(r.uuid, op->uuid, UUID_BYTES) == 0))
+    if (is_meant(op, value, n))
         return 0;
     return diag_fail(diag, TAMIS_ERR_MISMATCH, a->edit->catalog->path,
-                     "segment %s has another filter than was meant: it was replaced",
-                     name_text(text, op->bytes, op->name_bytes));
+                     "segment %s has another %s than was meant: it was replaced",
+                     name_text(text, op->bytes, op->name_bytes),
+                     op->bound ? "binding" : "filter");
 }
 
 static int apply_drop(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)

@@ -261,10 +261,11 @@ struct edit_op {
     bool has_file; /* put: this edit wrote the file of this uuid */
     bool attached;
     bool only; /* drop: if the record's filter is this one */
+    bool bound; /* drop: if the record's binding is `value` */
     uint8_t uuid[UUID_BYTES];
     struct names keep; /* retain */
     size_t name_bytes, value_bytes;
-    uint8_t bytes[]; /* name, record; retain: all names */
+    uint8_t bytes[]; /* name, record; bound drop: name, binding; retain: all names */
 };
 
 struct tamis_edit {
