@@ -61,6 +61,7 @@ static const struct {
     [OPT_LEVELS] = {"levels", 256 + OPT_LEVELS, no_argument},
     [OPT_APPLY] = {"apply", 256 + OPT_APPLY, no_argument},
     [OPT_BY] = {"by", 256 + OPT_BY, required_argument},
+    [OPT_FORCE] = {"force", 256 + OPT_FORCE, no_argument},
 };
 
 bool parse_count(const char *text, bool with_unit, uint64_t *n)
