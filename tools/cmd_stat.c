@@ -18,13 +18,6 @@ static bool path_of(const char *store, const char *file, char path[PATH_BYTES])
     return snprintf(path, PATH_BYTES, "%s/%s", store, file) < PATH_BYTES;
 }
 
-static bool stat_file(const char *store, const char *file, struct stat *st)
-{
-    char path[PATH_BYTES];
-
-    return path_of(store, file, path) && stat(path, st) == 0;
-}
-
 /* False if others have dropped or replaced the segment meanwhile. */
 static bool is_listed(struct tamis_store *store, const struct tamis_segment_info *s)
 {
@@ -78,7 +71,7 @@ static void add_segment(struct totals *t, struct tamis_store *store,
     t->n[s.state <= TAMIS_SEGMENT_SEALED ? s.state : 0]++;
     if (s.state == TAMIS_SEGMENT_BARE)
         return;
-    lost = is_lost(&s, stat_file(path, s.file, &st), &st);
+    lost = is_lost(&s, stat_in(path, s.file, &st), &st);
     t->allocated += (uint64_t)st.st_blocks * 512;
     opens = look_inside(snapshot, i, &s, path, &info);
     if (opens) {
@@ -155,10 +148,11 @@ static void print_totals_text(const struct totals *t,
                      (unsigned long long)t->over_target,
                      (unsigned long long)t->unreadable, (unsigned long long)t->lost);
     printf("keys       %llu\n", (unsigned long long)t->keys);
-    printf("filters    %s, %s allocated", size_text(a, (double)t->bytes),
-           size_text(b, (double)t->allocated));
+    printf("filters    %s allocated", size_text(a, (double)t->allocated));
+    if (t->allocated != t->bytes)
+        printf(", %s long", size_text(b, (double)t->bytes));
     if (t->keys > 0)
-        printf(", %.2f bits per key", 8 * (double)t->bytes / (double)t->keys);
+        printf(", %.2f bits per key", 8 * (double)t->allocated / (double)t->keys);
     printf("\ncatalog    %s in use, %s on disk\n",
            size_text(a, (double)info->catalog_bytes),
            size_text(b, (double)t->catalog_file));
@@ -186,6 +180,7 @@ static int detail(struct tamis_snapshot *snapshot, size_t i, const char *path,
 
             json_object_update(o, inside); /* the file knows better than the catalog */
             json_decref(inside);
+            json_put(o, "allocated_bytes", json_count(allocated_bytes(path, &s)));
         }
         json_put(list, NULL, o);
         return EXIT_DONE;
@@ -198,7 +193,7 @@ static int detail(struct tamis_snapshot *snapshot, size_t i, const char *path,
         return EXIT_DONE;
     }
     printf("  file        %s\n", s.file);
-    print_filter(filter);
+    print_filter(filter, allocated_bytes(path, &s));
     return EXIT_DONE;
 }
 
@@ -221,7 +216,7 @@ static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
         return status;
     for (size_t i = 0; i < tamis_snapshot_n_segments(snapshot); i++)
         add_segment(&totals, store, snapshot, i, o->args[0]);
-    if (stat_file(o->args[0], "catalog.lmdb", &st))
+    if (stat_in(o->args[0], "catalog.lmdb", &st))
         totals.catalog_file = (uint64_t)st.st_size;
     if (given(o, OPT_JSON)) {
         root = totals_json(&totals, &info, o->args[0]);

@@ -86,7 +86,7 @@ static void print_bars(struct tamis_filter *filter, uint32_t n_stages)
     }
 }
 
-void print_filter(struct tamis_filter *filter)
+void print_filter(struct tamis_filter *filter, uint64_t allocated)
 {
     char a[TEXT_BYTES], b[TEXT_BYTES];
     struct tamis_filter_info info;
@@ -104,8 +104,12 @@ void print_filter(struct tamis_filter *filter)
     if (over_target(&info))
         print_tinted(TINT_BAD, "OVER TARGET, build the segment anew");
     printf("\n  watermark   %llu\n", (unsigned long long)info.watermark);
-    printf("  size        %llu bytes (%s)\n", (unsigned long long)info.file_bytes,
+    printf("  size        %llu bytes (%s)", (unsigned long long)info.file_bytes,
            size_text(a, (double)info.file_bytes));
+    if (allocated != info.file_bytes)
+        printf(" long, %llu allocated (%s)", (unsigned long long)allocated,
+               size_text(b, (double)allocated));
+    putchar('\n');
     printf(
         "  stage lanes words       blocks     capacity         keys    fill   target "
         "expected\n");

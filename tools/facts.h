@@ -82,7 +82,8 @@ int complain_unread(const struct unread *u, const char *store);
 /* Is the error to expect above the one wanted, by more than chance? */
 bool over_target(const struct tamis_filter_info *info);
 json_t *filter_json(struct tamis_filter *filter);
-void print_filter(struct tamis_filter *filter);
+/* `allocated`: bytes of the disk. */
+void print_filter(struct tamis_filter *filter, uint64_t allocated);
 /* Checks every page and prints one line about it, or adds an object to `list`. */
 int verify_one(struct tamis_filter *filter, struct tamis_name segment, const char *file,
                json_t *list);

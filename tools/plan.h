@@ -26,7 +26,7 @@ struct planned {
     enum tamis_segment_state state;
     const uint8_t *first_key, *last_key;
     size_t first_key_bytes, last_key_bytes;
-    uint64_t bytes_now;
+    uint64_t bytes_now, length_now; /* allocated for its file; the file's length */
     double error_now;    /* expected; 1: it does not open */
     double error_folded; /* the least that there is after a fold; 1: none can be had */
     struct tamis_stage_info only; /* its stage; of several, or none, zero */
@@ -41,7 +41,7 @@ struct store_plan {
     struct tamis_plan_segment *sizes; /* as the segments */
     struct tamis_plan_share *shares;
     struct tamis_plan_summary summary;
-    uint64_t bytes_now;
+    uint64_t bytes_now, length_now; /* of all, as above */
     double reads_now;
 };
 /* They complain, and return the status. */

@@ -223,7 +223,7 @@ static void look_inside(struct tamis_snapshot *snapshot, struct store_plan *p,
     }
     s->error_now = info.expected_error;
     s->error_folded = info.sealed ? error_folded(filter, info.n_stages) : 1;
-    s->bytes_now = info.file_bytes;
+    s->length_now = info.file_bytes;
     if (info.n_stages == 1)
         tamis_filter_stage(filter, 0, &s->only);
     if (info.keys > s->keys)
@@ -255,7 +255,8 @@ static int add_segment(struct tamis_snapshot *snapshot, size_t index,
         .last_key = info.last_key,
         .first_key_bytes = info.first_key_bytes,
         .last_key_bytes = info.last_key_bytes,
-        .bytes_now = info.file_bytes,
+        .bytes_now = allocated_bytes(o->args[0], &info),
+        .length_now = info.file_bytes,
     };
     look_inside(snapshot, p, s);
     return EXIT_DONE;

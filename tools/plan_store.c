@@ -17,6 +17,7 @@ static void count_now(struct store_plan *p)
         const struct planned *s = &p->segments[i];
 
         p->bytes_now += s->bytes_now;
+        p->length_now += s->length_now;
         p->reads_now +=
             s->error_now * (s->keys ? (double)s->keys : 1) / keys[p->sizes[i].run];
     }
@@ -74,7 +75,7 @@ static void print_totals_of(const char *what, uint64_t bytes, double reads,
 static void print_plan(const struct options *o, const struct store_plan *p)
 {
     const struct tamis_plan_summary *s = &p->summary;
-    char text[160], percent[TEXT_BYTES];
+    char text[160], percent[TEXT_BYTES], length[TEXT_BYTES];
 
     printf("%5s %5s %12s %10s %10s %12s %8s", "RANK", "RUN", "KEYS", "FPR", "EXPECTED",
            "BYTES", "BITS/KEY");
@@ -95,8 +96,11 @@ static void print_plan(const struct options *o, const struct store_plan *p)
         snprintf(text, sizeof(text), "one error for all: none at 50%%; any size: %.4g",
                  s->uniform.ideal_reads);
     print_totals_of("uniform", s->uniform.file_bytes, s->uniform.reads, text);
+    snprintf(text, sizeof(text), "allocated; the files are %s long",
+             size_text(length, (double)p->length_now));
     if (is_live(o))
-        print_totals_of("now", p->bytes_now, p->reads_now, "");
+        print_totals_of("now", p->bytes_now, p->reads_now,
+                        p->length_now == p->bytes_now ? "" : text);
     printf("%-9s %s of the reads of uniform filters\n", "saves",
            percent_text(percent, saving(p)));
     if (p->n_bare > 0)
@@ -146,6 +150,7 @@ static json_t *row_json(const struct options *options, const struct store_plan *
     if (is_live(options)) {
         json_put(o, "state", json_string(state_name(s->state)));
         json_put(o, "bytes_now", json_count(s->bytes_now));
+        json_put(o, "length_now", json_count(s->length_now));
         json_put(o, "error_now", json_number(s->error_now));
         json_put(o, "action", json_string(plan_action_name(plan_action(p, i))));
         if (s->unread != NULL)
@@ -168,6 +173,7 @@ static void print_json(const struct options *o, const struct store_plan *p)
     if (is_live(o)) {
         json_put(root, "bare", json_count(p->n_bare));
         json_put(root, "bytes_now", json_count(p->bytes_now));
+        json_put(root, "length_now", json_count(p->length_now));
         json_put(root, "reads_now", json_number(p->reads_now));
     }
     for (size_t i = 0; i < p->n; i++)

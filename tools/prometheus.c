@@ -13,7 +13,7 @@
 struct facts {
     char *name; /* as a label's value */
     enum tamis_segment_state state;
-    double keys, bytes, created, watermark, target_error, expected_error, fill, stages,
+    double keys, bytes, allocated, created, watermark, target_error, expected_error, fill, stages,
         over_target, readable, pages, damaged;
 };
 
@@ -24,6 +24,8 @@ static const struct {
     {"keys", "Keys that were added to the segment's filter.",
      offsetof(struct facts, keys)},
     {"filter_bytes", "Length of the filter's file.", offsetof(struct facts, bytes)},
+    {"filter_allocated_bytes", "Bytes of the disk that the filter's file takes.",
+     offsetof(struct facts, allocated)},
     {"created_timestamp_seconds", "When the filter was made, since 1970.",
      offsetof(struct facts, created)},
     {"watermark", "Log position up to which all keys are in the filter.",
@@ -133,6 +135,7 @@ static int gather(struct tamis_store *store, struct tamis_snapshot *snapshot, si
                         NAN,
                         NAN,
                         NAN,
+                        NAN,
                         NAN};
     *there = true;
     if (s.state == TAMIS_SEGMENT_BARE)
@@ -141,6 +144,7 @@ static int gather(struct tamis_store *store, struct tamis_snapshot *snapshot, si
     if (s.state == TAMIS_SEGMENT_GROWING || s.state == TAMIS_SEGMENT_SEALED) {
         f->keys = (double)s.keys;
         f->bytes = (double)s.file_bytes;
+        f->allocated = (double)allocated_bytes(o->args[0], &s);
         f->created = (double)s.created / 1e6;
         f->watermark = (double)s.watermark;
         f->target_error = s.error > 0 ? s.error : NAN;

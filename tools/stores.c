@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tool.h"
@@ -30,6 +31,24 @@ int store_snapshot(const char *path, struct tamis_store **store,
     tamis_store_close(*store);
     *store = NULL;
     return complain_error(err, &diag, path, NULL);
+}
+
+bool stat_in(const char *store, const char *file, struct stat *st)
+{
+    char *path = need(malloc(strlen(store) + strlen(file) + 2));
+    bool good;
+
+    sprintf(path, "%s/%s", store, file);
+    good = stat(path, st) == 0;
+    free(path);
+    return good;
+}
+
+uint64_t allocated_bytes(const char *store, const struct tamis_segment_info *s)
+{
+    struct stat st;
+
+    return stat_in(store, s->file, &st) ? (uint64_t)st.st_blocks * 512 : s->file_bytes;
 }
 
 int not_found(int err, const struct tamis_snapshot *snapshot, const char *path,

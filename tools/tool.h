@@ -252,6 +252,12 @@ extern const char json_help[];
 int store_open(const char *path, struct tamis_store **store);
 int store_snapshot(const char *path, struct tamis_store **store,
                    struct tamis_snapshot **snapshot);
+/* A file in the store's directory. False: errno says why. */
+struct stat;
+bool stat_in(const char *store, const char *file, struct stat *st);
+/* What the segment's file takes of the disk: a file with holes takes less than its
+ * length. If the file cannot be asked: its length in the catalog. */
+uint64_t allocated_bytes(const char *store, const struct tamis_segment_info *s);
 /* The segments that are named, each once, all if none is: numbers into *list
  * (malloc'd). An unknown one is complained about. */
 /* `diag` of a call about this segment's filter: by its name, for the file's is ours. */

@@ -1,0 +1,50 @@
+# Bytes of the disk: as planned, as they are, and both where a file has holes.
+load common
+
+on_disk() {
+    echo $(($(stat -c %b "$1") * 512))
+}
+
+# A store with a segment "g" of a few keys, whose file has holes where its bits are zero.
+make_holes() {
+    "$TAMIS" init store
+    seq 10 | "$TAMIS" grow store g
+    "$TAMIS" seal store g
+    fallocate --dig-holes "$(filter_of g)"
+    length=$(stat -c %s "$(filter_of g)")
+    taken=$(on_disk "$(filter_of g)")
+    [ "$taken" -lt "$length" ] || skip "no holes here"
+}
+
+@test "a large filter takes as much of the disk as was planned" {
+    planned=$("$TAMIS" plan --keys 1200000 --fpr 1e-6 --json | jq .file_bytes)
+    [ "$planned" -gt 4194304 ]
+    "$TAMIS" init store --fpr 1e-6
+    seq 1200000 | "$TAMIS" build store large
+    [ "$(stat -c %s "$(filter_of large)")" -eq "$planned" ]
+    [ "$(on_disk "$(filter_of large)")" -eq "$planned" ]
+    ok "$TAMIS" stat store large
+    prints "filters +[0-9.]+ MiB allocated, $(jq -n "8 * $planned / 1200000 * 100 | round / 100") bits per key"
+    prints "size +$planned bytes \([0-9.]+ MiB\)"$'\n'
+}
+
+@test "stat counts allocated bytes, and says the length where it differs" {
+    make_holes
+    ok "$TAMIS" stat store g
+    prints 'filters +[0-9.]+ KiB allocated, [0-9.]+ KiB long, '"$(printf %.2f "$(jq -n "8 * $taken / 10")") bits per key"
+    prints "size +$length bytes \(.*\) long, $taken allocated \("
+    ok "$TAMIS" stat store g --json
+    jq -e ".filter_bytes == $length and .filter_allocated_bytes == $taken and
+        .details[0].bytes == $length and .details[0].allocated_bytes == $taken" <<<"$output"
+    ok "$TAMIS" stat store --prometheus
+    prints "tamis_segment_filter_allocated_bytes\{store=\"store\",segment=\"g\"\} $taken"
+}
+
+@test "a plan of a store compares with allocated bytes" {
+    make_holes
+    ok "$TAMIS" plan store --bytes 64K
+    prints "now +$taken bytes .* allocated; the files are [0-9.]+ KiB long"
+    ok "$TAMIS" plan store --bytes 64K --json
+    jq -e ".bytes_now == $taken and .length_now == $length and
+        .segments[0].bytes_now == $taken and .segments[0].length_now == $length" <<<"$output"
+}
