@@ -91,7 +91,7 @@ const struct command cmd_file_estimate = {
     "intersection has bits of no key: more keys than there are.\n"
     "\n"
     "  --seed HEX    other random keys, 16 hex digits; 0\n"
-    "  --offset N    the filter starts here in FILE, a multiple of 4096 (K, M, G)\n"
+    "  --offset N    the filter starts here in FILE, a multiple of 4096 (4K is 4096)\n"
     "  --json        'tamis help json'\n"
     "\n"
     "Example:\n"

@@ -90,7 +90,7 @@ const struct command cmd_file_show = {
     "Prints each field of the identity, the commit records and the stages: offset in\n"
     "the file, length, name, value. Of a broken header, too; then it exits 3.\n"
     "\n"
-    "  --offset N    the filter starts here in FILE, a multiple of 4096 (K, M, G)\n"
+    "  --offset N    the filter starts here in FILE, a multiple of 4096 (4K is 4096)\n"
     "  --residency   and how many of its pages are in memory: 'tamis help stat'\n"
     "  --json        'tamis help json'\n"
     "\n"

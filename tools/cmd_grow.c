@@ -282,7 +282,7 @@ const struct command cmd_grow = {
     "  --fpr P               error as a whole, 1e-8..0.5 or with %; the store's\n"
     "  -s, --factor S        each stage holds S times the last, 1.25..16\n"
     "  -r, --tightening R    ... at R times its error, 0.5..0.95\n"
-    "  --n0 N                keys in the first stage, 1..4294967296\n"
+    "  --n0 N                keys in the first stage, 1..4294967296; 64k is 64000\n"
     "  --bind HEX, --rank N  of a new segment: see 'tamis help build'\n"
     "  -0, --hex, --binary   what KEYFILE looks like: 'tamis help keys'\n"
     "\n"

@@ -32,7 +32,7 @@ const struct command cmd_init = {
     "  --fpr P               error of a filter, 1e-8..0.5 or with %; 0.01\n"
     "  -s, --factor S        growing ones: a stage is S times the last, 1.25..16; 2\n"
     "  -r, --tightening R    ... at R times its error, 0.5..0.95; 0.85\n"
-    "  --n0 N                ... keys in the first stage, 1..4294967296; 65536\n"
+    "  --n0 N                ... keys in the first stage, 1..2^32, k is 1000; 65536\n"
     "  --seed HEX            hash seed, 16 hex digits; random, so that keys cannot be\n"
     "                        made to collide\n"
     "\n"

@@ -256,9 +256,10 @@ const struct command cmd_plan = {
     "sizes and errors, of one filter or over a store",
     "Of keys, error and bytes of bits, two give the third.\n"
     "\n"
-    "  --keys N          number of keys; K, M, G and T after it are powers of 1024\n"
+    "  --keys N          number of keys, as 10000000, 10M or 1e7: powers of 1000\n"
     "  --fpr P           error, 1e-8..0.5 or with %\n"
-    "  --bytes B         of the bit arrays; of a store's filters: of their files\n"
+    "  --bytes B         of the bit arrays; of a store's filters: of their files;\n"
+    "                    64M is 64 MiB: powers of 1024\n"
     "  --layout classic  the literature's k slices of m bits; --bytes and --fpr\n"
     "  --growth          the stages of a growing filter, up to --keys; with -s S,\n"
     "                    -r R, --n0 N, --fpr P\n"

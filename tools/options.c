@@ -1,6 +1,5 @@
 /* One table of all options, so that a name means the same thing, has the same range
  * and the same message in every command. */
-#include <errno.h>
 #include <getopt.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -64,35 +63,15 @@ static const struct {
     [OPT_FORCE] = {"force", 256 + OPT_FORCE, no_argument},
 };
 
-bool parse_count(const char *text, bool with_unit, uint64_t *n)
-{
-    char *end;
-    unsigned shift = 0;
-
-    errno = 0;
-    *n = strtoull(text, &end, 10);
-    if (with_unit && *end != '\0') {
-        const char *units = "KMGT", *unit = strchr(units, *end);
-
-        shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
-        end += unit != NULL;
-    }
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 ||
-        (*n << shift) >> shift != *n)
-        return false;
-    *n <<= shift;
-    return true;
-}
-
 static uint64_t whole(enum option_id id, const char *text, uint64_t min, uint64_t max,
-                      bool with_unit)
+                      enum number_kind kind)
 {
     uint64_t n;
 
-    if (!parse_count(text, with_unit, &n) || n < min || n > max)
+    if (!parse_number(text, kind, &n) || n < min || n > max)
         usage_error("--%s is %llu..%llu%s, not '%s'", table[id].name,
                     (unsigned long long)min, (unsigned long long)max,
-                    with_unit ? " (K, M, G and T are powers of 1024)" : "", text);
+                    number_units(kind), text);
     return n;
 }
 
@@ -161,22 +140,22 @@ static void take_number(struct options *o, enum option_id id, const char *arg)
         o->growth.tightening = real(id, arg, 0.5, 0.95);
         break;
     case OPT_FIRST:
-        o->growth.first_capacity = whole(id, arg, 1, UINT64_C(1) << 32, false);
+        o->growth.first_capacity = whole(id, arg, 1, UINT64_C(1) << 32, NUMBER_COUNT);
         break;
     case OPT_WATERMARK:
-        o->watermark = whole(id, arg, 0, UINT64_MAX, false);
+        o->watermark = whole(id, arg, 0, UINT64_MAX, NUMBER_PLAIN);
         break;
     case OPT_MIN_WATERMARK:
-        o->min_watermark = whole(id, arg, 0, UINT64_MAX, false);
+        o->min_watermark = whole(id, arg, 0, UINT64_MAX, NUMBER_PLAIN);
         break;
     case OPT_RANK:
-        o->rank = (uint32_t)whole(id, arg, 0, UINT32_MAX, false);
+        o->rank = (uint32_t)whole(id, arg, 0, UINT32_MAX, NUMBER_PLAIN);
         break;
     case OPT_JOBS:
-        o->jobs = (unsigned)whole(id, arg, 1, MAX_JOBS, false);
+        o->jobs = (unsigned)whole(id, arg, 1, MAX_JOBS, NUMBER_PLAIN);
         break;
     case OPT_OFFSET:
-        o->offset = whole(id, arg, 0, INT64_MAX, true);
+        o->offset = whole(id, arg, 0, INT64_MAX, NUMBER_BYTES);
         if (o->offset % 4096 != 0)
             usage_error("--offset is a multiple of 4096, not %s", arg);
         break;
@@ -184,13 +163,13 @@ static void take_number(struct options *o, enum option_id id, const char *arg)
         o->reads = real(id, arg, 0, 1e9);
         break;
     case OPT_N_KEYS:
-        o->n_keys = whole(id, arg, 0, UINT64_C(1) << 48, true);
+        o->n_keys = whole(id, arg, 0, UINT64_C(1) << 48, NUMBER_COUNT);
         break;
     case OPT_BY:
-        o->by = whole(id, arg, 1, UINT64_C(1) << 32, false);
+        o->by = whole(id, arg, 1, UINT64_C(1) << 32, NUMBER_PLAIN);
         break;
     case OPT_BYTES:
-        o->n_bytes = whole(id, arg, 0, UINT64_C(1) << 48, true);
+        o->n_bytes = whole(id, arg, 0, UINT64_C(1) << 48, NUMBER_BYTES);
         break;
     default:
         break;

@@ -107,11 +107,11 @@ static bool parse_line(const void *line, size_t n, struct planned *s)
         end--, n--;
     at = text = need(strndup(line, n));
     good = strlen(text) == n && (word = strsep(&at, " \t")) != NULL &&
-           parse_count(word, true, &s->keys) && s->keys <= UINT64_C(1) << 48;
+           parse_number(word, NUMBER_COUNT, &s->keys) && s->keys <= UINT64_C(1) << 48;
 
     if (good && at != NULL) {
         word = strsep(&at, " \t");
-        good = parse_count(word, false, &rank) && rank <= UINT32_MAX;
+        good = parse_number(word, NUMBER_PLAIN, &rank) && rank <= UINT32_MAX;
         s->has_rank = true;
         s->rank = (uint32_t)rank;
     }
@@ -128,8 +128,8 @@ static int bad_line(const struct options *o, uint64_t number, const void *line,
 
     complain(
         0,
-        "%s: line %llu: '%s': a line is KEYS [RANK [NAME]], up to 2^48 keys and rank "
-        "4294967295",
+        "%s: line %llu: '%s': a line is KEYS [RANK [NAME]], up to 2^48 keys (k, M, G "
+        "and T are powers of 1000) and rank 4294967295",
         o->sizes, (unsigned long long)number, text);
     free(text);
     return EXIT_USAGE;

@@ -185,11 +185,19 @@ static inline bool given(const struct options *o, enum option_id id)
 {
     return (o->given & WITH(id)) != 0;
 }
-/* A number of digits, perhaps with K, M, G or T after them: false if it is none, or too
- * large. */
-bool parse_count(const char *text, bool with_unit, uint64_t *n);
 /* Frees the lists in what parse_options() has filled in. */
 void options_free(void);
+
+/* ==== numbers.c: numbers as people write them ======================================= */
+
+/* After the digits of a count k, M, G and T are powers of 1000, after those of bytes
+ * powers of 1024, in either case; both may have a fraction or an exponent (1.5M, 1e7).
+ * Plain numbers have digits only. */
+enum number_kind { NUMBER_PLAIN, NUMBER_COUNT, NUMBER_BYTES };
+/* False: it is no number, not whole, or too large. */
+bool parse_number(const char *text, enum number_kind kind, uint64_t *n);
+/* For messages: " (k, M, G and T are powers of 1000)"; "" of plain ones. */
+const char *number_units(enum number_kind kind);
 
 /* ==== names.c: names of segments ================================================== */
 

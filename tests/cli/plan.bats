@@ -47,9 +47,9 @@ load common
     # 30 stages, and no more.
     ok "$TAMIS" plan --growth -s 1.25 --keys 256T
     sum=$(awk '$1 == 29 { print $5 }' <<<"$output")
-    [ "${lines[-1]}" = "no more stages: the last one takes the other $((2 ** 48 - sum)) keys, above its error" ]
+    [ "${lines[-1]}" = "no more stages: the last one takes the other $((256 * 10 ** 12 - sum)) keys, above its error" ]
     ok "$TAMIS" plan --growth -s 1.25 --keys 256T --json
-    [ "$(jq '.keys_left + .stages[-1].sum_keys' <<<"$output")" = $((2 ** 48)) ]
+    [ "$(jq '.keys_left + .stages[-1].sum_keys' <<<"$output")" = $((256 * 10 ** 12)) ]
     ok "$TAMIS" plan --growth -s 1.25 --keys 1M --json
     [ "$(jq '.keys_left' <<<"$output")" = null ]
     fails 2 "no --bytes" "$TAMIS" plan --growth --bytes 5
@@ -70,6 +70,33 @@ load common
     ok "$TAMIS" plan --bytes 4096 --fpr 1%
     fails 2 "at least 7$" "$TAMIS" plan --layout classic --bytes 6 --fpr 1e-8
     ok "$TAMIS" plan --layout classic --bytes 7 --fpr 1e-8
+}
+
+@test "counts are decimal, bytes are binary" {
+    for keys in 10000000 10M 10m 10000k 0.01G 1e7 1E7 0.1e8; do
+        ok "$TAMIS" plan --keys $keys --fpr 1%
+        prints '^keys +10000000'$'\n'
+    done
+    ok "$TAMIS" plan --keys 1.5k --fpr 1%
+    prints '^keys +1500'$'\n'
+    [ "$("$TAMIS" plan --bytes 1.5M --fpr 1% --json)" = "$("$TAMIS" plan --bytes 1572864 --fpr 1% --json)" ]
+    [ "$("$TAMIS" plan --bytes 1m --fpr 1% --json)" = "$("$TAMIS" plan --bytes 1048576 --fpr 1% --json)" ]
+    ok "$TAMIS" plan --growth --n0 64k --keys 1 --json
+    [ "$(jq .n0 <<<"$output")" -eq 64000 ]
+    ok "$TAMIS" init store --n0 1e5
+    [ "$("$TAMIS" stat store --json | jq .n0)" -eq 100000 ]
+    printf '1.5M 0 a\n2e6 1 b\n3g 2 c\n' >sizes
+    "$TAMIS" plan --sizes sizes --bytes 64M --json | jq -e '[.segments[].keys] == [1500000, 2000000, 3000000000]'
+    for keys in 1.2345k 1e 1e-3 1.M .5M 10MM 10Mi 1e99 1e100 -1 +1 ' 1' 0x10 18446744073709551616 ''; do
+        fails 2 "--keys is 0..281474976710656 \(k, M, G and T are powers of 1000\), not '" \
+            "$TAMIS" plan --keys "$keys" --fpr 1%
+    done
+    fails 2 "--n0 is 1..4294967296 \(k, M, G and T are powers of 1000\), not '5G'" "$TAMIS" init s --n0 5G
+    fails 2 "--bytes is 0..281474976710656 \(K, M, G and T are powers of 1024\)" \
+        "$TAMIS" plan --bytes 0.3K --fpr 1%
+    fails 2 "'1.0001k': a line is KEYS .*powers of 1000" "$TAMIS" plan --sizes - --bytes 1M <<<1.0001k
+    # A position, a rank and a factor are numbers, and no counts.
+    fails 2 "--rank is 0..4294967295, not '1k'" "$TAMIS" build store a /dev/null --rank 1k
 }
 
 @test "lanes and words: the smallest of each, and why" {

@@ -73,7 +73,7 @@ make_levels() {
     plan --sizes sizes --bytes 8K
     is '.segments[0].segment == "name with  spaces"'
     "$TAMIS" plan --sizes - --bytes 8K <sizes | grep -q 'name with  spaces$'
-    for bad in x '-5' '1 x' '257T' '1 4294967296' '1  2' '1.5'; do
+    for bad in x '-5' '1 x' '282T' '1 4294967296' '1  2' '1.5'; do
         printf '7\n%s\n' "$bad" >sizes
         fails 2 "^tamis: sizes: line 2: '.*': a line is KEYS \[RANK \[NAME\]\], up to 2\^48" \
             "$TAMIS" plan --sizes sizes --bytes 1M
@@ -243,7 +243,7 @@ make_levels() {
     # Larger is further to the right, and higher up; the last one has no filter.
     [ "$(x '//circle[title]/@cx' | tr -dc '0-9.\n' | sort -n | uniq | wc -l)" -eq 3 ]
     x '//circle[title]/@cy' | tr -dc '0-9.\n' | sort -n -r -C
-    x 'string(//circle[title][3]/title)' | grep -x '10,485,760 keys, no filter'
+    x 'string(//circle[title][3]/title)' | grep -x '10,000,000 keys, no filter'
     ok "$TAMIS" plan --sizes sizes --bytes 400K --svg -
     [[ $output == "<svg "* && $output == *"</svg>" ]]
     fails 2 "no room" "$TAMIS" plan --sizes sizes --bytes 400K --svg - --json

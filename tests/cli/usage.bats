@@ -75,7 +75,7 @@ commands="init build attach grow seal drop probe ls stat verify plan"
         fails 2 "--tightening is 0.5..0.95, not '$r'" "$TAMIS" init store -r $r
     done
     for n in 0 4294967297 -1 1.5 99999999999999999999999; do
-        fails 2 "--n0 is 1..4294967296, not '$n'" "$TAMIS" init store --n0 $n
+        fails 2 "--n0 is 1..4294967296 .*powers of 1000.*, not '$n'" "$TAMIS" init store --n0 $n
     done
     fails 2 "--seed is 16 hex digits" "$TAMIS" init store --seed 12
     fails 2 "--rank is 0..4294967295" "$TAMIS" build store s --rank 4294967296
