@@ -157,12 +157,15 @@ check: deps-test
 .PHONY: check-engines
 check-engines: check-leveldb check-rocksdb
 
+# Some tests hold what these write against the files that are frozen.
+GOLDEN_MAKERS := $B/tests/golden/make_golden $B/tests/golden/make_extensions
+
 # All that `make check` would run of this build, built but not run.
 .PHONY: tests
-tests: $(TESTS) $B/tests/golden/make_golden $(TEST_PROGRAMS)
+tests: $(TESTS) $(GOLDEN_MAKERS) $(TEST_PROGRAMS)
 
 .PHONY: unit unit-threads unit-kernel cli check-layers check-symbols check-docs goldens
-unit: $(if $(TEST),$B/tests/$(TEST),$(TESTS)) | $B/tests/golden/make_golden
+unit: $(if $(TEST),$B/tests/$(TEST),$(TESTS)) | $(GOLDEN_MAKERS)
 	@tests/unit.sh $^
 
 # The tests with threads and processes, for TSan.
@@ -190,11 +193,12 @@ check-symbols: all
 check-docs: all
 	@CC='$(CC)' SANITIZE='$(SANITIZE)' tests/readme.sh $B
 
-goldens: $B/tests/golden/make_golden
-	@mkdir -p $B/golden
-	$< $B/golden
+goldens: $(GOLDEN_MAKERS)
+	@mkdir -p $B/golden/extensions
+	$B/tests/golden/make_golden $B/golden
+	$B/tests/golden/make_extensions $B/golden/extensions
 
-$B/tests/golden/make_golden: $(patsubst %,$B/tests/golden/%.o,make_golden handmade image) $(LIB_OBJ)
+$(GOLDEN_MAKERS): %: %.o $B/tests/golden/handmade.o $B/tests/golden/image.o $(LIB_OBJ)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(LIBS)
 

@@ -238,6 +238,85 @@ static void digest_sizes_match(void **state)
     assert_int_equal(n_rows, 7);
 }
 
+/* ---- what is reserved for later ---- */
+
+static const struct record_table *record_named(const char *name)
+{
+    char disk[MAX_CELL_BYTES + 8];
+    snprintf(disk, sizeof disk, "%s_disk", name);
+    for (size_t i = 0; i < N_OF(records); i++)
+        if (strcmp(records[i].name, disk) == 0)
+            return &records[i];
+    fail_msg("SPEC.md reserves something of \"%s\"", name);
+    return NULL;
+}
+
+/* Bits that the code knows must be in the table; none is there twice. */
+static void reserved_bits_match(void **state)
+{
+    static const struct {
+        const char *record, *word;
+        uint64_t known;
+    } words[] = {
+        {"identity", "compat", IDENTITY_COMPAT_KNOWN},
+        {"identity", "ro_compat", IDENTITY_RO_COMPAT_KNOWN},
+        {"identity", "incompat", IDENTITY_INCOMPAT_KNOWN},
+        {"commit", "compat", COMMIT_COMPAT_KNOWN},
+        {"commit", "ro_compat", COMMIT_RO_COMPAT_KNOWN},
+        {"commit", "incompat", COMMIT_INCOMPAT_KNOWN},
+        {"meta", "compat", META_COMPAT_KNOWN},
+        {"meta", "ro_compat", META_RO_COMPAT_KNOWN},
+        {"meta", "incompat", META_INCOMPAT_KNOWN},
+        {"record", "compat", RECORD_COMPAT_KNOWN},
+        {"record", "ro_compat", RECORD_RO_COMPAT_KNOWN},
+        {"record", "incompat", RECORD_INCOMPAT_KNOWN},
+    };
+    uint64_t reserved[N_OF(words)] = {0};
+    const char *at = table("table", "reserved_bits");
+    struct row r;
+    (void)state;
+    for (size_t i; next_row(&at, &r); reserved[i] |= UINT64_C(1) << number(r.cell[2])) {
+        for (i = 0; i < N_OF(words); i++)
+            if (strcmp(words[i].record, r.cell[0]) == 0 &&
+                strcmp(words[i].word, r.cell[1]) == 0)
+                break;
+        assert_true(i < N_OF(words) && number(r.cell[2]) < 64);
+        if (reserved[i] >> number(r.cell[2]) & 1)
+            fail_msg("%s.%s bit %s is reserved twice", r.cell[0], r.cell[1], r.cell[2]);
+    }
+    for (size_t i = 0; i < N_OF(words); i++)
+        if (words[i].known & ~reserved[i])
+            fail_msg("%s.%s: the code knows a bit that SPEC.md does not list",
+                     words[i].record, words[i].word);
+}
+
+/* Bytes that are reserved are unused today, or are the very field by now. */
+static void reserved_bytes_are_free(void **state)
+{
+    static uint8_t taken[N_OF(records)][IDENTITY_BYTES];
+    const char *at = table("table", "reserved_bytes");
+    struct row r;
+    (void)state;
+    while (next_row(&at, &r)) {
+        const struct record_table *t = record_named(r.cell[0]);
+        size_t from = (size_t)number(r.cell[1]), n = (size_t)number(r.cell[2]);
+        bool free = false;
+        for (size_t i = 0; i < *t->n_fields; i++) {
+            const struct field *f = &t->fields[i];
+            bool inside =
+                from >= f->offset && from + n <= (size_t)f->offset + f->n_bytes;
+            bool same =
+                from == f->offset && n == f->n_bytes && strcmp(f->name, r.cell[3]) == 0;
+            free |= same || (inside && f->type == FIELD_UNUSED);
+        }
+        if (!free)
+            fail_msg("%s.%s is reserved in bytes that are in use", r.cell[0],
+                     r.cell[3]);
+        for (size_t i = from; i < from + n; i++)
+            assert_int_equal(taken[t - records][i]++, 0);
+    }
+}
+
 /* ---- rules and sections ---- */
 
 static bool verdict_exists(const char *name)
@@ -377,6 +456,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(hashes_match),
         cmocka_unit_test(salts_match),
         cmocka_unit_test(digest_sizes_match),
+        cmocka_unit_test(reserved_bits_match),
+        cmocka_unit_test(reserved_bytes_are_free),
         cmocka_unit_test(rules_name_what_exists),
         cmocka_unit_test(sections_are_named_both_ways),
     };

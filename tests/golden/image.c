@@ -51,7 +51,7 @@ uint64_t image_area(struct image *m, uint64_t n_bytes)
     return at;
 }
 
-static void write_digests(struct image *m, struct stage_desc *s)
+void image_digest(struct image *m, struct stage_desc *s)
 {
     struct digest_tree t;
     uint64_t n_pages = s->length / PAGE_BYTES;
@@ -108,7 +108,7 @@ void image_stage(struct image *m, struct geometry g, unsigned n_keys)
     for (uint64_t at = 0; at < s->length; at += SECTOR_BYTES)
         s->bits_set += sector_count(m->bytes + s->offset + at);
     if (m->c.state == STATE_SEALED)
-        write_digests(m, s);
+        image_digest(m, s);
     else
         write_floors(m, s);
 }

@@ -22,6 +22,9 @@ void image_begin(struct image *m, int growing);
 uint64_t image_area(struct image *m, uint64_t n_bytes);
 /* Adds a stage with the next n_keys keys, and its floors or digests. */
 void image_stage(struct image *m, struct geometry g, unsigned n_keys);
+/* Digests a stage as it is now: sets its root, and its digests if it has several pages.
+ */
+void image_digest(struct image *m, struct stage_desc *s);
 /* Makes the checksum of the floor sector at this offset good. */
 void image_seal_floors(struct image *m, uint64_t at);
 /* Writes the header. */

@@ -12,44 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/internal.h"
 #include "tests/golden/handmade.h"
-
-static uint64_t random_state;
-
-static void fixed_random(void *buf, size_t n)
-{
-    uint8_t *p = buf;
-    while (n--) {
-        random_state =
-            random_state * UINT64_C(6364136223846793005) + 1442695040888963407;
-        *p++ = (uint8_t)(random_state >> 56);
-    }
-}
-
-static uint64_t fixed_now(void)
-{
-    return UINT64_C(1789000000) * 1000000 + 123456;
-}
-
-static void check(int err, const struct tamis_diag *diag)
-{
-    if (err) {
-        fprintf(stderr, "make_golden: %s: %s\n", diag->file, diag->what);
-        exit(1);
-    }
-}
-
-static char directory[4000];
-
-static const char *at(const char *name)
-{
-    static char paths[4][4400];
-    static unsigned next;
-    char *p = paths[next++ % 4];
-    snprintf(p, sizeof paths[0], "%s/%s", directory, name);
-    return p;
-}
+#include "tests/golden/make.h"
 
 static void write_answers(const char *name, uint64_t offset, unsigned n_present)
 {
@@ -260,9 +224,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: make_golden DIRECTORY\n");
         return 2;
     }
-    snprintf(directory, sizeof directory, "%s", argv[1]);
-    io_calls.random = fixed_random;
-    io_calls.now = fixed_now;
+    make_in(argv[1]);
     make_built("empty.tamis", 0.01, 0);
     make_built("built.tamis", 0.1, 6500);
     make_built("two-lanes.tamis", 0.0001, 3000);

@@ -1,0 +1,532 @@
+/* Writes the golden files and stores that have what SPEC.md 11.1 reserves, as far
+ * as 1.0 sees it: bits, numbers and places are right, and so are all checksums. What
+ * lies behind an unknown kind is noise. Beside each open file stands FILE.tsv, as
+ * make_golden.c writes them; beside each store STORE.tsv: key, segment, reason. */
+#include <fcntl.h>
+#include <lmdb.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "format/checksum.h"
+#include "lib/store/store.h"
+#include "tests/golden/extensions.h"
+#include "tests/golden/handmade.h"
+#include "tests/golden/image.h"
+#include "tests/golden/make.h"
+
+enum { N_KEYS = 150 }; /* of a segment */
+
+static void *noise(void *to, size_t n)
+{
+    fixed_random(to, n);
+    return to;
+}
+
+static void put32(uint8_t *to, uint32_t v)
+{
+    struct le32 d = le32_of(v);
+    memcpy(to, &d, sizeof d);
+}
+
+static void put64(uint8_t *to, uint64_t v)
+{
+    struct le64 d = le64_of(v);
+    memcpy(to, &d, sizeof d);
+}
+
+static void write_file(const char *path, const void *bytes, size_t n)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0 || io_write(fd, bytes, n, 0) != 0)
+        exit(1);
+    close(fd);
+}
+
+/* ---- filters ---- */
+
+/* Changes both slots, or the only one, and makes their checksums good again. */
+static void poke_slots(struct image *m, size_t offset, const void *bytes, size_t n)
+{
+    uint8_t first = m->id.header_pages == 1 ? SLOT_BIRTH : SLOT_A;
+    for (uint8_t slot = first; slot <= (first == SLOT_BIRTH ? SLOT_BIRTH : SLOT_B);
+         slot++) {
+        uint8_t *record = m->bytes + commit_slot_offset(slot);
+        memcpy(record + offset, bytes, n);
+        checksum_set(record, commit_slot_bytes(slot), 0);
+    }
+}
+
+static void poke_stage(struct image *m, size_t stage, size_t offset, const void *bytes,
+                       size_t n)
+{
+    poke_slots(m, STAGES_OFFSET + stage * STAGE_BYTES + offset, bytes, n);
+}
+
+/* An area of another layout: noise, with its digests. */
+static void add_area(struct image *m, uint16_t layout, uint64_t n_pages)
+{
+    struct stage_desc *s = &m->c.stages[m->c.n_stages];
+    image_stage(m, (struct geometry){n_pages * BLOCKS_PER_PAGE, 1, 1}, 0);
+    noise(m->bytes + s->offset, s->length);
+    s->layout = layout;
+    s->geometry = (struct geometry){0};
+    s->bits_set = 0;
+    image_digest(m, s);
+}
+
+/* A file of a later kind: sealed, with two or three areas. */
+static void later_kind(struct image *m, uint16_t kind, int three_pages)
+{
+    static const uint16_t layouts[][3] = {
+        [KIND_PACK] = {LAYOUT_ROWS, LAYOUT_TABLE, LAYOUT_TABLE},
+        [KIND_RIBBON] = {LAYOUT_RIBBON, LAYOUT_RIBBON, LAYOUT_SPLIT_BLOCKS},
+        [KIND_MAP] = {LAYOUT_VALUES, LAYOUT_TABLE},
+        [KIND_LIST] = {LAYOUT_HASHES},
+    };
+    uint8_t area[48];
+    image_begin(m, three_pages);
+    m->id.growth_rule = GROWTH_NONE;
+    m->id.growth_factor = m->id.tightening_ratio = 0;
+    m->id.first_capacity = 0;
+    m->id.kind = kind;
+    m->c.state = STATE_SEALED;
+    for (size_t i = 0; i < 3 && layouts[kind][i]; i++)
+        add_area(m, layouts[kind][i], 2);
+    image_finish(m);
+    for (size_t i = 0; i < m->c.n_stages; i++)
+        poke_stage(m, i, AT_KIND, noise(area, sizeof area), sizeof area);
+    noise(m->bytes + offsetof(struct identity_disk, kind_area), 512);
+    checksum_set(m->bytes, IDENTITY_BYTES, 0);
+}
+
+/* Growth with shares and capacities of its own. */
+static void series(struct image *m)
+{
+    image_begin(m, 1);
+    m->id.ro_compat = IDENTITY_RO_SERIES;
+    image_stage(m, (struct geometry){BLOCKS_PER_PAGE, 1, 5}, N_KEYS / 2);
+    image_stage(m, (struct geometry){BLOCKS_PER_PAGE * 2, 1, 7}, N_KEYS / 2);
+}
+
+static void series_finish(struct image *m)
+{
+    image_finish(m);
+    noise(m->bytes + AT_SERIES, 512);
+    checksum_set(m->bytes, IDENTITY_BYTES, 0);
+}
+
+/* Three stages, of which growth has left two behind: their digests are there, of one
+ * page without, and of four pages with a page of its own. */
+static void settled(struct image *m)
+{
+    image_begin(m, 1);
+    m->c.compat = COMMIT_SETTLED_BIT;
+    image_stage(m, (struct geometry){BLOCKS_PER_PAGE, 1, 5}, N_KEYS / 3);
+    image_stage(m, (struct geometry){BLOCKS_PER_PAGE * 2, 2, 4}, N_KEYS / 3);
+    image_stage(m, (struct geometry){BLOCKS_PER_PAGE * 3, 2, 5}, N_KEYS / 3);
+}
+
+static void settled_finish(struct image *m)
+{
+    struct stage_desc s[2] = {m->c.stages[0], m->c.stages[1]};
+    uint8_t n = 2, page[8], root[8];
+    image_digest(m, &s[0]);
+    image_digest(m, &s[1]);
+    image_finish(m);
+    poke_slots(m, AT_N_SETTLED, &n, 1);
+    for (size_t i = 0; i < 2; i++) {
+        put64(page, s[i].digests_offset / PAGE_BYTES);
+        put64(root, s[i].root);
+        poke_stage(m, i, AT_SETTLED_PAGE, page, 6);
+        poke_stage(m, i, AT_SETTLED_ROOT, root, 8);
+    }
+}
+
+static void write_answers(const char *name)
+{
+    struct tamis_diag diag;
+    struct tamis_filter *f;
+    char key[64], path[4400];
+    check(tamis_filter_open(at(name), NULL, &f, &diag), &diag);
+    snprintf(path, sizeof path, "%s.tsv", at(name));
+    FILE *out = fopen(path, "w");
+    struct tamis_domain d = tamis_filter_domain(f);
+    for (unsigned i = 0; i < N_KEYS + 2000; i++) {
+        int present = i < N_KEYS;
+        size_t n = golden_key(key, present ? "key" : "other", i);
+        struct tamis_key k = tamis_key_of(&d, key, n);
+        fprintf(out, "%s\t%s\t%s\n", present ? "present" : "other",
+                tamis_filter_probe(f, &k, NULL) == TAMIS_ABSENT ? "ABSENT" : "MAYBE",
+                key);
+    }
+    fclose(out);
+    tamis_filter_close(f);
+}
+
+static void make_files(void)
+{
+    static const char *const names[] = {[KIND_PACK] = "pack.tamis",
+                                        [KIND_RIBBON] = "ribbon.tamis",
+                                        [KIND_MAP] = "map.tamis",
+                                        [KIND_LIST] = "list.tamis"};
+    struct image m;
+    for (uint16_t kind = KIND_PACK; kind <= KIND_LIST; kind++) {
+        later_kind(&m, kind, kind == KIND_RIBBON);
+        write_file(at(names[kind]), m.bytes, m.n_bytes);
+        free(m.bytes);
+    }
+    series(&m);
+    series_finish(&m);
+    write_file(at("series.tamis"), m.bytes, m.n_bytes);
+    free(m.bytes);
+    settled(&m);
+    settled_finish(&m);
+    write_file(at("settled.tamis"), m.bytes, m.n_bytes);
+    /* As a backup of 1.0 copies it: record, bits and floors, and no other byte. */
+    memset(m.bytes + m.n_bytes - PAGE_BYTES, 0, PAGE_BYTES);
+    write_file(at("settled-copied.tamis"), m.bytes, m.n_bytes);
+    free(m.bytes);
+    write_answers("series.tamis");
+    write_answers("settled.tamis");
+}
+
+/* ---- stores ---- */
+
+static const char *in_store(const char *store, const uint8_t *uuid, const char *ending)
+{
+    static char path[4600];
+    int n = snprintf(path, sizeof path, "%s/filters/", at(store));
+    for (size_t i = 0; i < UUID_BYTES; i++)
+        n += snprintf(path + n, sizeof path - (size_t)n, "%02x", uuid[i]);
+    snprintf(path + n, sizeof path - (size_t)n, "%s", ending);
+    return path;
+}
+
+static void put_sealed(struct tamis_edit *edit, const char *name, unsigned first)
+{
+    struct tamis_segment_options so = {.size = sizeof so,
+                                       .binding = name,
+                                       .binding_bytes = strlen(name),
+                                       .rank = first};
+    struct tamis_builder *b;
+    struct tamis_diag diag;
+    char key[64];
+    check(tamis_edit_builder(edit, name, strlen(name), 0, &so, &b, &diag), &diag);
+    for (unsigned i = first; i < first + N_KEYS; i++)
+        tamis_builder_add_key(b, key, golden_key(key, "key", i));
+    check(tamis_edit_put(edit, b, &diag), &diag);
+    tamis_builder_free(b);
+}
+
+/* Segments of keys: sealed ones, of which each begins 50 keys after the last one. */
+static void make_store(const char *store, const char *const *sealed, size_t n_sealed,
+                       const char *const *growing, size_t n_growing)
+{
+    struct tamis_diag diag;
+    struct tamis_domain domain;
+    struct tamis_store *s;
+    struct tamis_edit *edit;
+    char command[4500];
+    snprintf(command, sizeof command, "rm -rf '%s'", at(store));
+    if (system(command) != 0)
+        exit(1);
+    tamis_domain_init(&domain, 1, SEED);
+    struct tamis_store_options o = {.size = sizeof o, .domain = &domain};
+    check(tamis_store_create(at(store), &o, &diag), &diag);
+    check(tamis_store_open(at(store), &s, &diag), &diag);
+    check(tamis_edit_begin(s, &edit, &diag), &diag);
+    for (size_t i = 0; i < n_sealed; i++)
+        put_sealed(edit, sealed[i], (unsigned)i * 50);
+    for (size_t i = 0; i < n_growing; i++)
+        check(tamis_edit_put_growing(edit, growing[i], strlen(growing[i]),
+                                     &(struct tamis_growth){.first_capacity = 100},
+                                     NULL, &diag),
+              &diag);
+    check(tamis_edit_put_bare(edit, "bare", 4, NULL, &diag), &diag);
+    check(tamis_edit_commit(edit, &diag), &diag);
+    tamis_store_close(s);
+}
+
+static void fill_growing(const char *store, const char *name)
+{
+    struct tamis_diag diag;
+    struct tamis_store *s;
+    struct tamis_writer *w;
+    char key[64];
+    check(tamis_store_open(at(store), &s, &diag), &diag);
+    check(tamis_store_writer(s, name, strlen(name), &w, &diag), &diag);
+    for (unsigned i = 0; i < N_KEYS; i++)
+        tamis_writer_add_key(w, key, golden_key(key, "key", i));
+    check(tamis_writer_commit(w, N_KEYS, &diag), &diag);
+    check(tamis_writer_close(w), &diag);
+    tamis_store_close(s);
+}
+
+static void write_store_answers(const char *name)
+{
+    struct tamis_diag diag;
+    struct tamis_store *store;
+    struct tamis_snapshot *now;
+    struct tamis_segment_info info;
+    char key[64], path[4500];
+    check(tamis_store_open(at(name), &store, &diag), &diag);
+    struct tamis_domain d = tamis_store_domain(store);
+    check(tamis_snapshot_current(store, &now, &diag), &diag);
+    snprintf(path, sizeof path, "%s.tsv", at(name));
+    FILE *out = fopen(path, "w");
+    for (unsigned i = 0; i < 900; i += 3) {
+        struct tamis_key k = tamis_key_of(&d, key, golden_key(key, "key", i));
+        for (size_t n = 0; tamis_snapshot_segment(now, n, &info) == 0; n++) {
+            struct tamis_target t = tamis_snapshot_target(now, n);
+            enum tamis_reason why;
+            tamis_snapshot_probe(now, &t, &k, &why);
+            fprintf(out, "%s\t%.*s\t%s\n", key, (int)info.name_bytes,
+                    (const char *)info.name, tamis_reason_name(why));
+        }
+    }
+    fclose(out);
+    tamis_snapshot_release(now);
+    tamis_store_close(store);
+    snprintf(path, sizeof path, "%s/catalog.lmdb-lock", at(name));
+    unlink(path);
+}
+
+/* ---- a catalog, by LMDB alone ---- */
+
+struct open_catalog {
+    MDB_env *env;
+    MDB_txn *txn;
+    MDB_dbi meta, segments;
+};
+
+static void must(int rc)
+{
+    if (rc) {
+        fprintf(stderr, "make_extensions: LMDB: %s\n", mdb_strerror(rc));
+        exit(1);
+    }
+}
+
+static void catalog_begin(struct open_catalog *c, const char *store)
+{
+    char path[4500];
+    snprintf(path, sizeof path, "%s/catalog.lmdb", at(store));
+    must(mdb_env_create(&c->env));
+    must(mdb_env_set_maxdbs(c->env, 8));
+    must(mdb_env_open(c->env, path, MDB_NOSUBDIR, 0666));
+    must(mdb_txn_begin(c->env, NULL, 0, &c->txn));
+    must(mdb_dbi_open(c->txn, "meta", 0, &c->meta));
+    must(mdb_dbi_open(c->txn, "segments", 0, &c->segments));
+}
+
+static void catalog_end(struct open_catalog *c)
+{
+    must(mdb_txn_commit(c->txn));
+    mdb_env_close(c->env);
+}
+
+static MDB_val val(const void *bytes, size_t n)
+{
+    return (MDB_val){n, (void *)(uintptr_t)bytes};
+}
+
+static void set_meta_bits(struct open_catalog *c, uint64_t ro_compat)
+{
+    MDB_val k = val("store", 5), v;
+    uint8_t meta[META_BYTES];
+    must(mdb_get(c->txn, c->meta, &k, &v));
+    memcpy(meta, v.mv_data, sizeof meta);
+    put64(meta + offsetof(struct meta_disk, ro_compat), ro_compat);
+    checksum_set(meta, sizeof meta, 0);
+    v = val(meta, sizeof meta);
+    must(mdb_put(c->txn, c->meta, &k, &v, 0));
+}
+
+struct value {
+    uint8_t bytes[RECORD_MAX_BYTES];
+    size_t n;
+};
+
+static const uint8_t *get_record(struct open_catalog *c, const char *name,
+                                 struct value *to)
+{
+    MDB_val k = val(name, strlen(name)), v;
+    must(mdb_get(c->txn, c->segments, &k, &v));
+    memcpy(to->bytes, v.mv_data, v.mv_size);
+    to->n = v.mv_size;
+    return to->bytes + offsetof(struct record_disk, uuid);
+}
+
+static void set_record(struct open_catalog *c, const char *name, struct value *r,
+                       uint64_t ro_compat)
+{
+    MDB_val k = val(name, strlen(name));
+    put64(r->bytes + offsetof(struct record_disk, ro_compat), ro_compat);
+    checksum_set(r->bytes, r->n, XXH3_64bits(name, strlen(name)));
+    MDB_val v = val(r->bytes, r->n);
+    must(mdb_put(c->txn, c->segments, &k, &v, 0));
+}
+
+/* ---- a store with everything that its meta record has to say ---- */
+
+static const char LATER[] = "store-later", GROWING[] = "store-growing";
+
+static void file_of_kind(uint16_t kind, const uint8_t *uuid)
+{
+    struct image m;
+    later_kind(&m, kind, 0);
+    memcpy(m.bytes + offsetof(struct identity_disk, uuid), uuid, UUID_BYTES);
+    checksum_set(m.bytes, IDENTITY_BYTES, 0);
+    poke_slots(&m, offsetof(struct commit_disk, uuid), uuid, UUID_BYTES);
+    write_file(in_store(LATER, uuid, ".tamis"), m.bytes, m.n_bytes);
+    free(m.bytes);
+}
+
+/* "packed": its own file has gone. "kept": it is there. Both are columns of the pack.
+ */
+static void pack_two(struct open_catalog *c)
+{
+    static const char *const names[] = {"packed", "kept"};
+    uint8_t pack[UUID_BYTES], digest[8], dead[4096];
+    struct value r;
+    noise(pack, sizeof pack);
+    noise(digest, sizeof digest);
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint8_t *uuid = get_record(c, names[i], &r);
+        if (i == 0)
+            unlink(in_store(LATER, uuid, ".tamis"));
+        memcpy(r.bytes + AT_PLACE_UUID, pack, sizeof pack);
+        memcpy(r.bytes + AT_PLACE_DIGEST, digest, sizeof digest);
+        put32(r.bytes + AT_BAND, 3);
+        put32(r.bytes + AT_COLUMN, 70 + i);
+        set_record(c, names[i], &r, RECORD_RO_PACKED);
+    }
+    file_of_kind(KIND_PACK, pack);
+    write_file(in_store(LATER, pack, ".dead"), noise(dead, sizeof dead), sizeof dead);
+}
+
+/* "cold": its filter is of kind 3. */
+static void ribbon_one(struct open_catalog *c)
+{
+    struct value r;
+    file_of_kind(KIND_RIBBON, get_record(c, "cold", &r));
+}
+
+static void list_one(struct open_catalog *c)
+{
+    struct value r;
+    get_record(c, "listed", &r);
+    noise(r.bytes + AT_LIST_UUID, UUID_BYTES);
+    noise(r.bytes + AT_LIST_DIGEST, 8);
+    set_record(c, "listed", &r, RECORD_RO_LISTED);
+    file_of_kind(KIND_LIST, r.bytes + AT_LIST_UUID);
+}
+
+/* "counted": state 1, and its keys are in an environment of their own. */
+static void make_counted(struct open_catalog *c)
+{
+    struct value r;
+    char path[4500];
+    get_record(c, "bare", &r);
+    noise(r.bytes + AT_PLACE_UUID, UUID_BYTES);
+    set_record(c, "counted", &r, RECORD_RO_COUNTED);
+    snprintf(path, sizeof path, "%s/counted", at(LATER));
+    mkdir(path, 0777);
+    snprintf(path, sizeof path, "%s/counted/later.lmdb", at(LATER));
+    write_file(path, "later", 5);
+}
+
+static void add_database(struct open_catalog *c, const char *name)
+{
+    MDB_dbi dbi;
+    must(mdb_dbi_open(c->txn, name, MDB_CREATE, &dbi));
+    for (uint8_t i = 0; i < 40; i++) {
+        uint8_t bytes[60];
+        MDB_val k = val(&i, 1), v = val(noise(bytes, sizeof bytes), sizeof bytes);
+        must(mdb_put(c->txn, dbi, &k, &v, 0));
+    }
+}
+
+static void map_some(struct open_catalog *c)
+{
+    uint8_t map[UUID_BYTES];
+    add_database(c, "maps");
+    add_database(c, "slots");
+    file_of_kind(KIND_MAP, noise(map, sizeof map));
+}
+
+static void make_later(void)
+{
+    static const char *const sealed[] = {"loose", "packed", "kept", "cold", "listed"};
+    static const char *const growing[] = {"growing"};
+    struct open_catalog c;
+    make_store(LATER, sealed, 5, growing, 1);
+    fill_growing(LATER, "growing");
+    catalog_begin(&c, LATER);
+    pack_two(&c);
+    ribbon_one(&c);
+    list_one(&c);
+    make_counted(&c);
+    map_some(&c);
+    set_meta_bits(&c, META_RO_PACKS | META_RO_RIBBONS | META_RO_MAPS | META_RO_LISTS |
+                          META_RO_COUNTED);
+    catalog_end(&c);
+    write_store_answers(LATER);
+}
+
+/* ---- a store of growing filters, whose own bits say enough ---- */
+
+static void replace_file(struct open_catalog *c, const char *name,
+                         void (*begin)(struct image *), void (*finish)(struct image *))
+{
+    struct value r, meta;
+    struct image m;
+    MDB_val k = val("store", 5), v;
+    must(mdb_get(c->txn, c->meta, &k, &v));
+    memcpy(meta.bytes, v.mv_data, v.mv_size);
+    const uint8_t *uuid = get_record(c, name, &r);
+    begin(&m);
+    /* The floors that are made so far have the other UUID: made anew below. */
+    memcpy(m.id.uuid, uuid, UUID_BYTES);
+    memcpy(m.c.uuid, uuid, UUID_BYTES);
+    memcpy(m.id.store_uuid, meta.bytes + offsetof(struct meta_disk, store_uuid),
+           UUID_BYTES);
+    memset(m.id.name, 0, sizeof m.id.name);
+    m.id.name_bytes = (uint16_t)strlen(name);
+    memcpy(m.id.name, name, strlen(name));
+    for (size_t i = 0; i < m.c.n_stages; i++) {
+        const struct stage_desc *s = &m.c.stages[i];
+        uint64_t n = floors_bytes(s->length / PAGE_BYTES);
+        for (uint64_t sector = 0; sector < n; sector += SECTOR_BYTES)
+            image_seal_floors(&m, s->floors_offset + sector);
+    }
+    finish(&m);
+    write_file(in_store(GROWING, uuid, ".tamis"), m.bytes, m.n_bytes);
+    free(m.bytes);
+}
+
+static void make_growing(void)
+{
+    static const char *const sealed[] = {"loose"}, *const growing[] = {"series",
+                                                                       "settled"};
+    struct open_catalog c;
+    make_store(GROWING, sealed, 1, growing, 2);
+    catalog_begin(&c, GROWING);
+    replace_file(&c, "series", series, series_finish);
+    replace_file(&c, "settled", settled, settled_finish);
+    catalog_end(&c);
+    write_store_answers(GROWING);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        fprintf(stderr, "usage: make_extensions DIRECTORY\n");
+        return 2;
+    }
+    make_in(argv[1]);
+    make_files();
+    make_later();
+    make_growing();
+    return 0;
+}
