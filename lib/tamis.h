@@ -253,8 +253,8 @@ struct tamis_plan_summary {
  * pages allow, but 1e-8 and more; bytes that buy nothing more are left over. shares has
  * room for n; summary (may be NULL) compares it with one error for all. It reads
  * nothing and holds nothing; any thread may call it. A hundred thousand sizes that are
- * all different take some seconds. ERR_RANGE, ENOMEM: shares and summary are zero; but of
- * more segments than memory has room for, shares are left alone. */
+ * all different take some seconds. ERR_RANGE, ENOMEM: shares and summary are zero; but
+ * of more segments than memory has room for, shares are left alone. */
 int tamis_plan_store(const struct tamis_plan_segment *segments, size_t n,
                      uint64_t bytes, struct tamis_plan_share *shares,
                      struct tamis_plan_summary *summary);
@@ -735,12 +735,7 @@ int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
                      struct tamis_diag *diag);
 struct tamis_domain tamis_store_domain(const struct tamis_store *store);
 
-/* Says that every segment of the engine is listed, and with its own filter: from now on
- * "absent everywhere", and segments that are not asked for by a binding, may be
- * concluded from a catalog that repair rebuilt, or that lost a record nobody could
- * read. The caller must have compared every segment with its own list, the bindings
- * too: one that is missing here, or has the filter of an edit that was never committed
- * (drop it, or put it anew), would be lost keys. Durable on return. */
+/* As tamis_store_confirm() without options. */
 int tamis_store_confirm_complete(struct tamis_store *store, struct tamis_diag *diag);
 
 /* Opens the growing filter of a segment for writing, as tamis_writer_open(); the
@@ -800,10 +795,10 @@ struct tamis_repair_report {
 /* Repairs a store: follows what dead writers finished, sets damaged filters aside (in
  * STORE/quarantine/; their segments stay listed, without a filter: MAYBE), and filters
  * that nothing names as well, sweeps what was never finished, and where the catalog is
- * lost makes a new one of the filters, marked incomplete: see
- * tamis_store_confirm_complete(). What SPEC.md section 8.4 calls undecidable becomes
- * MAYBE. A second repair finds nothing to do; one that was cut short may be run again.
- * Durable on return.
+ * lost makes a new one of the filters, marked incomplete: see tamis_store_confirm().
+ * Segments of filters that were set aside before are listed in it, without a filter.
+ * What SPEC.md section 8.4 calls undecidable becomes MAYBE. A second repair finds
+ * nothing to do; one that was cut short may be run again. Durable on return.
  *
  * ERR_BUSY while an edit is under way, and, if the catalog is lost, while any process
  * has the store open. ERR_MISMATCH if the
@@ -817,6 +812,33 @@ struct tamis_repair_report {
  * moment gets ERR_BUSY. What it judges it reads, through no mapping. */
 int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
                        struct tamis_repair_report *report, struct tamis_diag *diag);
+
+struct tamis_confirm_options {
+    size_t size;
+    int force; /* 1: whatever lies in quarantine/ */
+    /* Hears of each filter in quarantine/ that is in the way; may be NULL. It is called
+     * in the end, when every lock is let go. */
+    tamis_repair_fn *found;
+    void *ctx;
+};
+
+/* Says that every segment of the engine is listed, and with its own filter: from now on
+ * "absent everywhere", and segments that are not asked for by a binding, may be
+ * concluded from a catalog that repair rebuilt, or that lost a record nobody could
+ * read. The caller must have compared every segment with its own list, the bindings
+ * too: one that is missing here, or has the filter of an edit that was never committed
+ * (drop it, or put it anew), would be lost keys. Durable on return.
+ *
+ * ERR_MISMATCH, and nothing has changed, if STORE/quarantine/ has a filter of this
+ * store whose segment is not listed, or that does not say which segment it is of: a
+ * segment of the engine may be missing. Put that segment, without a filter at least, or
+ * remove the file of a segment that is gone. A caller that compared with a list of its
+ * own engine, and not with what is here, may set `force`. An I/O error decides nothing:
+ * it is returned, unless `force` is set. Does nothing if the list is confirmed already.
+ * Any number of threads may call it. ERR_READ_ONLY, ERR_RANGE, ERR_CATALOG. */
+int tamis_store_confirm(struct tamis_store *store,
+                        const struct tamis_confirm_options *opt,
+                        struct tamis_diag *diag);
 
 /* Files and records compared: calls fn for each file in filters/ that no record names,
  * and counts them; in the end, as repair does. Filters themselves are not opened:

@@ -60,16 +60,32 @@ static void print_report(json_t *root, const struct tamis_repair_report *report,
             "STORE --confirm'\nsays that every one is listed, with its own filter\n");
 }
 
-static int confirm(const char *path)
+static void in_the_way(void *ctx, const struct tamis_repair_finding *f)
 {
+    ++*(uint64_t *)ctx;
+    print_finding(NULL, f);
+}
+
+static int confirm(const char *path, bool force)
+{
+    uint64_t n = 0;
+    struct tamis_confirm_options opt = {
+        .size = sizeof(opt), .force = force, .found = in_the_way, .ctx = &n};
     struct tamis_diag diag = {0};
     struct tamis_store *store;
     int err, status = store_open(path, &store);
 
     if (status != EXIT_DONE)
         return status;
-    err = tamis_store_confirm_complete(store, &diag);
-    if (err != 0)
+    err = tamis_store_confirm(store, &opt, &diag);
+    if (err == TAMIS_ERR_MISMATCH)
+        status =
+            complain(EXIT_DAMAGE,
+                     "%s: not confirmed: %llu filter%s in quarantine/ may be of "
+                     "segments that are not listed: list those ('tamis build "
+                     "--bare'), remove files of segments that are gone, or --force",
+                     path, (unsigned long long)n, n == 1 ? "" : "s");
+    else if (err != 0)
         status = complain_error(err, &diag, path, NULL);
     tamis_store_close(store);
     return status;
@@ -100,14 +116,16 @@ static int run(int argc, char **argv)
     int err, status = EXIT_DONE;
 
     parse_options(argc, argv,
-                  WITH(OPT_DRY_RUN) | WITH(OPT_CONFIRM) | WITH(OPT_UUID) |
-                      WITH(OPT_JSON),
+                  WITH(OPT_DRY_RUN) | WITH(OPT_CONFIRM) | WITH(OPT_FORCE) |
+                      WITH(OPT_UUID) | WITH(OPT_JSON),
                   1, 1, &o);
     if (given(&o, OPT_CONFIRM)) {
-        if (o.given != WITH(OPT_CONFIRM))
+        if ((o.given & ~(WITH(OPT_CONFIRM) | WITH(OPT_FORCE))) != 0)
             usage_error("--confirm is all that is done: repair first, look, confirm");
-        return confirm(o.args[0]);
+        return confirm(o.args[0], given(&o, OPT_FORCE));
     }
+    if (given(&o, OPT_FORCE))
+        usage_error("--force is for --confirm");
     if (given(&o, OPT_JSON)) {
         root = need(json_object());
         r.list = need(json_array());
@@ -142,7 +160,7 @@ static int run(int argc, char **argv)
 
 const struct command cmd_repair = {
     "repair",
-    "STORE [--dry-run] [--uuid HEX] | STORE --confirm",
+    "STORE [--dry-run] [--uuid HEX] | STORE --confirm [--force]",
     "mend a store, or make its catalog anew",
     "Finishes what dead writers left, removes what was never finished, and sets aside\n"
     "in STORE/quarantine filters that nothing names, and damaged ones: their segments\n"
@@ -152,14 +170,14 @@ const struct command cmd_repair = {
     "  noted         nothing is done; it is left as it is\n"
     "  finished      a filter that a writer left open, or sealed\n"
     "  rebuilt       the catalog, or a record of it\n"
-    "  quarantined   a damaged filter: build its segment anew from the keys; or one\n"
-    "                that nothing names\n"
+    "  quarantined   a damaged filter: build its segment anew; or one nothing names\n"
     "  swept         a file that was never finished\n"
     "\n"
     "  -n, --dry-run   say what it would do, and change nothing\n"
     "  --uuid HEX      which store this is, if filters of several are in it\n"
     "  --confirm       every segment of the engine is listed, with its own filter:\n"
     "                  compare 'tamis ls' with the engine's list, bindings too\n"
+    "  --force         confirm, though quarantine has filters of segments not listed\n"
     "  --json          'tamis help json'\n"
     "Exits 3 if anything was damaged, mended or not; 4 if a filter cannot be read.\n"
     "\n"

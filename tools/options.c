@@ -60,6 +60,7 @@ static const struct {
     [OPT_LEVELS] = {"levels", 256 + OPT_LEVELS, no_argument},
     [OPT_APPLY] = {"apply", 256 + OPT_APPLY, no_argument},
     [OPT_BY] = {"by", 256 + OPT_BY, required_argument},
+    [OPT_FORCE] = {"force", 256 + OPT_FORCE, no_argument},
 };
 
 static uint64_t whole(enum option_id id, const char *text, uint64_t min, uint64_t max,

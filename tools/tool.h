@@ -152,6 +152,7 @@ enum option_id {
     OPT_LEVELS,
     OPT_APPLY,
     OPT_BY,
+    OPT_FORCE,
     N_OPTIONS
 };
 #define WITH(id)  (UINT64_C(1) << (id))

@@ -1,8 +1,8 @@
 /* A repair from inside: shared by repair.c (the order of things), repair_list.c (what
  * there is), repair_judge.c (what one file is worth), repair_records.c and
  * repair_files.c (what shall be, from the catalog's records or from the files alone),
- * repair_apply.c (making it so), repair_report.c (what is told of it); and orphans.c,
- * which only looks.
+ * repair_apply.c (making it so), repair_report.c (what is told of it); and orphans.c
+ * and quarantine.c, which only look.
  *
  * A repair first decides: it reads records and files, and notes what the records shall
  * be and which files go. The one thing that it does while it looks is to finish what a
@@ -85,6 +85,7 @@ void repair_tell_done(struct repair *r, enum tamis_repair_action action,
 /* Tells the caller, and counts, what has come true; frees the findings. All locks are
  * let go by then: who is told may begin an edit. */
 void repair_report(struct repair *r);
+void repair_forget(struct repair *r); /* frees them, and tells nobody */
 
 /* ==== repair_dirs.c ==== */
 
@@ -124,10 +125,10 @@ struct judgement {
 int repair_judge(struct repair *r, const struct repair_segment *segment,
                  const struct record *record, const char *name, struct judgement *j,
                  struct tamis_diag *diag);
-/* What a file says it is, all zeros if nothing of that can be believed; an errno if it
- * can't be read. *none: it is no filter, of any version, nor what is left of one. */
-int repair_identify(struct repair *r, const char *name, struct identity *id,
-                    bool *none);
+/* What a file of this directory says it is, all zeros if nothing of that can be
+ * believed; an errno if it can't be read. *none: it is no filter, of any version, nor
+ * what is left of one. */
+int repair_identify(int dir, const char *name, struct identity *id, bool *none);
 /* Is this the store's own: its UUID (or none), hash and seed? */
 bool repair_is_ours(const struct repair *r, const struct identity *id);
 
@@ -152,6 +153,19 @@ int repair_by_files(struct repair *r, struct tamis_diag *diag);
 /* The first record of a catalog that is lost: from the bytes of its file, or from what
  * the filters say of themselves. */
 int repair_find_meta(struct repair *r, struct tamis_diag *diag);
+
+/* ==== quarantine.c ==== */
+
+struct quarantined {
+    const char *file; /* its name in quarantine/ */
+    int error;        /* an errno: it can't be read, and nothing is known of it */
+    bool has_identity;
+    struct identity identity;
+};
+/* Calls fn for each filter in STORE/quarantine/, in no order, until it returns anything
+ * but 0, which is the result. Else 0 or an errno. */
+typedef int quarantine_fn(void *ctx, struct quarantined *q);
+int quarantine_each(int store_fd, quarantine_fn *fn, void *ctx);
 
 /* ==== repair_apply.c ==== */
 

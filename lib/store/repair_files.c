@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -107,7 +108,7 @@ static bool meta_of_file(struct repair *r, const struct repair_file *f, struct m
 {
     struct identity identity, *id = &identity;
     bool none;
-    if (f->temporary || repair_identify(r, f->name, id, &none) != 0 ||
+    if (f->temporary || repair_identify(r->filters.fd, f->name, id, &none) != 0 ||
         all_zero(id->store_uuid, UUID_BYTES))
         return false;
     struct tamis_growth growth = {0};
@@ -286,6 +287,58 @@ static int judge_file(struct repair *r, struct claims *c, size_t i, struct judge
     return rc ? diag_errno(diag, rc, r->path, "listing segments") : 0;
 }
 
+/* ---- names in quarantine ---- */
+
+/* What listing them needs. */
+struct aside {
+    struct repair *r;
+    struct claims *c;
+    struct tamis_diag *diag;
+};
+
+/* The lost catalog had the segment of this filter without one, or not at all: then the
+ * caller drops it. A file in filters/ that claims the name says more. */
+static int list_aside(void *ctx, struct quarantined *q)
+{
+    const struct aside *a = ctx;
+    const struct identity *id = &q->identity;
+    struct repair_segment *s;
+    char path[300];
+    snprintf(path, sizeof path, "/quarantine/%.255s", q->file);
+    if (q->error)
+        return diag_errno(a->diag, q->error, a->r->path,
+                          "reading a filter in quarantine/, to list its segment");
+    if (q->has_identity && !repair_is_ours(a->r, id))
+        return 0;
+    if (!q->has_identity || !id->name_bytes) {
+        repair_tell(a->r, TAMIS_REPAIR_NOTED, NULL, path,
+                    "nobody can tell which segment it is of");
+        return 0;
+    }
+    if (names_get(&a->c->by_name, id->name, id->name_bytes))
+        return 0;
+    int rc = repair_add_segment(a->r, id->name, id->name_bytes, NULL, 0, &s);
+    if (!rc)
+        rc = names_set(&a->c->by_name, s->name, s->name_bytes,
+                       (uint32_t)a->r->n_segments);
+    if (rc)
+        return diag_errno(a->diag, rc, a->r->path, "listing segments");
+    struct record bare = {.state = RECORD_NO_FILTER, .created = id->created};
+    repair_set_record(s, &bare);
+    repair_tell(a->r, TAMIS_REPAIR_REBUILT, s, path,
+                "its filter was set aside before: listed without one");
+    return 0;
+}
+
+static int list_quarantine(struct repair *r, struct claims *c, struct tamis_diag *diag)
+{
+    struct aside a = {r, c, diag};
+    int rc = quarantine_each(r->store_fd, list_aside, &a);
+    if (rc > 0 && (!diag || !diag->code))
+        return diag_errno(diag, rc, r->path, "looking into quarantine/");
+    return rc;
+}
+
 int repair_by_files(struct repair *r, struct tamis_diag *diag)
 {
     struct judgement *j = malloc(sizeof *j);
@@ -293,6 +346,8 @@ int repair_by_files(struct repair *r, struct tamis_diag *diag)
     int rc = j && c.file_of ? 0 : diag_errno(diag, ENOMEM, r->path, "repairing");
     for (size_t i = 0; i < r->n_files && !rc; i++)
         rc = judge_file(r, &c, i, j, diag);
+    if (!rc)
+        rc = list_quarantine(r, &c, diag);
     names_clear(&c.by_name);
     free(c.file_of);
     free(j);

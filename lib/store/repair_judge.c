@@ -30,12 +30,12 @@ static int say(struct judgement *j, enum file_state state, const char *format, .
     return 0;
 }
 
-int repair_identify(struct repair *r, const char *name, struct identity *id, bool *none)
+int repair_identify(int dir, const char *name, struct identity *id, bool *none)
 {
     struct header h;
     int fd;
     memset(&h, 0, sizeof h);
-    int rc = io_open_beneath(r->filters.fd, name, O_RDONLY, &fd);
+    int rc = io_open_beneath(dir, name, O_RDONLY, &fd);
     if (!rc) {
         rc = header_load(fd, true, 0, 0, name, &h, NULL);
         close(fd);

@@ -182,7 +182,7 @@ static void judge_orphan(struct repair *r, struct repair_file *f)
     const char *what = NULL;
     if (f->named || (r->unsure && !f->temporary))
         return;
-    int rc = f->temporary ? 0 : repair_identify(r, f->name, &id, &none);
+    int rc = f->temporary ? 0 : repair_identify(r->filters.fd, f->name, &id, &none);
     if (rc) {
         repair_tell(r, TAMIS_REPAIR_NOTED, NULL, f->name, "no record names it; %s",
                     tamis_strerror(rc));

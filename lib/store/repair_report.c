@@ -159,14 +159,19 @@ static void tell(struct repair *r, const struct repair_finding *f)
         r->opt.found(r->opt.ctx, &out);
 }
 
-void repair_report(struct repair *r)
+void repair_forget(struct repair *r)
 {
-    for (size_t i = 0; i < r->n_findings; i++) {
-        if (r->opt.dry_run || r->findings[i].step <= r->step)
-            tell(r, &r->findings[i]);
+    for (size_t i = 0; i < r->n_findings; i++)
         free(r->findings[i].name);
-    }
     free(r->findings);
     r->findings = NULL;
     r->n_findings = r->max_findings = 0;
+}
+
+void repair_report(struct repair *r)
+{
+    for (size_t i = 0; i < r->n_findings; i++)
+        if (r->opt.dry_run || r->findings[i].step <= r->step)
+            tell(r, &r->findings[i]);
+    repair_forget(r);
 }

@@ -1,4 +1,4 @@
-/* A store as a whole: open, describe, confirm, close. */
+/* A store as a whole: open, describe, close. */
 #include "lib/store/store.h"
 
 #include <errno.h>
@@ -91,18 +91,6 @@ int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
     if (rc)
         memset(info, 0, sizeof *info);
     return rc;
-}
-
-static int confirm(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
-{
-    (void)ctx;
-    return catalog_set_complete(t, true, diag);
-}
-
-int tamis_store_confirm_complete(struct tamis_store *store, struct tamis_diag *diag)
-{
-    int rc = store_usable(store, true, diag);
-    return rc ? rc : catalog_write(store->catalog, confirm, NULL, NULL, diag);
 }
 
 struct tamis_domain tamis_store_domain(const struct tamis_store *store)

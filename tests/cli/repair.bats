@@ -138,3 +138,51 @@ tree() {
     prints '"catalog_rebuilt": false'
     prints '"complete": true'
 }
+
+@test "a list that lacks a segment of quarantine is not confirmed" {
+    make_store
+    f=$(filter_of one)
+    flip "$f" 130 # its name
+    rm store/catalog.lmdb
+    fails 3 "damage was found, and dealt with" "$TAMIS" repair store
+    prints '; 1 segment'
+    fails 3 "not confirmed: 1 filter in quarantine/ .*--bare.*--force" \
+        "$TAMIS" repair store --confirm
+    prints $'^noted\t-\tquarantine/.*\tnobody can tell which segment it is of$'
+    ok "$TAMIS" probe store a
+    prints $'a\t-\tUNKNOWN_SEGMENT'
+    cp -r store copy
+    ok "$TAMIS" repair store --confirm --force
+    prints $'^noted\t-\tquarantine/'
+    ok "$TAMIS" probe store a
+    prints ABSENT
+    ok "$TAMIS" build copy one --bare
+    rm "copy/quarantine/${f##*/}"
+    ok "$TAMIS" repair copy --confirm
+    ok "$TAMIS" probe copy a
+    prints $'a\tone\tNO_FILTER'
+    fails 2 "force is for --confirm" "$TAMIS" repair store --force
+}
+
+@test "a segment whose filter is in quarantine is listed again" {
+    make_store
+    f=$(filter_of one)
+    flip "$f" 5000
+    fails 3 "dealt with" "$TAMIS" repair store
+    rm store/catalog.lmdb
+    fails 3 "dealt with" "$TAMIS" repair store
+    prints $'rebuilt\tone\tquarantine/.*: listed without one'
+    ok "$TAMIS" repair store --confirm
+    ok "$TAMIS" probe store a
+    prints $'a\tone\tNO_FILTER'
+    # A segment that is gone: out of the list, and out of quarantine.
+    rm store/catalog.lmdb
+    fails 3 "dealt with" "$TAMIS" repair store
+    ok "$TAMIS" drop store one
+    fails 3 "not confirmed: 1 filter" "$TAMIS" repair store --confirm
+    prints $'^noted\tone\tquarantine/.*\tits segment is not listed$'
+    rm "store/quarantine/${f##*/}"
+    ok "$TAMIS" repair store --confirm
+    ok "$TAMIS" probe store a
+    prints ABSENT
+}

@@ -227,9 +227,12 @@ int Edit(Work *w, const std::vector<std::string> &paths)
         err = w->change.Retain(names);
     if (!err)
         err = w->change.Commit();
+    /* The list is the database's own: files in quarantine/ say no more. */
+    struct tamis_confirm_options confirm = {};
+    confirm.size = sizeof confirm;
+    confirm.force = 1;
     if (!err && !w->info.complete)
-        /* Each file was compared with what is listed. */
-        err = tamis_store_confirm_complete(w->store, nullptr);
+        err = tamis_store_confirm(w->store, &confirm, nullptr);
     return err;
 }
 
