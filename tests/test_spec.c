@@ -144,7 +144,7 @@ static void constants_match(void **state)
         {"commit head bytes", COMMIT_HEAD_BYTES},
         {"stage descriptor bytes", STAGE_BYTES},
         {"most stages", MAX_STAGES},
-        {"most stages sealed at birth", MAX_BIRTH_STAGES},
+        {"most stages in slot birth", MAX_BIRTH_STAGES},
         {"most binding bytes", BINDING_MAX_BYTES},
         {"most name bytes", NAME_MAX_BYTES},
         {"pages per floor sector", PAGES_PER_FLOOR_SECTOR},
