@@ -604,6 +604,14 @@ struct tamis_builder_options {
      * them sends hashes to the spool. Those it starts are joined before it returns, and
      * have all signals blocked; where none can be had it goes on without. */
     uint32_t n_threads;
+    /* Not 0: finishing asks the finished bits for every hash that was added, and fails
+     * with ERR_DAMAGED where memory has changed since: a bit of the filter, a hash, the
+     * key range, the domain or the watermark. Then nothing is published. A bit that
+     * flips before the page's digest is made is otherwise found by nobody, and a key is
+     * lost. A spool is read twice. A key or a hash that changes before
+     * tamis_builder_add has counted it stays unseen, and so does a key range that
+     * changes between tamis_edit_put() and the commit of its edit. */
+    uint64_t check; /* of 64 bits: an older caller has padding in the place of 32 */
 };
 
 int tamis_builder_create(const struct tamis_builder_options *opt,
@@ -887,6 +895,7 @@ struct tamis_segment_options {
     /* Of a filter to be built: as in tamis_builder_options. */
     uint64_t memory_limit;
     uint32_t n_threads;
+    uint64_t check;
 };
 
 /* Files are written as segments are put; names take effect together, at commit. An

@@ -52,7 +52,7 @@ static void edit_sees_its_own_changes_in_order(void **state)
 static void edit_passes_on_memory_and_threads(void **state)
 {
     struct tamis_segment_options opt = {
-        .size = sizeof opt, .memory_limit = 123456, .n_threads = 7};
+        .size = sizeof opt, .memory_limit = 123456, .n_threads = 7, .check = 1};
     struct tamis_builder *b;
     (void)state;
     struct tamis_store *s = store_new("s");
@@ -60,14 +60,39 @@ static void edit_passes_on_memory_and_threads(void **state)
     OK(tamis_edit_builder(e, "a", 1, 0, &opt, &b, NULL));
     assert_int_equal(b->limit, 123456);
     assert_int_equal(b->n_threads, 7);
+    assert_true(b->checks);
     tamis_builder_free(b);
     /* A caller of before knew neither. */
     opt.size = offsetof(struct tamis_segment_options, memory_limit);
     OK(tamis_edit_builder(e, "a", 1, 0, &opt, &b, NULL));
     assert_int_equal(b->limit, 64 << 20);
     assert_int_equal(b->n_threads, 1);
+    assert_false(b->checks);
     tamis_builder_free(b);
     tamis_edit_abort(e);
+    tamis_store_close(s);
+}
+
+/* A builder that finds that memory changed puts nothing. The edit goes on. */
+static void edit_refuses_what_memory_changed(void **state)
+{
+    struct tamis_segment_options opt = {.size = sizeof opt, .check = 1};
+    struct tamis_builder *b;
+    struct tamis_diag diag;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_builder(e, "a", 1, 0, &opt, &b, NULL));
+    OK(tamis_builder_add_key(b, "key", 3));
+    b->hashes[0] ^= 1;
+    assert_int_equal(tamis_edit_put(e, b, &diag), TAMIS_ERR_DAMAGED);
+    assert_non_null(strstr(diag.what, "memory"));
+    assert_int_equal(n_filter_files("s"), 0);
+    b->hashes[0] ^= 1;
+    OK(tamis_edit_put(e, b, &diag));
+    tamis_builder_free(b);
+    OK(tamis_edit_commit(e, NULL));
+    assert_int_equal(n_filter_files("s"), 1);
     tamis_store_close(s);
 }
 
@@ -361,6 +386,7 @@ int main(void)
         TEST(edit_puts_and_drops),
         TEST(edit_sees_its_own_changes_in_order),
         TEST(edit_passes_on_memory_and_threads),
+        TEST(edit_refuses_what_memory_changed),
         TEST(edit_refuses_bad_arguments),
         TEST(edit_refuses_a_foreign_builder),
         TEST(abort_leaves_no_files),

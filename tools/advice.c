@@ -26,6 +26,8 @@ const char *advice_memory(void)
                                      : "free some memory";
 }
 
+const char advice_flipped[] = "test this machine's memory, then run it again";
+
 const char *usual_advice(int error)
 {
     switch (error) {

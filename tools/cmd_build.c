@@ -28,6 +28,8 @@ static int put_error(const struct work *w, const struct task *task, int err,
 {
     char *name, advice[128];
 
+    if (err == TAMIS_ERR_DAMAGED && given(w->o, OPT_CHECK))
+        return complain_error(err, diag, w->store_path, advice_flipped);
     if (err != TAMIS_ERR_EXISTS)
         return complain_error(err, diag, w->store_path, NULL);
     name = escape(task->name.bytes, task->name.n_bytes);
@@ -49,6 +51,7 @@ static int build_one(struct work *w, const struct task *task, uint32_t n_threads
         return status;
     segment_options(w->o, &opt);
     opt.n_threads = n_threads;
+    opt.check = given(w->o, OPT_CHECK);
     pthread_mutex_lock(&w->lock);
     err = tamis_edit_builder(w->edit, task->name.bytes, task->name.n_bytes,
                              w->o->growth.error, &opt, &builder, &diag);
@@ -232,7 +235,7 @@ static int run(int argc, char **argv)
     parse_options(argc, argv,
                   KEY_FLAGS | WITH(OPT_FPR) | WITH(OPT_BIND) | WITH(OPT_RANK) |
                       WITH(OPT_REPLACES) | WITH(OPT_BARE) | WITH(OPT_EACH) |
-                      WITH(OPT_STRIP) | WITH(OPT_JOBS),
+                      WITH(OPT_STRIP) | WITH(OPT_JOBS) | WITH(OPT_CHECK),
                   2, 0, &o);
     if (!given(&o, OPT_EACH) && o.n_args > (given(&o, OPT_BARE) ? 2 : 3))
         usage_error("too many arguments: --each builds a segment per key file");
@@ -240,6 +243,8 @@ static int run(int argc, char **argv)
         usage_error("--each goes with neither --bind nor --bare");
     if (given(&o, OPT_STRIP) && !given(&o, OPT_EACH))
         usage_error("--strip is for --each");
+    if (given(&o, OPT_CHECK) && given(&o, OPT_BARE))
+        usage_error("--check is for a filter, and --bare makes none");
     w.o = &o;
     w.store_path = o.args[0];
     total = plan_tasks(&o, &w);
@@ -263,6 +268,7 @@ const struct command cmd_build = {
     "  --bare            register it without a filter: always a candidate\n"
     "  --each            a segment per KEYFILE, named by the file's base name\n"
     "  --strip SUFFIX    remove this from the names\n"
+    "  --check           ask the filter for every key: finds bits flipped in memory\n"
     "  -j, --jobs N      use N threads, 1..256; as many as there are processors\n"
     "  -0, --hex, --binary    what KEYFILE looks like: 'tamis help keys'\n"
     "\n"

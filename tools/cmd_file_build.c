@@ -27,6 +27,7 @@ static int prepare(const struct options *o, struct tamis_store_info *info,
     opt->error = o->growth.error;
     opt->watermark = o->watermark;
     opt->n_threads = o->jobs;
+    opt->check = given(o, OPT_CHECK);
     if (o->binding_bytes > 0) {
         opt->binding = o->binding;
         opt->binding_bytes = o->binding_bytes;
@@ -82,7 +83,8 @@ static int build(const struct options *o, const struct tamis_builder_options *op
     if (err == 0 && status == EXIT_DONE)
         err = finish(builder, file, &diag);
     if (err != 0)
-        status = complain_error(err, &diag, file, NULL);
+        status = complain_error(err, &diag, file,
+                                err == TAMIS_ERR_DAMAGED ? advice_flipped : NULL);
     if (status == EXIT_DONE)
         progress_end();
     tamis_builder_free(builder);
@@ -101,7 +103,7 @@ static int run(int argc, char **argv)
     parse_options(argc, argv,
                   KEY_FLAGS | WITH(OPT_FPR) | WITH(OPT_STORE) | WITH(OPT_SEED) |
                       WITH(OPT_SEGMENT) | WITH(OPT_BIND) | WITH(OPT_WATERMARK) |
-                      WITH(OPT_JOBS),
+                      WITH(OPT_JOBS) | WITH(OPT_CHECK),
                   1, 2, &o);
     if (given(&o, OPT_STORE) && given(&o, OPT_SEED))
         usage_error("--store has its own seed: leave out --seed");
@@ -125,6 +127,7 @@ const struct command cmd_file_build = {
     "  --segment NAME        the segment's name, kept in the file\n"
     "  --bind HEX            1..64 bytes that identify the engine's own file\n"
     "  --watermark N         your log position\n"
+    "  --check               ask it for every key: finds bits flipped in memory\n"
     "  -j, --jobs N          use N threads, 1..256; as many as there are processors\n"
     "  -0, --hex, --binary   what KEYFILE looks like: 'tamis help keys'\n"
     "\n"

@@ -74,6 +74,7 @@ void *need(void *pointer);
 
 const char *usual_advice(int error); /* may be NULL, as those below */
 const char *advice_memory(void);
+extern const char advice_flipped[]; /* where --check found that memory changed */
 /* Of a file that cannot be read: something else in a filter's place is no filter (3),
  * and an error says nothing about its bytes (4). */
 bool is_wrong_type(int error);

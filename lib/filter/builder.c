@@ -53,6 +53,8 @@ static void take_options(struct tamis_builder *b, const struct tamis_builder_opt
                                                 : MAX_THREADS;
     b->spool_fd = -1;
     b->range.known = true;
+    b->checks = o->check != 0;
+    check_note(b);
 }
 
 int tamis_builder_create(const struct tamis_builder_options *opt,
@@ -128,6 +130,8 @@ static int add(struct tamis_builder *b, const uint64_t *hashes, size_t n)
         if (b->failed)
             break;
         size_t room = b->capacity - b->n_hashes, some = n < room ? n : room;
+        if (b->checks)
+            check_came_in(b, hashes, some, b->last);
         size_t taken = copy_distinct(b->hashes + b->n_hashes, hashes, some, &b->last);
         b->n_hashes += taken;
         b->n_keys += taken;
@@ -200,12 +204,26 @@ static void widen_by(struct tamis_builder *b, const struct tamis_key *keys, size
             high_prefix = p;
         }
     }
+    if (!low && !high)
+        return;
+    check_notes(b);
     if (low)
         widen(&b->range, first, low->bytes, low->n_bytes);
     if (high)
         widen(&b->range, false, high->bytes, high->n_bytes);
     b->first_prefix = low_prefix;
     b->last_prefix = high_prefix;
+    check_note(b);
+}
+
+/* A hash came without its key. */
+static void forget_range(struct tamis_builder *b)
+{
+    if (!b->range.known)
+        return;
+    check_notes(b);
+    b->range.known = false;
+    check_note(b);
 }
 
 /* ---- keys and hashes in ---- */
@@ -231,7 +249,7 @@ static int add_some_keys(struct tamis_builder *b, const struct tamis_key *keys,
         is_known = false;
     }
     if (!is_known)
-        b->range.known = false;
+        forget_range(b);
     if (b->range.known)
         widen_by(b, keys, n);
     return add(b, hashes, n);
@@ -261,7 +279,7 @@ int tamis_builder_add_hashes(struct tamis_builder *b, uint64_t tag,
     if (n && !hashes)
         return TAMIS_ERR_RANGE;
     if (n)
-        b->range.known = false; /* we don't know their keys */
+        forget_range(b);
     return add(b, hashes, n);
 }
 

@@ -1,10 +1,16 @@
 /* A builder from inside: builder.c (keys in), spool.c (where their hashes are kept),
- * filling.c (hashes to bits), partition.c, team.c (for that), finish.c (filter out). */
+ * filling.c (hashes to bits), partition.c, team.c (for that), finish.c (filter out),
+ * check.c (was all of it right?). */
 #ifndef TAMIS_BUILDER_H
 #define TAMIS_BUILDER_H
 
 #include "lib/internal.h"
 #include "lib/filter/kernel.h"
+
+/* The sum of a list of hashes, whatever their order (check.c). */
+struct hash_sum {
+    uint64_t n, added, xored;
+};
 
 struct tamis_builder {
     struct tamis_domain domain;
@@ -28,6 +34,11 @@ struct tamis_builder {
     uint64_t n_keys;
     struct key_range range;
     uint64_t first_prefix, last_prefix; /* of the range: its keys' first 8 bytes */
+    bool checks;             /* the finished filter before it gets its header */
+    bool changed;            /* check_notes() found that memory changed */
+    struct hash_sum came_in; /* of the hashes that the filter is to hold */
+    uint64_t notes;          /* check_notes_digest() as of the last change */
+    struct geometry asked;   /* of the bits that were asked at the last finish */
 };
 
 /* ==== spool.c ================================================================ */
@@ -80,7 +91,7 @@ struct filling {
     uint32_t run_hashes;       /* hashes of one region that are kept together */
     struct slice *slices;      /* NULL: it is done without partition */
     uint32_t lane;             /* at work */
-    bool is_last;              /* no more hashes come: regions are finished */
+    unsigned steps;            /* that are taken there */
     _Atomic uint32_t next;     /* region to be taken */
     _Atomic bool stop;
     _Atomic uint64_t bits_set;
@@ -91,6 +102,11 @@ struct filling {
     int (*between)(void *ctx);
     void *ctx;
     int error; /* of `between` */
+    bool asks; /* filling_add() asks, too: all hashes come in one call */
+    struct {
+        _Atomic uint64_t n, added, xored; /* a hash_sum */
+        _Atomic uint64_t n_absent;
+    } asked[MAX_LANES];
 };
 
 /* Sets up g, bits and digests, for at most n hashes a call. Regions are of about
@@ -102,14 +118,18 @@ int filling_begin(struct filling *f, const struct geometry *g, uint8_t *bits,
 /* Adds n hashes, which get another order. With the last ones the regions' pages are
  * digested and counted, and marked as finished. The result is f->between's. */
 int filling_add(struct filling *f, uint64_t *hashes, size_t n, bool is_last);
+/* Asks the finished bits for n hashes, which get another order, and sums them. */
+int filling_ask(struct filling *f, uint64_t *hashes, size_t n);
+/* Was every hash there that was asked for, and was each lane asked for this list? */
+bool filling_agrees(struct filling *f, const struct hash_sum *list);
 /* Bytes from the start that are finished, all regions before them as well. */
 uint64_t filling_finished(struct filling *f);
 void filling_end(struct filling *f);
 /* What it takes beside the bits. */
 uint64_t filling_memory(const struct geometry *g, unsigned n_threads);
 
-/* For partition.c: sets the bits of n keys in the lane at work. */
-void filling_put(const struct filling *f, const uint64_t *hashes, size_t n);
+/* What partition.c calls with the runs of a region. */
+typedef void filling_fn(struct filling *f, const uint64_t *hashes, size_t n);
 /* The hash of a lane, of that of lane 0. */
 static inline uint64_t filling_hash(uint64_t h, uint32_t lane)
 {
@@ -126,7 +146,29 @@ void slices_create(struct filling *f, uint64_t n);
 void slices_free(struct filling *f);
 /* Sorts n hashes for the lane at work, in place. */
 void slices_partition(struct filling *f, uint64_t *hashes, size_t n);
-/* Puts all those of one region. */
-void slices_add(const struct filling *f, uint32_t region);
+/* Calls fn with all those of one region, run by run. */
+void slices_each(struct filling *f, uint32_t region, filling_fn *fn);
+
+/* ==== check.c: did memory keep what came in? ================================== */
+
+/* One list has one sum. A list in which one hash differs has another one for certain:
+ * each step is a bijection. So has a list that lacks a hash. */
+static inline void hash_sum_add(struct hash_sum *s, uint64_t h)
+{
+    uint64_t mixed = geometry_next_lane(geometry_next_lane(h + LANE_MULTIPLIER));
+    s->n++;
+    s->added += mixed;
+    s->xored ^= mixed;
+}
+/* Adds n hashes to b->came_in, as copy_distinct() takes them. */
+void check_came_in(struct tamis_builder *b, const uint64_t *from, size_t n,
+                   uint64_t last);
+/* A digest of what answers rest on beside the bits: domain, watermark, key range. Each
+ * change of them stands between the two calls. */
+void check_notes(struct tamis_builder *b); /* sets b->changed if they have changed */
+void check_note(struct tamis_builder *b);
+/* Does a header that is about to be written say what the builder knows? */
+bool check_header(struct tamis_builder *b, const uint8_t header[PAGE_BYTES],
+                  uint64_t available);
 
 #endif

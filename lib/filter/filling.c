@@ -4,7 +4,9 @@
  * partitioned, regions are shared out among the threads: one takes the runs of all
  * slices for a region, whose bits stay in its cache, and are its alone meanwhile: no
  * atomics. With the last hashes a region is finished: its pages are digested and
- * counted while they are there, and the caller may write them. */
+ * counted while they are there, and the caller may write them. A checked builder then
+ * asks the region for its hashes. It asks after the digests are made: a bit that is
+ * lost before them is seen here, and one that is lost later fails its page's digest. */
 #include "lib/filter/builder.h"
 
 #include <errno.h>
@@ -19,6 +21,9 @@ enum {
     MIN_RUN = 32,
     MAX_RUN = 256,
 };
+
+/* What is done with a region, or where there are no slices with a lane. */
+enum { STEP_PUT = 1, STEP_FINISH = 2, STEP_ASK = 4 };
 
 /* ---- setting up ---- */
 
@@ -73,22 +78,61 @@ void filling_end(struct filling *f)
     free(f->finished);
 }
 
-/* ---- adding ---- */
+/* ---- adding and asking ---- */
 
-void filling_put(const struct filling *f, const uint64_t *hashes, size_t n)
+/* Hashes as the lane at work has them: themselves, or at most MAX_RUN in `room`. */
+static const uint64_t *of_lane(const struct filling *f, const uint64_t *hashes,
+                               size_t n, uint64_t *room)
+{
+    if (f->lane == 0)
+        return hashes;
+    for (size_t i = 0; i < n; i++)
+        room[i] = filling_hash(hashes[i], f->lane);
+    return room;
+}
+
+static void put(struct filling *f, const uint64_t *hashes, size_t n)
 {
     uint8_t *bits = f->bits + f->lane * lane_bytes(&f->g);
-    uint64_t of_lane[MAX_RUN];
-    if (f->lane == 0) {
-        f->kernel->fill(bits, f->g.n_blocks, f->g.words, hashes, n);
-        return;
+    uint64_t room[MAX_RUN];
+    size_t most = f->lane == 0 ? n : MAX_RUN, some;
+    for (size_t done = 0; done < n; done += some) {
+        some = n - done < most ? n - done : most;
+        f->kernel->fill(bits, f->g.n_blocks, f->g.words,
+                        of_lane(f, hashes + done, some, room), some);
     }
+}
+
+static void ask(struct filling *f, const uint64_t *hashes, size_t n)
+{
+    const struct geometry lane = {f->g.n_blocks, 1, f->g.words};
+    struct plane p = plane_of(f->bits + f->lane * lane_bytes(&f->g), &lane);
+    struct hash_sum sum = {0, 0, 0};
+    uint64_t room[MAX_RUN], hits[MAX_RUN / 64], n_hits = 0;
     for (size_t done = 0; done < n; done += MAX_RUN) {
         size_t some = n - done < MAX_RUN ? n - done : MAX_RUN;
+        f->kernel->probe_grid(&p, 1, of_lane(f, hashes + done, some, room), some, 0,
+                              hits);
+        for (size_t i = 0; i < (some + 63) / 64; i++)
+            n_hits += (uint64_t)__builtin_popcountll(hits[i]);
         for (size_t i = 0; i < some; i++)
-            of_lane[i] = filling_hash(hashes[done + i], f->lane);
-        f->kernel->fill(bits, f->g.n_blocks, f->g.words, of_lane, some);
+            hash_sum_add(&sum, hashes[done + i]);
     }
+    atomic_fetch_add(&f->asked[f->lane].n, sum.n);
+    atomic_fetch_add(&f->asked[f->lane].added, sum.added);
+    atomic_fetch_xor(&f->asked[f->lane].xored, sum.xored);
+    atomic_fetch_add(&f->asked[f->lane].n_absent, n - n_hits);
+}
+
+bool filling_agrees(struct filling *f, const struct hash_sum *list)
+{
+    bool agrees = true;
+    for (uint32_t lane = 0; lane < f->g.lanes; lane++)
+        agrees &= atomic_load(&f->asked[lane].n) == list->n &&
+                  atomic_load(&f->asked[lane].added) == list->added &&
+                  atomic_load(&f->asked[lane].xored) == list->xored &&
+                  atomic_load(&f->asked[lane].n_absent) == 0;
+    return agrees;
 }
 
 /* ---- finishing ---- */
@@ -126,40 +170,61 @@ uint64_t filling_finished(struct filling *f)
     return region_offset(f, f->n_finished / f->n_regions, f->n_finished % f->n_regions);
 }
 
-static void fill_regions(void *ctx, unsigned number)
+/* The caller's thread writes. */
+static void call_between(struct filling *f)
+{
+    if (f->between)
+        f->error = f->between(f->ctx);
+    if (f->error)
+        atomic_store_explicit(&f->stop, true, memory_order_relaxed);
+}
+
+static void each_region(void *ctx, unsigned number)
 {
     struct filling *f = ctx;
     while (!atomic_load_explicit(&f->stop, memory_order_relaxed)) {
         uint32_t r = atomic_fetch_add_explicit(&f->next, 1, memory_order_relaxed);
         if (r >= f->n_regions)
             break;
-        if (f->slices)
-            slices_add(f, r);
-        if (!f->is_last)
-            continue;
-        finish_region(f, r);
-        if (number == 0 && f->between)
-            f->error = f->between(f->ctx);
-        if (number == 0 && f->error)
-            atomic_store_explicit(&f->stop, true, memory_order_relaxed);
+        if (f->slices && f->steps & STEP_PUT)
+            slices_each(f, r, put);
+        if (f->steps & STEP_FINISH)
+            finish_region(f, r);
+        if (f->slices && f->steps & STEP_ASK)
+            slices_each(f, r, ask);
+        if (f->steps & STEP_FINISH && number == 0)
+            call_between(f);
     }
 }
 
 /* ---- all of it ---- */
 
-int filling_add(struct filling *f, uint64_t *hashes, size_t n, bool is_last)
+static int each_lane(struct filling *f, uint64_t *hashes, size_t n, unsigned steps)
 {
-    f->is_last = is_last;
+    f->steps = steps;
     for (f->lane = 0; f->lane < f->g.lanes && !f->error; f->lane++) {
         if (f->slices)
             slices_partition(f, hashes, n);
-        else
-            filling_put(f, hashes, n);
+        else if (steps & STEP_PUT)
+            put(f, hashes, n);
         atomic_store(&f->next, 0);
-        if (f->slices || is_last)
-            team_run(f->team, fill_regions, f);
+        if (f->slices || steps & STEP_FINISH)
+            team_run(f->team, each_region, f);
+        if (!f->slices && steps & STEP_ASK && !f->error)
+            ask(f, hashes, n);
     }
     return f->error;
+}
+
+int filling_add(struct filling *f, uint64_t *hashes, size_t n, bool is_last)
+{
+    unsigned asks = f->asks ? STEP_ASK : 0;
+    return each_lane(f, hashes, n, is_last ? STEP_PUT | STEP_FINISH | asks : STEP_PUT);
+}
+
+int filling_ask(struct filling *f, uint64_t *hashes, size_t n)
+{
+    return each_lane(f, hashes, n, STEP_ASK);
 }
 
 uint64_t filling_memory(const struct geometry *g, unsigned n_threads)

@@ -17,6 +17,10 @@ enum { WRITE_BYTES = 4 << 20 };
 static int cannot_write(const struct tamis_builder *b, int err, const char *path,
                         struct tamis_diag *diag)
 {
+    if (err == TAMIS_ERR_DAMAGED)
+        return diag_fail(diag, err, path,
+                         "memory changed while the filter was built: its bits or its "
+                         "header do not fit the keys that came in");
     return diag_errno(diag, err, path,
                       b->spool_damaged  ? "its keys came back damaged from the spool"
                       : b->spool_failed ? "cannot spool its keys"
@@ -54,22 +58,34 @@ static int write_finished(void *ctx)
     return 0;
 }
 
-/* From memory or the spool, which has all or nothing by now. The last hashes are not
- * added before all are known to be right. */
-static int fill(struct tamis_builder *b, struct filling *f)
+/* The spool has all hashes or none by now. */
+static int from_spool(struct tamis_builder *b, struct filling *f, bool asks)
 {
     uint64_t done = 0, check = 0;
     int err = 0;
-    if (!b->n_spooled)
-        return filling_add(f, b->hashes, b->n_hashes, true);
     while (!err && done < b->n_spooled) {
         size_t n;
         err = spool_read(b, done, &check, &n);
         done += n;
-        if (!err)
+        if (!err && asks)
+            err = filling_ask(f, b->hashes, n);
+        else if (!err)
             err = filling_add(f, b->hashes, n, done == b->n_spooled);
     }
     return err;
+}
+
+/* The last hashes are not added before all are known to be right. */
+static int fill(struct tamis_builder *b, struct filling *f)
+{
+    f->asks = b->checks && !b->n_spooled;
+    int err = b->n_spooled ? from_spool(b, f, false)
+                           : filling_add(f, b->hashes, b->n_hashes, true);
+    if (!err && b->checks && b->n_spooled)
+        err = from_spool(b, f, true);
+    b->asked = f->g;
+    return !err && b->checks && !filling_agrees(f, &b->came_in) ? TAMIS_ERR_DAMAGED
+                                                                : err;
 }
 
 /* Digests what is in memory, not what comes back from the disk: a page that was
@@ -196,6 +212,8 @@ static int write_filter(struct tamis_builder *b, int fd, uint64_t at,
         return err;
     identity_encode(&built->identity, header);
     commit_encode(&built->commit, SLOT_BIRTH, header + IDENTITY_BYTES);
+    if (b->checks && !check_header(b, header, built->file_bytes))
+        return TAMIS_ERR_DAMAGED;
     return io_write(fd, header, sizeof header, at);
 }
 

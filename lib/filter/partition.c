@@ -154,9 +154,10 @@ void slices_partition(struct filling *f, uint64_t *hashes, size_t n)
     team_run(f->team, partition, f);
 }
 
-/* ---- adding ---- */
+/* ---- region by region ---- */
 
-static void add_slice(const struct filling *f, const struct slice *s, uint32_t r)
+static void each_run(struct filling *f, const struct slice *s, uint32_t r,
+                     filling_fn *fn)
 {
     const uint32_t run = f->run_hashes;
     const uint32_t end = s->first[r + 1];
@@ -164,13 +165,13 @@ static void add_slice(const struct filling *f, const struct slice *s, uint32_t r
         /* They are here and there, and the processor does not foresee where. */
         for (uint32_t k = 0; i + AHEAD < end && k < run; k += LINE_HASHES)
             __builtin_prefetch(s->hashes + (size_t)s->runs[i + AHEAD] * run + k);
-        filling_put(f, s->hashes + (size_t)s->runs[i] * run, run);
+        fn(f, s->hashes + (size_t)s->runs[i] * run, run);
     }
-    filling_put(f, s->hashes + s->n_runs * run + s->rest[r], s->n_rest[r]);
+    fn(f, s->hashes + s->n_runs * run + s->rest[r], s->n_rest[r]);
 }
 
-void slices_add(const struct filling *f, uint32_t r)
+void slices_each(struct filling *f, uint32_t r, filling_fn *fn)
 {
     for (unsigned i = 0; i < team_size(f->team); i++)
-        add_slice(f, &f->slices[i], r);
+        each_run(f, &f->slices[i], r, fn);
 }

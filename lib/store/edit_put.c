@@ -136,6 +136,7 @@ int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_by
         .watermark = ours.watermark,
         .memory_limit = ours.memory_limit,
         .n_threads = ours.n_threads,
+        .check = ours.check,
     };
     rc = tamis_builder_create(&b, out, diag);
     if (!rc)
