@@ -172,13 +172,13 @@ unit: $(if $(TEST),$B/tests/$(TEST),$(TESTS)) | $(GOLDEN_MAKERS)
 # The tests with threads and processes, for TSan.
 THREADED := test_writer_threads test_guard_many test_store_edit test_store_snapshot \
             test_process test_store_backup test_store_prepare test_partition \
-            test_store_many test_store_stats
+            test_builder_check test_store_many test_store_stats
 unit-threads: $(THREADED:%=$B/tests/%)
 	@tests/unit.sh $^
 
 # What probes and adds, on a kernel that this machine would not choose: KERNEL=name.
-PROBING := test_batch test_builder test_partition test_sealed_damage test_open_damage \
-           test_refresh test_writer_threads test_store_many test_blocks
+PROBING := test_batch test_builder test_builder_check test_partition test_sealed_damage \
+           test_open_damage test_refresh test_writer_threads test_store_many test_blocks
 unit-kernel: $(PROBING:%=$B/tests/%)
 	@TAMIS_KERNEL=$(KERNEL) tests/unit.sh $^
 

@@ -3,16 +3,18 @@
 #include "support.h"
 #include "lib/filter/builder.h"
 
-enum { FEW = 5000, MANY = 700 * 1000, VICTIM = 3210 };
+enum { FEW = 5000, MANY = 1000 * 1000 };
 static uint64_t keys[MANY];
 static struct tamis_domain domain;
 
 /* ---- memory that flips ---- */
 
-/* A bit of the victim's is stuck at zero, in the lane that is said; -1: none. */
+/* A key, and a bit of it that is stuck at zero, in the lane that is said; -1: none. */
+static size_t victim;
 static int stuck_lane;
 static uint8_t *lane_0;
 static struct geometry geometry;
+static bool was_sliced; /* the last filling */
 /* A hash flips when the second lane is begun; NULL: none. */
 static uint64_t *late_victim;
 /* A bit of the victim's in lane 0 flips when its page is about to be digested. */
@@ -31,13 +33,13 @@ static uint8_t *byte_of(uint8_t *lane, uint64_t h, uint8_t *mask)
            bit / 8;
 }
 
-static void stick(uint8_t *lane, uint64_t victim, const uint64_t *hashes, size_t n)
+static void stick(uint8_t *lane, uint64_t h, const uint64_t *hashes, size_t n)
 {
-    uint8_t mask, *at = byte_of(lane, victim, &mask);
+    uint8_t mask, *at = byte_of(lane, h, &mask);
     /* Only the thread that fills the region of this block may touch it. */
     for (size_t i = 0; i < n; i++)
         if (geometry_block(hashes[i], geometry.n_blocks) ==
-            geometry_block(victim, geometry.n_blocks))
+            geometry_block(h, geometry.n_blocks))
             *at &= (uint8_t)~mask;
 }
 
@@ -51,7 +53,7 @@ static void fill_and_flip(uint8_t *lane, uint64_t n_blocks, uint32_t words,
     }
     real_fill(lane, n_blocks, words, hashes, n);
     if (number == stuck_lane)
-        stick(lane, filling_hash(keys[VICTIM], (uint32_t)stuck_lane), hashes, n);
+        stick(lane, filling_hash(keys[victim], (uint32_t)stuck_lane), hashes, n);
 }
 
 const struct kernel *__real_kernel_get(void);
@@ -79,7 +81,9 @@ int __wrap_filling_begin(struct filling *f, const struct geometry *g, uint8_t *b
 {
     lane_0 = bits;
     geometry = *g;
-    return __real_filling_begin(f, g, bits, digests, n, n_threads, region_bytes);
+    int err = __real_filling_begin(f, g, bits, digests, n, n_threads, region_bytes);
+    was_sliced = f->slices != NULL;
+    return err;
 }
 
 void __real_filling_end(struct filling *f);
@@ -95,7 +99,7 @@ uint64_t __wrap_page_digest(const uint8_t page[PAGE_BYTES]);
 uint64_t __wrap_page_digest(const uint8_t page[PAGE_BYTES])
 {
     uint8_t mask,
-        *at = digest_flips && lane_0 ? byte_of(lane_0, keys[VICTIM], &mask) : NULL;
+        *at = digest_flips && lane_0 ? byte_of(lane_0, keys[victim], &mask) : NULL;
     if (at && at >= page && at < page + PAGE_BYTES)
         *at &= (uint8_t)~mask;
     return __real_page_digest(page);
@@ -114,6 +118,7 @@ void __wrap_commit_encode(const struct commit *c, uint8_t slot, uint8_t *out)
 static int flip_nothing(void **state)
 {
     (void)state;
+    victim = 3210;
     stuck_lane = -1;
     late_victim = NULL;
     digest_flips = header_flips = false;
@@ -129,9 +134,9 @@ struct way {
     uint64_t memory_limit;
 };
 static const struct way ways[] = {
-    {FEW, 0.01, 1, 0},        {FEW, 1e-6, 1, 0},         {FEW, 1e-4, 1, 4096},
-    {MANY, 1e-8, 1, 0},       {MANY, 0.01, 3, 0},        {MANY, 1e-6, 3, 0},
-    {MANY, 0.01, 3, 1 << 20}, {MANY, 1e-4, 2, 64 << 10},
+    {FEW, 0.01, 1, 0},        {FEW, 1e-6, 1, 0},      {FEW, 1e-4, 1, 4096},
+    {MANY, 0.01, 3, 0},       {MANY, 1e-6, 2, 0},     {MANY, 1e-4, 3, 9 << 20},
+    {MANY, 0.01, 3, 1 << 20}, {FEW * 20, 1e-8, 3, 0},
 };
 enum { N_WAYS = sizeof ways / sizeof ways[0] };
 
@@ -211,16 +216,20 @@ static void expect_good(struct tamis_builder *b, size_t n)
 
 static void test_good_memory_passes(void **state)
 {
+    unsigned seen = 0;
     (void)state;
     for (size_t i = 0; i < N_WAYS; i++) {
         struct tamis_builder *b = full_builder(&ways[i], true);
         expect_good(b, ways[i].n);
+        seen |= 1U << (was_sliced * 4 + (b->n_spooled > 0) * 2 + (b->asked.lanes > 1));
         /* More keys, some of them again. */
         assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys + FEW / 2, FEW),
                          0);
         expect_good(b, ways[i].n);
         tamis_builder_free(b);
     }
+    /* With and without slices, spool and second lane: all but one. */
+    assert_int_equal(seen | 1U << 6, 0xff);
     struct tamis_builder *b = builder_for(&ways[0], true);
     expect_good(b, 0);
     tamis_builder_free(b);
@@ -234,7 +243,7 @@ static void test_a_bit_of_the_filter(void **state)
         tamis_plan_filter(ways[i].n, ways[i].error, &plan);
         for (stuck_lane = 0; stuck_lane < (int)plan.lanes; stuck_lane++) {
             expect_refused(full_builder(&ways[i], true));
-            expect_lost(full_builder(&ways[i], false), keys + VICTIM, 1);
+            expect_lost(full_builder(&ways[i], false), keys + victim, 1);
         }
     }
     /* It was memory, not the builder: where it holds, the filter is made. */
@@ -247,6 +256,24 @@ static void test_a_bit_of_the_filter(void **state)
     tamis_builder_free(b);
 }
 
+/* In the first region and the last one. */
+static void test_a_bit_at_the_edges(void **state)
+{
+    (void)state;
+    stuck_lane = 0;
+    for (size_t i = 0; i < N_WAYS; i++) {
+        size_t lowest = 0, highest = 0;
+        for (size_t k = 0; k < ways[i].n; k++) {
+            lowest = keys[k] < keys[lowest] ? k : lowest;
+            highest = keys[k] > keys[highest] ? k : highest;
+        }
+        victim = lowest;
+        expect_refused(full_builder(&ways[i], true));
+        victim = highest;
+        expect_refused(full_builder(&ways[i], true));
+    }
+}
+
 static void test_a_bit_before_its_digest(void **state)
 {
     (void)state;
@@ -257,7 +284,7 @@ static void test_a_bit_before_its_digest(void **state)
             if (check)
                 expect_refused(b);
             else
-                expect_lost(b, keys + VICTIM, 1);
+                expect_lost(b, keys + victim, 1);
             digest_flips = false;
         }
 }
@@ -457,6 +484,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_good_memory_passes, flip_nothing),
         cmocka_unit_test_setup(test_a_bit_of_the_filter, flip_nothing),
+        cmocka_unit_test_setup(test_a_bit_at_the_edges, flip_nothing),
         cmocka_unit_test_setup(test_a_bit_before_its_digest, flip_nothing),
         cmocka_unit_test_setup(test_a_hash, flip_nothing),
         cmocka_unit_test_setup(test_a_hash_between_lanes, flip_nothing),

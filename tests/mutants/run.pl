@@ -37,7 +37,7 @@ my @FILES = qw(format/commit.c format/integrity.c format/geometry.c format/ident
     format/record.c lib/filter/writer.c lib/filter/create.c lib/filter/writer_stage.c
     lib/filter/add.c lib/filter/durable.c lib/filter/fill.c lib/filter/grow.c
     lib/filter/seal.c lib/filter/recover.c lib/filter/map.c lib/filter/space.c
-    lib/filter/partition.c lib/filter/filling.c lib/filter/guard.c lib/filter/lost.c
+    lib/filter/partition.c lib/filter/filling.c lib/filter/check.c lib/filter/guard.c lib/filter/lost.c
     lib/filter/scrub.c lib/filter/probe.c lib/filter/kernel_loops.h
     lib/filter/kernel_row.h lib/filter/kernel_grid.h lib/filter/sources.c
     lib/filter/algebra.c lib/filter/fold.c lib/filter/combine.c lib/filter/derive.c
