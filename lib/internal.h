@@ -310,16 +310,16 @@ struct stage {
     const struct mapping *map; /* of the bits */
     struct geometry geometry;
     uint64_t n_pages;
-    bool sealed;
+    bool by_digests; /* sealed or settled; else by floors */
     enum tamis_check mode;
     _Atomic uint8_t all_good, first_good; /* first: of the first lane */
     /* The same as all_good where nothing but the bits is left to be asked of a filter
      * then: one look, for the shortest way of a probe. NEVER elsewhere. */
     _Atomic uint8_t plain_good;
     uint8_t uuid[UUID_BYTES];
-    const uint8_t *floors; /* open: its floor sectors, mapped */
+    const uint8_t *floors; /* its floor sectors, mapped, if it is checked by them */
     uint64_t floors_offset;
-    const uint8_t *digests; /* sealed: levels 1 and up, mapped; NULL for one page */
+    const uint8_t *digests; /* levels 1 and up, mapped; NULL for one page, or none */
     uint64_t root;
     uint64_t n_first_pages;
     _Atomic uint64_t n_good, n_first_good;
@@ -328,10 +328,11 @@ struct stage {
     struct page_counts *counts;     /* may be NULL */
 };
 
-size_t stage_memory(const struct stage_desc *d, bool sealed); /* for its bitmaps */
+size_t stage_memory(const struct stage_desc *d, bool by_digests); /* for its bitmaps */
 /* Sets up a stage on its bits, which are in `map` (which must stay where it is), its
- * floors and digests; memory: stage_memory() zeroed bytes. */
-void stage_init(struct stage *s, const struct stage_desc *d, bool sealed,
+ * floors or digests, which are those that *d names in digests_offset and root; memory:
+ * stage_memory() zeroed bytes. */
+void stage_init(struct stage *s, const struct stage_desc *d, bool by_digests,
                 const struct identity *id, enum tamis_check mode,
                 const struct mapping *map, uint8_t *bits, const uint8_t *floors,
                 const uint8_t *digests, void *memory);

@@ -21,7 +21,7 @@ enum base { BIRTH, GROWN };
 HURT(blocks_2_60, s->geometry.n_blocks = UINT64_C(1) << 60; s->length = 0)
 HURT(blocks_2_58_length_wraps, s->geometry.n_blocks = UINT64_C(1) << 58;
      s->length = s->geometry.n_blocks * 64 * s->geometry.lanes)
-HURT(blocks_2_32, s->geometry.n_blocks = UINT64_C(1) << 32; s->geometry.lanes = 4;
+HURT(blocks_2_32, commit_unsettle(c); s->geometry.n_blocks = UINT64_C(1) << 32; s->geometry.lanes = 4;
      s->length = UINT64_C(1) << 40)
 HURT(blocks_2_32_and_64, s->geometry.n_blocks = (UINT64_C(1) << 32) + 64)
 HURT(blocks_zero, s->geometry.n_blocks = 0; s->length = 0)
@@ -73,6 +73,8 @@ HURT(clean_2, c->clean = 2)
 HURT(layout_unknown, s->layout = 2)
 HURT(feature_unknown, c->incompat = UINT64_C(1) << 63)
 HURT(binding_255, c->binding_bytes = 255)
+HURT(settled_all, c->n_settled = c->n_stages)
+HURT(settled_elsewhere, s->settled_offset = s->offset)
 
 struct hostile {
     const char *name;
@@ -99,6 +101,7 @@ static const struct hostile cases[] = {
 #fn, fn, base, TAMIS_ERR_DAMAGED, "stage." #member, why,                       \
             STAGES_OFFSET + (stage)*STAGE_BYTES                                        \
     }
+    RANGE_OF(settled_elsewhere, GROWN, settled_page), /* one page needs none */
     RANGE_OF(blocks_2_60, GROWN, n_blocks),
     RANGE_OF(blocks_2_60, BIRTH, n_blocks),
     RANGE_OF(blocks_2_58_length_wraps, GROWN, n_blocks),
@@ -127,6 +130,7 @@ static const struct hostile cases[] = {
     RANGE_OF(stage_over_page_0, BIRTH, length),
     {"layout_unknown", layout_unknown, GROWN, TAMIS_ERR_VERSION, "stage.layout",
      "does not know", AT_STAGE(layout)},
+    HEAD(settled_all, GROWN, n_settled, TAMIS_ERR_DAMAGED, "out of range"),
     HEAD(no_stages, GROWN, n_stages, TAMIS_ERR_DAMAGED, "out of range"),
     HEAD(no_stages, BIRTH, n_stages, TAMIS_ERR_DAMAGED, "out of range"),
     HEAD(stages_255, GROWN, n_stages, TAMIS_ERR_DAMAGED, "out of range"),

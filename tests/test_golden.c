@@ -40,12 +40,16 @@ static const struct golden {
     {"growing-2-unclean.tamis", 0, 2, 0, 0, 1, 0},
     {"growing-5.tamis", 0, 5, 0, 1, 1, 0},
     {"growing-5-unclean.tamis", 0, 5, 0, 0, 1, 0},
+    {"growing-settled.tamis", 0, 5, 0, 1, 1, 0},
+    {"growing-settled-unclean.tamis", 0, 5, 0, 0, 1, 0},
     {"sealed-growing.tamis", 0, 3, 1, 1, 1, 0},
+    {"sealed-settled.tamis", 0, 3, 1, 1, 1, 0},
     {"geometries.tamis", 0, 14, 1, 1, 0, 0},
     {"many-stages.tamis", 0, 30, 1, 1, 1, 0},
     {"digest-levels.tamis", 0, 1, 1, 1, 0, 0},
     {"later-minor.tamis", 0, 1, 0, 1, 1, 0},
     {"torn.tamis", 0, 2, 0, 0, 1, 1},
+    {"settled-rotten.tamis", 0, 3, 0, 1, 1, 1},
 };
 enum { N_GOLDENS = sizeof goldens / sizeof goldens[0] };
 
@@ -134,7 +138,20 @@ static void test_frozen(void **state)
     assert_true(n >= 2 * N_GOLDENS);
 }
 
-/* And the library still writes the same bytes. */
+/* Stages that were left behind had no digests once (SPEC.md R17). */
+static bool is_no_more_written(const char *name)
+{
+    static const char *const names[] = {"growing-2.tamis", "growing-2-unclean.tamis",
+                                        "growing-5.tamis", "growing-5-unclean.tamis",
+                                        "sealed-growing.tamis"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        found |= strcmp(names[i], name) == 0;
+    return found;
+}
+
+/* And the library still writes the same bytes, but for files that it no longer writes.
+ */
 static void test_same_bytes(void **state)
 {
     char command[2000];
@@ -145,6 +162,8 @@ static void test_same_bytes(void **state)
     for (size_t i = 0; i < N_GOLDENS; i++) {
         size_t n_old, n_new;
         char path[1000];
+        if (is_no_more_written(goldens[i].name))
+            continue;
         snprintf(path, sizeof path, "%s%s", GOLDEN, goldens[i].name);
         uint8_t *old = file_read(path, &n_old);
         uint8_t *new = file_read(path_of(goldens[i].name), &n_new);
@@ -160,8 +179,9 @@ static void test_same_bytes(void **state)
 /* A dead writer's file is picked up, and a clean one goes on, from a copy. */
 static void test_writers_go_on(void **state)
 {
-    static const char *const names[] = {"growing-1-unclean.tamis", "growing-2.tamis",
-                                        "growing-5-unclean.tamis"};
+    static const char *const names[] = {
+        "growing-1-unclean.tamis", "growing-2.tamis", "growing-5-unclean.tamis",
+        "growing-settled.tamis", "growing-settled-unclean.tamis"};
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct tamis_writer *w;

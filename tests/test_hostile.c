@@ -220,6 +220,7 @@ static void a_tebibyte_of_holes_takes_no_memory(void **state)
     long before = peak_kilobytes();
     file_write(path, growing, n_growing);
     struct commit c = commit_of(path);
+    commit_unsettle(&c);
     c.n_stages = 1;
     c.stages[0].geometry = (struct geometry){MAX_BLOCKS, MAX_LANES, 1};
     c.stages[0].length = UINT64_C(1) << 40;

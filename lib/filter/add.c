@@ -26,25 +26,28 @@ static int writer_error(const struct tamis_writer *w)
 
 static void leave(struct tamis_writer *w, unsigned stripe)
 {
-    if (stripe == SHARED_STRIPE)
-        atomic_fetch_sub(&w->in_flight[SHARED_STRIPE].n, 1);
-    else
-        atomic_store_explicit(&w->in_flight[stripe].n, 0, memory_order_release);
+    _Atomic uint32_t *n = &w->in_flight[stripe].n;
+    if (stripe >= SHARED_STRIPE)
+        atomic_fetch_sub(n, 1);
+    else /* even, and a number that the stripe did not have before */
+        atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1,
+                              memory_order_release);
 }
 
 /* Takes the thread's stripe: its counters are then this thread's alone, and it says
  * that an add is in flight. Where another thread has it (or has left its add by a jump,
- * and will have it for ever) the shared stripe serves. The add is announced before the
- * state is looked at; a sealer changes the state before it looks at the announcements:
- * one of the two sees the other. */
+ * and will have it for ever) a shared stripe serves, another one after each growth. The
+ * add is announced before the state and the newest stage are looked at; a sealer
+ * changes the state, and growth the newest stage, before they look at the
+ * announcements: one of the two sees the other. */
 static int enter(struct tamis_writer *w, unsigned *stripe)
 {
     if (w->fork_epoch != io_fork_epoch())
         return TAMIS_ERR_FORKED;
     *stripe = my_stripe();
-    if (atomic_exchange(&w->in_flight[*stripe].n, 1)) {
-        *stripe = SHARED_STRIPE;
-        atomic_fetch_add(&w->in_flight[SHARED_STRIPE].n, 1);
+    if (atomic_fetch_or(&w->in_flight[*stripe].n, 1) & 1) {
+        *stripe = SHARED_STRIPE + atomic_load(&w->n_stages) % N_SHARED;
+        atomic_fetch_add(&w->in_flight[*stripe].n, 1);
     }
     int err = writer_error(w);
     if (err)
@@ -55,7 +58,7 @@ static int enter(struct tamis_writer *w, unsigned *stripe)
 /* Returns the sum. Others read it meanwhile. */
 static uint64_t count(_Atomic uint64_t *counter, unsigned stripe, uint64_t n)
 {
-    if (stripe == SHARED_STRIPE)
+    if (stripe >= SHARED_STRIPE)
         return n + atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
     n += atomic_load_explicit(counter, memory_order_relaxed);
     atomic_store_explicit(counter, n, memory_order_relaxed);
@@ -121,7 +124,7 @@ static bool add_some(struct tamis_writer *w, unsigned stripe, const uint64_t *ha
                      size_t *n)
 {
     enum { AHEAD = 16 };
-    uint32_t current = atomic_load_explicit(&w->n_stages, memory_order_acquire) - 1;
+    uint32_t current = atomic_load(&w->n_stages) - 1; /* after enter() announced it */
     struct writer_stage *s = w->stages[current];
     uint64_t keys = 0, bits = 0;
     size_t i = 0;

@@ -206,6 +206,22 @@ static void free_taken(struct tamis_writer *w, uint64_t **taken, bool give_back)
     }
 }
 
+/* Digests go behind all that the file has, as a stage does (grow.c). */
+static bool settle_at_end(struct tamis_writer *w, struct commit *c)
+{
+    uint64_t end;
+    if (c->n_settled + 1 >= c->n_stages || io_size(w->guard.fd, &end) != 0)
+        return false;
+    end = end > c->committed_bytes ? end : c->committed_bytes;
+    if (!align_up_u64(end, PAGE_BYTES, &end))
+        return false;
+    uint64_t first = end;
+    bool any = writer_settle(w, c, &end);
+    if (end != first)
+        c->committed_bytes = end;
+    return any;
+}
+
 int writer_commit_locked(struct tamis_writer *w, uint64_t watermark, uint8_t clean,
                          bool table, struct tamis_diag *diag)
 {
@@ -228,6 +244,8 @@ int writer_commit_locked(struct tamis_writer *w, uint64_t watermark, uint8_t cle
     /* R8: floors are counted before the data sync, and written after it. */
     for (uint32_t i = 0; i < c.n_stages; i++)
         count_dirty(w, w->stages[i], taken[i]);
+    /* Both slots shall have the record that names digests (R17). */
+    table |= settle_at_end(w, &c);
     int err = writer_sync(w);
     if (err) {
         free_taken(w, taken, true);

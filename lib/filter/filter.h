@@ -21,7 +21,7 @@ struct view {
     _Atomic uint64_t raw_sequence, raw_checksum;
     _Atomic uint64_t watermark;
     _Atomic uint32_t refusal; /* a reason for every probe, or 0 */
-    uint32_t n_stages;
+    uint32_t n_stages, n_settled;
     struct plane *planes; /* of the stages, for when nothing is left to check */
     struct stage stages[];
 };
@@ -52,7 +52,7 @@ int filter_header(struct tamis_filter *f, struct header *h, struct tamis_diag *d
 int view_create(const struct tamis_filter *f, int fd, const struct header *h,
                 struct view **out);
 void view_free(struct view *v);
-/* Are its stages those of this record? */
+/* Are its stages those of this record, and has it digests for all that are settled? */
 bool view_shows(const struct view *v, const struct commit *c);
 /* From here on the view is current as long as slot A is as this header found it. */
 void view_remember_slot(struct view *v, const struct header *h);

@@ -65,18 +65,20 @@ static int append_stage(struct tamis_writer *w, struct commit *c,
     err = stage_plan(&w->growth, c->n_stages, end, d);
     if (!err)
         err = stage_allocate(w->guard.fd, &w->identity, d);
+    uint64_t all = d->floors_offset + floors_bytes(d->length / PAGE_BYTES);
     if (!err) {
-        err = writer_sync(w); /* R1: durable before it is mapped */
+        writer_settle(w, c, &all); /* those that were left before */
+        err = writer_sync(w);      /* R1: durable before it is mapped */
         if (err)
             return writer_poison(w, err, "syncing a new stage", NULL);
-        err = writer_stage_create(w, d, true, s);
+        err = writer_stage_create(w, c, c->n_stages, true, s);
     }
     if (err) {
         /* No slot names it: nobody can have seen it. */
         io_calls.ftruncate(w->guard.fd, (off_t)end);
         return err;
     }
-    c->committed_bytes = d->floors_offset + floors_bytes(d->length / PAGE_BYTES);
+    c->committed_bytes = all;
     c->n_stages++;
     c->generation++;
     return 0;
@@ -103,7 +105,8 @@ static int grow_locked(struct tamis_writer *w)
         return err;
     }
     writer_stage_use(w, n, fresh);
-    atomic_store_explicit(&w->n_stages, n + 1, memory_order_release);
+    atomic_store(&w->n_stages, n + 1);
+    settle_note(w); /* R17: after it, and before any commit */
     w->hook_due = writer_changed(w, NULL) != 0;
     return 0;
 }

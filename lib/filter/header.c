@@ -179,6 +179,7 @@ void header_info(const struct identity *id, const struct commit *c,
     info->growth = (struct tamis_growth){id->target_error, id->growth_factor,
                                          id->tightening_ratio, id->first_capacity};
     info->n_stages = c->n_stages;
+    info->n_settled = c->n_settled;
     for (size_t i = 0; i < c->n_stages; i++) {
         struct tamis_stage_info s;
         header_stage_info(id, &c->stages[i], &s);

@@ -77,16 +77,16 @@ static uint64_t pages_words(uint64_t n_pages)
     return (n_pages + PAGES_PER_WORD - 1) / PAGES_PER_WORD;
 }
 
-size_t stage_memory(const struct stage_desc *d, bool sealed)
+size_t stage_memory(const struct stage_desc *d, bool by_digests)
 {
     uint64_t n_pages = d->length / PAGE_BYTES;
     uint64_t words = pages_words(n_pages);
-    if (sealed && d->digests_offset)
+    if (by_digests && d->digests_offset)
         words += bitmap_words(digests_bytes(n_pages) / PAGE_BYTES);
     return (size_t)(words * sizeof(uint64_t));
 }
 
-void stage_init(struct stage *s, const struct stage_desc *d, bool sealed,
+void stage_init(struct stage *s, const struct stage_desc *d, bool by_digests,
                 const struct identity *id, enum tamis_check mode,
                 const struct mapping *map, uint8_t *bits, const uint8_t *floors,
                 const uint8_t *digests, void *memory)
@@ -96,7 +96,7 @@ void stage_init(struct stage *s, const struct stage_desc *d, bool sealed,
     s->map = map;
     s->geometry = d->geometry;
     s->n_pages = d->length / PAGE_BYTES;
-    s->sealed = sealed;
+    s->by_digests = by_digests;
     s->mode = mode;
     s->n_first_pages = (d->geometry.n_blocks + BLOCKS_PER_PAGE - 1) / BLOCKS_PER_PAGE;
     uint8_t at_first = mode == TAMIS_CHECK_NONE ? ALL_GOOD : NOT_YET;
@@ -126,7 +126,7 @@ static bool bit_get(_Atomic uint64_t *bitmap, uint64_t i)
     return atomic_load_explicit(&bitmap[i / 64], memory_order_acquire) >> (i % 64) & 1;
 }
 
-/* ---- sealed: the digest tree ---- */
+/* ---- sealed, settled: the digest tree ---- */
 
 /* The digest of thing `i`, entry i of this level, if the page that has it is good, and
  * those above it up to the root. Out of the very copy that was checked, where nothing
@@ -158,7 +158,7 @@ static bool digest_of(struct stage *s, const struct digest_tree *t, uint32_t lev
     return true;
 }
 
-static bool sealed_page_good(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES],
+static bool digest_page_good(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES],
                              bool use_copy)
 {
     uint64_t expected;
@@ -167,14 +167,14 @@ static bool sealed_page_good(struct stage *s, uint64_t page, uint8_t copy[PAGE_B
     const uint8_t *is = s->bits + page * PAGE_BYTES;
     if (!digest_of(s, &t, 1, page, &expected))
         return false;
-    /* Nobody writes to a sealed page: only where the copy is what is believed must it
+    /* Nobody writes to such a page: only where the copy is what is believed must it
      * be what is digested. */
     if (use_copy)
         is = memcpy(copy, is, PAGE_BYTES);
     return page_digest(is) == expected;
 }
 
-/* ---- open: the floors ---- */
+/* ---- open, not settled: the floors ---- */
 
 /* Copies the page's floors; false if their sector fails its own check, even when
  * read again while its writer finishes. */
@@ -296,8 +296,8 @@ static bool check_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES],
     bool strict = s->mode == TAMIS_CHECK_STRICT, certain = true;
     if (stage_is_bad(s, page))
         return false;
-    bool good = s->sealed ? sealed_page_good(s, page, copy, use_copy)
-                          : open_page_good(s, page, copy, &certain);
+    bool good = s->by_digests ? digest_page_good(s, page, copy, use_copy)
+                              : open_page_good(s, page, copy, &certain);
     if (good && !strict)
         mark_good(s, page);
     /* Floors that could not be read may be readable next time. */

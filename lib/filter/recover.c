@@ -31,7 +31,8 @@ static void touch(uint8_t *p)
 }
 
 /* Takes one sector of floors into memory. One that fails its own check guards
- * nothing any more: its pages are condemned. */
+ * nothing any more: its pages are condemned. If the stage is settled, they are made
+ * anew for pages that pass by their digests. */
 static int load_sector(struct tamis_writer *w, struct writer_stage *s, uint64_t sector)
 {
     struct floor_sector_disk d;
@@ -47,7 +48,9 @@ static int load_sector(struct tamis_writer *w, struct writer_stage *s, uint64_t 
         const struct le16 *floor = floor_sector_page(&d, page);
         for (size_t i = 0; good && i < SECTORS_PER_PAGE; i++)
             atomic_store(&s->floors[page * SECTORS_PER_PAGE + i], le16_get(floor[i]));
-        if (!good)
+        if (!good && s->stage.by_digests && stage_page_good(&s->stage, page))
+            stage_set_dirty(s, page);
+        else if (!good)
             stage_condemn(s, page);
     }
     return 0;

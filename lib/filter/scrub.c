@@ -17,14 +17,15 @@ struct level {
 struct scrub {
     int fd;
     const struct header *h;
-    const struct stage_desc *d;
+    struct stage_desc d;
+    bool by_digests;
     struct digest_tree tree;
     struct level level[MAX_DIGEST_LEVELS];
     struct floor_sector_disk before, after;
     uint8_t pages[SPAN_PAGES * PAGE_BYTES];
 };
 
-/* ---- sealed ---- */
+/* ---- sealed, settled ---- */
 
 static int load_digests(struct scrub *s, uint32_t level, uint64_t i);
 
@@ -33,7 +34,7 @@ static int digest_of(struct scrub *s, uint32_t level, uint64_t i, uint64_t *dige
                      bool *sure)
 {
     const struct level *above = &s->level[level + 1];
-    *digest = s->d->root;
+    *digest = s->d.root;
     *sure = true;
     if (level + 1 == s->tree.n_levels)
         return 0;
@@ -48,7 +49,7 @@ static int digest_of(struct scrub *s, uint32_t level, uint64_t i, uint64_t *dige
 static int load_digests(struct scrub *s, uint32_t level, uint64_t i)
 {
     struct level *l = &s->level[level];
-    uint64_t expected, at = s->d->digests_offset + s->tree.offset[level];
+    uint64_t expected, at = s->d.digests_offset + s->tree.offset[level];
     size_t got = 0;
     bool sure;
     if (l->known && l->i == i)
@@ -65,7 +66,7 @@ static int load_digests(struct scrub *s, uint32_t level, uint64_t i)
     return 0;
 }
 
-static int check_sealed(struct scrub *s, uint64_t page, const uint8_t *bytes,
+static int check_digest(struct scrub *s, uint64_t page, const uint8_t *bytes,
                         bool *good)
 {
     uint64_t expected;
@@ -75,12 +76,12 @@ static int check_sealed(struct scrub *s, uint64_t page, const uint8_t *bytes,
     return rc;
 }
 
-/* ---- open ---- */
+/* ---- open, not settled ---- */
 
 /* Again while its writer rewrites it; one that stays bad guards nothing. */
 static int read_floors(struct scrub *s, uint64_t page, struct floor_sector_disk *d)
 {
-    uint64_t at = s->d->floors_offset + floor_sector_of(page);
+    uint64_t at = s->d.floors_offset + floor_sector_of(page);
     for (int tries = 0; tries < FLOOR_TRIES; tries++) {
         size_t got;
         int rc = io_read(s->fd, d, sizeof *d, at, &got);
@@ -103,42 +104,40 @@ static bool check_open(const struct scrub *s, uint64_t page, const uint8_t *byte
 
 /* ---- both ---- */
 
-static int read_span(struct scrub *s, uint64_t first, size_t n, bool sealed,
-                     size_t *got)
+static int read_span(struct scrub *s, uint64_t first, size_t n, size_t *got)
 {
-    int rc = sealed ? 0 : read_floors(s, first, &s->before);
+    int rc = s->by_digests ? 0 : read_floors(s, first, &s->before);
     if (!rc)
-        rc = io_read(s->fd, s->pages, n * PAGE_BYTES, s->d->offset + first * PAGE_BYTES,
+        rc = io_read(s->fd, s->pages, n * PAGE_BYTES, s->d.offset + first * PAGE_BYTES,
                      got);
-    return rc || sealed ? rc : read_floors(s, first, &s->after);
+    return rc || s->by_digests ? rc : read_floors(s, first, &s->after);
 }
 
 static int scrub_span(struct scrub *s, uint64_t first, size_t n,
                       struct tamis_verify *report)
 {
-    bool sealed = s->h->commit.state == STATE_SEALED;
     size_t got = 0;
-    int rc = read_span(s, first, n, sealed, &got);
+    int rc = read_span(s, first, n, &got);
     for (size_t i = 0; i < n && !rc; i++) {
         const uint8_t *bytes = s->pages + i * PAGE_BYTES;
         bool good = (i + 1) * PAGE_BYTES <= got;
-        if (good && sealed)
-            rc = check_sealed(s, first + i, bytes, &good);
+        if (good && s->by_digests)
+            rc = check_digest(s, first + i, bytes, &good);
         else if (good)
             good = check_open(s, first + i, bytes);
         report->n_pages++;
         if (!rc && !good && report->n_damaged++ == 0)
-            report->first_damaged = s->d->offset + (first + i) * PAGE_BYTES;
+            report->first_damaged = s->d.offset + (first + i) * PAGE_BYTES;
     }
     return rc;
 }
 
-static int scrub_stage(struct scrub *s, const struct stage_desc *d,
-                       struct tamis_verify *report)
+static int scrub_stage(struct scrub *s, uint32_t n, struct tamis_verify *report)
 {
-    uint64_t n_pages = d->length / PAGE_BYTES;
     int rc = 0;
-    s->d = d;
+    s->d = commit_stage(&s->h->commit, n);
+    s->by_digests = commit_has_digests(&s->h->commit, n);
+    uint64_t n_pages = s->d.length / PAGE_BYTES;
     digest_tree_of(n_pages, &s->tree);
     for (size_t i = 0; i < MAX_DIGEST_LEVELS; i++)
         s->level[i].known = false;
@@ -159,7 +158,7 @@ int filter_scrub(int fd, const struct header *h, struct tamis_verify *report)
         s->h = h;
     }
     for (uint32_t i = 0; i < h->commit.n_stages && !rc; i++)
-        rc = scrub_stage(s, &h->commit.stages[i], report);
+        rc = scrub_stage(s, i, report);
     free(s);
     return rc;
 }

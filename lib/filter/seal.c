@@ -9,37 +9,23 @@
 static void stop_adds(struct tamis_writer *w)
 {
     atomic_store(&w->state, WRITER_SEALING);
-    for (size_t i = 0; i <= N_STRIPES; i++)
+    for (size_t i = 0; i < N_STRIPES; i++)
+        while (atomic_load(&w->in_flight[i].n) & 1)
+            sched_yield();
+    for (size_t i = N_STRIPES; i < N_STRIPES + N_SHARED; i++)
         while (atomic_load(&w->in_flight[i].n))
             sched_yield();
 }
 
-/* A copy of the page that may be digested. Checked afresh, whatever the session found
- * on first touch, and against the floors in memory, which are the latest: a page that
- * has lost keys since, sealed as it is, would say ABSENT with a good digest (R11). It
- * becomes all ones. */
-static bool sound_copy(struct tamis_writer *w, struct writer_stage *s, uint64_t page,
-                       uint8_t copy[PAGE_BYTES])
-{
-    struct le16 floors[SECTORS_PER_PAGE];
-    for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
-        floors[i] = le16_of(atomic_load(&s->floors[page * SECTORS_PER_PAGE + i]));
-    page_copy(copy, s->stage.bits + page * PAGE_BYTES);
-    if (!stage_is_bad(&s->stage, page) && page_meets_floors(copy, floors))
-        return true;
-    writer_fill_page(w, s, page);
-    memset(copy, 0xff, PAGE_BYTES);
-    return false;
-}
-
 /* Digests every page of a stage, and counts its bits. */
 static void digest_stage(struct tamis_writer *w, struct stage_desc *d,
-                         struct writer_stage *s, uint8_t *digests, uint64_t *n_damaged)
+                         struct writer_stage *s, struct stage *settled,
+                         uint8_t *digests, uint64_t *n_damaged)
 {
-    uint8_t copy[PAGE_BYTES];
+    _Alignas(CACHE_LINE) uint8_t copy[PAGE_BYTES];
     d->bits_set = 0;
     for (uint64_t page = 0; page < s->stage.n_pages; page++) {
-        *n_damaged += !sound_copy(w, s, page, copy);
+        *n_damaged += !writer_sound_copy(w, s, settled, page, copy);
         d->bits_set += page_count(copy);
         struct le64 digest = le64_of(page_digest(copy));
         if (digests)
@@ -49,19 +35,20 @@ static void digest_stage(struct tamis_writer *w, struct stage_desc *d,
     }
 }
 
-static int seal_stage(struct tamis_writer *w, struct stage_desc *d,
-                      struct writer_stage *s, uint64_t *end, uint64_t *n_damaged)
+static int write_digests(struct tamis_writer *w, struct stage_desc *d,
+                         struct writer_stage *s, struct stage *settled, uint64_t *end,
+                         uint64_t *n_damaged)
 {
     struct digest_tree t;
     digest_tree_of(s->stage.n_pages, &t);
     if (t.n_levels == 1) {
-        digest_stage(w, d, s, NULL, n_damaged);
+        digest_stage(w, d, s, settled, NULL, n_damaged);
         return 0;
     }
     uint8_t *digests = calloc(1, (size_t)t.n_bytes);
     if (!digests)
         return ENOMEM;
-    digest_stage(w, d, s, digests, n_damaged);
+    digest_stage(w, d, s, settled, digests, n_damaged);
     d->root = digest_tree_finish(&t, digests);
     d->digests_offset = *end;
     *end += t.n_bytes;
@@ -69,6 +56,22 @@ static int seal_stage(struct tamis_writer *w, struct stage_desc *d,
     if (!err)
         err = io_write(w->guard.fd, digests, (size_t)t.n_bytes, d->digests_offset);
     free(digests);
+    return err;
+}
+
+/* A settled stage is checked by its digests, and digested anew: a page that fails now
+ * is all ones, and good, in the sealed filter. */
+static int seal_stage(struct tamis_writer *w, struct commit *c, uint32_t i,
+                      uint64_t *end, uint64_t *n_damaged)
+{
+    struct settled settled;
+    if (i >= w->commit.n_settled)
+        return write_digests(w, &c->stages[i], w->stages[i], NULL, end, n_damaged);
+    int err = settled_open(w, i, &settled);
+    if (err)
+        return err;
+    err = write_digests(w, &c->stages[i], w->stages[i], &settled.stage, end, n_damaged);
+    settled_close(&settled);
     return err;
 }
 
@@ -83,7 +86,7 @@ static int seal_locked(struct tamis_writer *w, uint64_t watermark, uint64_t *n_d
         err = EFBIG;
     uint64_t first = end;
     for (uint32_t i = 0; i < c.n_stages && !err; i++)
-        err = seal_stage(w, &c.stages[i], w->stages[i], &end, n_damaged);
+        err = seal_stage(w, &c, i, &end, n_damaged);
     if (err) /* no slot names the digests: the filter is open as before */
         return diag_errno(diag, err, w->path, "writing digests");
     err = writer_sync(w);

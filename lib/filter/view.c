@@ -1,17 +1,18 @@
 /* What a probe uses is a view: an immutable set of mapped stages. A sealed filter has
- * one view for ever. A growing one gets a new view when its stage table changes;
+ * one view for ever. A growing one gets a new view when its stage table changes, or
+ * more of its stages are settled;
  * readers notice by a look at both ends of slot A at each probe (R6).
  * Old views stay until the filter is closed, since another thread may still be probing
- * them; there are at most as many as stage tables, some 32, and a file that shows
- * MAX_VIEWS of them is refused. */
+ * them; there are at most as many as stage tables, and as stages that are settled in
+ * their turn, some 60. A file that shows MAX_VIEWS of them is refused. */
 #include "lib/filter/filter.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 
-/* Twice what 30 growths and a seal come to. */
-enum { MAX_VIEWS = 64 };
+/* Twice what 29 growths, as many stages settled one by one, and a seal come to. */
+enum { MAX_VIEWS = 128 };
 
 /* ---- views ---- */
 
@@ -30,30 +31,32 @@ static size_t view_bytes(const struct commit *c, size_t *planes, size_t *bitmaps
     *planes = n = (n + 63) / 64 * 64;
     n += c->n_stages * sizeof(struct plane);
     *bitmaps = n = (n + 63) / 64 * 64;
-    for (size_t i = 0; i < c->n_stages; i++)
-        n += stage_memory(&c->stages[i], c->state == STATE_SEALED);
+    for (size_t i = 0; i < c->n_stages; i++) {
+        struct stage_desc d = commit_stage(c, i);
+        n += stage_memory(&d, commit_has_digests(c, i));
+    }
     return n;
 }
 
 static void view_stages(struct view *v, const struct tamis_filter *f,
                         const struct commit *c, size_t bitmaps)
 {
-    bool sealed = c->state == STATE_SEALED;
     uint8_t *memory = (uint8_t *)v + bitmaps, *base = v->map.base;
     v->n_stages = c->n_stages;
     for (size_t i = 0; i < c->n_stages; i++) {
-        const struct stage_desc *d = &c->stages[i];
-        stage_init(&v->stages[i], d, sealed, &f->identity, f->mode, &v->map,
-                   base + d->offset, sealed ? NULL : base + d->floors_offset,
-                   d->digests_offset ? base + d->digests_offset : NULL, memory);
+        struct stage_desc d = commit_stage(c, i);
+        bool digests = commit_has_digests(c, i);
+        stage_init(&v->stages[i], &d, digests, &f->identity, f->mode, &v->map,
+                   base + d.offset, digests ? NULL : base + d.floors_offset,
+                   d.digests_offset ? base + d.digests_offset : NULL, memory);
         v->stages[i].counts = f->counts;
-        memory += stage_memory(d, sealed);
-        v->planes[i] = plane_of(base + d->offset, &d->geometry);
+        memory += stage_memory(&d, digests);
+        v->planes[i] = plane_of(base + d.offset, &d.geometry);
     }
 }
 
-/* The stage table without its counts. Generations number tables, but a table that was
- * seen and never became durable may have had the same number. */
+/* The stage table without its counts and what is settled. Generations number tables,
+ * but a table that was seen and never became durable may have had the same number. */
 static uint64_t table_shape(const struct commit *c)
 {
     uint64_t shape[1 + 7 * MAX_STAGES] = {c->state};
@@ -71,9 +74,12 @@ static uint64_t table_shape(const struct commit *c)
     return XXH3_64bits(shape, (1 + 7 * (size_t)c->n_stages) * sizeof shape[0]);
 }
 
+/* A stage that was settled once never changes again: a record that no longer says so,
+ * of a writer that does not know the feature (R17), takes back nothing. The digests
+ * that the view has are still in the file, and still right. */
 bool view_shows(const struct view *v, const struct commit *c)
 {
-    return table_shape(c) == v->shape;
+    return table_shape(c) == v->shape && c->n_settled <= v->n_settled;
 }
 
 int view_create(const struct tamis_filter *f, int fd, const struct header *h,
@@ -100,6 +106,7 @@ int view_create(const struct tamis_filter *f, int fd, const struct header *h,
                     stage_all_good(&v->stages[0]) ? ALL_GOOD : NOT_YET);
     v->generation = c->generation;
     v->shape = table_shape(c);
+    v->n_settled = c->n_settled;
     v->sequence = c->sequence;
     atomic_init(&v->watermark, c->watermark);
     if (!header_sealed_for_good(h)) {

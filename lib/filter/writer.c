@@ -99,13 +99,14 @@ static int start_session(struct tamis_writer *w, const struct header *h,
         return err;
     for (uint32_t i = 0; i < w->commit.n_stages && !err; i++) {
         struct writer_stage *s;
-        err = writer_stage_create(w, &w->commit.stages[i], false, &s);
+        err = writer_stage_create(w, &w->commit, i, false, &s);
         if (!err)
             writer_stage_use(w, i, s);
     }
     if (err)
         return diag_errno(diag, err, w->path, "cannot map a stage");
     atomic_store(&w->n_stages, w->commit.n_stages);
+    settle_note(w); /* no add is in flight: the first commit may settle all but one */
     err = writer_recover(w, ended_uncleanly(h), diag);
     if (err)
         return err;
@@ -133,7 +134,7 @@ void writer_free(struct tamis_writer *w)
     for (uint32_t i = 0; i < MAX_STAGES; i++) {
         if (copy && w->stages[i]) { /* never mapped in this process */
             map_abandon(&w->stages[i]->bits_map);
-            map_abandon(&w->stages[i]->floors_map);
+            map_abandon(&w->stages[i]->checks_map);
         }
         writer_stage_free(w->stages[i]);
     }

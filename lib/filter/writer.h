@@ -8,8 +8,8 @@
 
 #include <pthread.h>
 
-/* One stripe a thread at a time; and one more for all that find theirs taken. */
-enum { N_STRIPES = 16, SHARED_STRIPE = N_STRIPES, CACHE_LINE = 64 };
+/* One stripe a thread at a time; and two more for all that find theirs taken. */
+enum { N_STRIPES = 16, SHARED_STRIPE = N_STRIPES, N_SHARED = 2, CACHE_LINE = 64 };
 
 /* Counters that threads raise side by side, each those of the stripe that it took. */
 struct stripe {
@@ -19,24 +19,26 @@ struct stripe {
 
 struct writer_stage {
     struct stage stage;
-    struct mapping bits_map, floors_map;
+    struct mapping bits_map;
+    struct mapping checks_map;     /* floors, or the digests of one that was settled */
     uint64_t n_full_bits;          /* at so many set bits the stage is full */
     uint64_t check_interval;       /* a thread looks at the sum after so many keys */
     uint64_t base_keys, base_bits; /* as of the session's start */
     _Atomic uint16_t *floors;      /* 8 a page; only grow */
     _Atomic uint64_t *dirty;       /* a bit per page: floors to be counted again */
-    struct stripe stripes[N_STRIPES + 1];
+    struct stripe stripes[N_STRIPES + N_SHARED];
 };
 
 enum writer_state { WRITER_OPEN, WRITER_SEALING, WRITER_SEALED, WRITER_POISONED };
 
-/* How many threads add in this stripe; 0 or 1, but for the shared one. */
+/* Of a stripe of one thread: odd while it adds, and never the same again. Of a shared
+ * one: how many threads add. */
 struct in_flight {
     _Alignas(CACHE_LINE) _Atomic uint32_t n;
 };
 
 struct tamis_writer {
-    struct in_flight in_flight[N_STRIPES + 1];
+    struct in_flight in_flight[N_STRIPES + N_SHARED];
     struct writer_stage *stages[MAX_STAGES];
     struct plane planes[MAX_STAGES]; /* of the stages */
     _Atomic uint32_t n_stages;       /* released after the stage is durable */
@@ -55,6 +57,9 @@ struct tamis_writer {
     pthread_mutex_t sync_mutex;   /* one sync, and what became of the last; the same */
     int sync_error;
     pthread_mutex_t mutex; /* commit, grow, seal; below are its */
+    /* Adds that were in flight when the newest stage was published, 0 once they have
+     * ended; how many stages it left behind, and in how many no add is left (R17). */
+    uint32_t noted[N_STRIPES + N_SHARED], n_left, n_drained;
     struct identity identity;
     struct commit commit; /* as last written */
     struct tamis_growth growth;
@@ -74,9 +79,12 @@ uint64_t stage_bits_now(const struct writer_stage *s);
 void stage_set_dirty(struct writer_stage *s, uint64_t page);
 /* A page that failed its check: its floors say so for ever, from the next commit on. */
 void stage_condemn(struct writer_stage *s, uint64_t page);
-/* Maps stage `d` of the file and sets up its memory; fresh: created just now. */
-int writer_stage_create(struct tamis_writer *w, const struct stage_desc *d, bool fresh,
-                        struct writer_stage **out);
+/* Maps a part of the file, and keeps it from children. */
+int writer_map(struct tamis_writer *w, uint64_t at, uint64_t n_bytes, bool writable,
+               struct mapping *m);
+/* Maps stage i of a record and sets up its memory; fresh: created just now. */
+int writer_stage_create(struct tamis_writer *w, const struct commit *c, uint32_t i,
+                        bool fresh, struct writer_stage **out);
 void writer_stage_free(struct writer_stage *s);
 /* Makes it stage i of the writer; n_stages is still to be raised. */
 void writer_stage_use(struct tamis_writer *w, uint32_t i, struct writer_stage *s);
@@ -123,6 +131,28 @@ int stage_plan(const struct tamis_growth *growth, uint32_t i, uint64_t end,
 int stage_allocate(int fd, const struct identity *id, const struct stage_desc *d);
 /* Appends a stage if the last one is full and nobody has done it yet. */
 int writer_grow(struct tamis_writer *w);
+
+/* ---- settle.c: with the mutex held ---- */
+/* Right after a stage was published: notes the adds that may not have seen it. */
+void settle_note(struct tamis_writer *w);
+/* Gives digests to the stages that no add can change any more, and writes them from
+ * *end on, which moves. The caller syncs before it writes *c. What fails is left for
+ * another time. Is any stage settled that was not before? */
+bool writer_settle(struct tamis_writer *w, struct commit *c, uint64_t *end);
+/* A copy of the page that may be digested, of a stage that has no adds any more.
+ * Checked afresh, whatever the session found on first touch: against the latest floors,
+ * which are those in memory, or the digests of a settled stage (else NULL). A page that
+ * has lost keys, digested as it is, would say ABSENT with a good digest (R11). It
+ * becomes all ones, and so does the copy: false. */
+bool writer_sound_copy(struct tamis_writer *w, struct writer_stage *s,
+                       struct stage *settled, uint64_t page, uint8_t copy[PAGE_BYTES]);
+/* Stage i by its digests, with nothing known of its pages. */
+struct settled {
+    struct stage stage;
+    struct mapping map;
+};
+int settled_open(struct tamis_writer *w, uint32_t i, struct settled *out);
+void settled_close(struct settled *s);
 
 /* ---- recover.c ---- */
 /* Loads the floors of every stage; after an unclean end also checks, re-dirties and

@@ -8,7 +8,7 @@
 static uint64_t sum_keys(const struct writer_stage *s)
 {
     uint64_t n = 0;
-    for (size_t i = 0; i <= N_STRIPES; i++)
+    for (size_t i = 0; i < N_STRIPES + N_SHARED; i++)
         n += atomic_load_explicit(&s->stripes[i].keys, memory_order_relaxed);
     return n;
 }
@@ -21,7 +21,7 @@ uint64_t stage_keys_now(const struct writer_stage *s)
 uint64_t stage_bits_now(const struct writer_stage *s)
 {
     uint64_t n = s->base_bits;
-    for (size_t i = 0; i <= N_STRIPES; i++)
+    for (size_t i = 0; i < N_STRIPES + N_SHARED; i++)
         n += atomic_load_explicit(&s->stripes[i].bits, memory_order_relaxed);
     return n;
 }
@@ -61,55 +61,62 @@ void writer_stage_free(struct writer_stage *s)
     if (!s)
         return;
     map_drop(&s->bits_map);
-    map_drop(&s->floors_map);
+    map_drop(&s->checks_map);
     free(s->stage.pages);
     free(s->floors);
     free(s->dirty);
     free(s);
 }
 
-/* A child that is forked before the mappings are kept from it would keep the lock. */
-static int map_stage(struct tamis_writer *w, const struct stage_desc *d,
-                     struct writer_stage *s)
+/* A child that is forked before the mapping is kept from it would keep the lock. */
+int writer_map(struct tamis_writer *w, uint64_t at, uint64_t n_bytes, bool writable,
+               struct mapping *m)
 {
     int err = io_hold_forks();
     if (err)
         return err;
-    err = map_file(w->guard.fd, d->offset, d->length, true, &w->lost, &s->bits_map);
-    if (!err) {
-        map_keep_from_children(&s->bits_map);
-        err = map_file(w->guard.fd, d->floors_offset,
-                       floors_bytes(d->length / PAGE_BYTES), false, &w->lost,
-                       &s->floors_map);
-    }
+    err = map_file(w->guard.fd, at, n_bytes, writable, &w->lost, m);
     if (!err)
-        map_keep_from_children(&s->floors_map);
+        map_keep_from_children(m);
     io_let_forks();
     return err;
 }
 
-int writer_stage_create(struct tamis_writer *w, const struct stage_desc *d, bool fresh,
-                        struct writer_stage **out)
+static int map_stage(struct tamis_writer *w, const struct stage_desc *d,
+                     bool by_digests, struct writer_stage *s)
 {
+    uint64_t n_pages = d->length / PAGE_BYTES;
+    uint64_t at = by_digests ? d->digests_offset : d->floors_offset;
+    uint64_t n = by_digests ? digests_bytes(n_pages) : floors_bytes(n_pages);
+    int err = writer_map(w, d->offset, d->length, true, &s->bits_map);
+    return err || !n ? err : writer_map(w, at, n, false, &s->checks_map);
+}
+
+int writer_stage_create(struct tamis_writer *w, const struct commit *c, uint32_t i,
+                        bool fresh, struct writer_stage **out)
+{
+    const struct stage_desc desc = commit_stage(c, i), *d = &desc;
+    bool by_digests = commit_has_digests(c, i);
     uint64_t n_pages = d->length / PAGE_BYTES;
     struct writer_stage *s = aligned_alloc(CACHE_LINE, sizeof *s);
     *out = NULL;
     if (!s)
         return ENOMEM;
     memset(s, 0, sizeof *s);
-    void *memory = calloc(1, stage_memory(d, false));
+    void *memory = calloc(1, stage_memory(d, by_digests));
     s->stage.pages = memory;
     s->floors = calloc((size_t)n_pages, SECTORS_PER_PAGE * sizeof *s->floors);
     s->dirty = calloc((size_t)(n_pages + 63) / 64, sizeof *s->dirty);
     int err = memory && s->floors && s->dirty ? 0 : ENOMEM;
     if (!err)
-        err = map_stage(w, d, s);
+        err = map_stage(w, d, by_digests, s);
     if (err) {
         writer_stage_free(s);
         return err;
     }
-    stage_init(&s->stage, d, false, &w->identity, TAMIS_CHECK_LAZY, &s->bits_map,
-               s->bits_map.base, s->floors_map.base, NULL, memory);
+    stage_init(&s->stage, d, by_digests, &w->identity, TAMIS_CHECK_LAZY, &s->bits_map,
+               s->bits_map.base, by_digests ? NULL : s->checks_map.base,
+               by_digests ? s->checks_map.base : NULL, memory);
     if (fresh) { /* zeros that we allocated */
         atomic_store(&s->stage.first_good, ALL_GOOD);
         atomic_store(&s->stage.all_good, ALL_GOOD);

@@ -13,6 +13,7 @@
  * - A writer that finds a loss raises the floors out of reach before it fills the page
  *   (R8). A page read half filled may pass its older floors; so floors are read again,
  *   and a page that was condemned meanwhile is condemned in the copy.
+ * - Digests of a settled stage were written before the record that names them (R17).
  * If the header has changed meanwhile, both slots of the copy get the record that was
  * read first, unclean: the copy is a filter after an unclean end.
  *
@@ -124,6 +125,21 @@ static int allocate_stage(const struct copying *c, const struct stage_desc *d)
                             floors_bytes(d->length / PAGE_BYTES));
 }
 
+/* They were written before the record that names them, and nobody writes them again. */
+static int copy_digests(struct copying *c, size_t stage)
+{
+    struct stage_desc d = commit_stage(&c->h->commit, stage);
+    uint64_t n = d.digests_offset ? digests_bytes(d.length / PAGE_BYTES) : 0;
+    int rc = 0;
+    for (uint64_t at = 0; at < n && !rc; at += SPAN_BYTES) {
+        size_t some = n - at < SPAN_BYTES ? (size_t)(n - at) : SPAN_BYTES;
+        rc = read_all(c, c->span->pages, some, d.digests_offset + at);
+        if (!rc)
+            rc = io_write(c->to, c->span->pages, some, d.digests_offset + at);
+    }
+    return rc;
+}
+
 static int copy_stages(struct copying *c)
 {
     const struct commit *k = &c->h->commit;
@@ -135,6 +151,8 @@ static int copy_stages(struct copying *c)
             rc = copy_span(c, &k->stages[i], sector);
         if (!rc)
             rc = copy_padding(c, &k->stages[i], n);
+        if (!rc)
+            rc = copy_digests(c, i);
     }
     if (rc)
         return rc;

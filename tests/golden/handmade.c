@@ -81,6 +81,23 @@ static void torn(struct image *m)
     image_seal_floors(m, s->floors_offset);
 }
 
+/* Bits of settled stages that were replaced by as many others: floors do not see it. */
+static void settled_rotten(struct image *m)
+{
+    image_begin(m, 1);
+    image_stage(m, (struct geometry){BLOCKS_PER_PAGE * 5, 1, 6}, 900);
+    image_stage(m, (struct geometry){BLOCKS_PER_PAGE, 1, 6}, KEYS_A_STAGE);
+    image_stage(m, (struct geometry){BLOCKS_PER_PAGE * 2, 2, 5}, KEYS_A_STAGE);
+    image_settle(m);
+    image_settle(m);
+    image_finish(m);
+    for (size_t i = 0; i < 2; i++) {
+        uint8_t *sector = m->bytes + m->c.stages[i].offset + 3 * SECTOR_BYTES;
+        for (size_t at = 0; at < SECTOR_BYTES; at++)
+            sector[at] = (uint8_t)(sector[at] << 3 | sector[at] >> 5);
+    }
+}
+
 const char *handmade_file(unsigned n, uint8_t **bytes, size_t *n_bytes,
                           unsigned *n_keys)
 {
@@ -91,7 +108,8 @@ const char *handmade_file(unsigned n, uint8_t **bytes, size_t *n_bytes,
                            {"many-stages.tamis", many_stages},
                            {"digest-levels.tamis", digest_levels},
                            {"later-minor.tamis", later_minor},
-                           {"torn.tamis", torn}};
+                           {"torn.tamis", torn},
+                           {"settled-rotten.tamis", settled_rotten}};
     struct image m;
     files[n].make(&m);
     *bytes = m.bytes;

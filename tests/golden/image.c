@@ -113,6 +113,15 @@ void image_stage(struct image *m, struct geometry g, unsigned n_keys)
         write_floors(m, s);
 }
 
+void image_settle(struct image *m)
+{
+    struct stage_desc *s = &m->c.stages[m->c.n_settled++], d = *s;
+    m->c.compat |= COMMIT_COMPAT_SETTLED;
+    image_digest(m, &d);
+    s->settled_offset = d.digests_offset;
+    s->settled_root = d.root;
+}
+
 void image_finish(struct image *m)
 {
     m->c.committed_bytes = m->n_bytes;

@@ -25,6 +25,8 @@ void image_stage(struct image *m, struct geometry g, unsigned n_keys);
 /* Digests a stage as it is now: sets its root, and its digests if it has several pages.
  */
 void image_digest(struct image *m, struct stage_desc *s);
+/* Settles the first stage that is not (SPEC.md R17). */
+void image_settle(struct image *m);
 /* Makes the checksum of the floor sector at this offset good. */
 void image_seal_floors(struct image *m, uint64_t at);
 /* Writes the header. */

@@ -230,9 +230,8 @@ int main(int argc, char **argv)
     make_built("two-lanes.tamis", 0.0001, 3000);
     make_embedded("embedded.bin");
     make_growing("growing-1", 1500, 0);
-    make_growing("growing-2", 4000, 0);
-    make_growing("growing-5", 20000, 0);
-    make_growing("sealed-growing", 9000, 1);
+    make_growing("growing-settled", 20000, 0);
+    make_growing("sealed-settled", 9000, 1);
     for (unsigned i = 0; i < N_HANDMADE; i++)
         make_handmade(i);
 #ifndef GOLDEN_WITHOUT_STORE
