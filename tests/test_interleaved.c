@@ -185,6 +185,7 @@ static void test_a_seal_waits_for_an_add(void **state)
     (void)state;
     seal_waits(path_of("sealed"), N_STRIPES - 1);
     seal_waits(path_of("sealed, shared"), SHARED_STRIPE);
+    seal_waits(path_of("sealed, the other"), SHARED_STRIPE + 1);
 }
 
 /* ---- pages that are lost between two steps of a writer ---- */
