@@ -8,7 +8,7 @@
 enum { MAX_LISTED = 10 };
 
 static void lost_key(struct against *a, const struct tamis_key *key,
-                     struct tamis_name segment)
+                     enum key_format format, struct tamis_name segment)
 {
     json_t *o;
 
@@ -17,7 +17,7 @@ static void lost_key(struct against *a, const struct tamis_key *key,
         return;
     if (a->list == NULL) {
         fputs("lost\t", stdout);
-        print_escaped(stdout, key->bytes, key->n_bytes);
+        print_key(key, format);
         putchar('\t');
         print_escaped(stdout, segment.bytes, segment.n_bytes);
         putchar('\n');
@@ -25,7 +25,7 @@ static void lost_key(struct against *a, const struct tamis_key *key,
     }
     o = need(json_object());
     json_put(o, "segment", json_escaped(segment.bytes, segment.n_bytes));
-    json_put(o, "key", json_escaped(key->bytes, key->n_bytes));
+    json_put_key(o, key, format);
     json_put(a->list, NULL, o);
 }
 
@@ -46,7 +46,7 @@ int against_list(struct against *a, const char *keyfile, enum key_format format,
 
         for (size_t i = 0; n > 0 && i < batch->n; i++)
             if (absent[i / 64] >> i % 64 & 1)
-                lost_key(a, &batch->keys[i], segment);
+                lost_key(a, &batch->keys[i], format, segment);
         a->keys += batch->n;
         progress_advance(batch->n, keys_position(reader) - position);
         position = keys_position(reader);

@@ -13,10 +13,21 @@ void answer_begin(struct answers *a)
         a->candidates = need(json_array());
 }
 
-static void print_key(const struct tamis_key *key)
+void print_key(const struct tamis_key *key, enum key_format format)
 {
-    print_escaped(stdout, key->bytes, key->n_bytes);
-    putchar('\t');
+    const uint8_t *bytes = key->bytes;
+
+    if (format != KEYS_HEX)
+        print_escaped(stdout, key->bytes, key->n_bytes);
+    for (size_t i = 0; format == KEYS_HEX && i < key->n_bytes; i++)
+        printf("%02x", bytes[i]);
+}
+
+void json_put_key(json_t *o, const struct tamis_key *key, enum key_format format)
+{
+    json_put(o, "key", json_escaped(key->bytes, key->n_bytes));
+    if (format == KEYS_HEX)
+        json_put(o, "key_hex", json_hex(key->bytes, key->n_bytes));
 }
 
 /* A read that is owed to damage, one that is owed to what is known, and a plain hit. */
@@ -56,7 +67,8 @@ void answer_pair(struct answers *a, const struct tamis_key *key,
         json_put(a->candidates, NULL, pair);
         return;
     }
-    print_key(key);
+    print_key(key, a->format);
+    putchar('\t');
     if (segment.bytes == NULL)
         putchar('-');
     else if (segment.n_bytes == 1 && *(const char *)segment.bytes == '-')
@@ -81,14 +93,14 @@ void answer_end(struct answers *a, const struct tamis_key *key,
     if (a->json) {
         json_t *object = need(json_object());
 
-        json_put(object, "key", json_escaped(key->bytes, key->n_bytes));
+        json_put_key(object, key, a->format);
         json_put(object, "answer",
                  json_string(answer == TAMIS_ABSENT ? "ABSENT" : "MAYBE"));
         json_put(object, "candidates", a->candidates);
         json_print_line(object);
     } else if (answer == TAMIS_ABSENT) {
-        print_key(key);
-        fputs("-\t", stdout);
+        print_key(key, a->format);
+        fputs("\t-\t", stdout);
         print_tinted(TINT_GOOD, "ABSENT");
         putchar('\n');
     }

@@ -47,6 +47,7 @@ static int run(int argc, char **argv)
     if (tamis_filter_info(p.filter, &info) == 0 && info.name_bytes > 0)
         p.name = (struct tamis_name){info.name, info.name_bytes};
     p.answers.json = given(&o, OPT_JSON);
+    p.answers.format = o.format;
     p.answers.silent = given(&o, OPT_QUIET) || given(&o, OPT_COUNT);
     status = ask_keys(&o, &domain, ask, &p);
     if (status == EXIT_DONE && given(&o, OPT_COUNT))

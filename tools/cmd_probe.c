@@ -133,6 +133,7 @@ static int probe(struct probe *p)
     else
         find_all(p);
     p->answers.json = given(o, OPT_JSON);
+    p->answers.format = o->format;
     p->answers.silent = given(o, OPT_QUIET) || given(o, OPT_COUNT);
     status = ask_keys(o, &domain, ask, p);
     if (status == EXIT_DONE && given(o, OPT_COUNT))

@@ -8,6 +8,7 @@
 
 struct answers {
     bool json, silent;
+    enum key_format format; /* as keys were given, they are printed */
     uint64_t keys, pairs, maybe_pairs, absent_keys;
     json_t *candidates; /* of the key at hand */
     bool listed;        /* some pair was printed for it */
@@ -20,6 +21,10 @@ void answer_pair(struct answers *a, const struct tamis_key *key,
 void answer_end(struct answers *a, const struct tamis_key *key,
                 enum tamis_answer answer, size_t n_asked);
 void print_totals(const struct answers *a);
+/* As it was given: with KEYS_HEX in hex digits, else escaped. */
+void print_key(const struct tamis_key *key, enum key_format format);
+/* "key", and with KEYS_HEX "key_hex". */
+void json_put_key(json_t *o, const struct tamis_key *key, enum key_format format);
 /* Calls ask() for each KEY argument, or for the keys of --keys, at most BATCH_KEYS at a
  * time, until it returns other than 0; checks that there is one kind of them, and just
  * one key for --quiet. */

@@ -138,6 +138,11 @@ static int output_failed(int os_errno)
     if (os_errno == 0)
         return complain(EXIT_IO,
                         "standard output: writing failed: check where it goes");
+    if (os_errno == EBADF)
+        return complain(EXIT_IO,
+                        "standard output: writing failed: %s: it is closed, "
+                        "send it to a file",
+                        strerror(os_errno));
     return complain_errno(os_errno, "standard output", "writing failed");
 }
 
@@ -150,6 +155,15 @@ bool output_works(void)
         return true;
     output_failed(errno);
     return false;
+}
+
+/* What is larger than the buffer is written here and now, and fails here. */
+int print_whole(const char *bytes, size_t n)
+{
+    errno = 0;
+    if (fwrite(bytes, 1, n, stdout) != n || fflush(stdout) != 0)
+        return output_failed(errno);
+    return EXIT_DONE;
 }
 
 int finish_output(int status)

@@ -175,10 +175,8 @@ int replace_file(const char *path, const char *bytes, size_t n)
     sigset_t before;
     int err;
 
-    if (strcmp(path, "-") == 0) {
-        fwrite(bytes, 1, n, stdout); /* finish_output() says what went wrong */
-        return EXIT_DONE;
-    }
+    if (strcmp(path, "-") == 0)
+        return print_whole(bytes, n);
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
         return complain(EXIT_USAGE,
                         "%s: not a regular file: name one, or '-' for standard output",

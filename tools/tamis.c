@@ -55,7 +55,22 @@ static const char key_help[] =
     "  --hex        lines of hex digits, for keys of any bytes\n"
     "  --binary     each key after its length, 4 bytes little-endian\n"
     "\n"
-    "In output, unprintable bytes and backslashes are \\xHH.\n";
+    "In output, unprintable bytes and backslashes are \\xHH. Keys that were given with\n"
+    "--hex are printed in hex digits, too, in lower case.\n";
+
+static const char help_help[] =
+    "usage: tamis help [COMMAND | TOPIC]\n"
+    "\n"
+    "Lists the commands, or says what one of them does; 'tamis COMMAND --help' says\n"
+    "the same. Topics, of what all commands have in common:\n"
+    "  file         the commands for one filter file, without a store\n"
+    "  keys         lists of keys\n"
+    "  exit         exit statuses\n"
+    "  json         output for programs\n"
+    "\n"
+    "Examples:\n"
+    "  tamis help probe\n"
+    "  tamis help file show\n";
 
 static const char exit_help[] =
     "Exit status:\n"
@@ -147,6 +162,8 @@ static int help(char *const *words, size_t n)
         fputs(key_help, stdout);
     else if (strcmp(words[0], "exit") == 0)
         fputs(exit_help, stdout);
+    else if (strcmp(words[0], "help") == 0)
+        fputs(help_help, stdout);
     else if (n == 1 && strcmp(words[0], "file") == 0)
         print_summaries(stdout, true);
     else if ((this_command = find(words, n, &used)) != NULL)

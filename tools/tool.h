@@ -67,6 +67,8 @@ _Noreturn void usage_error(const char *format, ...)
 int finish_output(int status);
 /* Flushes stdout. False once it has failed: time to stop. Says so. */
 bool output_works(void);
+/* Writes to stdout and flushes it. Says why it cannot; returns the status. */
+int print_whole(const char *bytes, size_t n);
 /* memory or death */
 void *need(void *pointer);
 

@@ -16,10 +16,18 @@ fits() {
     ok "$TAMIS" help
     fits "$output"
     [ "$(commands | wc -l)" -ge 28 ]
-    for topic in json keys exit file; do
+    for topic in json keys exit file help; do
         ok "$TAMIS" help $topic
         fits "$output"
     done
+}
+
+@test "help of help names every topic, and the topics are there" {
+    ok "$TAMIS" help help
+    prints '^usage: tamis help \[COMMAND \| TOPIC\]'
+    mapfile -t topics < <(sed -n 's/^  \([a-z]*\)  .*/\1/p' <<<"$output")
+    [ "${topics[*]}" = "file keys exit json" ]
+    for topic in "${topics[@]}"; do ok "$TAMIS" help "$topic"; done
 }
 
 @test "the help of every command fits a screen and has examples" {

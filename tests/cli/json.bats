@@ -62,8 +62,10 @@ make_kinds() {
 @test "probe" {
     make_kinds
     shows "tamis probe" probe store a nope
+    shows "tamis probe" probe store --hex 61 62
     shows "tamis probe --count" probe store a --count
     shows "tamis file probe" file probe f.tamis 5 nope
+    shows "tamis file probe" file probe f.tamis --hex 35
     shows "tamis file probe --count" file probe f.tamis 5 --count
     for s in "tamis probe" "tamis probe --count" "tamis file probe" "tamis file probe --count"; do
         agrees "$s"
@@ -85,8 +87,11 @@ make_kinds() {
     : >store/filters/00112233445566778899aabbccddeeff.tamis
     shows "tamis verify" verify store
     shows "tamis verify" verify store one --against other
+    echo 78797a >hexes
+    shows "tamis verify" verify store one --against hexes --hex
     agrees "tamis verify"
     shows "tamis file verify" file verify f.tamis --against other
+    shows "tamis file verify" file verify f.tamis --against hexes --hex
     flip f.tamis 5000
     shows "tamis file verify" file verify f.tamis --against other
     agrees "tamis file verify"

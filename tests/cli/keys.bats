@@ -55,7 +55,7 @@ n_keys() {
     built --hex k
     ok "$TAMIS" file probe f.tamis --hex 00ff 0A "" 61
     [ "${#lines[@]}" -eq 4 ]
-    prints '^\\x00\\xff.f.tamis.HIT'
+    prints '^00ff.f.tamis.HIT'
     ok "$TAMIS" file probe f.tamis a
     prints HIT
 }

@@ -30,6 +30,20 @@ teardown() {
     ok "$TAMIS" verify store
 }
 
+# A picture is larger than the buffer: so the first write that fails is not the last.
+@test "pictures on a standard output that cannot be written name the cause" {
+    make_store
+    printf '1000 0 a\n' >sizes
+    for c in "stat store" "plan store --bytes 64K" "plan --sizes sizes --bytes 64K"; do
+        fails 4 "standard output: writing failed: Bad file descriptor: it is closed" \
+            bash -c "\"\$TAMIS\" $c --svg - >&-"
+        fails 4 "standard output: writing failed: No space left" bash -c "\"\$TAMIS\" $c --svg - >/dev/full"
+        run --separate-stderr bash -c \
+            "trap '' PIPE; { sleep 0.3; \"\$TAMIS\" $c --svg -; echo status \$? >&2; } | exec true"
+        [ "$stderr" = $'tamis: standard output: writing failed: Broken pipe\nstatus 4' ]
+    done
+}
+
 @test "standard error closed: messages do not end up in files" {
     make_store
     run bash -c '"$TAMIS" build store one /dev/null 2>&-'

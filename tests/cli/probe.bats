@@ -12,6 +12,26 @@ load common
     [ "$output" = $'-x\t-\tABSENT' ]
 }
 
+@test "keys that are given in hex are printed in hex" {
+    "$TAMIS" init store
+    printf '00ff\n61\n0a5c\n' | "$TAMIS" build store one --hex
+    ok "$TAMIS" probe store --hex 00FF 61 "" 62
+    [ "$output" = $'00ff\tone\tHIT\n61\tone\tHIT\n\t-\tABSENT\n62\t-\tABSENT' ]
+    printf '0a5c\nFE\n' >k
+    ok "$TAMIS" probe store --hex --keys k
+    [ "$output" = $'0a5c\tone\tHIT\nfe\t-\tABSENT' ]
+    [ "$("$TAMIS" probe store --hex --keys k --json | jq -r .key_hex)" = $'0a5c\nfe' ]
+    ok "$TAMIS" file probe store/filters/*.tamis --hex 61 FE
+    [ "$output" = $'61\tone\tHIT\nfe\t-\tABSENT' ]
+    run "$TAMIS" verify store one --against k --hex
+    [ "${lines[1]}" = $'lost\tfe\tone' ]
+    run "$TAMIS" verify store one --against k --hex --json
+    [[ $output == *'"key_hex": "fe"'* ]]
+    # Only those.
+    ok "$TAMIS" probe store 00ff
+    [ "$output" = $'00ff\t-\tABSENT' ]
+}
+
 @test "--quiet: 0 maybe, 10 absent, and errors are neither" {
     make_store
     ok "$TAMIS" probe store --quiet a
