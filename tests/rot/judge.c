@@ -6,6 +6,7 @@ const char *const exception_names[N_EXCEPTIONS] = {
     [LOST] = "lost",
     [MASKED] = "masked",
     [PUT_BACK] = "put back",
+    [SECTOR] = "sector put back",
     [EXCHANGED] = "exchanged",
     [UNCOMMITTED] = "uncommitted",
     [REMEMBERED] = "remembered",
@@ -56,7 +57,7 @@ static bool open_page_fails(const struct kind *k, const uint8_t *filter,
 
 /* Section 7.2: the root is known to be right, so a page is good if it and the pages of
  * digests above it are what they were. */
-static bool sealed_page_fails(const struct file *f, const struct stage_desc *s,
+static bool digest_page_fails(const struct file *f, const struct stage_desc *s,
                               uint64_t page)
 {
     const struct kind *k = f->kind;
@@ -79,9 +80,9 @@ bool page_fails(const struct file *f, uint32_t stage, uint64_t page)
 {
     const struct kind *k = f->kind;
     const uint8_t *filter = f->is.bytes + k->offset;
-    const struct stage_desc *s = &k->commit.stages[stage];
-    return k->commit.state == STATE_SEALED ? sealed_page_fails(f, s, page)
-                                           : open_page_fails(k, filter, s, page);
+    struct stage_desc s = commit_stage(&k->commit, stage);
+    return commit_has_digests(&k->commit, stage) ? digest_page_fails(f, &s, page)
+                                                 : open_page_fails(k, filter, &s, page);
 }
 
 uint64_t pages_that_fail(const struct file *f)
@@ -95,7 +96,8 @@ uint64_t pages_that_fail(const struct file *f)
 
 /* ---- keys ---- */
 
-/* Why does this stage, which had the key, not show it? LOST: no reason at all. */
+/* Why does this stage, which had the key, not show it? LOST: no reason at all, and there
+ * is none for a stage with digests. */
 static enum exception why_not(const struct file *f, uint32_t stage, uint64_t h)
 {
     const struct kind *k = f->kind;
@@ -109,8 +111,10 @@ static enum exception why_not(const struct file *f, uint32_t stage, uint64_t h)
         h = geometry_next_lane(h);
         if (set || page_fails(f, stage, page))
             continue; /* this lane does not say ABSENT */
+        if (commit_has_digests(&k->commit, stage))
+            return LOST;
         return floor_of(k, is, s, page, sector) < floor_of(k, was, s, page, sector)
-                   ? PUT_BACK
+                   ? SECTOR
                    : MASKED;
     }
     return LOST;

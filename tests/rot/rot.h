@@ -113,8 +113,9 @@ struct damage damage_random(const struct kind *k, uint64_t near);
 
 enum exception {
     LOST,        /* none: a key is lost */
-    MASKED,      /* an open stage lost bits of a sector and gained as many */
-    PUT_BACK,    /* an older copy of an open filter, or of parts of it */
+    MASKED,      /* a stage on floors lost bits of a sector and gained as many */
+    PUT_BACK,    /* an older copy of an open filter, or of its slots */
+    SECTOR,      /* an older copy of a sector of an open stage, with its floors */
     UNCOMMITTED, /* the key was never acknowledged */
     EXCHANGED,   /* another filter; the caller did not say which he means */
     REMEMBERED,  /* the page was found good before */
