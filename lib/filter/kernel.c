@@ -49,22 +49,27 @@ const struct kernel *kernel_at(size_t i)
     return i == 0 ? &kernel_scalar : NULL;
 }
 
-static const struct kernel *chosen;
-static pthread_once_t chosen_once = PTHREAD_ONCE_INIT;
-
-static void choose(void)
+static const struct kernel *choose(void)
 {
     const char *name = getenv("TAMIS_KERNEL");
-    chosen = kernel_at(0);
+    const struct kernel *k = kernel_at(0);
     for (size_t i = 0; name && kernel_at(i); i++)
         if (strcmp(kernel_at(i)->name, name) == 0)
-            chosen = kernel_at(i);
+            k = kernel_at(i);
+    return k;
 }
 
+/* Not pthread_once(), in which a probe would wait for another thread, and for ever if
+ * that one has jumped out. Two threads may choose at a time: the first one's stays. */
 const struct kernel *kernel_get(void)
 {
-    pthread_once(&chosen_once, choose);
-    return chosen;
+    static const struct kernel *_Atomic chosen;
+    const struct kernel *k = atomic_load_explicit(&chosen, memory_order_acquire),
+                        *none = NULL;
+    if (k)
+        return k;
+    k = choose();
+    return atomic_compare_exchange_strong(&chosen, &none, k) ? k : none;
 }
 
 const char *tamis_kernel_name(void)

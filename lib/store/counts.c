@@ -46,7 +46,6 @@ __attribute__((destructor)) static void slots_forget(void)
 
 static unsigned slot_take(void)
 {
-    pthread_once(&slot_once, slots_prepare);
     uint64_t taken = atomic_load(&slots_taken);
     if (!atomic_load(&slot_key_there))
         return SLOT_SHARED;
@@ -80,6 +79,8 @@ static struct sheet *sheet_new(size_t n_segments, bool shared)
 
 int counts_begin(struct counts *c, size_t n_segments)
 {
+    /* Here, not at the first count: no probe waits for another thread. */
+    pthread_once(&slot_once, slots_prepare);
     if (!atomic_load(&c->sheets[SLOT_SHARED])) {
         struct sheet *sheet = sheet_new(n_segments, true), *none = NULL;
         if (!sheet)

@@ -104,10 +104,7 @@ static bool is_transient(int code)
 /* A process may have only so many mappings, and those of the engine, its threads and
  * malloc() are among them. Filters of snapshots leave it an eighth; what is beyond
  * stays unmapped, and so MAYBE, until others are closed. */
-static size_t max_open;
-static pthread_once_t max_open_once = PTHREAD_ONCE_INIT;
-
-static void read_max_open(void)
+static size_t read_max_open(void)
 {
     char text[32] = "";
     size_t got = 0;
@@ -117,13 +114,16 @@ static void read_max_open(void)
         close(fd);
     }
     size_t allowed = (size_t)strtoull(text, NULL, 10);
-    max_open = (allowed ? allowed : 65530) / 8 * 7;
+    return (allowed ? allowed : 65530) / 8 * 7;
 }
 
 static bool take_place(void)
 {
-    pthread_once(&max_open_once, read_max_open);
-    if (atomic_fetch_add(&n_open, 1) < max_open)
+    /* Not pthread_once(): no probe waits for another thread. Some may read it twice. */
+    static atomic_size_t max_open;
+    if (!atomic_load_explicit(&max_open, memory_order_relaxed))
+        atomic_store_explicit(&max_open, read_max_open(), memory_order_relaxed);
+    if (atomic_fetch_add(&n_open, 1) < atomic_load(&max_open))
         return true;
     atomic_fetch_sub(&n_open, 1);
     return false;
@@ -221,8 +221,14 @@ struct tamis_filter *entry_filter_or_reason(struct entry *e,
     if (f)
         return f;
     int rc = atomic_load_explicit(&e->failure, memory_order_relaxed);
-    if (!rc)
+    if (!rc) {
+        /* A probe is no cancellation point, and keeps errno. */
+        int saved = errno, cancel;
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
         rc = entry_filter(e, dir, domain, &f, NULL);
+        pthread_setcancelstate(cancel, &cancel);
+        errno = saved;
+    }
     if (!rc)
         return f;
     *why = filter_open_reason(rc);

@@ -27,6 +27,7 @@ static struct gate gate_of(const struct entry *e)
 int planes_make(struct tamis_snapshot *s)
 {
     struct planes *p = &s->planes;
+    io_fork_epoch(); /* its first call installs handlers, for which no probe waits */
     p->kernel = kernel_get();
     p->plane = calloc(s->n + 1, sizeof *p->plane);
     p->gate = calloc(s->n + 1, sizeof *p->gate);
@@ -54,8 +55,10 @@ void planes_free(struct planes *p)
     *p = (struct planes){0};
 }
 
-/* Nobody waits: who cannot have it goes on with care. A mark that a fork has copied, of
- * a thread that is not in the child, is free to take. */
+/* No thread waits: one that cannot have the mark goes on with care. A mark that a fork
+ * has copied, of a thread that is not in the child, is free to take. A thread that
+ * leaves by siglongjmp() keeps it for ever: then planes that are not ready yet never
+ * become so in this snapshot, which costs time and no answer. */
 static bool change_begin(struct planes *p)
 {
     unsigned mine = io_fork_epoch() + 1, seen = 0;

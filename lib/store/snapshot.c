@@ -109,7 +109,7 @@ struct loading {
 
 /* A filter whose record has changed, by a growth perhaps, goes on counting. */
 static struct account *account_for(const struct entry *e, const struct entry *before,
-                               struct ledger *ledger)
+                                   struct ledger *ledger)
 {
     if (before && before->state && e->state &&
         memcmp(entry_record(before)->uuid, entry_record(e)->uuid, UUID_BYTES) == 0)
@@ -214,9 +214,12 @@ int tamis_snapshot_current(struct tamis_store *store, struct tamis_snapshot **ou
     if (!out)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "nowhere to put the snapshot");
     struct catalog *c = store->catalog;
+    int cancel; /* a thread that is cancelled in here would keep the lock for ever */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     pthread_mutex_lock(&c->cache_lock);
     rc = current_locked(c, out, &stale, diag);
     pthread_mutex_unlock(&c->cache_lock);
+    pthread_setcancelstate(cancel, &cancel);
     tamis_snapshot_release(stale);
     return rc;
 }
