@@ -32,6 +32,24 @@
  * nothing; it starts threads (a builder's n_threads, for the time of one call) and
  * installs a signal handler (the guard) only where it is asked to.
  *
+ * PROBES WAIT FOR NO ONE. No probe of a filter or snapshot waits for another thread,
+ * whatever that one is doing: it may be stalled, of lower priority, or gone. When a
+ * growing filter has changed, each thread reads the header for itself; a probe that
+ * cannot have the new stages at once answers MAYBE/UNREADABLE. A probe is no
+ * cancellation point. A signal handler may probe what the interrupted thread is probing,
+ * or any other filter, and finds errno as it was. Two probes allocate memory as malloc()
+ * does, and are for handlers only where malloc() is: the first probe of a segment in a
+ * process (tamis_snapshot_prepare() makes it ahead), and the first one of a thread in a
+ * snapshot that counts (tamis_store_count()).
+ * siglongjmp() out of a probe leaves no output that says ABSENT and holds up no other
+ * probe. It may leave cancellation switched off in its thread. A jump out of opening a
+ * file leaks what was opened. A jump out of mapping a filter that has grown leaves a
+ * mapping behind until the filter is closed; after 16 such jumps the filter follows no
+ * further growth, and answers MAYBE/UNREADABLE until it is opened anew.
+ * Asynchronous cancellation (PTHREAD_CANCEL_ASYNCHRONOUS) is for no function of this
+ * library. tamis_snapshot_current() is no probe: it may wait for a thread that loads the
+ * same snapshot.
+ *
  * SIGBUS. As with any mapped file, a page that cannot be had (an I/O error, a file cut
  * short by someone else, no space where the file system allocates late) raises SIGBUS
  * in the thread that touches it, reader or writer, and kills the process; nothing that
@@ -67,7 +85,8 @@ enum tamis_reason {
     TAMIS_FILE_LOST,       /* the filter's file is missing */
     TAMIS_BEHIND,          /* the watermark is below the one required */
     TAMIS_MISMATCH,        /* another segment, store, seed or hash than meant */
-    TAMIS_UNREADABLE       /* newer format, damaged header, or an I/O error */
+    TAMIS_UNREADABLE       /* newer format, damaged header, I/O error; or it has just
+                            * grown, and this probe could not map it anew */
 };
 
 const char *tamis_reason_name(enum tamis_reason reason); /* "HIT", ... */

@@ -1,6 +1,5 @@
 /* A reader of a growing filter follows its file (R6): what it does when slot A is
- * another one than it knew, half written, of another filter, or of an older table; and
- * when a fork leaves the mark of a thread that does not exist. */
+ * another one than it knew, half written, of another filter, or of an older table. */
 #include "support.h"
 #include "lib/filter/filter.h"
 
@@ -245,32 +244,6 @@ static void test_used_while_slot_a_is_written(void **state)
     follows_a_slot_seen_half(use_reader);
 }
 
-/* ---- a fork in the middle of a refresh ---- */
-
-static int probe_in_child(void *ctx)
-{
-    struct tamis_filter *f = ctx;
-    alarm(60); /* a child that waits for a thread that it lacks would wait for ever */
-    return count_absent(f, keys, N) == 0 ? 0 : 1;
-}
-
-static void test_a_fork_during_a_refresh(void **state)
-{
-    (void)state;
-    make(path, 100);
-    struct tamis_filter *f = open_filter(path);
-    struct tamis_writer *w = open_writer(path);
-    add_hashes(w, keys + 100, N - 100);
-    assert_int_equal(tamis_writer_commit(w, 5, NULL), 0);
-    /* Another thread of ours would have set this just before the fork. */
-    atomic_store(&f->refreshing, io_fork_epoch() + 1);
-    in_child(probe_in_child, f);
-    atomic_store(&f->refreshing, 0);
-    assert_int_equal(count_absent(f, keys, N), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
-    tamis_filter_close(f);
-}
-
 /* ---- what hooks are told ---- */
 
 static int hook_result;
@@ -421,7 +394,6 @@ int main(void)
         TEST(test_a_watermark_that_is_taken_back),
         TEST(test_opened_while_slot_a_is_written),
         TEST(test_used_while_slot_a_is_written),
-        TEST(test_a_fork_during_a_refresh),
         TEST(test_the_catalog_is_told_again),
     };
     return cmocka_run_group_tests_name("refresh", tests, set_up, test_dir_remove);

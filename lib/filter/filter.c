@@ -194,9 +194,12 @@ void tamis_filter_close(struct tamis_filter *f)
     struct view *v = atomic_load(&f->view);
     while (v) {
         struct view *older = v->older;
+        view_made(f, v); /* its maker may have gone before it said so */
         view_free(v);
         v = older;
     }
+    for (size_t i = 0; i < MAX_MAKERS; i++)
+        view_free(atomic_load(&f->making[i]));
     if (f->fd >= 0)
         close(f->fd);
     free(f->path);

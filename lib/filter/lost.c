@@ -28,7 +28,7 @@ struct watched {
     _Atomic uintptr_t begin, end;
     _Atomic bool writable;
     _Atomic bool *_Atomic alarm;    /* may be NULL */
-    _Atomic uint64_t *_Atomic lost; /* a bit per page of the machine's */
+    _Atomic uint64_t *_Atomic lost; /* a bit per page of the machine's; NULL: none */
 };
 
 /* ---- the list ---- */
@@ -83,11 +83,14 @@ static bool chunk_exists(unsigned chunk)
         return false;
     if (atomic_load(&chunks[chunk]))
         return true;
-    struct watched *fresh = calloc((size_t)FIRST_CHUNK << chunk, sizeof *fresh);
-    if (!fresh)
+    size_t n_bytes = ((size_t)FIRST_CHUNK << chunk) * sizeof(struct watched);
+    /* Not from malloc(): a probe may map a filter anew in a signal handler. */
+    struct watched *fresh = io_calls.mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
+                                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh == MAP_FAILED)
         return false;
     if (!atomic_compare_exchange_strong(&chunks[chunk], &none, fresh))
-        free(fresh); /* another thread has made it */
+        munmap(fresh, n_bytes); /* another thread has made it */
     return true;
 }
 
@@ -109,22 +112,50 @@ static struct watched *take_entry(void)
 int lost_watch(struct mapping *m, bool writable, _Atomic bool *alarm)
 {
     uintptr_t page = machine_page(), n_pages = (m->n_bytes + page - 1) / page;
-    _Atomic uint64_t *lost = calloc((n_pages + 63) / 64, sizeof *lost);
-    struct watched *g = lost ? take_entry() : NULL;
-    if (!g) {
-        free(lost);
+    struct watched *g = take_entry();
+    if (!g)
         return ENOMEM;
-    }
     atomic_store(&g->begin, (uintptr_t)m->address);
     atomic_store(&g->end, (uintptr_t)m->address + n_pages * page);
     atomic_store(&g->writable, writable);
     atomic_store(&g->alarm, alarm);
-    atomic_store(&g->lost, lost);
+    atomic_store(&g->lost, NULL);
     atomic_store(&g->n_faults, 0);
     atomic_store(&g->epoch, 0);
     atomic_fetch_add(&g->version, 1);
     m->watched = g;
     return 0;
+}
+
+/* A bit for each page of the machine's. */
+static size_t notes_bytes(const struct watched *g)
+{
+    uintptr_t n_pages =
+        (atomic_load(&g->end) - atomic_load(&g->begin)) / machine_page();
+    return (n_pages + 63) / 64 * sizeof(uint64_t);
+}
+
+/* Made when the first page is lost, in the signal handler; NULL: no memory. A system
+ * call as such: sanitizers put more into the function than a handler may do. */
+static _Atomic uint64_t *notes_of(struct watched *g)
+{
+    _Atomic uint64_t *lost = atomic_load(&g->lost), *fresh;
+    if (lost)
+        return lost;
+#ifdef SYS_mmap2
+    long at = syscall(SYS_mmap2, NULL, notes_bytes(g), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
+#else
+    long at = syscall(SYS_mmap, NULL, notes_bytes(g), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
+#endif
+    if (at == -1)
+        return NULL;
+    fresh = (void *)at;
+    if (atomic_compare_exchange_strong(&g->lost, &lost, fresh))
+        return fresh;
+    syscall(SYS_munmap, fresh, notes_bytes(g)); /* another thread has made them */
+    return lost;
 }
 
 void lost_forget(struct mapping *m)
@@ -133,7 +164,8 @@ void lost_forget(struct mapping *m)
     if (!g)
         return;
     atomic_fetch_add(&g->version, 1);
-    free(atomic_load(&g->lost));
+    if (atomic_load(&g->lost))
+        munmap(atomic_load(&g->lost), notes_bytes(g));
     push_free(g);
     m->watched = NULL;
 }
@@ -149,8 +181,10 @@ bool lost_page(const struct mapping *m, const void *at)
         memory_order_acquire); /* after what the caller has read there */
     if (!atomic_load(&m->watched->n_faults))
         return false;
+    /* Notes come before the ones: without notes there are none yet. */
+    _Atomic uint64_t *lost = atomic_load(&m->watched->lost);
     uintptr_t i = ((uintptr_t)at - (uintptr_t)m->address) / machine_page();
-    return atomic_load(&atomic_load(&m->watched->lost)[i / 64]) >> (i % 64) & 1;
+    return lost && atomic_load(&lost[i / 64]) >> (i % 64) & 1;
 }
 
 /* ---- the page of ones ---- */
@@ -214,18 +248,22 @@ static struct watched *find(uintptr_t at)
     return NULL;
 }
 
-/* All of it before the ones: who sees them can see that they are not the page's. */
-static void note_loss(struct watched *g, uintptr_t begin, uintptr_t end)
+/* All of it before the ones: a thread that sees them can see that they are not the
+ * page's. False: no memory to note it in. */
+static bool note_loss(struct watched *g, uintptr_t begin, uintptr_t end)
 {
     uintptr_t page = machine_page(), first = atomic_load(&g->begin);
     _Atomic bool *alarm = atomic_load(&g->alarm);
-    _Atomic uint64_t *lost = atomic_load(&g->lost);
+    _Atomic uint64_t *lost = notes_of(g);
+    if (!lost)
+        return false;
     for (uintptr_t at = begin; at < end; at += page) {
         uintptr_t i = (at - first) / page;
         atomic_fetch_or(&lost[i / 64], UINT64_C(1) << (i % 64));
     }
     if (alarm)
         atomic_store(alarm, true);
+    return true;
 }
 
 bool lost_replace(uintptr_t at)
@@ -240,6 +278,5 @@ bool lost_replace(uintptr_t at)
     uintptr_t begin = at / bytes * bytes, end = begin + bytes;
     begin = begin > atomic_load(&g->begin) ? begin : atomic_load(&g->begin);
     end = end < atomic_load(&g->end) ? end : atomic_load(&g->end);
-    note_loss(g, begin, end);
-    return put_ones(begin, end, atomic_load(&g->writable));
+    return note_loss(g, begin, end) && put_ones(begin, end, atomic_load(&g->writable));
 }

@@ -77,17 +77,13 @@ static inline enum tamis_reason probe_view(struct view *v, const struct kernel *
     return probe_checking(v, k, h);
 }
 
-/* Why every probe of this view is MAYBE, or NO_REASON. */
-static inline enum tamis_reason view_refusal(const struct view *v,
-                                             uint64_t min_watermark)
+/* Why every probe of a view of this standing is MAYBE, or NO_REASON. */
+static inline enum tamis_reason refusal(const struct standing *now,
+                                        uint64_t min_watermark)
 {
-    uint32_t refusal = atomic_load_explicit(&v->refusal, memory_order_relaxed);
-    if (refusal)
-        return (enum tamis_reason)refusal;
-    /* Acquire: the bits are loaded after the watermark that vouches for them. */
-    if (atomic_load_explicit(&v->watermark, memory_order_acquire) < min_watermark)
-        return TAMIS_BEHIND;
-    return TAMIS_NO_REASON;
+    if (now->refusal != TAMIS_NO_REASON)
+        return now->refusal;
+    return now->watermark < min_watermark ? TAMIS_BEHIND : TAMIS_NO_REASON;
 }
 
 static uint64_t at_least(uint64_t a, uint64_t b)
@@ -109,9 +105,9 @@ enum tamis_answer filter_probe_from(struct tamis_filter *f, uint64_t min_waterma
         return answer(TAMIS_UNREADABLE, why);
     if (key->tag != f->tag)
         return answer(TAMIS_MISMATCH, why);
-    struct view *v = filter_view(f);
-    enum tamis_reason reason =
-        view_refusal(v, at_least(min_watermark, f->min_watermark));
+    struct standing now;
+    struct view *v = filter_look(f, &now);
+    enum tamis_reason reason = refusal(&now, at_least(min_watermark, f->min_watermark));
     if (reason == TAMIS_NO_REASON)
         reason = probe_view(v, f->kernel, key->hash);
     return answer(reason, why);
@@ -135,9 +131,10 @@ bool filter_plane(struct tamis_filter *f, uint64_t tag, uint64_t min_watermark,
                   struct plane *plane)
 {
     struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
-    if (!v->plain || f->tag != tag)
+    struct standing now;
+    if (!v->plain || f->tag != tag || !view_is_current(v, &now))
         return false;
-    if (view_refusal(v, at_least(min_watermark, f->min_watermark)) != TAMIS_NO_REASON)
+    if (refusal(&now, at_least(min_watermark, f->min_watermark)) != TAMIS_NO_REASON)
         return false;
     if (!stage_all_good(&v->stages[0]))
         return false;
@@ -256,9 +253,9 @@ size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
         answer(f ? TAMIS_MISMATCH : TAMIS_UNREADABLE, why);
         return 0;
     }
-    struct view *v = filter_view(f);
-    enum tamis_reason reason =
-        view_refusal(v, at_least(min_watermark, f->min_watermark));
+    struct standing now;
+    struct view *v = filter_look(f, &now);
+    enum tamis_reason reason = refusal(&now, at_least(min_watermark, f->min_watermark));
     if (why)
         *why = reason;
     return reason == TAMIS_NO_REASON ? probe_hashes(v, f->kernel, hashes, n, absent)

@@ -12,13 +12,13 @@ static uint64_t source_tag(const struct source *s)
 
 /* A filter that answers every probe with MAYBE has no bits to give: what is made of
  * them would say ABSENT. */
-static int check_answers(const struct tamis_filter *f, const struct view *v,
+static int check_answers(const struct tamis_filter *f, const struct standing *now,
                          struct tamis_diag *diag)
 {
-    if (atomic_load(&v->refusal))
+    if (now->refusal != TAMIS_NO_REASON)
         return diag_fail(diag, TAMIS_ERR_MISMATCH, f->path,
                          "it is not what was expected of it when it was opened");
-    if (atomic_load(&v->watermark) < f->min_watermark)
+    if (now->watermark < f->min_watermark)
         return diag_fail(diag, TAMIS_ERR_MISMATCH, f->path,
                          "its watermark is below the one that it was opened for");
     return 0;
@@ -32,7 +32,8 @@ static int source_take(struct source *s, struct tamis_filter *f,
     int err = filter_header(f, &s->header, diag);
     if (err)
         return err;
-    s->view = filter_view(f);
+    struct standing now;
+    s->view = filter_look(f, &now);
     if (s->view->live_sequence || s->header.commit.state != STATE_SEALED)
         return diag_fail(diag, TAMIS_ERR_UNFIT, f->path, "it still grows: seal it");
     /* The header is read anew, the stages are as they were opened: of a file that was
@@ -41,7 +42,7 @@ static int source_take(struct source *s, struct tamis_filter *f,
         source_tag(s) != f->tag || !view_shows(s->view, &s->header.commit))
         return diag_fail(diag, TAMIS_ERR_MISMATCH, f->path,
                          "it was written over since it was opened: open it again");
-    return check_answers(f, s->view, diag);
+    return check_answers(f, &now, diag);
 }
 
 int sources_take(struct tamis_filter *const *filters, size_t n, struct source **out,

@@ -4,24 +4,67 @@
  * readers notice by a look at both ends of slot A at each probe (R6).
  * Old views stay until the filter is closed, since another thread may still be probing
  * them; there are at most as many as stage tables, and as stages that are settled in
- * their turn, some 60. A file that shows MAX_VIEWS of them is refused. */
+ * their turn, some 60. A file that shows MAX_VIEWS of them is refused.
+ *
+ * No probe waits for another thread. A thread that finds slot A changed reads the
+ * header for itself, and answers by what it read. There is no lock that a thread could
+ * leave behind, be it stalled, cancelled, killed by a fork, or gone by siglongjmp(). A
+ * new view is published by one compare-and-swap from the view that the thread began
+ * with; a thread that was overtaken frees its own. What a header says beyond the stage
+ * table is published by one store of `seen`, which binds the rest. */
 #include "lib/filter/filter.h"
 
 #include <errno.h>
-#include <sched.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 /* Twice what 29 growths, as many stages settled one by one, and a seal come to. */
 enum { MAX_VIEWS = 128 };
 
 /* ---- views ---- */
 
+/* A probe may run in a signal handler that has interrupted malloc(): what it allocates
+ * comes from the kernel. */
+static struct view *view_alloc(size_t n_bytes, bool probing)
+{
+    if (!probing)
+        return calloc(1, n_bytes);
+    struct view *v = io_calls.mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (v == MAP_FAILED)
+        return NULL;
+    v->n_mapped = n_bytes;
+    return v;
+}
+
 void view_free(struct view *v)
 {
     if (!v)
         return;
     map_drop(&v->map);
-    free(v);
+    if (v->n_mapped)
+        munmap(v, v->n_mapped);
+    else
+        free(v);
+}
+
+static bool view_begin(struct tamis_filter *f, struct view *v)
+{
+    for (size_t i = 0; i < MAX_MAKERS; i++) {
+        struct view *none = NULL;
+        if (atomic_compare_exchange_strong(&f->making[i], &none, v))
+            return true;
+    }
+    return false;
+}
+
+void view_made(struct tamis_filter *f, struct view *v)
+{
+    for (size_t i = 0; i < MAX_MAKERS; i++) {
+        struct view *mine = v;
+        atomic_compare_exchange_strong(&f->making[i], &mine, NULL);
+    }
 }
 
 /* A view, its stages, planes, and from `bitmaps` on what they remember. */
@@ -82,18 +125,22 @@ bool view_shows(const struct view *v, const struct commit *c)
     return table_shape(c) == v->shape && c->n_settled <= v->n_settled;
 }
 
-int view_create(const struct tamis_filter *f, int fd, const struct header *h,
+int view_create(struct tamis_filter *f, int fd, const struct header *h,
                 struct view **out)
 {
     const struct commit *c = &h->commit;
     size_t planes, bitmaps, n_bytes = view_bytes(c, &planes, &bitmaps);
-    struct view *v = calloc(1, n_bytes);
+    bool probing = atomic_load(&f->view) != NULL;
+    struct view *v = view_alloc(n_bytes, probing);
     *out = NULL;
     if (!v)
         return ENOMEM;
-    int err = map_file(fd, f->offset, c->committed_bytes, false, NULL, &v->map);
+    int err = probing && !view_begin(f, v) ? EAGAIN : 0;
+    if (!err)
+        err = map_file(fd, f->offset, c->committed_bytes, false, NULL, &v->map);
     if (err) {
-        free(v);
+        view_made(f, v);
+        view_free(v);
         return err;
     }
     v->planes = (struct plane *)(void *)((uint8_t *)v + planes);
@@ -107,7 +154,7 @@ int view_create(const struct tamis_filter *f, int fd, const struct header *h,
     v->generation = c->generation;
     v->shape = table_shape(c);
     v->n_settled = c->n_settled;
-    v->sequence = c->sequence;
+    atomic_init(&v->sequence, c->sequence);
     atomic_init(&v->watermark, c->watermark);
     if (!header_sealed_for_good(h)) {
         const uint8_t *slot = v->map.base + commit_slot_offset(SLOT_A);
@@ -125,66 +172,116 @@ int view_create(const struct tamis_filter *f, int fd, const struct header *h,
  * writer was held up half-way: then its last word, the checksum, is still to change. */
 void view_remember_slot(struct view *v, const struct header *h)
 {
-    atomic_store(&v->raw_checksum, h->raw_checksum_a);
-    atomic_store(&v->raw_sequence, h->raw_sequence_a);
+    atomic_store(&v->seen,
+                 slot_mark(h->raw_sequence_a, h->raw_checksum_a, h->commit.watermark));
 }
 
 /* ---- growth, seen from a reader ---- */
 
-/* Brings the view up to the file; on failure the old view refuses until a later
- * probe succeeds: keys may be in stages that it does not know. */
-static void refresh_locked(struct tamis_filter *f)
+static void raise_to(_Atomic uint64_t *number, uint64_t to)
 {
-    struct view *v = atomic_load(&f->view), *fresh;
-    struct header h;
-    int err = header_load(f->fd, false, f->offset, f->limit, f->path, &h, NULL);
-    if (!err && memcmp(h.identity.uuid, f->identity.uuid, UUID_BYTES) != 0)
-        err = TAMIS_ERR_MISMATCH;
-    if (!err && h.commit.generation < v->generation)
-        err = TAMIS_ERR_DAMAGED; /* an older table: its stages went somewhere */
-    if (!err && h.commit.sequence < v->sequence)
-        err = TAMIS_ERR_DAMAGED; /* an older copy put in place: its bits are, too */
+    uint64_t now = atomic_load(number);
+    while (now < to && !atomic_compare_exchange_weak(number, &now, to))
+        ;
+}
+
+/* Notes a header that was found good. Threads come here in any order, each as late as
+ * it may be, with the header that it read. Whatever they mix up, `seen` is then not
+ * that of slot A, and the next probe reads the header again. A lower watermark than
+ * the view's never matches `seen`. A lower sequence is looked for afterwards: of two
+ * threads, one raises it before the other looks, or stores `seen` after the other. */
+static void view_note(struct view *v, const struct header *h)
+{
+    raise_to(&v->sequence, h->commit.sequence);
+    raise_to(&v->watermark, h->commit.watermark);
+    view_remember_slot(v, h);
+    if (atomic_load(&v->sequence) != h->commit.sequence)
+        atomic_store(&v->seen, 0);
+}
+
+/* May this header follow the ones that the view has shown? */
+static int check_successor(const struct tamis_filter *f, const struct view *v,
+                           const struct header *h)
+{
+    if (memcmp(h->identity.uuid, f->identity.uuid, UUID_BYTES) != 0)
+        return TAMIS_ERR_MISMATCH;
+    if (h->commit.generation < v->generation)
+        return TAMIS_ERR_DAMAGED; /* an older table: its stages went somewhere */
+    if (h->commit.sequence < atomic_load(&v->sequence))
+        return TAMIS_ERR_DAMAGED; /* an older copy put in place: its bits are, too */
     /* The same, and recovered since: its sequence leapt. Or a failed sync took back
      * what was only visible (R4): who can tell? Until its writer has replayed. */
-    if (!err && h.commit.watermark < atomic_load(&v->watermark))
-        err = TAMIS_ERR_DAMAGED;
+    if (h->commit.watermark < atomic_load(&v->watermark))
+        return TAMIS_ERR_DAMAGED;
+    return 0;
+}
+
+/* Publishes a view of this header; false if another thread was faster. What the one
+ * before it came to know meanwhile holds for it, too. */
+static bool view_publish(struct tamis_filter *f, struct view *v, struct view *fresh,
+                         const struct header *h)
+{
+    struct view *before = v;
+    view_remember_slot(fresh, h);
+    fresh->older = v;
+    fresh->n_older = v->n_older + 1;
+    bool first = atomic_compare_exchange_strong(&f->view, &before, fresh);
+    view_made(f, fresh);
+    if (!first) {
+        view_free(fresh);
+        return false;
+    }
+    raise_to(&fresh->sequence, atomic_load(&v->sequence));
+    raise_to(&fresh->watermark, atomic_load(&v->watermark));
+    if (atomic_load(&fresh->sequence) != h->commit.sequence)
+        atomic_store(&fresh->seen, 0);
+    /* The descriptor stays until the filter is closed, even after a seal: another
+     * thread may be reading the header through it. */
+    return true;
+}
+
+/* One look at the file, which brings the view up to it; NULL: another thread has
+ * published one meanwhile. On failure this probe is refused, and the next one looks
+ * again: keys may be in stages that the old view does not know. */
+static struct view *refresh_once(struct tamis_filter *f, struct standing *now)
+{
+    struct view *v = atomic_load_explicit(&f->view, memory_order_acquire), *fresh;
+    struct header h;
+    if (view_is_current(v, now))
+        return v;
+    int err = header_load(f->fd, false, f->offset, f->limit, f->path, &h, NULL);
+    if (!err)
+        err = check_successor(f, v, &h);
+    *now = (struct standing){TAMIS_NO_REASON, h.commit.watermark};
     if (!err && h.commit.generation == v->generation && view_shows(v, &h.commit) &&
         !header_sealed_for_good(&h)) {
-        v->sequence = h.commit.sequence;
-        atomic_store(&v->watermark, h.commit.watermark);
-        atomic_store(&v->refusal, TAMIS_NO_REASON);
-        view_remember_slot(v, &h);
-        return;
+        view_note(v, &h);
+        return v;
     }
     if (!err && v->n_older + 1 >= MAX_VIEWS)
         err = TAMIS_ERR_DAMAGED; /* no writer makes so many tables; memory has an end */
     if (!err)
         err = view_create(f, f->fd, &h, &fresh);
-    if (err) {
-        atomic_store(&v->refusal, filter_open_reason(err));
-        return;
-    }
-    view_remember_slot(fresh, &h);
-    fresh->older = v;
-    fresh->n_older = v->n_older + 1;
-    atomic_store_explicit(&f->view, fresh, memory_order_release);
-    /* The descriptor stays until the filter is closed, even after a seal: another
-     * thread may be reading the header through it. */
+    if (!err)
+        return view_publish(f, v, fresh, &h) ? fresh : NULL;
+    now->refusal = filter_open_reason(err);
+    return v;
 }
 
-/* One thread refreshes, the others wait. A fork may copy the mark of a thread that
- * does not exist in the child: a mark of another epoch is free to take. */
-struct view *view_refresh(struct tamis_filter *f)
+/* The rounds have an end, should a filter grow each time that it is looked at. */
+struct view *view_refresh(struct tamis_filter *f, struct standing *now)
 {
-    unsigned mine = io_fork_epoch() + 1, seen = 0;
-    while (!atomic_compare_exchange_strong(&f->refreshing, &seen, mine)) {
-        if (seen != mine && atomic_compare_exchange_strong(&f->refreshing, &seen, mine))
-            break;
-        seen = 0;
-        sched_yield();
+    enum { ROUNDS = 4 };
+    struct view *v = NULL;
+    int saved = errno, cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    for (int i = 0; i < ROUNDS && !v; i++)
+        v = refresh_once(f, now);
+    if (!v) {
+        v = atomic_load_explicit(&f->view, memory_order_acquire);
+        now->refusal = TAMIS_UNREADABLE;
     }
-    if (!view_is_current(atomic_load(&f->view)))
-        refresh_locked(f);
-    atomic_store(&f->refreshing, 0);
-    return atomic_load_explicit(&f->view, memory_order_acquire);
+    pthread_setcancelstate(cancel, &cancel);
+    errno = saved;
+    return v;
 }
