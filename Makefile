@@ -32,6 +32,8 @@ LIB_OBJ    := $(FILTER_OBJ) $(call obj,$(STORE_SRC))
 TOOL_OBJ   := $(call obj,$(TOOL_SRC))
 # How a tool talks to people: other programs than the command use it too.
 TALK_OBJ   := $(patsubst %,$B/tools/%.o,fail advice text progress screen process)
+# What tamis-leveldb and tamis-rocksdb share.
+BRIDGE_OBJ := $(patsubst %,$B/tools/bridge/%.o,command mirror report) $B/tools/json.o $(TALK_OBJ)
 
 FILTER_LIBS := -lxxhash -lm -pthread
 LIBS        := -llmdb $(FILTER_LIBS)

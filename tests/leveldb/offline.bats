@@ -48,7 +48,7 @@ changed() {
 @test "every table gets a filter of all its keys, tombstones too" {
     make_database
     ok "$OFFLINE" store db
-    prints '^[0-9]+ tables: [0-9]+ built of [0-9]+ keys, 0 kept, 0 dropped'
+    prints '^[0-9]+ tables: [0-9]+ built, 0 kept, 0 without a filter, 0 dropped; [0-9]+ keys'
     check_store
     [ "$(wc -l <names)" -gt 3 ] && [ "$(cat tombstones)" -gt 1000 ]
     # A key that is nowhere is absent, nearly always.
@@ -63,12 +63,13 @@ changed() {
     ok "$OFFLINE" --fpr 0.1% store db
     before=$(changed)
     ok "$OFFLINE" store db
-    prints '0 built of 0 keys, [0-9]+ kept, 0 dropped'
+    prints ': 0 built, [0-9]+ kept, 0 without a filter, 0 dropped; 1 of no database left alone$'
     [ "$(changed)" = "$before" ]
     "$DATABASE" fill db 9000
     "$DATABASE" flush db
     ok "$OFFLINE" store db
-    prints '[1-9][0-9]* built .*, [1-9][0-9]* dropped'
+    prints '[1-9][0-9]* built.*, [1-9][0-9]* dropped'
+    [ "$(grep -c '^  dropped   0' <<<"$output")" -eq "$(sed -n 's/.* \([0-9]*\) dropped.*/\1/p' <<<"$output")" ]
     ok "$TAMIS" drop store mine
     check_store
 }
@@ -81,8 +82,11 @@ changed() {
     "$DATABASE" flush db
     ok "$TAMIS" ls store --names
     for name in "${lines[@]}"; do [ -e "db/$name" ]; done
-    ok "$OFFLINE" store db
-    prints ' 0 kept, 0 dropped'
+    before=$(changed)
+    fails 3 'it mirrors another LevelDB database' "$OFFLINE" store db
+    [ "$(changed)" = "$before" ]
+    ok "$OFFLINE" --force store db
+    prints '  replaced  .*was of another LevelDB database'
     check_store
 }
 
@@ -92,9 +96,11 @@ changed() {
     ok "$OFFLINE" store db
     prints 'KiB of log: what is in it is in no table and in no segment yet'
     name=$(cd db && ls ./*.ldb | head -n 1 | cut -c 3-)
-    size=$(printf '%016x' "$(stat -c %s "db/$name")" | fold -w 2 | tac | tr -d '\n')
-    sum=$(xxhsum -H3 "db/$name" | sed 's/^XXH3_//; s/.*= //; s/ .*//' | fold -w 2 | tac | tr -d '\n')
-    "$TAMIS" ls store --json | jq -e ".[] | select(.segment == \"$name\") | .binding == \"$size$sum\""
+    sum=$(xxhsum -H3 "db/$name" | sed 's/^XXH3_//; s/.*= //; s/ .*//')
+    identity=$("$OFFLINE" --json store db | jq -r .identity)
+    [[ $identity =~ ^leveldb:[0-9a-f]{16}$ ]]
+    binding=$(printf %s "$identity/$(stat -c %s "db/$name")/$sum" | od -An -v -tx1 | tr -d ' \n')
+    "$TAMIS" ls store --json | jq -e ".[] | select(.segment == \"$name\") | .binding == \"$binding\""
 }
 
 @test "an empty database is no error, and has no segments" {
@@ -109,11 +115,11 @@ changed() {
     mkdir empty
     : >file
     fails 5 'nowhere: ' "$OFFLINE" store nowhere
-    fails 5 'empty: no LevelDB database: it has no CURRENT' "$OFFLINE" store empty
-    fails 5 'file: no LevelDB database: it is no directory' "$OFFLINE" store file
+    fails 3 'empty: no LevelDB database: it has no CURRENT' "$OFFLINE" store empty
+    fails 3 'file: no LevelDB database: it is no directory' "$OFFLINE" store file
     fails 5 'nowhere: .*tamis init' "$OFFLINE" nowhere db
     printf 'MANIFEST-000099\n' >empty/CURRENT
-    fails 5 'what its CURRENT names is not there' "$OFFLINE" store empty
+    fails 3 'what its CURRENT names is not there' "$OFFLINE" store empty
     fails 2 'STORE and a DATABASE' "$OFFLINE" store
     fails 2 'STORE and a DATABASE' "$OFFLINE" store db more
     fails 2 'fpr' "$OFFLINE" --fpr 2 store db
@@ -125,7 +131,7 @@ changed() {
 @test "another comparator is refused" {
     "$DATABASE" other db
     "$TAMIS" init store
-    fails 7 'its comparator is test.IgnoreCase' "$OFFLINE" store db
+    fails 3 'its comparator is test.IgnoreCase' "$OFFLINE" store db
     [ "$(changed)" = '[]' ]
 }
 
@@ -228,6 +234,168 @@ has_written() {
     "$DATABASE" flush db
     ok "$OFFLINE" store db
     check_store
+}
+
+# seen: the list with bindings, and the files.
+seen() {
+    "$TAMIS" ls store --json | jq -c '[.[] | [.segment, .uuid, .binding]]'
+    ls store/filters
+}
+
+@test "a store is of one database: another one is refused, or takes it by force" {
+    make_database 9000
+    "$DATABASE" fill other 5000
+    "$DATABASE" flush other
+    ok "$OFFLINE" store db
+    before=$(seen)
+    fails 3 'it mirrors another LevelDB database: .*--force' "$OFFLINE" store other
+    fails 3 'it mirrors another LevelDB database' "$OFFLINE" --dry-run store other
+    [ "$(seen)" = "$before" ]
+    # By whichever name.
+    mv db moved
+    ok "$OFFLINE" store moved
+    prints ': 0 built, [1-9][0-9]* kept, 0 without a filter, 0 dropped$'
+    # A copy is another one; its tables are the same, so the filters stay.
+    cp -r moved db
+    fails 3 'it mirrors another LevelDB database' "$OFFLINE" store db
+    ok "$OFFLINE" --force store db
+    prints ': 0 built, [1-9][0-9]* kept, 0 without a filter, 0 dropped$'
+    fails 3 'it mirrors another LevelDB database' "$OFFLINE" store moved
+    ok "$TAMIS" verify store
+    ok "$OFFLINE" --force store other
+    prints '  dropped   .*was of another LevelDB database'
+    rm -rf db && mv other db
+    check_store 500
+}
+
+@test "two databases that were filled alike are two" {
+    make_database 3000
+    "$DATABASE" fill twin 3000
+    "$DATABASE" flush twin
+    cmp db/000005.ldb twin/000005.ldb
+    ok "$OFFLINE" store db
+    before=$(seen)
+    fails 3 'it mirrors another LevelDB database' "$OFFLINE" store twin
+    [ "$(seen)" = "$before" ]
+}
+
+@test "segments of others stay, and are replaced by force alone" {
+    make_database 3000
+    printf 'k\n' | "$TAMIS" build store mine
+    ok "$OFFLINE" store db
+    name=$("$TAMIS" ls store --names | grep -m 1 ldb)
+    "$TAMIS" drop store "$name"
+    printf 'k\n' | "$TAMIS" build store "$name"
+    before=$(seen)
+    fails 3 "segment $name is of no database: drop it, or replace it by --force" "$OFFLINE" store db
+    [ "$(seen)" = "$before" ]
+    ok "$OFFLINE" --force store db
+    prints "  replaced  $name  \\(was of no database\\)"
+    prints '  dropped   mine  \(was of no database\)'
+    check_store 500
+    printf 'k\n' | "$TAMIS" build store 000001.sst --bind "$(printf 'rocksdb:0123456789abcdef/S/1' | od -An -v -tx1 | tr -d ' \n')"
+    fails 3 'it mirrors a RocksDB database: it has its segment 000001.sst' "$OFFLINE" store db
+}
+
+@test "a dry run says what would change, and changes nothing" {
+    make_database 3000
+    before=$(seen)
+    ok "$OFFLINE" --dry-run store db
+    prints '^dry run: [1-9][0-9]* tables: [1-9][0-9]* built'
+    prints '  built     0'
+    [ "$(seen)" = "$before" ]
+    ok "$OFFLINE" store db
+    "$DATABASE" fill db 9000
+    "$DATABASE" flush db
+    before=$(seen)
+    ok "$OFFLINE" --dry-run store db
+    said=${lines[0]#dry run: }
+    [ "$(seen)" = "$before" ]
+    ok "$OFFLINE" store db
+    [ "${lines[0]%;*}" = "$said" ]
+}
+
+# bind_as_before: each segment gets the binding that earlier versions gave it.
+bind_as_before() {
+    local name sum rank
+    for name in $("$TAMIS" ls store --names); do
+        sum=$(xxhsum -H3 "db/$name" | sed 's/^XXH3_//; s/.*= //; s/ .*//')
+        "$DATABASE" keys db old "$name" >/dev/null
+        rank=$("$TAMIS" ls store "$name" --json | jq '.[0].rank')
+        "$TAMIS" drop store "$name"
+        "$TAMIS" build store "$name" --hex "old/$name" --rank "$rank" --bind \
+            "$(printf '%016x' "$(stat -c %s "db/$name")" | fold -w 2 | tac | tr -d '\n')$(fold -w 2 <<<"$sum" | tac | tr -d '\n')"
+    done
+}
+
+@test "bindings of earlier versions: its own database's keep their filters" {
+    make_database 9000
+    "$DATABASE" fill other 5001
+    "$DATABASE" flush other
+    ok "$OFFLINE" store db
+    mkdir old
+    bind_as_before
+    before=$(seen)
+    "$DATABASE" fill none 0
+    fails 3 'it mirrors an unknown LevelDB database' "$OFFLINE" store none
+    [ "$(seen)" = "$before" ]
+    ok "$OFFLINE" store db
+    prints ': 0 built, [1-9][0-9]* kept, 0 without a filter, 0 dropped'
+    ok "$OFFLINE" store db
+    prints ': 0 built, [1-9][0-9]* kept, 0 without a filter, 0 dropped'
+    ok "$TAMIS" verify store
+    fails 3 'it mirrors another LevelDB database' "$OFFLINE" store other
+}
+
+@test "a RocksDB database is named as one" {
+    make_database 2000
+    : >db/IDENTITY
+    fails 3 'this is a RocksDB database: use tamis-rocksdb' "$OFFLINE" store db
+    [[ ! $stderr =~ repair ]]
+    rm db/IDENTITY
+    : >db/OPTIONS-000007
+    fails 3 'this is a RocksDB database: use tamis-rocksdb' "$OFFLINE" store db
+    rm db/OPTIONS-000007
+    ok "$OFFLINE" store db
+}
+
+@test "what a killed run left goes with the next" {
+    make_database 30000
+    for _ in $(seq 60); do
+        "$OFFLINE" store db >/dev/null 2>&1 3>&- &
+        writer=$!
+        while [ -z "$(ls store/filters)" ] && kill -0 "$writer" 2>/dev/null; do :; done
+        kill -KILL "$writer" 2>/dev/null || :
+        wait "$writer" 2>/dev/null || :
+        [ "$("$TAMIS" ls store --names | wc -l)" -ne 0 ] || [ -z "$(ls store/filters)" ] || break
+        rm -rf store && "$TAMIS" init store
+    done
+    [ -n "$(ls store/filters)" ] && [ -z "$("$TAMIS" ls store --names)" ]
+    ok "$OFFLINE" store db
+    [ "$(ls store/filters | wc -l)" -eq "$("$TAMIS" ls store --names | wc -l)" ]
+    check_store
+}
+
+@test "what --json prints is what tamis-json(5) says" {
+    make_database 9000
+    ok "$OFFLINE" --json store db
+    printf '%s\n' "$output" >runs
+    "$DATABASE" fill db 3000
+    "$DATABASE" flush db
+    ok "$OFFLINE" --json store db
+    printf '%s\n' "$output" >>runs
+    jq -r 'paths | map(if type == "number" then "[]" else "." + . end) | join("") | ltrimstr(".")' runs | sort -u >found
+    awk '$0 == "## tamis-leveldb, tamis-rocksdb" { on = 1; next } /^#/ { on = 0 }
+        on && /^\|  / { print substr($0, 4) }' "$BATS_TEST_DIRNAME/../../tools/man/tamis-json.5.scd" | sort -u >page
+    diff page found
+    ok "$OFFLINE" --json --dry-run store db
+    [ "$(jq .dry_run <<<"$output")" = true ]
+}
+
+@test "the help does not promise what is not so" {
+    ok "$OFFLINE" --help
+    [[ ! $output =~ 'nothing has changed' ]]
+    [ "$(wc -l <<<"$output")" -le 24 ] && [ "$(wc -L <<<"$output")" -le 80 ]
 }
 
 @test "README's lines for LevelDB compile, by its command" {

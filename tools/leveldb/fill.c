@@ -3,83 +3,31 @@
  * The database may be in use. Its MANIFEST, read to its end, gives the tables of one
  * moment; tables never change, but compaction deletes them. If one is gone, the list is
  * read again and all begins anew with the newer one; if that still has it, it is lost.
+ * All begins anew as well if another process has changed a segment that the edit
+ * replaces or drops: each is dropped by the binding that was looked at.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "fill.h"
 
-enum { ATTEMPTS = 8 };
-
-/* Of one attempt. */
 struct attempt {
-    const struct fill *f;
+    const struct bridge *b;
+    struct tamis_store *store;
+    char tag[MIRROR_TAG_BYTES];
     struct ldb_list list;
-    struct tamis_edit *edit;
+    struct tamis_edit *edit; /* NULL: a dry run */
     struct tamis_snapshot *before;
-    uint64_t n_built, n_kept, n_dropped, n_keys;
+    bool *is_live; /* by number of segment: a table of its name is live */
+    struct bridge_report report;
+    bool old_is_this; /* what an earlier version put is of this database */
+    bool overtaken;
     uint64_t gone; /* the number of a table that is not there; 0 is none's */
 };
 
-/* ---- the list ---- */
-
-static int list_error(const struct fill *f, enum ldb_result result, const char *why)
-{
-    switch (result) {
-    case LDB_NONE:
-        return complain(EXIT_NONE, "%s: no LevelDB database: %s", f->database,
-                        why[0] ? "what its CURRENT names is not there"
-                               : "it has no CURRENT");
-    case LDB_DAMAGED:
-        return complain(
-            EXIT_DAMAGE,
-            "%s: damaged: %s: let LevelDB repair the database, or restore it",
-            f->database, why);
-    case LDB_GOOD:
-    case LDB_FAILED:
-    case LDB_STOPPED:
-        break;
-    }
-    return complain(EXIT_IO, "%s: %s", f->database, why);
-}
-
-static int read_list(const struct fill *f, struct ldb_list *list)
-{
-    char why[LDB_WHY_BYTES];
-    struct stat st;
-    enum ldb_result result = LDB_NONE;
-
-    *list = (struct ldb_list){.n = 0};
-    if (stat(f->database, &st) != 0) {
-        bool is_none = errno == ENOENT || errno == ENOTDIR;
-
-        complain_errno(errno, f->database, "opening");
-        return is_none ? EXIT_NONE : EXIT_IO;
-    }
-    if (!S_ISDIR(st.st_mode))
-        return complain(EXIT_NONE, "%s: no LevelDB database: it is no directory",
-                        f->database);
-    /* CURRENT may name another MANIFEST in the moment in which the older one goes. */
-    for (int i = 0; i < ATTEMPTS && result == LDB_NONE; i++) {
-        result = ldb_list_read(f->database, list, why);
-        if (result == LDB_NONE && !why[0])
-            break;
-    }
-    if (result != LDB_GOOD)
-        return list_error(f, result, why);
-    if (strcmp(list->comparator, "leveldb.BytewiseComparator") != 0)
-        return complain(EXIT_COMPARATOR,
-                        "%s: its comparator is %s, under which different bytes may be "
-                        "the same key: only leveldb.BytewiseComparator will do",
-                        f->database, list->comparator);
-    return EXIT_DONE;
-}
-
-static bool is_live(const struct ldb_list *list, uint64_t number)
+static bool has_table(const struct ldb_list *list, uint64_t number)
 {
     for (size_t i = 0; i < list->n; i++)
         if (list->tables[i].number == number)
@@ -87,26 +35,77 @@ static bool is_live(const struct ldb_list *list, uint64_t number)
     return false;
 }
 
-/* ---- one table ---- */
+/* A call of the edit that failed. */
+static int edit_failed(struct attempt *a, int err, const struct tamis_diag *diag)
+{
+    a->overtaken = bridge_was_overtaken(err);
+    return a->overtaken ? EXIT_BUSY : bridge_complain_error(err, diag, a->b->store);
+}
 
-/* The segment of this name as it was; false if there is none. */
-static bool find_before(const struct attempt *a, const char *name,
-                        struct tamis_segment_info *info)
+/* ---- may this store become this database's? ---- */
+
+static int read_table(struct attempt *a, const struct ldb_table *table,
+                      struct table_file *file)
+{
+    bool is_gone;
+    int status = table_file_read(a->b->directories[0], a->tag, table, file, &is_gone);
+
+    if (is_gone)
+        a->gone = table->number;
+    return status;
+}
+
+/* The segment of this name as it was; its number, or SIZE_MAX. */
+static size_t find_before(const struct attempt *a, const char *name,
+                          struct tamis_segment_info *info)
 {
     struct tamis_target target;
 
     tamis_snapshot_find(a->before, name, strlen(name), NULL, 0, 0, &target);
-    return target.slot != 0 &&
-           tamis_snapshot_segment(a->before, target.slot - 1, info) == 0;
+    if (target.slot == 0 ||
+        tamis_snapshot_segment(a->before, target.slot - 1, info) != 0)
+        return SIZE_MAX;
+    return target.slot - 1;
 }
 
-static bool is_same(const struct tamis_segment_info *info,
-                    const struct table_file *file, uint32_t rank)
+static bool is_old(const struct tamis_segment_info *info, const struct table_file *file)
 {
-    return info->state == TAMIS_SEGMENT_SEALED && info->rank == rank &&
-           info->binding_bytes == sizeof(file->binding) &&
-           memcmp(info->binding, file->binding, sizeof(file->binding)) == 0;
+    return info->binding_bytes == OLD_BINDING_BYTES &&
+           memcmp(info->binding, file->old_binding, OLD_BINDING_BYTES) == 0;
 }
+
+/* Earlier versions mirrored one database in a store. If one of its tables is this
+ * database's, byte for byte, it was this one. */
+static int look_for_old(struct attempt *a)
+{
+    for (size_t i = 0; i < a->list.n && !a->old_is_this; i++) {
+        struct tamis_segment_info info;
+        struct table_file file;
+        int status = read_table(a, &a->list.tables[i], &file);
+
+        if (status == EXIT_DONE && find_before(a, file.name, &info) != SIZE_MAX)
+            a->old_is_this = is_old(&info, &file);
+        table_file_free(&file);
+        if (status != EXIT_DONE)
+            return status;
+    }
+    return EXIT_DONE;
+}
+
+static int admit(struct attempt *a)
+{
+    struct mirror_survey survey;
+    int status = EXIT_DONE;
+
+    tamis_mirror_survey(a->before, a->tag, &survey);
+    if (survey.n[MIRROR_OLD] && !a->b->force)
+        status = look_for_old(a);
+    if (status == EXIT_DONE)
+        status = bridge_admit(a->b, a->before, a->tag, &survey, a->old_is_this);
+    return status;
+}
+
+/* ---- one table ---- */
 
 struct adding {
     struct tamis_builder *builder;
@@ -131,85 +130,142 @@ static int add_keys(struct attempt *a, const struct ldb_table *table,
     enum ldb_result result =
         ldb_table_keys(file->bytes, file->n_bytes, table->range, add_key, &to, why);
 
-    a->n_keys += to.n_keys;
+    a->report.keys += to.n_keys;
     progress_advance(to.n_keys, file->n_bytes);
     if (result == LDB_STOPPED)
-        return complain_add(to.err, a->f->store_path);
+        return complain_add(to.err, a->b->store);
     if (result != LDB_GOOD)
         return complain(
             EXIT_DAMAGE,
             "%s/%s: damaged: %s: let LevelDB repair the database, or restore "
             "it",
-            a->f->database, file->name, why);
+            a->b->directories[0], file->name, why);
     return EXIT_DONE;
 }
 
 static int build(struct attempt *a, const struct ldb_table *table,
-                 const struct table_file *file, bool replaces)
+                 const struct table_file *file, const struct tamis_segment_options *opt)
 {
-    struct tamis_segment_options opt = {.size = sizeof(opt),
-                                        .binding = file->binding,
-                                        .binding_bytes = sizeof(file->binding),
-                                        .rank = table->level};
     struct tamis_builder *builder = NULL;
     struct tamis_diag diag = {0};
     size_t n = strlen(file->name);
-    int err = 0, status = EXIT_DONE;
+    int status = EXIT_DONE;
+    int err =
+        tamis_edit_builder(a->edit, file->name, n, a->b->error, opt, &builder, &diag);
 
-    if (replaces)
-        err = tamis_edit_drop(a->edit, file->name, n, &diag);
-    if (err == 0)
-        err = tamis_edit_builder(a->edit, file->name, n, a->f->error, &opt, &builder,
-                                 &diag);
     if (err == 0)
         status = add_keys(a, table, file, builder);
     if (err == 0 && status == EXIT_DONE)
         err = tamis_edit_put(a->edit, builder, &diag);
     tamis_builder_free(builder);
-    a->n_built++;
-    return err ? complain_error(err, &diag, a->f->store_path, NULL) : status;
+    return err ? edit_failed(a, err, &diag) : status;
+}
+
+/* The very bytes that the segment's filter was built of? */
+static bool is_same(const struct tamis_segment_info *info,
+                    const struct table_file *file)
+{
+    return info->state == TAMIS_SEGMENT_SEALED &&
+           (tamis_mirror_same_file(info, file->binding) || is_old(info, file));
+}
+
+/* Nothing is to be done for a table whose segment is right in all. */
+static bool is_right(const struct tamis_segment_info *info,
+                     const struct table_file *file, uint32_t rank)
+{
+    return info->state == TAMIS_SEGMENT_SEALED && info->rank == rank &&
+           info->binding_bytes == strlen(file->binding) &&
+           memcmp(info->binding, file->binding, info->binding_bytes) == 0;
+}
+
+static int put(struct attempt *a, const struct ldb_table *table,
+               const struct table_file *file, size_t before, bool is_kept)
+{
+    struct tamis_segment_options opt = {.size = sizeof(opt),
+                                        .binding = file->binding,
+                                        .binding_bytes = strlen(file->binding),
+                                        .rank = table->level};
+    struct tamis_diag diag = {0};
+    int err = 0;
+
+    if (a->edit == NULL)
+        return EXIT_DONE;
+    if (before != SIZE_MAX)
+        err = tamis_mirror_drop(a->edit, a->before, before, &diag);
+    if (err != 0)
+        return edit_failed(a, err, &diag);
+    if (is_kept && tamis_mirror_put_again(a->edit, a->before, before, &opt) == 0)
+        return EXIT_DONE;
+    if (is_kept)
+        bridge_built_after_all(&a->report);
+    return build(a, table, file, &opt);
+}
+
+static int update(struct attempt *a, const struct ldb_table *table,
+                  const struct table_file *file)
+{
+    struct tamis_segment_info was;
+    size_t before = find_before(a, file->name, &was);
+    bool known = before != SIZE_MAX, is_kept;
+    int status = EXIT_DONE;
+
+    if (known)
+        a->is_live[before] = true;
+    if (known && is_right(&was, file, table->level)) {
+        a->report.kept++;
+        return EXIT_DONE;
+    }
+    if (known)
+        status = bridge_admit_replacing(a->b, a->tag, &was);
+    if (status != EXIT_DONE)
+        return status;
+    is_kept = known && was.rank == table->level && is_same(&was, file);
+    bridge_changed(&a->report,
+                   is_kept ? BRIDGE_REBOUND
+                   : known ? BRIDGE_REPLACED
+                           : BRIDGE_BUILT,
+                   file->name, known ? &was : NULL);
+    *(is_kept ? &a->report.kept : &a->report.built) += 1;
+    return put(a, table, file, before, is_kept);
 }
 
 static int do_table(struct attempt *a, const struct ldb_table *table)
 {
-    struct tamis_segment_info before;
     struct table_file file;
-    bool known, is_gone;
-    int status = table_file_read(a->f->database, table, &file, &is_gone);
+    int status = read_table(a, table, &file);
 
-    if (status == EXIT_DONE) {
-        known = find_before(a, file.name, &before);
-        if (known && is_same(&before, &file, table->level))
-            a->n_kept++;
-        else
-            status = build(a, table, &file, known);
-    }
-    if (is_gone)
-        a->gone = table->number;
+    if (status == EXIT_DONE)
+        status = update(a, table, &file);
     table_file_free(&file);
     return status;
 }
 
 /* ---- the edit ---- */
 
-/* Segments of other names are not LevelDB's, and stay. */
+/* What is not this database's stays, unless it is forced. */
 static int drop_others(struct attempt *a)
 {
     size_t n = tamis_snapshot_n_segments(a->before);
-    struct tamis_segment_info info;
     struct tamis_diag diag = {0};
 
     for (size_t i = 0; i < n; i++) {
-        int err;
+        struct tamis_segment_info info = {.state = 0};
+        enum mirror_owner owner;
+        int err = 0;
 
-        if (tamis_snapshot_segment(a->before, i, &info) != 0 ||
-            !is_table_name(info.name, info.name_bytes) ||
-            is_live(&a->list, strtoull((const char *)info.name, NULL, 10)))
+        if (a->is_live[i])
             continue;
-        err = tamis_edit_drop(a->edit, info.name, info.name_bytes, &diag);
+        tamis_snapshot_segment(a->before, i, &info);
+        owner = tamis_mirror_owner(a->tag, &info);
+        if (!a->b->force && owner != MIRROR_THIS && owner != MIRROR_OLD) {
+            a->report.left++;
+            continue;
+        }
+        if (a->edit)
+            err = tamis_mirror_drop(a->edit, a->before, i, &diag);
         if (err != 0)
-            return complain_error(err, &diag, a->f->store_path, NULL);
-        a->n_dropped++;
+            return edit_failed(a, err, &diag);
+        bridge_dropped(&a->report, &info);
     }
     return EXIT_DONE;
 }
@@ -217,20 +273,25 @@ static int drop_others(struct attempt *a)
 static int begin(struct attempt *a)
 {
     struct tamis_diag diag = {0};
-    int err = tamis_snapshot_current(a->f->store, &a->before, &diag);
+    int err = tamis_snapshot_current(a->store, &a->before, &diag);
 
-    if (err == 0)
-        err = tamis_edit_begin(a->f->store, &a->edit, &diag);
-    return err ? complain_error(err, &diag, a->f->store_path, NULL) : EXIT_DONE;
+    if (err == 0 && !a->b->dry_run)
+        err = tamis_edit_begin(a->store, &a->edit, &diag);
+    if (err != 0)
+        return bridge_complain_error(err, &diag, a->b->store);
+    a->is_live = need(calloc(tamis_snapshot_n_segments(a->before) + 1, sizeof(bool)));
+    return admit(a);
 }
 
 static int commit(struct attempt *a)
 {
     struct tamis_diag diag = {0};
-    int err = tamis_edit_commit(a->edit, &diag);
+    struct tamis_edit *edit = a->edit;
+    int err;
 
     a->edit = NULL;
-    return err ? complain_error(err, &diag, a->f->store_path, NULL) : EXIT_DONE;
+    err = edit ? tamis_edit_commit(edit, &diag) : 0;
+    return err ? edit_failed(a, err, &diag) : EXIT_DONE;
 }
 
 static int try_once(struct attempt *a)
@@ -247,83 +308,61 @@ static int try_once(struct attempt *a)
         status = drop_others(a);
     if (status == EXIT_DONE)
         status = commit(a);
-    else
-        tamis_edit_abort(a->edit);
+    tamis_edit_abort(a->edit);
     tamis_snapshot_release(a->before);
+    free(a->is_live);
     return status;
-}
-
-/* ---- what is not in a table ---- */
-
-static uint64_t log_bytes(const struct fill *f, const struct ldb_list *list)
-{
-    DIR *dir = opendir(f->database);
-    struct dirent *e;
-    uint64_t n_bytes = 0;
-    struct stat st;
-
-    while (dir && (e = readdir(dir)) != NULL) {
-        char *end;
-        uint64_t number = strtoull(e->d_name, &end, 10);
-
-        if (end != e->d_name && strcmp(end, ".log") == 0 &&
-            (number >= list->log || number == list->previous_log) &&
-            fstatat(dirfd(dir), e->d_name, &st, 0) == 0)
-            n_bytes += (uint64_t)st.st_size;
-    }
-    if (dir)
-        closedir(dir);
-    return n_bytes;
-}
-
-static void print_summary(const struct attempt *a)
-{
-    uint64_t n_bytes = log_bytes(a->f, &a->list);
-    char text[TEXT_BYTES];
-
-    printf("%zu tables: %" PRIu64 " built of %" PRIu64 " keys, %" PRIu64
-           " kept, %" PRIu64 " dropped\n",
-           a->list.n, a->n_built, a->n_keys, a->n_kept, a->n_dropped);
-    if (n_bytes)
-        printf("%s of log: what is in it is in no table and in no segment yet\n",
-               size_text(text, (double)n_bytes));
 }
 
 /* One attempt with a fresh list. *gone becomes the number of a table that was not
  * there, or 0; one that was gone before, and that the list still has, is lost. */
-static int attempt(const struct fill *f, uint64_t *gone)
+static int attempt(const struct bridge *b, struct tamis_store *store, uint64_t *gone,
+                   bool *overtaken)
 {
-    struct attempt a = {.f = f};
-    int status = read_list(f, &a.list);
+    const char *database = b->directories[0];
+    struct attempt a = {.b = b, .store = store};
+    int status = read_list(database, &a.list);
 
-    if (status == EXIT_DONE && *gone && is_live(&a.list, *gone))
+    if (status == EXIT_DONE && *gone && has_table(&a.list, *gone))
         status = complain(EXIT_DAMAGE,
                           "%s: damaged: table %06" PRIu64 " is listed, and not there: "
                           "let LevelDB repair the database, or restore it",
-                          f->database, *gone);
+                          database, *gone);
+    if (status == EXIT_DONE)
+        status = database_tag(database, a.tag);
+    a.report = (struct bridge_report){.bridge = b, .tag = a.tag, .tables = a.list.n};
     if (status == EXIT_DONE)
         status = try_once(&a);
     if (status == EXIT_DONE) {
         progress_end();
-        print_summary(&a);
+        a.report.log_bytes = log_bytes(database, &a.list);
+        bridge_print(&a.report);
     }
     *gone = a.gone;
+    *overtaken = a.overtaken;
+    bridge_report_free(&a.report);
     ldb_list_free(&a.list);
     return status;
 }
 
-int fill_store(struct fill *f)
+int fill_store(const struct bridge *b, struct tamis_store *store)
 {
     uint64_t gone = 0;
+    bool overtaken = false;
 
-    for (int i = 0; i < ATTEMPTS; i++) {
-        int status = attempt(f, &gone);
+    for (int i = 0; i < BRIDGE_ATTEMPTS; i++) {
+        int status = attempt(b, store, &gone, &overtaken);
 
-        if (!gone)
+        if (!gone && !overtaken)
             return status;
     }
+    if (overtaken)
+        return complain(EXIT_BUSY,
+                        "%s: another process changes these segments: try again when it "
+                        "is done; nothing was changed",
+                        b->store);
     return complain(EXIT_BUSY,
                     "%s: the database is being written, and table %06" PRIu64
                     " went while it was read: try again when it is less busy",
-                    f->database, gone);
+                    b->directories[0], gone);
 }

@@ -2,41 +2,43 @@
 #ifndef TAMIS_LEVELDB_FILL_H
 #define TAMIS_LEVELDB_FILL_H
 
+#include "../bridge/bridge.h"
 #include "../tool.h"
 #include "database.h"
 
-enum {
-    EXIT_COMPARATOR = 7,
-    TABLE_NAME_BYTES = 32,
-    TABLE_BINDING_BYTES = 16,
-};
+enum { TABLE_NAME_BYTES = 32, OLD_BINDING_BYTES = 16 };
 
 /* ==== tablefile.c: one table's file ================================================
  */
 
 struct table_file {
     char name[TABLE_NAME_BYTES]; /* "000005.ldb"; older ones "000005.sst" */
-    uint8_t binding[TABLE_BINDING_BYTES];
+    char binding[TAMIS_BINDING_MAX + 1];
+    uint8_t old_binding[OLD_BINDING_BYTES]; /* of earlier versions of this program */
     uint8_t *bytes;
     size_t n_bytes;
 };
-/* Reads it whole, as what is verified must be what is read. Says what is wrong, but for
- * a file that is not there: then *gone. Free it in any case. */
-int table_file_read(const char *database, const struct ldb_table *table,
-                    struct table_file *out, bool *gone);
+/* Reads it whole, as what is verified must be what is read. `tag`: of the database.
+ * Says what is wrong, but for a file that is not there: then *gone. Free it in any
+ * case. */
+int table_file_read(const char *database, const char *tag,
+                    const struct ldb_table *table, struct table_file *out, bool *gone);
 void table_file_free(struct table_file *file);
-/* Would a table have this name? */
-bool is_table_name(const void *name, size_t n_bytes);
+
+/* ==== directory.c: which database it is ==============================================
+ */
+
+/* Refuses what is no directory of a LevelDB database, and says so. *list is to be freed
+ * in any case. */
+int read_list(const char *database, struct ldb_list *list);
+int database_tag(const char *database, char tag[MIRROR_TAG_BYTES]);
+/* Bytes of log whose keys are in no table yet. */
+uint64_t log_bytes(const char *database, const struct ldb_list *list);
 
 /* ==== fill.c: from the tables to the store ==========================================
  */
 
-struct fill {
-    const char *store_path, *database;
-    double error; /* 0: the store's default */
-    struct tamis_store *store;
-};
 /* One edit; prints a summary. Returns an exit status, and has said why. */
-int fill_store(struct fill *f);
+int fill_store(const struct bridge *b, struct tamis_store *store);
 
 #endif

@@ -5,8 +5,8 @@ CXX ?= g++
 LEVELDB_CXXFLAGS := -std=c++17 -pthread -fPIC -Wall -Wextra -Wshadow -Wconversion
 
 LEVELDB_OBJ := $(patsubst %,$B/tools/leveldb/%.o,policy embedded crc32c)
-LEVELDB_TOOL_OBJ := $(patsubst %,$B/tools/leveldb/%.o,main fill tablefile manifest table) \
-    $(TALK_OBJ)
+LEVELDB_TOOL_OBJ := $(patsubst %,$B/tools/leveldb/%.o,main fill directory tablefile manifest table) \
+    $(BRIDGE_OBJ)
 
 .PHONY: leveldb deps-leveldb deps-check-leveldb check-leveldb check-leveldb-planted bench-leveldb
 deps-leveldb: | deps-build
@@ -28,7 +28,7 @@ $B/tools/leveldb/%.o: tools/leveldb/%.cc | deps-leveldb
 
 $B/tamis-leveldb: $(LEVELDB_TOOL_OBJ) $B/libtamis.a
 	$(call say,LD,$@)
-	$(Q)$(CXX) $(SANITIZE) -o $@ $^ $(LIBS) -lleveldb
+	$(Q)$(CXX) $(SANITIZE) -o $@ $^ $(LIBS) -lleveldb -ljansson
 
 # The tests see what the tools see, and the policy's own parts.
 LEVELDB_INC := -Ilib -Itools/leveldb -DTAMIS_SOURCE_DIR='"$(CURDIR)"'

@@ -16,17 +16,6 @@
 
 #include "fill.h"
 
-bool is_table_name(const void *name, size_t n_bytes)
-{
-    const char *s = name;
-    size_t digits = 0;
-
-    while (digits < n_bytes && s[digits] >= '0' && s[digits] <= '9')
-        digits++;
-    return digits >= 6 && n_bytes == digits + 4 &&
-           (memcmp(s + digits, ".ldb", 4) == 0 || memcmp(s + digits, ".sst", 4) == 0);
-}
-
 static char *path_of(const char *database, const char *name)
 {
     char *path = NULL;
@@ -91,17 +80,21 @@ static void put_le64(uint8_t *at, uint64_t v)
         at[i] = (uint8_t)(v >> 8 * i);
 }
 
-static void bind(struct table_file *file)
+static void bind(struct table_file *file, const char *tag)
 {
     struct tamis_domain seed_0;
+    uint64_t digest;
 
     tamis_domain_init(&seed_0, 1, 0);
-    put_le64(file->binding, file->n_bytes);
-    put_le64(file->binding + 8, tamis_key_of(&seed_0, file->bytes, file->n_bytes).hash);
+    digest = tamis_key_of(&seed_0, file->bytes, file->n_bytes).hash;
+    snprintf(file->binding, sizeof(file->binding), "%s/%zu/%016" PRIx64, tag,
+             file->n_bytes, digest);
+    put_le64(file->old_binding, file->n_bytes);
+    put_le64(file->old_binding + 8, digest);
 }
 
-int table_file_read(const char *database, const struct ldb_table *table,
-                    struct table_file *out, bool *gone)
+int table_file_read(const char *database, const char *tag,
+                    const struct ldb_table *table, struct table_file *out, bool *gone)
 {
     char *path;
     int fd, status;
@@ -117,7 +110,7 @@ int table_file_read(const char *database, const struct ldb_table *table,
     if (fd >= 0)
         close(fd);
     if (status == EXIT_DONE)
-        bind(out);
+        bind(out, tag);
     free(path);
     return status;
 }

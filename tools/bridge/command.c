@@ -1,0 +1,181 @@
+/* The same arguments, statuses and words for each engine. */
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../tool.h"
+#include "bridge.h"
+
+static struct command self;
+const struct command *this_command = &self;
+
+const char bridge_options_help[] =
+    "  --fpr P          error of new filters, 1e-8..0.5 or with %; default: STORE's\n"
+    "  --dry-run        say what would change, and change nothing\n"
+    "  --force          replace and drop what is of another database, or of none\n"
+    "  --json           the summary as one JSON value: tamis-json(5)\n"
+    "  -h, --help       this\n"
+    "  -V, --version    the version of tamis\n";
+
+const char bridge_exit_help[] =
+    "Exit: 0 done; 2 usage; 3 damage, another comparator, no such database, or not\n"
+    "the one that STORE mirrors; 4 input or output; 5 STORE or the directory is not\n"
+    "there; 6 in use. STORE changes in one edit; what fails after it (4: the summary\n"
+    "could not be written) does not undo it.\n";
+
+static int parse_error(const char *text, double *error)
+{
+    char *end;
+
+    *error = strtod(text, &end);
+    if (end != text && strcmp(end, "%") == 0) {
+        *error /= 100;
+        end++;
+    }
+    if (end == text || *end != '\0' || !(*error >= 1e-8 && *error <= 0.5))
+        return complain(EXIT_USAGE, "--fpr %s: give an error of 1e-8..0.5, or with %%",
+                        text);
+    return EXIT_DONE;
+}
+
+static int parse_option(int c, char **argv, const char *help, struct bridge *out)
+{
+    switch (c) {
+    case 'f':
+        return parse_error(optarg, &out->error);
+    case 'd':
+        out->dry_run = true;
+        return EXIT_DONE;
+    case 'F':
+        out->force = true;
+        return EXIT_DONE;
+    case 'j':
+        out->json = true;
+        return EXIT_DONE;
+    case 'h':
+        fputs(help, stdout);
+        fputs(bridge_options_help, stdout);
+        printf("\n%s", bridge_exit_help);
+        exit(finish_output(EXIT_DONE));
+    case 'V':
+        printf("%s %s\n", program, tamis_version());
+        exit(finish_output(EXIT_DONE));
+    default:
+        return complain(EXIT_USAGE,
+                        "%s: no such option, or it lacks its value: see '%s --help'",
+                        argv[optind - 1], program);
+    }
+}
+
+int bridge_parse(int argc, char **argv, const char *help, size_t max_directories,
+                 struct bridge *out)
+{
+    static const struct option options[] = {{"fpr", required_argument, NULL, 'f'},
+                                            {"dry-run", no_argument, NULL, 'd'},
+                                            {"force", no_argument, NULL, 'F'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {"version", no_argument, NULL, 'V'},
+                                            {NULL, 0, NULL, 0}};
+    int c, status = EXIT_DONE;
+    size_t n;
+
+    self.name = program;
+    *out = (struct bridge){.store = NULL};
+    opterr = 0;
+    while (status == EXIT_DONE &&
+           (c = getopt_long(argc, argv, "hV", options, NULL)) != -1)
+        status = parse_option(c, argv, help, out);
+    n = (size_t)(argc - optind);
+    if (status == EXIT_DONE && (n < 2 || n - 1 > max_directories))
+        status = complain(
+            EXIT_USAGE, "a STORE and a DATABASE are wanted: see '%s --help'", program);
+    if (status == EXIT_DONE) {
+        out->store = argv[optind];
+        out->directories = argv + optind + 1;
+        out->n_directories = n - 1;
+    }
+    return status;
+}
+
+/* ---- lines ---- */
+
+void bridge_note(const char *format, ...)
+{
+    char message[2048];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    fprintf(stderr, "%s: ", program);
+    print_message(stderr, message);
+    fputc('\n', stderr);
+}
+
+int bridge_complain(int status, const char *format, ...)
+{
+    char message[2048];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    return complain(status, "%s", message);
+}
+
+int bridge_complain_error(int error, const struct tamis_diag *diag, const char *store)
+{
+    return complain_error(error, diag, store, store_advice(error, store));
+}
+
+int bridge_finish_output(int status)
+{
+    return finish_output(status);
+}
+
+/* ---- the store ---- */
+
+int bridge_open(const struct bridge *b, struct tamis_store **store)
+{
+    struct tamis_diag diag = {0};
+    int err = tamis_store_open(b->store, store, &diag);
+
+    return err ? bridge_complain_error(err, &diag, b->store) : EXIT_DONE;
+}
+
+int bridge_admit(const struct bridge *b, struct tamis_snapshot *snapshot,
+                 const char *tag, const struct mirror_survey *survey, bool old_is_this)
+{
+    char words[MIRROR_WORDS_BYTES];
+
+    if (b->force || !tamis_mirror_refuses(snapshot, tag, survey, old_is_this, words))
+        return EXIT_DONE;
+    return complain(EXIT_DAMAGE,
+                    "%s: %s: make a store for each database, or drop these by --force; "
+                    "nothing was changed",
+                    b->store, words);
+}
+
+int bridge_admit_replacing(const struct bridge *b, const char *tag,
+                           const struct tamis_segment_info *info)
+{
+    enum mirror_owner owner = tamis_mirror_owner(tag, info);
+
+    if (b->force || (owner != MIRROR_OTHER && owner != MIRROR_UNREADABLE))
+        return EXIT_DONE;
+    return complain(EXIT_DAMAGE,
+                    "%s: segment %.*s %s: %s, or replace it by --force; nothing was "
+                    "changed",
+                    b->store, (int)info->name_bytes, (const char *)info->name,
+                    owner == MIRROR_OTHER ? "is of no database"
+                                          : "has a record that cannot be read",
+                    owner == MIRROR_OTHER ? "drop it" : "run 'tamis repair STORE'");
+}
+
+bool bridge_was_overtaken(int err)
+{
+    return err == TAMIS_ERR_MISMATCH || err == TAMIS_ERR_EXISTS ||
+           err == TAMIS_ERR_NO_SEGMENT;
+}

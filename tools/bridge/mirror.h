@@ -1,0 +1,72 @@
+/* Which database a store mirrors. A store remembers it in the bindings of the segments
+ * that a bridge put:
+ *
+ *     leveldb:0123456789abcdef/FILE
+ *     rocksdb:0123456789abcdef/FILE
+ *
+ * The 16 hex digits are the XXH3-64 (seed 0) of what identifies the database; FILE
+ * identifies the file of the segment. A segment whose file cannot be identified has the
+ * part before the '/' alone. Here is nothing but tamis.h: the RocksDB shim uses it,
+ * too. */
+#ifndef TAMIS_BRIDGE_MIRROR_H
+#define TAMIS_BRIDGE_MIRROR_H
+
+#include <stdbool.h>
+
+#include <tamis.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { MIRROR_TAG_BYTES = 25 };
+
+/* tag = "rocksdb:<16 hex digits>"; the name of the engine has 7 letters. */
+void tamis_mirror_tag(char tag[MIRROR_TAG_BYTES], const char *engine,
+                      const void *identity, size_t n_bytes);
+
+enum mirror_owner {
+    MIRROR_THIS,       /* the database of the tag */
+    MIRROR_OLD,        /* of this engine, put by a tamis that did not note of which
+                          database */
+    MIRROR_DATABASE,   /* another database of this engine */
+    MIRROR_ENGINE,     /* a database of the other engine */
+    MIRROR_OTHER,      /* no bridge put it */
+    MIRROR_UNREADABLE, /* its record cannot be read */
+    N_MIRROR_OWNERS
+};
+enum mirror_owner tamis_mirror_owner(const char *tag,
+                                     const struct tamis_segment_info *info);
+/* "another RocksDB database", and the like. */
+const char *tamis_mirror_owner_words(const char *tag, enum mirror_owner owner);
+/* The same file, whatever database the bindings name. */
+bool tamis_mirror_same_file(const struct tamis_segment_info *info, const char *binding);
+
+/* How many segments of each owner a store has, and the first one. */
+struct mirror_survey {
+    size_t n[N_MIRROR_OWNERS], first[N_MIRROR_OWNERS];
+};
+void tamis_mirror_survey(struct tamis_snapshot *snapshot, const char *tag,
+                         struct mirror_survey *out);
+/* Does the store mirror another database? Then `words` say so in a part of a line,
+ * else they are empty. A
+ * store that has segments of MIRROR_OLD is the database's if old_is_this. */
+enum { MIRROR_WORDS_BYTES = 512 };
+bool tamis_mirror_refuses(struct tamis_snapshot *snapshot, const char *tag,
+                          const struct mirror_survey *survey, bool old_is_this,
+                          char words[MIRROR_WORDS_BYTES]);
+
+/* Drops segment `index` of the snapshot, if it has the binding still that it has there:
+ * else ERR_MISMATCH at commit. An unreadable one goes by its name. */
+int tamis_mirror_drop(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
+                      size_t index, struct tamis_diag *diag);
+/* Puts the filter of segment `index` again, under its name, which is dropped before,
+ * with the binding and the rank of opt. On failure nothing is put: build it anew. */
+int tamis_mirror_put_again(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
+                           size_t index, const struct tamis_segment_options *opt);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,142 @@
+/* The summary of a run: counts, and each segment that was replaced or dropped. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../tool.h"
+#include "bridge.h"
+
+static const char *action_name(enum bridge_action action)
+{
+    static const char *const names[] = {"built", "replaced", "rebound", "bare",
+                                        "dropped"};
+
+    return names[action];
+}
+
+/* One word each, which stays as it is. */
+static const char *owner_name(enum mirror_owner owner)
+{
+    static const char *const names[] = {"this",   "unknown", "database",
+                                        "engine", "none",    "unreadable"};
+
+    return names[owner];
+}
+
+void bridge_changed(struct bridge_report *r, enum bridge_action action,
+                    const char *name, const struct tamis_segment_info *was)
+{
+    struct bridge_change *c;
+
+    if (r->n_changes == r->max_changes) {
+        r->max_changes = r->max_changes ? 2 * r->max_changes : 64;
+        r->changes =
+            need(realloc(r->changes, r->max_changes * sizeof(struct bridge_change)));
+    }
+    c = &r->changes[r->n_changes++];
+    c->action = action;
+    c->owner = was ? tamis_mirror_owner(r->tag, was) : N_MIRROR_OWNERS;
+    snprintf(c->name, sizeof(c->name), "%s", name);
+    r->dropped += action == BRIDGE_DROPPED;
+}
+
+void bridge_built_after_all(struct bridge_report *r)
+{
+    r->changes[r->n_changes - 1].action = BRIDGE_BUILT;
+    r->kept--;
+    r->built++;
+}
+
+void bridge_dropped(struct bridge_report *r, const struct tamis_segment_info *was)
+{
+    char name[TAMIS_NAME_MAX + 1];
+
+    snprintf(name, sizeof(name), "%.*s", (int)was->name_bytes, (const char *)was->name);
+    bridge_changed(r, BRIDGE_DROPPED, name, was);
+}
+
+/* ---- for people ---- */
+
+static void print_change(const struct bridge_report *r, const struct bridge_change *c)
+{
+    bool named = c->action == BRIDGE_REPLACED || c->action == BRIDGE_DROPPED;
+
+    if (!named && !r->bridge->dry_run)
+        return;
+    printf("  %-8s  ", action_name(c->action));
+    print_escaped(stdout, c->name, strlen(c->name));
+    if (c->owner != N_MIRROR_OWNERS && c->owner != MIRROR_THIS)
+        printf("  (was of %s)", tamis_mirror_owner_words(r->tag, c->owner));
+    putchar('\n');
+}
+
+static void print_text(const struct bridge_report *r)
+{
+    char text[TEXT_BYTES];
+
+    printf("%s%" PRIu64 " tables: %" PRIu64 " built, %" PRIu64 " kept, %" PRIu64
+           " without a filter, %" PRIu64 " dropped",
+           r->bridge->dry_run ? "dry run: " : "", r->tables, r->built, r->kept, r->bare,
+           r->dropped);
+    if (r->keys)
+        printf("; %" PRIu64 " keys", r->keys);
+    if (r->left)
+        printf("; %" PRIu64 " of no database left alone", r->left);
+    putchar('\n');
+    for (size_t i = 0; i < r->n_changes; i++)
+        print_change(r, &r->changes[i]);
+    if (r->log_bytes)
+        printf("%s of log: what is in it is in no table and in no segment yet\n",
+               size_text(text, (double)r->log_bytes));
+}
+
+/* ---- for programs ---- */
+
+static json_t *change_json(const struct bridge_change *c)
+{
+    json_t *o = need(json_object());
+
+    json_put(o, "segment", json_escaped(c->name, strlen(c->name)));
+    json_put(o, "action", need(json_string(action_name(c->action))));
+    if (c->owner != N_MIRROR_OWNERS)
+        json_put(o, "was", need(json_string(owner_name(c->owner))));
+    return o;
+}
+
+static void print_json(const struct bridge_report *r)
+{
+    const struct bridge *b = r->bridge;
+    json_t *o = need(json_object()), *changes = need(json_array());
+
+    json_put(o, "store", json_escaped(b->store, strlen(b->store)));
+    json_put(o, "database", json_escaped(b->directories[0], strlen(b->directories[0])));
+    json_put(o, "identity", json_escaped(r->tag, strlen(r->tag)));
+    json_put(o, "dry_run", need(json_boolean(b->dry_run)));
+    json_put(o, "tables", json_count(r->tables));
+    json_put(o, "built", json_count(r->built));
+    json_put(o, "kept", json_count(r->kept));
+    json_put(o, "bare", json_count(r->bare));
+    json_put(o, "dropped", json_count(r->dropped));
+    json_put(o, "left", json_count(r->left));
+    json_put(o, "keys", json_count(r->keys));
+    json_put(o, "log_bytes", json_count(r->log_bytes));
+    for (size_t i = 0; i < r->n_changes; i++)
+        json_put(changes, NULL, change_json(&r->changes[i]));
+    json_put(o, "changes", changes);
+    json_print(o);
+}
+
+void bridge_print(const struct bridge_report *r)
+{
+    if (r->bridge->json)
+        print_json(r);
+    else
+        print_text(r);
+}
+
+void bridge_report_free(struct bridge_report *r)
+{
+    free(r->changes);
+    r->changes = NULL;
+    r->n_changes = r->max_changes = 0;
+}
