@@ -90,15 +90,23 @@ void CheckVersions(const View &v, Engine *engine, rocksdb::ColumnFamilyHandle *f
 
 } // namespace
 
+std::string TagOf(rocksdb::DB *db)
+{
+    std::string identity;
+    OK(db->GetDbIdentity(identity));
+    return tamis::TagOf(identity);
+}
+
 std::map<std::string, Live> LiveFiles(Engine *engine)
 {
+    const std::string tag = TagOf(engine->db);
     std::map<std::string, Live> live;
     for (rocksdb::ColumnFamilyHandle *family : engine->families) {
         rocksdb::TablePropertiesCollection tables;
         OK(engine->db->GetPropertiesOfAllTables(family, &tables));
         for (const auto &table : tables) {
             std::string name = tamis::NameOf(table.first);
-            live[name] = {{name, tamis::BindingOf(*table.second)},
+            live[name] = {{name, tamis::BindingOf(tag, *table.second)},
                           table.first,
                           table.second->num_range_deletions > 0,
                           table.second->user_collected_properties.count(
@@ -111,8 +119,8 @@ std::map<std::string, Live> LiveFiles(Engine *engine)
 void CheckStore(Engine *engine, Extra extra)
 {
     View v = Open();
-    const bool lacking =
-        extra == Extra::kAllowed && tamis::IsListed(v.now, {"ingest", ""}, nullptr);
+    const bool lacking = extra == Extra::kAllowed &&
+                         tamis::IsListed(v.now, {"ingest", TagOf(engine->db)}, nullptr);
     const std::map<std::string, Live> live = LiveFiles(engine);
     for (const auto &one : live) {
         const Live &file = one.second;

@@ -63,7 +63,7 @@ void WithoutTheShim()
         struct tamis_store_info info;
         EXPECT(tamis_store_info(store, &info, nullptr) == 0 &&
                    tamis::NewBuilder(info, 0, &builder, nullptr) == 0 &&
-                   change.Begin(store) == 0 &&
+                   change.Begin(store, TagOf(plain.db), tamis::May::kThis) == 0 &&
                    change.Put({segment.name, old.binding}, builder.get()) == 0 &&
                    change.Commit() == 0,
                "the store cannot be changed");
@@ -175,7 +175,8 @@ void RestoredMeanwhile()
 {
     namespace fs = std::filesystem;
     rocksdb::Options options = QuietOptions();
-    const std::string backup = settings.dir + "/backup";
+    const std::string backup = settings.dir + "/backup",
+                      empty = settings.dir + "/empty";
     const std::vector<rocksdb::ColumnFamilyDescriptor> plain = {
         {rocksdb::kDefaultColumnFamilyName, options}, {"other", options}};
     auto write = [&](Engine *engine,
@@ -186,9 +187,13 @@ void RestoredMeanwhile()
         OK(engine->db->Flush(rocksdb::FlushOptions(), engine->Family(1)));
     };
     Engine engine;
+    OK(rocksdb::DB::Open(options, DbPath(), plain, &engine.families, &engine.db));
+    engine.Close();
+    fs::copy(DbPath(), empty, fs::copy_options::recursive);
     write(&engine, plain, "restored");
     engine.Close();
     fs::rename(DbPath(), backup);
+    fs::rename(empty, DbPath());
     tamis::RocksOptions ours;
     ours.store = StorePath();
     auto filters = tamis::RocksFilters::Open(ours);
@@ -208,5 +213,5 @@ void RestoredMeanwhile()
     EXPECT(files.size() == 1 && Listed() == listed &&
                tamis::NameOf(files[0].name) == listed[0],
            "the number does not recur");
-    ExpectReason({listed[0], ""}, "restored", TAMIS_NO_FILTER);
+    ExpectReason({listed[0], TagOf(engine.db)}, "restored", TAMIS_NO_FILTER);
 }

@@ -85,6 +85,8 @@ struct Live {
     bool bare_by_right; /* range deletions */
     bool ingested;      /* the shim may have died before it had a filter */
 };
+/* What the bindings of this database's segments begin with. */
+std::string TagOf(rocksdb::DB *db);
 /* The files of a database that is open, by what they say of themselves. */
 std::map<std::string, Live> LiveFiles(Engine *engine);
 
@@ -107,6 +109,18 @@ void Flush(Engine *engine);
 /* Does any table of the default family pass the filter for this key? */
 bool Passes(Engine *engine, const std::string &key);
 
+/* ==== offline.cc: build/tamis-rocksdb ============================================ */
+
+/* Its exit code; all that it says into *said. */
+int Tool(const std::string &arguments, std::string *said);
+void ExpectTool(int code, const std::string &words,
+                const std::string &arguments = StorePath() + " " + DbPath());
+void MakeStore();
+/* Opens it without the shim, and without compactions. */
+void OpenPlain(Engine *engine, const std::string &path = DbPath());
+/* One SST with all kinds of entries, one of the other family. */
+void WriteSome(Engine *engine, const std::string &prefix);
+
 /* ==== the cases ================================================================= */
 
 /* cases.cc */
@@ -124,6 +138,15 @@ void RestoredMeanwhile();
 void OfflineBuild();
 void OfflineMissing();
 void OfflineBadInput();
+/* mirror.cc */
+void AnotherDatabase();
+void SegmentsOfOthers();
+void DryRun();
+void EarlierBindings();
+void TheShimRefuses();
+void OvertakenMeanwhile();
+void Checkpoints();
+void KilledOffline();
 /* killed.cc */
 void KilledAtEachStep();
 /* figures.cc */

@@ -39,10 +39,12 @@ class Listener : public rocksdb::EventListener
             /* Also of a file that failed, or that was empty and is gone: its keys go.
              */
             std::unique_ptr<Gathered> keys = shim_->Take(p);
-            if (!info.status.ok() || !shim_->IsOurs(info.db_name))
+            if (!info.status.ok() || !shim_->IsOurs(info.db_name) ||
+                !shim_->Serves(p.db_id))
                 return;
             shim_->Step("created");
-            shim_->List({NameOf(info.file_path), BindingOf(p)}, p, keys.get());
+            shim_->List({NameOf(info.file_path), BindingOf(shim_->tag(), p)}, p,
+                        keys.get());
         });
     }
 
@@ -60,7 +62,7 @@ class Listener : public rocksdb::EventListener
                                 const rocksdb::ExternalFileIngestionInfo &info) override
     {
         shim_->Guarded(info.internal_file_path.c_str(), [&] {
-            if (!shim_->IsOurs(db->GetName()))
+            if (!shim_->IsOurs(db->GetName()) || !shim_->Serves(db))
                 return;
             shim_->Step("ingested");
             shim_->ListIngested(db, info.internal_file_path, info.table_properties);

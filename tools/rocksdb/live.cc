@@ -13,6 +13,7 @@
 #include <rocksdb/env.h>
 
 #include "segment.h"
+#include "sst_keys.h"
 
 namespace tamis
 {
@@ -33,7 +34,7 @@ enum : uint64_t {
     kAtomicGroup = 300,
     kBlobFile = 400, kBlobGarbage,
     kSafeToIgnore = 1 << 13, /* followed by one text, but for these: */
-    kOldBlobFile = kSafeToIgnore + 2, kOldBlobGarbage, kOldWal, kOldWalDeletion
+    kDbId = kSafeToIgnore + 1, kOldBlobFile = kSafeToIgnore + 2, kOldBlobGarbage, kOldWal, kOldWalDeletion
 };
 /* clang-format on */
 
@@ -61,13 +62,21 @@ bool SkipNumbers(Slice *in, unsigned n)
     return n == 0;
 }
 
+bool Text(Slice *in, Slice *out)
+{
+    uint64_t length;
+    if (!Number(in, &length) || length > in->size())
+        return false;
+    *out = Slice(in->data(), length);
+    in->remove_prefix(length);
+    return true;
+}
+
 bool SkipTexts(Slice *in, unsigned n)
 {
-    for (uint64_t length; n > 0; n--) {
-        if (!Number(in, &length) || length > in->size())
+    for (Slice text; n > 0; n--)
+        if (!Text(in, &text))
             return false;
-        in->remove_prefix(length);
-    }
     return true;
 }
 
@@ -87,6 +96,7 @@ struct Record {
     uint64_t family = 0, log = 0; /* 0: the log is what it was */
     bool dropped = false;
     std::vector<uint64_t> gone, made;
+    Slice identity;
 
     bool Read(Slice in);
     bool ReadNewFile(uint64_t tag, Slice *in);
@@ -141,6 +151,8 @@ bool Record::ReadTag(uint64_t tag, Slice *in)
     case kBlobGarbage:
     case kOldBlobGarbage:
         return SkipNumbers(in, 3) && SkipFields(in, 0);
+    case kDbId:
+        return Text(in, &identity);
     case kOldWal:
     case kOldWalDeletion:
         return false;
@@ -190,13 +202,16 @@ struct Family {
     uint64_t log = 0;
 };
 
-bool Apply(const std::string &log, std::map<uint64_t, Family> *families)
+bool Apply(const std::string &log, std::map<uint64_t, Family> *families,
+           std::string *identity)
 {
     std::string record;
     for (size_t at = 0; NextRecord(log, &at, &record);) {
         Record change;
         if (!change.Read(record))
             return false;
+        if (!change.identity.empty())
+            *identity = change.identity.ToString();
         Family &family = (*families)[change.family];
         for (uint64_t number : change.gone)
             family.files.erase(number);
@@ -228,7 +243,7 @@ Status ReadLive(const std::string &db, Live *out)
     rocksdb::Env *env = rocksdb::Env::Default();
     std::vector<std::string> names;
     std::map<uint64_t, Family> families;
-    std::string current, log;
+    std::string current, log, identity;
     Status s = rocksdb::DB::ListColumnFamilies(rocksdb::DBOptions(), db, &names);
     if (s.ok())
         s = ReadFileToString(env, db + "/CURRENT", &current);
@@ -236,11 +251,12 @@ Status ReadLive(const std::string &db, Live *out)
         current.erase(std::min(current.find('\n'), current.size()));
         s = ReadFileToString(env, db + "/" + current, &log);
     }
-    if (s.ok() && !Apply(log, &families))
+    if (s.ok() && !Apply(log, &families, &identity))
         s = Status::NotSupported(current + ": it has an edit that is not known here");
     if (s.ok() && families.empty())
         s = Status::Corruption(current + ": it has no edits");
     *out = {};
+    out->identity = identity;
     uint64_t from = UINT64_MAX;
     for (const auto &one : families) {
         out->files.insert(one.second.files.begin(), one.second.files.end());
@@ -251,16 +267,43 @@ Status ReadLive(const std::string &db, Live *out)
     return s;
 }
 
-std::string Missing(const std::string &db, const Live &live,
-                    const std::vector<std::string> &paths)
+bool IsRocksDb(const std::string &db)
+{
+    std::error_code error;
+    for (fs::directory_iterator at(db, error), end; !error && at != end;
+         at.increment(error)) {
+        const std::string name = at->path().filename().string();
+        if (name == "IDENTITY" || name.rfind("OPTIONS-", 0) == 0)
+            return true;
+    }
+    return false;
+}
+
+std::string IdentityOf(const std::string &db, const Live &live,
+                       const std::vector<std::string> &paths)
+{
+    rocksdb::Env *env = rocksdb::Env::Default();
+    std::string identity = live.identity;
+    if (identity.empty() && ReadFileToString(env, db + "/IDENTITY", &identity).ok() &&
+        !identity.empty() && identity.back() == '\n')
+        identity.pop_back();
+    std::map<uint64_t, std::string> by_number;
+    for (const std::string &path : paths)
+        by_number[strtoull(NameOf(path).c_str(), nullptr, 10)] = path;
+    for (auto at = by_number.rbegin(); identity.empty() && at != by_number.rend();
+         ++at) {
+        SstKeys file;
+        Status s = file.Open(env, at->second, nullptr);
+        /* An SstFileWriter has no database. */
+        if ((s.ok() || s.IsNotSupported()) && file.properties().db_id != "SST Writer")
+            identity = file.properties().db_id;
+    }
+    return identity;
+}
+
+std::string Missing(const Live &live, const std::vector<std::string> &paths)
 {
     std::set<std::string> found;
-    std::error_code error;
-    /* LevelDB's have a CURRENT and a MANIFEST as well, and tables
-     * that RocksDB reads. */
-    if (!fs::exists(fs::path(db) / "IDENTITY", error))
-        return "it has no IDENTITY, as RocksDB's databases have: 'tamis-leveldb' reads "
-               "LevelDB's";
     for (const std::string &path : paths)
         found.insert(NameOf(path));
     for (uint64_t number : live.files) {

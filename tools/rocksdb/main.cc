@@ -3,19 +3,20 @@
  * its very file, so it stays right whatever comes later. All in one edit. */
 #include <algorithm>
 #include <cerrno>
-#include <cinttypes>
-#include <cstdarg>
 #include <cstring>
 #include <filesystem>
-#include <getopt.h>
 #include <map>
+#include <set>
 
 #include <rocksdb/env.h>
 
+#include "../bridge/bridge.h"
 #include "../process.h"
 #include "live.h"
-#include "sst_keys.h"
 #include "segment.h"
+#include "sst_keys.h"
+
+extern "C" const char program[] = "tamis-rocksdb";
 
 namespace
 {
@@ -23,146 +24,184 @@ namespace
 namespace fs = std::filesystem;
 using tamis::Segment;
 
-enum {
-    EXIT_DONE = 0,
-    EXIT_USAGE = 2,
-    EXIT_DAMAGE = 3,
-    EXIT_IO = 4,
-    EXIT_NONE = 5,
-    EXIT_BUSY = 6
-};
-
 const char help[] =
-    "Usage: tamis-rocksdb STORE DATABASE [DIRECTORY]...\n"
+    "usage: tamis-rocksdb [OPTION]... STORE DATABASE [DIRECTORY]...\n"
     "\n"
-    "Makes the list of STORE that of the .sst files in DATABASE, the directory of\n"
-    "a RocksDB database, and in the other DIRECTORYs of its db_paths: builds a\n"
-    "filter for each that has none of that very file, tombstones included, and\n"
-    "drops what is gone. All of it takes effect at once, or nothing, if a table is\n"
-    "missing that the database has. What RocksDB has only in its log is in no file\n"
-    "and in no segment; it says how much that is. The database must be closed; of\n"
-    "one that is open take a checkpoint, whose files are the same. 'tamis init\n"
-    "STORE' makes STORE.\n"
-    "\n"
-    "A file that cannot be filtered is listed without a filter, and said so in a\n"
-    "line: it stays a candidate for each key. Exit: 0 done, 2 usage, 3 a file is\n"
-    "damaged or of another comparator, or this is no database, 4 I/O, 5 no such\n"
-    "store or database, 6 in use.\n"
-    "\n"
-    "  -h, --help       this\n"
-    "  -V, --version    the version of tamis\n"
-    "\n"
-    "Example: tamis init filters && tamis-rocksdb filters /var/lib/app/db\n";
-
-/* One line, whatever bytes a path has; as `tamis` writes them. */
-__attribute__((format(printf, 1, 2))) void Complain(const char *format, ...)
-{
-    char text[8192];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    std::string line = "tamis-rocksdb: ";
-    for (const char *p = text; *p; p++) {
-        char escaped[8];
-        snprintf(escaped, sizeof escaped, *p >= ' ' && *p <= '~' ? "%c" : "\\x%02x",
-                 uint8_t(*p));
-        line += escaped;
-    }
-    fprintf(stderr, "%s\n", line.c_str());
-}
-
-struct Counts {
-    unsigned built, kept, bare;
-};
+    "Brings STORE (see 'tamis init') up to date with the .sst files of a RocksDB\n"
+    "database that is closed, in DATABASE and in the other DIRECTORYs of its\n"
+    "db_paths: a segment for each, with a filter of its keys, tombstones included.\n"
+    "Segments of files that are gone are dropped. Of a database that is open take a\n"
+    "checkpoint. What RocksDB has only in its log is in no segment. STORE remembers\n"
+    "the identity that RocksDB gives a database. A file that cannot be filtered is\n"
+    "listed without a filter, and a line says so: it stays a candidate for each key.\n"
+    "\n";
 
 struct Work {
+    const bridge *b;
+    std::vector<std::string> paths;
+    std::string identity, tag;
     tamis_store *store;
     struct tamis_store_info info;
     tamis::Snapshot before;
     tamis::Change change;
-    Counts counts = {};
-    int status = EXIT_DONE; /* the worst file's */
+    tamis::May may = tamis::May::kThis;
+    bridge_report report = {};
+    tamis_diag diag = {};
+    int status = BRIDGE_DONE; /* the worst file's */
 };
-
-int StatusOf(int err)
-{
-    switch (err) {
-    case 0:
-        return EXIT_DONE;
-    case TAMIS_ERR_RANGE: /* a path of no bytes */
-        return EXIT_USAGE;
-    case TAMIS_ERR_BUSY:
-        return EXIT_BUSY;
-    case TAMIS_ERR_NO_STORE:
-        return EXIT_NONE;
-    case TAMIS_ERR_NOT_TAMIS:
-    case TAMIS_ERR_VERSION:
-    case TAMIS_ERR_DAMAGED:
-    case TAMIS_ERR_MISMATCH:
-        return EXIT_DAMAGE;
-    default:
-        return EXIT_IO;
-    }
-}
-
-/* ---- one file ---- */
-
-/* Lists it without a filter. */
-int PutBare(Work *w, const std::string &path, const Segment &segment,
-            const std::string &why, int status)
-{
-    Complain("%s: %s: listed without a filter", path.c_str(), why.c_str());
-    w->status = std::max(w->status, status);
-    w->counts.bare++;
-    return tamis::IsListed(w->before, segment, nullptr) && !segment.binding.empty()
-               ? 0 /* it is so already */
-               : w->change.Put(segment, nullptr);
-}
 
 std::string WordsOf(const rocksdb::Status &s)
 {
     return s.getState() ? s.getState() : s.ToString();
 }
 
-int PutFile(Work *w, const std::string &path)
+/* ---- may this store become this database's? ---- */
+
+/* An earlier version mirrored one database in a store. A session is of one database:
+ * if this one has a table of the session of one such segment, all are of this one. */
+bool OldIsThis(const Work &w)
 {
-    tamis::SstKeys file;
-    tamis::Builder builder;
-    tamis_diag diag = {};
-    Segment segment = {tamis::NameOf(path), ""};
-    rocksdb::Status s = file.Open(rocksdb::Env::Default(), path, nullptr);
-    if (!s.ok() && !s.IsNotSupported())
-        return PutBare(w, path, segment, "cannot be read: " + WordsOf(s),
-                       s.IsIOError() ? EXIT_IO : EXIT_DAMAGE);
-    segment.binding = tamis::BindingOf(file.properties());
-    bool sealed = false;
-    if (!segment.binding.empty() && tamis::IsListed(w->before, segment, &sealed) &&
-        sealed) {
-        w->counts.kept++;
-        return 0;
+    std::set<std::string> sessions;
+    for (const std::string &path : w.paths) {
+        tamis::SstKeys file;
+        rocksdb::Status s = file.Open(rocksdb::Env::Default(), path, nullptr);
+        if ((s.ok() || s.IsNotSupported()) && file.properties().db_id == w.identity)
+            sessions.insert(file.properties().db_session_id);
     }
-    if (s.IsNotSupported())
-        return PutBare(w, path, segment, WordsOf(s),
-                       file.properties().num_range_deletions ? EXIT_DONE : EXIT_DAMAGE);
-    if (segment.binding.empty())
-        return PutBare(w, path, segment, "it has no session id: write it anew",
-                       EXIT_DONE);
-    int err = tamis::NewBuilder(w->info, 0, &builder, &diag);
+    tamis_segment_info info;
+    for (size_t i = 0; tamis_snapshot_segment(w.before.get(), i, &info) == 0; i++)
+        if (tamis_mirror_owner(w.tag.c_str(), &info) == MIRROR_OLD &&
+            info.binding_bytes && sessions.count(tamis::OldSessionOf(info)))
+            return true;
+    return false;
+}
+
+int Admit(Work *w)
+{
+    mirror_survey survey;
+    tamis_mirror_survey(w->before.get(), w->tag.c_str(), &survey);
+    bool old = !w->b->force && survey.n[MIRROR_OLD] && OldIsThis(*w);
+    w->may = w->b->force ? tamis::May::kAll
+             : old       ? tamis::May::kThisOrOld
+                         : tamis::May::kThis;
+    int status = bridge_admit(w->b, w->before.get(), w->tag.c_str(), &survey, old);
+    for (size_t i = 0; i < w->paths.size() && status == BRIDGE_DONE; i++) {
+        tamis_segment_info info;
+        if (tamis::Find(w->before, tamis::NameOf(w->paths[i]), &info) != SIZE_MAX)
+            status = bridge_admit_replacing(w->b, w->tag.c_str(), &info);
+    }
+    return status;
+}
+
+/* ---- one file ---- */
+
+/* One file, and what the store has under its name. */
+struct File {
+    std::string path;
+    Segment segment;
+    bool known; /* a segment of its name is listed */
+    tamis_segment_info was;
+
+    const tamis_segment_info *Was() const
+    {
+        return known ? &was : nullptr;
+    }
+    /* It is listed as this very file. */
+    bool IsBound() const
+    {
+        return known && segment.binding.size() == was.binding_bytes &&
+               memcmp(segment.binding.data(), was.binding, was.binding_bytes) == 0;
+    }
+    /* Its filter is of this file, whichever database its binding says. */
+    bool HasFilter() const
+    {
+        return known && was.state == TAMIS_SEGMENT_SEALED &&
+               (tamis_mirror_same_file(&was, segment.binding.c_str()) ||
+                tamis::IsOldBindingOf(was, segment.binding));
+    }
+};
+
+/* Lists it without a filter. */
+int PutBare(Work *w, const File &file, const std::string &why, int status)
+{
+    bridge_note("%s: %s: listed without a filter", file.path.c_str(), why.c_str());
+    w->status = std::max(w->status, status);
+    w->report.bare++;
+    if (file.IsBound()) /* it is so already */
+        return 0;
+    bridge_changed(&w->report, file.known ? BRIDGE_REPLACED : BRIDGE_BARE,
+                   file.segment.name.c_str(), file.Was());
+    return w->b->dry_run ? 0 : w->change.Put(file.segment, nullptr);
+}
+
+int PutUnread(Work *w, const File &file, const rocksdb::Status &s)
+{
+    return PutBare(w, file, "cannot be read: " + WordsOf(s),
+                   s.IsIOError() ? BRIDGE_IO : BRIDGE_DAMAGE);
+}
+
+int Build(Work *w, const File &file, tamis::SstKeys *sst)
+{
+    tamis::Builder builder;
+    int err = 0;
+    if (!w->b->dry_run)
+        err = tamis::NewBuilder(w->info, 0, &builder, &w->diag);
     if (err)
         return err;
-    s = file.Each([&](const rocksdb::Slice &key) {
-        if (!err)
-            err = tamis_builder_add_key(builder.get(), key.data(), key.size());
-    });
+    uint64_t n_keys = 0;
+    rocksdb::Status s;
+    if (!w->b->dry_run)
+        s = sst->Each([&](const rocksdb::Slice &key) {
+            n_keys++;
+            if (!err)
+                err = tamis_builder_add_key(builder.get(), key.data(), key.size());
+        });
     if (s.IsNotSupported()) /* the file is whole: merges of values in blob files */
-        return PutBare(w, path, segment,
-                       "RocksDB reads it in a database only: " + WordsOf(s), EXIT_DONE);
+        return PutBare(w, file, "RocksDB reads it in a database only: " + WordsOf(s),
+                       BRIDGE_DONE);
     if (!s.ok())
-        return PutBare(w, path, segment, "cannot be read: " + WordsOf(s),
-                       s.IsIOError() ? EXIT_IO : EXIT_DAMAGE);
-    w->counts.built++;
-    return err ? err : w->change.Put(segment, builder.get());
+        return PutUnread(w, file, s);
+    w->report.built++;
+    w->report.keys += n_keys;
+    bridge_changed(&w->report,
+                   file.known && !file.IsBound() && !file.HasFilter() ? BRIDGE_REPLACED
+                                                                      : BRIDGE_BUILT,
+                   file.segment.name.c_str(), file.Was());
+    return err || w->b->dry_run ? err : w->change.Put(file.segment, builder.get());
+}
+
+/* Its filter again, under the binding of this database. */
+bool PutAgain(Work *w, const File &file)
+{
+    if (!w->b->dry_run && w->change.PutAgain(file.segment))
+        return false;
+    w->report.kept++;
+    bridge_changed(&w->report, BRIDGE_REBOUND, file.segment.name.c_str(), file.Was());
+    return true;
+}
+
+int PutFile(Work *w, const std::string &path)
+{
+    tamis::SstKeys sst;
+    File file = {path, {tamis::NameOf(path), w->tag}, false, {}};
+    file.known = tamis::Find(w->before, file.segment.name, &file.was) != SIZE_MAX;
+    rocksdb::Status s = sst.Open(rocksdb::Env::Default(), path, nullptr);
+    if (!s.ok() && !s.IsNotSupported())
+        return PutUnread(w, file, s);
+    file.segment.binding = tamis::BindingOf(w->tag, sst.properties());
+    if (file.HasFilter() && file.IsBound()) {
+        w->report.kept++;
+        return 0;
+    }
+    if (file.HasFilter() && PutAgain(w, file))
+        return 0;
+    if (s.IsNotSupported())
+        return PutBare(w, file, WordsOf(s),
+                       sst.properties().num_range_deletions ? BRIDGE_DONE
+                                                            : BRIDGE_DAMAGE);
+    if (!tamis::NamesFile(file.segment.binding))
+        return PutBare(w, file, "it has no session id: write it anew", BRIDGE_DONE);
+    return Build(w, file, &sst);
 }
 
 /* ---- all files ---- */
@@ -174,171 +213,195 @@ int RefuseTwins(const std::vector<std::string> &paths)
     std::map<std::string, std::string> first;
     for (const std::string &path : paths) {
         auto added = first.emplace(tamis::NameOf(path), path);
-        if (added.second)
-            continue;
-        Complain("%s and %s: two files of one name; the DIRECTORYs are those of one "
-                 "database, another one wants a store of its own",
-                 added.first->second.c_str(), path.c_str());
-        return EXIT_USAGE;
+        if (!added.second)
+            return bridge_complain(
+                BRIDGE_USAGE,
+                "%s and %s: two files of one name; the DIRECTORYs are those of one "
+                "database, another one wants a store of its own",
+                added.first->second.c_str(), path.c_str());
     }
-    return EXIT_DONE;
+    return BRIDGE_DONE;
 }
 
 /* The tables of these directories, by name. */
-int Find(const std::vector<std::string> &dirs, std::vector<std::string> *paths)
+int FindTables(const bridge &b, std::vector<std::string> *paths)
 {
-    for (const std::string &dir : dirs) {
+    for (size_t i = 0; i < b.n_directories; i++) {
+        const char *dir = b.directories[i];
         std::error_code error;
         for (fs::directory_iterator at(dir, error), end; !error && at != end;
              at.increment(error))
             if (at->path().extension() == ".sst" || at->path().extension() == ".ldb")
                 paths->push_back(at->path());
-        if (error) {
-            Complain("%s: %s", dir.c_str(), error.message().c_str());
-            return error == std::errc::no_such_file_or_directory ? EXIT_NONE : EXIT_IO;
-        }
+        if (error)
+            return bridge_complain(
+                error == std::errc::no_such_file_or_directory ? BRIDGE_NONE : BRIDGE_IO,
+                "%s: %s", dir, error.message().c_str());
     }
     std::sort(paths->begin(), paths->end());
     return RefuseTwins(*paths);
 }
 
 /* Is every live table among them? A list without one would say "absent" of its keys. */
-int FindLive(const std::string &db, const std::vector<std::string> &paths,
-             tamis::Live *live)
+int FindLive(Work *w)
 {
-    rocksdb::Status s = tamis::ReadLive(db, live);
-    std::string why = s.ok() ? tamis::Missing(db, *live, paths)
+    const char *db = w->b->directories[0];
+    tamis::Live live;
+    rocksdb::Status s = tamis::ReadLive(db, &live);
+    std::string why = s.ok() ? tamis::Missing(live, w->paths)
                              : "which tables are live cannot be told: " + WordsOf(s);
+    if (why.empty()) {
+        w->identity = tamis::IdentityOf(db, live, w->paths);
+        w->tag = tamis::TagOf(w->identity);
+        w->report.log_bytes = live.log_bytes;
+        if (w->identity.empty())
+            why = "which database it is cannot be told: it has no IDENTITY; let "
+                  "RocksDB open it once";
+    }
     if (why.empty())
-        return EXIT_DONE;
-    Complain("%s: %s; nothing was changed", db.c_str(), why.c_str());
-    return s.IsIOError() ? EXIT_IO : EXIT_DAMAGE;
+        return BRIDGE_DONE;
+    return bridge_complain(s.IsIOError() ? BRIDGE_IO : BRIDGE_DAMAGE,
+                           "%s: %s; nothing was changed", db, why.c_str());
 }
 
-int Edit(Work *w, const std::vector<std::string> &paths)
+/* What is not this database's stays, unless it is forced. */
+int DropOthers(Work *w)
 {
-    std::vector<std::string> names;
-    int err = w->change.Begin(w->store);
-    for (size_t i = 0; i < paths.size() && !err; i++) {
-        names.push_back(tamis::NameOf(paths[i]));
-        err = PutFile(w, paths[i]);
+    std::set<std::string> names;
+    for (const std::string &path : w->paths)
+        names.insert(tamis::NameOf(path));
+    size_t n = tamis_snapshot_n_segments(w->before.get());
+    int err = 0;
+    for (size_t i = 0; i < n && !err; i++) {
+        tamis_segment_info info = {};
+        tamis_snapshot_segment(w->before.get(), i, &info);
+        std::string name(reinterpret_cast<const char *>(info.name), info.name_bytes);
+        if (names.count(name))
+            continue;
+        if (!tamis::MayChange(w->tag, w->may, info)) {
+            w->report.left++;
+            continue;
+        }
+        bridge_dropped(&w->report, &info);
+        err = w->b->dry_run ? 0 : w->change.Drop(name);
     }
+    return err;
+}
+
+int Edit(Work *w)
+{
+    int err = w->b->dry_run ? 0 : w->change.Begin(w->store, w->tag, w->may, w->before);
+    for (size_t i = 0; i < w->paths.size() && !err; i++)
+        err = PutFile(w, w->paths[i]);
     if (!err)
-        err = w->change.Retain(names);
-    if (!err)
+        err = DropOthers(w);
+    if (!err && !w->b->dry_run)
         err = w->change.Commit();
-    /* The list is the database's own: files in quarantine/ say no more. */
+    /* Each file was compared with what is listed, and nothing else is listed. So files
+     * in quarantine/ say no more. */
     struct tamis_confirm_options confirm = {};
     confirm.size = sizeof confirm;
     confirm.force = 1;
-    if (!err && !w->info.complete)
+    if (!err && !w->b->dry_run && !w->info.complete && !w->report.left)
         err = tamis_store_confirm(w->store, &confirm, nullptr);
     return err;
 }
 
-int Run(const std::string &store_path, const std::vector<std::string> &dirs)
+/* *overtaken: another process changed the segments meanwhile. */
+int Attempt(const bridge &b, tamis_store *store, bool *overtaken)
 {
-    std::vector<std::string> paths;
-    tamis_store *store;
-    tamis_diag diag = {};
     Work w = {};
-    tamis::Live live;
-    int status = Find(dirs, &paths);
-    if (status == EXIT_DONE)
-        status = FindLive(dirs[0], paths, &live);
-    if (status != EXIT_DONE)
+    w.b = &b;
+    w.store = store;
+    w.report.bridge = &b;
+    int status = FindTables(b, &w.paths);
+    if (status == BRIDGE_DONE)
+        status = FindLive(&w);
+    if (status != BRIDGE_DONE)
         return status;
-    int err = tamis_store_open(store_path.c_str(), &store, &diag);
-    tamis::Store owner(err ? nullptr : store);
-    if (!err)
-        err = tamis_store_info(store, &w.info, &diag);
+    w.report.tag = w.tag.c_str();
+    w.report.tables = w.paths.size();
+    int err = tamis_store_info(store, &w.info, &w.diag);
+    if (b.error > 0)
+        w.info.growth.error = b.error;
     if (!err) {
-        w.store = store;
-        w.before = tamis::Now(store, &diag);
-        err = w.before ? Edit(&w, paths) : diag.code;
+        w.before = tamis::Now(store, &w.diag);
+        err = w.before ? 0 : w.diag.code;
     }
-    if (err) {
-        const tamis_diag &said = diag.code ? diag : w.change.diag();
-        Complain("%s%s%s%s; nothing was changed",
-                 said.file[0] ? "" : store_path.c_str(), said.file[0] ? "" : ": ",
-                 tamis::Words(err, said).c_str(),
-                 err == TAMIS_ERR_NO_STORE ? ": 'tamis init' makes one" : "");
-        return StatusOf(err);
+    if (!err)
+        status = Admit(&w);
+    if (!err && status == BRIDGE_DONE)
+        err = Edit(&w);
+    *overtaken = bridge_was_overtaken(err);
+    if (err && !*overtaken)
+        status = bridge_complain_error(err, w.diag.code ? &w.diag : &w.change.diag(),
+                                       b.store);
+    if (!err && status == BRIDGE_DONE) {
+        bridge_print(&w.report);
+        status = w.status;
     }
-    size_t before = tamis_snapshot_n_segments(w.before.get()), dropped = 0;
-    for (size_t i = 0; i < before; i++) {
-        struct tamis_segment_info info;
-        std::string name;
-        if (tamis_snapshot_segment(w.before.get(), i, &info) == 0)
-            name.assign(reinterpret_cast<const char *>(info.name), info.name_bytes);
-        dropped += std::none_of(paths.begin(), paths.end(), [&](const std::string &p) {
-            return tamis::NameOf(p) == name;
-        });
-    }
-    printf("%u built, %u kept, %u without a filter, %zu dropped\n", w.counts.built,
-           w.counts.kept, w.counts.bare, dropped);
-    if (live.log_bytes)
-        printf("%" PRIu64
-               " bytes of log: what is in it is in no file and in no segment "
-               "yet\n",
-               live.log_bytes);
-    return w.status;
+    bridge_report_free(&w.report);
+    return status;
 }
 
-/* Somebody may wait for what was printed: it is there, or it is an error. */
-int FinishOutput(int status)
+int Run(const bridge &b, tamis_store *store)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return status;
-    Complain("standard output: %s", strerror(errno));
-    return status == EXIT_DONE ? EXIT_IO : status;
+    for (int i = 0; i < BRIDGE_ATTEMPTS; i++) {
+        bool overtaken = false;
+        int status = Attempt(b, store, &overtaken);
+        if (!overtaken)
+            return status;
+    }
+    return bridge_complain(BRIDGE_BUSY,
+                           "%s: another process changes these segments: try again when "
+                           "it is done; nothing was changed",
+                           b.store);
 }
 
 /* RocksDB's lock, as long as this runs; what is wrong with the directory, in a line. */
 int LockDatabase(const std::string &db, rocksdb::FileLock **lock)
 {
     std::error_code error;
-    if (!fs::is_directory(db, error)) {
-        Complain("%s: no such directory", db.c_str());
-        return EXIT_NONE;
-    }
-    if (!fs::exists(db + "/CURRENT", error)) {
-        Complain("%s: not a RocksDB database: it has no file CURRENT", db.c_str());
-        return EXIT_DAMAGE;
-    }
+    if (!fs::exists(db, error))
+        return bridge_complain(BRIDGE_NONE, "%s: no such directory", db.c_str());
+    if (!fs::is_directory(db, error))
+        return bridge_complain(
+            BRIDGE_DAMAGE, "%s: no RocksDB database: it is no directory", db.c_str());
+    if (!fs::exists(db + "/CURRENT", error))
+        return bridge_complain(
+            BRIDGE_DAMAGE, "%s: no RocksDB database: it has no CURRENT", db.c_str());
+    if (!tamis::IsRocksDb(db))
+        return bridge_complain(BRIDGE_DAMAGE,
+                               "%s: this is a LevelDB database: use tamis-leveldb; "
+                               "nothing was changed",
+                               db.c_str());
     rocksdb::Status s = rocksdb::Env::Default()->LockFile(db + "/LOCK", lock);
     if (s.ok())
-        return EXIT_DONE;
+        return BRIDGE_DONE;
     bool held = strstr(s.ToString().c_str(), strerror(EAGAIN)) != nullptr;
-    Complain("%s: %s%s", db.c_str(), WordsOf(s).c_str(),
-             held ? ": a process has it open; close it, or take a checkpoint" : "");
-    return held ? EXIT_BUSY : EXIT_IO;
+    return bridge_complain(
+        held ? BRIDGE_BUSY : BRIDGE_IO, "%s: %s%s", db.c_str(), WordsOf(s).c_str(),
+        held ? ": a process has it open; close it, or take a checkpoint" : "");
 }
 
 } // namespace
 
 int main(int argc, char **argv)
 {
+    bridge b;
+    tamis_store *store = nullptr;
     process_begin();
-    const option options[] = {{"help", no_argument, nullptr, 'h'},
-                              {"version", no_argument, nullptr, 'V'},
-                              {nullptr, 0, nullptr, 0}};
-    for (int o; (o = getopt_long(argc, argv, "hV", options, nullptr)) != -1;) {
-        if (o == '?')
-            return EXIT_USAGE;
-        o == 'h' ? fputs(help, stdout) : printf("tamis-rocksdb %s\n", tamis_version());
-        return FinishOutput(EXIT_DONE);
-    }
-    if (argc - optind < 2) {
-        Complain("a store and a database are wanted: 'tamis-rocksdb --help'");
-        return EXIT_USAGE;
-    }
-    const std::vector<std::string> dirs(argv + optind + 1, argv + argc);
+    int status = bridge_parse(argc, argv, help, SIZE_MAX, &b);
+    if (status != BRIDGE_DONE)
+        return status;
     rocksdb::FileLock *lock = nullptr;
-    int status = LockDatabase(dirs[0], &lock);
-    if (status == EXIT_DONE)
-        status = Run(argv[optind], dirs);
+    status = LockDatabase(b.directories[0], &lock);
+    if (status == BRIDGE_DONE)
+        status = bridge_open(&b, &store);
+    if (status == BRIDGE_DONE)
+        status = Run(b, store);
+    tamis_store_close(store);
     if (lock && !rocksdb::Env::Default()->UnlockFile(lock).ok())
-        Complain("%s: its lock stays until this process ends", dirs[0].c_str());
-    return FinishOutput(status);
+        bridge_note("%s: its lock stays until this process ends", b.directories[0]);
+    return bridge_finish_output(status);
 }

@@ -9,14 +9,20 @@ namespace tamis
 
 using rocksdb::Status;
 
-namespace
-{
+struct RocksShim::LiveSet {
+    std::string identity, tag;
+    std::map<std::string, Segment> files;
+    std::set<std::string> sessions; /* in which this database wrote some of them */
+
+    Status Read(rocksdb::DB *db,
+                const std::vector<rocksdb::ColumnFamilyHandle *> &families);
+};
 
 /* The live files of these families, by what they say of themselves; and those of other
  * families, of which nothing is known. */
-Status LiveFiles(rocksdb::DB *db,
-                 const std::vector<rocksdb::ColumnFamilyHandle *> &families,
-                 std::map<std::string, Segment> *live)
+Status
+RocksShim::LiveSet::Read(rocksdb::DB *db,
+                         const std::vector<rocksdb::ColumnFamilyHandle *> &families)
 {
     std::unordered_set<std::string> asked;
     for (rocksdb::ColumnFamilyHandle *family : families) {
@@ -25,19 +31,20 @@ Status LiveFiles(rocksdb::DB *db,
         if (!s.ok())
             return s;
         asked.insert(family->GetName());
-        for (const auto &table : tables)
-            (*live)[NameOf(table.first)] = {NameOf(table.first),
-                                            BindingOf(*table.second)};
+        for (const auto &table : tables) {
+            files[NameOf(table.first)] = {NameOf(table.first),
+                                          BindingOf(tag, *table.second)};
+            if (table.second->db_id == identity)
+                sessions.insert(table.second->db_session_id);
+        }
     }
-    std::vector<rocksdb::LiveFileMetaData> files;
-    db->GetLiveFilesMetaData(&files);
-    for (const auto &file : files)
+    std::vector<rocksdb::LiveFileMetaData> all;
+    db->GetLiveFilesMetaData(&all);
+    for (const auto &file : all)
         if (asked.count(file.column_family_name) == 0)
-            (*live)[NameOf(file.name)] = {NameOf(file.name), ""};
+            files[NameOf(file.name)] = {NameOf(file.name), tag};
     return Status::OK();
 }
-
-} // namespace
 
 /* Of an earlier opening nothing is on its way any more, and a file of the name may be
  * another one by now: the database was restored, or made anew. */
@@ -46,10 +53,93 @@ void RocksShim::ForgetOlder(const std::string &session)
     if (session_ == session)
         return;
     for (auto at = fresh_.begin(); at != fresh_.end();)
-        at = at->second.compare(0, session.size() + 1, session + "/") == 0
+        at = at->second.find("/" + session + "/") != std::string::npos
                  ? std::next(at)
                  : fresh_.erase(at);
     session_ = session;
+}
+
+/* Why not; "": it may. What an earlier version put is this database's if one of its
+ * sessions is. */
+std::string RocksShim::Admit(const Snapshot &now, const LiveSet &live)
+{
+    char words[MIRROR_WORDS_BYTES];
+    mirror_survey survey;
+    tamis_mirror_survey(now.get(), live.tag.c_str(), &survey);
+    tamis_segment_info info;
+    bool old_is_this = false;
+    for (size_t i = 0; tamis_snapshot_segment(now.get(), i, &info) == 0; i++)
+        if (tamis_mirror_owner(live.tag.c_str(), &info) == MIRROR_OLD)
+            old_is_this |= live.sessions.count(OldSessionOf(info)) > 0;
+    if (old_is_this)
+        may_ = May::kThisOrOld;
+    tamis_mirror_refuses(now.get(), live.tag.c_str(), &survey, old_is_this, words);
+    return words;
+}
+
+/* What this shim has listed may be about to be live. */
+std::set<std::string> RocksShim::Keep(const LiveSet &live) const
+{
+    std::set<std::string> keep;
+    if (n_marks_)
+        keep.insert(kMark);
+    for (const auto &one : fresh_)
+        keep.insert(one.first);
+    for (const auto &one : live.files)
+        keep.insert(one.first);
+    return keep;
+}
+
+/* *left: it has segments that are not this database's. */
+int RocksShim::Bring(const LiveSet &live, const Snapshot &now, Change *change,
+                     bool *left)
+{
+    const std::set<std::string> keep = Keep(live);
+    int err = change->Begin(store(), live.tag, may_, now);
+    tamis_segment_info info;
+    for (const auto &one : live.files) {
+        const Segment &segment = one.second;
+        bool known = !NamesFile(segment.binding) && fresh_.count(segment.name);
+        if (err || known || IsListed(now, segment, nullptr))
+            continue;
+        bool is_old = Find(now, segment.name, &info) != SIZE_MAX &&
+                      info.state == TAMIS_SEGMENT_SEALED &&
+                      tamis_mirror_owner(live.tag.c_str(), &info) == MIRROR_OLD &&
+                      IsOldBindingOf(info, segment.binding);
+        if (!is_old || change->PutAgain(segment))
+            err = change->Put(segment, nullptr);
+    }
+    *left = false;
+    for (size_t i = 0; !err && !tamis_snapshot_segment(now.get(), i, &info); i++) {
+        std::string name(reinterpret_cast<const char *>(info.name), info.name_bytes);
+        if (keep.count(name))
+            continue;
+        *left |= !MayChange(live.tag, may_, info);
+        err = change->Drop(name);
+    }
+    return err ? err : change->Commit();
+}
+
+int RocksShim::BringAndConfirm(const LiveSet &live, const Snapshot &now,
+                               std::string *words)
+{
+    Change change;
+    tamis_diag diag = {};
+    bool left;
+    int err = Bring(live, now, &change, &left);
+    struct tamis_store_info info;
+    if (!err)
+        err = tamis_store_info(store(), &info, &diag);
+    /* Each was compared with the engine's own file just now, and nothing else is
+     * listed. So files in quarantine/ say no more. */
+    struct tamis_confirm_options confirm = {};
+    confirm.size = sizeof confirm;
+    confirm.force = 1;
+    if (!err && !info.complete && !left)
+        err = tamis_store_confirm(store(), &confirm, &diag);
+    if (err)
+        *words = Words(err, diag.code ? diag : change.diag());
+    return err;
 }
 
 Status RocksShim::Reconcile(rocksdb::DB *db,
@@ -57,50 +147,36 @@ Status RocksShim::Reconcile(rocksdb::DB *db,
 {
     if (!IsOurs(db->GetName()))
         return Status::InvalidArgument("no store for " + db->GetName());
+    if (!Serves(db))
+        return Status::InvalidArgument(options_.store, refusal());
     std::unique_lock<std::shared_mutex> gate(gate_);
-    std::map<std::string, Segment> live;
-    std::string session;
+    std::string session, words;
+    LiveSet live;
+    live.tag = tag();
     Status s = db->GetDbSessionId(session);
     if (s.ok())
-        s = LiveFiles(db, families, &live);
+        s = db->GetDbIdentity(live.identity);
+    if (s.ok())
+        s = live.Read(db, families);
     if (!s.ok())
         return s;
     Step("live");
-    std::lock_guard<std::mutex> lock(mutex_);
-    Change change;
+    std::unique_lock<std::mutex> lock(mutex_);
     tamis_diag diag = {};
     Snapshot now = Now(store(), &diag);
-    int err = now ? change.Begin(store()) : diag.code;
-    /* What this shim has listed may be about to be live. */
-    ForgetOlder(session);
-    std::vector<std::string> keep;
-    if (n_marks_)
-        keep.push_back(kMark);
-    for (const auto &one : fresh_)
-        keep.push_back(one.first);
-    for (const auto &one : live) {
-        const Segment &segment = one.second;
-        bool known = segment.binding.empty() && fresh_.count(segment.name);
-        keep.push_back(segment.name);
-        if (!err && !known && !IsListed(now, segment, nullptr))
-            err = change.Put(segment, nullptr);
+    if (!now)
+        return Status::IOError(Words(diag.code, diag));
+    refusal_ = Admit(now, live);
+    if (!refusal_.empty()) {
+        words = refusal_;
+        lock.unlock();
+        Complain(options_.store + ": " + words + ": no SST gets a filter");
+        return Status::InvalidArgument(options_.store, words);
     }
-    if (!err)
-        err = change.Retain(keep);
-    if (!err)
-        err = change.Commit();
-    struct tamis_store_info info;
-    if (!err)
-        err = tamis_store_info(store(), &info, &diag);
-    /* The list is the engine's own: files in quarantine/ say no more. */
-    struct tamis_confirm_options confirm = {};
-    confirm.size = sizeof confirm;
-    confirm.force = 1;
-    if (!err && !info.complete)
-        err = tamis_store_confirm(store(), &confirm, &diag);
-    if (err)
-        return Status::IOError(Words(err, diag.code ? diag : change.diag()));
-    for (const auto &one : live)
+    ForgetOlder(session);
+    if (BringAndConfirm(live, now, &words))
+        return Status::IOError(words);
+    for (const auto &one : live.files)
         unlisted_.erase(one.first);
     Step("reconciled");
     return Status::OK();

@@ -6,7 +6,7 @@ CXXWARN := $(filter-out -Wstrict-prototypes -Wmissing-prototypes -Wshadow,$(WARN
 CXXBASE = -std=c++17 -D_GNU_SOURCE -pthread -fPIC $(OPT) $(SANITIZE) $(CXXWARN) $(WERROR) \
           $(CPPFLAGS) $(CXXFLAGS)
 ROCKSDB_SRC := $(filter-out tools/rocksdb/main.cc,$(wildcard tools/rocksdb/*.cc))
-ROCKSDB_OBJ := $(ROCKSDB_SRC:%.cc=$B/%.o)
+ROCKSDB_OBJ := $(ROCKSDB_SRC:%.cc=$B/%.o) $B/tools/bridge/mirror.o
 
 .PHONY: rocksdb deps-rocksdb
 rocksdb: $B/libtamis-rocksdb.a $B/tamis-rocksdb
@@ -24,6 +24,6 @@ $B/libtamis-rocksdb.a: $(ROCKSDB_OBJ)
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
-$B/tamis-rocksdb: $B/tools/rocksdb/main.o $B/tools/process.o $B/libtamis-rocksdb.a $B/libtamis.a
+$B/tamis-rocksdb: $B/tools/rocksdb/main.o $(BRIDGE_OBJ) $B/libtamis-rocksdb.a $B/libtamis.a
 	$(call say,LD,$@)
-	$(Q)$(CXX) $(SANITIZE) -o $@ $^ -lrocksdb $(LIBS)
+	$(Q)$(CXX) $(SANITIZE) -o $@ $^ -lrocksdb $(LIBS) -ljansson

@@ -1,6 +1,7 @@
 /* Names and bindings of SSTs, and changes of the list, as segment.h says. */
 #include "segment.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 
@@ -25,11 +26,41 @@ std::string NameOf(uint64_t number)
     return name;
 }
 
-std::string BindingOf(const rocksdb::TableProperties &p)
+std::string TagOf(const std::string &identity)
 {
-    std::string binding = p.db_session_id + "/" + std::to_string(p.orig_file_number);
+    char tag[MIRROR_TAG_BYTES];
+    tamis_mirror_tag(tag, "rocksdb", identity.data(), identity.size());
+    return tag;
+}
+
+std::string BindingOf(const std::string &tag, const rocksdb::TableProperties &p)
+{
+    std::string binding =
+        tag + "/" + p.db_session_id + "/" + std::to_string(p.orig_file_number);
     bool known = !p.db_session_id.empty() && p.orig_file_number != 0;
-    return known && binding.size() <= TAMIS_BINDING_MAX ? binding : "";
+    return known && binding.size() <= TAMIS_BINDING_MAX ? binding : tag;
+}
+
+bool NamesFile(const std::string &binding)
+{
+    return binding.find('/') != binding.npos;
+}
+
+static std::string TextOf(const tamis_segment_info &info)
+{
+    return std::string(reinterpret_cast<const char *>(info.binding),
+                       info.binding_bytes);
+}
+
+std::string OldSessionOf(const tamis_segment_info &info)
+{
+    const std::string binding = TextOf(info);
+    return binding.substr(0, std::min(binding.find('/'), binding.size()));
+}
+
+bool IsOldBindingOf(const tamis_segment_info &info, const std::string &binding)
+{
+    return NamesFile(binding) && TextOf(info) == binding.substr(binding.find('/') + 1);
 }
 
 const char *Unfit(const rocksdb::Comparator &order)
@@ -85,17 +116,56 @@ bool IsListed(const Snapshot &now, const Segment &s, bool *sealed)
     return true;
 }
 
-int Change::Begin(tamis_store *store)
+size_t Find(const Snapshot &now, const std::string &name, tamis_segment_info *info)
+{
+    tamis_target target;
+    tamis_snapshot_find(now.get(), name.data(), name.size(), nullptr, 0, 0, &target);
+    return target.slot && !tamis_snapshot_segment(now.get(), target.slot - 1, info)
+               ? target.slot - 1
+               : SIZE_MAX;
+}
+
+int Change::Begin(tamis_store *store, const std::string &tag, May may, Snapshot now)
 {
     tamis_edit *edit;
+    tag_ = tag;
+    may_ = may;
+    now_ = now ? std::move(now) : Now(store, &diag_);
+    if (!now_)
+        return diag_.code;
     int err = tamis_edit_begin(store, &edit, &diag_);
     edit_.reset(edit);
     return err;
 }
 
+bool MayChange(const std::string &tag, May may, const tamis_segment_info &info)
+{
+    mirror_owner owner = tamis_mirror_owner(tag.c_str(), &info);
+    return may == May::kAll || owner == MIRROR_THIS ||
+           (may == May::kThisOrOld && owner == MIRROR_OLD);
+}
+
+int Change::MakeRoom(const std::string &name)
+{
+    tamis_segment_info info;
+    size_t index = Find(now_, name, &info);
+    if (index == SIZE_MAX || gone_.count(name))
+        return 0;
+    if (MayChange(tag_, may_, info)) {
+        gone_.insert(name);
+        return tamis_mirror_drop(edit_.get(), now_.get(), index, &diag_);
+    }
+    diag_ = {};
+    snprintf(diag_.what, sizeof diag_.what,
+             "the store has a segment of that name of %s",
+             tamis_mirror_owner_words(tag_.c_str(),
+                                      tamis_mirror_owner(tag_.c_str(), &info)));
+    return diag_.code = TAMIS_ERR_MISMATCH;
+}
+
 int Change::Put(const Segment &s, tamis_builder *builder)
 {
-    int err = Drop(s.name);
+    int err = MakeRoom(s.name);
     if (err)
         return err;
     if (builder) {
@@ -110,18 +180,25 @@ int Change::Put(const Segment &s, tamis_builder *builder)
     return tamis_edit_put_bare(edit_.get(), s.name.data(), s.name.size(), &opt, &diag_);
 }
 
-int Change::Drop(const std::string &name)
+int Change::PutAgain(const Segment &s)
 {
-    int err = tamis_edit_drop(edit_.get(), name.data(), name.size(), &diag_);
-    return err == TAMIS_ERR_NO_SEGMENT ? 0 : err;
+    tamis_segment_options opt = {};
+    tamis_segment_info info;
+    size_t index = Find(now_, s.name, &info);
+    int err = MakeRoom(s.name);
+    opt.size = sizeof opt;
+    opt.binding = s.binding.data();
+    opt.binding_bytes = s.binding.size();
+    return err ? err : tamis_mirror_put_again(edit_.get(), now_.get(), index, &opt);
 }
 
-int Change::Retain(const std::vector<std::string> &names)
+int Change::Drop(const std::string &name)
 {
-    std::vector<tamis_name> list;
-    for (const std::string &name : names)
-        list.push_back({name.data(), name.size()});
-    return tamis_edit_retain(edit_.get(), list.data(), list.size(), &diag_);
+    tamis_segment_info info;
+    size_t index = Find(now_, name, &info);
+    return index != SIZE_MAX && MayChange(tag_, may_, info)
+               ? tamis_mirror_drop(edit_.get(), now_.get(), index, &diag_)
+               : 0;
 }
 
 int Change::Commit()

@@ -60,8 +60,8 @@ const rocksdb::Comparator *RocksShim::Order(const std::string &name)
     return at == allowed_.end() ? nullptr : at->second;
 }
 
-/* Of two databases the same names would be different files. */
-/* "db/" is "db". */
+/* Of two databases the same names would be different files.
+ * "db/" is "db". */
 static std::string WithoutSlash(std::string path)
 {
     while (path.size() > 1 && path.back() == '/')
@@ -83,6 +83,64 @@ bool RocksShim::IsOurs(const std::string &name)
     return false;
 }
 
+std::string RocksShim::Survey(const std::string &tag)
+{
+    tamis_diag diag = {};
+    char words[MIRROR_WORDS_BYTES];
+    mirror_survey survey;
+    Snapshot now = Now(store(), &diag);
+    if (!now)
+        return Words(diag.code, diag);
+    tamis_mirror_survey(now.get(), tag.c_str(), &survey);
+    /* Whose the segments of earlier versions are Reconcile() sees. */
+    tamis_mirror_refuses(now.get(), tag.c_str(), &survey, true, words);
+    return words;
+}
+
+bool RocksShim::Serves(const std::string &identity)
+{
+    if (!store_ || identity.empty())
+        return false;
+    const std::string tag = TagOf(identity);
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (!tag_.empty())
+        return tag_ == tag && refusal_.empty();
+    tag_ = tag;
+    const std::string words = refusal_ = Survey(tag);
+    lock.unlock();
+    if (!words.empty())
+        Complain(options_.store + ": " + words + ": no SST gets a filter");
+    return words.empty();
+}
+
+bool RocksShim::Serves(rocksdb::DB *db)
+{
+    std::string identity;
+    return db->GetDbIdentity(identity).ok() && Serves(identity);
+}
+
+std::string RocksShim::tag()
+{
+    std::lock_guard<std::mutex> lock(mutex_);
+    return refusal_.empty() ? tag_ : "";
+}
+
+std::string RocksShim::refusal()
+{
+    std::lock_guard<std::mutex> lock(mutex_);
+    return refusal_.empty() ? "the store is that of another database" : refusal_;
+}
+
+/* Nothing of another database is replaced or dropped. */
+int RocksShim::BeginChange(Change *change)
+{
+    std::unique_lock<std::mutex> lock(mutex_);
+    const std::string tag = tag_;
+    const May may = may_;
+    lock.unlock();
+    return change->Begin(store(), tag, may);
+}
+
 RocksCounts RocksShim::Counts()
 {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -96,7 +154,7 @@ RocksCounts RocksShim::Counts()
 int RocksShim::Put(const Segment &segment, tamis_builder *builder, std::string *words)
 {
     Change change;
-    int err = change.Begin(store());
+    int err = BeginChange(&change);
     if (!err)
         err = change.Put(segment, builder);
     if (!err) {
@@ -137,7 +195,7 @@ std::string RocksShim::Objection(const Segment &segment,
                                  const rocksdb::TableProperties &p,
                                  const Gathered *keys)
 {
-    if (segment.binding.empty())
+    if (!NamesFile(segment.binding))
         return "no session id and number";
     if (!Order(p.comparator_name))
         return "its comparator";
@@ -175,10 +233,10 @@ void RocksShim::List(const Segment &segment, const rocksdb::TableProperties &p,
 void RocksShim::ListIngested(rocksdb::DB *db, const std::string &path,
                              const rocksdb::TableProperties &p)
 {
-    Segment segment = {NameOf(path), BindingOf(p)};
+    Segment segment = {NameOf(path), BindingOf(tag(), p)};
     PutOrBare(segment, nullptr); /* it is visible */
     const rocksdb::Comparator *order = Order(p.comparator_name);
-    if (!order || segment.binding.empty())
+    if (!order || !NamesFile(segment.binding))
         return;
     SstKeys file;
     Builder builder;
@@ -203,9 +261,11 @@ void RocksShim::ListIngested(rocksdb::DB *db, const std::string &path,
 
 void RocksShim::Drop(const std::string &name)
 {
+    if (tag().empty())
+        return; /* Reconcile() sees to it */
     std::shared_lock<std::shared_mutex> gate(gate_);
     Change change;
-    int err = change.Begin(store());
+    int err = BeginChange(&change);
     if (!err)
         err = change.Drop(name);
     if (!err)
@@ -221,18 +281,20 @@ void RocksShim::Drop(const std::string &name)
 void RocksShim::Retry()
 {
     std::unique_lock<std::mutex> lock(mutex_);
-    const std::map<std::string, Segment> again = unlisted_;
+    const std::map<std::string, Segment> again =
+        refusal_.empty() ? unlisted_ : std::map<std::string, Segment>();
     lock.unlock();
     for (const auto &one : again)
         PutOrBare(one.second, nullptr);
 }
 
-void RocksShim::Mark()
+void RocksShim::Mark(rocksdb::DB *db)
 {
+    const bool serves = Serves(db);
     std::lock_guard<std::mutex> lock(marking_);
     n_marks_++;
-    if (store_)
-        PutOrBare({kMark, ""}, nullptr);
+    if (serves)
+        PutOrBare({kMark, tag()}, nullptr);
 }
 
 void RocksShim::Unmark()

@@ -60,7 +60,7 @@ class RocksShim : public std::enable_shared_from_this<RocksShim>
     void Drop(const std::string &name);
     void Retry(); /* what could not be listed */
     /* The list lacks something from Mark() to the last Unmark(). */
-    void Mark();
+    void Mark(rocksdb::DB *db);
     void Unmark();
     /* (reconcile.cc) */
     rocksdb::Status
@@ -69,6 +69,12 @@ class RocksShim : public std::enable_shared_from_this<RocksShim>
 
     void Allow(const rocksdb::Comparator *order); /* its keys may be filtered */
     bool IsOurs(const std::string &db_name);
+    /* Is the store that of the database with this identity? One that has no segments
+     * becomes it. Else it complains, and from then on does nothing. */
+    bool Serves(const std::string &identity);
+    bool Serves(rocksdb::DB *db);
+    std::string refusal();
+    std::string tag(); /* of the database; empty: not known yet, or refused */
     RocksCounts Counts();
     void Step(const char *name)
     {
@@ -98,6 +104,14 @@ class RocksShim : public std::enable_shared_from_this<RocksShim>
     void ForgetOlder(const std::string &session);
     int Put(const Segment &segment, tamis_builder *builder, std::string *words);
     void PutOrBare(const Segment &segment, tamis_builder *builder);
+    int BeginChange(Change *change);
+    struct LiveSet;
+    /* These with the mutex held. */
+    std::string Survey(const std::string &tag);
+    std::string Admit(const Snapshot &now, const LiveSet &live);
+    std::set<std::string> Keep(const LiveSet &live) const;
+    int Bring(const LiveSet &live, const Snapshot &now, Change *change, bool *left);
+    int BringAndConfirm(const LiveSet &live, const Snapshot &now, std::string *words);
 
     const RocksOptions options_;
     Store store_;
@@ -113,6 +127,9 @@ class RocksShim : public std::enable_shared_from_this<RocksShim>
     std::string session_; /* of the database, when it was last reconciled */
     std::map<std::string, Segment> unlisted_;
     std::string db_name_;
+    std::string tag_;     /* of the database, once it is known */
+    std::string refusal_; /* why the store is not this database's */
+    May may_ = May::kThis;
     RocksCounts counts_ = {};
     /* Two ingestions share the mark: each counts itself and changes the list in one
      * step. Taken before the gate. */

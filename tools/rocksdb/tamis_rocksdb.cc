@@ -76,7 +76,7 @@ Status RocksFilters::Ingest(rocksdb::DB *db, rocksdb::ColumnFamilyHandle *family
                             const rocksdb::IngestExternalFileOptions &options)
 {
     shim_->Guarded("ingesting", [&] {
-        shim_->Mark();
+        shim_->Mark(db);
         shim_->Step("ingesting");
     });
     Status s = db->IngestExternalFile(family, files, options);
@@ -93,7 +93,8 @@ RocksFilters::TableFilter(const rocksdb::Slice &key) const
         tamis_key key;
     };
     auto q = std::make_shared<Question>();
-    if (shim_->store())
+    const std::string tag = shim_->tag();
+    if (shim_->store() && !tag.empty())
         q->now = Now(shim_->store(), nullptr);
     if (!q->now)
         return [](const rocksdb::TableProperties &) { return true; };
@@ -102,10 +103,10 @@ RocksFilters::TableFilter(const rocksdb::Slice &key) const
     q->key = tamis_key_of(&domain, q->bytes.data(), q->bytes.size());
     /* By name and binding. A file that was ingested has another number now, so it is
      * not found: a candidate. */
-    return [q](const rocksdb::TableProperties &table) {
+    return [q, tag](const rocksdb::TableProperties &table) {
         tamis_target target;
-        Segment s = {NameOf(table.orig_file_number), BindingOf(table)};
-        if (s.binding.empty() ||
+        Segment s = {NameOf(table.orig_file_number), BindingOf(tag, table)};
+        if (!NamesFile(s.binding) ||
             tamis_snapshot_find(q->now.get(), s.name.data(), s.name.size(),
                                 s.binding.data(), s.binding.size(), 0, &target))
             return true;

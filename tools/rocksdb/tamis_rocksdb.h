@@ -10,9 +10,18 @@
  *     filters->Reconcile(db);                      // before others ask
  *
  * A segment is named as its file, "000123.sst": numbers are unique within a database,
- * whatever its column families, and a store serves one database. Its binding is a text
- * of the SST's own properties, "<db_session_id>/<orig_file_number>": numbers recur, and
- * these do not. Ranks are 0: a file changes its level without being written.
+ * whatever its column families, and a store serves one database. Its binding is the
+ * text "rocksdb:<database>/<db_session_id>/<orig_file_number>": <database> is the
+ * XXH3-64 (seed 0) of DB::GetDbIdentity() in 16 hex digits, the rest are the SST's own
+ * properties, for numbers recur. Ranks are 0: a file changes its level without being
+ * written.
+ *
+ * ONE DATABASE. The bindings say which database a store mirrors. In a store of another
+ * one the shim changes nothing: `complain` says so, Reconcile() is InvalidArgument, and
+ * every SST is a candidate. `tamis-rocksdb --force` takes such a store over. Segments
+ * that no bridge has put stay. The segments of earlier versions, whose bindings have no
+ * database, are taken over with their filters by Reconcile(), if one of them is of a
+ * session in which this database wrote a live table.
  *
  * WHAT IT PROMISES.
  * - An SST of RocksDB's own is listed, with its filter, before the database shows it
@@ -90,10 +99,13 @@ class RocksFilters
 
     /* Makes the list that of the live files, one edit: what the store has under another
      * binding, or not at all, is listed without a filter (`tamis-rocksdb` builds it
-     * while the database is closed; the next compaction does, too); what is not live
-     * goes. Reads the properties of every table. `families`: the handles of all open
-     * families; NULL: only the default one. Files of others stay, but lose their
-     * filters. Confirms a list that `tamis repair` made anew. Flushes wait meanwhile.
+     * while the database is closed; the next compaction does, too); what is of this
+     * database and not live goes. Reads the properties of every table. `families`: the
+     * handles of all open families; NULL: only the default one. Files of other families
+     * stay, but lose their filters. Confirms a list that `tamis repair` made anew, if
+     * it has nothing else. Flushes wait meanwhile. InvalidArgument: the store is that
+     * of another database, and nothing was changed; IOError: also if another process
+     * changed these segments meanwhile: call it again.
      */
     rocksdb::Status
     Reconcile(rocksdb::DB *db,

@@ -1,0 +1,406 @@
+/* A store remembers which database it mirrors: what is of another one, or of nobody, is
+ * neither replaced nor dropped unless it is forced. */
+#include "test.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rocksdb/utilities/checkpoint.h>
+
+#include "sst_keys.h"
+
+namespace
+{
+
+namespace fs = std::filesystem;
+
+std::string Second()
+{
+    return settings.dir + "/second";
+}
+
+void MakeDatabase(const std::string &path, const std::vector<std::string> &prefixes)
+{
+    Engine engine;
+    OpenPlain(&engine, path);
+    for (const std::string &prefix : prefixes)
+        WriteSome(&engine, prefix);
+}
+
+tamis::Store OpenStore()
+{
+    tamis_store *store;
+    EXPECT(tamis_store_open(StorePath().c_str(), &store, nullptr) == 0, "no store");
+    return tamis::Store(store);
+}
+
+/* Names, bindings and filters; and which files there are. */
+std::string State()
+{
+    tamis::Store store = OpenStore();
+    tamis::Snapshot now = tamis::Now(store.get(), nullptr);
+    tamis_segment_info info;
+    std::vector<std::string> parts;
+    for (size_t i = 0; tamis_snapshot_segment(now.get(), i, &info) == 0; i++)
+        parts.push_back(
+            std::string(reinterpret_cast<const char *>(info.name), info.name_bytes) +
+            " " +
+            std::string(reinterpret_cast<const char *>(info.binding),
+                        info.binding_bytes) +
+            " " + info.file);
+    for (const auto &file : fs::directory_iterator(StorePath() + "/filters"))
+        parts.push_back(file.path().filename());
+    std::sort(parts.begin(), parts.end());
+    std::string all;
+    for (const std::string &part : parts)
+        all += part + "\n";
+    return all;
+}
+
+/* A segment that no bridge has put. */
+void PutByHand(const std::string &name, const std::string &binding = "")
+{
+    tamis::Store store = OpenStore();
+    tamis_edit *edit;
+    tamis_builder *builder;
+    tamis_segment_options opt = {};
+    opt.size = sizeof opt;
+    opt.binding = binding.data();
+    opt.binding_bytes = binding.size();
+    EXPECT(tamis_edit_begin(store.get(), &edit, nullptr) == 0, "no edit");
+    tamis_edit_drop(edit, name.data(), name.size(), nullptr);
+    EXPECT(tamis_edit_builder(edit, name.data(), name.size(), 0, &opt, &builder,
+                              nullptr) == 0 &&
+               tamis_builder_add_key(builder, "by hand", 7) == 0 &&
+               tamis_edit_put(edit, builder, nullptr) == 0,
+           "no segment");
+    tamis_builder_free(builder);
+    EXPECT(tamis_edit_commit(edit, nullptr) == 0, "no commit");
+}
+
+/* The list as the earlier version left it: "<session>/<number>". */
+void PutAsBefore(const std::string &db)
+{
+    tamis::Store store = OpenStore();
+    struct tamis_store_info info;
+    tamis_edit *edit;
+    EXPECT(tamis_store_info(store.get(), &info, nullptr) == 0 &&
+               tamis_edit_begin(store.get(), &edit, nullptr) == 0,
+           "no edit");
+    for (const auto &one : fs::directory_iterator(db)) {
+        if (one.path().extension() != ".sst")
+            continue;
+        tamis::SstKeys file;
+        tamis::Builder builder;
+        std::string name = one.path().filename();
+        OK(file.Open(rocksdb::Env::Default(), one.path(), nullptr));
+        std::string binding = file.properties().db_session_id + "/" +
+                              std::to_string(file.properties().orig_file_number);
+        EXPECT(tamis::NewBuilder(info, 0, &builder, nullptr) == 0, "no builder");
+        OK(file.Each([&](const rocksdb::Slice &key) {
+            EXPECT(tamis_builder_add_key(builder.get(), key.data(), key.size()) == 0,
+                   "no key");
+        }));
+        EXPECT(tamis_builder_rename(builder.get(), name.data(), name.size(),
+                                    binding.data(), binding.size()) == 0 &&
+                   tamis_edit_put(edit, builder.get(), nullptr) == 0,
+               "not put");
+    }
+    EXPECT(tamis_edit_put_bare(edit, "ingest", 6, nullptr, nullptr) == 0 &&
+               tamis_edit_commit(edit, nullptr) == 0,
+           "no commit");
+}
+
+const std::string Both(const std::string &options, const std::string &db)
+{
+    return options + " " + StorePath() + " " + db;
+}
+
+uint64_t Orphans()
+{
+    uint64_t n;
+    EXPECT(tamis_store_orphans(OpenStore().get(), nullptr, nullptr, &n, nullptr) == 0,
+           "orphans are not counted");
+    return n;
+}
+
+} // namespace
+
+void AnotherDatabase()
+{
+    MakeStore();
+    MakeDatabase(DbPath(), {"a", "b"});
+    MakeDatabase(Second(), {"c"});
+    ExpectTool(0, "4 built");
+    const std::string before = State();
+    ExpectTool(3, "it mirrors another RocksDB database", Both("", Second()));
+    ExpectTool(3, "it mirrors another RocksDB database", Both("--dry-run", Second()));
+    EXPECT(State() == before, "it changed the store:\n%s", State().c_str());
+    ExpectTool(0, "0 built, 4 kept");
+    std::string said;
+    EXPECT(Tool(Both("--force", Second()), &said) == 0, "%s", said.c_str());
+    size_t n_named = 0;
+    for (size_t at = 0;
+         (at = said.find("(was of another RocksDB database)", at)) != said.npos; at++)
+        n_named++;
+    EXPECT(n_named == 4 && said.find("2 built, 0 kept") != said.npos &&
+               said.find("  replaced  ") != said.npos &&
+               said.find("  dropped   ") != said.npos,
+           "what it replaces and drops is not named: %s", said.c_str());
+    EXPECT(Listed().size() == 2, "%zu segments", Listed().size());
+    ExpectTool(3, "it mirrors another RocksDB database");
+    /* The same database elsewhere, and a copy of all its files. */
+    fs::rename(Second(), settings.dir + "/moved");
+    ExpectTool(0, "2 kept", Both("", settings.dir + "/moved"));
+    fs::copy(settings.dir + "/moved", Second(), fs::copy_options::recursive);
+    ExpectTool(0, "2 kept", Both("", Second()));
+    EXPECT(Tool(Both("--json", Second()), &said) == 0 && said[0] == '{' &&
+               said.find("\"kept\": 2") != said.npos &&
+               said.find("\"identity\": \"rocksdb:") != said.npos,
+           "%s", said.c_str());
+    /* LevelDB's bridge has put it. */
+    fs::remove_all(StorePath());
+    MakeStore();
+    PutByHand("000005.ldb", "leveldb:0123456789abcdef/1/0123456789abcdef");
+    ExpectTool(3, "it mirrors a LevelDB database");
+}
+
+void SegmentsOfOthers()
+{
+    MakeStore();
+    MakeDatabase(DbPath(), {"a"});
+    PutByHand("mine");
+    ExpectTool(0, "2 built, 0 kept, 0 without a filter, 0 dropped; 2000 keys; 1 of no "
+                  "database left alone");
+    EXPECT(Listed().size() == 3 && Listed()[2] == "mine", "mine is gone");
+    PutByHand(Listed()[0]);
+    const std::string before = State();
+    ExpectTool(3, "is of no database: drop it, or replace it by --force");
+    EXPECT(State() == before, "it changed the store");
+    std::string said;
+    EXPECT(Tool(Both("--force", DbPath()), &said) == 0 &&
+               said.find("  dropped   mine  (was of no database)") != said.npos &&
+               said.find("  replaced  " + Listed()[0] + "  (was of no database)") !=
+                   said.npos,
+           "%s", said.c_str());
+    EXPECT(Listed().size() == 2, "mine stays");
+    /* The shim leaves it alone, too, and does not vouch for it. */
+    PutByHand("mine");
+    Engine engine;
+    OpenEngine(&engine, QuietOptions());
+    EXPECT(Listed().size() == 3, "mine is gone");
+    CheckStore(&engine, Extra::kAllowed);
+}
+
+void DryRun()
+{
+    MakeStore();
+    MakeDatabase(DbPath(), {"a"});
+    const std::string empty = State();
+    ExpectTool(0, "dry run: 2 tables: 2 built", Both("--dry-run", DbPath()));
+    ExpectTool(0, "  built     0", Both("--dry-run", DbPath()));
+    EXPECT(State() == empty, "a dry run wrote:\n%s", State().c_str());
+    ExpectTool(0, "2 built");
+    MakeDatabase(DbPath(), {"b"});
+    {
+        Engine engine;
+        OpenPlain(&engine);
+        rocksdb::CompactRangeOptions opt;
+        opt.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+        OK(engine.db->CompactRange(opt, engine.Family(0), nullptr, nullptr));
+    }
+    const std::string before = State();
+    std::string said;
+    EXPECT(Tool(Both("--dry-run", DbPath()), &said) == 0 &&
+               said.find("2 built, 1 kept, 0 without a filter, 1 dropped") !=
+                   said.npos &&
+               said.find("  dropped   0") != said.npos,
+           "%s", said.c_str());
+    EXPECT(State() == before, "a dry run wrote");
+    ExpectTool(0, "2 built, 1 kept, 0 without a filter, 1 dropped");
+    ExpectTool(2, "--fpr 2", Both("--fpr 2", DbPath()));
+    fs::remove_all(StorePath());
+    MakeStore();
+    ExpectTool(0, "3 built", Both("--fpr 0.01%", DbPath()));
+    tamis::Snapshot now = tamis::Now(OpenStore().get(), nullptr);
+    tamis_segment_info info;
+    EXPECT(tamis_snapshot_segment(now.get(), 0, &info) == 0 && info.error < 0.0002,
+           "an error of %g", info.error);
+}
+
+void EarlierBindings()
+{
+    MakeDatabase(DbPath(), {"a", "b"});
+    MakeDatabase(Second(), {"c"});
+    MakeStore();
+    PutAsBefore(DbPath());
+    const std::string before = State();
+    ExpectTool(3, "it mirrors an unknown RocksDB database", Both("", Second()));
+    EXPECT(State() == before, "it changed the store");
+    /* Its own gets it, without a key being read; what it did not bind goes. */
+    ExpectTool(0, "4 tables: 0 built, 4 kept, 0 without a filter, 1 dropped");
+    ExpectTool(0, "4 tables: 0 built, 4 kept, 0 without a filter, 0 dropped");
+    {
+        Engine engine;
+        OpenPlain(&engine);
+        CheckStore(&engine, Extra::kForbidden);
+    }
+    ExpectTool(3, "it mirrors another RocksDB database", Both("", Second()));
+    /* The shim does the same: no filter is lost, and another one's are left alone. */
+    fs::remove_all(StorePath());
+    MakeStore();
+    PutAsBefore(DbPath());
+    {
+        rocksdb::Options options = QuietOptions();
+        Engine engine;
+        auto filters = tamis::RocksFilters::Open({StorePath(), 0.01, 0, {}, {}});
+        OpenPlain(&engine, Second());
+        EXPECT(!filters->Reconcile(engine.db, &engine.families).ok(),
+               "it reconciled a store of an unknown database");
+        EXPECT(State() == before || Listed().size() == 5, "it changed the store");
+    }
+    Engine engine;
+    OpenEngine(&engine, QuietOptions());
+    CheckStore(&engine, Extra::kForbidden);
+}
+
+void TheShimRefuses()
+{
+    MakeDatabase(DbPath(), {"a"});
+    MakeStore();
+    ExpectTool(0, "2 built");
+    const std::string before = State();
+    fs::rename(DbPath(), Second());
+    {
+        Engine engine;
+        OpenEngine(&engine, QuietOptions(), nullptr, false);
+        rocksdb::Status s = engine.filters->Reconcile(engine.db, &engine.families);
+        EXPECT(s.IsInvalidArgument(), "it reconciled: %s", s.ToString().c_str());
+        WriteSome(&engine, "b");
+        EXPECT(!engine.filters->Reconcile(engine.db, &engine.families).ok(),
+               "it reconciled");
+        rocksdb::CompactRangeOptions opt;
+        opt.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+        OK(engine.db->CompactRange(opt, nullptr, nullptr));
+        EXPECT(Passes(&engine, "nothing"), "a table is skipped");
+        EXPECT(engine.complaints.find("it mirrors another RocksDB database") !=
+                   std::string::npos,
+               "%s", engine.complaints.c_str());
+    }
+    EXPECT(State() == before, "the shim changed the store of another database:\n%s",
+           State().c_str());
+    /* Its first word may be a flush, too. */
+    fs::remove_all(DbPath());
+    {
+        Engine engine;
+        OpenEngine(&engine, QuietOptions(), nullptr, false);
+        WriteSome(&engine, "c");
+        WriteSome(&engine, "d"); /* numbers that the other one does not have */
+    }
+    EXPECT(State() == before, "the shim changed the store of another database");
+    fs::remove_all(DbPath());
+    fs::rename(Second(), DbPath());
+    Engine engine;
+    OpenEngine(&engine, QuietOptions());
+    CheckStore(&engine, Extra::kForbidden);
+}
+
+/* What is decided from a snapshot is done only to what was in it. */
+void OvertakenMeanwhile()
+{
+    MakeStore();
+    const std::string tag = tamis::TagOf("one"), other = tamis::TagOf("two");
+    tamis::Store store = OpenStore();
+    auto put = [&](const std::string &name, const std::string &by, tamis::May may) {
+        tamis::Change change;
+        EXPECT(change.Begin(store.get(), by, may) == 0 &&
+                   change.Put({name, by + "/S/1"}, nullptr) == 0 &&
+                   change.Commit() == 0,
+               "not put");
+    };
+    put("000001.sst", tag, tamis::May::kThis);
+    put("000002.sst", tag, tamis::May::kThis);
+    tamis::Change drop;
+    EXPECT(drop.Begin(store.get(), tag, tamis::May::kThis) == 0 &&
+               drop.Drop("000001.sst") == 0 && drop.Drop("000002.sst") == 0,
+           "not dropped");
+    put("000002.sst", other, tamis::May::kAll); /* another process takes it over */
+    const std::string before = State();
+    EXPECT(drop.Commit() == TAMIS_ERR_MISMATCH, "it dropped what another one put");
+    EXPECT(State() == before, "it changed something");
+    tamis::Change again;
+    EXPECT(again.Begin(store.get(), tag, tamis::May::kThis) == 0 &&
+               again.Put({"000002.sst", tag + "/S/2"}, nullptr) == TAMIS_ERR_MISMATCH,
+           "it replaces what another one put");
+    tamis::Change last;
+    EXPECT(last.Begin(store.get(), tag, tamis::May::kThis) == 0 &&
+               last.Drop("000001.sst") == 0 && last.Drop("000002.sst") == 0 &&
+               last.Commit() == 0,
+           "not dropped");
+    EXPECT(Listed() == std::vector<std::string>{"000002.sst"}, "the other's is gone");
+}
+
+/* Of a database that is open: a checkpoint has no IDENTITY until it is opened. */
+void Checkpoints()
+{
+    MakeStore();
+    const std::string one = settings.dir + "/one", two = settings.dir + "/two";
+    {
+        Engine engine;
+        OpenPlain(&engine);
+        rocksdb::Checkpoint *made;
+        OK(rocksdb::Checkpoint::Create(engine.db, &made));
+        std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
+        WriteSome(&engine, "a");
+        OK(checkpoint->CreateCheckpoint(one));
+        WriteSome(&engine, "b");
+        OK(checkpoint->CreateCheckpoint(two));
+    }
+    ExpectTool(0, "2 built", Both("", one));
+    ExpectTool(0, "2 built, 2 kept", Both("", two));
+    ExpectTool(0, "0 built, 4 kept");
+    {
+        Engine engine;
+        OpenPlain(&engine, one); /* now it is a database of its own */
+    }
+    ExpectTool(3, "it mirrors another RocksDB database", Both("", one));
+    ExpectTool(0, "0 built, 2 kept, 0 without a filter, 2 dropped",
+               Both("--force", one));
+    EXPECT(Listed().size() == 2, "%zu segments", Listed().size());
+}
+
+/* What a killed run left goes by itself in the next one. */
+void KilledOffline()
+{
+    MakeStore();
+    MakeDatabase(DbPath(), {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"});
+    uint64_t left = 0;
+    for (int i = 0; i < 60 && !left; i++) {
+        pid_t pid = fork();
+        EXPECT(pid >= 0, "no process");
+        if (pid == 0) {
+            execl(settings.tool.c_str(), "tamis-rocksdb", StorePath().c_str(),
+                  DbPath().c_str(), nullptr);
+            _exit(127);
+        }
+        for (int j = 0; j < 100000 && fs::is_empty(StorePath() + "/filters"); j++)
+            usleep(10);
+        kill(pid, SIGKILL);
+        int status;
+        EXPECT(waitpid(pid, &status, 0) == pid, "no child");
+        EXPECT(Listed().empty() || WIFEXITED(status) || Listed().size() == 20,
+               "half an edit");
+        left = Orphans();
+        if (!left) {
+            fs::remove_all(StorePath());
+            MakeStore();
+        }
+    }
+    EXPECT(left > 0, "it was never killed in the middle");
+    ExpectTool(0, "20 built");
+    EXPECT(Orphans() == 0, "%d files that nothing names", int(Orphans()));
+}
