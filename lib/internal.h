@@ -497,6 +497,10 @@ int filter_open_fd(int fd, const char *path, const struct tamis_filter_options *
 enum tamis_answer filter_probe_from(struct tamis_filter *f, uint64_t min_watermark,
                                     const struct tamis_key *key,
                                     enum tamis_reason *why);
+/* explain.c: tamis_filter_explain() for at least this watermark. */
+enum tamis_answer filter_explain_from(struct tamis_filter *f, uint64_t min_watermark,
+                                      const struct tamis_key *key,
+                                      struct tamis_explanation *out);
 size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
                                uint64_t tag, const uint64_t *hashes, size_t n,
                                uint64_t *absent, enum tamis_reason *why);

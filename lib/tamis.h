@@ -380,6 +380,40 @@ size_t tamis_filter_probe_keys(struct tamis_filter *filter,
                                const struct tamis_key *keys, size_t n, uint64_t *absent,
                                enum tamis_reason *why);
 
+/* What an answer rests on. */
+enum tamis_decider {
+    TAMIS_BY_NOTHING = 0, /* no key was looked for: the reason says why */
+    TAMIS_BY_RANGE,       /* the key lies outside of the segment's key range: ABSENT */
+    TAMIS_BY_FILTER
+};
+enum { TAMIS_MAX_STAGES = 30 };
+/* What one stage says of a key, and where in the file: offsets are in bytes, from the
+ * file's start. */
+struct tamis_stage_answer {
+    enum tamis_reason reason; /* NO_REASON: the stage proves that it lacks the key */
+    /* NO_REASON: the lane of which a block lacks a bit of the key. DAMAGED: the first
+     * lane whose page failed its check. HIT: 0. */
+    uint32_t lane;
+    uint64_t offset; /* NO_REASON: of that block, 64 bytes; DAMAGED: of that page */
+};
+struct tamis_explanation {
+    enum tamis_answer answer;
+    enum tamis_reason reason;
+    enum tamis_decider by;
+    uint32_t n_stages; /* BY_FILTER: how many there are; else 0 */
+    struct tamis_stage_answer stages[TAMIS_MAX_STAGES]; /* the oldest first */
+    uint64_t reserved[8];                               /* 0 */
+};
+/* Asks as tamis_filter_probe(), and says which stage, lane and block decided. Returns
+ * out->answer. It is for people, and slower than a probe: it asks, and then looks at
+ * every stage again. ABSENT only if both say so; a key that a writer adds
+ * in between is MAYBE. *out is the caller's, and whole whatever is returned; a NULL
+ * filter or key is MAYBE, as in a probe. Any thread may call it while others probe. It
+ * reads pages, writes nothing, and cannot fail. */
+enum tamis_answer tamis_filter_explain(struct tamis_filter *filter,
+                                       const struct tamis_key *key,
+                                       struct tamis_explanation *out);
+
 /* What probes run on: "avx512", "avx2", "neon" or "scalar", chosen at the first use of
  * a filter, the best that this machine has. The environment variable TAMIS_KERNEL names
  * another one, for tests; a name that this machine can't run is ignored. */
@@ -1116,6 +1150,13 @@ enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
                                        const struct tamis_target *target,
                                        const struct tamis_key *key,
                                        enum tamis_reason *why);
+/* The same, and what it rests on: as tamis_filter_explain(), or the key range. The
+ * filter is asked last: where the range proves it, the filter is not looked at. Not
+ * counted in any statistics. */
+enum tamis_answer tamis_snapshot_explain(struct tamis_snapshot *snapshot,
+                                         const struct tamis_target *target,
+                                         const struct tamis_key *key,
+                                         struct tamis_explanation *out);
 /* Many hashes, one segment: as tamis_filter_probe_batch(). */
 size_t tamis_snapshot_probe_batch(struct tamis_snapshot *snapshot,
                                   const struct tamis_target *target, uint64_t tag,

@@ -11,6 +11,8 @@ void answer_begin(struct answers *a)
     a->listed = false;
     if (a->json && !a->silent)
         a->candidates = need(json_array());
+    if (a->json && a->explain)
+        a->explained = need(json_array());
 }
 
 void print_key(const struct tamis_key *key, enum key_format format)
@@ -50,6 +52,25 @@ static enum tint tint_of(enum tamis_reason reason)
     return TINT_BAD;
 }
 
+void answer_line(struct answers *a, const struct tamis_key *key,
+                 struct tamis_name segment, enum tamis_reason reason)
+{
+    a->listed |= reason != TAMIS_NO_REASON;
+    print_key(key, a->format);
+    putchar('\t');
+    if (segment.bytes == NULL)
+        putchar('-');
+    else if (segment.n_bytes == 1 && *(const char *)segment.bytes == '-')
+        fputs("\\x2d", stdout); /* a segment of that very name */
+    else
+        print_escaped(stdout, segment.bytes, segment.n_bytes);
+    putchar('\t');
+    if (reason == TAMIS_NO_REASON)
+        print_tinted(TINT_GOOD, "ABSENT");
+    else
+        print_tinted(tint_of(reason), "%s", tamis_reason_name(reason));
+}
+
 void answer_pair(struct answers *a, const struct tamis_key *key,
                  struct tamis_name segment, enum tamis_reason reason)
 {
@@ -67,16 +88,7 @@ void answer_pair(struct answers *a, const struct tamis_key *key,
         json_put(a->candidates, NULL, pair);
         return;
     }
-    print_key(key, a->format);
-    putchar('\t');
-    if (segment.bytes == NULL)
-        putchar('-');
-    else if (segment.n_bytes == 1 && *(const char *)segment.bytes == '-')
-        fputs("\\x2d", stdout); /* a segment of that very name */
-    else
-        print_escaped(stdout, segment.bytes, segment.n_bytes);
-    putchar('\t');
-    print_tinted(tint_of(reason), "%s", tamis_reason_name(reason));
+    answer_line(a, key, segment, reason);
     putchar('\n');
 }
 
@@ -97,11 +109,11 @@ void answer_end(struct answers *a, const struct tamis_key *key,
         json_put(object, "answer",
                  json_string(answer == TAMIS_ABSENT ? "ABSENT" : "MAYBE"));
         json_put(object, "candidates", a->candidates);
+        if (a->explain)
+            json_put(object, "explained", a->explained);
         json_print_line(object);
     } else if (answer == TAMIS_ABSENT) {
-        print_key(key, a->format);
-        fputs("\t-\t", stdout);
-        print_tinted(TINT_GOOD, "ABSENT");
+        answer_line(a, key, (struct tamis_name){NULL, 0}, TAMIS_NO_REASON);
         putchar('\n');
     }
 }
@@ -141,6 +153,8 @@ void check_probe_options(const struct options *o)
         usage_error("--quiet answers for one KEY by exit status");
     if (given(o, OPT_QUIET) && (given(o, OPT_JSON) || given(o, OPT_COUNT)))
         usage_error("--quiet prints nothing: leave out --json and --count");
+    if (given(o, OPT_EXPLAIN) && (given(o, OPT_QUIET) || given(o, OPT_COUNT)))
+        usage_error("--explain prints each answer: leave out --quiet and --count");
     if ((given(o, OPT_NUL) || given(o, OPT_BINARY)) && n_keys > 0)
         usage_error("-0 and --binary are for --keys FILE");
 }

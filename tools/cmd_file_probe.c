@@ -16,9 +16,14 @@ static int ask(void *ctx, const struct tamis_key *keys, size_t n)
     enum tamis_reason why;
 
     for (size_t i = 0; i < n; i++) {
-        p->last = tamis_filter_probe(p->filter, &keys[i], &why);
+        struct tamis_explanation e;
+
         answer_begin(&p->answers);
-        if (p->last != TAMIS_ABSENT)
+        p->last = p->answers.explain ? tamis_filter_explain(p->filter, &keys[i], &e)
+                                     : tamis_filter_probe(p->filter, &keys[i], &why);
+        if (p->answers.explain)
+            answer_explained(&p->answers, &keys[i], p->name, &e);
+        else if (p->last != TAMIS_ABSENT)
             answer_pair(&p->answers, &keys[i], p->name, why);
         answer_end(&p->answers, &keys[i], p->last, 1);
     }
@@ -36,7 +41,7 @@ static int run(int argc, char **argv)
     parse_options(argc, argv,
                   KEY_FLAGS | WITH(OPT_KEYS_FILE) | WITH(OPT_OFFSET) | WITH(OPT_COUNT) |
                       WITH(OPT_QUIET) | WITH(OPT_JSON) | WITH(OPT_BIND) |
-                      WITH(OPT_MIN_WATERMARK),
+                      WITH(OPT_MIN_WATERMARK) | WITH(OPT_EXPLAIN),
                   1, 0, &o);
     check_probe_options(&o);
     status = file_open(&o, &p.filter);
@@ -47,6 +52,7 @@ static int run(int argc, char **argv)
     if (tamis_filter_info(p.filter, &info) == 0 && info.name_bytes > 0)
         p.name = (struct tamis_name){info.name, info.name_bytes};
     p.answers.json = given(&o, OPT_JSON);
+    p.answers.explain = given(&o, OPT_EXPLAIN);
     p.answers.format = o.format;
     p.answers.silent = given(&o, OPT_QUIET) || given(&o, OPT_COUNT);
     status = ask_keys(&o, &domain, ask, &p);
@@ -70,6 +76,7 @@ const struct command cmd_file_probe = {
     "  --bind HEX           the filter must be bound to this\n"
     "  --min-watermark N    a filter that is behind N answers BEHIND\n"
     "  --count              print only the totals\n"
+    "  --explain            and why: which stage, lane and offset\n"
     "  -q, --quiet          print nothing: exit 0 if KEY may be there, 10 if absent\n"
     "  --json               'tamis help json'\n"
     "  -0, --hex, --binary  what KEYFILE looks like: 'tamis help keys'\n"

@@ -19,13 +19,17 @@ struct probe {
 /* So many keys at a time, that the bitmaps of many segments take little room. */
 enum { ASK_KEYS = 64 };
 
+static struct tamis_target target_of(const struct probe *p, size_t segment)
+{
+    return p->targets != NULL ? p->targets[segment]
+                              : tamis_snapshot_target(p->snapshot, segment);
+}
+
 /* Is the key listed for this segment? Its reason is asked for now; a filter that grows
  * may have caught up meanwhile. */
 static bool list_pair(struct probe *p, const struct tamis_key *key, size_t segment)
 {
-    struct tamis_target target = p->targets != NULL
-                                     ? p->targets[segment]
-                                     : tamis_snapshot_target(p->snapshot, segment);
+    struct tamis_target target = target_of(p, segment);
     enum tamis_reason why;
 
     if (tamis_snapshot_probe(p->snapshot, &target, key, &why) == TAMIS_ABSENT)
@@ -34,13 +38,30 @@ static bool list_pair(struct probe *p, const struct tamis_key *key, size_t segme
     return true;
 }
 
+/* What every segment says, ABSENT as well. Is one of them MAYBE? */
+static bool explain_key(struct probe *p, const struct tamis_key *key)
+{
+    bool listed = false;
+
+    for (size_t i = 0; i < p->n; i++) {
+        struct tamis_target target = target_of(p, i);
+        struct tamis_explanation e;
+
+        listed |= tamis_snapshot_explain(p->snapshot, &target, key, &e) != TAMIS_ABSENT;
+        answer_explained(&p->answers, key, p->names[i], &e);
+    }
+    return listed;
+}
+
 static void list_key(struct probe *p, const struct tamis_key *key,
                      const uint64_t *absent)
 {
     bool listed = !p->complete || p->n == 0;
 
     answer_begin(&p->answers);
-    for (size_t i = 0; i < p->n; i += 64) {
+    if (p->answers.explain)
+        listed |= explain_key(p, key);
+    for (size_t i = 0; i < p->n && !p->answers.explain; i += 64) {
         uint64_t maybe = ~absent[i / 64];
 
         if (p->n - i < 64)
@@ -133,6 +154,7 @@ static int probe(struct probe *p)
     else
         find_all(p);
     p->answers.json = given(o, OPT_JSON);
+    p->answers.explain = given(o, OPT_EXPLAIN);
     p->answers.format = o->format;
     p->answers.silent = given(o, OPT_QUIET) || given(o, OPT_COUNT);
     status = ask_keys(o, &domain, ask, p);
@@ -158,7 +180,7 @@ static int run(int argc, char **argv)
     parse_options(argc, argv,
                   KEY_FLAGS | WITH(OPT_KEYS_FILE) | WITH(OPT_SEGMENT) |
                       WITH(OPT_QUIET) | WITH(OPT_COUNT) | WITH(OPT_MIN_WATERMARK) |
-                      WITH(OPT_BIND) | WITH(OPT_JSON),
+                      WITH(OPT_BIND) | WITH(OPT_JSON) | WITH(OPT_EXPLAIN),
                   1, 0, &o);
     check_probe_options(&o);
     if (given(&o, OPT_BIND) && o.n_segments != 1)
@@ -193,6 +215,8 @@ const struct command cmd_probe = {
     "  --bind HEX           ... and only if it is bound to this\n"
     "  --min-watermark N    filters that are behind N answer BEHIND\n"
     "  --count              print only the totals\n"
+    "  --explain            what every segment says, and why: its key range, or which\n"
+    "                       stage, lane and offset of its filter\n"
     "  -q, --quiet          exit 0 if KEY may be there, 10 if absent (an unknown\n"
     "                       SEGMENT, said on stderr, is MAYBE: 0)\n"
     "  --json               'tamis help json'\n"

@@ -7,16 +7,19 @@
  * ======================================================= */
 
 struct answers {
-    bool json, silent;
+    bool json, silent, explain;
     enum key_format format; /* as keys were given, they are printed */
     uint64_t keys, pairs, maybe_pairs, absent_keys;
-    json_t *candidates; /* of the key at hand */
-    bool listed;        /* some pair was printed for it */
+    json_t *candidates, *explained; /* of the key at hand */
+    bool listed;                    /* some pair was printed for it */
 };
 /* For one key: begin, a pair per segment that may hold it (bytes NULL: one that is not
  * known), end with the answer and how many segments were asked. */
 void answer_begin(struct answers *a);
 void answer_pair(struct answers *a, const struct tamis_key *key,
+                 struct tamis_name segment, enum tamis_reason reason);
+/* What one segment says, without the end of the line. */
+void answer_line(struct answers *a, const struct tamis_key *key,
                  struct tamis_name segment, enum tamis_reason reason);
 void answer_end(struct answers *a, const struct tamis_key *key,
                 enum tamis_answer answer, size_t n_asked);
@@ -32,6 +35,12 @@ typedef int ask_fn(void *ctx, const struct tamis_key *keys, size_t n);
 int ask_keys(const struct options *o, const struct tamis_domain *domain, ask_fn *ask,
              void *ctx);
 void check_probe_options(const struct options *o);
+
+/* ==== explained.c: what an answer rests on ======================================= */
+
+/* In place of answer_pair(), and of ABSENT, too. */
+void answer_explained(struct answers *a, const struct tamis_key *key,
+                      struct tamis_name segment, const struct tamis_explanation *e);
 
 /* ==== against.c: does a filter have the keys of a list?
  * =================================== */

@@ -60,6 +60,7 @@ static const struct {
     [OPT_LEVELS] = {"levels", 256 + OPT_LEVELS, no_argument},
     [OPT_APPLY] = {"apply", 256 + OPT_APPLY, no_argument},
     [OPT_BY] = {"by", 256 + OPT_BY, required_argument},
+    [OPT_EXPLAIN] = {"explain", 256 + OPT_EXPLAIN, no_argument},
     [OPT_FORCE] = {"force", 256 + OPT_FORCE, no_argument},
 };
 

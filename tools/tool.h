@@ -155,6 +155,7 @@ enum option_id {
     OPT_LEVELS,
     OPT_APPLY,
     OPT_BY,
+    OPT_EXPLAIN,
     OPT_FORCE,
     N_OPTIONS
 };

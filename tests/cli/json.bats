@@ -63,9 +63,11 @@ make_kinds() {
     make_kinds
     shows "tamis probe" probe store a nope
     shows "tamis probe" probe store --hex 61 62
+    shows "tamis probe" probe store --explain a nope
     shows "tamis probe --count" probe store a --count
     shows "tamis file probe" file probe f.tamis 5 nope
     shows "tamis file probe" file probe f.tamis --hex 35
+    shows "tamis file probe" file probe f.tamis --explain 5 nope
     shows "tamis file probe --count" file probe f.tamis 5 --count
     for s in "tamis probe" "tamis probe --count" "tamis file probe" "tamis file probe --count"; do
         agrees "$s"

@@ -32,6 +32,40 @@ load common
     [ "$output" = $'00ff\t-\tABSENT' ]
 }
 
+@test "--explain: the key range, or which stage, lane and offset" {
+    "$TAMIS" init store
+    printf 'a\nc\n' | "$TAMIS" build store one
+    seq 2000 | "$TAMIS" grow store g --n0 500
+    "$TAMIS" build store bare --bare
+    ok "$TAMIS" probe store --explain a zz
+    at='lane 0 lacks a bit at [0-9]+'
+    prints $'^a\tbare\tNO_FILTER\tno look at range or filter\n'
+    prints $'\na\tg\tABSENT\tfilter: stage 0, '"$at; stage 1, $at; stage 2, $at"$'\n'
+    prints $'\na\tone\tHIT\tfilter: stage 0 has every bit\n'
+    prints $'\nzz\tone\tABSENT\tkey range$'
+    # A key between the two is the filter's affair; all agree: the usual line as well.
+    ok "$TAMIS" probe store --explain b --segment one --segment g
+    prints $'^b\tone\tABSENT\tfilter: stage 0, '"$at"$'\n'
+    [ "${lines[-1]}" = $'b\t-\tABSENT' ]
+    # A damaged page, and where.
+    "$TAMIS" file build f.tamis <(echo a)
+    poke f.tamis 4096 '\001\002\003'
+    ok "$TAMIS" file probe f.tamis a --explain
+    [ "$output" = $'a\tf.tamis\tDAMAGED\tfilter: stage 0, lane 0 has a damaged page at 4096' ]
+    "$TAMIS" probe store --explain --json a zz | jq -se '
+        .[0].explained == [{segment: "bare", says: "NO_FILTER", by: "nothing", stages: []},
+            (.[0].explained[1] | select(.by == "filter" and (.stages | length) == 3)),
+            {segment: "one", says: "HIT", by: "filter", stages: [{says: "HIT"}]}]
+        and .[1].explained[2] == {segment: "one", says: "ABSENT", by: "range", stages: []}
+        and (.[0].candidates | map(.segment)) == ["bare", "one"]'
+    # The answers are the same without.
+    seq 1990 2100 >k
+    cmp <("$TAMIS" probe store --keys k --explain | grep -v ABSENT | cut -f 1-3) \
+        <("$TAMIS" probe store --keys k | grep -v ABSENT)
+    fails 2 "--explain prints each answer" "$TAMIS" probe store a --explain --quiet
+    fails 2 "--explain prints each answer" "$TAMIS" probe store a --explain --count
+}
+
 @test "--quiet: 0 maybe, 10 absent, and errors are neither" {
     make_store
     ok "$TAMIS" probe store --quiet a

@@ -1,0 +1,30 @@
+/* What an answer about a segment rests on: its key range, its filter, or neither. */
+#include "lib/store/store.h"
+
+static enum tamis_answer explain(struct tamis_explanation *out, enum tamis_decider by,
+                                 enum tamis_reason reason)
+{
+    out->by = by;
+    out->reason = reason;
+    out->answer = reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
+    return out->answer;
+}
+
+enum tamis_answer tamis_snapshot_explain(struct tamis_snapshot *snapshot,
+                                         const struct tamis_target *target,
+                                         const struct tamis_key *key,
+                                         struct tamis_explanation *out)
+{
+    bool by_range = false;
+    memset(out, 0, sizeof *out);
+    enum tamis_reason reason = probe_target(snapshot, target, key, &by_range);
+    if (by_range)
+        return explain(out, TAMIS_BY_RANGE, reason);
+    if (reason != TAMIS_NO_REASON && reason != TAMIS_HIT && reason != TAMIS_DAMAGED)
+        return explain(out, TAMIS_BY_NOTHING, reason);
+    /* The filter was there a moment ago: the target is this snapshot's. */
+    struct tamis_filter *f = entry_filter_or_reason(
+        snapshot->entries[target->slot - 1], snapshot->dir, &snapshot->domain, &reason);
+    return f ? filter_explain_from(f, target->min_watermark, key, out)
+             : explain(out, TAMIS_BY_NOTHING, reason);
+}
