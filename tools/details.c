@@ -10,7 +10,7 @@ static double fill_of(const struct tamis_stage_info *s)
     return s->bits_bytes ? (double)s->bits_set / (8.0 * (double)s->bits_bytes) : 0;
 }
 
-static json_t *stage_json(const struct tamis_stage_info *s)
+static json_t *stage_json(const struct tamis_stage_info *s, bool settled)
 {
     json_t *o = need(json_object());
 
@@ -25,6 +25,7 @@ static json_t *stage_json(const struct tamis_stage_info *s)
     json_put(o, "fill", json_number(fill_of(s)));
     json_put(o, "target_error", json_number(s->target_error));
     json_put(o, "expected_error", json_number(s->expected_error));
+    json_put(o, "settled", json_boolean(settled));
     return o;
 }
 
@@ -60,7 +61,7 @@ json_t *filter_json(struct tamis_filter *filter)
         struct tamis_stage_info stage;
 
         if (tamis_filter_stage(filter, i, &stage) == 0)
-            json_put(stages, NULL, stage_json(&stage));
+            json_put(stages, NULL, stage_json(&stage, i < info.n_settled));
     }
     json_put(o, "stages", stages);
     return o;
@@ -93,10 +94,13 @@ void print_filter(struct tamis_filter *filter, uint64_t allocated)
 
     if (tamis_filter_info(filter, &info) != 0)
         return;
-    printf("  state       %s%s\n", info.sealed ? "sealed" : "growing",
+    printf("  state       %s%s", info.sealed ? "sealed" : "growing",
            info.sealed  ? ""
            : info.clean ? ", no writer"
                         : ", a writer is at it or died");
+    if (info.n_settled)
+        printf(", %u of %u stages settled", info.n_settled, info.n_stages);
+    putchar('\n');
     printf("  keys        %llu\n", (unsigned long long)info.keys);
     printf("  error       %s expected, %s at most wanted%s",
            percent_text(a, info.expected_error), percent_text(b, info.growth.error),
