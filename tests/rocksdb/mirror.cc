@@ -309,7 +309,7 @@ void TheShimRefuses()
     CheckStore(&engine, Extra::kForbidden);
 }
 
-/* What is decided from a snapshot is done only to what was in it. */
+/* A change is decided from a snapshot. It touches no segment that was put later. */
 void OvertakenMeanwhile()
 {
     MakeStore();
@@ -344,7 +344,7 @@ void OvertakenMeanwhile()
     EXPECT(Listed() == std::vector<std::string>{"000002.sst"}, "the other's is gone");
 }
 
-/* Of a database that is open: a checkpoint has no IDENTITY until it is opened. */
+/* A checkpoint has no IDENTITY until it is opened. */
 void Checkpoints()
 {
     MakeStore();
@@ -373,7 +373,7 @@ void Checkpoints()
     EXPECT(Listed().size() == 2, "%zu segments", Listed().size());
 }
 
-/* What a killed run left goes by itself in the next one. */
+/* The next run removes the files of a killed run. */
 void KilledOffline()
 {
     MakeStore();

@@ -207,11 +207,20 @@ void OfflineBadInput()
     ExpectTool(2, "are wanted", "only-one");
     ExpectTool(2, "", "--what");
     ExpectTool(4, "", "--help >/dev/full");
+    MakeStore();
     ExpectTool(5, "a\\x0ab: no such directory", StorePath() + " 'a\nb'");
     ExpectTool(5, "no such directory");
     fs::create_directory(DbPath());
     ExpectTool(3, "no RocksDB database: it has no CURRENT");
+    std::ofstream(DbPath() + "/CURRENT") << "MANIFEST-000099\n";
+    ExpectTool(3, "this is a LevelDB database: use tamis-leveldb");
+    std::ofstream(DbPath() + "/IDENTITY") << "one";
+    ExpectTool(3, "which tables are live cannot be told");
     fs::remove_all(DbPath());
+    std::ofstream(DbPath()).close();
+    ExpectTool(3, "no RocksDB database: it is no directory");
+    fs::remove_all(DbPath());
+    fs::remove_all(StorePath());
     {
         Engine engine;
         OpenPlain(&engine);

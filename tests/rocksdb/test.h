@@ -85,7 +85,7 @@ struct Live {
     bool bare_by_right; /* range deletions */
     bool ingested;      /* the shim may have died before it had a filter */
 };
-/* What the bindings of this database's segments begin with. */
+/* The bindings of this database's segments begin with it. */
 std::string TagOf(rocksdb::DB *db);
 /* The files of a database that is open, by what they say of themselves. */
 std::map<std::string, Live> LiveFiles(Engine *engine);

@@ -1,4 +1,4 @@
-/* What tamis-leveldb and tamis-rocksdb share as commands, one banner per source file.
+/* Code that tamis-leveldb and tamis-rocksdb share, one banner per source file.
  * mirror.c has a header of its own. */
 #ifndef TAMIS_BRIDGE_H
 #define TAMIS_BRIDGE_H

@@ -1,5 +1,5 @@
-/* Whose segment is it? The binding says it. Those of earlier bridges had no database in
- * them:
+/* The binding of a segment says which database it is of. Earlier bridges put bindings
+ * without a database:
  * - tamis-leveldb: 16 bytes, the table's size and digest;
  * - tamis-rocksdb: "<session>/<number>", or none without a filter, where RocksDB did
  *   not tell which file it is. */

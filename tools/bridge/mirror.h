@@ -1,5 +1,5 @@
-/* Which database a store mirrors. A store remembers it in the bindings of the segments
- * that a bridge put:
+/* A store remembers which database it mirrors. The bindings of the segments that a
+ * bridge put say it:
  *
  *     leveldb:0123456789abcdef/FILE
  *     rocksdb:0123456789abcdef/FILE

@@ -74,6 +74,22 @@ static bool is_old(const struct tamis_segment_info *info, const struct table_fil
            memcmp(info->binding, file->old_binding, OLD_BINDING_BYTES) == 0;
 }
 
+/* Does the store have a segment of an earlier version for this table? */
+static bool may_be_old(const struct attempt *a, const struct ldb_table *table)
+{
+    static const char *const suffixes[] = {"ldb", "sst"};
+    struct tamis_segment_info info;
+    char name[TABLE_NAME_BYTES];
+
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(name, sizeof(name), "%06" PRIu64 ".%s", table->number, suffixes[i]);
+        if (find_before(a, name, &info) != SIZE_MAX &&
+            info.binding_bytes == OLD_BINDING_BYTES)
+            return true;
+    }
+    return false;
+}
+
 /* Earlier versions mirrored one database in a store. If one of its tables is this
  * database's, byte for byte, it was this one. */
 static int look_for_old(struct attempt *a)
@@ -81,8 +97,11 @@ static int look_for_old(struct attempt *a)
     for (size_t i = 0; i < a->list.n && !a->old_is_this; i++) {
         struct tamis_segment_info info;
         struct table_file file;
-        int status = read_table(a, &a->list.tables[i], &file);
+        int status;
 
+        if (!may_be_old(a, &a->list.tables[i]))
+            continue;
+        status = read_table(a, &a->list.tables[i], &file);
         if (status == EXIT_DONE && find_before(a, file.name, &info) != SIZE_MAX)
             a->old_is_this = is_old(&info, &file);
         table_file_free(&file);
@@ -242,7 +261,7 @@ static int do_table(struct attempt *a, const struct ldb_table *table)
 
 /* ---- the edit ---- */
 
-/* What is not this database's stays, unless it is forced. */
+/* Segments that are not this database's stay, unless it is forced. */
 static int drop_others(struct attempt *a)
 {
     size_t n = tamis_snapshot_n_segments(a->before);

@@ -143,7 +143,7 @@ std::string NewId()
 
 std::unique_ptr<Gathered> RocksShim::Begin()
 {
-    if (!store_)
+    if (!store_ || IsRefused())
         return nullptr;
     auto keys = std::make_unique<Gathered>();
     tamis_diag diag = {};

@@ -24,9 +24,9 @@ struct Live {
 rocksdb::Status ReadLive(const std::string &db, Live *out);
 /* Are there files that RocksDB has in a database, and LevelDB has not? */
 bool IsRocksDb(const std::string &db);
-/* What tells the database from another one, and stays: its MANIFEST has it, or its file
- * IDENTITY. A checkpoint that nobody has opened has none of its own: it is of the
- * database that wrote the newest of these tables. Empty: it cannot be told. */
+/* The identity of the database: its MANIFEST has it, or its file IDENTITY. A checkpoint
+ * that nobody has opened has none of its own: it is of the database that wrote the
+ * newest of these tables. Empty: it cannot be told. */
 std::string IdentityOf(const std::string &db, const Live &live,
                        const std::vector<std::string> &paths);
 /* In words, what is live and not among these files; empty: nothing. */

@@ -30,10 +30,11 @@ const char help[] =
     "Brings STORE (see 'tamis init') up to date with the .sst files of a RocksDB\n"
     "database that is closed, in DATABASE and in the other DIRECTORYs of its\n"
     "db_paths: a segment for each, with a filter of its keys, tombstones included.\n"
-    "Segments of files that are gone are dropped. Of a database that is open take a\n"
-    "checkpoint. What RocksDB has only in its log is in no segment. STORE remembers\n"
-    "the identity that RocksDB gives a database. A file that cannot be filtered is\n"
-    "listed without a filter, and a line says so: it stays a candidate for each key.\n"
+    "Segments of files that are gone are dropped. If the database is open, take a\n"
+    "checkpoint. Keys that are only in RocksDB's log are in no segment. STORE\n"
+    "remembers the identity that RocksDB gives a database. A file that cannot be\n"
+    "filtered is listed without a filter, and a line says so: it stays a candidate\n"
+    "for each key.\n"
     "\n";
 
 struct Work {
@@ -260,11 +261,13 @@ int FindLive(Work *w)
     }
     if (why.empty())
         return BRIDGE_DONE;
-    return bridge_complain(s.IsIOError() ? BRIDGE_IO : BRIDGE_DAMAGE,
+    /* If the MANIFEST of CURRENT is missing, the disk is not at fault. */
+    bool failed = s.IsIOError() && !s.IsPathNotFound();
+    return bridge_complain(failed ? BRIDGE_IO : BRIDGE_DAMAGE,
                            "%s: %s; nothing was changed", db, why.c_str());
 }
 
-/* What is not this database's stays, unless it is forced. */
+/* Segments that are not this database's stay, unless it is forced. */
 int DropOthers(Work *w)
 {
     std::set<std::string> names;
@@ -395,9 +398,9 @@ int main(int argc, char **argv)
     if (status != BRIDGE_DONE)
         return status;
     rocksdb::FileLock *lock = nullptr;
-    status = LockDatabase(b.directories[0], &lock);
+    status = bridge_open(&b, &store);
     if (status == BRIDGE_DONE)
-        status = bridge_open(&b, &store);
+        status = LockDatabase(b.directories[0], &lock);
     if (status == BRIDGE_DONE)
         status = Run(b, store);
     tamis_store_close(store);

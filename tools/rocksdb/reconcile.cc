@@ -59,8 +59,8 @@ void RocksShim::ForgetOlder(const std::string &session)
     session_ = session;
 }
 
-/* Why not; "": it may. What an earlier version put is this database's if one of its
- * sessions is. */
+/* "" if the store may become this database's, else why not. The segments of earlier
+ * versions are this database's if one of their sessions is. */
 std::string RocksShim::Admit(const Snapshot &now, const LiveSet &live)
 {
     char words[MIRROR_WORDS_BYTES];
@@ -77,7 +77,7 @@ std::string RocksShim::Admit(const Snapshot &now, const LiveSet &live)
     return words;
 }
 
-/* What this shim has listed may be about to be live. */
+/* The files that this shim has listed may be about to be live. */
 std::set<std::string> RocksShim::Keep(const LiveSet &live) const
 {
     std::set<std::string> keep;

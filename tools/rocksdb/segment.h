@@ -24,8 +24,8 @@ struct Segment {
 /* What RocksDB calls the file, without directories. */
 std::string NameOf(const std::string &path);
 std::string NameOf(uint64_t number);
-/* "rocksdb:<16 hex digits>" of what RocksDB calls the identity of a database: what the
- * bindings of its segments begin with (../bridge/mirror.h). */
+/* "rocksdb:<16 hex digits>", made of the identity that RocksDB gives a database. The
+ * bindings of its segments begin with it (../bridge/mirror.h). */
 std::string TagOf(const std::string &identity);
 /* "<tag>/<session>/<number>"; the tag alone: nobody knows which file it is. */
 std::string BindingOf(const std::string &tag,
@@ -75,7 +75,7 @@ bool IsListed(const Snapshot &now, const Segment &segment, bool *sealed);
 /* The number of the segment of this name; SIZE_MAX: there is none. */
 size_t Find(const Snapshot &now, const std::string &name, tamis_segment_info *info);
 
-/* What may be replaced and dropped. */
+/* The segments that may be replaced and dropped. */
 enum class May {
     kThis,      /* segments of the tag's database */
     kThisOrOld, /* and those of earlier versions, which do not say of which */
@@ -84,8 +84,8 @@ enum class May {
 
 bool MayChange(const std::string &tag, May may, const tamis_segment_info &info);
 
-/* One change of the list of a database. All return what tamis.h returns. What is
- * replaced or dropped is what the list had at Begin(): else Commit() fails. */
+/* One change of the list of a database. All return what tamis.h returns. Commit() fails
+ * if a segment that is replaced or dropped is not the one of Begin() any more. */
 class Change
 {
   public:

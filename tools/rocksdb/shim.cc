@@ -92,7 +92,7 @@ std::string RocksShim::Survey(const std::string &tag)
     if (!now)
         return Words(diag.code, diag);
     tamis_mirror_survey(now.get(), tag.c_str(), &survey);
-    /* Whose the segments of earlier versions are Reconcile() sees. */
+    /* Reconcile() finds out of which database the segments of earlier versions are. */
     tamis_mirror_refuses(now.get(), tag.c_str(), &survey, true, words);
     return words;
 }
@@ -129,6 +129,12 @@ std::string RocksShim::refusal()
 {
     std::lock_guard<std::mutex> lock(mutex_);
     return refusal_.empty() ? "the store is that of another database" : refusal_;
+}
+
+bool RocksShim::IsRefused()
+{
+    std::lock_guard<std::mutex> lock(mutex_);
+    return !refusal_.empty();
 }
 
 /* Nothing of another database is replaced or dropped. */

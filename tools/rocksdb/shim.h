@@ -74,6 +74,7 @@ class RocksShim : public std::enable_shared_from_this<RocksShim>
     bool Serves(const std::string &identity);
     bool Serves(rocksdb::DB *db);
     std::string refusal();
+    bool IsRefused();
     std::string tag(); /* of the database; empty: not known yet, or refused */
     RocksCounts Counts();
     void Step(const char *name)
