@@ -463,11 +463,14 @@ int derive(const struct derivation *what, const struct tamis_derive_options *opt
 /* Called by a writer inside commits that change the stage table, the state or the clean
  * flag, after both slots are durable. A failure does not undo the commit. Of a seal it
  * is the result; after opening and growth it is remembered, and `changed` called again
- * at the next commit or by writer_tell_again(); at close nobody hears of it. */
+ * at the next commit or by writer_tell_again(); at close nobody hears of it.
+ * `acknowledge` (may be NULL) runs after a commit of the caller's: may it be told that
+ * its keys are in? */
 struct writer_hooks {
     int (*changed)(void *ctx, const struct commit *c, struct tamis_diag *diag);
     void (*closed)(void *ctx);
     void *ctx;
+    int (*acknowledge)(void *ctx, struct tamis_diag *diag);
 };
 /* Creates the file of a growing filter, durable but for the directory entry unless
  * sync_dir, and does not open it. *c is its first commit. */

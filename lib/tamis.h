@@ -84,7 +84,8 @@ enum tamis_reason {
     TAMIS_NO_FILTER,       /* a registered segment without a filter */
     TAMIS_FILE_LOST,       /* the filter's file is missing */
     TAMIS_BEHIND,          /* the watermark is below the one required */
-    TAMIS_MISMATCH,        /* another segment, store, seed or hash than meant */
+    TAMIS_MISMATCH,        /* another segment, store, seed or hash than meant; or the
+                            * files of the open store were replaced */
     TAMIS_UNREADABLE       /* newer format, damaged header, I/O error; or it has just
                             * grown, and this probe could not map it anew */
 };
@@ -110,7 +111,9 @@ enum tamis_error {
     TAMIS_ERR_NETWORK = -14,   /* writing, or reading an open filter, over a network */
     TAMIS_ERR_READ_ONLY = -15, /* the store could be opened for reading only */
     TAMIS_ERR_CATALOG = -16,   /* LMDB failed; the diag has its words */
-    TAMIS_ERR_UNFIT = -17 /* filters that cannot be combined so; the diag says why */
+    TAMIS_ERR_UNFIT = -17,   /* filters that cannot be combined so; the diag says why */
+    TAMIS_ERR_REPLACED = -18 /* the store's files were replaced while it was open: close
+                                every handle of it, then open it again */
 };
 
 /* A static text for 0, any errno and any TAMIS_ERR_*. Thread-safe. */
@@ -782,6 +785,22 @@ int tamis_store_create(const char *path, const struct tamis_store_options *opt,
  * change, that is refused (EACCES, EROFS): use a volume.
  * A process may open a store as often as it likes: all share one LMDB environment.
  *
+ * ONE COPY. The handles of a process share by means of this library's memory, so two
+ * copies of the library in one process (of a host and its plugin: the static archive
+ * hides its symbols) must not have one store open at a time. The second one gets
+ * ERR_BUSY, and the diag says so. Other stores, and the same store after the first copy
+ * has closed it, are free. A copy of a version before this rule is not noticed.
+ *
+ * REPLACED. While a store is open its path must go on naming it. If catalog.lmdb or
+ * catalog.lmdb-lock is removed or replaced, if an older copy is written over the
+ * catalog, or if the directory is moved, edits and everything else that writes get
+ * ERR_REPLACED. They write nothing and unlink nothing. Snapshots answer MAYBE/MISMATCH
+ * for ever, at most a second after the exchange. Close every handle, then open the
+ * store again. ERR_REPLACED from this call: a process has the store open with another
+ * lock file, or this process has a handle of the store that was there before; close it
+ * there first. A process that changes its root directory, or loses the right to search
+ * the path, opens the store after that.
+ *
  * Waits without limit while another process creates the store or makes its lost catalog
  * anew. It may also wait for another process to finish a commit of the catalog; until
  * then opening and closing stores, beginning edits and fork() wait in this process. */
@@ -810,6 +829,8 @@ int tamis_store_confirm_complete(struct tamis_store *store, struct tamis_diag *d
  * returns it (and stands); after a growth it is tried again at each commit, and at
  * close nobody hears: all that is missing then is what tells an older copy put back.
  * Keep the store open until the writer is closed. ERR_SEALED, ERR_NO_SEGMENT, ERR_BUSY.
+ * Once the store was replaced, commits get ERR_REPLACED: their keys are in a file that
+ * nobody finds. Replay them from the watermark that the store's own file has.
  */
 int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_bytes,
                        struct tamis_writer **out, struct tamis_diag *diag);
@@ -1041,7 +1062,9 @@ int tamis_edit_retain(struct tamis_edit *edit, const struct tamis_name *names, s
  * if a newer version has marked the store meanwhile, as not to be written. On failure
  * nothing has changed and the files it wrote are gone; only if the disk fails, or
  * is full, while the catalog's last page is written (ERR_CATALOG, EIO, ENOSPC) can
- * nobody say which: open the store again and look. */
+ * nobody say which: open the store again and look. The same goes for ERR_REPLACED, and
+ * for an errno of looking at the catalog's name: the store was perhaps replaced while
+ * the edit was committed. */
 int tamis_edit_commit(struct tamis_edit *edit, struct tamis_diag *diag);
 void tamis_edit_abort(struct tamis_edit *edit);
 
@@ -1051,8 +1074,17 @@ void tamis_edit_abort(struct tamis_edit *edit);
 struct tamis_snapshot;
 
 /* The store's segments as of now. When nothing changed since the last call this is
- * a comparison, no system call. Opens filters on first use and shares them with
- * other snapshots. Release each; they may outlive the store. */
+ * a comparison, and no system call but every half second, when it looks whether the
+ * store is still the one that its path names (ERR_REPLACED). Opens filters on first use
+ * and shares them with other snapshots. Release each; they may outlive the store.
+ *
+ * A probe looks likewise: when the last look of any thread is half a second old, it
+ * takes four system calls more. It waits for nobody. Once the store was replaced, every
+ * probe of the snapshot answers MAYBE/MISMATCH, also in a forked child, and also when
+ * the store is closed: repairing or moving the store then counts as replacing it. While
+ * nobody can say, probes answer MAYBE/UNREADABLE, and each of them looks. A long batch
+ * is answered as of its beginning. What tamis_snapshot_filter() gives looks at its own
+ * file alone. */
 int tamis_snapshot_current(struct tamis_store *store, struct tamis_snapshot **out,
                            struct tamis_diag *diag);
 /* A snapshot of filters that the caller opened, no catalog: segment i is filters[i],

@@ -270,7 +270,8 @@ static void closed(void *ctx)
 static void test_the_catalog_is_told_again(void **state)
 {
     (void)state;
-    struct writer_hooks hooks = {changed, closed, &n_closed};
+    struct writer_hooks hooks = {
+        .changed = changed, .closed = closed, .ctx = &n_closed};
     struct tamis_writer *w;
     struct io_guarded_fd fd;
     make(path, 100);

@@ -73,26 +73,63 @@ static int finish_read(struct catalog_txn *t, int rc, struct tamis_diag *diag)
                         "reading a catalog that keeps changing");
 }
 
-/* A newer version may have marked the store since it was opened: as one that this one
- * must not write, or not even read. */
+/* The store may have become another one since it was opened, or a newer version may
+ * have marked it: as one that this one must not write, or not even read. */
 static int may_write(struct catalog_txn *t, struct tamis_diag *diag)
 {
     struct meta m;
+    const struct catalog *c = t->catalog;
     int rc = catalog_meta(t, &m, diag);
-    if (rc || !(m.ro_compat & ~META_RO_COMPAT_KNOWN))
+    if (rc)
         return rc;
-    return diag_fail(diag, TAMIS_ERR_VERSION, t->catalog->path,
+    if (c->origin && memcmp(m.store_uuid, c->meta.store_uuid, UUID_BYTES) != 0)
+        return diag_fail(
+            diag, TAMIS_ERR_REPLACED, c->path,
+            "the catalog of another store was copied over this one's while "
+            "it is open: close it, then open it again");
+    if (!(m.ro_compat & ~META_RO_COMPAT_KNOWN))
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_VERSION, c->path,
                      "the store has a feature that this tamis must not write");
+}
+
+/* Nobody else writes now, so the transaction before this one is the newest of the file.
+ */
+static int still_the_store(struct catalog_txn *t, struct tamis_diag *diag)
+{
+    uint64_t last = mdb_txn_id(t->txn) - 1;
+    return origin_check(t->catalog->origin, last, last, diag);
 }
 
 /* A commit writes what it changed over free pages: first see that they are free. */
 static int look_first(struct catalog_txn *t, struct tamis_diag *diag)
 {
-    int rc = catalog_txn_walk(t->catalog, t->txn, true, diag);
+    int rc = still_the_store(t, diag);
+    if (rc)
+        return rc;
+    rc = catalog_txn_walk(t->catalog, t->txn, true, diag);
     if (rc == EAGAIN) /* nobody else writes: it is not the file that was opened */
         rc = diag_fail(diag, TAMIS_ERR_DAMAGED, t->catalog->path,
                        "the catalog's last transaction is not in its file");
     return rc ? rc : may_write(t, diag);
+}
+
+/* LMDB's commit says 0 of a file that has lost its name meanwhile, too. */
+static int commit(struct catalog_txn *t, bool *unsure, struct tamis_diag *diag)
+{
+    struct catalog *c = t->catalog;
+    uint64_t number = mdb_txn_id(t->txn);
+    t->failure = mdb_txn_commit(t->txn);
+    if (t->failure) {
+        if (unsure)
+            *unsure = commit_unsure(c);
+        return catalog_fail(diag, c->path, t->failure, "committing");
+    }
+    int rc = t->wrote ? origin_check(c->origin, number, UINT64_MAX, diag)
+                      : origin_check_files(c->origin, diag);
+    if (rc && unsure)
+        *unsure = true;
+    return rc;
 }
 
 static int run_once(struct catalog *c, unsigned flags, catalog_fn *fn, void *ctx,
@@ -108,17 +145,12 @@ static int run_once(struct catalog *c, unsigned flags, catalog_fn *fn, void *ctx
         rc = fn(t, ctx, diag);
     if (flags & MDB_RDONLY)
         return finish_read(t, rc, diag);
-    if (rc) {
-        mdb_txn_abort(t->txn);
-        return rc;
-    }
-    rc = mdb_txn_commit(t->txn);
-    t->failure = rc;
     if (!rc)
-        return 0;
-    if (unsure)
-        *unsure = commit_unsure(c);
-    return catalog_fail(diag, c->path, rc, "committing");
+        rc = still_the_store(t, diag);
+    if (!rc)
+        return commit(t, unsure, diag);
+    mdb_txn_abort(t->txn);
+    return rc;
 }
 
 /* With map_lock held for writing. LMDB drops its mapping before it makes the new one,
@@ -202,6 +234,8 @@ static int run(struct catalog *c, unsigned flags, catalog_fn *fn, void *ctx,
 
 int catalog_read(struct catalog *c, catalog_fn *fn, void *ctx, struct tamis_diag *diag)
 {
+    if (origin_now(c->origin) == TAMIS_MISMATCH)
+        return origin_fail(c->origin, diag);
     return run(c, MDB_RDONLY, fn, ctx, NULL, diag);
 }
 
@@ -210,7 +244,9 @@ int catalog_write(struct catalog *c, catalog_fn *fn, void *ctx, bool *unsure,
 {
     if (unsure)
         *unsure = false;
-    return run(c, 0, fn, ctx, unsure, diag);
+    /* LMDB would touch pages of a file that was cut off. */
+    int rc = origin_check(c->origin, 0, UINT64_MAX, diag);
+    return rc ? rc : run(c, 0, fn, ctx, unsure, diag);
 }
 
 /* ---- which transaction is the last ---- */
@@ -236,11 +272,33 @@ uint64_t catalog_visible_last(struct catalog *c)
     return number;
 }
 
+/* Where the lock file's number is the same, the file may be ahead by the commit that is
+ * under way, and by no more. */
 bool catalog_is_at(struct catalog *c, uint64_t number)
 {
     pthread_rwlock_rdlock(&c->map_lock);
-    bool same = !c->unmapped && (catalog_written_last(c) == number ||
-                                 catalog_visible_last(c) == number);
+    uint64_t written = c->unmapped ? 0 : catalog_written_last(c);
+    bool same =
+        !c->unmapped && (written == number ||
+                         (written <= number + 1 && catalog_visible_last(c) == number));
     pthread_rwlock_unlock(&c->map_lock);
     return same;
+}
+
+/* The lock file says which transaction is the last, and a commit tells it after the
+ * file. So the file is never behind what the lock file has said before, and never
+ * further ahead of what it says afterwards than by one commit. */
+int catalog_agrees(struct catalog *c, struct tamis_diag *diag)
+{
+    if (!c->origin)
+        return 0;
+    pthread_rwlock_rdlock(&c->map_lock);
+    uint64_t before = c->unmapped ? 0 : catalog_visible_last(c);
+    int rc = origin_check(c->origin, before, UINT64_MAX, diag);
+    uint64_t written = rc || c->unmapped ? 0 : catalog_written_last(c);
+    uint64_t after = written ? catalog_visible_last(c) : 0;
+    pthread_rwlock_unlock(&c->map_lock);
+    if (after && written > after + 1 && !c->unlocked)
+        rc = origin_fail_newest(c->origin, written, after, diag);
+    return rc;
 }

@@ -55,7 +55,7 @@ static int reserve_lock_file(const char *file)
 static int open_env(const char *file, unsigned flags, MDB_env **out)
 {
     MDB_env *env = NULL;
-    int rc = flags & MDB_NOLOCK ? 0 : reserve_lock_file(file);
+    int rc = 0;
     *out = NULL;
     if (!rc)
         rc = mdb_env_create(&env);
@@ -98,6 +98,11 @@ static int walk_env(struct catalog *c, struct tamis_diag *diag)
         rc = mdb_txn_begin(c->env, NULL, MDB_RDONLY, &txn);
         if (rc == MDB_MAP_RESIZED && (rc = mdb_env_set_mapsize(c->env, 0)) == 0)
             rc = mdb_txn_begin(c->env, NULL, MDB_RDONLY, &txn);
+        if (rc == EAGAIN ||
+            rc == EACCES) /* of the byte that LMDB locks for a process */
+            return diag_fail(diag, TAMIS_ERR_BUSY, c->path,
+                             "a process of the same number, in another container, has "
+                             "the store open: LMDB takes the two for one");
         if (rc)
             return catalog_fail(diag, c->path, rc, "opening the catalog");
         diag_clear(diag);
@@ -146,9 +151,49 @@ static int same_file(const struct catalog *c)
     return st.st_dev == c->device && st.st_ino == c->inode ? 0 : ESTALE;
 }
 
-int catalog_env_open(struct catalog *c, const char *file, struct tamis_diag *diag)
+/* LMDB may have made the lock file where we could not. */
+static int check_origin(struct catalog *c, struct tamis_diag *diag)
 {
-    int n_dead, rc = open_env(file, c->read_only ? MDB_RDONLY : 0, &c->env);
+    int rc = 0;
+    if (c->origin && c->origin->lock.fd < 0 && !c->unlocked)
+        rc = origin_take_lock_file(c->origin, diag);
+    if (rc)
+        return rc;
+    if (c->origin && c->origin->lock.fd < 0 && !c->read_only)
+        return diag_fail(diag, TAMIS_ERR_REPLACED, c->origin->lock.path,
+                         "removed while the store was being opened: open it again");
+    return catalog_agrees(c, diag);
+}
+
+static int settle_env(struct catalog *c)
+{
+    int n_dead, rc = c->unlocked ? 0 : mdb_reader_check(c->env, &n_dead);
+    return rc || c->read_only ? rc : settle(c);
+}
+
+/* Before anything is read of it, or written. */
+static int check_env(struct catalog *c, struct tamis_diag *diag)
+{
+    int rc = same_file(c);
+    if (rc)
+        return catalog_fail(diag, c->path, rc, "opening the catalog");
+    rc = check_origin(c, diag);
+    if (rc)
+        return rc;
+    rc = settle_env(c);
+    return rc ? catalog_fail(diag, c->path, rc, "opening the catalog")
+              : walk_env(c, diag);
+}
+
+static int open_file(struct catalog *c, const char *file, struct tamis_diag *diag)
+{
+    int rc = reserve_lock_file(file);
+    if (rc)
+        return catalog_fail(diag, c->path, rc, "opening the catalog");
+    rc = c->origin ? origin_take_lock_file(c->origin, diag) : 0;
+    if (rc)
+        return rc;
+    rc = open_env(file, c->read_only ? MDB_RDONLY : 0, &c->env);
     if (rc == EACCES || rc == EROFS || rc == EPERM) {
         c->read_only = true;
         c->unlocked = rc == EROFS;
@@ -158,22 +203,22 @@ int catalog_env_open(struct catalog *c, const char *file, struct tamis_diag *dia
         return catalog_fail(diag, c->path, rc,
                             "opening the catalog (readers too must be able to write "
                             "catalog.lmdb-lock)");
-    if (rc)
-        return catalog_fail(diag, c->path, rc, "opening the catalog");
-    rc = same_file(c);
-    if (!rc && !c->unlocked)
-        rc = mdb_reader_check(c->env, &n_dead);
-    if (!rc && !c->read_only)
-        rc = settle(c);
-    int unsound = rc ? 0 : walk_env(c, diag);
-    if (!rc && !unsound)
-        rc = open_databases(c, 0, NULL);
-    if (!rc && !unsound)
+    return rc ? catalog_fail(diag, c->path, rc, "opening the catalog") : 0;
+}
+
+int catalog_env_open(struct catalog *c, const char *file, struct tamis_diag *diag)
+{
+    int rc = open_file(c, file, diag);
+    if (!rc)
+        rc = check_env(c, diag);
+    if (rc) {
+        catalog_env_close(c);
+        return rc;
+    }
+    rc = open_databases(c, 0, NULL);
+    if (!rc)
         return 0;
-    mdb_env_close(c->env);
-    c->env = NULL;
-    if (unsound)
-        return unsound;
+    catalog_env_close(c);
     if (rc == MDB_NOTFOUND)
         return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, file,
                          "an LMDB file, but no catalog of tamis (or one whose creation "
@@ -184,7 +229,9 @@ int catalog_env_open(struct catalog *c, const char *file, struct tamis_diag *dia
 int catalog_env_create(struct catalog *c, const char *file, const struct meta *m,
                        catalog_fn *fill, void *ctx, struct tamis_diag *diag)
 {
-    int rc = open_env(file, 0, &c->env);
+    int rc = reserve_lock_file(file);
+    if (!rc)
+        rc = open_env(file, 0, &c->env);
     if (!rc)
         rc = open_databases(c, MDB_CREATE, m);
     rc = rc ? catalog_fail(diag, c->path, rc, "creating the catalog") : 0;

@@ -127,6 +127,25 @@ static const struct lmdb_meta_page *newest(const struct metas *m)
     return &m->page[m->page[1].state.txn > m->page[0].state.txn];
 }
 
+/* A page that is being written while it is read may show any number. Two equal readings
+ * one after the other are believed. */
+int catalog_file_newest(int fd, uint64_t known, uint64_t *newest_txn)
+{
+    enum { TRIES = 8 };
+    struct metas m, before;
+    for (int i = 0; i < TRIES; i++) {
+        struct tamis_diag why = {0};
+        int rc = load_metas(fd, "", &m, &why);
+        if (rc)
+            return rc;
+        *newest_txn = newest(&m)->state.txn;
+        if (*newest_txn >= known || (i && memcmp(&m, &before, sizeof m) == 0))
+            return 0;
+        before = m;
+    }
+    return 0;
+}
+
 /* Transactions take turns with the two pages: each holds the odd or the even ones, and
  * the older is the last but one. In a new file both are 0. */
 static bool metas_agree(const struct metas *m)

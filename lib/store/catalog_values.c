@@ -46,6 +46,7 @@ static int put(struct catalog_txn *t, const void *name, size_t name_bytes,
 {
     MDB_val key = catalog_val(name, name_bytes), data = catalog_val(value, value_bytes);
     int rc = mdb_put(t->txn, t->catalog->segments_db, &key, &data, flags);
+    t->wrote |= rc == 0;
     if (rc == MDB_KEYEXIST)
         return name_error(t, TAMIS_ERR_EXISTS, name, name_bytes, diag);
     return rc ? failed(t, rc, "writing a record", diag) : 0;
@@ -68,6 +69,7 @@ int catalog_delete(struct catalog_txn *t, const void *name, size_t name_bytes,
 {
     MDB_val key = catalog_val(name, name_bytes);
     int rc = mdb_del(t->txn, t->catalog->segments_db, &key, NULL);
+    t->wrote |= rc == 0;
     if (rc == MDB_NOTFOUND)
         return name_error(t, TAMIS_ERR_NO_SEGMENT, name, name_bytes, diag);
     return rc ? failed(t, rc, "deleting a record", diag) : 0;
@@ -141,6 +143,7 @@ int catalog_set_meta_value(struct catalog_txn *t, const uint8_t *value,
     MDB_val key = catalog_val(CATALOG_META_KEY, sizeof CATALOG_META_KEY - 1);
     MDB_val data = catalog_val(value, value_bytes);
     int rc = mdb_put(t->txn, t->catalog->meta_db, &key, &data, 0);
+    t->wrote |= rc == 0;
     return rc ? failed(t, rc, "writing the catalog's first record", diag) : 0;
 }
 

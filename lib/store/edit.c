@@ -84,8 +84,11 @@ void edit_free(struct tamis_edit *e)
     free(e);
 }
 
+/* Not in a store that may be another by now: the next sweep does it there. */
 void edit_unlink_written(const struct tamis_edit *e)
 {
+    if (origin_check_files(e->catalog->origin, NULL) == TAMIS_ERR_REPLACED)
+        return;
     for (size_t i = 0; i < e->n_ops; i++)
         if (e->ops[i]->has_file)
             filter_file_unlink(e->dir.fd, e->ops[i]->uuid);

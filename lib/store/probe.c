@@ -42,6 +42,9 @@ enum tamis_reason target_reason(const struct tamis_snapshot *s,
 {
     if (!s || !t)
         return TAMIS_UNKNOWN_SEGMENT;
+    enum tamis_reason lost = origin_known(s->origin);
+    if (lost != TAMIS_NO_REASON)
+        return lost;
     if (t->refusal)
         return t->refusal <= TAMIS_UNREADABLE ? (enum tamis_reason)t->refusal
                                               : TAMIS_UNREADABLE;
@@ -98,6 +101,8 @@ enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
                                        enum tamis_reason *why)
 {
     bool by_range = false;
+    if (snapshot)
+        origin_now(snapshot->origin);
     enum tamis_reason reason = ask(snapshot, target, key, &by_range);
     if (snapshot && counts_on(&snapshot->counts))
         count_one(snapshot, target, reason, by_range);
@@ -111,6 +116,8 @@ size_t tamis_snapshot_probe_batch(struct tamis_snapshot *snapshot,
                                   const uint64_t *hashes, size_t n, uint64_t *absent,
                                   enum tamis_reason *why)
 {
+    if (snapshot)
+        origin_now(snapshot->origin);
     enum tamis_reason reason = target_reason(snapshot, target, tag);
     struct tamis_filter *f = NULL;
     size_t n_absent = 0;

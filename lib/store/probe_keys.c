@@ -15,7 +15,7 @@ struct keys {
     const struct tamis_key *keys;
     size_t n;
     uint64_t all;   /* a bit for each */
-    uint64_t plain; /* those of the snapshot's domain */
+    uint64_t plain; /* those of the snapshot's domain, while the store is the same */
     uint64_t bytes; /* of these, those that a range may exclude */
     uint64_t hash[TILE], prefix[TILE];
 };
@@ -51,6 +51,8 @@ static void keys_begin(struct keys *k, const struct tamis_snapshot *s,
         k->bytes |= ranged ? bit : 0;
         k->prefix[i] = ranged ? key_prefix(keys[i].bytes, keys[i].n_bytes) : 0;
     }
+    if (origin_now(s->origin) != TAMIS_NO_REASON)
+        k->plain = 0; /* probe_target() says why */
     k->bytes &= k->plain;
 }
 

@@ -25,7 +25,8 @@ struct asking {
     size_t n;
     const struct tamis_key *key;
     const struct kernel *kernel;
-    bool plain; /* the key is of the snapshot's domain */
+    bool plain; /* the key is of the snapshot's domain, and the store is the same still
+                 */
     bool ranged;
     uint64_t prefix;
     struct sheet *sheet; /* NULL: nothing is counted */
@@ -250,7 +251,7 @@ static void asking_begin(struct asking *a, struct tamis_snapshot *s,
         a->sheet = counts_sheet(&s->counts, s->n);
     if (!s || !key)
         return;
-    a->plain = key->tag == s->domain.tag;
+    a->plain = origin_now(s->origin) == TAMIS_NO_REASON && key->tag == s->domain.tag;
     a->ranged = key->bytes && s->planes.any_range;
     a->prefix = a->ranged ? key_prefix(key->bytes, key->n_bytes) : 0;
 }

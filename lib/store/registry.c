@@ -1,7 +1,7 @@
 /* The registry: one LMDB environment per process and catalog file, however often the
  * store is opened. LMDB demands it: a second environment on the same file shares the
  * first one's reader slots and clears them when it closes. (Two copies of this library
- * in one process have two registries, and that hole.)
+ * in one process have two registries: copies.c keeps the second one out.)
  *
  * A forked child inherits the list and must touch nothing on it (R14): it ignores
  * entries of an earlier fork epoch, which stay allocated for ever. */
@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -41,18 +42,41 @@ static void install_fork_handlers(void)
 
 /* ---- opening ---- */
 
-static struct catalog *registry_find(const struct stat *st)
+/* What this process has open of this catalog file, or of this directory. */
+static struct catalog *registry_find(const struct stat *file, const struct stat *dir)
 {
     for (struct catalog *c = registry; c; c = c->next)
-        if (c->device == st->st_dev && c->inode == st->st_ino &&
-            c->fork_epoch == io_fork_epoch())
+        if (c->fork_epoch == io_fork_epoch() &&
+            ((c->device == file->st_dev && c->inode == file->st_ino) ||
+             (c->dir_device == dir->st_dev && c->dir_inode == dir->st_ino)))
             return c;
     return NULL;
 }
 
+/* One of the two alone: the file was replaced, or has a name in two directories. The
+ * lock file may be the same, and LMDB must not open that twice. */
+static int share(struct catalog *c, const struct stat *file, const struct stat *dir,
+                 struct tamis_diag *diag)
+{
+    int rc = origin_check_files(c->origin, diag);
+    if (!rc && origin_known(c->origin) == TAMIS_MISMATCH)
+        rc = TAMIS_ERR_REPLACED;
+    if (c->device != file->st_dev || c->inode != file->st_ino ||
+        c->dir_device != dir->st_dev || c->dir_inode != dir->st_ino)
+        rc = TAMIS_ERR_REPLACED;
+    if (rc == TAMIS_ERR_REPLACED)
+        return diag_fail(diag, rc, c->path,
+                         "this process has the store open still, whose files were "
+                         "replaced meanwhile: close every handle of it first");
+    if (!rc)
+        c->refs++;
+    return rc;
+}
+
 /* Whoever replaces a catalog file locks STORE exclusively; who has a store open holds
  * it shared. (LMDB's own lock would not do: it goes away with its file.) Where a file
- * system knows no such locks, nobody repairs either. EAGAIN: not now. */
+ * system knows no such locks, nobody repairs either. EAGAIN: not now. ERR_BUSY: another
+ * copy of this library is in the way. */
 static int take_turn(struct catalog *c, int dir, const struct stat *st)
 {
     struct stat now;
@@ -60,6 +84,9 @@ static int take_turn(struct catalog *c, int dir, const struct stat *st)
     if (rc)
         return rc;
     c->has_turn = true;
+    rc = copies_enter(c->turn.fd);
+    if (rc)
+        return rc;
     if (flock(c->turn.fd, LOCK_SH | LOCK_NB) != 0 &&
         (errno == EWOULDBLOCK || errno == EINTR))
         return EAGAIN;
@@ -70,29 +97,48 @@ static int take_turn(struct catalog *c, int dir, const struct stat *st)
     return 0;
 }
 
+static int turn_failed(int rc, const char *path, struct tamis_diag *diag)
+{
+    if (rc != TAMIS_ERR_BUSY)
+        return diag_errno(diag, rc, path, "locking the store");
+    return diag_fail(diag, rc, path,
+                     "another copy of libtamis in this process has the store open: let "
+                     "both use one copy, or close it there first");
+}
+
+/* What is to be known of it before LMDB has it. */
+static int load(struct catalog *c, int dir, int fd, const struct stat *file,
+                struct tamis_diag *diag)
+{
+    int rc = take_turn(c, dir, file);
+    if (rc)
+        return turn_failed(rc, c->path, diag);
+    rc = origin_new(c->path, fd, &c->origin);
+    if (rc)
+        return diag_errno(diag, rc, c->path, "opening the store");
+    rc = registry_check_file(c, fd, catalog_file_check, diag);
+    return rc ? rc : catalog_load(c, dir, diag);
+}
+
 /* With the registry locked; fd is the catalog file. */
 static int find_or_load(const char *path, int dir, int fd, struct catalog **out,
                         struct tamis_diag *diag)
 {
-    struct stat st;
-    if (fstat(fd, &st) != 0)
+    struct stat file, directory;
+    if (fstat(fd, &file) != 0 || fstat(dir, &directory) != 0)
         return diag_errno(diag, errno, path, "opening catalog.lmdb");
-    struct catalog *c = registry_find(&st);
+    struct catalog *c = registry_find(&file, &directory);
     if (c) {
-        c->refs++;
-        *out = c;
-        return 0;
+        int rc = share(c, &file, &directory, diag);
+        *out = rc ? NULL : c;
+        return rc;
     }
-    c = catalog_alloc(path, &st);
+    c = catalog_alloc(path, &file);
     if (!c)
         return diag_errno(diag, ENOMEM, path, "opening the store");
-    int rc = take_turn(c, dir, &st);
-    if (rc)
-        diag_errno(diag, rc, path, "locking the store");
-    if (!rc)
-        rc = registry_check_file(c, fd, catalog_file_check, diag);
-    if (!rc)
-        rc = catalog_load(c, dir, diag);
+    c->dir_device = directory.st_dev;
+    c->dir_inode = directory.st_ino;
+    int rc = load(c, dir, fd, &file, diag);
     if (rc) {
         catalog_free(c);
         return rc;
@@ -128,15 +174,28 @@ static void await_turn(int dir)
     flock(dir, LOCK_UN);
 }
 
+/* Two copies that open at once may both find the other: out of its way, for 0 to 10 ms.
+ */
+static void step_back(void)
+{
+    uint32_t n = 0;
+    io_calls.random(&n, sizeof n);
+    nanosleep(&(struct timespec){.tv_nsec = n % 10000000}, NULL);
+}
+
 int registry_open(const char *store_path, struct catalog **out, struct tamis_diag *diag)
 {
-    enum { TRIES = 100 };
+    enum { TRIES = 100, TRIES_BUSY = 8 };
     int dir, rc = store_dir_open(store_path, &dir, diag);
     if (rc)
         return rc;
     rc = open_once(store_path, dir, out, diag);
-    for (int i = 0; i < TRIES && rc == EAGAIN; i++) {
-        await_turn(dir);
+    for (int i = 0;
+         i < TRIES && (rc == EAGAIN || (rc == TAMIS_ERR_BUSY && i < TRIES_BUSY)); i++) {
+        if (rc == EAGAIN)
+            await_turn(dir);
+        else
+            step_back();
         diag_clear(diag);
         rc = open_once(store_path, dir, out, diag);
     }

@@ -134,10 +134,14 @@ struct catalog *catalog_alloc(const char *store_path, const struct stat *st)
 void catalog_free(struct catalog *c)
 {
     catalog_env_close(c);
+    origin_leave(c->origin);
+    origin_release(c->origin);
     filters_dir_release(c->filters);
     ledger_release(c->ledger);
-    if (c->has_turn)
+    if (c->has_turn) {
+        copies_leave(c->turn.fd);
         dir_close_guarded(&c->turn);
+    }
     pthread_rwlock_destroy(&c->map_lock);
     pthread_mutex_destroy(&c->cache_lock);
     free(c);

@@ -128,6 +128,9 @@ static int replace_catalog(struct repair *r, struct tamis_diag *diag)
 static int unlink_unnamed(struct repair *r, struct tamis_diag *diag)
 {
     bool any = false;
+    int lost = r->store ? origin_check_files(r->store->catalog->origin, diag) : 0;
+    if (lost)
+        return lost;
     for (size_t i = 0; i < r->n_files; i++) {
         if (!r->files[i].aside && !r->files[i].unlink)
             continue;

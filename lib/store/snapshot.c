@@ -95,6 +95,7 @@ void tamis_snapshot_release(struct tamis_snapshot *snapshot)
     snapshot_clear(snapshot);
     counts_free(&snapshot->counts);
     filters_dir_release(snapshot->dir);
+    origin_release(snapshot->origin);
     ledger_release(snapshot->ledger);
     free(snapshot);
 }
@@ -164,9 +165,14 @@ static int load(struct catalog *c, const struct tamis_snapshot *previous,
         return diag_errno(diag, ENOMEM, c->path, "taking a snapshot");
     s->domain = c->domain;
     s->dir = filters_dir_hold(c->filters);
+    s->origin = origin_hold(c->origin);
     s->ledger = ledger_hold(c->ledger);
     struct loading l = {.snapshot = s, .previous = previous};
     int rc = catalog_read(c, load_in, &l, diag);
+    if (!rc)
+        rc = catalog_agrees(c, diag);
+    if (!rc)
+        origin_note(c->origin, s->number);
     if (!rc && s->n)
         qsort(s->entries, s->n, sizeof(struct entry *), compare_entries);
     if (!rc) {

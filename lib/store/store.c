@@ -41,6 +41,14 @@ void tamis_store_close(struct tamis_store *store)
     free(store);
 }
 
+/* Who reads looks as seldom as probes do; who is going to write looks now. */
+static int still_there(struct origin *o, bool writing, struct tamis_diag *diag)
+{
+    if (origin_now(o) == TAMIS_MISMATCH)
+        return origin_fail(o, diag);
+    return writing ? origin_check(o, 0, UINT64_MAX, diag) : 0;
+}
+
 int store_usable(const struct tamis_store *s, bool writing, struct tamis_diag *diag)
 {
     diag_clear(diag);
@@ -52,7 +60,7 @@ int store_usable(const struct tamis_store *s, bool writing, struct tamis_diag *d
     if (writing && s->catalog->read_only)
         return diag_fail(diag, TAMIS_ERR_READ_ONLY, s->catalog->path,
                          "the store could be opened for reading only");
-    return 0;
+    return still_there(s->catalog->origin, writing, diag);
 }
 
 static int read_meta(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)

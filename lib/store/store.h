@@ -75,6 +75,10 @@ int catalog_file_check(int fd, const char *path, struct tamis_diag *diag);
 int catalog_file_scrub(int fd, const char *path, struct tamis_diag *diag);
 /* How large its pages are; as LMDB would make them here if the first one is lost. */
 size_t catalog_page_bytes(int fd);
+/* The newest transaction that the file holds. A writer may be at work: when that is
+ * below `known` the file is read again. Below 0 if it is no catalog any more, or an
+ * errno. */
+int catalog_file_newest(int fd, uint64_t known, uint64_t *newest);
 /* The trees as of one transaction, which nobody may write over meanwhile: the caller
  * reads as of it, or holds the right to write. EAGAIN: the file knows it no more. */
 int catalog_file_walk(int fd, const char *path, uint64_t txn, struct tamis_diag *diag);
@@ -93,13 +97,73 @@ struct catalog_state {
 int catalog_walk(int fd, size_t page_bytes, uint64_t file_bytes,
                  const struct catalog_state *s);
 
+/* ==== origin.c: is the store that the path names still the one that is open? ==== */
+
+struct origin_file {
+    int fd; /* keeps the inode from being used again; -1: there is no such file */
+    uint64_t device, inode;
+    char *path;
+};
+/* One for each catalog that is open; snapshots hold it, too, and may outlive the store.
+ */
+struct origin {
+    atomic_size_t refs;
+    _Atomic int why; /* a tamis_reason; TAMIS_MISMATCH stays for ever */
+    /* By origin_clock(): when somebody should look, and how long `why` is valid. */
+    _Atomic uint64_t look_after, valid_until;
+    _Atomic uint64_t newest; /* a transaction that the file has had */
+    struct origin_file catalog, lock;
+};
+/* All but origin_new() take NULL: of a catalog that has no name yet. */
+int origin_new(const char *store_path, int catalog_fd, struct origin **out);
+struct origin *origin_hold(struct origin *o);
+void origin_release(struct origin *o);
+/* Before LMDB opens its lock file: ERR_REPLACED if anyone uses the catalog with another
+ * one. Until origin_leave() others are told which one is used here. */
+int origin_take_lock_file(struct origin *o, struct tamis_diag *diag);
+void origin_leave(struct origin *o);
+/* 0; ERR_REPLACED; an errno if nobody can say. Takes no lock. */
+int origin_check_files(struct origin *o, struct tamis_diag *diag);
+/* The same, and the file's newest transaction is one of low .. high. */
+int origin_check(struct origin *o, uint64_t low, uint64_t high,
+                 struct tamis_diag *diag);
+int origin_fail(const struct origin *o, struct tamis_diag *diag); /* ERR_REPLACED */
+/* ERR_REPLACED: it is `newest`, and should be `known`. */
+int origin_fail_newest(struct origin *o, uint64_t newest, uint64_t known,
+                       struct tamis_diag *diag);
+/* The file has had this transaction: it must not fall below it. */
+void origin_note(struct origin *o, uint64_t number);
+uint64_t origin_clock(void); /* coarse, no system call */
+void origin_look(struct origin *o, uint64_t now);
+
+/* What speaks against every answer of ABSENT: TAMIS_NO_REASON, TAMIS_MISMATCH
+ * (replaced) or TAMIS_UNREADABLE (nobody can say). As of the last look. */
+static inline enum tamis_reason origin_known(const struct origin *o)
+{
+    return o ? (enum tamis_reason)atomic_load_explicit(&o->why, memory_order_relaxed)
+             : TAMIS_NO_REASON;
+}
+
+/* The same as of a second ago at most. Waits for nobody. */
+static inline enum tamis_reason origin_now(struct origin *o)
+{
+    if (!o)
+        return TAMIS_NO_REASON;
+    uint64_t now = origin_clock();
+    if (now >= atomic_load_explicit(&o->look_after, memory_order_acquire))
+        origin_look(o, now);
+    return origin_known(o);
+}
+
 /* ==== catalog.c: the catalog, one per process and file, and transactions ==== */
 
 struct catalog {
     struct catalog *next; /* in the registry */
     uint64_t device, inode;
-    size_t refs; /* guarded by the registry's lock */
+    uint64_t dir_device, dir_inode; /* of STORE */
+    size_t refs;                    /* guarded by the registry's lock */
     unsigned fork_epoch;
+    struct origin *origin; /* NULL: in no registry */
     struct MDB_env *env;
     unsigned meta_db, segments_db;
     bool read_only;
@@ -127,6 +191,7 @@ struct catalog_txn {
     struct catalog *catalog;
     struct MDB_txn *txn;
     int failure; /* LMDB's code of the first call that failed */
+    bool wrote;  /* so that committing it makes a transaction */
 };
 /* What runs inside a transaction. It may run again from the start, if the map had
  * to grow. Anything but 0 rolls a write back. */
@@ -142,6 +207,8 @@ int catalog_write(struct catalog *c, catalog_fn *fn, void *ctx, bool *unsure,
                   struct tamis_diag *diag);
 /* Is this the last committed transaction, of any process? No system call. */
 bool catalog_is_at(struct catalog *c, uint64_t number);
+/* Do the path, the catalog file and LMDB's lock file belong together? ERR_REPLACED. */
+int catalog_agrees(struct catalog *c, struct tamis_diag *diag);
 
 /* ==== catalog_values.c: records and the meta record ==== */
 
@@ -181,6 +248,13 @@ int catalog_env_open(struct catalog *c, const char *file, struct tamis_diag *dia
 int catalog_env_create(struct catalog *c, const char *file, const struct meta *m,
                        catalog_fn *fill, void *ctx, struct tamis_diag *diag);
 void catalog_env_close(struct catalog *c);
+
+/* ==== copies.c: other copies of this library in the process ==== */
+
+/* `dir` is STORE, of its own open. ERR_BUSY: another copy, or another catalog of this
+ * one, has the store open. */
+int copies_enter(int dir);
+void copies_leave(int dir);
 
 /* ==== registry_load.c: one catalog, before it is in the registry ==== */
 
@@ -260,7 +334,7 @@ struct edit_op {
     enum edit_kind kind;
     bool has_file; /* put: this edit wrote the file of this uuid */
     bool attached;
-    bool only; /* drop: if the record's filter is this one */
+    bool only;  /* drop: if the record's filter is this one */
     bool bound; /* drop: if the record's binding is `value` */
     uint8_t uuid[UUID_BYTES];
     struct names keep; /* retain */
@@ -425,6 +499,7 @@ struct tamis_snapshot {
     bool complete;
     struct tamis_domain domain;
     struct filters_dir *dir; /* NULL: filters of the caller's */
+    struct origin *origin;   /* the same */
     size_t n;
     struct entry **entries; /* by rank, then name */
     struct names by_name;   /* -> index + 1, or NAME_TWICE */

@@ -110,6 +110,13 @@ static int watch_changed(void *ctx, const struct commit *c, struct tamis_diag *d
     return raise_bounds(&p, diag);
 }
 
+/* Nobody finds the keys in a file that is not the store's any more. */
+static int watch_acknowledge(void *ctx, struct tamis_diag *diag)
+{
+    const struct watch *w = ctx;
+    return origin_check_files(w->catalog->origin, diag);
+}
+
 static void watch_closed(void *ctx)
 {
     struct watch *w = ctx;
@@ -230,7 +237,7 @@ static int open_writer(struct catalog *c, const struct wanted *w,
         return rc;
     }
     /* From here on the descriptor and the watch are the writer's, even if it fails. */
-    struct writer_hooks hooks = {watch_changed, watch_closed, watch};
+    struct writer_hooks hooks = {watch_changed, watch_closed, watch, watch_acknowledge};
     rc = writer_open_fd(opened, path, &hooks, out, diag);
     if (rc)
         return rc;

@@ -32,6 +32,10 @@ static void edit_body(struct run *r)
     c.unsure |= p && (p->fault->effect == PANIC || p->fault->effect == DOUBT ||
                       p->call == CALL_lmdb_pwrite || p->call == CALL_space);
     c.done = open_store(r) == 0 && do_edit(r, c.edit) == 0;
+    /* The same if after the commit nobody could say whether the file has its name. */
+    c.unsure |= !c.done && (strstr(r->diag.what, "whether it was replaced") ||
+                            strstr(r->diag.what, "newest transaction") ||
+                            strstr(r->diag.what, "no catalog now"));
     if (store && !c.done)
         ask_again(r);
 }

@@ -101,6 +101,7 @@ const struct call_type call_types[N_CALLS] = {
                       {"nothing", 0, NONE, false, 0},
                       LATE(EIO)}},
     [CALL_readdir] = {"readdir", {ERR(EIO)}},
+    [CALL_realpath] = {"realpath", {ERR(ENOMEM), ERR(EACCES), ERR(ENAMETOOLONG)}},
     [CALL_renameat2] = {"renameat2",
                         {ERR(EIO), ERR(ENOSPC), ERR(EROFS), UNSEEN(EINVAL),
                          UNSEEN(ENOSYS), LATE(EIO)}},

@@ -71,6 +71,7 @@
     X(pwrite)                                                                          \
     X(readdir)                                                                         \
     X(realloc)                                                                         \
+    X(realpath)                                                                        \
     X(renameat2)                                                                       \
     X(rmdir)                                                                           \
     X(sigaction)                                                                       \

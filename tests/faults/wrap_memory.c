@@ -14,6 +14,7 @@ void *__real_realloc(void *p, size_t n);
 void *__real_aligned_alloc(size_t align, size_t n);
 char *__real_strdup(const char *s);
 char *__real_strndup(const char *s, size_t n);
+char *__real_realpath(const char *path, char *to);
 void __real_free(void *p);
 void *__wrap_malloc(size_t n);
 void *__wrap_calloc(size_t n, size_t size);
@@ -21,6 +22,7 @@ void *__wrap_realloc(void *p, size_t n);
 void *__wrap_aligned_alloc(size_t align, size_t n);
 char *__wrap_strdup(const char *s);
 char *__wrap_strndup(const char *s, size_t n);
+char *__wrap_realpath(const char *path, char *to);
 void __wrap_free(void *p);
 
 void *__wrap_malloc(size_t n)
@@ -67,6 +69,13 @@ char *__wrap_strndup(const char *s, size_t n)
 {
     FAIL_AS(CALL_strndup, NULL);
     char *p = __real_strndup(s, n);
+    return TAKEN(p);
+}
+
+char *__wrap_realpath(const char *path, char *to)
+{
+    FAIL_AS(CALL_realpath, NULL);
+    char *p = __real_realpath(path, to);
     return TAKEN(p);
 }
 

@@ -1,0 +1,285 @@
+/* Is the store that the path names still the one that is open?
+ *
+ * LMDB finds its two files by name when it opens them and never looks again. If
+ * somebody replaces one of them, two processes work with two locks, or with two
+ * catalogs, and each overwrites what the other has acknowledged. So the files are
+ * compared by device and inode, and the newest transaction of the file is compared with
+ * the one that LMDB believes in. Writers compare before and after everything they do;
+ * readers compare when a coarse clock says that the last look is old.
+ *
+ * Both files are kept open here, so that the kernel gives their inode numbers to no
+ * other file. The lock file is opened with O_PATH: LMDB has locks on it that belong to
+ * the process, and closing any other descriptor of it would drop them. */
+#include "lib/store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A look is valid for a second. After half of it one thread looks again. */
+static const uint64_t LOOK_EVERY = 500000000, LOOK_VALID = 1000000000;
+
+/* ---- made and freed ---- */
+
+static char *path_beneath(const char *store, const char *name)
+{
+    size_t n = strlen(store), m = strlen(name) + 1;
+    char *path = malloc(n + 1 + m);
+    if (path) {
+        memcpy(path, store, n);
+        path[n] = '/';
+        memcpy(path + n + 1, name, m);
+    }
+    return path;
+}
+
+/* The working directory may change, so the path is made absolute. */
+static int set_paths(struct origin *o, const char *store_path)
+{
+    char *full = realpath(store_path, NULL);
+    if (!full)
+        return errno;
+    o->catalog.path = path_beneath(full, "catalog.lmdb");
+    o->lock.path = path_beneath(full, "catalog.lmdb-lock");
+    free(full);
+    return o->catalog.path && o->lock.path ? 0 : ENOMEM;
+}
+
+static int note_file(struct origin_file *f)
+{
+    struct stat st;
+    if (fstat(f->fd, &st) != 0)
+        return errno;
+    f->device = st.st_dev;
+    f->inode = st.st_ino;
+    return 0;
+}
+
+int origin_new(const char *store_path, int catalog_fd, struct origin **out)
+{
+    struct origin *o = calloc(1, sizeof *o);
+    if (!o)
+        return ENOMEM;
+    atomic_init(&o->refs, 1);
+    o->lock.fd = -1;
+    o->catalog.fd = fcntl(catalog_fd, F_DUPFD_CLOEXEC, 0);
+    int rc = o->catalog.fd < 0 ? errno : note_file(&o->catalog);
+    if (!rc)
+        rc = set_paths(o, store_path);
+    if (rc)
+        origin_release(o);
+    else
+        *out = o;
+    return rc;
+}
+
+struct origin *origin_hold(struct origin *o)
+{
+    if (o)
+        atomic_fetch_add_explicit(&o->refs, 1, memory_order_relaxed);
+    return o;
+}
+
+void origin_release(struct origin *o)
+{
+    if (!o || atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    if (o->catalog.fd >= 0)
+        close(o->catalog.fd);
+    if (o->lock.fd >= 0)
+        close(o->lock.fd);
+    free(o->catalog.path);
+    free(o->lock.path);
+    free(o);
+}
+
+/* ---- the lock file: one for all who have the catalog open ---- */
+
+/* The byte of the catalog file on which its users say which lock file they have: its
+ * inode number. */
+#define USERS_AT ((off_t)1 << 62)
+#define LAST_AT  (((off_t)1 << 61) - 1)
+
+static int lock_range(int fd, int how, short type, off_t at, off_t n, bool *found)
+{
+    struct flock l = {
+        .l_type = type, .l_whence = SEEK_SET, .l_start = USERS_AT + at, .l_len = n};
+    if (fcntl(fd, how, &l) != 0)
+        return errno;
+    *found = l.l_type != F_UNLCK;
+    return 0;
+}
+
+/* Has somebody the catalog open with another lock file than this? */
+static int other_lock_in_use(int fd, off_t mine, bool *used)
+{
+    *used = false;
+    int rc = mine ? lock_range(fd, F_OFD_GETLK, F_WRLCK, 0, mine, used) : 0;
+    if (!rc && !*used && mine < LAST_AT)
+        rc = lock_range(fd, F_OFD_GETLK, F_WRLCK, mine + 1, LAST_AT - mine, used);
+    return rc;
+}
+
+int origin_take_lock_file(struct origin *o, struct tamis_diag *diag)
+{
+    bool used = false;
+    o->lock.fd = open(o->lock.path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (o->lock.fd < 0)
+        return errno == ENOENT
+                   ? 0
+                   : diag_errno(diag, errno, o->lock.path, "opening LMDB's lock file");
+    int rc = note_file(&o->lock);
+    off_t mine = (off_t)(o->lock.inode & (uint64_t)LAST_AT);
+    if (!rc)
+        rc = lock_range(o->catalog.fd, F_OFD_SETLK, F_RDLCK, mine, 1, &used);
+    if (!rc)
+        rc = other_lock_in_use(o->catalog.fd, mine, &used);
+    if (rc)
+        return diag_errno(diag, rc, o->catalog.path, "saying which lock file is used");
+    if (!used)
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_REPLACED, o->lock.path,
+                     "removed or replaced while a process has the store open: that "
+                     "process has to close it first");
+}
+
+void origin_leave(struct origin *o)
+{
+    bool ignored;
+    if (o)
+        lock_range(o->catalog.fd, F_OFD_SETLK, F_UNLCK, 0, 0, &ignored);
+}
+
+/* ---- comparing ---- */
+
+int origin_fail(const struct origin *o, struct tamis_diag *diag)
+{
+    return diag_fail(diag, TAMIS_ERR_REPLACED, o->catalog.path,
+                     "replaced while this process has the store open: close it (every "
+                     "handle), then open it again");
+}
+
+/* 0, ERR_REPLACED, or an errno that says nothing of the file. */
+static int compare_file(const struct origin_file *f)
+{
+    struct stat st;
+    if (f->fd < 0)
+        return 0;
+    if (fstatat(AT_FDCWD, f->path, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT || errno == ENOTDIR ? TAMIS_ERR_REPLACED : errno;
+    return st.st_dev == f->device && st.st_ino == f->inode ? 0 : TAMIS_ERR_REPLACED;
+}
+
+static int file_failed(struct origin *o, int rc, const struct origin_file *f,
+                       struct tamis_diag *diag)
+{
+    if (rc != TAMIS_ERR_REPLACED)
+        return diag_errno(diag, rc, f->path, "looking whether it was replaced");
+    atomic_store(&o->why, TAMIS_MISMATCH);
+    return diag_fail(diag, rc, f->path,
+                     "moved, removed or replaced while this process has the store "
+                     "open: close it (every handle), then open it again");
+}
+
+int origin_check_files(struct origin *o, struct tamis_diag *diag)
+{
+    int rc = o ? compare_file(&o->catalog) : 0;
+    if (rc)
+        return file_failed(o, rc, &o->catalog, diag);
+    rc = o ? compare_file(&o->lock) : 0;
+    return rc ? file_failed(o, rc, &o->lock, diag) : 0;
+}
+
+/* The file itself may have been overwritten by an older one. LMDB's lock file counts
+ * on. One that cannot be read is not believed for good: its transactions will tell. */
+static int compare_newest(struct origin *o, uint64_t low, uint64_t high,
+                          struct tamis_diag *diag)
+{
+    uint64_t newest;
+    int rc = catalog_file_newest(o->catalog.fd, low, &newest);
+    if (rc > 0)
+        return diag_errno(diag, rc, o->catalog.path, "reading its newest transaction");
+    if (!rc && newest >= low && newest <= high)
+        return 0;
+    if (!rc)
+        return origin_fail_newest(o, newest, newest < low ? low : high, diag);
+    return diag_fail(diag, TAMIS_ERR_REPLACED, o->catalog.path,
+                     "overwritten or cut off while it is in use: it is no catalog now");
+}
+
+int origin_fail_newest(struct origin *o, uint64_t newest, uint64_t known,
+                       struct tamis_diag *diag)
+{
+    atomic_store(&o->why, TAMIS_MISMATCH);
+    return diag_fail(
+        diag, TAMIS_ERR_REPLACED, o->catalog.path,
+        "its newest transaction is %llu, not %llu: overwritten, or written "
+        "with another lock file, while it is in use; close it everywhere",
+        (unsigned long long)newest, (unsigned long long)known);
+}
+
+int origin_check(struct origin *o, uint64_t low, uint64_t high, struct tamis_diag *diag)
+{
+    int rc = origin_check_files(o, diag);
+    return rc || !o ? rc : compare_newest(o, low, high, diag);
+}
+
+/* ---- looks of readers ---- */
+
+static void raise_to(_Atomic uint64_t *at, uint64_t v)
+{
+    uint64_t seen = atomic_load(at);
+    while (seen < v && !atomic_compare_exchange_weak(at, &seen, v))
+        ;
+}
+
+void origin_note(struct origin *o, uint64_t number)
+{
+    if (o)
+        raise_to(&o->newest, number);
+}
+
+uint64_t origin_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* What the look that began at `now` has found: `why` is set already if it is to stay.
+ * After a look that told nothing the next probe looks again. */
+static void note_look(struct origin *o, uint64_t now, int rc)
+{
+    int clear = TAMIS_NO_REASON, unsure = TAMIS_UNREADABLE;
+    if (rc) {
+        atomic_compare_exchange_strong(&o->why, &clear, TAMIS_UNREADABLE);
+        atomic_store(&o->look_after, 0);
+        return;
+    }
+    if (now + LOOK_VALID >= atomic_load(&o->valid_until))
+        atomic_compare_exchange_strong(&o->why, &unsure, TAMIS_NO_REASON);
+    raise_to(&o->valid_until, now + LOOK_VALID);
+    raise_to(&o->look_after, now + LOOK_EVERY);
+}
+
+/* One thread claims the look by moving look_after, never beyond what is still valid,
+ * and the others go on with what is known. When that has become invalid every thread
+ * looks for itself: the claimant may never come back. So nobody waits. */
+void origin_look(struct origin *o, uint64_t now)
+{
+    uint64_t due = atomic_load(&o->look_after), until = atomic_load(&o->valid_until);
+    if (now < until) {
+        uint64_t next = now + LOOK_EVERY < until ? now + LOOK_EVERY : until;
+        if (now < due || !atomic_compare_exchange_strong(&o->look_after, &due, next))
+            return;
+    }
+    if (origin_known(o) == TAMIS_MISMATCH)
+        return;
+    int saved = errno; /* a probe may run in a signal handler */
+    uint64_t known = atomic_load(&o->newest);
+    note_look(o, now, origin_check(o, known, UINT64_MAX, NULL));
+    errno = saved;
+}
