@@ -117,6 +117,13 @@ $B/tests/%: $B/tests/%.o $(LIB_OBJ) | deps-test
 	$(call say,LD,$@)
 	$(Q)$(CC) $(SANITIZE) -o $@ $< $(if $(filter $(STORE_TESTS),$*),$(LIB_OBJ) $(LIBS),$(FILTER_OBJ) $(FILTER_LIBS)) $(TEST_WRAP) -lcmocka
 
+# Two copies of the library for one process, as a plugin and its host have them.
+$B/tests/plugin_%.so: $B/libtamis.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared $(LDFLAGS) $(SANITIZE) -o $@ -Wl,--whole-archive $< -Wl,--no-whole-archive $(LIBS)
+$B/tests/test_store_copies: $B/tests/plugin_a.so $B/tests/plugin_b.so $B/libtamis.so
+
 -include $(wildcard $B/*/*.d $B/*/*/*.d)
 
 # ---- what must be installed -----------------------------------------------------
