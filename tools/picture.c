@@ -1,7 +1,7 @@
-/* What the picture of a store shows: a column for each segment that has a filter, the
- * largest first; those that would be too narrow to be seen, the smallest, are put
- * together. Nothing is shown of a filter that does not open but what the catalog says.
- */
+/* What the picture of a store shows: a column for each segment that has a filter, by
+ * rank, and the largest of a rank first. Segments of a rank that would be too narrow to
+ * be seen share columns. Of a filter that does not open only what the catalog says is
+ * shown. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static void look_inside(struct tamis_snapshot *snapshot, size_t i, struct column
         return;
     }
     c->keys = info.keys;
-    c->bytes = info.file_bytes;
+    c->length = info.file_bytes;
     for (uint32_t s = 0; s < info.n_stages; s++)
         if (tamis_filter_stage(filter, s, &stage) == 0) {
             c->bits += 8 * stage.bits_bytes;
@@ -36,6 +36,8 @@ static int compare(const void *left, const void *right)
 {
     const struct column *a = left, *b = right;
 
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
     return (a->bytes < b->bytes) - (a->bytes > b->bytes);
 }
 
@@ -53,28 +55,41 @@ static void join(struct column *to, const struct column *c)
     to->n_unreadable += c->n_unreadable;
     to->n_over += c->n_over;
     to->bytes += c->bytes;
+    to->length += c->length;
     to->keys += c->keys;
     to->bits += c->bits;
     to->bits_set += c->bits_set;
 }
 
-/* A column takes in the next segments until it is wide enough; a last one that is not,
- * the column before it. */
+/* The last column of a rank, if it is narrow, goes into the one before it. */
+static void end_rank(struct picture *p, double least, size_t first, size_t *n)
+{
+    struct column *last = &p->columns[*n - 1];
+
+    if (*n - first > 1 && (double)last->bytes < least && last[-1].n > 1) {
+        join(last - 1, last);
+        (*n)--;
+    }
+}
+
+/* A column takes in the next segments of its rank until it is wide enough. */
 static void group(struct picture *p)
 {
     double least = (double)p->bytes * COLUMN_WIDTH / PICTURE_WIDTH;
-    size_t n = 0;
+    size_t n = 0, first = 0;
 
     for (size_t i = 0; i < p->n; i++) {
-        if (n > 0 && (double)p->columns[n - 1].bytes < least)
+        if (n > 0 && p->columns[n - 1].rank != p->columns[i].rank) {
+            end_rank(p, least, first, &n);
+            first = n;
+        }
+        if (n > first && (double)p->columns[n - 1].bytes < least)
             join(&p->columns[n - 1], &p->columns[i]);
         else
             p->columns[n++] = p->columns[i];
     }
-    if (n > 1 && (double)p->columns[n - 1].bytes < least && p->columns[n - 2].n > 1) {
-        join(&p->columns[n - 2], &p->columns[n - 1]);
-        n--;
-    }
+    if (n > 0)
+        end_rank(p, least, first, &n);
     p->n = n;
     for (size_t i = 0; i < n; i++)
         p->n_grouped += p->columns[i].n > 1 ? p->columns[i].n : 0;
@@ -146,7 +161,9 @@ static int collect(struct tamis_snapshot *snapshot, const struct options *o,
         *c = (struct column){.name = s.name,
                              .name_bytes = s.name_bytes,
                              .n = 1,
-                             .bytes = s.file_bytes,
+                             .rank = s.rank,
+                             .bytes = allocated_bytes(o->args[0], &s),
+                             .length = s.file_bytes,
                              .keys = s.keys,
                              .created = (double)s.created};
         look_inside(snapshot, picked[i], c);

@@ -13,10 +13,11 @@ struct column {
     const uint8_t *name; /* of the first */
     size_t name_bytes;
     uint64_t n, n_unreadable, n_over;
-    uint64_t bytes, keys, bits, bits_set;
-    double lowest, highest; /* expected error / target */
-    double error, target;   /* of the first */
-    double created;         /* mean */
+    uint32_t rank;
+    uint64_t bytes, length, keys, bits, bits_set; /* bytes of the disk; of the files */
+    double lowest, highest;                       /* expected error / target */
+    double error, target;                         /* of the first */
+    double created;                               /* mean */
 };
 struct picture {
     char *store, *what; /* title, and the line below */
@@ -52,6 +53,9 @@ struct scale {
     int low, high, step;
 };
 double picture_error_y(struct scale s, double ratio);
+/* Where on the scale of ages, 0 oldest to 1 newest, what is so many microseconds older
+ * than the newest segment. Logarithmic: what is new matters most. */
+double picture_age(const struct picture *p, double age);
 /* #rrggbb, by age; and as stops of a gradient. */
 void picture_colour(FILE *to, const struct picture *p, double created);
 void picture_ages(FILE *to);

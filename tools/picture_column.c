@@ -14,11 +14,17 @@ static const uint8_t ages[][3] = {
 };
 enum { N_AGES = sizeof(ages) / sizeof(ages[0]) };
 
+double picture_age(const struct picture *p, double age)
+{
+    static const double second = 1e6;
+    double span = p->newest - p->oldest;
+
+    return span >= second ? 1 - log1p(age / second) / log1p(span / second) : 1;
+}
+
 void picture_colour(FILE *to, const struct picture *p, double created)
 {
-    double at = p->newest > p->oldest
-                    ? (created - p->oldest) / (p->newest - p->oldest) * (N_AGES - 1)
-                    : N_AGES - 1;
+    double at = picture_age(p, p->newest - created) * (N_AGES - 1);
     size_t i = at < 0 ? 0 : at >= N_AGES - 1 ? N_AGES - 2 : (size_t)at;
 
     fputc('#', to);
@@ -76,6 +82,9 @@ static void draw_tip(FILE *to, const struct column *c)
         fprintf(to, "%llu segments", (unsigned long long)c->n);
     fprintf(to, "\n%s keys, %s", count_text(keys, c->keys),
             size_text(size, (double)c->bytes));
+    if (c->length != c->bytes)
+        fprintf(to, " allocated, %s long", size_text(size, (double)c->length));
+    fprintf(to, "\nrank %u", c->rank);
     if (c->bits > 0)
         fprintf(to, "\n%.2f%% of the bits are set",
                 100 * (double)c->bits_set / (double)c->bits);
@@ -112,7 +121,8 @@ static void draw_error(FILE *to, const struct column *c, struct scale s, double 
     snprintf(attributes, sizeof(attributes), "class=\"%s\" opacity=\"0.2\"", class);
     draw_rectangle(to, x, fmin(highest, target), width,
                    fmax(lowest, target) - fmin(highest, target), attributes);
-    snprintf(attributes, sizeof(attributes), "class=\"%s\"", class);
+    snprintf(attributes, sizeof(attributes), "class=\"%s\"%s", class,
+             lowest - highest > 3 ? " opacity=\"0.5\"" : "");
     draw_rectangle(to, x, highest - 1.5, width, lowest - highest + 3, attributes);
 }
 

@@ -1,7 +1,7 @@
-/* The picture of a store as SVG. Upper panel: a column a segment, as wide as its file
- * is large, filled as its bits are, coloured by age. Lower panel: its expected error as
- * a multiple of its target. Colours are legible on light and on dark, and the picture
- * has a ground of its own. */
+/* The picture of a store as SVG. Upper panel: a column a segment, by rank, as wide as
+ * its file is large, filled as its bits are, coloured by age. Lower panel: its expected
+ * error as a multiple of its target. Colours are legible on light and on dark, and the
+ * picture has a ground of its own. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,33 +42,87 @@ static const char *tail(const char *text, size_t max)
     return at;
 }
 
-/* Days, and times within one. */
+/* "2026-11-22 20:28:07 UTC" */
+static const char *moment_text(char text[TEXT_BYTES], double microseconds)
+{
+    time_text(text, (uint64_t)microseconds);
+    if (strlen(text) == 20) {
+        text[10] = ' ';
+        snprintf(text + 19, TEXT_BYTES - 19, " UTC");
+    }
+    return text;
+}
+
+struct step {
+    const char *name;
+    double seconds;
+};
+static const struct step steps[] = {
+    {"1 s", 1},
+    {"10 s", 10},
+    {"1 min", 60},
+    {"10 min", 600},
+    {"1 h", 3600},
+    {"6 h", 21600},
+    {"1 day", 86400},
+    {"1 week", 604800},
+    {"30 days", 2592000},
+    {"1 year", 31536000},
+    {"10 years", 315360000},
+};
+enum { N_STEPS = sizeof(steps) / sizeof(steps[0]) };
+enum { AGES_LEFT = LEFT + 40, AGES_WIDTH = 300, AGES_Y = 82, STEP_WIDTH = 52 };
+
+/* As many as have room, each under its place on the scale; the new end is "newest". */
+static void draw_steps(FILE *to, const struct picture *p)
+{
+    double span = (p->newest - p->oldest) / 1e6;
+    double free_from = AGES_LEFT - STEP_WIDTH / 2.0;
+    double free_to = AGES_LEFT + AGES_WIDTH - STEP_WIDTH;
+
+    for (size_t i = N_STEPS; i-- > 0;) {
+        double x = AGES_LEFT + AGES_WIDTH * picture_age(p, steps[i].seconds * 1e6);
+
+        if (steps[i].seconds > span || x < free_from || x > free_to)
+            continue;
+        fprintf(to, "<path d=\"M%.1f %dv4\" class=\"axis\"/>\n", x, AGES_Y + 12);
+        svg_text(to, x, AGES_Y + 26, "text-anchor=\"middle\" class=\"small\"", "%s",
+                 steps[i].name);
+        free_from = x + STEP_WIDTH;
+    }
+    svg_text(to, AGES_LEFT + AGES_WIDTH, AGES_Y + 26,
+             "text-anchor=\"end\" class=\"small\"", "newest");
+}
+
+/* How much older than the newest segment; it, and when it was made. */
 static void draw_ages(FILE *to, const struct picture *p)
 {
     char oldest[TEXT_BYTES], newest[TEXT_BYTES];
-    size_t length = 10;
+    bool one = p->newest - p->oldest < 1e6;
+    int width = one ? 40 : AGES_WIDTH;
 
-    time_text(oldest, (uint64_t)p->oldest);
-    time_text(newest, (uint64_t)p->newest);
-    if (strncmp(oldest, newest, length) == 0)
-        length = 19;
-    oldest[length] = newest[length] = '\0';
-    svg_text(to, LEFT, 92, "", "made");
-    fprintf(to, "<rect x=\"%d\" y=\"82\" width=\"80\" height=\"12\" rx=\"2\" fill=\"",
-            LEFT + 40);
-    if (p->newest > p->oldest)
-        fputs("url(#age)", to);
-    else
+    svg_text(to, LEFT, AGES_Y + 10, "", one ? "made" : "older");
+    fprintf(to, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"12\" rx=\"2\" fill=\"",
+            AGES_LEFT, AGES_Y, width);
+    if (one)
         picture_colour(to, p, p->newest);
+    else
+        fputs("url(#age)", to);
     fputs("\"/>\n", to);
-    svg_text(to, LEFT + 128, 92, "", p->newest > p->oldest ? "%s to %s" : "%s", oldest,
-             newest);
+    moment_text(newest, p->newest);
+    if (one) {
+        svg_text(to, AGES_LEFT + width + 8, AGES_Y + 10, "", "%s", newest);
+        return;
+    }
+    svg_text(to, AGES_LEFT + width + 8, AGES_Y + 10, "", "made %s to %s",
+             moment_text(oldest, p->oldest), newest);
+    draw_steps(to, p);
 }
 
 static void draw_legend(FILE *to, const struct picture *p)
 {
     const char *name = tail(p->store, 60);
-    double x = LEFT + 430;
+    double x = LEFT + 430; /* in the row of the panel's title */
 
     svg_text(to, LEFT, 40, "class=\"title\"", "%s%s", name == p->store ? "" : "…",
              name);
@@ -78,18 +132,18 @@ static void draw_legend(FILE *to, const struct picture *p)
     draw_ages(to, p);
     if (p->n_over > 0) {
         fprintf(to,
-                "<rect x=\"%.0f\" y=\"86\" width=\"14\" height=\"4\" class=\"bad\"/>\n",
-                x);
-        svg_text(to, x + 20, 92, "", "over the target error: %llu",
+                "<rect x=\"%.0f\" y=\"%d\" width=\"14\" height=\"4\" class=\"bad\"/>\n",
+                x, TOP - 14);
+        svg_text(to, x + 20, TOP - 8, "", "over the target error: %llu",
                  (unsigned long long)p->n_over);
         x += 190;
     }
     if (p->n_unreadable > 0) {
         fprintf(to,
-                "<rect x=\"%.0f\" y=\"82\" width=\"14\" height=\"12\" "
+                "<rect x=\"%.0f\" y=\"%d\" width=\"14\" height=\"12\" "
                 "fill=\"url(#hatch)\"/>\n",
-                x);
-        svg_text(to, x + 20, 92, "", "not to be read: %llu",
+                x, TOP - 18);
+        svg_text(to, x + 20, TOP - 8, "", "not to be read: %llu",
                  (unsigned long long)p->n_unreadable);
     }
 }
@@ -116,7 +170,7 @@ static struct scale scale_of(const struct picture *p)
 
 static void draw_axes(FILE *to, const struct picture *p, struct scale s)
 {
-    svg_text(to, LEFT, TOP - 8, "", "bits set, of each segment by size");
+    svg_text(to, LEFT, TOP - 8, "", "bits set, of each segment");
     for (int percent = 0; percent <= 100; percent += 25) {
         double y = FLOOR - percent * (FLOOR - TOP) / 100.0;
 
@@ -150,30 +204,61 @@ static void draw_axes(FILE *to, const struct picture *p, struct scale s)
     }
 }
 
+/* A bracket under the columns of a rank, and as much of its name as has room. */
+static void draw_rank(FILE *to, uint32_t rank, uint64_t n, double x, double end)
+{
+    double width = end - x, middle = x + width / 2;
+    char segments[TEXT_BYTES];
+
+    if (width < 3)
+        return;
+    fprintf(to, "<path d=\"M%.1f %dv5H%.1fv-5\" fill=\"none\" class=\"axis\"/>\n",
+            x + 0.5, FLOOR + 4, end - 0.5);
+    if (width >= 170)
+        svg_text(to, middle, FLOOR + 23, "text-anchor=\"middle\"",
+                 "rank %u: %s segment%s", rank, count_text(segments, n),
+                 n == 1 ? "" : "s");
+    else if (width >= 60)
+        svg_text(to, middle, FLOOR + 23, "text-anchor=\"middle\"", "rank %u", rank);
+    else if (width >= (rank < 10 ? 12 : rank < 100 ? 20 : 72))
+        svg_text(to, middle, FLOOR + 23, "text-anchor=\"middle\"", "%u", rank);
+}
+
 static void draw_columns(FILE *to, const struct picture *p, struct scale s)
 {
-    double x = LEFT, grouped = 0;
-    char n[TEXT_BYTES];
+    double x = LEFT, of_rank = LEFT;
+    uint64_t n = 0;
 
     for (size_t i = 0; i < p->n; i++) {
         const struct column *c = &p->columns[i];
         double width = (double)c->bytes / (double)p->bytes * PICTURE_WIDTH;
+        bool last = i + 1 == p->n || c[1].rank != c->rank;
         double gap = i + 1 == p->n ? 0 : width > 12 ? 2 : width / 6;
 
-        if (c->n > 1 && grouped == 0)
-            grouped = x;
         picture_column(to, p, c, s, x, fmax(width - gap, 0.5));
         x += width;
+        n += c->n;
+        if (!last)
+            continue;
+        draw_rank(to, c->rank, n, of_rank, x);
+        of_rank = x;
+        n = 0;
     }
-    if (grouped == 0)
-        return;
-    if (RIGHT - grouped > 24)
-        fprintf(to, "<path d=\"M%.1f %dv5H%dv-5\" fill=\"none\" class=\"axis\"/>\n",
-                grouped, FLOOR + 4, RIGHT);
-    svg_text(to, RIGHT, FLOOR + 24, "text-anchor=\"end\"",
-             "the %s smallest segments, several in a column: their bits in all, mean "
-             "age, least to largest error",
-             count_text(n, p->n_grouped));
+}
+
+static void draw_notes(FILE *to, const struct picture *p)
+{
+    char n[TEXT_BYTES];
+
+    svg_text(
+        to, LEFT, HEIGHT - 26, "",
+        "Width: bytes of the disk, by rank, the largest of a rank first. Point at a "
+        "column for its name and numbers.");
+    if (p->n_grouped > 0)
+        svg_text(to, LEFT, HEIGHT - 10, "",
+                 "The %s smallest segments of their ranks, several in a column: their "
+                 "bits in all, mean age, least to largest error.",
+                 count_text(n, p->n_grouped));
 }
 
 void picture_draw(FILE *to, const struct picture *p)
@@ -189,10 +274,7 @@ void picture_draw(FILE *to, const struct picture *p)
         draw_axes(to, p, s);
         draw_columns(to, p, s);
         draw_line(to, picture_error_y(s, 1), "axis");
-        svg_text(
-            to, LEFT, HEIGHT - 18, "",
-            "Width: bytes of the files, the largest first. Point at a column for its "
-            "name and numbers.");
+        draw_notes(to, p);
     }
     fputs("</svg>\n", to);
 }

@@ -94,10 +94,59 @@ whole() {
     whole
     [ "$(x '//g/title/text()' | sed -n 's/^\([0-9]*\) segments$/\1/p' | awk '{ n += $1 } END { print n }')" -eq 2000 ]
     x 'string(//g[1]/title)' | grep -x large
-    x 'string(//svg)' | grep 'the 2,000 smallest segments'
+    x 'string(//svg)' | grep 'The 2,000 smallest segments'
     keys=$("$TAMIS" stat store --json | jq .keys)
     [ "$(x '//g/title/text()' | sed -n 's/^\([0-9,]*\) keys, .*/\1/p' | tr -d , | awk '{ n += $1 } END { print n }')" -eq "$keys" ]
     [ "$(stat -c %s pic.svg)" -lt 200000 ]
+}
+
+@test "segments stand by rank, the largest of a rank first, with the ranks below" {
+    "$TAMIS" init store
+    for rank in 2 0 1; do
+        for n in 1 3 2; do seq $((n * (rank + 1) * 20000)) | "$TAMIS" build store r$rank-$n --rank $rank; done
+    done
+    draw store
+    [ "$(x '//g/title/text()' | grep '^r[0-9]-' | tr '\n' ' ')" = "r0-3 r0-2 r0-1 r1-3 r1-2 r1-1 r2-3 r2-2 r2-1 " ]
+    x 'string(//g[4]/title)' | grep -x 'rank 1'
+    x '//text[starts-with(., "rank ")]/text()' | tr '\n' ' ' | grep -F 'rank 0 rank 1: 3 segments rank 2: 3 segments'
+    # Columns of several segments are of one rank.
+    for i in $(seq 400); do echo $i >l$i; done
+    "$TAMIS" build store --each l{1..200} --rank 0
+    "$TAMIS" build store --each l{201..400} --rank 7
+    draw store
+    x 'string(//svg)' | grep 'rank 0: 203 segments'
+    x 'string(//svg)' | grep 'rank 7: 200 segments'
+    [ "$(x '//g/title/text()' | sed -n 's/^\([0-9]*\) segments$/\1/p' | awk '{ n += $1 } END { print n }')" -ge 390 ]
+}
+
+@test "ages: a scale with marks, or one moment" {
+    "$TAMIS" init store
+    echo a | "$TAMIS" build store one
+    draw store
+    made=$("$TAMIS" ls store --json | jq -r '.[0].created / 1000000 | floor | strftime("%Y-%m-%d %H:%M:%S UTC")')
+    [ "$(x 'count(//rect[@fill="url(#age)"])')" = 0 ]
+    x 'string(//svg)' | grep -x "made$made" || x '//text/text()' | grep -x "$made"
+    sleep 2.1
+    echo a | "$TAMIS" build store two
+    draw store
+    [ "$(x 'count(//rect[@fill="url(#age)"])')" = 1 ]
+    x '//text/text()' | grep -x older
+    x '//text/text()' | grep -x '1 s'
+    x '//text/text()' | grep -x newest
+    x '//text/text()' | grep -Ex "made $made to [-0-9]{10} [0-9:]{8} UTC"
+    # The older one has the colour of that end, the newest that of the other.
+    [ "$(x '//g/rect[starts-with(@fill, "#")]/@fill' | tr -d ' \n')" = 'fill="#5b63b7"fill="#b5cc4a"' ]
+}
+
+@test "columns are as wide as the disk is taken" {
+    "$TAMIS" init store
+    seq 10 | "$TAMIS" grow store g
+    "$TAMIS" seal store g
+    fallocate --dig-holes "$(filter_of g)"
+    draw store
+    taken=$(($(stat -c %b "$(filter_of g)") * 512))
+    [ "$taken" -lt "$(stat -c %s "$(filter_of g)")" ] || skip "no holes here"
+    x 'string(//g[1]/title)' | grep -Ex "10 keys, $(jq -n "$taken / 1024").0 KiB allocated, [0-9.]+ KiB long"
 }
 
 @test "the file appears whole or not at all" {

@@ -233,6 +233,36 @@ make_levels() {
     [ "$("$TAMIS" ls store left --json | jq -r '.[0].uuid')" = "$uuid" ]
 }
 
+# The label of the line, and the points: none within 6 of its box.
+label_is_free() {
+    sed -n 's/.*<text x="\([0-9.]*\)" y="\([0-9.]*\)".*>one error for all<.*/label \1 \2/p;
+        s/.*<circle cx="\([0-9.]*\)" cy="\([0-9.]*\)".*<title>.*/point \1 \2/p' pic.svg >places
+    grep -q label places && grep -q point places
+    awk '$1 == "label" { x = $2; y = $3; next } { px[n] = $2; py[n++] = $3 }
+        END { for (i = 0; i < n; i++)
+            if (px[i] > x - 106 && px[i] < x + 6 && py[i] > y - 17 && py[i] < y + 9) exit 1 }' places
+}
+
+@test "a picture: powers of ten as such, and no label over a point" {
+    printf '1000 0 a\n100K 1 b\n10M 2 c\n' >sizes
+    ok "$TAMIS" plan --sizes sizes --bytes 10M --svg pic.svg
+    label_is_free
+    axis=$(sed 's/ xmlns="[^"]*"//' pic.svg | xmllint --xpath '//text[@text-anchor="middle"]/text()' - | tr '\n' ' ')
+    [ "$axis" = "1k 10k 100k 1M 10M " ]
+    grep -Fq '>10⁻¹⁰<' pic.svg && grep -Fq '>10⁻²<' pic.svg && grep -Fq '>1<' pic.svg
+    ! grep -Eq '10\^|[0-9]e[-+]?[0-9]' pic.svg
+    # Everything has a filter: no word of others.
+    ! grep -q 'no filter' pic.svg
+    seq 100000 | sed 's/$/00/' >sizes
+    ok "$TAMIS" plan --sizes sizes --bytes 1G --svg pic.svg
+    label_is_free
+    grep -q '>no filter<' pic.svg
+    ! grep -Eq '[0-9]e[-+]?[0-9]' <(grep '<text' pic.svg)
+    echo 200T >sizes
+    ok "$TAMIS" plan --sizes sizes --bytes 1G --svg pic.svg
+    grep -q '>100T<' pic.svg && grep -q '>1P<' pic.svg
+}
+
 @test "a picture: a point a segment, errors over sizes" {
     printf '1000 0 <a&b>\n100K 1 b\n10M 2 c\n' >sizes
     ok "$TAMIS" plan --sizes sizes --bytes 400K --svg pic.svg
