@@ -733,9 +733,9 @@ int tamis_writer_open(const char *path, struct tamis_writer **out,
                       struct tamis_diag *diag);
 /* Visible at once to every reader on this machine; durable with the next commit.
  * A full stage grows; if that fails the keys go into the last stage all the same
- * (info says over_target) and the next commit tries again. If a signal handler leaves
- * the call by a jump, a seal waits for it for ever: close the writer then. (Stages that
- * growth left since get no digests from this writer.) */
+ * (info says over_target). A commit that finds the stage full tries again. If a signal
+ * handler leaves the call by a jump, a seal waits for it for ever: close the writer
+ * then. (Stages that growth left since get no digests from this writer.) */
 int tamis_writer_add_key(struct tamis_writer *writer, const void *key, size_t n_bytes);
 int tamis_writer_add_hashes(struct tamis_writer *writer, uint64_t tag,
                             const uint64_t *hashes, size_t n);

@@ -297,6 +297,27 @@ static void test_no_space_to_grow(void **state)
     tamis_filter_close(f);
 }
 
+/* A writer ends with its stage full. The same keys come again: all are there, and no add
+ * finds the stage full, but the commit does. */
+static void test_growth_after_a_replay(void **state)
+{
+    char path[1024];
+    (void)state;
+    snprintf(path, sizeof path, "%s", path_of("replayed"));
+    struct tamis_writer *w = create_writer(path, 0.01, 2, 1000);
+    fail_from_now(CALL_FALLOCATE, ENOSPC);
+    add_hashes(w, keys, 2000);
+    close_writer(w);
+    fail_never();
+    assert_int_equal(tamis_writer_open(path, &w, NULL), 0);
+    add_hashes(w, keys, 2000);
+    assert_int_equal(info_of(w).n_stages, 1);
+    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    assert_int_equal(info_of(w).n_stages, 2);
+    assert_int_equal(info_of(w).over_target, 0);
+    close_writer(w);
+}
+
 /* A file system without fallocate() gets zeros written. */
 static void test_growth_without_fallocate(void **state)
 {
@@ -419,6 +440,7 @@ int main(void)
         TEST_WITH_FAULTS(test_probes_read_no_file),
         cmocka_unit_test(test_stages_follow_the_series),
         TEST_WITH_FAULTS(test_no_space_to_grow),
+        TEST_WITH_FAULTS(test_growth_after_a_replay),
         TEST_WITH_FAULTS(test_growth_without_fallocate),
         cmocka_unit_test(test_seal),
         TEST_WITH_FAULTS(test_no_space_to_seal),

@@ -285,8 +285,10 @@ int tamis_writer_commit(struct tamis_writer *w, uint64_t watermark,
     if (w->fork_epoch != io_fork_epoch())
         return diag_fail(diag, TAMIS_ERR_FORKED, w->path, "%s",
                          tamis_strerror(TAMIS_ERR_FORKED));
-    if (atomic_exchange(&w->grow_failed, false))
-        writer_grow(w);
+    /* A stage may be full though no add here has said so: the writer before this one
+     * died, or had no room, and its keys were found there when they came again. */
+    atomic_store(&w->grow_failed, false);
+    writer_grow(w);
     pthread_mutex_lock(&w->mutex);
     int err;
     if (atomic_load(&w->state) == WRITER_SEALED)
