@@ -30,9 +30,12 @@ static int edit(struct tamis_store *store, const struct options *o)
         if (err != 0)
             status = not_dropped(err, store, o->args[0], o->replaces[i], &diag);
     }
-    if (err == 0)
+    if (err == 0) {
         err = tamis_edit_attach(e, o->args[1], strlen(o->args[1]), o->args[2], &opt,
                                 &diag);
+        if (is_wrong_type(err))
+            status = not_a_file(o->args[2]);
+    }
     if (err == 0)
         err = tamis_edit_commit(e, &diag);
     else

@@ -59,6 +59,8 @@ static int build_one(struct work *w, const struct task *task, uint32_t n_threads
     if (err == 0)
         status = keys_into(builder, keys, w->store_path);
     if (err == 0 && status == EXIT_DONE)
+        status = check_empty(keys, given(w->o, OPT_EMPTY), "a filter made of it");
+    if (err == 0 && status == EXIT_DONE)
         err = tamis_edit_put(w->edit, builder, &diag);
     if (err != 0)
         status = put_error(w, task, err, &diag);
@@ -194,6 +196,71 @@ static int put_bare(struct work *w)
     return err ? put_error(w, &w->tasks[0], err, &diag) : EXIT_DONE;
 }
 
+static bool is_replaced(const struct options *o, const struct tamis_name *name)
+{
+    for (size_t i = 0; i < o->n_replaces; i++)
+        if (strlen(o->replaces[i]) == name->n_bytes &&
+            memcmp(o->replaces[i], name->bytes, name->n_bytes) == 0)
+            return true;
+    return false;
+}
+
+/* Before any key is read: is a name taken? The commit looks again. */
+static int check_free(struct work *w, struct tamis_store *store)
+{
+    struct tamis_snapshot *snapshot;
+    struct tamis_target target;
+    struct tamis_diag diag = {0};
+    int err = tamis_snapshot_current(store, &snapshot, &diag), status = EXIT_DONE;
+
+    if (err != 0)
+        return complain_error(err, &diag, w->store_path, NULL);
+    for (size_t i = 0; i < w->n && status == EXIT_DONE; i++) {
+        const struct tamis_name *name = &w->tasks[i].name;
+
+        tamis_snapshot_find(snapshot, name->bytes, name->n_bytes, NULL, 0, 0, &target);
+        if (target.slot > 0 && !is_replaced(w->o, name))
+            status = put_error(w, &w->tasks[i], TAMIS_ERR_EXISTS, &diag);
+    }
+    tamis_snapshot_release(snapshot);
+    return status;
+}
+
+static int put_all(struct work *w, struct tamis_store *store)
+{
+    int status = drop_replaced(w, store);
+
+    if (status == EXIT_DONE)
+        status = check_free(w, store);
+    if (status == EXIT_DONE)
+        status = given(w->o, OPT_BARE) ? put_bare(w) : build_all(w);
+    return status;
+}
+
+/* As the list has them now. One that another process has dropped already is left out.
+ */
+static void print_closing(const struct work *w, struct tamis_store *store)
+{
+    struct closing closing = {.json = given(w->o, OPT_JSON)};
+    struct tamis_snapshot *snapshot;
+    struct tamis_segment_info info;
+    struct tamis_target target;
+
+    if (tamis_snapshot_current(store, &snapshot, NULL) != 0)
+        return;
+    for (size_t i = 0; i < w->n; i++) {
+        const struct tamis_name *name = &w->tasks[i].name;
+
+        tamis_snapshot_find(snapshot, name->bytes, name->n_bytes, NULL, 0, 0, &target);
+        if (target.slot > 0 &&
+            tamis_snapshot_segment(snapshot, target.slot - 1, &info) == 0)
+            closing_add(&closing, &info);
+    }
+    closing_end(&closing, w->o, given(w->o, OPT_BARE) ? "listed" : "built");
+    closing_free(&closing);
+    tamis_snapshot_release(snapshot);
+}
+
 static int edit(struct work *w, uint64_t total)
 {
     struct tamis_store *store;
@@ -208,10 +275,9 @@ static int edit(struct work *w, uint64_t total)
         tamis_store_close(store);
         return status;
     }
-    progress_start("build", total);
-    status = drop_replaced(w, store);
-    if (status == EXIT_DONE)
-        status = given(w->o, OPT_BARE) ? put_bare(w) : build_all(w);
+    if (!given(w->o, OPT_QUIET))
+        progress_start("build", total);
+    status = put_all(w, store);
     if (status == EXIT_DONE) {
         err = tamis_edit_commit(w->edit, &diag);
         if (err != 0)
@@ -220,7 +286,7 @@ static int edit(struct work *w, uint64_t total)
         tamis_edit_abort(w->edit);
     }
     if (status == EXIT_DONE)
-        progress_end();
+        print_closing(w, store);
     tamis_store_close(store);
     return status;
 }
@@ -235,12 +301,15 @@ static int run(int argc, char **argv)
     parse_options(argc, argv,
                   KEY_FLAGS | WITH(OPT_FPR) | WITH(OPT_BIND) | WITH(OPT_RANK) |
                       WITH(OPT_REPLACES) | WITH(OPT_BARE) | WITH(OPT_EACH) |
-                      WITH(OPT_STRIP) | WITH(OPT_JOBS) | WITH(OPT_CHECK),
+                      WITH(OPT_STRIP) | WITH(OPT_JOBS) | WITH(OPT_CHECK) |
+                      WITH(OPT_EMPTY) | WITH(OPT_QUIET) | WITH(OPT_JSON),
                   2, 0, &o);
     if (!given(&o, OPT_EACH) && o.n_args > (given(&o, OPT_BARE) ? 2 : 3))
         usage_error("too many arguments: --each builds a segment per key file");
     if (given(&o, OPT_EACH) && (given(&o, OPT_BIND) || given(&o, OPT_BARE)))
         usage_error("--each goes with neither --bind nor --bare");
+    if (given(&o, OPT_BARE) && given(&o, OPT_EMPTY))
+        usage_error("--bare reads no keys: leave out --empty");
     if (given(&o, OPT_STRIP) && !given(&o, OPT_EACH))
         usage_error("--strip is for --each");
     if (given(&o, OPT_CHECK) && given(&o, OPT_BARE))
@@ -270,6 +339,8 @@ const struct command cmd_build = {
     "  --strip SUFFIX    remove this from the names\n"
     "  --check           ask the filter for every key: finds bits flipped in memory\n"
     "  -j, --jobs N      use N threads, 1..256; as many as there are processors\n"
+    "  --empty           a list may have no keys: its filter says ABSENT of every key\n"
+    "  -q, --quiet       no line at the end; --json: facts, 'tamis help json'\n"
     "  -0, --hex, --binary    what KEYFILE looks like: 'tamis help keys'\n"
     "\n"
     "Each thread takes up to 64 MiB, 8 bytes a key; what has no room is kept in an\n"

@@ -1,4 +1,5 @@
 /* tamis file build: keys in, one sealed filter file out, no store needed. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "endings.h"
@@ -65,6 +66,34 @@ static int finish(struct tamis_builder *builder, const char *file,
     return err;
 }
 
+static void print_closing(const struct options *o, const char *file)
+{
+    char size[TEXT_BYTES], error[TEXT_BYTES], *name = escape(file, strlen(file));
+    struct tamis_filter_info info = {0};
+    struct tamis_filter *filter;
+
+    if (tamis_filter_open(file, NULL, &filter, NULL) == 0) {
+        tamis_filter_info(filter, &info);
+        tamis_filter_close(filter);
+    }
+    if (given(o, OPT_JSON)) {
+        json_t *root = need(json_object());
+
+        json_put(root, "file", json_string(name));
+        json_put(root, "keys", json_count(info.keys));
+        json_put(root, "bytes", json_count(info.file_bytes));
+        json_put(root, "error", json_number(info.growth.error));
+        progress_clear();
+        json_print(root);
+    } else if (!given(o, OPT_QUIET)) {
+        progress_close("built %s: %llu key%s, %s, error %s", name,
+                       (unsigned long long)info.keys, info.keys == 1 ? "" : "s",
+                       size_text(size, (double)info.file_bytes),
+                       percent_text(error, info.growth.error));
+    }
+    free(name);
+}
+
 static int build(const struct options *o, const struct tamis_builder_options *opt)
 {
     struct tamis_builder *builder = NULL;
@@ -73,20 +102,25 @@ static int build(const struct options *o, const struct tamis_builder_options *op
     const char *file = o->args[0];
     int err, status;
 
-    status = keys_open(o->n_args > 1 ? o->args[1] : "-", o->format, &keys);
+    status = check_new_file(file); /* before any key is read */
+    if (status == EXIT_DONE)
+        status = keys_open(o->n_args > 1 ? o->args[1] : "-", o->format, &keys);
     if (status != EXIT_DONE)
         return status;
     err = tamis_builder_create(opt, &builder, &diag);
-    progress_start("build", keys_size(keys));
+    if (!given(o, OPT_QUIET))
+        progress_start("build", keys_size(keys));
     if (err == 0)
         status = keys_into(builder, keys, file);
+    if (err == 0 && status == EXIT_DONE)
+        status = check_empty(keys, given(o, OPT_EMPTY), "a filter made of it");
     if (err == 0 && status == EXIT_DONE)
         err = finish(builder, file, &diag);
     if (err != 0)
         status = complain_error(err, &diag, file,
                                 err == TAMIS_ERR_DAMAGED ? advice_flipped : NULL);
     if (status == EXIT_DONE)
-        progress_end();
+        print_closing(o, file);
     tamis_builder_free(builder);
     keys_close(keys);
     return status;
@@ -103,7 +137,8 @@ static int run(int argc, char **argv)
     parse_options(argc, argv,
                   KEY_FLAGS | WITH(OPT_FPR) | WITH(OPT_STORE) | WITH(OPT_SEED) |
                       WITH(OPT_SEGMENT) | WITH(OPT_BIND) | WITH(OPT_WATERMARK) |
-                      WITH(OPT_JOBS) | WITH(OPT_CHECK),
+                      WITH(OPT_JOBS) | WITH(OPT_CHECK) | WITH(OPT_EMPTY) |
+                      WITH(OPT_QUIET) | WITH(OPT_JSON),
                   1, 2, &o);
     if (given(&o, OPT_STORE) && given(&o, OPT_SEED))
         usage_error("--store has its own seed: leave out --seed");
@@ -129,6 +164,8 @@ const struct command cmd_file_build = {
     "  --watermark N         your log position\n"
     "  --check               ask it for every key: finds bits flipped in memory\n"
     "  -j, --jobs N          use N threads, 1..256; as many as there are processors\n"
+    "  --empty               the list may have no keys\n"
+    "  -q, --quiet, --json   say nothing at the end, or facts: 'tamis help json'\n"
     "  -0, --hex, --binary   what KEYFILE looks like: 'tamis help keys'\n"
     "\n"
     "It takes up to 64 MiB, 8 bytes a key; what has no room is kept in an unlinked\n"

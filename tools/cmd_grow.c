@@ -3,18 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tool.h"
-
-struct grow {
-    const struct options *o;
-    const char *path, *name; /* of the store; of the segment */
-    struct tamis_store *store;
-    struct tamis_writer *writer;
-    bool created; /* the segment, by this very command */
-};
+#include "grow.h"
 
 /* A library call failed. A segment can go under our hands until a writer has it. */
-static int failed(const struct grow *g, int err, const struct tamis_diag *diag)
+int grow_failed(const struct grow *g, int err, const struct tamis_diag *diag)
 {
     if (err == TAMIS_ERR_NO_SEGMENT)
         return complain(EXIT_NONE,
@@ -36,6 +28,17 @@ static int look_up(const struct grow *g, struct tamis_snapshot **snapshot,
     if (err == 0)
         err = tamis_snapshot_segment(*snapshot, target->slot - 1, info);
     return err;
+}
+
+static bool is_listed(const struct grow *g)
+{
+    struct tamis_snapshot *snapshot = NULL;
+    struct tamis_segment_info info;
+    struct tamis_target target;
+    int err = look_up(g, &snapshot, &info, &target);
+
+    tamis_snapshot_release(snapshot);
+    return err == 0;
 }
 
 static int create(struct grow *g, struct tamis_diag *diag)
@@ -68,7 +71,7 @@ static int check_growth(const struct grow *g)
     int err = tamis_writer_info(g->writer, &info);
 
     if (err != 0)
-        return failed(g, err, NULL);
+        return grow_failed(g, err, NULL);
     if ((given(o, OPT_FPR) && fabs(info.growth.error - o->growth.error) > 1e-12) ||
         (given(o, OPT_FACTOR) && fabs(info.growth.factor - o->growth.factor) > 1e-9) ||
         (given(o, OPT_TIGHTENING) &&
@@ -115,7 +118,7 @@ static int check_identity(const struct grow *g)
     struct tamis_target target;
     int err = look_up(g, &snapshot, &info, &target), status;
 
-    status = err ? failed(g, err, NULL) : compare_identity(g, &info);
+    status = err ? grow_failed(g, err, NULL) : compare_identity(g, &info);
     tamis_snapshot_release(snapshot);
     return status;
 }
@@ -130,11 +133,22 @@ static int no_filter(const struct grow *g)
 
     tamis_snapshot_release(snapshot);
     if (err != 0 || info.state != TAMIS_SEGMENT_BARE)
-        return failed(g, TAMIS_ERR_NO_SEGMENT, NULL);
+        return grow_failed(g, TAMIS_ERR_NO_SEGMENT, NULL);
     return complain(EXIT_USAGE,
                     "%s: segment '%s' is registered without a filter: 'tamis build' it "
                     "with --replaces '%s'",
                     g->path, g->name, g->name);
+}
+
+/* There is none yet: a list without a key makes none either, unless that is meant. */
+static int check_first_key(const struct grow *g)
+{
+    int any = keys_any(g->keys);
+
+    if (any > 0)
+        return EXIT_DONE;
+    return any < 0 ? keys_status(g->keys)
+                   : check_empty(g->keys, given(g->o, OPT_EMPTY), "a new filter");
 }
 
 static int open_writer(struct grow *g)
@@ -145,6 +159,10 @@ static int open_writer(struct grow *g)
     int status = EXIT_DONE;
 
     if (err == TAMIS_ERR_NO_SEGMENT) {
+        if (!is_listed(g))
+            status = check_first_key(g);
+        if (status != EXIT_DONE)
+            return status;
         err = create(g, &diag);
         /* Another process was faster: then it is there. */
         if (err == 0 || err == TAMIS_ERR_EXISTS)
@@ -153,7 +171,7 @@ static int open_writer(struct grow *g)
             return no_filter(g);
     }
     if (err != 0)
-        return failed(g, err, &diag);
+        return grow_failed(g, err, &diag);
     if (!g->created && (g->o->given & GROWTH_OPTIONS) != 0)
         status = check_growth(g);
     if (!g->created && status == EXIT_DONE)
@@ -163,95 +181,16 @@ static int open_writer(struct grow *g)
     return status;
 }
 
-static int add_keys(const struct grow *g, struct key_reader *keys)
-{
-    uint64_t position = 0, n = 0, now;
-    const void *key;
-    size_t bytes;
-    int got, err;
-
-    while ((got = keys_next(keys, &key, &bytes)) > 0) {
-        err = tamis_writer_add_key(g->writer, key, bytes);
-        if (err != 0)
-            return failed(g, err, NULL);
-        if (++n % 4096 == 0) {
-            now = keys_position(keys);
-            progress_advance(4096, now - position);
-            position = now;
-        }
-    }
-    progress_advance(n % 4096, keys_position(keys) - position);
-    return got < 0 ? keys_status(keys) : EXIT_DONE;
-}
-
-/* The keys are in, so this is a warning only. */
-static void warn_if_stuck(const struct grow *g, const struct tamis_filter_info *info)
-{
-    char now[TEXT_BYTES], wanted[TEXT_BYTES], *name;
-    bool over = over_target(info);
-
-    if (!info->over_target)
-        return;
-    name = escape(g->name, strlen(g->name));
-    complain(0,
-             "%s: segment '%s' could not grow%s: error %s expected, %s wanted: make "
-             "room %s",
-             g->path, name, over ? " and is over its target" : "",
-             percent_text(now, info->expected_error),
-             percent_text(wanted, info->growth.error),
-             over ? "and build it anew from its keys"
-                  : "before more keys come, and it will");
-    free(name);
-}
-
-static int add_and_commit(const struct grow *g, struct key_reader *keys)
-{
-    const struct options *o = g->o;
-    struct tamis_diag diag = {0};
-    uint64_t old = tamis_writer_watermark(g->writer);
-    int err, status;
-
-    if (given(o, OPT_WATERMARK) && o->watermark < old)
-        return complain(
-            EXIT_USAGE,
-            "%s: segment '%s' is at watermark %llu: --watermark never falls", g->path,
-            g->name, (unsigned long long)old);
-    progress_start("grow", keys_size(keys));
-    status = add_keys(g, keys);
-    if (status != EXIT_DONE)
-        return status;
-    err = tamis_writer_commit(g->writer, given(o, OPT_WATERMARK) ? o->watermark : old,
-                              &diag);
-    return err ? failed(g, err, &diag) : EXIT_DONE;
-}
-
-static int grow(const struct grow *g, struct key_reader *keys)
-{
-    struct tamis_filter_info info;
-    int status = add_and_commit(g, keys), err;
-    bool known = tamis_writer_info(g->writer, &info) == 0;
-
-    err = tamis_writer_close(g->writer);
-    if (err != 0 && status == EXIT_DONE)
-        return failed(g, err, NULL);
-    if (status == EXIT_DONE) {
-        progress_end();
-        if (known)
-            warn_if_stuck(g, &info);
-    }
-    return status;
-}
-
 static int run(int argc, char **argv)
 {
     struct grow g = {0};
-    struct key_reader *keys = NULL;
     struct options o;
     int status;
 
     parse_options(argc, argv,
                   KEY_FLAGS | GROWTH_OPTIONS | WITH(OPT_WATERMARK) | WITH(OPT_BIND) |
-                      WITH(OPT_RANK),
+                      WITH(OPT_RANK) | WITH(OPT_EMPTY) | WITH(OPT_QUIET) |
+                      WITH(OPT_JSON),
                   2, 3, &o);
     check_name(o.args[1], strlen(o.args[1]));
     g.o = &o;
@@ -259,12 +198,12 @@ static int run(int argc, char **argv)
     g.name = o.args[1];
     status = store_open(g.path, &g.store);
     if (status == EXIT_DONE)
-        status = keys_open(o.n_args > 2 ? o.args[2] : "-", o.format, &keys);
+        status = keys_open(o.n_args > 2 ? o.args[2] : "-", o.format, &g.keys);
     if (status == EXIT_DONE)
         status = open_writer(&g);
     if (status == EXIT_DONE)
-        status = grow(&g, keys);
-    keys_close(keys);
+        status = grow_add(&g);
+    keys_close(g.keys);
     tamis_store_close(g.store);
     return status;
 }
@@ -275,7 +214,8 @@ const struct command cmd_grow = {
     "add keys to a growing filter",
     "Adds keys to the growing filter of a segment, which is made if there is none,\n"
     "and commits: on return they are durable. Readers see them at once. After a bad\n"
-    "key list the segment stays, with the keys before it and its old watermark.\n"
+    "key list, or a signal to end, the keys before it stay, with the old watermark.\n"
+    "Exits 4 if the filter could not grow: the keys are in, with more error.\n"
     "\n"
     "  --watermark N         your log position: all keys up to here are in; never\n"
     "                        falls\n"
@@ -284,6 +224,9 @@ const struct command cmd_grow = {
     "  -r, --tightening R    ... at R times its error, 0.5..0.95\n"
     "  --n0 N                keys in the first stage, 1..4294967296; 64k is 64000\n"
     "  --bind HEX, --rank N  of a new segment: see 'tamis help build'\n"
+    "  --empty               the list may have no keys, though the segment is new, or\n"
+    "                        --watermark rises\n"
+    "  -q, --quiet, --json   say nothing at the end, or facts: 'tamis help json'\n"
     "  -0, --hex, --binary   what KEYFILE looks like: 'tamis help keys'\n"
     "\n"
     "Example:\n"

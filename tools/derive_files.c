@@ -54,7 +54,9 @@ int derive_files(int argc, char **argv, enum derived_how how)
         usage_error("one --segment: a filter is of one");
     n = o.n_args - 1;
     filters = need(calloc(n, sizeof(*filters)));
-    status = files_open(&o, 1, n, filters);
+    status = check_new_file(o.args[0]);
+    if (status == EXIT_DONE)
+        status = files_open(&o, 1, n, filters);
     if (status == EXIT_DONE)
         status = derive(&o, how, filters, n);
     files_close(filters, n);

@@ -113,12 +113,10 @@ int files_open(const struct options *o, size_t first, size_t n,
         if (path[0] == '\0')
             usage_error("FILE is a path, and this one is empty");
         err = tamis_filter_open(path, &opt, &filters[i], &diag);
-        if (err == ELOOP) { /* links are followed, round and round */
-            status = complain_errno(err, path, "cannot open");
-        } else if (err != 0) {
-            complain_error(err, &diag, path, NULL);
-            status = status_unread(err);
-        }
+        if (is_wrong_type(err))
+            status = not_a_file(path);
+        else if (err != 0)
+            status = complain_error(err, &diag, path, NULL);
     }
     return status;
 }

@@ -90,6 +90,22 @@ void note_unread(struct unread *u, const struct tamis_repair_finding *f);
 /* The status; if there are any, a line about them. */
 int complain_unread(const struct unread *u, const char *store);
 
+/* ==== closing.c: what was built or dropped
+ * ======================================================================== */
+
+/* Zeroed, but for `json`. */
+struct closing {
+    bool json;
+    uint64_t n, n_filters, keys, bytes;
+    double error; /* the largest that is wanted */
+    char *name;   /* of the last one */
+    json_t *list;
+};
+void closing_add(struct closing *c, const struct tamis_segment_info *info);
+/* Prints "VERB segment 'x': ..." unless --quiet, or with --json one object. */
+void closing_end(struct closing *c, const struct options *o, const char *verb);
+void closing_free(struct closing *c);
+
 /* ==== details.c: what is in a filter
  * ====================================================== */
 

@@ -27,6 +27,7 @@ struct key_reader {
     uint64_t n;      /* keys so far */
     uint64_t size;
     int status;
+    const volatile sig_atomic_t *stop; /* may be NULL */
 };
 
 static int cannot(const char *path, int os_errno, const char *doing, const char *what)
@@ -114,6 +115,16 @@ uint64_t keys_size(const struct key_reader *reader)
     return reader->size;
 }
 
+void keys_stop_at(struct key_reader *reader, const volatile sig_atomic_t *stop)
+{
+    reader->stop = stop;
+}
+
+static bool is_stopped(const struct key_reader *r)
+{
+    return r->stop != NULL && *r->stop != 0;
+}
+
 /* Reads more. The unread rest moves to the front; where it fills the buffer, a long
  * record is on its way and the buffer grows, no faster than bytes really come. */
 static int fill(struct key_reader *r)
@@ -130,7 +141,11 @@ static int fill(struct key_reader *r)
     }
     do
         got = read(r->fd, r->buffer + r->end, r->capacity - r->end);
-    while (got < 0 && errno == EINTR);
+    while (got < 0 && errno == EINTR && !is_stopped(r));
+    if (got < 0 && is_stopped(r)) {
+        r->status = EXIT_IO;
+        return -1;
+    }
     if (got < 0) {
         r->status = complain_errno(errno, r->path, "reading failed");
         return -1;
@@ -220,6 +235,34 @@ int keys_next(struct key_reader *reader, const void **key, size_t *n_bytes)
             return -1;
     }
     return got;
+}
+
+int keys_any(struct key_reader *reader)
+{
+    while (reader->start == reader->end && !reader->at_end)
+        if (fill(reader) != 0)
+            return -1;
+    return reader->start < reader->end;
+}
+
+uint64_t keys_count(const struct key_reader *reader)
+{
+    return reader->n;
+}
+
+int check_empty(const struct key_reader *reader, bool empty, const char *what)
+{
+    char *name;
+
+    if (reader->n > 0 || empty)
+        return EXIT_DONE;
+    name = escape(reader->path, strlen(reader->path));
+    complain(0,
+             "%s: no key is in this list: %s would say ABSENT of every key: give "
+             "--empty if there are none",
+             name, what);
+    free(name);
+    return EXIT_USAGE;
 }
 
 /* ---- many at a time ---- */

@@ -62,6 +62,7 @@ static const struct {
     [OPT_BY] = {"by", 256 + OPT_BY, required_argument},
     [OPT_EXPLAIN] = {"explain", 256 + OPT_EXPLAIN, no_argument},
     [OPT_FORCE] = {"force", 256 + OPT_FORCE, no_argument},
+    [OPT_EMPTY] = {"empty", 256 + OPT_EMPTY, no_argument},
 };
 
 static uint64_t whole(enum option_id id, const char *text, uint64_t min, uint64_t max,

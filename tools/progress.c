@@ -1,6 +1,7 @@
 /* A line on stderr with what is done, rate and time left, only when stderr is a
  * terminal. */
 #include <pthread.h>
+#include <stdarg.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -123,4 +124,18 @@ void progress_wipe(void)
 void progress_clear(void)
 {
     wipe(true);
+}
+
+void progress_close(const char *format, ...)
+{
+    bool active = p.active;
+    va_list args;
+
+    progress_clear();
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    if (active)
+        fprintf(stderr, ", %.1f s", now() - p.start);
+    fputc('\n', stderr);
 }

@@ -22,13 +22,15 @@ bool is_terminal(int fd); /* one that can move its cursor */
 /* A bar of `width` columns, its ends included, to stdout. */
 void print_bar(double fraction, unsigned width, enum tint tint);
 
-/* ==== progress.c: a line on a terminal =========================================== */
+/* ==== progress.c: a line on stderr =============================================== */
 
 /* `total` bytes to come, 0 if unknown. One at a time; advance from any thread. Without
  * keys the rate is in bytes. */
 void progress_start(const char *what, uint64_t total_bytes);
 void progress_advance(uint64_t n_keys, uint64_t n_bytes);
 void progress_end(void);
+/* The closing line of a command, on stderr, in place of the progress. */
+void progress_close(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void progress_wipe(void);  /* before a line on stdout, which may be the same terminal */
 void progress_clear(void); /* the same, for good */
 

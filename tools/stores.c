@@ -203,6 +203,25 @@ bool lies_inside(const char *path, const char *store)
     return inside;
 }
 
+int check_new_file(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    struct stat st;
+    char *parent;
+    int err = 0;
+
+    if (lstat(path, &st) == 0) {
+        struct tamis_diag diag = {.code = TAMIS_ERR_EXISTS, .what = "exists already"};
+
+        return complain_error(TAMIS_ERR_EXISTS, &diag, path, NULL);
+    }
+    parent = need(slash ? strndup(path, (size_t)(slash - path) + 1) : strdup("."));
+    if (access(parent, W_OK | X_OK) != 0)
+        err = errno;
+    free(parent);
+    return err ? complain_errno(err, path, "cannot create") : EXIT_DONE;
+}
+
 void segment_options(const struct options *o, struct tamis_segment_options *out)
 {
     *out = (struct tamis_segment_options){.size = sizeof(*out), .rank = o->rank};
@@ -212,16 +231,37 @@ void segment_options(const struct options *o, struct tamis_segment_options *out)
     }
 }
 
+int not_a_file(const char *path)
+{
+    const char *kind = "not a regular file";
+    struct stat st;
+    char *name;
+
+    if (stat(path, &st) != 0)
+        return complain_errno(errno, path, "cannot open"); /* links in a circle */
+    kind = S_ISDIR(st.st_mode)                          ? "a directory"
+           : S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode) ? "a device"
+           : S_ISFIFO(st.st_mode)                       ? "a FIFO"
+           : S_ISSOCK(st.st_mode)                       ? "a socket"
+                                                        : kind;
+    name = escape(path, strlen(path));
+    complain(0, "%s: %s, not a filter: name a file that 'tamis file build' has made",
+             name, kind);
+    free(name);
+    return EXIT_DAMAGE;
+}
+
 int file_error(const struct options *o, int err, const struct tamis_diag *diag)
 {
     const char *advice = NULL;
 
     if (err == 0)
         return EXIT_DONE;
+    if (is_wrong_type(err))
+        return not_a_file(o->args[0]);
     if (err == TAMIS_ERR_NOT_TAMIS && o->offset > 0)
         advice = "check --offset";
-    complain_error(err, diag, o->args[0], advice);
-    return status_unread(err);
+    return complain_error(err, diag, o->args[0], advice);
 }
 
 int file_open(const struct options *o, struct tamis_filter **filter)

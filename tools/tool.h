@@ -5,6 +5,7 @@
 #ifndef TAMIS_TOOL_H
 #define TAMIS_TOOL_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -157,6 +158,7 @@ enum option_id {
     OPT_BY,
     OPT_EXPLAIN,
     OPT_FORCE,
+    OPT_EMPTY,
     N_OPTIONS
 };
 #define WITH(id)  (UINT64_C(1) << (id))
@@ -224,6 +226,15 @@ int keys_open(const char *path, enum key_format format, struct key_reader **out)
 /* 1: a key, valid until the next call; 0: the end; -1: failed, and said so. */
 int keys_next(struct key_reader *reader, const void **key, size_t *n_bytes);
 int keys_status(const struct key_reader *reader); /* after -1 */
+/* Is there a key, or something that is none, to come? 1, 0 or -1; takes nothing. */
+int keys_any(struct key_reader *reader);
+uint64_t keys_count(const struct key_reader *reader); /* that were handed out */
+/* Refuses a list that had no keys, unless --empty allows it: its filter would say
+ * ABSENT of every key, and the command that was to write the list may have failed.
+ * `what`: what was to be made of it. */
+int check_empty(const struct key_reader *reader, bool empty, const char *what);
+/* Once *stop is not 0, waiting for more keys ends: -1, with status 4 and no message. */
+void keys_stop_at(struct key_reader *reader, const volatile sig_atomic_t *stop);
 uint64_t keys_position(const struct key_reader *reader);
 uint64_t keys_size(const struct key_reader *reader); /* of a regular file, else 0 */
 /* Reads all keys into a builder, with progress; `file` is what the builder makes. */
@@ -292,7 +303,11 @@ const char *state_name(enum tamis_segment_state state);
 json_t *segment_json(const struct tamis_segment_info *info); /* cmd_ls.c */
 /* Is the path, or would it be, in the store's directory? */
 bool lies_inside(const char *path, const char *store);
+/* May a file be made there? Looks early what the library says late. */
+int check_new_file(const char *path);
 void segment_options(const struct options *o, struct tamis_segment_options *out);
+/* It is a directory, a device, ...: says so. Nothing is damaged. */
+int not_a_file(const char *path);
 /* Why the file that is the first argument could not be read, and the status. */
 int file_error(const struct options *o, int err, const struct tamis_diag *diag);
 /* The filter at its --offset. */

@@ -60,9 +60,13 @@ load common
         key=
         [ "$c" = "probe --quiet" ] && key=k
         fails 4 "^tamis: none: .*No such file" "$TAMIS" file $c none $key
-        fails 3 "^tamis: d: .*[Dd]irectory" "$TAMIS" file $c d $key
-        fails 3 "^tamis: fifo: " timeout 60 "$TAMIS" file $c fifo $key
-        fails 3 "^tamis: /dev/null: " "$TAMIS" file $c /dev/null $key
+        fails 3 "^tamis: d: a directory, not a filter: name" "$TAMIS" file $c d $key
+        fails 3 "^tamis: d: a directory, not" "$TAMIS" file $c d $key --offset 4096
+        fails 3 "^tamis: fifo: a FIFO, not" timeout 60 "$TAMIS" file $c fifo $key
+        fails 3 "^tamis: /dev/null: a device, not" "$TAMIS" file $c /dev/null $key
+    done
+    for c in estimate "union out" "fold --by 1 out" "compare d"; do
+        fails 3 "^tamis: d: a directory, not" "$TAMIS" file $c d
     done
     fails 4 "none/f.tamis: .*No such file" "$TAMIS" file build none/f.tamis /dev/null
     fails 2 "d: exists already" "$TAMIS" file build d /dev/null

@@ -59,6 +59,17 @@ make_kinds() {
     echo nope >other
 }
 
+@test "build, grow, drop" {
+    "$TAMIS" init store
+    seq 100 >k
+    shows "tamis build" build store one k
+    shows "tamis build" build store bare --bare
+    shows "tamis grow" grow store g k
+    shows "tamis file build" file build f.tamis k
+    shows "tamis drop" drop store one bare g
+    for c in build grow "file build" drop; do agrees "tamis $c"; done
+}
+
 @test "probe" {
     make_kinds
     shows "tamis probe" probe store a nope

@@ -108,8 +108,8 @@ commands="init build attach grow seal drop probe ls stat verify plan"
         fails 2 "name is 1..255" "$TAMIS" build store a /dev/null --replaces "$name"
         fails 2 "name is 1..255" "$TAMIS" file build f /dev/null --segment "$name"
     done
-    ok "$TAMIS" build store "${long:1}" /dev/null
-    ok "$TAMIS" build store x /dev/null
+    ok "$TAMIS" build store "${long:1}" /dev/null --empty
+    ok "$TAMIS" build store x /dev/null --empty
     ok "$TAMIS" ls store
     [ "${#lines[@]}" -eq 2 ]
 }

@@ -112,6 +112,9 @@ sub test_list {
         push @tests, { name => $name, program => "build/$program", arguments => $arguments }
             if -f "$source/" . ($program =~ s{/[^/]*$}{/rules.mk}r);
     }
+    # The command is tested by bats.
+    push @tests, { name => "cli/$_", program => 'build/tamis', arguments => '',
+        run => "bats tests/cli/$_" } for qw(empty.bats);
     return @tests;
 }
 

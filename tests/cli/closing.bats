@@ -1,0 +1,72 @@
+# The line that ends build, grow and drop; names that are taken.
+load common
+
+# says LINE COMMAND...: status 0, that line on stderr, and nothing on stdout.
+says() {
+    local line=$1
+    shift
+    run --separate-stderr "$@"
+    [ "$status" -eq 0 ] && [ -z "$output" ] && [[ $stderr =~ ^$line$ ]] || explain "$line"
+}
+
+# silent COMMAND...: nothing at all.
+silent() {
+    run --separate-stderr "$@"
+    [ "$status" -eq 0 ] && [ -z "$output" ] && [ -z "$stderr" ] || explain "silence"
+}
+
+@test "what was made: a line on stderr" {
+    ok "$TAMIS" init store
+    seq 1000 >k
+    seq 2 >l
+    says "built segment 'one': 1000 keys, [0-9.]+ KiB, error 1%" "$TAMIS" build store one k
+    says "built 2 segments: 1002 keys, [0-9.]+ KiB, error 0.1% at most" \
+        "$TAMIS" build store --each k l --fpr 0.1%
+    says "listed segment 'b.x5cre', without a filter" "$TAMIS" build store 'b\re' --bare
+    says "added 2 keys to segment 'g': 2 in all, [0-9.]+ KiB, error [0-9.e-]+% of 1%, watermark 0" \
+        "$TAMIS" grow store g l
+    says "added 1000 keys to segment 'g': 100[01] in all, .*, watermark 9" \
+        "$TAMIS" grow store g k --watermark 9
+    says "built f.tamis: 1000 keys, [0-9.]+ KiB, error 1%" "$TAMIS" file build f.tamis k
+    says "dropped segment 'one': 1000 keys, [0-9.]+ KiB, error 1%" "$TAMIS" drop store one
+    says "dropped segment 'b.x5cre', without a filter" "$TAMIS" drop store 'b\re'
+    says "dropped 2 segments: 1002 keys, [0-9.]+ KiB, error 0.1% at most" "$TAMIS" drop store k l
+}
+
+@test "--quiet, and --json" {
+    ok "$TAMIS" init store
+    seq 1000 >k
+    silent "$TAMIS" build store one k -q
+    silent "$TAMIS" grow store g k --quiet
+    silent "$TAMIS" file build f.tamis k -q
+    silent "$TAMIS" drop store one -q
+    run --separate-stderr "$TAMIS" build store one k --json
+    [ "$status" -eq 0 ] && [ -z "$stderr" ] || explain 0
+    [ "$(jq -c '[.keys, (.segments | length), .segments[0].segment, .segments[0].state]' <<<"$output")" = \
+        '[1000,1,"one","sealed"]' ]
+    run --separate-stderr "$TAMIS" grow store g k --json --watermark 3
+    [ "$status" -eq 0 ] && [ -z "$stderr" ] || explain 0
+    [ "$(jq -c '[.segment, .created, .keys_read, .watermark, .over_target]' <<<"$output")" = \
+        '["g",false,1000,3,false]' ]
+    run --separate-stderr "$TAMIS" drop store one g --json
+    [ "$status" -eq 0 ] && [ -z "$stderr" ] || explain 0
+    [ "$(jq -c '[.segments[].segment]' <<<"$output")" = '["one","g"]' ]
+    ok "$TAMIS" ls store
+    [ -z "$output" ]
+}
+
+# The list never ends: who read it all would not come back.
+@test "a name that is taken is refused before a key is read" {
+    make_store
+    make_file
+    "$TAMIS" build store k3 keys
+    for c in "build store one -" "file build f.tamis -"; do
+        run --separate-stderr timeout 60 bash -c "yes | '$TAMIS' $c"
+        [ "$status" -eq 2 ] && [[ $stderr =~ exists\ already ]] || explain 2
+    done
+    mkfifo k1 k2
+    fails 2 "segment 'k3' exists already" timeout 60 "$TAMIS" build store --each k1 k2 k3 -j2
+    fails 2 "f.tamis: exists already" "$TAMIS" file union f.tamis nosuch
+    fails 4 "none/f: .*No such file" timeout 60 bash -c "yes | '$TAMIS' file build none/f"
+    ok "$TAMIS" build store one keys --replaces one
+}

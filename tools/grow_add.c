@@ -1,0 +1,187 @@
+/* tamis grow: adds the keys and commits, and says what is in, however it ends. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "grow.h"
+
+/* ---- a signal to end ---- */
+
+static volatile sig_atomic_t ended_by;
+
+static void end(int number)
+{
+    ended_by = number;
+}
+
+/* The next system call that waits for keys returns; a second signal is not caught. What
+ * is ignored, say under nohup, stays so. */
+static void catch_ends(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction ours = {.sa_handler = end}, before;
+
+    ours.sa_flags = (int)SA_RESETHAND;
+    sigemptyset(&ours.sa_mask);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(numbers[i], &ours, NULL);
+}
+
+/* ---- keys ---- */
+
+static int add_keys(const struct grow *g)
+{
+    uint64_t position = 0, n = 0, now;
+    const void *key;
+    size_t bytes;
+    int got = 1, err;
+
+    keys_stop_at(g->keys, &ended_by);
+    while (!ended_by && (got = keys_next(g->keys, &key, &bytes)) > 0) {
+        err = tamis_writer_add_key(g->writer, key, bytes);
+        if (err != 0)
+            return grow_failed(g, err, NULL);
+        if (++n % 4096 == 0) {
+            now = keys_position(g->keys);
+            progress_advance(4096, now - position);
+            position = now;
+        }
+    }
+    progress_advance(n % 4096, keys_position(g->keys) - position);
+    return ended_by ? EXIT_IO : got < 0 ? keys_status(g->keys) : EXIT_DONE;
+}
+
+/* "All keys up to here are in" is a claim: a list that came empty makes none. */
+static int check_claim(const struct grow *g, uint64_t old)
+{
+    bool rises = given(g->o, OPT_WATERMARK) && g->o->watermark > old;
+
+    return check_empty(g->keys, !rises || given(g->o, OPT_EMPTY),
+                       "the new watermark without it");
+}
+
+static int add_and_commit(const struct grow *g)
+{
+    const struct options *o = g->o;
+    struct tamis_diag diag = {0};
+    uint64_t old = tamis_writer_watermark(g->writer), to = old;
+    int err, status;
+
+    if (given(o, OPT_WATERMARK) && o->watermark < old)
+        return complain(
+            EXIT_USAGE,
+            "%s: segment '%s' is at watermark %llu: --watermark never falls", g->path,
+            g->name, (unsigned long long)old);
+    if (!given(o, OPT_QUIET))
+        progress_start("grow", keys_size(g->keys));
+    status = add_keys(g);
+    if (status == EXIT_DONE)
+        status = check_claim(g, old);
+    if (status != EXIT_DONE && !ended_by)
+        return status;
+    if (status == EXIT_DONE && given(o, OPT_WATERMARK))
+        to = o->watermark;
+    err = tamis_writer_commit(g->writer, to, &diag);
+    return err ? grow_failed(g, err, &diag) : status;
+}
+
+/* ---- what there is now ---- */
+
+static void print_object(const struct grow *g, const struct tamis_filter_info *info,
+                         const char *name)
+{
+    json_t *o = need(json_object());
+
+    json_put(o, "segment", json_string(name));
+    json_put(o, "created", json_boolean(g->created));
+    json_put(o, "keys_read", json_count(keys_count(g->keys)));
+    json_put(o, "keys", json_count(info->keys));
+    json_put(o, "bytes", json_count(info->file_bytes));
+    json_put(o, "error", json_number(info->growth.error));
+    json_put(o, "expected_error", json_number(info->expected_error));
+    json_put(o, "over_target", json_boolean(over_target(info)));
+    json_put(o, "watermark", json_count(info->watermark));
+    progress_clear();
+    json_print(o);
+}
+
+static void print_line(const struct grow *g, const struct tamis_filter_info *info,
+                       const char *name)
+{
+    char size[TEXT_BYTES], now[TEXT_BYTES], wanted[TEXT_BYTES];
+    uint64_t n = keys_count(g->keys);
+
+    progress_close(
+        "added %llu key%s to segment '%s': %llu in all, %s, error %s of %s, "
+        "watermark %llu",
+        (unsigned long long)n, n == 1 ? "" : "s", name, (unsigned long long)info->keys,
+        size_text(size, (double)info->file_bytes),
+        percent_text(now, info->expected_error),
+        percent_text(wanted, info->growth.error), (unsigned long long)info->watermark);
+}
+
+/* The keys are in, but with more error than was asked for: no success. */
+static int stuck(const struct grow *g, const struct tamis_filter_info *info,
+                 const char *name)
+{
+    char now[TEXT_BYTES], wanted[TEXT_BYTES];
+    bool over = over_target(info);
+
+    return complain(EXIT_IO,
+                    "%s: segment '%s' could not grow: all %llu keys of the list are "
+                    "committed, but the error is %s, and %s wanted: make room%s",
+                    g->path, name, (unsigned long long)keys_count(g->keys),
+                    percent_text(now, info->expected_error),
+                    percent_text(wanted, info->growth.error),
+                    over ? " and build it anew from its keys"
+                         : " before more keys come");
+}
+
+static int interrupted(const struct grow *g, const struct tamis_filter_info *info,
+                       const char *name)
+{
+    complain(0,
+             "%s: segment '%s': interrupted: the first %llu keys of the list are "
+             "committed, %llu in all, at watermark %llu: run it again with the list",
+             g->path, name, (unsigned long long)keys_count(g->keys),
+             (unsigned long long)info->keys, (unsigned long long)info->watermark);
+    signal(ended_by, SIG_DFL);
+    raise(ended_by);
+    return EXIT_IO;
+}
+
+static int tell(const struct grow *g, const struct tamis_filter_info *info)
+{
+    char *name = escape(g->name, strlen(g->name));
+    bool json = given(g->o, OPT_JSON);
+    int status = EXIT_DONE;
+
+    if (ended_by)
+        status = interrupted(g, info, name);
+    else if (json)
+        print_object(g, info, name);
+    if (!ended_by && info->over_target)
+        status = stuck(g, info, name);
+    else if (!ended_by && !json && !given(g->o, OPT_QUIET))
+        print_line(g, info, name);
+    free(name);
+    return status;
+}
+
+int grow_add(const struct grow *g)
+{
+    struct tamis_filter_info info;
+    int status, err;
+
+    catch_ends();
+    status = add_and_commit(g);
+    /* Interrupted is no success, but all that is in is committed. */
+    bool done = status == EXIT_DONE || (ended_by && !complained_here());
+    bool known = tamis_writer_info(g->writer, &info) == 0;
+
+    err = tamis_writer_close(g->writer);
+    if (done && err != 0)
+        return grow_failed(g, err, NULL);
+    return done && known ? tell(g, &info) : status;
+}
