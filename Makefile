@@ -124,6 +124,17 @@ $B/tests/plugin_%.so: $B/libtamis.a
 	$(Q)$(CC) -shared $(LDFLAGS) $(SANITIZE) -o $@ -Wl,--whole-archive $< -Wl,--no-whole-archive $(LIBS)
 $B/tests/test_store_copies: $B/tests/plugin_a.so $B/tests/plugin_b.so $B/libtamis.so
 
+# Objects with the places at which a test holds threads; no other program has them.
+SYNC_OBJ := $(FORMAT_OBJ) $(patsubst lib/%.c,$B/sync/%.o,$(FILTER_SRC))
+$B/sync/%.o: lib/%.c | deps-build
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(BASE) -DTAMIS_SYNC_POINTS $(INC_lib) -MMD -MP -c $< -o $@
+
+$B/tests/test_interleavings: $B/tests/test_interleavings.o $(SYNC_OBJ) | deps-test
+	$(call say,LD,$@)
+	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(FILTER_LIBS) -lcmocka
+
 -include $(wildcard $B/*/*.d $B/*/*/*.d)
 
 # ---- what must be installed -----------------------------------------------------
@@ -181,7 +192,8 @@ unit: $(if $(TEST),$B/tests/$(TEST),$(TESTS)) | $(GOLDEN_MAKERS)
 # The tests with threads and processes, for TSan.
 THREADED := test_writer_threads test_guard_many test_store_edit test_store_snapshot \
             test_process test_store_backup test_store_prepare test_partition \
-            test_builder_check test_store_many test_store_stats
+            test_builder_check test_store_many test_store_stats test_never_waits \
+            test_interleavings
 unit-threads: $(THREADED:%=$B/tests/%)
 	@tests/unit.sh $^
 

@@ -1,4 +1,5 @@
 /* Adding keys to an open writer, from any number of threads. */
+#include "lib/filter/sync_point.h"
 #include "lib/filter/writer.h"
 
 /* Threads spread over the stripes by their order of arrival. */
@@ -79,6 +80,21 @@ __attribute__((always_inline)) static inline void prefetch(const struct tamis_wr
     }
 }
 
+/* The add relies on the bits of stage i, and leaves marks as if it had set them: the
+ * thread that did may still be on its way to its own, unless it has gone (drained). */
+static bool found_in(struct tamis_writer *w, uint32_t i, uint64_t h)
+{
+    struct writer_stage *s = w->stages[i];
+    const struct geometry *g = &s->stage.geometry;
+    if (atomic_load_explicit(&s->drained, memory_order_acquire))
+        return true;
+    for (uint32_t lane = 0; lane < g->lanes; lane++) {
+        stage_set_found(s, geometry_block_offset(g, lane, h) / PAGE_BYTES);
+        h = geometry_next_lane(h);
+    }
+    return true;
+}
+
 /* A key that an older stage holds in healthy pages need not be added again. */
 static bool in_older_stage(struct tamis_writer *w, uint32_t current, uint64_t h)
 {
@@ -89,11 +105,11 @@ static bool in_older_stage(struct tamis_writer *w, uint32_t current, uint64_t h)
         uint64_t hits = 0;
         if (current)
             w->kernel->probe_row(w->planes, current, h, &hits);
-        return hits != 0;
+        return hits && found_in(w, (uint32_t)__builtin_ctzll(hits), h);
     }
     for (uint32_t i = current; i-- > 0;)
         if (stage_probe(&w->stages[i]->stage, w->kernel, h) == TAMIS_HIT)
-            return true;
+            return found_in(w, i, h);
     return false;
 }
 
@@ -110,9 +126,13 @@ static uint32_t stage_add(struct tamis_writer *w, struct writer_stage *s, uint64
             if (!writer_fill_page(w, s, page))
                 return fresh;
         }
+        SYNC_POINT("add: page looked at");
         uint32_t n = w->kernel->block_add(s->stage.bits + at, g->words, h);
+        SYNC_POINT("add: bits set");
         if (n)
             stage_set_dirty(s, page);
+        else
+            stage_set_found(s, page);
         fresh += n;
         h = geometry_next_lane(h);
     }
@@ -126,6 +146,7 @@ static bool add_some(struct tamis_writer *w, unsigned stripe, const uint64_t *ha
     enum { AHEAD = 16 };
     uint32_t current = atomic_load(&w->n_stages) - 1; /* after enter() announced it */
     struct writer_stage *s = w->stages[current];
+    SYNC_POINT("add: stage chosen");
     uint64_t keys = 0, bits = 0;
     size_t i = 0;
     for (size_t k = 0; k < *n && k < AHEAD; k++)
@@ -168,8 +189,10 @@ int tamis_writer_add_hashes(struct tamis_writer *w, uint64_t tag,
             return TAMIS_ERR_POISONED;
         /* Outside the section that a sealer waits for, as growing takes the mutex.
          * A stage that can't grow takes the keys all the same. */
-        if (full)
+        if (full) {
+            SYNC_POINT("add: stage full");
             writer_grow(w);
+        }
     }
     return n ? 0 : writer_error(w);
 }

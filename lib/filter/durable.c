@@ -1,5 +1,6 @@
 /* Commit: what makes a writer's keys durable. The order of every write and sync here
  * is the protocol of SPEC.md section 10; the rule numbers are its. */
+#include "lib/filter/sync_point.h"
 #include "lib/filter/writer.h"
 
 #include <errno.h>
@@ -42,36 +43,47 @@ int writer_write_floors(struct tamis_writer *w, struct writer_stage *s, uint64_t
 
 /* Counts a page and raises its floors. Bits that come in meanwhile make the counts at
  * worst too low, which a lower bound may be. Bits that went make the page a damaged
- * one, now, before later ones can fill the sector up. */
-static void raise_floors(struct tamis_writer *w, struct writer_stage *s, uint64_t page)
+ * one, now, before later ones can fill the sector up. Has any floor changed? */
+static bool raise_floors(struct tamis_writer *w, struct writer_stage *s, uint64_t page)
 {
     uint16_t counts[SECTORS_PER_PAGE];
-    bool lost = false;
+    bool lost = false, raised = false;
     w->kernel->count_page(s->stage.bits + page * PAGE_BYTES, counts);
     if (lost_page(&s->bits_map, s->stage.bits + page * PAGE_BYTES))
-        return; /* ones of ours: the commit will fail */
+        return false; /* ones of ours: the commit will fail */
     for (size_t i = 0; i < SECTORS_PER_PAGE; i++) {
         _Atomic uint16_t *floor = &s->floors[page * SECTORS_PER_PAGE + i];
         uint16_t n = counts[i];
         uint16_t old = atomic_load(floor);
         lost |= n < old && old != FLOOR_DAMAGED;
+        raised |= n > old;
         while (old < n && !atomic_compare_exchange_weak(floor, &old, n))
             ;
     }
     if (lost)
         writer_fill_page(w, s, page);
+    return raised || lost;
 }
 
-/* Takes the dirty marks into `taken` and counts the pages that they name. */
+/* Takes the marks and counts the pages that they name; `taken` gets the pages whose
+ * floors are to be written: those that are dirty, and of those where an add has found
+ * its bits only the ones that nobody has counted yet. */
 static void count_dirty(struct tamis_writer *w, struct writer_stage *s, uint64_t *taken)
 {
     for (uint64_t i = 0; i < (s->stage.n_pages + 63) / 64; i++) {
-        if (!atomic_load_explicit(&s->dirty[i], memory_order_relaxed))
+        if (!atomic_load_explicit(&s->dirty[i], memory_order_relaxed) &&
+            !atomic_load_explicit(&s->found[i], memory_order_relaxed))
             continue;
         taken[i] = atomic_exchange(&s->dirty[i], 0);
-        atomic_thread_fence(memory_order_seq_cst); /* the other: stage_set_dirty() */
+        uint64_t found = atomic_exchange(&s->found[i], 0) & ~taken[i];
+        atomic_thread_fence(memory_order_seq_cst); /* the other: mark_page() */
+        SYNC_POINT("commit: marks taken");
         for (uint64_t left = taken[i]; left; left &= left - 1)
             raise_floors(w, s, i * 64 + (uint64_t)__builtin_ctzll(left));
+        for (; found; found &= found - 1)
+            if (raise_floors(w, s, i * 64 + (uint64_t)__builtin_ctzll(found)))
+                taken[i] |= found & -found;
+        SYNC_POINT("commit: pages counted");
     }
 }
 
@@ -155,6 +167,7 @@ int writer_write_record(struct tamis_writer *w, const struct commit *c, bool tab
         err = writer_sync(w);
     if (err)
         return writer_poison(w, err, "writing commit slot A", diag);
+    SYNC_POINT("commit: slot A written");
     /* A page that was found lost meanwhile: the record may stand, but nobody is told.
      */
     err = writer_check_lost(w, diag);

@@ -1,5 +1,6 @@
 /* A page of an open stage that failed its check: condemned and made all ones before its
  * writer sets another bit in it (R8), for readers that look before the next commit. */
+#include "lib/filter/sync_point.h"
 #include "lib/filter/writer.h"
 
 #include <errno.h>
@@ -32,7 +33,9 @@ bool writer_fill_page(struct tamis_writer *w, struct writer_stage *s, uint64_t p
         return false;
     }
     atomic_thread_fence(memory_order_release);
-    for (; left; left--, word++)
+    for (; left; left--, word++) {
         __atomic_store_n(word, UINT64_MAX, __ATOMIC_RELAXED);
+        SYNC_POINT("fill: one word");
+    }
     return true;
 }

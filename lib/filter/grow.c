@@ -1,5 +1,6 @@
 /* Growth: a new stage's place, its space, and the commit that makes it part of the
  * filter before any key goes into it (R1, R2, R10). */
+#include "lib/filter/sync_point.h"
 #include "lib/filter/writer.h"
 
 int stage_plan(const struct tamis_growth *growth, uint32_t i, uint64_t end,
@@ -104,6 +105,7 @@ static int grow_locked(struct tamis_writer *w)
         writer_stage_free(fresh);
         return err;
     }
+    SYNC_POINT("grow: record written");
     writer_stage_use(w, n, fresh);
     atomic_store(&w->n_stages, n + 1);
     settle_note(w); /* R17: after it, and before any commit */

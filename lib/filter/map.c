@@ -5,6 +5,7 @@
  * set before anyone can add bits that would mask the loss, beats a mark that it is
  * good, and is never taken back. */
 #include "lib/internal.h"
+#include "lib/filter/sync_point.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -205,6 +206,7 @@ static bool open_page_good(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYT
     *certain = floors_read(s, page, floors);
     if (!*certain)
         return false;
+    SYNC_POINT("check: floors read");
     /* Floors before bits: bits that were counted into a floor are in memory. */
     atomic_thread_fence(memory_order_acquire);
     page_copy(copy, s->bits + page * PAGE_BYTES);

@@ -4,6 +4,7 @@
  * stage, with a look at the memory of good pages (map.c). Once all are good, the stages
  * are nothing but planes of bits, and the kernel goes over them as fast as it can. */
 #include "lib/filter/filter.h"
+#include "lib/filter/sync_point.h"
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
@@ -108,6 +109,7 @@ enum tamis_answer filter_probe_from(struct tamis_filter *f, uint64_t min_waterma
     struct standing now;
     struct view *v = filter_look(f, &now);
     enum tamis_reason reason = refusal(&now, at_least(min_watermark, f->min_watermark));
+    SYNC_POINT("probe: view chosen");
     if (reason == TAMIS_NO_REASON)
         reason = probe_view(v, f->kernel, key->hash);
     return answer(reason, why);

@@ -1,5 +1,6 @@
 /* Seal (R11): stop the adds, check every page against its floors, digest it, and
  * close the filter for ever. */
+#include "lib/filter/sync_point.h"
 #include "lib/filter/writer.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 static void stop_adds(struct tamis_writer *w)
 {
     atomic_store(&w->state, WRITER_SEALING);
+    SYNC_POINT("seal: adds are told");
     for (size_t i = 0; i < N_STRIPES; i++)
         while (atomic_load(&w->in_flight[i].n) & 1)
             sched_yield();

@@ -45,8 +45,8 @@ static uint32_t n_drained(struct tamis_writer *w)
             w->noted[i] = 0;
         all &= !w->noted[i];
     }
-    if (all)
-        w->n_drained = w->n_left;
+    for (; all && w->n_drained < w->n_left; w->n_drained++)
+        atomic_store(&w->stages[w->n_drained]->drained, true);
     return w->n_drained;
 }
 

@@ -13,6 +13,7 @@
  * with; a thread that was overtaken frees its own. What a header says beyond the stage
  * table is published by one store of `seen`, which binds the rest. */
 #include "lib/filter/filter.h"
+#include "lib/filter/sync_point.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -192,8 +193,10 @@ static void raise_to(_Atomic uint64_t *number, uint64_t to)
  * threads, one raises it before the other looks, or stores `seen` after the other. */
 static void view_note(struct view *v, const struct header *h)
 {
+    SYNC_POINT("refresh: header judged");
     raise_to(&v->sequence, h->commit.sequence);
     raise_to(&v->watermark, h->commit.watermark);
+    SYNC_POINT("refresh: watermark raised");
     view_remember_slot(v, h);
     if (atomic_load(&v->sequence) != h->commit.sequence)
         atomic_store(&v->seen, 0);
@@ -225,6 +228,7 @@ static bool view_publish(struct tamis_filter *f, struct view *v, struct view *fr
     view_remember_slot(fresh, h);
     fresh->older = v;
     fresh->n_older = v->n_older + 1;
+    SYNC_POINT("refresh: view made");
     bool first = atomic_compare_exchange_strong(&f->view, &before, fresh);
     view_made(f, fresh);
     if (!first) {

@@ -100,8 +100,10 @@ static int start_session(struct tamis_writer *w, const struct header *h,
     for (uint32_t i = 0; i < w->commit.n_stages && !err; i++) {
         struct writer_stage *s;
         err = writer_stage_create(w, &w->commit, i, false, &s);
-        if (!err)
-            writer_stage_use(w, i, s);
+        if (err)
+            break;
+        writer_stage_use(w, i, s);
+        atomic_store(&s->drained, i + 1 < w->commit.n_stages);
     }
     if (err)
         return diag_errno(diag, err, w->path, "cannot map a stage");

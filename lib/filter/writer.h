@@ -26,6 +26,8 @@ struct writer_stage {
     uint64_t base_keys, base_bits; /* as of the session's start */
     _Atomic uint16_t *floors;      /* 8 a page; only grow */
     _Atomic uint64_t *dirty;       /* a bit per page: floors to be counted again */
+    _Atomic uint64_t *found;       /* the same, and written only if that raises one */
+    atomic_bool drained;           /* no add can change it any more */
     struct stripe stripes[N_STRIPES + N_SHARED];
 };
 
@@ -77,6 +79,9 @@ uint64_t stage_keys_now(const struct writer_stage *s);
 uint64_t stage_bits_now(const struct writer_stage *s);
 /* The page's floors are to be counted again at the next commit. */
 void stage_set_dirty(struct writer_stage *s, uint64_t page);
+/* The same for an add that found all its bits in the page: perhaps the thread that set
+ * them has not marked it yet. */
+void stage_set_found(struct writer_stage *s, uint64_t page);
 /* A page that failed its check: its floors say so for ever, from the next commit on. */
 void stage_condemn(struct writer_stage *s, uint64_t page);
 /* Maps a part of the file, and keeps it from children. */

@@ -26,8 +26,9 @@ uint64_t stage_bits_now(const struct writer_stage *s)
     return n;
 }
 
-/* The bits that were just set come before what is read next, for everybody. On x86 they
- * do: the locked instruction that set them is a fence. */
+/* The bits that were just set, or found, come before what is read next, for everybody.
+ * On x86 they do: the locked instruction that set them is a fence, and loads keep their
+ * order. */
 static void fence_after_bits(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -37,15 +38,30 @@ static void fence_after_bits(void)
 #endif
 }
 
-void stage_set_dirty(struct writer_stage *s, uint64_t page)
+/* Every add marks each page that it relies on, after it has seen all its bits there,
+ * whoever set them. So a commit that begins after the add returned counts these bits:
+ * the mark is still there, and is taken now; or an earlier commit took it after the add
+ * had left it or found it, and counted after that (count_dirty() has the other fence).
+ * A mark before the bits would not do: a commit may take it in between. Nor is the
+ * thread that set the bits enough: it may not have come to its mark yet, and another
+ * add finds the bits, returns, and is acknowledged. Looking first keeps the line
+ * shared. */
+static void mark_page(_Atomic uint64_t *marks, uint64_t page)
 {
     uint64_t bit = UINT64_C(1) << (page % 64);
-    /* After the bits, so that a commit which takes the mark counts them: whoever finds
-     * the mark set has set his bits before it is taken (count_dirty() has the other
-     * fence). Looking first keeps the line shared. */
     fence_after_bits();
-    if (!(atomic_load_explicit(&s->dirty[page / 64], memory_order_relaxed) & bit))
-        atomic_fetch_or_explicit(&s->dirty[page / 64], bit, memory_order_release);
+    if (!(atomic_load_explicit(&marks[page / 64], memory_order_relaxed) & bit))
+        atomic_fetch_or_explicit(&marks[page / 64], bit, memory_order_release);
+}
+
+void stage_set_dirty(struct writer_stage *s, uint64_t page)
+{
+    mark_page(s->dirty, page);
+}
+
+void stage_set_found(struct writer_stage *s, uint64_t page)
+{
+    mark_page(s->found, page);
 }
 
 void stage_condemn(struct writer_stage *s, uint64_t page)
@@ -65,6 +81,7 @@ void writer_stage_free(struct writer_stage *s)
     free(s->stage.pages);
     free(s->floors);
     free(s->dirty);
+    free(s->found);
     free(s);
 }
 
@@ -107,7 +124,8 @@ int writer_stage_create(struct tamis_writer *w, const struct commit *c, uint32_t
     s->stage.pages = memory;
     s->floors = calloc((size_t)n_pages, SECTORS_PER_PAGE * sizeof *s->floors);
     s->dirty = calloc((size_t)(n_pages + 63) / 64, sizeof *s->dirty);
-    int err = memory && s->floors && s->dirty ? 0 : ENOMEM;
+    s->found = calloc((size_t)(n_pages + 63) / 64, sizeof *s->found);
+    int err = memory && s->floors && s->dirty && s->found ? 0 : ENOMEM;
     if (!err)
         err = map_stage(w, d, by_digests, s);
     if (err) {
