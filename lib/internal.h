@@ -1,7 +1,6 @@
-/* Private declarations of the library: its index, one banner per source file, in
- * the order of their dependence. A function's contract stands here, its reasons
- * where it is defined. lib/filter uses what is above the line "store", lib/store
- * all of it. */
+/* Private declarations of lib/filter, which lib/store uses as well: one banner per
+ * source file, in the order of their dependence. A function's contract stands here, its
+ * reasons where it is defined. lib/store has a header of its own, store.h. */
 #ifndef TAMIS_INTERNAL_H
 #define TAMIS_INTERNAL_H
 

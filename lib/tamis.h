@@ -537,8 +537,7 @@ int tamis_filter_contains(struct tamis_filter *whole, struct tamis_filter *part,
 int tamis_filter_equal(struct tamis_filter *one, struct tamis_filter *other, int *equal,
                        struct tamis_diag *diag);
 
-/* ---- estimates: what the bits tell without the keys
- * ----------------------------------
+/* ---- estimates: what the bits tell without the keys -------------------------
  *
  * They read and check every page; those that fail are left out of what is counted, and
  * are all ones for the error. They take hashes to be ideal; nothing that they say is a
@@ -636,8 +635,7 @@ typedef void tamis_field_fn(void *ctx, const struct tamis_field *field);
 int tamis_file_fields(const char *path, uint64_t offset, tamis_field_fn *fn, void *ctx,
                       struct tamis_diag *diag);
 
-/* ---- builder: keys in, a sealed filter out -----------------------------------------
- */
+/* ---- builder: keys in, a sealed filter out ------------------------------- */
 
 struct tamis_builder;
 
@@ -703,8 +701,7 @@ int tamis_builder_finish_fd(struct tamis_builder *builder, int fd, uint64_t offs
                             uint64_t *n_bytes, struct tamis_diag *diag);
 void tamis_builder_free(struct tamis_builder *builder);
 
-/* ---- writer: add to a growing filter ------------------------------------------------
- */
+/* ---- writer: add to a growing filter ------------------------------------- */
 
 struct tamis_writer;
 
@@ -763,8 +760,7 @@ int tamis_writer_seal(struct tamis_writer *writer, uint64_t watermark,
  * made durable, but not acknowledged: the watermark stays. */
 int tamis_writer_close(struct tamis_writer *writer);
 
-/* ---- store: one filter per segment
- * --------------------------------------------------- */
+/* ---- store: one filter per segment --------------------------------------- */
 
 struct tamis_store;
 
@@ -841,8 +837,7 @@ enum tamis_repair_action {
     TAMIS_REPAIR_NOTED = 0,   /* nothing was done, `what` says why */
     TAMIS_REPAIR_FINISHED,    /* what a writer that died left is finished */
     TAMIS_REPAIR_REBUILT,     /* the catalog, or one record of it, from the files */
-    TAMIS_REPAIR_QUARANTINED, /* set aside; its record, if any, stays without a filter
-                               */
+    TAMIS_REPAIR_QUARANTINED, /* set aside; its record, if any, has no filter then */
     TAMIS_REPAIR_SWEPT        /* removed: nothing names it */
 };
 const char *tamis_repair_action_name(enum tamis_repair_action action); /* "swept" */
@@ -885,13 +880,14 @@ struct tamis_repair_report {
  * that nothing names as well, sweeps what was never finished, and where the catalog is
  * lost makes a new one of the filters, marked incomplete: see tamis_store_confirm().
  * Segments of filters that were set aside before are listed in it, without a filter.
- * What SPEC.md section 8.4 calls undecidable becomes MAYBE. A second repair finds
- * nothing to do; one that was cut short may be run again. Durable on return.
+ * Until that list is confirmed, a segment answers ABSENT only if it is asked for by its
+ * binding (SPEC.md section 8.4). A second repair finds nothing to do; one that was cut
+ * short may be run again. Durable on return.
  *
  * ERR_BUSY while an edit is under way, and, if the catalog is lost, while any process
- * has the store open. ERR_MISMATCH if the
- * filters are of several stores and store_uuid does not say which; ERR_NO_STORE if
- * there is nothing to rebuild from. An I/O error decides nothing: it stops a rebuild,
+ * has the store open. ERR_MISMATCH if the filters are of several stores and store_uuid
+ * does not say which; ERR_NO_STORE if there is nothing to rebuild from. An I/O error
+ * decides nothing: it stops a rebuild,
  * and otherwise leaves its file alone. *report (may be NULL) is whole whatever is
  * returned. It counts, and opt->found hears, in the end, when every lock is let go:
  * what was done, and of a call that failed not what it did not come to.
@@ -960,8 +956,7 @@ int tamis_store_backup(struct tamis_store *store, const char *path, tamis_repair
                        void *ctx, struct tamis_backup_report *report,
                        struct tamis_diag *diag);
 
-/* ---- edit: change the list of segments, all or nothing
- * -------------------------------- */
+/* ---- edit: change the list of segments, all or nothing ------------------- */
 
 struct tamis_edit;
 struct tamis_snapshot;
@@ -1068,8 +1063,7 @@ int tamis_edit_retain(struct tamis_edit *edit, const struct tamis_name *names, s
 int tamis_edit_commit(struct tamis_edit *edit, struct tamis_diag *diag);
 void tamis_edit_abort(struct tamis_edit *edit);
 
-/* ---- snapshot: ask many segments
- * -------------------------------------------------------- */
+/* ---- snapshot: ask many segments ----------------------------------------- */
 
 struct tamis_snapshot;
 
@@ -1148,9 +1142,8 @@ struct tamis_domain tamis_snapshot_domain(const struct tamis_snapshot *snapshot)
 
 struct tamis_prepare_options {
     size_t size;
-    int warm;            /* 1: as tamis_filter_warm() */
-    uint64_t lock_bytes; /* at most so much in memory, in all; 0: locks stay as they are
-                          */
+    int warm;              /* 1: as tamis_filter_warm() */
+    uint64_t lock_bytes;   /* at most so much in memory, in all; 0: locks stay */
     tamis_progress_fn *fn; /* may be NULL; not while filters are opened */
     void *ctx;
     const struct tamis_target *targets; /* NULL: all segments */

@@ -166,8 +166,7 @@ static void test_killed_parent_of_a_living_child(void **state)
     close(to_orphan[0]);
 }
 
-/* ---- a fork by another thread between a mapping and its being kept from children ----
- */
+/* ---- a fork between a mapping and its being kept from children ---- */
 
 static struct {
     bool active;

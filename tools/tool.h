@@ -87,8 +87,7 @@ const char *advice_unread(int error);
  * is known, or it is no directory. */
 const char *store_advice(int error, const char *path);
 
-/* ==== text.c: bytes for people =====================================================
- */
+/* ==== text.c: bytes for people ============================================ */
 
 /* Printable ASCII but the backslash, and valid UTF-8 from U+00A0 on but what turns the
  * text around, stand for themselves; every other byte is \xHH. Two texts are equal only
@@ -105,8 +104,7 @@ const char *size_text(char text[TEXT_BYTES], double n_bytes);
 const char *percent_text(char text[TEXT_BYTES], double fraction);
 const char *time_text(char text[TEXT_BYTES], uint64_t microseconds);
 
-/* ==== options.c: one table of all options ============================================
- */
+/* ==== options.c: one table of all options ================================= */
 
 enum key_format { KEYS_LINES, KEYS_NUL, KEYS_HEX, KEYS_BINARY };
 
@@ -215,8 +213,7 @@ void check_names(const char *const *names, size_t n);
 struct tamis_name name_of_file(const char *path, const char *strip);
 uint64_t regular_bytes(const char *path); /* 0: no regular file */
 
-/* ==== keys.c: lists of keys ==========================================================
- */
+/* ==== keys.c: lists of keys =============================================== */
 
 enum { LINE_MAX_BYTES = 65536, BATCH_KEYS = 1024 };
 
@@ -256,8 +253,7 @@ int keys_batch(struct key_reader *reader, const struct tamis_domain *domain,
                struct key_batch *batch);
 void batch_free(struct key_batch *batch);
 
-/* ==== json.c: facts for programs
- * ======================================================= */
+/* ==== json.c: facts for programs ========================================== */
 
 json_t *json_escaped(const void *bytes, size_t n);
 json_t *json_hex(const void *bytes, size_t n);
@@ -269,8 +265,7 @@ void json_print(json_t *value);      /* takes it over; indented, newline */
 void json_print_line(json_t *value); /* the same in one line */
 extern const char json_help[];
 
-/* ==== stores.c: what several commands do with stores and files
- * ================================ */
+/* ==== stores.c: what several commands do with stores and files ============ */
 
 int store_open(const char *path, struct tamis_store **store);
 int store_snapshot(const char *path, struct tamis_store **store,
@@ -281,11 +276,11 @@ bool stat_in(const char *store, const char *file, struct stat *st);
 /* What the segment's file takes of the disk: a file with holes takes less than its
  * length. If the file cannot be asked: its length in the catalog. */
 uint64_t allocated_bytes(const char *store, const struct tamis_segment_info *s);
-/* The segments that are named, each once, all if none is: numbers into *list
- * (malloc'd). An unknown one is complained about. */
 /* `diag` of a call about this segment's filter: by its name, for the file's is ours. */
 int segment_error(int err, const struct tamis_diag *diag, const char *path,
                   struct tamis_name name, const char *advice);
+/* The segments that are named, each once, all if none is: numbers into *list
+ * (malloc'd). An unknown one is complained about. */
 int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
                   char *const *names, size_t n_names, size_t **list, size_t *n);
 /* A segment that tamis_snapshot_find() or an edit's drop did not find: says so, and

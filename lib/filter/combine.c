@@ -1,6 +1,6 @@
 /* Pages made from pages: folds, unions, intersections. Every source page is copied and
  * the copy checked before a bit of it goes on, whatever the filter's own mode: damage
- * must not leave with a good digest (DESIGN section 1). Bits have no byte order. */
+ * must not leave with a good digest. Bits have no byte order. */
 #include "lib/filter/combine.h"
 
 #include <sys/mman.h>

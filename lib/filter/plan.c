@@ -1,5 +1,5 @@
-/* (keys, error) -> lanes, words, blocks; the series of a growing filter. With
- * plan_classic.c the only user of libm.
+/* (keys, error) -> lanes, words, blocks; the series of a growing filter. Only files named
+ * plan*.c use libm, and tests/layers.sh keeps it so.
  *
  * The error of one lane is exact for ideal hashes. A key sets a bit in each word
  * of a window of `words` words that starts at one of eight places. For a query

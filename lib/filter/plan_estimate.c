@@ -1,5 +1,4 @@
-/* What the number of set bits tells of the number of keys, and how surely. With plan.c
- * and plan_classic.c the only user of libm.
+/* What the number of set bits tells of the number of keys, and how surely.
  *
  * A key sets a given bit of a lane with chance p = words / (512 n_blocks). So n keys
  * leave a share q(n) = (1 - p)^n of the bits clear, and of a share z that is clear

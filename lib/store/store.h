@@ -64,8 +64,7 @@ void uuid_random(uint8_t uuid[UUID_BYTES]);
  * *unreadable: it was the source that failed. */
 int filter_file_copy(int from, int to, uint64_t n_bytes, bool *unreadable);
 
-/* ==== catalog_file.c, catalog_walk.c: what must hold before LMDB may map a file ====
- */
+/* ==== catalog_file.c, catalog_walk.c: what LMDB may map ========================== */
 
 /* The key of the meta record. */
 #define CATALOG_META_KEY "store"
@@ -170,8 +169,7 @@ struct catalog {
     bool unlocked; /* a read-only file system: no reader table protects us */
     /* Held for reading by every transaction, for writing while the map moves. */
     pthread_rwlock_t map_lock;
-    bool unmapped; /* under map_lock: the map could not be moved, all fails from now on
-                    */
+    bool unmapped; /* under map_lock: the map could not be moved, all fails now */
     struct meta meta;
     struct tamis_domain domain;
     struct filters_dir *filters;

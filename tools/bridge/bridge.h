@@ -12,8 +12,7 @@
 extern "C" {
 #endif
 
-/* ==== command.c: arguments, and lines for people =====================================
- */
+/* ==== command.c: arguments, and lines for people ========================== */
 
 enum { BRIDGE_ATTEMPTS = 8 };
 
@@ -59,8 +58,7 @@ int bridge_admit_replacing(const struct bridge *b, const char *tag,
  * made anew from what is listed now. */
 bool bridge_was_overtaken(int err);
 
-/* ==== report.c: what has changed, or would ===========================================
- */
+/* ==== report.c: what has changed, or would ================================ */
 
 enum bridge_action {
     BRIDGE_BUILT,    /* a filter for a file that had none */

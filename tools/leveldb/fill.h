@@ -8,8 +8,7 @@
 
 enum { TABLE_NAME_BYTES = 32, OLD_BINDING_BYTES = 16 };
 
-/* ==== tablefile.c: one table's file ================================================
- */
+/* ==== tablefile.c: one table's file ======================================= */
 
 struct table_file {
     char name[TABLE_NAME_BYTES]; /* "000005.ldb"; older ones "000005.sst" */
@@ -25,8 +24,7 @@ int table_file_read(const char *database, const char *tag,
                     const struct ldb_table *table, struct table_file *out, bool *gone);
 void table_file_free(struct table_file *file);
 
-/* ==== directory.c: which database it is ==============================================
- */
+/* ==== directory.c: which database it is =================================== */
 
 /* Refuses what is no directory of a LevelDB database, and says so. *list is to be freed
  * in any case. */
@@ -35,8 +33,7 @@ int database_tag(const char *database, char tag[MIRROR_TAG_BYTES]);
 /* Bytes of log whose keys are in no table yet. */
 uint64_t log_bytes(const char *database, const struct ldb_list *list);
 
-/* ==== fill.c: from the tables to the store ==========================================
- */
+/* ==== fill.c: from the tables to the store ================================ */
 
 /* One edit; prints a summary. Returns an exit status, and has said why. */
 int fill_store(const struct bridge *b, struct tamis_store *store);
