@@ -204,24 +204,26 @@ static void draw_axes(FILE *to, const struct picture *p, struct scale s)
     }
 }
 
-/* A bracket under the columns of a rank, and as much of its name as has room. */
+/* A bracket under the columns of a rank, and the longest of its names that has room. */
 static void draw_rank(FILE *to, uint32_t rank, uint64_t n, double x, double end)
 {
-    double width = end - x, middle = x + width / 2;
-    char segments[TEXT_BYTES];
+    char names[3][64], segments[TEXT_BYTES];
 
-    if (width < 3)
+    if (end - x < 3)
         return;
     fprintf(to, "<path d=\"M%.1f %dv5H%.1fv-5\" fill=\"none\" class=\"axis\"/>\n",
             x + 0.5, FLOOR + 4, end - 0.5);
-    if (width >= 170)
-        svg_text(to, middle, FLOOR + 23, "text-anchor=\"middle\"",
-                 "rank %u: %s segment%s", rank, count_text(segments, n),
-                 n == 1 ? "" : "s");
-    else if (width >= 60)
-        svg_text(to, middle, FLOOR + 23, "text-anchor=\"middle\"", "rank %u", rank);
-    else if (width >= (rank < 10 ? 12 : rank < 100 ? 20 : 72))
-        svg_text(to, middle, FLOOR + 23, "text-anchor=\"middle\"", "%u", rank);
+    snprintf(names[0], sizeof(names[0]), "rank %u: %s segment%s", rank,
+             count_text(segments, n), n == 1 ? "" : "s");
+    snprintf(names[1], sizeof(names[1]), "rank %u", rank);
+    snprintf(names[2], sizeof(names[2]), "%u", rank);
+    for (size_t i = 0; i < 3; i++) {
+        if (7.5 * (double)strlen(names[i]) + 3 > end - x)
+            continue;
+        svg_text(to, (x + end) / 2, FLOOR + 23, "text-anchor=\"middle\"", "%s",
+                 names[i]);
+        break;
+    }
 }
 
 static void draw_columns(FILE *to, const struct picture *p, struct scale s)

@@ -108,7 +108,7 @@ whole() {
     draw store
     [ "$(x '//g/title/text()' | grep '^r[0-9]-' | tr '\n' ' ')" = "r0-3 r0-2 r0-1 r1-3 r1-2 r1-1 r2-3 r2-2 r2-1 " ]
     x 'string(//g[4]/title)' | grep -x 'rank 1'
-    x '//text[starts-with(., "rank ")]/text()' | tr '\n' ' ' | grep -F 'rank 0 rank 1: 3 segments rank 2: 3 segments'
+    x '//text[starts-with(., "rank ")]/text()' | tr '\n' ' ' | grep -F 'rank 1: 3 segments rank 2: 3 segments'
     # Columns of several segments are of one rank.
     for i in $(seq 400); do echo $i >l$i; done
     "$TAMIS" build store --each l{1..200} --rank 0
@@ -116,6 +116,14 @@ whole() {
     draw store
     x 'string(//svg)' | grep 'rank 0: 203 segments'
     x 'string(//svg)' | grep 'rank 7: 200 segments'
+    # A name that has no room is shorter, or left out.
+    seq 100000 | "$TAMIS" build store far --rank 4000000000
+    seq 10000 | "$TAMIS" build store near --rank 1234
+    draw store
+    ! x '//text/text()' | grep 1234
+    draw store far near
+    x '//text/text()' | grep -x 'rank 4000000000: 1 segment'
+    x '//text/text()' | grep -x 'rank 1234'
     [ "$(x '//g/title/text()' | sed -n 's/^\([0-9]*\) segments$/\1/p' | awk '{ n += $1 } END { print n }')" -ge 390 ]
 }
 

@@ -45,6 +45,17 @@ on_terminal() {
     has "${red}DAMAGED$end"
 }
 
+@test "ls names its columns on a terminal, and nowhere else" {
+    make_store
+    on_terminal 80 '"$TAMIS" ls store'
+    [[ $output =~ ^STATE\ +RANK\ +KEYS\ +BYTES\ +ERROR\ +WATERMARK\ +CREATED\ +SEGMENT ]]
+    [ "${#lines[@]}" -eq 3 ]
+    for c in '"$TAMIS" ls store | cat' '"$TAMIS" ls store --names' '"$TAMIS" ls store --json'; do
+        on_terminal 80 "$c"
+        [[ $output != *STATE* ]]
+    done
+}
+
 @test "--color" {
     make_store
     for c in --color --color=always; do
