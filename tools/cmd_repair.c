@@ -60,31 +60,54 @@ static void print_report(json_t *root, const struct tamis_repair_report *report,
             "STORE --confirm'\nsays that every one is listed, with its own filter\n");
 }
 
+struct in_the_way {
+    json_t *list; /* NULL: text */
+    uint64_t n;
+};
+
 static void in_the_way(void *ctx, const struct tamis_repair_finding *f)
 {
-    ++*(uint64_t *)ctx;
-    print_finding(NULL, f);
+    struct in_the_way *found = ctx;
+
+    found->n++;
+    print_finding(found->list, f);
 }
 
-static int confirm(const char *path, bool force)
+static void print_confirmed(json_t *findings, bool confirmed)
 {
-    uint64_t n = 0;
-    struct tamis_confirm_options opt = {
-        .size = sizeof(opt), .force = force, .found = in_the_way, .ctx = &n};
+    json_t *root = need(json_object());
+
+    json_put(root, "findings", findings);
+    json_put(root, "confirmed", json_boolean(confirmed));
+    json_print(root);
+}
+
+static int confirm(const struct options *o)
+{
+    struct in_the_way found = {0};
+    struct tamis_confirm_options opt = {.size = sizeof(opt),
+                                        .force = given(o, OPT_FORCE),
+                                        .found = in_the_way,
+                                        .ctx = &found};
+    const char *path = o->args[0];
     struct tamis_diag diag = {0};
     struct tamis_store *store;
     int err, status = store_open(path, &store);
 
     if (status != EXIT_DONE)
         return status;
+    if (given(o, OPT_JSON))
+        found.list = need(json_array());
     err = tamis_store_confirm(store, &opt, &diag);
+    if (found.list != NULL)
+        print_confirmed(found.list, err == 0);
     if (err == TAMIS_ERR_MISMATCH)
         status =
             complain(EXIT_DAMAGE,
                      "%s: not confirmed: %llu filter%s in quarantine/ may be of "
                      "segments that are not listed: list those ('tamis build "
                      "--bare'), remove files of segments that are gone, or --force",
-                     path, (unsigned long long)n, n == 1 ? "" : "s");
+                     path, (unsigned long long)found.n, found.n == 1 ? "" : "s");
     else if (err != 0)
         status = complain_error(err, &diag, path, NULL);
     tamis_store_close(store);
@@ -120,9 +143,9 @@ static int run(int argc, char **argv)
                       WITH(OPT_UUID) | WITH(OPT_JSON),
                   1, 1, &o);
     if (given(&o, OPT_CONFIRM)) {
-        if ((o.given & ~(WITH(OPT_CONFIRM) | WITH(OPT_FORCE))) != 0)
+        if ((o.given & (WITH(OPT_DRY_RUN) | WITH(OPT_UUID))) != 0)
             usage_error("--confirm is all that is done: repair first, look, confirm");
-        return confirm(o.args[0], given(&o, OPT_FORCE));
+        return confirm(&o);
     }
     if (given(&o, OPT_FORCE))
         usage_error("--force is for --confirm");

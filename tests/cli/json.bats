@@ -120,6 +120,21 @@ make_kinds() {
     agrees "tamis repair"
 }
 
+@test "repair --confirm" {
+    make_store
+    "$TAMIS" build store three <<<x
+    one=$(filter_of one)
+    flip "$one" 130 # its name
+    flip "$(filter_of two)" 5000
+    rm store/catalog.lmdb
+    "$TAMIS" repair store >/dev/null 2>&1 || "$TAMIS" drop store two
+    shows "tamis repair --confirm" repair store --confirm
+    [ "$(jq -c '[.confirmed, (.findings | length)]' out)" = '[false,2]' ]
+    shows "tamis repair --confirm" repair store --confirm --force
+    [ "$(jq .confirmed out)" = true ]
+    agrees "tamis repair --confirm"
+}
+
 @test "file show" {
     make_file
     shows "tamis file show --residency" file show f.tamis --residency
