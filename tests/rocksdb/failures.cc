@@ -69,6 +69,9 @@ void WithoutTheShim()
                "the store cannot be changed");
     }
     ExpectReason(segment, "second", TAMIS_MISMATCH);
+    /* From here on the shim knows the database, and asks the store. */
+    EXPECT(!plain.filters->Ingest(plain.db, plain.Family(0), {"/nowhere"}, {}).ok(),
+           "there is no such file");
     EXPECT(Passes(&plain, "second"), "LOST: the filter of another file is believed");
     plain.Close();
     OpenEngine(&engine, options);

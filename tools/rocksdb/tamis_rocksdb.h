@@ -119,7 +119,8 @@ class RocksFilters
 
     /* For ReadOptions::table_filter of an iterator that looks for this key alone (Seek,
      * with an upper bound just behind it): tables that lack it are not opened.
-     * DB::Get() does not ask. As of now: newer tables are candidates. */
+     * DB::Get() does not ask. As of now: newer tables are candidates, and until
+     * Reconcile(), or the first file that RocksDB writes, all are. */
     std::function<bool(const rocksdb::TableProperties &)>
     TableFilter(const rocksdb::Slice &key) const;
 
