@@ -96,8 +96,8 @@ uint64_t pages_that_fail(const struct file *f)
 
 /* ---- keys ---- */
 
-/* Why does this stage, which had the key, not show it? LOST: no reason at all, and there
- * is none for a stage with digests. */
+/* Why does this stage, which had the key, not show it? LOST: no reason at all, and
+ * there is none for a stage with digests. */
 static enum exception why_not(const struct file *f, uint32_t stage, uint64_t h)
 {
     const struct kind *k = f->kind;
