@@ -19,8 +19,9 @@ static bool was_sliced; /* the last filling */
 static uint64_t *late_victim;
 /* A bit of the victim's in lane 0 flips when its page is about to be digested. */
 static bool digest_flips;
-/* The header gets another geometry. */
-static bool header_flips;
+/* What the header says is another; 0: nothing. */
+enum { FLIP_WORDS = 1, FLIP_LANES, FLIP_WATERMARK, FLIP_SEED, N_FLIPS };
+static int header_flips;
 
 static void (*real_fill)(uint8_t *, uint64_t, uint32_t, const uint64_t *, size_t);
 
@@ -110,9 +111,25 @@ void __wrap_commit_encode(const struct commit *c, uint8_t slot, uint8_t *out);
 void __wrap_commit_encode(const struct commit *c, uint8_t slot, uint8_t *out)
 {
     struct commit other = *c;
-    if (header_flips)
-        other.stages[0].geometry.words++;
+    struct geometry *g = &other.stages[0].geometry;
+    if (header_flips == FLIP_WORDS)
+        g->words++;
+    if (header_flips == FLIP_LANES) { /* as many bytes as before */
+        g->n_blocks *= g->lanes;
+        g->lanes = 1;
+    }
+    if (header_flips == FLIP_WATERMARK)
+        other.watermark++;
     __real_commit_encode(&other, slot, out);
+}
+
+void __real_identity_encode(const struct identity *id, uint8_t *out);
+void __wrap_identity_encode(const struct identity *id, uint8_t *out);
+void __wrap_identity_encode(const struct identity *id, uint8_t *out)
+{
+    struct identity other = *id;
+    other.hash_seed ^= header_flips == FLIP_SEED;
+    __real_identity_encode(&other, out);
 }
 
 static int flip_nothing(void **state)
@@ -121,7 +138,8 @@ static int flip_nothing(void **state)
     victim = 3210;
     stuck_lane = -1;
     late_victim = NULL;
-    digest_flips = header_flips = false;
+    digest_flips = false;
+    header_flips = 0;
     return 0;
 }
 
@@ -447,11 +465,30 @@ static void test_what_is_noted(void **state)
 
 static void test_the_header(void **state)
 {
-    static const struct way few_words = {FEW, 0.1, 1, 0};
+    static const struct way few_words = {FEW, 0.1, 1, 0}, two_lanes = {FEW, 1e-4, 1, 0};
     (void)state;
-    header_flips = true;
-    expect_refused(full_builder(&few_words, true));
+    for (header_flips = 1; header_flips < N_FLIPS; header_flips++)
+        expect_refused(
+            full_builder(header_flips == FLIP_LANES ? &two_lanes : &few_words, true));
+    header_flips = FLIP_WORDS;
     expect_lost(full_builder(&few_words, false), keys, FEW);
+    header_flips = FLIP_LANES;
+    expect_lost(full_builder(&two_lanes, false), keys, FEW);
+}
+
+/* As long as a range may have them. */
+static void test_long_keys(void **state)
+{
+    static uint8_t key[1100];
+    struct tamis_builder *b = builder_for(&ways[0], true);
+    (void)state;
+    for (size_t n = 1020; n < 1030; n++) {
+        key[0] = (uint8_t)(n & 1 ? n : ~n);
+        assert_int_equal(tamis_builder_add_key(b, key, n), 0);
+    }
+    assert_int_equal(tamis_builder_finish_file(b, path_of("long"), NULL), 0);
+    unlink(path_of("long"));
+    tamis_builder_free(b);
 }
 
 /* A caller of before has no such field, and its padding says nothing. */
@@ -493,6 +530,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_hash_on_its_way_to_the_spool, flip_nothing),
         cmocka_unit_test_setup(test_what_is_noted, flip_nothing),
         cmocka_unit_test_setup(test_the_header, flip_nothing),
+        cmocka_unit_test_setup(test_long_keys, flip_nothing),
         cmocka_unit_test_setup(test_an_older_caller, flip_nothing),
     };
     return cmocka_run_group_tests(tests, set_up, test_dir_remove);
