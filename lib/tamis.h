@@ -742,7 +742,7 @@ int tamis_writer_add_hashes(struct tamis_writer *writer, uint64_t tag,
  * The commit after a growth also digests the stage that growth left, once adds in flight
  * there have ended; growth, open and close do so for stages that still lack digests.
  * Damage that only digests find is then MAYBE. That takes 0.24 s of processor time a GB
- * of the stage, half a hundredth of what filling it took, and one sync more. */
+ * of the stage, 0.5% of what filling it took, and one sync more. */
 int tamis_writer_commit(struct tamis_writer *writer, uint64_t watermark,
                         struct tamis_diag *diag);
 /* The watermark of the last durable commit: replay from there. */
