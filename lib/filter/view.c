@@ -202,19 +202,20 @@ static void view_note(struct view *v, const struct header *h)
         atomic_store(&v->seen, 0);
 }
 
-/* May this header follow the ones that the view has shown? */
+/* May this header follow those that the view had shown by `least`, before it was read?
+ * Against later ones it may be old, and right all the same. */
 static int check_successor(const struct tamis_filter *f, const struct view *v,
-                           const struct header *h)
+                           const struct bounds *least, const struct header *h)
 {
     if (memcmp(h->identity.uuid, f->identity.uuid, UUID_BYTES) != 0)
         return TAMIS_ERR_MISMATCH;
     if (h->commit.generation < v->generation)
         return TAMIS_ERR_DAMAGED; /* an older table: its stages went somewhere */
-    if (h->commit.sequence < atomic_load(&v->sequence))
+    if (h->commit.sequence < least->sequence)
         return TAMIS_ERR_DAMAGED; /* an older copy put in place: its bits are, too */
     /* The same, and recovered since: its sequence leapt. Or a failed sync took back
      * what was only visible (R4): who can tell? Until its writer has replayed. */
-    if (h->commit.watermark < atomic_load(&v->watermark))
+    if (h->commit.watermark < least->watermark)
         return TAMIS_ERR_DAMAGED;
     return 0;
 }
@@ -250,12 +251,14 @@ static bool view_publish(struct tamis_filter *f, struct view *v, struct view *fr
 static struct view *refresh_once(struct tamis_filter *f, struct standing *now)
 {
     struct view *v = atomic_load_explicit(&f->view, memory_order_acquire), *fresh;
+    struct bounds least = {.sequence = atomic_load(&v->sequence),
+                           .watermark = atomic_load(&v->watermark)};
     struct header h;
     if (view_is_current(v, now))
         return v;
     int err = header_load(f->fd, false, f->offset, f->limit, f->path, &h, NULL);
     if (!err)
-        err = check_successor(f, v, &h);
+        err = check_successor(f, v, &least, &h);
     *now = (struct standing){TAMIS_NO_REASON, h.commit.watermark};
     if (!err && h.commit.generation == v->generation && view_shows(v, &h.commit) &&
         !header_sealed_for_good(&h)) {

@@ -278,8 +278,11 @@ void origin_look(struct origin *o, uint64_t now)
     }
     if (origin_known(o) == TAMIS_MISMATCH)
         return;
-    int saved = errno; /* a probe may run in a signal handler */
+    /* A probe may run in a signal handler, and is no cancellation point. */
+    int saved = errno, cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     uint64_t known = atomic_load(&o->newest);
     note_look(o, now, origin_check(o, known, UINT64_MAX, NULL));
+    pthread_setcancelstate(cancel, &cancel);
     errno = saved;
 }
