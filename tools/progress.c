@@ -129,6 +129,8 @@ void progress_clear(void)
 void progress_close(const char *format, ...)
 {
     bool active = p.active;
+    double seconds = now() - p.start;
+    char rate[TEXT_BYTES];
     va_list args;
 
     progress_clear();
@@ -136,6 +138,8 @@ void progress_close(const char *format, ...)
     vfprintf(stderr, format, args);
     va_end(args);
     if (active)
-        fprintf(stderr, ", %.1f s", now() - p.start);
+        fprintf(stderr, ", %s, %.1f s",
+                rate_text(rate, (double)p.keys / (seconds > 1e-9 ? seconds : 1e-9)),
+                seconds);
     fputc('\n', stderr);
 }
