@@ -3,6 +3,7 @@
  * call acknowledged may be lost, and no file of another process may go. */
 #include "store_support.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
@@ -925,6 +926,33 @@ static ssize_t fail_pread(int fd, void *buf, size_t n, off_t offset)
     return -1;
 }
 
+/* A thread that is to be cancelled has probed, looks included, before it ends. */
+static void *probe_cancelled(void *reason)
+{
+    pthread_cancel(pthread_self());
+    *(enum tamis_reason *)reason = reason_now();
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    return reason;
+}
+
+static void a_look_is_no_cancellation_point(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_to_ask(1);
+    enum tamis_reason reason = TAMIS_UNREADABLE;
+    pthread_t thread;
+    void *result;
+    pass(500);
+    n_looks = 0;
+    OK(pthread_create(&thread, NULL, probe_cancelled, &reason));
+    OK(pthread_join(thread, &result));
+    assert_ptr_equal(result, &reason);
+    assert_int_equal(reason, TAMIS_NO_REASON);
+    assert_int_equal(n_looks, 2);
+    tamis_snapshot_release(asked);
+    tamis_store_close(s);
+}
+
 /* Not knowing is MAYBE, until somebody knows. */
 static void a_look_that_fails_is_no_proof_of_either(void **state)
 {
@@ -973,6 +1001,7 @@ int main(void)
         EACH(so_does_one_in_a_child),
         EACH(a_look_that_never_ends_holds_nobody_up),
         EACH(others_go_on_while_one_looks),
+        EACH(a_look_is_no_cancellation_point),
         EACH(a_look_that_fails_is_no_proof_of_either),
     };
     return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
