@@ -145,6 +145,9 @@ const char *store_advice(int error, const char *path)
         advice = "move it away, then 'tamis repair STORE' makes one";
     else if (is_strange(dir, "catalog.lmdb-lock"))
         advice = "move it away";
+    else if (error == TAMIS_ERR_DAMAGED && faccessat(dir, "filters", F_OK, 0) != 0 &&
+             faccessat(dir, "catalog.lmdb", F_OK, 0) == 0)
+        advice = "put it back, or 'tamis repair STORE' makes an empty one";
     else if (error != TAMIS_ERR_NO_STORE || has_filters(path))
         advice = "'tamis repair STORE' makes its catalog anew";
     close(dir);

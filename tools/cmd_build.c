@@ -59,7 +59,8 @@ static int build_one(struct work *w, const struct task *task, uint32_t n_threads
     if (err == 0)
         status = keys_into(builder, keys, w->store_path);
     if (err == 0 && status == EXIT_DONE)
-        status = check_empty(keys, given(w->o, OPT_EMPTY), "a filter made of it");
+        status = check_empty(keys, given(w->o, OPT_EMPTY),
+                             "its filter would say ABSENT of every key");
     if (err == 0 && status == EXIT_DONE)
         err = tamis_edit_put(w->edit, builder, &diag);
     if (err != 0)
@@ -304,7 +305,9 @@ static int run(int argc, char **argv)
                       WITH(OPT_STRIP) | WITH(OPT_JOBS) | WITH(OPT_CHECK) |
                       WITH(OPT_EMPTY) | WITH(OPT_QUIET) | WITH(OPT_JSON),
                   2, 0, &o);
-    if (!given(&o, OPT_EACH) && o.n_args > (given(&o, OPT_BARE) ? 2 : 3))
+    if (given(&o, OPT_BARE) && !given(&o, OPT_EACH) && o.n_args > 2)
+        usage_error("--bare reads no keys: leave out '%s'", o.args[2]);
+    if (!given(&o, OPT_EACH) && o.n_args > 3)
         usage_error("too many arguments: --each builds a segment per key file");
     if (given(&o, OPT_EACH) && (given(&o, OPT_BIND) || given(&o, OPT_BARE)))
         usage_error("--each goes with neither --bind nor --bare");

@@ -113,7 +113,8 @@ static int build(const struct options *o, const struct tamis_builder_options *op
     if (err == 0)
         status = keys_into(builder, keys, file);
     if (err == 0 && status == EXIT_DONE)
-        status = check_empty(keys, given(o, OPT_EMPTY), "a filter made of it");
+        status = check_empty(keys, given(o, OPT_EMPTY),
+                             "its filter would say ABSENT of every key");
     if (err == 0 && status == EXIT_DONE)
         err = finish(builder, file, &diag);
     if (err != 0)

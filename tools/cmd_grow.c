@@ -140,7 +140,8 @@ static int no_filter(const struct grow *g)
                     g->path, g->name, g->name);
 }
 
-/* There is none yet: a list without a key makes none either, unless that is meant. */
+/* There is none yet: a list without a key makes none either, unless that is meant. Nor
+ * does a list whose first key is bad. */
 static int check_first_key(const struct grow *g)
 {
     int any = keys_any(g->keys);
@@ -148,7 +149,7 @@ static int check_first_key(const struct grow *g)
     if (any > 0)
         return EXIT_DONE;
     return any < 0 ? keys_status(g->keys)
-                   : check_empty(g->keys, given(g->o, OPT_EMPTY), "a new filter");
+                   : check_empty(g->keys, given(g->o, OPT_EMPTY), "a new filter would say ABSENT of every key");
 }
 
 static int open_writer(struct grow *g)

@@ -58,7 +58,7 @@ static int check_claim(const struct grow *g, uint64_t old)
     bool rises = given(g->o, OPT_WATERMARK) && g->o->watermark > old;
 
     return check_empty(g->keys, !rises || given(g->o, OPT_EMPTY),
-                       "the new watermark without it");
+                       "the new watermark would claim keys that did not come");
 }
 
 static int add_and_commit(const struct grow *g)
@@ -113,7 +113,7 @@ static void print_line(const struct grow *g, const struct tamis_filter_info *inf
     uint64_t n = keys_count(g->keys);
 
     progress_close(
-        "added %llu key%s to segment '%s': %llu in all, %s, error %s of %s, "
+        "added %llu key%s to segment '%s': %llu in all, %s, error %s, %s wanted, "
         "watermark %llu",
         (unsigned long long)n, n == 1 ? "" : "s", name, (unsigned long long)info->keys,
         size_text(size, (double)info->file_bytes),

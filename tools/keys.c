@@ -25,6 +25,9 @@ struct key_reader {
     bool at_end;
     uint64_t offset; /* in the file, of buffer[0] */
     uint64_t n;      /* keys so far */
+    bool is_held;    /* keys_any() has read the first key, and nobody has it yet */
+    const void *held;
+    size_t held_bytes;
     uint64_t size;
     int status;
     const volatile sig_atomic_t *stop; /* may be NULL */
@@ -228,6 +231,13 @@ int keys_next(struct key_reader *reader, const void **key, size_t *n_bytes)
 {
     int got;
 
+    if (reader->is_held) {
+        reader->is_held = false;
+        reader->n++;
+        *key = reader->held;
+        *n_bytes = reader->held_bytes;
+        return 1;
+    }
     while ((got = next_buffered(reader, key, n_bytes)) == 0) {
         if (reader->at_end)
             return 0;
@@ -239,10 +249,14 @@ int keys_next(struct key_reader *reader, const void **key, size_t *n_bytes)
 
 int keys_any(struct key_reader *reader)
 {
-    while (reader->start == reader->end && !reader->at_end)
-        if (fill(reader) != 0)
-            return -1;
-    return reader->start < reader->end;
+    int got;
+
+    if (reader->is_held)
+        return 1;
+    got = keys_next(reader, &reader->held, &reader->held_bytes);
+    reader->is_held = got > 0;
+    reader->n -= reader->is_held;
+    return got;
 }
 
 uint64_t keys_count(const struct key_reader *reader)
@@ -250,7 +264,7 @@ uint64_t keys_count(const struct key_reader *reader)
     return reader->n;
 }
 
-int check_empty(const struct key_reader *reader, bool empty, const char *what)
+int check_empty(const struct key_reader *reader, bool empty, const char *why)
 {
     char *name;
 
@@ -258,9 +272,9 @@ int check_empty(const struct key_reader *reader, bool empty, const char *what)
         return EXIT_DONE;
     name = escape(reader->path, strlen(reader->path));
     complain(0,
-             "%s: no key is in this list: %s would say ABSENT of every key: give "
-             "--empty if there are none",
-             name, what);
+             "%s: no key is in this list: %s: give --empty if there are "
+             "none",
+             name, why);
     free(name);
     return EXIT_USAGE;
 }

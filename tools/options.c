@@ -81,12 +81,15 @@ static double real(enum option_id id, const char *text, double min, double max)
 {
     char *end;
     double x = strtod(text, &end);
+    /* As counts: no space or sign before it, no 0x. */
+    bool is_decimal = strchr("0123456789.", text[0]) != NULL &&
+                      strspn(text, "0123456789.eE+-") == (size_t)(end - text);
 
     if (*end == '%' && end > text) {
         x /= 100;
         end++;
     }
-    if (*end != '\0' || end == text || !(x >= min && x <= max))
+    if (!is_decimal || *end != '\0' || end == text || !(x >= min && x <= max))
         usage_error("--%s is %g..%g, not '%s'", table[id].name, min, max, text);
     return x;
 }

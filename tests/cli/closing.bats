@@ -23,7 +23,7 @@ silent() {
     says "built 2 segments: 1002 keys, [0-9.]+ KiB, error 0.1% at most" \
         "$TAMIS" build store --each k l --fpr 0.1%
     says "listed segment 'b.x5cre', without a filter" "$TAMIS" build store 'b\re' --bare
-    says "added 2 keys to segment 'g': 2 in all, [0-9.]+ KiB, error [0-9.e-]+% of 1%, watermark 0" \
+    says "added 2 keys to segment 'g': 2 in all, [0-9.]+ KiB, error [0-9.e-]+%, 1% wanted, watermark 0" \
         "$TAMIS" grow store g l
     says "added 1000 keys to segment 'g': 100[01] in all, .*, watermark 9" \
         "$TAMIS" grow store g k --watermark 9

@@ -13,7 +13,8 @@ load common
     : >void
     fails 2 "^tamis: void: no key is in this list" "$TAMIS" build store --each full void -j1
     ok "$TAMIS" ls store
-    [ "${#lines[@]}" -eq 2 ] && [ "$(ls store/filters | wc -l)" -eq 2 ]
+    [ "${#lines[@]}" -eq 2 ]
+    [ "$(ls store/filters | wc -l)" -eq 2 ]
     ok "$TAMIS" probe store a
     prints $'a\tone\tHIT'
     ok "$TAMIS" build store --each full void --empty
@@ -26,16 +27,33 @@ load common
     echo | ok "$TAMIS" build store line
 }
 
+@test "a list whose first key is bad makes no segment" {
+    ok "$TAMIS" init store
+    printf '\3\0\0\0ab' >cut
+    fails 2 "cut: key 1: the list ends within it" "$TAMIS" grow store g cut --binary
+    fails 2 "cut: line 1: not an even number of hex" "$TAMIS" grow store g cut --hex --empty
+    ok "$TAMIS" ls store
+    [ -z "$output" ]
+    [ -z "$(ls -A store/filters)" ]
+    # The first key of a new segment is no other than the first of the list.
+    printf '00ff\nAB12\n' >hex
+    run --separate-stderr "$TAMIS" grow store g hex --hex --json
+    [ "$status" -eq 0 ] && [ "$(jq -c '[.keys_read, .keys]' <<<"$output")" = "[2,2]" ] || explain 0
+    ok "$TAMIS" verify store g --against hex --hex
+    prints 'checked 2 keys in 1 segment: 0 lost'
+}
+
 @test "an empty list makes no segment, and moves no watermark, without --empty" {
     ok "$TAMIS" init store
     fails 2 "standard input: no key is in this list: a new filter would say ABSENT.*--empty" \
         bash -c 'false | "$TAMIS" grow store g -'
     ok "$TAMIS" ls store
-    [ -z "$output" ] && [ -z "$(ls -A store/filters)" ]
+    [ -z "$output" ]
+    [ -z "$(ls -A store/filters)" ]
     ok "$TAMIS" grow store g /dev/null --empty --watermark 5
     ok "$TAMIS" grow store g /dev/null
     ok "$TAMIS" grow store g /dev/null --watermark 5
-    fails 2 "no key is in this list: .*watermark.*--empty" "$TAMIS" grow store g /dev/null --watermark 6
+    fails 2 "no key is in this list: the new watermark would claim keys that did not come: .*--empty" "$TAMIS" grow store g /dev/null --watermark 6
     ok "$TAMIS" stat store g --json
     prints '"watermark": 5'
     ok "$TAMIS" grow store g /dev/null --watermark 6 --empty

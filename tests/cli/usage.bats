@@ -54,6 +54,7 @@ commands="init build attach grow seal drop probe ls stat verify plan"
     fails 2 "init: too many" "$TAMIS" init a b
     fails 2 "build: too few" "$TAMIS" build store
     fails 2 "build: too many.*--each" "$TAMIS" build store s f g
+    fails 2 "build: --bare reads no keys: leave out 'f'" "$TAMIS" build store s f --bare
     fails 2 "attach: too few" "$TAMIS" attach store s
     fails 2 "grow: too few" "$TAMIS" grow store
     fails 2 "seal: too few" "$TAMIS" seal store
@@ -65,7 +66,7 @@ commands="init build attach grow seal drop probe ls stat verify plan"
 }
 
 @test "numbers outside their ranges name the range" {
-    for p in 0 0.6 1e-9 -0.1 nan x 60% ''; do
+    for p in 0 0.6 1e-9 -0.1 nan x 60% '' ' 1%' 0x1p-7 1e-2x; do
         fails 2 "--fpr is 1e-08..0.5, not '$p'" "$TAMIS" init store --fpr "$p"
     done
     for s in 1.2 17 nan; do

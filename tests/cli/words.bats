@@ -28,6 +28,19 @@ mended() {
     mended 5 "catalog.lmdb is missing"
 }
 
+@test "a store without its filters/: put it back, or repair it" {
+    make_store
+    mv store/filters kept
+    fails 3 "filters/ is missing: put it back, or 'tamis repair STORE' makes an empty one" \
+        "$TAMIS" ls store
+    mv kept store/filters
+    ok "$TAMIS" probe store a
+    rm -r store/filters
+    fails 3 "left as noted" "$TAMIS" repair store
+    ok "$TAMIS" probe store a
+    prints FILE_LOST
+}
+
 @test "a catalog whose trees make no sense: repair it" {
     make_store
     for page in 2 3 4 5 6 7; do poke store/catalog.lmdb $((page * 4096 + 10)) '\xff'; done

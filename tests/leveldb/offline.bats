@@ -45,6 +45,12 @@ changed() {
     "$TAMIS" ls store --json | jq -c '[.[] | [.segment, .uuid]]'
 }
 
+@test "one table is no tables" {
+    make_database 100
+    ok "$OFFLINE" store db
+    prints '^1 table: 1 built, 0 kept, 0 without a filter, 0 dropped; [0-9]+ keys'
+}
+
 @test "every table gets a filter of all its keys, tombstones too" {
     make_database
     ok "$OFFLINE" store db

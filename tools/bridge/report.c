@@ -74,9 +74,10 @@ static void print_text(const struct bridge_report *r)
 {
     char text[TEXT_BYTES];
 
-    printf("%s%" PRIu64 " tables: %" PRIu64 " built, %" PRIu64 " kept, %" PRIu64
+    printf("%s%" PRIu64 " table%s: %" PRIu64 " built, %" PRIu64 " kept, %" PRIu64
            " without a filter, %" PRIu64 " dropped",
-           r->bridge->dry_run ? "dry run: " : "", r->tables, r->built, r->kept, r->bare,
+           r->bridge->dry_run ? "dry run: " : "", r->tables,
+           r->tables == 1 ? "" : "s", r->built, r->kept, r->bare,
            r->dropped);
     if (r->keys)
         printf("; %" PRIu64 " keys", r->keys);

@@ -118,7 +118,7 @@ printf '   %-10s %-12s %-12s %-28s %s\n' target expected measured "false positiv
     "bits per key, all counted"
 for target in 0.1 0.01 0.001; do
     rm -f "$tmp/all.tamis"
-    "$tamis" file build "$tmp/all.tamis" "$tmp/distinct" --fpr $target
+    "$tamis" file build "$tmp/all.tamis" "$tmp/distinct" --fpr $target -q
     expected=$("$tamis" plan --keys "$n_distinct" --fpr $target |
         awk '$1 == "error" { printf "%.4g%%", 100 * $2 }')
     "$tamis" file probe "$tmp/all.tamis" --keys "$tmp/absent" --count |
