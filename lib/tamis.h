@@ -41,6 +41,7 @@
  * does, and are for handlers only where malloc() is: the first probe of a segment in a
  * process (tamis_snapshot_prepare() makes it ahead), and the first one of a thread in a
  * snapshot that counts (tamis_store_count()).
+ * A probe may take 64 KiB of stack, which is more than SIGSTKSZ.
  * siglongjmp() out of a probe leaves no output that says ABSENT and holds up no other
  * probe. It may leave cancellation switched off in its thread. A jump out of opening a
  * file leaks what was opened. A jump out of mapping a filter that has grown leaves a

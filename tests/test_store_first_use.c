@@ -89,6 +89,44 @@ static int in_a_handler(void *ctx)
     return rc ? rc : in_handler;
 }
 
+/* ---- a handler on a stack of its own ---- */
+
+enum { STACK_BYTES = 64 << 10 }; /* as tamis.h says */
+static uint8_t stack[4 * STACK_BYTES];
+
+static void ask_all(int sig)
+{
+    uint64_t bits[1];
+    (void)sig;
+    in_handler = answers_are_right();
+    tamis_snapshot_probe_all(snapshot, &absent, bits, NULL);
+}
+
+static int takes_that_much_stack(void *ctx)
+{
+    struct sigaction action = {.sa_handler = ctx ? ask_all : on_signal,
+                               .sa_flags = SA_ONSTACK};
+    size_t unused = 0;
+    memset(stack, 0xa5, sizeof stack);
+    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+    while (stack[unused] == 0xa5)
+        unused++;
+    return in_handler ? in_handler : sizeof stack - unused > STACK_BYTES ? 9 : 0;
+}
+
+static void test_stack(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                   \
+    !defined(__OPTIMIZE__)
+    skip(); /* frames are larger */
+#endif
+    in_child(takes_that_much_stack, NULL);
+    in_child(takes_that_much_stack, &store);
+}
+
 /* ---- another thread ---- */
 
 static sem_t is_there, may_go;
@@ -182,6 +220,9 @@ static int tear_down(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_first_uses)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_uses),
+        cmocka_unit_test(test_stack),
+    };
     return cmocka_run_group_tests_name("store_first_use", tests, set_up, tear_down);
 }
