@@ -36,14 +36,17 @@ static char *path_beneath(const char *store, const char *name)
     return path;
 }
 
-/* The working directory may change, so the path is made absolute. */
+/* The working directory may change, so the path is made absolute. A process that may not
+ * search the directories above keeps the path as it is, and the working directory. */
 static int set_paths(struct origin *o, const char *store_path)
 {
     char *full = realpath(store_path, NULL);
-    if (!full)
+    if (!full && errno != EACCES)
         return errno;
-    o->catalog.path = path_beneath(full, "catalog.lmdb");
-    o->lock.path = path_beneath(full, "catalog.lmdb-lock");
+    if (!full && (o->at = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
+        return errno;
+    o->catalog.path = path_beneath(full ? full : store_path, "catalog.lmdb");
+    o->lock.path = path_beneath(full ? full : store_path, "catalog.lmdb-lock");
     free(full);
     return o->catalog.path && o->lock.path ? 0 : ENOMEM;
 }
@@ -64,6 +67,7 @@ int origin_new(const char *store_path, int catalog_fd, struct origin **out)
     if (!o)
         return ENOMEM;
     atomic_init(&o->refs, 1);
+    o->at = AT_FDCWD; /* the paths are absolute */
     o->lock.fd = -1;
     o->catalog.fd = fcntl(catalog_fd, F_DUPFD_CLOEXEC, 0);
     int rc = o->catalog.fd < 0 ? errno : note_file(&o->catalog);
@@ -91,6 +95,8 @@ void origin_release(struct origin *o)
         close(o->catalog.fd);
     if (o->lock.fd >= 0)
         close(o->lock.fd);
+    if (o->at >= 0)
+        close(o->at);
     free(o->catalog.path);
     free(o->lock.path);
     free(o);
@@ -126,7 +132,7 @@ static int other_lock_in_use(int fd, off_t mine, bool *used)
 int origin_take_lock_file(struct origin *o, struct tamis_diag *diag)
 {
     bool used = false;
-    o->lock.fd = open(o->lock.path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    o->lock.fd = openat(o->at, o->lock.path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (o->lock.fd < 0)
         return errno == ENOENT
                    ? 0
@@ -163,12 +169,12 @@ int origin_fail(const struct origin *o, struct tamis_diag *diag)
 }
 
 /* 0, ERR_REPLACED, or an errno that says nothing of the file. */
-static int compare_file(const struct origin_file *f)
+static int compare_file(int at, const struct origin_file *f)
 {
     struct stat st;
     if (f->fd < 0)
         return 0;
-    if (fstatat(AT_FDCWD, f->path, &st, AT_SYMLINK_NOFOLLOW) != 0)
+    if (fstatat(at, f->path, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT || errno == ENOTDIR ? TAMIS_ERR_REPLACED : errno;
     return st.st_dev == f->device && st.st_ino == f->inode ? 0 : TAMIS_ERR_REPLACED;
 }
@@ -186,10 +192,10 @@ static int file_failed(struct origin *o, int rc, const struct origin_file *f,
 
 int origin_check_files(struct origin *o, struct tamis_diag *diag)
 {
-    int rc = o ? compare_file(&o->catalog) : 0;
+    int rc = o ? compare_file(o->at, &o->catalog) : 0;
     if (rc)
         return file_failed(o, rc, &o->catalog, diag);
-    rc = o ? compare_file(&o->lock) : 0;
+    rc = o ? compare_file(o->at, &o->lock) : 0;
     return rc ? file_failed(o, rc, &o->lock, diag) : 0;
 }
 

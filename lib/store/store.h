@@ -101,7 +101,7 @@ int catalog_walk(int fd, size_t page_bytes, uint64_t file_bytes,
 struct origin_file {
     int fd; /* keeps the inode from being used again; -1: there is no such file */
     uint64_t device, inode;
-    char *path;
+    char *path; /* from origin.at */
 };
 /* One for each catalog that is open; snapshots hold it, too, and may outlive the store.
  */
@@ -111,6 +111,7 @@ struct origin {
     /* By origin_clock(): when somebody should look, and how long `why` is valid. */
     _Atomic uint64_t look_after, valid_until;
     _Atomic uint64_t newest; /* a transaction that the file has had */
+    int at; /* the directory from which the paths lead; AT_FDCWD: they are absolute */
     struct origin_file catalog, lock;
 };
 /* All but origin_new() take NULL: of a catalog that has no name yet. */

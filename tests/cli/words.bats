@@ -104,7 +104,7 @@ has_open() {
     for c in grow build; do
         fails 4 "^tamis: store/filters/[0-9a-f]*.tamis: cannot create: Permission denied" \
             setpriv --reuid=65534 --regid=65534 --clear-groups \
-            "$TAMIS" $c store g /dev/null
+            "$TAMIS" $c store g --empty /dev/null
     done
 }
 
