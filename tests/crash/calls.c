@@ -87,9 +87,10 @@ static int our_fallocate(int fd, int mode, off_t offset, off_t n)
     struct disk_file *f = r ? record_file(r, fd) : NULL;
     if (f)
         record_look(r);
-    int result = real.fallocate(fd, mode, offset, n);
+    int result = real.fallocate(fd, mode, offset, n), saved = errno;
     if (f)
-        record_call(r, false);
+        record_call(r, false); /* which checks states, and so makes calls of its own */
+    errno = saved;
     return result;
 }
 
@@ -99,9 +100,10 @@ static int our_ftruncate(int fd, off_t n)
     struct disk_file *f = r ? record_file(r, fd) : NULL;
     if (f)
         record_look(r);
-    int result = real.ftruncate(fd, n);
+    int result = real.ftruncate(fd, n), saved = errno;
     if (f)
-        record_call(r, false);
+        record_call(r, false); /* which checks states, and so makes calls of its own */
+    errno = saved;
     return result;
 }
 
