@@ -221,8 +221,8 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stack), /* before the segment's first use */
         cmocka_unit_test(test_first_uses),
-        cmocka_unit_test(test_stack),
     };
     return cmocka_run_group_tests_name("store_first_use", tests, set_up, tear_down);
 }
