@@ -343,7 +343,7 @@ const struct command cmd_build = {
     "  --check           ask the filter for every key: finds bits flipped in memory\n"
     "  -j, --jobs N      use N threads, 1..256; as many as there are processors\n"
     "  --empty           a list may have no keys: its filter says ABSENT of every key\n"
-    "  -q, --quiet       no line at the end; --json: facts, 'tamis help json'\n"
+    "  -q, --quiet       end with no line; --json: with JSON, 'tamis help json'\n"
     "  -0, --hex, --binary    what KEYFILE looks like: 'tamis help keys'\n"
     "\n"
     "Each thread takes up to 64 MiB, 8 bytes a key; what has no room is kept in an\n"

@@ -67,7 +67,7 @@ const struct command cmd_drop = {
     "Unregisters the segments, all of them or none, and removes their filter files.\n"
     "Drop a segment when the engine no longer reads it, not before.\n"
     "\n"
-    "  -q, --quiet    no line on stderr that says what is gone\n"
+    "  -q, --quiet    end with no line\n"
     "  --json         'tamis help json'\n"
     "\n"
     "Example:\n"

@@ -166,7 +166,7 @@ const struct command cmd_file_build = {
     "  --check               ask it for every key: finds bits flipped in memory\n"
     "  -j, --jobs N          use N threads, 1..256; as many as there are processors\n"
     "  --empty               the list may have no keys\n"
-    "  -q, --quiet, --json   say nothing at the end, or facts: 'tamis help json'\n"
+    "  -q, --quiet, --json   end with no line, or with JSON: 'tamis help json'\n"
     "  -0, --hex, --binary   what KEYFILE looks like: 'tamis help keys'\n"
     "\n"
     "It takes up to 64 MiB, 8 bytes a key; what has no room is kept in an unlinked\n"

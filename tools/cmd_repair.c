@@ -193,7 +193,7 @@ const struct command cmd_repair = {
     "  noted         nothing is done; it is left as it is\n"
     "  finished      a filter that a writer left open, or sealed\n"
     "  rebuilt       the catalog, or a record of it\n"
-    "  quarantined   a damaged filter: build its segment anew; or one nothing names\n"
+    "  quarantined   a damaged filter (build its segment anew), or one of no segment\n"
     "  swept         a file that was never finished\n"
     "\n"
     "  -n, --dry-run   say what it would do, and change nothing\n"

@@ -61,8 +61,7 @@ static const char key_help[] =
 static const char help_help[] =
     "usage: tamis help [COMMAND | TOPIC]\n"
     "\n"
-    "Lists the commands, or says what one of them does; 'tamis COMMAND --help' says\n"
-    "the same. Topics, of what all commands have in common:\n"
+    "Lists the commands, or describes one, as 'tamis COMMAND --help' does. Topics:\n"
     "  file         the commands for one filter file, without a store\n"
     "  keys         lists of keys\n"
     "  exit         exit statuses\n"

@@ -55,7 +55,8 @@ has() {
     ok "$TAMIS" file contains a b
     [ "$output" = ABSENT ]
     run "$TAMIS" file contains -q a b
-    [ "$status" -eq 10 ] && [ -z "$output" ]
+    [ "$status" -eq 10 ]
+    [ -z "$output" ]
     ok "$TAMIS" file contains -q u b
     ok "$TAMIS" file equal a a
     [ "$output" = EQUAL ]

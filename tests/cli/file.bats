@@ -191,7 +191,8 @@ load common
     ok "$TAMIS" init store
     fails 4 "^tamis: /no/tmp: .*No such file.*: set TMPDIR" \
         env TMPDIR=/no/tmp "$TAMIS" build store one keys
-    [ ! -e f.tamis ] && [ -z "$(ls -A store/filters)" ]
+    [ ! -e f.tamis ]
+    [ -z "$(ls -A store/filters)" ]
     ok "$TAMIS" help build
     prints 'TMPDIR'
 }

@@ -90,7 +90,8 @@ whole() {
     seq 2000000 | "$TAMIS" build store large
     draw store
     n=$(x 'count(//g)')
-    [ "$n" -gt 20 ] && [ "$n" -le 218 ]
+    [ "$n" -gt 20 ]
+    [ "$n" -le 218 ]
     whole
     [ "$(x '//g/title/text()' | sed -n 's/^\([0-9]*\) segments$/\1/p' | awk '{ n += $1 } END { print n }')" -eq 2000 ]
     x 'string(//g[1]/title)' | grep -x large
@@ -165,7 +166,8 @@ whole() {
     # It keeps its mode, and a link is followed.
     chmod 600 pic.svg && ln -s pic.svg link
     ok "$TAMIS" stat store --svg link
-    [ -L link ] && [ "$(stat -c %a pic.svg)" = 600 ]
+    [ -L link ]
+    [ "$(stat -c %a pic.svg)" = 600 ]
     (umask 027; "$TAMIS" stat store --svg new.svg)
     [ "$(stat -c %a new.svg)" = 640 ]
     cp pic.svg before

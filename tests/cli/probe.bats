@@ -70,7 +70,8 @@ load common
     make_store
     ok "$TAMIS" probe store --quiet a
     run --separate-stderr "$TAMIS" probe store -q nope
-    [ "$status" -eq 10 ] && [ -z "$output$stderr" ]
+    [ "$status" -eq 10 ]
+    [ -z "$output$stderr" ]
     fails 5 "none" "$TAMIS" probe none -q a
     run --separate-stderr "$TAMIS" probe store -q d --segment one
     [ "$status" -eq 10 ]

@@ -29,7 +29,8 @@ tree() {
     fails 3 "damage was found, and dealt with" "$TAMIS" repair store
     prints $'^quarantined\tone\t'
     prints 'repaired: 0 finished, 0 rebuilt, 1 quarantined, 0 swept; 2 segments'
-    [ ! -e "$f" ] && [ -e "store/quarantine/${f##*/}" ]
+    [ ! -e "$f" ]
+    [ -e "store/quarantine/${f##*/}" ]
     ok "$TAMIS" verify store
     prints $'one\tbare'
     ok "$TAMIS" probe store nope

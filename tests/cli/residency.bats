@@ -53,7 +53,8 @@ resident() {
     [ "$cold" -le 4 ]
     seq 1 20 | "$TAMIS" probe store --keys - --count >/dev/null
     warm=$(resident large)
-    [ "$warm" -gt "$cold" ] && [ "$warm" -le $((cold + 60)) ]
+    [ "$warm" -gt "$cold" ]
+    [ "$warm" -le $((cold + 60)) ]
     "$TAMIS" verify store >/dev/null
     [ "$(resident large)" -eq "$all" ]
 }

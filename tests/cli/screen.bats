@@ -148,7 +148,9 @@ bar() {
     seq 2000000 >k
     ok "$TAMIS" build store s k
     on_terminal 80 '"$TAMIS" build store t k 2>err'
-    [ -z "$output" ] && is_closing "$(cat err)" && [[ $(cat err) != *keys/s* ]]
+    [ -z "$output" ]
+    is_closing "$(cat err)"
+    [[ $(cat err) != *keys/s* ]]
     TERM_IS=dumb on_terminal 80 '"$TAMIS" build store u k'
     [[ $output =~ ^"built segment 'u': " && $output != *keys/s* ]]
     on_terminal 80 '"$TAMIS" build store v k -q'

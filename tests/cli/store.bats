@@ -94,7 +94,8 @@ load common
     prints $'^a\t-\tABSENT\nx\tone\tHIT$'
     ok "$TAMIS" build store three k --replaces one --replaces two
     ok "$TAMIS" ls store
-    [[ $output =~ three$ ]] && [ "${#lines[@]}" -eq 1 ]
+    [[ $output =~ three$ ]]
+    [ "${#lines[@]}" -eq 1 ]
     [ "$(ls store/filters | wc -l)" -eq 1 ]
 }
 

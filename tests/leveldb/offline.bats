@@ -56,7 +56,8 @@ changed() {
     ok "$OFFLINE" store db
     prints '^[0-9]+ tables: [0-9]+ built, 0 kept, 0 without a filter, 0 dropped; [0-9]+ keys'
     check_store
-    [ "$(wc -l <names)" -gt 3 ] && [ "$(cat tombstones)" -gt 1000 ]
+    [ "$(wc -l <names)" -gt 3 ]
+    [ "$(cat tombstones)" -gt 1000 ]
     # A key that is nowhere is absent, nearly always.
     seq 100000 100999 >missing
     "$TAMIS" probe store --keys missing >answers
@@ -376,7 +377,8 @@ bind_as_before() {
         [ "$("$TAMIS" ls store --names | wc -l)" -ne 0 ] || [ -z "$(ls store/filters)" ] || break
         rm -rf store && "$TAMIS" init store
     done
-    [ -n "$(ls store/filters)" ] && [ -z "$("$TAMIS" ls store --names)" ]
+    [ -n "$(ls store/filters)" ]
+    [ -z "$("$TAMIS" ls store --names)" ]
     ok "$OFFLINE" store db
     [ "$(ls store/filters | wc -l)" -eq "$("$TAMIS" ls store --names | wc -l)" ]
     check_store

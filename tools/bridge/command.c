@@ -21,8 +21,8 @@ const char bridge_options_help[] =
 const char bridge_exit_help[] =
     "Exit: 0 done; 2 usage; 3 damage, another comparator, no such database, or not\n"
     "the one that STORE mirrors; 4 input or output; 5 STORE or the directory is not\n"
-    "there; 6 in use. STORE changes in one edit; what fails after it (4: the summary\n"
-    "could not be written) does not undo it.\n";
+    "there; 6 in use. STORE changes in one edit, or not at all. If only the summary\n"
+    "cannot be written, the edit is done, and it exits 4.\n";
 
 static int parse_error(const char *text, double *error)
 {
