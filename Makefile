@@ -195,7 +195,7 @@ unit: $(if $(TEST),$B/tests/$(TEST),$(TESTS)) | $(GOLDEN_MAKERS)
 THREADED := test_writer_threads test_guard_many test_store_edit test_store_snapshot \
             test_process test_store_backup test_store_prepare test_partition \
             test_builder_check test_store_many test_store_stats test_never_waits \
-            test_interleavings
+            test_interleavings test_settle test_store_replaced
 unit-threads: $(THREADED:%=$B/tests/%)
 	@tests/unit.sh $^
 

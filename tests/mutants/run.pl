@@ -42,7 +42,9 @@ my @FILES = qw(format/commit.c format/integrity.c format/geometry.c format/ident
     lib/filter/kernel_row.h lib/filter/kernel_grid.h lib/filter/sources.c
     lib/filter/algebra.c lib/filter/fold.c lib/filter/combine.c lib/filter/derive.c
     lib/filter/compare.c lib/store/edit_derive.c lib/store/planes.c
-    lib/store/probe.c lib/store/probe_many.c lib/store/probe_keys.c);
+    lib/store/probe.c lib/store/probe_many.c lib/store/probe_keys.c
+    lib/filter/view.c lib/filter/settle.c lib/filter/check.c lib/store/origin.c
+    lib/store/copies.c lib/store/quarantine.c);
 # Tests that are no tests/test_*.c: program, arguments. One whose directory is not there
 # is left out.
 my @PROGRAMS = (
