@@ -19,6 +19,19 @@ int fsync(int fd)
     return 0;
 }
 
+/* ---- a file that cannot be read ---- */
+
+static UNUSED ino_t unreadable; /* io_calls.pread of this file fails */
+
+static UNUSED ssize_t unreadable_pread(int fd, void *buf, size_t n, off_t at)
+{
+    struct stat st;
+    assert_int_equal(fstat(fd, &st), 0);
+    if (st.st_ino == unreadable)
+        return errno = EIO, -1;
+    return calls_before.pread(fd, buf, n, at);
+}
+
 /* ---- findings ---- */
 
 struct seen {

@@ -221,17 +221,6 @@ static void other_files_are_passed_over(void **state)
     remove_tree("t");
 }
 
-static ino_t unreadable;
-
-static ssize_t failing_pread(int fd, void *buf, size_t n, off_t at)
-{
-    struct stat st;
-    assert_int_equal(fstat(fd, &st), 0);
-    if (st.st_ino == unreadable)
-        return errno = EIO, -1;
-    return calls_before.pread(fd, buf, n, at);
-}
-
 static void an_error_decides_nothing(void **state)
 {
     struct tamis_repair_report r;
@@ -244,7 +233,7 @@ static void an_error_decides_nothing(void **state)
     uint64_t before = tree_of("s");
     unreadable = st.st_ino;
     calls_before = io_calls;
-    io_calls.pread = failing_pread;
+    io_calls.pread = unreadable_pread;
     assert_int_equal(repair_code("s", 0, NULL, &r, &diag), EIO);
     assert_non_null(strstr(diag.what, "quarantine/"));
     assert_true(tree_of("s") == before);

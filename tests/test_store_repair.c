@@ -450,17 +450,6 @@ static void a_damaged_record_takes_no_other_segments_file(void **state)
 
 /* ---- orphans that may be wanted ---- */
 
-static ino_t unreadable;
-
-static ssize_t failing_pread(int fd, void *buf, size_t n, off_t at)
-{
-    struct stat st;
-    assert_int_equal(fstat(fd, &st), 0);
-    if (st.st_ino == unreadable)
-        return errno = EIO, -1;
-    return calls_before.pread(fd, buf, n, at);
-}
-
 static void orphans_of_another_store_are_kept(void **state)
 {
     char to[1200];
@@ -478,7 +467,7 @@ static void orphans_of_another_store_are_kept(void **state)
     assert_int_equal(stat(to, &st), 0);
     unreadable = st.st_ino;
     calls_before = io_calls;
-    io_calls.pread = failing_pread;
+    io_calls.pread = unreadable_pread;
     struct tamis_repair_report r = repair("s");
     io_calls = calls_before;
     assert_int_equal(n_done(&r), 0);
