@@ -32,7 +32,7 @@ LIB_OBJ    := $(FILTER_OBJ) $(call obj,$(STORE_SRC))
 TOOL_OBJ   := $(call obj,$(TOOL_SRC))
 # How a tool talks to people: other programs than the command use it too.
 TALK_OBJ   := $(patsubst %,$B/tools/%.o,fail advice text progress screen process)
-# What tamis-leveldb and tamis-rocksdb share.
+# Shared by tamis-leveldb and tamis-rocksdb.
 BRIDGE_OBJ := $(patsubst %,$B/tools/bridge/%.o,command mirror report) $B/tools/json.o $(TALK_OBJ)
 
 FILTER_LIBS := -lxxhash -lm -pthread

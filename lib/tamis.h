@@ -36,20 +36,19 @@
  * whatever that one is doing: it may be stalled, of lower priority, or gone. When a
  * growing filter has changed, each thread reads the header for itself; a probe that
  * cannot have the new stages at once answers MAYBE/UNREADABLE. A probe is no
- * cancellation point. A signal handler may probe what the interrupted thread is probing,
- * or any other filter, and finds errno as it was. Two probes allocate memory as malloc()
- * does, and are for handlers only where malloc() is: the first probe of a segment in a
- * process (tamis_snapshot_prepare() makes it ahead), and the first one of a thread in a
- * snapshot that counts (tamis_store_count()).
- * A probe may take 64 KiB of stack, which is more than SIGSTKSZ.
- * siglongjmp() out of a probe leaves no output that says ABSENT and holds up no other
- * probe. It may leave cancellation switched off in its thread. A jump out of opening a
- * file leaks what was opened. A jump out of mapping a filter that has grown leaves a
- * mapping behind until the filter is closed; after 16 such jumps the filter follows no
- * further growth, and answers MAYBE/UNREADABLE until it is opened anew.
- * Asynchronous cancellation (PTHREAD_CANCEL_ASYNCHRONOUS) is for no function of this
- * library. tamis_snapshot_current() is no probe: it may wait for a thread that loads the
- * same snapshot.
+ * cancellation point. A signal handler may probe what the interrupted thread is
+ * probing, or any other filter, and finds errno as it was. Two probes allocate memory
+ * as malloc() does, and are for handlers only where malloc() is: the first probe of a
+ * segment in a process (tamis_snapshot_prepare() makes it ahead), and the first one of
+ * a thread in a snapshot that counts (tamis_store_count()). A probe may take 64 KiB of
+ * stack, which is more than SIGSTKSZ. siglongjmp() out of a probe leaves no output that
+ * says ABSENT and holds up no other probe. It may leave cancellation switched off in
+ * its thread. A jump out of opening a file leaks what was opened. A jump out of mapping
+ * a filter that has grown leaves a mapping behind until the filter is closed; after 16
+ * such jumps the filter follows no further growth, and answers MAYBE/UNREADABLE until
+ * it is opened anew. Asynchronous cancellation (PTHREAD_CANCEL_ASYNCHRONOUS) is for no
+ * function of this library. tamis_snapshot_current() is no probe: it may wait for a
+ * thread that loads the same snapshot.
  *
  * SIGBUS. As with any mapped file, a page that cannot be had (an I/O error, a file cut
  * short by someone else, no space where the file system allocates late) raises SIGBUS
@@ -384,15 +383,15 @@ size_t tamis_filter_probe_keys(struct tamis_filter *filter,
                                const struct tamis_key *keys, size_t n, uint64_t *absent,
                                enum tamis_reason *why);
 
-/* What an answer rests on. */
+/* By which look was an answer decided? */
 enum tamis_decider {
     TAMIS_BY_NOTHING = 0, /* no key was looked for: the reason says why */
     TAMIS_BY_RANGE,       /* the key lies outside of the segment's key range: ABSENT */
     TAMIS_BY_FILTER
 };
 enum { TAMIS_MAX_STAGES = 30 };
-/* What one stage says of a key, and where in the file: offsets are in bytes, from the
- * file's start. */
+/* One stage's answer about a key, and its place: offsets are in bytes, from the file's
+ * start. */
 struct tamis_stage_answer {
     enum tamis_reason reason; /* NO_REASON: the stage proves that it lacks the key */
     /* NO_REASON: the lane of which a block lacks a bit of the key. DAMAGED: the first
@@ -740,10 +739,10 @@ int tamis_writer_add_hashes(struct tamis_writer *writer, uint64_t tag,
 /* Makes every add that returned before this call durable, and with them the
  * caller's log position: "all keys up to here are in". Watermarks never fall
  * (ERR_RANGE). A failed sync poisons the writer: close it, reopen, replay.
- * The commit after a growth also digests the stage that growth left, once adds in flight
- * there have ended; growth, open and close do so for stages that still lack digests.
- * Damage that only digests find is then MAYBE. That takes 0.24 s of processor time a GB
- * of the stage, 0.5% of what filling it took, and one sync more. */
+ * The commit after a growth also digests the stage that growth left, once adds in
+ * flight there have ended; growth, open and close do so for stages that still lack
+ * digests. Damage that only digests find is then MAYBE. Settling takes 0.24 s of
+ * processor time a GB of the stage, 0.5% of what filling it took, and one sync more. */
 int tamis_writer_commit(struct tamis_writer *writer, uint64_t watermark,
                         struct tamis_diag *diag);
 /* The watermark of the last durable commit: replay from there. */
@@ -1078,7 +1077,7 @@ struct tamis_snapshot;
  * probe of the snapshot answers MAYBE/MISMATCH, also in a forked child, and also when
  * the store is closed: repairing or moving the store then counts as replacing it. While
  * nobody can say, probes answer MAYBE/UNREADABLE, and each of them looks. A long batch
- * is answered as of its beginning. What tamis_snapshot_filter() gives looks at its own
+ * is answered as of its beginning. A filter of tamis_snapshot_filter() looks at its own
  * file alone. */
 int tamis_snapshot_current(struct tamis_store *store, struct tamis_snapshot **out,
                            struct tamis_diag *diag);

@@ -1,5 +1,5 @@
-/* What `tamis build` has listed, and `tamis drop` has dropped: one line on stderr, or
- * one object on stdout. */
+/* The segments that `tamis build` has listed or `tamis drop` has dropped: one line on
+ * stderr, or one object on stdout. */
 #include <stdlib.h>
 
 #include "tool.h"

@@ -3,7 +3,7 @@
 
 #include "tool.h"
 
-/* What is known of them goes with them. */
+/* Before the drop: the catalog forgets their figures with them. */
 static void look_at(const struct options *o, const struct tamis_snapshot *snapshot,
                     struct closing *closing)
 {

@@ -38,7 +38,7 @@ static bool list_pair(struct probe *p, const struct tamis_key *key, size_t segme
     return true;
 }
 
-/* What every segment says, ABSENT as well. Is one of them MAYBE? */
+/* The answers of all segments, ABSENT as well. Is one of them MAYBE? */
 static bool explain_key(struct probe *p, const struct tamis_key *key)
 {
     bool listed = false;

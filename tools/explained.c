@@ -1,4 +1,4 @@
-/* What an answer rests on, for `probe --explain`: the fourth column, or objects. */
+/* The ground of an answer, for `probe --explain`: the fourth column, or objects. */
 #include "tool.h"
 
 static const char *by_name(enum tamis_decider by)

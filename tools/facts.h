@@ -17,7 +17,7 @@ struct answers {
 void answer_begin(struct answers *a);
 void answer_pair(struct answers *a, const struct tamis_key *key,
                  struct tamis_name segment, enum tamis_reason reason);
-/* What one segment says, without the end of the line. */
+/* One segment's answer, without the end of the line. */
 void answer_line(struct answers *a, const struct tamis_key *key,
                  struct tamis_name segment, enum tamis_reason reason);
 void answer_end(struct answers *a, const struct tamis_key *key,

@@ -157,7 +157,7 @@ bool output_works(void)
     return false;
 }
 
-/* What is larger than the buffer is written here and now, and fails here. */
+/* Bytes that the buffer cannot hold are written at once, and fail here. */
 int print_whole(const char *bytes, size_t n)
 {
     errno = 0;

@@ -1,7 +1,7 @@
-/* What the picture of a store shows: a column for each segment that has a filter, by
+/* The picture of a store: a column for each segment that has a filter, by
  * rank, and the largest of a rank first. Segments of a rank that would be too narrow to
- * be seen share columns. Of a filter that does not open only what the catalog says is
- * shown. */
+ * be seen share columns. For a filter that does not open only the catalog's figures
+ * are shown. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -192,7 +192,8 @@ static inline bool given(const struct options *o, enum option_id id)
 /* Frees the lists in what parse_options() has filled in. */
 void options_free(void);
 
-/* ==== numbers.c: numbers as people write them ======================================= */
+/* ==== numbers.c: numbers as people write them =======================================
+ */
 
 /* After the digits of a count k, M, G and T are powers of 1000, after those of bytes
  * powers of 1024, in either case; both may have a fraction or an exponent (1.5M, 1e7).
@@ -273,7 +274,7 @@ int store_snapshot(const char *path, struct tamis_store **store,
 /* A file in the store's directory. False: errno says why. */
 struct stat;
 bool stat_in(const char *store, const char *file, struct stat *st);
-/* What the segment's file takes of the disk: a file with holes takes less than its
+/* The disk space of the segment's file: a file with holes takes less than its
  * length. If the file cannot be asked: its length in the catalog. */
 uint64_t allocated_bytes(const char *store, const struct tamis_segment_info *s);
 /* `diag` of a call about this segment's filter: by its name, for the file's is ours. */

@@ -128,7 +128,7 @@ void filling_end(struct filling *f);
 /* What it takes beside the bits. */
 uint64_t filling_memory(const struct geometry *g, unsigned n_threads);
 
-/* What partition.c calls with the runs of a region. */
+/* Called by partition.c with the runs of a region. */
 typedef void filling_fn(struct filling *f, const uint64_t *hashes, size_t n);
 /* The hash of a lane, of that of lane 0. */
 static inline uint64_t filling_hash(uint64_t h, uint32_t lane)

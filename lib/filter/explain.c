@@ -1,5 +1,5 @@
-/* What an answer rests on: which lane's block of each stage decided it. For people: it
- * looks twice, and takes its time. */
+/* Explains an answer: which lane's block of each stage decided it. It looks twice and
+ * is slow, for people. */
 #include "lib/filter/filter.h"
 
 _Static_assert((int)TAMIS_MAX_STAGES == (int)MAX_STAGES, "SPEC.md section 6");

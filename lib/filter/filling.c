@@ -22,7 +22,7 @@ enum {
     MAX_RUN = 256,
 };
 
-/* What is done with a region, or where there are no slices with a lane. */
+/* The steps of a region; of a whole lane, where there are no slices. */
 enum { STEP_PUT = 1, STEP_FINISH = 2, STEP_ASK = 4 };
 
 /* ---- setting up ---- */

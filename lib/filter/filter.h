@@ -65,7 +65,7 @@ bool view_shows(const struct view *v, const struct commit *c);
 /* From here on the view is current as long as slot A is as this header found it. */
 void view_remember_slot(struct view *v, const struct header *h);
 
-/* What the look at slot A that chose a view says of it. */
+/* A view's standing, by the look at slot A that chose the view. */
 struct standing {
     enum tamis_reason refusal; /* why every probe is MAYBE, or NO_REASON */
     uint64_t watermark;

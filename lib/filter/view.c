@@ -10,8 +10,8 @@
  * header for itself, and answers by what it read. There is no lock that a thread could
  * leave behind, be it stalled, cancelled, killed by a fork, or gone by siglongjmp(). A
  * new view is published by one compare-and-swap from the view that the thread began
- * with; a thread that was overtaken frees its own. What a header says beyond the stage
- * table is published by one store of `seen`, which binds the rest. */
+ * with; a thread that was overtaken frees its own. One store of `seen` publishes the
+ * rest of the header, and binds it together. */
 #include "lib/filter/filter.h"
 #include "lib/filter/sync_point.h"
 
@@ -220,8 +220,8 @@ static int check_successor(const struct tamis_filter *f, const struct view *v,
     return 0;
 }
 
-/* Publishes a view of this header; false if another thread was faster. What the one
- * before it came to know meanwhile holds for it, too. */
+/* Publishes a view of this header; false if another thread was faster. It
+ * inherits what its predecessor came to know meanwhile. */
 static bool view_publish(struct tamis_filter *f, struct view *v, struct view *fresh,
                          const struct header *h)
 {

@@ -33,8 +33,8 @@ struct writer_stage {
 
 enum writer_state { WRITER_OPEN, WRITER_SEALING, WRITER_SEALED, WRITER_POISONED };
 
-/* Of a stripe of one thread: odd while it adds, and never the same again. Of a shared
- * one: how many threads add. */
+/* A stripe of one thread: odd while the thread adds, and never the same number again. A
+ * shared stripe: the number of threads that add. */
 struct in_flight {
     _Alignas(CACHE_LINE) _Atomic uint32_t n;
 };
@@ -141,8 +141,8 @@ int writer_grow(struct tamis_writer *w);
 /* Right after a stage was published: notes the adds that may not have seen it. */
 void settle_note(struct tamis_writer *w);
 /* Gives digests to the stages that no add can change any more, and writes them from
- * *end on, which moves. The caller syncs before it writes *c. What fails is left for
- * another time. Is any stage settled that was not before? */
+ * *end on, which moves. The caller syncs before it writes *c. A stage that fails is
+ * left for another time. Is any stage settled that was not before? */
 bool writer_settle(struct tamis_writer *w, struct commit *c, uint64_t *end);
 /* A copy of the page that may be digested, of a stage that has no adds any more.
  * Checked afresh, whatever the session found on first touch: against the latest floors,

@@ -1,4 +1,4 @@
-/* What an answer about a segment rests on: its key range, its filter, or neither. */
+/* Explains an answer about a segment: by its key range, its filter, or neither. */
 #include "lib/store/store.h"
 
 static enum tamis_answer explain(struct tamis_explanation *out, enum tamis_decider by,

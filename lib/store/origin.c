@@ -36,8 +36,9 @@ static char *path_beneath(const char *store, const char *name)
     return path;
 }
 
-/* The working directory may change, so the path is made absolute. A process that may not
- * search the directories above keeps the path as it is, and the working directory. */
+/* The working directory may change, so the path is made absolute. A process that may
+ * not search the directories above keeps the path as it is, and the working directory.
+ */
 static int set_paths(struct origin *o, const char *store_path)
 {
     char *full = realpath(store_path, NULL);
@@ -255,8 +256,8 @@ uint64_t origin_clock(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* What the look that began at `now` has found: `why` is set already if it is to stay.
- * After a look that told nothing the next probe looks again. */
+/* Notes the result of the look that began at `now`. A `why` that is to stay is set
+ * already. After a look that told nothing the next probe looks again. */
 static void note_look(struct origin *o, uint64_t now, int rc)
 {
     int clear = TAMIS_NO_REASON, unsure = TAMIS_UNREADABLE;

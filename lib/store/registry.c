@@ -42,7 +42,7 @@ static void install_fork_handlers(void)
 
 /* ---- opening ---- */
 
-/* What this process has open of this catalog file, or of this directory. */
+/* The catalog that this process has open of this file, or of this directory. */
 static struct catalog *registry_find(const struct stat *file, const struct stat *dir)
 {
     for (struct catalog *c = registry; c; c = c->next)
@@ -106,7 +106,7 @@ static int turn_failed(int rc, const char *path, struct tamis_diag *diag)
                      "both use one copy, or close it there first");
 }
 
-/* What is to be known of it before LMDB has it. */
+/* Checks the files before LMDB opens them. */
 static int load(struct catalog *c, int dir, int fd, const struct stat *file,
                 struct tamis_diag *diag)
 {

@@ -125,7 +125,7 @@ struct judgement {
 int repair_judge(struct repair *r, const struct repair_segment *segment,
                  const struct record *record, const char *name, struct judgement *j,
                  struct tamis_diag *diag);
-/* What a file of this directory says it is, all zeros if nothing of that can be
+/* The identity of a file of this directory, all zeros if nothing of it can be
  * believed; an errno if it can't be read. *none: it is no filter, of any version, nor
  * what is left of one. */
 int repair_identify(int dir, const char *name, struct identity *id, bool *none);

@@ -289,7 +289,7 @@ static int judge_file(struct repair *r, struct claims *c, size_t i, struct judge
 
 /* ---- names in quarantine ---- */
 
-/* What listing them needs. */
+/* For list_aside(). */
 struct aside {
     struct repair *r;
     struct claims *c;

@@ -41,7 +41,7 @@ void tamis_store_close(struct tamis_store *store)
     free(store);
 }
 
-/* Who reads looks as seldom as probes do; who is going to write looks now. */
+/* A reader looks as seldom as probes do; a writer looks now. */
 static int still_there(struct origin *o, bool writing, struct tamis_diag *diag)
 {
     if (origin_now(o) == TAMIS_MISMATCH)

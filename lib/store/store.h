@@ -136,7 +136,7 @@ void origin_note(struct origin *o, uint64_t number);
 uint64_t origin_clock(void); /* coarse, no system call */
 void origin_look(struct origin *o, uint64_t now);
 
-/* What speaks against every answer of ABSENT: TAMIS_NO_REASON, TAMIS_MISMATCH
+/* The reason against every answer of ABSENT: TAMIS_NO_REASON, TAMIS_MISMATCH
  * (replaced) or TAMIS_UNREADABLE (nobody can say). As of the last look. */
 static inline enum tamis_reason origin_known(const struct origin *o)
 {

@@ -60,8 +60,8 @@ const rocksdb::Comparator *RocksShim::Order(const std::string &name)
     return at == allowed_.end() ? nullptr : at->second;
 }
 
-/* Of two databases the same names would be different files.
- * "db/" is "db". */
+/* Two databases may use the same names for different files. "db/" is
+ * "db". */
 static std::string WithoutSlash(std::string path)
 {
     while (path.size() > 1 && path.back() == '/')
