@@ -29,14 +29,14 @@ static void lost_key(struct against *a, const struct tamis_key *key,
     json_put(a->list, NULL, o);
 }
 
-int against_list(struct against *a, const char *keyfile, enum key_format format,
+int against_list(struct against *a, const char *keyfile, const struct options *o,
                  const struct tamis_domain *domain, struct tamis_name segment,
                  batch_fn *probe, void *ctx)
 {
     uint64_t absent[BATCH_KEYS / 64], position = 0;
     struct key_batch *batch;
     struct key_reader *reader;
-    int got, status = keys_open(keyfile, format, &reader);
+    int got, status = keys_open(keyfile, o->format, &reader);
 
     if (status != EXIT_DONE)
         return status;
@@ -46,14 +46,14 @@ int against_list(struct against *a, const char *keyfile, enum key_format format,
 
         for (size_t i = 0; n > 0 && i < batch->n; i++)
             if (absent[i / 64] >> i % 64 & 1)
-                lost_key(a, &batch->keys[i], format, segment);
+                lost_key(a, &batch->keys[i], o->format, segment);
         a->keys += batch->n;
         progress_advance(batch->n, keys_position(reader) - position);
         position = keys_position(reader);
     }
-    a->segments++;
-    if (got < 0)
-        status = keys_status(reader);
+    status = got < 0 ? keys_status(reader)
+                     : check_empty(reader, given(o, OPT_EMPTY), "nothing was checked");
+    a->segments += status == EXIT_DONE || keys_count(reader) > 0;
     batch_free(batch);
     free(batch);
     keys_close(reader);

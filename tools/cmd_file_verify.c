@@ -24,8 +24,7 @@ static int verify(struct tamis_filter *filter, const struct options *o, json_t *
     status = verify_one(filter, name, o->args[0], list);
     if (given(o, OPT_AGAINST)) {
         progress_start("verify", regular_bytes(o->against));
-        keys =
-            against_list(against, o->against, o->format, &domain, name, probe, filter);
+        keys = against_list(against, o->against, o, &domain, name, probe, filter);
         progress_clear();
     }
     return status ? status : keys;
@@ -40,8 +39,11 @@ static int run(int argc, char **argv)
     int status, keys = EXIT_DONE;
 
     parse_options(argc, argv,
-                  KEY_FLAGS | WITH(OPT_OFFSET) | WITH(OPT_AGAINST) | WITH(OPT_JSON), 1,
-                  1, &o);
+                  KEY_FLAGS | WITH(OPT_OFFSET) | WITH(OPT_AGAINST) | WITH(OPT_EMPTY) |
+                      WITH(OPT_JSON),
+                  1, 1, &o);
+    if (given(&o, OPT_EMPTY) && !given(&o, OPT_AGAINST))
+        usage_error("--empty is for --against");
     status = file_open(&o, &filter);
     if (status != EXIT_DONE)
         return status;
@@ -72,6 +74,7 @@ const struct command cmd_file_verify = {
     "\n"
     "  --offset N             the filter starts here in FILE, a multiple of 4096\n"
     "  --against KEYFILE      also: is every key of the list in the filter?\n"
+    "  --empty                the list may have no keys: it checks nothing\n"
     "  --json                 'tamis help json'\n"
     "  -0, --hex, --binary    what KEYFILE looks like: 'tamis help keys'\n"
     "\n"

@@ -172,8 +172,8 @@ static void check_segment(struct verify *v, size_t i, const char *keyfile)
     if (verify_segment(v, i, &p) && keyfile != NULL) {
         struct tamis_name name = {p.info.name, p.info.name_bytes};
 
-        note(v, against_list(&v->against, keyfile, v->o->format, &v->domain, name,
-                             probe, p.filter));
+        note(v, against_list(&v->against, keyfile, v->o, &v->domain, name, probe,
+                             p.filter));
     }
     leave(v, &p);
 }
@@ -280,7 +280,7 @@ static int run(int argc, char **argv)
 
     parse_options(argc, argv,
                   KEY_FLAGS | WITH(OPT_AGAINST) | WITH(OPT_AGAINST_EACH) |
-                      WITH(OPT_STRIP) | WITH(OPT_JSON),
+                      WITH(OPT_STRIP) | WITH(OPT_EMPTY) | WITH(OPT_JSON),
                   1, 0, &o);
     if (given(&o, OPT_AGAINST) && (o.n_args != 2 || given(&o, OPT_AGAINST_EACH)))
         usage_error("--against checks one SEGMENT; --against-each many");
@@ -288,6 +288,8 @@ static int run(int argc, char **argv)
         usage_error("--against-each needs key files");
     if (given(&o, OPT_STRIP) && !given(&o, OPT_AGAINST_EACH))
         usage_error("--strip is for --against-each");
+    if (given(&o, OPT_EMPTY) && !with_keys(&o))
+        usage_error("--empty is for --against and --against-each");
     status = store_snapshot(o.args[0], &v.store, &v.snapshot);
     if (status != EXIT_DONE)
         return status;
@@ -319,6 +321,7 @@ const struct command cmd_verify = {
     "  --against KEYFILE      also: is every key of the list in the segment's filter?\n"
     "  --against-each         the same for each KEYFILE, with the segment of its name\n"
     "  --strip SUFFIX         remove this from the names\n"
+    "  --empty                a list may have no keys: it checks nothing\n"
     "  --json                 'tamis help json'\n"
     "  -0, --hex, --binary    what KEYFILE looks like: 'tamis help keys'\n"
     "\n"

@@ -51,7 +51,8 @@ struct against {
 /* Probes many hashes as tamis_filter_probe_batch(). */
 typedef size_t batch_fn(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
                         uint64_t *absent);
-int against_list(struct against *a, const char *keyfile, enum key_format format,
+/* A list without a key checks nothing: it is refused unless --empty is given. */
+int against_list(struct against *a, const char *keyfile, const struct options *o,
                  const struct tamis_domain *domain, struct tamis_name segment,
                  batch_fn *probe, void *ctx);
 /* Prints the sum, or puts it into `root`. 3 and a complaint if keys are lost. */

@@ -227,9 +227,8 @@ int keys_status(const struct key_reader *reader); /* after -1 */
 /* Is a key to come? 1, 0 or -1, as keys_next(), which returns this key next. */
 int keys_any(struct key_reader *reader);
 uint64_t keys_count(const struct key_reader *reader); /* that were handed out */
-/* Refuses a list that had no keys, unless --empty allows it: its filter would say
- * ABSENT of every key, and the command that was to write the list may have failed.
- * `why`: what would be wrong then. */
+/* Refuses a list that had no keys, unless --empty allows it: the command that was to
+ * write the list may have failed. `why`: what is wrong then. */
 int check_empty(const struct key_reader *reader, bool empty, const char *why);
 /* Once *stop is not 0, waiting for more keys ends: -1, with status 4 and no message. */
 void keys_stop_at(struct key_reader *reader, const volatile sig_atomic_t *stop);

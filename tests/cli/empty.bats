@@ -60,3 +60,29 @@ load common
     ok "$TAMIS" stat store g --json
     prints '"watermark": 6'
 }
+
+@test "verify against a list without a key checks nothing, and says so without --empty" {
+    make_store
+    make_file
+    : >two
+    for c in "verify store one --against -" "file verify f.tamis --against -"; do
+        fails 2 "^tamis: standard input: no key is in this list: nothing was checked: .*--empty" \
+            bash -c "false | '$TAMIS' $c"
+        ! [[ $output =~ "0 lost" ]] || explain "no sum"
+        run --separate-stderr bash -c "false | '$TAMIS' $c --json"
+        [ "$status" -eq 2 ] && [ "$(jq -c '[.against.keys, .against.segments]' <<<"$output")" = "[0,0]" ] ||
+            explain 2
+        ok bash -c "false | '$TAMIS' $c --empty"
+        prints 'checked 0 keys in 1 segment: 0 lost'
+    done
+    fails 2 "^tamis: two: no key is in this list: nothing was checked" \
+        "$TAMIS" verify store --against-each two
+    ok "$TAMIS" verify store --against-each two --empty
+    fails 2 "--empty is for --against" "$TAMIS" verify store --empty
+    fails 2 "--empty is for --against" "$TAMIS" file verify f.tamis --empty
+    # Lost keys of another list are told all the same, and the first failure counts.
+    echo nope >one
+    run --separate-stderr "$TAMIS" verify store --against-each two one
+    [ "$status" -eq 2 ] || explain 2
+    prints $'lost\tnope\tone'
+}
