@@ -19,8 +19,10 @@ BASE := -std=c11 -D_GNU_SOURCE -pthread -fPIC -fvisibility=hidden $(OPT) $(SANIT
         $(WARN) $(WERROR) $(CPPFLAGS) $(CFLAGS)
 
 FORMAT_SRC := $(wildcard format/*.c)
-FILTER_SRC := lib/error.c $(wildcard lib/filter/*.c)
-STORE_SRC  := $(wildcard lib/store/*.c)
+# Rooms of lib/ without LMDB, each above those before it; tests/layers.sh has their arrows.
+ROOMS      := io plan kernel page filter builder writer derive
+FILTER_SRC := lib/error.c $(foreach r,$(ROOMS),$(wildcard lib/$r/*.c))
+STORE_SRC  := $(wildcard lib/store/*.c lib/store/*/*.c)
 TOOL_SRC   := $(wildcard tools/*.c)
 TEST_SRC   := $(wildcard tests/test_*.c)
 TESTS      := $(TEST_SRC:tests/%.c=$B/tests/%)
@@ -137,7 +139,7 @@ $B/tests/test_interleavings: $B/tests/test_interleavings.o $(SYNC_OBJ) | deps-te
 	$(call say,LD,$@)
 	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(FILTER_LIBS) -lcmocka
 
--include $(wildcard $B/*/*.d $B/*/*/*.d)
+-include $(wildcard $B/*/*.d $B/*/*/*.d $B/*/*/*/*.d)
 
 # ---- what must be installed -----------------------------------------------------
 
@@ -226,7 +228,7 @@ $(GOLDEN_MAKERS): %: %.o $B/tests/golden/handmade.o $B/tests/golden/image.o $(LI
 	$(call say,LD,$@)
 	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(LIBS)
 
-compile_commands.json: $(wildcard */*.c */*/*.c)
+compile_commands.json: $(wildcard */*.c */*/*.c */*/*/*.c)
 	@tests/compile_commands.sh $(BASE) > $@
 
 format:

@@ -12,7 +12,7 @@
 #include "format/commit.h"
 #include "format/hash.h"
 #include "format/integrity.h"
-#include "lib/filter/kernel.h"
+#include "lib/kernel/kernel.h"
 
 /* ==== error.c: codes and words ============================================== */
 
@@ -35,7 +35,7 @@ void diag_clear(struct tamis_diag *diag);
  * caller does not know stay zero. ERR_RANGE if the size makes no sense. */
 int options_copy(void *ours, size_t ours_bytes, const void *theirs);
 
-/* ==== filter/io.c: system calls that write =================================== */
+/* ==== io/io.c: system calls that write =================================== */
 
 /* The seam: tests replace entries to inject faults, to record, to be repeatable. */
 struct io_calls {
@@ -81,7 +81,7 @@ int io_sync_dir(int dir);
 /* A huge page of most machines. */
 enum { HUGE_PAGE_BYTES = 2 << 20 };
 
-/* ==== filter/open.c: opening safely ========================================== */
+/* ==== io/open.c: opening safely ========================================== */
 
 /* All return 0 or a positive errno, unless said otherwise. */
 /* Opens a regular file; never a directory (EISDIR), FIFO or device (EINVAL), of which
@@ -102,7 +102,7 @@ int io_is_overlay(int fd, bool *yes);
  * makes the copy: *fresh, which the caller closes; else -1. */
 int io_open_shared(int fd, int *fresh);
 
-/* ==== filter/lock.c: locks =================================================== */
+/* ==== io/lock.c: locks =================================================== */
 
 /* One writer per file (R14): an open-file-description lock. Returns ERR_BUSY and the
  * holder's pid (0 if it can't be told). */
@@ -113,7 +113,7 @@ int io_is_locked(int fd, bool *locked);
 /* Has anyone else a lock, of whatever kind, on this byte? */
 int io_byte_is_locked(int fd, uint64_t at, bool *locked);
 
-/* ==== filter/fork.c: what a fork does to descriptors and locks =============== */
+/* ==== io/fork.c: what a fork does to descriptors and locks =============== */
 
 /* Descriptors that must not survive a fork in the child, where they would keep the
  * lock alive: closed there and set to -1. */
@@ -147,14 +147,14 @@ struct io_once {
     }
 int io_once(struct io_once *o, void (*install)(void));
 
-/* ==== filter/space.c ========================================================== */
+/* ==== io/reserve.c ========================================================== */
 
 /* Space for what [offset, offset + n) of a file holds, where it is a hole or shared
  * with a copy; its contents stay. 0 or an errno. Where the file system can't be asked
  * for space (EOPNOTSUPP), or gives it for each write anew, there is none to be had. */
 int io_reserve(int fd, uint64_t offset, uint64_t n);
 
-/* ==== filter/plan.c: sizes and errors ======================================== */
+/* ==== plan/plan.c: sizes and errors ======================================== */
 
 int growth_complete(struct tamis_growth *growth); /* defaults; ERR_RANGE */
 /* Geometry and totals for n_keys at `error`, pages and power of two included. */
@@ -171,7 +171,7 @@ uint64_t plan_keys_of_bits(const struct geometry *g, uint64_t n_bits);
 /* k errors in n trials: between which bounds does the chance of one lie (95%)? */
 void error_interval(uint64_t k, uint64_t n, double *low, double *high);
 
-/* ==== filter/plan_estimate.c: keys of set bits, and how surely ==== */
+/* ==== plan/intervals.c: keys of set bits, and how surely ==== */
 
 /* Of n_bits that were looked at, n_set are set. */
 void plan_keys_interval(const struct geometry *g, uint64_t n_bits, uint64_t n_set,
@@ -184,7 +184,7 @@ void plan_sum_interval(const struct tamis_interval *parts, uint32_t n,
 void plan_overlap(const struct geometry *g, uint64_t n_bits, const uint64_t set[3],
                   struct tamis_comparison *out);
 
-/* ==== filter/plan_ideal.c: what filters of any size could do for a store ========= */
+/* ==== plan/ideal.c: what filters of any size could do for a store ========= */
 
 /* An ideal filter of error e has -ln e / LN2_SQUARED bits a key. */
 #define LN2_SQUARED 0.480453013918201424667
@@ -194,11 +194,11 @@ double plan_ideal(double *runs, size_t n, double bits, double *scale);
 /* The same with one error for all. */
 double plan_ideal_uniform(const double *runs, size_t n, double bits);
 
-/* ==== filter/plan_store.c, plan_fit.c: filter/plan_store.h ======================== */
+/* ==== plan/store.c, fit.c: plan/store.h ======================== */
 
-/* ==== filter/plan_classic.c: the layout of the literature (public calls only) ==== */
+/* ==== plan/classic.c: the layout of the literature (public calls only) ==== */
 
-/* ==== filter/domain.c: hashes of keys (public calls, and) ======================= */
+/* ==== filter/key.c: hashes of keys (public calls, and) ======================= */
 
 /* Hashes of n keys, of the bytes that they have. */
 void hash_keys(uint64_t seed, const struct tamis_key *keys, size_t n, uint64_t *hashes);
@@ -249,9 +249,9 @@ void header_info(const struct identity *id, const struct commit *c,
 void header_stage_info(const struct identity *id, const struct stage_desc *s,
                        struct tamis_stage_info *info);
 
-/* ==== filter/kernel.c, kernel_*.c: probe and add on mapped bits (kernel.h) ======= */
+/* ==== kernel/kernel.c, kernel_*.c: probe and add on mapped bits (kernel.h) ======= */
 
-/* ==== filter/lost.c: pages of mappings that the file system cannot deliver ==== */
+/* ==== page/watch.c: pages of mappings that the file system cannot deliver ==== */
 
 struct watched;
 struct mapping {
@@ -275,9 +275,9 @@ int lost_prepare(void);
  * over its page. False: it does not, or that could not be done. */
 bool lost_replace(uintptr_t at);
 
-/* ==== filter/guard.c: the SIGBUS handler (public calls only) =================== */
+/* ==== page/guard.c: the SIGBUS handler (public calls only) =================== */
 
-/* ==== filter/map.c: mappings and first-touch checks ========================== */
+/* ==== page/map.c: mappings and first-touch checks ========================== */
 
 /* From this size on a mapping is advised against reading ahead of a random access,
  * which would waste memory. */
@@ -414,7 +414,7 @@ const char *filter_path(const struct tamis_filter *f); /* for messages */
  * are not looked at. An errno if a page can't be read: then *report says nothing. */
 int filter_scrub(int fd, const struct header *h, struct tamis_verify *report);
 
-/* ==== filter/builder.c, finish.c, writer.c and its kin, filter.c, probe.c ======= */
+/* ==== builder/builder.c, finish.c, writer.c and its kin, filter.c, probe.c ======= */
 
 /* What the store knows of a builder beyond the public calls. */
 struct key_range {

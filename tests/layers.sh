@@ -21,26 +21,28 @@ forbid "format/*.[ch]" '#include +[<"](lib/|tools/|lmdb|unistd|stdio|stdlib|sys/
     "format/ knows bytes only"
 forbid "format/*.[ch]" '\<(malloc|calloc|realloc|free|mmap|open|pread|pwrite|printf)\(' \
     "format/ allocates nothing and does no I/O"
-forbid "lib/filter/*.[ch] lib/error.c" 'lmdb|mdb_|MDB_' "lib/filter never mentions LMDB"
-forbid "lib/filter/*.[ch]" '#include +"lib/store' "lib/filter does not know lib/store"
-hits=$(grep -ln '#include *<lmdb.h>' lib/*.[ch] lib/*/*.[ch] tools/*.[ch] | grep -v '^lib/store/catalog')
-[ -z "$hits" ] || complain "only lib/store/catalog*.c includes <lmdb.h>: $hits"
-forbid "lib/*.c lib/*/*.c" '#include +[<"]tools/' "the library does not know the tools"
-forbid "lib/*.c lib/*/*.c format/*.c" '\<(printf|puts|fprintf|exit|perror)\(' \
+below=$(ls lib/*.[ch] lib/*/*.[ch] | grep -vE '^lib/(store/|tamis.h)')
+forbid "$below" 'lmdb|mdb_|MDB_' "only lib/store mentions LMDB"
+forbid "$below" '#include +"lib/store' "only lib/store knows lib/store"
+hits=$(grep -ln '#include *<lmdb.h>' lib/*.[ch] lib/*/*.[ch] lib/*/*/*.[ch] tools/*.[ch] | grep -v '^lib/store/catalog/')
+[ -z "$hits" ] || complain "only lib/store/catalog includes <lmdb.h>: $hits"
+forbid "lib/*.c lib/*/*.c lib/*/*/*.c" '#include +[<"]tools/' "the library does not know the tools"
+forbid "lib/*.c lib/*/*.c lib/*/*/*.c format/*.c" '\<(printf|puts|fprintf|exit|perror)\(' \
     "the library prints nothing and never exits"
 forbid "tools/*.[ch]" '#include +["<](\.\./|lib/|format/|internal\.h|lmdb|xxhash)' \
     "tools use tamis.h and nothing below it"
 forbid "$(find tools/*/ -name '*.[ch]' -o -name '*.cc' -o -name '*.hh')" \
     '#include +["<](\.\./\.\./|\.\./(lib|format)|lib/|format/|internal\.h|lmdb|xxhash)' \
     "tools use tamis.h and nothing below it"
-hits=$(grep -ln '#include *<math.h>' lib/*.c lib/*/*.c format/*.[ch] | grep -vE '^lib/filter/plan(_[a-z]+)?.c$')
-[ -z "$hits" ] || complain "plan*.c are the only users of libm: $hits"
-# The seam: calls that write stand in io.c and nowhere else in lib/filter.
-hits=$(grep -nE '(^|[^_.[:alnum:]>])(pwrite|fdatasync|fsync|fallocate|renameat2|ftruncate)\(' lib/filter/*.c lib/store/*.c | grep -v '^lib/filter/io.c:')
+hits=$(grep -ln '#include *<math.h>' lib/*.c lib/*/*.c lib/*/*/*.c format/*.[ch] | grep -v '^lib/plan/')
+[ -z "$hits" ] || complain "lib/plan is the only user of libm: $hits"
+# The seam: calls that write stand in io.c and nowhere else.
+hits=$(grep -nE '(^|[^_.[:alnum:]>])(pwrite|fdatasync|fsync|fallocate|renameat2|ftruncate)\(' lib/*/*.c lib/*/*/*.c | grep -v '^lib/io/io.c:')
 [ -z "$hits" ] || complain "system calls that write go through io.c:
 $hits"
 [ "$(ls lib/*.h)" = "lib/internal.h
-lib/tamis.h" ] || complain "lib/ has one public and one private header"
+lib/sync_point.h
+lib/tamis.h" ] || complain "lib/ has one public header, and two for all rooms"
 extra=$(git ls-files 2>/dev/null | cut -d/ -f1 | grep -v '^\.' | sort -u |
     grep -vxE 'lib|format|tools|tests|fuzz|Makefile|SPEC.md|README.md|LICENSE')
 [ -z "$extra" ] || complain "not for the top level: $extra"

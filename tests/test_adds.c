@@ -1,7 +1,7 @@
 /* Adding, seen from inside the writer: how threads spread over the stripes, what they
  * announce, when a stage counts as full, and what a writer skips. */
 #include "one_file.h"
-#include "lib/filter/writer.h"
+#include "lib/writer/inside.h"
 
 enum { N = 6000, N_THREADS = 3 * N_STRIPES };
 

@@ -2,7 +2,7 @@
  * MAYBE: refused, or no key is lost. */
 #include "algebra_support.h"
 
-#include "lib/filter/filter.h"
+#include "lib/filter/view.h"
 
 /* Four pages of one lane; twice as many keys are eight. */
 enum { FEW = N / 2 };

@@ -1,7 +1,7 @@
 /* A checked builder: whatever bit flips in memory while a filter is built, no filter
  * comes of it that lacks a key. */
 #include "support.h"
-#include "lib/filter/builder.h"
+#include "lib/builder/inside.h"
 
 enum { FEW = 5000, MANY = 1000 * 1000 };
 static uint64_t keys[MANY];

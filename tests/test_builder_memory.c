@@ -2,7 +2,7 @@
  * whatever the error; a filter that is larger alone is built all the same. */
 #include "support.h"
 
-#include "lib/filter/builder.h"
+#include "lib/builder/inside.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "lib/filter/kernel.h"
+#include "lib/kernel/kernel.h"
 
 /* ---- coverage, of bits in memory ---- */
 

@@ -1,7 +1,7 @@
 /* A page that failed its check is condemned for good before it is filled (R8): whenever
  * the power fails meanwhile, its floors say what its bits no longer can. */
 #include "support.h"
-#include "lib/filter/writer.h"
+#include "lib/writer/inside.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* The floors that a writer leaves (R8), sector by sector, over many pages; who may
  * write them, and when; and what a writer believes of a page that lost bits. */
 #include "one_file.h"
-#include "lib/filter/writer.h"
+#include "lib/writer/inside.h"
 
 enum { CAPACITY = 400 * 1000, N = 3000 };
 

@@ -2,7 +2,7 @@
  * answer as before, and no loss is taken for a good page. */
 #include "guard_support.h"
 
-#include "lib/filter/filter.h"
+#include "lib/filter/view.h"
 
 enum { N_KEYS = 60 * 1000, N_OTHERS = 20 * 1000 };
 static uint64_t keys[N_KEYS], others[N_OTHERS];

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-#include "lib/filter/writer.h"
+#include "lib/writer/inside.h"
 
 enum { N_KEYS = 200 * 1000, N_OTHERS = 50 * 1000 };
 static uint64_t keys[N_KEYS], others[N_OTHERS];

@@ -3,7 +3,7 @@
  * of it reaches the file, and the next writer finds what the last commit left. */
 #include "guard_support.h"
 
-#include "lib/filter/writer.h"
+#include "lib/writer/inside.h"
 
 enum { N_KEYS = 50 * 1000 };
 static uint64_t keys[N_KEYS];

@@ -2,7 +2,7 @@
  * may not be read is a place at which a step stops, and the handler does the other
  * thread's part; sched_yield() and the syncs are others. */
 #include "guard_support.h"
-#include "lib/filter/writer.h"
+#include "lib/writer/inside.h"
 
 #include <xxhash.h>
 

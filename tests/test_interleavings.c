@@ -1,11 +1,11 @@
 /* Interleavings that chance would take years to find, forced: a thread is held at a
- * named place of the library (lib/filter/sync_point.h) while others go on. The rules
+ * named place of the library (lib/sync_point.h) while others go on. The rules
  * are SPEC.md's R6, R8, R10 and R11. */
 #define TAMIS_SYNC_POINTS
 #include "support.h"
-#include "lib/filter/filter.h"
-#include "lib/filter/sync_point.h"
-#include "lib/filter/writer.h"
+#include "lib/filter/view.h"
+#include "lib/sync_point.h"
+#include "lib/writer/inside.h"
 
 #include <pthread.h>
 #include <semaphore.h>

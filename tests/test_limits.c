@@ -1,7 +1,7 @@
 /* Where numbers end: stages that no file has room for, as many stages as a filter can
  * have, mappings of no size, options, names and paths at and past their limits. */
 #include "support.h"
-#include "lib/filter/writer.h"
+#include "lib/writer/inside.h"
 
 #include <limits.h>
 #include <sys/mman.h>

@@ -2,7 +2,7 @@
  * may be stale, so nobody may read what is being written; and overlays, where a reader
  * is to see its writer. This program's fstatfs() says what it is told to. */
 #include "support.h"
-#include "lib/filter/writer.h"
+#include "lib/writer/inside.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  * anew does in the middle of it. It stalls, is cancelled, leaves by siglongjmp(), is
  * interrupted by a signal handler that probes too, or is left behind by a fork. */
 #include "support.h"
-#include "lib/filter/filter.h"
+#include "lib/filter/view.h"
 
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,7 +1,7 @@
 /* Filters that are made by partition: bit by bit what the reference says, whatever the
  * geometry, the threads, the order and the way of the hashes. */
 #include "support.h"
-#include "lib/filter/builder.h"
+#include "lib/builder/inside.h"
 
 #include <dirent.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* A reader of a growing filter follows its file (R6): what it does when slot A is
  * another one than it knew, half written, of another filter, or of an older table. */
 #include "support.h"
-#include "lib/filter/filter.h"
+#include "lib/filter/view.h"
 
 enum { N = 5000 };
 

@@ -2,7 +2,7 @@
  * limits, old kernels, pages that cannot be had. */
 #include "guard_support.h"
 #include "locked.h"
-#include "lib/filter/filter.h"
+#include "lib/filter/view.h"
 
 enum { N_KEYS = 500000, N_ASKED = 2000 };
 

@@ -2,7 +2,7 @@
  * of the specification), the reason says DAMAGED, and the scrub says where. */
 #include "support.h"
 
-#include "lib/filter/filter.h"
+#include "lib/filter/view.h"
 
 enum { MAX_KEYS = 500 * 1000 };
 static uint64_t *keys;

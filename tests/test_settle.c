@@ -1,7 +1,7 @@
 /* Settling (SPEC.md R17): which stages of an open filter get digests and when, what
  * they find that floors do not, and what a writer without them makes of it. */
 #include "one_file.h"
-#include "lib/filter/writer.h"
+#include "lib/writer/inside.h"
 
 #include <pthread.h>
 

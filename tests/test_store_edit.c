@@ -1,6 +1,6 @@
 /* Edits: put, drop, retain, abort, and commits that fail. */
 #include "store_support.h"
-#include "lib/filter/builder.h"
+#include "lib/builder/inside.h"
 
 #include <pthread.h>
 

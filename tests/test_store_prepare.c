@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "locked.h"
-#include "lib/filter/filter.h"
+#include "lib/filter/view.h"
 
 enum { FILTER_BYTES = 8192 }; /* of a few keys */
 

@@ -2,7 +2,7 @@
  * segment and in sum, over threads, snapshots, growth and fork. The oracle asks each
  * key of each segment alone, with counting off. */
 #include "store_kinds.h"
-#include "lib/filter/filter.h"
+#include "lib/filter/view.h"
 
 #include <pthread.h>
 

@@ -1,7 +1,7 @@
 /* What a writer holds while it is open, and that nothing of it is left afterwards:
  * mappings, descriptors, memory, the lock. */
 #include "one_file.h"
-#include "lib/filter/writer.h"
+#include "lib/writer/inside.h"
 
 #include <malloc.h>
 #include <sys/mman.h>

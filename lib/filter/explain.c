@@ -1,6 +1,6 @@
 /* Explains an answer: which lane's block of each stage decided it. It looks twice and
  * is slow, for people. */
-#include "lib/filter/filter.h"
+#include "lib/filter/view.h"
 
 _Static_assert((int)TAMIS_MAX_STAGES == (int)MAX_STAGES, "SPEC.md section 6");
 

@@ -1,5 +1,5 @@
 /* Open one filter for reading, if it is the one that the caller means, and close it. */
-#include "lib/filter/filter.h"
+#include "lib/filter/view.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
  * As long as a page of a stage is still to be checked, each key is asked stage by
  * stage, with a look at the memory of good pages (map.c). Once all are good, the stages
  * are nothing but planes of bits, and the kernel goes over them as fast as it can. */
-#include "lib/filter/filter.h"
-#include "lib/filter/sync_point.h"
+#include "lib/filter/view.h"
+#include "lib/sync_point.h"
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 

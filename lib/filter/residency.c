@@ -8,7 +8,7 @@
  * 2 MiB at once, into folios of that size, and maps them by huge pages thereafter. (64
  * MiB from a cold file: 16,384 faults that read, and no huge page; with the second
  * mapping 32, and all of it in huge pages.) The first is populated after that. */
-#include "lib/filter/filter.h"
+#include "lib/filter/view.h"
 
 #include <errno.h>
 #include <sys/mman.h>

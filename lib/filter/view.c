@@ -12,8 +12,8 @@
  * new view is published by one compare-and-swap from the view that the thread began
  * with; a thread that was overtaken frees its own. One store of `seen` publishes the
  * rest of the header, and binds it together. */
-#include "lib/filter/filter.h"
-#include "lib/filter/sync_point.h"
+#include "lib/filter/view.h"
+#include "lib/sync_point.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,12 +1,12 @@
 /* What the files of lib/store share, one banner per source file. lib/internal.h is
- * the index of the rest. Above catalog.h nothing here knows LMDB. */
+ * the index of the rest. Above lmdb.h nothing here knows LMDB. */
 #ifndef TAMIS_STORE_STORE_H
 #define TAMIS_STORE_STORE_H
 
 #include <pthread.h>
 
 #include "lib/internal.h"
-#include "lib/store/counts.h"
+#include "lib/store/stats/counters.h"
 #include "format/record.h"
 
 /* What the catalog knows of how far a filter has come. */
@@ -64,7 +64,7 @@ void uuid_random(uint8_t uuid[UUID_BYTES]);
  * *unreadable: it was the source that failed. */
 int filter_file_copy(int from, int to, uint64_t n_bytes, bool *unreadable);
 
-/* ==== catalog_file.c, catalog_walk.c: what LMDB may map ========================== */
+/* ==== file.c, walk.c: what LMDB may map ========================== */
 
 /* The key of the meta record. */
 #define CATALOG_META_KEY "store"
@@ -209,7 +209,7 @@ bool catalog_is_at(struct catalog *c, uint64_t number);
 /* Do the path, the catalog file and LMDB's lock file belong together? ERR_REPLACED. */
 int catalog_agrees(struct catalog *c, struct tamis_diag *diag);
 
-/* ==== catalog_values.c: records and the meta record ==== */
+/* ==== values.c: records and the meta record ==== */
 
 /* Inside a transaction. Values are LMDB's, as long as nothing is written; one that is
  * longer than any record comes as one of no bytes. */
@@ -238,7 +238,7 @@ uint64_t catalog_txn_number(const struct catalog_txn *t);
 int catalog_usage(struct catalog *c, uint64_t *n_segments, uint64_t *n_bytes,
                   struct tamis_diag *diag);
 
-/* ==== catalog_env.c: made, opened, closed ==== */
+/* ==== env.c: made, opened, closed ==== */
 
 /* c has its path, device and inode; `file` is LMDB's. Opens for reading only where it
  * must, or if c->read_only says so. */
@@ -255,7 +255,7 @@ void catalog_env_close(struct catalog *c);
 int copies_enter(int dir);
 void copies_leave(int dir);
 
-/* ==== registry_load.c: one catalog, before it is in the registry ==== */
+/* ==== load.c: one catalog, before it is in the registry ==== */
 
 int store_dir_open(const char *path, int *dir, struct tamis_diag *diag);
 /* STORE/catalog.lmdb, for reading; ERR_NO_STORE where there is none. */
@@ -279,7 +279,7 @@ int registry_open_alone(const char *store_path, int dir, struct catalog **out,
                         struct tamis_diag *diag);
 void registry_close_alone(struct catalog *c);
 
-/* ==== registry_create.c: a new catalog file ==== */
+/* ==== create.c: a new catalog file ==== */
 
 /* Creates STORE/catalog.lmdb, whole or not at all. `dir` is STORE, open. `fill` (may be
  * NULL) puts the records into it. */
@@ -310,7 +310,7 @@ int store_usable(const struct tamis_store *s, bool writing, struct tamis_diag *d
 /* Without slashes at the end, so that the parent can be told; malloc'd. */
 char *store_plain_path(const char *path);
 
-/* ==== store_create.c ==== */
+/* ==== create.c ==== */
 
 /* "catalog.lmdb.<8 hex digits>.tmp", or LMDB's lock file beside it? */
 bool store_catalog_temporary(const char *name);
@@ -325,7 +325,7 @@ bool filter_rest_temporary(const char *rest);
 /* Removes them; the caller holds the exclusive lock of `dir`. */
 void sweep_orphans(struct catalog *c, int dir);
 
-/* ==== edit.c, edit_put.c, edit_commit.c ==== */
+/* ==== edit.c, put.c, commit.c ==== */
 
 enum edit_kind { EDIT_PUT, EDIT_DROP, EDIT_RETAIN };
 
@@ -364,7 +364,7 @@ void edit_op_free(struct edit_op *op);
 void edit_unlink_written(const struct tamis_edit *e);
 void edit_free(struct tamis_edit *e);
 
-/* ---- edit_put.c, for edit_derive.c as well ---- */
+/* ---- put.c, for derive.c as well ---- */
 
 /* Is the name free, and are the options in order? They are copied to *opt. */
 int edit_put_begin(struct tamis_edit *e, const void *name, size_t name_bytes,
@@ -393,7 +393,7 @@ struct attach {
 };
 int attach_copy(const struct attach *a, struct header *h, struct tamis_diag *diag);
 
-/* ==== backup_file.c: one file of a backup ==== */
+/* ==== copy.c: one file of a backup ==== */
 
 /* Copies the filter of this record from one descriptor to another, at any time, a
  * writer being at work or not. *left: why the copy can't serve, and is to be left out;
@@ -406,7 +406,7 @@ struct copied {
 int backup_copy(const struct catalog *c, const struct record *r, int from, int to,
                 const char *path, struct copied *out);
 
-/* ==== repair.c and its kin, orphans.c (public calls; repair.h has the rest) ==== */
+/* ==== repair.c and its kin, orphans.c (public calls; inside.h has the rest) ==== */
 
 /* ==== entry.c: one segment, shared by snapshots ==== */
 
@@ -509,7 +509,7 @@ struct tamis_snapshot {
 };
 #define NAME_TWICE UINT32_MAX
 
-/* ==== probe.c: one segment, with care ==== */
+/* ==== probe_one.c: one segment, with care ==== */
 
 /* The first eight bytes as a number, zeros behind: of two keys with different ones the
  * smaller key has the smaller one. */
@@ -529,7 +529,7 @@ enum tamis_reason probe_target(struct tamis_snapshot *s, const struct tamis_targ
 int stats_join(struct tamis_snapshot *s); /* ENOMEM */
 void stats_leave(struct tamis_snapshot *s);
 
-/* ==== count.c: answers are counted, if counts_on() ==== */
+/* ==== answers.c: answers are counted, if counts_on() ==== */
 
 /* One key, one segment, which need not be one of the snapshot's. */
 void count_one(struct tamis_snapshot *s, const struct tamis_target *t,

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the unit tests of format/ and lib/filter on other processors, under qemu-user,
+# Runs the unit tests of format/ and lib/ below the store on other processors, under qemu-user,
 # and lets machines of different byte orders take turns at one file. Called by
 # `make check-arch`: ARCHES="a b" arch.sh BUILD HOST-EXCHANGE TEST...
 set -u

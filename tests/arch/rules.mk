@@ -1,4 +1,4 @@
-#help make check-arch    format/, lib/filter and the goldens on s390x (big-endian) and aarch64, under qemu-user
+#help make check-arch    format/, lib/ below the store and the goldens on s390x (big-endian) and aarch64, under qemu-user
 
 # What depends on the byte order and the machine's word. The others are the same C, and
 # would take minutes under an emulator.

@@ -1,4 +1,4 @@
-#help make coverage      branches of format/ and lib/filter that the tests reach, file by file
+#help make coverage      branches of format/ and lib/ below the store that the tests reach, file by file
 
 .PHONY: deps-coverage coverage
 deps-coverage: | deps-test

@@ -7,14 +7,14 @@ import re
 import sys
 
 # grow.c has 48 branches, and two to four of them are races or cannot be.
-MUST = ["writer", "create", "writer_stage", "add", "durable", "seal", "recover", "map",
-        "builder", "finish"]
+MUST = ["writer/writer", "writer/create", "writer/stage", "writer/add", "writer/commit",
+        "writer/seal", "writer/recover", "page/map", "builder/builder", "builder/finish"]
 LEAST = 0.95
 
 
 def must_reach(name):
     return name.startswith("format/") or name in [
-        "lib/filter/%s.%s" % (m, e) for m in MUST for e in "ch"]
+        "lib/%s.%s" % (m, e) for m in MUST for e in "ch"]
 
 
 def listed(path):

@@ -3,7 +3,7 @@
 #ifndef TAMIS_TESTS_CRASH_RECORD_H
 #define TAMIS_TESTS_CRASH_RECORD_H
 
-#include "lib/filter/writer.h"
+#include "lib/writer/inside.h"
 #include "tests/crash/disk.h"
 
 /* What has been promised to the caller of the library: what must survive. The keys

@@ -206,7 +206,7 @@ int __wrap_madvise(void *at, size_t n, int advice)
 }
 
 /* The library makes second mappings with it (old_n 0), and lets its own grow;
- * lost.c, which moves pages, does not call it by this name. */
+ * watch.c, which moves pages, does not call it by this name. */
 void *__wrap_mremap(void *at, size_t old_n, size_t n, int flags, ...)
 {
     FAIL_AS(CALL_mremap, MAP_FAILED);

@@ -34,17 +34,17 @@ do "$here/tree.pl" or die $@ || $!;
 $| = 1;
 
 my @FILES = qw(format/commit.c format/integrity.c format/geometry.c format/identity.c
-    format/record.c lib/filter/writer.c lib/filter/create.c lib/filter/writer_stage.c
-    lib/filter/add.c lib/filter/durable.c lib/filter/fill.c lib/filter/grow.c
-    lib/filter/seal.c lib/filter/recover.c lib/filter/map.c lib/filter/space.c
-    lib/filter/partition.c lib/filter/filling.c lib/filter/check.c lib/filter/guard.c lib/filter/lost.c
-    lib/filter/scrub.c lib/filter/probe.c lib/filter/kernel_loops.h
-    lib/filter/kernel_row.h lib/filter/kernel_grid.h lib/filter/sources.c
-    lib/filter/algebra.c lib/filter/fold.c lib/filter/combine.c lib/filter/derive.c
-    lib/filter/compare.c lib/store/edit_derive.c lib/store/planes.c
-    lib/store/probe.c lib/store/probe_many.c lib/store/probe_keys.c
-    lib/filter/view.c lib/filter/settle.c lib/filter/check.c lib/store/origin.c
-    lib/store/copies.c lib/store/quarantine.c);
+    format/record.c lib/writer/writer.c lib/writer/create.c lib/writer/stage.c
+    lib/writer/add.c lib/writer/commit.c lib/writer/condemn.c lib/writer/grow.c
+    lib/writer/seal.c lib/writer/recover.c lib/page/map.c lib/io/reserve.c
+    lib/builder/partition.c lib/builder/fill.c lib/builder/check.c lib/page/guard.c lib/page/watch.c
+    lib/filter/scrub.c lib/filter/probe.c lib/kernel/loops.h
+    lib/kernel/row.h lib/kernel/grid.h lib/derive/sources.c
+    lib/derive/setops.c lib/derive/fold.c lib/derive/pages.c lib/derive/derive.c
+    lib/derive/compare.c lib/store/edit/derive.c lib/store/snapshot/planes.c
+    lib/store/snapshot/probe_one.c lib/store/snapshot/probe_many.c lib/store/snapshot/probe_keys.c
+    lib/filter/view.c lib/writer/settle.c lib/builder/check.c lib/store/catalog/origin.c
+    lib/store/base/copies.c lib/store/repair/quarantine.c);
 # Tests that are no tests/test_*.c: program, arguments. One whose directory is not there
 # is left out.
 my @PROGRAMS = (

@@ -1,0 +1,315 @@
+/* A builder takes keys in, and notes their hashes and range; finish.c makes a filter of
+ * them. How many keys will come is not known, so their hashes are kept (spool.c). */
+#include "lib/builder/inside.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { DEFAULT_MEMORY_LIMIT = 64 << 20, MAX_THREADS = 256, SOME_KEYS = 256 };
+
+/* ---- creating ---- */
+
+static int check_options(const struct tamis_builder_options *o, struct tamis_diag *diag)
+{
+    if (!(o->error >= ERROR_MIN && o->error <= ERROR_MAX))
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "error %g is outside 1e-8 .. 0.5",
+                         o->error);
+    if (o->name && !segment_name_valid(o->name, o->name_bytes))
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
+                         "a segment name has 1 to 255 bytes, none of them NUL");
+    if (o->binding_bytes > BINDING_MAX_BYTES)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "a binding has at most 64 bytes");
+    if (o->domain &&
+        (!hash_id_known(o->domain->hash_id) ||
+         o->domain->tag != hash_domain_tag(o->domain->hash_id, o->domain->seed)))
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "the domain is not valid");
+    return 0;
+}
+
+static void take_name(struct tamis_builder *b, const void *name, size_t name_bytes,
+                      const void *binding, size_t binding_bytes)
+{
+    b->name_bytes = name ? name_bytes : 0;
+    b->binding_bytes = binding ? binding_bytes : 0;
+    memcpy(b->name, name ? name : "", b->name_bytes);
+    memcpy(b->binding, binding ? binding : "", b->binding_bytes);
+}
+
+static void take_options(struct tamis_builder *b, const struct tamis_builder_options *o)
+{
+    uint64_t limit = o->memory_limit ? o->memory_limit : DEFAULT_MEMORY_LIMIT;
+    b->error = o->error;
+    take_name(b, o->name, o->name_bytes, o->binding, o->binding_bytes);
+    if (o->store_uuid)
+        memcpy(b->store_uuid, o->store_uuid, UUID_BYTES);
+    if (o->domain)
+        b->domain = *o->domain;
+    else
+        tamis_domain_random(&b->domain);
+    b->watermark = o->watermark;
+    b->limit = limit < SIZE_MAX / 2 ? (size_t)limit : SIZE_MAX / 2;
+    b->n_threads = o->n_threads < 1             ? 1
+                   : o->n_threads < MAX_THREADS ? o->n_threads
+                                                : MAX_THREADS;
+    b->spool_fd = -1;
+    b->range.known = true;
+    b->checks = o->check != 0;
+    check_note(b);
+}
+
+int tamis_builder_create(const struct tamis_builder_options *opt,
+                         struct tamis_builder **out, struct tamis_diag *diag)
+{
+    struct tamis_builder_options o;
+    *out = NULL;
+    diag_clear(diag);
+    if (options_copy(&o, sizeof o, opt))
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "options are not valid");
+    o.error = o.error == 0 ? 0.01 : o.error;
+    int err = check_options(&o, diag);
+    if (err)
+        return err;
+    const char *dir = o.spool_dir ? o.spool_dir : getenv("TMPDIR");
+    struct tamis_builder *b = calloc(1, sizeof *b);
+    if (b)
+        b->spool_dir = strdup(dir && *dir ? dir : "/tmp");
+    if (!b || !b->spool_dir) {
+        free(b);
+        return diag_errno(diag, ENOMEM, NULL, "cannot create a builder");
+    }
+    take_options(b, &o);
+    *out = b;
+    return 0;
+}
+
+int tamis_builder_rename(struct tamis_builder *b, const void *name, size_t name_bytes,
+                         const void *binding, size_t binding_bytes)
+{
+    if ((name && !segment_name_valid(name, name_bytes)) ||
+        (binding && binding_bytes > BINDING_MAX_BYTES))
+        return TAMIS_ERR_RANGE;
+    take_name(b, name, name_bytes, binding, binding_bytes);
+    return 0;
+}
+
+void tamis_builder_free(struct tamis_builder *b)
+{
+    if (!b)
+        return;
+    spool_free(b);
+    free(b->spool_dir);
+    free(b);
+}
+
+/* ---- adding ---- */
+
+/* Copies hashes without those that repeat the one before: sorted input repeats a key in
+ * one run (versions of it), and one is enough. Without a branch: *last may be any. */
+static size_t copy_distinct(uint64_t *to, const uint64_t *from, size_t n,
+                            uint64_t *last)
+{
+    uint64_t before = *last;
+    size_t taken = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t h = from[i];
+        to[taken] = h;
+        taken += h != before;
+        before = h;
+    }
+    *last = before;
+    return taken;
+}
+
+static int add(struct tamis_builder *b, const uint64_t *hashes, size_t n)
+{
+    if (n && !b->n_keys)
+        b->last = ~hashes[0]; /* it repeats none */
+    while (n && !b->failed) {
+        if (b->n_hashes == b->capacity)
+            b->failed = spool_make_room(b, n);
+        if (b->failed)
+            break;
+        size_t room = b->capacity - b->n_hashes, some = n < room ? n : room;
+        if (b->checks)
+            check_came_in(b, hashes, some, b->last);
+        size_t taken = copy_distinct(b->hashes + b->n_hashes, hashes, some, &b->last);
+        b->n_hashes += taken;
+        b->n_keys += taken;
+        hashes += some;
+        n -= some;
+    }
+    return b->failed;
+}
+
+/* ---- the range of the keys ---- */
+
+static int compare(const void *a, size_t n_a, const void *b, size_t n_b)
+{
+    size_t n = n_a < n_b ? n_a : n_b;
+    int order = n ? memcmp(a, b, n) : 0;
+    return order ? order : (n_a > n_b) - (n_a < n_b);
+}
+
+/* A first key may be cut short, it stays a lower bound; a last key may not. */
+static void widen(struct key_range *r, bool first, const void *key, size_t n)
+{
+    size_t cut = n < sizeof r->first ? n : sizeof r->first;
+    if (first || compare(key, cut, r->first, r->first_bytes) < 0) {
+        memcpy(r->first, cut ? key : "", cut);
+        r->first_bytes = cut;
+    }
+    if (first || compare(key, n, r->last, r->last_bytes) > 0) {
+        r->known = n <= sizeof r->last;
+        r->last_bytes = r->known ? n : 0;
+        memcpy(r->last, r->last_bytes ? key : "", r->last_bytes);
+    }
+}
+
+/* Eight bytes as a number: if two differ, their keys are in the same order. */
+static uint64_t prefix(const void *key, size_t n)
+{
+    uint64_t p = 0;
+    if (n >= sizeof p)
+        memcpy(&p, key, sizeof p);
+    else
+        memcpy(&p, n ? key : "", n);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return p;
+#else
+    return __builtin_bswap64(p);
+#endif
+}
+
+/* Only keys that may be the first or the last yet are looked at closely; and of many
+ * in order, the last of them will do. */
+static void widen_by(struct tamis_builder *b, const struct tamis_key *keys, size_t n)
+{
+    bool first = b->n_keys == 0;
+    const struct tamis_key *low = NULL, *high = NULL;
+    uint64_t low_prefix = first ? UINT64_MAX : b->first_prefix;
+    uint64_t high_prefix = first ? 0 : b->last_prefix;
+    for (size_t i = 0; i < n; i++) {
+        const struct tamis_key *k = &keys[i];
+        uint64_t p = prefix(k->bytes, k->n_bytes);
+        if (p <= low_prefix &&
+            (!low || p < low_prefix ||
+             compare(k->bytes, k->n_bytes, low->bytes, low->n_bytes) < 0)) {
+            low = k;
+            low_prefix = p;
+        }
+        if (p >= high_prefix &&
+            (!high || p > high_prefix ||
+             compare(k->bytes, k->n_bytes, high->bytes, high->n_bytes) > 0)) {
+            high = k;
+            high_prefix = p;
+        }
+    }
+    if (!low && !high)
+        return;
+    check_notes(b);
+    if (low)
+        widen(&b->range, first, low->bytes, low->n_bytes);
+    if (high)
+        widen(&b->range, false, high->bytes, high->n_bytes);
+    b->first_prefix = low_prefix;
+    b->last_prefix = high_prefix;
+    check_note(b);
+}
+
+/* A hash came without its key. */
+static void forget_range(struct tamis_builder *b)
+{
+    if (!b->range.known)
+        return;
+    check_notes(b);
+    b->range.known = false;
+    check_note(b);
+}
+
+/* ---- keys and hashes in ---- */
+
+/* A hash that came without its key. A key of no bytes has some pointer, too. */
+static bool is_hash_alone(const struct tamis_key *key)
+{
+    return !key->bytes;
+}
+
+static int add_some_keys(struct tamis_builder *b, const struct tamis_key *keys,
+                         size_t n)
+{
+    uint64_t hashes[SOME_KEYS];
+    bool is_known = true;
+    hash_keys(b->domain.seed, keys, n, hashes);
+    for (size_t i = 0; i < n; i++) {
+        if (!is_hash_alone(&keys[i]))
+            continue;
+        if (keys[i].tag != b->domain.tag)
+            return TAMIS_ERR_MISMATCH;
+        hashes[i] = keys[i].hash;
+        is_known = false;
+    }
+    if (!is_known)
+        forget_range(b);
+    if (b->range.known)
+        widen_by(b, keys, n);
+    return add(b, hashes, n);
+}
+
+int tamis_builder_add_keys(struct tamis_builder *b, const struct tamis_key *keys,
+                           size_t n)
+{
+    int err = n && !keys ? TAMIS_ERR_RANGE : b->failed;
+    for (size_t done = 0; done < n && !err; done += SOME_KEYS)
+        err =
+            add_some_keys(b, keys + done, n - done < SOME_KEYS ? n - done : SOME_KEYS);
+    return err;
+}
+
+int tamis_builder_add_key(struct tamis_builder *b, const void *key, size_t n_bytes)
+{
+    struct tamis_key one = {.bytes = n_bytes ? key : "", .n_bytes = n_bytes};
+    return tamis_builder_add_keys(b, &one, 1);
+}
+
+int tamis_builder_add_hashes(struct tamis_builder *b, uint64_t tag,
+                             const uint64_t *hashes, size_t n)
+{
+    if (tag != b->domain.tag)
+        return TAMIS_ERR_MISMATCH;
+    if (n && !hashes)
+        return TAMIS_ERR_RANGE;
+    if (n)
+        forget_range(b);
+    return add(b, hashes, n);
+}
+
+uint64_t tamis_builder_n_keys(const struct tamis_builder *b)
+{
+    return b->n_keys;
+}
+
+struct tamis_domain tamis_builder_domain(const struct tamis_builder *b)
+{
+    return b->domain;
+}
+
+const struct key_range *builder_range(const struct tamis_builder *b)
+{
+    return &b->range;
+}
+
+void builder_name(const struct tamis_builder *b, const void **name, size_t *n_bytes)
+{
+    *name = b->name;
+    *n_bytes = b->name_bytes;
+}
+
+void builder_set_rank(struct tamis_builder *b, uint32_t rank)
+{
+    b->rank = rank;
+}
+
+uint32_t builder_rank(const struct tamis_builder *b)
+{
+    return b->rank;
+}

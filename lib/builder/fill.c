@@ -1,0 +1,236 @@
+/* Hashes to bits, which are made in private memory.
+ *
+ * They fall into regions that a cache holds, lane by lane. When the hashes have been
+ * partitioned, regions are shared out among the threads: one takes the runs of all
+ * slices for a region, whose bits stay in its cache, and are its alone meanwhile: no
+ * atomics. With the last hashes a region is finished: its pages are digested and
+ * counted while they are there, and the caller may write them. A checked builder then
+ * asks the region for its hashes. It asks after the digests are made: a bit that is
+ * lost before them is seen here, and one that is lost later fails its page's digest. */
+#include "lib/builder/inside.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    REGION_BYTES = 256 << 10, /* and a few streams beside it: within any L2 */
+    MAX_REGIONS = 2048,
+    SMALL_BYTES = 4 << 20,    /* lanes that are not partitioned, by one thread */
+    SHARED_BYTES = 1 << 20,   /* and by several */
+    BUFFER_BYTES = 512 << 10, /* of all regions: within L2 as well */
+    MIN_RUN = 32,
+    MAX_RUN = 256,
+};
+
+/* The steps of a region; of a whole lane, where there are no slices. */
+enum { STEP_PUT = 1, STEP_FINISH = 2, STEP_ASK = 4 };
+
+/* ---- setting up ---- */
+
+static uint64_t lane_bytes(const struct geometry *g)
+{
+    return g->n_blocks * BLOCK_BYTES;
+}
+
+/* A lane that is in a cache anyhow is filled as fast without, but by one thread. */
+static bool is_small(const struct geometry *g, unsigned n_threads)
+{
+    return lane_bytes(g) <= (n_threads > 1 ? SHARED_BYTES : SMALL_BYTES);
+}
+
+static void choose_regions(struct filling *f, size_t region_bytes)
+{
+    f->shift = 6; /* a page of blocks */
+    while (((size_t)BLOCK_BYTES << (f->shift + 1)) <= region_bytes)
+        f->shift++;
+    while (((f->g.n_blocks - 1) >> f->shift) + 1 > MAX_REGIONS)
+        f->shift++;
+    f->n_regions = (uint32_t)((f->g.n_blocks - 1) >> f->shift) + 1;
+    f->run_hashes = MAX_RUN;
+    while (f->run_hashes > MIN_RUN &&
+           f->run_hashes * sizeof(uint64_t) * f->n_regions > BUFFER_BYTES)
+        f->run_hashes /= 2;
+}
+
+int filling_begin(struct filling *f, const struct geometry *g, uint8_t *bits,
+                  uint8_t *digests, uint64_t n, unsigned n_threads, size_t region_bytes)
+{
+    memset(f, 0, sizeof *f);
+    f->g = *g;
+    f->bits = bits;
+    f->digests = digests;
+    f->kernel = kernel_get();
+    choose_regions(f, region_bytes ? region_bytes : REGION_BYTES);
+    f->finished = calloc((size_t)f->n_regions * g->lanes, sizeof *f->finished);
+    if (!f->finished)
+        return ENOMEM;
+    if (n > 0 && (region_bytes ? f->n_regions > 1 : !is_small(g, n_threads))) {
+        f->team = team_start(n_threads);
+        slices_create(f, n);
+    }
+    return 0;
+}
+
+void filling_end(struct filling *f)
+{
+    slices_free(f);
+    team_end(f->team);
+    free(f->finished);
+}
+
+/* ---- adding and asking ---- */
+
+/* Hashes as the lane at work has them: themselves, or at most MAX_RUN in `room`. */
+static const uint64_t *of_lane(const struct filling *f, const uint64_t *hashes,
+                               size_t n, uint64_t *room)
+{
+    if (f->lane == 0)
+        return hashes;
+    for (size_t i = 0; i < n; i++)
+        room[i] = filling_hash(hashes[i], f->lane);
+    return room;
+}
+
+static void put(struct filling *f, const uint64_t *hashes, size_t n)
+{
+    uint8_t *bits = f->bits + f->lane * lane_bytes(&f->g);
+    uint64_t room[MAX_RUN];
+    size_t most = f->lane == 0 ? n : MAX_RUN, some;
+    for (size_t done = 0; done < n; done += some) {
+        some = n - done < most ? n - done : most;
+        f->kernel->fill(bits, f->g.n_blocks, f->g.words,
+                        of_lane(f, hashes + done, some, room), some);
+    }
+}
+
+static void ask(struct filling *f, const uint64_t *hashes, size_t n)
+{
+    const struct geometry lane = {f->g.n_blocks, 1, f->g.words};
+    struct plane p = plane_of(f->bits + f->lane * lane_bytes(&f->g), &lane);
+    struct hash_sum sum = {0, 0, 0};
+    uint64_t room[MAX_RUN], hits[MAX_RUN / 64], n_hits = 0;
+    for (size_t done = 0; done < n; done += MAX_RUN) {
+        size_t some = n - done < MAX_RUN ? n - done : MAX_RUN;
+        f->kernel->probe_grid(&p, 1, of_lane(f, hashes + done, some, room), some, 0,
+                              hits);
+        for (size_t i = 0; i < (some + 63) / 64; i++)
+            n_hits += (uint64_t)__builtin_popcountll(hits[i]);
+        for (size_t i = 0; i < some; i++)
+            hash_sum_add(&sum, hashes[done + i]);
+    }
+    atomic_fetch_add(&f->asked[f->lane].n, sum.n);
+    atomic_fetch_add(&f->asked[f->lane].added, sum.added);
+    atomic_fetch_xor(&f->asked[f->lane].xored, sum.xored);
+    atomic_fetch_add(&f->asked[f->lane].n_absent, n - n_hits);
+}
+
+bool filling_agrees(struct filling *f, const struct hash_sum *list)
+{
+    bool agrees = true;
+    for (uint32_t lane = 0; lane < f->g.lanes; lane++)
+        agrees &= atomic_load(&f->asked[lane].n) == list->n &&
+                  atomic_load(&f->asked[lane].added) == list->added &&
+                  atomic_load(&f->asked[lane].xored) == list->xored &&
+                  atomic_load(&f->asked[lane].n_absent) == 0;
+    return agrees;
+}
+
+/* ---- finishing ---- */
+
+/* Where region r of a lane begins, n_regions: where the lane ends. */
+static uint64_t region_offset(const struct filling *f, uint32_t lane, uint32_t r)
+{
+    uint64_t block = (uint64_t)r << f->shift;
+    block = block < f->g.n_blocks ? block : f->g.n_blocks;
+    return (lane * f->g.n_blocks + block) * BLOCK_BYTES;
+}
+
+static void finish_region(struct filling *f, uint32_t r)
+{
+    uint64_t from = region_offset(f, f->lane, r), n_set = 0;
+    uint64_t to = region_offset(f, f->lane, r + 1);
+    uint16_t counts[SECTORS_PER_PAGE];
+    for (uint64_t at = from; at < to; at += PAGE_BYTES) {
+        struct le64 d = le64_of(page_digest(f->bits + at));
+        memcpy(f->digests + at / PAGE_BYTES * DIGEST_BYTES, &d, sizeof d);
+        kernel_get()->count_page(f->bits + at, counts);
+        for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
+            n_set += counts[i];
+    }
+    atomic_fetch_add_explicit(&f->bits_set, n_set, memory_order_relaxed);
+    atomic_store_explicit(&f->finished[f->lane * f->n_regions + r], 1,
+                          memory_order_release);
+}
+
+uint64_t filling_finished(struct filling *f)
+{
+    while (f->n_finished < f->n_regions * f->g.lanes &&
+           atomic_load_explicit(&f->finished[f->n_finished], memory_order_acquire))
+        f->n_finished++;
+    return region_offset(f, f->n_finished / f->n_regions, f->n_finished % f->n_regions);
+}
+
+/* The caller's thread writes. */
+static void call_between(struct filling *f)
+{
+    if (f->between)
+        f->error = f->between(f->ctx);
+    if (f->error)
+        atomic_store_explicit(&f->stop, true, memory_order_relaxed);
+}
+
+static void each_region(void *ctx, unsigned number)
+{
+    struct filling *f = ctx;
+    while (!atomic_load_explicit(&f->stop, memory_order_relaxed)) {
+        uint32_t r = atomic_fetch_add_explicit(&f->next, 1, memory_order_relaxed);
+        if (r >= f->n_regions)
+            break;
+        if (f->slices && f->steps & STEP_PUT)
+            slices_each(f, r, put);
+        if (f->steps & STEP_FINISH)
+            finish_region(f, r);
+        if (f->slices && f->steps & STEP_ASK)
+            slices_each(f, r, ask);
+        if (f->steps & STEP_FINISH && number == 0)
+            call_between(f);
+    }
+}
+
+/* ---- all of it ---- */
+
+static int each_lane(struct filling *f, uint64_t *hashes, size_t n, unsigned steps)
+{
+    f->steps = steps;
+    for (f->lane = 0; f->lane < f->g.lanes && !f->error; f->lane++) {
+        if (f->slices)
+            slices_partition(f, hashes, n);
+        else if (steps & STEP_PUT)
+            put(f, hashes, n);
+        atomic_store(&f->next, 0);
+        if (f->slices || steps & STEP_FINISH)
+            team_run(f->team, each_region, f);
+        if (!f->slices && steps & STEP_ASK && !f->error)
+            ask(f, hashes, n);
+    }
+    return f->error;
+}
+
+int filling_add(struct filling *f, uint64_t *hashes, size_t n, bool is_last)
+{
+    unsigned asks = f->asks ? STEP_ASK : 0;
+    return each_lane(f, hashes, n, is_last ? STEP_PUT | STEP_FINISH | asks : STEP_PUT);
+}
+
+int filling_ask(struct filling *f, uint64_t *hashes, size_t n)
+{
+    return each_lane(f, hashes, n, STEP_ASK);
+}
+
+uint64_t filling_memory(const struct geometry *g, unsigned n_threads)
+{
+    if (is_small(g, n_threads))
+        return 0;
+    return (uint64_t)n_threads *
+           (BUFFER_BYTES + MAX_REGIONS * (sizeof(uint64_t *) + 3 * sizeof(uint32_t)));
+}

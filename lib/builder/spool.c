@@ -1,0 +1,167 @@
+/* Where the hashes of a builder are until its filter is made: in memory, and beyond its
+ * limit in an unlinked file.
+ *
+ * The limit is for the hashes and the filter together, since both are in memory in the
+ * end; and the filter grows with the keys. Hashes get what it leaves, and an eighth of
+ * the limit in any case: a filter larger than its builder's limit is built all the
+ * same. The file may lose what it was given, as any file may, and nobody syncs it: what
+ * comes back is checked. */
+#include "lib/builder/inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { LEAST_HASHES = 512, MAPPED_BYTES = HUGE_PAGE_BYTES };
+
+/* ---- how much may stay in memory ---- */
+
+/* Hashes beside a filter of so many bytes. */
+static size_t beside(const struct tamis_builder *b, uint64_t filter_bytes)
+{
+    size_t most = b->limit / 8 / sizeof *b->hashes;
+    if (filter_bytes < b->limit && (b->limit - filter_bytes) / sizeof *b->hashes > most)
+        most = (b->limit - (size_t)filter_bytes) / sizeof *b->hashes;
+    return most < LEAST_HASHES ? LEAST_HASHES : most;
+}
+
+/* No more than fit beside their own filter, which is about in proportion to them. */
+static size_t within_limit(const struct tamis_builder *b, size_t n)
+{
+    struct tamis_plan plan;
+    if (n <= beside(b, UINT64_MAX) || tamis_plan_filter(n, b->error, &plan) != 0)
+        return n < beside(b, UINT64_MAX) ? n : beside(b, UINT64_MAX);
+    uint64_t bytes = n * sizeof *b->hashes + plan.file_bytes;
+    if (bytes <= b->limit)
+        return n;
+    size_t share = (size_t)((double)n * ((double)b->limit / (double)bytes));
+    return share > beside(b, UINT64_MAX) ? share : beside(b, UINT64_MAX);
+}
+
+/* ---- the memory ---- */
+
+/* A mapping of our own grows without being copied, in huge pages: a fault for each
+ * small page would cost more than the hashes that go there. */
+static void *map_hashes(struct tamis_builder *b, size_t n_bytes)
+{
+    void *hashes = b->n_mapped ? mremap(b->hashes, b->n_mapped, n_bytes, MREMAP_MAYMOVE)
+                               : mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (hashes == MAP_FAILED)
+        return NULL;
+    if (!b->n_mapped) {
+        madvise(hashes, n_bytes, MADV_HUGEPAGE);
+        memcpy(hashes, b->hashes ? b->hashes : hashes, b->n_hashes * sizeof *b->hashes);
+        free(b->hashes);
+    }
+    b->n_mapped = n_bytes;
+    return hashes;
+}
+
+static int resize(struct tamis_builder *b, size_t capacity)
+{
+    size_t n_bytes = capacity * sizeof *b->hashes;
+    uint64_t *hashes =
+        b->n_mapped || n_bytes >= MAPPED_BYTES
+            ? map_hashes(b, (n_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES)
+            : realloc(b->hashes, n_bytes);
+    if (!hashes)
+        return ENOMEM;
+    b->hashes = hashes;
+    b->capacity = capacity;
+    return 0;
+}
+
+void spool_free(struct tamis_builder *b)
+{
+    if (b->spool_fd >= 0)
+        close(b->spool_fd);
+    if (b->n_mapped)
+        munmap(b->hashes, b->n_mapped);
+    else
+        free(b->hashes);
+}
+
+/* ---- the file ---- */
+
+/* An unlinked temporary file: it is gone however this process ends. */
+static int open_spool(const char *dir)
+{
+    int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
+        return fd;
+    char path[4096];
+    if (snprintf(path, sizeof path, "%s/tamis.XXXXXX", dir) >= (int)sizeof path)
+        return errno = ENAMETOOLONG, -1;
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0)
+        unlink(path);
+    return fd;
+}
+
+static int spool(struct tamis_builder *b)
+{
+    if (b->spool_fd < 0)
+        b->spool_fd = open_spool(b->spool_dir);
+    if (b->spool_fd < 0)
+        return errno;
+    int err = io_write(b->spool_fd, b->hashes, b->n_hashes * sizeof *b->hashes,
+                       b->n_spooled * sizeof *b->hashes);
+    if (err)
+        return err;
+    b->spool_check = builder_check(b->spool_check, b->hashes, b->n_hashes);
+    b->n_spooled += b->n_hashes;
+    b->n_hashes = 0;
+    return 0;
+}
+
+int spool_make_room(struct tamis_builder *b, size_t wanted)
+{
+    /* The filter has grown since it first left no room: it leaves no more now. */
+    if (b->n_spooled && b->capacity >= beside(b, UINT64_MAX))
+        return spool(b);
+    size_t capacity = b->capacity ? b->capacity * 2 : LEAST_HASHES;
+    if (capacity - b->n_hashes < wanted)
+        capacity = b->n_hashes + wanted;
+    capacity = within_limit(b, capacity);
+    if (capacity > b->capacity && resize(b, capacity) == 0)
+        return 0;
+    return b->n_hashes ? spool(b) : ENOMEM; /* memory is short: make do */
+}
+
+uint64_t spool_leaves(const struct tamis_builder *b, uint64_t filter_bytes)
+{
+    if (b->n_spooled || b->n_hashes > beside(b, filter_bytes))
+        return b->limit / 8;
+    uint64_t taken = filter_bytes + b->n_hashes * sizeof *b->hashes;
+    return taken < b->limit ? b->limit - taken : 0;
+}
+
+int spool_settle(struct tamis_builder *b, uint64_t filter_bytes)
+{
+    size_t most = beside(b, filter_bytes);
+    if (!b->n_spooled && b->n_hashes <= most)
+        return 0;
+    int err = b->n_hashes ? spool(b) : 0;
+    b->spool_failed = err != 0;
+    if (!err && b->capacity > most)
+        resize(b, most); /* or goes on with more than it should */
+    return err;
+}
+
+int spool_read(struct tamis_builder *b, uint64_t done, uint64_t *check, size_t *n)
+{
+    uint64_t left = b->n_spooled - done;
+    size_t got;
+    *n = left < b->capacity ? (size_t)left : b->capacity;
+    int err = io_read(b->spool_fd, b->hashes, *n * sizeof *b->hashes,
+                      done * sizeof *b->hashes, &got);
+    if (err || got != *n * sizeof *b->hashes)
+        return err ? err : EIO;
+    *check = builder_check(*check, b->hashes, *n);
+    b->spool_damaged = *n == left && *check != b->spool_check;
+    return b->spool_damaged ? EIO : 0;
+}

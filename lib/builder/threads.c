@@ -1,0 +1,109 @@
+/* Threads that help in one call of the library, and are joined before it returns. They
+ * touch private memory only, and get no signals: those are the caller's. */
+#include "lib/builder/inside.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+struct member {
+    struct team *team;
+    pthread_t thread;
+    unsigned number;
+};
+
+struct team {
+    pthread_mutex_t mutex;
+    pthread_cond_t work, done;
+    void (*fn)(void *ctx, unsigned number);
+    void *ctx;
+    uint64_t round;   /* of work; a member runs each once */
+    unsigned running; /* members that have not finished this round */
+    bool end;
+    unsigned n; /* members beside the caller */
+    struct member members[];
+};
+
+static void *member_main(void *arg)
+{
+    struct member *m = arg;
+    struct team *t = m->team;
+    uint64_t round = 0;
+    pthread_mutex_lock(&t->mutex);
+    for (;;) {
+        while (t->round == round && !t->end)
+            pthread_cond_wait(&t->work, &t->mutex);
+        if (t->end)
+            break;
+        round = t->round;
+        pthread_mutex_unlock(&t->mutex);
+        t->fn(t->ctx, m->number);
+        pthread_mutex_lock(&t->mutex);
+        if (--t->running == 0)
+            pthread_cond_signal(&t->done);
+    }
+    pthread_mutex_unlock(&t->mutex);
+    return NULL;
+}
+
+struct team *team_start(unsigned n)
+{
+    struct team *t =
+        n < 2 ? NULL : calloc(1, sizeof *t + (n - 1) * sizeof t->members[0]);
+    if (!t)
+        return NULL;
+    pthread_mutex_init(&t->mutex, NULL);
+    pthread_cond_init(&t->work, NULL);
+    pthread_cond_init(&t->done, NULL);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (; t->n + 1 < n; t->n++) {
+        struct member *m = &t->members[t->n];
+        *m = (struct member){.team = t, .number = t->n + 1};
+        if (pthread_create(&m->thread, NULL, member_main, m) != 0)
+            break; /* fewer do the same work */
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return t;
+}
+
+unsigned team_size(const struct team *t)
+{
+    return t ? t->n + 1 : 1;
+}
+
+void team_run(struct team *t, void (*fn)(void *ctx, unsigned number), void *ctx)
+{
+    if (team_size(t) == 1) {
+        fn(ctx, 0);
+        return;
+    }
+    pthread_mutex_lock(&t->mutex);
+    t->fn = fn;
+    t->ctx = ctx;
+    t->running = t->n;
+    t->round++;
+    pthread_cond_broadcast(&t->work);
+    pthread_mutex_unlock(&t->mutex);
+    fn(ctx, 0);
+    pthread_mutex_lock(&t->mutex);
+    while (t->running)
+        pthread_cond_wait(&t->done, &t->mutex);
+    pthread_mutex_unlock(&t->mutex);
+}
+
+void team_end(struct team *t)
+{
+    if (!t)
+        return;
+    pthread_mutex_lock(&t->mutex);
+    t->end = true;
+    pthread_cond_broadcast(&t->work);
+    pthread_mutex_unlock(&t->mutex);
+    while (t->n > 0)
+        pthread_join(t->members[--t->n].thread, NULL);
+    pthread_cond_destroy(&t->done);
+    pthread_cond_destroy(&t->work);
+    pthread_mutex_destroy(&t->mutex);
+    free(t);
+}

@@ -1,0 +1,208 @@
+/* What the bits of a filter tell without its keys: how many there are, how many two
+ * filters share, and the error. Every page is checked on its way: those that fail are
+ * left out of what is counted, and are all ones for the error. */
+#include "lib/derive/inside.h"
+
+#include <stdlib.h>
+
+static uint64_t bits_in(const uint8_t page[PAGE_BYTES])
+{
+    uint16_t counts[SECTORS_PER_PAGE];
+    uint64_t n = 0;
+    kernel_get()->count_page(page, counts);
+    for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
+        n += counts[i];
+    return n;
+}
+
+/* ---- the error now ---- */
+
+/* As compilers make wide instructions of it: loops over eight words. */
+static void fills_of(const uint8_t *block, double fill[WORDS_PER_BLOCK])
+{
+    uint64_t word[WORDS_PER_BLOCK];
+    memcpy(word, block, sizeof word);
+    for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++) {
+        uint64_t x = word[i];
+        x -= x >> 1 & UINT64_C(0x5555555555555555);
+        x = (x & UINT64_C(0x3333333333333333)) +
+            (x >> 2 & UINT64_C(0x3333333333333333));
+        x = (x + (x >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+        x += x >> 8;
+        x += x >> 16;
+        word[i] = (x + (x >> 32)) & 127;
+    }
+    for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++)
+        fill[i] = (double)(int32_t)word[i] / 64;
+}
+
+/* Its bit in each word is set with the chance that is the word's fill; the window
+ * begins at each of eight places as often. */
+double block_error(const uint8_t *block, uint32_t words)
+{
+    double fill[2 * WORDS_PER_BLOCK], all[WORDS_PER_BLOCK], sum = 0;
+    fills_of(block, fill);
+    memcpy(fill + WORDS_PER_BLOCK, fill, sizeof fill / 2);
+    memcpy(all, fill, sizeof all);
+    for (uint32_t i = 1; i < words; i++)
+        for (uint32_t start = 0; start < WORDS_PER_BLOCK; start++)
+            all[start] *= fill[start + i];
+    for (uint32_t start = 0; start < WORDS_PER_BLOCK; start++)
+        sum += all[start];
+    return sum / WORDS_PER_BLOCK;
+}
+
+struct stage_sums {
+    uint64_t n_bits, n_set; /* of the pages that are good */
+    uint64_t n_damaged;
+    double error;
+};
+
+static void sum_stage(struct stage *s, struct stage_sums *out)
+{
+    _Alignas(BLOCK_BYTES) uint8_t page[PAGE_BYTES];
+    const struct geometry *g = &s->geometry;
+    uint64_t in_lane = s->n_pages / g->lanes;
+    memset(out, 0, sizeof *out);
+    out->error = 1;
+    for (uint32_t lane = 0; lane < g->lanes; lane++) {
+        double sum = 0;
+        for (uint64_t i = 0; i < in_lane; i++) {
+            if (!stage_copy_page(s, lane * in_lane + i, page)) {
+                out->n_damaged++;
+                sum += BLOCKS_PER_PAGE;
+                continue;
+            }
+            out->n_bits += PAGE_BYTES * 8;
+            out->n_set += bits_in(page);
+            for (size_t at = 0; at < PAGE_BYTES; at += BLOCK_BYTES)
+                sum += block_error(page + at, g->words);
+        }
+        out->error *= sum / (double)g->n_blocks;
+    }
+}
+
+int tamis_filter_estimate(struct tamis_filter *filter, struct tamis_estimate *out,
+                          struct tamis_diag *diag)
+{
+    struct tamis_interval parts[MAX_STAGES];
+    struct stage_sums sums;
+    double passes = 1;
+    diag_clear(diag);
+    if (!out)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "nowhere to put the estimate");
+    memset(out, 0, sizeof *out);
+    if (!filter)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no filter");
+    struct view *v = filter_view(filter);
+    for (uint32_t i = 0; i < v->n_stages; i++) {
+        sum_stage(&v->stages[i], &sums);
+        plan_keys_interval(&v->stages[i].geometry, sums.n_bits, sums.n_set, &parts[i]);
+        out->n_damaged += sums.n_damaged;
+        passes *= 1 - sums.error;
+    }
+    plan_sum_interval(parts, v->n_stages, &out->keys);
+    out->error = 1 - passes;
+    return 0;
+}
+
+int tamis_filter_estimate_stage(struct tamis_filter *filter, uint32_t stage,
+                                struct tamis_estimate *out, struct tamis_diag *diag)
+{
+    struct stage_sums sums;
+    diag_clear(diag);
+    if (!out)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "nowhere to put the estimate");
+    memset(out, 0, sizeof *out);
+    struct view *v = filter ? filter_view(filter) : NULL;
+    if (!v || stage >= v->n_stages)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no stage of that number");
+    sum_stage(&v->stages[stage], &sums);
+    plan_keys_interval(&v->stages[stage].geometry, sums.n_bits, sums.n_set, &out->keys);
+    out->error = sums.error;
+    out->n_damaged = sums.n_damaged;
+    return 0;
+}
+
+/* ---- the error as it is measured ---- */
+
+/* S. Vigna's splitmix64: any two numbers of a sequence differ. */
+static uint64_t next_hash(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+int tamis_filter_measure(struct tamis_filter *filter, uint64_t n_probes, uint64_t seed,
+                         struct tamis_interval *out)
+{
+    enum { BATCH = 256 };
+    uint64_t hashes[BATCH], absent[BATCH / 64], n_absent = 0;
+    if (!out)
+        return TAMIS_ERR_RANGE;
+    *out = (struct tamis_interval){1, 0, 1};
+    if (!filter || n_probes == 0)
+        return TAMIS_ERR_RANGE;
+    for (uint64_t done = 0; done < n_probes; done += BATCH) {
+        size_t n = n_probes - done < BATCH ? (size_t)(n_probes - done) : BATCH;
+        for (size_t i = 0; i < n; i++)
+            hashes[i] = next_hash(&seed);
+        n_absent +=
+            tamis_filter_probe_batch(filter, filter->tag, hashes, n, absent, NULL);
+    }
+    out->value = (double)(n_probes - n_absent) / (double)n_probes;
+    error_interval(n_probes - n_absent, n_probes, &out->low, &out->high);
+    return 0;
+}
+
+/* ---- two filters ---- */
+
+/* Set bits of the one, the other, and their union, in pages that are good in both. */
+static uint64_t sum_pair(const struct operand o[2], uint64_t n_pages, uint64_t set[3],
+                         uint64_t *n_damaged)
+{
+    uint8_t pages[2][PAGE_BYTES];
+    uint64_t n_bits = 0;
+    for (uint64_t i = 0; i < n_pages; i++) {
+        uint64_t before = *n_damaged;
+        for (int k = 0; k < 2; k++)
+            operand_page(&o[k], i, DAMAGED_AS_ONES, pages[k], n_damaged);
+        if (*n_damaged != before)
+            continue;
+        n_bits += PAGE_BYTES * 8;
+        for (int k = 0; k < 2; k++)
+            set[k] += bits_in(pages[k]);
+        for (size_t at = 0; at < PAGE_BYTES; at++)
+            pages[0][at] |= pages[1][at];
+        set[2] += bits_in(pages[0]);
+    }
+    return n_bits;
+}
+
+int tamis_filter_compare(struct tamis_filter *one, struct tamis_filter *other,
+                         struct tamis_comparison *out, struct tamis_diag *diag)
+{
+    struct tamis_filter *const both[] = {one, other};
+    struct source *s;
+    uint64_t n_bytes, set[3] = {0};
+    diag_clear(diag);
+    if (!out)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "nowhere to put the comparison");
+    memset(out, 0, sizeof *out);
+    int err = sources_take(both, 2, &s, diag);
+    if (err)
+        return err;
+    const struct geometry *g = common_geometry(s, 2, "a comparison", diag);
+    if (g && geometry_bytes(g, &n_bytes)) {
+        struct operand o[2] = {operand_folded_to(&s[0], g),
+                               operand_folded_to(&s[1], g)};
+        uint64_t n_bits = sum_pair(o, n_bytes / PAGE_BYTES, set, &out->n_damaged);
+        plan_overlap(g, n_bits, set, out);
+    } else {
+        err = TAMIS_ERR_UNFIT;
+    }
+    free(s);
+    return err;
+}

@@ -1,0 +1,123 @@
+/* Folds: the same keys in fewer blocks. Block choice is a multiply-high, so the union
+ * of runs of f neighbouring blocks is, bit for bit, the stage of n_blocks / f blocks
+ * (SPEC.md section 4). */
+#include "lib/derive/inside.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int fold_stages(struct derived *d, const struct source *s,
+                       const uint64_t *factors, struct tamis_diag *diag)
+{
+    struct commit *c = &d->commit;
+    for (uint32_t i = 0; i < s->header.commit.n_stages; i++) {
+        struct operand *o = malloc(sizeof *o);
+        if (!o)
+            return diag_errno(diag, ENOMEM, NULL, "cannot fold");
+        *o = (struct operand){&s->view->stages[i], factors[i]};
+        c->stages[i].geometry = o->stage->geometry;
+        c->stages[i].geometry.n_blocks /= factors[i];
+        c->stages[i].keys = s->header.commit.stages[i].keys;
+        d->recipes[i] = (struct recipe){.geometry = c->stages[i].geometry,
+                                        .operands = o,
+                                        .n_operands = 1,
+                                        .keys = c->stages[i].keys};
+        d->recipes[i].unfold =
+            plan_keys_of_bits(&o->stage->geometry, s->header.commit.stages[i].bits_set);
+        c->n_stages++;
+    }
+    return 0;
+}
+
+/* Of a stage that is folded by this factor, as its bits tell it. */
+static double stage_error(const struct stage_desc *d, uint64_t factor)
+{
+    struct geometry g = d->geometry;
+    uint64_t keys = plan_keys_of_bits(&g, d->bits_set);
+    g.n_blocks /= factor;
+    return keys == UINT64_MAX ? 1 : plan_geometry_error(&g, keys);
+}
+
+int derive_fold(struct derived *d, const struct source *s, uint64_t factor,
+                struct tamis_diag *diag)
+{
+    uint64_t factors[MAX_STAGES];
+    double passes = 1;
+    for (uint32_t i = 0; i < s->view->n_stages; i++) {
+        uint64_t pages = s->view->stages[i].geometry.n_blocks / BLOCKS_PER_PAGE;
+        if (factor == 0 || pages % factor)
+            return diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
+                             "%llu does not divide the %llu page%s of a lane of "
+                             "stage %u: fold by a number that does",
+                             (unsigned long long)factor, (unsigned long long)pages,
+                             pages == 1 ? "" : "s", i);
+        factors[i] = factor;
+        passes *= 1 - stage_error(&s->header.commit.stages[i], factor);
+    }
+    /* Whoever names the factor wants what comes of it. */
+    d->target = common_target(s, 1);
+    if (1 - passes > d->target)
+        d->target = 1 - passes;
+    return fold_stages(d, s, factors, diag);
+}
+
+/* ---- fold to an error ---- */
+
+/* The largest factor at which the stage has at most this error; 1 if none has. */
+static uint64_t factor_at(const struct stage_desc *d, double error)
+{
+    uint64_t pages = d->geometry.n_blocks / BLOCKS_PER_PAGE, best = 1;
+    for (uint64_t f = 1; f <= pages / f; f++) {
+        if (pages % f)
+            continue;
+        if (f > best && stage_error(d, f) <= error)
+            best = f;
+        if (pages / f > best && stage_error(d, pages / f) <= error)
+            best = pages / f;
+    }
+    return best;
+}
+
+/* Each stage folded as far as it may be at this error of its own; the whole's error. */
+static double factors_at(const struct commit *c, double error, uint64_t *factors)
+{
+    double passes = 1;
+    for (uint32_t i = 0; i < c->n_stages; i++) {
+        factors[i] = factor_at(&c->stages[i], error);
+        passes *= 1 - stage_error(&c->stages[i], factors[i]);
+    }
+    return 1 - passes;
+}
+
+/* One error for all stages, as large as the whole allows: the last one, which is seldom
+ * full, gives most. False: the whole's error is above it as it is. */
+static bool choose_factors(const struct commit *c, double error, uint64_t *factors)
+{
+    enum { STEPS = 30 };
+    double low = 0, high = error;
+    if (factors_at(c, error, factors) <= error)
+        return true;
+    for (int i = 0; i < STEPS; i++) {
+        double middle = (low + high) / 2;
+        if (factors_at(c, middle, factors) <= error)
+            low = middle;
+        else
+            high = middle;
+    }
+    return factors_at(c, low, factors) <= error;
+}
+
+int derive_shrink(struct derived *d, const struct source *s, double error,
+                  struct tamis_diag *diag)
+{
+    uint64_t factors[MAX_STAGES];
+    if (!(error >= ERROR_MIN && error <= ERROR_MAX))
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "an error is 1e-8 to 0.5");
+    d->target = error;
+    d->most_error = error;
+    if (choose_factors(&s->header.commit, error, factors))
+        return fold_stages(d, s, factors, diag);
+    return diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
+                     "its error is %.3g as it is: build it anew from its keys",
+                     factors_at(&s->header.commit, 0, factors));
+}

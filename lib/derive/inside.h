@@ -1,0 +1,118 @@
+/* The algebra of filters from inside: sources.c (what goes in), setops.c and fold.c
+ * (which pages of it make the result), pages.c (pages made from pages), write.c (a
+ * sealed filter written page by page), tally.c (what those pages tell of its error),
+ * derive.c (all of that, one after the other), and compare.c, which makes nothing. */
+#ifndef TAMIS_COMBINE_H
+#define TAMIS_COMBINE_H
+
+#include "lib/filter/view.h"
+
+/* ---- sources.c ---- */
+
+/* A sealed filter, as it was opened. */
+struct source {
+    struct view *view;
+    struct header header;
+};
+/* All of them are sealed, and of one domain; the caller frees *out. */
+int sources_take(struct tamis_filter *const *filters, size_t n, struct source **out,
+                 struct tamis_diag *diag);
+/* NULL: it has several. */
+const struct geometry *only_stage(const struct source *s);
+/* The largest error that one of them aims at (SPEC.md section 12.4). */
+double common_target(const struct source *s, size_t n);
+bool same_geometry(const struct geometry *a, const struct geometry *b);
+/* The size that all of them can be folded to: the smallest, if it divides the others.
+ * NULL: there is none, and the diag says why. */
+const struct geometry *common_geometry(const struct source *s, size_t n,
+                                       const char *doing, struct tamis_diag *diag);
+
+/* ---- pages.c ---- */
+
+/* A stage of a sealed source, folded: block b of it is the union of the `factor` blocks
+ * from b * factor on. A lane's blocks are whole pages, and so are those of a fold. */
+struct operand {
+    struct stage *stage;
+    uint64_t factor;
+};
+
+/* The only stage of a source, folded to this size, which divides its own. */
+struct operand operand_folded_to(const struct source *s, const struct geometry *g);
+
+/* What a source page that fails its check counts as: ones where a key might be missed,
+ * zeros where a key would be made up (a proof that something is not contained). */
+enum damaged_as { DAMAGED_AS_ZEROS = 0x00, DAMAGED_AS_ONES = 0xff };
+
+/* Page `page` of the folded stage; *n_damaged grows by each source page that fails. */
+void operand_page(const struct operand *o, uint64_t page, enum damaged_as as,
+                  uint8_t out[PAGE_BYTES], uint64_t *n_damaged);
+
+/* A stage of the result, made of operands of one geometry: their union, or what they
+ * have in common. Damaged pages are ones in both. */
+struct recipe {
+    struct geometry geometry;
+    bool common;
+    struct operand *operands;
+    size_t n_operands;
+    uint64_t keys;   /* by its sources' records: of a stage whose bits tell none */
+    uint64_t unfold; /* of a fold: keys by its source's bits, which tell more; else 0 */
+};
+void recipe_page(const struct recipe *r, uint64_t page, uint8_t out[PAGE_BYTES],
+                 uint64_t *n_damaged);
+
+/* ---- estimate.c ---- */
+
+/* Of a key that gets this block. 1: it has nothing but ones. */
+double block_error(const uint8_t *block, uint32_t words);
+
+/* ---- tally.c ---- */
+
+/* How the bits lie in a stage: its error is that of its blocks, one with the other.
+ * Blocks of nothing but ones are all counted; of a large stage's other blocks those of
+ * one page in `step` tell enough, and to look at all would cost more than to write. */
+struct fill {
+    uint64_t step;
+    uint64_t n_full[MAX_LANES], n_measured[MAX_LANES];
+    double sum[MAX_LANES], squares[MAX_LANES]; /* of measured blocks' errors */
+};
+
+/* A filter to be: its record's stages have their geometries, and keys if they are
+ * known; the rest of their descriptors is filled in. */
+struct derived {
+    struct identity identity;
+    struct commit commit;
+    struct recipe recipes[MAX_STAGES]; /* of the stages; each frees its operands */
+    double target; /* what was aimed at: the result's error may be above it */
+    struct fill fills[MAX_STAGES];
+    uint64_t n_damaged;
+    double most_error; /* above it nothing is made; 0: any */
+};
+/* Its geometry and length are known. */
+void derived_count_begin(struct derived *d, uint32_t stage);
+void derived_count_page(struct derived *d, uint32_t stage, uint64_t page,
+                        const uint8_t bits[PAGE_BYTES]);
+/* When all pages were counted: keys and errors of the stages, and the identity's. */
+void derived_judge(struct derived *d);
+/* Of a key that is in none of the stages. */
+double derived_error(const struct commit *c);
+
+/* ---- write.c ---- */
+
+/* Writes it under its name, durable on return (R13), but for the directory's entry if
+ * that is left to the caller; on failure nothing of it stays. ERR_EXISTS, ERR_NETWORK,
+ * an errno. */
+int derived_write(struct derived *d, const struct derive_to *to,
+                  struct tamis_diag *diag);
+
+/* ---- setops.c, fold.c: the stages of the result, with their recipes ---- */
+
+int derive_union(struct derived *d, const struct source *s, size_t n,
+                 struct tamis_diag *diag);
+int derive_intersection(struct derived *d, const struct source *s, size_t n,
+                        struct tamis_diag *diag);
+int derive_fold(struct derived *d, const struct source *s, uint64_t factor,
+                struct tamis_diag *diag);
+int derive_shrink(struct derived *d, const struct source *s, double error,
+                  struct tamis_diag *diag);
+
+#endif

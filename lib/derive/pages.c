@@ -1,0 +1,114 @@
+/* Pages made from pages: folds, unions, intersections. Every source page is copied and
+ * the copy checked before a bit of it goes on, whatever the filter's own mode: damage
+ * must not leave with a good digest. Bits have no byte order. */
+#include "lib/derive/inside.h"
+
+#include <sys/mman.h>
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22 /* Linux 5.14 */
+#endif
+
+/* Lengths are constants, and nothing overlaps: compilers make wide instructions of it
+ * at -O2. */
+static void join_block(uint8_t *restrict to, const uint8_t *restrict from)
+{
+    for (size_t i = 0; i < BLOCK_BYTES; i++)
+        to[i] |= from[i];
+}
+
+static void join_page(uint8_t *restrict to, const uint8_t *restrict from)
+{
+    for (size_t i = 0; i < PAGE_BYTES; i++)
+        to[i] |= from[i];
+}
+
+static void meet_page(uint8_t *restrict to, const uint8_t *restrict from)
+{
+    for (size_t i = 0; i < PAGE_BYTES; i++)
+        to[i] &= from[i];
+}
+
+/* A block of nothing but ones is no keys' work: a damaged page became so when it was
+ * sealed, or copied into this filter, and its digest is good by now. */
+static void clear_full_blocks(uint8_t page[PAGE_BYTES])
+{
+    static const uint8_t zeros[BLOCK_BYTES];
+    for (size_t at = 0; at < PAGE_BYTES; at += BLOCK_BYTES) {
+        size_t i = 0;
+        while (i < BLOCK_BYTES && page[at + i] == 0xff)
+            i++;
+        if (i == BLOCK_BYTES)
+            memcpy(page + at, zeros, BLOCK_BYTES);
+    }
+}
+
+/* Filters are mapped for probes here and there: no page brings its neighbours in, and
+ * each would be a fault of its own. A kernel that does not know these ways, or a page
+ * that cannot be had, is found out as the page is read. */
+static void fetch(const struct stage *s, uint64_t page)
+{
+    enum { AT_ONCE = (1 << 20) / PAGE_BYTES };
+    if (page % AT_ONCE)
+        return;
+    uint64_t left = s->n_pages - page, n = left < AT_ONCE ? left : AT_ONCE;
+    io_calls.madvise(s->bits + page * PAGE_BYTES, n * PAGE_BYTES, MADV_WILLNEED);
+    io_calls.madvise(s->bits + page * PAGE_BYTES, n * PAGE_BYTES, MADV_POPULATE_READ);
+}
+
+/* They are asked for one after the other. */
+static bool source_page(const struct operand *o, uint64_t page, enum damaged_as as,
+                        uint8_t out[PAGE_BYTES])
+{
+    fetch(o->stage, page);
+    if (stage_copy_page(o->stage, page, out)) {
+        if (as == DAMAGED_AS_ZEROS)
+            clear_full_blocks(out);
+        return true;
+    }
+    memset(out, (int)as, PAGE_BYTES);
+    return false;
+}
+
+struct operand operand_folded_to(const struct source *s, const struct geometry *g)
+{
+    return (struct operand){&s->view->stages[0], only_stage(s)->n_blocks / g->n_blocks};
+}
+
+/* Block choice is a multiply-high, so a key's block among n_blocks / f is its block
+ * among n_blocks, divided by f (SPEC.md §4). */
+void operand_page(const struct operand *o, uint64_t page, enum damaged_as as,
+                  uint8_t out[PAGE_BYTES], uint64_t *n_damaged)
+{
+    _Alignas(BLOCK_BYTES) uint8_t source[PAGE_BYTES];
+    if (o->factor == 1) {
+        *n_damaged += !source_page(o, page, as, out);
+        return;
+    }
+    memset(out, 0, PAGE_BYTES);
+    uint64_t run = 0; /* blocks so far of those that make the block at `out` */
+    for (uint64_t i = 0; i < o->factor; i++) {
+        *n_damaged += !source_page(o, page * o->factor + i, as, source);
+        for (size_t at = 0; at < PAGE_BYTES; at += BLOCK_BYTES) {
+            join_block(out, source + at);
+            if (++run == o->factor) {
+                run = 0;
+                out += BLOCK_BYTES;
+            }
+        }
+    }
+}
+
+void recipe_page(const struct recipe *r, uint64_t page, uint8_t out[PAGE_BYTES],
+                 uint64_t *n_damaged)
+{
+    uint8_t next[PAGE_BYTES];
+    operand_page(&r->operands[0], page, DAMAGED_AS_ONES, out, n_damaged);
+    for (size_t i = 1; i < r->n_operands; i++) {
+        operand_page(&r->operands[i], page, DAMAGED_AS_ONES, next, n_damaged);
+        if (r->common)
+            meet_page(out, next);
+        else
+            join_page(out, next);
+    }
+}

@@ -1,0 +1,130 @@
+/* What filters are made of: sealed filters of one domain, and what their shapes have in
+ * common. */
+#include "lib/derive/inside.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static uint64_t source_tag(const struct source *s)
+{
+    return hash_domain_tag(s->header.identity.hash_id, s->header.identity.hash_seed);
+}
+
+/* A filter that answers every probe with MAYBE has no bits to give: what is made of
+ * them would say ABSENT. */
+static int check_answers(const struct tamis_filter *f, const struct standing *now,
+                         struct tamis_diag *diag)
+{
+    if (now->refusal != TAMIS_NO_REASON)
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, f->path,
+                         "it is not what was expected of it when it was opened");
+    if (now->watermark < f->min_watermark)
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, f->path,
+                         "its watermark is below the one that it was opened for");
+    return 0;
+}
+
+static int source_take(struct source *s, struct tamis_filter *f,
+                       struct tamis_diag *diag)
+{
+    if (!f)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "one of the filters is NULL");
+    int err = filter_header(f, &s->header, diag);
+    if (err)
+        return err;
+    struct standing now;
+    s->view = filter_look(f, &now);
+    if (s->view->live_sequence || s->header.commit.state != STATE_SEALED)
+        return diag_fail(diag, TAMIS_ERR_UNFIT, f->path, "it still grows: seal it");
+    /* The header is read anew, the stages are as they were opened: of a file that was
+     * written over since then the one would say what the other's bits mean. */
+    if (memcmp(s->header.identity.uuid, f->identity.uuid, UUID_BYTES) != 0 ||
+        source_tag(s) != f->tag || !view_shows(s->view, &s->header.commit))
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, f->path,
+                         "it was written over since it was opened: open it again");
+    return check_answers(f, &now, diag);
+}
+
+int sources_take(struct tamis_filter *const *filters, size_t n, struct source **out,
+                 struct tamis_diag *diag)
+{
+    *out = NULL;
+    if (n == 0 || !filters || n > SIZE_MAX / sizeof **out)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no filters are given");
+    struct source *s = calloc(n, sizeof *s);
+    int err = s ? 0 : diag_errno(diag, ENOMEM, NULL, "cannot combine filters");
+    for (size_t i = 0; i < n && !err; i++) {
+        err = source_take(&s[i], filters[i], diag);
+        if (!err && source_tag(&s[i]) != source_tag(&s[0]))
+            err = diag_fail(diag, TAMIS_ERR_MISMATCH, filters[i]->path,
+                            "another hash or seed than the first one's");
+    }
+    if (err)
+        free(s);
+    else
+        *out = s;
+    return err;
+}
+
+const struct geometry *only_stage(const struct source *s)
+{
+    return s->view->n_stages == 1 ? &s->view->stages[0].geometry : NULL;
+}
+
+double common_target(const struct source *s, size_t n)
+{
+    double target = 0;
+    for (size_t i = 0; i < n; i++)
+        if (s[i].header.identity.target_error > target)
+            target = s[i].header.identity.target_error;
+    return target;
+}
+
+static bool same_words(const struct geometry *a, const struct geometry *b)
+{
+    return a->lanes == b->lanes && a->words == b->words;
+}
+
+bool same_geometry(const struct geometry *a, const struct geometry *b)
+{
+    return same_words(a, b) && a->n_blocks == b->n_blocks;
+}
+
+/* ---- one geometry for stages of several sizes ---- */
+
+const struct geometry *common_geometry(const struct source *s, size_t n,
+                                       const char *doing, struct tamis_diag *diag)
+{
+    const struct geometry *least = only_stage(&s[0]);
+    for (size_t i = 0; i < n; i++) {
+        const struct geometry *g = only_stage(&s[i]);
+        if (!g) {
+            diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
+                      "%s needs filters of one stage: a key may be in any stage of "
+                      "another; build it anew from its keys",
+                      doing);
+            return NULL;
+        }
+        if (!same_words(g, least)) {
+            diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
+                      "%s needs filters of one shape: %u lanes of %u words, and %u of "
+                      "%u; build one anew for the other's error",
+                      doing, least->lanes, least->words, g->lanes, g->words);
+            return NULL;
+        }
+        if (g->n_blocks < least->n_blocks)
+            least = g;
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint64_t n_blocks = only_stage(&s[i])->n_blocks;
+        if (n_blocks % least->n_blocks == 0)
+            continue;
+        diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
+                  "%s needs sizes that divide each other: %llu and %llu blocks a lane; "
+                  "fold both to a common divisor, a multiple of 64",
+                  doing, (unsigned long long)least->n_blocks,
+                  (unsigned long long)n_blocks);
+        return NULL;
+    }
+    return least;
+}

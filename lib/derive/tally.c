@@ -1,0 +1,119 @@
+/* What the bits of a filter that is made of others tell of its keys and its error:
+ * every bit of every page is counted as it goes by, and some blocks are measured. */
+#include "lib/derive/inside.h"
+
+enum { MEASURED_PAGES = 4096 }; /* of a large stage: so many at most, half at least */
+static const double LEAST_ERROR = 0x1p-40;
+
+/* ---- page by page ---- */
+
+static bool is_full(const uint8_t *block)
+{
+    return block[0] == 0xff && memcmp(block, block + 1, BLOCK_BYTES - 1) == 0;
+}
+
+static void measure_page(struct fill *f, uint64_t lane, uint64_t page, uint32_t words,
+                         const uint8_t bits[PAGE_BYTES])
+{
+    for (size_t at = 0; at < PAGE_BYTES; at += BLOCK_BYTES) {
+        if (is_full(bits + at)) {
+            f->n_full[lane]++;
+        } else if (page % f->step == 0) {
+            double error = block_error(bits + at, words);
+            f->n_measured[lane]++;
+            f->sum[lane] += error;
+            f->squares[lane] += error * error;
+        }
+    }
+}
+
+void derived_count_begin(struct derived *d, uint32_t stage)
+{
+    d->fills[stage].step =
+        d->commit.stages[stage].length / PAGE_BYTES / MEASURED_PAGES + 1;
+}
+
+void derived_count_page(struct derived *d, uint32_t stage, uint64_t page,
+                        const uint8_t bits[PAGE_BYTES])
+{
+    struct stage_desc *s = &d->commit.stages[stage];
+    uint64_t lane = page * PAGE_BYTES / (s->length / s->geometry.lanes);
+    uint16_t counts[SECTORS_PER_PAGE];
+    kernel_get()->count_page(bits, counts);
+    for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
+        s->bits_set += counts[i];
+    measure_page(&d->fills[stage], lane, page, s->geometry.words, bits);
+}
+
+/* ---- what they tell ---- */
+
+double derived_error(const struct commit *c)
+{
+    double passes = 1;
+    for (uint32_t i = 0; i < c->n_stages; i++)
+        passes *= 1 - c->stages[i].target_error;
+    return 1 - passes;
+}
+
+static uint64_t full_blocks(const struct fill *f)
+{
+    uint64_t n = 0;
+    for (uint32_t lane = 0; lane < MAX_LANES; lane++)
+        n += f->n_full[lane];
+    return n;
+}
+
+/* Blocks of nothing but ones are no keys' work: a damaged page was copied as such, now
+ * or before. Where there are no others, all that may be is told. */
+static uint64_t keys_told(const struct stage_desc *s, const struct recipe *r,
+                          uint64_t n_full)
+{
+    const struct geometry *g = &s->geometry;
+    uint64_t n_bits = s->length * 8, full = n_full * BLOCK_BITS;
+    uint64_t most = plan_keys_of_bits(g, n_bits - 1);
+    if (full == n_bits)
+        return r->keys && r->keys < most ? r->keys : most;
+    double share = (double)(s->bits_set - full) / (double)(n_bits - full);
+    uint64_t n_set = n_full ? (uint64_t)(share * (double)n_bits) : s->bits_set;
+    uint64_t keys = plan_keys_of_bits(g, n_set);
+    return keys < most ? keys : most;
+}
+
+/* As the number of keys tells it, where the bits lie as keys would have set them: no
+ * block is full, and their mean is not 4 deviations above what it should be. Else as
+ * the blocks are; and of what filters have in common, for its bits are no keys'. */
+static double stage_error(const struct stage_desc *s, const struct recipe *r,
+                          const struct fill *f, uint64_t keys)
+{
+    double expected = plan_geometry_error(&s->geometry, r->unfold ? r->unfold : keys);
+    double error = 1, variance = 0;
+    for (uint32_t lane = 0; lane < s->geometry.lanes; lane++) {
+        double full = (double)f->n_full[lane] / (double)s->geometry.n_blocks;
+        double n = (double)f->n_measured[lane], mean = n > 0 ? f->sum[lane] / n : 1;
+        error *= full + (1 - full) * mean;
+        if (n > 0 && mean > 0)
+            variance += (f->squares[lane] / n / (mean * mean) - 1) / n;
+    }
+    double above = error - expected;
+    bool told = !r->common && !full_blocks(f) &&
+                (above <= 0 || above * above <= 16 * variance * error * error);
+    return told ? expected : error;
+}
+
+/* What the bits tell of keys and error. None of it leads to ABSENT (R9). */
+void derived_judge(struct derived *d)
+{
+    struct commit *c = &d->commit;
+    for (uint32_t i = 0; i < c->n_stages; i++) {
+        struct stage_desc *s = &c->stages[i];
+        uint64_t keys = keys_told(s, &d->recipes[i], full_blocks(&d->fills[i]));
+        if (!s->keys)
+            s->keys = keys;
+        s->capacity = s->keys;
+        s->target_error = stage_error(s, &d->recipes[i], &d->fills[i], keys);
+        if (s->target_error < LEAST_ERROR)
+            s->target_error = LEAST_ERROR; /* an empty one: above 0 (SPEC.md 9.3) */
+        c->keys += s->keys;
+    }
+    d->identity.target_error = d->target < ERROR_MAX ? d->target : ERROR_MAX;
+}

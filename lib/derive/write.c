@@ -1,0 +1,202 @@
+/* A sealed filter whose pages come one after the other, written in memory that does not
+ * grow with it: bits in large pieces, and of its digests one page a level. The header
+ * goes last. */
+#include "lib/derive/inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Pieces end at multiples of it in the file, so that they are large folios of the page
+ * cache. */
+enum { PIECE_BYTES = 1 << 20 };
+
+/* ---- the digest tree, as its pages fill ---- */
+
+struct digesting {
+    int fd;
+    uint64_t offset, root;
+    struct digest_tree tree;
+    uint64_t n[MAX_DIGEST_LEVELS + 1]; /* digests of each level so far */
+    uint8_t page[MAX_DIGEST_LEVELS + 1][PAGE_BYTES];
+};
+
+/* The next digest of a page of the level below. */
+static int put_digest(struct digesting *g, uint32_t level, uint64_t digest)
+{
+    if (level == g->tree.n_levels) {
+        g->root = digest;
+        return 0;
+    }
+    struct le64 d = le64_of(digest);
+    uint8_t *page = g->page[level];
+    uint64_t i = g->n[level]++, in_page = i % DIGESTS_PER_PAGE;
+    memcpy(page + in_page * DIGEST_BYTES, &d, sizeof d);
+    if (in_page + 1 < DIGESTS_PER_PAGE && i + 1 < g->tree.n_pages[level - 1])
+        return 0;
+    memset(page + (in_page + 1) * DIGEST_BYTES, 0,
+           PAGE_BYTES - (in_page + 1) * DIGEST_BYTES);
+    int err =
+        io_write(g->fd, page, PAGE_BYTES,
+                 g->offset + g->tree.offset[level] + i / DIGESTS_PER_PAGE * PAGE_BYTES);
+    return err ? err : put_digest(g, level + 1, page_digest(page));
+}
+
+/* ---- stages ---- */
+
+static int write_bits(struct derived *d, uint32_t stage, int fd, uint8_t *piece,
+                      struct digesting *g)
+{
+    struct stage_desc *s = &d->commit.stages[stage];
+    uint64_t n_pages = s->length / PAGE_BYTES;
+    size_t in_piece = 0;
+    derived_count_begin(d, stage);
+    for (uint64_t page = 0; page < n_pages; page++) {
+        uint8_t *out = piece + in_piece;
+        recipe_page(&d->recipes[stage], page, out, &d->n_damaged);
+        derived_count_page(d, stage, page, out);
+        in_piece += PAGE_BYTES;
+        int err = put_digest(g, 1, page_digest(out));
+        uint64_t end = s->offset + (page + 1) * PAGE_BYTES;
+        if (!err && (end % PIECE_BYTES == 0 || page + 1 == n_pages)) {
+            uint64_t at = end - in_piece;
+            err = io_write(fd, piece, in_piece, at);
+            if (!err)
+                io_start_writing(fd, at, in_piece);
+            in_piece = 0;
+        }
+        if (err)
+            return err;
+    }
+    return 0;
+}
+
+static int write_stage(struct derived *d, uint32_t stage, int fd)
+{
+    struct stage_desc *s = &d->commit.stages[stage];
+    struct digesting *g = calloc(1, sizeof *g);
+    uint8_t *piece = malloc(PIECE_BYTES);
+    int err = g && piece ? 0 : ENOMEM;
+    if (!err) {
+        g->fd = fd;
+        g->offset = s->digests_offset;
+        digest_tree_of(s->length / PAGE_BYTES, &g->tree);
+        err = write_bits(d, stage, fd, piece, g);
+        s->root = g->root;
+    }
+    free(piece);
+    free(g);
+    return err;
+}
+
+/* Places of the stages behind a header that has room for them (SPEC.md §6). False: it
+ * would be longer than a file may be. */
+static bool lay_out(struct derived *d)
+{
+    struct commit *c = &d->commit;
+    d->identity.header_pages = c->n_stages > MAX_BIRTH_STAGES ? 3 : 1;
+    uint64_t at = (uint64_t)d->identity.header_pages * PAGE_BYTES;
+    for (uint32_t i = 0; i < c->n_stages; i++) {
+        struct stage_desc *s = &c->stages[i];
+        s->layout = LAYOUT_SPLIT_BLOCKS;
+        if (!geometry_bytes(&s->geometry, &s->length))
+            return false;
+        uint64_t digests = digests_bytes(s->length / PAGE_BYTES);
+        s->offset = at;
+        if (s->offset > INT64_MAX - s->length ||
+            s->offset + s->length > INT64_MAX - digests)
+            return false;
+        s->digests_offset = digests ? s->offset + s->length : 0;
+        at = s->offset + s->length + digests;
+    }
+    c->committed_bytes = at;
+    return true;
+}
+
+/* ---- the record ---- */
+
+static int write_header(const struct derived *d, int fd)
+{
+    uint8_t header[HEADER_MAX_BYTES] = {0};
+    identity_encode(&d->identity, header);
+    if (d->identity.header_pages == 1) {
+        commit_encode(&d->commit, SLOT_BIRTH, header + commit_slot_offset(SLOT_BIRTH));
+    } else {
+        commit_encode(&d->commit, SLOT_A, header + commit_slot_offset(SLOT_A));
+        commit_encode(&d->commit, SLOT_B, header + commit_slot_offset(SLOT_B));
+    }
+    return io_write(fd, header, (size_t)d->identity.header_pages * PAGE_BYTES, 0);
+}
+
+static int write_all(struct derived *d, int fd)
+{
+    int err = io_refuse_network(fd);
+    if (!err && !lay_out(d))
+        err = EFBIG;
+    for (uint32_t i = 0; i < d->commit.n_stages && !err; i++)
+        err = write_stage(d, i, fd);
+    if (err)
+        return err;
+    derived_judge(d);
+    if (d->most_error > 0 && derived_error(&d->commit) > d->most_error)
+        return TAMIS_ERR_UNFIT;
+    return write_header(d, fd);
+}
+
+/* ---- its file (R13) ---- */
+
+static int write_in(struct derived *d, int dir, const char *name, bool sync_dir)
+{
+    char temp[IO_TEMP_NAME_BYTES];
+    int fd, err = io_create_temp(dir, name, temp, &fd);
+    if (err)
+        return err;
+    err = write_all(d, fd);
+    if (!err)
+        err = io_publish(dir, temp, name, fd, sync_dir);
+    if (err)
+        io_discard(dir, temp, fd);
+    else
+        close(fd);
+    return err == EEXIST ? TAMIS_ERR_EXISTS : err;
+}
+
+static int write_at_path(struct derived *d, const char *path, struct tamis_diag *diag)
+{
+    const char *name;
+    if (!path)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no path for the result");
+    int dir, err = io_open_parent(path, &dir, &name);
+    if (err)
+        return diag_errno(diag, err, path,
+                          err == EISDIR || err == ENAMETOOLONG
+                              ? "not a name for a file"
+                              : "cannot open its directory");
+    if (faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        err = TAMIS_ERR_EXISTS; /* sooner than after all the work */
+    else
+        err = write_in(d, dir, name, true);
+    close(dir);
+    return err;
+}
+
+int derived_write(struct derived *d, const struct derive_to *to,
+                  struct tamis_diag *diag)
+{
+    const char *path = to->name ? to->name : to->path;
+    int err = to->name ? write_in(d, to->dir, to->name, false)
+                       : write_at_path(d, to->path, diag);
+    if (!err || (diag && diag->code))
+        return err;
+    if (err == TAMIS_ERR_EXISTS)
+        return diag_fail(diag, err, path, "exists already");
+    if (err == TAMIS_ERR_UNFIT)
+        return diag_fail(diag, err, NULL,
+                         "its error would be %.3g, for some of its blocks are fuller "
+                         "than keys make them: build it anew from its keys",
+                         derived_error(&d->commit));
+    if (err < 0)
+        return diag_fail(diag, err, path, "%s", tamis_strerror(err));
+    return diag_errno(diag, err, path, "cannot write");
+}

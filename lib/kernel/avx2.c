@@ -1,0 +1,198 @@
+/* The kernel for x86-64 with AVX2: a block is two halves of four words. */
+#include "lib/kernel/kernel.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+
+#define KERNEL             __attribute__((target("avx2,bmi"))) static
+#define KERNEL_NAME        "avx2"
+#define KERNEL_SYMBOL      kernel_avx2
+#define NEAR_BYTES         (512 << 10)
+
+#define WORDS(words)       (words)
+#define PLANE_WORDS(plane) ((plane)->words)
+
+/* Read at once, as another thread may be setting bits; words at 8 bytes. */
+typedef long long half __attribute__((vector_size(32), aligned(8), may_alias));
+
+/* Eight numbers of 32 bits, one a word, are kept in the order 0 1 4 5, 2 3 6 7: two
+ * unpackings make the shift counts for words 0 to 3 and 4 to 7 of them, and one shuffle
+ * brings the upper halves of those words back into this order. */
+#define IN_ORDER(of)                                                                   \
+    {                                                                                  \
+        of(0), of(1), of(4), of(5), of(2), of(3), of(6), of(7)                         \
+    }
+#define SALT(word) SALT_##word
+static const uint32_t salts[WORDS_PER_BLOCK] __attribute__((aligned(32))) =
+    IN_ORDER(SALT);
+
+/* Which words are a key's, by how many it has and by its first one: as a bit for each,
+ * and as a byte that is 0 for those and all ones for others. */
+#define TURN(word, start)       (((word) - (start)) & (WORDS_PER_BLOCK - 1))
+#define BIT(word, at, n, start) (TURN(word, start) < (n) ? 1U << (at) : 0)
+#define BITS(n, start)                                                                 \
+    (BIT(0, 0, n, start) | BIT(1, 1, n, start) | BIT(4, 2, n, start) |                 \
+     BIT(5, 3, n, start) | BIT(2, 4, n, start) | BIT(3, 5, n, start) |                 \
+     BIT(6, 6, n, start) | BIT(7, 7, n, start))
+#define STARTS(of, n)                                                                  \
+    {                                                                                  \
+        of(n, 0), of(n, 1), of(n, 2), of(n, 3), of(n, 4), of(n, 5), of(n, 6), of(n, 7) \
+    }
+#define BY_WORDS(of)                                                                   \
+    {                                                                                  \
+        STARTS(of, 0), STARTS(of, 1), STARTS(of, 2), STARTS(of, 3), STARTS(of, 4),     \
+            STARTS(of, 5), STARTS(of, 6), STARTS(of, 7), STARTS(of, 8)                 \
+    }
+static const uint32_t asked[MAX_WORDS + 1][WORDS_PER_BLOCK] = BY_WORDS(BITS);
+
+#define BYTE(word, n, start) (TURN(word, start) < (n) ? 0 : -1)
+#define BYTES(n, start)                                                                \
+    {                                                                                  \
+        BYTE(0, n, start), BYTE(1, n, start), BYTE(4, n, start), BYTE(5, n, start),    \
+            BYTE(2, n, start), BYTE(3, n, start), BYTE(6, n, start), BYTE(7, n, start) \
+    }
+static const int8_t beyond[MAX_WORDS + 1][WORDS_PER_BLOCK][WORDS_PER_BLOCK] =
+    BY_WORDS(BYTES);
+
+struct pattern {
+    __m256i above; /* how many bits are above that of each word: 0..63 */
+    uint32_t start;
+};
+
+KERNEL inline struct pattern pattern_of(uint64_t h)
+{
+    __m256i salt = _mm256_load_si256((const __m256i *)(const void *)salts);
+    __m256i product = _mm256_mullo_epi32(_mm256_set1_epi32((int)(uint32_t)h), salt);
+    return (struct pattern){
+        _mm256_srli_epi32(_mm256_xor_si256(product, _mm256_set1_epi32(-1)), 26),
+        geometry_start(h),
+    };
+}
+
+/* As 64-bit numbers, of words 0 to 3 and 4 to 7. */
+KERNEL inline void spread(__m256i numbers, __m256i halves[2])
+{
+    halves[0] = _mm256_unpacklo_epi32(numbers, _mm256_setzero_si256());
+    halves[1] = _mm256_unpackhi_epi32(numbers, _mm256_setzero_si256());
+}
+
+/* Each word is shifted until its bit is the uppermost. */
+KERNEL inline uint8_t pattern_lacks(const struct pattern *x, uint32_t words,
+                                    const uint8_t *block)
+{
+    const volatile half *b = (const volatile half *)(const volatile void *)block;
+    __m256i above[2];
+    spread(x->above, above);
+    __m256i low = _mm256_sllv_epi64((__m256i)b[0], above[0]);
+    __m256i high = _mm256_sllv_epi64((__m256i)b[1], above[1]);
+    __m256 upper = _mm256_shuffle_ps(
+        _mm256_castsi256_ps(low), _mm256_castsi256_ps(high), _MM_SHUFFLE(3, 1, 3, 1));
+    return (uint8_t)(~(uint32_t)_mm256_movemask_ps(upper) & asked[words][x->start]);
+}
+
+/* The mask of each half. A shift by 64 and more leaves nothing: so words that are not
+ * asked get a shift of 2^32 - 1. */
+KERNEL inline void pattern_masks(const struct pattern *x, uint32_t words,
+                                 __m256i mask[2])
+{
+    const __m128i *none = (const __m128i *)(const void *)beyond[words][x->start];
+    __m256i shift[2], top = _mm256_set1_epi64x(INT64_MIN);
+    spread(_mm256_or_si256(x->above, _mm256_cvtepi8_epi32(_mm_loadl_epi64(none))),
+           shift);
+    mask[0] = _mm256_srlv_epi64(top, shift[0]);
+    mask[1] = _mm256_srlv_epi64(top, shift[1]);
+}
+
+KERNEL inline uint8_t halves_lack(const __m256i mask[2], const uint8_t *block)
+{
+    const volatile half *b = (const volatile half *)(const volatile void *)block;
+    __m256i missing = _mm256_or_si256(_mm256_andnot_si256((__m256i)b[0], mask[0]),
+                                      _mm256_andnot_si256((__m256i)b[1], mask[1]));
+    return !_mm256_testz_si256(missing, missing);
+}
+
+/* By the number of words, each as two halves. */
+struct masks {
+    __m256i half[MAX_WORDS][2];
+};
+
+KERNEL inline void masks_of(struct masks *m, uint64_t h)
+{
+    struct pattern x = pattern_of(h);
+    for (uint32_t words = 1; words <= MAX_WORDS; words++)
+        pattern_masks(&x, words, m->half[words - 1]);
+}
+
+KERNEL inline uint8_t masks_lack(const struct masks *m, uint32_t words,
+                                 const uint8_t *block)
+{
+    return halves_lack(m->half[words - 1], block);
+}
+
+KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
+{
+    uint64_t zeros = 0;
+    for (int i = 0; i < 2; i++) {
+        __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(bytes + 32 * i));
+        __m256i is = _mm256_cmpeq_epi8(b, _mm256_setzero_si256());
+        zeros |= (uint64_t)(uint32_t)_mm256_movemask_epi8(is) << (32 * i);
+    }
+    return zeros;
+}
+
+KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
+                                   uint8_t *block)
+{
+    const volatile half *b = (const volatile half *)(const volatile void *)block;
+    uint64_t *w = (uint64_t *)(void *)block, missing[WORDS_PER_BLOCK];
+    uint32_t fresh = 0, clear = 0;
+    __m256i mask[2];
+    pattern_masks(x, words, mask);
+    for (uint32_t i = 0; i < 2; i++) {
+        __m256i of_half = _mm256_andnot_si256((__m256i)b[i], mask[i]);
+        __m256i none = _mm256_cmpeq_epi64(of_half, _mm256_setzero_si256());
+        _mm256_storeu_si256((__m256i *)(void *)(missing + 4 * i), of_half);
+        clear |= (~(uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(none)) & 15)
+                 << (4 * i);
+    }
+    /* A set bit stays set: no need to take the line for writing. */
+    for (; clear; clear &= clear - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(clear);
+        fresh += !(__atomic_fetch_or(&w[i], missing[i], __ATOMIC_RELAXED) & missing[i]);
+    }
+    return fresh;
+}
+
+KERNEL inline void pattern_fill(const struct pattern *x, uint32_t words, uint8_t *block)
+{
+    half *b = (half *)(void *)block;
+    __m256i mask[2];
+    pattern_masks(x, words, mask);
+    b[0] |= (half)mask[0];
+    b[1] |= (half)mask[1];
+}
+
+/* Each half of a byte has its count in a table of sixteen. */
+KERNEL inline uint64_t block_count(const uint8_t *block)
+{
+    const volatile half *b = (const volatile half *)(const volatile void *)block;
+    __m256i of = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
+    __m256i low = _mm256_set1_epi8(15), n = _mm256_setzero_si256();
+    for (int i = 0; i < 2; i++) {
+        __m256i is = (__m256i)b[i];
+        __m256i high = _mm256_and_si256(_mm256_srli_epi16(is, 4), low);
+        n = _mm256_add_epi8(n, _mm256_shuffle_epi8(of, _mm256_and_si256(is, low)));
+        n = _mm256_add_epi8(n, _mm256_shuffle_epi8(of, high));
+    }
+    n = _mm256_sad_epu8(n, _mm256_setzero_si256());
+    __m128i two =
+        _mm_add_epi64(_mm256_castsi256_si128(n), _mm256_extracti128_si256(n, 1));
+    return (uint64_t)_mm_cvtsi128_si64(
+        _mm_add_epi64(two, _mm_unpackhi_epi64(two, two)));
+}
+
+#include "lib/kernel/loops.h"
+#endif
+
+typedef int kernel_avx2_has_this_file; /* elsewhere it is empty, which C forbids */

@@ -1,0 +1,109 @@
+/* The kernel for x86-64 with AVX-512 (F, BW, DQ): a block is one register. */
+#include "lib/kernel/kernel.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+
+#define KERNEL             __attribute__((target("avx512f,avx512bw,avx512dq,avx2,bmi"))) static
+#define KERNEL_NAME        "avx512"
+#define KERNEL_SYMBOL      kernel_avx512
+#define NEAR_BYTES         (2 << 20)
+
+#define WORDS(words)       plane_ring(words)
+#define PLANE_WORDS(plane) ((plane)->ring)
+
+/* Read at once, as another thread may be setting bits; words at 8 bytes. */
+typedef long long block512 __attribute__((vector_size(64), aligned(8), may_alias));
+
+struct pattern {
+    __m512i bits; /* one in each word */
+    uint32_t start;
+};
+
+KERNEL inline struct pattern pattern_of(uint64_t h)
+{
+    __m256i salt = _mm256_loadu_si256((const __m256i *)(const void *)geometry_salt);
+    __m256i bit = _mm256_srli_epi32(
+        _mm256_mullo_epi32(_mm256_set1_epi32((int)(uint32_t)h), salt), 26);
+    return (struct pattern){
+        _mm512_sllv_epi64(_mm512_set1_epi64(1), _mm512_cvtepu32_epi64(bit)),
+        geometry_start(h),
+    };
+}
+
+/* From the word start on, round the corner. */
+KERNEL inline __mmask8 pattern_words(const struct pattern *x, uint32_t ring)
+{
+    return (__mmask8)(ring << x->start >> 8);
+}
+
+KERNEL inline uint8_t pattern_lacks(const struct pattern *x, uint32_t ring,
+                                    const uint8_t *block)
+{
+    block512 b = *(const volatile block512 *)(const volatile void *)block;
+    return _mm512_mask_testn_epi64_mask(pattern_words(x, ring), (__m512i)b, x->bits);
+}
+
+/* Nothing is left to be made before. */
+struct masks {
+    struct pattern pattern;
+};
+
+KERNEL inline void masks_of(struct masks *m, uint64_t h)
+{
+    m->pattern = pattern_of(h);
+}
+
+KERNEL inline uint8_t masks_lack(const struct masks *m, uint32_t ring,
+                                 const uint8_t *block)
+{
+    return pattern_lacks(&m->pattern, ring, block);
+}
+
+KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
+{
+    __m512i b = _mm512_loadu_si512(bytes);
+    return _mm512_testn_epi8_mask(b, b);
+}
+
+KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t ring,
+                                   uint8_t *block)
+{
+    block512 b = *(const volatile block512 *)(const volatile void *)block;
+    uint64_t *w = (uint64_t *)(void *)block, bits[WORDS_PER_BLOCK];
+    uint32_t fresh = 0, clear = _mm512_mask_testn_epi64_mask(pattern_words(x, ring),
+                                                             (__m512i)b, x->bits);
+    if (!clear) /* a set bit stays set: no need to take the line for writing */
+        return 0;
+    _mm512_storeu_si512(bits, x->bits);
+    for (; clear; clear &= clear - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(clear);
+        fresh += !(__atomic_fetch_or(&w[i], bits[i], __ATOMIC_RELAXED) & bits[i]);
+    }
+    return fresh;
+}
+
+KERNEL inline void pattern_fill(const struct pattern *x, uint32_t ring, uint8_t *block)
+{
+    block512 *b = (block512 *)(void *)block;
+    *b |= (block512)_mm512_maskz_mov_epi64(pattern_words(x, ring), x->bits);
+}
+
+/* Each half of a byte has its count in a table of sixteen. */
+KERNEL inline uint64_t block_count(const uint8_t *block)
+{
+    __m512i b = (__m512i) * (const volatile block512 *)(const volatile void *)block;
+    __m512i of = _mm512_broadcast_i32x4(
+        _mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
+    __m512i low = _mm512_set1_epi8(15);
+    __m512i n = _mm512_add_epi8(
+        _mm512_shuffle_epi8(of, _mm512_and_si512(b, low)),
+        _mm512_shuffle_epi8(of, _mm512_and_si512(_mm512_srli_epi16(b, 4), low)));
+    return (uint64_t)_mm512_reduce_add_epi64(
+        _mm512_sad_epu8(n, _mm512_setzero_si512()));
+}
+
+#include "lib/kernel/loops.h"
+#endif
+
+typedef int kernel_avx512_has_this_file; /* elsewhere it is empty, which C forbids */

@@ -1,0 +1,130 @@
+/* The loops of every kernel, compiled once for each by the file that includes this one.
+ * That has defined KERNEL (static, for its processor), KERNEL_NAME, KERNEL_SYMBOL, and:
+ *
+ * - NEAR_BYTES: what is smaller stays in the second-level cache of such processors,
+ * mostly: near enough for their own window, so that fetching lines ahead is not worth
+ * its work
+ * - struct pattern and pattern_of(h): the bits that one hash stands for in a block
+ * - WORDS(words) and PLANE_WORDS(plane): the number of words as it likes to have it
+ * - pattern_lacks(&x, words, block): 0 if they are all set in so many words, of 8 bits
+ * - struct masks, masks_of(&m, h) and masks_lack(&m, words, block): the same, more work to
+ * make and less to use, for one key on many planes
+ * - zero_bytes(bytes): a bit for each of 64 bytes that is 0
+ * - block_count(block): how many bits are set
+ * - pattern_add(&x, words, block): sets them, shared; how many were clear
+ * - pattern_fill(&x, WORDS(words), block): sets them, private
+ *
+ * Here is what asks and sets one block, and one plane; row.h has one key on many
+ * planes, grid.h many keys on many planes. Both are included by this file only.
+ *
+ * A miss of the cache costs a hundred tests. So a line is asked for long before it is
+ * looked at: the unit is an item, at most 64 keys on one plane (or 64 planes for one
+ * key), and while the first lanes of an item are tested, those of a later one are
+ * prefetched, line by line: a window that rolls on over items, which holds more in
+ * flight than one that is filled and drained. First lanes are tested without a branch.
+ * What survives, a few in a hundred of the absent keys, has its second lane prefetched,
+ * and looked at an item later; and so on. */
+#include "lib/kernel/kernel.h"
+
+#include <string.h>
+
+enum { ITEM = 64 }; /* a word of answers */
+
+/* ---- one block ---- */
+
+KERNEL inline const uint8_t *first_block(const struct plane *p, uint64_t h)
+{
+    return plane_block(p, 0, h);
+}
+
+KERNEL inline bool has(const uint8_t *block, uint32_t words, uint64_t h)
+{
+    struct pattern x = pattern_of(h);
+    return !pattern_lacks(&x, words, block);
+}
+
+KERNEL bool block_probe(const uint8_t *block, uint32_t words, uint64_t h)
+{
+    return has(block, WORDS(words), h);
+}
+
+KERNEL uint32_t block_add(uint8_t *block, uint32_t words, uint64_t h)
+{
+    struct pattern x = pattern_of(h);
+    return pattern_add(&x, WORDS(words), block);
+}
+
+KERNEL void fill(uint8_t *lane, uint64_t n_blocks, uint32_t words,
+                 const uint64_t *hashes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct pattern x = pattern_of(hashes[i]);
+        pattern_fill(&x, WORDS(words),
+                     lane + geometry_block(hashes[i], n_blocks) * BLOCK_BYTES);
+    }
+}
+
+KERNEL void count_page(const uint8_t *page, uint16_t counts[SECTORS_IN_PAGE])
+{
+    for (size_t i = 0; i < SECTORS_IN_PAGE; i++, page += SECTOR_BYTES) {
+        uint64_t n = 0;
+        for (size_t at = 0; at < SECTOR_BYTES; at += BLOCK_BYTES)
+            n += block_count(page + at);
+        counts[i] = (uint16_t)n;
+    }
+}
+
+KERNEL inline bool later_lanes_have(const struct plane *p, uint64_t h)
+{
+    for (uint32_t lane = 1; lane < p->lanes; lane++) {
+        h = geometry_next_lane(h);
+        if (!has(plane_block(p, lane, h), PLANE_WORDS(p), h))
+            return false;
+    }
+    return true;
+}
+
+KERNEL bool probe(const struct plane *p, uint64_t h)
+{
+    return has(first_block(p, h), PLANE_WORDS(p), h) && later_lanes_have(p, h);
+}
+
+KERNEL inline enum tamis_answer say(bool hit, enum tamis_reason *why)
+{
+    if (why)
+        *why = hit ? TAMIS_HIT : TAMIS_NO_REASON;
+    return hit ? TAMIS_MAYBE : TAMIS_ABSENT;
+}
+
+/* Apart, lest every answer pay for the registers that this needs. */
+KERNEL __attribute__((noinline)) enum tamis_answer
+answer_by_later_lanes(const struct plane *p, const struct tamis_key *key,
+                      enum tamis_reason *why)
+{
+    return say(later_lanes_have(p, key->hash), why);
+}
+
+KERNEL enum tamis_answer answer(const struct plane *p, const struct tamis_key *key,
+                                enum tamis_reason *why)
+{
+    uint64_t h = key->hash;
+    if (!has(first_block(p, h), PLANE_WORDS(p), h))
+        return say(false, why);
+    return answer_by_later_lanes(p, key, why);
+}
+
+#include "lib/kernel/row.h"
+#include "lib/kernel/grid.h"
+
+const struct kernel KERNEL_SYMBOL = {
+    .name = KERNEL_NAME,
+    .block_probe = block_probe,
+    .block_add = block_add,
+    .probe = probe,
+    .answer = answer,
+    .probe_row = probe_row,
+    .row_step = row_step,
+    .probe_grid = probe_grid,
+    .count_page = count_page,
+    .fill = fill,
+};

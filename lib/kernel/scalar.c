@@ -1,0 +1,128 @@
+/* The kernel for every processor: word by word, in C. */
+#include "lib/kernel/kernel.h"
+
+#define KERNEL             static
+#define KERNEL_NAME        "scalar"
+#define KERNEL_SYMBOL      kernel_scalar
+#define NEAR_BYTES         (512 << 10)
+
+#define WORDS(words)       (words)
+#define PLANE_WORDS(plane) ((plane)->words)
+
+struct pattern {
+    uint64_t h;
+};
+
+KERNEL inline struct pattern pattern_of(uint64_t h)
+{
+    return (struct pattern){h};
+}
+
+/* Words are little-endian on disk, and in a mapping. */
+KERNEL inline uint64_t disk_order(uint64_t word)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return __builtin_bswap64(word);
+#else
+    return word;
+#endif
+}
+
+KERNEL inline uint64_t word_mask(uint64_t h, uint32_t word)
+{
+    return disk_order(UINT64_C(1) << geometry_bit(h, word));
+}
+
+KERNEL inline uint8_t pattern_lacks(const struct pattern *x, uint32_t words,
+                                    const uint8_t *block)
+{
+    const uint64_t *w = (const uint64_t *)(const void *)block;
+    uint32_t start = geometry_start(x->h);
+    uint64_t missing = 0;
+    for (uint32_t i = 0; i < words; i++) {
+        uint32_t word = (start + i) % WORDS_PER_BLOCK;
+        missing |= ~__atomic_load_n(&w[word], __ATOMIC_RELAXED) & word_mask(x->h, word);
+    }
+    return missing != 0;
+}
+
+/* By the number of words; those that are none of the key's are 0. */
+struct masks {
+    uint64_t word[MAX_WORDS][WORDS_PER_BLOCK];
+};
+
+KERNEL inline void masks_of(struct masks *m, uint64_t h)
+{
+    memset(m, 0, sizeof *m);
+    for (uint32_t i = 0; i < MAX_WORDS; i++) {
+        uint32_t word = (geometry_start(h) + i) % WORDS_PER_BLOCK;
+        uint64_t mask = word_mask(h, word);
+        for (uint32_t words = i + 1; words <= MAX_WORDS; words++)
+            m->word[words - 1][word] = mask;
+    }
+}
+
+KERNEL inline uint8_t masks_lack(const struct masks *m, uint32_t words,
+                                 const uint8_t *block)
+{
+    const uint64_t *w = (const uint64_t *)(const void *)block;
+    const uint64_t *mask = m->word[words - 1];
+    uint64_t missing = 0;
+    for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++)
+        missing |= ~__atomic_load_n(&w[i], __ATOMIC_RELAXED) & mask[i];
+    return missing != 0;
+}
+
+KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
+{
+    uint64_t zeros = 0;
+    for (int i = 0; i < 64; i++)
+        zeros |= (uint64_t)(bytes[i] == 0) << i;
+    return zeros;
+}
+
+KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
+                                   uint8_t *block)
+{
+    uint64_t *w = (uint64_t *)(void *)block;
+    uint32_t start = geometry_start(x->h), fresh = 0;
+    for (uint32_t i = 0; i < words; i++) {
+        uint32_t word = (start + i) % WORDS_PER_BLOCK;
+        uint64_t mask = word_mask(x->h, word);
+        /* A set bit stays set: no need to take the line for writing. */
+        if (__atomic_load_n(&w[word], __ATOMIC_RELAXED) & mask)
+            continue;
+        fresh += !(__atomic_fetch_or(&w[word], mask, __ATOMIC_RELAXED) & mask);
+    }
+    return fresh;
+}
+
+KERNEL inline void pattern_fill(const struct pattern *x, uint32_t words, uint8_t *block)
+{
+    uint64_t *w = (uint64_t *)(void *)block;
+    uint32_t start = geometry_start(x->h);
+    for (uint32_t i = 0; i < words; i++) {
+        uint32_t word = (start + i) % WORDS_PER_BLOCK;
+        w[word] |= word_mask(x->h, word);
+    }
+}
+
+/* Counts of 2, 4, 8 bits are made side by side in each word, and those bytes, of at
+ * most 8 * 8, added up. */
+KERNEL inline uint64_t block_count(const uint8_t *block)
+{
+    const uint64_t *w = (const uint64_t *)(const void *)block;
+    uint64_t sums = 0;
+    for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++) {
+        uint64_t v = __atomic_load_n(&w[i], __ATOMIC_RELAXED);
+        v -= v >> 1 & UINT64_C(0x5555555555555555);
+        v = (v & UINT64_C(0x3333333333333333)) +
+            (v >> 2 & UINT64_C(0x3333333333333333));
+        sums += (v + (v >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+    }
+    sums = (sums & UINT64_C(0x00ff00ff00ff00ff)) +
+           (sums >> 8 & UINT64_C(0x00ff00ff00ff00ff));
+    return sums * UINT64_C(0x0001000100010001) >> 48;
+}
+
+#include "lib/kernel/loops.h"

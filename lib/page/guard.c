@@ -1,0 +1,207 @@
+/* The SIGBUS guard (R15): the only signal handler of the library, and only on request.
+ *
+ * It lets watch.c look whether the fault is in a mapping of ours. Everything else goes
+ * to the handler that was there before, as if the kernel had called it. */
+#include "lib/internal.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <ucontext.h>
+
+/* ---- the handler ---- */
+
+/* Our handler may be in the chain more than once: a handler that came later may pass on
+ * to it or not, which nobody can tell; so if there is one when the guard is installed
+ * again, the guard is put above it too. Each time what was there before is kept, here.
+ * More entries than may be in use: a thread may still be passing on to one that has
+ * just been taken away. */
+enum { MAX_LEVELS = 8, N_LEVELS = 2 * MAX_LEVELS, NO_LEVEL = -1 };
+struct level {
+    struct sigaction earlier;
+    atomic_bool spent; /* it had SA_RESETHAND, and ran */
+    int below;         /* where it goes when that one passes on to us, or NO_LEVEL */
+    unsigned number;   /* of all that there have been */
+};
+static struct level levels[N_LEVELS];
+static atomic_int top_level;
+static atomic_bool active;
+static bool hooked; /* our handler is in place, or below one that came later */
+static unsigned n_users, n_hooked;
+
+/* What this thread is passing on to: if our handler runs below this frame meanwhile, it
+ * is that level that has called it. One that jumps out of its handler never comes back
+ * to clear this; then the next fault is mostly not below, and it is forgotten. Static
+ * storage, not allocated by the first that looks, which may be a signal handler. */
+static _Thread_local struct {
+    uintptr_t frame; /* 0: nothing */
+    unsigned number;
+    int level;
+} passing __attribute__((tls_model("initial-exec")));
+
+static bool is_fault(const siginfo_t *info)
+{
+    return info->si_code == BUS_ADRERR || info->si_code == BUS_OBJERR ||
+           info->si_code == BUS_ADRALN || info->si_code == BUS_MCEERR_AR;
+}
+
+/* A fault happens again when the handler returns; a signal that was sent does not. */
+static void die(int sig, const siginfo_t *info)
+{
+    struct sigaction by_default = {.sa_handler = SIG_DFL};
+    sigaction(sig, &by_default, NULL);
+    if (!is_fault(info))
+        raise(sig);
+}
+
+/* The mask that the kernel would have run it with: ours blocks everything. */
+static void run_earlier(const struct sigaction *e, int sig, siginfo_t *info,
+                        void *context)
+{
+    sigset_t mask, ours;
+    sigemptyset(&mask);
+    sigorset(&mask, &((ucontext_t *)context)->uc_sigmask, &e->sa_mask);
+    if (!(e->sa_flags & SA_NODEFER))
+        sigaddset(&mask, sig);
+    sigprocmask(SIG_SETMASK, &mask, &ours);
+    if (e->sa_flags & SA_SIGINFO)
+        e->sa_sigaction(sig, info, context);
+    else
+        e->sa_handler(sig);
+    sigprocmask(SIG_SETMASK, &ours, NULL);
+}
+
+static void pass_to(struct level *l, int sig, siginfo_t *info, void *context)
+{
+    const struct sigaction *e = &l->earlier;
+    if (e->sa_handler == SIG_IGN && !is_fault(info))
+        return;
+    if (e->sa_handler == SIG_IGN || e->sa_handler == SIG_DFL ||
+        (((unsigned)e->sa_flags & SA_RESETHAND) && atomic_exchange(&l->spent, true)))
+        die(sig, info); /* the kernel ignores no fault either */
+    else
+        run_earlier(e, sig, info, context);
+}
+
+static int next_level(uintptr_t frame)
+{
+    const struct level *from = &levels[passing.level];
+    if (frame < passing.frame && from->number == passing.number &&
+        from->below != NO_LEVEL)
+        return from->below;
+    return atomic_load(&top_level);
+}
+
+static void pass_on(int sig, siginfo_t *info, void *context)
+{
+    uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+    int to = next_level(frame);
+    passing.frame = frame;
+    passing.number = levels[to].number;
+    passing.level = to;
+    pass_to(&levels[to], sig, info, context);
+    passing.frame = 0;
+}
+
+static void on_sigbus(int sig, siginfo_t *info, void *context)
+{
+    int saved = errno;
+    /* Not MCEERR_AO: memory that failed and that this thread has not touched. It may be
+     * in a mapping that another one is closing; and who touches it gets MCEERR_AR. */
+    bool loss = info->si_code == BUS_ADRERR || info->si_code == BUS_OBJERR ||
+                info->si_code == BUS_MCEERR_AR;
+    if (!loss || !atomic_load(&active) || !lost_replace((uintptr_t)info->si_addr))
+        pass_on(sig, info, context);
+    errno = saved;
+}
+
+/* ---- installing ---- */
+
+static bool is_ours(const struct sigaction *a)
+{
+    return (a->sa_flags & SA_SIGINFO) && a->sa_sigaction == on_sigbus;
+}
+
+/* One that is not in use, nor was the last that was. */
+static int free_level(int below)
+{
+    bool used[N_LEVELS] = {false};
+    int n = 0;
+    used[atomic_load(&top_level)] = true;
+    for (int i = below; i != NO_LEVEL; i = levels[i].below, n++)
+        used[i] = true;
+    if (n >= MAX_LEVELS)
+        return NO_LEVEL;
+    for (n = 0; used[n]; n++)
+        ;
+    return n;
+}
+
+static int hook(void)
+{
+    struct sigaction now, mine = {.sa_sigaction = on_sigbus};
+    if (sigaction(SIGBUS, NULL, &now) != 0)
+        return errno;
+    if (is_ours(&now)) {
+        hooked = true;
+        return 0;
+    }
+    /* Whatever is there may pass on to us; nothing does not. */
+    bool any = now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN;
+    int below = hooked && any ? atomic_load(&top_level) : NO_LEVEL;
+    int level = free_level(below);
+    if (level == NO_LEVEL)
+        return EAGAIN;
+    levels[level].earlier = now;
+    levels[level].below = below;
+    levels[level].number = ++n_hooked;
+    atomic_store(&levels[level].spent, false);
+    atomic_store(&top_level, level);
+    mine.sa_flags = SA_SIGINFO | SA_ONSTACK | (now.sa_flags & SA_RESTART);
+    sigfillset(&mine.sa_mask);
+    if (sigaction(SIGBUS, &mine, NULL) != 0)
+        return errno;
+    hooked = true;
+    return 0;
+}
+
+static void unhook(void)
+{
+    const struct level *l = &levels[atomic_load(&top_level)];
+    struct sigaction now, before = l->earlier;
+    if (sigaction(SIGBUS, NULL, &now) != 0 || !is_ours(&now))
+        return; /* below another: it stays, and passes on everything */
+    if (atomic_load(&l->spent))
+        before = (struct sigaction){.sa_handler = SIG_DFL};
+    sigaction(SIGBUS, &before, NULL);
+    hooked = l->below != NO_LEVEL;
+    if (hooked)
+        atomic_store(&top_level, l->below);
+}
+
+int tamis_guard_install(struct tamis_diag *diag)
+{
+    diag_clear(diag);
+    int err = io_hold_forks();
+    if (err)
+        return diag_errno(diag, err, NULL, "cannot guard against SIGBUS");
+    err = lost_prepare();
+    if (!err)
+        err = hook();
+    if (!err) {
+        n_users++;
+        atomic_store(&active, true);
+    }
+    io_let_forks();
+    return err ? diag_errno(diag, err, NULL, "cannot guard against SIGBUS") : 0;
+}
+
+void tamis_guard_remove(void)
+{
+    if (io_hold_forks())
+        return;
+    if (n_users > 0 && --n_users == 0) {
+        atomic_store(&active, false);
+        unhook();
+    }
+    io_let_forks();
+}

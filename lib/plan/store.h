@@ -1,0 +1,59 @@
+/* A store's filters and the ways to divide its memory over them: what store.c and
+ * fit.c share. */
+#ifndef LIB_FILTER_PLAN_STORE_H
+#define LIB_FILTER_PLAN_STORE_H
+
+#include "lib/internal.h"
+
+/* ==== plan/store.c: runs, shares, and the public calls ==================== */
+
+/* More segments than this are first planned by rounded numbers of keys. */
+enum { FEW = 4096 };
+
+struct store_plan {
+    const struct tamis_plan_segment *segments;
+    size_t n;
+    uint64_t n_runs;
+    double *weights; /* the chance that a lookup meets the segment */
+    double *runs;    /* keys of each run; that of an empty segment has one */
+    bool uniform;    /* one error for all, and all have a filter or none */
+    bool rough;      /* numbers of keys are rounded up */
+    struct memo *memos;
+};
+
+/* One way to divide the memory. */
+struct division {
+    struct tamis_plan_share *shares;
+    double scale; /* of the errors: times scale_of() */
+    struct tamis_plan_total total;
+};
+
+extern const struct tamis_plan_share no_filter;
+/* The keys of the segment's run; 1 if all errors are the same. */
+double scale_of(const struct store_plan *p, size_t i);
+/* Segment i with a filter of this error, or without if there is none such. */
+struct tamis_plan_share share_at(const struct store_plan *p, size_t i, double error);
+double reads_of(const struct tamis_plan_share *s);
+void division_total(const struct store_plan *p, struct division *d);
+
+/* ==== plan/fit.c: the memory that there is, used up ======================== */
+
+struct limit {
+    bool by_reads;
+    uint64_t bytes;
+    double reads;
+};
+bool division_fits(const struct division *d, const struct limit *limit);
+/* Hardly anything is left over. */
+bool division_is_close(const struct division *d, const struct limit *limit);
+/* Into *best the best division that fits, which is the least scale if memory is limited
+ * and the largest if reads are; the search begins at `guess`. As it comes in it has no
+ * filters at all, and stays so if none fit. *trial is another, to work with. */
+void division_fit(struct store_plan *p, const struct limit *limit, double guess,
+                  struct division *best, struct division *trial);
+/* Gives what is left over of the bytes where it saves most. */
+int division_fill(const struct store_plan *p, uint64_t bytes, struct division *d);
+/* The reverse, for a limit of reads: filters that save least for their size go. */
+int division_thin(const struct store_plan *p, double reads, struct division *d);
+
+#endif

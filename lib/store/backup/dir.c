@@ -1,0 +1,179 @@
+/* Backup: the directory that it makes, under a temporary name until all in it is
+ * durable, its catalog, and the call itself. */
+#include "lib/store/backup/inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    const struct backup *b = ctx;
+    int rc = 0;
+    for (size_t i = 0; i < b->n && !rc; i++)
+        rc = catalog_replace(t, b->items[i].name, b->items[i].name_bytes,
+                             b->items[i].value, b->items[i].value_bytes, diag);
+    return rc;
+}
+
+static int write_catalog(struct backup *b, struct tamis_diag *diag)
+{
+    int rc = io_sync_dir(b->filters);
+    if (rc)
+        return diag_errno(diag, rc, b->temp_path, "syncing the copy");
+    /* Nobody else is in there: no need of a rename that replaces nothing. */
+    return registry_replace(b->temp_path, b->dir, &b->meta, fill_in, b, diag);
+}
+
+static int make_dirs(struct backup *b, const char *path, const char *base,
+                     struct tamis_diag *diag)
+{
+    uint32_t tag;
+    io_calls.random(&tag, sizeof tag);
+    snprintf(b->temp, sizeof b->temp, "%.240s.%08x.tmp", base, tag);
+    size_t n = (size_t)(base - path);
+    b->temp_path = malloc(n + sizeof b->temp);
+    if (!b->temp_path)
+        return diag_errno(diag, ENOMEM, path, "making the directory");
+    memcpy(b->temp_path, path, n);
+    memcpy(b->temp_path + n, b->temp, strlen(b->temp) + 1);
+    if (mkdirat(b->parent, b->temp, 0777) != 0)
+        return diag_errno(diag, errno, b->temp_path, "making the directory");
+    b->made = true;
+    b->dir = openat(b->parent, b->temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (b->dir < 0 || mkdirat(b->dir, "filters", 0777) != 0)
+        return diag_errno(diag, errno, b->temp_path, "making the directory");
+    b->filters = openat(b->dir, "filters", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (b->filters < 0)
+        return diag_errno(diag, errno, b->temp_path, "making the directory");
+    int rc = io_refuse_network(b->dir);
+    return rc ? diag_fail(diag, rc, path, "%s", tamis_strerror(rc)) : 0;
+}
+
+/* Where a file system knows no RENAME_NOREPLACE, what appeared since path was looked at
+ * is safe too: a directory takes the place of nothing but an empty one. */
+static int give_name(const struct backup *b, const char *base)
+{
+    if (io_calls.renameat2(b->parent, b->temp, b->parent, base, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return errno;
+    return io_replace(b->parent, b->temp, base);
+}
+
+static bool has_name(const struct backup *b, const char *base)
+{
+    struct stat ours, there;
+    return fstat(b->dir, &ours) == 0 &&
+           fstatat(b->parent, base, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+/* Before it is emptied: under its temporary name nobody takes what is left for a
+ * backup. */
+static void take_name_back(const struct backup *b, const char *base)
+{
+    if (io_replace(b->parent, base, b->temp) == 0)
+        io_sync_dir(b->parent);
+}
+
+static int publish(struct backup *b, const char *path, const char *base,
+                   struct tamis_diag *diag)
+{
+    int rc = give_name(b, base);
+    if (rc == EEXIST || rc == ENOTEMPTY || rc == ENOTDIR)
+        return diag_fail(diag, TAMIS_ERR_EXISTS, path, "something is there already");
+    /* It may have been renamed although the call said that it was not. */
+    bool named = !rc || has_name(b, base);
+    if (!rc)
+        rc = io_sync_dir(b->parent);
+    if (rc && named)
+        take_name_back(b, base);
+    return rc ? diag_errno(diag, rc, path, "naming the copy") : 0;
+}
+
+static void discard(struct backup *b, const char *base)
+{
+    for (size_t i = 0; b->filters >= 0 && i < b->n_early; i++)
+        filter_file_unlink(b->filters, b->early[i]->uuid);
+    for (size_t i = 0; b->filters >= 0 && i < b->n; i++)
+        filter_file_unlink(b->filters, b->items[i].uuid);
+    if (b->dir >= 0) {
+        io_calls.unlinkat(b->dir, "filters", AT_REMOVEDIR);
+        io_calls.unlinkat(b->dir, "catalog.lmdb", 0);
+    }
+    if (b->made && io_calls.unlinkat(b->parent, b->temp, AT_REMOVEDIR) != 0 &&
+        b->dir >= 0 && has_name(b, base)) /* it kept the name after all */
+        io_calls.unlinkat(b->parent, base, AT_REMOVEDIR);
+}
+
+static int backup_into(struct backup *b, const char *path, const char *base,
+                       struct tamis_diag *diag)
+{
+    struct stat st;
+    if (fstatat(b->parent, base, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return diag_fail(diag, TAMIS_ERR_EXISTS, path, "something is there already");
+    int rc = make_dirs(b, path, base, diag);
+    if (!rc)
+        rc = backup_filters(b, diag);
+    if (!rc)
+        rc = write_catalog(b, diag);
+    if (!rc)
+        rc = publish(b, path, base, diag);
+    if (rc)
+        discard(b, base);
+    return rc;
+}
+
+static void close_fd(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+static int backup_to(struct backup *b, const char *path, struct tamis_diag *diag)
+{
+    const char *base;
+    int rc = io_open_parent(path, &b->parent, &base);
+    if (rc == EISDIR) /* the root, which has none */
+        return diag_fail(diag, TAMIS_ERR_EXISTS, path, "something is there already");
+    if (rc)
+        return diag_errno(diag, rc, path, "opening the parent directory");
+    rc = backup_into(b, path, base, diag);
+    close_fd(b->filters);
+    close_fd(b->dir);
+    close_fd(b->parent);
+    backup_free_items(b);
+    backup_free_early(b);
+    free(b->temp_path);
+    return rc;
+}
+
+int tamis_store_backup(struct tamis_store *store, const char *path, tamis_repair_fn *fn,
+                       void *ctx, struct tamis_backup_report *report,
+                       struct tamis_diag *diag)
+{
+    struct tamis_backup_report ours;
+    struct backup b = {.report = report ? report : &ours,
+                       .fn = fn,
+                       .ctx = ctx,
+                       .parent = -1,
+                       .dir = -1,
+                       .filters = -1};
+    memset(b.report, 0, sizeof *b.report);
+    int rc = store_usable(store, false, diag);
+    if (rc)
+        return rc;
+    b.catalog = store->catalog;
+    if (!path || !*path)
+        return diag_fail(diag, TAMIS_ERR_RANGE, path, "no path");
+    char *plain = store_plain_path(path);
+    if (!plain)
+        return diag_errno(diag, ENOMEM, path, "backing up");
+    rc = backup_to(&b, plain, diag);
+    free(plain);
+    return rc;
+}

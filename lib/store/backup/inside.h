@@ -1,0 +1,73 @@
+/* A backup from inside: shared by backup.c (what is copied, and when), list.c
+ * (what there is to copy) and dir.c (where it goes). */
+#ifndef TAMIS_STORE_BACKUP_H
+#define TAMIS_STORE_BACKUP_H
+
+#include "lib/store/store.h"
+
+/* A segment of the list. There may be many: of its record only what is asked often. */
+struct backup_item {
+    uint8_t *name, *value; /* one allocation */
+    uint32_t name_bytes, value_bytes;
+    uint8_t uuid[UUID_BYTES];
+    uint64_t table_digest;
+    uint16_t state; /* 0: its record is unreadable */
+    int from;       /* its file, open; -1 */
+    int failure;    /* of opening it */
+    struct backup_early *early;
+};
+
+/* A sealed file that was looked at before the moment of the list. */
+struct backup_early {
+    uint8_t uuid[UUID_BYTES];
+    uint64_t table_digest, n_bytes;
+    char *left; /* why there is no copy of it, or NULL */
+    int code;   /* of that, or 0 */
+    bool damaged;
+    bool listed; /* in the list of the moment */
+};
+
+struct backup {
+    struct catalog *catalog;
+    struct tamis_backup_report *report;
+    struct meta meta; /* of the same moment as the items */
+    tamis_repair_fn *fn;
+    void *ctx;
+    int parent, dir, filters; /* where it goes; of the copy */
+    char temp[IO_TEMP_NAME_BYTES];
+    bool made; /* the directory `temp` */
+    char *temp_path;
+    struct backup_item *items;
+    size_t n, max;
+    struct backup_early **early;
+    size_t n_early, max_early;
+    struct names by_uuid; /* -> index in `early` + 1 */
+};
+
+static inline bool backup_has_file(const struct backup_item *it)
+{
+    return it->state == RECORD_SEALED || it->state == RECORD_GROWING;
+}
+
+/* ==== list.c ==== */
+
+/* In a transaction, ctx the backup: lists all segments, or those with sealed files that
+ * nobody has looked at. */
+catalog_fn backup_list_all, backup_list_new;
+void backup_free_items(struct backup *b);
+/* What its record says, of one that has a file. */
+void backup_record(const struct backup_item *it, struct record *r);
+int backup_set_record(struct backup_item *it, const struct record *r);
+int backup_note_early(struct backup *b, const struct backup_item *it,
+                      const struct copied *done);
+/* Of the same UUID and digest: what its check found is true of this record too. */
+struct backup_early *backup_find_early(const struct backup *b,
+                                       const struct backup_item *it);
+void backup_free_early(struct backup *b);
+
+/* ==== backup.c ==== */
+
+/* Copies all filters into b->filters, and lists their segments and b->meta. */
+int backup_filters(struct backup *b, struct tamis_diag *diag);
+
+#endif

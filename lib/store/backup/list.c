@@ -1,0 +1,175 @@
+/* Backup: the list of segments, and of files that were copied before it was made. */
+#include "lib/store/backup/inside.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- segments ---- */
+
+void backup_free_items(struct backup *b)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        free(b->items[i].name);
+        if (b->items[i].from >= 0)
+            close(b->items[i].from);
+    }
+    free(b->items);
+    b->items = NULL;
+    b->n = b->max = 0;
+}
+
+/* *list with room for one more than n. */
+static int make_room(void **list, size_t n, size_t *max, size_t element_bytes)
+{
+    if (n < *max)
+        return 0;
+    size_t more = *max ? *max * 2 : 64;
+    void *longer = realloc(*list, more * element_bytes);
+    if (!longer)
+        return ENOMEM;
+    *list = longer;
+    *max = more;
+    return 0;
+}
+
+static int add_item(struct backup *b, const void *name, size_t name_bytes,
+                    const uint8_t *value, size_t value_bytes, const struct record *r)
+{
+    void *items = b->items;
+    int rc = make_room(&items, b->n, &b->max, sizeof *b->items);
+    b->items = items;
+    uint8_t *memory = rc ? NULL : malloc(name_bytes + value_bytes);
+    if (!memory)
+        return ENOMEM;
+    struct backup_item *it = &b->items[b->n++];
+    *it = (struct backup_item){
+        .name = memory,
+        .value = memory + name_bytes,
+        .name_bytes = (uint32_t)name_bytes,
+        .value_bytes = (uint32_t)value_bytes,
+        .table_digest = r->table_digest,
+        .state = r->state,
+        .from = -1,
+    };
+    memcpy(it->uuid, r->uuid, UUID_BYTES);
+    memcpy(it->name, name, name_bytes);
+    memcpy(it->value, value, value_bytes);
+    return 0;
+}
+
+static int add_any(void *ctx, const void *name, size_t name_bytes, const uint8_t *value,
+                   size_t value_bytes)
+{
+    struct record r = {0};
+    record_decode(value, value_bytes, name, name_bytes, &r);
+    return add_item(ctx, name, name_bytes, value, value_bytes, &r);
+}
+
+static int add_new(void *ctx, const void *name, size_t name_bytes, const uint8_t *value,
+                   size_t value_bytes)
+{
+    struct backup *b = ctx;
+    struct record r = {0};
+    record_decode(value, value_bytes, name, name_bytes, &r);
+    if (r.state != RECORD_SEALED || names_get(&b->by_uuid, r.uuid, UUID_BYTES))
+        return 0;
+    return add_item(b, name, name_bytes, value, value_bytes, &r);
+}
+
+int backup_list_all(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    backup_free_items(ctx);
+    return catalog_each(t, add_any, ctx, diag);
+}
+
+int backup_list_new(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    backup_free_items(ctx);
+    return catalog_each(t, add_new, ctx, diag);
+}
+
+void backup_record(const struct backup_item *it, struct record *r)
+{
+    memset(r, 0, sizeof *r);
+    record_decode(it->value, it->value_bytes, it->name, it->name_bytes, r);
+}
+
+int backup_set_record(struct backup_item *it, const struct record *r)
+{
+    uint8_t value[RECORD_MAX_BYTES];
+    size_t n = record_encode(r, it->name, it->name_bytes, value);
+    uint8_t *memory = malloc(it->name_bytes + n);
+    if (!memory)
+        return ENOMEM;
+    memcpy(memory, it->name, it->name_bytes);
+    memcpy(memory + it->name_bytes, value, n);
+    free(it->name);
+    it->name = memory;
+    it->value = memory + it->name_bytes;
+    it->value_bytes = (uint32_t)n;
+    it->state = r->state;
+    memcpy(it->uuid, r->uuid, UUID_BYTES);
+    it->table_digest = r->table_digest;
+    return 0;
+}
+
+/* ---- files copied early ---- */
+
+static char *why_left(const struct copied *done)
+{
+    char text[300];
+    snprintf(text, sizeof text, "%s%s%s", done->left, done->diag.what[0] ? ": " : "",
+             done->diag.what);
+    return strdup(text);
+}
+
+static void free_early(struct backup_early *e)
+{
+    free(e->left);
+    free(e);
+}
+
+int backup_note_early(struct backup *b, const struct backup_item *it,
+                      const struct copied *done)
+{
+    void *early = b->early;
+    int rc =
+        make_room(&early, b->n_early, &b->max_early, sizeof(struct backup_early *));
+    b->early = early;
+    struct backup_early *e = rc ? NULL : calloc(1, sizeof *e);
+    if (!e)
+        return ENOMEM;
+    memcpy(e->uuid, it->uuid, UUID_BYTES);
+    e->table_digest = it->table_digest;
+    e->n_bytes = done->n_bytes;
+    e->damaged = done->n_damaged > 0;
+    e->code = done->diag.code;
+    if (done->left && !(e->left = why_left(done)))
+        rc = ENOMEM;
+    if (!rc)
+        rc = names_set(&b->by_uuid, e->uuid, UUID_BYTES, (uint32_t)b->n_early + 1);
+    if (rc)
+        free_early(e);
+    else
+        b->early[b->n_early++] = e;
+    return rc;
+}
+
+struct backup_early *backup_find_early(const struct backup *b,
+                                       const struct backup_item *it)
+{
+    uint32_t i = names_get(&b->by_uuid, it->uuid, UUID_BYTES);
+    bool same = i && it->state == RECORD_SEALED &&
+                it->table_digest == b->early[i - 1]->table_digest;
+    return same ? b->early[i - 1] : NULL;
+}
+
+void backup_free_early(struct backup *b)
+{
+    for (size_t i = 0; i < b->n_early; i++)
+        free_early(b->early[i]);
+    free(b->early);
+    names_clear(&b->by_uuid);
+}

@@ -1,0 +1,32 @@
+/* What the files around LMDB share: catalog.c, values.c, env.c. They
+ * alone include <lmdb.h>. */
+#ifndef TAMIS_STORE_CATALOG_H
+#define TAMIS_STORE_CATALOG_H
+
+#include <lmdb.h>
+
+#include "lib/store/store.h"
+
+static inline MDB_val catalog_val(const void *bytes, size_t n_bytes)
+{
+    /* LMDB's values are not const, but it does not write to them. */
+    union {
+        const void *in;
+        void *out;
+    } p = {.in = bytes};
+    return (MDB_val){.mv_size = n_bytes, .mv_data = p.out};
+}
+
+/* LMDB's code as ours, with its words. */
+int catalog_fail(struct tamis_diag *diag, const char *store_path, int rc,
+                 const char *doing);
+/* Are its trees sound as of this transaction, so that LMDB may read them? EAGAIN: ask
+ * again with a new one. */
+int catalog_txn_walk(struct catalog *c, MDB_txn *txn, bool writing,
+                     struct tamis_diag *diag);
+/* The last transaction that the file names, and the one that a transaction would see; 0
+ * if none can begin as things are. */
+uint64_t catalog_written_last(struct catalog *c);
+uint64_t catalog_visible_last(struct catalog *c);
+
+#endif

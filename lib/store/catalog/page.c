@@ -1,0 +1,128 @@
+/* Pages of an LMDB file and the nodes in them. A page's nodes fill it from mp_upper to
+ * its end, without gaps and without overlap, since LMDB closes up whatever it takes
+ * out: so a damaged offset or length does not go unseen. */
+#include "lib/store/catalog/walk.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+bool walk_read(struct walk *w, void *p, size_t n_bytes, uint64_t offset)
+{
+    size_t got;
+    int rc = io_read(w->fd, p, n_bytes, offset, &got);
+    if (rc)
+        w->failed = rc;
+    return !rc && got == n_bytes;
+}
+
+bool walk_mark(struct walk *w, uint64_t page, uint64_t n, uint64_t end)
+{
+    if (page < FIRST_PAGE || page >= end || n > end - page)
+        return false;
+    for (uint64_t i = page; i < page + n; i++) {
+        uint8_t bit = (uint8_t)(1 << (i & 7));
+        if (w->seen[i >> 3] & bit)
+            return false;
+        w->seen[i >> 3] |= bit;
+    }
+    return true;
+}
+
+size_t walk_count(const uint8_t *page)
+{
+    return (size_t)(walk_get16(page + 12) - PAGE_HEAD) / 2;
+}
+
+static size_t node_at(const uint8_t *page, size_t index)
+{
+    return walk_get16(page + PAGE_HEAD + 2 * index);
+}
+
+struct node walk_node(const uint8_t *page, size_t index, bool branch)
+{
+    const uint8_t *p = page + node_at(page, index);
+    struct node n = {.key = p + NODE_HEAD, .key_bytes = walk_get16(p + 6)};
+    /* Two halves, the lower one first on a little-endian machine and last on a
+     * big-endian one: together they are a number in the machine's own order. */
+    uint64_t low = walk_get32(p);
+    n.data = n.key + n.key_bytes;
+    if (branch)
+        n.child = low | (uint64_t)walk_get16(p + 4) << 32;
+    else {
+        n.data_bytes = (size_t)low;
+        n.flags = walk_get16(p + 4);
+    }
+    return n;
+}
+
+/* What it takes in its page. */
+static size_t node_bytes(const struct node *n, bool branch)
+{
+    size_t in_page = n->flags & NODE_BIG ? sizeof(uint64_t) : n->data_bytes;
+    size_t bytes = NODE_HEAD + n->key_bytes + (branch ? 0 : in_page);
+    return bytes + (bytes & 1);
+}
+
+static bool nodes_tile(const struct walk *w, const uint8_t *page, bool branch)
+{
+    size_t n = walk_count(page), at = walk_get16(page + 14), n_met = 0;
+    uint32_t *ends = w->ends;
+    memset(ends, 0, w->page_bytes / 2 * sizeof *ends);
+    for (size_t i = 0; i < n; i++) {
+        size_t from = node_at(page, i);
+        if (from < at || from & 1 || from + NODE_HEAD > w->page_bytes || ends[from / 2])
+            return false;
+        struct node node = walk_node(page, i, branch);
+        size_t bytes = node_bytes(&node, branch);
+        if (bytes > w->page_bytes - from)
+            return false;
+        ends[from / 2] = (uint32_t)(from + bytes);
+    }
+    while (at < w->page_bytes && ends[at / 2]) {
+        at = ends[at / 2];
+        n_met++;
+    }
+    return at == w->page_bytes && n_met == n;
+}
+
+static bool page_good(const struct walk *w, const uint8_t *page, uint64_t number,
+                      bool branch)
+{
+    uint16_t lower = walk_get16(page + 12), upper = walk_get16(page + 14);
+    if (walk_get64(page) != number ||
+        walk_get16(page + 10) != (branch ? PAGE_BRANCH : PAGE_LEAF) ||
+        lower < PAGE_HEAD + 2 || lower & 1 || lower > upper || upper & 1 ||
+        upper >= w->page_bytes)
+        return false;
+    return nodes_tile(w, page, branch);
+}
+
+uint8_t *walk_page(struct walk *w, uint64_t number, bool branch)
+{
+    if (!walk_mark(w, number, 1, w->n_pages))
+        return NULL;
+    uint8_t *page = malloc(w->page_bytes);
+    if (!page)
+        w->failed = ENOMEM;
+    if (page && walk_read(w, page, w->page_bytes, number * w->page_bytes) &&
+        page_good(w, page, number, branch))
+        return page;
+    free(page);
+    return NULL;
+}
+
+/* There may be more of them than the data needs, when there was more of it once. */
+bool walk_overflow(struct walk *w, const struct node *n, uint64_t *first,
+                   uint64_t *n_pages)
+{
+    uint8_t head[PAGE_HEAD];
+    *first = walk_get64(n->data);
+    if (*first >= w->n_pages ||
+        !walk_read(w, head, sizeof head, *first * w->page_bytes))
+        return false;
+    uint32_t count = walk_get32(head + 12);
+    *n_pages = count;
+    return walk_get64(head) == *first && walk_get16(head + 10) == PAGE_OVERFLOW &&
+           count > (PAGE_HEAD + n->data_bytes - 1) / w->page_bytes &&
+           walk_mark(w, *first, count, w->n_pages);
+}

@@ -1,0 +1,201 @@
+/* Inside a transaction: the records of segments and the meta record, in and out of
+ * LMDB. */
+#include "lib/store/catalog/lmdb.h"
+
+static int failed(struct catalog_txn *t, int rc, const char *doing,
+                  struct tamis_diag *diag)
+{
+    if (!t->failure)
+        t->failure = rc;
+    return catalog_fail(diag, t->catalog->path, rc, doing);
+}
+
+static int name_error(struct catalog_txn *t, int code, const void *name,
+                      size_t name_bytes, struct tamis_diag *diag)
+{
+    char text[NAME_TEXT_BYTES];
+    return diag_fail(diag, code, t->catalog->path,
+                     code == TAMIS_ERR_EXISTS ? "segment '%s' exists already"
+                                              : "no segment '%s'",
+                     name_text(text, name, name_bytes));
+}
+
+/* No record is that long: the length is damaged, and may lead beyond the file. */
+static size_t value_length(const MDB_val *data)
+{
+    return data->mv_size <= RECORD_MAX_BYTES ? data->mv_size : 0;
+}
+
+int catalog_get(struct catalog_txn *t, const void *name, size_t name_bytes,
+                const uint8_t **value, size_t *value_bytes, struct tamis_diag *diag)
+{
+    MDB_val key = catalog_val(name, name_bytes), data;
+    int rc = mdb_get(t->txn, t->catalog->segments_db, &key, &data);
+    if (rc == MDB_NOTFOUND)
+        return name_error(t, TAMIS_ERR_NO_SEGMENT, name, name_bytes, diag);
+    if (rc)
+        return failed(t, rc, "reading a record", diag);
+    *value = data.mv_data;
+    *value_bytes = value_length(&data);
+    return 0;
+}
+
+static int put(struct catalog_txn *t, const void *name, size_t name_bytes,
+               const uint8_t *value, size_t value_bytes, unsigned flags,
+               struct tamis_diag *diag)
+{
+    MDB_val key = catalog_val(name, name_bytes), data = catalog_val(value, value_bytes);
+    int rc = mdb_put(t->txn, t->catalog->segments_db, &key, &data, flags);
+    t->wrote |= rc == 0;
+    if (rc == MDB_KEYEXIST)
+        return name_error(t, TAMIS_ERR_EXISTS, name, name_bytes, diag);
+    return rc ? failed(t, rc, "writing a record", diag) : 0;
+}
+
+int catalog_add(struct catalog_txn *t, const void *name, size_t name_bytes,
+                const uint8_t *value, size_t value_bytes, struct tamis_diag *diag)
+{
+    return put(t, name, name_bytes, value, value_bytes, MDB_NOOVERWRITE, diag);
+}
+
+int catalog_replace(struct catalog_txn *t, const void *name, size_t name_bytes,
+                    const uint8_t *value, size_t value_bytes, struct tamis_diag *diag)
+{
+    return put(t, name, name_bytes, value, value_bytes, 0, diag);
+}
+
+int catalog_delete(struct catalog_txn *t, const void *name, size_t name_bytes,
+                   struct tamis_diag *diag)
+{
+    MDB_val key = catalog_val(name, name_bytes);
+    int rc = mdb_del(t->txn, t->catalog->segments_db, &key, NULL);
+    t->wrote |= rc == 0;
+    if (rc == MDB_NOTFOUND)
+        return name_error(t, TAMIS_ERR_NO_SEGMENT, name, name_bytes, diag);
+    return rc ? failed(t, rc, "deleting a record", diag) : 0;
+}
+
+int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
+                 struct tamis_diag *diag)
+{
+    MDB_cursor *cursor;
+    MDB_val key, data;
+    MDB_stat stat;
+    int rc = mdb_stat(t->txn, t->catalog->segments_db, &stat);
+    if (!rc)
+        rc = mdb_cursor_open(t->txn, t->catalog->segments_db, &cursor);
+    if (rc)
+        return failed(t, rc, "listing the segments", diag);
+    int stopped = 0;
+    size_t n_met = 0;
+    while (!stopped && (rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) == 0) {
+        stopped = fn(ctx, key.mv_data, key.mv_size, data.mv_data, value_length(&data));
+        n_met++;
+    }
+    mdb_cursor_close(cursor);
+    if (stopped > 0 && diag && diag->code == stopped)
+        return stopped; /* fn has said more */
+    if (stopped > 0)
+        return diag_errno(diag, stopped, t->catalog->path, "listing the segments");
+    if (stopped)
+        return stopped;
+    if (rc != MDB_NOTFOUND)
+        return failed(t, rc, "listing the segments", diag);
+    /* One that is not met would be ABSENT. */
+    return n_met == stat.ms_entries
+               ? 0
+               : diag_fail(diag, TAMIS_ERR_DAMAGED, t->catalog->path,
+                           "%zu segments are listed, but the catalog counts %zu", n_met,
+                           (size_t)stat.ms_entries);
+}
+
+int catalog_meta_value(struct catalog_txn *t, const uint8_t **value,
+                       size_t *value_bytes, struct tamis_diag *diag)
+{
+    MDB_val key = catalog_val(CATALOG_META_KEY, sizeof CATALOG_META_KEY - 1), data;
+    int rc = mdb_get(t->txn, t->catalog->meta_db, &key, &data);
+    if (rc == MDB_NOTFOUND)
+        return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, t->catalog->path,
+                         "a catalog without its first record: creating the store was "
+                         "cut short");
+    if (rc)
+        return failed(t, rc, "reading the catalog's first record", diag);
+    *value = data.mv_data;
+    *value_bytes = data.mv_size;
+    return 0;
+}
+
+int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag)
+{
+    const uint8_t *value;
+    size_t n;
+    memset(m, 0, sizeof *m);
+    int rc = catalog_meta_value(t, &value, &n, diag);
+    if (rc)
+        return rc;
+    struct verdict v = meta_decode(value, n, m);
+    return v.code == VERDICT_OK ? 0 : diag_verdict(diag, v, t->catalog->path, 0);
+}
+
+int catalog_set_meta_value(struct catalog_txn *t, const uint8_t *value,
+                           size_t value_bytes, struct tamis_diag *diag)
+{
+    MDB_val key = catalog_val(CATALOG_META_KEY, sizeof CATALOG_META_KEY - 1);
+    MDB_val data = catalog_val(value, value_bytes);
+    int rc = mdb_put(t->txn, t->catalog->meta_db, &key, &data, 0);
+    t->wrote |= rc == 0;
+    return rc ? failed(t, rc, "writing the catalog's first record", diag) : 0;
+}
+
+int catalog_set_meta(struct catalog_txn *t, const struct meta *m,
+                     struct tamis_diag *diag)
+{
+    uint8_t bytes[META_BYTES];
+    meta_encode(m, bytes);
+    return catalog_set_meta_value(t, bytes, sizeof bytes, diag);
+}
+
+int catalog_set_complete(struct catalog_txn *t, bool complete, struct tamis_diag *diag)
+{
+    struct meta m;
+    int rc = catalog_meta(t, &m, diag);
+    if (rc || m.complete == complete)
+        return rc;
+    m.complete = complete;
+    /* Bytes that we don't know are not kept, so nor are their bits. */
+    m.compat &= META_COMPAT_KNOWN;
+    return catalog_set_meta(t, &m, diag);
+}
+
+uint64_t catalog_txn_number(const struct catalog_txn *t)
+{
+    return mdb_txn_id(t->txn);
+}
+
+struct usage {
+    uint64_t n_segments, n_bytes;
+};
+
+static int read_usage(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    struct usage *u = ctx;
+    MDB_stat stat;
+    MDB_envinfo info;
+    int rc = mdb_stat(t->txn, t->catalog->segments_db, &stat);
+    if (rc)
+        return failed(t, rc, "counting the segments", diag);
+    mdb_env_info(t->catalog->env, &info);
+    u->n_segments = stat.ms_entries;
+    u->n_bytes = ((uint64_t)info.me_last_pgno + 1) * stat.ms_psize;
+    return 0;
+}
+
+int catalog_usage(struct catalog *c, uint64_t *n_segments, uint64_t *n_bytes,
+                  struct tamis_diag *diag)
+{
+    struct usage u = {0};
+    int rc = catalog_read(c, read_usage, &u, diag);
+    *n_segments = u.n_segments;
+    *n_bytes = u.n_bytes;
+    return rc;
+}

@@ -1,0 +1,135 @@
+/* Walks the trees of an LMDB file by pread, for LMDB believes what it reads through its
+ * mapping. Are all pages where and what they should be, each once, and as many of each
+ * kind as the tree's root says? Are the keys in order and none missing? Is no free page
+ * in use? Whatever is not as LMDB writes it (0.9) is damage. It happens when a store is
+ * opened, before each transaction that writes, and in verify and repair. */
+#include "lib/store/catalog/walk.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum kind { KIND_FREE, KIND_MAIN, KIND_NAMED };
+enum { FLAG_INTEGER_KEYS = 0x08, FLAG_NO_SUBDIR = 0x4000 };
+
+/* One tree: the last key that was met in it, and what was counted. */
+struct tree {
+    enum kind kind;
+    unsigned depth;
+    bool separator; /* the last key is a branch's: what follows may equal it */
+    bool any;
+    struct catalog_tree counted;
+    size_t key_bytes;
+    uint8_t key[MAX_KEY_BYTES];
+};
+
+static int compare_keys(const struct tree *t, const uint8_t *key, size_t n)
+{
+    if (t->kind == KIND_FREE) { /* numbers */
+        uint64_t a = walk_get64(t->key), b = walk_get64(key);
+        return a < b ? -1 : a > b;
+    }
+    int order = memcmp(t->key, key, n < t->key_bytes ? n : t->key_bytes);
+    return order ? order : t->key_bytes < n ? -1 : t->key_bytes > n;
+}
+
+/* A branch's key lies above all that comes before it, and not above what follows. */
+static bool next_key(struct tree *t, const struct node *n, bool separator)
+{
+    if (n->key_bytes == 0 || n->key_bytes > MAX_KEY_BYTES ||
+        (t->kind == KIND_FREE && n->key_bytes != sizeof(uint64_t)))
+        return false;
+    int order = t->any ? compare_keys(t, n->key, n->key_bytes) : -1;
+    if (order > 0 || (order == 0 && !t->separator))
+        return false;
+    memcpy(t->key, n->key, n->key_bytes);
+    t->key_bytes = n->key_bytes;
+    t->separator = separator;
+    t->counted.n_entries += !separator;
+    return t->any = true;
+}
+
+static bool walk_tree(struct walk *w, const struct catalog_tree *said, enum kind kind);
+
+static bool leaf_node(struct walk *w, struct tree *t, const struct node *n)
+{
+    uint64_t first = 0, n_pages = 0;
+    if (n->flags > NODE_TREE || (n->flags == NODE_TREE) != (t->kind == KIND_MAIN) ||
+        !next_key(t, n, false))
+        return false;
+    if (n->flags == NODE_BIG && !walk_overflow(w, n, &first, &n_pages))
+        return false;
+    t->counted.n_overflow += n_pages;
+    if (t->kind == KIND_FREE)
+        return walk_free_record(w, n, first);
+    if (t->kind == KIND_NAMED)
+        return true;
+    struct catalog_tree named;
+    if (n->data_bytes != sizeof named)
+        return false;
+    memcpy(&named, n->data, sizeof named);
+    return walk_tree(w, &named, KIND_NAMED);
+}
+
+static bool walk_pages(struct walk *w, struct tree *t, uint64_t number, unsigned level)
+{
+    bool branch = level < t->depth;
+    uint8_t *page = walk_page(w, number, branch);
+    bool good = page != NULL;
+    size_t n = good ? walk_count(page) : 0;
+    /* LMDB's own list may be left with a branch of one child. */
+    good = good && (!branch || n > 1 || t->kind == KIND_FREE);
+    for (size_t i = 0; good && i < n; i++) {
+        struct node node = walk_node(page, i, branch);
+        if (!branch)
+            good = leaf_node(w, t, &node);
+        else /* the first one's key is not looked at, whatever it is */
+            good = (i == 0 || next_key(t, &node, true)) &&
+                   walk_pages(w, t, node.child, level + 1);
+    }
+    free(page);
+    if (branch)
+        t->counted.n_branch++;
+    else
+        t->counted.n_leaf++;
+    return good;
+}
+
+static bool walk_tree(struct walk *w, const struct catalog_tree *said, enum kind kind)
+{
+    struct tree t = {.kind = kind, .depth = said->depth};
+    unsigned flags = said->flags;
+    /* LMDB keeps some of the environment's flags with those of this tree. */
+    if (kind == KIND_FREE)
+        flags = (flags & ~(unsigned)FLAG_NO_SUBDIR) ^ FLAG_INTEGER_KEYS;
+    bool empty = said->root == UINT64_MAX;
+    if (flags || empty != (said->depth == 0) || said->depth > MAX_DEPTH ||
+        (!empty && !walk_pages(w, &t, said->root, 1)))
+        return false;
+    const struct catalog_tree *c = &t.counted;
+    return c->n_branch == said->n_branch && c->n_leaf == said->n_leaf &&
+           c->n_overflow == said->n_overflow && c->n_entries == said->n_entries;
+}
+
+int catalog_walk(int fd, size_t page_bytes, uint64_t file_bytes,
+                 const struct catalog_state *s)
+{
+    /* More pages than these LMDB never counts without writing them. */
+    enum { MAX_UNWRITTEN = 1 << 20 };
+    uint64_t in_file = file_bytes / page_bytes;
+    if (s->last_page < FIRST_PAGE - 1 || s->last_page > in_file + MAX_UNWRITTEN)
+        return TAMIS_ERR_DAMAGED;
+    struct walk w = {.fd = fd, .page_bytes = page_bytes, .n_pages = s->last_page + 1};
+    w.last_page = s->last_page;
+    w.txn = s->txn;
+    if (w.n_pages > in_file)
+        w.n_pages = in_file;
+    w.seen = calloc(s->last_page / 8 + 1, 1);
+    w.ends = calloc(page_bytes / 2, sizeof *w.ends);
+    if (!w.seen || !w.ends)
+        w.failed = ENOMEM;
+    bool good = !w.failed && walk_tree(&w, &s->trees[1], KIND_MAIN) &&
+                walk_tree(&w, &s->trees[0], KIND_FREE);
+    free(w.seen);
+    free(w.ends);
+    return good ? 0 : w.failed ? w.failed : TAMIS_ERR_DAMAGED;
+}

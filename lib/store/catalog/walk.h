@@ -1,0 +1,85 @@
+/* What the three files that walk an LMDB file share: walk.c (trees),
+ * page.c (pages and their nodes), free.c (the list of free pages). */
+#ifndef TAMIS_STORE_CATALOG_WALK_H
+#define TAMIS_STORE_CATALOG_WALK_H
+
+#include "lib/store/store.h"
+
+enum {
+    PAGE_HEAD = 16,
+    PAGE_BRANCH = 1,
+    PAGE_LEAF = 2,
+    PAGE_OVERFLOW = 4,
+    NODE_HEAD = 8,
+    NODE_BIG = 1,  /* the data lies in overflow pages */
+    NODE_TREE = 2, /* the data is the root of a named database */
+    FIRST_PAGE = 2,
+    MAX_DEPTH = 32,
+    MAX_KEY_BYTES = 511,
+};
+
+struct walk {
+    int fd;
+    size_t page_bytes;
+    uint64_t n_pages;   /* that a tree may have: counted, and whole in the file */
+    uint64_t last_page; /* that may be free: it need not be in the file */
+    uint64_t txn;
+    uint8_t *seen; /* a bit for each page, in a tree or free: none is met twice */
+    /* Of one page, by offset / 2: where the node that begins there ends. */
+    uint32_t *ends;
+    int failed; /* an errno: what could not be read says nothing of the trees */
+};
+
+/* LMDB writes numbers in the machine's own order, and not always aligned. */
+static inline uint16_t walk_get16(const uint8_t *p)
+{
+    uint16_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline uint32_t walk_get32(const uint8_t *p)
+{
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline uint64_t walk_get64(const uint8_t *p)
+{
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+/* One node of a page. */
+struct node {
+    const uint8_t *key, *data;
+    size_t key_bytes;
+    size_t data_bytes; /* leaf: wherever the data lies */
+    uint64_t child;    /* branch */
+    uint16_t flags;    /* leaf */
+};
+
+/* ---- page.c ---- */
+
+/* n_bytes of the file into p; false also at its end. */
+bool walk_read(struct walk *w, void *p, size_t n_bytes, uint64_t offset);
+/* False if one of them was met before, or is none that may be used. */
+bool walk_mark(struct walk *w, uint64_t page, uint64_t n, uint64_t end);
+/* A page of a tree, with its nodes where LMDB puts them: NULL if it is none. To be
+ * freed. */
+uint8_t *walk_page(struct walk *w, uint64_t number, bool branch);
+size_t walk_count(const uint8_t *page);
+struct node walk_node(const uint8_t *page, size_t index, bool branch);
+/* The overflow pages that hold a node's data: where they begin and how many. */
+bool walk_overflow(struct walk *w, const struct node *n, uint64_t *first,
+                   uint64_t *n_pages);
+
+/* ---- free.c ---- */
+
+/* One record of the list: its key is a transaction, its data a count and page numbers.
+ * first: of its overflow pages, 0 if there are none. */
+bool walk_free_record(struct walk *w, const struct node *n, uint64_t first);
+
+#endif

@@ -1,0 +1,326 @@
+/* Edits: changes to the list of segments, all or nothing. Here: begin, abort, and the
+ * list of what was asked. An edit writes files at once and remembers the rest; only
+ * its commit (commit.c) opens a transaction. */
+#include "lib/store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+/* ---- begin and end ---- */
+
+/* An edit holds filters/ shared for as long as it may have files that nothing names.
+ * Who gets it exclusively knows that nobody has, and may sweep. */
+static int enter_dir(struct catalog *c, int fd)
+{
+    if (!atomic_load(&c->swept) && dir_lock(fd, LOCK_EX | LOCK_NB) == 0) {
+        sweep_orphans(c, fd);
+        atomic_store(&c->swept, true);
+    }
+    return dir_lock(fd, LOCK_SH);
+}
+
+static int open_dir(struct tamis_edit *e, struct tamis_diag *diag)
+{
+    struct catalog *c = e->catalog;
+    int rc = io_refuse_network(c->filters->fd);
+    if (rc)
+        return diag_fail(diag, rc, c->filters->path, "%s", tamis_strerror(rc));
+    rc = dir_open_guarded(c->filters->fd, ".", &e->dir);
+    if (rc)
+        return diag_errno(diag, rc, c->filters->path, "opening filters/");
+    rc = enter_dir(c, e->dir.fd);
+    if (!rc)
+        return 0;
+    dir_close_guarded(&e->dir);
+    return diag_errno(diag, rc, c->filters->path, "locking filters/");
+}
+
+int tamis_edit_begin(struct tamis_store *store, struct tamis_edit **out,
+                     struct tamis_diag *diag)
+{
+    if (out)
+        *out = NULL;
+    int rc = store_usable(store, true, diag);
+    if (rc)
+        return rc;
+    if (!out)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "nowhere to put the edit");
+    struct tamis_edit *e = calloc(1, sizeof *e);
+    if (!e)
+        return diag_errno(diag, ENOMEM, store->catalog->path, "beginning an edit");
+    e->catalog = store->catalog;
+    e->fork_epoch = io_fork_epoch();
+    rc = open_dir(e, diag);
+    if (rc) {
+        free(e);
+        return rc;
+    }
+    pthread_mutex_init(&e->mutex, NULL);
+    registry_hold(e->catalog);
+    *out = e;
+    return 0;
+}
+
+void edit_op_free(struct edit_op *op)
+{
+    names_clear(&op->keep);
+    free(op);
+}
+
+void edit_free(struct tamis_edit *e)
+{
+    dir_close_guarded(&e->dir);
+    for (size_t i = 0; i < e->n_ops; i++)
+        edit_op_free(e->ops[i]);
+    free(e->ops);
+    names_clear(&e->touched);
+    /* In a forked child the mutex may be held by a thread that is not there. */
+    if (e->fork_epoch == io_fork_epoch())
+        pthread_mutex_destroy(&e->mutex);
+    registry_release(e->catalog);
+    free(e);
+}
+
+/* Not in a store that may be another by now: the next sweep does it there. */
+void edit_unlink_written(const struct tamis_edit *e)
+{
+    if (origin_check_files(e->catalog->origin, NULL) == TAMIS_ERR_REPLACED)
+        return;
+    for (size_t i = 0; i < e->n_ops; i++)
+        if (e->ops[i]->has_file)
+            filter_file_unlink(e->dir.fd, e->ops[i]->uuid);
+}
+
+void tamis_edit_abort(struct tamis_edit *edit)
+{
+    if (!edit)
+        return;
+    if (edit->fork_epoch == io_fork_epoch())
+        edit_unlink_written(edit);
+    edit_free(edit);
+}
+
+int edit_usable(struct tamis_edit *e, struct tamis_diag *diag)
+{
+    diag_clear(diag);
+    if (!e)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no edit");
+    if (e->fork_epoch != io_fork_epoch())
+        return diag_fail(diag, TAMIS_ERR_FORKED, e->catalog->path,
+                         "the edit was begun before fork()");
+    return 0;
+}
+
+/* ---- the list of operations ---- */
+
+struct edit_op *edit_op_new(enum edit_kind kind, const void *name, size_t name_bytes,
+                            const struct record *r)
+{
+    uint8_t value[RECORD_MAX_BYTES];
+    size_t n = r ? record_encode(r, name, name_bytes, value) : 0;
+    struct edit_op *op = calloc(1, sizeof *op + name_bytes + n);
+    if (!op)
+        return NULL;
+    op->kind = kind;
+    op->name_bytes = name_bytes;
+    op->value_bytes = n;
+    memcpy(op->bytes, name, name_bytes);
+    memcpy(op->bytes + name_bytes, value, n);
+    if (r)
+        memcpy(op->uuid, r->uuid, UUID_BYTES);
+    return op;
+}
+
+struct lookup {
+    const void *name;
+    size_t name_bytes;
+};
+
+static int look_up(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    const struct lookup *l = ctx;
+    const uint8_t *value;
+    size_t n;
+    return catalog_get(t, l->name, l->name_bytes, &value, &n, diag);
+}
+
+/* What a name is after the operations so far: 0 if it exists, ERR_NO_SEGMENT if not. */
+static int state_locked(struct tamis_edit *e, const void *name, size_t name_bytes)
+{
+    uint32_t touched = names_get(&e->touched, name, name_bytes);
+    if (touched)
+        return touched == EDIT_PUT + 1 ? 0 : TAMIS_ERR_NO_SEGMENT;
+    for (size_t i = 0; e->n_retains && i < e->n_ops; i++)
+        if (e->ops[i]->kind == EDIT_RETAIN &&
+            !names_get(&e->ops[i]->keep, name, name_bytes))
+            return TAMIS_ERR_NO_SEGMENT;
+    struct lookup l = {name, name_bytes};
+    return catalog_read(e->catalog, look_up, &l, NULL);
+}
+
+static int expect_locked(struct tamis_edit *e, const void *name, size_t name_bytes,
+                         bool present, struct tamis_diag *diag)
+{
+    char text[NAME_TEXT_BYTES];
+    int rc = state_locked(e, name, name_bytes);
+    if (rc && rc != TAMIS_ERR_NO_SEGMENT)
+        return diag_fail(diag, rc, e->catalog->path, "reading the catalog: %s",
+                         tamis_strerror(rc));
+    if (present == (rc == 0))
+        return 0;
+    name_text(text, name, name_bytes);
+    if (present)
+        return diag_fail(diag, rc, e->catalog->path, "no segment '%s'", text);
+    return diag_fail(diag, TAMIS_ERR_EXISTS, e->catalog->path,
+                     "segment '%s' exists already", text);
+}
+
+int edit_expect(struct tamis_edit *e, const void *name, size_t name_bytes, bool present,
+                struct tamis_diag *diag)
+{
+    pthread_mutex_lock(&e->mutex);
+    int rc = expect_locked(e, name, name_bytes, present, diag);
+    pthread_mutex_unlock(&e->mutex);
+    return rc;
+}
+
+static int append_locked(struct tamis_edit *e, struct edit_op *op)
+{
+    if (e->n_ops == e->max_ops) {
+        size_t max = e->max_ops ? e->max_ops * 2 : 16;
+        struct edit_op **ops = realloc(e->ops, max * sizeof(struct edit_op *));
+        if (!ops)
+            return ENOMEM;
+        e->ops = ops;
+        e->max_ops = max;
+    }
+    int rc = 0;
+    if (op->kind != EDIT_RETAIN)
+        rc = names_set(&e->touched, op->bytes, op->name_bytes, (uint32_t)op->kind + 1);
+    if (rc)
+        return rc;
+    e->ops[e->n_ops++] = op;
+    e->n_retains += op->kind == EDIT_RETAIN;
+    e->n_attached += op->attached;
+    return 0;
+}
+
+int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *diag)
+{
+    int rc = 0;
+    pthread_mutex_lock(&e->mutex);
+    if (op->kind != EDIT_RETAIN)
+        rc = expect_locked(e, op->bytes, op->name_bytes, op->kind == EDIT_DROP, diag);
+    if (!rc) {
+        rc = append_locked(e, op);
+        if (rc)
+            diag_errno(diag, rc, e->catalog->path, "noting the change");
+    }
+    pthread_mutex_unlock(&e->mutex);
+    if (rc)
+        edit_op_free(op);
+    return rc;
+}
+
+static int drop_usable(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                       struct tamis_diag *diag)
+{
+    int rc = edit_usable(edit, diag);
+    if (rc || segment_name_valid(name, name_bytes))
+        return rc;
+    return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
+                     "a segment's name is 1 to 255 bytes without NUL");
+}
+
+static int edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                     const uint8_t *uuid, struct tamis_diag *diag)
+{
+    int rc = drop_usable(edit, name, name_bytes, diag);
+    if (rc)
+        return rc;
+    struct edit_op *op = edit_op_new(EDIT_DROP, name, name_bytes, NULL);
+    if (!op)
+        return diag_errno(diag, ENOMEM, edit->catalog->path, "noting the drop");
+    op->only = uuid != NULL;
+    if (uuid)
+        memcpy(op->uuid, uuid, UUID_BYTES);
+    return edit_append(edit, op, diag);
+}
+
+int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                    struct tamis_diag *diag)
+{
+    return edit_drop(edit, name, name_bytes, NULL, diag);
+}
+
+int tamis_edit_drop_filter(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                           const uint8_t *uuid, struct tamis_diag *diag)
+{
+    if (uuid)
+        return edit_drop(edit, name, name_bytes, uuid, diag);
+    return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no UUID");
+}
+
+int tamis_edit_drop_bound(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                          const void *binding, size_t binding_bytes,
+                          struct tamis_diag *diag)
+{
+    int rc = drop_usable(edit, name, name_bytes, diag);
+    if (rc)
+        return rc;
+    if (binding_bytes > TAMIS_BINDING_MAX || (binding_bytes && !binding))
+        return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
+                         "a binding is 0 to 64 bytes");
+    struct edit_op *op = calloc(1, sizeof *op + name_bytes + binding_bytes);
+    if (!op)
+        return diag_errno(diag, ENOMEM, edit->catalog->path, "noting the drop");
+    op->kind = EDIT_DROP;
+    op->bound = true;
+    op->name_bytes = name_bytes;
+    op->value_bytes = binding_bytes;
+    memcpy(op->bytes, name, name_bytes);
+    if (binding_bytes)
+        memcpy(op->bytes + name_bytes, binding, binding_bytes);
+    return edit_append(edit, op, diag);
+}
+
+static int keep_names(struct edit_op *op, const struct tamis_name *names, size_t n)
+{
+    uint8_t *at = op->bytes;
+    int rc = 0;
+    for (size_t i = 0; i < n && !rc; i++) {
+        if (!segment_name_valid(names[i].bytes, names[i].n_bytes))
+            continue; /* no segment has it */
+        memcpy(at, names[i].bytes, names[i].n_bytes);
+        rc = names_set(&op->keep, at, names[i].n_bytes, 1);
+        at += names[i].n_bytes;
+    }
+    return rc;
+}
+
+int tamis_edit_retain(struct tamis_edit *edit, const struct tamis_name *names, size_t n,
+                      struct tamis_diag *diag)
+{
+    int rc = edit_usable(edit, diag);
+    if (rc)
+        return rc;
+    if (n && !names)
+        return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path, "no names");
+    size_t n_bytes = 0;
+    for (size_t i = 0; i < n; i++)
+        if (segment_name_valid(names[i].bytes, names[i].n_bytes))
+            n_bytes += names[i].n_bytes;
+    struct edit_op *op = calloc(1, sizeof *op + n_bytes);
+    if (!op)
+        return diag_errno(diag, ENOMEM, edit->catalog->path, "noting the names");
+    op->kind = EDIT_RETAIN;
+    rc = keep_names(op, names, n);
+    if (rc) {
+        edit_op_free(op);
+        return diag_errno(diag, rc, edit->catalog->path, "noting the names");
+    }
+    return edit_append(edit, op, diag);
+}

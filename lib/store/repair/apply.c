@@ -1,0 +1,158 @@
+/* Repair: making it so. The order is in inside.h; every step may be the last one, and
+ * is done again by the next repair, to the same end. */
+#include "lib/store/repair/inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- 1: quarantine ---- */
+
+static bool same_inode(int dir_a, const char *a, int dir_b, const char *b)
+{
+    struct stat x, y;
+    return fstatat(dir_a, a, &x, AT_SYMLINK_NOFOLLOW) == 0 &&
+           fstatat(dir_b, b, &y, AT_SYMLINK_NOFOLLOW) == 0 && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
+}
+
+/* A second name, not another name: until the catalog has changed, the file must stay
+ * where a repair that begins again will find it, and after that where no edit sweeps.
+ */
+static int link_aside(int from, const char *name, int quarantine)
+{
+    enum { TRIES = 1000 };
+    char to[300];
+    snprintf(to, sizeof to, "%.255s", name);
+    for (int i = 1; i < TRIES; i++) {
+        if (io_calls.linkat(from, name, quarantine, to, 0) == 0)
+            return 0;
+        if (errno != EEXIST)
+            return errno;
+        if (same_inode(from, name, quarantine, to))
+            return 0; /* by a repair that was cut short */
+        snprintf(to, sizeof to, "%.255s.%d", name, i);
+    }
+    return EEXIST;
+}
+
+static int open_quarantine(struct repair *r, int *quarantine)
+{
+    bool made = mkdirat(r->store_fd, "quarantine", 0777) == 0;
+    if (!made && errno != EEXIST)
+        return errno;
+    *quarantine = openat(r->store_fd, "quarantine",
+                         O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (*quarantine < 0)
+        return errno;
+    return io_sync_dir(r->store_fd);
+}
+
+static int set_aside(struct repair *r, bool catalog, struct tamis_diag *diag)
+{
+    bool any = catalog;
+    int quarantine = -1;
+    for (size_t i = 0; i < r->n_files; i++)
+        any |= r->files[i].aside;
+    int rc = any ? open_quarantine(r, &quarantine) : 0;
+    for (size_t i = 0; i < r->n_files && !rc; i++)
+        if (r->files[i].aside)
+            rc = link_aside(r->filters.fd, r->files[i].name, quarantine);
+    if (catalog && !rc) {
+        rc = link_aside(r->store_fd, "catalog.lmdb", quarantine);
+        rc = rc == ENOENT ? 0 : rc;
+    }
+    if (any && !rc)
+        rc = io_sync_dir(quarantine);
+    if (quarantine >= 0)
+        close(quarantine);
+    return rc ? diag_errno(diag, rc, r->path, "setting aside in quarantine/") : 0;
+}
+
+/* ---- 2: the catalog ---- */
+
+/* A writer may have raised a record's bounds since it was read: what was decided does
+ * not stand then, and is for the next repair. */
+static int change_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    struct repair *r = ctx;
+    int rc = r->doubtful ? catalog_set_complete(t, false, diag) : 0;
+    for (size_t i = 0; i < r->n_segments && !rc; i++) {
+        const struct repair_segment *s = &r->segments[i];
+        const uint8_t *now;
+        size_t n;
+        if (!s->changed)
+            continue;
+        rc = catalog_get(t, s->name, s->name_bytes, &now, &n, diag);
+        if (!rc && (n != s->before_bytes || memcmp(now, s->before, n) != 0))
+            rc = diag_fail(diag, TAMIS_ERR_BUSY, r->path,
+                           "a record changed while it was repaired: repair again");
+        if (!rc)
+            rc = catalog_replace(t, s->name, s->name_bytes, s->value, s->value_bytes,
+                                 diag);
+    }
+    return rc;
+}
+
+static int change_catalog(struct repair *r, struct tamis_diag *diag)
+{
+    bool any = false;
+    for (size_t i = 0; i < r->n_segments; i++)
+        any |= r->segments[i].changed;
+    return any ? catalog_write(r->store->catalog, change_in, r, NULL, diag) : 0;
+}
+
+static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    struct repair *r = ctx;
+    int rc = 0;
+    for (size_t i = 0; i < r->n_segments && !rc; i++) {
+        const struct repair_segment *s = &r->segments[i];
+        rc = catalog_replace(t, s->name, s->name_bytes,
+                             s->changed ? s->value : s->before,
+                             s->changed ? s->value_bytes : s->before_bytes, diag);
+    }
+    return rc;
+}
+
+static int replace_catalog(struct repair *r, struct tamis_diag *diag)
+{
+    return registry_replace(r->path, r->store_fd, &r->meta, fill_in, r, diag);
+}
+
+/* ---- 3: what nothing names ---- */
+
+static int unlink_unnamed(struct repair *r, struct tamis_diag *diag)
+{
+    bool any = false;
+    int lost = r->store ? origin_check_files(r->store->catalog->origin, diag) : 0;
+    if (lost)
+        return lost;
+    for (size_t i = 0; i < r->n_files; i++) {
+        if (!r->files[i].aside && !r->files[i].unlink)
+            continue;
+        if (io_calls.unlinkat(r->filters.fd, r->files[i].name, 0) != 0 &&
+            errno != ENOENT)
+            return diag_errno(diag, errno, r->path, "removing from filters/");
+        any = true;
+    }
+    int rc = any ? io_sync_dir(r->filters.fd) : 0;
+    return rc ? diag_errno(diag, rc, r->path, "syncing filters/") : 0;
+}
+
+int repair_apply(struct repair *r, bool new_catalog, struct tamis_diag *diag)
+{
+    int rc = set_aside(r, new_catalog, diag);
+    if (!rc)
+        rc = new_catalog ? replace_catalog(r, diag) : change_catalog(r, diag);
+    if (rc)
+        return rc;
+    r->step = STEP_CHANGED;
+    rc = unlink_unnamed(r, diag);
+    if (!rc)
+        r->step = STEP_DONE;
+    return rc;
+}

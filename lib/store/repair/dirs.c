@@ -1,0 +1,149 @@
+/* Repair: the store's directories, their locks, and what lies in them beside filters.
+ */
+#include "lib/store/repair/inside.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- locks ---- */
+
+int repair_lock_filters(struct repair *r, int dir, const char *name,
+                        struct tamis_diag *diag)
+{
+    struct stat st;
+    int rc = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
+    if (!rc && !S_ISDIR(st.st_mode))
+        rc = ENOTDIR;
+    if (!rc)
+        rc = dir_open_guarded(dir, name, &r->filters);
+    if (rc)
+        return diag_errno(diag, rc, r->path, "opening filters/");
+    r->has_filters = true;
+    rc = dir_lock(r->filters.fd, LOCK_EX | LOCK_NB);
+    if (rc == EWOULDBLOCK)
+        return diag_fail(diag, TAMIS_ERR_BUSY, r->path,
+                         "an edit or a repair of this store is under way");
+    return rc ? diag_errno(diag, rc, r->path, "locking filters/") : 0;
+}
+
+static void unlock(struct io_guarded_fd *g, bool *has)
+{
+    if (*has) {
+        flock(g->fd, LOCK_UN); /* a child may not have closed its copy yet */
+        io_unguard_fd(g);
+    }
+    *has = false;
+}
+
+void repair_unlock_filters(struct repair *r)
+{
+    unlock(&r->filters, &r->has_filters);
+}
+
+void repair_let_store(struct repair *r)
+{
+    unlock(&r->turn, &r->held);
+}
+
+/* LMDB's own lock on the first byte of its lock file tells of users that are none of
+ * this library's processes. */
+static int lmdb_is_used(int store_fd, bool *used)
+{
+    int fd, rc = io_open_beneath(store_fd, "catalog.lmdb-lock", O_RDONLY, &fd);
+    *used = false;
+    if (rc)
+        return rc == ENOENT ? 0 : rc;
+    rc = io_byte_is_locked(fd, 0, used);
+    close(fd);
+    return rc;
+}
+
+int repair_hold_store(struct repair *r, struct tamis_diag *diag)
+{
+    bool used = true;
+    int rc = dir_open_guarded(r->store_fd, ".", &r->turn);
+    if (rc)
+        return diag_errno(diag, rc, r->path, "opening the store");
+    r->held = true;
+    rc = dir_lock(r->turn.fd, LOCK_EX | LOCK_NB);
+    if (rc && rc != EWOULDBLOCK)
+        return diag_errno(diag, rc, r->path, "locking the store");
+    rc = rc ? 0 : lmdb_is_used(r->store_fd, &used);
+    if (rc)
+        return diag_errno(diag, rc, r->path, "looking at catalog.lmdb-lock");
+    if (used)
+        return diag_fail(
+            diag, TAMIS_ERR_BUSY, r->path,
+            "the catalog is lost, and a process has the store open: end it "
+            "first");
+    return 0;
+}
+
+/* ---- remains beside the catalog ---- */
+
+static int sweep_catalog(struct repair *r, const char *file, bool *any)
+{
+    char name[300];
+    if (!store_catalog_temporary(file))
+        return 0;
+    snprintf(name, sizeof name, "/%s", file);
+    if (!r->opt.dry_run && io_calls.unlinkat(r->store_fd, file, 0) != 0 &&
+        errno != ENOENT)
+        return errno;
+    *any |= !r->opt.dry_run;
+    repair_tell_done(r, TAMIS_REPAIR_SWEPT, NULL, name, "a catalog never finished");
+    return 0;
+}
+
+int repair_sweep_catalogs(struct repair *r, struct tamis_diag *diag)
+{
+    int fd = openat(r->store_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    bool any = false;
+    int rc = d ? 0 : diag_errno(diag, errno, r->path, "listing the store");
+    if (!d) {
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    const struct dirent *e;
+    while (!rc && (errno = 0, e = readdir(d)))
+        rc = sweep_catalog(r, e->d_name, &any);
+    if (!rc)
+        rc = errno;
+    closedir(d);
+    if (!rc && any)
+        rc = io_sync_dir(r->store_fd);
+    return rc ? diag_errno(diag, rc, r->path, "removing catalogs never finished") : 0;
+}
+
+int repair_make_filters(struct repair *r, struct tamis_diag *diag)
+{
+    if (faccessat(r->store_fd, "filters", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0;
+    if (errno != ENOENT)
+        return diag_errno(diag, errno, r->path, "looking for filters/");
+    if (faccessat(r->store_fd, "catalog.lmdb", F_OK, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno != ENOENT)
+            return diag_errno(diag, errno, r->path, "looking for catalog.lmdb");
+        return diag_fail(diag, TAMIS_ERR_NO_STORE, r->path,
+                         "no store in this directory (no catalog.lmdb, no filters/)");
+    }
+    int rc = 0;
+    if (!r->opt.dry_run)
+        rc = mkdirat(r->store_fd, "filters", 0777) == 0 ? io_sync_dir(r->store_fd)
+                                                        : errno;
+    if (rc)
+        return diag_errno(diag, rc, r->path, "making filters/");
+    repair_tell_done(r, TAMIS_REPAIR_REBUILT, NULL, "/filters",
+                     "was missing: made, empty");
+    if (!r->opt.dry_run)
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_DAMAGED, r->path,
+                     "filters/ is missing: nothing more can be said of it");
+}

@@ -1,0 +1,355 @@
+/* Repair by files: the catalog is lost, and what the filters say of themselves is all
+ * there is. A segment has one file that claims its name, or it has no filter: of two
+ * files one is newer, but which of them the catalog meant nobody can tell (an edit that
+ * was cut short leaves a newer one, a drop that was cut short an older one). */
+#include "lib/store/catalog/walk.h"
+#include "lib/store/repair/inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- which store is this? ---- */
+
+static int same_store(const struct meta *a, const struct meta *b)
+{
+    return memcmp(a->store_uuid, b->store_uuid, UUID_BYTES) == 0 &&
+           a->hash_id == b->hash_id && a->hash_seed == b->hash_seed;
+}
+
+/* What is left of the catalog's first record: one is as good as another as long as they
+ * agree. */
+struct look {
+    struct meta meta;
+    bool any, differ, newer;
+};
+
+static void take_meta(struct look *l, const struct meta *m)
+{
+    l->differ = l->differ || (l->any && !same_store(m, &l->meta));
+    l->meta = *m;
+    l->any = true;
+}
+
+/* Where it belongs: in a leaf page, as the value of a node of its key that the page
+ * itself points to. Bytes that only look like it, and say that they are of a newer
+ * version, may be a user's: of a name, a binding, the bound of a range. */
+static void look_at_page(struct look *l, const uint8_t *page, size_t n_bytes,
+                         uint64_t number)
+{
+    size_t lower = walk_get16(page + 12);
+    if (walk_get64(page) != number || walk_get16(page + 10) != PAGE_LEAF ||
+        lower < PAGE_HEAD || lower > n_bytes)
+        return;
+    for (size_t i = 0; i < walk_count(page); i++) {
+        size_t at = walk_get16(page + PAGE_HEAD + 2 * i);
+        if (at < lower || at + NODE_HEAD > n_bytes)
+            continue;
+        struct node n = walk_node(page, i, false);
+        struct meta m;
+        if (n.flags || n.key_bytes != sizeof CATALOG_META_KEY - 1 ||
+            n.key_bytes + n.data_bytes > n_bytes - at - NODE_HEAD ||
+            memcmp(n.key, CATALOG_META_KEY, n.key_bytes) != 0)
+            continue;
+        enum verdict_code code = meta_decode(n.data, n.data_bytes, &m).code;
+        if (code == VERDICT_OK)
+            take_meta(l, &m);
+        l->newer = l->newer || code == VERDICT_VERSION || code == VERDICT_FLAGS ||
+                   (code == VERDICT_OK && m.ro_compat & ~META_RO_COMPAT_KNOWN);
+    }
+}
+
+/* The pages are as large as the file says, or as LMDB would make them here. */
+static int look_in_pages(int fd, uint8_t *chunk, size_t n_bytes, struct look *l)
+{
+    size_t page = catalog_page_bytes(fd), got = n_bytes;
+    int rc = 0;
+    for (uint64_t at = 0; !rc && got == n_bytes; at += n_bytes) {
+        rc = io_read(fd, chunk, n_bytes, at, &got);
+        for (size_t i = 0; !rc && i + page <= got; i += page)
+            look_at_page(l, chunk + i, page, (at + i) / page);
+    }
+    return rc;
+}
+
+/* Anywhere: of this version, it has a magic and a checksum. */
+static int look_in_bytes(int fd, uint8_t *chunk, size_t n_bytes, struct look *l)
+{
+    static const uint8_t magic[] = {0x89, 'T', 'S', 'T'};
+    size_t got = n_bytes;
+    int rc = 0;
+    for (uint64_t at = 0; !rc && got == n_bytes; at += got - META_BYTES + 1) {
+        rc = io_read(fd, chunk, n_bytes, at, &got);
+        for (size_t i = 0; !rc && i + META_BYTES <= got; i++) {
+            struct meta m;
+            if (memcmp(chunk + i, magic, sizeof magic) == 0 &&
+                meta_decode(chunk + i, META_BYTES, &m).code == VERDICT_OK &&
+                !(m.ro_compat & ~META_RO_COMPAT_KNOWN))
+                take_meta(l, &m);
+        }
+    }
+    return rc;
+}
+
+static int look_for_meta(int fd, struct look *l)
+{
+    enum { CHUNK = 1 << 16 };
+    uint8_t *chunk = malloc(CHUNK);
+    int rc = chunk ? look_in_pages(fd, chunk, CHUNK, l) : ENOMEM;
+    if (!rc && !l->any && !l->newer)
+        rc = look_in_bytes(fd, chunk, CHUNK, l);
+    free(chunk);
+    return rc;
+}
+
+static bool meta_of_file(struct repair *r, const struct repair_file *f, struct meta *m)
+{
+    struct identity identity, *id = &identity;
+    bool none;
+    if (f->temporary || repair_identify(r->filters.fd, f->name, id, &none) != 0 ||
+        all_zero(id->store_uuid, UUID_BYTES))
+        return false;
+    struct tamis_growth growth = {0};
+    growth_complete(&growth);
+    *m = (struct meta){
+        .major = FORMAT_MAJOR,
+        .minor = FORMAT_MINOR,
+        .hash_id = id->hash_id,
+        .hash_seed = id->hash_seed,
+        .target_error = growth.error,
+        .growth_factor = growth.factor,
+        .tightening_ratio = growth.tightening,
+        .first_capacity = growth.first_capacity,
+        .created = id->created,
+    };
+    memcpy(m->store_uuid, id->store_uuid, UUID_BYTES);
+    return true;
+}
+
+/* All filters that name a store must name the same one, or the caller must say which:
+ * a filter of another store, under a name that this one has, would lose keys. */
+static int ask_filters(struct repair *r, struct tamis_diag *diag)
+{
+    bool any = false;
+    for (size_t i = 0; i < r->n_files; i++) {
+        struct meta m;
+        if (!meta_of_file(r, &r->files[i], &m) ||
+            (r->opt.store_uuid && memcmp(m.store_uuid, r->opt.store_uuid, UUID_BYTES)))
+            continue;
+        if (any && !same_store(&m, &r->meta))
+            return diag_fail(diag, TAMIS_ERR_MISMATCH, r->path,
+                             "the catalog is lost, and the filters are of several "
+                             "stores: say which is this one's UUID");
+        if (!any || m.created < r->meta.created)
+            r->meta = m;
+        any = true;
+    }
+    if (any)
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_NO_STORE, r->path,
+                     "the catalog is lost, and no filter says which store this was");
+}
+
+/* A catalog of another store, put here, must not make strangers of all filters. */
+static int check_found(struct repair *r, struct tamis_diag *diag)
+{
+    size_t n = 0, n_same = 0;
+    for (size_t i = 0; i < r->n_files; i++) {
+        struct meta m;
+        if (!meta_of_file(r, &r->files[i], &m))
+            continue;
+        n++;
+        n_same += (size_t)same_store(&m, &r->meta);
+    }
+    if (!n || n_same || r->opt.store_uuid)
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_MISMATCH, r->path,
+                     "the catalog is damaged, and of another store than the filters: "
+                     "say which is this one's UUID");
+}
+
+int repair_find_meta(struct repair *r, struct tamis_diag *diag)
+{
+    struct meta m;
+    struct look left = {0};
+    int fd;
+    int rc = io_open_beneath(r->store_fd, "catalog.lmdb", O_RDONLY, &fd);
+    if (!rc) {
+        rc = look_for_meta(fd, &left);
+        close(fd);
+    }
+    if (rc && rc != ENOENT)
+        return diag_errno(diag, rc, r->path, "reading what is left of the catalog");
+    bool found = left.any && !left.differ;
+    m = left.meta;
+    if (left.newer)
+        return diag_fail(diag, TAMIS_ERR_VERSION, r->path,
+                         "the catalog is damaged, and has a feature that this tamis "
+                         "does not know: repair it with the version that wrote it");
+    if (found && r->opt.store_uuid &&
+        memcmp(m.store_uuid, r->opt.store_uuid, UUID_BYTES) != 0)
+        found = false;
+    r->meta = m = found ? m : (struct meta){0};
+    rc = found ? check_found(r, diag) : ask_filters(r, diag);
+    r->meta.complete = 0;
+    r->meta.compat = r->meta.ro_compat = r->meta.incompat = 0;
+    return rc;
+}
+
+/* ---- who claims a name ---- */
+
+/* Claims so far: name -> number of its segment + 1, and NAME_TWICE if there are more.
+ */
+struct claims {
+    struct names by_name;
+    size_t *file_of; /* by segment: the file that claimed it first */
+};
+
+static int claim(struct repair *r, struct claims *c, size_t file,
+                 const struct judgement *j)
+{
+    const struct identity *id = &j->h.identity;
+    struct repair_file *f = &r->files[file];
+    struct record bare = {.state = RECORD_NO_FILTER, .created = id->created};
+    struct repair_segment *s;
+    uint32_t number = names_get(&c->by_name, id->name, id->name_bytes);
+    if (!number) {
+        int rc = repair_add_segment(r, id->name, id->name_bytes, NULL, 0, &s);
+        if (!rc)
+            rc =
+                names_set(&c->by_name, s->name, s->name_bytes, (uint32_t)r->n_segments);
+        if (rc)
+            return rc;
+        struct record record = j->state == FILE_GOOD ? repair_record_of(&j->h) : bare;
+        repair_set_record(s, &record);
+        c->file_of[r->n_segments - 1] = file;
+        f->named = f->aside == false;
+        return 0;
+    }
+    s = &r->segments[number - 1];
+    struct repair_file *other = &r->files[c->file_of[number - 1]];
+    if (!other->aside)
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, other->name,
+                    "two files claim this segment: which is its own nobody can tell");
+    if (!f->aside)
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, f->name,
+                    "two files claim this segment: which is its own nobody can tell");
+    other->aside = f->aside = true;
+    other->named = f->named = false;
+    repair_set_record(s, &bare);
+    return 0;
+}
+
+static int judge_file(struct repair *r, struct claims *c, size_t i, struct judgement *j,
+                      struct tamis_diag *diag)
+{
+    struct repair_file *f = &r->files[i];
+    if (f->temporary) {
+        f->unlink = true;
+        repair_tell(r, TAMIS_REPAIR_SWEPT, NULL, f->name, "was never finished");
+        return 0;
+    }
+    int rc = repair_judge(r, NULL, NULL, f->name, j, diag);
+    if (rc)
+        return rc;
+    const struct identity *id = &j->h.identity;
+    bool nameless = !j->has_identity || !id->name_bytes;
+    struct repair_segment who = {.name = j->h.identity.name,
+                                 .name_bytes = id->name_bytes};
+    const struct repair_segment *segment = nameless ? NULL : &who;
+    if (j->state == FILE_STRANGE || j->state == FILE_MISSING) {
+        repair_tell(r, TAMIS_REPAIR_NOTED, NULL, f->name, "%s", j->what);
+        return 0;
+    }
+    /* It may be all that there is of its segment: better no catalog than one without.
+     */
+    if (j->state == FILE_UNREAD && j->code != TAMIS_ERR_VERSION)
+        return j->code > 0
+                   ? diag_errno(diag, j->code, f->name, "reading a filter, to list it")
+                   : diag_fail(diag, j->code, f->name, "%s", j->what);
+    if (j->state == FILE_UNREAD) {
+        /* Without a record the next edit would sweep it: out of its way. */
+        f->aside = true;
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, segment, f->name, "%s", j->what);
+    } else if (j->state == FILE_BAD || nameless) {
+        f->aside = true;
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, segment, f->name, "%s",
+                    j->state == FILE_BAD ? j->what : "of no segment: attach it");
+    } else if (j->what[0] && j->h.commit.state == STATE_OPEN) {
+        repair_tell(r, TAMIS_REPAIR_NOTED, segment, f->name, "%s", j->what);
+    }
+    /* A foreign store's names are not ours; any other's segment is listed. */
+    if (nameless || !repair_is_ours(r, id))
+        return 0;
+    rc = claim(r, c, i, j);
+    return rc ? diag_errno(diag, rc, r->path, "listing segments") : 0;
+}
+
+/* ---- names in quarantine ---- */
+
+/* For list_aside(). */
+struct aside {
+    struct repair *r;
+    struct claims *c;
+    struct tamis_diag *diag;
+};
+
+/* The lost catalog had the segment of this filter without one, or not at all: then the
+ * caller drops it. A file in filters/ that claims the name says more. */
+static int list_aside(void *ctx, struct quarantined *q)
+{
+    const struct aside *a = ctx;
+    const struct identity *id = &q->identity;
+    struct repair_segment *s;
+    char path[300];
+    snprintf(path, sizeof path, "/quarantine/%.255s", q->file);
+    if (q->error)
+        return diag_errno(a->diag, q->error, a->r->path,
+                          "reading a filter in quarantine/, to list its segment");
+    if (q->has_identity && !repair_is_ours(a->r, id))
+        return 0;
+    if (!q->has_identity || !id->name_bytes) {
+        repair_tell(a->r, TAMIS_REPAIR_NOTED, NULL, path,
+                    "nobody can tell which segment it is of");
+        return 0;
+    }
+    if (names_get(&a->c->by_name, id->name, id->name_bytes))
+        return 0;
+    int rc = repair_add_segment(a->r, id->name, id->name_bytes, NULL, 0, &s);
+    if (!rc)
+        rc = names_set(&a->c->by_name, s->name, s->name_bytes,
+                       (uint32_t)a->r->n_segments);
+    if (rc)
+        return diag_errno(a->diag, rc, a->r->path, "listing segments");
+    struct record bare = {.state = RECORD_NO_FILTER, .created = id->created};
+    repair_set_record(s, &bare);
+    repair_tell(a->r, TAMIS_REPAIR_REBUILT, s, path,
+                "its filter was set aside before: listed without one");
+    return 0;
+}
+
+static int list_quarantine(struct repair *r, struct claims *c, struct tamis_diag *diag)
+{
+    struct aside a = {r, c, diag};
+    int rc = quarantine_each(r->store_fd, list_aside, &a);
+    if (rc > 0 && (!diag || !diag->code))
+        return diag_errno(diag, rc, r->path, "looking into quarantine/");
+    return rc;
+}
+
+int repair_by_files(struct repair *r, struct tamis_diag *diag)
+{
+    struct judgement *j = malloc(sizeof *j);
+    struct claims c = {.file_of = calloc(r->n_files + 1, sizeof(size_t))};
+    int rc = j && c.file_of ? 0 : diag_errno(diag, ENOMEM, r->path, "repairing");
+    for (size_t i = 0; i < r->n_files && !rc; i++)
+        rc = judge_file(r, &c, i, j, diag);
+    if (!rc)
+        rc = list_quarantine(r, &c, diag);
+    names_clear(&c.by_name);
+    free(c.file_of);
+    free(j);
+    return rc;
+}

@@ -1,0 +1,174 @@
+/* A repair from inside: shared by repair.c (the order of things), list.c (what
+ * there is), judge.c (what one file is worth), records.c and
+ * files.c (what shall be, from the catalog's records or from the files alone),
+ * apply.c (making it so), report.c (what is told of it); and orphans.c
+ * and quarantine.c, which only look.
+ *
+ * A repair first decides: it reads records and files, and notes what the records shall
+ * be and which files go. The one thing that it does while it looks is to finish what a
+ * writer that died left in its own file (R3), which any writer would do. Then it acts,
+ * in an order that may be cut anywhere and begun again:
+ *
+ *   1. damaged files get a second name in quarantine/, which is synced;
+ *   2. the catalog changes, in one transaction, or is replaced by a new one, whole;
+ *   3. what nothing names is unlinked from filters/.
+ *
+ * Before 2 nothing has changed, and the next repair decides the same again; after it,
+ * what is left to unlink are orphans, as every edit sweeps them. */
+#ifndef TAMIS_STORE_REPAIR_H
+#define TAMIS_STORE_REPAIR_H
+
+#include "lib/store/store.h"
+
+/* A segment's record, as it is and as it shall be. */
+struct repair_segment {
+    uint8_t *name, *before, *value; /* before: NULL if the record is new */
+    size_t name_bytes, before_bytes, value_bytes;
+    bool changed;
+    bool lost_uuid; /* the record was damaged, and its file is not known */
+};
+
+/* A file in filters/. */
+struct repair_file {
+    char name[256];
+    uint8_t uuid[UUID_BYTES]; /* by its name */
+    bool temporary;
+    bool named;   /* by a record */
+    bool suspect; /* a damaged record may have meant it */
+    bool aside;   /* to quarantine/ */
+    bool unlink;  /* from filters/, at the end */
+};
+
+/* How far it got: what is told depends on it. */
+enum repair_step { STEP_DECIDED, STEP_CHANGED, STEP_DONE };
+
+struct repair {
+    struct tamis_repair_options opt;
+    struct tamis_repair_report *report;
+    const char *path; /* STORE */
+    int store_fd;
+    struct io_guarded_fd filters; /* locked exclusively: no edit is under way */
+    bool has_filters;
+    struct tamis_store *store; /* whose catalog is good; else NULL */
+    struct io_guarded_fd turn; /* STORE, locked exclusively, if `held` */
+    bool held;
+    bool unsure;   /* some record can't be read: no file is an orphan */
+    bool doubtful; /* a record's name may be wrong, and its segment not listed */
+    struct meta meta;
+    struct repair_segment *segments;
+    size_t n_segments, max_segments;
+    enum repair_step step;
+    struct repair_finding *findings; /* to be told in the end, in this order */
+    size_t n_findings, max_findings;
+    bool untold;               /* there was no memory for one */
+    struct repair_file *files; /* by name */
+    size_t n_files, max_files;
+};
+
+/* ==== report.c ==== */
+
+/* Notes it for the caller. `segment` and `file` (in filters/) may be NULL. */
+void repair_tell(struct repair *r, enum tamis_repair_action action,
+                 const struct repair_segment *segment, const char *file,
+                 const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Of a segment's filter that is left as it is for an error, j->code: no damage. */
+struct judgement;
+void repair_tell_unread(struct repair *r, const struct repair_segment *segment,
+                        const char *file, const struct judgement *j);
+/* Of what is no segment's, and no damage whatever becomes of it. */
+void repair_tell_leftover(struct repair *r, enum tamis_repair_action action,
+                          const char *file, const char *what);
+/* Of what is done now, whatever becomes of the rest. */
+void repair_tell_done(struct repair *r, enum tamis_repair_action action,
+                      const struct repair_segment *segment, const char *file,
+                      const char *what);
+/* Tells the caller, and counts, what has come true; frees the findings. All locks are
+ * let go by then: who is told may begin an edit. */
+void repair_report(struct repair *r);
+void repair_forget(struct repair *r); /* frees them, and tells nobody */
+
+/* ==== dirs.c ==== */
+
+/* Opens and locks filters/, which is `name` in `dir`. ERR_BUSY while an edit, or
+ * another repair, is under way. */
+int repair_lock_filters(struct repair *r, int dir, const char *name,
+                        struct tamis_diag *diag);
+void repair_unlock_filters(struct repair *r);
+/* The store for this repair alone; ERR_BUSY while any process has it open. */
+int repair_hold_store(struct repair *r, struct tamis_diag *diag);
+void repair_let_store(struct repair *r);
+/* Removes catalogs that never got their name. */
+int repair_sweep_catalogs(struct repair *r, struct tamis_diag *diag);
+/* ERR_NO_STORE if neither catalog nor filters/ is there; makes filters/ if only that is
+ * missing. */
+int repair_make_filters(struct repair *r, struct tamis_diag *diag);
+
+/* ==== judge.c: what one file is worth ==== */
+
+enum file_state {
+    FILE_GOOD,
+    FILE_MISSING,
+    FILE_BAD,     /* damaged, or not the file that it should be */
+    FILE_UNREAD,  /* can't be judged: I/O, a newer format, a writer at work */
+    FILE_STRANGE, /* a directory, a link, ... */
+};
+struct judgement {
+    enum file_state state;
+    int code;          /* unread, strange: why, as an errno or a public code */
+    bool has_identity; /* h.identity can be believed */
+    bool finished;     /* what a dead writer left, just now */
+    struct header h;   /* good: as of now */
+    char what[160];
+};
+/* record NULL: by itself. Finishes what a dead writer left, unless it is a dry run.
+ * Fails only where going on would make no sense. */
+int repair_judge(struct repair *r, const struct repair_segment *segment,
+                 const struct record *record, const char *name, struct judgement *j,
+                 struct tamis_diag *diag);
+/* The identity of a file of this directory, all zeros if nothing of it can be
+ * believed; an errno if it can't be read. *none: it is no filter, of any version, nor
+ * what is left of one. */
+int repair_identify(int dir, const char *name, struct identity *id, bool *none);
+/* Is this the store's own: its UUID (or none), hash and seed? */
+bool repair_is_ours(const struct repair *r, const struct identity *id);
+
+/* ==== list.c: the segments and the files that there are ==== */
+
+int repair_add_segment(struct repair *r, const void *name, size_t name_bytes,
+                       const uint8_t *before, size_t before_bytes,
+                       struct repair_segment **out);
+void repair_set_record(struct repair_segment *s, const struct record *record);
+int repair_read_records(struct catalog *c, struct repair *r, struct tamis_diag *diag);
+int repair_list_files(struct repair *r, struct tamis_diag *diag);
+struct repair_file *repair_find_file(struct repair *r, const uint8_t uuid[UUID_BYTES]);
+
+/* ==== records.c, files.c ==== */
+
+/* What a catalog would say of this file. */
+struct record repair_record_of(const struct header *h);
+/* With the records read. */
+int repair_by_records(struct repair *r, struct tamis_diag *diag);
+/* Without any; needs r->meta. */
+int repair_by_files(struct repair *r, struct tamis_diag *diag);
+/* The first record of a catalog that is lost: from the bytes of its file, or from what
+ * the filters say of themselves. */
+int repair_find_meta(struct repair *r, struct tamis_diag *diag);
+
+/* ==== quarantine.c ==== */
+
+struct quarantined {
+    const char *file; /* its name in quarantine/ */
+    int error;        /* an errno: it can't be read, and nothing is known of it */
+    bool has_identity;
+    struct identity identity;
+};
+/* Calls fn for each filter in STORE/quarantine/, in no order, until it returns anything
+ * but 0, which is the result. Else 0 or an errno. */
+typedef int quarantine_fn(void *ctx, struct quarantined *q);
+int quarantine_each(int store_fd, quarantine_fn *fn, void *ctx);
+
+/* ==== apply.c ==== */
+
+int repair_apply(struct repair *r, bool new_catalog, struct tamis_diag *diag);
+
+#endif

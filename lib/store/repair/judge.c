@@ -1,0 +1,308 @@
+/* Repair: what one file in filters/ is worth. Only bytes decide: a file that can't be
+ * read just now (an I/O error, no permission, a newer format, a writer at work) is left
+ * where it is, for none of that says that it is damaged. */
+#include "lib/store/repair/inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int say(struct judgement *j, enum file_state state, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Not to be judged now, for a reason that says nothing about its bytes. */
+static int unread(struct judgement *j, int code, const char *why, const char *what)
+{
+    j->code = code;
+    return say(j, FILE_UNREAD, "%s: %.100s", why, what);
+}
+
+static int say(struct judgement *j, enum file_state state, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(j->what, sizeof j->what, format, args);
+    va_end(args);
+    j->state = state;
+    return 0;
+}
+
+int repair_identify(int dir, const char *name, struct identity *id, bool *none)
+{
+    struct header h;
+    int fd;
+    memset(&h, 0, sizeof h);
+    int rc = io_open_beneath(dir, name, O_RDONLY, &fd);
+    if (!rc) {
+        rc = header_load(fd, true, 0, 0, name, &h, NULL);
+        close(fd);
+    }
+    *id = h.identity;
+    *none = rc == TAMIS_ERR_NOT_TAMIS;
+    return rc > 0 ? rc : 0;
+}
+
+bool repair_is_ours(const struct repair *r, const struct identity *id)
+{
+    return (all_zero(id->store_uuid, UUID_BYTES) ||
+            memcmp(id->store_uuid, r->meta.store_uuid, UUID_BYTES) == 0) &&
+           id->hash_id == r->meta.hash_id && id->hash_seed == r->meta.hash_seed;
+}
+
+/* ---- what the file says of itself ---- */
+
+/* A writer mends its own file: what it leaves torn for a moment is none of ours to
+ * judge. One that has just closed it has left it whole, so that it is read again. */
+static int judge_header(int fd, const char *name, struct judgement *j)
+{
+    for (int tries = 0;; tries++) {
+        struct tamis_diag diag = {0};
+        bool busy;
+        int rc = header_load(fd, true, 0, 0, name, &j->h, &diag);
+        j->has_identity = !all_zero(j->h.identity.uuid, UUID_BYTES);
+        if (!rc)
+            return say(j, FILE_GOOD, "good");
+        if (rc > 0 || rc == TAMIS_ERR_VERSION)
+            return unread(j, rc, "left alone", diag.what);
+        if (tries > 0)
+            return say(j, FILE_BAD, "%.150s", diag.what);
+        rc = io_is_locked(fd, &busy);
+        if (rc)
+            return unread(j, rc, "left alone", tamis_strerror(rc));
+        if (busy)
+            return unread(j, TAMIS_ERR_BUSY, "left to the writer that has it open",
+                          diag.what);
+    }
+}
+
+/* ---- what the catalog knows of it ---- */
+
+static const char *not_the_one(const struct repair *r, const struct record *record,
+                               const struct header *h)
+{
+    if (h->identity.hash_id != r->meta.hash_id ||
+        h->identity.hash_seed != r->meta.hash_seed)
+        return "another hash or seed than the store's";
+    if (record)
+        return record_mismatch(record, h);
+    return repair_is_ours(r, &h->identity) ? NULL : "the filter of another store";
+}
+
+/* ---- pages ---- */
+
+/* A page of a sealed filter that fails is rot: the filter goes. In one that grows, a
+ * page below its floors counts as ones, and its writer condemns it for good before it
+ * uses it: the filter is more use, to its writer too, where it is. */
+static int judge_pages(int fd, struct judgement *j)
+{
+    struct tamis_verify v;
+    int rc = filter_scrub(fd, &j->h, &v);
+    if (rc)
+        return unread(j, rc, "left alone", tamis_strerror(rc));
+    if (v.n_damaged)
+        return say(j, j->h.commit.state == STATE_SEALED ? FILE_BAD : FILE_GOOD,
+                   "%llu of %llu pages fail their check, the first at byte %llu",
+                   (unsigned long long)v.n_damaged, (unsigned long long)v.n_pages,
+                   (unsigned long long)v.first_damaged);
+    j->what[0] = 0;
+    return 0;
+}
+
+/* ---- what a dead writer left ---- */
+
+static bool slots_differ(const struct header *h)
+{
+    return h->health.frame[0].code != VERDICT_OK ||
+           h->health.frame[1].code != VERDICT_OK ||
+           h->health.sequence[0] != h->health.sequence[1];
+}
+
+static const char *unfinished(const struct record *record, const struct header *h)
+{
+    const struct commit *c = &h->commit;
+    if (h->identity.header_pages != 3)
+        return NULL;
+    if (c->state == STATE_OPEN && !c->clean)
+        return "its writer died: recovered";
+    if (slots_differ(h))
+        return "a commit slot is torn or behind: mirrored";
+    if (!record || record->state != RECORD_GROWING)
+        return NULL;
+    if (c->state == STATE_SEALED)
+        return "sealed, and the catalog did not know: followed";
+    if (c->n_stages > record->min_stages || c->generation > record->generation)
+        return "grown, and the catalog did not know: followed";
+    return NULL;
+}
+
+static int close_writer(struct tamis_writer *w, const char *name,
+                        struct tamis_diag *diag)
+{
+    int rc = tamis_writer_close(w);
+    if (rc > 0)
+        return diag_errno(diag, rc, name, "closing a filter that was recovered");
+    return rc ? diag_fail(diag, rc, name, "%s", tamis_strerror(rc)) : 0;
+}
+
+static int finish_open(struct io_guarded_fd *g, const char *name,
+                       struct tamis_diag *diag)
+{
+    struct tamis_writer *w;
+    int rc = writer_open_fd(g, name, NULL, &w, diag); /* takes it over */
+    return rc ? rc : close_writer(w, name, diag);
+}
+
+static int settle_locked(int fd, const char *name, struct header *h,
+                         struct tamis_diag *diag)
+{
+    pid_t holder;
+    int rc = io_lock(fd, &holder);
+    if (rc)
+        return rc < 0 ? rc : diag_errno(diag, rc, name, "cannot lock");
+    rc = seal_settle(fd, name, h, diag);
+    io_unlock(fd);
+    return rc;
+}
+
+/* As any writer does when it opens the file: with the catalog, if there is one. */
+static int finish_file(struct repair *r, const struct repair_segment *segment,
+                       const struct record *record, const char *name,
+                       struct tamis_diag *diag)
+{
+    struct tamis_writer *w = NULL;
+    struct io_guarded_fd g;
+    struct header h;
+    int rc;
+    if (r->store && record && record->state == RECORD_GROWING) {
+        rc = tamis_store_writer(r->store, segment->name, segment->name_bytes, &w, diag);
+    } else {
+        rc = io_open_guarded(r->filters.fd, name, O_RDWR, &g);
+        if (rc)
+            return diag_errno(diag, rc, name, "opening a filter to finish it");
+        rc = header_load(g.fd, true, 0, 0, name, &h, diag);
+        if (!rc && h.commit.state == STATE_OPEN)
+            return finish_open(&g, name, diag);
+        if (!rc)
+            rc = settle_locked(g.fd, name, &h, diag);
+        io_unguard_fd(&g);
+    }
+    return rc || !w ? rc : close_writer(w, name, diag);
+}
+
+/* The header as it is now; what is known of the pages stays. */
+static void judge_header_again(int fd, const char *name, struct judgement *j)
+{
+    char pages[sizeof j->what];
+    memcpy(pages, j->what, sizeof pages);
+    judge_header(fd, name, j);
+    if (j->state == FILE_GOOD)
+        memcpy(j->what, pages, sizeof pages);
+}
+
+/* What is there to finish, of which no writer is at work? */
+static const char *left_unfinished(const struct record *record, const char *name,
+                                   int fd, struct judgement *j)
+{
+    bool busy;
+    if (!unfinished(record, &j->h))
+        return NULL;
+    int rc = io_is_locked(fd, &busy);
+    if (rc)
+        unread(j, rc, "left alone", tamis_strerror(rc));
+    if (rc || busy)
+        return NULL;
+    judge_header_again(fd, name, j); /* it may have closed the file since */
+    return j->state == FILE_GOOD ? unfinished(record, &j->h) : NULL;
+}
+
+static bool may_be_written(const struct record *record, const struct header *h)
+{
+    return !(h->identity.ro_compat & ~IDENTITY_RO_COMPAT_KNOWN) &&
+           !(h->commit.ro_compat & ~COMMIT_RO_COMPAT_KNOWN) &&
+           !(record && record->ro_compat & ~RECORD_RO_COMPAT_KNOWN);
+}
+
+/* All that a dry run can see of it: the permission. */
+static int may_open(const struct repair *r, const char *name, struct tamis_diag *why)
+{
+    int fd, rc = io_open_beneath(r->filters.fd, name, O_RDWR, &fd);
+    if (rc)
+        return diag_errno(why, rc, name, "opening a filter to finish it");
+    close(fd);
+    return 0;
+}
+
+/* What can't be finished is left: its writer comes again, and meanwhile it proves what
+ * it proved. Only a new catalog must not list what may not be durable. */
+static int finish(struct repair *r, const struct repair_segment *segment,
+                  const struct record *record, const char *name, int fd,
+                  struct judgement *j, struct tamis_diag *diag)
+{
+    struct tamis_diag why = {0};
+    const char *what = left_unfinished(record, name, fd, j);
+    if (!what)
+        return 0;
+    if (!may_be_written(record, &j->h))
+        return unread(j, TAMIS_ERR_VERSION, "left unfinished",
+                      "a feature of a newer tamis forbids this one to write");
+    int rc = r->opt.dry_run ? may_open(r, name, &why)
+                            : finish_file(r, segment, record, name, &why);
+    if (rc == TAMIS_ERR_BUSY)
+        return 0; /* a writer was faster */
+    if (rc && rc != TAMIS_ERR_SEALED && r->store)
+        return unread(j, rc, "left unfinished", why.what);
+    if (rc && rc != TAMIS_ERR_SEALED) {
+        if (diag)
+            *diag = why;
+        return rc;
+    }
+    j->finished = !r->opt.dry_run; /* sealed: followed now */
+    repair_tell(r, TAMIS_REPAIR_FINISHED, segment, name, "%s", what);
+    if (j->finished)
+        judge_header_again(fd, name, j);
+    return 0;
+}
+
+/* ---- all of it ---- */
+
+static int judge_open(struct repair *r, const struct repair_segment *segment,
+                      const struct record *record, const char *name, int fd,
+                      struct judgement *j, struct tamis_diag *diag)
+{
+    char expected[FILTER_NAME_BYTES];
+    judge_header(fd, name, j);
+    if (j->state != FILE_GOOD)
+        return 0;
+    filter_file_name(j->h.identity.uuid, expected);
+    const char *what = strcmp(expected, name) != 0 ? "the file of another filter"
+                                                   : not_the_one(r, record, &j->h);
+    if (what)
+        return say(j, FILE_BAD, "%s", what);
+    judge_pages(fd, j);
+    if (j->state != FILE_GOOD)
+        return 0;
+    return finish(r, segment, record, name, fd, j, diag);
+}
+
+int repair_judge(struct repair *r, const struct repair_segment *segment,
+                 const struct record *record, const char *name, struct judgement *j,
+                 struct tamis_diag *diag)
+{
+    int fd;
+    memset(j, 0, sizeof *j);
+    int rc = io_open_beneath(r->filters.fd, name, O_RDONLY, &fd);
+    if (rc == ENOENT)
+        return say(j, FILE_MISSING, "the filter's file is missing");
+    if (rc == EISDIR || rc == EINVAL || rc == ELOOP || rc == ENXIO)
+        return j->code = rc, say(j, FILE_STRANGE, "left alone: not a regular file");
+    if (rc == EMFILE || rc == ENFILE || rc == ENOMEM)
+        return diag_errno(diag, rc, r->path, "opening a filter");
+    if (rc)
+        return unread(j, rc, "left alone", tamis_strerror(rc));
+    rc = judge_open(r, segment, record, name, fd, j, diag);
+    close(fd);
+    return rc;
+}

@@ -1,0 +1,143 @@
+/* What a repair has before it: the segments with their records, and the files in
+ * filters/. */
+#include "lib/store/repair/inside.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- segments ---- */
+
+int repair_add_segment(struct repair *r, const void *name, size_t name_bytes,
+                       const uint8_t *before, size_t before_bytes,
+                       struct repair_segment **out)
+{
+    if (r->n_segments == r->max_segments) {
+        size_t max = r->max_segments ? r->max_segments * 2 : 64;
+        void *more = realloc(r->segments, max * sizeof *r->segments);
+        if (!more)
+            return ENOMEM;
+        r->segments = more;
+        r->max_segments = max;
+    }
+    /* Name, the record as it is, and room for any that it may become. */
+    uint8_t *memory = malloc(name_bytes + before_bytes + RECORD_MAX_BYTES);
+    if (!memory)
+        return ENOMEM;
+    struct repair_segment *s = &r->segments[r->n_segments++];
+    *s = (struct repair_segment){.name = memory, .name_bytes = name_bytes};
+    memcpy(memory, name, name_bytes);
+    s->value = memory + name_bytes + before_bytes;
+    if (before) {
+        s->before = memory + name_bytes;
+        s->before_bytes = before_bytes;
+        memcpy(s->before, before, before_bytes);
+    }
+    *out = s;
+    return 0;
+}
+
+void repair_set_record(struct repair_segment *s, const struct record *record)
+{
+    s->value_bytes = record_encode(record, s->name, s->name_bytes, s->value);
+    s->changed = true;
+}
+
+static int read_record(void *ctx, const void *name, size_t name_bytes,
+                       const uint8_t *value, size_t value_bytes)
+{
+    struct repair_segment *s;
+    return repair_add_segment(ctx, name, name_bytes, value, value_bytes, &s);
+}
+
+static void forget_segments(struct repair *r)
+{
+    for (size_t i = 0; i < r->n_segments; i++)
+        free(r->segments[i].name);
+    r->n_segments = 0;
+}
+
+static int read_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    struct repair *r = ctx;
+    forget_segments(r);
+    return catalog_each(t, read_record, r, diag);
+}
+
+int repair_read_records(struct catalog *c, struct repair *r, struct tamis_diag *diag)
+{
+    int rc = catalog_read(c, read_in, r, diag);
+    if (rc)
+        forget_segments(r);
+    return rc;
+}
+
+/* ---- files ---- */
+
+static int compare_files(const void *a, const void *b)
+{
+    const struct repair_file *left = a, *right = b;
+    return strcmp(left->name, right->name);
+}
+
+struct repair_file *repair_find_file(struct repair *r, const uint8_t uuid[UUID_BYTES])
+{
+    struct repair_file key;
+    memset(&key, 0, sizeof key);
+    filter_file_name(uuid, key.name);
+    return r->n_files ? bsearch(&key, r->files, r->n_files, sizeof key, compare_files)
+                      : NULL;
+}
+
+static int add_file(struct repair *r, const char *name)
+{
+    struct repair_file f;
+    const char *rest;
+    memset(&f, 0, sizeof f);
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return 0;
+    bool ours = filter_name_parse(name, f.uuid, &rest);
+    f.temporary = ours && *rest && filter_rest_temporary(rest);
+    if (!ours || (*rest && !f.temporary)) {
+        repair_tell(r, TAMIS_REPAIR_NOTED, NULL, name,
+                    "left alone: not a name of tamis");
+        return 0;
+    }
+    if (r->n_files == r->max_files) {
+        size_t max = r->max_files ? r->max_files * 2 : 64;
+        void *more = realloc(r->files, max * sizeof *r->files);
+        if (!more)
+            return ENOMEM;
+        r->files = more;
+        r->max_files = max;
+    }
+    memcpy(f.name, name, strlen(name) + 1);
+    r->files[r->n_files++] = f;
+    return 0;
+}
+
+int repair_list_files(struct repair *r, struct tamis_diag *diag)
+{
+    int fd = openat(r->filters.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    int rc = 0;
+    if (!d) {
+        rc = diag_errno(diag, errno, r->path, "listing filters/");
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    errno = 0;
+    for (const struct dirent *e; !rc && (e = readdir(d)); errno = 0)
+        rc = add_file(r, e->d_name);
+    if (!rc)
+        rc = errno;
+    closedir(d);
+    if (rc)
+        return diag_errno(diag, rc, r->path, "listing filters/");
+    if (r->n_files)
+        qsort(r->files, r->n_files, sizeof *r->files, compare_files);
+    return 0;
+}

@@ -1,0 +1,223 @@
+/* Repair by records: the catalog is there, and says of each segment which file it has.
+ * A record that fails its check is made anew from the file that its bytes still name;
+ * one whose file is damaged, or not the one it should be, becomes NO_FILTER. A record
+ * never goes away: its segment would be taken to lack every key. */
+#include "lib/store/repair/inside.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* ---- deciding ---- */
+
+struct record repair_record_of(const struct header *h)
+{
+    const struct commit *c = &h->commit;
+    struct record r = {
+        .state = c->state == STATE_SEALED ? RECORD_SEALED : RECORD_GROWING,
+        .binding_bytes = c->binding_bytes,
+        .generation = c->generation,
+        .file_bytes = c->committed_bytes,
+        .keys = c->keys,
+        .target_error = h->identity.target_error,
+        .watermark = c->watermark,
+        .min_sequence = c->sequence,
+        .min_stages = c->n_stages,
+        .created = h->identity.created,
+    };
+    if (r.state == RECORD_SEALED)
+        r.table_digest = commit_table_digest(c);
+    memcpy(r.uuid, c->uuid, UUID_BYTES);
+    memcpy(r.binding, c->binding, c->binding_bytes);
+    return r;
+}
+
+/* The segment keeps all that is not the filter's. */
+static void drop_filter(struct repair_segment *s, const struct record *record)
+{
+    struct record bare = *record;
+    bare.state = RECORD_NO_FILTER;
+    memset(bare.uuid, 0, sizeof bare.uuid);
+    bare.table_digest = 0;
+    bare.has_range = 0;
+    bare.first_bytes = bare.last_bytes = 0;
+    bare.compat &= RECORD_COMPAT_KNOWN;
+    repair_set_record(s, &bare);
+}
+
+/* Without a catalog to write to, a writer could not tell it how far it had come. */
+static void follow(struct repair_segment *s, const struct record *record,
+                   const struct header *h)
+{
+    struct record now = repair_record_of(h), r = *record;
+    if (now.state == r.state && now.min_stages <= r.min_stages &&
+        now.generation <= r.generation)
+        return;
+    r.state = now.state;
+    r.table_digest = now.table_digest;
+    r.min_sequence = now.min_sequence;
+    r.min_stages = now.min_stages;
+    r.generation = now.generation;
+    r.watermark = now.watermark;
+    r.keys = now.keys;
+    r.file_bytes = now.file_bytes;
+    r.compat &= RECORD_COMPAT_KNOWN;
+    repair_set_record(s, &r);
+}
+
+static int judge_good_record(struct repair *r, struct repair_segment *s,
+                             const struct record *record, struct judgement *j,
+                             struct tamis_diag *diag)
+{
+    char name[FILTER_NAME_BYTES];
+    filter_file_name(record->uuid, name);
+    struct repair_file *f = repair_find_file(r, record->uuid);
+    if (f)
+        f->named = true;
+    int rc = repair_judge(r, s, record, name, j, diag);
+    if (rc)
+        return rc;
+    if (!r->store && j->finished && j->state == FILE_GOOD &&
+        record->state == RECORD_GROWING)
+        follow(s, record, &j->h);
+    if (j->state == FILE_BAD && !(record->ro_compat & ~RECORD_RO_COMPAT_KNOWN)) {
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, name, "%s", j->what);
+        drop_filter(s, record);
+        if (f)
+            f->aside = true;
+    } else if (j->state == FILE_UNREAD || j->state == FILE_STRANGE) {
+        repair_tell_unread(r, s, name, j);
+    } else if (j->what[0] &&
+               (j->state != FILE_GOOD || j->h.commit.state == STATE_OPEN)) {
+        /* A missing file may come back: the record still knows which it is, and what
+         * its keys lie between. */
+        repair_tell(r, TAMIS_REPAIR_NOTED, s, name, "%s", j->what);
+    }
+    return 0;
+}
+
+/* The UUID in a damaged record, and a filter of the very name: two witnesses. */
+static int remake_record(struct repair *r, struct repair_segment *s,
+                         struct judgement *j, struct tamis_diag *diag)
+{
+    char name[FILTER_NAME_BYTES];
+    struct record record = {.state = RECORD_NO_FILTER, .created = io_calls.now()};
+    const uint8_t *uuid = s->before + offsetof(struct record_disk, uuid);
+    struct repair_file *f =
+        s->before_bytes >= RECORD_HEAD_BYTES ? repair_find_file(r, uuid) : NULL;
+    s->lost_uuid = !f;
+    if (f) {
+        filter_file_name(uuid, name);
+        int rc = repair_judge(r, s, NULL, name, j, diag);
+        if (rc)
+            return rc;
+        if (j->state == FILE_UNREAD || j->state == FILE_STRANGE) {
+            f->named = true;
+            repair_tell(r, TAMIS_REPAIR_NOTED, s, name, "its record is damaged; %s",
+                        j->what);
+            return 0;
+        }
+        const struct identity *id = &j->h.identity;
+        bool same = id->name_bytes == s->name_bytes &&
+                    memcmp(id->name, s->name, s->name_bytes) == 0;
+        if (j->state == FILE_GOOD && same) {
+            record = repair_record_of(&j->h);
+            f->named = true;
+        } else {
+            f->suspect = true; /* unless it is another segment's */
+        }
+    }
+    /* Without a file to bear it out, what is damaged may be the name: then the segment
+     * whose record this was is listed no more. */
+    r->doubtful |= record.state == RECORD_NO_FILTER;
+    if (record.state == RECORD_NO_FILTER)
+        repair_tell(
+            r, TAMIS_REPAIR_REBUILT, s, f ? name : NULL,
+            "its record was damaged, and no file is known to be its own: without "
+            "a filter; if it is the name that is wrong, a segment is missing");
+    else
+        repair_tell(r, TAMIS_REPAIR_REBUILT, s, name,
+                    "its record was damaged: made anew from the file");
+    repair_set_record(s, &record);
+    return 0;
+}
+
+static int judge_segment(struct repair *r, struct repair_segment *s,
+                         struct judgement *j, struct tamis_diag *diag)
+{
+    struct record record;
+    struct verdict v =
+        record_decode(s->before, s->before_bytes, s->name, s->name_bytes, &record);
+    if (v.code == VERDICT_OK && record.state == RECORD_NO_FILTER)
+        return 0;
+    if (v.code == VERDICT_OK)
+        return judge_good_record(r, s, &record, j, diag);
+    if (verdict_error(v.code) == TAMIS_ERR_VERSION) {
+        r->unsure = true;
+        repair_tell(r, TAMIS_REPAIR_NOTED, s, NULL,
+                    "left alone: its record is of a newer tamis");
+        return 0;
+    }
+    return remake_record(r, s, j, diag);
+}
+
+/* ---- what no record names ---- */
+
+static bool may_be_lost_file(const struct repair *r, const struct identity *id)
+{
+    for (size_t i = 0; i < r->n_segments; i++)
+        if (r->segments[i].lost_uuid && r->segments[i].name_bytes == id->name_bytes &&
+            memcmp(r->segments[i].name, id->name, id->name_bytes) == 0)
+            return true;
+    return false;
+}
+
+/* A filter may be wanted: as the file of a record that was damaged, or because the
+ * catalog here is another store's, or an older one that was put back; one of a newer
+ * version, or one whose header has rotted, no less. Only what is none is swept, as an
+ * edit would. */
+static void judge_orphan(struct repair *r, struct repair_file *f)
+{
+    struct identity id;
+    bool none = true;
+    const char *what = NULL;
+    if (f->named || (r->unsure && !f->temporary))
+        return;
+    int rc = f->temporary ? 0 : repair_identify(r->filters.fd, f->name, &id, &none);
+    if (rc) {
+        repair_tell(r, TAMIS_REPAIR_NOTED, NULL, f->name, "no record names it; %s",
+                    tamis_strerror(rc));
+        return;
+    }
+    if (f->suspect) {
+        what = "may be the file of a segment whose record was damaged";
+    } else if (!none) {
+        if (all_zero(id.uuid, UUID_BYTES))
+            what = "no record names it, and it is damaged, or of a newer tamis";
+        else if (!repair_is_ours(r, &id))
+            what = "no record names it, and it is of another store";
+        else if (may_be_lost_file(r, &id))
+            what = "may be the file of a segment whose record was damaged";
+        else
+            what = "no record names it: left by an edit, or of a newer catalog";
+    }
+    f->aside = what != NULL;
+    f->unlink = !what;
+    if (what)
+        repair_tell_leftover(r, TAMIS_REPAIR_QUARANTINED, f->name, what);
+    else
+        repair_tell_leftover(r, TAMIS_REPAIR_SWEPT, f->name,
+                             f->temporary ? "was never finished"
+                                          : "no record names it, and it is no filter");
+}
+
+int repair_by_records(struct repair *r, struct tamis_diag *diag)
+{
+    struct judgement *j = malloc(sizeof *j);
+    int rc = j ? 0 : diag_errno(diag, ENOMEM, r->path, "repairing");
+    for (size_t i = 0; i < r->n_segments && !rc; i++)
+        rc = judge_segment(r, &r->segments[i], j, diag);
+    for (size_t i = 0; i < r->n_files && !rc; i++)
+        judge_orphan(r, &r->files[i]);
+    free(j);
+    return rc;
+}

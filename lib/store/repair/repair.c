@@ -1,0 +1,208 @@
+/* Repair of a store: which way to go, under which locks, and what is told. */
+#include "lib/store/repair/inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- the catalog is good ---- */
+
+/* What opening says of a catalog that can't be used, and never will be. */
+static bool is_lost(int rc)
+{
+    return rc == TAMIS_ERR_NO_STORE || rc == TAMIS_ERR_NOT_TAMIS ||
+           rc == TAMIS_ERR_DAMAGED || rc == TAMIS_ERR_CATALOG;
+}
+
+/* What is in its place is not ours to replace. */
+static int check_catalog_name(const struct repair *r, struct tamis_diag *diag)
+{
+    struct stat st;
+    if (fstatat(r->store_fd, "catalog.lmdb", &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+        S_ISREG(st.st_mode))
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, r->path,
+                     "catalog.lmdb is not a regular file");
+}
+
+/* By reads alone: LMDB crashes on some of what it is not made for. */
+static int scrub_catalog(struct repair *r, struct tamis_diag *diag)
+{
+    int fd, rc = check_catalog_name(r, diag);
+    if (rc)
+        return rc;
+    rc = io_open_beneath(r->store_fd, "catalog.lmdb", O_RDONLY, &fd);
+    if (rc == ENOENT)
+        return diag_fail(diag, TAMIS_ERR_NO_STORE, r->path, "catalog.lmdb is missing");
+    if (rc)
+        return diag_errno(diag, rc, r->path, "opening catalog.lmdb");
+    rc = catalog_file_scrub(fd, r->path, diag);
+    close(fd);
+    return rc;
+}
+
+static int open_live(struct repair *r, struct tamis_diag *diag)
+{
+    int rc = scrub_catalog(r, diag);
+    if (!rc)
+        rc = tamis_store_open(r->path, &r->store, diag);
+    if (!rc && r->store->catalog->read_only && !r->opt.dry_run)
+        rc = store_usable(r->store, true, diag);
+    if (!rc)
+        rc = repair_lock_filters(r, r->store_fd, "filters", diag);
+    if (!rc)
+        rc = repair_read_records(r->store->catalog, r, diag);
+    return rc;
+}
+
+static void close_live(struct repair *r)
+{
+    repair_unlock_filters(r);
+    tamis_store_close(r->store);
+    r->store = NULL;
+}
+
+static int repair_live(struct repair *r, struct tamis_diag *diag)
+{
+    struct tamis_store_info info;
+    r->meta = r->store->catalog->meta;
+    int rc = repair_sweep_catalogs(r, diag);
+    if (!rc)
+        rc = repair_list_files(r, diag);
+    if (!rc)
+        rc = repair_by_records(r, diag);
+    if (!rc && r->untold)
+        rc = diag_errno(diag, ENOMEM, r->path, "repairing");
+    if (!rc && !r->opt.dry_run)
+        rc = repair_apply(r, false, diag);
+    if (!rc)
+        rc = tamis_store_info(r->store, &info, diag);
+    if (!rc)
+        r->report->complete = info.complete && !r->doubtful;
+    return rc;
+}
+
+/* ---- the catalog is lost ---- */
+
+static int read_first(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    return catalog_meta(t, ctx, diag);
+}
+
+/* Where only the first record is damaged, the others say more than the files. */
+static int salvage_records(struct repair *r, bool *have, struct tamis_diag *diag)
+{
+    struct catalog *c;
+    struct meta m;
+    int rc = registry_open_alone(r->path, r->store_fd, &c, diag);
+    *have = false;
+    if (rc)
+        return is_lost(rc) ? 0 : rc;
+    rc = repair_read_records(c, r, diag);
+    *have = rc == 0;
+    if (!rc) {
+        rc = catalog_read(c, read_first, &m, diag);
+        if (!rc)
+            rc = diag_fail(diag, TAMIS_ERR_BUSY, r->path,
+                           "the catalog is good now: repair again");
+    }
+    registry_close_alone(c);
+    return is_lost(rc) ? 0 : rc;
+}
+
+static int repair_lost(struct repair *r, struct tamis_diag *diag)
+{
+    char why[160] = "";
+    bool records = false;
+    if (diag)
+        memcpy(why, diag->what, sizeof why);
+    int rc = repair_hold_store(r, diag);
+    if (!rc)
+        rc = check_catalog_name(r, diag);
+    if (!rc)
+        rc = repair_lock_filters(r, r->store_fd, "filters", diag);
+    if (!rc)
+        rc = salvage_records(r, &records, diag);
+    if (!rc)
+        rc = repair_sweep_catalogs(r, diag);
+    if (!rc)
+        rc = repair_list_files(r, diag);
+    if (!rc)
+        rc = repair_find_meta(r, diag);
+    if (rc)
+        return rc;
+    diag_clear(diag);
+    repair_tell(r, TAMIS_REPAIR_REBUILT, NULL, "/catalog.lmdb", "%s%s%.100s",
+                records ? "its first record is damaged" : "made anew from the files",
+                why[0] ? ": " : "", why);
+    rc = records ? repair_by_records(r, diag) : repair_by_files(r, diag);
+    if (!rc && r->untold)
+        rc = diag_errno(diag, ENOMEM, r->path, "repairing");
+    if (!rc && !r->opt.dry_run)
+        rc = repair_apply(r, true, diag);
+    r->report->rebuilt = r->opt.dry_run ? !rc : r->step >= STEP_CHANGED;
+    return rc;
+}
+
+/* ---- the call ---- */
+
+static int repair(struct repair *r, struct tamis_diag *diag)
+{
+    int rc = io_refuse_network(r->store_fd);
+    if (rc)
+        return diag_fail(diag, rc, r->path, "%s", tamis_strerror(rc));
+    rc = registry_check_lock_file(r->store_fd, r->path, diag); /* no lost catalog */
+    if (!rc)
+        rc = repair_make_filters(r, diag);
+    if (rc)
+        return rc;
+    rc = open_live(r, diag);
+    if (rc == 0)
+        rc = repair_live(r, diag);
+    else if (is_lost(rc)) {
+        close_live(r);
+        rc = repair_lost(r, diag);
+    }
+    r->report->n_segments = r->n_segments;
+    return rc;
+}
+
+static void repair_free(struct repair *r)
+{
+    close_live(r);
+    for (size_t i = 0; i < r->n_segments; i++)
+        free(r->segments[i].name);
+    free(r->segments);
+    free(r->files);
+    repair_let_store(r);
+    close(r->store_fd);
+}
+
+int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
+                       struct tamis_repair_report *report, struct tamis_diag *diag)
+{
+    struct tamis_repair_report ours;
+    struct repair r = {.report = report ? report : &ours};
+    memset(r.report, 0, sizeof *r.report);
+    diag_clear(diag);
+    if (!path || !*path)
+        return diag_fail(diag, TAMIS_ERR_RANGE, path, "no path");
+    int rc = options_copy(&r.opt, sizeof r.opt, opt);
+    if (rc)
+        return diag_fail(diag, rc, path, "size of the option struct");
+    char *plain = store_plain_path(path);
+    if (!plain)
+        return diag_errno(diag, ENOMEM, path, "repairing the store");
+    r.path = plain;
+    rc = store_dir_open(plain, &r.store_fd, diag);
+    if (!rc) {
+        rc = repair(&r, diag);
+        repair_free(&r);
+        repair_report(&r);
+    }
+    free(plain);
+    return rc;
+}

@@ -1,0 +1,177 @@
+/* Repair: what is told. Findings are kept until all locks are let go: who hears of one
+ * may use the store at once. Only what has come true is told; a dry run tells all. */
+#include "lib/store/repair/inside.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct repair_finding {
+    enum tamis_repair_action action;
+    enum repair_step step; /* after which it is true */
+    bool damage, has_name;
+    int error;
+    size_t name_bytes;
+    char *name, *file, *what; /* one piece of memory, at name */
+};
+
+const char *tamis_repair_action_name(enum tamis_repair_action action)
+{
+    static const char *const names[] = {"noted", "finished", "rebuilt", "quarantined",
+                                        "swept"};
+    size_t i = (size_t)action;
+    return i < sizeof names / sizeof names[0] ? names[i] : "noted";
+}
+
+/* ---- kept ---- */
+
+static enum repair_step step_of(enum tamis_repair_action action)
+{
+    switch (action) {
+    case TAMIS_REPAIR_REBUILT:
+    case TAMIS_REPAIR_QUARANTINED:
+        return STEP_CHANGED;
+    case TAMIS_REPAIR_SWEPT:
+        return STEP_DONE;
+    case TAMIS_REPAIR_FINISHED:
+    case TAMIS_REPAIR_NOTED:
+        break;
+    }
+    return STEP_DECIDED;
+}
+
+static struct repair_finding *new_finding(struct repair *r)
+{
+    if (r->n_findings == r->max_findings) {
+        size_t max = r->max_findings ? r->max_findings * 2 : 16;
+        void *more = realloc(r->findings, max * sizeof *r->findings);
+        if (!more)
+            return NULL;
+        r->findings = more;
+        r->max_findings = max;
+    }
+    return &r->findings[r->n_findings];
+}
+
+static void keep(struct repair *r, struct repair_finding f,
+                 const struct repair_segment *segment, const char *file,
+                 const char *what)
+{
+    char path[300] = "";
+    if (file && file[0] == '/')
+        snprintf(path, sizeof path, "%s", file + 1);
+    else if (file)
+        snprintf(path, sizeof path, "filters/%.280s", file);
+    struct repair_finding *to = new_finding(r);
+    size_t n_file = strlen(path) + 1, n_what = strlen(what) + 1;
+    f.has_name = segment != NULL;
+    f.name_bytes = segment ? segment->name_bytes : 0;
+    f.name = to ? malloc(f.name_bytes + n_file + n_what) : NULL;
+    if (!f.name) {
+        r->untold = true;
+        return;
+    }
+    f.file = f.name + f.name_bytes;
+    f.what = f.file + n_file;
+    if (segment)
+        memcpy(f.name, segment->name, f.name_bytes);
+    memcpy(f.file, path, n_file);
+    memcpy(f.what, what, n_what);
+    *to = f;
+    r->n_findings++;
+}
+
+void repair_tell(struct repair *r, enum tamis_repair_action action,
+                 const struct repair_segment *segment, const char *file,
+                 const char *format, ...)
+{
+    struct repair_finding f = {.action = action, .step = step_of(action)};
+    char what[200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    f.damage =
+        action == TAMIS_REPAIR_QUARANTINED || (action == TAMIS_REPAIR_NOTED && segment);
+    keep(r, f, segment, file, what);
+}
+
+void repair_tell_unread(struct repair *r, const struct repair_segment *segment,
+                        const char *file, const struct judgement *j)
+{
+    keep(r,
+         (struct repair_finding){
+             .action = TAMIS_REPAIR_NOTED, .step = STEP_DECIDED, .error = j->code},
+         segment, file, j->what);
+}
+
+void repair_tell_leftover(struct repair *r, enum tamis_repair_action action,
+                          const char *file, const char *what)
+{
+    keep(r, (struct repair_finding){.action = action, .step = step_of(action)}, NULL,
+         file, what);
+}
+
+void repair_tell_done(struct repair *r, enum tamis_repair_action action,
+                      const struct repair_segment *segment, const char *file,
+                      const char *what)
+{
+    keep(r, (struct repair_finding){.action = action, .step = STEP_DECIDED}, segment,
+         file, what);
+}
+
+/* ---- told ---- */
+
+static void count(struct tamis_repair_report *report, const struct repair_finding *f)
+{
+    switch (f->action) {
+    case TAMIS_REPAIR_FINISHED:
+        report->n_finished++;
+        break;
+    case TAMIS_REPAIR_REBUILT:
+        report->n_rebuilt++;
+        break;
+    case TAMIS_REPAIR_QUARANTINED:
+        report->n_quarantined++;
+        break;
+    case TAMIS_REPAIR_SWEPT:
+        report->n_swept++;
+        break;
+    case TAMIS_REPAIR_NOTED:
+        report->n_damaged += f->damage;
+        report->n_unread += f->error != 0;
+    }
+}
+
+static void tell(struct repair *r, const struct repair_finding *f)
+{
+    struct tamis_repair_finding out = {
+        .action = f->action,
+        .damage = f->damage,
+        .error = f->error,
+        .name = f->has_name ? (const uint8_t *)f->name : NULL,
+        .name_bytes = f->name_bytes,
+        .file = f->file,
+        .what = f->what,
+    };
+    count(r->report, f);
+    if (r->opt.found)
+        r->opt.found(r->opt.ctx, &out);
+}
+
+void repair_forget(struct repair *r)
+{
+    for (size_t i = 0; i < r->n_findings; i++)
+        free(r->findings[i].name);
+    free(r->findings);
+    r->findings = NULL;
+    r->n_findings = r->max_findings = 0;
+}
+
+void repair_report(struct repair *r)
+{
+    for (size_t i = 0; i < r->n_findings; i++)
+        if (r->opt.dry_run || r->findings[i].step <= r->step)
+            tell(r, &r->findings[i]);
+    repair_forget(r);
+}

@@ -1,0 +1,304 @@
+/* Snapshots: the list of segments as of one transaction. A snapshot copies the records
+ * and holds no transaction; asking for the current one costs a comparison when nothing
+ * changed. What it knows of segments is in segment.c, how it is probed in probe_one.c,
+ * probe_many.c and probe_keys.c. */
+#include "lib/store/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* ---- building ---- */
+
+static int compare_entries(const void *left, const void *right)
+{
+    const struct entry *a = *(struct entry *const *)left;
+    const struct entry *b = *(struct entry *const *)right;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    size_t n = a->name_bytes < b->name_bytes ? a->name_bytes : b->name_bytes;
+    int order = memcmp(a->bytes, b->bytes, n);
+    if (order)
+        return order;
+    return (a->name_bytes > b->name_bytes) - (a->name_bytes < b->name_bytes);
+}
+
+static int index_names(struct tamis_snapshot *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct entry *e = s->entries[i];
+        if (!e->name_bytes)
+            continue;
+        bool twice = names_get(&s->by_name, e->bytes, e->name_bytes) != 0;
+        int rc = names_set(&s->by_name, e->bytes, e->name_bytes,
+                           twice ? NAME_TWICE : (uint32_t)i + 1);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static int add_entry(struct tamis_snapshot *s, struct entry *e, size_t *max)
+{
+    if (!e)
+        return ENOMEM;
+    if (s->n == *max) {
+        size_t more = *max ? *max * 2 : 64;
+        struct entry **entries =
+            more < NAME_TWICE ? realloc(s->entries, more * sizeof(struct entry *))
+                              : NULL;
+        if (!entries) {
+            entry_release(e);
+            return ENOMEM;
+        }
+        s->entries = entries;
+        *max = more;
+    }
+    s->entries[s->n++] = e;
+    return 0;
+}
+
+/* Frees what a snapshot refers to, and leaves it empty. */
+static void snapshot_clear(struct tamis_snapshot *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        entry_release(s->entries[i]);
+    free(s->entries);
+    names_clear(&s->by_name);
+    planes_free(&s->planes);
+    s->entries = NULL;
+    s->n = 0;
+}
+
+static struct tamis_snapshot *snapshot_alloc(void)
+{
+    static atomic_uint_fast64_t n_snapshots;
+    struct tamis_snapshot *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    atomic_init(&s->refs, 1);
+    s->serial = 1 + atomic_fetch_add_explicit(&n_snapshots, 1, memory_order_relaxed);
+    return s;
+}
+
+static struct tamis_snapshot *snapshot_hold(struct tamis_snapshot *s)
+{
+    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+    return s;
+}
+
+void tamis_snapshot_release(struct tamis_snapshot *snapshot)
+{
+    if (!snapshot ||
+        atomic_fetch_sub_explicit(&snapshot->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    stats_leave(snapshot);
+    snapshot_clear(snapshot);
+    counts_free(&snapshot->counts);
+    filters_dir_release(snapshot->dir);
+    origin_release(snapshot->origin);
+    ledger_release(snapshot->ledger);
+    free(snapshot);
+}
+
+/* ---- from the catalog ---- */
+
+struct loading {
+    struct tamis_snapshot *snapshot;
+    const struct tamis_snapshot *previous; /* may be NULL */
+    size_t max;
+};
+
+/* A filter whose record has changed, by a growth perhaps, goes on counting. */
+static struct account *account_for(const struct entry *e, const struct entry *before,
+                                   struct ledger *ledger)
+{
+    if (before && before->state && e->state &&
+        memcmp(entry_record(before)->uuid, entry_record(e)->uuid, UUID_BYTES) == 0)
+        return account_hold(before->account);
+    return account_new(&ledger->pages);
+}
+
+static int load_entry(void *ctx, const void *name, size_t name_bytes,
+                      const uint8_t *value, size_t value_bytes)
+{
+    struct loading *l = ctx;
+    struct entry *e = NULL, *before = NULL;
+    if (l->previous) {
+        uint32_t slot = names_get(&l->previous->by_name, name, name_bytes);
+        before = slot ? l->previous->entries[slot - 1] : NULL;
+        /* One that failed to open may open now, though its record reads the same. */
+        if (before && entry_is(before, value, value_bytes) &&
+            !atomic_load(&before->failure))
+            e = entry_hold(before);
+    }
+    if (!e) {
+        e = entry_new(name, name_bytes, value, value_bytes);
+        if (e)
+            e->account = account_for(e, before, l->snapshot->ledger);
+        if (e && !e->account) {
+            entry_release(e);
+            e = NULL;
+        }
+    }
+    return add_entry(l->snapshot, e, &l->max);
+}
+
+static int load_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    struct loading *l = ctx;
+    struct meta m;
+    snapshot_clear(l->snapshot);
+    l->max = 0;
+    int rc = catalog_meta(t, &m, diag);
+    if (rc)
+        return rc;
+    l->snapshot->complete = m.complete;
+    l->snapshot->number = catalog_txn_number(t);
+    return catalog_each(t, load_entry, l, diag);
+}
+
+static int load(struct catalog *c, const struct tamis_snapshot *previous,
+                struct tamis_snapshot **out, struct tamis_diag *diag)
+{
+    struct tamis_snapshot *s = snapshot_alloc();
+    if (!s)
+        return diag_errno(diag, ENOMEM, c->path, "taking a snapshot");
+    s->domain = c->domain;
+    s->dir = filters_dir_hold(c->filters);
+    s->origin = origin_hold(c->origin);
+    s->ledger = ledger_hold(c->ledger);
+    struct loading l = {.snapshot = s, .previous = previous};
+    int rc = catalog_read(c, load_in, &l, diag);
+    if (!rc)
+        rc = catalog_agrees(c, diag);
+    if (!rc)
+        origin_note(c->origin, s->number);
+    if (!rc && s->n)
+        qsort(s->entries, s->n, sizeof(struct entry *), compare_entries);
+    if (!rc) {
+        rc = index_names(s);
+        if (!rc)
+            rc = planes_make(s);
+        if (!rc)
+            rc = stats_join(s);
+        if (rc)
+            diag_errno(diag, rc, c->path, "taking a snapshot");
+    }
+    if (rc)
+        tamis_snapshot_release(s);
+    else
+        *out = s;
+    return rc;
+}
+
+/* With cache_lock held. *stale is what the caller releases after unlocking. */
+static int current_locked(struct catalog *c, struct tamis_snapshot **out,
+                          struct tamis_snapshot **stale, struct tamis_diag *diag)
+{
+    *stale = NULL;
+    if (!c->cached || !catalog_is_at(c, c->cached->number)) {
+        struct tamis_snapshot *fresh = NULL;
+        int rc = load(c, c->cached, &fresh, diag);
+        if (rc)
+            return rc;
+        *stale = c->cached;
+        c->cached = fresh;
+    }
+    *out = snapshot_hold(c->cached);
+    return 0;
+}
+
+int tamis_snapshot_current(struct tamis_store *store, struct tamis_snapshot **out,
+                           struct tamis_diag *diag)
+{
+    struct tamis_snapshot *stale;
+    if (out)
+        *out = NULL;
+    int rc = store_usable(store, false, diag);
+    if (rc)
+        return rc;
+    if (!out)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "nowhere to put the snapshot");
+    struct catalog *c = store->catalog;
+    int cancel; /* a thread that is cancelled in here would keep the lock for ever */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    pthread_mutex_lock(&c->cache_lock);
+    rc = current_locked(c, out, &stale, diag);
+    pthread_mutex_unlock(&c->cache_lock);
+    pthread_setcancelstate(cancel, &cancel);
+    tamis_snapshot_release(stale);
+    return rc;
+}
+
+/* ---- from filters ---- */
+
+/* A filter that the caller opened, with the record that a catalog would have of it. */
+static struct entry *entry_of_filter(struct tamis_filter *f, uint32_t rank)
+{
+    struct tamis_filter_info info;
+    if (tamis_filter_info(f, &info) != 0)
+        return NULL;
+    struct record r = {
+        .state = info.sealed ? RECORD_SEALED : RECORD_GROWING,
+        .binding_bytes = (uint8_t)info.binding_bytes,
+        .generation = info.generation,
+        .table_digest = info.table_digest,
+        .file_bytes = info.file_bytes,
+        .keys = info.keys,
+        .target_error = info.growth.error,
+        .watermark = info.watermark,
+        .min_sequence = info.sequence,
+        .min_stages = info.n_stages,
+        .rank = rank,
+        .created = info.created,
+    };
+    memcpy(r.uuid, info.uuid, UUID_BYTES);
+    memcpy(r.binding, info.binding, info.binding_bytes);
+    uint8_t value[RECORD_MAX_BYTES];
+    size_t n = record_encode(&r, info.name, info.name_bytes, value);
+    struct entry *e = entry_new(info.name, info.name_bytes, value, n);
+    if (!e)
+        return NULL;
+    /* Whatever the record's checks make of a foreign filter, the filter is open. */
+    e->state = r.state;
+    e->rank = rank;
+    e->refusal = 0;
+    e->watermark = r.watermark;
+    e->borrowed = true;
+    atomic_init(&e->filter, f);
+    return e;
+}
+
+int tamis_snapshot_from_filters(struct tamis_filter *const *filters, size_t n,
+                                struct tamis_snapshot **out)
+{
+    if (!out)
+        return TAMIS_ERR_RANGE;
+    *out = NULL;
+    if ((n && !filters) || n >= NAME_TWICE - 1)
+        return TAMIS_ERR_RANGE;
+    for (size_t i = 0; i < n; i++)
+        if (!filters[i])
+            return TAMIS_ERR_RANGE;
+    struct tamis_snapshot *s = snapshot_alloc();
+    if (!s)
+        return ENOMEM;
+    s->complete = true; /* the list is the caller's own */
+    if (n)
+        s->domain = tamis_filter_domain(filters[0]);
+    size_t max = 0;
+    int rc = 0;
+    for (size_t i = 0; i < n && !rc; i++)
+        rc = add_entry(s, entry_of_filter(filters[i], (uint32_t)i), &max);
+    if (!rc)
+        rc = index_names(s);
+    if (!rc)
+        rc = planes_make(s);
+    if (!rc)
+        rc = stats_join(s);
+    if (rc)
+        tamis_snapshot_release(s);
+    else
+        *out = s;
+    return rc;
+}

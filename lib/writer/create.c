@@ -1,0 +1,186 @@
+/* Creating the file of a growing filter: a draft under a temporary name, with header
+ * and first stage, which gets its name when all of it is durable (R13). */
+#include "lib/writer/inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+static int check_options(struct tamis_writer_options *o, struct tamis_diag *diag)
+{
+    if (growth_complete(&o->growth))
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
+                         "growth outside P 1e-8..0.5, s 1.25..16, r 0.5..0.95, "
+                         "n0 1..2^32");
+    if (o->name && !segment_name_valid(o->name, o->name_bytes))
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
+                         "a segment name has 1 to 255 bytes, none of them NUL");
+    if (o->binding && o->binding_bytes > BINDING_MAX_BYTES)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "a binding has at most 64 bytes");
+    if (o->domain &&
+        (!hash_id_known(o->domain->hash_id) ||
+         o->domain->tag != hash_domain_tag(o->domain->hash_id, o->domain->seed)))
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "the domain is not valid");
+    return 0;
+}
+
+static void new_identity(const struct tamis_writer_options *o,
+                         const uint8_t uuid[UUID_BYTES], struct identity *id)
+{
+    struct tamis_domain domain;
+    tamis_domain_random(&domain);
+    if (o->domain)
+        domain = *o->domain;
+    *id = (struct identity){
+        .major = FORMAT_MAJOR,
+        .minor = FORMAT_MINOR,
+        .header_pages = 3,
+        .kind = KIND_BLOOM,
+        .hash_id = (uint16_t)domain.hash_id,
+        .growth_rule = GROWTH_GEOMETRIC,
+        .hash_seed = domain.seed,
+        .target_error = o->growth.error,
+        .growth_factor = o->growth.factor,
+        .tightening_ratio = o->growth.tightening,
+        .first_capacity = o->growth.first_capacity,
+        .created = io_calls.now(),
+    };
+    memcpy(id->uuid, uuid, UUID_BYTES);
+    if (o->store_uuid)
+        memcpy(id->store_uuid, o->store_uuid, UUID_BYTES);
+    if (o->name) {
+        id->name_bytes = (uint16_t)o->name_bytes;
+        memcpy(id->name, o->name, o->name_bytes);
+    }
+}
+
+static int write_new(int fd, const struct identity *id,
+                     const struct tamis_writer_options *o, struct commit *c)
+{
+    uint8_t header[HEADER_MAX_BYTES] = {0};
+    memset(c, 0, sizeof *c);
+    memcpy(c->uuid, id->uuid, UUID_BYTES);
+    c->sequence = c->generation = 1;
+    c->state = STATE_OPEN;
+    c->clean = c->n_stages = 1;
+    if (o->binding) {
+        c->binding_bytes = (uint8_t)o->binding_bytes;
+        memcpy(c->binding, o->binding, o->binding_bytes);
+    }
+    int err = stage_plan(&o->growth, 0, sizeof header, &c->stages[0]);
+    if (err)
+        return err;
+    c->committed_bytes =
+        c->stages[0].floors_offset + floors_bytes(c->stages[0].length / PAGE_BYTES);
+    err = stage_allocate(fd, id, &c->stages[0]);
+    if (err)
+        return err;
+    identity_encode(id, header);
+    commit_encode(c, SLOT_A, header + commit_slot_offset(SLOT_A));
+    commit_encode(c, SLOT_B, header + commit_slot_offset(SLOT_B));
+    return io_write(fd, header, sizeof header, 0);
+}
+
+/* A temporary file with everything in it but its name; nothing stays on failure. */
+static int write_draft(int dir, const char *name,
+                       const struct tamis_writer_options *opt,
+                       const uint8_t uuid[UUID_BYTES], char temp[IO_TEMP_NAME_BYTES],
+                       int *fd, struct commit *c, struct tamis_diag *diag)
+{
+    struct tamis_writer_options o;
+    struct identity id;
+    int err = options_copy(&o, sizeof o, opt);
+    if (err)
+        return diag_fail(diag, err, name, "options are not valid");
+    err = check_options(&o, diag);
+    if (err)
+        return err;
+    err = io_create_temp(dir, name, temp, fd);
+    if (err)
+        return diag_errno(diag, err, name, "cannot create");
+    new_identity(&o, uuid, &id);
+    err = io_refuse_network(*fd);
+    if (!err)
+        err = write_new(*fd, &id, &o, c);
+    if (!err)
+        return 0;
+    io_discard(dir, temp, *fd);
+    if (err < 0)
+        return diag_fail(diag, err, name, "%s", tamis_strerror(err));
+    return diag_errno(diag, err, name, "cannot create");
+}
+
+static int publish(int dir, const char *temp, const char *name, int fd, bool sync_dir,
+                   struct tamis_diag *diag)
+{
+    int err = io_publish(dir, temp, name, fd, sync_dir);
+    if (err == EEXIST)
+        return diag_fail(diag, TAMIS_ERR_EXISTS, name, "exists already");
+    return err ? diag_errno(diag, err, name, "cannot create") : 0;
+}
+
+int writer_format(int dir, const char *name, const struct tamis_writer_options *opt,
+                  const uint8_t uuid[UUID_BYTES], bool sync_dir, struct commit *c,
+                  struct tamis_diag *diag)
+{
+    char temp[IO_TEMP_NAME_BYTES];
+    int fd, err = write_draft(dir, name, opt, uuid, temp, &fd, c, diag);
+    if (err)
+        return err;
+    err = publish(dir, temp, name, fd, sync_dir, diag);
+    if (err)
+        io_discard(dir, temp, fd);
+    else
+        close(fd);
+    return err;
+}
+
+/* The file gets its name last, with its writer in it: a creation that fails leaves
+ * nothing, and nobody else can have added to what is taken away again. */
+static int create_in(int dir, const char *base, const char *path,
+                     const struct tamis_writer_options *opt, struct tamis_writer **out,
+                     struct tamis_diag *diag)
+{
+    char temp[IO_TEMP_NAME_BYTES];
+    uint8_t uuid[UUID_BYTES];
+    struct io_guarded_fd opened;
+    struct commit c;
+    int fd;
+    io_calls.random(uuid, sizeof uuid);
+    int err = write_draft(dir, base, opt, uuid, temp, &fd, &c, diag);
+    if (err)
+        return err;
+    close(fd); /* a fork may have copied it: what will be locked is opened anew */
+    err = io_open_guarded(dir, temp, O_RDWR, &opened);
+    err = err ? diag_errno(diag, err, path, "cannot open")
+              : writer_open_fd(&opened, path, NULL, out, diag);
+    if (!err)
+        err = publish(dir, temp, base, (*out)->guard.fd, true, diag);
+    if (!err)
+        return 0;
+    io_calls.unlinkat(dir, temp, 0);
+    if (*out)
+        writer_free(*out);
+    *out = NULL;
+    return err;
+}
+
+int tamis_writer_create(const char *path, const struct tamis_writer_options *opt,
+                        struct tamis_writer **out, struct tamis_diag *diag)
+{
+    const char *base;
+    int dir;
+    *out = NULL;
+    diag_clear(diag);
+    int err = io_open_parent(path, &dir, &base);
+    if (err)
+        return diag_errno(diag, err, path,
+                          err == EISDIR || err == ENAMETOOLONG
+                              ? "not a name for a file"
+                              : "cannot open its directory");
+    err = create_in(dir, base, path, opt, out, diag);
+    if (err)
+        diag_in(diag, path);
+    close(dir);
+    return err;
+}

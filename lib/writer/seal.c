@@ -1,0 +1,142 @@
+/* Seal (R11): stop the adds, check every page against its floors, digest it, and
+ * close the filter for ever. */
+#include "lib/sync_point.h"
+#include "lib/writer/inside.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+static void stop_adds(struct tamis_writer *w)
+{
+    atomic_store(&w->state, WRITER_SEALING);
+    SYNC_POINT("seal: adds are told");
+    for (size_t i = 0; i < N_STRIPES; i++)
+        while (atomic_load(&w->in_flight[i].n) & 1)
+            sched_yield();
+    for (size_t i = N_STRIPES; i < N_STRIPES + N_SHARED; i++)
+        while (atomic_load(&w->in_flight[i].n))
+            sched_yield();
+}
+
+/* Digests every page of a stage, and counts its bits. */
+static void digest_stage(struct tamis_writer *w, struct stage_desc *d,
+                         struct writer_stage *s, struct stage *settled,
+                         uint8_t *digests, uint64_t *n_damaged)
+{
+    _Alignas(CACHE_LINE) uint8_t copy[PAGE_BYTES];
+    d->bits_set = 0;
+    for (uint64_t page = 0; page < s->stage.n_pages; page++) {
+        *n_damaged += !writer_sound_copy(w, s, settled, page, copy);
+        d->bits_set += page_count(copy);
+        struct le64 digest = le64_of(page_digest(copy));
+        if (digests)
+            memcpy(digests + page * DIGEST_BYTES, &digest, sizeof digest);
+        else
+            d->root = le64_get(digest);
+    }
+}
+
+static int write_digests(struct tamis_writer *w, struct stage_desc *d,
+                         struct writer_stage *s, struct stage *settled, uint64_t *end,
+                         uint64_t *n_damaged)
+{
+    struct digest_tree t;
+    digest_tree_of(s->stage.n_pages, &t);
+    if (t.n_levels == 1) {
+        digest_stage(w, d, s, settled, NULL, n_damaged);
+        return 0;
+    }
+    uint8_t *digests = calloc(1, (size_t)t.n_bytes);
+    if (!digests)
+        return ENOMEM;
+    digest_stage(w, d, s, settled, digests, n_damaged);
+    d->root = digest_tree_finish(&t, digests);
+    d->digests_offset = *end;
+    *end += t.n_bytes;
+    int err = io_allocate(w->guard.fd, d->digests_offset, t.n_bytes);
+    if (!err)
+        err = io_write(w->guard.fd, digests, (size_t)t.n_bytes, d->digests_offset);
+    free(digests);
+    return err;
+}
+
+/* A settled stage is checked by its digests, and digested anew: a page that fails now
+ * is all ones, and good, in the sealed filter. */
+static int seal_stage(struct tamis_writer *w, struct commit *c, uint32_t i,
+                      uint64_t *end, uint64_t *n_damaged)
+{
+    struct settled settled;
+    if (i >= w->commit.n_settled)
+        return write_digests(w, &c->stages[i], w->stages[i], NULL, end, n_damaged);
+    int err = settled_open(w, i, &settled);
+    if (err)
+        return err;
+    err = write_digests(w, &c->stages[i], w->stages[i], &settled.stage, end, n_damaged);
+    settled_close(&settled);
+    return err;
+}
+
+static int seal_locked(struct tamis_writer *w, uint64_t watermark, uint64_t *n_damaged,
+                       struct tamis_diag *diag)
+{
+    struct commit c;
+    uint64_t end;
+    writer_next_record(w, &c);
+    int err = io_size(w->guard.fd, &end);
+    if (!err && !align_up_u64(end, PAGE_BYTES, &end))
+        err = EFBIG;
+    uint64_t first = end;
+    for (uint32_t i = 0; i < c.n_stages && !err; i++)
+        err = seal_stage(w, &c, i, &end, n_damaged);
+    if (err) /* no slot names the digests: the filter is open as before */
+        return diag_errno(diag, err, w->path, "writing digests");
+    err = writer_sync(w);
+    if (err)
+        return writer_poison(w, err, "syncing keys and digests", diag);
+    if (end != first) /* else the file may well end before `end` */
+        c.committed_bytes = end;
+    c.watermark = watermark;
+    c.state = STATE_SEALED;
+    commit_unsettle(&c);
+    c.clean = 1;
+    c.generation++;
+    return writer_write_record(w, &c, true, diag);
+}
+
+int tamis_writer_seal(struct tamis_writer *w, uint64_t watermark, uint64_t *n_damaged,
+                      struct tamis_diag *diag)
+{
+    uint64_t ours = 0;
+    diag_clear(diag);
+    if (n_damaged)
+        *n_damaged = 0;
+    if (w->fork_epoch != io_fork_epoch())
+        return diag_fail(diag, TAMIS_ERR_FORKED, w->path, "%s",
+                         tamis_strerror(TAMIS_ERR_FORKED));
+    pthread_mutex_lock(&w->mutex);
+    int err = 0;
+    uint32_t state = atomic_load(&w->state);
+    if (state == WRITER_OPEN && atomic_load(&w->lost))
+        state = WRITER_POISONED;
+    if (state != WRITER_OPEN)
+        err = state == WRITER_POISONED ? TAMIS_ERR_POISONED : TAMIS_ERR_SEALED;
+    else if (watermark < w->commit.watermark)
+        err = TAMIS_ERR_RANGE;
+    if (err) {
+        pthread_mutex_unlock(&w->mutex);
+        return diag_fail(diag, err, w->path, "%s", tamis_strerror(err));
+    }
+    stop_adds(w);
+    err = seal_locked(w, watermark, &ours, diag);
+    if (!err)
+        atomic_store(&w->state, WRITER_SEALED);
+    else if (atomic_load(&w->state) == WRITER_SEALING)
+        atomic_store(&w->state, WRITER_OPEN);
+    if (!err)
+        err = writer_changed(w, diag);
+    pthread_mutex_unlock(&w->mutex);
+    if (n_damaged)
+        *n_damaged = ours;
+    return err;
+}

@@ -1,0 +1,155 @@
+/* Settling (R17): a stage that growth has left behind gets its digests as soon as no
+ * add can change it any more, while the filter stays open. From then on damage shows
+ * there that floors cannot see. Called by commits and by growth, with the mutex held;
+ * it waits for no add, and what cannot be done now is tried again at the next commit.
+ *
+ *      publish stage i + 1    adds that began before may still set bits in stage i
+ *      settle_note()          which adds are in flight now?
+ *      ...
+ *      writer_settle()        have all of them ended? Then stage i is as it will be
+ */
+#include "lib/writer/inside.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* ---- adds that may still change a stage that was left ---- */
+
+/* Each number is read after the new stage was published, and an add says that it is in
+ * flight before it asks for the newest stage, all of it sequentially consistent. So an
+ * add that is not in these numbers has seen the new stage. */
+void settle_note(struct tamis_writer *w)
+{
+    for (size_t i = 0; i < N_STRIPES + N_SHARED; i++) {
+        uint32_t n = atomic_load(&w->in_flight[i].n);
+        w->noted[i] = i < N_STRIPES && !(n & 1) ? 0 : n;
+    }
+    w->n_left = atomic_load(&w->n_stages) - 1;
+}
+
+/* The stripe of one thread counts its adds, so a number that moved on is enough: the
+ * add that was noted has ended, and the next one saw the new stage. A shared stripe has
+ * to be seen empty. New adds take the other one (add.c), so it will be. */
+static bool ended(const struct tamis_writer *w, size_t stripe)
+{
+    uint32_t n = atomic_load(&w->in_flight[stripe].n);
+    return stripe < N_STRIPES ? n != w->noted[stripe] : n == 0;
+}
+
+/* How many stages no add can change any more. */
+static uint32_t n_drained(struct tamis_writer *w)
+{
+    bool all = true;
+    for (size_t i = 0; i < N_STRIPES + N_SHARED; i++) {
+        if (w->noted[i] && ended(w, i))
+            w->noted[i] = 0;
+        all &= !w->noted[i];
+    }
+    for (; all && w->n_drained < w->n_left; w->n_drained++)
+        atomic_store(&w->stages[w->n_drained]->drained, true);
+    return w->n_drained;
+}
+
+/* ---- digests ---- */
+
+bool writer_sound_copy(struct tamis_writer *w, struct writer_stage *s,
+                       struct stage *settled, uint64_t page, uint8_t copy[PAGE_BYTES])
+{
+    uint16_t counts[SECTORS_PER_PAGE];
+    bool good = !stage_is_bad(&s->stage, page);
+    if (settled) {
+        good = stage_copy_page(settled, page, copy) && good;
+    } else {
+        page_copy(copy, s->stage.bits + page * PAGE_BYTES);
+        w->kernel->count_page(copy, counts);
+        for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
+            good &= counts[i] >= atomic_load(&s->floors[page * SECTORS_PER_PAGE + i]);
+    }
+    if (good)
+        return true;
+    writer_fill_page(w, s, page);
+    memset(copy, 0xff, PAGE_BYTES);
+    return false;
+}
+
+/* The digest of a page that passed. One that failed has an entry that is no digest of
+ * it, and fails by that, too. */
+static void digest_pages(struct tamis_writer *w, struct writer_stage *s,
+                         uint8_t *digests)
+{
+    _Alignas(CACHE_LINE) uint8_t copy[PAGE_BYTES];
+    for (uint64_t page = 0; page < s->stage.n_pages; page++) {
+        bool good = writer_sound_copy(w, s, NULL, page, copy);
+        struct le64 digest = le64_of(good ? page_digest(copy) : 0);
+        memcpy(digests + page * DIGEST_BYTES, &digest, sizeof digest);
+    }
+}
+
+/* Space comes first, so that a full disk costs no look at the pages. */
+static int settle_stage(struct tamis_writer *w, struct stage_desc *d,
+                        struct writer_stage *s, uint64_t *end)
+{
+    struct digest_tree t;
+    digest_tree_of(s->stage.n_pages, &t);
+    uint64_t n = t.n_bytes;
+    uint8_t *digests = calloc(1, n ? (size_t)n : DIGEST_BYTES);
+    int err = digests ? 0 : ENOMEM;
+    if (!err && n)
+        err = io_allocate(w->guard.fd, *end, n);
+    if (!err) {
+        digest_pages(w, s, digests);
+        d->settled_root = n ? digest_tree_finish(&t, digests) : digest_at(digests, 0);
+        d->settled_offset = n ? *end : 0;
+    }
+    if (!err && n)
+        err = io_write(w->guard.fd, digests, (size_t)n, *end);
+    free(digests);
+    if (err) { /* no slot names them */
+        d->settled_offset = d->settled_root = 0;
+        io_calls.ftruncate(w->guard.fd, (off_t)*end);
+    } else {
+        *end += n;
+    }
+    return err;
+}
+
+bool writer_settle(struct tamis_writer *w, struct commit *c, uint64_t *end)
+{
+    uint32_t n = n_drained(w);
+    uint8_t before = c->n_settled;
+    while (c->n_settled < n &&
+           settle_stage(w, &c->stages[c->n_settled], w->stages[c->n_settled], end) == 0)
+        c->n_settled++;
+    if (c->n_settled)
+        c->compat |= COMMIT_COMPAT_SETTLED;
+    return c->n_settled != before;
+}
+
+/* ---- checks against them ---- */
+
+int settled_open(struct tamis_writer *w, uint32_t i, struct settled *out)
+{
+    struct stage_desc d = commit_stage(&w->commit, i);
+    struct writer_stage *s = w->stages[i];
+    memset(out, 0, sizeof *out);
+    int err = 0;
+    void *memory = calloc(1, stage_memory(&d, true));
+    if (!memory)
+        return ENOMEM;
+    if (d.digests_offset)
+        err = writer_map(w, d.digests_offset, digests_bytes(s->stage.n_pages), false,
+                         &out->map);
+    if (err) {
+        free(memory);
+        return err;
+    }
+    stage_init(&out->stage, &d, true, &w->identity, TAMIS_CHECK_LAZY, &s->bits_map,
+               s->stage.bits, NULL, out->map.base, memory);
+    return 0;
+}
+
+void settled_close(struct settled *s)
+{
+    map_drop(&s->map);
+    free(s->stage.pages);
+}
