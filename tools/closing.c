@@ -63,6 +63,7 @@ static void print_object(struct closing *c)
 
 void closing_end(struct closing *c, const struct options *o, const char *verb)
 {
+    work_is_done();
     if (c->json)
         print_object(c);
     else if (!given(o, OPT_QUIET))

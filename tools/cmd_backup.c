@@ -18,6 +18,7 @@ static void found(void *ctx, const struct tamis_repair_finding *f)
 static int print_report(json_t *root, const struct options *o, const struct backup *b,
                         const struct tamis_backup_report *report)
 {
+    work_is_done();
     if (root != NULL) {
         json_put(root, "segments", json_count(report->n_segments));
         json_put(root, "files", json_count(report->n_files));
@@ -31,6 +32,8 @@ static int print_report(json_t *root, const struct options *o, const struct back
                report->n_segments == 1 ? "" : "s", (unsigned long long)report->n_files,
                report->n_files == 1 ? "" : "s", (unsigned long long)report->n_bytes);
     }
+    if (!output_works())
+        return EXIT_IO;
     if (report->n_damaged + report->n_left == 0)
         return EXIT_DONE;
     if (report->n_damaged + report->n_left == b->unread.n)

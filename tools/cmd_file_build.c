@@ -76,6 +76,7 @@ static void print_closing(const struct options *o, const char *file)
         tamis_filter_info(filter, &info);
         tamis_filter_close(filter);
     }
+    work_is_done();
     if (given(o, OPT_JSON)) {
         json_t *root = need(json_object());
 

@@ -99,6 +99,8 @@ static int confirm(const struct options *o)
     if (given(o, OPT_JSON))
         found.list = need(json_array());
     err = tamis_store_confirm(store, &opt, &diag);
+    if (err == 0)
+        work_is_done();
     if (found.list != NULL)
         print_confirmed(found.list, err == 0);
     if (err == TAMIS_ERR_MISMATCH)
@@ -163,9 +165,13 @@ static int run(int argc, char **argv)
     err = tamis_store_repair(o.args[0], &opt, &report, &diag);
     if (root != NULL)
         json_put(root, "findings", r.list);
+    if (err == 0 && !opt.dry_run)
+        work_is_done();
     print_report(root, &report, opt.dry_run, err != 0);
     if (err != 0)
         return complain_error(err, &diag, o.args[0], advice(err, o.args[0]));
+    if (!output_works())
+        return EXIT_IO;
     if (report.n_damaged > 0)
         status = complain(
             EXIT_DAMAGE,

@@ -83,10 +83,13 @@ int print_derived(const struct options *o, const char *what, const char *name,
 {
     char *text;
 
+    work_is_done();
     if (given(o, OPT_JSON))
         print_json(what, name, report);
     else
         print_text(name, report);
+    if (!output_works())
+        return EXIT_IO;
     if (report->n_damaged == 0)
         return EXIT_DONE;
     text = escape(name, strlen(name));

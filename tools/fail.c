@@ -12,6 +12,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool complained;
 static _Thread_local bool complained_by_me;
+static bool is_done; /* what stdout is to report */
 
 int complain(int status, const char *format, ...)
 {
@@ -132,9 +133,19 @@ void usage_error(const char *format, ...)
     exit(EXIT_USAGE);
 }
 
+void work_is_done(void)
+{
+    is_done = true;
+}
+
 /* The reason may be gone by now: stdio remembers only that a write failed. */
 static int output_failed(int os_errno)
 {
+    if (is_done)
+        return complain(EXIT_IO,
+                        "standard output: writing failed%s%s: the work is done, only "
+                        "its report is lost",
+                        os_errno ? ": " : "", os_errno ? strerror(os_errno) : "");
     if (os_errno == 0)
         return complain(EXIT_IO,
                         "standard output: writing failed: check where it goes");

@@ -157,6 +157,7 @@ static int tell(const struct grow *g, const struct tamis_filter_info *info)
     bool json = given(g->o, OPT_JSON);
     int status = EXIT_DONE;
 
+    work_is_done();
     if (ended_by)
         status = interrupted(g, info, name);
     else if (json)

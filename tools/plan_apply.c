@@ -171,6 +171,8 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
     for (size_t i = 0; i < p->n; i++)
         print_other(&a, p, i, actions[i]);
     free(actions);
+    if (status == EXIT_DONE)
+        work_is_done();
     printf("%s given back; %llu bytes of filters now, %llu planned\n",
            size_text(size, (double)a.bytes),
            (unsigned long long)(p->bytes_now - a.bytes),

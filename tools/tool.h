@@ -64,6 +64,9 @@ int status_of_error(int error);
 /* A mistake in the arguments of this command: says so and exits 2. */
 _Noreturn void usage_error(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
+/* From here on a report that cannot be written is told as that: what it reports is done
+ * and durable, and the status is 4 all the same. */
+void work_is_done(void);
 /* Flushes and closes stdout; what could not be written turns success into 4. */
 int finish_output(int status);
 /* Flushes stdout. False once it has failed: time to stop. Says so. */

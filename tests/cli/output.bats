@@ -18,6 +18,39 @@ teardown() {
     done
 }
 
+# What is done is told to be done, whatever becomes of its report.
+@test "a report that cannot be written: the work is done, and the line says so" {
+    make_store
+    printf '1\n' >k
+    lost="^tamis: standard output: writing failed: (No space left|Bad file).*: the work is done, only its report is lost$"
+    n=0
+    for to in '>/dev/full' '>&-'; do
+        n=$((n + 1))
+        for c in "build store b$n k --json" "build store bare$n --bare --json" \
+            "grow store g$n k --json" "drop store b$n --json" "file build f$n k --json" \
+            "union store u$n one two" "fold store h$n one --by 1 --json" \
+            "file union uu$n f$n f$n" "backup store copy$n" "backup store json$n --json" \
+            "repair store" "repair store --json" "repair store --confirm --json"; do
+            fails 4 "$lost" bash -c "\"\$TAMIS\" $c $to"
+        done
+        ok "$TAMIS" ls store --names
+        for s in bare$n g$n u$n h$n; do prints "$s"; done
+        ! [[ $output =~ b$n$ ]] || explain "b$n dropped"
+        ok "$TAMIS" verify copy$n
+        ok "$TAMIS" verify json$n
+        ok "$TAMIS" file verify uu$n
+        # Nothing is done by a dry run, and nothing was by what failed.
+        fails 4 'writing failed: [^:]*: (free some space|it is closed, send it to a file)$' \
+            bash -c "\"\$TAMIS\" repair store --dry-run $to"
+        fails 2 "exists already" bash -c "\"\$TAMIS\" build store one k --json $to"
+    done
+    # Damage that was dealt with is another status, and its line would hide this one.
+    seq 5000 | "$TAMIS" build store bad
+    flip "$(filter_of bad)" 5000
+    fails 4 "$lost" bash -c '"$TAMIS" repair store >/dev/full'
+    ok "$TAMIS" verify store
+}
+
 @test "standard output closed" {
     make_store
     for c in help "ls store" "probe store a" "stat store --json"; do

@@ -129,6 +129,8 @@ static void print_json(const struct bridge_report *r)
 
 void bridge_print(const struct bridge_report *r)
 {
+    if (!r->bridge->dry_run)
+        work_is_done();
     if (r->bridge->json)
         print_json(r);
     else
