@@ -78,8 +78,8 @@ static const char exit_help[] =
     "      store that exists already\n"
     "   3  not a filter or store, a newer format, damage or lost keys found, or a\n"
     "      filter of another domain or binding\n"
-    "   4  I/O error, of the output as well: if only the report is lost and the work is\n"
-    "      done, the line on standard error says so\n"
+    "   4  I/O error, of the output as well: if the work is done and only its report\n"
+    "      is lost, the line on standard error says so\n"
     "   5  no such segment or store\n"
     "   6  busy: another writer has the segment\n"
     "  10  probe --quiet: the key is absent; file contains or equal --quiet: no\n";
