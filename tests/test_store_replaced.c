@@ -248,7 +248,7 @@ static void must_refuse_edits(struct tamis_store *s)
 {
     struct tamis_diag diag = {0};
     struct tamis_edit *e;
-    must_say(tamis_edit_begin(s, &e, &diag), &diag, "close it");
+    must_say(tamis_edit_begin(s, &e, &diag), &diag, "while");
     assert_null(e);
     assert_int_equal(tamis_store_confirm_complete(s, NULL), TAMIS_ERR_REPLACED);
 }
@@ -429,7 +429,7 @@ static void replaced_after_an_edit_began(void **state)
     struct tamis_diag diag = {0};
     struct tamis_edit *e = edit_with(a, 1);
     replace_catalog();
-    must_say(tamis_edit_commit(e, &diag), &diag, "close it");
+    must_say(tamis_edit_commit(e, &diag), &diag, "while");
     tamis_store_close(a);
     a = store_open("s");
     assert_int_equal(count_segments(a), 0);
@@ -456,7 +456,7 @@ static void replaced_before_the_commit(void **state)
     OK(catalog_file_newest(fd, 0, &newest));
     OK(fstat(fd, &before));
     must_say(catalog_write(a->catalog, replace_and_say, NULL, &unsure, &diag), &diag,
-             "close it");
+             "while");
     assert_false(unsure);
     OK(catalog_file_newest(fd, 0, &then));
     OK(fstat(fd, &after));
@@ -476,7 +476,7 @@ static void replaced_in_the_commit(void **state)
     struct tamis_diag diag = {0};
     OK(tamis_edit_drop(e, "base", 4, NULL));
     in_the_sync = replace_catalog;
-    must_say(tamis_edit_commit(e, &diag), &diag, "close it");
+    must_say(tamis_edit_commit(e, &diag), &diag, "while");
     assert_null(in_the_sync);
     assert_int_equal(n_filter_files("s"), 2); /* nothing goes */
     tamis_store_close(a);
@@ -533,8 +533,8 @@ static void bounds_are_not_raised_in_another_catalog(void **state)
     OK(tamis_writer_add_key(w, "key", 3));
     OK(tamis_writer_commit(w, 0, NULL));
     replace_catalog();
-    must_say(tamis_writer_commit(w, 1, &diag), &diag, "close it");
-    must_say(tamis_writer_seal(w, 1, NULL, &diag), &diag, "close it");
+    must_say(tamis_writer_commit(w, 1, &diag), &diag, "while");
+    must_say(tamis_writer_seal(w, 1, NULL, &diag), &diag, "while");
     tamis_writer_close(w);
     assert_int_equal(tamis_store_writer(a, "g", 1, &w, NULL), TAMIS_ERR_REPLACED);
     tamis_store_close(a);
@@ -750,7 +750,7 @@ static void readers_notice_within_a_second(void **state)
             changes[k]();
             pass(1000);
             all_must_say(TAMIS_MISMATCH);
-            must_say(tamis_snapshot_current(s, &now, &diag), &diag, "close it");
+            must_say(tamis_snapshot_current(s, &now, &diag), &diag, "while");
             assert_null(now);
             pass(1000); /* for ever */
             all_must_say(TAMIS_MISMATCH);

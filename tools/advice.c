@@ -59,6 +59,8 @@ const char *usual_advice(int error)
         return "run it as a user who may";
     case TAMIS_ERR_POISONED:
         return "run it again";
+    case TAMIS_ERR_REPLACED:
+        return "end every process that has the store open, then run it again";
     case TAMIS_ERR_TOO_LARGE:
         return "split the segment";
     case TAMIS_ERR_CATALOG:

@@ -245,3 +245,31 @@ load common
     ok "$TAMIS" stat store --json
     prints '"lost": 2,'
 }
+
+# What a program would have to close is what its user has to end.
+@test "a store that is replaced while it is open: who has it open has to end" {
+    end="end every process that has the store open, then run it again$"
+    "$TAMIS" init store
+    mkfifo input
+    "$TAMIS" grow store g - <input >/dev/null 2>err 3>&- &
+    pid=$!
+    exec 7>input
+    echo held >&7
+    soon is_held
+    mv store/catalog.lmdb-lock away
+    for c in "ls store" "probe store a" "build store one /dev/null"; do
+        fails 4 "^tamis: .*catalog.lmdb-lock: removed or replaced while a process has the store open: $end" \
+            "$TAMIS" $c
+    done
+    exec 7>&-
+    status=0
+    wait $pid || status=$?
+    [ "$status" -eq 4 ]
+    [[ $(cat err) =~ ^tamis:\ .*lock:\ moved,\ removed\ or\ replaced\ while\ this\ process\ has\ the\ store\ open:\ $end ]] ||
+        { cat err; false; }
+    ok "$TAMIS" ls store
+}
+
+is_held() {
+    [ "$("$TAMIS" probe store held 2>/dev/null)" = $'held\tg\tHIT' ]
+}

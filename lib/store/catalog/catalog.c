@@ -86,7 +86,7 @@ static int may_write(struct catalog_txn *t, struct tamis_diag *diag)
         return diag_fail(
             diag, TAMIS_ERR_REPLACED, c->path,
             "the catalog of another store was copied over this one's while "
-            "it is open: close it, then open it again");
+            "it is open");
     if (!(m.ro_compat & ~META_RO_COMPAT_KNOWN))
         return 0;
     return diag_fail(diag, TAMIS_ERR_VERSION, c->path,

@@ -149,8 +149,7 @@ int origin_take_lock_file(struct origin *o, struct tamis_diag *diag)
     if (!used)
         return 0;
     return diag_fail(diag, TAMIS_ERR_REPLACED, o->lock.path,
-                     "removed or replaced while a process has the store open: that "
-                     "process has to close it first");
+                     "removed or replaced while a process has the store open");
 }
 
 void origin_leave(struct origin *o)
@@ -165,8 +164,7 @@ void origin_leave(struct origin *o)
 int origin_fail(const struct origin *o, struct tamis_diag *diag)
 {
     return diag_fail(diag, TAMIS_ERR_REPLACED, o->catalog.path,
-                     "replaced while this process has the store open: close it (every "
-                     "handle), then open it again");
+                     "replaced while this process has the store open");
 }
 
 /* 0, ERR_REPLACED, or an errno that says nothing of the file. */
@@ -188,7 +186,7 @@ static int file_failed(struct origin *o, int rc, const struct origin_file *f,
     atomic_store(&o->why, TAMIS_MISMATCH);
     return diag_fail(diag, rc, f->path,
                      "moved, removed or replaced while this process has the store "
-                     "open: close it (every handle), then open it again");
+                     "open");
 }
 
 int origin_check_files(struct origin *o, struct tamis_diag *diag)
@@ -224,7 +222,7 @@ int origin_fail_newest(struct origin *o, uint64_t newest, uint64_t known,
     return diag_fail(
         diag, TAMIS_ERR_REPLACED, o->catalog.path,
         "its newest transaction is %llu, not %llu: overwritten, or written "
-        "with another lock file, while it is in use; close it everywhere",
+        "with another lock file, while it is in use",
         (unsigned long long)newest, (unsigned long long)known);
 }
 
