@@ -23,7 +23,9 @@ FORMAT_SRC := $(wildcard format/*.c)
 ROOMS      := io plan kernel page filter builder writer derive
 FILTER_SRC := lib/error.c $(foreach r,$(ROOMS),$(wildcard lib/$r/*.c))
 STORE_SRC  := $(wildcard lib/store/*.c lib/store/*/*.c)
-TOOL_SRC   := $(wildcard tools/*.c)
+# Rooms of the command, each above those before it.
+TOOL_ROOMS := talk input open output picture plan command file
+TOOL_SRC   := tools/tamis.c $(foreach r,$(TOOL_ROOMS),$(wildcard tools/$r/*.c))
 TEST_SRC   := $(wildcard tests/test_*.c)
 TESTS      := $(TEST_SRC:tests/%.c=$B/tests/%)
 
@@ -33,9 +35,9 @@ FILTER_OBJ := $(FORMAT_OBJ) $(call obj,$(FILTER_SRC))
 LIB_OBJ    := $(FILTER_OBJ) $(call obj,$(STORE_SRC))
 TOOL_OBJ   := $(call obj,$(TOOL_SRC))
 # How a tool talks to people: other programs than the command use it too.
-TALK_OBJ   := $(patsubst %,$B/tools/%.o,fail advice text progress screen process)
+TALK_OBJ   := $(call obj,$(wildcard tools/talk/*.c))
 # Shared by tamis-leveldb and tamis-rocksdb.
-BRIDGE_OBJ := $(patsubst %,$B/tools/bridge/%.o,command mirror report) $B/tools/json.o $(TALK_OBJ)
+BRIDGE_OBJ := $(patsubst %,$B/tools/bridge/%.o,command mirror report) $B/tools/output/json.o $(TALK_OBJ)
 
 FILTER_LIBS := -lxxhash -lm -pthread
 LIBS        := -llmdb $(FILTER_LIBS)

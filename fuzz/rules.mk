@@ -9,7 +9,7 @@ TEST_PROGRAMS += $(FUZZ_REPLAY)
 
 , := ,
 # The key readers and what they call are the tools'.
-FUZZ_TOOLS := $(call obj,tools/keys.c) $(TALK_OBJ)
+FUZZ_TOOLS := $(call obj,tools/input/keys.c) $(TALK_OBJ)
 $B/fuzz/fuzz_keys.o: INC_fuzz += $(INC_tools)
 fuzz_objects = $B/fuzz/fuzz_$(1).o $(FUZZ_SHARED) $(if $(filter keys,$(1)),$(FUZZ_TOOLS)) $(LIB_OBJ)
 fuzz_libs = $(LIBS) $(if $(filter keys,$(1)),-Wl$(,)--wrap=read -ljansson)

@@ -4,7 +4,7 @@
 
 struct options;
 
-/* ==== derived.c ==== */
+/* ==== output/derived.c ==== */
 
 enum derived_how { DERIVED_UNION, DERIVED_INTERSECTION, DERIVED_FOLD };
 /* Exits unless a fold has --by or --fpr, and not both. */
@@ -24,7 +24,7 @@ int files_open(const struct options *o, size_t first, size_t n,
                struct tamis_filter **filters);
 void files_close(struct tamis_filter **filters, size_t n);
 
-/* ==== derive_files.c, derive_segments.c: the commands, but for their help ==== */
+/* ==== file/derive_files.c, command/derive_segments.c: the commands, but for their help ==== */
 
 int derive_files(int argc, char **argv, enum derived_how how);
 #define DERIVE_FILE_HELP                                                               \
@@ -41,7 +41,7 @@ int derive_segments(int argc, char **argv, enum derived_how how);
     "  --watermark N     your log position\n"                                          \
     "  --json            'tamis help json'\n"
 
-/* ==== compared.c ==== */
+/* ==== output/compared.c ==== */
 
 json_t *interval_json(const struct tamis_interval *i);
 /* Opens the two files that the arguments name, with these options, and asks. */

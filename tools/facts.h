@@ -3,7 +3,7 @@
 #ifndef TAMIS_FACTS_H
 #define TAMIS_FACTS_H
 
-/* ==== answers.c: what probes print ======================================== */
+/* ==== output/answers.c: what probes print ======================================== */
 
 struct answers {
     bool json, silent, explain;
@@ -35,13 +35,13 @@ int ask_keys(const struct options *o, const struct tamis_domain *domain, ask_fn 
              void *ctx);
 void check_probe_options(const struct options *o);
 
-/* ==== explained.c: what an answer rests on ======================================= */
+/* ==== output/explained.c: what an answer rests on ======================================= */
 
 /* In place of answer_pair(), and of ABSENT, too. */
 void answer_explained(struct answers *a, const struct tamis_key *key,
                       struct tamis_name segment, const struct tamis_explanation *e);
 
-/* ==== against.c: does a filter have the keys of a list? =================== */
+/* ==== output/against.c: does a filter have the keys of a list? =================== */
 
 struct against {
     uint64_t keys, segments, lost;
@@ -58,7 +58,7 @@ int against_list(struct against *a, const char *keyfile, const struct options *o
 /* Prints the sum, or puts it into `root`. 3 and a complaint if keys are lost. */
 int against_end(struct against *a, const char *file, json_t *root);
 
-/* ==== residency.c: what of a filter is in memory ========================== */
+/* ==== output/residency.c: what of a filter is in memory ========================== */
 
 /* A table of these segments, or lists and sums in `root`. */
 int segments_residency(struct tamis_store *store, struct tamis_snapshot *snapshot,
@@ -67,12 +67,12 @@ int segments_residency(struct tamis_store *store, struct tamis_snapshot *snapsho
 /* The same of a filter's file, in a line. */
 int file_residency(const struct options *o, json_t *root);
 
-/* ==== prometheus.c: a store for a monitor ================================= */
+/* ==== output/prometheus.c: a store for a monitor ================================= */
 
 int print_prometheus(struct tamis_store *store, struct tamis_snapshot *snapshot,
                      const struct options *o);
 
-/* ==== findings.c: what repair and backup find ============================= */
+/* ==== output/findings.c: what repair and backup find ============================= */
 
 /* A line, or an object in `list`. */
 void print_finding(json_t *list, const struct tamis_repair_finding *f);
@@ -86,7 +86,7 @@ void note_unread(struct unread *u, const struct tamis_repair_finding *f);
 /* The status; if there are any, a line about them. */
 int complain_unread(const struct unread *u, const char *store);
 
-/* ==== closing.c: what was built or dropped ================================ */
+/* ==== output/closing.c: what was built or dropped ================================ */
 
 /* Zeroed, but for `json`. */
 struct closing {
@@ -101,7 +101,7 @@ void closing_add(struct closing *c, const struct tamis_segment_info *info);
 void closing_end(struct closing *c, const struct options *o, const char *verb);
 void closing_free(struct closing *c);
 
-/* ==== details.c: what is in a filter ====================================== */
+/* ==== output/details.c: what is in a filter ====================================== */
 
 /* Is the error to expect above the one wanted, by more than chance? */
 bool over_target(const struct tamis_filter_info *info);

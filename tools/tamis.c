@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "process.h"
+#include "talk/process.h"
 #include "tool.h"
 
 static const struct command *const commands[] = {

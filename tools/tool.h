@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-#include "screen.h"
+#include "talk/screen.h"
 #include "tamis.h"
 
 /* Exit statuses; never 1, for too many runtimes exit 1 when they break. */
@@ -45,7 +45,7 @@ extern const struct command cmd_init, cmd_build, cmd_attach, cmd_grow, cmd_seal,
 
 _Noreturn void print_help_and_exit(void); /* of this_command, to stdout */
 
-/* ==== fail.c: messages and exit statuses ========================================= */
+/* ==== talk/fail.c: messages and exit statuses ========================================= */
 
 /* Prints `PROGRAM: ...` on stderr, the first time only: one error line a run. Returns
  * its first argument. Thread-safe. */
@@ -76,7 +76,7 @@ int print_whole(const char *bytes, size_t n);
 /* memory or death */
 void *need(void *pointer);
 
-/* ==== advice.c: what would work =================================================== */
+/* ==== talk/advice.c: what would work =================================================== */
 
 const char *usual_advice(int error); /* may be NULL, as those below */
 const char *advice_memory(void);
@@ -90,7 +90,7 @@ const char *advice_unread(int error);
  * is known, or it is no directory. */
 const char *store_advice(int error, const char *path);
 
-/* ==== text.c: bytes for people ============================================ */
+/* ==== talk/text.c: bytes for people ============================================ */
 
 /* Printable ASCII but the backslash, and valid UTF-8 from U+00A0 on but what turns the
  * text around, stand for themselves; every other byte is \xHH. Two texts are equal only
@@ -107,7 +107,7 @@ const char *size_text(char text[TEXT_BYTES], double n_bytes);
 const char *percent_text(char text[TEXT_BYTES], double fraction);
 const char *time_text(char text[TEXT_BYTES], uint64_t microseconds);
 
-/* ==== options.c: one table of all options ================================= */
+/* ==== input/options.c: one table of all options ================================= */
 
 enum key_format { KEYS_LINES, KEYS_NUL, KEYS_HEX, KEYS_BINARY };
 
@@ -195,7 +195,7 @@ static inline bool given(const struct options *o, enum option_id id)
 /* Frees the lists in what parse_options() has filled in. */
 void options_free(void);
 
-/* ==== numbers.c: numbers as people write them =======================================
+/* ==== input/numbers.c: numbers as people write them =======================================
  */
 
 /* After the digits of a count k, M, G and T are powers of 1000, after those of bytes
@@ -207,7 +207,7 @@ bool parse_number(const char *text, enum number_kind kind, uint64_t *n);
 /* For messages: " (k, M, G and T are powers of 1000)"; "" of plain ones. */
 const char *number_units(enum number_kind kind);
 
-/* ==== names.c: names of segments ================================================== */
+/* ==== input/names.c: names of segments ================================================== */
 
 /* Exits unless it is a segment's name: 1..255 bytes. */
 void check_name(const char *name, size_t n_bytes);
@@ -217,7 +217,7 @@ void check_names(const char *const *names, size_t n);
 struct tamis_name name_of_file(const char *path, const char *strip);
 uint64_t regular_bytes(const char *path); /* 0: no regular file */
 
-/* ==== keys.c: lists of keys =============================================== */
+/* ==== input/keys.c: lists of keys =============================================== */
 
 enum { LINE_MAX_BYTES = 65536, BATCH_KEYS = 1024 };
 
@@ -256,7 +256,7 @@ int keys_batch(struct key_reader *reader, const struct tamis_domain *domain,
                struct key_batch *batch);
 void batch_free(struct key_batch *batch);
 
-/* ==== json.c: facts for programs ========================================== */
+/* ==== output/json.c: facts for programs ========================================== */
 
 json_t *json_escaped(const void *bytes, size_t n);
 json_t *json_hex(const void *bytes, size_t n);
@@ -268,7 +268,7 @@ void json_print(json_t *value);      /* takes it over; indented, newline */
 void json_print_line(json_t *value); /* the same in one line */
 extern const char json_help[];
 
-/* ==== stores.c: what several commands do with stores and files ============ */
+/* ==== open/store.c: what several commands do with stores and files ============ */
 
 int store_open(const char *path, struct tamis_store **store);
 int store_snapshot(const char *path, struct tamis_store **store,
@@ -298,7 +298,7 @@ int not_dropped(int err, struct tamis_store *store, const char *path, const char
 int segment_now(struct tamis_store *store, const struct tamis_segment_info *old,
                 struct tamis_snapshot **fresh, size_t *index);
 const char *state_name(enum tamis_segment_state state);
-json_t *segment_json(const struct tamis_segment_info *info); /* cmd_ls.c */
+json_t *segment_json(const struct tamis_segment_info *info); /* command/ls.c */
 /* Is the path, or would it be, in the store's directory? */
 bool lies_inside(const char *path, const char *store);
 /* May a file be made there? Looks early what the library says late. */

@@ -2,7 +2,7 @@
  * The database is not opened and not changed, and another process may be writing to it:
  * what is built is what its MANIFEST lists at one moment, all of it or nothing, in one
  * edit. */
-#include "../process.h"
+#include "../talk/process.h"
 #include "fill.h"
 
 const char program[] = "tamis-leveldb";

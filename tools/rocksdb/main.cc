@@ -11,7 +11,7 @@
 #include <rocksdb/env.h>
 
 #include "../bridge/bridge.h"
-#include "../process.h"
+#include "../talk/process.h"
 #include "live.h"
 #include "segment.h"
 #include "sst_keys.h"

@@ -1,0 +1,82 @@
+/* tamis attach: registers a sealed filter file that was built elsewhere. */
+#include <string.h>
+
+#include "../tool.h"
+
+static const char *advice(int err)
+{
+    switch (err) {
+    case TAMIS_ERR_MISMATCH:
+        return ""; /* the library says what would do */
+    case TAMIS_ERR_EXISTS:
+        return "--replaces replaces a segment";
+    default:
+        return NULL;
+    }
+}
+
+static int edit(struct tamis_store *store, const struct options *o)
+{
+    struct tamis_segment_options opt;
+    struct tamis_diag diag = {0};
+    struct tamis_edit *e;
+    int err = tamis_edit_begin(store, &e, &diag), status = EXIT_DONE;
+
+    if (err != 0)
+        return complain_error(err, &diag, o->args[0], advice(err));
+    segment_options(o, &opt);
+    for (size_t i = 0; i < o->n_replaces && err == 0; i++) {
+        err = tamis_edit_drop(e, o->replaces[i], strlen(o->replaces[i]), &diag);
+        if (err != 0)
+            status = not_dropped(err, store, o->args[0], o->replaces[i], &diag);
+    }
+    if (err == 0) {
+        err = tamis_edit_attach(e, o->args[1], strlen(o->args[1]), o->args[2], &opt,
+                                &diag);
+        if (is_wrong_type(err))
+            status = not_a_file(o->args[2]);
+    }
+    if (err == 0)
+        err = tamis_edit_commit(e, &diag);
+    else
+        tamis_edit_abort(e);
+    if (err != 0 && status == EXIT_DONE)
+        status = complain_error(err, &diag, o->args[0], advice(err));
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    struct tamis_store *store;
+    struct options o;
+    int status;
+
+    parse_options(argc, argv, WITH(OPT_BIND) | WITH(OPT_RANK) | WITH(OPT_REPLACES), 3,
+                  3, &o);
+    check_name(o.args[1], strlen(o.args[1]));
+    if (o.args[2][0] == '\0')
+        usage_error("FILE.tamis is a path, and this one is empty");
+    status = store_open(o.args[0], &store);
+    if (status != EXIT_DONE)
+        return status;
+    status = edit(store, &o);
+    tamis_store_close(store);
+    return status;
+}
+
+const struct command cmd_attach = {
+    "attach",
+    "STORE SEGMENT FILE.tamis [--replaces OLD]...",
+    "register a filter that was built elsewhere",
+    "Copies a sealed filter file into the store, checking every page. It must have\n"
+    "been built for the store: 'tamis file build FILE --store STORE'.\n"
+    "\n"
+    "  --replaces OLD    drop the segment OLD in the same edit; may be repeated\n"
+    "  --bind HEX        1..64 bytes that identify the engine's own file\n"
+    "  --rank N          the engine's order, 0..4294967295, 0 first; 0\n"
+    "\n"
+    "Examples:\n"
+    "  tamis file build s.tamis keys.txt --store store\n"
+    "  tamis attach store s s.tamis\n",
+    run,
+};

@@ -1,0 +1,122 @@
+/* tamis backup: a copy of a store, while it is used. */
+#include "../talk/endings.h"
+#include "../tool.h"
+
+struct backup {
+    json_t *list; /* NULL: text */
+    struct unread unread;
+};
+
+static void found(void *ctx, const struct tamis_repair_finding *f)
+{
+    struct backup *b = ctx;
+
+    note_unread(&b->unread, f);
+    print_finding(b->list, f);
+}
+
+static int print_report(json_t *root, const struct options *o, const struct backup *b,
+                        const struct tamis_backup_report *report)
+{
+    work_is_done();
+    if (root != NULL) {
+        json_put(root, "segments", json_count(report->n_segments));
+        json_put(root, "files", json_count(report->n_files));
+        json_put(root, "bytes", json_count(report->n_bytes));
+        json_put(root, "damaged", json_count(report->n_damaged));
+        json_put(root, "left_out", json_count(report->n_left));
+        json_print(root);
+    } else {
+        printf("%llu segment%s, %llu filter%s, %llu bytes\n",
+               (unsigned long long)report->n_segments,
+               report->n_segments == 1 ? "" : "s", (unsigned long long)report->n_files,
+               report->n_files == 1 ? "" : "s", (unsigned long long)report->n_bytes);
+    }
+    if (!output_works())
+        return EXIT_IO;
+    if (report->n_damaged + report->n_left == 0)
+        return EXIT_DONE;
+    if (report->n_damaged + report->n_left == b->unread.n)
+        return complain_unread(&b->unread, o->args[0]);
+    return complain(EXIT_DAMAGE,
+                    "%s: copied, but %llu filters are damaged in it and %llu left out: "
+                    "'tamis repair' the store",
+                    o->args[1], (unsigned long long)report->n_damaged,
+                    (unsigned long long)report->n_left);
+}
+
+static int copy(struct tamis_store *store, const char *path, struct backup *b,
+                struct tamis_backup_report *report, struct tamis_diag *diag)
+{
+    struct endings endings;
+    int err;
+
+    endings_catch(&endings);
+    err = tamis_store_backup(store, path, found, b, report, diag);
+    endings_let(&endings, err != 0);
+    return err;
+}
+
+/* ---- the command ---- */
+
+static int run(int argc, char **argv)
+{
+    struct tamis_backup_report report;
+    struct tamis_diag diag = {0};
+    struct tamis_store *store;
+    struct backup b = {0};
+    json_t *root = NULL;
+    struct options o;
+    int err, status;
+
+    parse_options(argc, argv, WITH(OPT_JSON), 2, 2, &o);
+    if (o.args[1][0] == '\0')
+        usage_error("DIR is a path, and this one is empty");
+    status = store_open(o.args[0], &store);
+    if (status != EXIT_DONE)
+        return status;
+    /* It would be a part of it, and its next copy one of that. */
+    if (lies_inside(o.args[1], o.args[0])) {
+        tamis_store_close(store);
+        return complain(EXIT_USAGE,
+                        "%s: inside the store itself: name a directory "
+                        "elsewhere",
+                        o.args[1]);
+    }
+    if (given(&o, OPT_JSON)) {
+        root = need(json_object());
+        b.list = need(json_array());
+    }
+    err = copy(store, o.args[1], &b, &report, &diag);
+    if (root != NULL)
+        json_put(root, "findings", b.list);
+    if (err == 0)
+        status = print_report(root, &o, &b, &report);
+    else
+        json_decref(root);
+    if (err != 0)
+        status = complain_error(
+            err, &diag, o.args[1],
+            err == TAMIS_ERR_EXISTS ? "a backup makes its own directory" : NULL);
+    tamis_store_close(store);
+    return status;
+}
+
+const struct command cmd_backup = {
+    "backup",
+    "STORE DIR [--json]",
+    "copy a store while it is used",
+    "Makes the directory DIR, whole or not at all: the store as of one moment, with\n"
+    "every commit and edit that was done before. Writers and readers go on meanwhile.\n"
+    "The copy is the same store; go on with one of them. Damaged filters are copied\n"
+    "as they are, and told; lost or unreadable ones are left out: their segments are\n"
+    "there, without a filter. A signal to end leaves nothing; of a backup\n"
+    "that is killed (-9) the directory DIR.<8 hex digits>.tmp stays, to be removed by\n"
+    "hand. DIR is there and whole even if only the output failed (status 4).\n"
+    "\n"
+    "  --json        'tamis help json'\n"
+    "\n"
+    "Example:\n"
+    "  tamis backup store /backup/store-$(date +%F)\n",
+    run,
+};

@@ -1,0 +1,356 @@
+/* tamis build: sealed filters of exact size, one segment or one per key file, all in
+ * one edit. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../tool.h"
+
+struct task {
+    const char *file;
+    struct tamis_name name;
+};
+
+struct work {
+    const struct options *o;
+    const char *store_path;
+    struct tamis_edit *edit;
+    struct task *tasks;
+    size_t n, next;
+    size_t n_workers; /* that have begun, of so many */
+    size_t max_workers;
+    int status; /* of the first that failed; then the others stop */
+    pthread_mutex_t lock;
+};
+
+static int put_error(const struct work *w, const struct task *task, int err,
+                     const struct tamis_diag *diag)
+{
+    char *name, advice[128];
+
+    if (err == TAMIS_ERR_DAMAGED && given(w->o, OPT_CHECK))
+        return complain_error(err, diag, w->store_path, advice_flipped);
+    if (err != TAMIS_ERR_EXISTS)
+        return complain_error(err, diag, w->store_path, NULL);
+    name = escape(task->name.bytes, task->name.n_bytes);
+    snprintf(advice, sizeof(advice), "--replaces '%.80s' replaces it", name);
+    complain(0, "%s: segment '%s' exists already: %s", w->store_path, name, advice);
+    free(name);
+    return EXIT_USAGE;
+}
+
+static int build_one(struct work *w, const struct task *task, uint32_t n_threads)
+{
+    struct tamis_segment_options opt;
+    struct tamis_builder *builder = NULL;
+    struct key_reader *keys = NULL;
+    struct tamis_diag diag = {0};
+    int err, status = keys_open(task->file, w->o->format, &keys);
+
+    if (status != EXIT_DONE)
+        return status;
+    segment_options(w->o, &opt);
+    opt.n_threads = n_threads;
+    opt.check = given(w->o, OPT_CHECK);
+    pthread_mutex_lock(&w->lock);
+    err = tamis_edit_builder(w->edit, task->name.bytes, task->name.n_bytes,
+                             w->o->growth.error, &opt, &builder, &diag);
+    pthread_mutex_unlock(&w->lock);
+    if (err == 0)
+        status = keys_into(builder, keys, w->store_path);
+    if (err == 0 && status == EXIT_DONE)
+        status = check_empty(keys, given(w->o, OPT_EMPTY),
+                             "its filter would say ABSENT of every key");
+    if (err == 0 && status == EXIT_DONE)
+        err = tamis_edit_put(w->edit, builder, &diag);
+    if (err != 0)
+        status = put_error(w, task, err, &diag);
+    tamis_builder_free(builder);
+    keys_close(keys);
+    return status;
+}
+
+static void *worker(void *arg)
+{
+    struct work *w = arg;
+    int status = EXIT_DONE;
+    uint32_t n_threads;
+
+    /* Where there are fewer segments than threads, some get several to finish them; all
+     * together as many as were asked for. */
+    pthread_mutex_lock(&w->lock);
+    n_threads = (uint32_t)((w->o->jobs + w->n_workers++) / w->max_workers);
+    pthread_mutex_unlock(&w->lock);
+    for (;;) {
+        const struct task *task = NULL;
+
+        pthread_mutex_lock(&w->lock);
+        /* Of several that fail, the one whose line was printed. */
+        if (w->status == EXIT_DONE || complained_here())
+            w->status = status;
+        if (w->status == EXIT_DONE && w->next < w->n)
+            task = &w->tasks[w->next++];
+        pthread_mutex_unlock(&w->lock);
+        if (task == NULL)
+            return NULL;
+        status = build_one(w, task, n_threads);
+    }
+}
+
+static int build_all(struct work *w)
+{
+    size_t n_threads = w->o->jobs < w->n ? w->o->jobs : w->n, n = 0;
+    pthread_t *threads = need(calloc(n_threads + 1, sizeof(*threads)));
+
+    w->max_workers = n_threads;
+    /* This thread works, too; fewer threads than asked for do the same work. */
+    while (n + 1 < n_threads && pthread_create(&threads[n], NULL, worker, w) == 0)
+        n++;
+    worker(w);
+    while (n > 0)
+        pthread_join(threads[--n], NULL);
+    free(threads);
+    return w->status;
+}
+
+/* The segments to build; the total size of their files for the progress line. */
+static uint64_t plan_tasks(const struct options *o, struct work *w)
+{
+    uint64_t total = 0;
+
+    w->n = given(o, OPT_EACH) ? o->n_args - 1 : 1;
+    w->tasks = need(calloc(w->n, sizeof(*w->tasks)));
+    if (!given(o, OPT_EACH)) {
+        check_name(o->args[1], strlen(o->args[1]));
+        w->tasks[0].name = (struct tamis_name){o->args[1], strlen(o->args[1])};
+        w->tasks[0].file = o->n_args > 2 ? o->args[2] : "-";
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        struct task *task = &w->tasks[i];
+
+        if (given(o, OPT_EACH)) {
+            task->file = o->args[i + 1];
+            if (strcmp(task->file, "-") == 0)
+                usage_error("--each takes a name from each file: '-' has none");
+            task->name = name_of_file(task->file, o->strip);
+        }
+        total += regular_bytes(task->file);
+    }
+    return total;
+}
+
+static int compare_tasks(const void *left, const void *right)
+{
+    const struct tamis_name *a = &(*(const struct task *const *)left)->name;
+    const struct tamis_name *b = &(*(const struct task *const *)right)->name;
+    int order =
+        memcmp(a->bytes, b->bytes, a->n_bytes < b->n_bytes ? a->n_bytes : b->n_bytes);
+
+    return order ? order : (a->n_bytes > b->n_bytes) - (a->n_bytes < b->n_bytes);
+}
+
+/* Two key files of one name would be one segment: exits. */
+static void check_tasks(const struct work *w)
+{
+    const struct task **sorted = need(malloc((w->n + 1) * sizeof(*sorted)));
+    const struct task *a = NULL, *b = NULL;
+
+    for (size_t i = 0; i < w->n; i++)
+        sorted[i] = &w->tasks[i];
+    qsort(sorted, w->n, sizeof(*sorted), compare_tasks);
+    for (size_t i = 1; i < w->n && a == NULL; i++)
+        if (compare_tasks(&sorted[i - 1], &sorted[i]) == 0) {
+            a = sorted[i - 1] < sorted[i] ? sorted[i - 1] : sorted[i];
+            b = sorted[i - 1] < sorted[i] ? sorted[i] : sorted[i - 1];
+        }
+    free(sorted);
+    if (a != NULL)
+        usage_error("--each: %s and %s are both for segment '%.*s': rename one, or "
+                    "build it by 'tamis build STORE SEGMENT KEYFILE'",
+                    a->file, b->file, (int)a->name.n_bytes,
+                    (const char *)a->name.bytes);
+}
+
+static int drop_replaced(struct work *w, struct tamis_store *store)
+{
+    struct tamis_diag diag = {0};
+
+    for (size_t i = 0; i < w->o->n_replaces; i++) {
+        const char *name = w->o->replaces[i];
+        int err = tamis_edit_drop(w->edit, name, strlen(name), &diag);
+
+        if (err != 0)
+            return not_dropped(err, store, w->store_path, name, &diag);
+    }
+    return EXIT_DONE;
+}
+
+static int put_bare(struct work *w)
+{
+    struct tamis_segment_options opt;
+    struct tamis_diag diag = {0};
+    const struct tamis_name *name = &w->tasks[0].name;
+    int err;
+
+    segment_options(w->o, &opt);
+    err = tamis_edit_put_bare(w->edit, name->bytes, name->n_bytes, &opt, &diag);
+    return err ? put_error(w, &w->tasks[0], err, &diag) : EXIT_DONE;
+}
+
+static bool is_replaced(const struct options *o, const struct tamis_name *name)
+{
+    for (size_t i = 0; i < o->n_replaces; i++)
+        if (strlen(o->replaces[i]) == name->n_bytes &&
+            memcmp(o->replaces[i], name->bytes, name->n_bytes) == 0)
+            return true;
+    return false;
+}
+
+/* Before any key is read: is a name taken? The commit looks again. */
+static int check_free(struct work *w, struct tamis_store *store)
+{
+    struct tamis_snapshot *snapshot;
+    struct tamis_target target;
+    struct tamis_diag diag = {0};
+    int err = tamis_snapshot_current(store, &snapshot, &diag), status = EXIT_DONE;
+
+    if (err != 0)
+        return complain_error(err, &diag, w->store_path, NULL);
+    for (size_t i = 0; i < w->n && status == EXIT_DONE; i++) {
+        const struct tamis_name *name = &w->tasks[i].name;
+
+        tamis_snapshot_find(snapshot, name->bytes, name->n_bytes, NULL, 0, 0, &target);
+        if (target.slot > 0 && !is_replaced(w->o, name))
+            status = put_error(w, &w->tasks[i], TAMIS_ERR_EXISTS, &diag);
+    }
+    tamis_snapshot_release(snapshot);
+    return status;
+}
+
+static int put_all(struct work *w, struct tamis_store *store)
+{
+    int status = drop_replaced(w, store);
+
+    if (status == EXIT_DONE)
+        status = check_free(w, store);
+    if (status == EXIT_DONE)
+        status = given(w->o, OPT_BARE) ? put_bare(w) : build_all(w);
+    return status;
+}
+
+/* As the list has them now. One that another process has dropped already is left out.
+ */
+static void print_closing(const struct work *w, struct tamis_store *store)
+{
+    struct closing closing = {.json = given(w->o, OPT_JSON)};
+    struct tamis_snapshot *snapshot;
+    struct tamis_segment_info info;
+    struct tamis_target target;
+
+    if (tamis_snapshot_current(store, &snapshot, NULL) != 0)
+        return;
+    for (size_t i = 0; i < w->n; i++) {
+        const struct tamis_name *name = &w->tasks[i].name;
+
+        tamis_snapshot_find(snapshot, name->bytes, name->n_bytes, NULL, 0, 0, &target);
+        if (target.slot > 0 &&
+            tamis_snapshot_segment(snapshot, target.slot - 1, &info) == 0)
+            closing_add(&closing, &info);
+    }
+    closing_end(&closing, w->o, given(w->o, OPT_BARE) ? "listed" : "built");
+    closing_free(&closing);
+    tamis_snapshot_release(snapshot);
+}
+
+static int edit(struct work *w, uint64_t total)
+{
+    struct tamis_store *store;
+    struct tamis_diag diag = {0};
+    int err, status = store_open(w->store_path, &store);
+
+    if (status != EXIT_DONE)
+        return status;
+    err = tamis_edit_begin(store, &w->edit, &diag);
+    if (err != 0) {
+        status = complain_error(err, &diag, w->store_path, NULL);
+        tamis_store_close(store);
+        return status;
+    }
+    if (!given(w->o, OPT_QUIET))
+        progress_start("build", total);
+    status = put_all(w, store);
+    if (status == EXIT_DONE) {
+        err = tamis_edit_commit(w->edit, &diag);
+        if (err != 0)
+            status = put_error(w, &w->tasks[0], err, &diag);
+    } else {
+        tamis_edit_abort(w->edit);
+    }
+    if (status == EXIT_DONE)
+        print_closing(w, store);
+    tamis_store_close(store);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    struct work w = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct options o;
+    uint64_t total;
+    int status;
+
+    parse_options(argc, argv,
+                  KEY_FLAGS | WITH(OPT_FPR) | WITH(OPT_BIND) | WITH(OPT_RANK) |
+                      WITH(OPT_REPLACES) | WITH(OPT_BARE) | WITH(OPT_EACH) |
+                      WITH(OPT_STRIP) | WITH(OPT_JOBS) | WITH(OPT_CHECK) |
+                      WITH(OPT_EMPTY) | WITH(OPT_QUIET) | WITH(OPT_JSON),
+                  2, 0, &o);
+    if (given(&o, OPT_BARE) && !given(&o, OPT_EACH) && o.n_args > 2)
+        usage_error("--bare reads no keys: leave out '%s'", o.args[2]);
+    if (!given(&o, OPT_EACH) && o.n_args > 3)
+        usage_error("too many arguments: --each builds a segment per key file");
+    if (given(&o, OPT_EACH) && (given(&o, OPT_BIND) || given(&o, OPT_BARE)))
+        usage_error("--each goes with neither --bind nor --bare");
+    if (given(&o, OPT_BARE) && given(&o, OPT_EMPTY))
+        usage_error("--bare reads no keys: leave out --empty");
+    if (given(&o, OPT_STRIP) && !given(&o, OPT_EACH))
+        usage_error("--strip is for --each");
+    if (given(&o, OPT_CHECK) && given(&o, OPT_BARE))
+        usage_error("--check is for a filter, and --bare makes none");
+    w.o = &o;
+    w.store_path = o.args[0];
+    total = plan_tasks(&o, &w);
+    check_tasks(&w);
+    status = edit(&w, total);
+    free(w.tasks);
+    return status;
+}
+
+const struct command cmd_build = {
+    "build",
+    "STORE SEGMENT [KEYFILE|-] | STORE --each KEYFILE...",
+    "build sealed filters from keys",
+    "Builds a filter of exact size from all keys of a segment and registers it; with\n"
+    "--each one segment per file, all in one edit.\n"
+    "\n"
+    "  --fpr P           error, 1e-8..0.5 or with %; the store's default\n"
+    "  --replaces OLD    drop the segment OLD in the same edit; may be repeated\n"
+    "  --bind HEX        1..64 bytes that identify the engine's own file\n"
+    "  --rank N          the engine's order, 0..4294967295, 0 first; 0\n"
+    "  --bare            register it without a filter: always a candidate\n"
+    "  --each            a segment per KEYFILE, named by the file's base name\n"
+    "  --strip SUFFIX    remove this from the names\n"
+    "  --check           ask the filter for every key: finds bits flipped in memory\n"
+    "  -j, --jobs N      use N threads, 1..256; as many as there are processors\n"
+    "  --empty           a list may have no keys: its filter says ABSENT of every key\n"
+    "  -q, --quiet       end with no line; --json: with JSON, 'tamis help json'\n"
+    "  -0, --hex, --binary    what KEYFILE looks like: 'tamis help keys'\n"
+    "\n"
+    "Each thread takes up to 64 MiB, 8 bytes a key; what has no room is kept in an\n"
+    "unlinked file in $TMPDIR or /tmp. A filter that is larger takes what it takes.\n"
+    "\n"
+    "Examples:\n"
+    "  tamis build store 000012.sst keys.txt --replaces 000007.sst\n"
+    "  tamis build store --each lists/*.keys --strip .keys -j 4\n",
+    run,
+};

@@ -1,0 +1,58 @@
+/* tamis compare: how many keys two segments have, and share. */
+#include <stdlib.h>
+
+#include "../tool.h"
+
+static int compare(struct tamis_snapshot *snapshot, const struct options *o,
+                   const size_t *picked)
+{
+    struct tamis_filter *f[2];
+
+    for (int i = 0; i < 2; i++) {
+        struct tamis_diag diag = {0};
+        int err = tamis_snapshot_filter(snapshot, picked[i], &f[i], &diag);
+
+        if (err != 0)
+            return source_error(err, &diag, snapshot, o->args[0]);
+    }
+    return print_comparison(o, f[0], f[1],
+                            (const char *const[]){o->args[1], o->args[2]});
+}
+
+static int run(int argc, char **argv)
+{
+    struct tamis_snapshot *snapshot;
+    struct tamis_store *store;
+    struct options o;
+    size_t *picked, n;
+    int status;
+
+    parse_options(argc, argv, WITH(OPT_JSON), 3, 3, &o);
+    status = store_snapshot(o.args[0], &store, &snapshot);
+    if (status != EXIT_DONE)
+        return status;
+    status = pick_segments(snapshot, o.args[0], o.args + 1, 2, &picked, &n);
+    if (status == EXIT_DONE) {
+        if (n == 1) /* twice the same */
+            picked[1] = picked[0];
+        status = compare(snapshot, &o, picked);
+        free(picked);
+    }
+    tamis_snapshot_release(snapshot);
+    tamis_store_close(store);
+    return status;
+}
+
+const struct command cmd_compare = {
+    "compare",
+    "STORE SEGMENT SEGMENT",
+    "how many keys two segments share",
+    "Estimates from their sealed filters how many distinct keys two segments have,\n"
+    "together and in common: 'tamis help file compare'.\n"
+    "\n"
+    "  --json    'tamis help json'\n"
+    "\n"
+    "Example:\n"
+    "  tamis compare store 000007.sst 000009.sst\n",
+    run,
+};

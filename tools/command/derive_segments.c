@@ -1,0 +1,134 @@
+/* `tamis union`, `intersect`, `fold`: a segment whose filter is made from those of
+ * others, in one edit. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../tool.h"
+
+struct derive {
+    const struct options *o;
+    enum derived_how how;
+    struct tamis_store *store;
+    struct tamis_snapshot *snapshot;
+    struct tamis_edit *edit;
+    size_t *segments, n;
+    struct tamis_derive_report report;
+};
+
+/* Is the segment one of those that the new one is made of? */
+static bool is_source(const struct derive *d, const char *name,
+                      struct tamis_segment_info *info)
+{
+    for (size_t i = 0; i < d->n; i++)
+        if (tamis_snapshot_segment(d->snapshot, d->segments[i], info) == 0 &&
+            info->name_bytes == strlen(name) &&
+            memcmp(info->name, name, info->name_bytes) == 0)
+            return true;
+    return false;
+}
+
+/* A source goes only if its filter is the one that was read: another process may have
+ * replaced it since, and the keys of the newer one are not in what we make. */
+static int drop_replaced(const struct derive *d)
+{
+    struct tamis_segment_info info;
+    struct tamis_diag diag = {0};
+
+    for (size_t i = 0; i < d->o->n_replaces; i++) {
+        const char *name = d->o->replaces[i];
+        int err =
+            is_source(d, name, &info)
+                ? tamis_edit_drop_filter(d->edit, name, strlen(name), info.uuid, &diag)
+                : tamis_edit_drop(d->edit, name, strlen(name), &diag);
+
+        if (err != 0)
+            return not_dropped(err, d->store, d->o->args[0], name, &diag);
+    }
+    return EXIT_DONE;
+}
+
+static int put(struct derive *d, struct tamis_diag *diag)
+{
+    const struct options *o = d->o;
+    const char *name = o->args[1];
+    struct tamis_segment_options opt;
+
+    segment_options(o, &opt);
+    opt.watermark = o->watermark;
+    if (d->how == DERIVED_UNION)
+        return tamis_edit_union(d->edit, name, strlen(name), d->snapshot, d->segments,
+                                d->n, &opt, &d->report, diag);
+    if (d->how == DERIVED_INTERSECTION)
+        return tamis_edit_intersection(d->edit, name, strlen(name), d->snapshot,
+                                       d->segments, d->n, &opt, &d->report, diag);
+    if (given(o, OPT_BY))
+        return tamis_edit_fold(d->edit, name, strlen(name), d->snapshot, d->segments[0],
+                               o->by, &opt, &d->report, diag);
+    return tamis_edit_shrink(d->edit, name, strlen(name), d->snapshot, d->segments[0],
+                             o->growth.error, &opt, &d->report, diag);
+}
+
+static int put_error(const struct derive *d, int err, const struct tamis_diag *diag)
+{
+    const char *path = d->o->args[0];
+    char *name;
+
+    if (err != TAMIS_ERR_EXISTS)
+        return source_error(err, diag, d->snapshot, path);
+    name = escape(d->o->args[1], strlen(d->o->args[1]));
+    complain(0, "%s: segment '%s' exists already: --replaces '%.80s' replaces it", path,
+             name, name);
+    free(name);
+    return EXIT_USAGE;
+}
+
+static int edit(struct derive *d)
+{
+    const struct options *o = d->o;
+    struct tamis_diag diag = {0};
+    int err = tamis_edit_begin(d->store, &d->edit, &diag), status;
+
+    if (err != 0)
+        return complain_error(err, &diag, o->args[0], NULL);
+    status = drop_replaced(d);
+    if (status == EXIT_DONE && (err = put(d, &diag)) != 0)
+        status = put_error(d, err, &diag);
+    if (status != EXIT_DONE) {
+        tamis_edit_abort(d->edit);
+        return status;
+    }
+    err = tamis_edit_commit(d->edit, &diag);
+    if (err == TAMIS_ERR_EXISTS)
+        return put_error(d, err, &diag);
+    if (err != 0)
+        return replaced_error(err, &diag, o->args[0]);
+    return print_derived(o, "segment", o->args[1], &d->report);
+}
+
+int derive_segments(int argc, char **argv, enum derived_how how)
+{
+    uint64_t allowed = WITH(OPT_BIND) | WITH(OPT_RANK) | WITH(OPT_REPLACES) |
+                       WITH(OPT_WATERMARK) | WITH(OPT_JSON);
+    struct derive d = {.how = how};
+    struct options o;
+    int status;
+
+    if (how == DERIVED_FOLD)
+        allowed |= WITH(OPT_BY) | WITH(OPT_FPR);
+    parse_options(argc, argv, allowed, 3, how == DERIVED_FOLD ? 3 : 0, &o);
+    if (how == DERIVED_FOLD)
+        check_fold(&o);
+    check_name(o.args[1], strlen(o.args[1]));
+    d.o = &o;
+    status = store_snapshot(o.args[0], &d.store, &d.snapshot);
+    if (status != EXIT_DONE)
+        return status;
+    status = pick_segments(d.snapshot, o.args[0], o.args + 2, o.n_args - 2, &d.segments,
+                           &d.n);
+    if (status == EXIT_DONE)
+        status = edit(&d);
+    free(d.segments);
+    tamis_snapshot_release(d.snapshot);
+    tamis_store_close(d.store);
+    return status;
+}

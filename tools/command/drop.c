@@ -1,0 +1,76 @@
+/* tamis drop: unregisters segments, all or none. */
+#include <string.h>
+
+#include "../tool.h"
+
+/* Before the drop: the catalog forgets their figures with them. */
+static void look_at(const struct options *o, const struct tamis_snapshot *snapshot,
+                    struct closing *closing)
+{
+    struct tamis_segment_info info;
+    struct tamis_target target;
+
+    for (size_t i = 1; i < o->n_args; i++) {
+        tamis_snapshot_find(snapshot, o->args[i], strlen(o->args[i]), NULL, 0, 0,
+                            &target);
+        if (target.slot > 0 &&
+            tamis_snapshot_segment(snapshot, target.slot - 1, &info) == 0)
+            closing_add(closing, &info);
+    }
+}
+
+static int drop(struct tamis_store *store, const struct options *o)
+{
+    struct tamis_diag diag = {0};
+    struct tamis_edit *e = NULL;
+    const char *name = "";
+    int err = tamis_edit_begin(store, &e, &diag);
+
+    for (size_t i = 1; i < o->n_args && err == 0; i++) {
+        name = o->args[i];
+        err = tamis_edit_drop(e, name, strlen(name), &diag);
+    }
+    if (err == 0)
+        err = tamis_edit_commit(e, &diag);
+    else if (e != NULL)
+        tamis_edit_abort(e);
+    return err ? not_dropped(err, store, o->args[0], name, &diag) : EXIT_DONE;
+}
+
+static int run(int argc, char **argv)
+{
+    struct tamis_snapshot *snapshot;
+    struct tamis_store *store;
+    struct options o;
+    int status;
+
+    parse_options(argc, argv, WITH(OPT_QUIET) | WITH(OPT_JSON), 2, 0, &o);
+    check_names((const char *const *)o.args + 1, o.n_args - 1);
+    status = store_snapshot(o.args[0], &store, &snapshot);
+    if (status != EXIT_DONE)
+        return status;
+    struct closing closing = {.json = given(&o, OPT_JSON)};
+    look_at(&o, snapshot, &closing);
+    tamis_snapshot_release(snapshot);
+    status = drop(store, &o);
+    if (status == EXIT_DONE)
+        closing_end(&closing, &o, "dropped");
+    closing_free(&closing);
+    tamis_store_close(store);
+    return status;
+}
+
+const struct command cmd_drop = {
+    "drop",
+    "STORE SEGMENT...",
+    "forget segments and remove their filters",
+    "Unregisters the segments, all of them or none, and removes their filter files.\n"
+    "Drop a segment when the engine no longer reads it, not before.\n"
+    "\n"
+    "  -q, --quiet    end with no line\n"
+    "  --json         'tamis help json'\n"
+    "\n"
+    "Example:\n"
+    "  tamis drop store 000007.sst 000009.sst\n",
+    run,
+};

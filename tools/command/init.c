@@ -1,0 +1,43 @@
+/* tamis init: an empty store. */
+#include "../tool.h"
+
+static int run(int argc, char **argv)
+{
+    struct tamis_store_options opt = {.size = sizeof(opt)};
+    struct tamis_diag diag = {0};
+    struct tamis_domain domain;
+    struct options o;
+    int err = 0;
+
+    parse_options(argc, argv, GROWTH_OPTIONS | WITH(OPT_SEED), 1, 1, &o);
+    opt.growth = o.growth;
+    if (given(&o, OPT_SEED)) {
+        err = tamis_domain_init(&domain, 1, o.seed);
+        opt.domain = &domain;
+    }
+    if (err == 0)
+        err = tamis_store_create(o.args[0], &opt, &diag);
+    return err ? complain_error(err, &diag, o.args[0],
+                                err == TAMIS_ERR_EXISTS ? "name a new directory" : NULL)
+               : EXIT_DONE;
+}
+
+const struct command cmd_init = {
+    "init",
+    "STORE [--fpr P] [-s S] [-r R] [--n0 N] [--seed HEX]",
+    "make an empty store",
+    "Makes the directory STORE (or takes an empty one). The numbers are the defaults\n"
+    "of the filters that will be in it.\n"
+    "\n"
+    "  --fpr P               error of a filter, 1e-8..0.5 or with %; 0.01\n"
+    "  -s, --factor S        growing ones: a stage is S times the last, 1.25..16; 2\n"
+    "  -r, --tightening R    ... at R times its error, 0.5..0.95; 0.85\n"
+    "  --n0 N                ... keys in the first stage, 1..2^32, k is 1000; 65536\n"
+    "  --seed HEX            hash seed, 16 hex digits; random, so that keys cannot be\n"
+    "                        made to collide\n"
+    "\n"
+    "Examples:\n"
+    "  tamis init /var/lib/engine/filters\n"
+    "  tamis init store --fpr 0.1%\n",
+    run,
+};

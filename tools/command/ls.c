@@ -1,0 +1,122 @@
+/* tamis ls: one line per segment. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../tool.h"
+
+json_t *segment_json(const struct tamis_segment_info *s)
+{
+    json_t *o = need(json_object());
+
+    json_put(o, "segment", json_escaped(s->name, s->name_bytes));
+    json_put(o, "state", json_string(state_name(s->state)));
+    json_put(o, "rank", json_count(s->rank));
+    if (s->binding_bytes > 0)
+        json_put(o, "binding", json_hex(s->binding, s->binding_bytes));
+    json_put(o, "created", json_count(s->created));
+    json_put(o, "generation", json_count(s->generation));
+    if (s->state == TAMIS_SEGMENT_BARE)
+        return o;
+    json_put(o, "keys", json_count(s->keys));
+    json_put(o, "bytes", json_count(s->file_bytes));
+    json_put(o, "error", json_number(s->error));
+    json_put(o, "watermark", json_count(s->watermark));
+    json_put(o, "uuid", json_hex(s->uuid, sizeof(s->uuid)));
+    json_put(o, "file", json_string(s->file));
+    if (s->first_key != NULL) {
+        json_put(o, "first_key", json_escaped(s->first_key, s->first_key_bytes));
+        json_put(o, "last_key", json_escaped(s->last_key, s->last_key_bytes));
+    }
+    return o;
+}
+
+static void print_line(const struct tamis_segment_info *s)
+{
+    char percent[TEXT_BYTES], created[TEXT_BYTES];
+
+    percent_text(percent, s->error);
+    if (s->state == TAMIS_SEGMENT_BARE)
+        printf("%-8s %5u %12s %12s %9s %12s ", state_name(s->state), s->rank, "-", "-",
+               "-", "-");
+    else
+        printf("%-8s %5u %12llu %12llu %9s %12llu ", state_name(s->state), s->rank,
+               (unsigned long long)s->keys, (unsigned long long)s->file_bytes, percent,
+               (unsigned long long)s->watermark);
+    printf("%-20s  ", time_text(created, s->created));
+    print_escaped(stdout, s->name, s->name_bytes);
+    putchar('\n');
+}
+
+/* Only the names; with -0 as they are, for programs and shells. */
+static void print_name(const struct tamis_segment_info *s, bool as_they_are)
+{
+    if (as_they_are)
+        fwrite(s->name, 1, s->name_bytes, stdout);
+    else
+        print_escaped(stdout, s->name, s->name_bytes);
+    putchar(as_they_are ? '\0' : '\n');
+}
+
+static int run(int argc, char **argv)
+{
+    struct tamis_snapshot *snapshot;
+    struct tamis_store *store;
+    struct options o;
+    json_t *list = NULL;
+    size_t *picked, n;
+    int status;
+
+    parse_options(argc, argv, WITH(OPT_JSON) | WITH(OPT_NAMES) | WITH(OPT_NUL), 1, 0,
+                  &o);
+    if (given(&o, OPT_NUL) && !given(&o, OPT_NAMES))
+        usage_error("-0 is for --names");
+    if (given(&o, OPT_NAMES) && given(&o, OPT_JSON))
+        usage_error("--names and --json exclude each other");
+    status = store_snapshot(o.args[0], &store, &snapshot);
+    if (status != EXIT_DONE)
+        return status;
+    status = pick_segments(snapshot, o.args[0], o.args + 1, o.n_args - 1, &picked, &n);
+    if (status == EXIT_DONE && given(&o, OPT_JSON))
+        list = need(json_array());
+    else if (status == EXIT_DONE && !given(&o, OPT_NAMES) && isatty(STDOUT_FILENO) == 1)
+        printf("%-8s %5s %12s %12s %9s %12s %-20s  %s\n", "STATE", "RANK", "KEYS",
+               "BYTES", "ERROR", "WATERMARK", "CREATED", "SEGMENT");
+    for (size_t i = 0; status == EXIT_DONE && i < n; i++) {
+        struct tamis_segment_info info;
+        int err = tamis_snapshot_segment(snapshot, picked[i], &info);
+
+        if (err != 0)
+            status = complain_error(err, NULL, o.args[0], NULL);
+        else if (list != NULL)
+            json_put(list, NULL, segment_json(&info));
+        else if (given(&o, OPT_NAMES))
+            print_name(&info, given(&o, OPT_NUL));
+        else
+            print_line(&info);
+    }
+    if (list != NULL)
+        json_print(list);
+    free(picked);
+    tamis_snapshot_release(snapshot);
+    tamis_store_close(store);
+    return status;
+}
+
+const struct command cmd_ls = {
+    "ls",
+    "STORE [SEGMENT...] [--names [-0]] [--json]",
+    "list segments",
+    "One line per segment, by rank and name: state (sealed, growing, or bare: without\n"
+    "a filter), rank, keys, bytes of the file, target error, watermark, when it was\n"
+    "made, name. Of a growing filter they are what the catalog noted last; 'tamis\n"
+    "stat' looks into the file.\n"
+    "\n"
+    "  --names    only the names\n"
+    "  -0         ... as they are and NUL-terminated, for xargs -0\n"
+    "  --json     'tamis help json'\n"
+    "\n"
+    "Examples:\n"
+    "  tamis ls store\n"
+    "  tamis ls store --names -0 | xargs -0 -n 1 echo\n",
+    run,
+};

@@ -1,0 +1,279 @@
+/* tamis plan: how large for how many keys at what error. */
+#include <string.h>
+
+#include "../plan/plan.h"
+
+#define STORE_OPTIONS                                                                  \
+    (WITH(OPT_SIZES) | WITH(OPT_READS) | WITH(OPT_RUNS) | WITH(OPT_LEVELS) |           \
+     WITH(OPT_APPLY) | WITH(OPT_SVG))
+
+static bool is_classic(const struct options *o)
+{
+    return given(o, OPT_LAYOUT) && strcmp(o->layout, "classic") == 0;
+}
+
+/* The least --bytes that give a plan: a few pages of bits, or bytes of slices. 0: more
+ * would not do either. */
+static uint64_t least_bytes(const struct options *o)
+{
+    uint64_t step = is_classic(o) ? 1 : 4096;
+
+    for (uint64_t n = step; n <= 16 * step; n += step) {
+        struct tamis_classic classic;
+        struct tamis_plan plan;
+        int err = is_classic(o)
+                      ? tamis_plan_classic(n, o->growth.error, &classic)
+                      : tamis_plan_within(n, o->n_keys, o->growth.error, &plan);
+
+        if (err == 0)
+            return n > o->n_bytes ? n : 0;
+    }
+    return 0;
+}
+
+static int range_error(const struct options *o, int err)
+{
+    const char *advice = NULL;
+    uint64_t least = given(o, OPT_BYTES) ? least_bytes(o) : 0;
+    char text[64];
+
+    if (err == TAMIS_ERR_RANGE && least > 0) {
+        snprintf(text, sizeof(text), "take more --bytes, at least %llu",
+                 (unsigned long long)least);
+        advice = text;
+    } else if (err == TAMIS_ERR_RANGE && given(o, OPT_BYTES) && o->n_keys == 0) {
+        advice = "take more --keys, at least 1";
+    } else if (err == TAMIS_ERR_RANGE) {
+        advice = given(o, OPT_BYTES) ? "take fewer --bytes" : "--fpr is 1e-8..0.5";
+    }
+    if (err == TAMIS_ERR_TOO_LARGE)
+        advice = given(o, OPT_BYTES)
+                     ? "take fewer --bytes, or split them over several filters"
+                     : "take fewer --keys, or split them over several filters";
+    return complain_error(err, NULL, "plan", advice);
+}
+
+static json_t *plan_json(const struct tamis_plan *p)
+{
+    json_t *o = need(json_object());
+
+    json_put(o, "keys", json_count(p->n_keys));
+    json_put(o, "error", json_number(p->error));
+    json_put(o, "lanes", json_count(p->lanes));
+    json_put(o, "words", json_count(p->words));
+    json_put(o, "blocks", json_count(p->n_blocks));
+    json_put(o, "bits_bytes", json_count(p->bits_bytes));
+    json_put(o, "file_bytes", json_count(p->file_bytes));
+    json_put(o, "bits_per_key", json_number(p->bits_per_key));
+    return o;
+}
+
+static void print_plan(const struct tamis_plan *p)
+{
+    char size[TEXT_BYTES];
+
+    printf("keys          %llu\n", (unsigned long long)p->n_keys);
+    printf("error         %.6g\n", p->error);
+    printf("lanes         %u\n", p->lanes);
+    printf("words         %u\n", p->words);
+    printf("blocks        %llu per lane\n", (unsigned long long)p->n_blocks);
+    printf("bits          %llu bytes (%s)\n", (unsigned long long)p->bits_bytes,
+           size_text(size, (double)p->bits_bytes));
+    printf("file          %llu bytes (%s)\n", (unsigned long long)p->file_bytes,
+           size_text(size, (double)p->file_bytes));
+    printf("bits per key  %.3f\n", p->bits_per_key);
+}
+
+static int plan_one(const struct options *o)
+{
+    struct tamis_plan plan;
+    int err;
+
+    if (given(o, OPT_N_KEYS) + given(o, OPT_FPR) + given(o, OPT_BYTES) != 2)
+        usage_error("two of --keys, --fpr and --bytes, for the third");
+    if (given(o, OPT_BYTES))
+        err = tamis_plan_within(o->n_bytes, o->n_keys, o->growth.error, &plan);
+    else
+        err = tamis_plan_filter(o->n_keys, o->growth.error, &plan);
+    if (err != 0)
+        return range_error(o, err);
+    if (given(o, OPT_JSON)) {
+        json_t *object = plan_json(&plan);
+
+        if (!given(o, OPT_BYTES))
+            json_put(object, "by_lanes", lanes_json(&plan, o->growth.error));
+        json_print(object);
+    } else {
+        print_plan(&plan);
+        if (!given(o, OPT_BYTES))
+            print_lanes(&plan, o->growth.error);
+    }
+    return EXIT_DONE;
+}
+
+static int plan_classic(const struct options *o)
+{
+    struct tamis_classic c;
+    json_t *object;
+    int err;
+
+    if (!given(o, OPT_BYTES) || !given(o, OPT_FPR) || given(o, OPT_N_KEYS))
+        usage_error("--layout classic needs --bytes and --fpr");
+    err = tamis_plan_classic(o->n_bytes, o->growth.error, &c);
+    if (err != 0)
+        return range_error(o, err);
+    if (!given(o, OPT_JSON)) {
+        printf("k        %u slices\n", c.k);
+        printf("m        %llu bits each\n", (unsigned long long)c.m);
+        printf("n        %llu keys by the formula\n", (unsigned long long)c.n);
+        printf("n exact  %llu keys at which %u whole slices reach the error\n",
+               (unsigned long long)c.n_exact, c.k);
+        return EXIT_DONE;
+    }
+    object = need(json_object());
+    json_put(object, "bytes", json_count(o->n_bytes));
+    json_put(object, "error", json_number(o->growth.error));
+    json_put(object, "k", json_count(c.k));
+    json_put(object, "m", json_count(c.m));
+    json_put(object, "n", json_count(c.n));
+    json_put(object, "n_exact", json_count(c.n_exact));
+    json_print(object);
+    return EXIT_DONE;
+}
+
+static void growth_defaults(struct tamis_growth *g)
+{
+    g->error = g->error > 0 ? g->error : 0.01;
+    g->factor = g->factor > 0 ? g->factor : 2;
+    g->tightening = g->tightening > 0 ? g->tightening : 0.85;
+    g->first_capacity = g->first_capacity ? g->first_capacity : 65536;
+}
+
+/* A stage, and what all up to it come to when it is full. */
+static json_t *stage_json(const struct tamis_plan *p, uint64_t keys, uint64_t bytes,
+                          double lines, double error)
+{
+    json_t *o = plan_json(p);
+
+    json_put(o, "sum_keys", json_count(keys));
+    json_put(o, "sum_bits_per_key", json_number(8 * (double)bytes / (double)keys));
+    json_put(o, "sum_lines", json_number(lines));
+    json_put(o, "sum_error", json_number(error));
+    return o;
+}
+
+/* One line per stage: up to --keys, else the first ten. */
+static int plan_growth(const struct options *o)
+{
+    struct tamis_growth growth = o->growth;
+    uint64_t keys = 0, bytes = 0, left;
+    double kept = 1; /* no stage errs */
+    double lines = 0;
+    json_t *list = given(o, OPT_JSON) ? need(json_array()) : NULL;
+    uint32_t max = given(o, OPT_N_KEYS) ? 30 : 10;
+
+    if (given(o, OPT_BYTES))
+        usage_error("--growth takes --keys, --fpr, -s, -r and --n0, no --bytes");
+    growth_defaults(&growth);
+    if (list == NULL)
+        printf("stage lanes words         keys          sum       bits bytes  bits/key "
+               "of all lines  error        sum\n");
+    for (uint32_t i = 0; i < max && (!given(o, OPT_N_KEYS) || keys < o->n_keys); i++) {
+        struct tamis_plan p;
+        int err = tamis_plan_stage(&growth, i, &p);
+
+        if (err == TAMIS_ERR_TOO_LARGE && i > 0)
+            break;
+        if (err != 0) {
+            json_decref(list);
+            return range_error(o, err);
+        }
+        keys += p.n_keys;
+        bytes += p.bits_bytes;
+        kept *= 1 - p.error;
+        lines += lines_of(p.lanes, p.error);
+        if (list != NULL)
+            json_put(list, NULL, stage_json(&p, keys, bytes, lines, 1 - kept));
+        else
+            printf("%5u %5u %5u %12llu %12llu %16llu %9.3f %6.3f %5.2f  %-11.6g  "
+                   "%.6g\n",
+                   i, p.lanes, p.words, (unsigned long long)p.n_keys,
+                   (unsigned long long)keys, (unsigned long long)p.bits_bytes,
+                   p.bits_per_key, 8 * (double)bytes / (double)keys, lines, p.error,
+                   1 - kept);
+    }
+    left = given(o, OPT_N_KEYS) && keys < o->n_keys ? o->n_keys - keys : 0;
+    if (list == NULL && left > 0)
+        printf("no more stages: the last one takes the other %llu keys, above its "
+               "error\n",
+               (unsigned long long)left);
+    if (list != NULL) {
+        json_t *root = need(json_object());
+
+        json_put(root, "error", json_number(growth.error));
+        json_put(root, "factor", json_number(growth.factor));
+        json_put(root, "tightening", json_number(growth.tightening));
+        json_put(root, "n0", json_count(growth.first_capacity));
+        if (left > 0)
+            json_put(root, "keys_left", json_count(left));
+        json_put(root, "stages", list);
+        json_print(root);
+    }
+    return EXIT_DONE;
+}
+
+static int run(int argc, char **argv)
+{
+    struct options o;
+
+    parse_options(argc, argv,
+                  GROWTH_OPTIONS | WITH(OPT_N_KEYS) | WITH(OPT_BYTES) |
+                      WITH(OPT_LAYOUT) | WITH(OPT_GROWTH) | WITH(OPT_JSON) |
+                      STORE_OPTIONS,
+                  0, 0, &o);
+    if (o.n_args > 0 || given(&o, OPT_SIZES))
+        return plan_store(&o);
+    if ((o.given & STORE_OPTIONS) != 0)
+        usage_error("--reads, --runs, --levels, --apply and --svg are for a STORE or "
+                    "--sizes");
+    if (given(&o, OPT_GROWTH)) {
+        if (given(&o, OPT_LAYOUT))
+            usage_error("--growth and --layout exclude each other");
+        return plan_growth(&o);
+    }
+    if (given(&o, OPT_FACTOR) || given(&o, OPT_TIGHTENING) || given(&o, OPT_FIRST))
+        usage_error("-s, -r and --n0 are for --growth");
+    if (is_classic(&o))
+        return plan_classic(&o);
+    if (given(&o, OPT_LAYOUT) && strcmp(o.layout, "lanes") != 0)
+        usage_error("--layout is lanes or classic, not '%s'", o.layout);
+    return plan_one(&o);
+}
+
+const struct command cmd_plan = {
+    "plan",
+    "STORE --bytes B | --sizes FILE | --keys N --fpr P | --growth",
+    "sizes and errors, of one filter or over a store",
+    "Of keys, error and bytes of bits, two give the third.\n"
+    "\n"
+    "  --keys N          number of keys, as 10000000, 10M or 1e7: powers of 1000\n"
+    "  --fpr P           error, 1e-8..0.5 or with %\n"
+    "  --bytes B         size of the bit arrays, or with a store, of its files; 64M\n"
+    "                    is 64 MiB: powers of 1024\n"
+    "  --layout classic  the literature's k slices of m bits; --bytes and --fpr\n"
+    "  --growth          the stages of a growing filter, up to --keys; with -s S,\n"
+    "                    -r R, --n0 N, --fpr P\n"
+    "  STORE             errors with which its filters waste the fewest reads of\n"
+    "                    absent keys in --bytes, or for --reads R the least memory\n"
+    "  --sizes FILE      the same for a list of lines: KEYS [RANK [NAME]]\n"
+    "  --levels, --runs  segments of one rank are a run, or each is one; else key\n"
+    "                    ranges tell. A lookup reads one segment of a run at most\n"
+    "  --apply           shrinks filters of STORE that may have more error\n"
+    "  --svg FILE        draws the errors over the sizes\n"
+    "  --json            'tamis help json'\n"
+    "\n"
+    "Examples:\n"
+    "  tamis plan --keys 10M --fpr 1%\n"
+    "  tamis plan store --bytes 64K\n",
+    run,
+};

@@ -1,0 +1,229 @@
+/* tamis probe: which segments may hold a key? */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../tool.h"
+
+struct probe {
+    const struct options *o;
+    struct tamis_snapshot *snapshot;
+    struct tamis_target *targets; /* NULL: all segments, by number */
+    struct tamis_name *names;
+    uint64_t *absent; /* of ASK_KEYS keys */
+    size_t n;
+    bool complete;
+    struct answers answers;
+    enum tamis_answer last;
+};
+
+/* So many keys at a time, that the bitmaps of many segments take little room. */
+enum { ASK_KEYS = 64 };
+
+static struct tamis_target target_of(const struct probe *p, size_t segment)
+{
+    return p->targets != NULL ? p->targets[segment]
+                              : tamis_snapshot_target(p->snapshot, segment);
+}
+
+/* Is the key listed for this segment? Its reason is asked for now; a filter that grows
+ * may have caught up meanwhile. */
+static bool list_pair(struct probe *p, const struct tamis_key *key, size_t segment)
+{
+    struct tamis_target target = target_of(p, segment);
+    enum tamis_reason why;
+
+    if (tamis_snapshot_probe(p->snapshot, &target, key, &why) == TAMIS_ABSENT)
+        return false;
+    answer_pair(&p->answers, key, p->names[segment], why);
+    return true;
+}
+
+/* The answers of all segments, ABSENT as well. Is one of them MAYBE? */
+static bool explain_key(struct probe *p, const struct tamis_key *key)
+{
+    bool listed = false;
+
+    for (size_t i = 0; i < p->n; i++) {
+        struct tamis_target target = target_of(p, i);
+        struct tamis_explanation e;
+
+        listed |= tamis_snapshot_explain(p->snapshot, &target, key, &e) != TAMIS_ABSENT;
+        answer_explained(&p->answers, key, p->names[i], &e);
+    }
+    return listed;
+}
+
+static void list_key(struct probe *p, const struct tamis_key *key,
+                     const uint64_t *absent)
+{
+    bool listed = !p->complete || p->n == 0;
+
+    answer_begin(&p->answers);
+    if (p->answers.explain)
+        listed |= explain_key(p, key);
+    for (size_t i = 0; i < p->n && !p->answers.explain; i += 64) {
+        uint64_t maybe = ~absent[i / 64];
+
+        if (p->n - i < 64)
+            maybe &= (UINT64_C(1) << (p->n - i)) - 1;
+        for (; maybe != 0; maybe &= maybe - 1)
+            listed |= list_pair(p, key, i + (size_t)__builtin_ctzll(maybe));
+    }
+    /* A catalog that may lack segments: the key may be in one that it lacks. */
+    if (!p->complete)
+        answer_pair(&p->answers, key, (struct tamis_name){NULL, 0},
+                    TAMIS_UNKNOWN_SEGMENT);
+    p->last = listed ? TAMIS_MAYBE : TAMIS_ABSENT;
+    answer_end(&p->answers, key, p->last, p->n);
+}
+
+static int ask(void *ctx, const struct tamis_key *keys, size_t n)
+{
+    struct probe *p = ctx;
+    size_t n_words = p->n / 64 + (p->n % 64 != 0);
+
+    for (size_t done = 0, some; done < n; done += some) {
+        some = n - done < ASK_KEYS ? n - done : ASK_KEYS;
+        tamis_snapshot_probe_keys(p->snapshot, p->targets, p->n, keys + done, some,
+                                  p->absent);
+        for (size_t i = 0; i < some; i++)
+            list_key(p, &keys[done + i], p->absent + i * n_words);
+    }
+    return EXIT_DONE;
+}
+
+/* The segments of --segment. Those that don't exist, or are other than meant, are
+ * complained about but still answer, MAYBE. */
+static int find_named(struct probe *p)
+{
+    const struct options *o = p->o;
+    int status = EXIT_DONE;
+
+    for (size_t i = 0; i < p->n; i++) {
+        struct tamis_name name = {o->segments[i], strlen(o->segments[i])};
+        int err = tamis_snapshot_find(
+            p->snapshot, name.bytes, name.n_bytes, o->binding_bytes ? o->binding : NULL,
+            o->binding_bytes, o->min_watermark, &p->targets[i]);
+
+        p->names[i] = name;
+        if (err != 0) {
+            char *text = escape(name.bytes, name.n_bytes);
+
+            if (err == TAMIS_ERR_MISMATCH)
+                complain(0,
+                         "%s: segment '%s' has another binding: read it, or build "
+                         "its filter anew",
+                         o->args[0], text);
+            else
+                not_found(err, p->snapshot, o->args[0], name);
+            free(text);
+            if (status == EXIT_DONE)
+                status = status_of_error(err);
+        }
+    }
+    return status;
+}
+
+static void find_all(struct probe *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        struct tamis_segment_info info;
+
+        if (tamis_snapshot_segment(p->snapshot, i, &info) == 0)
+            p->names[i] = (struct tamis_name){info.name, info.name_bytes};
+        if (p->targets != NULL) {
+            p->targets[i] = tamis_snapshot_target(p->snapshot, i);
+            p->targets[i].min_watermark = p->o->min_watermark;
+        }
+    }
+}
+
+static int probe(struct probe *p)
+{
+    const struct options *o = p->o;
+    struct tamis_domain domain = tamis_snapshot_domain(p->snapshot);
+    int named = EXIT_DONE, status;
+
+    p->n = o->n_segments ? o->n_segments : tamis_snapshot_n_segments(p->snapshot);
+    p->names = need(calloc(p->n + 1, sizeof(*p->names)));
+    p->absent = need(calloc(p->n / 64 + 1, ASK_KEYS * sizeof(*p->absent)));
+    if (o->n_segments > 0 || o->min_watermark > 0)
+        p->targets = need(calloc(p->n + 1, sizeof(*p->targets)));
+    if (o->n_segments > 0)
+        named = find_named(p);
+    else
+        find_all(p);
+    p->answers.json = given(o, OPT_JSON);
+    p->answers.explain = given(o, OPT_EXPLAIN);
+    p->answers.format = o->format;
+    p->answers.silent = given(o, OPT_QUIET) || given(o, OPT_COUNT);
+    status = ask_keys(o, &domain, ask, p);
+    if (status == EXIT_DONE && given(o, OPT_COUNT))
+        print_totals(&p->answers);
+    free(p->targets);
+    free(p->names);
+    free(p->absent);
+    if (status == EXIT_DONE && given(o, OPT_QUIET))
+        return p->last == TAMIS_ABSENT ? EXIT_ABSENT : EXIT_DONE;
+    return status ? status : named;
+}
+
+static int run(int argc, char **argv)
+{
+    struct probe p = {.complete = true};
+    struct tamis_store_info info;
+    struct tamis_store *store;
+    struct tamis_diag diag = {0};
+    struct options o;
+    int err, status;
+
+    parse_options(argc, argv,
+                  KEY_FLAGS | WITH(OPT_KEYS_FILE) | WITH(OPT_SEGMENT) |
+                      WITH(OPT_QUIET) | WITH(OPT_COUNT) | WITH(OPT_MIN_WATERMARK) |
+                      WITH(OPT_BIND) | WITH(OPT_JSON) | WITH(OPT_EXPLAIN),
+                  1, 0, &o);
+    check_probe_options(&o);
+    if (given(&o, OPT_BIND) && o.n_segments != 1)
+        usage_error("--bind goes with one --segment");
+    p.o = &o;
+    status = store_snapshot(o.args[0], &store, &p.snapshot);
+    if (status != EXIT_DONE)
+        return status;
+    err = tamis_store_info(store, &info, &diag);
+    if (err != 0) {
+        status = complain_error(err, &diag, o.args[0], NULL);
+    } else {
+        p.complete = info.complete || o.n_segments > 0;
+        status = probe(&p);
+    }
+    tamis_snapshot_release(p.snapshot);
+    tamis_store_close(store);
+    return status;
+}
+
+const struct command cmd_probe = {
+    "probe",
+    "STORE KEY... | STORE --keys FILE [--segment SEGMENT]...",
+    "which segments may hold a key?",
+    "Prints KEY<TAB>SEGMENT<TAB>HIT, or another reason to read the segment: DAMAGED,\n"
+    "NO_FILTER, FILE_LOST, BEHIND, MISMATCH, UNREADABLE, UNKNOWN_SEGMENT. A line\n"
+    "KEY<TAB>-<TAB>ABSENT is a proof that no segment has it; <TAB>UNKNOWN_SEGMENT in\n"
+    "its place says that segments may be missing: see 'tamis help repair'.\n"
+    "\n"
+    "  --keys FILE          ask for each key of a list\n"
+    "  --segment SEGMENT    ask only this one; may be repeated\n"
+    "  --bind HEX           ... and only if it is bound to this\n"
+    "  --min-watermark N    filters that are behind N answer BEHIND\n"
+    "  --count              print only the totals\n"
+    "  --explain            what every segment says, and why: its key range, or which\n"
+    "                       stage, lane and offset of its filter\n"
+    "  -q, --quiet          exit 0 if KEY may be there, 10 if absent (an unknown\n"
+    "                       SEGMENT, said on stderr, is MAYBE: 0)\n"
+    "  --json               'tamis help json'\n"
+    "  -0, --hex, --binary  what FILE looks like: 'tamis help keys'; --hex: KEY, too\n"
+    "\n"
+    "Examples:\n"
+    "  tamis probe store user:42\n"
+    "  tamis probe store --keys wanted.txt --segment 000012.sst --count\n",
+    run,
+};

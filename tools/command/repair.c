@@ -1,0 +1,217 @@
+/* tamis repair: makes of a damaged store one that works, or says what it would do. */
+#include <string.h>
+
+#include "../tool.h"
+
+struct repair {
+    json_t *list;      /* NULL: text */
+    uint64_t n_damage; /* findings that are damage, mended or not */
+    struct unread unread;
+};
+
+static void found(void *ctx, const struct tamis_repair_finding *f)
+{
+    struct repair *r = ctx;
+
+    r->n_damage += f->damage || f->action == TAMIS_REPAIR_REBUILT;
+    note_unread(&r->unread, f);
+    print_finding(r->list, f);
+}
+
+static void print_report(json_t *root, const struct tamis_repair_report *report,
+                         bool dry_run, bool failed)
+{
+    uint64_t done = report->n_finished + report->n_rebuilt + report->n_quarantined +
+                    report->n_swept;
+
+    if (root != NULL) {
+        json_put(root, "dry_run", json_boolean(dry_run));
+        json_put(root, "segments", json_count(report->n_segments));
+        json_put(root, "finished", json_count(report->n_finished));
+        json_put(root, "rebuilt", json_count(report->n_rebuilt));
+        json_put(root, "quarantined", json_count(report->n_quarantined));
+        json_put(root, "swept", json_count(report->n_swept));
+        json_put(root, "damaged", json_count(report->n_damaged));
+        json_put(root, "unread", json_count(report->n_unread));
+        json_put(root, "catalog_rebuilt", json_boolean(report->rebuilt));
+        json_put(root, "complete", json_boolean(report->complete));
+        json_print(root);
+        return;
+    }
+    if (failed)
+        return;
+    if (done == 0)
+        printf("nothing to do: %llu segment%s\n",
+               (unsigned long long)report->n_segments,
+               report->n_segments == 1 ? "" : "s");
+    else
+        printf(
+            "%s: %llu finished, %llu rebuilt, %llu quarantined, %llu swept; %llu "
+            "segment%s\n",
+            dry_run ? "would be" : "repaired", (unsigned long long)report->n_finished,
+            (unsigned long long)report->n_rebuilt,
+            (unsigned long long)report->n_quarantined,
+            (unsigned long long)report->n_swept, (unsigned long long)report->n_segments,
+            report->n_segments == 1 ? "" : "s");
+    if (!report->complete)
+        printf(
+            "the list of segments may be incomplete, or a filter an uncommitted "
+            "edit's:\nwithout its binding no segment says ABSENT until 'tamis repair "
+            "STORE --confirm'\nsays that every one is listed, with its own filter\n");
+}
+
+struct in_the_way {
+    json_t *list; /* NULL: text */
+    uint64_t n;
+};
+
+static void in_the_way(void *ctx, const struct tamis_repair_finding *f)
+{
+    struct in_the_way *found = ctx;
+
+    found->n++;
+    print_finding(found->list, f);
+}
+
+static void print_confirmed(json_t *findings, bool confirmed)
+{
+    json_t *root = need(json_object());
+
+    json_put(root, "findings", findings);
+    json_put(root, "confirmed", json_boolean(confirmed));
+    json_print(root);
+}
+
+static int confirm(const struct options *o)
+{
+    struct in_the_way found = {0};
+    struct tamis_confirm_options opt = {.size = sizeof(opt),
+                                        .force = given(o, OPT_FORCE),
+                                        .found = in_the_way,
+                                        .ctx = &found};
+    const char *path = o->args[0];
+    struct tamis_diag diag = {0};
+    struct tamis_store *store;
+    int err, status = store_open(path, &store);
+
+    if (status != EXIT_DONE)
+        return status;
+    if (given(o, OPT_JSON))
+        found.list = need(json_array());
+    err = tamis_store_confirm(store, &opt, &diag);
+    if (err == 0)
+        work_is_done();
+    if (found.list != NULL)
+        print_confirmed(found.list, err == 0);
+    if (err == TAMIS_ERR_MISMATCH)
+        status =
+            complain(EXIT_DAMAGE,
+                     "%s: not confirmed: %llu filter%s in quarantine/ may be of "
+                     "segments that are not listed: list those ('tamis build "
+                     "--bare'), remove files of segments that are gone, or --force",
+                     path, (unsigned long long)found.n, found.n == 1 ? "" : "s");
+    else if (err != 0)
+        status = complain_error(err, &diag, path, NULL);
+    tamis_store_close(store);
+    return status;
+}
+
+static const char *advice(int err, const char *path)
+{
+    switch (err) {
+    case TAMIS_ERR_BUSY:
+        return "";
+    case TAMIS_ERR_MISMATCH:
+        return "--uuid says which";
+    case TAMIS_ERR_NO_STORE:
+        return "restore catalog.lmdb from a backup, or begin with 'tamis init' in a "
+               "new directory";
+    default:
+        return err == TAMIS_ERR_NOT_TAMIS ? store_advice(err, path) : NULL;
+    }
+}
+
+static int run(int argc, char **argv)
+{
+    struct tamis_repair_report report;
+    struct tamis_diag diag = {0};
+    struct repair r = {0};
+    struct options o;
+    json_t *root = NULL;
+    int err, status = EXIT_DONE;
+
+    parse_options(argc, argv,
+                  WITH(OPT_DRY_RUN) | WITH(OPT_CONFIRM) | WITH(OPT_FORCE) |
+                      WITH(OPT_UUID) | WITH(OPT_JSON),
+                  1, 1, &o);
+    if (given(&o, OPT_CONFIRM)) {
+        if ((o.given & (WITH(OPT_DRY_RUN) | WITH(OPT_UUID))) != 0)
+            usage_error("--confirm is all that is done: repair first, look, confirm");
+        return confirm(&o);
+    }
+    if (given(&o, OPT_FORCE))
+        usage_error("--force is for --confirm");
+    if (given(&o, OPT_JSON)) {
+        root = need(json_object());
+        r.list = need(json_array());
+    }
+    struct tamis_repair_options opt = {
+        .size = sizeof(opt),
+        .dry_run = given(&o, OPT_DRY_RUN),
+        .found = found,
+        .ctx = &r,
+        .store_uuid = given(&o, OPT_UUID) ? o.uuid : NULL,
+    };
+    err = tamis_store_repair(o.args[0], &opt, &report, &diag);
+    if (root != NULL)
+        json_put(root, "findings", r.list);
+    if (err == 0 && !opt.dry_run)
+        work_is_done();
+    print_report(root, &report, opt.dry_run, err != 0);
+    if (err != 0)
+        return complain_error(err, &diag, o.args[0], advice(err, o.args[0]));
+    if (!output_works())
+        return EXIT_IO;
+    if (report.n_damaged > 0)
+        status = complain(
+            EXIT_DAMAGE,
+            "%s: %llu damaged filter%s left as noted: build the segment%s "
+            "anew from the keys",
+            o.args[0], (unsigned long long)report.n_damaged,
+            report.n_damaged == 1 ? " is" : "s are", report.n_damaged == 1 ? "" : "s");
+    else if (r.n_damage > 0)
+        status = complain(EXIT_DAMAGE, "%s: damage %s", o.args[0],
+                          opt.dry_run ? "was found" : "was found, and dealt with");
+    else
+        status = complain_unread(&r.unread, o.args[0]);
+    return status;
+}
+
+const struct command cmd_repair = {
+    "repair",
+    "STORE [--dry-run] [--uuid HEX] | STORE --confirm [--force]",
+    "mend a store, or make its catalog anew",
+    "Finishes what dead writers left, removes what was never finished, and sets aside\n"
+    "in STORE/quarantine filters that nothing names, and damaged ones: their segments\n"
+    "stay listed, without. A lost catalog is made anew from the filters; it may lack\n"
+    "segments, so that until --confirm only 'probe --bind' says ABSENT. It prints:\n"
+    "\n"
+    "  noted         nothing is done; it is left as it is\n"
+    "  finished      a filter that a writer left open, or sealed\n"
+    "  rebuilt       the catalog, or a record of it\n"
+    "  quarantined   a damaged filter (build its segment anew), or one of no segment\n"
+    "  swept         a file that was never finished\n"
+    "\n"
+    "  -n, --dry-run   say what it would do, and change nothing\n"
+    "  --uuid HEX      which store this is, if filters of several are in it\n"
+    "  --confirm       every segment of the engine is listed, with its own filter:\n"
+    "                  compare 'tamis ls' with the engine's list, bindings too\n"
+    "  --force         confirm, though quarantine has filters of segments not listed\n"
+    "  --json          'tamis help json'\n"
+    "Exits 3 if anything was damaged, mended or not; 4 if a filter cannot be read.\n"
+    "\n"
+    "Examples:\n"
+    "  tamis repair store --dry-run\n"
+    "  tamis repair store\n",
+    run,
+};

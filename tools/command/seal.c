@@ -1,0 +1,127 @@
+/* tamis seal: closes growing filters for ever. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../tool.h"
+
+static int seal(struct tamis_store *store, const char *path, const char *name,
+                const struct options *o)
+{
+    struct tamis_writer *writer;
+    struct tamis_diag diag = {0};
+    uint64_t n_damaged = 0, watermark;
+    int err = tamis_store_writer(store, name, strlen(name), &writer, &diag);
+
+    if (err != 0)
+        return segment_error(err, &diag, path, (struct tamis_name){name, strlen(name)},
+                             err == TAMIS_ERR_SEALED ? "nothing is left to do" : NULL);
+    watermark = given(o, OPT_WATERMARK) ? o->watermark : tamis_writer_watermark(writer);
+    err = tamis_writer_seal(writer, watermark, &n_damaged, &diag);
+    if (err != 0) {
+        tamis_writer_close(writer);
+        return complain_error(err, &diag, path,
+                              err == TAMIS_ERR_RANGE ? "--watermark never falls"
+                                                     : NULL);
+    }
+    err = tamis_writer_close(writer);
+    if (err != 0)
+        return complain_error(err, NULL, path, NULL);
+    if (n_damaged > 0) {
+        char *text = escape(name, strlen(name));
+
+        complain(0,
+                 "%s: segment '%s': %llu damaged page%s, sealed as all ones: no key is "
+                 "lost, but build it anew for its error",
+                 path, text, (unsigned long long)n_damaged, n_damaged == 1 ? "" : "s");
+        free(text);
+        return EXIT_DAMAGE;
+    }
+    return EXIT_DONE;
+}
+
+/* Before any is sealed: is there anything that keeps one of them from it? */
+static int check(struct tamis_snapshot *snapshot, const struct options *o, size_t i)
+{
+    struct tamis_segment_info s;
+    struct tamis_filter_info info;
+    struct tamis_filter *filter;
+    char *name;
+    int err = tamis_snapshot_segment(snapshot, i, &s), status = EXIT_DONE;
+
+    if (err != 0)
+        return complain_error(err, NULL, o->args[0], NULL);
+    name = escape(s.name, s.name_bytes);
+    if (s.state == TAMIS_SEGMENT_SEALED)
+        status =
+            complain(EXIT_USAGE, "%s: segment '%s' is sealed: nothing is left to do",
+                     o->args[0], name);
+    else if (s.state == TAMIS_SEGMENT_BARE)
+        status = complain(EXIT_USAGE,
+                          "%s: segment '%s' is registered without a filter: only "
+                          "growing ones are sealed",
+                          o->args[0], name);
+    else if (given(o, OPT_WATERMARK) &&
+             tamis_snapshot_filter(snapshot, i, &filter, NULL) == 0 &&
+             tamis_filter_info(filter, &info) == 0 && o->watermark < info.watermark)
+        status = complain(EXIT_USAGE,
+                          "%s: segment '%s' is at watermark %llu: --watermark never "
+                          "falls",
+                          o->args[0], name, (unsigned long long)info.watermark);
+    free(name);
+    return status;
+}
+
+static int check_all(struct tamis_snapshot *snapshot, const struct options *o)
+{
+    size_t *picked, n;
+    int status =
+        pick_segments(snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
+
+    if (status != EXIT_DONE)
+        return status;
+    for (size_t i = 0; i < n && status == EXIT_DONE; i++)
+        status = check(snapshot, o, picked[i]);
+    free(picked);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    struct tamis_snapshot *snapshot;
+    struct tamis_store *store;
+    struct options o;
+    bool damaged = false;
+    int status, one;
+
+    parse_options(argc, argv, WITH(OPT_WATERMARK), 2, 0, &o);
+    check_names((const char *const *)o.args + 1, o.n_args - 1);
+    status = store_snapshot(o.args[0], &store, &snapshot);
+    if (status != EXIT_DONE)
+        return status;
+    status = check_all(snapshot, &o);
+    tamis_snapshot_release(snapshot);
+    for (size_t i = 1; status == EXIT_DONE && i < o.n_args; i++) {
+        one = seal(store, o.args[0], o.args[i], &o);
+        /* A damaged page is sealed, too: go on. */
+        damaged |= one == EXIT_DAMAGE;
+        status = one == EXIT_DAMAGE ? EXIT_DONE : one;
+    }
+    tamis_store_close(store);
+    return status == EXIT_DONE && damaged ? EXIT_DAMAGE : status;
+}
+
+const struct command cmd_seal = {
+    "seal",
+    "STORE SEGMENT... [--watermark N]",
+    "close growing filters for ever",
+    "Commits, digests every page and closes the filters: no key can be added any\n"
+    "more. All segments are looked at first: unless each is there, is growing and\n"
+    "may get the watermark, none is sealed. Then one after the other is, up to the\n"
+    "first that fails, say because a writer has it; those before it stay sealed.\n"
+    "\n"
+    "  --watermark N    your log position; the one of the last commit\n"
+    "\n"
+    "Example:\n"
+    "  tamis seal store memtable --watermark 2000\n",
+    run,
+};

@@ -1,0 +1,309 @@
+/* tamis stat: totals of a store, and details of the segments that are named. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "../picture/picture.h"
+
+struct totals {
+    uint64_t n[4]; /* by state */
+    uint64_t keys, bytes, allocated, catalog_file, over_target, unreadable, lost;
+};
+
+enum { PATH_BYTES = 4096 };
+
+static bool path_of(const char *store, const char *file, char path[PATH_BYTES])
+{
+    return snprintf(path, PATH_BYTES, "%s/%s", store, file) < PATH_BYTES;
+}
+
+/* False if others have dropped or replaced the segment meanwhile. */
+static bool is_listed(struct tamis_store *store, const struct tamis_segment_info *s)
+{
+    struct tamis_snapshot *fresh;
+    size_t index;
+    int err = segment_now(store, s, &fresh, &index);
+
+    tamis_snapshot_release(fresh);
+    return err != TAMIS_ERR_NO_SEGMENT;
+}
+
+/* Is its file missing, or cut short? */
+static bool is_lost(const struct tamis_segment_info *s, bool there,
+                    const struct stat *st)
+{
+    return there ? (uint64_t)st->st_size < s->file_bytes : errno == ENOENT;
+}
+
+/* A sealed filter is let go of at once: a store may have more than a process has room
+ * to map. */
+static bool look_inside(struct tamis_snapshot *snapshot, size_t i,
+                        const struct tamis_segment_info *s, const char *store,
+                        struct tamis_filter_info *info)
+{
+    struct tamis_filter_options opt = {.size = sizeof(opt)};
+    struct tamis_filter *filter;
+    char path[PATH_BYTES];
+    bool good;
+
+    if (s->state != TAMIS_SEGMENT_SEALED)
+        return tamis_snapshot_filter(snapshot, i, &filter, NULL) == 0 &&
+               tamis_filter_info(filter, info) == 0;
+    if (!path_of(store, s->file, path) ||
+        tamis_filter_open(path, &opt, &filter, NULL) != 0)
+        return false;
+    good = tamis_filter_info(filter, info) == 0;
+    tamis_filter_close(filter);
+    return good;
+}
+
+static void add_segment(struct totals *t, struct tamis_store *store,
+                        struct tamis_snapshot *snapshot, size_t i, const char *path)
+{
+    struct tamis_segment_info s;
+    struct stat st = {0};
+    struct tamis_filter_info info;
+    bool lost, opens;
+
+    if (tamis_snapshot_segment(snapshot, i, &s) != 0)
+        return;
+    t->n[s.state <= TAMIS_SEGMENT_SEALED ? s.state : 0]++;
+    if (s.state == TAMIS_SEGMENT_BARE)
+        return;
+    lost = is_lost(&s, stat_in(path, s.file, &st), &st);
+    t->allocated += (uint64_t)st.st_blocks * 512;
+    opens = look_inside(snapshot, i, &s, path, &info);
+    if (opens) {
+        s.keys = info.keys;
+        s.file_bytes = info.file_bytes;
+        t->over_target += over_target(&info);
+    }
+    if ((lost || !opens) && is_listed(store, &s)) {
+        t->lost += lost;
+        t->unreadable += !lost;
+    }
+    t->keys += s.keys;
+    t->bytes += s.file_bytes;
+}
+
+static json_t *totals_json(const struct totals *t, const struct tamis_store_info *info,
+                           const char *path)
+{
+    json_t *o = need(json_object());
+    char seed[20];
+
+    snprintf(seed, sizeof(seed), "%016llx", (unsigned long long)info->domain.seed);
+    json_put(o, "store", json_escaped(path, strlen(path)));
+    json_put(o, "uuid", json_hex(info->uuid, sizeof(info->uuid)));
+    json_put(o, "created", json_count(info->created));
+    json_put(o, "complete", json_boolean(info->complete));
+    json_put(o, "read_only", json_boolean(info->read_only));
+    json_put(o, "hash_id", json_count(info->domain.hash_id));
+    json_put(o, "seed", json_string(seed));
+    json_put(o, "error", json_number(info->growth.error));
+    json_put(o, "factor", json_number(info->growth.factor));
+    json_put(o, "tightening", json_number(info->growth.tightening));
+    json_put(o, "n0", json_count(info->growth.first_capacity));
+    json_put(o, "segments", json_count(info->n_segments));
+    json_put(o, "sealed", json_count(t->n[TAMIS_SEGMENT_SEALED]));
+    json_put(o, "growing", json_count(t->n[TAMIS_SEGMENT_GROWING]));
+    json_put(o, "bare", json_count(t->n[TAMIS_SEGMENT_BARE]));
+    json_put(o, "over_target", json_count(t->over_target));
+    json_put(o, "unreadable", json_count(t->unreadable));
+    json_put(o, "lost", json_count(t->lost));
+    json_put(o, "keys", json_count(t->keys));
+    json_put(o, "filter_bytes", json_count(t->bytes));
+    json_put(o, "filter_allocated_bytes", json_count(t->allocated));
+    json_put(o, "catalog_bytes", json_count(info->catalog_bytes));
+    json_put(o, "catalog_file_bytes", json_count(t->catalog_file));
+    return o;
+}
+
+static void print_totals_text(const struct totals *t,
+                              const struct tamis_store_info *info, const char *path)
+{
+    char *uuid = hex(info->uuid, sizeof(info->uuid));
+    char *name = escape(path, strlen(path));
+    char a[TEXT_BYTES], b[TEXT_BYTES];
+
+    printf("store      %s%s", name, info->read_only ? ", read-only" : "");
+    if (!info->complete)
+        print_tinted(TINT_DOUBT, ", INCOMPLETE: segments may be missing");
+    printf("\nuuid       %s, made %s\n", uuid, time_text(a, info->created));
+    printf("hash       %u, seed %016llx\n", info->domain.hash_id,
+           (unsigned long long)info->domain.seed);
+    printf("defaults   error %s, growing by %g, tightening %g, from %llu keys\n",
+           percent_text(a, info->growth.error), info->growth.factor,
+           info->growth.tightening, (unsigned long long)info->growth.first_capacity);
+    printf("segments   %llu: %llu sealed, %llu growing, %llu without a filter\n",
+           (unsigned long long)info->n_segments,
+           (unsigned long long)t->n[TAMIS_SEGMENT_SEALED],
+           (unsigned long long)t->n[TAMIS_SEGMENT_GROWING],
+           (unsigned long long)t->n[TAMIS_SEGMENT_BARE]);
+    if (t->over_target > 0 || t->unreadable > 0 || t->lost > 0)
+        print_tinted(TINT_BAD,
+                     "           %llu over their target error, %llu unreadable, %llu "
+                     "lost\n",
+                     (unsigned long long)t->over_target,
+                     (unsigned long long)t->unreadable, (unsigned long long)t->lost);
+    printf("keys       %llu\n", (unsigned long long)t->keys);
+    printf("filters    %s allocated", size_text(a, (double)t->allocated));
+    if (t->allocated != t->bytes)
+        printf(", %s long", size_text(b, (double)t->bytes));
+    if (t->keys > 0)
+        printf(", %.2f bits per key", 8 * (double)t->allocated / (double)t->keys);
+    printf("\ncatalog    %s in use, %s on disk\n",
+           size_text(a, (double)info->catalog_bytes),
+           size_text(b, (double)t->catalog_file));
+    free(name);
+    free(uuid);
+}
+
+static int detail(struct tamis_snapshot *snapshot, size_t i, const char *path,
+                  json_t *list)
+{
+    struct tamis_segment_info s;
+    struct tamis_filter *filter = NULL;
+    struct tamis_diag diag = {0};
+    int err = tamis_snapshot_segment(snapshot, i, &s);
+
+    if (err == 0 && s.state != TAMIS_SEGMENT_BARE)
+        err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
+    if (err != 0)
+        return complain_error(err, &diag, path, NULL);
+    if (list != NULL) {
+        json_t *o = segment_json(&s);
+
+        if (filter != NULL) {
+            json_t *inside = filter_json(filter);
+
+            json_object_update(o, inside); /* the file knows better than the catalog */
+            json_decref(inside);
+            json_put(o, "allocated_bytes", json_count(allocated_bytes(path, &s)));
+        }
+        json_put(list, NULL, o);
+        return EXIT_DONE;
+    }
+    fputs("\nsegment     ", stdout);
+    print_escaped(stdout, s.name, s.name_bytes);
+    putchar('\n');
+    if (filter == NULL) {
+        printf("  state       bare: without a filter, always a candidate\n");
+        return EXIT_DONE;
+    }
+    printf("  file        %s\n", s.file);
+    print_filter(filter, allocated_bytes(path, &s));
+    return EXIT_DONE;
+}
+
+static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
+                const struct options *o)
+{
+    struct totals totals = {0};
+    struct tamis_store_info info;
+    struct tamis_diag diag = {0};
+    json_t *root = NULL, *list = NULL;
+    struct stat st;
+    size_t *picked, n;
+    int err = tamis_store_info(store, &info, &diag), status;
+
+    if (err != 0)
+        return complain_error(err, &diag, o->args[0], NULL);
+    status =
+        pick_segments(snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
+    if (status != EXIT_DONE)
+        return status;
+    for (size_t i = 0; i < tamis_snapshot_n_segments(snapshot); i++)
+        add_segment(&totals, store, snapshot, i, o->args[0]);
+    if (stat_in(o->args[0], "catalog.lmdb", &st))
+        totals.catalog_file = (uint64_t)st.st_size;
+    if (given(o, OPT_JSON)) {
+        root = totals_json(&totals, &info, o->args[0]);
+        list = need(json_array());
+    } else {
+        print_totals_text(&totals, &info, o->args[0]);
+    }
+    for (size_t i = 0; o->n_args > 1 && i < n; i++) {
+        int one = detail(snapshot, picked[i], o->args[0], list);
+
+        status = status ? status : one;
+    }
+    if (root != NULL)
+        json_put(root, "details", list);
+    if (given(o, OPT_RESIDENCY)) {
+        int one = segments_residency(store, snapshot, o->args[0], picked, n, root);
+
+        status = status ? status : one;
+    }
+    free(picked);
+    if (root != NULL)
+        json_print(root);
+    return status;
+}
+
+/* One form of output at a time. */
+static void check_forms(const struct options *o)
+{
+    bool also = given(o, OPT_JSON) || given(o, OPT_RESIDENCY);
+
+    if (given(o, OPT_SVG) && (also || given(o, OPT_PROMETHEUS)))
+        usage_error("--svg draws, and prints nothing: leave out --json, --residency "
+                    "and --prometheus");
+    if (given(o, OPT_PROMETHEUS) && also)
+        usage_error("--prometheus goes with neither --json nor --residency");
+    if (given(o, OPT_CHECK) && !given(o, OPT_PROMETHEUS))
+        usage_error("--check is for --prometheus: 'tamis verify' checks pages");
+}
+
+static int run(int argc, char **argv)
+{
+    struct tamis_snapshot *snapshot;
+    struct tamis_store *store;
+    struct options o;
+    int status;
+
+    parse_options(argc, argv,
+                  WITH(OPT_JSON) | WITH(OPT_RESIDENCY) | WITH(OPT_SVG) |
+                      WITH(OPT_PROMETHEUS) | WITH(OPT_CHECK),
+                  1, 0, &o);
+    check_forms(&o);
+    check_picture(&o, o.args[0], NULL);
+    status = store_snapshot(o.args[0], &store, &snapshot);
+    if (status != EXIT_DONE)
+        return status;
+    if (given(&o, OPT_PROMETHEUS))
+        status = print_prometheus(store, snapshot, &o);
+    else if (given(&o, OPT_SVG))
+        status = store_picture(snapshot, &o);
+    else
+        status = show(store, snapshot, &o);
+    tamis_snapshot_release(snapshot);
+    tamis_store_close(store);
+    return status;
+}
+
+const struct command cmd_stat = {
+    "stat",
+    "STORE [SEGMENT...] [--residency] [--json | --svg FILE | ...]",
+    "totals of a store, details of segments",
+    "Prints the totals of the store and, for each segment that is named, the stages\n"
+    "of its filter: how full they are, the error to expect and the one wanted: build\n"
+    "anew what is over its target, as a union may be ('tamis build --replaces').\n"
+    "Filters whose file is missing or cut short count as lost.\n"
+    "\n"
+    "  --residency   for each segment that is named, or all: how many pages of its\n"
+    "                filter are in memory, whoever uses them; to look reads its\n"
+    "                header. The kernel tells only who owns the files or may write\n"
+    "                to them: to others a page count is all it says\n"
+    "  --svg FILE    draw the segments, those named or all, by rank, size, fill, age,\n"
+    "                and error against the one wanted; '-' is standard output\n"
+    "  --prometheus  the same facts for a monitor, in Prometheus' text format\n"
+    "  --check       with it: read every page, and count the damaged ones\n"
+    "  --json        'tamis help json'\n"
+    "\n"
+    "Examples:\n"
+    "  tamis stat store 000012.sst\n"
+    "  tamis stat store --svg store.svg\n",
+    run,
+};

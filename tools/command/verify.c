@@ -1,0 +1,332 @@
+/* tamis verify: is every page of every filter whole, and every key in it? */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../tool.h"
+
+struct verify {
+    const struct options *o;
+    struct tamis_store *store;
+    struct tamis_snapshot *snapshot;
+    struct tamis_domain domain;
+    json_t *root, *list, *orphans; /* NULL: text */
+    uint64_t damaged;
+    int status; /* the first that was not 0 */
+    struct against against;
+};
+
+static bool with_keys(const struct options *o)
+{
+    return given(o, OPT_AGAINST) || given(o, OPT_AGAINST_EACH);
+}
+
+/* Bytes to be read: keys, where there are any, take more time than pages. */
+static uint64_t work(const struct verify *v, const size_t *picked, size_t n)
+{
+    const struct options *o = v->o;
+    struct tamis_segment_info info;
+    uint64_t total = given(o, OPT_AGAINST) ? regular_bytes(o->against) : 0;
+
+    for (size_t i = 1; given(o, OPT_AGAINST_EACH) && i < o->n_args; i++)
+        total += regular_bytes(o->args[i]);
+    for (size_t i = 0; !with_keys(o) && i < n; i++)
+        if (tamis_snapshot_segment(v->snapshot, picked[i], &info) == 0)
+            total += info.file_bytes;
+    return total;
+}
+
+static void note(struct verify *v, int status)
+{
+    if (v->status == EXIT_DONE)
+        v->status = status;
+}
+
+/* A segment, in the snapshot where it was found with its file. */
+struct place {
+    struct tamis_snapshot *snapshot; /* another one than verify's: to be released */
+    size_t index;
+    struct tamis_segment_info info;
+    struct tamis_filter *filter; /* NULL: bare */
+    struct tamis_diag diag;
+    bool gone; /* meanwhile */
+};
+
+static void leave(const struct verify *v, struct place *p)
+{
+    if (p->snapshot != v->snapshot)
+        tamis_snapshot_release(p->snapshot);
+}
+
+/* Finds the filter of a segment. Where the file is missing, others may have dropped or
+ * replaced the segment since the snapshot: then a newer one says what is there now. */
+static int find_filter(const struct verify *v, size_t i, struct place *p)
+{
+    *p = (struct place){.snapshot = v->snapshot, .index = i};
+    for (;;) {
+        struct place old = *p;
+        int err = tamis_snapshot_segment(p->snapshot, p->index, &p->info);
+
+        if (err != 0 || p->info.state == TAMIS_SEGMENT_BARE)
+            return err;
+        err = tamis_snapshot_filter(p->snapshot, p->index, &p->filter, &p->diag);
+        if (err != ENOENT)
+            return err;
+        old.info = p->info;
+        if (segment_now(v->store, &old.info, &p->snapshot, &p->index) !=
+            TAMIS_ERR_NO_SEGMENT) {
+            tamis_snapshot_release(p->snapshot);
+            p->snapshot = old.snapshot;
+            p->index = old.index;
+            return err; /* registered, and lost */
+        }
+        p->gone = p->index == SIZE_MAX;
+        if (p->gone) {
+            tamis_snapshot_release(p->snapshot);
+            p->snapshot = old.snapshot;
+            return TAMIS_ERR_NO_SEGMENT;
+        }
+        leave(v, &old);
+    }
+}
+
+/* A registered filter that is gone is damage of the store; one that cannot be read for
+ * an error may be whole. */
+static int report_unopened(const struct verify *v, const struct place *p,
+                           const char *path, int err)
+{
+    bool bad = err == ENOENT || err == TAMIS_ERR_NOT_TAMIS ||
+               err == TAMIS_ERR_DAMAGED || err == TAMIS_ERR_MISMATCH;
+    char what[320];
+
+    snprintf(what, sizeof(what), "%s",
+             p->diag.what[0] ? p->diag.what : tamis_strerror(err));
+    verify_line(v->list, (struct tamis_name){p->info.name, p->info.name_bytes},
+                err == ENOENT ? "lost" : "unreadable", path, what, NULL);
+    complain_error(err, &p->diag, path,
+                   bad ? "build the segment anew from its keys" : advice_unread(err));
+    return err == ENOENT ? EXIT_DAMAGE : status_unread(err);
+}
+
+/* One that was dropped meanwhile is no concern of ours, unless it was asked for. */
+static int report_gone(const struct verify *v, const struct place *p)
+{
+    char *name;
+
+    if (v->o->n_args == 1)
+        return EXIT_DONE;
+    name = escape(p->info.name, p->info.name_bytes);
+    complain(0, "%s: segment '%s' has just been dropped: 'tamis ls' lists the segments",
+             v->o->args[0], name);
+    free(name);
+    return EXIT_NONE;
+}
+
+/* Where it was found is for the caller to leave(). */
+static bool verify_segment(struct verify *v, size_t i, struct place *p)
+{
+    struct tamis_name name;
+    char *path;
+    int err = find_filter(v, i, p), status;
+
+    if (err != 0 && (p->info.name == NULL || p->gone)) {
+        note(v, p->gone ? report_gone(v, p)
+                        : complain_error(err, NULL, v->o->args[0], NULL));
+        return false;
+    }
+    name = (struct tamis_name){p->info.name, p->info.name_bytes};
+    if (err == 0 && p->info.state == TAMIS_SEGMENT_BARE) {
+        verify_line(v->list, name, "bare", "", NULL, NULL);
+        return true;
+    }
+    path = need(malloc(strlen(v->o->args[0]) + strlen(p->info.file) + 2));
+    sprintf(path, "%s/%s", v->o->args[0], p->info.file);
+    status = err ? report_unopened(v, p, path, err)
+                 : verify_one(p->filter, name, path, v->list);
+    v->damaged += status != EXIT_DONE;
+    if (!with_keys(v->o))
+        progress_advance(0, p->info.file_bytes);
+    note(v, status);
+    free(path);
+    return true;
+}
+
+/* The filter is asked, not the list, which answers nothing before it is confirmed: this
+ * is how to find out whether it may be. A segment without a filter has every key. */
+static size_t probe(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
+                    uint64_t *absent)
+{
+    struct tamis_filter *filter = ctx;
+    enum tamis_reason why;
+
+    return filter == NULL
+               ? 0
+               : tamis_filter_probe_batch(filter, tag, hashes, n, absent, &why);
+}
+
+/* A segment, and the keys that it should have (NULL: only the segment). */
+static void check_segment(struct verify *v, size_t i, const char *keyfile)
+{
+    struct place p;
+
+    if (verify_segment(v, i, &p) && keyfile != NULL) {
+        struct tamis_name name = {p.info.name, p.info.name_bytes};
+
+        note(v, against_list(&v->against, keyfile, v->o, &v->domain, name, probe,
+                             p.filter));
+    }
+    leave(v, &p);
+}
+
+/* --against-each: every key file against the segment of its name. */
+static void verify_each(struct verify *v)
+{
+    const struct options *o = v->o;
+
+    for (size_t i = 1; i < o->n_args; i++) {
+        struct tamis_name name = name_of_file(o->args[i], o->strip);
+        struct tamis_target target;
+        int err = tamis_snapshot_find(v->snapshot, name.bytes, name.n_bytes, NULL, 0, 0,
+                                      &target);
+
+        if (err != 0) {
+            char *text = escape(name.bytes, name.n_bytes);
+
+            note(v,
+                 complain(status_of_error(err), "%s: no segment '%s' for %s: build it",
+                          o->args[0], text, o->args[i]));
+            free(text);
+            continue;
+        }
+        check_segment(v, target.slot - 1, o->args[i]);
+    }
+}
+
+static void orphan(void *ctx, const struct tamis_repair_finding *f)
+{
+    const struct verify *v = ctx;
+    json_t *o;
+
+    if (v->root == NULL) {
+        fputs("-\torphan\t", stdout);
+        print_escaped(stdout, f->file, strlen(f->file));
+        printf(": %s\n", f->what);
+        return;
+    }
+    o = need(json_object());
+    json_put(o, "file", json_escaped(f->file, strlen(f->file)));
+    json_put(o, "what", json_string(f->what));
+    json_put(v->orphans, NULL, o);
+}
+
+/* Files without a segment cost room and no key: they are told, and no failure. */
+static void find_orphans(struct verify *v)
+{
+    struct tamis_diag diag = {0};
+    int err = tamis_store_orphans(v->store, orphan, v, NULL, &diag);
+
+    if (err == TAMIS_ERR_BUSY && v->root == NULL)
+        printf("-\torphan\tnot looked for: %s\n", diag.what);
+    else if (err != 0 && err != TAMIS_ERR_BUSY)
+        note(v, complain_error(err, &diag, v->o->args[0], NULL));
+}
+
+static int verify(struct verify *v)
+{
+    const struct options *o = v->o;
+    size_t *picked = NULL, n = 0;
+
+    if (given(o, OPT_AGAINST_EACH)) {
+        progress_start("verify", work(v, NULL, 0));
+        verify_each(v);
+        return v->status;
+    }
+    v->status =
+        pick_segments(v->snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
+    progress_start("verify", work(v, picked, n));
+    for (size_t i = 0; i < n && picked != NULL; i++) {
+        check_segment(v, picked[i], given(o, OPT_AGAINST) ? o->against : NULL);
+        if (!output_works())
+            break;
+    }
+    free(picked);
+    if (o->n_args == 1 && output_works())
+        find_orphans(v);
+    return v->status;
+}
+
+static void finish(struct verify *v)
+{
+    const struct options *o = v->o;
+
+    if (v->root != NULL) {
+        json_put(v->root, "segments", v->list);
+        json_put(v->root, "damaged_segments", json_count(v->damaged));
+        json_put(v->root, "orphans", v->orphans);
+    }
+    if (with_keys(o))
+        note(v, against_end(&v->against, o->args[0], v->root));
+    else
+        json_decref(v->against.list);
+    if (v->root != NULL)
+        json_print(v->root);
+}
+
+static int run(int argc, char **argv)
+{
+    struct verify v = {0};
+    struct options o;
+    int status;
+
+    parse_options(argc, argv,
+                  KEY_FLAGS | WITH(OPT_AGAINST) | WITH(OPT_AGAINST_EACH) |
+                      WITH(OPT_STRIP) | WITH(OPT_EMPTY) | WITH(OPT_JSON),
+                  1, 0, &o);
+    if (given(&o, OPT_AGAINST) && (o.n_args != 2 || given(&o, OPT_AGAINST_EACH)))
+        usage_error("--against checks one SEGMENT; --against-each many");
+    if (given(&o, OPT_AGAINST_EACH) && o.n_args < 2)
+        usage_error("--against-each needs key files");
+    if (given(&o, OPT_STRIP) && !given(&o, OPT_AGAINST_EACH))
+        usage_error("--strip is for --against-each");
+    if (given(&o, OPT_EMPTY) && !with_keys(&o))
+        usage_error("--empty is for --against and --against-each");
+    status = store_snapshot(o.args[0], &v.store, &v.snapshot);
+    if (status != EXIT_DONE)
+        return status;
+    v.o = &o;
+    v.domain = tamis_snapshot_domain(v.snapshot);
+    if (given(&o, OPT_JSON)) {
+        v.root = need(json_object());
+        v.list = need(json_array());
+        v.orphans = need(json_array());
+        v.against.list = need(json_array());
+    }
+    verify(&v);
+    progress_clear();
+    finish(&v);
+    tamis_snapshot_release(v.snapshot);
+    tamis_store_close(v.store);
+    return v.status;
+}
+
+const struct command cmd_verify = {
+    "verify",
+    "STORE [SEGMENT...] [--against[-each] KEYFILE...]",
+    "check every page, and every key",
+    "Reads and checks every page of the filters, one line per segment: ok, bare (no\n"
+    "filter), damaged, lost, unreadable. Damage costs disk reads, never keys. What\n"
+    "others replace or drop meanwhile is checked anew, or left out. Files that belong\n"
+    "to no segment are listed as orphan; 'tamis repair' clears them away.\n"
+    "\n"
+    "  --against KEYFILE      also: is every key of the list in the segment's filter?\n"
+    "  --against-each         the same for each KEYFILE, with the segment of its name\n"
+    "  --strip SUFFIX         remove this from the names\n"
+    "  --empty                a list may have no keys: it checks nothing\n"
+    "  --json                 'tamis help json'\n"
+    "  -0, --hex, --binary    what KEYFILE looks like: 'tamis help keys'\n"
+    "\n"
+    "Examples:\n"
+    "  tamis verify store\n"
+    "  tamis verify store --against-each lists/*.keys --strip .keys\n",
+    run,
+};

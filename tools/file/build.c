@@ -1,0 +1,180 @@
+/* tamis file build: keys in, one sealed filter file out, no store needed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../talk/endings.h"
+#include "../tool.h"
+
+/* Domain and UUID of --store, so that the file can be attached there. */
+static int of_store(const char *path, struct tamis_store_info *info)
+{
+    struct tamis_diag diag = {0};
+    struct tamis_store *store;
+    int err, status = store_open(path, &store);
+
+    if (status != EXIT_DONE)
+        return status;
+    err = tamis_store_info(store, info, &diag);
+    tamis_store_close(store);
+    return err ? complain_error(err, &diag, path, NULL) : EXIT_DONE;
+}
+
+static int prepare(const struct options *o, struct tamis_store_info *info,
+                   struct tamis_domain *domain, struct tamis_builder_options *opt)
+{
+    int status;
+
+    opt->size = sizeof(*opt);
+    opt->error = o->growth.error;
+    opt->watermark = o->watermark;
+    opt->n_threads = o->jobs;
+    opt->check = given(o, OPT_CHECK);
+    if (o->binding_bytes > 0) {
+        opt->binding = o->binding;
+        opt->binding_bytes = o->binding_bytes;
+    }
+    if (o->n_segments > 0) {
+        opt->name = o->segments[0];
+        opt->name_bytes = strlen(o->segments[0]);
+    }
+    if (given(o, OPT_SEED)) {
+        opt->domain = domain;
+        return status_of_error(tamis_domain_init(domain, 1, o->seed));
+    }
+    if (given(o, OPT_STORE)) {
+        status = of_store(o->store, info);
+        if (status != EXIT_DONE)
+            return status;
+        opt->domain = &info->domain;
+        opt->store_uuid = info->uuid;
+        if (!given(o, OPT_FPR))
+            opt->error = info->growth.error;
+    }
+    return EXIT_DONE;
+}
+
+/* Nothing of it stays if a signal ends it. */
+static int finish(struct tamis_builder *builder, const char *file,
+                  struct tamis_diag *diag)
+{
+    struct endings endings;
+    int err;
+
+    endings_catch(&endings);
+    err = tamis_builder_finish_file(builder, file, diag);
+    endings_let(&endings, err != 0);
+    return err;
+}
+
+static void print_closing(const struct options *o, const char *file)
+{
+    char size[TEXT_BYTES], error[TEXT_BYTES], *name = escape(file, strlen(file));
+    struct tamis_filter_info info = {0};
+    struct tamis_filter *filter;
+
+    if (tamis_filter_open(file, NULL, &filter, NULL) == 0) {
+        tamis_filter_info(filter, &info);
+        tamis_filter_close(filter);
+    }
+    work_is_done();
+    if (given(o, OPT_JSON)) {
+        json_t *root = need(json_object());
+
+        json_put(root, "file", json_string(name));
+        json_put(root, "keys", json_count(info.keys));
+        json_put(root, "bytes", json_count(info.file_bytes));
+        json_put(root, "error", json_number(info.growth.error));
+        progress_clear();
+        json_print(root);
+    } else if (!given(o, OPT_QUIET)) {
+        progress_close("built %s: %llu key%s, %s, error %s", name,
+                       (unsigned long long)info.keys, info.keys == 1 ? "" : "s",
+                       size_text(size, (double)info.file_bytes),
+                       percent_text(error, info.growth.error));
+    }
+    free(name);
+}
+
+static int build(const struct options *o, const struct tamis_builder_options *opt)
+{
+    struct tamis_builder *builder = NULL;
+    struct key_reader *keys = NULL;
+    struct tamis_diag diag = {0};
+    const char *file = o->args[0];
+    int err, status;
+
+    status = check_new_file(file); /* before any key is read */
+    if (status == EXIT_DONE)
+        status = keys_open(o->n_args > 1 ? o->args[1] : "-", o->format, &keys);
+    if (status != EXIT_DONE)
+        return status;
+    err = tamis_builder_create(opt, &builder, &diag);
+    if (!given(o, OPT_QUIET))
+        progress_start("build", keys_size(keys));
+    if (err == 0)
+        status = keys_into(builder, keys, file);
+    if (err == 0 && status == EXIT_DONE)
+        status = check_empty(keys, given(o, OPT_EMPTY),
+                             "its filter would say ABSENT of every key");
+    if (err == 0 && status == EXIT_DONE)
+        err = finish(builder, file, &diag);
+    if (err != 0)
+        status = complain_error(err, &diag, file,
+                                err == TAMIS_ERR_DAMAGED ? advice_flipped : NULL);
+    if (status == EXIT_DONE)
+        print_closing(o, file);
+    tamis_builder_free(builder);
+    keys_close(keys);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    struct tamis_builder_options opt = {0};
+    struct tamis_store_info info;
+    struct tamis_domain domain;
+    struct options o;
+    int status;
+
+    parse_options(argc, argv,
+                  KEY_FLAGS | WITH(OPT_FPR) | WITH(OPT_STORE) | WITH(OPT_SEED) |
+                      WITH(OPT_SEGMENT) | WITH(OPT_BIND) | WITH(OPT_WATERMARK) |
+                      WITH(OPT_JOBS) | WITH(OPT_CHECK) | WITH(OPT_EMPTY) |
+                      WITH(OPT_QUIET) | WITH(OPT_JSON),
+                  1, 2, &o);
+    if (given(&o, OPT_STORE) && given(&o, OPT_SEED))
+        usage_error("--store has its own seed: leave out --seed");
+    if (o.n_segments > 1)
+        usage_error("one --segment: a filter is of one");
+    status = prepare(&o, &info, &domain, &opt);
+    if (status == EXIT_DONE)
+        status = build(&o, &opt);
+    return status;
+}
+
+const struct command cmd_file_build = {
+    "file build",
+    "FILE [KEYFILE|-]",
+    "build one filter file, no store",
+    "Builds a sealed filter of exact size. FILE must not exist.\n"
+    "\n"
+    "  --fpr P               error, 1e-8..0.5 or with %; the store's, or 0.01\n"
+    "  --store STORE         hash as this store does: 'tamis attach' then takes it\n"
+    "  --seed HEX            hash seed, 16 hex digits; random\n"
+    "  --segment NAME        the segment's name, kept in the file\n"
+    "  --bind HEX            1..64 bytes that identify the engine's own file\n"
+    "  --watermark N         your log position\n"
+    "  --check               ask it for every key: finds bits flipped in memory\n"
+    "  -j, --jobs N          use N threads, 1..256; as many as there are processors\n"
+    "  --empty               the list may have no keys\n"
+    "  -q, --quiet, --json   end with no line, or with JSON: 'tamis help json'\n"
+    "  -0, --hex, --binary   what KEYFILE looks like: 'tamis help keys'\n"
+    "\n"
+    "It takes up to 64 MiB, 8 bytes a key; what has no room is kept in an unlinked\n"
+    "file in $TMPDIR or /tmp. A filter that is larger takes what it takes.\n"
+    "\n"
+    "Examples:\n"
+    "  tamis file build words.tamis /usr/share/dict/words --fpr 0.1%\n"
+    "  tamis file build s.tamis keys.txt --store store --segment s\n",
+    run,
+};

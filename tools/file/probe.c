@@ -1,0 +1,88 @@
+/* tamis file probe: may a key be in this one filter file? */
+#include <string.h>
+
+#include "../tool.h"
+
+struct file_probe {
+    struct tamis_filter *filter;
+    struct tamis_name name;
+    struct answers answers;
+    enum tamis_answer last;
+};
+
+static int ask(void *ctx, const struct tamis_key *keys, size_t n)
+{
+    struct file_probe *p = ctx;
+    enum tamis_reason why;
+
+    for (size_t i = 0; i < n; i++) {
+        struct tamis_explanation e;
+
+        answer_begin(&p->answers);
+        p->last = p->answers.explain ? tamis_filter_explain(p->filter, &keys[i], &e)
+                                     : tamis_filter_probe(p->filter, &keys[i], &why);
+        if (p->answers.explain)
+            answer_explained(&p->answers, &keys[i], p->name, &e);
+        else if (p->last != TAMIS_ABSENT)
+            answer_pair(&p->answers, &keys[i], p->name, why);
+        answer_end(&p->answers, &keys[i], p->last, 1);
+    }
+    return EXIT_DONE;
+}
+
+static int run(int argc, char **argv)
+{
+    struct file_probe p = {0};
+    struct tamis_filter_info info;
+    struct tamis_domain domain;
+    struct options o;
+    int status;
+
+    parse_options(argc, argv,
+                  KEY_FLAGS | WITH(OPT_KEYS_FILE) | WITH(OPT_OFFSET) | WITH(OPT_COUNT) |
+                      WITH(OPT_QUIET) | WITH(OPT_JSON) | WITH(OPT_BIND) |
+                      WITH(OPT_MIN_WATERMARK) | WITH(OPT_EXPLAIN),
+                  1, 0, &o);
+    check_probe_options(&o);
+    status = file_open(&o, &p.filter);
+    if (status != EXIT_DONE)
+        return status;
+    domain = tamis_filter_domain(p.filter);
+    p.name = (struct tamis_name){o.args[0], strlen(o.args[0])};
+    if (tamis_filter_info(p.filter, &info) == 0 && info.name_bytes > 0)
+        p.name = (struct tamis_name){info.name, info.name_bytes};
+    p.answers.json = given(&o, OPT_JSON);
+    p.answers.explain = given(&o, OPT_EXPLAIN);
+    p.answers.format = o.format;
+    p.answers.silent = given(&o, OPT_QUIET) || given(&o, OPT_COUNT);
+    status = ask_keys(&o, &domain, ask, &p);
+    if (status == EXIT_DONE && given(&o, OPT_COUNT))
+        print_totals(&p.answers);
+    if (status == EXIT_DONE && given(&o, OPT_QUIET) && p.last == TAMIS_ABSENT)
+        status = EXIT_ABSENT;
+    tamis_filter_close(p.filter);
+    return status;
+}
+
+const struct command cmd_file_probe = {
+    "file probe",
+    "FILE KEY... | FILE --keys KEYFILE [--quiet]",
+    "may a key be in this filter?",
+    "Prints KEY<TAB>SEGMENT<TAB>HIT (or another reason), or KEY<TAB>-<TAB>ABSENT. The\n"
+    "segment is the name that the filter has, else the file's.\n"
+    "\n"
+    "  --keys KEYFILE       ask for each key of a list\n"
+    "  --offset N           the filter starts here in FILE, a multiple of 4096\n"
+    "  --bind HEX           the filter must be bound to this\n"
+    "  --min-watermark N    a filter that is behind N answers BEHIND\n"
+    "  --count              print only the totals\n"
+    "  --explain            and why: which stage, lane and offset\n"
+    "  -q, --quiet          print nothing: exit 0 if KEY may be there, 10 if absent\n"
+    "  --json               'tamis help json'\n"
+    "  -0, --hex, --binary  what KEYFILE looks like: 'tamis help keys'\n"
+    "\n"
+    "Examples:\n"
+    "  tamis file probe words.tamis sieve\n"
+    "  tamis file probe words.tamis --keys wanted.txt --count\n",
+    run,
+};

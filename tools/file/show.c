@@ -1,0 +1,100 @@
+/* tamis file show: every header field with its offset, of broken headers, too. */
+#include <string.h>
+
+#include "../tool.h"
+
+struct show {
+    json_t *list; /* NULL: text */
+    char record[64];
+};
+
+static json_t *value_json(const struct tamis_field *f)
+{
+    switch (f->kind) {
+    case TAMIS_FIELD_NUMBER:
+        return json_count(f->number);
+    case TAMIS_FIELD_REAL: {
+        /* A broken header may hold what JSON has no words for. */
+        json_t *value = json_real(f->real);
+
+        return value ? value : json_string(f->text ? f->text : "");
+    }
+    case TAMIS_FIELD_TEXT:
+        break;
+    }
+    return json_string(f->text ? f->text : "");
+}
+
+static void field(void *ctx, const struct tamis_field *f)
+{
+    struct show *show = ctx;
+    const char *text = f->text ? f->text : "";
+
+    if (show->list != NULL) {
+        json_t *o = need(json_object());
+
+        json_put(o, "record", json_string(f->record));
+        json_put(o, "name", json_string(f->name));
+        json_put(o, "offset", json_count(f->offset));
+        json_put(o, "bytes", json_count(f->n_bytes));
+        json_put(o, "value", value_json(f));
+        json_put(o, "text", json_string(text));
+        json_put(show->list, NULL, o);
+        return;
+    }
+    if (strcmp(show->record, f->record) != 0) {
+        snprintf(show->record, sizeof(show->record), "%s", f->record);
+        printf("%s\n", f->record);
+    }
+    printf("  %10llu %4u  %-22s ", (unsigned long long)f->offset, f->n_bytes, f->name);
+    puts(text); /* its bytes are escaped already */
+}
+
+static int run(int argc, char **argv)
+{
+    struct show show = {0};
+    struct tamis_diag diag = {0};
+    struct options o;
+    json_t *root = NULL;
+    int err, status;
+
+    parse_options(argc, argv, WITH(OPT_OFFSET) | WITH(OPT_JSON) | WITH(OPT_RESIDENCY),
+                  1, 1, &o);
+    if (given(&o, OPT_JSON)) {
+        root = need(json_object());
+        show.list = need(json_array());
+    }
+    err = tamis_file_fields(o.args[0], o.offset, field, &show, &diag);
+    status = file_error(&o, err, &diag);
+    if (root != NULL) {
+        json_put(root, "file", json_escaped(o.args[0], strlen(o.args[0])));
+        json_put(root, "offset", json_count(o.offset));
+        json_put(root, "fields", show.list);
+        if (err != 0) {
+            const char *what = diag.what[0] ? diag.what : tamis_strerror(err);
+
+            json_put(root, "error", json_escaped(what, strlen(what)));
+        }
+    }
+    if (status == EXIT_DONE && given(&o, OPT_RESIDENCY))
+        status = file_residency(&o, root);
+    if (root != NULL)
+        json_print(root);
+    return status;
+}
+
+const struct command cmd_file_show = {
+    "file show",
+    "FILE [--offset N] [--residency] [--json]",
+    "print every header field",
+    "Prints each field of the identity, the commit records and the stages: offset in\n"
+    "the file, length, name, value. Of a broken header, too; then it exits 3.\n"
+    "\n"
+    "  --offset N    the filter starts here in FILE, a multiple of 4096 (4K is 4096)\n"
+    "  --residency   and how many of its pages are in memory: 'tamis help stat'\n"
+    "  --json        'tamis help json'\n"
+    "\n"
+    "Example:\n"
+    "  tamis file show words.tamis\n",
+    run,
+};

@@ -1,0 +1,84 @@
+/* tamis file verify: is every page of this one filter whole, and every key in it? */
+#include <string.h>
+
+#include "../tool.h"
+
+static size_t probe(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
+                    uint64_t *absent)
+{
+    enum tamis_reason why;
+
+    return tamis_filter_probe_batch(ctx, tag, hashes, n, absent, &why);
+}
+
+static int verify(struct tamis_filter *filter, const struct options *o, json_t *list,
+                  struct against *against)
+{
+    struct tamis_domain domain = tamis_filter_domain(filter);
+    struct tamis_filter_info info;
+    struct tamis_name name = {o->args[0], strlen(o->args[0])};
+    int status, keys = EXIT_DONE;
+
+    if (tamis_filter_info(filter, &info) == 0 && info.name_bytes > 0)
+        name = (struct tamis_name){info.name, info.name_bytes};
+    status = verify_one(filter, name, o->args[0], list);
+    if (given(o, OPT_AGAINST)) {
+        progress_start("verify", regular_bytes(o->against));
+        keys = against_list(against, o->against, o, &domain, name, probe, filter);
+        progress_clear();
+    }
+    return status ? status : keys;
+}
+
+static int run(int argc, char **argv)
+{
+    struct against against = {0};
+    struct tamis_filter *filter;
+    struct options o;
+    json_t *list = NULL, *root = NULL;
+    int status, keys = EXIT_DONE;
+
+    parse_options(argc, argv,
+                  KEY_FLAGS | WITH(OPT_OFFSET) | WITH(OPT_AGAINST) | WITH(OPT_EMPTY) |
+                      WITH(OPT_JSON),
+                  1, 1, &o);
+    if (given(&o, OPT_EMPTY) && !given(&o, OPT_AGAINST))
+        usage_error("--empty is for --against");
+    status = file_open(&o, &filter);
+    if (status != EXIT_DONE)
+        return status;
+    if (given(&o, OPT_JSON)) {
+        list = need(json_array());
+        against.list = need(json_array());
+    }
+    status = verify(filter, &o, list, &against);
+    if (list != NULL) {
+        root = json_incref(json_array_get(list, 0));
+        json_decref(list);
+    }
+    if (given(&o, OPT_AGAINST))
+        keys = against_end(&against, o.args[0], root);
+    else
+        json_decref(against.list);
+    if (root != NULL)
+        json_print(root);
+    tamis_filter_close(filter);
+    return status ? status : keys;
+}
+
+const struct command cmd_file_verify = {
+    "file verify",
+    "FILE [--offset N] [--against KEYFILE]",
+    "check every page of one filter",
+    "Reads and checks every page.\n"
+    "\n"
+    "  --offset N             the filter starts here in FILE, a multiple of 4096\n"
+    "  --against KEYFILE      also: is every key of the list in the filter?\n"
+    "  --empty                the list may have no keys: it checks nothing\n"
+    "  --json                 'tamis help json'\n"
+    "  -0, --hex, --binary    what KEYFILE looks like: 'tamis help keys'\n"
+    "\n"
+    "Example:\n"
+    "  tamis file verify words.tamis --against /usr/share/dict/words\n",
+    run,
+};

@@ -1,0 +1,82 @@
+/* What was probably meant by a word that is not known: the one that is the fewest edits
+ * away, if these are few. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../tool.h"
+
+enum { LONGEST = TAMIS_NAME_MAX };
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Insertions, deletions, changes and exchanges of neighbours that make b of a (optimal
+ * string alignment), or `limit` if they are that many. */
+static size_t distance(const char *a, size_t n_a, const char *b, size_t n_b,
+                       size_t limit)
+{
+    size_t rows[3][LONGEST + 1], *before = rows[0], *last = rows[1], *row = rows[2];
+
+    if ((n_a > n_b ? n_a - n_b : n_b - n_a) >= limit)
+        return limit;
+    for (size_t j = 0; j <= n_b; j++)
+        last[j] = j;
+    for (size_t i = 1; i <= n_a; i++) {
+        size_t best = row[0] = i, *spare = before;
+
+        for (size_t j = 1; j <= n_b; j++) {
+            row[j] = least(last[j], row[j - 1]) + 1;
+            row[j] = least(row[j], last[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = least(row[j], before[j - 2] + 1);
+            best = least(best, row[j]);
+        }
+        if (best >= limit)
+            return limit;
+        before = last;
+        last = row;
+        row = spare;
+    }
+    return least(last[n_b], limit);
+}
+
+/* One edit in three bytes still looks like a slip. */
+void suggest_begin(struct suggestion *s, const char *word, size_t n_bytes)
+{
+    *s = (struct suggestion){.word = word, .n_bytes = n_bytes};
+    s->distance = n_bytes < 3 ? 2 : n_bytes / 3 + 1;
+}
+
+void suggest_among(struct suggestion *s, const char *candidate, size_t n_bytes)
+{
+    size_t d;
+
+    if (s->n_bytes > LONGEST || n_bytes > LONGEST || n_bytes < 2)
+        return;
+    d = distance(s->word, s->n_bytes, candidate, n_bytes, s->distance);
+    /* A beginning is as good as the worst that counts. */
+    if (d == s->distance && s->best == NULL && s->n_bytes >= 3 &&
+        n_bytes > s->n_bytes && memcmp(candidate, s->word, s->n_bytes) == 0)
+        d--;
+    if (d >= s->distance)
+        return;
+    s->distance = d;
+    s->best = candidate;
+    s->best_bytes = n_bytes;
+}
+
+char *suggestion_text(const struct suggestion *s)
+{
+    static const char pattern[] = ": did you mean '%s'?";
+    char *best, *text;
+
+    if (s->best == NULL)
+        return NULL;
+    best = escape(s->best, s->best_bytes);
+    text = need(malloc(sizeof(pattern) + strlen(best)));
+    sprintf(text, pattern, best);
+    free(best);
+    return text;
+}

@@ -1,0 +1,92 @@
+/* Does a filter have the keys of a list? A key that is ABSENT from the filter of its
+ * own segment is lost: the one thing that must never happen. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../tool.h"
+
+enum { MAX_LISTED = 10 };
+
+static void lost_key(struct against *a, const struct tamis_key *key,
+                     enum key_format format, struct tamis_name segment)
+{
+    json_t *o;
+
+    a->lost++;
+    if (a->listed++ >= MAX_LISTED)
+        return;
+    if (a->list == NULL) {
+        fputs("lost\t", stdout);
+        print_key(key, format);
+        putchar('\t');
+        print_escaped(stdout, segment.bytes, segment.n_bytes);
+        putchar('\n');
+        return;
+    }
+    o = need(json_object());
+    json_put(o, "segment", json_escaped(segment.bytes, segment.n_bytes));
+    json_put_key(o, key, format);
+    json_put(a->list, NULL, o);
+}
+
+int against_list(struct against *a, const char *keyfile, const struct options *o,
+                 const struct tamis_domain *domain, struct tamis_name segment,
+                 batch_fn *probe, void *ctx)
+{
+    uint64_t absent[BATCH_KEYS / 64], position = 0;
+    struct key_batch *batch;
+    struct key_reader *reader;
+    int got, status = keys_open(keyfile, o->format, &reader);
+
+    if (status != EXIT_DONE)
+        return status;
+    batch = need(calloc(1, sizeof(*batch)));
+    while ((got = keys_batch(reader, domain, batch)) > 0) {
+        size_t n = probe(ctx, domain->tag, batch->hashes, batch->n, absent);
+
+        for (size_t i = 0; n > 0 && i < batch->n; i++)
+            if (absent[i / 64] >> i % 64 & 1)
+                lost_key(a, &batch->keys[i], o->format, segment);
+        a->keys += batch->n;
+        progress_advance(batch->n, keys_position(reader) - position);
+        position = keys_position(reader);
+    }
+    status = got < 0 ? keys_status(reader)
+                     : check_empty(reader, given(o, OPT_EMPTY), "nothing was checked");
+    a->segments += status == EXIT_DONE || keys_count(reader) > 0;
+    batch_free(batch);
+    free(batch);
+    keys_close(reader);
+    return status;
+}
+
+int against_end(struct against *a, const char *file, json_t *root)
+{
+    if (root != NULL) {
+        json_t *o = need(json_object());
+
+        json_put(o, "keys", json_count(a->keys));
+        json_put(o, "segments", json_count(a->segments));
+        json_put(o, "lost", json_count(a->lost));
+        json_put(o, "lost_keys", a->list);
+        json_put(root, "against", o);
+    } else {
+        /* Where no list could be read, the error says so. */
+        if (a->segments == 0)
+            return EXIT_DONE;
+        if (a->lost > MAX_LISTED)
+            printf("lost\t... and %llu more\n",
+                   (unsigned long long)(a->lost - MAX_LISTED));
+        printf("checked %llu key%s in %llu segment%s: %llu lost\n",
+               (unsigned long long)a->keys, a->keys == 1 ? "" : "s",
+               (unsigned long long)a->segments, a->segments == 1 ? "" : "s",
+               (unsigned long long)a->lost);
+    }
+    if (a->lost == 0)
+        return EXIT_DONE;
+    return complain(EXIT_DAMAGE,
+                    "%s: %llu key%s not in the filter of %s segment: check that "
+                    "the key lists are theirs, or build the segments anew",
+                    file, (unsigned long long)a->lost, a->lost == 1 ? " is" : "s are",
+                    a->lost == 1 ? "its" : "their");
+}

@@ -1,0 +1,77 @@
+/* The segments that `tamis build` has listed or `tamis drop` has dropped: one line on
+ * stderr, or one object on stdout. */
+#include <stdlib.h>
+
+#include "../tool.h"
+
+void closing_add(struct closing *c, const struct tamis_segment_info *info)
+{
+    json_t *o;
+
+    free(c->name);
+    c->name = escape(info->name, info->name_bytes);
+    c->n++;
+    if (info->state != TAMIS_SEGMENT_BARE) {
+        c->n_filters++;
+        c->keys += info->keys;
+        c->bytes += info->file_bytes;
+        c->error = info->error > c->error ? info->error : c->error;
+    }
+    if (!c->json)
+        return;
+    if (c->list == NULL)
+        c->list = need(json_array());
+    o = need(json_object());
+    json_put(o, "segment", json_string(c->name));
+    json_put(o, "state", json_string(state_name(info->state)));
+    if (info->state != TAMIS_SEGMENT_BARE) {
+        json_put(o, "keys", json_count(info->keys));
+        json_put(o, "bytes", json_count(info->file_bytes));
+        json_put(o, "error", json_number(info->error));
+    }
+    json_put(c->list, NULL, o);
+}
+
+static void print_line(const struct closing *c, const char *verb)
+{
+    char size[TEXT_BYTES], error[TEXT_BYTES], what[1200];
+
+    if (c->n == 1)
+        snprintf(what, sizeof(what), "segment '%s'", c->name);
+    else
+        snprintf(what, sizeof(what), "%llu segments", (unsigned long long)c->n);
+    if (c->n_filters == 0)
+        progress_close("%s %s, without a filter", verb, what);
+    else
+        progress_close("%s %s: %llu key%s, %s, error %s%s", verb, what,
+                       (unsigned long long)c->keys, c->keys == 1 ? "" : "s",
+                       size_text(size, (double)c->bytes), percent_text(error, c->error),
+                       c->n > 1 ? " at most" : "");
+}
+
+static void print_object(struct closing *c)
+{
+    json_t *o = need(json_object());
+
+    json_put(o, "segments", c->list ? c->list : need(json_array()));
+    json_put(o, "keys", json_count(c->keys));
+    json_put(o, "bytes", json_count(c->bytes));
+    c->list = NULL;
+    progress_clear();
+    json_print(o);
+}
+
+void closing_end(struct closing *c, const struct options *o, const char *verb)
+{
+    work_is_done();
+    if (c->json)
+        print_object(c);
+    else if (!given(o, OPT_QUIET))
+        print_line(c, verb);
+}
+
+void closing_free(struct closing *c)
+{
+    free(c->name);
+    json_decref(c->list);
+}

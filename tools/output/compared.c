@@ -1,0 +1,111 @@
+/* Two filters compared: what `tamis compare` and `tamis file compare`, `contains` and
+ * `equal` have in common. */
+#include <stdio.h>
+#include <string.h>
+
+#include "../tool.h"
+
+int ask_two_files(int argc, char **argv, uint64_t allowed,
+                  int (*ask)(const struct options *o, struct tamis_filter **f))
+{
+    struct tamis_filter *f[2] = {NULL, NULL};
+    struct options o;
+    int status;
+
+    parse_options(argc, argv, allowed, 2, 2, &o);
+    status = files_open(&o, 0, 2, f);
+    if (status == EXIT_DONE)
+        status = ask(&o, f);
+    files_close(f, 2);
+    return status;
+}
+
+int print_answer(const struct options *o, bool is_yes, const char *yes, const char *no)
+{
+    if (!given(o, OPT_QUIET))
+        puts(is_yes ? yes : no);
+    return given(o, OPT_QUIET) && !is_yes ? EXIT_ABSENT : EXIT_DONE;
+}
+
+json_t *interval_json(const struct tamis_interval *i)
+{
+    json_t *o = need(json_object());
+
+    json_put(o, "value", json_number(i->value));
+    json_put(o, "low", json_number(i->low));
+    json_put(o, "high", json_number(i->high));
+    return o;
+}
+
+static void print_keys(const char *what, const struct tamis_interval *i)
+{
+    print_escaped(stdout, what, strlen(what));
+    printf(": %.0f keys, %.0f to %.0f\n", i->value, i->low, i->high);
+}
+
+static const char *contained(enum tamis_answer answer)
+{
+    return answer == TAMIS_ABSENT ? "no" : "maybe";
+}
+
+static void print_text(const struct tamis_comparison *c, const char *const names[2],
+                       const enum tamis_answer in[2])
+{
+    char value[TEXT_BYTES], low[TEXT_BYTES], high[TEXT_BYTES];
+
+    print_keys(names[0], &c->keys[0]);
+    print_keys(names[1], &c->keys[1]);
+    print_keys("together", &c->all);
+    print_keys("in common", &c->common);
+    printf("Jaccard: %s, %s to %s\n", percent_text(value, c->jaccard.value),
+           percent_text(low, c->jaccard.low), percent_text(high, c->jaccard.high));
+    printf("all of the first in the second: %s; of the second in the first: %s\n",
+           contained(in[0]), contained(in[1]));
+}
+
+static void print_json(const struct tamis_comparison *c, const char *const names[2],
+                       const enum tamis_answer in[2])
+{
+    json_t *o = need(json_object()), *filters = need(json_array());
+
+    for (int i = 0; i < 2; i++) {
+        json_t *f = need(json_object());
+
+        json_put(f, "name", json_escaped(names[i], strlen(names[i])));
+        json_put(f, "keys", interval_json(&c->keys[i]));
+        json_put(f, "in_other", json_string(in[i] == TAMIS_ABSENT ? "no" : "maybe"));
+        json_put(filters, NULL, f);
+    }
+    json_put(o, "filters", filters);
+    json_put(o, "together", interval_json(&c->all));
+    json_put(o, "common", interval_json(&c->common));
+    json_put(o, "jaccard", interval_json(&c->jaccard));
+    json_put(o, "damaged", json_count(c->n_damaged));
+    json_print(o);
+}
+
+int print_comparison(const struct options *o, struct tamis_filter *one,
+                     struct tamis_filter *other, const char *const names[2])
+{
+    struct tamis_comparison c;
+    struct tamis_diag diag = {0};
+    enum tamis_answer in[2];
+    int err = tamis_filter_compare(one, other, &c, &diag);
+
+    if (err == 0)
+        err = tamis_filter_contains(other, one, &in[0], &diag);
+    if (err == 0)
+        err = tamis_filter_contains(one, other, &in[1], &diag);
+    if (err != 0)
+        return derive_error(err, &diag, names[0]);
+    if (given(o, OPT_JSON))
+        print_json(&c, names, in);
+    else
+        print_text(&c, names, in);
+    if (c.n_damaged == 0)
+        return EXIT_DONE;
+    return complain(EXIT_DAMAGE,
+                    "%llu damaged page%s left out: 'tamis verify' and 'tamis file "
+                    "verify' tell which",
+                    (unsigned long long)c.n_damaged, c.n_damaged == 1 ? "" : "s");
+}

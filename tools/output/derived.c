@@ -1,0 +1,131 @@
+/* Filters made from filters: what `tamis union` and `tamis file union`, and their kin,
+ * have in common. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../tool.h"
+
+void check_fold(const struct options *o)
+{
+    if (given(o, OPT_BY) == given(o, OPT_FPR))
+        usage_error("a fold is --by F, or as far as --fpr P allows: give one of them");
+}
+
+int derive_error(int err, const struct tamis_diag *diag, const char *file)
+{
+    const char *advice = NULL;
+
+    if (err == TAMIS_ERR_MISMATCH)
+        advice = "build one anew with the --seed, or --store, of the other";
+    else if (err == TAMIS_ERR_UNFIT)
+        advice = ""; /* the library says what would do */
+    return complain_error(err, diag, file, advice);
+}
+
+static bool ends_with(const char *path, const char *end)
+{
+    size_t n = strlen(path), n_end = strlen(end);
+
+    return n_end > 0 && n >= n_end && strcmp(path + n - n_end, end) == 0;
+}
+
+int source_error(int err, const struct tamis_diag *diag,
+                 const struct tamis_snapshot *snapshot, const char *store)
+{
+    struct tamis_segment_info s;
+
+    for (size_t i = 0; tamis_snapshot_segment(snapshot, i, &s) == 0; i++)
+        if (ends_with(diag->file, s.file))
+            return segment_error(err, diag, store,
+                                 (struct tamis_name){s.name, s.name_bytes},
+                                 err == TAMIS_ERR_UNFIT ? "" : NULL);
+    if (err == TAMIS_ERR_NO_SEGMENT)
+        return complain_error(err, diag, store, "name segments that have filters");
+    return err == TAMIS_ERR_MISMATCH ? complain_error(err, diag, store, "")
+                                     : derive_error(err, diag, store);
+}
+
+int replaced_error(int err, const struct tamis_diag *diag, const char *store)
+{
+    if (err != TAMIS_ERR_MISMATCH)
+        return complain_error(err, diag, store, NULL);
+    complain_error(err, diag, store, "run it again");
+    return EXIT_BUSY;
+}
+
+static void print_text(const char *name, const struct tamis_derive_report *r)
+{
+    char size[TEXT_BYTES], error[TEXT_BYTES];
+
+    print_escaped(stdout, name, strlen(name));
+    printf(": %llu keys in %llu stage%s, %s, error %s\n", (unsigned long long)r->keys,
+           (unsigned long long)r->n_stages, r->n_stages == 1 ? "" : "s",
+           size_text(size, (double)r->file_bytes), percent_text(error, r->error));
+}
+
+static void print_json(const char *what, const char *name,
+                       const struct tamis_derive_report *r)
+{
+    json_t *o = need(json_object());
+
+    json_put(o, what, json_escaped(name, strlen(name)));
+    json_put(o, "stages", json_count(r->n_stages));
+    json_put(o, "keys", json_count(r->keys));
+    json_put(o, "file_bytes", json_count(r->file_bytes));
+    json_put(o, "error", json_number(r->error));
+    json_put(o, "damaged", json_count(r->n_damaged));
+    json_print(o);
+}
+
+int print_derived(const struct options *o, const char *what, const char *name,
+                  const struct tamis_derive_report *report)
+{
+    char *text;
+
+    work_is_done();
+    if (given(o, OPT_JSON))
+        print_json(what, name, report);
+    else
+        print_text(name, report);
+    if (!output_works())
+        return EXIT_IO;
+    if (report->n_damaged == 0)
+        return EXIT_DONE;
+    text = escape(name, strlen(name));
+    complain(0,
+             "%s: %llu damaged page%s of the sources counted as all ones: no key is "
+             "lost, but build it anew from its keys for its error",
+             text, (unsigned long long)report->n_damaged,
+             report->n_damaged == 1 ? "" : "s");
+    free(text);
+    return EXIT_DAMAGE;
+}
+
+int files_open(const struct options *o, size_t first, size_t n,
+               struct tamis_filter **filters)
+{
+    struct tamis_filter_options opt = {.size = sizeof(opt)};
+    int status = EXIT_DONE;
+
+    for (size_t i = 0; i < n && status == EXIT_DONE; i++) {
+        struct tamis_diag diag = {0};
+        const char *path = o->args[first + i];
+        int err;
+
+        if (path[0] == '\0')
+            usage_error("FILE is a path, and this one is empty");
+        err = tamis_filter_open(path, &opt, &filters[i], &diag);
+        if (is_wrong_type(err))
+            status = not_a_file(path);
+        else if (err != 0)
+            status = complain_error(err, &diag, path, NULL);
+    }
+    return status;
+}
+
+void files_close(struct tamis_filter **filters, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        tamis_filter_close(filters[i]);
+}

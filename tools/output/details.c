@@ -1,0 +1,199 @@
+/* What is in a filter, for people and for programs, and whether it is whole. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../tool.h"
+
+static double fill_of(const struct tamis_stage_info *s)
+{
+    return s->bits_bytes ? (double)s->bits_set / (8.0 * (double)s->bits_bytes) : 0;
+}
+
+static json_t *stage_json(const struct tamis_stage_info *s, bool settled)
+{
+    json_t *o = need(json_object());
+
+    json_put(o, "offset", json_count(s->offset));
+    json_put(o, "bytes", json_count(s->bits_bytes));
+    json_put(o, "lanes", json_count(s->lanes));
+    json_put(o, "words", json_count(s->words));
+    json_put(o, "blocks", json_count(s->n_blocks));
+    json_put(o, "capacity", json_count(s->capacity));
+    json_put(o, "keys", json_count(s->keys));
+    json_put(o, "bits_set", json_count(s->bits_set));
+    json_put(o, "fill", json_number(fill_of(s)));
+    json_put(o, "target_error", json_number(s->target_error));
+    json_put(o, "expected_error", json_number(s->expected_error));
+    json_put(o, "settled", json_boolean(settled));
+    return o;
+}
+
+/* The keys that a filter is made for set a few bits more or fewer than expected; which
+ * is nothing that building it anew would mend. */
+static const double BY_CHANCE = 1.05;
+
+bool over_target(const struct tamis_filter_info *info)
+{
+    return info->expected_error > info->growth.error * BY_CHANCE;
+}
+
+json_t *filter_json(struct tamis_filter *filter)
+{
+    json_t *o = need(json_object()), *stages = need(json_array());
+    struct tamis_filter_info info;
+
+    if (tamis_filter_info(filter, &info) != 0) {
+        json_decref(stages);
+        return o;
+    }
+    json_put(o, "keys", json_count(info.keys));
+    json_put(o, "target_error", json_number(info.growth.error));
+    json_put(o, "expected_error", json_number(info.expected_error));
+    json_put(o, "over_target", json_boolean(over_target(&info)));
+    json_put(o, "sealed", json_boolean(info.sealed));
+    json_put(o, "clean", json_boolean(info.clean));
+    json_put(o, "watermark", json_count(info.watermark));
+    json_put(o, "sequence", json_count(info.sequence));
+    json_put(o, "generation", json_count(info.generation));
+    json_put(o, "bytes", json_count(info.file_bytes));
+    for (uint32_t i = 0; i < info.n_stages; i++) {
+        struct tamis_stage_info stage;
+
+        if (tamis_filter_stage(filter, i, &stage) == 0)
+            json_put(stages, NULL, stage_json(&stage, i < info.n_settled));
+    }
+    json_put(o, "stages", stages);
+    return o;
+}
+
+/* How many of each stage's bits are set, as wide as the terminal. */
+static void print_bars(struct tamis_filter *filter, uint32_t n_stages)
+{
+    unsigned width = screen_width(STDOUT_FILENO);
+
+    width = width < 40 ? 24 : width - 16;
+    printf("  stage  bits set\n");
+    for (uint32_t i = 0; i < n_stages; i++) {
+        struct tamis_stage_info s;
+
+        if (tamis_filter_stage(filter, i, &s) != 0)
+            continue;
+        printf("  %5u ", i);
+        print_bar(fill_of(&s), width,
+                  s.keys > s.capacity && s.expected_error > s.target_error ? TINT_BAD
+                                                                           : TINT_NONE);
+        printf("%6.2f%%\n", 100 * fill_of(&s));
+    }
+}
+
+void print_filter(struct tamis_filter *filter, uint64_t allocated)
+{
+    char a[TEXT_BYTES], b[TEXT_BYTES];
+    struct tamis_filter_info info;
+
+    if (tamis_filter_info(filter, &info) != 0)
+        return;
+    printf("  state       %s%s", info.sealed ? "sealed" : "growing",
+           info.sealed  ? ""
+           : info.clean ? ", no writer"
+                        : ", a writer is at it or died");
+    if (info.n_settled)
+        printf(", %u of %u stages settled", info.n_settled, info.n_stages);
+    putchar('\n');
+    printf("  keys        %llu\n", (unsigned long long)info.keys);
+    printf("  error       %s expected, %s at most wanted%s",
+           percent_text(a, info.expected_error), percent_text(b, info.growth.error),
+           over_target(&info) ? ": " : "");
+    if (over_target(&info))
+        print_tinted(TINT_BAD, "OVER TARGET, build the segment anew");
+    printf("\n  watermark   %llu\n", (unsigned long long)info.watermark);
+    printf("  size        %llu bytes (%s)", (unsigned long long)info.file_bytes,
+           size_text(a, (double)info.file_bytes));
+    if (allocated != info.file_bytes)
+        printf(" long, %llu allocated (%s)", (unsigned long long)allocated,
+               size_text(b, (double)allocated));
+    putchar('\n');
+    printf(
+        "  stage lanes words       blocks     capacity         keys    fill   target "
+        "expected\n");
+    for (uint32_t i = 0; i < info.n_stages; i++) {
+        struct tamis_stage_info s;
+
+        if (tamis_filter_stage(filter, i, &s) != 0)
+            continue;
+        printf("  %5u %5u %5u %12llu %12llu %12llu %6.2f%% %7.4g%% %7.4g%%\n", i,
+               s.lanes, s.words, (unsigned long long)s.n_blocks,
+               (unsigned long long)s.capacity, (unsigned long long)s.keys,
+               100 * fill_of(&s), 100 * s.target_error, 100 * s.expected_error);
+    }
+    print_bars(filter, info.n_stages);
+}
+
+void verify_line(json_t *list, struct tamis_name segment, const char *result,
+                 const char *file, const char *what, const struct tamis_verify *report)
+{
+    json_t *o;
+
+    if (list == NULL) {
+        progress_wipe();
+        print_escaped(stdout, segment.bytes, segment.n_bytes);
+        putchar('\t');
+        print_tinted(strcmp(result, "ok") == 0     ? TINT_GOOD
+                     : strcmp(result, "bare") == 0 ? TINT_DOUBT
+                                                   : TINT_BAD,
+                     "%s", result);
+        if (what != NULL)
+            printf("\t%s", what);
+        putchar('\n');
+        return;
+    }
+    o = need(json_object());
+    json_put(o, "segment", json_escaped(segment.bytes, segment.n_bytes));
+    json_put(o, "result", json_string(result));
+    json_put(o, "file", json_escaped(file, strlen(file)));
+    if (what != NULL)
+        json_put(o, "what", json_escaped(what, strlen(what)));
+    if (report != NULL) {
+        json_put(o, "pages", json_count(report->n_pages));
+        json_put(o, "damaged", json_count(report->n_damaged));
+        if (report->n_damaged > 0)
+            json_put(o, "first_damaged", json_count(report->first_damaged));
+        json_put(o, "stale_slots", json_count(report->n_stale_slots));
+    }
+    json_put(list, NULL, o);
+}
+
+int verify_one(struct tamis_filter *filter, struct tamis_name segment, const char *file,
+               json_t *list)
+{
+    struct tamis_verify report = {0};
+    struct tamis_diag diag = {0};
+    const char *advice = NULL;
+    char what[128];
+    int err = tamis_filter_verify(filter, &report, &diag);
+
+    if (report.n_damaged > 0) {
+        snprintf(what, sizeof(what), "%llu of %llu page%s, the first at offset %llu",
+                 (unsigned long long)report.n_damaged,
+                 (unsigned long long)report.n_pages, report.n_pages == 1 ? "" : "s",
+                 (unsigned long long)report.first_damaged);
+    } else if (err != 0) {
+        snprintf(what, sizeof(what), "%.100s",
+                 diag.what[0] ? diag.what : tamis_strerror(err));
+        /* A writer writes both commit records anew when it opens the filter. */
+        if (report.n_stale_slots > 0)
+            advice = "the other one serves, and 'tamis grow' mends it";
+    } else {
+        snprintf(what, sizeof(what), "%llu page%s", (unsigned long long)report.n_pages,
+                 report.n_pages == 1 ? "" : "s");
+    }
+    verify_line(list, segment,
+                err == 0  ? "ok"
+                : err > 0 ? "unreadable"
+                          : "damaged",
+                file, what, &report);
+    if (err != 0)
+        complain_error(err, &diag, file, advice);
+    return status_of_error(err);
+}

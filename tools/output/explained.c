@@ -1,0 +1,93 @@
+/* The ground of an answer, for `probe --explain`: the fourth column, or objects. */
+#include "../tool.h"
+
+static const char *by_name(enum tamis_decider by)
+{
+    switch (by) {
+    case TAMIS_BY_RANGE:
+        return "range";
+    case TAMIS_BY_FILTER:
+        return "filter";
+    case TAMIS_BY_NOTHING:
+        break;
+    }
+    return "nothing";
+}
+
+static const char *said(enum tamis_reason reason)
+{
+    return reason == TAMIS_NO_REASON ? "ABSENT" : tamis_reason_name(reason);
+}
+
+static json_t *stage_json(const struct tamis_stage_answer *s)
+{
+    json_t *o = need(json_object());
+
+    json_put(o, "says", json_string(said(s->reason)));
+    if (s->reason != TAMIS_HIT) {
+        json_put(o, "lane", json_count(s->lane));
+        json_put(o, "offset", json_count(s->offset));
+    }
+    return o;
+}
+
+static json_t *pair_json(struct tamis_name segment, const struct tamis_explanation *e)
+{
+    json_t *o = need(json_object()), *stages = need(json_array());
+
+    json_put(o, "segment", json_escaped(segment.bytes, segment.n_bytes));
+    json_put(o, "says", json_string(said(e->reason)));
+    json_put(o, "by", json_string(by_name(e->by)));
+    for (uint32_t i = 0; i < e->n_stages; i++)
+        json_put(stages, NULL, stage_json(&e->stages[i]));
+    json_put(o, "stages", stages);
+    return o;
+}
+
+/* Stages that agree with the answer: of ABSENT all do. */
+static void print_stages(const struct tamis_explanation *e)
+{
+    const char *between = ": ";
+
+    for (uint32_t i = 0; i < e->n_stages; i++) {
+        const struct tamis_stage_answer *s = &e->stages[i];
+        unsigned long long offset = s->offset;
+
+        if (s->reason == TAMIS_NO_REASON && e->reason != TAMIS_NO_REASON)
+            continue;
+        printf("%sstage %u", between, i);
+        if (s->reason == TAMIS_NO_REASON)
+            printf(", lane %u lacks a bit at %llu", s->lane, offset);
+        else if (s->reason == TAMIS_DAMAGED)
+            printf(", lane %u has a damaged page at %llu", s->lane, offset);
+        else
+            fputs(" has every bit", stdout);
+        between = "; ";
+    }
+}
+
+static void print_pair(const struct tamis_explanation *e)
+{
+    putchar('\t');
+    if (e->by == TAMIS_BY_RANGE)
+        fputs("key range", stdout);
+    else if (e->by == TAMIS_BY_NOTHING)
+        fputs("no look at range or filter", stdout);
+    else
+        fputs("filter", stdout);
+    print_stages(e);
+}
+
+void answer_explained(struct answers *a, const struct tamis_key *key,
+                      struct tamis_name segment, const struct tamis_explanation *e)
+{
+    if (a->json) {
+        json_put(a->explained, NULL, pair_json(segment, e));
+        if (e->answer != TAMIS_ABSENT)
+            answer_pair(a, key, segment, e->reason);
+        return;
+    }
+    answer_line(a, key, segment, e->reason);
+    print_pair(e);
+    putchar('\n');
+}

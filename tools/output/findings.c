@@ -1,0 +1,64 @@
+/* What repair and backup find: each a line, or an object; and of what could not be read
+ * the first in the error line. That is no damage, and nothing need be built anew. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../tool.h"
+
+void print_finding(json_t *list, const struct tamis_repair_finding *f)
+{
+    json_t *o;
+
+    if (list == NULL) {
+        print_tinted(f->damage ? TINT_BAD : TINT_NONE, "%s",
+                     tamis_repair_action_name(f->action));
+        putchar('\t');
+        if (f->name != NULL)
+            print_escaped(stdout, f->name, f->name_bytes);
+        else
+            putchar('-');
+        putchar('\t');
+        print_escaped(stdout, f->file[0] ? f->file : "-",
+                      strlen(f->file[0] ? f->file : "-"));
+        putchar('\t');
+        print_escaped(stdout, f->what, strlen(f->what));
+        putchar('\n');
+        return;
+    }
+    o = need(json_object());
+    json_put(o, "action", json_string(tamis_repair_action_name(f->action)));
+    if (f->name != NULL)
+        json_put(o, "segment", json_escaped(f->name, f->name_bytes));
+    if (f->file[0])
+        json_put(o, "file", json_escaped(f->file, strlen(f->file)));
+    json_put(o, "what", json_escaped(f->what, strlen(f->what)));
+    json_put(o, "damage", json_boolean(f->damage));
+    if (f->error != 0)
+        json_put(o, "error", json_string(tamis_strerror(f->error)));
+    json_put(list, NULL, o);
+}
+
+void note_unread(struct unread *u, const struct tamis_repair_finding *f)
+{
+    if (f->error == 0 || u->n++ > 0)
+        return;
+    u->error = f->error;
+    snprintf(u->file, sizeof(u->file), "%s", f->file);
+    snprintf(u->what, sizeof(u->what), "%s", f->what);
+}
+
+int complain_unread(const struct unread *u, const char *store)
+{
+    const char *advice = advice_unread(u->error);
+    char *name, more[48] = "";
+
+    if (u->n == 0)
+        return EXIT_DONE;
+    if (u->n > 1)
+        snprintf(more, sizeof(more), " (and %llu more)", (unsigned long long)u->n - 1);
+    name = escape(store, strlen(store));
+    complain(0, "%s: %s: %s%s%s%s", name, u->file, u->what, more, advice ? ": " : "",
+             advice ? advice : "");
+    free(name);
+    return status_unread(u->error);
+}

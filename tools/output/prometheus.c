@@ -1,0 +1,276 @@
+/* tamis stat --prometheus: a store in the text exposition format, version 0.0.4
+ * (https://prometheus.io/docs/instrumenting/exposition_formats/). Each metric stands
+ * once, with all its segments below it, so the facts are gathered first. What probes
+ * have counted is known to the process that probes: see tamis_store_stats(). */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../tool.h"
+
+/* One segment's numbers; NaN: there is none, and no line. */
+struct facts {
+    char *name; /* as a label's value */
+    enum tamis_segment_state state;
+    double keys, bytes, allocated, created, watermark, target_error, expected_error, fill, stages,
+        over_target, readable, pages, damaged;
+};
+
+static const struct {
+    const char *name, *help;
+    size_t offset;
+} metrics[] = {
+    {"keys", "Keys that were added to the segment's filter.",
+     offsetof(struct facts, keys)},
+    {"filter_bytes", "Length of the filter's file.", offsetof(struct facts, bytes)},
+    {"filter_allocated_bytes", "Bytes of the disk that the filter's file takes.",
+     offsetof(struct facts, allocated)},
+    {"created_timestamp_seconds", "When the filter was made, since 1970.",
+     offsetof(struct facts, created)},
+    {"watermark", "Log position up to which all keys are in the filter.",
+     offsetof(struct facts, watermark)},
+    {"target_error_ratio", "False positives among probes of absent keys, as wanted.",
+     offsetof(struct facts, target_error)},
+    {"expected_error_ratio",
+     "False positives among probes of absent keys, as its keys let expect.",
+     offsetof(struct facts, expected_error)},
+    {"fill_ratio", "Bits that are set, of all stages together.",
+     offsetof(struct facts, fill)},
+    {"stages", "Stages of the filter.", offsetof(struct facts, stages)},
+    {"over_target",
+     "1 if the error to expect is above the one wanted, by more than chance.",
+     offsetof(struct facts, over_target)},
+    {"readable",
+     "0 if the filter is lost, damaged or of a newer version: always MAYBE.",
+     offsetof(struct facts, readable)},
+    {"checked_pages", "Pages of the filter that were read and checked now.",
+     offsetof(struct facts, pages)},
+    {"damaged_pages", "Pages of them that failed their check.",
+     offsetof(struct facts, damaged)},
+};
+
+/* ---- gathering ---- */
+
+/* Escaped as everywhere, so that it is UTF-8 and in one line, and then as labels want
+ * it. */
+static char *label(const void *bytes, size_t n)
+{
+    char *text = escape(bytes, n), *value = need(malloc(2 * strlen(text) + 1));
+    char *at = value;
+
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '\\' || *c == '"')
+            *at++ = '\\';
+        *at++ = *c;
+    }
+    *at = '\0';
+    free(text);
+    return value;
+}
+
+/* The file knows better than the catalog. */
+static void facts_of_filter(struct facts *f, struct tamis_filter *filter, bool check)
+{
+    struct tamis_filter_info info;
+    double set = 0, bits = 0;
+
+    f->readable = tamis_filter_info(filter, &info) == 0;
+    if (f->readable == 0)
+        return;
+    f->keys = (double)info.keys;
+    f->bytes = (double)info.file_bytes;
+    f->watermark = (double)info.watermark;
+    f->target_error = info.growth.error;
+    f->expected_error = info.expected_error;
+    f->over_target = over_target(&info);
+    f->stages = info.n_stages;
+    for (uint32_t i = 0; i < info.n_stages; i++) {
+        struct tamis_stage_info s;
+
+        if (tamis_filter_stage(filter, i, &s) != 0)
+            continue;
+        set += (double)s.bits_set;
+        bits += 8 * (double)s.bits_bytes;
+    }
+    f->fill = bits > 0 ? set / bits : NAN;
+    if (check) {
+        struct tamis_verify report;
+
+        tamis_filter_verify(filter, &report, NULL); /* the report is always whole */
+        f->pages = (double)report.n_pages;
+        f->damaged = (double)report.n_damaged;
+    }
+}
+
+/* What keeps this process from opening it says nothing of the filter. */
+static bool is_ours(int err)
+{
+    return err > 0 && err != ENOENT && err != EIO;
+}
+
+/* *there: false if others have dropped the segment meanwhile. */
+static int gather(struct tamis_store *store, struct tamis_snapshot *snapshot, size_t i,
+                  const struct options *o, struct facts *f, bool *there)
+{
+    struct tamis_snapshot *fresh = NULL;
+    struct tamis_segment_info s;
+    struct tamis_filter *filter;
+    struct tamis_diag diag = {0};
+    size_t index;
+    int err = tamis_snapshot_segment(snapshot, i, &s);
+
+    if (err != 0)
+        return complain_error(err, NULL, o->args[0], NULL);
+    *f = (struct facts){label(s.name, s.name_bytes),
+                        s.state,
+                        NAN,
+                        NAN,
+                        NAN,
+                        NAN,
+                        NAN,
+                        NAN,
+                        NAN,
+                        NAN,
+                        NAN,
+                        NAN,
+                        NAN,
+                        NAN,
+                        NAN};
+    *there = true;
+    if (s.state == TAMIS_SEGMENT_BARE)
+        return EXIT_DONE;
+    f->readable = 0;
+    if (s.state == TAMIS_SEGMENT_GROWING || s.state == TAMIS_SEGMENT_SEALED) {
+        f->keys = (double)s.keys;
+        f->bytes = (double)s.file_bytes;
+        f->allocated = (double)allocated_bytes(o->args[0], &s);
+        f->created = (double)s.created / 1e6;
+        f->watermark = (double)s.watermark;
+        f->target_error = s.error > 0 ? s.error : NAN;
+    }
+    err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
+    if (err == 0) {
+        facts_of_filter(f, filter, given(o, OPT_CHECK));
+        return EXIT_DONE;
+    }
+    *there = segment_now(store, &s, &fresh, &index) != TAMIS_ERR_NO_SEGMENT;
+    tamis_snapshot_release(fresh);
+    return *there && is_ours(err) ? complain_error(err, &diag, o->args[0], NULL)
+                                  : EXIT_DONE;
+}
+
+/* ---- printing ---- */
+
+static void print_head(const char *name, const char *help)
+{
+    printf("# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
+}
+
+/* As few digits as say it all. */
+static void print_number(double x)
+{
+    char text[40];
+    int digits = 15;
+
+    do
+        snprintf(text, sizeof(text), "%.*g", digits++, x);
+    while (digits <= 17 && strtod(text, NULL) != x);
+    printf(" %s\n", text);
+}
+
+static void print_store(const char *name, const char *help, const char *store, double x)
+{
+    print_head(name, help);
+    printf("%s{store=\"%s\"}", name, store);
+    print_number(x);
+}
+
+static void print_segments(const char *store, const struct facts *facts, size_t n)
+{
+    if (n > 0)
+        print_head("tamis_segment_info", "1 for each segment that is listed.");
+    for (size_t i = 0; i < n; i++)
+        printf("tamis_segment_info{store=\"%s\",segment=\"%s\",state=\"%s\"} 1\n",
+               store, facts[i].name, state_name(facts[i].state));
+    for (size_t m = 0; m < sizeof(metrics) / sizeof(metrics[0]); m++) {
+        char name[64];
+        bool any = false;
+
+        snprintf(name, sizeof(name), "tamis_segment_%s", metrics[m].name);
+        for (size_t i = 0; i < n; i++) {
+            double x;
+
+            memcpy(&x, (const char *)&facts[i] + metrics[m].offset, sizeof(x));
+            if (isnan(x))
+                continue;
+            if (!any)
+                print_head(name, metrics[m].help);
+            any = true;
+            printf("%s{store=\"%s\",segment=\"%s\"}", name, store, facts[i].name);
+            print_number(x);
+        }
+    }
+}
+
+/* Of all segments, whichever are named. */
+static void print_totals_of(const struct tamis_snapshot *snapshot,
+                            const struct tamis_store_info *info, const char *store)
+{
+    size_t n[4] = {0};
+    struct tamis_segment_info s;
+
+    for (size_t i = 0; i < tamis_snapshot_n_segments(snapshot); i++)
+        if (tamis_snapshot_segment(snapshot, i, &s) == 0)
+            n[s.state <= TAMIS_SEGMENT_SEALED ? s.state : 0]++;
+    print_head("tamis_segments",
+               "Segments by state; of a bare one nothing can be absent, nor of one "
+               "whose record is unreadable.");
+    for (int state = 0; state < 4; state++)
+        printf("tamis_segments{store=\"%s\",state=\"%s\"} %zu\n", store,
+               state_name((enum tamis_segment_state)state), n[state]);
+    print_store("tamis_catalog_complete",
+                "0 if segments may be missing: nothing is absent everywhere.", store,
+                info->complete);
+    print_store("tamis_catalog_bytes", "In use by the catalog.", store,
+                (double)info->catalog_bytes);
+    print_store("tamis_created_timestamp_seconds",
+                "When the store was made, since 1970.", store,
+                (double)info->created / 1e6);
+}
+
+int print_prometheus(struct tamis_store *store, struct tamis_snapshot *snapshot,
+                     const struct options *o)
+{
+    struct tamis_store_info info;
+    struct tamis_diag diag = {0};
+    struct facts *facts;
+    char *path = label(o->args[0], strlen(o->args[0]));
+    size_t *picked = NULL, n_picked = 0, n = 0;
+    int err = tamis_store_info(store, &info, &diag), status;
+
+    status = err ? complain_error(err, &diag, o->args[0], NULL)
+                 : pick_segments(snapshot, o->args[0], o->args + 1, o->n_args - 1,
+                                 &picked, &n_picked);
+    facts = need(calloc(n_picked + 1, sizeof(*facts)));
+    for (size_t i = 0; i < n_picked; i++) {
+        bool there = false;
+        int one = gather(store, snapshot, picked[i], o, &facts[n], &there);
+
+        status = status ? status : one;
+        if (there)
+            n++;
+        else
+            free(facts[n].name);
+    }
+    if (status == EXIT_DONE) { /* half of it would be taken for all */
+        print_totals_of(snapshot, &info, path);
+        print_segments(path, facts, n);
+    }
+    for (size_t i = 0; i < n; i++)
+        free(facts[i].name);
+    free(facts);
+    free(picked);
+    free(path);
+    return status;
+}

@@ -1,0 +1,172 @@
+/* What of a filter is in memory, for people and for programs. */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../tool.h"
+
+/* mincore(2) says "in memory" of every page of a file that is not the caller's affair:
+ * neither owned nor to be written by it. Then it has told nothing. */
+static bool kernel_tells(const char *file)
+{
+    struct stat st;
+
+    return (stat(file, &st) == 0 && st.st_uid == geteuid()) ||
+           faccessat(AT_FDCWD, file, W_OK, AT_EACCESS) == 0;
+}
+
+static unsigned long page_bytes(void)
+{
+    return (unsigned long)sysconf(_SC_PAGESIZE);
+}
+
+static void put_counts(json_t *o, const struct tamis_residency *r, bool told)
+{
+    json_put(o, "pages", json_count(r->n_pages));
+    if (told)
+        json_put(o, "resident", json_count(r->n_resident));
+}
+
+static void print_counts(const struct tamis_residency *r, bool told)
+{
+    char percent[TEXT_BYTES] = "?";
+
+    if (told && r->n_pages > 0)
+        snprintf(percent, sizeof(percent), "%.1f%%",
+                 100 * (double)r->n_resident / (double)r->n_pages);
+    if (told)
+        printf("%12llu", (unsigned long long)r->n_resident);
+    else
+        printf("%12s", "?");
+    printf(" %12llu %7s  ", (unsigned long long)r->n_pages, percent);
+}
+
+/* All segments so far. */
+struct sum {
+    struct tamis_residency all;
+    bool told; /* of each */
+    json_t *list;
+};
+
+/* A filter that does not open. Others may have dropped or replaced the segment
+ * meanwhile.
+ */
+static int no_count(struct sum *sum, struct tamis_store *store,
+                    const struct tamis_segment_info *s, int err,
+                    const struct tamis_diag *diag, const char *path)
+{
+    const char *what = diag->what[0] ? diag->what : tamis_strerror(err);
+    struct tamis_snapshot *fresh;
+    size_t index;
+    bool gone = segment_now(store, s, &fresh, &index) == TAMIS_ERR_NO_SEGMENT;
+
+    tamis_snapshot_release(fresh);
+    if (gone)
+        return EXIT_DONE;
+    if (sum->list != NULL) {
+        json_t *o = need(json_object());
+
+        json_put(o, "segment", json_escaped(s->name, s->name_bytes));
+        json_put(o, "what", json_escaped(what, strlen(what)));
+        json_put(sum->list, NULL, o);
+    } else {
+        printf("%12s %12s %7s  ", "-", "-", "-");
+        print_escaped(stdout, s->name, s->name_bytes);
+        fputs(": ", stdout);
+        print_escaped(stdout, what, strlen(what));
+        putchar('\n');
+    }
+    return complain_error(err, diag, path, NULL);
+}
+
+static int add_one(struct sum *sum, struct tamis_store *store,
+                   struct tamis_snapshot *snapshot, size_t i, const char *path)
+{
+    struct tamis_residency r;
+    struct tamis_segment_info s;
+    struct tamis_filter *filter;
+    struct tamis_diag diag = {0};
+    char file[4096];
+    bool told;
+    int err = tamis_snapshot_segment(snapshot, i, &s);
+
+    if (err != 0 || s.state == TAMIS_SEGMENT_BARE)
+        return err ? complain_error(err, NULL, path, NULL) : EXIT_DONE;
+    err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
+    if (err == 0)
+        err = tamis_filter_residency(filter, &r);
+    if (err != 0)
+        return no_count(sum, store, &s, err, &diag, path);
+    snprintf(file, sizeof(file), "%s/%s", path, s.file);
+    told = kernel_tells(file);
+    sum->all.n_pages += r.n_pages;
+    sum->all.n_resident += r.n_resident;
+    sum->told = sum->told && told;
+    if (sum->list != NULL) {
+        json_t *o = need(json_object());
+
+        json_put(o, "segment", json_escaped(s.name, s.name_bytes));
+        put_counts(o, &r, told);
+        json_put(sum->list, NULL, o);
+        return EXIT_DONE;
+    }
+    print_counts(&r, told);
+    print_escaped(stdout, s.name, s.name_bytes);
+    putchar('\n');
+    return EXIT_DONE;
+}
+
+int segments_residency(struct tamis_store *store, struct tamis_snapshot *snapshot,
+                       const char *path, const size_t *segments, size_t n, json_t *root)
+{
+    struct sum sum = {.told = true};
+    int status = EXIT_DONE;
+
+    if (root != NULL)
+        sum.list = need(json_array());
+    else
+        printf("\n%12s %12s %7s  (pages of %lu bytes)\n", "in memory", "of pages", "",
+               page_bytes());
+    for (size_t i = 0; i < n; i++) {
+        int one = add_one(&sum, store, snapshot, segments[i], path);
+
+        status = status ? status : one;
+    }
+    if (root != NULL) {
+        json_put(root, "page_bytes", json_count(page_bytes()));
+        put_counts(root, &sum.all, sum.told);
+        json_put(root, "residency", sum.list);
+    } else {
+        print_counts(&sum.all, sum.told);
+        printf("in all\n");
+    }
+    return status;
+}
+
+int file_residency(const struct options *o, json_t *root)
+{
+    struct tamis_residency r;
+    struct tamis_filter *filter;
+    bool told = kernel_tells(o->args[0]);
+    int status = file_open(o, &filter), err;
+
+    if (status != EXIT_DONE)
+        return status;
+    err = tamis_filter_residency(filter, &r);
+    tamis_filter_close(filter);
+    if (err != 0)
+        return complain_errno(err, o->args[0], "asking what is in memory");
+    if (root != NULL) {
+        json_put(root, "page_bytes", json_count(page_bytes()));
+        put_counts(root, &r, told);
+        return EXIT_DONE;
+    }
+    if (told)
+        printf("in memory: %llu", (unsigned long long)r.n_resident);
+    else
+        printf("in memory: ?");
+    printf(" of %llu pages of %lu bytes\n", (unsigned long long)r.n_pages,
+           page_bytes());
+    return EXIT_DONE;
+}

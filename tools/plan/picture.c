@@ -1,0 +1,280 @@
+/* What `tamis plan --svg` draws: a point a segment, its keys to the right, its error
+ * upwards, both logarithmic. Planned errors lie on a line through the runs' sizes,
+ * which whole pages bend; one error for all is level. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../picture/picture.h"
+#include "plan.h"
+
+/* From 10^low to 10^high; of errors, and of keys. */
+struct axis {
+    int low, high;
+};
+struct chart {
+    const struct store_plan *plan;
+    struct axis keys, error;
+    FILE *to;
+};
+enum { CHART_FLOOR = 520 };
+
+static double key_x(const struct chart *c, double keys)
+{
+    double at = log10(keys < 1 ? 1 : keys);
+
+    return LEFT + PICTURE_WIDTH * (at - c->keys.low) / (c->keys.high - c->keys.low);
+}
+
+static double error_y(const struct chart *c, double error)
+{
+    double at = error > 0 ? log10(error) : c->error.low;
+
+    at = at < c->error.low ? c->error.low : at;
+    return TOP +
+           (CHART_FLOOR - TOP) * (c->error.high - at) / (c->error.high - c->error.low);
+}
+
+/* Nothing is shown below 1e-10. */
+static void find_axes(struct chart *c)
+{
+    double least = 0.1, fewest = INFINITY, most = 10;
+
+    for (size_t i = 0; i < c->plan->n; i++) {
+        const struct tamis_plan_share *s = &c->plan->shares[i];
+        double keys = (double)c->plan->segments[i].keys;
+
+        if (s->plan.file_bytes > 0)
+            least = fmin(least, s->plan.error);
+        fewest = fmin(fewest, fmax(keys, 1));
+        most = fmax(most, keys);
+    }
+    c->error = (struct axis){(int)floor(log10(fmax(least, 1e-10))), 0};
+    c->keys.high = (int)ceil(log10(most));
+    c->keys.low = (int)floor(log10(fmin(fewest, most)));
+    if (c->keys.low == c->keys.high)
+        c->keys.high++;
+}
+
+/* ---- what is drawn ---- */
+
+/* 10 to the power of n; superscripts are characters, for not all viewers shift text. */
+static const char *power_text(char text[TEXT_BYTES], int n)
+{
+    static const char *const digits[] = {"⁰", "¹", "²", "³", "⁴",
+                                         "⁵", "⁶", "⁷", "⁸", "⁹"};
+    int size = abs(n);
+
+    snprintf(text, TEXT_BYTES, "10%s%s%s", n < 0 ? "⁻" : "",
+             size >= 10 ? digits[size / 10 % 10] : "", digits[size % 10]);
+    return n == 0 ? "1" : text;
+}
+
+/* 1, 10, 100, 1k ... as counts are written. */
+static const char *keys_text(char text[TEXT_BYTES], int n)
+{
+    static const char *const units[] = {"", "k", "M", "G", "T", "P"};
+    static const char *const numbers[] = {"1", "10", "100"};
+
+    snprintf(text, TEXT_BYTES, "%s%s", numbers[n % 3], units[n / 3 % 6]);
+    return text;
+}
+
+static void draw_grid(const struct chart *c)
+{
+    char text[TEXT_BYTES];
+
+    for (int e = c->error.low; e <= c->error.high; e++) {
+        double y = error_y(c, pow(10, e));
+
+        fprintf(c->to, "<path d=\"M%d %.1fH%d\" class=\"grid\"/>\n", LEFT, y, RIGHT);
+        svg_text(c->to, LEFT - 8, y + 4, "text-anchor=\"end\"", "%s",
+                 power_text(text, e));
+    }
+    for (int k = c->keys.low; k <= c->keys.high; k++) {
+        double x = key_x(c, pow(10, k));
+
+        fprintf(c->to, "<path d=\"M%.1f %dV%d\" class=\"grid\"/>\n", x, TOP,
+                CHART_FLOOR);
+        svg_text(c->to, x, CHART_FLOOR + 18, "text-anchor=\"middle\"", "%s",
+                 keys_text(text, k));
+    }
+    svg_text(c->to, RIGHT, CHART_FLOOR + 38, "text-anchor=\"end\"",
+             "keys of the segment");
+    svg_text(c->to, LEFT, TOP - 12, "",
+             "error: reads wasted by a lookup of an absent key, as a fraction");
+}
+
+struct box {
+    double left, right, top, bottom;
+};
+
+static double point_y(const struct chart *c, size_t i)
+{
+    const struct tamis_plan_share *s = &c->plan->shares[i];
+
+    return error_y(c, s->plan.file_bytes > 0 ? s->plan.error : 1);
+}
+
+/* How many points a label here would cover. */
+static size_t n_covered(const struct chart *c, struct box b)
+{
+    enum { RADIUS = 6 };
+    size_t n = 0;
+
+    for (size_t i = 0; i < c->plan->n; i++) {
+        double x = key_x(c, (double)c->plan->segments[i].keys), y = point_y(c, i);
+
+        n += x > b.left - RADIUS && x < b.right + RADIUS && y > b.top - RADIUS &&
+             y < b.bottom + RADIUS;
+    }
+    return n;
+}
+
+/* Where the label of a level line covers the fewest points: above it or below it, and
+ * as far to the right as may be. */
+static struct box label_place(const struct chart *c, double line, double width)
+{
+    enum { HIGH = 14, GAP = 4, STEPS = 12 };
+    struct box best = {0};
+    size_t least = SIZE_MAX;
+
+    for (int i = 0; i < 2 * STEPS && least > 0; i++) {
+        bool below = i % 2 != 0;
+        double left = RIGHT - GAP - width -
+                      i / 2 * (PICTURE_WIDTH - width - 2 * GAP) / (STEPS - 1);
+        double top = below ? line + GAP : line - GAP - HIGH;
+        struct box b = {left, left + width, top, top + HIGH};
+        size_t n = n_covered(c, b);
+
+        if (top >= TOP && top + HIGH <= CHART_FLOOR && n < least) {
+            least = n;
+            best = b;
+        }
+    }
+    return best;
+}
+
+static void draw_uniform(const struct chart *c)
+{
+    enum { LABEL_WIDTH = 100 };
+    double y = error_y(c, c->plan->summary.uniform_error);
+    struct box b = label_place(c, y, LABEL_WIDTH);
+
+    fprintf(c->to,
+            "<path d=\"M%d %.1fH%d\" class=\"axis\" stroke-dasharray=\"6 4\"/>\n", LEFT,
+            y, RIGHT);
+    svg_text(c->to, b.right, b.bottom - 3, "text-anchor=\"end\" class=\"label\"",
+             "one error for all");
+}
+
+static void draw_point(const struct chart *c, size_t i, double x, double y)
+{
+    const struct planned *s = &c->plan->segments[i];
+    const struct tamis_plan_share *to = &c->plan->shares[i];
+    char keys[TEXT_BYTES], size[TEXT_BYTES], error[TEXT_BYTES];
+
+    fprintf(c->to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" %s><title>", x, y,
+            to->plan.file_bytes > 0 ? "fill=\"#2f81f7\" fill-opacity=\"0.7\""
+                                    : "class=\"bad\" fill-opacity=\"0.7\"");
+    xml_text(c->to, s->name ? s->name : "-");
+    fprintf(c->to, "\n%s keys, ", count_text(keys, s->keys));
+    if (to->plan.file_bytes > 0)
+        fprintf(c->to, "%s, %s", percent_text(error, to->plan.error),
+                size_text(size, (double)to->plan.file_bytes));
+    else
+        fputs("no filter", c->to);
+    fputs("</title></circle>\n", c->to);
+}
+
+/* Where a point is already there is no room for another. */
+static void draw_points(const struct chart *c)
+{
+    enum { CELL = 2, ROWS = HEIGHT / CELL + 1, COLUMNS = WIDTH / CELL + 1 };
+    bool *taken = need(calloc((size_t)ROWS * COLUMNS, sizeof(*taken)));
+
+    for (size_t i = 0; i < c->plan->n; i++) {
+        double x = key_x(c, (double)c->plan->segments[i].keys);
+        double y = point_y(c, i);
+        bool *cell = &taken[(size_t)(y / CELL) * COLUMNS + (size_t)(x / CELL)];
+
+        if (!*cell)
+            draw_point(c, i, x, y);
+        *cell = true;
+    }
+    free(taken);
+}
+
+/* 478, 93,920, 2.1×10⁻⁵ */
+static const char *reads_text(char text[TEXT_BYTES], double reads)
+{
+    char power[TEXT_BYTES];
+    int exponent;
+
+    if (reads >= 1e4)
+        return count_text(text, (uint64_t)reads);
+    if (!(reads > 0 && reads < 1e-3)) {
+        snprintf(text, TEXT_BYTES, "%.4g", reads);
+        return text;
+    }
+    exponent = (int)floor(log10(reads));
+    snprintf(text, TEXT_BYTES, "%.3g×%s", reads * pow(10, -exponent),
+             power_text(power, exponent));
+    return text;
+}
+
+static void draw_legend(const struct chart *c, const struct options *o)
+{
+    const struct tamis_plan_summary *s = &c->plan->summary;
+    char size[TEXT_BYTES], uniform[TEXT_BYTES], runs[TEXT_BYTES];
+    char reads[TEXT_BYTES], *name;
+    const char *path = o->n_args > 0 ? o->args[0] : o->sizes;
+
+    name = escape(path, strlen(path));
+    svg_text(c->to, LEFT, 40, "class=\"title\"", "%.80s", name);
+    free(name);
+    svg_text(c->to, LEFT, 66, "class=\"strong\"",
+             "planned: %s reads wasted by a lookup of an absent key, of %s runs, "
+             "with filters of %s",
+             reads_text(reads, s->best.reads), count_text(runs, s->n_runs),
+             size_text(size, (double)s->best.file_bytes));
+    svg_text(c->to, LEFT, 86, "", "one error for all: %s, with filters of %s",
+             reads_text(reads, s->uniform.reads),
+             size_text(uniform, (double)s->uniform.file_bytes));
+    if (s->best.n_filters == c->plan->n)
+        return;
+    fprintf(c->to, "<circle cx=\"%d\" cy=\"%d\" r=\"4\" class=\"bad\"/>\n", RIGHT - 66,
+            TOP - 16);
+    svg_text(c->to, RIGHT, TOP - 12, "text-anchor=\"end\"", "no filter");
+}
+
+static void draw(const struct chart *c, const struct options *o)
+{
+    fprintf(c->to,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
+            "width=\"%d\" height=\"%d\" role=\"img\">\n<title>tamis plan</title>\n%s"
+            "<rect x=\"0.5\" y=\"0.5\" width=\"%d\" height=\"%d\" rx=\"8\" "
+            "class=\"ground\"/>\n",
+            WIDTH, HEIGHT, WIDTH, HEIGHT, svg_style, WIDTH - 1, HEIGHT - 1);
+    draw_legend(c, o);
+    draw_grid(c);
+    draw_uniform(c);
+    draw_points(c);
+    fputs("</svg>\n", c->to);
+}
+
+int plan_picture(const struct options *o, const struct store_plan *p)
+{
+    struct chart c = {.plan = p};
+    char *bytes = NULL;
+    size_t n = 0;
+    int status;
+
+    c.to = need(open_memstream(&bytes, &n));
+    find_axes(&c);
+    draw(&c, o);
+    need(fclose(c.to) == 0 ? bytes : NULL);
+    status = replace_file(o->svg, bytes, n);
+    free(bytes);
+    return status;
+}

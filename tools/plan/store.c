@@ -1,0 +1,280 @@
+/* tamis plan STORE, tamis plan --sizes: the memory of a store's filters, divided so
+ * that lookups of absent keys waste the fewest reads. A table, or JSON. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../picture/picture.h"
+#include "plan.h"
+
+static void count_now(struct store_plan *p)
+{
+    double *keys = need(calloc(p->n + 1, sizeof(*keys)));
+
+    /* As the library weighs them: a run's segments by their keys, none below one. */
+    for (size_t i = 0; i < p->n; i++)
+        keys[p->sizes[i].run] += p->segments[i].keys ? (double)p->segments[i].keys : 1;
+    for (size_t i = 0; i < p->n; i++) {
+        const struct planned *s = &p->segments[i];
+
+        p->bytes_now += s->bytes_now;
+        p->length_now += s->length_now;
+        p->reads_now +=
+            s->error_now * (s->keys ? (double)s->keys : 1) / keys[p->sizes[i].run];
+    }
+    free(keys);
+}
+
+static bool is_live(const struct options *o)
+{
+    return !given(o, OPT_SIZES);
+}
+
+/* ---- for people ---- */
+
+static void print_row(const struct options *o, const struct store_plan *p, size_t i)
+{
+    const struct planned *s = &p->segments[i];
+    const struct tamis_plan_share *to = &p->shares[i];
+    bool has = to->plan.file_bytes > 0;
+    char rank[16] = "-", fpr[TEXT_BYTES] = "-", expected[TEXT_BYTES] = "-";
+    char now[TEXT_BYTES], bits[16] = "-";
+
+    if (s->has_rank)
+        snprintf(rank, sizeof(rank), "%lu", (unsigned long)s->rank);
+    if (has) {
+        percent_text(fpr, to->error);
+        percent_text(expected, to->plan.error);
+        snprintf(bits, sizeof(bits), "%.2f",
+                 s->keys ? 8 * (double)to->plan.file_bytes / (double)s->keys : 0);
+    }
+    printf("%5s %5zu %12llu %10s %10s %12llu %8s", rank, p->sizes[i].run,
+           (unsigned long long)s->keys, fpr, expected,
+           (unsigned long long)to->plan.file_bytes, bits);
+    if (is_live(o))
+        printf(" %10s %12llu %-7s", percent_text(now, s->error_now),
+               (unsigned long long)s->bytes_now, plan_action_name(plan_action(p, i)));
+    printf("  %s\n", s->name ? s->name : "-");
+}
+
+static double saving(const struct store_plan *p)
+{
+    double uniform = p->summary.uniform.reads;
+
+    return uniform > 0 ? 1 - p->summary.best.reads / uniform : 0;
+}
+
+static void print_totals_of(const char *what, uint64_t bytes, double reads,
+                            const char *more)
+{
+    char size[TEXT_BYTES];
+
+    printf("%-9s %14llu bytes %14s  %-12.6g %s\n", what, (unsigned long long)bytes,
+           size_text(size, (double)bytes), reads, more);
+}
+
+static void print_plan(const struct options *o, const struct store_plan *p)
+{
+    const struct tamis_plan_summary *s = &p->summary;
+    char text[160], percent[TEXT_BYTES], length[TEXT_BYTES];
+
+    printf("%5s %5s %12s %10s %10s %12s %8s", "RANK", "RUN", "KEYS", "FPR", "EXPECTED",
+           "BYTES", "BITS/KEY");
+    if (is_live(o))
+        printf(" %10s %12s %-7s", "NOW", "BYTES", "DO");
+    printf("  SEGMENT\n");
+    for (size_t i = 0; i < p->n; i++)
+        print_row(o, p, i);
+    printf("\n%-9s %14s       %14s  %s\n", "", "MEMORY", "",
+           "READS WASTED BY A LOOKUP OF AN ABSENT KEY");
+    snprintf(text, sizeof(text), "of %llu runs; filters of any size: %.4g",
+             (unsigned long long)s->n_runs, s->best.ideal_reads);
+    print_totals_of("planned", s->best.file_bytes, s->best.reads, text);
+    if (s->uniform_error < 1)
+        snprintf(text, sizeof(text), "one error for all, %s; of any size: %.4g",
+                 percent_text(percent, s->uniform_error), s->uniform.ideal_reads);
+    else
+        snprintf(text, sizeof(text), "one error for all: none at 50%%; any size: %.4g",
+                 s->uniform.ideal_reads);
+    print_totals_of("uniform", s->uniform.file_bytes, s->uniform.reads, text);
+    snprintf(text, sizeof(text), "allocated; the files are %s long",
+             size_text(length, (double)p->length_now));
+    if (is_live(o))
+        print_totals_of("now", p->bytes_now, p->reads_now,
+                        p->length_now == p->bytes_now ? "" : text);
+    printf("%-9s %s of the reads of uniform filters\n", "saves",
+           percent_text(percent, saving(p)));
+    if (p->n_bare > 0)
+        printf("%-9s %llu without a filter, read every time: not planned\n", "bare",
+               (unsigned long long)p->n_bare);
+    for (size_t i = 0; i < p->n; i++)
+        if (p->segments[i].unread != NULL)
+            printf("%-9s %s: %s\n", "unread", p->segments[i].name,
+                   p->segments[i].unread);
+}
+
+/* ---- for programs ---- */
+
+static json_t *total_json(const struct tamis_plan_total *t)
+{
+    json_t *o = need(json_object());
+
+    json_put(o, "filters", json_count(t->n_filters));
+    json_put(o, "bytes", json_count(t->file_bytes));
+    json_put(o, "reads", json_number(t->reads));
+    json_put(o, "ideal_reads", json_number(t->ideal_reads));
+    return o;
+}
+
+static json_t *row_json(const struct options *options, const struct store_plan *p,
+                        size_t i)
+{
+    const struct planned *s = &p->segments[i];
+    const struct tamis_plan_share *to = &p->shares[i];
+    json_t *o = need(json_object());
+
+    if (s->name != NULL)
+        json_put(o, "segment", need(json_string(s->name)));
+    if (s->has_rank)
+        json_put(o, "rank", json_count(s->rank));
+    json_put(o, "run", json_count(p->sizes[i].run));
+    json_put(o, "keys", json_count(s->keys));
+    json_put(o, "ideal_error", json_number(to->ideal_error));
+    if (to->plan.file_bytes > 0) {
+        json_put(o, "fpr", json_number(to->error));
+        json_put(o, "error", json_number(to->plan.error));
+        json_put(o, "lanes", json_count(to->plan.lanes));
+        json_put(o, "words", json_count(to->plan.words));
+        json_put(o, "blocks", json_count(to->plan.n_blocks));
+    }
+    json_put(o, "bytes", json_count(to->plan.file_bytes));
+    if (is_live(options)) {
+        json_put(o, "state", json_string(state_name(s->state)));
+        json_put(o, "bytes_now", json_count(s->bytes_now));
+        json_put(o, "length_now", json_count(s->length_now));
+        json_put(o, "error_now", json_number(s->error_now));
+        json_put(o, "action", json_string(plan_action_name(plan_action(p, i))));
+        if (s->unread != NULL)
+            json_put(o, "unread", need(json_string(s->unread)));
+    }
+    return o;
+}
+
+static void print_json(const struct options *o, const struct store_plan *p)
+{
+    const struct tamis_plan_summary *s = &p->summary;
+    json_t *root = need(json_object()), *uniform = total_json(&s->uniform);
+    json_t *list = need(json_array());
+
+    json_put(root, "runs", json_count(s->n_runs));
+    json_put(root, "planned", total_json(&s->best));
+    json_put(uniform, "fpr", json_number(s->uniform_error));
+    json_put(root, "uniform", uniform);
+    json_put(root, "saving", json_number(saving(p)));
+    if (is_live(o)) {
+        json_put(root, "bare", json_count(p->n_bare));
+        json_put(root, "bytes_now", json_count(p->bytes_now));
+        json_put(root, "length_now", json_count(p->length_now));
+        json_put(root, "reads_now", json_number(p->reads_now));
+    }
+    for (size_t i = 0; i < p->n; i++)
+        json_put(list, NULL, row_json(o, p, i));
+    json_put(root, "segments", list);
+    json_print(root);
+}
+
+/* ---- the command ---- */
+
+static int allocate(const struct options *o, struct store_plan *p)
+{
+    int err =
+        given(o, OPT_READS)
+            ? tamis_plan_store_reads(p->sizes, p->n, o->reads, p->shares, &p->summary)
+            : tamis_plan_store(p->sizes, p->n, o->n_bytes, p->shares, &p->summary);
+
+    if (err == TAMIS_ERR_RANGE && given(o, OPT_READS))
+        return complain_error(err, NULL, "plan",
+                              "no filters waste so few: take more --reads");
+    if (err != 0)
+        return complain_error(err, NULL, "plan", NULL);
+    count_now(p);
+    return EXIT_DONE;
+}
+
+static void check(const struct options *o)
+{
+    if (given(o, OPT_SIZES) && o->n_args > 0)
+        usage_error("--sizes and STORE exclude each other");
+    if (o->n_args > 1)
+        usage_error("unexpected argument '%s'", o->args[1]);
+    if (o->n_args == 1 && o->args[0][0] == '\0')
+        usage_error("STORE is a path, and this one is empty");
+    if (given(o, OPT_BYTES) + given(o, OPT_READS) != 1)
+        usage_error("one of --bytes and --reads");
+    if (given(o, OPT_N_KEYS) || given(o, OPT_FPR) || given(o, OPT_LAYOUT) ||
+        given(o, OPT_GROWTH) || (o->given & GROWTH_OPTIONS) != 0)
+        usage_error("a plan of a store takes --bytes or --reads, no --keys, --fpr, "
+                    "--layout or --growth");
+    if (given(o, OPT_RUNS) && given(o, OPT_LEVELS))
+        usage_error("--runs and --levels exclude each other");
+    if (given(o, OPT_APPLY) && given(o, OPT_SIZES))
+        usage_error("--apply is for a STORE");
+    if (given(o, OPT_APPLY) && given(o, OPT_JSON))
+        usage_error("--apply and --json exclude each other");
+    if (given(o, OPT_SVG) && strcmp(o->svg, "-") == 0 &&
+        (given(o, OPT_JSON) || given(o, OPT_APPLY)))
+        usage_error("--svg - leaves no room for other output");
+}
+
+/* They are planned by the keys that the list has, as if they answered nothing. */
+static int unread_status(const struct options *o, const struct store_plan *p)
+{
+    if (p->n_unread == 0)
+        return EXIT_DONE;
+    return complain(p->unread_status,
+                    "%s: %llu filter%s cannot be read, and count%s as none: 'tamis "
+                    "verify' tells more",
+                    o->args[0], (unsigned long long)p->n_unread,
+                    p->n_unread == 1 ? "" : "s", p->n_unread == 1 ? "s" : "");
+}
+
+static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
+                const struct options *o, struct store_plan *p)
+{
+    int status = allocate(o, p);
+
+    if (status == EXIT_DONE && given(o, OPT_SVG))
+        status = plan_picture(o, p);
+    if (status != EXIT_DONE)
+        return status;
+    if (given(o, OPT_APPLY))
+        status = plan_apply(store, snapshot, o, p);
+    else if (given(o, OPT_JSON))
+        print_json(o, p);
+    else if (!given(o, OPT_SVG) || strcmp(o->svg, "-") != 0)
+        print_plan(o, p);
+    return status == EXIT_DONE ? unread_status(o, p) : status;
+}
+
+int plan_store(const struct options *o)
+{
+    struct tamis_snapshot *snapshot = NULL;
+    struct tamis_store *store = NULL;
+    struct store_plan p = {0};
+    int status;
+
+    check(o);
+    check_picture(o, o->n_args > 0 ? o->args[0] : NULL, o->sizes);
+    if (given(o, OPT_SIZES)) {
+        status = plan_from_list(o, &p);
+    } else {
+        status = store_snapshot(o->args[0], &store, &snapshot);
+        if (status == EXIT_DONE)
+            status = plan_from_store(snapshot, o, &p);
+    }
+    if (status == EXIT_DONE)
+        status = show(store, snapshot, o, &p);
+    plan_free(&p);
+    tamis_snapshot_release(snapshot);
+    tamis_store_close(store);
+    return status;
+}

@@ -1,0 +1,157 @@
+/* What would work: the last part of a message, by the error and by what is there. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../tool.h"
+
+/* Of what is short a limit of this process may be the reason, and not the machine. */
+static bool is_limited(int resource)
+{
+    struct rlimit limit;
+
+    return getrlimit((__rlimit_resource_t)resource, &limit) == 0 &&
+           limit.rlim_cur != RLIM_INFINITY;
+}
+
+const char *advice_memory(void)
+{
+    return is_limited(RLIMIT_AS)     ? "raise the limit of memory (ulimit -v)"
+           : is_limited(RLIMIT_DATA) ? "raise the limit of memory (ulimit -d)"
+                                     : "free some memory";
+}
+
+const char advice_flipped[] = "test this machine's memory, then run it again";
+
+const char *usual_advice(int error)
+{
+    switch (error) {
+    case TAMIS_ERR_NOT_TAMIS:
+        return "name what 'tamis init' or 'tamis file build' has made";
+    case TAMIS_ERR_VERSION:
+        return "read it with the tamis that wrote it, or a newer one";
+    case TAMIS_ERR_DAMAGED:
+        return "build it anew from its keys";
+    case TAMIS_ERR_MISMATCH:
+        return "name the filter that belongs here";
+    case TAMIS_ERR_NO_SEGMENT:
+        return "'tamis ls STORE' lists the segments";
+    case TAMIS_ERR_NO_STORE:
+        return "'tamis init STORE' makes one, 'tamis repair STORE' a lost catalog";
+    case TAMIS_ERR_EXISTS:
+        return "take another name or remove the old one first";
+    case TAMIS_ERR_BUSY:
+        return "try again when it is done";
+    case TAMIS_ERR_SEALED:
+        return "put new keys into another segment";
+    case TAMIS_ERR_NETWORK:
+        return "use a local file system";
+    case TAMIS_ERR_READ_ONLY:
+    case EROFS:
+        return "work where you may write";
+    case EACCES:
+    case EPERM:
+        return "run it as a user who may";
+    case TAMIS_ERR_POISONED:
+        return "run it again";
+    case TAMIS_ERR_REPLACED:
+        return "end every process that has the store open, then run it again";
+    case TAMIS_ERR_TOO_LARGE:
+        return "split the segment";
+    case TAMIS_ERR_CATALOG:
+        return "'tamis repair STORE --dry-run' says whether it is damaged";
+    case ENOENT:
+    case ENOTDIR:
+        return "check the path";
+    case EISDIR:
+        return "name a file";
+    case EINVAL:
+        return "name a regular file";
+    case ENOSPC:
+    case EDQUOT:
+        return "free some space";
+    case EFBIG:
+        return is_limited(RLIMIT_FSIZE)
+                   ? "raise the limit of file sizes (ulimit -f)"
+                   : "use a file system that takes larger files, or split the segment";
+    case EMFILE:
+        return "raise the limit of open files (ulimit -n)";
+    case ENOMEM:
+        return advice_memory();
+    default:
+        return NULL;
+    }
+}
+
+bool is_wrong_type(int error)
+{
+    return error == EINVAL || error == EISDIR || error == ELOOP || error == ENXIO;
+}
+
+int status_unread(int error)
+{
+    return is_wrong_type(error) ? EXIT_DAMAGE : status_of_error(error);
+}
+
+const char *advice_unread(int error)
+{
+    return is_wrong_type(error)
+               ? "put the filter's own file in its place, or build the segment anew"
+               : usual_advice(error);
+}
+
+/* Is there something of that name, of another kind? */
+static bool is_strange(int dir, const char *name)
+{
+    struct stat st;
+
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode);
+}
+
+/* Repair makes a catalog of filters; where a first 'tamis init' was cut short, there
+ * are none, and the next one goes on. */
+static bool has_filters(const char *path)
+{
+    char name[4096];
+    struct dirent *entry;
+    bool found = false;
+    DIR *d;
+
+    if (snprintf(name, sizeof(name), "%s/filters", path) >= (int)sizeof(name))
+        return false;
+    d = opendir(name);
+    while (d != NULL && !found && (entry = readdir(d)) != NULL)
+        found = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    if (d != NULL)
+        closedir(d);
+    return found;
+}
+
+const char *store_advice(int error, const char *path)
+{
+    const char *advice = NULL;
+    int dir;
+
+    if (error != TAMIS_ERR_NOT_TAMIS && error != TAMIS_ERR_NO_STORE &&
+        error != TAMIS_ERR_DAMAGED && error != TAMIS_ERR_CATALOG)
+        return NULL;
+    dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return NULL;
+    if (is_strange(dir, "catalog.lmdb"))
+        advice = "move it away, then 'tamis repair STORE' makes one";
+    else if (is_strange(dir, "catalog.lmdb-lock"))
+        advice = "move it away";
+    else if (error == TAMIS_ERR_DAMAGED && faccessat(dir, "filters", F_OK, 0) != 0 &&
+             faccessat(dir, "catalog.lmdb", F_OK, 0) == 0)
+        advice = "put it back, or 'tamis repair STORE' makes an empty one";
+    else if (error != TAMIS_ERR_NO_STORE || has_filters(path))
+        advice = "'tamis repair STORE' makes its catalog anew";
+    close(dir);
+    return advice;
+}

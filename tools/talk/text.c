@@ -1,0 +1,156 @@
+/* Bytes for people: escapes, hex, sizes, times. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../tool.h"
+
+/* Embeddings, overrides and isolates (U+202A..U+202E, U+2066..U+2069) show a name, and
+ * what follows it, in another order than its bytes have. */
+static bool turns_text(uint32_t code)
+{
+    return (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+/* Length of the valid UTF-8 sequence at s that may be printed as it is, else 0. The
+ * C1 controls (U+0080..U+009F) steer terminals; overlong forms, surrogates and
+ * what lies beyond U+10FFFF are not UTF-8. */
+static size_t printable(const uint8_t *s, size_t n)
+{
+    size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    uint32_t code;
+
+    if (s[0] < 0x80)
+        return s[0] >= 0x20 && s[0] < 0x7f && s[0] != '\\';
+    if (s[0] < 0xc2 || s[0] > 0xf4 || n < length)
+        return 0;
+    code = s[0] & (0x7fU >> length);
+    for (size_t i = 1; i < length; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (s[i] & 0x3fU);
+    }
+    if (code < 0xa0 || (length == 3 && code < 0x800) ||
+        (length == 4 && code < 0x10000) || code > 0x10ffff ||
+        (code >= 0xd800 && code <= 0xdfff))
+        return 0;
+    return turns_text(code) ? 0 : length;
+}
+
+static void print_bytes(FILE *to, const void *bytes, size_t n, bool backslash)
+{
+    const uint8_t *s = bytes;
+    size_t plain = 0; /* bytes since the last escape, written in one go */
+    size_t i = 0;
+
+    while (i < n) {
+        size_t step = printable(s + i, n - i);
+
+        if (step > 0 || (backslash && s[i] == '\\')) {
+            i += step + (step == 0);
+            continue;
+        }
+        fwrite(s + plain, 1, i - plain, to);
+        fprintf(to, "\\x%02x", s[i]);
+        plain = ++i;
+    }
+    if (n > plain)
+        fwrite(s + plain, 1, n - plain, to);
+}
+
+void print_escaped(FILE *to, const void *bytes, size_t n)
+{
+    print_bytes(to, bytes, n, false);
+}
+
+/* What is in it may have been escaped already, and the library's words are not. */
+void print_message(FILE *to, const char *text)
+{
+    print_bytes(to, text, strlen(text), true);
+}
+
+char *escape(const void *bytes, size_t n)
+{
+    const uint8_t *s = bytes;
+    char *text = need(malloc(4 * n + 1)), *at = text;
+
+    for (size_t i = 0; i < n;) {
+        size_t step = printable(s + i, n - i);
+
+        if (step > 0) {
+            memcpy(at, s + i, step);
+            at += step;
+            i += step;
+        } else {
+            at += snprintf(at, 5, "\\x%02x", s[i++]);
+        }
+    }
+    *at = '\0';
+    return text;
+}
+
+char *hex(const void *bytes, size_t n)
+{
+    const uint8_t *s = bytes;
+    char *text = need(malloc(2 * n + 1));
+
+    for (size_t i = 0; i < n; i++)
+        snprintf(text + 2 * i, 3, "%02x", s[i]);
+    text[2 * n] = '\0';
+    return text;
+}
+
+static int digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+long parse_hex(const char *digits, size_t n_digits, uint8_t *out, size_t max)
+{
+    if (n_digits % 2 != 0 || n_digits / 2 > max)
+        return -1;
+    for (size_t i = 0; i < n_digits; i += 2) {
+        int high = digit(digits[i]), low = digit(digits[i + 1]);
+
+        if (high < 0 || low < 0)
+            return -1;
+        out[i / 2] = (uint8_t)(high << 4 | low);
+    }
+    return (long)(n_digits / 2);
+}
+
+const char *size_text(char text[TEXT_BYTES], double n_bytes)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    size_t unit = 0;
+
+    while (n_bytes >= 1024 && unit < 5) {
+        n_bytes /= 1024;
+        unit++;
+    }
+    snprintf(text, TEXT_BYTES, unit == 0 ? "%.0f %s" : "%.1f %s", n_bytes, units[unit]);
+    return text;
+}
+
+const char *percent_text(char text[TEXT_BYTES], double fraction)
+{
+    snprintf(text, TEXT_BYTES, "%.4g%%", 100 * fraction);
+    return text;
+}
+
+const char *time_text(char text[TEXT_BYTES], uint64_t microseconds)
+{
+    time_t seconds = (time_t)(microseconds / 1000000);
+    struct tm utc;
+
+    if (gmtime_r(&seconds, &utc) == NULL ||
+        strftime(text, TEXT_BYTES, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
+        snprintf(text, TEXT_BYTES, "-");
+    return text;
+}
