@@ -170,3 +170,31 @@ int options_copy(void *ours, size_t ours_bytes, const void *theirs)
     memcpy(ours, theirs, size);
     return 0;
 }
+
+enum tamis_reason reason_of_error(int code)
+{
+    if (code == ENOENT)
+        return TAMIS_FILE_LOST;
+    if (code == TAMIS_ERR_MISMATCH)
+        return TAMIS_MISMATCH;
+    return TAMIS_UNREADABLE;
+}
+
+const char *name_text(char text[NAME_TEXT_BYTES], const void *name, size_t n_bytes)
+{
+    const uint8_t *b = name;
+    size_t at = 0;
+    for (size_t i = 0; i < n_bytes; i++) {
+        if (at + 8 > NAME_TEXT_BYTES) {
+            memcpy(text + at, "...", 3);
+            at += 3;
+            break;
+        }
+        if (b[i] > ' ' && b[i] < 0x7f && b[i] != '\\')
+            text[at++] = (char)b[i];
+        else
+            at += (size_t)snprintf(text + at, NAME_TEXT_BYTES - at, "\\x%02x", b[i]);
+    }
+    text[at] = 0;
+    return text;
+}

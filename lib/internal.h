@@ -30,10 +30,16 @@ int diag_verdict(struct tamis_diag *diag, struct verdict v, const char *file,
 void diag_at(struct tamis_diag *diag, uint64_t offset);
 void diag_in(struct tamis_diag *diag, const char *file); /* names the file anew */
 void diag_clear(struct tamis_diag *diag);
+/* The reason for probes of a filter whose open failed with this code. */
+enum tamis_reason reason_of_error(int code);
 
 /* Copies an option struct of the caller's size into ours: fields that an older
  * caller does not know stay zero. ERR_RANGE if the size makes no sense. */
 int options_copy(void *ours, size_t ours_bytes, const void *theirs);
+
+/* A name for messages: unprintable bytes as \xHH, cut with "..." if long. */
+enum { NAME_TEXT_BYTES = 72 };
+const char *name_text(char text[NAME_TEXT_BYTES], const void *name, size_t n_bytes);
 
 /* ==== io/io.c: system calls that write =================================== */
 
@@ -156,23 +162,31 @@ int io_reserve(int fd, uint64_t offset, uint64_t n);
 
 /* ==== plan/plan.c: sizes and errors ======================================== */
 
-int growth_complete(struct tamis_growth *growth); /* defaults; ERR_RANGE */
 /* Geometry and totals for n_keys at `error`, pages and power of two included. */
 int plan_stage_geometry(uint64_t n_keys, double error, struct geometry *g,
                         double *expected_error);
-/* Capacity and target error of stage i. */
-void growth_stage(const struct tamis_growth *growth, uint32_t i, uint64_t *capacity,
-                  double *error);
 double plan_geometry_error(const struct geometry *g, uint64_t n_keys);
 /* Bits that n_keys distinct keys are expected to set. */
 uint64_t plan_expected_bits(const struct geometry *g, uint64_t n_keys);
 /* The reverse: distinct keys that explain so many set bits. */
 uint64_t plan_keys_of_bits(const struct geometry *g, uint64_t n_bits);
+
+/* Is it an error that a filter may aim at? */
+bool plan_error_valid(double error);
+/* The public plan of this geometry, as a file with these keys. */
+void plan_describe(const struct geometry *g, uint64_t n_keys, struct tamis_plan *plan);
+
+/* ==== plan/growth.c: the series of a growing filter ==== */
+
+int growth_complete(struct tamis_growth *growth); /* defaults; ERR_RANGE */
+/* Capacity and target error of stage i. */
+void growth_stage(const struct tamis_growth *growth, uint32_t i, uint64_t *capacity,
+                  double *error);
+
+/* ==== plan/intervals.c: how surely is a count or an estimate known? ==== */
+
 /* k errors in n trials: between which bounds does the chance of one lie (95%)? */
 void error_interval(uint64_t k, uint64_t n, double *low, double *high);
-
-/* ==== plan/intervals.c: keys of set bits, and how surely ==== */
-
 /* Of n_bits that were looked at, n_set are set. */
 void plan_keys_interval(const struct geometry *g, uint64_t n_bits, uint64_t n_set,
                         struct tamis_interval *out);
@@ -183,20 +197,6 @@ void plan_sum_interval(const struct tamis_interval *parts, uint32_t n,
  * alone. */
 void plan_overlap(const struct geometry *g, uint64_t n_bits, const uint64_t set[3],
                   struct tamis_comparison *out);
-
-/* ==== plan/ideal.c: what filters of any size could do for a store ========= */
-
-/* An ideal filter of error e has -ln e / LN2_SQUARED bits a key. */
-#define LN2_SQUARED 0.480453013918201424667
-/* Wasted reads with so many bits for runs of these keys (which are sorted on return);
- * the error of a run is *scale times its keys, but no more than 1. */
-double plan_ideal(double *runs, size_t n, double bits, double *scale);
-/* The same with one error for all. */
-double plan_ideal_uniform(const double *runs, size_t n, double bits);
-
-/* ==== plan/store.c, fit.c: plan/store.h ======================== */
-
-/* ==== plan/classic.c: the layout of the literature (public calls only) ==== */
 
 /* ==== filter/key.c: hashes of keys (public calls, and) ======================= */
 
@@ -517,7 +517,5 @@ void filter_prefetch(struct tamis_filter *f, uint64_t h);
  * the filter yet. */
 void filter_count_pages(struct tamis_filter *f, struct page_counts *counts);
 const struct page_counts *filter_page_counts(const struct tamis_filter *f);
-/* The reason that an open that failed with this code gives to probes. */
-enum tamis_reason filter_open_reason(int code);
 
 #endif

@@ -246,12 +246,12 @@ static void test_a_page_is_filled_whole(void **state)
     const uint8_t *page = s->stage.bits + 7 * PAGE_BYTES;
     memcpy(before, page - PAGE_BYTES, PAGE_BYTES);
     memcpy(before + PAGE_BYTES, page + PAGE_BYTES, PAGE_BYTES);
-    writer_fill_page(w, s, 7);
+    writer_condemn_page(w, s, 7);
     assert_int_equal(page_count(page), PAGE_BYTES * 8);
     assert_memory_equal(page - PAGE_BYTES, before, PAGE_BYTES);
     assert_memory_equal(page + PAGE_BYTES, before + PAGE_BYTES, PAGE_BYTES);
-    writer_fill_page(w, s, 7); /* nothing more to do */
-    writer_fill_page(w, s, s->stage.n_pages - 1);
+    writer_condemn_page(w, s, 7); /* nothing more to do */
+    writer_condemn_page(w, s, s->stage.n_pages - 1);
     assert_int_equal(tamis_writer_close(w), 0);
 }
 

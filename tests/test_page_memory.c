@@ -73,7 +73,7 @@ static uint64_t digest(const uint8_t page[PAGE_BYTES])
     (seam(), atomic_compare_exchange_strong_explicit(p, e, v, memory_order_seq_cst,    \
                                                      memory_order_seq_cst))
 
-#include "lib/page/map.c"
+#include "lib/page/check.c"
 
 enum { N_PAGES = 70, FLOORS_AT = 5 * PAGE_BYTES, THE_PAGE = 66, MAX_SEAMS = 40 };
 

@@ -2,6 +2,7 @@
  * to divide the bits, what real filters make of it against the best of all real filters
  * (by dynamic programming over pages), and sizes at the ends of their ranges. */
 #include "support.h"
+#include "lib/plan/inside.h"
 
 #include <math.h>
 

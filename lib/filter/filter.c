@@ -6,15 +6,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum tamis_reason filter_open_reason(int code)
-{
-    if (code == ENOENT)
-        return TAMIS_FILE_LOST;
-    if (code == TAMIS_ERR_MISMATCH)
-        return TAMIS_MISMATCH;
-    return TAMIS_UNREADABLE;
-}
-
 static int mismatch(struct tamis_diag *diag, const char *path, const char *what)
 {
     return diag_fail(diag, TAMIS_ERR_MISMATCH, path, "%s", what);

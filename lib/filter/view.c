@@ -271,7 +271,7 @@ static struct view *refresh_once(struct tamis_filter *f, struct standing *now)
         err = view_create(f, f->fd, &h, &fresh);
     if (!err)
         return view_publish(f, v, fresh, &h) ? fresh : NULL;
-    now->refusal = filter_open_reason(err);
+    now->refusal = reason_of_error(err);
     return v;
 }
 

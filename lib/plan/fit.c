@@ -4,7 +4,7 @@
  * More scale is more error and less memory, in steps: a filter has whole pages. The
  * search begins where ideal filters would fit, and goes on as they would: their reads
  * are in proportion to the scale, their bits to its logarithm. */
-#include "lib/plan/store.h"
+#include "lib/plan/inside.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
-/* (keys, error) -> lanes, words, blocks; the series of a growing filter. Only files named
- * plan*.c use libm, and tests/layers.sh keeps it so.
+/* (keys, error) -> lanes, words, blocks. Only this room uses libm, and tests/layers.sh
+ * keeps it so.
  *
  * The error of one lane is exact for ideal hashes. A key sets a bit in each word
  * of a window of `words` words that starts at one of eight places. For a query
@@ -20,8 +20,6 @@
 
 enum { WINDOWS = WORDS_PER_BLOCK };
 
-/* Below this the pattern's 32 bits, not the geometry, would set the error. */
-static const double STAGE_ERROR_MIN = 0x1p-40;
 /* A power of two in n_blocks may cost this much, so that filters fold. */
 static const double FOLD_COST = 1.008;
 /* Fewer lanes may cost this much: a lane is a cache miss. */
@@ -218,8 +216,7 @@ int plan_stage_geometry(uint64_t n_keys, double error, struct geometry *g,
 
 /* ---- the public plans ---- */
 
-static void fill_plan(const struct geometry *g, uint64_t n_keys,
-                      struct tamis_plan *plan)
+void plan_describe(const struct geometry *g, uint64_t n_keys, struct tamis_plan *plan)
 {
     uint64_t n_bytes = g->n_blocks * g->lanes * BLOCK_BYTES;
     plan->lanes = g->lanes;
@@ -232,7 +229,7 @@ static void fill_plan(const struct geometry *g, uint64_t n_keys,
     plan->bits_per_key = n_keys ? (double)n_bytes * 8 / (double)n_keys : 0;
 }
 
-static bool error_valid(double error)
+bool plan_error_valid(double error)
 {
     return error >= ERROR_MIN && error <= ERROR_MAX;
 }
@@ -242,11 +239,11 @@ int tamis_plan_filter(uint64_t n_keys, double error, struct tamis_plan *plan)
     struct geometry g;
     double expected;
     memset(plan, 0, sizeof *plan);
-    if (!error_valid(error))
+    if (!plan_error_valid(error))
         return TAMIS_ERR_RANGE;
     int err = plan_stage_geometry(n_keys, error, &g, &expected);
     if (!err)
-        fill_plan(&g, n_keys, plan);
+        plan_describe(&g, n_keys, plan);
     return err;
 }
 
@@ -254,11 +251,11 @@ int tamis_blocks_plan(uint64_t n_keys, double error, struct tamis_plan *plan)
 {
     struct geometry g;
     memset(plan, 0, sizeof *plan);
-    if (!error_valid(error))
+    if (!plan_error_valid(error))
         return TAMIS_ERR_RANGE;
     int err = least_geometry(n_keys, error, 1, &g);
     if (!err)
-        fill_plan(&g, n_keys, plan);
+        plan_describe(&g, n_keys, plan);
     plan->file_bytes = 0; /* no file of ours */
     return err;
 }
@@ -289,7 +286,7 @@ int tamis_plan_within(uint64_t bits_bytes, uint64_t n_keys, double error,
 {
     struct geometry g = {0, 0, 0};
     memset(plan, 0, sizeof *plan);
-    if (bits_bytes < PAGE_BYTES || (!n_keys && !error_valid(error)))
+    if (bits_bytes < PAGE_BYTES || (!n_keys && !plan_error_valid(error)))
         return TAMIS_ERR_RANGE;
     if (!n_keys) {
         uint64_t low = 0, high = bits_bytes * 4; /* 2 bits a key: over 50% error */
@@ -306,74 +303,6 @@ int tamis_plan_within(uint64_t bits_bytes, uint64_t n_keys, double error,
     }
     if (!best_within(bits_bytes, n_keys, &g))
         return TAMIS_ERR_TOO_LARGE;
-    fill_plan(&g, n_keys, plan);
+    plan_describe(&g, n_keys, plan);
     return 0;
-}
-
-/* ---- measured errors ---- */
-
-/* E. B. Wilson, Probable inference, the law of succession, and statistical inference,
- * Journal of the American Statistical Association 22 (1927), 209-212: the shares p for
- * which k of n lies within z standard deviations of p * n. */
-void error_interval(uint64_t k, uint64_t n, double *low, double *high)
-{
-    const double z = 1.959963984540054; /* 95% of a normal distribution */
-    *low = 0;
-    *high = 1;
-    if (n == 0)
-        return;
-    double p = (double)k / (double)n, zz = z * z / (double)n;
-    double middle = (p + zz / 2) / (1 + zz);
-    double half = z / (1 + zz) * sqrt(p * (1 - p) / (double)n + zz / (double)n / 4);
-    /* What is exact at the ends must not be lost to rounding. */
-    *low = k == 0 ? 0 : fmax(middle - half, 0);
-    *high = k == n ? 1 : middle + half;
-}
-
-/* ---- growth (Almeida et al., section 4) ---- */
-
-int growth_complete(struct tamis_growth *growth)
-{
-    if (growth->error == 0)
-        growth->error = 0.01;
-    if (growth->factor == 0)
-        growth->factor = 2;
-    if (growth->tightening == 0)
-        growth->tightening = 0.85;
-    if (growth->first_capacity == 0)
-        growth->first_capacity = 65536;
-    bool good = error_valid(growth->error) && growth->factor >= GROWTH_FACTOR_MIN &&
-                growth->factor <= GROWTH_FACTOR_MAX &&
-                growth->tightening >= TIGHTENING_MIN &&
-                growth->tightening <= TIGHTENING_MAX &&
-                growth->first_capacity <= FIRST_CAPACITY_MAX;
-    return good ? 0 : TAMIS_ERR_RANGE;
-}
-
-void growth_stage(const struct tamis_growth *growth, uint32_t i, uint64_t *capacity,
-                  double *error)
-{
-    double keys = ceil((double)growth->first_capacity * pow(growth->factor, i));
-    double p0 = growth->error * (1 - growth->tightening);
-    /* 2^37 keys have 64 bits each in 2^32 blocks of 4 lanes, enough for 2^-40;
-     * beyond that stages stay as they are. */
-    *capacity = keys < 0x1p37 ? (uint64_t)keys : UINT64_C(1) << 37;
-    *error = fmax(p0 * pow(growth->tightening, i), STAGE_ERROR_MIN);
-}
-
-int tamis_plan_stage(const struct tamis_growth *growth, uint32_t stage,
-                     struct tamis_plan *plan)
-{
-    struct tamis_growth g = *growth;
-    struct geometry geometry;
-    uint64_t capacity;
-    double error, expected;
-    memset(plan, 0, sizeof *plan);
-    if (growth_complete(&g) != 0 || stage >= MAX_STAGES)
-        return TAMIS_ERR_RANGE;
-    growth_stage(&g, stage, &capacity, &error);
-    int err = plan_stage_geometry(capacity, error, &geometry, &expected);
-    if (!err)
-        fill_plan(&geometry, capacity, plan);
-    return err;
 }

@@ -1,7 +1,7 @@
 /* How much memory each filter of a store should have.
  *
  * A lookup of an absent key reads a run for each false positive of its filter, so
- * errors add up over runs, and memory belongs where it saves most: ideal.c has the
+ * errors add up over runs, and memory belongs where it saves most: shares.c has the
  * closed form, in which the error is in proportion to the keys of the run. A lookup
  * meets one segment of a run, the larger ones more often; by the share of their keys
  * that gives all of them the same error.
@@ -10,20 +10,13 @@
  * is fitted to what they really take; who would waste less than the same memory saves
  * elsewhere has none; and what is left over goes, a step at a time, where it saves
  * most. */
-#include "lib/plan/store.h"
+#include "lib/plan/inside.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 static const uint64_t MOST_KEYS = UINT64_C(1) << 48;
-enum { N_MEMOS = 1 << 15 };
-
-/* What was planned already: sizes repeat, and a plan takes some 20 microseconds. */
-struct memo {
-    uint64_t n_keys;
-    struct tamis_plan_share share; /* with the error as the other half of the key */
-};
 
 /* ---- runs and weights ---- */
 
@@ -56,64 +49,7 @@ static void store_plan_end(struct store_plan *p)
     free(p->memos);
 }
 
-double scale_of(const struct store_plan *p, size_t i)
-{
-    return p->uniform ? 1 : p->runs[p->segments[i].run];
-}
-
-/* ---- one share ---- */
-
-/* Four digits, which are printed and given back without loss; none that are more. */
-static double rounded_down(double error)
-{
-    double unit = pow(10, floor(log10(error)) - 3);
-    return fmax(floor(error / unit) * unit, ERROR_MIN);
-}
-
-const struct tamis_plan_share no_filter = {.error = 1};
-
-/* Up, by at most 0.2%. */
-static uint64_t rounded_keys(uint64_t n_keys)
-{
-    int shift = n_keys < 1024 ? 0 : 54 - __builtin_clzll(n_keys);
-    uint64_t unit = UINT64_C(1) << shift;
-    return (n_keys + unit - 1) / unit * unit;
-}
-
-/* A filter at this error, or none if there is no such. */
-struct tamis_plan_share share_at(const struct store_plan *p, size_t i, double error)
-{
-    struct tamis_plan_share s = {.error = rounded_down(fmin(error, ERROR_MAX))};
-    uint64_t n_keys = p->segments[i].n_keys;
-    if (p->rough)
-        n_keys = rounded_keys(n_keys);
-    uint64_t hash = (n_keys + (uint64_t)llround(s.error * 1e12)) * 0x9e3779b97f4a7c15;
-    struct memo *m = &p->memos[hash >> 32 & (N_MEMOS - 1)];
-    if (m->share.error == s.error && m->n_keys == n_keys)
-        return m->share.plan.file_bytes ? m->share : no_filter;
-    if (tamis_plan_filter(n_keys, s.error, &s.plan) != 0)
-        memset(&s.plan, 0, sizeof s.plan);
-    *m = (struct memo){n_keys, s};
-    return s.plan.file_bytes ? s : no_filter;
-}
-
-double reads_of(const struct tamis_plan_share *s)
-{
-    return s->plan.file_bytes ? s->plan.error : 1;
-}
-
 /* ---- divisions ---- */
-
-void division_total(const struct store_plan *p, struct division *d)
-{
-    double ideal_reads = d->total.ideal_reads;
-    d->total = (struct tamis_plan_total){.ideal_reads = ideal_reads};
-    for (size_t i = 0; i < p->n; i++) {
-        d->total.n_filters += d->shares[i].plan.file_bytes != 0;
-        d->total.file_bytes += d->shares[i].plan.file_bytes;
-        d->total.reads += p->weights[i] * reads_of(&d->shares[i]);
-    }
-}
 
 static int division_begin(const struct store_plan *p, struct division *d)
 {

@@ -53,15 +53,6 @@ static int meta_of(const struct tamis_store_options *theirs, struct meta *m,
 
 /* ---- what is there ---- */
 
-bool store_catalog_temporary(const char *name)
-{
-    size_t n = sizeof CATALOG_TEMP - 1;
-    if (strncmp(name, CATALOG_TEMP, n) != 0 ||
-        strspn(name + n, "0123456789abcdef") != 8)
-        return false;
-    return strcmp(name + n + 8, ".tmp") == 0 || strcmp(name + n + 8, ".tmp-lock") == 0;
-}
-
 /* What a creation that was cut short leaves, if there is no catalog: an empty filters/,
  * catalogs that never got their name, a lock file. */
 static bool is_remains(int dir, const char *name)
@@ -249,7 +240,7 @@ int tamis_store_create(const char *path, const struct tamis_store_options *opt,
     int rc = meta_of(opt, &m, diag);
     if (rc)
         return rc;
-    char *plain = store_plain_path(path);
+    char *plain = plain_path(path);
     if (!plain)
         return diag_errno(diag, ENOMEM, path, "creating the store");
     rc = create_at(plain, &m, diag);

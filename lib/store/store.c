@@ -4,14 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-char *store_plain_path(const char *path)
-{
-    size_t n = strlen(path);
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    return strndup(path, n);
-}
-
 int tamis_store_open(const char *path, struct tamis_store **out,
                      struct tamis_diag *diag)
 {
@@ -21,7 +13,7 @@ int tamis_store_open(const char *path, struct tamis_store **out,
     *out = NULL;
     if (!path || !*path)
         return diag_fail(diag, TAMIS_ERR_RANGE, path, "no path");
-    char *plain = store_plain_path(path);
+    char *plain = plain_path(path);
     struct tamis_store *s = malloc(sizeof *s);
     int rc = plain && s ? registry_open(plain, &s->catalog, diag)
                         : diag_errno(diag, ENOMEM, path, "opening the store");
@@ -39,28 +31,6 @@ void tamis_store_close(struct tamis_store *store)
         return;
     registry_release(store->catalog);
     free(store);
-}
-
-/* A reader looks as seldom as probes do; a writer looks now. */
-static int still_there(struct origin *o, bool writing, struct tamis_diag *diag)
-{
-    if (origin_now(o) == TAMIS_MISMATCH)
-        return origin_fail(o, diag);
-    return writing ? origin_check(o, 0, UINT64_MAX, diag) : 0;
-}
-
-int store_usable(const struct tamis_store *s, bool writing, struct tamis_diag *diag)
-{
-    diag_clear(diag);
-    if (!s)
-        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no store");
-    if (s->catalog->fork_epoch != io_fork_epoch())
-        return diag_fail(diag, TAMIS_ERR_FORKED, s->catalog->path,
-                         "the store was opened before fork()");
-    if (writing && s->catalog->read_only)
-        return diag_fail(diag, TAMIS_ERR_READ_ONLY, s->catalog->path,
-                         "the store could be opened for reading only");
-    return still_there(s->catalog->origin, writing, diag);
 }
 
 static int read_meta(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)

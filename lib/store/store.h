@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "lib/internal.h"
-#include "lib/store/stats/counters.h"
+#include "lib/store/base/counters.h"
 #include "format/record.h"
 
 /* What the catalog knows of how far a filter has come. */
@@ -29,10 +29,6 @@ int names_set(struct names *s, const void *name, size_t n_bytes, uint32_t value)
 uint32_t names_get(const struct names *s, const void *name, size_t n_bytes); /* or 0 */
 void names_clear(struct names *s);
 
-/* A name for messages: unprintable bytes as \xHH, cut with "..." if long. */
-enum { NAME_TEXT_BYTES = 72 };
-const char *name_text(char text[NAME_TEXT_BYTES], const void *name, size_t n_bytes);
-
 /* ==== files.c: the directory of filters ==== */
 
 enum { FILTER_NAME_BYTES = 2 * UUID_BYTES + 7, STORE_PATH_BYTES = 4096 };
@@ -48,6 +44,10 @@ struct filters_dir *filters_dir_hold(struct filters_dir *d);
 void filters_dir_release(struct filters_dir *d);
 
 void filter_file_name(const uint8_t uuid[UUID_BYTES], char name[FILTER_NAME_BYTES]);
+/* Is this "<uuid>.tamis" and `rest`? */
+bool filter_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest);
+/* Is that the rest of a temporary's name? */
+bool filter_rest_temporary(const char *rest);
 /* "DIR/NAME" for messages, cut if too long. */
 void filters_dir_path(const struct filters_dir *d, const char *name,
                       char path[STORE_PATH_BYTES]);
@@ -177,6 +177,7 @@ struct catalog {
     struct ledger *ledger;
     pthread_mutex_t cache_lock;
     struct tamis_snapshot *cached; /* the newest snapshot, under cache_lock */
+    void (*release_cached)(struct tamis_snapshot *s); /* set with it */
     atomic_bool swept;
     /* STORE, with a shared flock while the store is open: its catalog is replaced only
      * by who gets it exclusively. */
@@ -308,7 +309,7 @@ struct tamis_store {
 /* ERR_RANGE for NULL, ERR_FORKED in a forked child, ERR_READ_ONLY if `writing`. */
 int store_usable(const struct tamis_store *s, bool writing, struct tamis_diag *diag);
 /* Without slashes at the end, so that the parent can be told; malloc'd. */
-char *store_plain_path(const char *path);
+char *plain_path(const char *path);
 
 /* ==== create.c ==== */
 
@@ -316,11 +317,6 @@ char *store_plain_path(const char *path);
 bool store_catalog_temporary(const char *name);
 
 /* ==== sweep.c: files that nothing names ==== */
-
-/* Is this "<uuid>.tamis" and `rest`? */
-bool filter_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest);
-/* Is that the rest of a temporary's name? */
-bool filter_rest_temporary(const char *rest);
 
 /* Removes them; the caller holds the exclusive lock of `dir`. */
 void sweep_orphans(struct catalog *c, int dir);

@@ -123,7 +123,7 @@ static uint32_t stage_add(struct tamis_writer *w, struct writer_stage *s, uint64
         if (!stage_page_good(&s->stage, page)) {
             if (atomic_load(&w->lost))
                 return fresh; /* perhaps it can't be read, and all is well with it */
-            if (!writer_fill_page(w, s, page))
+            if (!writer_condemn_page(w, s, page))
                 return fresh;
         }
         SYNC_POINT("add: page looked at");

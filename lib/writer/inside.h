@@ -1,6 +1,6 @@
-/* An open writer from inside: shared by writer.c (open, close), create.c,
- * stage.c, add.c, commit.c (commit), grow.c, seal.c and recover.c (after an
- * unclean end). */
+/* An open writer from inside: writer.c (open, close), create.c, stage.c, add.c,
+ * durable.c (sync and record), floors.c, commit.c, grow.c, settle.c (digests of stages
+ * left behind), seal.c and recover.c (after an unclean end). */
 #ifndef TAMIS_WRITER_H
 #define TAMIS_WRITER_H
 
@@ -94,21 +94,18 @@ void writer_stage_free(struct writer_stage *s);
 /* Makes it stage i of the writer; n_stages is still to be raised. */
 void writer_stage_use(struct tamis_writer *w, uint32_t i, struct writer_stage *s);
 
-/* ---- commit.c: all with the mutex held, unless said otherwise ---- */
-/* Data, floors and record; both slots durable if `table` (R2). */
-int writer_commit_locked(struct tamis_writer *w, uint64_t watermark, uint8_t clean,
-                         bool table, struct tamis_diag *diag);
+/* ---- durable.c: with the mutex held, unless said otherwise ---- */
 int writer_poison(struct tamis_writer *w, int os_errno, const char *doing,
                   struct tamis_diag *diag);
+static inline bool writer_is_broken(const struct tamis_writer *w)
+{
+    return atomic_load(&w->lost) || atomic_load(&w->state) == WRITER_POISONED;
+}
 /* Poisons it if a page was lost: ERR_POISONED, else 0; also if it is poisoned, which an
- * add may have done (condemn.c). */
+ * add may have done (floors.c). */
 int writer_check_lost(struct tamis_writer *w, struct tamis_diag *diag);
 /* All of the file; once it has failed it fails (R4). The mutex may be held or not. */
 int writer_sync(struct tamis_writer *w);
-/* Sectors of the floors, up to `end`, as they are in memory. The mutex may be held or
- * not. */
-int writer_write_floors(struct tamis_writer *w, struct writer_stage *s, uint64_t sector,
-                        uint64_t end);
 int writer_write_slot(struct tamis_writer *w, const struct commit *c, uint8_t slot);
 /* The record to be written next, counts as of now. */
 void writer_next_record(struct tamis_writer *w, struct commit *c);
@@ -116,17 +113,25 @@ int writer_write_record(struct tamis_writer *w, const struct commit *c, bool tab
                         struct tamis_diag *diag);
 int writer_changed(struct tamis_writer *w, struct tamis_diag *diag);
 
-static inline bool writer_is_broken(const struct tamis_writer *w)
-{
-    return atomic_load(&w->lost) || atomic_load(&w->state) == WRITER_POISONED;
-}
-
-/* ---- condemn.c ---- */
+/* ---- floors.c: the mutex may be held or not, unless said otherwise ---- */
+/* Sectors of the floors, up to `end`, as they are in memory. */
+int writer_write_floors(struct tamis_writer *w, struct writer_stage *s, uint64_t sector,
+                        uint64_t end);
 /* Makes a page that failed its check all ones, which is what it counts as, for readers
  * too that look at it before the next commit, or after a kill or a power cut. False:
- * its floors could not be made durable; the page is as it was, the writer poisoned. The
- * mutex may be held or not. */
-bool writer_fill_page(struct tamis_writer *w, struct writer_stage *s, uint64_t page);
+ * its floors could not be made durable; the page is as it was, the writer poisoned. */
+bool writer_condemn_page(struct tamis_writer *w, struct writer_stage *s, uint64_t page);
+/* With the mutex held. Takes the marks and counts the pages that they name; `taken` gets
+ * a bit for each page whose floors are to be written. */
+void floors_count_dirty(struct tamis_writer *w, struct writer_stage *s,
+                        uint64_t *taken);
+int floors_write_taken(struct tamis_writer *w, struct writer_stage *s,
+                       const uint64_t *taken);
+
+/* ---- commit.c ---- */
+/* Data, floors and record; both slots durable if `table` (R2). With the mutex held. */
+int writer_commit_locked(struct tamis_writer *w, uint64_t watermark, uint8_t clean,
+                         bool table, struct tamis_diag *diag);
 
 /* ---- grow.c ---- */
 /* The descriptor of stage i, placed at or after `end`. */

@@ -67,7 +67,7 @@ bool writer_sound_copy(struct tamis_writer *w, struct writer_stage *s,
     }
     if (good)
         return true;
-    writer_fill_page(w, s, page);
+    writer_condemn_page(w, s, page);
     memset(copy, 0xff, PAGE_BYTES);
     return false;
 }

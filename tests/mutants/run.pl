@@ -35,8 +35,8 @@ $| = 1;
 
 my @FILES = qw(format/commit.c format/integrity.c format/geometry.c format/identity.c
     format/record.c lib/writer/writer.c lib/writer/create.c lib/writer/stage.c
-    lib/writer/add.c lib/writer/commit.c lib/writer/condemn.c lib/writer/grow.c
-    lib/writer/seal.c lib/writer/recover.c lib/page/map.c lib/io/reserve.c
+    lib/writer/add.c lib/writer/commit.c lib/writer/durable.c lib/writer/floors.c lib/writer/grow.c
+    lib/writer/seal.c lib/writer/recover.c lib/page/map.c lib/page/check.c lib/io/reserve.c
     lib/builder/partition.c lib/builder/fill.c lib/builder/check.c lib/page/guard.c lib/page/watch.c
     lib/filter/scrub.c lib/filter/probe.c lib/kernel/loops.h
     lib/kernel/row.h lib/kernel/grid.h lib/derive/sources.c

@@ -170,7 +170,7 @@ int tamis_store_backup(struct tamis_store *store, const char *path, tamis_repair
     b.catalog = store->catalog;
     if (!path || !*path)
         return diag_fail(diag, TAMIS_ERR_RANGE, path, "no path");
-    char *plain = store_plain_path(path);
+    char *plain = plain_path(path);
     if (!plain)
         return diag_errno(diag, ENOMEM, path, "backing up");
     rc = backup_to(&b, plain, diag);

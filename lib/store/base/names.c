@@ -1,9 +1,8 @@
-/* Names: a small hash map from segment names (and UUIDs) to numbers, and names as
- * text. It keeps pointers: whoever fills it owns the bytes and outlives it. */
+/* Names: a small hash map from names of segments (and UUIDs) to numbers. It keeps
+ * pointers: whoever fills it owns the bytes and outlives it. */
 #include "lib/store/store.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 struct name_slot {
@@ -76,21 +75,3 @@ void names_clear(struct names *s)
     *s = (struct names){0};
 }
 
-const char *name_text(char text[NAME_TEXT_BYTES], const void *name, size_t n_bytes)
-{
-    const uint8_t *b = name;
-    size_t at = 0;
-    for (size_t i = 0; i < n_bytes; i++) {
-        if (at + 8 > NAME_TEXT_BYTES) {
-            memcpy(text + at, "...", 3);
-            at += 3;
-            break;
-        }
-        if (b[i] > ' ' && b[i] < 0x7f && b[i] != '\\')
-            text[at++] = (char)b[i];
-        else
-            at += (size_t)snprintf(text + at, NAME_TEXT_BYTES - at, "\\x%02x", b[i]);
-    }
-    text[at] = 0;
-    return text;
-}

@@ -77,15 +77,6 @@ static int open_env(const char *file, unsigned flags, MDB_env **out)
     return rc;
 }
 
-int catalog_txn_walk(struct catalog *c, MDB_txn *txn, bool writing,
-                     struct tamis_diag *diag)
-{
-    int fd, rc = mdb_env_get_fd(c->env, &fd);
-    if (rc)
-        return catalog_fail(diag, c->path, rc, "walking the catalog");
-    return catalog_file_walk(fd, c->path, mdb_txn_id(txn) - writing, diag);
-}
-
 /* Before LMDB looks for the databases. What it reads as of is held by a reader's slot,
  * which others that write respect; where there is none, they are in the way at most
  * some times. */
@@ -246,4 +237,32 @@ void catalog_env_close(struct catalog *c)
     if (c->env)
         mdb_env_close(c->env);
     c->env = NULL;
+}
+
+struct usage {
+    uint64_t n_segments, n_bytes;
+};
+
+static int read_usage(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    struct usage *u = ctx;
+    MDB_stat stat;
+    MDB_envinfo info;
+    int rc = mdb_stat(t->txn, t->catalog->segments_db, &stat);
+    if (rc)
+        return catalog_txn_fail(t, rc, "counting the segments", diag);
+    mdb_env_info(t->catalog->env, &info);
+    u->n_segments = stat.ms_entries;
+    u->n_bytes = ((uint64_t)info.me_last_pgno + 1) * stat.ms_psize;
+    return 0;
+}
+
+int catalog_usage(struct catalog *c, uint64_t *n_segments, uint64_t *n_bytes,
+                  struct tamis_diag *diag)
+{
+    struct usage u = {0};
+    int rc = catalog_read(c, read_usage, &u, diag);
+    *n_segments = u.n_segments;
+    *n_bytes = u.n_bytes;
+    return rc;
 }

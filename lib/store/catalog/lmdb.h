@@ -1,5 +1,5 @@
-/* What the files around LMDB share: catalog.c, values.c, env.c. They
- * alone include <lmdb.h>. */
+/* What the files around LMDB share: lmdb.c, values.c, transaction.c, env.c. They alone
+ * include <lmdb.h>. */
 #ifndef TAMIS_STORE_CATALOG_H
 #define TAMIS_STORE_CATALOG_H
 
@@ -20,6 +20,9 @@ static inline MDB_val catalog_val(const void *bytes, size_t n_bytes)
 /* LMDB's code as ours, with its words. */
 int catalog_fail(struct tamis_diag *diag, const char *store_path, int rc,
                  const char *doing);
+/* The same inside a transaction, which remembers the first failure. */
+int catalog_txn_fail(struct catalog_txn *t, int rc, const char *doing,
+                     struct tamis_diag *diag);
 /* Are its trees sound as of this transaction, so that LMDB may read them? EAGAIN: ask
  * again with a new one. */
 int catalog_txn_walk(struct catalog *c, MDB_txn *txn, bool writing,

@@ -230,8 +230,31 @@ void registry_release(struct catalog *c)
     if (last) {
         /* Closed before anyone can open the file anew. */
         registry_unlink(c);
-        tamis_snapshot_release(c->cached);
+        if (c->cached)
+            c->release_cached(c->cached);
         catalog_free(c);
     }
     pthread_mutex_unlock(&registry_lock);
+}
+
+/* A reader looks as seldom as probes do; a writer looks now. */
+static int still_there(struct origin *o, bool writing, struct tamis_diag *diag)
+{
+    if (origin_now(o) == TAMIS_MISMATCH)
+        return origin_fail(o, diag);
+    return writing ? origin_check(o, 0, UINT64_MAX, diag) : 0;
+}
+
+int store_usable(const struct tamis_store *s, bool writing, struct tamis_diag *diag)
+{
+    diag_clear(diag);
+    if (!s)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no store");
+    if (s->catalog->fork_epoch != io_fork_epoch())
+        return diag_fail(diag, TAMIS_ERR_FORKED, s->catalog->path,
+                         "the store was opened before fork()");
+    if (writing && s->catalog->read_only)
+        return diag_fail(diag, TAMIS_ERR_READ_ONLY, s->catalog->path,
+                         "the store could be opened for reading only");
+    return still_there(s->catalog->origin, writing, diag);
 }

@@ -2,14 +2,6 @@
  * LMDB. */
 #include "lib/store/catalog/lmdb.h"
 
-static int failed(struct catalog_txn *t, int rc, const char *doing,
-                  struct tamis_diag *diag)
-{
-    if (!t->failure)
-        t->failure = rc;
-    return catalog_fail(diag, t->catalog->path, rc, doing);
-}
-
 static int name_error(struct catalog_txn *t, int code, const void *name,
                       size_t name_bytes, struct tamis_diag *diag)
 {
@@ -34,7 +26,7 @@ int catalog_get(struct catalog_txn *t, const void *name, size_t name_bytes,
     if (rc == MDB_NOTFOUND)
         return name_error(t, TAMIS_ERR_NO_SEGMENT, name, name_bytes, diag);
     if (rc)
-        return failed(t, rc, "reading a record", diag);
+        return catalog_txn_fail(t, rc, "reading a record", diag);
     *value = data.mv_data;
     *value_bytes = value_length(&data);
     return 0;
@@ -49,7 +41,7 @@ static int put(struct catalog_txn *t, const void *name, size_t name_bytes,
     t->wrote |= rc == 0;
     if (rc == MDB_KEYEXIST)
         return name_error(t, TAMIS_ERR_EXISTS, name, name_bytes, diag);
-    return rc ? failed(t, rc, "writing a record", diag) : 0;
+    return rc ? catalog_txn_fail(t, rc, "writing a record", diag) : 0;
 }
 
 int catalog_add(struct catalog_txn *t, const void *name, size_t name_bytes,
@@ -72,7 +64,7 @@ int catalog_delete(struct catalog_txn *t, const void *name, size_t name_bytes,
     t->wrote |= rc == 0;
     if (rc == MDB_NOTFOUND)
         return name_error(t, TAMIS_ERR_NO_SEGMENT, name, name_bytes, diag);
-    return rc ? failed(t, rc, "deleting a record", diag) : 0;
+    return rc ? catalog_txn_fail(t, rc, "deleting a record", diag) : 0;
 }
 
 int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
@@ -85,7 +77,7 @@ int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
     if (!rc)
         rc = mdb_cursor_open(t->txn, t->catalog->segments_db, &cursor);
     if (rc)
-        return failed(t, rc, "listing the segments", diag);
+        return catalog_txn_fail(t, rc, "listing the segments", diag);
     int stopped = 0;
     size_t n_met = 0;
     while (!stopped && (rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) == 0) {
@@ -100,7 +92,7 @@ int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
     if (stopped)
         return stopped;
     if (rc != MDB_NOTFOUND)
-        return failed(t, rc, "listing the segments", diag);
+        return catalog_txn_fail(t, rc, "listing the segments", diag);
     /* One that is not met would be ABSENT. */
     return n_met == stat.ms_entries
                ? 0
@@ -119,7 +111,7 @@ int catalog_meta_value(struct catalog_txn *t, const uint8_t **value,
                          "a catalog without its first record: creating the store was "
                          "cut short");
     if (rc)
-        return failed(t, rc, "reading the catalog's first record", diag);
+        return catalog_txn_fail(t, rc, "reading the catalog's first record", diag);
     *value = data.mv_data;
     *value_bytes = data.mv_size;
     return 0;
@@ -144,7 +136,7 @@ int catalog_set_meta_value(struct catalog_txn *t, const uint8_t *value,
     MDB_val data = catalog_val(value, value_bytes);
     int rc = mdb_put(t->txn, t->catalog->meta_db, &key, &data, 0);
     t->wrote |= rc == 0;
-    return rc ? failed(t, rc, "writing the catalog's first record", diag) : 0;
+    return rc ? catalog_txn_fail(t, rc, "writing the catalog's first record", diag) : 0;
 }
 
 int catalog_set_meta(struct catalog_txn *t, const struct meta *m,
@@ -172,30 +164,3 @@ uint64_t catalog_txn_number(const struct catalog_txn *t)
     return mdb_txn_id(t->txn);
 }
 
-struct usage {
-    uint64_t n_segments, n_bytes;
-};
-
-static int read_usage(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
-{
-    struct usage *u = ctx;
-    MDB_stat stat;
-    MDB_envinfo info;
-    int rc = mdb_stat(t->txn, t->catalog->segments_db, &stat);
-    if (rc)
-        return failed(t, rc, "counting the segments", diag);
-    mdb_env_info(t->catalog->env, &info);
-    u->n_segments = stat.ms_entries;
-    u->n_bytes = ((uint64_t)info.me_last_pgno + 1) * stat.ms_psize;
-    return 0;
-}
-
-int catalog_usage(struct catalog *c, uint64_t *n_segments, uint64_t *n_bytes,
-                  struct tamis_diag *diag)
-{
-    struct usage u = {0};
-    int rc = catalog_read(c, read_usage, &u, diag);
-    *n_segments = u.n_segments;
-    *n_bytes = u.n_bytes;
-    return rc;
-}

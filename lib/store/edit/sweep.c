@@ -14,41 +14,6 @@ struct sweep {
     bool unsure;       /* a record can't be read: it may name any file */
 };
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Is this "<uuid>.tamis" followed by `rest` bytes of a temporary's ending? */
-bool filter_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest)
-{
-    for (size_t i = 0; i < UUID_BYTES; i++) {
-        int high = hex_digit(name[2 * i]);
-        int low = high < 0 ? -1 : hex_digit(name[2 * i + 1]);
-        if (low < 0)
-            return false;
-        uuid[i] = (uint8_t)(high << 4 | low);
-    }
-    name += (size_t)2 * UUID_BYTES;
-    if (strncmp(name, ".tamis", 6) != 0)
-        return false;
-    *rest = name + 6;
-    return true;
-}
-
-/* ".<8 hex>.tmp", as io_create_temp() makes them */
-bool filter_rest_temporary(const char *rest)
-{
-    if (*rest++ != '.')
-        return false;
-    for (int i = 0; i < 8; i++)
-        if (hex_digit(*rest++) < 0)
-            return false;
-    return strcmp(rest, ".tmp") == 0;
-}
-
 static bool is_orphan(const struct sweep *s, const char *name)
 {
     uint8_t uuid[UUID_BYTES];

@@ -193,7 +193,7 @@ int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
     int rc = options_copy(&r.opt, sizeof r.opt, opt);
     if (rc)
         return diag_fail(diag, rc, path, "size of the option struct");
-    char *plain = store_plain_path(path);
+    char *plain = plain_path(path);
     if (!plain)
         return diag_errno(diag, ENOMEM, path, "repairing the store");
     r.path = plain;

@@ -231,6 +231,6 @@ struct tamis_filter *entry_filter_or_reason(struct entry *e,
     }
     if (!rc)
         return f;
-    *why = filter_open_reason(rc);
+    *why = reason_of_error(rc);
     return NULL;
 }

@@ -203,6 +203,7 @@ static int current_locked(struct catalog *c, struct tamis_snapshot **out,
             return rc;
         *stale = c->cached;
         c->cached = fresh;
+        c->release_cached = tamis_snapshot_release;
     }
     *out = snapshot_hold(c->cached);
     return 0;

@@ -1,11 +1,11 @@
-/* A store's filters and the ways to divide its memory over them: what store.c and
- * fit.c share. */
-#ifndef LIB_FILTER_PLAN_STORE_H
-#define LIB_FILTER_PLAN_STORE_H
+/* A store's filters and the ways to divide its memory over them: store.c (runs, the
+ * public calls), fit.c (the memory that there is, used up) and shares.c (one filter). */
+#ifndef TAMIS_PLAN_INSIDE_H
+#define TAMIS_PLAN_INSIDE_H
 
 #include "lib/internal.h"
 
-/* ==== plan/store.c: runs, shares, and the public calls ==================== */
+/* ==== store.c: runs, and the public calls ==== */
 
 /* More segments than this are first planned by rounded numbers of keys. */
 enum { FEW = 4096 };
@@ -21,6 +21,14 @@ struct store_plan {
     struct memo *memos;
 };
 
+enum { N_MEMOS = 1 << 15 };
+
+/* What was planned already: sizes repeat, and a plan takes some 20 microseconds. */
+struct memo {
+    uint64_t n_keys;
+    struct tamis_plan_share share; /* with the error as the other half of the key */
+};
+
 /* One way to divide the memory. */
 struct division {
     struct tamis_plan_share *shares;
@@ -28,15 +36,7 @@ struct division {
     struct tamis_plan_total total;
 };
 
-extern const struct tamis_plan_share no_filter;
-/* The keys of the segment's run; 1 if all errors are the same. */
-double scale_of(const struct store_plan *p, size_t i);
-/* Segment i with a filter of this error, or without if there is none such. */
-struct tamis_plan_share share_at(const struct store_plan *p, size_t i, double error);
-double reads_of(const struct tamis_plan_share *s);
-void division_total(const struct store_plan *p, struct division *d);
-
-/* ==== plan/fit.c: the memory that there is, used up ======================== */
+/* ==== fit.c: the memory that there is, used up ==== */
 
 struct limit {
     bool by_reads;
@@ -55,5 +55,23 @@ void division_fit(struct store_plan *p, const struct limit *limit, double guess,
 int division_fill(const struct store_plan *p, uint64_t bytes, struct division *d);
 /* The reverse, for a limit of reads: filters that save least for their size go. */
 int division_thin(const struct store_plan *p, double reads, struct division *d);
+
+/* ==== shares.c: one filter of a store, real or ideal ==== */
+
+extern const struct tamis_plan_share no_filter;
+/* The keys of the segment's run; 1 if all errors are the same. */
+double scale_of(const struct store_plan *p, size_t i);
+/* Segment i with a filter of this error, or without if there is none such. */
+struct tamis_plan_share share_at(const struct store_plan *p, size_t i, double error);
+double reads_of(const struct tamis_plan_share *s);
+void division_total(const struct store_plan *p, struct division *d);
+
+/* An ideal filter of error e has -ln e / LN2_SQUARED bits a key. */
+#define LN2_SQUARED 0.480453013918201424667
+/* Wasted reads with so many bits for runs of these keys (which are sorted on return);
+ * the error of a run is *scale times its keys, but no more than 1. */
+double plan_ideal(double *runs, size_t n, double bits, double *scale);
+/* The same with one error for all. */
+double plan_ideal_uniform(const double *runs, size_t n, double bits);
 
 #endif

@@ -7,24 +7,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-int catalog_fail(struct tamis_diag *diag, const char *store_path, int rc,
-                 const char *doing)
-{
-    char file[STORE_PATH_BYTES];
-    if (snprintf(file, sizeof file, "%s/catalog.lmdb", store_path) >= (int)sizeof file)
-        memcpy(file, "...", 3);
-    if (rc > 0)
-        return diag_errno(diag, rc, file, doing);
-    int code = TAMIS_ERR_CATALOG;
-    if (rc == MDB_INVALID)
-        code = TAMIS_ERR_NOT_TAMIS;
-    if (rc == MDB_VERSION_MISMATCH)
-        code = TAMIS_ERR_VERSION;
-    return diag_fail(diag, code, file, "%s: %s", doing, mdb_strerror(rc));
-}
-
-/* ---- transactions ---- */
-
 static size_t map_bytes(const struct catalog *c)
 {
     MDB_envinfo info;
@@ -250,27 +232,6 @@ int catalog_write(struct catalog *c, catalog_fn *fn, void *ctx, bool *unsure,
 }
 
 /* ---- which transaction is the last ---- */
-
-/* A commit first writes the meta page, then tells readers of it. Between the two
- * me_last_txnid is ahead of what a transaction sees: for moments, or, when the writer
- * was killed there, until somebody else writes. */
-uint64_t catalog_written_last(struct catalog *c)
-{
-    MDB_envinfo info;
-    mdb_env_info(c->env, &info);
-    return info.me_last_txnid;
-}
-
-/* What a transaction would see; 0 if none can begin as things are. */
-uint64_t catalog_visible_last(struct catalog *c)
-{
-    MDB_txn *txn;
-    if (mdb_txn_begin(c->env, NULL, MDB_RDONLY, &txn) != 0)
-        return 0;
-    uint64_t number = mdb_txn_id(txn);
-    mdb_txn_abort(txn);
-    return number;
-}
 
 /* Where the lock file's number is the same, the file may be ahead by the commit that is
  * under way, and by no more. */

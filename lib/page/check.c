@@ -1,0 +1,297 @@
+/* The check of a page before its bits are believed (R12).
+ *
+ * What was found of a page is remembered in two bits of one word; once all are good,
+ * the check is one load. A page that was found bad is all ones for ever: its mark is
+ * set before anyone can add bits that would mask the loss, beats a mark that it is
+ * good, and is never taken back. */
+#include "lib/internal.h"
+#include "lib/sync_point.h"
+
+/* A writer may be rewriting a floor sector while we copy it. */
+enum { FLOOR_TRIES = 64 };
+
+/* ---- a stage ---- */
+
+static uint64_t bitmap_words(uint64_t n)
+{
+    return (n + 63) / 64;
+}
+
+static uint64_t pages_words(uint64_t n_pages)
+{
+    return (n_pages + PAGES_PER_WORD - 1) / PAGES_PER_WORD;
+}
+
+size_t stage_memory(const struct stage_desc *d, bool by_digests)
+{
+    uint64_t n_pages = d->length / PAGE_BYTES;
+    uint64_t words = pages_words(n_pages);
+    if (by_digests && d->digests_offset)
+        words += bitmap_words(digests_bytes(n_pages) / PAGE_BYTES);
+    return (size_t)(words * sizeof(uint64_t));
+}
+
+void stage_init(struct stage *s, const struct stage_desc *d, bool by_digests,
+                const struct identity *id, enum tamis_check mode,
+                const struct mapping *map, uint8_t *bits, const uint8_t *floors,
+                const uint8_t *digests, void *memory)
+{
+    memset(s, 0, sizeof *s);
+    s->bits = bits;
+    s->map = map;
+    s->geometry = d->geometry;
+    s->n_pages = d->length / PAGE_BYTES;
+    s->by_digests = by_digests;
+    s->mode = mode;
+    s->n_first_pages = (d->geometry.n_blocks + BLOCKS_PER_PAGE - 1) / BLOCKS_PER_PAGE;
+    uint8_t at_first = mode == TAMIS_CHECK_NONE ? ALL_GOOD : NOT_YET;
+    atomic_init(&s->all_good, at_first);
+    atomic_init(&s->first_good, at_first);
+    atomic_init(&s->plain_good, NEVER);
+    memcpy(s->uuid, id->uuid, sizeof s->uuid);
+    s->floors = floors;
+    s->floors_offset = d->floors_offset;
+    s->digests = digests;
+    s->root = d->root;
+    s->pages = memory;
+    s->good_digests = s->pages + pages_words(s->n_pages);
+}
+
+void page_copy(uint8_t to[PAGE_BYTES], const uint8_t *from)
+{
+    const uint64_t *w = (const uint64_t *)(const void *)from;
+    for (size_t i = 0; i < PAGE_BYTES / sizeof *w; i++) {
+        uint64_t v = __atomic_load_n(&w[i], __ATOMIC_RELAXED);
+        memcpy(to + i * sizeof v, &v, sizeof v);
+    }
+}
+
+static bool bit_get(_Atomic uint64_t *bitmap, uint64_t i)
+{
+    return atomic_load_explicit(&bitmap[i / 64], memory_order_acquire) >> (i % 64) & 1;
+}
+
+/* ---- sealed, settled: the digest tree ---- */
+
+/* The digest of thing `i`, entry i of this level, if the page that has it is good, and
+ * those above it up to the root. Out of the very copy that was checked, where nothing
+ * is remembered. */
+static bool digest_of(struct stage *s, const struct digest_tree *t, uint32_t level,
+                      uint64_t i, uint64_t *found)
+{
+    uint64_t page = i / DIGESTS_PER_PAGE, expected;
+    if (level >= t->n_levels) {
+        *found = s->root;
+        return true;
+    }
+    uint64_t bit = t->offset[level] / PAGE_BYTES + page;
+    const uint8_t *live = s->digests + t->offset[level];
+    bool memory = s->mode != TAMIS_CHECK_STRICT;
+    uint8_t copy[PAGE_BYTES];
+    if (memory && bit_get(s->good_digests, bit)) {
+        *found = digest_at(live, i);
+        return true;
+    }
+    if (!digest_of(s, t, level + 1, page, &expected))
+        return false;
+    page_copy(copy, live + page * PAGE_BYTES);
+    if (page_digest(copy) != expected)
+        return false;
+    if (memory)
+        atomic_fetch_or(&s->good_digests[bit / 64], UINT64_C(1) << (bit % 64));
+    *found = digest_at(copy, i % DIGESTS_PER_PAGE);
+    return true;
+}
+
+static bool digest_page_good(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES],
+                             bool use_copy)
+{
+    uint64_t expected;
+    struct digest_tree t;
+    digest_tree_of(s->n_pages, &t);
+    const uint8_t *is = s->bits + page * PAGE_BYTES;
+    if (!digest_of(s, &t, 1, page, &expected))
+        return false;
+    /* Nobody writes to such a page: only where the copy is what is believed must it
+     * be what is digested. */
+    if (use_copy)
+        is = memcpy(copy, is, PAGE_BYTES);
+    return page_digest(is) == expected;
+}
+
+/* ---- open, not settled: the floors ---- */
+
+/* Copies the page's floors; false if their sector fails its own check, even when
+ * read again while its writer finishes. */
+static bool floors_read(const struct stage *s, uint64_t page,
+                        struct le16 floors[SECTORS_PER_PAGE])
+{
+    uint64_t at = floor_sector_of(page);
+    const uint64_t *w = (const uint64_t *)(const void *)(s->floors + at);
+    struct floor_sector_disk sector;
+    for (int tries = 0; tries < FLOOR_TRIES; tries++) {
+        for (size_t i = 0; i < SECTOR_BYTES / sizeof *w; i++) {
+            uint64_t v = __atomic_load_n(&w[i], __ATOMIC_RELAXED);
+            memcpy((uint8_t *)&sector + i * sizeof v, &v, sizeof v);
+        }
+        if (floor_sector_good(&sector, s->uuid, s->floors_offset + at)) {
+            memcpy(floors, floor_sector_page(&sector, page),
+                   SECTORS_PER_PAGE * sizeof floors[0]);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool open_page_good(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES],
+                           bool *certain)
+{
+    struct le16 floors[SECTORS_PER_PAGE];
+    *certain = floors_read(s, page, floors);
+    if (!*certain)
+        return false;
+    SYNC_POINT("check: floors read");
+    /* Floors before bits: bits that were counted into a floor are in memory. */
+    atomic_thread_fence(memory_order_acquire);
+    page_copy(copy, s->bits + page * PAGE_BYTES);
+    if (!page_meets_floors(copy, floors))
+        return false;
+    /* Ones in place of a lost page meet every floor, and nobody has checked them. */
+    if (lost_page(s->map, s->bits + page * PAGE_BYTES))
+        return false;
+    /* And floors after bits: a writer that found a loss condemns the page there before
+     * it fills it, and half filled it may have bits enough. */
+    atomic_thread_fence(memory_order_acquire);
+    *certain = floors_read(s, page, floors);
+    return *certain && le16_get(floors[0]) != FLOOR_DAMAGED;
+}
+
+/* ---- memory ---- */
+
+static _Atomic uint64_t epoch = 1;
+
+uint64_t stage_epoch(void)
+{
+    return atomic_load_explicit(&epoch, memory_order_acquire);
+}
+
+/* Sets a bit of a page: what was known of it before. */
+static uint32_t page_set(struct stage *s, uint64_t page, uint64_t what)
+{
+    uint32_t at = (uint32_t)(page % PAGES_PER_WORD * 2);
+    uint64_t before = atomic_fetch_or(&s->pages[page / PAGES_PER_WORD], what << at);
+    return before >> at & (PAGE_GOOD | PAGE_BAD);
+}
+
+/* Of a page of which nothing, or only that it was good, was known before. */
+static void count_page(const struct stage *s, bool first, bool damaged)
+{
+    for (struct page_counts *c = s->counts; c; c = c->sum) {
+        atomic_fetch_add_explicit(&c->n_checked, first, memory_order_relaxed);
+        atomic_fetch_add_explicit(&c->n_damaged, damaged, memory_order_relaxed);
+    }
+}
+
+void stage_mark_bad(struct stage *s, uint64_t page)
+{
+    /* The page last: who finds it bad already finds nothing that says otherwise. */
+    atomic_exchange(&s->plain_good, NEVER);
+    atomic_exchange(&s->first_good, NEVER);
+    if (atomic_exchange(&s->all_good, NEVER) != NOT_YET)
+        atomic_fetch_add(&epoch, 1); /* for each: another may be on its way to here */
+    uint32_t before = page_set(s, page, PAGE_BAD);
+    if (!(before & PAGE_BAD))
+        count_page(s, !before, true);
+}
+
+/* Unless one was found bad meanwhile. */
+static void set_good(_Atomic uint8_t *all)
+{
+    uint8_t not_yet = NOT_YET;
+    atomic_compare_exchange_strong(all, &not_yet, ALL_GOOD);
+}
+
+/* One page more of so many: was it the last? */
+static bool count_good(_Atomic uint64_t *n_good, uint64_t of)
+{
+    return atomic_fetch_add(n_good, 1) + 1 == of;
+}
+
+static void mark_good(struct stage *s, uint64_t page)
+{
+    if (page_set(s, page, PAGE_GOOD))
+        return; /* bad beats good, by whoever it was found */
+    count_page(s, true, false);
+    if (page < s->n_first_pages && count_good(&s->n_first_good, s->n_first_pages))
+        set_good(&s->first_good);
+    if (count_good(&s->n_good, s->n_pages)) {
+        set_good(&s->all_good);
+        set_good(&s->plain_good);
+    }
+}
+
+bool stage_is_bad(struct stage *s, uint64_t page)
+{
+    return stage_page_state(s, page) & PAGE_BAD;
+}
+
+/* With use_copy, `copy` is what was checked, and may be believed. */
+static bool check_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES],
+                       bool use_copy)
+{
+    bool strict = s->mode == TAMIS_CHECK_STRICT, certain = true;
+    if (stage_is_bad(s, page))
+        return false;
+    bool good = s->by_digests ? digest_page_good(s, page, copy, use_copy)
+                              : open_page_good(s, page, copy, &certain);
+    if (good && !strict)
+        mark_good(s, page);
+    /* Floors that could not be read may be readable next time. */
+    if (!good && certain)
+        stage_mark_bad(s, page);
+    return good && !stage_is_bad(s, page);
+}
+
+bool stage_check_page(struct stage *s, uint64_t page)
+{
+    uint8_t copy[PAGE_BYTES];
+    return check_page(s, page, copy, s->mode == TAMIS_CHECK_STRICT);
+}
+
+bool stage_copy_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES])
+{
+    return check_page(s, page, copy, true);
+}
+
+/* Strict: the bits that are probed are the very copy that was checked. */
+static enum tamis_reason probe_strictly(struct stage *s, const struct kernel *k,
+                                        uint64_t h)
+{
+    enum tamis_reason reason = TAMIS_HIT;
+    _Alignas(BLOCK_BYTES) uint8_t copy[PAGE_BYTES];
+    for (uint32_t lane = 0; lane < s->geometry.lanes; lane++) {
+        uint64_t at = geometry_block_offset(&s->geometry, lane, h);
+        if (!check_page(s, at / PAGE_BYTES, copy, true))
+            reason = TAMIS_DAMAGED;
+        else if (!k->block_probe(copy + at % PAGE_BYTES, s->geometry.words, h))
+            return TAMIS_NO_REASON;
+        h = geometry_next_lane(h);
+    }
+    return reason;
+}
+
+enum tamis_reason stage_probe(struct stage *s, const struct kernel *k, uint64_t h)
+{
+    enum tamis_reason reason = TAMIS_HIT;
+    if (s->mode == TAMIS_CHECK_STRICT)
+        return probe_strictly(s, k, h);
+    for (uint32_t lane = 0; lane < s->geometry.lanes; lane++) {
+        uint64_t at = geometry_block_offset(&s->geometry, lane, h);
+        if (!stage_page_good(s, at / PAGE_BYTES))
+            reason = TAMIS_DAMAGED; /* all ones: this lane says nothing */
+        else if (!k->block_probe(s->bits + at, s->geometry.words, h))
+            return TAMIS_NO_REASON;
+        h = geometry_next_lane(h);
+    }
+    return reason;
+}

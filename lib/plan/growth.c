@@ -1,0 +1,100 @@
+/* The series of a growing filter (Almeida et al., *Scalable Bloom Filters*, 2007,
+ * section 4): capacity and error of each stage, in our layout and in the paper's.
+ *
+ * The paper's layout, which no file of ours has, is k slices of m bits, of which a key
+ * sets one each (section 2). A slice that is half full holds most for its bits: n = m
+ * ln 2 keys, and the filter errs with 2^-k, so k = log2(1/P), which must be rounded up.
+ */
+#include "lib/internal.h"
+
+#include <float.h>
+#include <math.h>
+
+/* Below this the pattern's 32 bits, not the geometry, would set the error. */
+static const double STAGE_ERROR_MIN = 0x1p-40;
+
+int growth_complete(struct tamis_growth *growth)
+{
+    if (growth->error == 0)
+        growth->error = 0.01;
+    if (growth->factor == 0)
+        growth->factor = 2;
+    if (growth->tightening == 0)
+        growth->tightening = 0.85;
+    if (growth->first_capacity == 0)
+        growth->first_capacity = 65536;
+    bool good = plan_error_valid(growth->error) && growth->factor >= GROWTH_FACTOR_MIN &&
+                growth->factor <= GROWTH_FACTOR_MAX &&
+                growth->tightening >= TIGHTENING_MIN &&
+                growth->tightening <= TIGHTENING_MAX &&
+                growth->first_capacity <= FIRST_CAPACITY_MAX;
+    return good ? 0 : TAMIS_ERR_RANGE;
+}
+
+void growth_stage(const struct tamis_growth *growth, uint32_t i, uint64_t *capacity,
+                  double *error)
+{
+    double keys = ceil((double)growth->first_capacity * pow(growth->factor, i));
+    double p0 = growth->error * (1 - growth->tightening);
+    /* 2^37 keys have 64 bits each in 2^32 blocks of 4 lanes, enough for 2^-40;
+     * beyond that stages stay as they are. */
+    *capacity = keys < 0x1p37 ? (uint64_t)keys : UINT64_C(1) << 37;
+    *error = fmax(p0 * pow(growth->tightening, i), STAGE_ERROR_MIN);
+}
+
+int tamis_plan_stage(const struct tamis_growth *growth, uint32_t stage,
+                     struct tamis_plan *plan)
+{
+    struct tamis_growth g = *growth;
+    struct geometry geometry;
+    uint64_t capacity;
+    double error, expected;
+    memset(plan, 0, sizeof *plan);
+    if (growth_complete(&g) != 0 || stage >= MAX_STAGES)
+        return TAMIS_ERR_RANGE;
+    growth_stage(&g, stage, &capacity, &error);
+    int err = plan_stage_geometry(capacity, error, &geometry, &expected);
+    if (!err)
+        plan_describe(&geometry, capacity, plan);
+    return err;
+}
+
+/* A slice is hit with chance 1 - (1 - 1/m)^n; all k are with that to the k. */
+static uint64_t exact_keys(const struct tamis_classic *c, double error)
+{
+    double slice = pow(error, 1.0 / c->k);
+    return (uint64_t)(log1p(-slice) / log1p(-1 / (double)c->m));
+}
+
+int tamis_plan_classic(uint64_t n_bytes, double error, struct tamis_classic *out)
+{
+    memset(out, 0, sizeof *out);
+    if (!(error > 0 && error < 1) || n_bytes == 0 || n_bytes > UINT64_MAX / 8)
+        return TAMIS_ERR_RANGE;
+    double bits = (double)n_bytes * 8;
+    out->k = (uint32_t)ceil(-log2(error));
+    out->m = n_bytes * 8 / out->k;
+    if (out->m < 2)
+        return TAMIS_ERR_RANGE;
+    out->n = (uint64_t)(bits * M_LN2 * M_LN2 / -log(error));
+    out->n_exact = exact_keys(out, error);
+    return 0;
+}
+
+int tamis_plan_classic_stage(const struct tamis_growth *growth, uint64_t first_m,
+                             uint32_t stage, struct tamis_classic *out)
+{
+    memset(out, 0, sizeof *out);
+    double p = growth->error, s = growth->factor, r = growth->tightening;
+    if (!(p > 0 && p < 1) || !(s >= 1) || !(r > 0 && r < 1) || first_m < 2)
+        return TAMIS_ERR_RANGE;
+    double m = ceil((double)first_m * pow(s, stage));
+    double error = p * (1 - r) * pow(r, stage);
+    if (!(m < 0x1p53) || error < DBL_MIN)
+        return TAMIS_ERR_TOO_LARGE;
+    out->k = (uint32_t)ceil(-log2(error));
+    out->m = (uint64_t)m;
+    out->n = (uint64_t)(m * M_LN2);
+    out->n_exact = exact_keys(out, error);
+    return 0;
+}
