@@ -14,10 +14,6 @@
 
 enum { MAX_LIST = 1 << 19, LINE_MAX = 65536 };
 
-/* Messages are not what is tested; every run may have one. */
-const char program[] = "fuzz_keys";
-const struct command *this_command;
-
 /* ---- the second reading ---- */
 
 struct list {

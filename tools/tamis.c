@@ -20,9 +20,6 @@ static const struct command *const commands[] = {
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
-const char program[] = "tamis";
-const struct command *this_command;
-
 /* Those of one file, or all others. */
 static void print_summaries(FILE *to, bool of_file)
 {
@@ -83,13 +80,6 @@ static const char exit_help[] =
     "   5  no such segment or store\n"
     "   6  busy: another writer has the segment\n"
     "  10  probe --quiet: the key is absent; file contains or equal --quiet: no\n";
-
-_Noreturn void print_help_and_exit(void)
-{
-    printf("usage: tamis %s %s\n\n%s", this_command->name, this_command->arguments,
-           this_command->help);
-    exit(finish_output(EXIT_DONE));
-}
 
 /* The command that words[0], or words[0] and words[1], name. */
 static const struct command *find(char *const *words, size_t n, size_t *used)
@@ -201,7 +191,7 @@ int main(int argc, char **argv)
 {
     int status;
 
-    process_begin();
+    process_begin("tamis");
     if (argc < 1)
         return EXIT_USAGE;
     status = run(argc, argv);

@@ -12,18 +12,8 @@
 #include <jansson.h>
 
 #include "talk/screen.h"
+#include "talk/talk.h"
 #include "tamis.h"
-
-/* Exit statuses; never 1, for too many runtimes exit 1 when they break. */
-enum {
-    EXIT_DONE = 0,
-    EXIT_USAGE = 2,
-    EXIT_DAMAGE = 3, /* not a filter, damage, newer version, mismatch */
-    EXIT_IO = 4,
-    EXIT_NONE = 5, /* no such segment or store */
-    EXIT_BUSY = 6,
-    EXIT_ABSENT = 10 /* only of probe --quiet */
-};
 
 /* ==== tamis.c: the commands ==================================================== */
 
@@ -34,7 +24,6 @@ struct command {
     const char *help; /* whole lines, after the synopsis */
     int (*run)(int argc, char **argv);
 };
-extern const char program[]; /* "tamis", before each message */
 extern const struct command *this_command;
 extern const struct command cmd_init, cmd_build, cmd_attach, cmd_grow, cmd_seal,
     cmd_drop, cmd_probe, cmd_ls, cmd_stat, cmd_verify, cmd_file_build, cmd_file_show,
@@ -43,69 +32,12 @@ extern const struct command cmd_init, cmd_build, cmd_attach, cmd_grow, cmd_seal,
     cmd_file_fold, cmd_file_contains, cmd_file_equal, cmd_file_compare,
     cmd_file_estimate;
 
+/* ==== input/usage.c: the command that runs ======================================= */
+
 _Noreturn void print_help_and_exit(void); /* of this_command, to stdout */
-
-/* ==== talk/fail.c: messages and exit statuses ========================================= */
-
-/* Prints `PROGRAM: ...` on stderr, the first time only: one error line a run. Returns
- * its first argument. Thread-safe. */
-int complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-bool complained_here(void); /* was it this thread's line that was printed? */
-/* `tamis: FILE: what (offset N): what would work` for a failed library call. `file`
- * stands in where the diag knows none; `advice` NULL: the usual one for the code; "":
- * none. */
-int complain_error(int error, const struct tamis_diag *diag, const char *file,
-                   const char *advice);
-int complain_errno(int os_errno, const char *file, const char *doing);
-/* For a builder whose add failed. `file` is what it builds; it may well be the spool
- * directory that is at fault. */
-int complain_add(int error, const char *file);
-int status_of_error(int error);
 /* A mistake in the arguments of this command: says so and exits 2. */
 _Noreturn void usage_error(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
-/* From here on a report that cannot be written is told as that: what it reports is done
- * and durable, and the status is 4 all the same. */
-void work_is_done(void);
-/* Flushes and closes stdout; what could not be written turns success into 4. */
-int finish_output(int status);
-/* Flushes stdout. False once it has failed: time to stop. Says so. */
-bool output_works(void);
-/* Writes to stdout and flushes it. Says why it cannot; returns the status. */
-int print_whole(const char *bytes, size_t n);
-/* memory or death */
-void *need(void *pointer);
-
-/* ==== talk/advice.c: what would work =================================================== */
-
-const char *usual_advice(int error); /* may be NULL, as those below */
-const char *advice_memory(void);
-extern const char advice_flipped[]; /* where --check found that memory changed */
-/* Of a file that cannot be read: something else in a filter's place is no filter (3),
- * and an error says nothing about its bytes (4). */
-bool is_wrong_type(int error);
-int status_unread(int error);
-const char *advice_unread(int error);
-/* What mends the store at `path`, where its catalog cannot be used; NULL: nothing that
- * is known, or it is no directory. */
-const char *store_advice(int error, const char *path);
-
-/* ==== talk/text.c: bytes for people ============================================ */
-
-/* Printable ASCII but the backslash, and valid UTF-8 from U+00A0 on but what turns the
- * text around, stand for themselves; every other byte is \xHH. Two texts are equal only
- * if their bytes are. */
-void print_escaped(FILE *to, const void *bytes, size_t n);
-void print_message(FILE *to, const char *text); /* the same, backslashes kept */
-char *escape(const void *bytes, size_t n);      /* malloc'd, NUL-terminated */
-char *hex(const void *bytes, size_t n);         /* the same */
-/* Bytes of hex digits into out[max]; the number of them, or -1. */
-long parse_hex(const char *digits, size_t n_digits, uint8_t *out, size_t max);
-/* "1.5 MiB", "12 keys": into a buffer of the caller's, which is returned. */
-enum { TEXT_BYTES = 32 };
-const char *size_text(char text[TEXT_BYTES], double n_bytes);
-const char *percent_text(char text[TEXT_BYTES], double fraction);
-const char *time_text(char text[TEXT_BYTES], uint64_t microseconds);
 
 /* ==== input/options.c: one table of all options ================================= */
 

@@ -7,9 +7,6 @@
 #include "../tool.h"
 #include "bridge.h"
 
-static struct command self;
-const struct command *this_command = &self;
-
 const char bridge_options_help[] =
     "  --fpr P          error of new filters, 1e-8..0.5 or with %; default: STORE's\n"
     "  --dry-run        say what would change, and change nothing\n"
@@ -81,7 +78,6 @@ int bridge_parse(int argc, char **argv, const char *help, size_t max_directories
     int c, status = EXIT_DONE;
     size_t n;
 
-    self.name = program;
     *out = (struct bridge){.store = NULL};
     opterr = 0;
     while (status == EXIT_DONE &&

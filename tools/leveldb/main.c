@@ -5,8 +5,6 @@
 #include "../talk/process.h"
 #include "fill.h"
 
-const char program[] = "tamis-leveldb";
-
 static const char help[] =
     "usage: tamis-leveldb [OPTION]... STORE DATABASE\n"
     "\n"
@@ -25,7 +23,7 @@ int main(int argc, char **argv)
     struct tamis_store *store;
     int status;
 
-    process_begin();
+    process_begin("tamis-leveldb");
     status = bridge_parse(argc, argv, help, 1, &b);
     if (status != EXIT_DONE)
         return status;

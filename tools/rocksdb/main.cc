@@ -16,8 +16,6 @@
 #include "segment.h"
 #include "sst_keys.h"
 
-extern "C" const char program[] = "tamis-rocksdb";
-
 namespace
 {
 
@@ -393,7 +391,7 @@ int main(int argc, char **argv)
 {
     bridge b;
     tamis_store *store = nullptr;
-    process_begin();
+    process_begin("tamis-rocksdb");
     int status = bridge_parse(argc, argv, help, SIZE_MAX, &b);
     if (status != BRIDGE_DONE)
         return status;

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../tool.h"
+#include "talk.h"
 
 /* Of what is short a limit of this process may be the reason, and not the machine. */
 static bool is_limited(int resource)
@@ -86,16 +86,6 @@ const char *usual_advice(int error)
     default:
         return NULL;
     }
-}
-
-bool is_wrong_type(int error)
-{
-    return error == EINVAL || error == EISDIR || error == ELOOP || error == ENXIO;
-}
-
-int status_unread(int error)
-{
-    return is_wrong_type(error) ? EXIT_DAMAGE : status_of_error(error);
 }
 
 const char *advice_unread(int error)

@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "../tool.h"
+#include "talk.h"
 
 /* A closed standard descriptor would be given to the next file that is opened, and
  * messages would go into a store. What takes its place fails when it is used. */
@@ -19,8 +19,9 @@ static void plug_descriptors(void)
             _exit(EXIT_IO);
 }
 
-void process_begin(void)
+void process_begin(const char *name)
 {
+    program = name;
     plug_descriptors();
     /* Past a limit of file sizes, writing fails with EFBIG: that can be said and
      * cleaned up after, a signal can't. */

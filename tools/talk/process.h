@@ -7,7 +7,8 @@
 extern "C" {
 #endif
 
-void process_begin(void);
+/* `name`: of the program, before each message. */
+void process_begin(const char *name);
 
 #ifdef __cplusplus
 }

@@ -6,7 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../tool.h"
+#include "screen.h"
+#include "talk.h"
 
 static struct {
     pthread_mutex_t lock;

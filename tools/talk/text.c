@@ -1,9 +1,8 @@
-/* Bytes for people: escapes, hex, sizes, times. */
-#include <stdlib.h>
+/* Bytes for people: escapes, hex, sizes, times. Nothing here asks for memory. */
 #include <string.h>
 #include <time.h>
 
-#include "../tool.h"
+#include "talk.h"
 
 /* Embeddings, overrides and isolates (U+202A..U+202E, U+2066..U+2069) show a name, and
  * what follows it, in another order than its bytes have. */
@@ -12,10 +11,9 @@ static bool turns_text(uint32_t code)
     return (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
-/* Length of the valid UTF-8 sequence at s that may be printed as it is, else 0. The
- * C1 controls (U+0080..U+009F) steer terminals; overlong forms, surrogates and
+/* The C1 controls (U+0080..U+009F) steer terminals; overlong forms, surrogates and
  * what lies beyond U+10FFFF are not UTF-8. */
-static size_t printable(const uint8_t *s, size_t n)
+size_t printable(const uint8_t *s, size_t n)
 {
     size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
     uint32_t code;
@@ -67,37 +65,6 @@ void print_escaped(FILE *to, const void *bytes, size_t n)
 void print_message(FILE *to, const char *text)
 {
     print_bytes(to, text, strlen(text), true);
-}
-
-char *escape(const void *bytes, size_t n)
-{
-    const uint8_t *s = bytes;
-    char *text = need(malloc(4 * n + 1)), *at = text;
-
-    for (size_t i = 0; i < n;) {
-        size_t step = printable(s + i, n - i);
-
-        if (step > 0) {
-            memcpy(at, s + i, step);
-            at += step;
-            i += step;
-        } else {
-            at += snprintf(at, 5, "\\x%02x", s[i++]);
-        }
-    }
-    *at = '\0';
-    return text;
-}
-
-char *hex(const void *bytes, size_t n)
-{
-    const uint8_t *s = bytes;
-    char *text = need(malloc(2 * n + 1));
-
-    for (size_t i = 0; i < n; i++)
-        snprintf(text + 2 * i, 3, "%02x", s[i]);
-    text[2 * n] = '\0';
-    return text;
 }
 
 static int digit(char c)

@@ -1,0 +1,27 @@
+/* The command that runs: its help, and mistakes in its arguments. */
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "../tool.h"
+
+const struct command *this_command;
+
+void usage_error(const char *format, ...)
+{
+    char message[1536];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    complain(0, "%s: %s: see 'tamis help %s'", this_command->name, message,
+             this_command->name);
+    exit(EXIT_USAGE);
+}
+
+_Noreturn void print_help_and_exit(void)
+{
+    printf("usage: tamis %s %s\n\n%s", this_command->name, this_command->arguments,
+           this_command->help);
+    exit(finish_output(EXIT_DONE));
+}

@@ -1,0 +1,36 @@
+/* Texts in memory of their own: bytes for people, escaped or in hex digits. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "talk.h"
+
+char *escape(const void *bytes, size_t n)
+{
+    const uint8_t *s = bytes;
+    char *text = need(malloc(4 * n + 1)), *at = text;
+
+    for (size_t i = 0; i < n;) {
+        size_t step = printable(s + i, n - i);
+
+        if (step > 0) {
+            memcpy(at, s + i, step);
+            at += step;
+            i += step;
+        } else {
+            at += snprintf(at, 5, "\\x%02x", s[i++]);
+        }
+    }
+    *at = '\0';
+    return text;
+}
+
+char *hex(const void *bytes, size_t n)
+{
+    const uint8_t *s = bytes;
+    char *text = need(malloc(2 * n + 1));
+
+    for (size_t i = 0; i < n; i++)
+        snprintf(text + 2 * i, 3, "%02x", s[i]);
+    text[2 * n] = '\0';
+    return text;
+}

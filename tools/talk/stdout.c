@@ -1,0 +1,64 @@
+/* Standard output, which may be closed or full: what was not written is no success. */
+#include <errno.h>
+#include <string.h>
+
+#include "talk.h"
+
+static bool is_done; /* what it is to report */
+
+void work_is_done(void)
+{
+    is_done = true;
+}
+
+/* The reason may be gone by now: stdio remembers only that a write failed. */
+static int output_failed(int os_errno)
+{
+    if (is_done)
+        return complain(EXIT_IO,
+                        "standard output: writing failed%s%s: the work is done, only "
+                        "its report is lost",
+                        os_errno ? ": " : "", os_errno ? strerror(os_errno) : "");
+    if (os_errno == 0)
+        return complain(EXIT_IO,
+                        "standard output: writing failed: check where it goes");
+    if (os_errno == EBADF)
+        return complain(EXIT_IO,
+                        "standard output: writing failed: %s: it is closed, "
+                        "send it to a file",
+                        strerror(os_errno));
+    return complain_errno(os_errno, "standard output", "writing failed");
+}
+
+bool output_works(void)
+{
+    bool failed = ferror(stdout) != 0;
+
+    errno = 0;
+    if (fflush(stdout) == 0 && !failed)
+        return true;
+    output_failed(errno);
+    return false;
+}
+
+/* Bytes that the buffer cannot hold are written at once, and fail here. */
+int print_whole(const char *bytes, size_t n)
+{
+    errno = 0;
+    if (fwrite(bytes, 1, n, stdout) != n || fflush(stdout) != 0)
+        return output_failed(errno);
+    return EXIT_DONE;
+}
+
+int finish_output(int status)
+{
+    bool failed = ferror(stdout) != 0;
+
+    errno = 0;
+    if (fflush(stdout) != 0 || failed)
+        return output_failed(errno);
+    /* Network file systems may report a full disk only here. */
+    if (fclose(stdout) != 0 && errno != EBADF)
+        return output_failed(errno);
+    return status;
+}
