@@ -70,15 +70,70 @@ is_known() {
     ok "$TAMIS" seal store g --watermark 101
 }
 
+# reports STATUS FACTS ARGUMENT...: that status, one line on stderr, and these facts.
+reports() {
+    run --separate-stderr "$TAMIS" "${@:3}" --json
+    [ "$status" -eq "$1" ] && [ "${#stderr_lines[@]}" -eq 1 ] &&
+        [ "$(jq -c '[.keys_read, .keys, .watermark, .interrupted, .committed]' <<<"$output")" = "$2" ] ||
+        explain "$1, $2"
+}
+
 @test "a broken key list: what came before it is in, the watermark stays" {
     ok "$TAMIS" init store
     ok "$TAMIS" grow store g /dev/null --empty
     printf '61\nxx\n' >k
-    fails 2 "k: line 2" "$TAMIS" grow store g k --hex --watermark 5
+    said="; segment 'g': the first 1 key of the list is committed, 1 in all, at watermark 0: run it again with the list$"
+    fails 2 "k: line 2: .*$said" "$TAMIS" grow store g k --hex --watermark 5
+    { echo z; head -c 70000 /dev/zero | tr '\0' x; } >long
+    fails 2 "long: line 2: longer than 65536 bytes.*; segment 'g': the first 1 key of the list is committed, 2 in all" \
+        "$TAMIS" grow store g long -q
+    printf '\1\0\0\0b\3\0\0\0ab' >cut
+    fails 2 "cut: key 2: .*; segment 'g': the first 1 key of the list is committed, 3 in all" \
+        "$TAMIS" grow store g cut --binary
+    reports 2 '[1,3,0,true,true]' grow store g cut --binary --watermark 5
     ok "$TAMIS" probe store a
     prints HIT
     ok "$TAMIS" stat store g --json
     prints '"watermark": 0'
+}
+
+@test "--json: what is in, whatever ended it" {
+    ok "$TAMIS" init store
+    seq 100 >k
+    ok "$TAMIS" grow store g k --watermark 3
+    mkfifo input
+    env --default-signal=INT "$TAMIS" grow store g - --watermark 9 --json <input >out 2>err 3>&- &
+    pid=$!
+    exec 7>input
+    printf 'held\nINT\n' >&7
+    soon is_known INT
+    kill -INT "$pid"
+    status=0
+    wait "$pid" || status=$?
+    exec 7>&-
+    [ "$status" -eq 130 ]
+    [ "$(jq -c '[.segment, .keys_read, .keys, .watermark, .interrupted, .committed]' out)" = '["g",2,102,3,true,true]' ]
+    grep -qx "tamis: store: segment 'g': interrupted: the first 2 keys of the list are committed, 102 in all, at watermark 3: run it again with the list" err
+    # A full disk: the keys cannot be synced, and are not acknowledged.
+    told=0
+    for n in $(seq 20); do
+        ASAN_OPTIONS=detect_leaks=0 run --separate-stderr strace -f -o /dev/null -e trace=fdatasync \
+            -e "inject=fdatasync:error=ENOSPC:when=$n" "$TAMIS" grow store g k --watermark $((n + 9)) --json
+        [ "$status" -ne 4 ] || { [ "${#stderr_lines[@]}" -eq 1 ] && [[ $stderr =~ "No space left" ]]; } || explain 4
+        case $(jq -c '[.interrupted, .committed]' <<<"$output") in
+        '[true,false]')
+            told=$((told + 1))
+            [ "$(jq -c '[.segment, .created, .keys_read, .watermark < '$((n + 9))']' <<<"$output")" = \
+                '["g",false,100,true]' ] || explain "the old watermark" ;;
+        '[false,true]') [ "$(jq '.watermark' <<<"$output")" -eq $((n + 9)) ] ;;
+        *) [ -z "$output" ] || explain "a report, or none" ;;
+        esac
+    done
+    [ "$told" -ge 1 ] || { echo "$told"; false; }
+    ok "$TAMIS" verify store g --against k
+    # Nothing was done: nothing is reported.
+    fails 2 "never falls" "$TAMIS" grow store g k --watermark 1 --json
+    [ -z "$output" ]
 }
 
 # It is not dropped again: another process may have committed to it meanwhile.
@@ -113,6 +168,8 @@ is_known() {
     seq 100000 >k
     fails 4 "segment 'g' could not grow: all 100000 keys of the list are committed, but the error is [0-9.]*%, and 1% wanted: make room and build" \
         bash -c 'ulimit -f 200; "$TAMIS" grow store g k --watermark 7'
+    run --separate-stderr bash -c 'ulimit -f 200; "$TAMIS" grow store g k --json'
+    [ "$status" -eq 4 ] && [ "$(jq -c '[.keys_read, .interrupted, .committed, .over_target]' <<<"$output")" = '[100000,false,true,true]' ] || explain 4
     ok "$TAMIS" stat store g --json
     prints '"watermark": 7'
     ok "$TAMIS" verify store g --against k

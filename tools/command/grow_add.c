@@ -30,18 +30,29 @@ static void catch_ends(void)
 
 /* ---- keys ---- */
 
-static int add_keys(const struct grow *g)
+struct session {
+    const struct grow *g;
+    bool failed;      /* the writer has, and said so */
+    bool interrupted; /* before the end of the list, or before the commit */
+    bool committed;
+};
+
+static int add_keys(struct session *w)
 {
+    const struct grow *g = w->g;
     uint64_t position = 0, n = 0, now;
     const void *key;
     size_t bytes;
     int got = 1, err;
 
     keys_stop_at(g->keys, &ended_by);
+    complain_later();
     while (!ended_by && (got = keys_next(g->keys, &key, &bytes)) > 0) {
         err = tamis_writer_add_key(g->writer, key, bytes);
-        if (err != 0)
+        if (err != 0) {
+            w->failed = true;
             return grow_failed(g, err, NULL);
+        }
         if (++n % 4096 == 0) {
             now = keys_position(g->keys);
             progress_advance(4096, now - position);
@@ -61,36 +72,54 @@ static int check_claim(const struct grow *g, uint64_t old)
                        "the new watermark would claim keys that did not come");
 }
 
-static int add_and_commit(const struct grow *g)
+static int check_watermark(const struct grow *g, uint64_t old)
 {
-    const struct options *o = g->o;
-    struct tamis_diag diag = {0};
-    uint64_t old = tamis_writer_watermark(g->writer), to = old;
-    int err, status;
+    if (!given(g->o, OPT_WATERMARK) || g->o->watermark >= old)
+        return EXIT_DONE;
+    return complain(EXIT_USAGE,
+                    "%s: segment '%s' is at watermark %llu: --watermark never falls",
+                    g->path, g->name, (unsigned long long)old);
+}
 
-    if (given(o, OPT_WATERMARK) && o->watermark < old)
-        return complain(
-            EXIT_USAGE,
-            "%s: segment '%s' is at watermark %llu: --watermark never falls", g->path,
-            g->name, (unsigned long long)old);
-    if (!given(o, OPT_QUIET))
-        progress_start("grow", keys_size(g->keys));
-    status = add_keys(g);
-    if (status == EXIT_DONE)
-        status = check_claim(g, old);
-    if (status != EXIT_DONE && !ended_by)
+/* What came before a bad key, or a signal, is committed at the old watermark. */
+static int commit(struct session *w, uint64_t watermark)
+{
+    struct tamis_diag diag = {0};
+    int err = tamis_writer_commit(w->g->writer, watermark, &diag);
+
+    w->committed = err == 0;
+    w->failed = err != 0;
+    w->interrupted = w->interrupted || w->failed;
+    return err ? grow_failed(w->g, err, &diag) : EXIT_DONE;
+}
+
+static int add_and_commit(struct session *w)
+{
+    const struct grow *g = w->g;
+    uint64_t old = tamis_writer_watermark(g->writer);
+    int status = check_watermark(g, old), stored;
+
+    if (status != EXIT_DONE)
         return status;
-    if (status == EXIT_DONE && given(o, OPT_WATERMARK))
-        to = o->watermark;
-    err = tamis_writer_commit(g->writer, to, &diag);
-    return err ? grow_failed(g, err, &diag) : status;
+    if (!given(g->o, OPT_QUIET))
+        progress_start("grow", keys_size(g->keys));
+    status = add_keys(w);
+    w->interrupted = status != EXIT_DONE;
+    if (status == EXIT_DONE && (status = check_claim(g, old)) != EXIT_DONE)
+        return status;
+    if (w->failed)
+        return status;
+    stored = commit(w, !w->interrupted && given(g->o, OPT_WATERMARK) ? g->o->watermark
+                                                                     : old);
+    return stored != EXIT_DONE ? stored : status;
 }
 
 /* ---- what there is now ---- */
 
-static void print_object(const struct grow *g, const struct tamis_filter_info *info,
+static void print_object(const struct session *w, const struct tamis_filter_info *info,
                          const char *name)
 {
+    const struct grow *g = w->g;
     json_t *o = need(json_object());
 
     json_put(o, "segment", json_string(name));
@@ -102,6 +131,8 @@ static void print_object(const struct grow *g, const struct tamis_filter_info *i
     json_put(o, "expected_error", json_number(info->expected_error));
     json_put(o, "over_target", json_boolean(over_target(info)));
     json_put(o, "watermark", json_count(info->watermark));
+    json_put(o, "interrupted", json_boolean(w->interrupted));
+    json_put(o, "committed", json_boolean(w->committed));
     progress_clear();
     json_print(o);
 }
@@ -138,33 +169,39 @@ static int stuck(const struct grow *g, const struct tamis_filter_info *info,
                          : " before more keys come");
 }
 
-static int interrupted(const struct grow *g, const struct tamis_filter_info *info,
-                       const char *name)
+/* By a signal, or by a key: then its line is waiting. */
+static void interrupted(const struct grow *g, const struct tamis_filter_info *info,
+                        const char *name)
 {
+    char store[1024] = "";
+    uint64_t n = keys_count(g->keys);
+
+    if (ended_by)
+        snprintf(store, sizeof(store), "%s: ", g->path);
     complain(0,
-             "%s: segment '%s': interrupted: the first %llu keys of the list are "
-             "committed, %llu in all, at watermark %llu: run it again with the list",
-             g->path, name, (unsigned long long)keys_count(g->keys),
-             (unsigned long long)info->keys, (unsigned long long)info->watermark);
-    signal(ended_by, SIG_DFL);
-    raise(ended_by);
-    return EXIT_IO;
+             "%ssegment '%s': %sthe first %llu key%s of the list %s committed, %llu in "
+             "all, at watermark %llu: run it again with the list",
+             store, name, ended_by ? "interrupted: " : "", (unsigned long long)n,
+             n == 1 ? "" : "s", n == 1 ? "is" : "are", (unsigned long long)info->keys,
+             (unsigned long long)info->watermark);
 }
 
-static int tell(const struct grow *g, const struct tamis_filter_info *info)
+static int tell(const struct session *w, const struct tamis_filter_info *info,
+                int status)
 {
+    const struct grow *g = w->g;
     char *name = escape(g->name, strlen(g->name));
     bool json = given(g->o, OPT_JSON);
-    int status = EXIT_DONE;
 
-    work_is_done();
-    if (ended_by)
-        status = interrupted(g, info, name);
-    else if (json)
-        print_object(g, info, name);
-    if (!ended_by && info->over_target)
+    if (w->committed && !w->interrupted)
+        work_is_done();
+    if (json)
+        print_object(w, info, name);
+    if ((w->interrupted || ended_by) && !w->failed)
+        interrupted(g, info, name);
+    else if (status == EXIT_DONE && info->over_target)
         status = stuck(g, info, name);
-    else if (!ended_by && !json && !given(g->o, OPT_QUIET))
+    else if (status == EXIT_DONE && !json && !given(g->o, OPT_QUIET))
         print_line(g, info, name);
     free(name);
     return status;
@@ -172,17 +209,23 @@ static int tell(const struct grow *g, const struct tamis_filter_info *info)
 
 int grow_add(const struct grow *g)
 {
+    struct session w = {.g = g};
     struct tamis_filter_info info;
     int status, err;
 
     catch_ends();
-    status = add_and_commit(g);
-    /* Interrupted is no success, but all that is in is committed. */
-    bool done = status == EXIT_DONE || (ended_by && !complained_here());
+    status = add_and_commit(&w);
     bool known = tamis_writer_info(g->writer, &info) == 0;
 
     err = tamis_writer_close(g->writer);
-    if (done && err != 0)
-        return grow_failed(g, err, NULL);
-    return done && known ? tell(g, &info) : status;
+    if (w.committed && err != 0)
+        status = grow_failed(g, err, NULL);
+    if (known && (w.committed || w.failed))
+        status = tell(&w, &info, status);
+    if (ended_by && w.committed && err == 0) {
+        finish_output(status);
+        signal(ended_by, SIG_DFL);
+        raise(ended_by);
+    }
+    return status;
 }

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "screen.h"
 #include "talk.h"
@@ -11,6 +12,32 @@ const char *program = "tamis";
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool complained;
 static _Thread_local bool complained_by_me;
+static bool holds;
+static char held[2048]; /* the line so far */
+
+static void print_line(const char *first, const char *then)
+{
+    progress_clear();
+    fprintf(stderr, "%s: ", program);
+    print_message(stderr, first);
+    if (then[0] != '\0')
+        fputs("; ", stderr);
+    print_message(stderr, then);
+    fputc('\n', stderr);
+    held[0] = '\0';
+}
+
+void complain_later(void)
+{
+    holds = true;
+}
+
+void complain_now(void)
+{
+    holds = false;
+    if (held[0] != '\0')
+        print_line(held, "");
+}
 
 int complain(int status, const char *format, ...)
 {
@@ -21,13 +48,14 @@ int complain(int status, const char *format, ...)
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);
     pthread_mutex_lock(&lock);
-    if (!complained) {
+    if (!complained && holds)
+        strcpy(held, message);
+    else if (!complained)
+        print_line(message, "");
+    else if (held[0] != '\0')
+        print_line(held, message);
+    if (!complained)
         complained = complained_by_me = true;
-        progress_clear();
-        fprintf(stderr, "%s: ", program);
-        print_message(stderr, message);
-        fputc('\n', stderr);
-    }
     pthread_mutex_unlock(&lock);
     return status;
 }

@@ -54,6 +54,7 @@ int finish_output(int status)
 {
     bool failed = ferror(stdout) != 0;
 
+    complain_now();
     errno = 0;
     if (fflush(stdout) != 0 || failed)
         return output_failed(errno);

@@ -61,6 +61,10 @@ extern const char *program; /* its name, before each message; process_begin() se
 /* Prints `PROGRAM: ...` on stderr, the first time only: one error line a run. Returns
  * its first argument. Thread-safe. */
 int complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* From here on the first line waits for a second one, and both are printed as one: the
+ * second says what has become of the work. */
+void complain_later(void);
+void complain_now(void);    /* the line that waits; finish_output() calls it */
 bool complained_here(void); /* was it this thread's line that was printed? */
 /* memory or death */
 void *need(void *pointer);
