@@ -40,7 +40,7 @@ static const char *own_error(int error)
         "the store is open for reading only",
         "the catalog failed",
         "these filters cannot be combined so",
-        "the store's files were replaced while it was open; close it, open it again",
+        "its files were replaced while it was open; close it, open it again",
     };
     size_t i = (size_t)(-(long)error - 1);
     return i < sizeof words / sizeof words[0] ? words[i] : "unknown error";

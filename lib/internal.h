@@ -108,6 +108,45 @@ int io_is_overlay(int fd, bool *yes);
  * makes the copy: *fresh, which the caller closes; else -1. */
 int io_open_shared(int fd, int *fresh);
 
+/* ==== io/look.c: is an open file still the one that its name names? =========== */
+
+/* What the looks have told, and when somebody should look again, by look_clock(). */
+struct looks {
+    _Atomic int why; /* a tamis_reason; TAMIS_MISMATCH stays for ever */
+    _Atomic uint64_t look_after, valid_until;
+};
+uint64_t look_clock(void); /* coarse, no system call */
+/* Is it this thread that looks now? */
+bool look_is_mine(struct looks *l, uint64_t now);
+/* Notes the result of the look that began at `now`. */
+void look_note(struct looks *l, uint64_t now, enum tamis_reason why);
+
+/* The reason against every answer of ABSENT: TAMIS_NO_REASON, TAMIS_MISMATCH
+ * (replaced) or TAMIS_UNREADABLE (nobody can say). As of the last look. */
+static inline enum tamis_reason looks_known(const struct looks *l)
+{
+    return (enum tamis_reason)atomic_load_explicit(&l->why, memory_order_relaxed);
+}
+
+/* The name by which a file was opened. */
+struct named {
+    struct looks looks;
+    int at; /* the directory from which the path leads; AT_FDCWD: it is absolute */
+    char path[];
+};
+/* The file fd was opened by this path. */
+int named_path(const char *path, int fd, struct named **out);
+/* DIR/NAME (dir may be NULL), from the directory `at`, or absolute (AT_FDCWD). */
+int named_in(int at, const char *dir, const char *name, struct named **out);
+void named_free(struct named *n);
+/* 0: the name names the file fd, or nothing; ERR_REPLACED: another file; an errno if
+ * nobody can say. */
+int named_check(const struct named *n, int fd);
+/* The same for readers, and notes it: TAMIS_NO_REASON, MISMATCH, UNREADABLE. */
+enum tamis_reason named_look(struct named *n, int fd, uint64_t now);
+/* The same if it is due. Waits for no other thread, keeps errno. */
+void named_look_if_due(struct named *n, int fd, uint64_t now);
+
 /* ==== io/lock.c: locks =================================================== */
 
 /* One writer per file (R14): an open-file-description lock. Returns ERR_BUSY and the
@@ -463,13 +502,14 @@ int derive(const struct derivation *what, const struct tamis_derive_options *opt
  * flag, after both slots are durable. A failure does not undo the commit. Of a seal it
  * is the result; after opening and growth it is remembered, and `changed` called again
  * at the next commit or by writer_tell_again(); at close nobody hears of it.
- * `acknowledge` (may be NULL) runs after a commit of the caller's: may it be told that
- * its keys are in? */
+ * `acknowledge` (may be NULL) runs after a commit of the caller's, and after a seal:
+ * may it be told that its keys are in? */
 struct writer_hooks {
     int (*changed)(void *ctx, const struct commit *c, struct tamis_diag *diag);
     void (*closed)(void *ctx);
     void *ctx;
     int (*acknowledge)(void *ctx, struct tamis_diag *diag);
+    struct named *named; /* the file's, the writer's to free; or NULL */
 };
 /* Creates the file of a growing filter, durable but for the directory entry unless
  * sync_dir, and does not open it. *c is its first commit. */
@@ -495,17 +535,22 @@ int seal_settle(int fd, const char *path, struct header *h, struct tamis_diag *d
 int filter_open_fd(int fd, const char *path, const struct tamis_filter_options *opt,
                    const struct bounds *known, struct tamis_filter **out,
                    struct tamis_diag *diag);
-/* The probe, with the watermark that this call requires instead of the filter's. */
+/* From now on probes look whether DIR/NAME, which leads from the directory `at`, names
+ * its file; of a filter that is sealed for good, nothing. No other thread may have the
+ * filter yet. */
+int filter_name_in(struct tamis_filter *f, int at, const char *dir, const char *name);
+/* The probe, with the watermark that this call requires instead of the filter's. `now`
+ * is look_clock(), or 0: it is read if it is needed. */
 enum tamis_answer filter_probe_from(struct tamis_filter *f, uint64_t min_watermark,
-                                    const struct tamis_key *key,
+                                    uint64_t now, const struct tamis_key *key,
                                     enum tamis_reason *why);
 /* explain.c: tamis_filter_explain() for at least this watermark. */
 enum tamis_answer filter_explain_from(struct tamis_filter *f, uint64_t min_watermark,
                                       const struct tamis_key *key,
                                       struct tamis_explanation *out);
 size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
-                               uint64_t tag, const uint64_t *hashes, size_t n,
-                               uint64_t *absent, enum tamis_reason *why);
+                               uint64_t now, uint64_t tag, const uint64_t *hashes,
+                               size_t n, uint64_t *absent, enum tamis_reason *why);
 /* The bits of a filter that needs no further look at it: sealed for good, one stage,
  * all of it good, of this domain, with that watermark. False: it is not so now. It
  * stays true of the filter until stage_epoch() grows. */

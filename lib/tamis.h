@@ -84,8 +84,8 @@ enum tamis_reason {
     TAMIS_NO_FILTER,       /* a registered segment without a filter */
     TAMIS_FILE_LOST,       /* the filter's file is missing */
     TAMIS_BEHIND,          /* the watermark is below the one required */
-    TAMIS_MISMATCH,        /* another segment, store, seed or hash than meant; or the
-                            * files of the open store were replaced */
+    TAMIS_MISMATCH,        /* another segment, store, seed or hash than meant; or a
+                            * file of the open store or filter was replaced */
     TAMIS_UNREADABLE       /* newer format, damaged header, I/O error; or it has just
                             * grown, and this probe could not map it anew */
 };
@@ -112,8 +112,9 @@ enum tamis_error {
     TAMIS_ERR_READ_ONLY = -15, /* the store could be opened for reading only */
     TAMIS_ERR_CATALOG = -16,   /* LMDB failed; the diag has its words */
     TAMIS_ERR_UNFIT = -17,   /* filters that cannot be combined so; the diag says why */
-    TAMIS_ERR_REPLACED = -18 /* the store's files were replaced while it was open: close
-                                every handle of it, then open it again */
+    TAMIS_ERR_REPLACED = -18 /* a file of the store, or of the growing filter, was
+                                replaced while it was open: close every handle of it,
+                                then open it again */
 };
 
 /* A static text for 0, any errno and any TAMIS_ERR_*. Thread-safe. */
@@ -356,12 +357,24 @@ struct tamis_filter_options {
  * fails with ERR_DAMAGED at the first bad page). Never creates. The filter keeps a
  * descriptor only while it is growing. One that still grows is refused on a network
  * file system (ERR_NETWORK), and on an overlay (a container's layers) if it may not be
- * opened for writing there: nobody would see what its writer adds. */
+ * opened for writing there: nobody would see what its writer adds.
+ *
+ * REPLACED FILES. While a filter grows, its path must go on naming its file. If a copy
+ * takes the name, a writer that comes later adds its keys to the copy, where this
+ * filter never sees them. So probes look at the name: when the last look of any thread
+ * is half a second old, a probe takes two system calls more. At most a second after the
+ * exchange every probe answers MAYBE/MISMATCH, for ever: open the filter again. Links
+ * on the path are followed at each look. A name that is gone is no fault, and probes go
+ * on. While nobody can say (EACCES, EIO), probes answer MAYBE/UNREADABLE, and each of
+ * them looks. So a process that changes its root directory, or loses the right to
+ * search the path, opens the filter after that. Once a filter is sealed nothing is
+ * looked at. */
 int tamis_filter_open(const char *path, const struct tamis_filter_options *opt,
                       struct tamis_filter **out, struct tamis_diag *diag);
 /* The same for a filter inside another file, at `offset`, a multiple of 4096.
  * n_bytes limits it; 0 means to the end of the file. The descriptor stays the
- * caller's and may be closed at once. */
+ * caller's and may be closed at once. The filter has no name to look at: if a copy
+ * takes the place of the file, keys that are added to the copy are ABSENT here. */
 int tamis_filter_open_fd(int fd, uint64_t offset, uint64_t n_bytes,
                          const struct tamis_filter_options *opt,
                          struct tamis_filter **out, struct tamis_diag *diag);
@@ -742,7 +755,11 @@ int tamis_writer_add_hashes(struct tamis_writer *writer, uint64_t tag,
  * The commit after a growth also digests the stage that growth left, once adds in
  * flight there have ended; growth, open and close do so for stages that still lack
  * digests. Damage that only digests find is then MAYBE. Settling takes 0.24 s of
- * processor time a GB of the stage, 0.5% of what filling it took, and one sync more. */
+ * processor time a GB of the stage, 0.5% of what filling it took, and one sync more.
+ * ERR_REPLACED: the path that the writer was opened by names another file now, and
+ * nobody finds the keys there. Close the writer, open the path, and replay from the
+ * watermark of the file that is there. An errno of looking at the path says that nobody
+ * knows; commit again. The same goes for a seal; the old file is sealed then. */
 int tamis_writer_commit(struct tamis_writer *writer, uint64_t watermark,
                         struct tamis_diag *diag);
 /* The watermark of the last durable commit: replay from there. */
@@ -1077,8 +1094,9 @@ struct tamis_snapshot;
  * probe of the snapshot answers MAYBE/MISMATCH, also in a forked child, and also when
  * the store is closed: repairing or moving the store then counts as replacing it. While
  * nobody can say, probes answer MAYBE/UNREADABLE, and each of them looks. A long batch
- * is answered as of its beginning. A filter of tamis_snapshot_filter() looks at its own
- * file alone. */
+ * is answered as of its beginning. Of a segment that grows a probe looks at the file's
+ * name, too (tamis_filter_open()); all segments share one look at the clock. A filter
+ * of tamis_snapshot_filter() looks at its own file alone. */
 int tamis_snapshot_current(struct tamis_store *store, struct tamis_snapshot **out,
                            struct tamis_diag *diag);
 /* A snapshot of filters that the caller opened, no catalog: segment i is filters[i],

@@ -449,17 +449,17 @@ static void test_two_refreshes(void **state)
     start(&t, "refresh: header judged", 1, probe_key, &keys[0]);
     t.at = "refresh: watermark raised";
     commit(9);
-    filter_probe_from(reader, 9, &key, &why);
+    filter_probe_from(reader, 9, 0, &key, &why);
     assert_int_equal(why, TAMIS_HIT);
     let_go(&t);
     while (sem_wait(&t.there) != 0)
         ;
-    filter_probe_from(reader, 9, &key, &why);
+    filter_probe_from(reader, 9, 0, &key, &why);
     assert_int_equal(why, TAMIS_HIT);
-    filter_probe_from(reader, 10, &key, &why);
+    filter_probe_from(reader, 10, 0, &key, &why);
     assert_int_equal(why, TAMIS_BEHIND);
     end(&t);
-    filter_probe_from(reader, 9, &key, &why);
+    filter_probe_from(reader, 9, 0, &key, &why);
     assert_int_equal(why, TAMIS_HIT);
 }
 

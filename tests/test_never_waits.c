@@ -239,10 +239,10 @@ static void test_an_older_header_comes_late(void **state)
     assert_int_equal(tamis_writer_commit(writer, 5, NULL), 0);
     pthread_t thread = start_held(AFTER_PREAD);
     assert_int_equal(tamis_writer_commit(writer, 9, NULL), 0);
-    assert_int_equal(filter_probe_from(reader, 9, &key, &why), TAMIS_ABSENT);
+    assert_int_equal(filter_probe_from(reader, 9, 0, &key, &why), TAMIS_ABSENT);
     assert_null(end_held(thread));
-    assert_int_equal(filter_probe_from(reader, 9, &key, &why), TAMIS_ABSENT);
-    assert_int_equal(filter_probe_from(reader, 10, &key, &why), TAMIS_MAYBE);
+    assert_int_equal(filter_probe_from(reader, 9, 0, &key, &why), TAMIS_ABSENT);
+    assert_int_equal(filter_probe_from(reader, 10, 0, &key, &why), TAMIS_MAYBE);
     assert_int_equal(why, TAMIS_BEHIND);
     assert_int_equal(atomic_load(&atomic_load(&reader->view)->watermark), 9);
 }

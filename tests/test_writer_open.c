@@ -374,9 +374,9 @@ static void test_behind_until_the_writer_catches_up(void **state)
     /* The call may require more than the open did, and never less. */
     struct tamis_key key = tamis_key_of_hash(tamis_filter_domain(f).tag, 1);
     enum tamis_reason why;
-    assert_int_equal(filter_probe_from(f, 11, &key, &why), TAMIS_MAYBE);
+    assert_int_equal(filter_probe_from(f, 11, 0, &key, &why), TAMIS_MAYBE);
     assert_int_equal(why, TAMIS_BEHIND);
-    assert_int_equal(filter_probe_from(f, 5, &key, &why), TAMIS_ABSENT);
+    assert_int_equal(filter_probe_from(f, 5, 0, &key, &why), TAMIS_ABSENT);
     tamis_filter_close(f);
 }
 

@@ -33,7 +33,7 @@ enum tamis_answer filter_explain_from(struct tamis_filter *f, uint64_t min_water
                                       struct tamis_explanation *out)
 {
     memset(out, 0, sizeof *out);
-    out->answer = filter_probe_from(f, min_watermark, key, &out->reason);
+    out->answer = filter_probe_from(f, min_watermark, 0, key, &out->reason);
     if (out->reason != TAMIS_NO_REASON && out->reason != TAMIS_HIT &&
         out->reason != TAMIS_DAMAGED)
         return out->answer;

@@ -164,6 +164,17 @@ int tamis_filter_open_fd(int fd, uint64_t offset, uint64_t n_bytes,
     return open_fd(fd, false, offset, n_bytes, "(descriptor)", opt, NULL, out, diag);
 }
 
+/* May its file still be written? Then it has a descriptor, too. */
+static bool is_live(const struct tamis_filter *f)
+{
+    return atomic_load(&f->view)->live_sequence != NULL;
+}
+
+int filter_name_in(struct tamis_filter *f, int at, const char *dir, const char *name)
+{
+    return is_live(f) ? named_in(at, dir, name, &f->named) : 0;
+}
+
 int tamis_filter_open(const char *path, const struct tamis_filter_options *opt,
                       struct tamis_filter **out, struct tamis_diag *diag)
 {
@@ -175,7 +186,14 @@ int tamis_filter_open(const char *path, const struct tamis_filter_options *opt,
         return diag_open(diag, err, path, "cannot open");
     err = filter_open_fd(fd, path, opt, NULL, out, diag);
     close(fd);
-    return err;
+    if (err || !is_live(*out))
+        return err;
+    err = named_path(path, (*out)->fd, &(*out)->named);
+    if (!err)
+        return 0;
+    tamis_filter_close(*out);
+    *out = NULL;
+    return diag_errno(diag, err, path, "keeping its name");
 }
 
 void tamis_filter_close(struct tamis_filter *f)
@@ -193,6 +211,7 @@ void tamis_filter_close(struct tamis_filter *f)
         view_free(atomic_load(&f->making[i]));
     if (f->fd >= 0)
         close(f->fd);
+    named_free(f->named);
     free(f->path);
     free(f);
 }

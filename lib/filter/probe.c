@@ -92,6 +92,18 @@ static uint64_t at_least(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* The view to ask, or why there is nothing to ask. */
+static inline struct view *view_to_ask(struct tamis_filter *f, uint64_t min_watermark,
+                                       uint64_t clock, enum tamis_reason *reason)
+{
+    struct standing now;
+    struct view *v = filter_look(f, &now);
+    if (now.refusal == TAMIS_NO_REASON)
+        now.refusal = name_reason(f, v, clock);
+    *reason = refusal(&now, at_least(min_watermark, f->min_watermark));
+    return v;
+}
+
 static enum tamis_answer answer(enum tamis_reason reason, enum tamis_reason *why)
 {
     if (why)
@@ -100,15 +112,15 @@ static enum tamis_answer answer(enum tamis_reason reason, enum tamis_reason *why
 }
 
 enum tamis_answer filter_probe_from(struct tamis_filter *f, uint64_t min_watermark,
-                                    const struct tamis_key *key, enum tamis_reason *why)
+                                    uint64_t now, const struct tamis_key *key,
+                                    enum tamis_reason *why)
 {
     if (!f || !key)
         return answer(TAMIS_UNREADABLE, why);
     if (key->tag != f->tag)
         return answer(TAMIS_MISMATCH, why);
-    struct standing now;
-    struct view *v = filter_look(f, &now);
-    enum tamis_reason reason = refusal(&now, at_least(min_watermark, f->min_watermark));
+    enum tamis_reason reason;
+    struct view *v = view_to_ask(f, min_watermark, now, &reason);
     SYNC_POINT("probe: view chosen");
     if (reason == TAMIS_NO_REASON)
         reason = probe_view(v, f->kernel, key->hash);
@@ -126,7 +138,7 @@ enum tamis_answer tamis_filter_probe(struct tamis_filter *f,
         if (LIKELY(stage_plain_good(&v->stages[0])))
             return f->answer(&v->plane, key, why);
     }
-    return filter_probe_from(f, 0, key, why);
+    return filter_probe_from(f, 0, 0, key, why);
 }
 
 bool filter_plane(struct tamis_filter *f, uint64_t tag, uint64_t min_watermark,
@@ -247,17 +259,16 @@ static size_t probe_hashes(struct view *v, const struct kernel *k,
 }
 
 size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
-                               uint64_t tag, const uint64_t *hashes, size_t n,
-                               uint64_t *absent, enum tamis_reason *why)
+                               uint64_t now, uint64_t tag, const uint64_t *hashes,
+                               size_t n, uint64_t *absent, enum tamis_reason *why)
 {
     clear_answers(absent, n);
     if (!f || tag != f->tag || (n && (!hashes || !absent))) {
         answer(f ? TAMIS_MISMATCH : TAMIS_UNREADABLE, why);
         return 0;
     }
-    struct standing now;
-    struct view *v = filter_look(f, &now);
-    enum tamis_reason reason = refusal(&now, at_least(min_watermark, f->min_watermark));
+    enum tamis_reason reason;
+    struct view *v = view_to_ask(f, min_watermark, now, &reason);
     if (why)
         *why = reason;
     return reason == TAMIS_NO_REASON ? probe_hashes(v, f->kernel, hashes, n, absent)
@@ -268,7 +279,7 @@ size_t tamis_filter_probe_batch(struct tamis_filter *f, uint64_t tag,
                                 const uint64_t *hashes, size_t n, uint64_t *absent,
                                 enum tamis_reason *why)
 {
-    return filter_probe_batch_from(f, 0, tag, hashes, n, absent, why);
+    return filter_probe_batch_from(f, 0, 0, tag, hashes, n, absent, why);
 }
 
 /* Gathers the hashes; keys of another domain are asked too, and their answers dropped.
@@ -290,7 +301,7 @@ size_t tamis_filter_probe_keys(struct tamis_filter *f, const struct tamis_key *k
         for (size_t i = 0; i < some; i++)
             hashes[i] = keys[done + i].hash;
         enum tamis_reason reason;
-        filter_probe_batch_from(f, 0, f->tag, hashes, some, answers, &reason);
+        filter_probe_batch_from(f, 0, 0, f->tag, hashes, some, answers, &reason);
         if (reason != TAMIS_NO_REASON)
             answer(reason, why);
         for (size_t i = 0; i < some; i++) {

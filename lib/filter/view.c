@@ -245,6 +245,19 @@ static bool view_publish(struct tamis_filter *f, struct view *v, struct view *fr
     return true;
 }
 
+/* A seal ends the looks at the name (filter_look()): it covers what the file has, and
+ * not what a copy has that took the name before. */
+static int check_name(struct tamis_filter *f)
+{
+    enum tamis_reason why =
+        f->named ? named_look(f->named, f->fd, look_clock()) : TAMIS_NO_REASON;
+    if (f->named && looks_known(&f->named->looks) == TAMIS_MISMATCH)
+        why = TAMIS_MISMATCH;
+    return why == TAMIS_NO_REASON  ? 0
+           : why == TAMIS_MISMATCH ? TAMIS_ERR_MISMATCH
+                                   : EIO;
+}
+
 /* One look at the file, which brings the view up to it; NULL: another thread has
  * published one meanwhile. On failure this probe is refused, and the next one looks
  * again: keys may be in stages that the old view does not know. */
@@ -265,6 +278,8 @@ static struct view *refresh_once(struct tamis_filter *f, struct standing *now)
         view_note(v, &h);
         return v;
     }
+    if (!err && header_sealed_for_good(&h))
+        err = check_name(f);
     if (!err && v->n_older + 1 >= MAX_VIEWS)
         err = TAMIS_ERR_DAMAGED; /* no writer makes so many tables; memory has an end */
     if (!err)

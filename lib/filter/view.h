@@ -37,6 +37,7 @@ struct tamis_filter {
                                 enum tamis_reason *why);
     const struct kernel *kernel;
     uint64_t min_watermark;
+    struct named *named; /* NULL: it was sealed when opened, or not opened by a name */
     enum tamis_check mode;
     int fd; /* -1 if it was sealed when opened */
     uint64_t offset, limit;
@@ -105,6 +106,21 @@ static inline struct view *filter_look(struct tamis_filter *f, struct standing *
 {
     struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
     return view_is_current(v, now) ? v : view_refresh(f, now);
+}
+
+/* Has a copy taken the name of the file? Only of a file that a writer may have: `now`
+ * is look_clock(), or 0. A reason against every answer of ABSENT, or NO_REASON. */
+static inline enum tamis_reason name_reason(const struct tamis_filter *f,
+                                            const struct view *v, uint64_t now)
+{
+    struct named *n = f->named;
+    if (!n || !v->live_sequence)
+        return TAMIS_NO_REASON;
+    if (!now)
+        now = look_clock();
+    if (now >= atomic_load_explicit(&n->looks.look_after, memory_order_acquire))
+        named_look_if_due(n, f->fd, now);
+    return looks_known(&n->looks);
 }
 
 /* The same, for facts about the stages that are mapped, whatever probes say of them. */

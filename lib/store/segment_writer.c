@@ -218,10 +218,11 @@ static int still_listed(struct catalog *c, const struct wanted *w,
 }
 
 static int open_writer(struct catalog *c, const struct wanted *w,
-                       struct io_guarded_fd *opened, const char *path,
+                       struct io_guarded_fd *opened, const char *file, const char *path,
                        struct tamis_writer **out, struct tamis_diag *diag)
 {
     struct header h;
+    struct named *named = NULL;
     int rc = header_load(opened->fd, true, 0, 0, path, &h, diag);
     if (!rc)
         rc = check_file(c, w, &h, path, diag);
@@ -230,14 +231,20 @@ static int open_writer(struct catalog *c, const struct wanted *w,
         rc = diag_errno(diag, ENOMEM, path, "opening the writer");
     if (!rc && h.commit.state == STATE_SEALED)
         rc = follow_seal(watch, opened->fd, path, diag);
+    if (!rc) {
+        rc = named_in(c->filters->named->at, c->filters->named->path, file, &named);
+        if (rc)
+            diag_errno(diag, rc, path, "opening the writer");
+    }
     if (rc) {
         io_unguard_fd(opened);
         if (watch)
             watch_closed(watch);
         return rc;
     }
-    /* From here on the descriptor and the watch are the writer's, even if it fails. */
-    struct writer_hooks hooks = {watch_changed, watch_closed, watch, watch_acknowledge};
+    /* From here on all of these are the writer's, even if it fails. */
+    struct writer_hooks hooks = {watch_changed, watch_closed, watch, watch_acknowledge,
+                                 named};
     rc = writer_open_fd(opened, path, &hooks, out, diag);
     if (rc)
         return rc;
@@ -297,5 +304,5 @@ int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_
     rc = io_open_guarded(c->filters->fd, file, O_RDWR, &opened);
     if (rc)
         return diag_open(diag, rc, path, "opening the filter");
-    return open_writer(c, &w, &opened, path, out, diag);
+    return open_writer(c, &w, &opened, file, path, out, diag);
 }

@@ -37,9 +37,12 @@ enum { FILTER_NAME_BYTES = 2 * UUID_BYTES + 7, STORE_PATH_BYTES = 4096 };
 struct filters_dir {
     atomic_size_t refs;
     int fd;
+    struct named *named; /* by its absolute path, for looks */
     char path[];
 };
-int filters_dir_open(int store_fd, const char *store_path, struct filters_dir **out);
+/* `named` leads from the directory `at`, or is absolute. */
+int filters_dir_open(int store_fd, const char *store_path, int at, const char *named,
+                     struct filters_dir **out);
 struct filters_dir *filters_dir_hold(struct filters_dir *d);
 void filters_dir_release(struct filters_dir *d);
 
@@ -107,12 +110,11 @@ struct origin_file {
  */
 struct origin {
     atomic_size_t refs;
-    _Atomic int why; /* a tamis_reason; TAMIS_MISMATCH stays for ever */
-    /* By origin_clock(): when somebody should look, and how long `why` is valid. */
-    _Atomic uint64_t look_after, valid_until;
+    struct looks looks;
     _Atomic uint64_t newest; /* a transaction that the file has had */
     int at; /* the directory from which the paths lead; AT_FDCWD: they are absolute */
     struct origin_file catalog, lock;
+    char *filters; /* the directory */
 };
 /* All but origin_new() take NULL: of a catalog that has no name yet. */
 int origin_new(const char *store_path, int catalog_fd, struct origin **out);
@@ -133,25 +135,27 @@ int origin_fail_newest(struct origin *o, uint64_t newest, uint64_t known,
                        struct tamis_diag *diag);
 /* The file has had this transaction: it must not fall below it. */
 void origin_note(struct origin *o, uint64_t number);
-uint64_t origin_clock(void); /* coarse, no system call */
 void origin_look(struct origin *o, uint64_t now);
 
-/* The reason against every answer of ABSENT: TAMIS_NO_REASON, TAMIS_MISMATCH
- * (replaced) or TAMIS_UNREADABLE (nobody can say). As of the last look. */
+/* As of the last look: looks_known(). */
 static inline enum tamis_reason origin_known(const struct origin *o)
 {
-    return o ? (enum tamis_reason)atomic_load_explicit(&o->why, memory_order_relaxed)
-             : TAMIS_NO_REASON;
+    return o ? looks_known(&o->looks) : TAMIS_NO_REASON;
 }
 
-/* The same as of a second ago at most. Waits for nobody. */
+/* Looks if it is due, so that what is known is of a second ago at most. Waits for
+ * nobody. The clock, for filters that are looked at next; 0 where there is no store. */
+static inline uint64_t origin_clock(struct origin *o)
+{
+    uint64_t now = o ? look_clock() : 0;
+    if (o && now >= atomic_load_explicit(&o->looks.look_after, memory_order_acquire))
+        origin_look(o, now);
+    return now;
+}
+
 static inline enum tamis_reason origin_now(struct origin *o)
 {
-    if (!o)
-        return TAMIS_NO_REASON;
-    uint64_t now = origin_clock();
-    if (now >= atomic_load_explicit(&o->look_after, memory_order_acquire))
-        origin_look(o, now);
+    origin_clock(o);
     return origin_known(o);
 }
 
@@ -515,9 +519,11 @@ bool outside_range(const struct entry *e, const struct tamis_key *key);
 /* What refuses every probe of a target, before any file is looked at. */
 enum tamis_reason target_reason(const struct tamis_snapshot *s,
                                 const struct tamis_target *t, uint64_t tag);
-/* TAMIS_NO_REASON means absent; *by_range (false before) that a key range said so. */
+/* `now`: origin_clock(). TAMIS_NO_REASON means absent; *by_range (false before) that a
+ * key range said so. */
 enum tamis_reason probe_target(struct tamis_snapshot *s, const struct tamis_target *t,
-                               const struct tamis_key *key, bool *by_range);
+                               uint64_t now, const struct tamis_key *key,
+                               bool *by_range);
 
 /* ==== stats.c: sums of what was counted (public calls, and) ==== */
 

@@ -109,8 +109,8 @@ int tamis_writer_commit(struct tamis_writer *w, uint64_t watermark,
     /* Bounds that the catalog could not take at growth: once more. */
     if (!err && w->hook_due)
         w->hook_due = writer_changed(w, NULL) != 0;
-    if (!err && w->hooks.acknowledge)
-        err = w->hooks.acknowledge(w->hooks.ctx, diag);
+    if (!err)
+        err = writer_acknowledge(w, diag);
     pthread_mutex_unlock(&w->mutex);
     return err;
 }

@@ -153,7 +153,7 @@ static int create_in(int dir, const char *base, const char *path,
     close(fd); /* a fork may have copied it: what will be locked is opened anew */
     err = io_open_guarded(dir, temp, O_RDWR, &opened);
     err = err ? diag_errno(diag, err, path, "cannot open")
-              : writer_open_fd(&opened, path, NULL, out, diag);
+              : writer_open_path(&opened, path, out, diag);
     if (!err)
         err = publish(dir, temp, base, (*out)->guard.fd, true, diag);
     if (!err)

@@ -96,6 +96,19 @@ int writer_changed(struct tamis_writer *w, struct tamis_diag *diag)
     return w->hooks.changed ? w->hooks.changed(w->hooks.ctx, &w->commit, diag) : 0;
 }
 
+int writer_acknowledge(struct tamis_writer *w, struct tamis_diag *diag)
+{
+    int err = w->hooks.acknowledge ? w->hooks.acknowledge(w->hooks.ctx, diag) : 0;
+    if (err || !w->hooks.named)
+        return err;
+    err = named_check(w->hooks.named, w->guard.fd);
+    if (err == TAMIS_ERR_REPLACED)
+        return diag_fail(diag, err, w->path,
+                         "replaced while this writer has it open: open it again, and "
+                         "add what the file that is there now lacks");
+    return err ? diag_errno(diag, err, w->path, "looking whether it was replaced") : 0;
+}
+
 int writer_tell_again(struct tamis_writer *w, struct tamis_diag *diag)
 {
     pthread_mutex_lock(&w->mutex);

@@ -71,6 +71,9 @@ struct tamis_writer {
 };
 
 /* ---- writer.c (add.c holds the public adds) ---- */
+/* writer_open_fd() of a file that was opened by this path. */
+int writer_open_path(struct io_guarded_fd *opened, const char *path,
+                     struct tamis_writer **out, struct tamis_diag *diag);
 /* Gives everything back, its descriptor and lock too, and writes nothing. */
 void writer_free(struct tamis_writer *w);
 
@@ -112,6 +115,8 @@ void writer_next_record(struct tamis_writer *w, struct commit *c);
 int writer_write_record(struct tamis_writer *w, const struct commit *c, bool table,
                         struct tamis_diag *diag);
 int writer_changed(struct tamis_writer *w, struct tamis_diag *diag);
+/* May it be told that what was committed is in? Not if nobody finds it there. */
+int writer_acknowledge(struct tamis_writer *w, struct tamis_diag *diag);
 
 /* ---- floors.c: the mutex may be held or not, unless said otherwise ---- */
 /* Sectors of the floors, up to `end`, as they are in memory. */
@@ -121,8 +126,8 @@ int writer_write_floors(struct tamis_writer *w, struct writer_stage *s, uint64_t
  * too that look at it before the next commit, or after a kill or a power cut. False:
  * its floors could not be made durable; the page is as it was, the writer poisoned. */
 bool writer_condemn_page(struct tamis_writer *w, struct writer_stage *s, uint64_t page);
-/* With the mutex held. Takes the marks and counts the pages that they name; `taken` gets
- * a bit for each page whose floors are to be written. */
+/* With the mutex held. Takes the marks and counts the pages that they name; `taken`
+ * gets a bit for each page whose floors are to be written. */
 void floors_count_dirty(struct tamis_writer *w, struct writer_stage *s,
                         uint64_t *taken);
 int floors_write_taken(struct tamis_writer *w, struct writer_stage *s,

@@ -134,6 +134,8 @@ int tamis_writer_seal(struct tamis_writer *w, uint64_t watermark, uint64_t *n_da
     else if (atomic_load(&w->state) == WRITER_SEALING)
         atomic_store(&w->state, WRITER_OPEN);
     if (!err)
+        err = writer_acknowledge(w, diag);
+    if (!err)
         err = writer_changed(w, diag);
     pthread_mutex_unlock(&w->mutex);
     if (n_damaged)

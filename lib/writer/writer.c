@@ -145,6 +145,7 @@ void writer_free(struct tamis_writer *w)
     io_unguard_fd(&w->guard);
     if (w->hooks.closed)
         w->hooks.closed(w->hooks.ctx);
+    named_free(w->hooks.named);
     free(w->path);
     free(w);
 }
@@ -161,6 +162,7 @@ static struct tamis_writer *writer_new(struct io_guarded_fd *opened, const char 
         io_unguard_fd(opened);
         if (hooks && hooks->closed)
             hooks->closed(hooks->ctx);
+        named_free(hooks ? hooks->named : NULL);
         return NULL;
     }
     memset(w, 0, sizeof *w);
@@ -211,6 +213,18 @@ int writer_open_fd(struct io_guarded_fd *opened, const char *path,
     return err;
 }
 
+int writer_open_path(struct io_guarded_fd *opened, const char *path,
+                     struct tamis_writer **out, struct tamis_diag *diag)
+{
+    struct writer_hooks hooks = {0};
+    int err = named_path(path, opened->fd, &hooks.named);
+    if (!err)
+        return writer_open_fd(opened, path, &hooks, out, diag);
+    io_unguard_fd(opened);
+    *out = NULL;
+    return diag_errno(diag, err, path, "keeping its name");
+}
+
 int tamis_writer_open(const char *path, struct tamis_writer **out,
                       struct tamis_diag *diag)
 {
@@ -220,7 +234,7 @@ int tamis_writer_open(const char *path, struct tamis_writer **out,
     int err = io_open_guarded(AT_FDCWD, path, O_RDWR, &opened);
     if (err)
         return diag_open(diag, err, path, "cannot open for writing");
-    return writer_open_fd(&opened, path, NULL, out, diag);
+    return writer_open_path(&opened, path, out, diag);
 }
 
 int tamis_writer_close(struct tamis_writer *w)

@@ -10,7 +10,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-int filters_dir_open(int store_fd, const char *store_path, struct filters_dir **out)
+int filters_dir_open(int store_fd, const char *store_path, int at, const char *named,
+                     struct filters_dir **out)
 {
     size_t n = strlen(store_path);
     struct filters_dir *d = malloc(sizeof *d + n + sizeof "/filters");
@@ -21,13 +22,15 @@ int filters_dir_open(int store_fd, const char *store_path, struct filters_dir **
     atomic_init(&d->refs, 1);
     d->fd =
         openat(store_fd, "filters", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (d->fd < 0) {
-        int rc = errno;
-        free(d);
-        return rc;
+    int rc = d->fd < 0 ? errno : named_in(at, NULL, named, &d->named);
+    if (!rc) {
+        *out = d;
+        return 0;
     }
-    *out = d;
-    return 0;
+    if (d->fd >= 0)
+        close(d->fd);
+    free(d);
+    return rc;
 }
 
 struct filters_dir *filters_dir_hold(struct filters_dir *d)
@@ -41,6 +44,7 @@ void filters_dir_release(struct filters_dir *d)
     if (!d || atomic_fetch_sub_explicit(&d->refs, 1, memory_order_acq_rel) != 1)
         return;
     close(d->fd);
+    named_free(d->named);
     free(d);
 }
 

@@ -1,6 +1,7 @@
 /* One catalog in memory, before and after it is in the registry: which file it is, what
  * must hold before LMDB may have it, and what is read of it. And a new catalog file,
- * whole or not at all: of a new store, in a backup, or in the place of one that is lost.
+ * whole or not at all: of a new store, in a backup, or in the place of one that is
+ * lost.
  */
 #include "lib/store/store.h"
 
@@ -174,7 +175,7 @@ int catalog_load(struct catalog *c, int dir, struct tamis_diag *diag)
     rc = tamis_domain_init(&c->domain, c->meta.hash_id, c->meta.hash_seed);
     if (rc)
         return diag_fail(diag, rc, c->path, "hash function of the store");
-    rc = filters_dir_open(dir, c->path, &c->filters);
+    rc = filters_dir_open(dir, c->path, c->origin->at, c->origin->filters, &c->filters);
     if (rc == ENOENT)
         return diag_fail(diag, TAMIS_ERR_DAMAGED, c->path, "filters/ is missing");
     if (rc == ENOTDIR || rc == ELOOP)

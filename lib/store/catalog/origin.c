@@ -5,7 +5,7 @@
  * catalogs, and each overwrites what the other has acknowledged. So the files are
  * compared by device and inode, and the newest transaction of the file is compared with
  * the one that LMDB believes in. Writers compare before and after everything they do;
- * readers compare when a coarse clock says that the last look is old.
+ * readers compare when a coarse clock says that the last look is old (look.c).
  *
  * Both files are kept open here, so that the kernel gives their inode numbers to no
  * other file. The lock file is opened with O_PATH: LMDB has locks on it that belong to
@@ -16,11 +16,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-
-/* A look is valid for a second. After half of it one thread looks again. */
-static const uint64_t LOOK_EVERY = 500000000, LOOK_VALID = 1000000000;
 
 /* ---- made and freed ---- */
 
@@ -48,8 +44,9 @@ static int set_paths(struct origin *o, const char *store_path)
         return errno;
     o->catalog.path = path_beneath(full ? full : store_path, "catalog.lmdb");
     o->lock.path = path_beneath(full ? full : store_path, "catalog.lmdb-lock");
+    o->filters = path_beneath(full ? full : store_path, "filters");
     free(full);
-    return o->catalog.path && o->lock.path ? 0 : ENOMEM;
+    return o->catalog.path && o->lock.path && o->filters ? 0 : ENOMEM;
 }
 
 static int note_file(struct origin_file *f)
@@ -100,6 +97,7 @@ void origin_release(struct origin *o)
         close(o->at);
     free(o->catalog.path);
     free(o->lock.path);
+    free(o->filters);
     free(o);
 }
 
@@ -183,7 +181,7 @@ static int file_failed(struct origin *o, int rc, const struct origin_file *f,
 {
     if (rc != TAMIS_ERR_REPLACED)
         return diag_errno(diag, rc, f->path, "looking whether it was replaced");
-    atomic_store(&o->why, TAMIS_MISMATCH);
+    atomic_store(&o->looks.why, TAMIS_MISMATCH);
     return diag_fail(diag, rc, f->path,
                      "moved, removed or replaced while this process has the store "
                      "open");
@@ -218,7 +216,7 @@ static int compare_newest(struct origin *o, uint64_t low, uint64_t high,
 int origin_fail_newest(struct origin *o, uint64_t newest, uint64_t known,
                        struct tamis_diag *diag)
 {
-    atomic_store(&o->why, TAMIS_MISMATCH);
+    atomic_store(&o->looks.why, TAMIS_MISMATCH);
     return diag_fail(
         diag, TAMIS_ERR_REPLACED, o->catalog.path,
         "its newest transaction is %llu, not %llu: overwritten, or written "
@@ -234,60 +232,24 @@ int origin_check(struct origin *o, uint64_t low, uint64_t high, struct tamis_dia
 
 /* ---- looks of readers ---- */
 
-static void raise_to(_Atomic uint64_t *at, uint64_t v)
+void origin_note(struct origin *o, uint64_t number)
 {
-    uint64_t seen = atomic_load(at);
-    while (seen < v && !atomic_compare_exchange_weak(at, &seen, v))
+    uint64_t seen = o ? atomic_load(&o->newest) : number;
+    while (seen < number && !atomic_compare_exchange_weak(&o->newest, &seen, number))
         ;
 }
 
-void origin_note(struct origin *o, uint64_t number)
-{
-    if (o)
-        raise_to(&o->newest, number);
-}
-
-uint64_t origin_clock(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-/* Notes the result of the look that began at `now`. A `why` that is to stay is set
- * already. After a look that told nothing the next probe looks again. */
-static void note_look(struct origin *o, uint64_t now, int rc)
-{
-    int clear = TAMIS_NO_REASON, unsure = TAMIS_UNREADABLE;
-    if (rc) {
-        atomic_compare_exchange_strong(&o->why, &clear, TAMIS_UNREADABLE);
-        atomic_store(&o->look_after, 0);
-        return;
-    }
-    if (now + LOOK_VALID >= atomic_load(&o->valid_until))
-        atomic_compare_exchange_strong(&o->why, &unsure, TAMIS_NO_REASON);
-    raise_to(&o->valid_until, now + LOOK_VALID);
-    raise_to(&o->look_after, now + LOOK_EVERY);
-}
-
-/* One thread claims the look by moving look_after, never beyond what is still valid,
- * and the others go on with what is known. When that has become invalid every thread
- * looks for itself: the claimant may never come back. So nobody waits. */
 void origin_look(struct origin *o, uint64_t now)
 {
-    uint64_t due = atomic_load(&o->look_after), until = atomic_load(&o->valid_until);
-    if (now < until) {
-        uint64_t next = now + LOOK_EVERY < until ? now + LOOK_EVERY : until;
-        if (now < due || !atomic_compare_exchange_strong(&o->look_after, &due, next))
-            return;
-    }
-    if (origin_known(o) == TAMIS_MISMATCH)
+    if (!look_is_mine(&o->looks, now))
         return;
     /* A probe may run in a signal handler, and is no cancellation point. */
     int saved = errno, cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     uint64_t known = atomic_load(&o->newest);
-    note_look(o, now, origin_check(o, known, UINT64_MAX, NULL));
+    int rc = origin_check(o, known, UINT64_MAX, NULL);
+    /* A reason that is to stay is noted already. */
+    look_note(&o->looks, now, rc ? TAMIS_UNREADABLE : TAMIS_NO_REASON);
     pthread_setcancelstate(cancel, &cancel);
     errno = saved;
 }

@@ -67,7 +67,7 @@ void count_word(struct tamis_snapshot *s, const struct tamis_target *t,
         struct tamis_key key =
             tamis_key_of_hash(tamis_filter_domain(f).tag, hashes[__builtin_ctzll(m)]);
         enum tamis_reason why;
-        filter_probe_from(f, t->min_watermark, &key, &why);
+        filter_probe_from(f, t->min_watermark, 0, &key, &why);
         sheet_add(sheet, &row->n[why == TAMIS_DAMAGED ? why : TAMIS_HIT], 1);
     }
 }

@@ -157,12 +157,19 @@ static int open_file(const struct entry *e, const struct filters_dir *dir,
         return diag_open(diag, rc, path, "opening the filter");
     rc = filter_open_fd(fd, path, &opt, &known, out, diag);
     close(fd);
-    if (!rc)
-        filter_count_pages(*out, &e->account->pages);
+    if (rc)
+        return rc;
+    filter_count_pages(*out, &e->account->pages);
+    rc = filter_name_in(*out, dir->named->at, dir->named->path, name);
+    if (rc) {
+        tamis_filter_close(*out);
+        *out = NULL;
+        return diag_errno(diag, rc, path, "opening the filter");
+    }
     /* What opening takes for "expect nothing" is an expectation here. */
     struct tamis_filter_info info;
-    if (rc || e->state != RECORD_SEALED || opt.table_digest)
-        return rc;
+    if (e->state != RECORD_SEALED || opt.table_digest)
+        return 0;
     if (tamis_filter_info(*out, &info) == 0 && info.sealed && info.table_digest == 0)
         return 0;
     tamis_filter_close(*out);

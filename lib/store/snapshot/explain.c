@@ -17,7 +17,7 @@ enum tamis_answer tamis_snapshot_explain(struct tamis_snapshot *snapshot,
 {
     bool by_range = false;
     memset(out, 0, sizeof *out);
-    enum tamis_reason reason = probe_target(snapshot, target, key, &by_range);
+    enum tamis_reason reason = probe_target(snapshot, target, 0, key, &by_range);
     if (by_range)
         return explain(out, TAMIS_BY_RANGE, reason);
     if (reason != TAMIS_NO_REASON && reason != TAMIS_HIT && reason != TAMIS_DAMAGED)

@@ -14,6 +14,7 @@ enum {
 struct keys {
     const struct tamis_key *keys;
     size_t n;
+    uint64_t now;   /* origin_clock() */
     uint64_t all;   /* a bit for each */
     uint64_t plain; /* those of the snapshot's domain, while the store is the same */
     uint64_t bytes; /* of these, those that a range may exclude */
@@ -51,7 +52,8 @@ static void keys_begin(struct keys *k, const struct tamis_snapshot *s,
         k->bytes |= ranged ? bit : 0;
         k->prefix[i] = ranged ? key_prefix(keys[i].bytes, keys[i].n_bytes) : 0;
     }
-    if (origin_now(s->origin) != TAMIS_NO_REASON)
+    k->now = origin_clock(s->origin);
+    if (origin_known(s->origin) != TAMIS_NO_REASON)
         k->plain = 0; /* probe_target() says why */
     k->bytes &= k->plain;
 }
@@ -70,13 +72,14 @@ static uint64_t ask_filter(struct tamis_filter *f, uint64_t tag, uint64_t min_wa
 {
     uint64_t absent = 0;
     if (__builtin_popcountll(mask) > FEW) {
-        filter_probe_batch_from(f, min_watermark, tag, k->hash, k->n, &absent, why);
+        filter_probe_batch_from(f, min_watermark, k->now, tag, k->hash, k->n, &absent,
+                                why);
         return absent & mask;
     }
     for (uint64_t m = mask; m; m &= m - 1) {
         enum tamis_reason one;
-        if (filter_probe_from(f, min_watermark, &k->keys[__builtin_ctzll(m)], &one) ==
-            TAMIS_ABSENT)
+        if (filter_probe_from(f, min_watermark, k->now, &k->keys[__builtin_ctzll(m)],
+                              &one) == TAMIS_ABSENT)
             absent |= m & -m;
         else if (one != TAMIS_HIT && one != TAMIS_DAMAGED)
             *why = one;
@@ -123,7 +126,7 @@ static void ask_with_care(struct tile *t, const struct keys *k)
         for (uint64_t m = k->all & ~k->plain; m; m &= m - 1) {
             bool by_range = false;
             enum tamis_reason why = probe_target(
-                t->snapshot, &target, &k->keys[__builtin_ctzll(m)], &by_range);
+                t->snapshot, &target, k->now, &k->keys[__builtin_ctzll(m)], &by_range);
             if (why == TAMIS_NO_REASON)
                 t->absent[i] |= m & -m;
             if (t->sheet)

@@ -25,6 +25,7 @@ struct asking {
     size_t n;
     const struct tamis_key *key;
     const struct kernel *kernel;
+    uint64_t now; /* origin_clock() */
     bool plain; /* the key is of the snapshot's domain, and the store is the same still
                  */
     bool ranged;
@@ -136,7 +137,7 @@ static void ask_with_care(struct asking *a, struct item *t)
         struct tamis_target target = target_at(a, i);
         bool by_range = false;
         enum tamis_reason reason =
-            probe_target(a->snapshot, &target, a->key, &by_range);
+            probe_target(a->snapshot, &target, a->now, a->key, &by_range);
         if (a->sheet)
             count_one(a->snapshot, &target, reason, by_range);
         if (a->reasons)
@@ -251,7 +252,8 @@ static void asking_begin(struct asking *a, struct tamis_snapshot *s,
         a->sheet = counts_sheet(&s->counts, s->n);
     if (!s || !key)
         return;
-    a->plain = origin_now(s->origin) == TAMIS_NO_REASON && key->tag == s->domain.tag;
+    a->now = origin_clock(s->origin);
+    a->plain = origin_known(s->origin) == TAMIS_NO_REASON && key->tag == s->domain.tag;
     a->ranged = key->bytes && s->planes.any_range;
     a->prefix = a->ranged ? key_prefix(key->bytes, key->n_bytes) : 0;
 }

@@ -67,7 +67,7 @@ enum tamis_reason target_reason(const struct tamis_snapshot *s,
 }
 
 static inline enum tamis_reason ask(struct tamis_snapshot *s,
-                                    const struct tamis_target *t,
+                                    const struct tamis_target *t, uint64_t now,
                                     const struct tamis_key *key, bool *by_range)
 {
     if (!key)
@@ -84,15 +84,16 @@ static inline enum tamis_reason ask(struct tamis_snapshot *s,
         *by_range = true;
         return TAMIS_NO_REASON;
     }
-    if (filter_probe_from(f, t->min_watermark, key, &why) == TAMIS_ABSENT)
+    if (filter_probe_from(f, t->min_watermark, now, key, &why) == TAMIS_ABSENT)
         return TAMIS_NO_REASON;
     return why != TAMIS_NO_REASON ? why : TAMIS_UNREADABLE;
 }
 
 enum tamis_reason probe_target(struct tamis_snapshot *s, const struct tamis_target *t,
-                               const struct tamis_key *key, bool *by_range)
+                               uint64_t now, const struct tamis_key *key,
+                               bool *by_range)
 {
-    return ask(s, t, key, by_range);
+    return ask(s, t, now, key, by_range);
 }
 
 enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
@@ -101,9 +102,8 @@ enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
                                        enum tamis_reason *why)
 {
     bool by_range = false;
-    if (snapshot)
-        origin_now(snapshot->origin);
-    enum tamis_reason reason = ask(snapshot, target, key, &by_range);
+    uint64_t now = snapshot ? origin_clock(snapshot->origin) : 0;
+    enum tamis_reason reason = ask(snapshot, target, now, key, &by_range);
     if (snapshot && counts_on(&snapshot->counts))
         count_one(snapshot, target, reason, by_range);
     if (why)
@@ -116,8 +116,7 @@ size_t tamis_snapshot_probe_batch(struct tamis_snapshot *snapshot,
                                   const uint64_t *hashes, size_t n, uint64_t *absent,
                                   enum tamis_reason *why)
 {
-    if (snapshot)
-        origin_now(snapshot->origin);
+    uint64_t now = snapshot ? origin_clock(snapshot->origin) : 0;
     enum tamis_reason reason = target_reason(snapshot, target, tag);
     struct tamis_filter *f = NULL;
     size_t n_absent = 0;
@@ -128,8 +127,8 @@ size_t tamis_snapshot_probe_batch(struct tamis_snapshot *snapshot,
         f = entry_filter_or_reason(e, snapshot->dir, &snapshot->domain, &reason);
     }
     if (f)
-        n_absent = filter_probe_batch_from(f, target->min_watermark, tag, hashes, n,
-                                           absent, &reason);
+        n_absent = filter_probe_batch_from(f, target->min_watermark, now, tag, hashes,
+                                           n, absent, &reason);
     if (snapshot && counts_on(&snapshot->counts)) {
         if (reason == TAMIS_NO_REASON)
             count_batch(snapshot, target, f, hashes, n, absent);

@@ -1,0 +1,158 @@
+/* Is a file that is open still the one that its name names?
+ *
+ * A file can be replaced while it is open: a copy takes its name. A writer that comes
+ * then goes on in the copy, and who has the file open never sees its keys. So the name
+ * is looked at again, and device and inode are compared. Writers look at each commit;
+ * readers look when a coarse clock says that the last look is old. The descriptor stays
+ * open, so that the kernel gives the inode number to no other file.
+ *
+ * A name that is gone is no fault: nobody can open the file and go on in it. */
+#include "lib/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A look is valid for a second. After half of it one thread looks again. */
+static const uint64_t LOOK_EVERY = 500000000, LOOK_VALID = 1000000000;
+
+/* ---- when to look ---- */
+
+uint64_t look_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void raise_to(_Atomic uint64_t *at, uint64_t v)
+{
+    uint64_t seen = atomic_load(at);
+    while (seen < v && !atomic_compare_exchange_weak(at, &seen, v))
+        ;
+}
+
+/* One thread claims the look by moving look_after, never beyond what is still valid,
+ * and the others go on with what is known. When that has become invalid every thread
+ * looks for itself: the claimant may never come back. So nobody waits. */
+bool look_is_mine(struct looks *l, uint64_t now)
+{
+    uint64_t due = atomic_load(&l->look_after), until = atomic_load(&l->valid_until);
+    if (now < until) {
+        uint64_t next = now + LOOK_EVERY < until ? now + LOOK_EVERY : until;
+        if (now < due || !atomic_compare_exchange_strong(&l->look_after, &due, next))
+            return false;
+    }
+    return looks_known(l) != TAMIS_MISMATCH;
+}
+
+/* After a look that told nothing the next probe looks again. */
+void look_note(struct looks *l, uint64_t now, enum tamis_reason why)
+{
+    int clear = TAMIS_NO_REASON, unsure = TAMIS_UNREADABLE;
+    if (why == TAMIS_MISMATCH)
+        atomic_store(&l->why, TAMIS_MISMATCH);
+    if (why != TAMIS_NO_REASON) {
+        atomic_compare_exchange_strong(&l->why, &clear, TAMIS_UNREADABLE);
+        atomic_store(&l->look_after, 0);
+        return;
+    }
+    if (now + LOOK_VALID >= atomic_load(&l->valid_until))
+        atomic_compare_exchange_strong(&l->why, &unsure, TAMIS_NO_REASON);
+    raise_to(&l->valid_until, now + LOOK_VALID);
+    raise_to(&l->look_after, now + LOOK_EVERY);
+}
+
+/* ---- names ---- */
+
+int named_in(int at, const char *dir, const char *name, struct named **out)
+{
+    size_t n = strlen(name) + 1, n_dir = dir ? strlen(dir) + 1 : 0;
+    struct named *d = calloc(1, sizeof *d + n_dir + n);
+    *out = NULL;
+    if (!d)
+        return ENOMEM;
+    d->at = at == AT_FDCWD ? AT_FDCWD : fcntl(at, F_DUPFD_CLOEXEC, 0);
+    if (d->at == -1) {
+        int err = errno;
+        free(d);
+        return err;
+    }
+    if (dir)
+        snprintf(d->path, n_dir + 1, "%s/", dir);
+    memcpy(d->path + n_dir, name, n);
+    *out = d;
+    return 0;
+}
+
+/* From the working directory as it is now: where it has no path, or a path that this
+ * process may not use. */
+static int named_here(const char *path, struct named **out)
+{
+    int at = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (at < 0)
+        return errno;
+    int err = named_in(at, NULL, path, out);
+    close(at);
+    return err;
+}
+
+/* The working directory may change, so the path is made absolute. Links in it are left:
+ * who opens the path later goes where they lead then. */
+int named_path(const char *path, int fd, struct named **out)
+{
+    if (path[0] == '/')
+        return named_in(AT_FDCWD, NULL, path, out);
+    char *dir = realpath(".", NULL);
+    int err = dir ? named_in(AT_FDCWD, dir, path, out) : 0;
+    free(dir);
+    if (err || (dir && named_check(*out, fd) <= 0))
+        return err;
+    if (dir)
+        named_free(*out);
+    return named_here(path, out);
+}
+
+void named_free(struct named *n)
+{
+    if (n && n->at >= 0)
+        close(n->at);
+    free(n);
+}
+
+int named_check(const struct named *n, int fd)
+{
+    struct stat name, file;
+    if (fstatat(n->at, n->path, &name, 0) != 0)
+        return errno == ENOENT || errno == ENOTDIR ? 0 : errno;
+    if (fstat(fd, &file) != 0)
+        return errno;
+    return name.st_dev == file.st_dev && name.st_ino == file.st_ino
+               ? 0
+               : TAMIS_ERR_REPLACED;
+}
+
+enum tamis_reason named_look(struct named *n, int fd, uint64_t now)
+{
+    int err = named_check(n, fd);
+    enum tamis_reason why = err == TAMIS_ERR_REPLACED ? TAMIS_MISMATCH
+                            : err                     ? TAMIS_UNREADABLE
+                                                      : TAMIS_NO_REASON;
+    look_note(&n->looks, now, why);
+    return why;
+}
+
+/* A probe may run in a signal handler, and is no cancellation point. */
+void named_look_if_due(struct named *n, int fd, uint64_t now)
+{
+    int saved = errno, cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    if (look_is_mine(&n->looks, now))
+        named_look(n, fd, now);
+    pthread_setcancelstate(cancel, &cancel);
+    errno = saved;
+}

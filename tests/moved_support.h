@@ -1,0 +1,84 @@
+/* What the tests of files that lose their name need: a clock that stands still, looks
+ * that can be met, and copies that take a name. */
+#ifndef TAMIS_TESTS_MOVED_SUPPORT_H
+#define TAMIS_TESTS_MOVED_SUPPORT_H
+
+#include <sys/syscall.h>
+
+#include "support.h"
+
+#define OK(call) assert_int_equal((call), 0)
+
+enum { BEFORE = 200, AFTER = 100 };
+
+static uint64_t keys[BEFORE + AFTER];
+
+/* ---- a clock that stands still, and a look that can be met ---- */
+
+static uint64_t nanoseconds;
+static unsigned n_looks, n_clocks;
+static int look_error;
+static void (*in_the_look)(void);
+
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    if (clock != CLOCK_MONOTONIC_COARSE)
+        return (int)syscall(SYS_clock_gettime, clock, t);
+    n_clocks++;
+    t->tv_sec = (time_t)(1000 + nanoseconds / 1000000000);
+    t->tv_nsec = (long)(nanoseconds % 1000000000);
+    return 0;
+}
+
+int fstatat(int dir, const char *restrict path, struct stat *restrict st, int flags)
+{
+    void (*now)(void) = in_the_look;
+    bool ours = strstr(path, "catalog.lmdb") == NULL;
+    n_looks += ours;
+    if (ours) {
+        in_the_look = NULL;
+        if (now)
+            now();
+        errno = look_error;
+    }
+    return ours && look_error ? -1 : (int)syscall(SYS_newfstatat, dir, path, st, flags);
+}
+
+static UNUSED void pass(uint64_t milliseconds)
+{
+    nanoseconds += milliseconds * 1000000;
+}
+
+/* ---- what is done to files ---- */
+
+static UNUSED void replace(const char *path)
+{
+    file_copy(path, path_of("copy"));
+    OK(rename(path_of("copy"), path));
+}
+
+static UNUSED void go_on_in(struct tamis_writer *w)
+{
+    add_hashes(w, keys + BEFORE, AFTER);
+    OK(tamis_writer_commit(w, 2, NULL));
+    OK(tamis_writer_close(w));
+}
+
+static UNUSED void make_at(const char *path)
+{
+    struct tamis_writer *w = create_writer(path, 1e-6, 2, 1000);
+    add_hashes(w, keys, BEFORE);
+    OK(tamis_writer_commit(w, 1, NULL));
+    OK(tamis_writer_close(w));
+}
+
+static UNUSED const char *make(void)
+{
+    static char path[1024];
+    snprintf(path, sizeof path, "%s", path_of("f"));
+    unlink(path);
+    make_at(path);
+    return path;
+}
+
+#endif
