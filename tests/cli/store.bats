@@ -240,10 +240,27 @@ load common
     [[ ! $output =~ lost ]]
     rm "$(filter_of one)"
     truncate -s 100 "$(filter_of g)"
-    ok "$TAMIS" stat store
+    fails 3 "^tamis: store: 0 filters unreadable, 2 lost: 'tamis verify' says which$" "$TAMIS" stat store
     prints ' 0 unreadable, 2 lost'
-    ok "$TAMIS" stat store --json
-    prints '"lost": 2,'
+    prints 'catalog    '
+    fails 3 "2 lost: 'tamis verify' says which$" "$TAMIS" stat store --json
+    [ "$(jq .lost <<<"$output")" = 2 ]
+    # What is named is whole.
+    ok "$TAMIS" stat store two
+    fails 3 "No such file or directory: build the segment anew from its keys$" "$TAMIS" stat store one
+}
+
+@test "stat of filters that do not open: the status of verify" {
+    make_store
+    file=$(filter_of one)
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+    chmod -R a+rwX . store
+    chmod 600 "$file"
+    fails 4 "1 filter unreadable, 0 lost" unprivileged "$TAMIS" stat store
+    flip "$(filter_of two)" 130
+    fails 3 "2 filters unreadable, 0 lost" unprivileged "$TAMIS" stat store
+    fails 3 "1 filter unreadable" "$TAMIS" stat store --json
+    [ "$(jq .unreadable <<<"$output")" = 1 ]
 }
 
 # What a program would have to close is what its user has to end.

@@ -9,6 +9,7 @@
 struct totals {
     uint64_t n[4]; /* by state */
     uint64_t keys, bytes, allocated, catalog_file, over_target, unreadable, lost;
+    int status; /* of what does not open; damage before what may be whole */
 };
 
 enum { PATH_BYTES = 4096 };
@@ -38,24 +39,27 @@ static bool is_lost(const struct tamis_segment_info *s, bool there,
 
 /* A sealed filter is let go of at once: a store may have more than a process has room
  * to map. */
-static bool look_inside(struct tamis_snapshot *snapshot, size_t i,
-                        const struct tamis_segment_info *s, const char *store,
-                        struct tamis_filter_info *info)
+static int look_inside(struct tamis_snapshot *snapshot, size_t i,
+                       const struct tamis_segment_info *s, const char *store,
+                       struct tamis_filter_info *info)
 {
     struct tamis_filter_options opt = {.size = sizeof(opt)};
     struct tamis_filter *filter;
     char path[PATH_BYTES];
-    bool good;
+    int err;
 
-    if (s->state != TAMIS_SEGMENT_SEALED)
-        return tamis_snapshot_filter(snapshot, i, &filter, NULL) == 0 &&
-               tamis_filter_info(filter, info) == 0;
-    if (!path_of(store, s->file, path) ||
-        tamis_filter_open(path, &opt, &filter, NULL) != 0)
-        return false;
-    good = tamis_filter_info(filter, info) == 0;
+    if (s->state != TAMIS_SEGMENT_SEALED) {
+        err = tamis_snapshot_filter(snapshot, i, &filter, NULL);
+        return err ? err : tamis_filter_info(filter, info);
+    }
+    if (!path_of(store, s->file, path))
+        return ENAMETOOLONG;
+    err = tamis_filter_open(path, &opt, &filter, NULL);
+    if (err != 0)
+        return err;
+    err = tamis_filter_info(filter, info);
     tamis_filter_close(filter);
-    return good;
+    return err;
 }
 
 static void add_segment(struct totals *t, struct tamis_store *store,
@@ -64,7 +68,8 @@ static void add_segment(struct totals *t, struct tamis_store *store,
     struct tamis_segment_info s;
     struct stat st = {0};
     struct tamis_filter_info info;
-    bool lost, opens;
+    bool lost;
+    int err, status;
 
     if (tamis_snapshot_segment(snapshot, i, &s) != 0)
         return;
@@ -73,15 +78,17 @@ static void add_segment(struct totals *t, struct tamis_store *store,
         return;
     lost = is_lost(&s, stat_in(path, s.file, &st), &st);
     t->allocated += (uint64_t)st.st_blocks * 512;
-    opens = look_inside(snapshot, i, &s, path, &info);
-    if (opens) {
+    err = look_inside(snapshot, i, &s, path, &info);
+    if (err == 0) {
         s.keys = info.keys;
         s.file_bytes = info.file_bytes;
         t->over_target += over_target(&info);
     }
-    if ((lost || !opens) && is_listed(store, &s)) {
+    if ((lost || err != 0) && is_listed(store, &s)) {
         t->lost += lost;
         t->unreadable += !lost;
+        status = lost ? EXIT_DAMAGE : status_unread(err);
+        t->status = t->status == EXIT_DONE || status == EXIT_DAMAGE ? status : t->status;
     }
     t->keys += s.keys;
     t->bytes += s.file_bytes;
@@ -160,18 +167,31 @@ static void print_totals_text(const struct totals *t,
     free(uuid);
 }
 
-static int detail(struct tamis_snapshot *snapshot, size_t i, const char *path,
-                  json_t *list)
+/* As 'tamis verify' says it: a filter that is gone is damage of the store. */
+static int unopened(struct tamis_store *store, const struct tamis_segment_info *s,
+                    const char *path, int err, const struct tamis_diag *diag)
+{
+    bool lost = err == ENOENT && is_listed(store, s);
+
+    complain_error(err, diag, path,
+                   lost ? "build the segment anew from its keys" : advice_unread(err));
+    return lost ? EXIT_DAMAGE : status_unread(err);
+}
+
+static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, size_t i,
+                  const char *path, json_t *list)
 {
     struct tamis_segment_info s;
     struct tamis_filter *filter = NULL;
     struct tamis_diag diag = {0};
     int err = tamis_snapshot_segment(snapshot, i, &s);
 
-    if (err == 0 && s.state != TAMIS_SEGMENT_BARE)
-        err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
     if (err != 0)
         return complain_error(err, &diag, path, NULL);
+    if (s.state != TAMIS_SEGMENT_BARE)
+        err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
+    if (err != 0)
+        return unopened(store, &s, path, err, &diag);
     if (list != NULL) {
         json_t *o = segment_json(&s);
 
@@ -195,6 +215,17 @@ static int detail(struct tamis_snapshot *snapshot, size_t i, const char *path,
     printf("  file        %s\n", s.file);
     print_filter(filter, allocated_bytes(path, &s));
     return EXIT_DONE;
+}
+
+/* Without names the totals are what was asked for. */
+static int complain_totals(const struct totals *t, const char *path)
+{
+    if (t->status == EXIT_DONE)
+        return EXIT_DONE;
+    return complain(t->status,
+                    "%s: %llu filter%s unreadable, %llu lost: 'tamis verify' says which",
+                    path, (unsigned long long)t->unreadable,
+                    t->unreadable == 1 ? "" : "s", (unsigned long long)t->lost);
 }
 
 static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
@@ -225,7 +256,7 @@ static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
         print_totals_text(&totals, &info, o->args[0]);
     }
     for (size_t i = 0; o->n_args > 1 && i < n; i++) {
-        int one = detail(snapshot, picked[i], o->args[0], list);
+        int one = detail(store, snapshot, picked[i], o->args[0], list);
 
         status = status ? status : one;
     }
@@ -239,6 +270,11 @@ static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
     free(picked);
     if (root != NULL)
         json_print(root);
+    if (o->n_args == 1 && output_works()) {
+        int all = complain_totals(&totals, o->args[0]);
+
+        status = status ? status : all;
+    }
     return status;
 }
 
@@ -290,7 +326,8 @@ const struct command cmd_stat = {
     "Prints the totals of the store and, for each segment that is named, the stages\n"
     "of its filter: how full they are, the error to expect and the one wanted: build\n"
     "anew what is over its target, as a union may be ('tamis build --replaces').\n"
-    "Filters whose file is missing or cut short count as lost.\n"
+    "Filters whose file is missing or cut short count as lost. It exits 3 if one is\n"
+    "lost or damaged, 4 if one cannot be read; with names, only of those.\n"
     "\n"
     "  --residency   for each segment that is named, or all: how many pages of its\n"
     "                filter are in memory, whoever uses them; to look reads its\n"
