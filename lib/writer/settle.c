@@ -94,23 +94,24 @@ static int settle_stage(struct tamis_writer *w, struct stage_desc *d,
     uint64_t n = t.n_bytes;
     uint8_t *digests = calloc(1, n ? (size_t)n : DIGEST_BYTES);
     int err = digests ? 0 : ENOMEM;
+    uint64_t root = 0;
     if (!err && n)
         err = io_allocate(w->guard.fd, *end, n);
     if (!err) {
         digest_pages(w, s, digests);
-        d->settled_root = n ? digest_tree_finish(&t, digests) : digest_at(digests, 0);
-        d->settled_offset = n ? *end : 0;
+        root = n ? digest_tree_finish(&t, digests) : digest_at(digests, 0);
     }
     if (!err && n)
         err = io_write(w->guard.fd, digests, (size_t)n, *end);
     free(digests);
     if (err) { /* no slot names them */
-        d->settled_offset = d->settled_root = 0;
         io_calls.ftruncate(w->guard.fd, (off_t)*end);
-    } else {
-        *end += n;
+        return err;
     }
-    return err;
+    d->settled_root = root;
+    d->settled_offset = n ? *end : 0;
+    *end += n;
+    return 0;
 }
 
 bool writer_settle(struct tamis_writer *w, struct commit *c, uint64_t *end)
