@@ -124,10 +124,10 @@ $B/tests/%: $B/tests/%.o $(LIB_OBJ) | deps-test
 	$(Q)$(CC) $(SANITIZE) -o $@ $< $(if $(filter $(STORE_TESTS),$*),$(LIB_OBJ) $(LIBS),$(FILTER_OBJ) $(FILTER_LIBS)) $(TEST_WRAP) -lcmocka
 
 # Two copies of the library for one process, as a plugin and its host have them.
-$B/tests/plugin_%.so: $B/libtamis.a
+$B/tests/plugin_%.so: $(LIB_OBJ)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) -shared $(LDFLAGS) $(SANITIZE) -o $@ -Wl,--whole-archive $< -Wl,--no-whole-archive $(LIBS)
+	$(Q)$(CC) -shared $(LDFLAGS) $(SANITIZE) -o $@ $(LIB_OBJ) $(LIBS)
 $B/tests/test_store_copies: $B/tests/plugin_a.so $B/tests/plugin_b.so $B/libtamis.so
 
 # Objects with the places at which a test holds threads; no other program has them.

@@ -43,7 +43,7 @@ my @FILES = qw(format/commit.c format/integrity.c format/geometry.c format/ident
     lib/derive/setops.c lib/derive/fold.c lib/derive/pages.c lib/derive/derive.c
     lib/derive/compare.c lib/store/edit/derive.c lib/store/snapshot/planes.c
     lib/store/snapshot/probe_one.c lib/store/snapshot/probe_many.c lib/store/snapshot/probe_keys.c
-    lib/filter/view.c lib/writer/settle.c lib/builder/check.c lib/store/catalog/origin.c
+    lib/filter/view.c lib/writer/settle.c lib/store/catalog/origin.c
     lib/store/base/copies.c lib/store/repair/quarantine.c);
 # Tests that are no tests/test_*.c: program, arguments. One whose directory is not there
 # is left out.
@@ -106,7 +106,10 @@ sub listed_survivors {
 sub test_list {
     my @tests = map { m{/(test_\w+)\.c$}; { name => $1, program => "build/tests/$1", arguments => '' } }
         sort glob "$source/tests/test_*.c";
-    for (@tests) { $_->{also} = ['build/tests/golden/make_golden'] if $_->{name} eq 'test_golden' }
+    # What is linked with the library, too, and run or loaded by a test.
+    my %also = (test_golden => ['build/tests/golden/make_golden'],
+        test_store_copies => [map { "build/tests/plugin_$_.so" } 'a', 'b']);
+    for (@tests) { $_->{also} = $also{ $_->{name} } }
     for (@PROGRAMS) {
         my ($program, $arguments) = @$_;
         my ($name) = $program =~ m{^tests/(.*)$};
