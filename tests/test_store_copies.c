@@ -1,11 +1,12 @@
 /* Two copies of the library in one process, as of a plugin and its host. Each is a
- * shared object with the whole of libtamis.a in it, and neither sees the other's
- * symbols. */
+ * shared object with the whole library in it, and neither sees the other's symbols. */
 #include "store_support.h"
 
 #include <dlfcn.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <sys/syscall.h>
 
 struct copy {
@@ -365,6 +366,128 @@ static void a_process_of_the_same_number_is_no_copy(void **state)
     nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+/* ---- the byte ---- */
+
+static int no_namespace; /* an errno for who asks which one this process is in */
+
+__attribute__((visibility("default"))) int fstatat(int dir, const char *restrict path,
+                                                   struct stat *restrict st, int flags)
+{
+    if (no_namespace && strcmp(path, "/proc/self/ns/pid") == 0)
+        return errno = no_namespace, -1;
+    return (int)syscall(SYS_newfstatat, dir, path, st, flags);
+}
+
+static int open_code(void *code)
+{
+    struct copy two[2];
+    load_plugins(two);
+    assert_int_equal(two[0].open(path_of("s"), &two[0].store, NULL), *(int *)code);
+    return 0;
+}
+
+static void without_proc_the_number_is_enough(void **state)
+{
+    static const int missing[] = {ENOENT, ENOTDIR, EACCES};
+    (void)state;
+    for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++) {
+        no_namespace = missing[i];
+        assert_int_equal(refused("oOeEcC"), 1);
+        assert_int_equal(refused("oecOECoec"), 0);
+    }
+    no_namespace = 0;
+    tamis_store_close(store_new("s"));
+    no_namespace = ENOMEM; /* there may be one */
+    in_child(open_code, &no_namespace);
+    no_namespace = 0;
+    nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* A copy may be of another version: all of them take the same byte (SPEC.md 8). */
+static void each_version_takes_the_same_byte(void **state)
+{
+    struct stat st;
+    (void)state;
+    OK(stat("/proc/self/ns/pid", &st));
+    for (int proc = 0; proc < 2; proc++) {
+        off_t n = proc ? (off_t)(st.st_ino & UINT32_MAX) : 0;
+        off_t at = ((off_t)1 << 62) + (n << 22) + getpid();
+        struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        no_namespace = proc ? 0 : ENOENT;
+        struct tamis_store *s = store_new("s");
+        int fd = open(path_of("s"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        OK(fcntl(fd, F_OFD_GETLK, &l));
+        assert_true(l.l_type == F_RDLCK && l.l_start == at && l.l_len == 1);
+        close(fd);
+        tamis_store_close(s);
+        nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    }
+    no_namespace = 0;
+}
+
+/* ---- a child that has not closed its descriptors yet ---- */
+
+static int may_end[2];
+static bool forks_in_the_look;
+
+static void fork_early(void)
+{
+    char c;
+    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); /* no handlers */
+    assert_true(child >= 0);
+    if (child != 0)
+        return;
+    close(may_end[1]);
+    _exit(read(may_end[0], &c, 1) == 0 ? 0 : 1);
+}
+
+__attribute__((visibility("default"))) int fcntl(int fd, int how, ...)
+{
+    va_list args;
+    va_start(args, how);
+    void *argument = va_arg(args, void *);
+    va_end(args);
+    if (how == F_OFD_GETLK && forks_in_the_look) {
+        forks_in_the_look = false;
+        fork_early();
+    }
+    return (int)syscall(SYS_fcntl, fd, how, argument);
+}
+
+static int close_beside_children(void *ctx)
+{
+    struct copy two[2];
+    int status;
+    (void)ctx;
+    load_plugins(two);
+    OK(pipe(may_end));
+    open_it(&two[0]);
+    forks_in_the_look = true;
+    open_it(&two[1]);
+    assert_false(forks_in_the_look);
+    assert_int_equal(n_refused, 1);
+    do_one(&two[0], 'c');
+    open_it(&two[0]); /* who was refused has no lock */
+    fork_early();
+    do_one(&two[0], 'c');
+    open_it(&two[1]); /* nor has who has closed it */
+    assert_int_equal(n_refused, 1);
+    OK(put(&two[1]));
+    do_one(&two[1], 'c');
+    close(may_end[1]);
+    while (wait(&status) > 0)
+        assert_int_equal(status, 0);
+    return 0;
+}
+
+static void a_child_that_is_being_forked_keeps_no_lock(void **state)
+{
+    (void)state;
+    tamis_store_close(store_new("s"));
+    in_child(close_beside_children, NULL);
+    nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +498,9 @@ int main(void)
         cmocka_unit_test(each_may_have_its_own_store),
         cmocka_unit_test(a_forked_child_is_another_process),
         cmocka_unit_test(a_process_of_the_same_number_is_no_copy),
+        cmocka_unit_test(without_proc_the_number_is_enough),
+        cmocka_unit_test(each_version_takes_the_same_byte),
+        cmocka_unit_test(a_child_that_is_being_forked_keeps_no_lock),
     };
     return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
 }

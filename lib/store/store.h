@@ -256,7 +256,7 @@ void catalog_env_close(struct catalog *c);
 /* ==== copies.c: other copies of this library in the process ==== */
 
 /* `dir` is STORE, of its own open. ERR_BUSY: another copy, or another catalog of this
- * one, has the store open. */
+ * one, has the store open. Who enters has to leave, whatever the result is. */
 int copies_enter(int dir);
 void copies_leave(int dir);
 

@@ -46,10 +46,7 @@ int copies_enter(int dir)
         rc = set_lock(dir, F_OFD_SETLK, F_RDLCK, at, &l);
     if (!rc)
         rc = set_lock(dir, F_OFD_GETLK, F_WRLCK, at, &l);
-    if (rc || l.l_type == F_UNLCK)
-        return rc;
-    copies_leave(dir);
-    return TAMIS_ERR_BUSY;
+    return rc || l.l_type == F_UNLCK ? rc : TAMIS_ERR_BUSY;
 }
 
 /* Not by closing alone: a child that is being forked may have the descriptor, too. */
