@@ -230,6 +230,36 @@ static void test_an_overtaken_thread(void **state)
     assert_int_equal(count_absent(reader, keys, N), 0);
 }
 
+/* Each time that the thread has mapped the table, another one has published it, and
+ * the table changes: by growth, and by a stage that is settled. */
+static void change_table(void)
+{
+    size_t from = commit_of(path).n_stages == 2 ? ends[0] : ends[1];
+    assert_int_equal(count_absent(reader, keys, from), 0);
+    struct view *v = atomic_load(&reader->view);
+    if (v->n_settled + 1 < v->n_stages)
+        assert_int_equal(tamis_writer_commit(writer, 0, NULL), 0);
+    else
+        add_up_to(from, from == ends[0] ? ends[1] : N);
+    in_mmap = change_table;
+}
+
+/* Looks have an end. Who made none in time has the newest view, of which nothing is
+ * proven, and the next one looks. */
+static void test_a_thread_that_is_always_overtaken(void **state)
+{
+    struct standing now;
+    (void)state;
+    grow_once(IN_PREAD);
+    in_mmap = change_table;
+    struct view *v = filter_look(reader, &now);
+    assert_ptr_equal(v, atomic_load(&reader->view));
+    assert_int_equal(now.refusal, TAMIS_UNREADABLE);
+    in_mmap = NULL;
+    assert_int_equal(reason_of(absent_key()), TAMIS_NO_REASON);
+    assert_int_equal(count_absent(reader, keys, N), 0);
+}
+
 /* A header that was read before the last commits takes nothing back. */
 static void test_an_older_header_comes_late(void **state)
 {
@@ -461,6 +491,7 @@ int main(void)
         TEST(test_a_thread_that_stalls_with_the_header),
         TEST(test_a_thread_that_stalls_with_a_view),
         TEST(test_an_overtaken_thread),
+        TEST(test_a_thread_that_is_always_overtaken),
         TEST(test_an_older_header_comes_late),
         TEST(test_an_older_header_is_believed),
         TEST(test_a_jump_out_of_reading),

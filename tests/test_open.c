@@ -1,6 +1,7 @@
 /* Opening: O(1) in the filter's size, and what is no filter, or no longer one, or
  * not yet one, is refused or answers MAYBE, never ABSENT. */
 #include "tests/support.h"
+#include "lib/filter/view.h"
 
 #include <sys/mman.h>
 
@@ -139,6 +140,41 @@ static void test_first_answer_reads_few_pages(void **state)
         tamis_filter_close(f);
         unlink(path);
     }
+}
+
+/* ---- the shortest way ---- */
+
+/* Answers are the same by each way, so only the view tells which one it takes. */
+static bool is_plain(struct tamis_filter *f)
+{
+    struct view *v = atomic_load(&f->view);
+    struct plane plane;
+    assert_int_equal(filter_plane(f, f->tag, 0, &plane),
+                     stage_plain_good(&v->stages[0]));
+    return stage_plain_good(&v->stages[0]);
+}
+
+static void test_good_pages_are_asked_by_the_shortest_way(void **state)
+{
+    (void)state;
+    for (int growing = 0; growing < 2; growing++)
+        for (uint64_t mark = 0; mark < 2; mark++)
+            for (int mode = TAMIS_CHECK_LAZY; mode <= TAMIS_CHECK_NONE; mode++) {
+                struct tamis_filter_options o = {
+                    .size = sizeof o, .check = mode, .min_watermark = mark};
+                struct tamis_filter *f;
+                bool may = !growing && !mark;
+                if (growing)
+                    write_small(path_of("short"));
+                else
+                    build_small(path_of("short"), 0.01);
+                assert_int_equal(tamis_filter_open(path_of("short"), &o, &f, NULL), 0);
+                assert_int_equal(is_plain(f), may && (mode == TAMIS_CHECK_FULL ||
+                                                      mode == TAMIS_CHECK_NONE));
+                assert_int_equal(count_absent(f, keys, N_KEYS), 0);
+                assert_int_equal(is_plain(f), may && mode != TAMIS_CHECK_STRICT);
+                tamis_filter_close(f);
+            }
 }
 
 /* ---- not a filter ---- */
@@ -291,6 +327,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_answer_reads_few_pages),
+        cmocka_unit_test(test_good_pages_are_asked_by_the_shortest_way),
         cmocka_unit_test(test_things_that_are_no_filter),
         cmocka_unit_test(test_every_truncation),
         cmocka_unit_test(test_header_flips),
