@@ -3,7 +3,9 @@
 #include "format/checksum.h"
 
 #include <pthread.h>
+#include <stdarg.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 static void create_refuses_what_is_there(void **state)
@@ -365,6 +367,63 @@ static void one_environment_per_process(void **state)
     tamis_store_close(a);
 }
 
+/* ---- descriptors and locks ---- */
+
+static int files_lock_fails; /* an errno for who locks a part of a file */
+static bool next_duplicate_is_0;
+
+int fcntl(int fd, int how, ...)
+{
+    va_list args;
+    struct stat st;
+    va_start(args, how);
+    void *argument = va_arg(args, void *);
+    va_end(args);
+    if (how == F_OFD_SETLK && files_lock_fails && fstat(fd, &st) == 0 &&
+        S_ISREG(st.st_mode))
+        return errno = files_lock_fails, -1;
+    if (how == F_DUPFD_CLOEXEC && next_duplicate_is_0) {
+        next_duplicate_is_0 = false;
+        close(0);
+        errno = 0;
+    }
+    return (int)syscall(SYS_fcntl, fd, how, argument);
+}
+
+/* Without the lock nobody would know which lock file this process uses. */
+static void a_lock_that_fails_opens_nothing(void **state)
+{
+    struct tamis_diag diag;
+    struct tamis_store *s;
+    (void)state;
+    tamis_store_close(store_new("s"));
+    files_lock_fails = ENOLCK;
+    assert_int_equal(tamis_store_open(path_of("s"), &s, &diag), ENOLCK);
+    files_lock_fails = 0;
+    assert_non_null(strstr(diag.what, "which lock file"));
+    tamis_store_close(store_open("s"));
+}
+
+static int use_descriptor_0(void *ctx)
+{
+    (void)ctx;
+    next_duplicate_is_0 = true;
+    struct tamis_store *s = store_open("s");
+    assert_false(next_duplicate_is_0);
+    put_segment(s, "a", 0, 5);
+    assert_int_equal(reason_of(s, "a", 2), TAMIS_HIT);
+    tamis_store_close(s);
+    return fcntl(0, F_GETFD) < 0 ? 0 : 1;
+}
+
+/* A service may have closed its standard input. */
+static void descriptor_0_is_as_good_as_any(void **state)
+{
+    (void)state;
+    tamis_store_close(store_new("s"));
+    in_child(use_descriptor_0, NULL);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_dir_create, test_dir_remove)
 
 int main(void)
@@ -384,6 +443,8 @@ int main(void)
         TEST(features_that_come_later_are_heeded),
         TEST(a_record_marked_later_is_left_as_it_is),
         TEST(one_environment_per_process),
+        TEST(a_lock_that_fails_opens_nothing),
+        TEST(descriptor_0_is_as_good_as_any),
     };
     return cmocka_run_group_tests_name("store_open", tests, NULL, NULL);
 }

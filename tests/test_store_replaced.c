@@ -906,9 +906,11 @@ static void others_go_on_while_one_looks(void **state)
     struct tamis_store *s = store_to_ask(1);
     pass(500);
     nested = TAMIS_UNREADABLE;
+    n_looks = 0;
     in_the_look = ask_meanwhile;
     assert_int_equal(reason_now(), TAMIS_NO_REASON);
     assert_int_equal(nested, TAMIS_NO_REASON);
+    assert_int_equal(n_looks, 2); /* of one thread */
     /* Its look began before the file was replaced, and ends much later. */
     pass(500);
     in_the_look = ask_a_second_later;
