@@ -2,6 +2,18 @@
  * anew lists them, and a list that lacks one of them is not confirmed. */
 #include "repair_support.h"
 
+#include <dlfcn.h>
+
+static bool unlisted; /* directories cannot be read */
+
+struct dirent *readdir(DIR *d)
+{
+    struct dirent *(*real)(DIR *);
+    void *at = dlsym(RTLD_NEXT, "readdir");
+    memcpy(&real, &at, sizeof real);
+    return unlisted ? errno = EIO, NULL : real(d);
+}
+
 static int confirm_code(struct tamis_store *s, int force)
 {
     struct tamis_confirm_options opt = {
@@ -240,9 +252,17 @@ static void an_error_decides_nothing(void **state)
     unreadable = 0;
     repair("s");
     struct tamis_store *s = store_open("s");
+    size_t n_descriptors = count_files("/proc/self/fd");
     unreadable = st.st_ino;
     assert_int_equal(confirm_code(s, 0), EIO);
+    assert_int_equal(tamis_store_confirm_complete(s, &diag), EIO);
+    assert_non_null(strstr(diag.what, "a filter in quarantine/"));
+    unlisted = true;
+    assert_int_equal(tamis_store_confirm_complete(s, &diag), EIO);
+    assert_non_null(strstr(diag.what, "looking into quarantine/"));
+    unlisted = false;
     assert_false(is_complete(s));
+    assert_int_equal(count_files("/proc/self/fd"), n_descriptors);
     OK(confirm_code(s, 1));
     assert_true(is_complete(s));
     io_calls = calls_before;
