@@ -111,6 +111,62 @@ static void an_edit_that_ends_leaves_no_lock_to_a_child(void **state)
     let_go(child);
 }
 
+/* ---- a child that outlives its parent ---- */
+
+static int stays[2]; /* closed: it may end */
+
+/* A killed engine whose forked child lives on, without an exec. */
+static int open_fork_and_die(void *ctx)
+{
+    char c;
+    (void)ctx;
+    struct tamis_store *s = store_open("heir");
+    struct tamis_snapshot *snap = snapshot_of(s);
+    pid_t child = fork();
+    if (child != 0)
+        _exit(child < 0 ? 2 : s && snap ? 0 : 3);
+    close(stays[1]);
+    while (read(stays[0], &c, 1) < 0)
+        ;
+    _exit(0);
+}
+
+static void a_child_keeps_no_lock_file_in_use(void **state)
+{
+    (void)state;
+    tamis_store_close(store_new("heir"));
+    OK(pipe(stays));
+    in_child(open_fork_and_die, NULL);
+    OK(unlink(path_of("heir/catalog.lmdb-lock")));
+    tamis_store_close(store_open("heir"));
+    close(stays[0]);
+    close(stays[1]);
+}
+
+/* The parent lives, and opens again. */
+static void a_store_is_opened_again_while_a_child_lives(void **state)
+{
+    char c;
+    (void)state;
+    struct tamis_store *s = store_new("again");
+    OK(pipe(stays));
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        close(stays[1]);
+        while (read(stays[0], &c, 1) < 0)
+            ;
+        _exit(0);
+    }
+    tamis_store_close(s);
+    OK(unlink(path_of("again/catalog.lmdb-lock")));
+    s = store_open("again");
+    tamis_store_close(s);
+    close(stays[0]);
+    close(stays[1]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
 /* ---- a fork after any instruction of another thread ---- */
 
 /* The plane of the only segment is made while its parent looks on. */
@@ -173,6 +229,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(handlers_keep_their_order),
         cmocka_unit_test(an_edit_that_ends_leaves_no_lock_to_a_child),
+        cmocka_unit_test(a_child_keeps_no_lock_file_in_use),
+        cmocka_unit_test(a_store_is_opened_again_while_a_child_lives),
         cmocka_unit_test(a_plane_is_whole_or_not_begun),
     };
     /* Before all others, and so first in the child. */

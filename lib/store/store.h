@@ -114,6 +114,8 @@ struct origin {
     _Atomic uint64_t newest; /* a transaction that the file has had */
     int at; /* the directory from which the paths lead; AT_FDCWD: they are absolute */
     struct origin_file catalog, lock;
+    struct io_guarded_fd users; /* the catalog once more, for the lock that says which */
+    bool has_users;             /* lock file is used: no forked child keeps it */
     char *filters; /* the directory */
 };
 /* All but origin_new() take NULL: of a catalog that has no name yet. */

@@ -7,6 +7,9 @@
  * the one that LMDB believes in. Writers compare before and after everything they do;
  * readers compare when a coarse clock says that the last look is old (look.c).
  *
+ * The catalog is opened once more for the lock that tells others which lock file is in
+ * use: a forked child closes that descriptor, and not the one that its snapshots read.
+ *
  * Both files are kept open here, so that the kernel gives their inode numbers to no
  * other file. The lock file is opened with O_PATH: LMDB has locks on it that belong to
  * the process, and closing any other descriptor of it would drop them. */
@@ -89,6 +92,7 @@ void origin_release(struct origin *o)
 {
     if (!o || atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel) != 1)
         return;
+    origin_leave(o);
     if (o->catalog.fd >= 0)
         close(o->catalog.fd);
     if (o->lock.fd >= 0)
@@ -128,6 +132,26 @@ static int other_lock_in_use(int fd, off_t mine, bool *used)
     return rc;
 }
 
+/* A lock of a descriptor that a child keeps would outlive a process that is killed. */
+static int open_users(struct origin *o)
+{
+    struct stat st;
+    int rc = o->has_users ? 0 : io_hold_forks();
+    if (o->has_users || rc)
+        return rc;
+    int fd = openat(o->at, o->catalog.path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    rc = fd < 0 || fstat(fd, &st) != 0 ? errno : 0;
+    if (!rc && (st.st_dev != o->catalog.device || st.st_ino != o->catalog.inode))
+        rc = TAMIS_ERR_REPLACED;
+    if (!rc)
+        io_guard_fd(&o->users, fd);
+    else if (fd >= 0)
+        close(fd);
+    o->has_users = !rc;
+    io_let_forks();
+    return rc;
+}
+
 int origin_take_lock_file(struct origin *o, struct tamis_diag *diag)
 {
     bool used = false;
@@ -136,12 +160,16 @@ int origin_take_lock_file(struct origin *o, struct tamis_diag *diag)
         return errno == ENOENT
                    ? 0
                    : diag_errno(diag, errno, o->lock.path, "opening LMDB's lock file");
-    int rc = note_file(&o->lock);
+    int rc = open_users(o);
+    if (rc == TAMIS_ERR_REPLACED)
+        return diag_fail(diag, rc, o->catalog.path, "replaced while it was being opened");
+    if (!rc)
+        rc = note_file(&o->lock);
     off_t mine = (off_t)(o->lock.inode & (uint64_t)LAST_AT);
     if (!rc)
-        rc = lock_range(o->catalog.fd, F_OFD_SETLK, F_RDLCK, mine, 1, &used);
+        rc = lock_range(o->users.fd, F_OFD_SETLK, F_RDLCK, mine, 1, &used);
     if (!rc)
-        rc = other_lock_in_use(o->catalog.fd, mine, &used);
+        rc = other_lock_in_use(o->users.fd, mine, &used);
     if (rc)
         return diag_errno(diag, rc, o->catalog.path, "saying which lock file is used");
     if (!used)
@@ -153,8 +181,12 @@ int origin_take_lock_file(struct origin *o, struct tamis_diag *diag)
 void origin_leave(struct origin *o)
 {
     bool ignored;
-    if (o)
-        lock_range(o->catalog.fd, F_OFD_SETLK, F_UNLCK, 0, 0, &ignored);
+    if (!o || !o->has_users)
+        return;
+    /* Explicitly: a child may not have closed its copy yet. */
+    lock_range(o->users.fd, F_OFD_SETLK, F_UNLCK, 0, 0, &ignored);
+    io_unguard_fd(&o->users);
+    o->has_users = false;
 }
 
 /* ---- comparing ---- */
