@@ -4,7 +4,8 @@
  * buffers.
  *
  * Input: the format and the bytes of a read, how runs are stretched, the list. */
-#include "tools/tool.h"
+#include "tools/input/keys.h"
+#include "tools/talk/talk.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -1,10 +1,17 @@
 /* The `tamis` command: its table of commands and main. Everything else of a command is
- * in its own cmd_*.c. */
+ * in its own file, in command/ or file/. */
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "command/command.h"
+#include "file/file.h"
+#include "input/input.h"
+#include "output/json.h"
 #include "talk/process.h"
-#include "tool.h"
+#include "talk/talk.h"
+#include "tamis.h"
 
 static const struct command *const commands[] = {
     &cmd_init,           &cmd_build,        &cmd_attach,

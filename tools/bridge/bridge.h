@@ -32,7 +32,7 @@ extern const char bridge_options_help[], bridge_exit_help[];
 
 /* A line about one file, `PROGRAM: ...`, as often as it is called. */
 void bridge_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* An error: as complain() of tool.h, which C++ cannot read. */
+/* An error: as complain() of talk.h, which C++ cannot read. */
 int bridge_complain(int status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 int bridge_complain_error(int error, const struct tamis_diag *diag, const char *store);

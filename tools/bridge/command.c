@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tool.h"
+#include "../talk/talk.h"
 #include "bridge.h"
 
 const char bridge_options_help[] =

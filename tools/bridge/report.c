@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tool.h"
+#include "../output/json.h"
+#include "../talk/talk.h"
 #include "bridge.h"
 
 static const char *action_name(enum bridge_action action)

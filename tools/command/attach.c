@@ -1,7 +1,11 @@
 /* tamis attach: registers a sealed filter file that was built elsewhere. */
 #include <string.h>
 
-#include "../tool.h"
+#include "../input/input.h"
+#include "../open/open.h"
+#include "../talk/talk.h"
+#include "command.h"
+#include "tamis.h"
 
 static const char *advice(int err)
 {

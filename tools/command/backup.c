@@ -1,6 +1,14 @@
 /* tamis backup: a copy of a store, while it is used. */
+#include <stdio.h>
+
+#include "../input/input.h"
+#include "../open/open.h"
+#include "../output/json.h"
+#include "../output/output.h"
 #include "../talk/endings.h"
-#include "../tool.h"
+#include "../talk/talk.h"
+#include "command.h"
+#include "tamis.h"
 
 struct backup {
     json_t *list; /* NULL: text */

@@ -1,10 +1,19 @@
 /* tamis build: sealed filters of exact size, one segment or one per key file, all in
  * one edit. */
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tool.h"
+#include "../input/input.h"
+#include "../input/keys.h"
+#include "../open/open.h"
+#include "../output/output.h"
+#include "../talk/screen.h"
+#include "../talk/talk.h"
+#include "command.h"
+#include "tamis.h"
 
 struct task {
     const char *file;

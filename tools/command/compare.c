@@ -1,7 +1,12 @@
 /* tamis compare: how many keys two segments have, and share. */
 #include <stdlib.h>
 
-#include "../tool.h"
+#include "../input/input.h"
+#include "../open/open.h"
+#include "../output/output.h"
+#include "../talk/talk.h"
+#include "command.h"
+#include "tamis.h"
 
 static int compare(struct tamis_snapshot *snapshot, const struct options *o,
                    const size_t *picked)

@@ -1,7 +1,12 @@
 /* tamis drop: unregisters segments, all or none. */
 #include <string.h>
 
-#include "../tool.h"
+#include "../input/input.h"
+#include "../open/open.h"
+#include "../output/output.h"
+#include "../talk/talk.h"
+#include "command.h"
+#include "tamis.h"
 
 /* Before the drop: the catalog forgets their figures with them. */
 static void look_at(const struct options *o, const struct tamis_snapshot *snapshot,

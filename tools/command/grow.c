@@ -1,20 +1,16 @@
 /* tamis grow: adds keys to the growing filter of a segment and commits. */
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../input/input.h"
+#include "../input/keys.h"
+#include "../open/open.h"
+#include "../talk/talk.h"
+#include "command.h"
 #include "grow.h"
-
-/* A library call failed. A segment can go under our hands until a writer has it. */
-int grow_failed(const struct grow *g, int err, const struct tamis_diag *diag)
-{
-    if (err == TAMIS_ERR_NO_SEGMENT)
-        return complain(EXIT_NONE,
-                        "%s: segment '%s' has just been dropped or replaced: run it "
-                        "again",
-                        g->path, g->name);
-    return complain_error(err, diag, g->path, NULL);
-}
+#include "tamis.h"
 
 /* What the catalog says of the segment now. The snapshot is to be released. */
 static int look_up(const struct grow *g, struct tamis_snapshot **snapshot,

@@ -2,7 +2,11 @@
 #ifndef TAMIS_GROW_H
 #define TAMIS_GROW_H
 
-#include "../tool.h"
+#include <stdbool.h>
+
+#include "tamis.h"
+
+struct options;
 
 struct grow {
     const struct options *o;

@@ -1,9 +1,17 @@
 /* tamis grow: adds the keys and commits, and says what is in, however it ends. */
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../input/input.h"
+#include "../input/keys.h"
+#include "../output/json.h"
+#include "../output/output.h"
+#include "../talk/screen.h"
+#include "../talk/talk.h"
 #include "grow.h"
+#include "tamis.h"
 
 /* ---- a signal to end ---- */
 
@@ -228,4 +236,15 @@ int grow_add(const struct grow *g)
         raise(ended_by);
     }
     return status;
+}
+
+/* A library call failed. A segment can go under our hands until a writer has it. */
+int grow_failed(const struct grow *g, int err, const struct tamis_diag *diag)
+{
+    if (err == TAMIS_ERR_NO_SEGMENT)
+        return complain(EXIT_NONE,
+                        "%s: segment '%s' has just been dropped or replaced: run it "
+                        "again",
+                        g->path, g->name);
+    return complain_error(err, diag, g->path, NULL);
 }

@@ -1,5 +1,8 @@
 /* tamis init: an empty store. */
-#include "../tool.h"
+#include "../input/input.h"
+#include "../talk/talk.h"
+#include "command.h"
+#include "tamis.h"
 
 static int run(int argc, char **argv)
 {

@@ -1,34 +1,16 @@
 /* tamis ls: one line per segment. */
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../tool.h"
-
-json_t *segment_json(const struct tamis_segment_info *s)
-{
-    json_t *o = need(json_object());
-
-    json_put(o, "segment", json_escaped(s->name, s->name_bytes));
-    json_put(o, "state", json_string(state_name(s->state)));
-    json_put(o, "rank", json_count(s->rank));
-    if (s->binding_bytes > 0)
-        json_put(o, "binding", json_hex(s->binding, s->binding_bytes));
-    json_put(o, "created", json_count(s->created));
-    json_put(o, "generation", json_count(s->generation));
-    if (s->state == TAMIS_SEGMENT_BARE)
-        return o;
-    json_put(o, "keys", json_count(s->keys));
-    json_put(o, "bytes", json_count(s->file_bytes));
-    json_put(o, "error", json_number(s->error));
-    json_put(o, "watermark", json_count(s->watermark));
-    json_put(o, "uuid", json_hex(s->uuid, sizeof(s->uuid)));
-    json_put(o, "file", json_string(s->file));
-    if (s->first_key != NULL) {
-        json_put(o, "first_key", json_escaped(s->first_key, s->first_key_bytes));
-        json_put(o, "last_key", json_escaped(s->last_key, s->last_key_bytes));
-    }
-    return o;
-}
+#include "../input/input.h"
+#include "../open/open.h"
+#include "../output/json.h"
+#include "../output/output.h"
+#include "../talk/talk.h"
+#include "command.h"
+#include "tamis.h"
 
 static void print_line(const struct tamis_segment_info *s)
 {

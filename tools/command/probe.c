@@ -1,8 +1,14 @@
 /* tamis probe: which segments may hold a key? */
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tool.h"
+#include "../input/input.h"
+#include "../open/open.h"
+#include "../output/output.h"
+#include "../talk/talk.h"
+#include "command.h"
+#include "tamis.h"
 
 struct probe {
     const struct options *o;

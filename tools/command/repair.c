@@ -1,7 +1,15 @@
 /* tamis repair: makes of a damaged store one that works, or says what it would do. */
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "../tool.h"
+#include "../input/input.h"
+#include "../open/open.h"
+#include "../output/json.h"
+#include "../output/output.h"
+#include "../talk/talk.h"
+#include "command.h"
+#include "tamis.h"
 
 struct repair {
     json_t *list;      /* NULL: text */

@@ -1,10 +1,20 @@
 /* tamis stat: totals of a store, and details of the segments that are named. */
 #include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../input/input.h"
+#include "../open/open.h"
+#include "../output/json.h"
+#include "../output/output.h"
 #include "../picture/picture.h"
+#include "../talk/screen.h"
+#include "../talk/talk.h"
+#include "command.h"
+#include "tamis.h"
 
 struct totals {
     uint64_t n[4]; /* by state */

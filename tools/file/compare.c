@@ -1,15 +1,117 @@
-/* tamis file compare: how many keys two filter files have, and share. */
-#include "../tool.h"
+/* tamis file contains, equal, compare: what two filter files have in common. */
+#include <stdbool.h>
+#include <stdio.h>
 
-static int ask(const struct options *o, struct tamis_filter **f)
+#include "../input/input.h"
+#include "../open/open.h"
+#include "../output/output.h"
+#include "../talk/talk.h"
+#include "file.h"
+#include "tamis.h"
+
+/* Opens the two files that the arguments name, with these options, and asks. */
+static int ask_two_files(int argc, char **argv, uint64_t allowed,
+                         int (*ask)(const struct options *o, struct tamis_filter **f))
+{
+    struct tamis_filter *f[2] = {NULL, NULL};
+    struct options o;
+    int status;
+
+    parse_options(argc, argv, allowed, 2, 2, &o);
+    status = files_open(&o, 0, 2, f);
+    if (status == EXIT_DONE)
+        status = ask(&o, f);
+    files_close(f, 2);
+    return status;
+}
+
+/* A question of yes or no: prints the answer, or says it by the exit status if --quiet.
+ */
+static int print_answer(const struct options *o, bool is_yes, const char *yes,
+                        const char *no)
+{
+    if (!given(o, OPT_QUIET))
+        puts(is_yes ? yes : no);
+    return given(o, OPT_QUIET) && !is_yes ? EXIT_ABSENT : EXIT_DONE;
+}
+
+static int ask_contains(const struct options *o, struct tamis_filter **f)
+{
+    struct tamis_diag diag = {0};
+    enum tamis_answer answer;
+    int err = tamis_filter_contains(f[0], f[1], &answer, &diag);
+
+    if (err != 0)
+        return derive_error(err, &diag, o->args[0]);
+    return print_answer(o, answer != TAMIS_ABSENT, "MAYBE", "ABSENT");
+}
+
+static int run_contains(int argc, char **argv)
+{
+    return ask_two_files(argc, argv, WITH(OPT_QUIET), ask_contains);
+}
+
+const struct command cmd_file_contains = {
+    "file contains",
+    "WHOLE PART",
+    "may a filter have every key of another?",
+    "Prints MAYBE, or ABSENT if a bit of PART is missing in WHOLE: PART then has a\n"
+    "key that WHOLE has not, if all its bits are keys' (those of an intersection are\n"
+    "not). A filter of one key as PART asks for that key. Both are sealed, of one\n"
+    "seed, of one stage, and of sizes that divide each other. Damaged pages prove\n"
+    "nothing.\n"
+    "\n"
+    "  -q, --quiet    print nothing: exit 0 if it may, 10 if not\n"
+    "\n"
+    "Examples:\n"
+    "  tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
+    "  tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
+    "  tamis file contains words.tamis more.tamis\n",
+    run_contains,
+};
+
+static int ask_equal(const struct options *o, struct tamis_filter **f)
+{
+    struct tamis_diag diag = {0};
+    int equal;
+    int err = tamis_filter_equal(f[0], f[1], &equal, &diag);
+
+    if (err != 0)
+        return derive_error(err, &diag, o->args[0]);
+    return print_answer(o, equal != 0, "EQUAL", "DIFFERENT");
+}
+
+static int run_equal(int argc, char **argv)
+{
+    return ask_two_files(argc, argv, WITH(OPT_QUIET), ask_equal);
+}
+
+const struct command cmd_file_equal = {
+    "file equal",
+    "FILE OTHER",
+    "have two filters the same bits?",
+    "Prints EQUAL if two sealed filters have the same stages with the same bits,\n"
+    "else DIFFERENT. Names, bindings, dates and the like may differ. A damaged page\n"
+    "exits 3: nobody knows what its bits were.\n"
+    "\n"
+    "  -q, --quiet    print nothing: exit 0 if they are equal, 10 if not\n"
+    "\n"
+    "Examples:\n"
+    "  tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
+    "  tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
+    "  tamis file equal words.tamis more.tamis\n",
+    run_equal,
+};
+
+static int ask_compare(const struct options *o, struct tamis_filter **f)
 {
     return print_comparison(o, f[0], f[1],
                             (const char *const[]){o->args[0], o->args[1]});
 }
 
-static int run(int argc, char **argv)
+static int run_compare(int argc, char **argv)
 {
-    return ask_two_files(argc, argv, WITH(OPT_JSON), ask);
+    return ask_two_files(argc, argv, WITH(OPT_JSON), ask_compare);
 }
 
 const struct command cmd_file_compare = {
@@ -28,5 +130,5 @@ const struct command cmd_file_compare = {
     "  tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
     "  tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
     "  tamis file compare words.tamis more.tamis\n",
-    run,
+    run_compare,
 };

@@ -3,7 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tool.h"
+#include "../input/input.h"
+#include "../open/open.h"
+#include "../output/json.h"
+#include "../output/output.h"
+#include "../talk/talk.h"
+#include "file.h"
+#include "tamis.h"
 
 enum { PROBES = 1000000 };
 

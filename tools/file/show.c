@@ -1,7 +1,14 @@
 /* tamis file show: every header field with its offset, of broken headers, too. */
+#include <stdio.h>
 #include <string.h>
 
-#include "../tool.h"
+#include "../input/input.h"
+#include "../open/open.h"
+#include "../output/json.h"
+#include "../output/output.h"
+#include "../talk/talk.h"
+#include "file.h"
+#include "tamis.h"
 
 struct show {
     json_t *list; /* NULL: text */

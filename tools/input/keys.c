@@ -1,17 +1,23 @@
 /* Lists of keys, as people and programs write them: one per line, NUL-terminated, in
  * hex, or with lengths. Read in large pieces; keys are handed out in place. */
+
+#ifdef __SSE2__
+#endif
+#include <emmintrin.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
-#include "../tool.h"
+#include "../talk/screen.h"
+#include "../talk/talk.h"
+#include "keys.h"
+#include "tamis.h"
 
 enum { BUFFER_BYTES = 1 << 18, ARENA_BYTES = 1 << 20 };
 

@@ -1,9 +1,10 @@
 /* Names of segments, as arguments or made of the names of files. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "../tool.h"
+#include "../talk/talk.h"
+#include "input.h"
+#include "tamis.h"
 
 void check_name(const char *name, size_t n_bytes)
 {
@@ -55,11 +56,4 @@ struct tamis_name name_of_file(const char *path, const char *strip)
                     path);
     check_name(name.bytes, name.n_bytes);
     return name;
-}
-
-uint64_t regular_bytes(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 }

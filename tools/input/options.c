@@ -2,10 +2,17 @@
  * and the same message in every command. */
 #include <getopt.h>
 #include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tool.h"
+#include "../output/output.h"
+#include "../talk/screen.h"
+#include "../talk/talk.h"
+#include "input.h"
+#include "keys.h"
+#include "tamis.h"
 
 enum { MAX_JOBS = 256 };
 
@@ -352,4 +359,10 @@ void parse_options(int argc, char **argv, uint64_t allowed, size_t min, size_t m
                     (int)strcspn(this_command->arguments, " "),
                     this_command->arguments);
     check_names(o->replaces, o->n_replaces);
+}
+
+void check_fold(const struct options *o)
+{
+    if (given(o, OPT_BY) == given(o, OPT_FPR))
+        usage_error("a fold is --by F, or as far as --fpr P allows: give one of them");
 }

@@ -1,9 +1,12 @@
 /* What was probably meant by a word that is not known: the one that is the fewest edits
  * away, if these are few. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tool.h"
+#include "../talk/talk.h"
+#include "input.h"
+#include "tamis.h"
 
 enum { LONGEST = TAMIS_NAME_MAX };
 

@@ -1,8 +1,10 @@
 /* The command that runs: its help, and mistakes in its arguments. */
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "../tool.h"
+#include "../talk/talk.h"
+#include "input.h"
 
 const struct command *this_command;
 

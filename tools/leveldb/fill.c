@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../talk/screen.h"
 #include "fill.h"
 
 struct attempt {

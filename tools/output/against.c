@@ -1,9 +1,16 @@
 /* Does a filter have the keys of a list? A key that is ABSENT from the filter of its
  * own segment is lost: the one thing that must never happen. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tool.h"
+#include "../input/input.h"
+#include "../input/keys.h"
+#include "../talk/screen.h"
+#include "../talk/talk.h"
+#include "json.h"
+#include "output.h"
+#include "tamis.h"
 
 enum { MAX_LISTED = 10 };
 

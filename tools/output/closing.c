@@ -1,8 +1,15 @@
 /* The segments that `tamis build` has listed or `tamis drop` has dropped: one line on
  * stderr, or one object on stdout. */
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "../tool.h"
+#include "../input/input.h"
+#include "../open/open.h"
+#include "../talk/screen.h"
+#include "../talk/talk.h"
+#include "json.h"
+#include "output.h"
+#include "tamis.h"
 
 void closing_add(struct closing *c, const struct tamis_segment_info *info)
 {

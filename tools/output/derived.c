@@ -1,16 +1,16 @@
 /* Filters made from filters: what `tamis union` and `tamis file union`, and their kin,
  * have in common. */
-#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tool.h"
-
-void check_fold(const struct options *o)
-{
-    if (given(o, OPT_BY) == given(o, OPT_FPR))
-        usage_error("a fold is --by F, or as far as --fpr P allows: give one of them");
-}
+#include "../input/input.h"
+#include "../open/open.h"
+#include "../talk/talk.h"
+#include "json.h"
+#include "output.h"
+#include "tamis.h"
 
 int derive_error(int err, const struct tamis_diag *diag, const char *file)
 {
@@ -100,32 +100,4 @@ int print_derived(const struct options *o, const char *what, const char *name,
              report->n_damaged == 1 ? "" : "s");
     free(text);
     return EXIT_DAMAGE;
-}
-
-int files_open(const struct options *o, size_t first, size_t n,
-               struct tamis_filter **filters)
-{
-    struct tamis_filter_options opt = {.size = sizeof(opt)};
-    int status = EXIT_DONE;
-
-    for (size_t i = 0; i < n && status == EXIT_DONE; i++) {
-        struct tamis_diag diag = {0};
-        const char *path = o->args[first + i];
-        int err;
-
-        if (path[0] == '\0')
-            usage_error("FILE is a path, and this one is empty");
-        err = tamis_filter_open(path, &opt, &filters[i], &diag);
-        if (is_wrong_type(err))
-            status = not_a_file(path);
-        else if (err != 0)
-            status = complain_error(err, &diag, path, NULL);
-    }
-    return status;
-}
-
-void files_close(struct tamis_filter **filters, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        tamis_filter_close(filters[i]);
 }

@@ -1,5 +1,10 @@
 /* The ground of an answer, for `probe --explain`: the fourth column, or objects. */
-#include "../tool.h"
+#include <stdio.h>
+
+#include "../talk/talk.h"
+#include "json.h"
+#include "output.h"
+#include "tamis.h"
 
 static const char *by_name(enum tamis_decider by)
 {

@@ -1,9 +1,14 @@
 /* What repair and backup find: each a line, or an object; and of what could not be read
  * the first in the error line. That is no damage, and nothing need be built anew. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tool.h"
+#include "../talk/screen.h"
+#include "../talk/talk.h"
+#include "json.h"
+#include "output.h"
+#include "tamis.h"
 
 void print_finding(json_t *list, const struct tamis_repair_finding *f)
 {

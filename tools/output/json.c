@@ -1,9 +1,11 @@
 /* Facts for programs, made with jansson. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tool.h"
+#include "../talk/talk.h"
+#include "json.h"
 
 enum { NUMBERS = JSON_REAL_PRECISION(15) };
 

@@ -4,10 +4,16 @@
  * have counted is known to the process that probes: see tamis_store_stats(). */
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tool.h"
+#include "../input/input.h"
+#include "../open/open.h"
+#include "../talk/talk.h"
+#include "output.h"
+#include "tamis.h"
 
 /* One segment's numbers; NaN: there is none, and no line. */
 struct facts {

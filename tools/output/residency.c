@@ -1,10 +1,17 @@
 /* What of a filter is in memory, for people and for programs. */
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../tool.h"
+#include "../input/input.h"
+#include "../open/open.h"
+#include "../talk/talk.h"
+#include "json.h"
+#include "output.h"
+#include "tamis.h"
 
 /* mincore(2) says "in memory" of every page of a file that is not the caller's affair:
  * neither owned nor to be written by it. Then it has told nothing. */

@@ -2,10 +2,13 @@
  * as its bits are, coloured by age. Lower panel: its expected error as a multiple of
  * its target. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "picture.h"
+#include "../talk/talk.h"
+#include "inside.h"
+#include "svg.h"
 
 /* From old to new, each as light as the next: neither end sinks into a ground. */
 static const uint8_t ages[][3] = {

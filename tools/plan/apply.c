@@ -1,9 +1,15 @@
 /* tamis plan --apply: filters that have memory to give back are shrunk by folding, each
  * in an edit of its own: it is done or not, and whatever was done before it stays. What
  * a fold cannot do is listed with the command that can. */
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "plan.h"
+#include "../input/input.h"
+#include "../output/output.h"
+#include "../talk/talk.h"
+#include "inside.h"
+#include "tamis.h"
 
 /* Would a rebuild be of the same size and shape? Its bits may tell of a few keys more
  * than there are, and so of more error than was planned: that is chance. */

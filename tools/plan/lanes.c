@@ -1,8 +1,14 @@
 /* Why so many lanes and words: the smallest filter of each number of lanes, and the
  * cache lines that a lookup of an absent key costs there. */
 #include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
 
+#include "../input/input.h"
+#include "../output/json.h"
+#include "../talk/talk.h"
 #include "plan.h"
+#include "tamis.h"
 
 enum { MOST_LANES = 4, MOST_WORDS = 8, PAGE = 4096, PAGE_BLOCKS = 64 };
 

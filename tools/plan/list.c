@@ -1,9 +1,16 @@
 /* The segments that `tamis plan` divides memory over, of a store or of a list, and
  * which of them are a run: what a lookup reads at most one of. */
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan.h"
+#include "../input/input.h"
+#include "../input/keys.h"
+#include "../open/open.h"
+#include "../output/output.h"
+#include "../talk/talk.h"
+#include "inside.h"
+#include "tamis.h"
 
 /* ---- runs ---- */
 

@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "talk.h"
+#include "tamis.h"
 
 /* Of what is short a limit of this process may be the reason, and not the machine. */
 static bool is_limited(int resource)

@@ -1,6 +1,8 @@
 /* The one line on stderr that says why a command failed. */
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,9 @@
 /* A signal to end, while the library writes a file that is whole or not there. */
-#include "endings.h"
-
+#include <signal.h>
+#include <stdbool.h>
 #include <string.h>
+
+#include "endings.h"
 
 static const int numbers[N_ENDINGS] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 static volatile sig_atomic_t ended_by;

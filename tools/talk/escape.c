@@ -1,4 +1,5 @@
 /* Texts in memory of their own: bytes for people, escaped or in hex digits. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

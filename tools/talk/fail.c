@@ -1,10 +1,13 @@
 /* A call that failed, as a message: which file, what is wrong with it, where, and what
  * would work. */
 #include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "talk.h"
+#include "tamis.h"
 
 int complain_error(int error, const struct tamis_diag *diag, const char *file,
                    const char *advice)

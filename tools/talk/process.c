@@ -1,12 +1,12 @@
 /* What a process of ours is to survive, whoever started it: closed descriptors, a limit
  * of file sizes, a page that the disk cannot deliver. */
-#include "process.h"
-
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include "process.h"
 #include "talk.h"
+#include "tamis.h"
 
 /* A closed standard descriptor would be given to the next file that is opened, and
  * messages would go into a store. What takes its place fails when it is used. */

@@ -1,5 +1,5 @@
-/* What people see and programs do not: colours, bars, progress, what was probably
- * meant. One banner per source file. */
+/* What people see and programs do not: colours, bars, progress. One banner per source
+ * file. */
 #ifndef TAMIS_SCREEN_H
 #define TAMIS_SCREEN_H
 
@@ -33,19 +33,5 @@ void progress_end(void);
 void progress_close(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void progress_wipe(void);  /* before a line on stdout, which may be the same terminal */
 void progress_clear(void); /* the same, for good */
-
-/* ==== input/suggest.c: what was probably meant ========================================= */
-
-struct suggestion {
-    const char *word;
-    size_t n_bytes;
-    const char *best; /* NULL: nothing is close */
-    size_t best_bytes;
-    size_t distance; /* of the next best one it is less than this */
-};
-void suggest_begin(struct suggestion *s, const char *word, size_t n_bytes);
-void suggest_among(struct suggestion *s, const char *candidate, size_t n_bytes);
-/* ": did you mean 'X'?", malloc'd; NULL if nothing is close. */
-char *suggestion_text(const struct suggestion *s);
 
 #endif

@@ -1,5 +1,7 @@
 /* Standard output, which may be closed or full: what was not written is no success. */
 #include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "talk.h"

@@ -1,4 +1,6 @@
 /* Bytes for people: escapes, hex, sizes, times. Nothing here asks for memory. */
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 

@@ -1,9 +1,13 @@
-/* What is in a filter, for people and for programs, and whether it is whole. */
-#include <stdlib.h>
-#include <string.h>
+/* What is in a filter, for people and for programs. */
+#include <stdbool.h>
+#include <stdio.h>
 #include <unistd.h>
 
-#include "../tool.h"
+#include "../talk/screen.h"
+#include "../talk/talk.h"
+#include "json.h"
+#include "output.h"
+#include "tamis.h"
 
 static double fill_of(const struct tamis_stage_info *s)
 {
@@ -128,72 +132,4 @@ void print_filter(struct tamis_filter *filter, uint64_t allocated)
                100 * fill_of(&s), 100 * s.target_error, 100 * s.expected_error);
     }
     print_bars(filter, info.n_stages);
-}
-
-void verify_line(json_t *list, struct tamis_name segment, const char *result,
-                 const char *file, const char *what, const struct tamis_verify *report)
-{
-    json_t *o;
-
-    if (list == NULL) {
-        progress_wipe();
-        print_escaped(stdout, segment.bytes, segment.n_bytes);
-        putchar('\t');
-        print_tinted(strcmp(result, "ok") == 0     ? TINT_GOOD
-                     : strcmp(result, "bare") == 0 ? TINT_DOUBT
-                                                   : TINT_BAD,
-                     "%s", result);
-        if (what != NULL)
-            printf("\t%s", what);
-        putchar('\n');
-        return;
-    }
-    o = need(json_object());
-    json_put(o, "segment", json_escaped(segment.bytes, segment.n_bytes));
-    json_put(o, "result", json_string(result));
-    json_put(o, "file", json_escaped(file, strlen(file)));
-    if (what != NULL)
-        json_put(o, "what", json_escaped(what, strlen(what)));
-    if (report != NULL) {
-        json_put(o, "pages", json_count(report->n_pages));
-        json_put(o, "damaged", json_count(report->n_damaged));
-        if (report->n_damaged > 0)
-            json_put(o, "first_damaged", json_count(report->first_damaged));
-        json_put(o, "stale_slots", json_count(report->n_stale_slots));
-    }
-    json_put(list, NULL, o);
-}
-
-int verify_one(struct tamis_filter *filter, struct tamis_name segment, const char *file,
-               json_t *list)
-{
-    struct tamis_verify report = {0};
-    struct tamis_diag diag = {0};
-    const char *advice = NULL;
-    char what[128];
-    int err = tamis_filter_verify(filter, &report, &diag);
-
-    if (report.n_damaged > 0) {
-        snprintf(what, sizeof(what), "%llu of %llu page%s, the first at offset %llu",
-                 (unsigned long long)report.n_damaged,
-                 (unsigned long long)report.n_pages, report.n_pages == 1 ? "" : "s",
-                 (unsigned long long)report.first_damaged);
-    } else if (err != 0) {
-        snprintf(what, sizeof(what), "%.100s",
-                 diag.what[0] ? diag.what : tamis_strerror(err));
-        /* A writer writes both commit records anew when it opens the filter. */
-        if (report.n_stale_slots > 0)
-            advice = "the other one serves, and 'tamis grow' mends it";
-    } else {
-        snprintf(what, sizeof(what), "%llu page%s", (unsigned long long)report.n_pages,
-                 report.n_pages == 1 ? "" : "s");
-    }
-    verify_line(list, segment,
-                err == 0  ? "ok"
-                : err > 0 ? "unreadable"
-                          : "damaged",
-                file, what, &report);
-    if (err != 0)
-        complain_error(err, &diag, file, advice);
-    return status_of_error(err);
 }

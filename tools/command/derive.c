@@ -1,9 +1,15 @@
 /* `tamis union`, `intersect`, `fold`: a segment whose filter is made from those of
  * others, in one edit. */
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tool.h"
+#include "../input/input.h"
+#include "../open/open.h"
+#include "../output/output.h"
+#include "../talk/talk.h"
+#include "command.h"
+#include "tamis.h"
 
 struct derive {
     const struct options *o;
@@ -105,7 +111,7 @@ static int edit(struct derive *d)
     return print_derived(o, "segment", o->args[1], &d->report);
 }
 
-int derive_segments(int argc, char **argv, enum derived_how how)
+static int derive(int argc, char **argv, enum derived_how how)
 {
     uint64_t allowed = WITH(OPT_BIND) | WITH(OPT_RANK) | WITH(OPT_REPLACES) |
                        WITH(OPT_WATERMARK) | WITH(OPT_JSON);
@@ -132,3 +138,69 @@ int derive_segments(int argc, char **argv, enum derived_how how)
     tamis_store_close(d.store);
     return status;
 }
+
+/* ---- the commands ---- */
+
+#define OPTIONS_HELP                                                                   \
+    "  --replaces OLD    drop the segment OLD in the same edit; may be repeated\n"     \
+    "  --bind HEX        1..64 bytes that identify the engine's own file\n"            \
+    "  --rank N          the engine's order, 0..4294967295, 0 first; 0\n"              \
+    "  --watermark N     your log position\n"                                          \
+    "  --json            'tamis help json'\n"
+
+static int run_union(int argc, char **argv)
+{
+    return derive(argc, argv, DERIVED_UNION);
+}
+
+const struct command cmd_union = {
+    "union",
+    "STORE NEW SEGMENT... [--replaces OLD]...",
+    "a segment of the keys of others, without the keys",
+    "Registers the segment NEW with a sealed filter of all keys of the sealed\n"
+    "SEGMENTs, as for a merge of them: 'tamis help file union'. Its error is above\n"
+    "that of a filter built from the keys.\n"
+    "\n" OPTIONS_HELP "\n"
+    "Example:\n"
+    "  tamis union store 000013.sst 000007.sst 000009.sst --replaces 000007.sst\n",
+    run_union,
+};
+
+static int run_intersect(int argc, char **argv)
+{
+    return derive(argc, argv, DERIVED_INTERSECTION);
+}
+
+const struct command cmd_intersect = {
+    "intersect",
+    "STORE NEW SEGMENT... [--replaces OLD]...",
+    "a segment of the keys that others share",
+    "Registers the segment NEW with a sealed filter of the keys that all the sealed\n"
+    "SEGMENTs have: 'tamis help file intersect'.\n"
+    "\n" OPTIONS_HELP "\n"
+    "Example:\n"
+    "  tamis intersect store common 000007.sst 000009.sst\n",
+    run_intersect,
+};
+
+static int run_fold(int argc, char **argv)
+{
+    return derive(argc, argv, DERIVED_FOLD);
+}
+
+const struct command cmd_fold = {
+    "fold",
+    "STORE NEW SEGMENT --by F | STORE NEW SEGMENT --fpr P",
+    "a segment's filter in less space",
+    "Registers the segment NEW with a smaller filter of the keys of the sealed\n"
+    "SEGMENT: 'tamis help file fold'. With --replaces SEGMENT, NEW may have the same\n"
+    "name; --bind, --rank and --watermark are to be given again.\n"
+    "\n"
+    "  --by F            in 1/F of the space; F divides the pages of each lane\n"
+    "  --fpr P           as far as the error stays at most P, 1e-8..0.5 or with %\n"
+    "                    each stage by the largest factor that "
+    "does\n" OPTIONS_HELP "\n"
+    "Example:\n"
+    "  tamis fold store 000012.sst 000012.sst --fpr 2% --replaces 000012.sst\n",
+    run_fold,
+};

@@ -1,9 +1,19 @@
 /* What several commands print of filters, of answers and of what is found, for people
- * and for programs. Part of tool.h, one banner per source file. */
-#ifndef TAMIS_FACTS_H
-#define TAMIS_FACTS_H
+ * and for programs. One banner per source file; json.h has the JSON. */
+#ifndef TAMIS_OUTPUT_H
+#define TAMIS_OUTPUT_H
 
-/* ==== output/answers.c: what probes print ======================================== */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../input/keys.h"
+#include "json.h"
+#include "tamis.h"
+
+struct options;
+
+/* ==== answers.c: what probes print =============================================== */
 
 struct answers {
     bool json, silent, explain;
@@ -27,21 +37,14 @@ void print_totals(const struct answers *a);
 void print_key(const struct tamis_key *key, enum key_format format);
 /* "key", and with KEYS_HEX "key_hex". */
 void json_put_key(json_t *o, const struct tamis_key *key, enum key_format format);
-/* Calls ask() for each KEY argument, or for the keys of --keys, at most BATCH_KEYS at a
- * time, until it returns other than 0; checks that there is one kind of them, and just
- * one key for --quiet. */
-typedef int ask_fn(void *ctx, const struct tamis_key *keys, size_t n);
-int ask_keys(const struct options *o, const struct tamis_domain *domain, ask_fn *ask,
-             void *ctx);
-void check_probe_options(const struct options *o);
 
-/* ==== output/explained.c: what an answer rests on ======================================= */
+/* ==== explained.c: what an answer rests on ======================================= */
 
 /* In place of answer_pair(), and of ABSENT, too. */
 void answer_explained(struct answers *a, const struct tamis_key *key,
                       struct tamis_name segment, const struct tamis_explanation *e);
 
-/* ==== output/against.c: does a filter have the keys of a list? =================== */
+/* ==== against.c: does a filter have the keys of a list? ========================== */
 
 struct against {
     uint64_t keys, segments, lost;
@@ -58,7 +61,27 @@ int against_list(struct against *a, const char *keyfile, const struct options *o
 /* Prints the sum, or puts it into `root`. 3 and a complaint if keys are lost. */
 int against_end(struct against *a, const char *file, json_t *root);
 
-/* ==== output/residency.c: what of a filter is in memory ========================== */
+/* ==== verified.c: is a filter whole? ============================================= */
+
+/* Checks every page and prints one line about it, or adds an object to `list`. */
+int verify_one(struct tamis_filter *filter, struct tamis_name segment, const char *file,
+               json_t *list);
+void verify_line(json_t *list, struct tamis_name segment, const char *result,
+                 const char *file, const char *what, const struct tamis_verify *report);
+
+/* ==== filter.c: what is in a filter ============================================== */
+
+/* Is the error to expect above the one wanted, by more than chance? */
+bool over_target(const struct tamis_filter_info *info);
+json_t *filter_json(struct tamis_filter *filter);
+/* `allocated`: bytes of the disk. */
+void print_filter(struct tamis_filter *filter, uint64_t allocated);
+
+/* ==== segment.c: what its catalog knows of a segment ============================= */
+
+json_t *segment_json(const struct tamis_segment_info *info);
+
+/* ==== residency.c: what of a filter is in memory ================================= */
 
 /* A table of these segments, or lists and sums in `root`. */
 int segments_residency(struct tamis_store *store, struct tamis_snapshot *snapshot,
@@ -67,12 +90,12 @@ int segments_residency(struct tamis_store *store, struct tamis_snapshot *snapsho
 /* The same of a filter's file, in a line. */
 int file_residency(const struct options *o, json_t *root);
 
-/* ==== output/prometheus.c: a store for a monitor ================================= */
+/* ==== prometheus.c: a store for a monitor ======================================== */
 
 int print_prometheus(struct tamis_store *store, struct tamis_snapshot *snapshot,
                      const struct options *o);
 
-/* ==== output/findings.c: what repair and backup find ============================= */
+/* ==== findings.c: what repair and backup find ==================================== */
 
 /* A line, or an object in `list`. */
 void print_finding(json_t *list, const struct tamis_repair_finding *f);
@@ -86,7 +109,7 @@ void note_unread(struct unread *u, const struct tamis_repair_finding *f);
 /* The status; if there are any, a line about them. */
 int complain_unread(const struct unread *u, const char *store);
 
-/* ==== output/closing.c: what was built or dropped ================================ */
+/* ==== closing.c: what was built or dropped ======================================= */
 
 /* Zeroed, but for `json`. */
 struct closing {
@@ -101,17 +124,25 @@ void closing_add(struct closing *c, const struct tamis_segment_info *info);
 void closing_end(struct closing *c, const struct options *o, const char *verb);
 void closing_free(struct closing *c);
 
-/* ==== output/details.c: what is in a filter ====================================== */
+/* ==== derived.c: filters made from filters ======================================= */
 
-/* Is the error to expect above the one wanted, by more than chance? */
-bool over_target(const struct tamis_filter_info *info);
-json_t *filter_json(struct tamis_filter *filter);
-/* `allocated`: bytes of the disk. */
-void print_filter(struct tamis_filter *filter, uint64_t allocated);
-/* Checks every page and prints one line about it, or adds an object to `list`. */
-int verify_one(struct tamis_filter *filter, struct tamis_name segment, const char *file,
-               json_t *list);
-void verify_line(json_t *list, struct tamis_name segment, const char *result,
-                 const char *file, const char *what, const struct tamis_verify *report);
+enum derived_how { DERIVED_UNION, DERIVED_INTERSECTION, DERIVED_FOLD };
+/* `diag` of a failed call: says so, with what would work. */
+int derive_error(int err, const struct tamis_diag *diag, const char *file);
+/* The same of a filter of the snapshot's, by its segment's name. */
+int source_error(int err, const struct tamis_diag *diag,
+                 const struct tamis_snapshot *snapshot, const char *store);
+/* The same of a failed commit: 6 if a filter that was to go had been replaced. */
+int replaced_error(int err, const struct tamis_diag *diag, const char *store);
+/* What has become of it, as text or JSON; 3 if sources were damaged, and says so. */
+int print_derived(const struct options *o, const char *what, const char *name,
+                  const struct tamis_derive_report *report);
+
+/* ==== comparison.c: two filters compared ========================================= */
+
+json_t *interval_json(const struct tamis_interval *i);
+/* Prints how two filters compare, and how sure that is. */
+int print_comparison(const struct options *o, struct tamis_filter *one,
+                     struct tamis_filter *other, const char *const names[2]);
 
 #endif

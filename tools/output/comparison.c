@@ -1,31 +1,12 @@
-/* Two filters compared: what `tamis compare` and `tamis file compare`, `contains` and
- * `equal` have in common. */
+/* Two filters compared: what `tamis compare` and `tamis file compare` print. */
 #include <stdio.h>
 #include <string.h>
 
-#include "../tool.h"
-
-int ask_two_files(int argc, char **argv, uint64_t allowed,
-                  int (*ask)(const struct options *o, struct tamis_filter **f))
-{
-    struct tamis_filter *f[2] = {NULL, NULL};
-    struct options o;
-    int status;
-
-    parse_options(argc, argv, allowed, 2, 2, &o);
-    status = files_open(&o, 0, 2, f);
-    if (status == EXIT_DONE)
-        status = ask(&o, f);
-    files_close(f, 2);
-    return status;
-}
-
-int print_answer(const struct options *o, bool is_yes, const char *yes, const char *no)
-{
-    if (!given(o, OPT_QUIET))
-        puts(is_yes ? yes : no);
-    return given(o, OPT_QUIET) && !is_yes ? EXIT_ABSENT : EXIT_DONE;
-}
+#include "../input/input.h"
+#include "../talk/talk.h"
+#include "json.h"
+#include "output.h"
+#include "tamis.h"
 
 json_t *interval_json(const struct tamis_interval *i)
 {

@@ -1,0 +1,11 @@
+/* The commands that work on a store, one a file but for those of derive.c. A command
+ * parses its options first: mistakes exit there, nothing being open yet. Then it works
+ * and returns its exit status. */
+#ifndef TAMIS_COMMAND_H
+#define TAMIS_COMMAND_H
+
+extern const struct command cmd_attach, cmd_backup, cmd_build, cmd_compare, cmd_drop,
+    cmd_fold, cmd_grow, cmd_init, cmd_intersect, cmd_ls, cmd_plan, cmd_probe,
+    cmd_repair, cmd_seal, cmd_stat, cmd_union, cmd_verify;
+
+#endif

@@ -1,0 +1,142 @@
+/* `tamis file union`, `intersect`, `fold`: a filter file made from filter files. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../input/input.h"
+#include "../open/open.h"
+#include "../output/output.h"
+#include "../talk/endings.h"
+#include "../talk/talk.h"
+#include "file.h"
+#include "tamis.h"
+
+static int make(const struct options *o, enum derived_how how, struct tamis_filter **f,
+                size_t n)
+{
+    struct tamis_derive_options opt = {.size = sizeof(opt), .watermark = o->watermark};
+    struct tamis_derive_report report;
+    struct tamis_diag diag = {0};
+    const char *to = o->args[0];
+    struct endings endings;
+    int err;
+
+    if (o->binding_bytes > 0) {
+        opt.binding = o->binding;
+        opt.binding_bytes = o->binding_bytes;
+    }
+    if (o->n_segments > 0) {
+        opt.name = o->segments[0];
+        opt.name_bytes = strlen(o->segments[0]);
+    }
+    endings_catch(&endings);
+    if (how == DERIVED_UNION)
+        err = tamis_filter_union(f, n, to, &opt, &report, &diag);
+    else if (how == DERIVED_INTERSECTION)
+        err = tamis_filter_intersection(f, n, to, &opt, &report, &diag);
+    else if (given(o, OPT_BY))
+        err = tamis_filter_fold(f[0], o->by, to, &opt, &report, &diag);
+    else
+        err = tamis_filter_shrink(f[0], o->growth.error, to, &opt, &report, &diag);
+    endings_let(&endings, err != 0);
+    return err ? derive_error(err, &diag, to) : print_derived(o, "file", to, &report);
+}
+
+static int derive(int argc, char **argv, enum derived_how how)
+{
+    uint64_t allowed =
+        WITH(OPT_SEGMENT) | WITH(OPT_BIND) | WITH(OPT_WATERMARK) | WITH(OPT_JSON);
+    struct tamis_filter **filters;
+    struct options o;
+    size_t n;
+    int status;
+
+    if (how == DERIVED_FOLD)
+        allowed |= WITH(OPT_BY) | WITH(OPT_FPR);
+    parse_options(argc, argv, allowed, 2, how == DERIVED_FOLD ? 2 : 0, &o);
+    if (how == DERIVED_FOLD)
+        check_fold(&o);
+    if (o.n_segments > 1)
+        usage_error("one --segment: a filter is of one");
+    n = o.n_args - 1;
+    filters = need(calloc(n, sizeof(*filters)));
+    status = check_new_file(o.args[0]);
+    if (status == EXIT_DONE)
+        status = files_open(&o, 1, n, filters);
+    if (status == EXIT_DONE)
+        status = make(&o, how, filters, n);
+    files_close(filters, n);
+    free(filters);
+    return status;
+}
+
+/* ---- the commands ---- */
+
+#define OPTIONS_HELP                                                                   \
+    "  --segment NAME    the segment's name, kept in the file\n"                       \
+    "  --bind HEX        1..64 bytes that identify the engine's own file\n"            \
+    "  --watermark N     your log position\n"                                          \
+    "  --json            'tamis help json'\n"
+
+static int run_union(int argc, char **argv)
+{
+    return derive(argc, argv, DERIVED_UNION);
+}
+
+const struct command cmd_file_union = {
+    "file union",
+    "OUT FILE...",
+    "one filter of the keys of several",
+    "Makes a new sealed filter, OUT, that has every key of every FILE, without the\n"
+    "keys. FILEs are sealed and of one seed. Stages of equal size become one, as if\n"
+    "built from all the keys; others stay stages, and their errors add up. Damaged\n"
+    "pages count as all ones: no key is lost, and it exits 3.\n"
+    "\n" OPTIONS_HELP "\n"
+    "Examples:\n"
+    "  tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
+    "  tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
+    "  tamis file union both.tamis words.tamis more.tamis\n",
+    run_union,
+};
+
+static int run_intersect(int argc, char **argv)
+{
+    return derive(argc, argv, DERIVED_INTERSECTION);
+}
+
+const struct command cmd_file_intersect = {
+    "file intersect",
+    "OUT FILE...",
+    "one filter of the keys that several share",
+    "Makes a new sealed filter, OUT, that has every key that all FILEs have. It may\n"
+    "find more of other keys than one built from the common keys. FILEs are sealed,\n"
+    "of one seed, of one stage, and of sizes that divide each other: build them for\n"
+    "the same error. Damaged pages count as all ones: no key is lost, it exits 3.\n"
+    "\n" OPTIONS_HELP "\n"
+    "Examples:\n"
+    "  tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
+    "  tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
+    "  tamis file intersect common.tamis words.tamis more.tamis\n",
+    run_intersect,
+};
+
+static int run_fold(int argc, char **argv)
+{
+    return derive(argc, argv, DERIVED_FOLD);
+}
+
+const struct command cmd_file_fold = {
+    "file fold",
+    "OUT FILE --by F | OUT FILE --fpr P",
+    "a smaller filter of the same keys",
+    "Makes a new sealed filter, OUT, of the keys of the sealed FILE in less space,\n"
+    "without the keys, as if built at that size. Its error is larger. Damaged pages\n"
+    "count as all ones: no key is lost, and it exits 3.\n"
+    "\n"
+    "  --by F            in 1/F of the space; F divides the pages of each lane\n"
+    "  --fpr P           as far as the error stays at most P, 1e-8..0.5 or with %:\n"
+    "                    each stage by the largest factor that does\n" OPTIONS_HELP "\n"
+    "Examples:\n"
+    "  tamis file build large.tamis keys.txt --fpr 1e-8\n"
+    "  tamis file fold small.tamis large.tamis --fpr 1%\n",
+    run_fold,
+};

@@ -1,0 +1,50 @@
+/* Lists of keys, as they are read. */
+#ifndef TAMIS_KEYS_H
+#define TAMIS_KEYS_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tamis.h"
+
+enum key_format { KEYS_LINES, KEYS_NUL, KEYS_HEX, KEYS_BINARY };
+enum { LINE_MAX_BYTES = 65536, BATCH_KEYS = 1024 };
+
+struct key_reader;
+/* "-" is standard input. Prints what is wrong and returns a status. */
+int keys_open(const char *path, enum key_format format, struct key_reader **out);
+/* 1: a key, valid until the next call; 0: the end; -1: failed, and said so. */
+int keys_next(struct key_reader *reader, const void **key, size_t *n_bytes);
+int keys_status(const struct key_reader *reader); /* after -1 */
+/* Is a key to come? 1, 0 or -1, as keys_next(), which returns this key next. */
+int keys_any(struct key_reader *reader);
+uint64_t keys_count(const struct key_reader *reader); /* that were handed out */
+/* Refuses a list that had no keys, unless --empty allows it: the command that was to
+ * write the list may have failed. `why`: what is wrong then. */
+int check_empty(const struct key_reader *reader, bool empty, const char *why);
+/* Once *stop is not 0, waiting for more keys ends: -1, with status 4 and no message. */
+void keys_stop_at(struct key_reader *reader, const volatile sig_atomic_t *stop);
+uint64_t keys_position(const struct key_reader *reader);
+uint64_t keys_size(const struct key_reader *reader); /* of a regular file, else 0 */
+/* Reads all keys into a builder, with progress; `file` is what the builder makes. */
+int keys_into(struct tamis_builder *builder, struct key_reader *keys, const char *file);
+/* Lines that are no keys. */
+int lines_open(const char *path, const char *what, struct key_reader **out);
+void keys_close(struct key_reader *reader);
+
+/* Up to BATCH_KEYS keys, copied and hashed. A batch ends early rather than wait for
+ * input, so that `tamis probe --keys -` can be talked to. */
+struct key_batch {
+    size_t n;
+    struct tamis_key keys[BATCH_KEYS];
+    uint64_t hashes[BATCH_KEYS];
+    uint8_t *arena;
+    size_t used, capacity;
+};
+int keys_batch(struct key_reader *reader, const struct tamis_domain *domain,
+               struct key_batch *batch);
+void batch_free(struct key_batch *batch);
+
+#endif

@@ -1,0 +1,123 @@
+/* A file that appears whole or not at all. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../input/input.h"
+#include "../open/open.h"
+#include "../talk/talk.h"
+#include "picture.h"
+
+static int write_all(int fd, const char *bytes, size_t n)
+{
+    while (n > 0) {
+        ssize_t done = write(fd, bytes, n);
+
+        if (done < 0 && errno != EINTR)
+            return errno;
+        bytes += done > 0 ? done : 0;
+        n -= done > 0 ? (size_t)done : 0;
+    }
+    return 0;
+}
+
+/* As a new file would be, or as the one that it replaces is. */
+static mode_t wanted_mode(const char *path)
+{
+    mode_t mask = umask(0);
+    struct stat st;
+
+    umask(mask);
+    return stat(path, &st) == 0 ? st.st_mode & 0777 : 0666 & ~mask;
+}
+
+/* A symbolic link stays one: what it names is replaced. */
+static int replace(const char *path, const char *bytes, size_t n)
+{
+    char *real = realpath(path, NULL), *temporary;
+    int err = 0, fd;
+
+    if (real == NULL)
+        real = need(strdup(path));
+    temporary = need(malloc(strlen(real) + sizeof(".XXXXXX")));
+    sprintf(temporary, "%s.XXXXXX", real);
+    fd = mkostemp(temporary, O_CLOEXEC);
+    if (fd < 0) {
+        err = errno;
+    } else {
+        err = write_all(fd, bytes, n);
+        if (err == 0 && (fchmod(fd, wanted_mode(real)) != 0 || fsync(fd) != 0))
+            err = errno;
+        if (close(fd) != 0 && err == 0)
+            err = errno;
+        if (err == 0 && rename(temporary, real) != 0)
+            err = errno;
+        if (err != 0)
+            unlink(temporary);
+    }
+    free(temporary);
+    free(real);
+    return err;
+}
+
+/* Who interrupts it gets the file or none, and no temporary one: all bytes are at hand,
+ * so that he waits for a sync at most. */
+static void hold_endings(sigset_t *before)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, before);
+}
+
+static bool is_list(const struct stat *st, const char *list)
+{
+    struct stat other;
+    int err = strcmp(list, "-") == 0 ? fstat(0, &other) : stat(list, &other);
+
+    return err == 0 && st->st_dev == other.st_dev && st->st_ino == other.st_ino;
+}
+
+void check_picture(const struct options *o, const char *store, const char *list)
+{
+    char *real;
+    struct stat st;
+
+    if (!given(o, OPT_SVG) || strcmp(o->svg, "-") == 0)
+        return;
+    if (list != NULL && stat(o->svg, &st) == 0 && is_list(&st, list))
+        usage_error("--svg would replace the list of --sizes: name another file");
+    if (store == NULL)
+        return;
+    real = realpath(o->svg, NULL); /* of a link, what it names is replaced */
+    if (lies_inside(real ? real : o->svg, store))
+        usage_error("--svg names a file inside the store: name one elsewhere");
+    free(real);
+}
+
+int replace_file(const char *path, const char *bytes, size_t n)
+{
+    struct stat st;
+    sigset_t before;
+    int err;
+
+    if (strcmp(path, "-") == 0)
+        return print_whole(bytes, n);
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return complain(EXIT_USAGE,
+                        "%s: not a regular file: name one, or '-' for standard output",
+                        path);
+    hold_endings(&before);
+    err = replace(path, bytes, n);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return err ? complain_errno(err, path, "cannot write") : EXIT_DONE;
+}

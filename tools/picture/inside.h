@@ -1,0 +1,57 @@
+/* The picture of a store: what of it is drawn, where. One banner per source file. */
+#ifndef TAMIS_PICTURE_INSIDE_H
+#define TAMIS_PICTURE_INSIDE_H
+
+#include <stdio.h>
+
+#include "svg.h"
+
+/* ==== store.c: what is drawn ===================================================== */
+
+/* A segment, or several of the smallest together. Of those whose filter does not open
+ * only size and age are known. */
+struct column {
+    const uint8_t *name; /* of the first */
+    size_t name_bytes;
+    uint64_t n, n_unreadable, n_over;
+    uint32_t rank;
+    uint64_t bytes, length, keys, bits, bits_set; /* bytes of the disk; of the files */
+    double lowest, highest;                       /* expected error / target */
+    double error, target;                         /* of the first */
+    double created;                               /* mean */
+};
+struct picture {
+    char *store, *what; /* title, and the line below */
+    struct column *columns;
+    size_t n;
+    uint64_t bytes; /* of all of them */
+    uint64_t n_over, n_unreadable, n_grouped;
+    double oldest, newest; /* microseconds since 1970 */
+    double lowest, highest;
+};
+
+/* ==== draw.c: as SVG ============================================================= */
+
+/* A column is at least so wide. */
+enum { COLUMN_WIDTH = 4 };
+/* Below TOP: the ends of the two panels. */
+enum { FLOOR = 356, ERROR_TOP = 412, ERROR_FLOOR = 512 };
+void picture_draw(FILE *to, const struct picture *p);
+
+/* ==== column.c: a segment ======================================================== */
+
+/* The error panel is logarithmic: powers of two of the target. */
+struct scale {
+    int low, high, step;
+};
+double picture_error_y(struct scale s, double ratio);
+/* Where on the scale of ages, 0 oldest to 1 newest, what is so many microseconds older
+ * than the newest segment. Logarithmic: what is new matters most. */
+double picture_age(const struct picture *p, double age);
+/* #rrggbb, by age; and as stops of a gradient. */
+void picture_colour(FILE *to, const struct picture *p, double created);
+void picture_ages(FILE *to);
+void picture_column(FILE *to, const struct picture *p, const struct column *c,
+                    struct scale s, double x, double width);
+
+#endif

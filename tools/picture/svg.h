@@ -1,0 +1,23 @@
+/* svg.c: what all pictures have in common: their size, their style, texts of XML. */
+#ifndef TAMIS_SVG_H
+#define TAMIS_SVG_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "../talk/talk.h"
+
+/* The picture, and what of it is drawn on: so many columns of pixels. */
+enum { PICTURE_WIDTH = 872 };
+enum { WIDTH = 960, HEIGHT = 580, LEFT = 64, RIGHT = LEFT + PICTURE_WIDTH, TOP = 136 };
+
+/* <style>: of texts and their classes, the ground, the grid and axes. */
+extern const char svg_style[];
+void xml_text(FILE *to, const char *escaped);
+/* <text>, of which what is formatted is escaped. */
+void svg_text(FILE *to, double x, double y, const char *attributes, const char *format,
+              ...) __attribute__((format(printf, 5, 6)));
+/* 1,234,567 */
+const char *count_text(char text[TEXT_BYTES], uint64_t n);
+
+#endif

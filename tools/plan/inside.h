@@ -1,0 +1,69 @@
+/* The filters of a store, planned. One banner per source file. */
+#ifndef TAMIS_PLAN_INSIDE_H
+#define TAMIS_PLAN_INSIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tamis.h"
+
+struct options;
+
+/* ==== list.c: the segments, and which of them are a run ========================== */
+
+struct planned {
+    char *name; /* escaped; NULL: a list gave none */
+    uint64_t keys;
+    uint32_t rank;
+    bool has_rank;
+    /* Of a store's segment. */
+    size_t index; /* in the snapshot */
+    enum tamis_segment_state state;
+    const uint8_t *first_key, *last_key;
+    size_t first_key_bytes, last_key_bytes;
+    uint64_t bytes_now, length_now; /* allocated for its file; the file's length */
+    double error_now;    /* expected; 1: it does not open */
+    double error_folded; /* the least that there is after a fold; 1: none can be had */
+    struct tamis_stage_info only; /* its stage; of several, or none, zero */
+    char *unread;        /* why it does not open; NULL: it does */
+};
+struct store_plan {
+    struct planned *segments;
+    size_t n;
+    uint64_t n_bare;                  /* without a filter: who knows their keys? */
+    uint64_t n_unread;                /* whose filters do not open */
+    int unread_status;                /* of the first of them */
+    struct tamis_plan_segment *sizes; /* as the segments */
+    struct tamis_plan_share *shares;
+    struct tamis_plan_summary summary;
+    uint64_t bytes_now, length_now; /* of all, as above */
+    double reads_now;
+};
+/* They complain, and return the status. */
+int plan_from_list(const struct options *o, struct store_plan *p);
+int plan_from_store(struct tamis_snapshot *snapshot, const struct options *o,
+                    struct store_plan *p);
+void plan_free(struct store_plan *p);
+
+/* ==== apply.c: what a fold can do ================================================ */
+
+/* What the plan makes of a segment's filter. */
+enum plan_action {
+    PLAN_KEEP,    /* it is as planned, as far as folding goes */
+    PLAN_SHRINK,  /* it has memory to give back */
+    PLAN_REBUILD, /* it needs its keys: for less error, or a size no fold has */
+    PLAN_REMOVE,  /* it is worth more elsewhere */
+    PLAN_SEAL,    /* it still grows */
+    PLAN_UNREAD   /* nobody knows what it is: it does not open */
+};
+enum plan_action plan_action(const struct store_plan *p, size_t i);
+const char *plan_action_name(enum plan_action action); /* "rebuild" */
+int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
+               const struct options *o, const struct store_plan *p);
+
+/* ==== picture.c: errors by size ================================================== */
+
+int plan_picture(const struct options *o, const struct store_plan *p);
+
+#endif
