@@ -31,8 +31,8 @@ void bridge_changed(struct bridge_report *r, enum bridge_action action,
 
     if (r->n_changes == r->max_changes) {
         r->max_changes = r->max_changes ? 2 * r->max_changes : 64;
-        r->changes =
-            need(realloc(r->changes, r->max_changes * sizeof(struct bridge_change)));
+        r->changes = memory_or_exit(
+            realloc(r->changes, r->max_changes * sizeof(struct bridge_change)));
     }
     c = &r->changes[r->n_changes++];
     c->action = action;
@@ -96,24 +96,24 @@ static void print_text(const struct bridge_report *r)
 
 static json_t *change_json(const struct bridge_change *c)
 {
-    json_t *o = need(json_object());
+    json_t *o = memory_or_exit(json_object());
 
     json_put(o, "segment", json_escaped(c->name, strlen(c->name)));
-    json_put(o, "action", need(json_string(action_name(c->action))));
+    json_put(o, "action", memory_or_exit(json_string(action_name(c->action))));
     if (c->owner != N_MIRROR_OWNERS)
-        json_put(o, "was", need(json_string(owner_name(c->owner))));
+        json_put(o, "was", memory_or_exit(json_string(owner_name(c->owner))));
     return o;
 }
 
 static void print_json(const struct bridge_report *r)
 {
     const struct bridge *b = r->bridge;
-    json_t *o = need(json_object()), *changes = need(json_array());
+    json_t *o = memory_or_exit(json_object()), *changes = memory_or_exit(json_array());
 
     json_put(o, "store", json_escaped(b->store, strlen(b->store)));
     json_put(o, "database", json_escaped(b->directories[0], strlen(b->directories[0])));
     json_put(o, "identity", json_escaped(r->tag, strlen(r->tag)));
-    json_put(o, "dry_run", need(json_boolean(b->dry_run)));
+    json_put(o, "dry_run", memory_or_exit(json_boolean(b->dry_run)));
     json_put(o, "tables", json_count(r->tables));
     json_put(o, "built", json_count(r->built));
     json_put(o, "kept", json_count(r->kept));

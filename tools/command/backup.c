@@ -3,7 +3,6 @@
 
 #include "../input/input.h"
 #include "../open/open.h"
-#include "../output/json.h"
 #include "../output/output.h"
 #include "../talk/endings.h"
 #include "../talk/talk.h"
@@ -92,8 +91,8 @@ static int run(int argc, char **argv)
                         o.args[1]);
     }
     if (given(&o, OPT_JSON)) {
-        root = need(json_object());
-        b.list = need(json_array());
+        root = memory_or_exit(json_object());
+        b.list = memory_or_exit(json_array());
     }
     err = copy(store, o.args[1], &b, &report, &diag);
     if (root != NULL)

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "../input/input.h"
-#include "../input/keys.h"
 #include "../open/open.h"
 #include "../output/output.h"
 #include "../talk/screen.h"
@@ -109,7 +108,7 @@ static void *worker(void *arg)
 static int build_all(struct work *w)
 {
     size_t n_threads = w->o->jobs < w->n ? w->o->jobs : w->n, n = 0;
-    pthread_t *threads = need(calloc(n_threads + 1, sizeof(*threads)));
+    pthread_t *threads = memory_or_exit(calloc(n_threads + 1, sizeof(*threads)));
 
     w->max_workers = n_threads;
     /* This thread works, too; fewer threads than asked for do the same work. */
@@ -128,7 +127,7 @@ static uint64_t plan_tasks(const struct options *o, struct work *w)
     uint64_t total = 0;
 
     w->n = given(o, OPT_EACH) ? o->n_args - 1 : 1;
-    w->tasks = need(calloc(w->n, sizeof(*w->tasks)));
+    w->tasks = memory_or_exit(calloc(w->n, sizeof(*w->tasks)));
     if (!given(o, OPT_EACH)) {
         check_name(o->args[1], strlen(o->args[1]));
         w->tasks[0].name = (struct tamis_name){o->args[1], strlen(o->args[1])};
@@ -161,7 +160,7 @@ static int compare_tasks(const void *left, const void *right)
 /* Two key files of one name would be one segment: exits. */
 static void check_tasks(const struct work *w)
 {
-    const struct task **sorted = need(malloc((w->n + 1) * sizeof(*sorted)));
+    const struct task **sorted = memory_or_exit(malloc((w->n + 1) * sizeof(*sorted)));
     const struct task *a = NULL, *b = NULL;
 
     for (size_t i = 0; i < w->n; i++)

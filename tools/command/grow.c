@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "../input/input.h"
-#include "../input/keys.h"
 #include "../open/open.h"
 #include "../talk/talk.h"
 #include "command.h"

@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "../input/input.h"
-#include "../input/keys.h"
-#include "../output/json.h"
 #include "../output/output.h"
 #include "../talk/screen.h"
 #include "../talk/talk.h"
@@ -128,7 +126,7 @@ static void print_object(const struct session *w, const struct tamis_filter_info
                          const char *name)
 {
     const struct grow *g = w->g;
-    json_t *o = need(json_object());
+    json_t *o = memory_or_exit(json_object());
 
     json_put(o, "segment", json_string(name));
     json_put(o, "created", json_boolean(g->created));

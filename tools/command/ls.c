@@ -6,7 +6,6 @@
 
 #include "../input/input.h"
 #include "../open/open.h"
-#include "../output/json.h"
 #include "../output/output.h"
 #include "../talk/talk.h"
 #include "command.h"
@@ -59,7 +58,7 @@ static int run(int argc, char **argv)
         return status;
     status = pick_segments(snapshot, o.args[0], o.args + 1, o.n_args - 1, &picked, &n);
     if (status == EXIT_DONE && given(&o, OPT_JSON))
-        list = need(json_array());
+        list = memory_or_exit(json_array());
     else if (status == EXIT_DONE && !given(&o, OPT_NAMES) && isatty(STDOUT_FILENO) == 1)
         printf("%-8s %5s %12s %12s %9s %12s %-20s  %s\n", "STATE", "RANK", "KEYS",
                "BYTES", "ERROR", "WATERMARK", "CREATED", "SEGMENT");

@@ -62,7 +62,7 @@ static int range_error(const struct options *o, int err)
 
 static json_t *plan_json(const struct tamis_plan *p)
 {
-    json_t *o = need(json_object());
+    json_t *o = memory_or_exit(json_object());
 
     json_put(o, "keys", json_count(p->n_keys));
     json_put(o, "error", json_number(p->error));
@@ -137,7 +137,7 @@ static int plan_classic(const struct options *o)
                (unsigned long long)c.n_exact, c.k);
         return EXIT_DONE;
     }
-    object = need(json_object());
+    object = memory_or_exit(json_object());
     json_put(object, "bytes", json_count(o->n_bytes));
     json_put(object, "error", json_number(o->growth.error));
     json_put(object, "k", json_count(c.k));
@@ -176,7 +176,7 @@ static int plan_growth(const struct options *o)
     uint64_t keys = 0, bytes = 0, left;
     double kept = 1; /* no stage errs */
     double lines = 0;
-    json_t *list = given(o, OPT_JSON) ? need(json_array()) : NULL;
+    json_t *list = given(o, OPT_JSON) ? memory_or_exit(json_array()) : NULL;
     uint32_t max = given(o, OPT_N_KEYS) ? 30 : 10;
 
     if (given(o, OPT_BYTES))
@@ -215,7 +215,7 @@ static int plan_growth(const struct options *o)
                "error\n",
                (unsigned long long)left);
     if (list != NULL) {
-        json_t *root = need(json_object());
+        json_t *root = memory_or_exit(json_object());
 
         json_put(root, "error", json_number(growth.error));
         json_put(root, "factor", json_number(growth.factor));

@@ -151,10 +151,10 @@ static int probe(struct probe *p)
     int named = EXIT_DONE, status;
 
     p->n = o->n_segments ? o->n_segments : tamis_snapshot_n_segments(p->snapshot);
-    p->names = need(calloc(p->n + 1, sizeof(*p->names)));
-    p->absent = need(calloc(p->n / 64 + 1, ASK_KEYS * sizeof(*p->absent)));
+    p->names = memory_or_exit(calloc(p->n + 1, sizeof(*p->names)));
+    p->absent = memory_or_exit(calloc(p->n / 64 + 1, ASK_KEYS * sizeof(*p->absent)));
     if (o->n_segments > 0 || o->min_watermark > 0)
-        p->targets = need(calloc(p->n + 1, sizeof(*p->targets)));
+        p->targets = memory_or_exit(calloc(p->n + 1, sizeof(*p->targets)));
     if (o->n_segments > 0)
         named = find_named(p);
     else

@@ -5,7 +5,6 @@
 
 #include "../input/input.h"
 #include "../open/open.h"
-#include "../output/json.h"
 #include "../output/output.h"
 #include "../talk/talk.h"
 #include "command.h"
@@ -83,7 +82,7 @@ static void in_the_way(void *ctx, const struct tamis_repair_finding *f)
 
 static void print_confirmed(json_t *findings, bool confirmed)
 {
-    json_t *root = need(json_object());
+    json_t *root = memory_or_exit(json_object());
 
     json_put(root, "findings", findings);
     json_put(root, "confirmed", json_boolean(confirmed));
@@ -105,7 +104,7 @@ static int confirm(const struct options *o)
     if (status != EXIT_DONE)
         return status;
     if (given(o, OPT_JSON))
-        found.list = need(json_array());
+        found.list = memory_or_exit(json_array());
     err = tamis_store_confirm(store, &opt, &diag);
     if (err == 0)
         work_is_done();
@@ -160,8 +159,8 @@ static int run(int argc, char **argv)
     if (given(&o, OPT_FORCE))
         usage_error("--force is for --confirm");
     if (given(&o, OPT_JSON)) {
-        root = need(json_object());
-        r.list = need(json_array());
+        root = memory_or_exit(json_object());
+        r.list = memory_or_exit(json_array());
     }
     struct tamis_repair_options opt = {
         .size = sizeof(opt),

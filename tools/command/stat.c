@@ -8,7 +8,6 @@
 
 #include "../input/input.h"
 #include "../open/open.h"
-#include "../output/json.h"
 #include "../output/output.h"
 #include "../picture/picture.h"
 #include "../talk/screen.h"
@@ -107,7 +106,7 @@ static void add_segment(struct totals *t, struct tamis_store *store,
 static json_t *totals_json(const struct totals *t, const struct tamis_store_info *info,
                            const char *path)
 {
-    json_t *o = need(json_object());
+    json_t *o = memory_or_exit(json_object());
     char seed[20];
 
     snprintf(seed, sizeof(seed), "%016llx", (unsigned long long)info->domain.seed);
@@ -261,7 +260,7 @@ static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
         totals.catalog_file = (uint64_t)st.st_size;
     if (given(o, OPT_JSON)) {
         root = totals_json(&totals, &info, o->args[0]);
-        list = need(json_array());
+        list = memory_or_exit(json_array());
     } else {
         print_totals_text(&totals, &info, o->args[0]);
     }

@@ -7,7 +7,6 @@
 
 #include "../input/input.h"
 #include "../open/open.h"
-#include "../output/json.h"
 #include "../output/output.h"
 #include "../talk/screen.h"
 #include "../talk/talk.h"
@@ -148,7 +147,7 @@ static bool verify_segment(struct verify *v, size_t i, struct place *p)
         verify_line(v->list, name, "bare", "", NULL, NULL);
         return true;
     }
-    path = need(malloc(strlen(v->o->args[0]) + strlen(p->info.file) + 2));
+    path = memory_or_exit(malloc(strlen(v->o->args[0]) + strlen(p->info.file) + 2));
     sprintf(path, "%s/%s", v->o->args[0], p->info.file);
     status = err ? report_unopened(v, p, path, err)
                  : verify_one(p->filter, name, path, v->list);
@@ -222,7 +221,7 @@ static void orphan(void *ctx, const struct tamis_repair_finding *f)
         printf(": %s\n", f->what);
         return;
     }
-    o = need(json_object());
+    o = memory_or_exit(json_object());
     json_put(o, "file", json_escaped(f->file, strlen(f->file)));
     json_put(o, "what", json_string(f->what));
     json_put(v->orphans, NULL, o);
@@ -305,10 +304,10 @@ static int run(int argc, char **argv)
     v.o = &o;
     v.domain = tamis_snapshot_domain(v.snapshot);
     if (given(&o, OPT_JSON)) {
-        v.root = need(json_object());
-        v.list = need(json_array());
-        v.orphans = need(json_array());
-        v.against.list = need(json_array());
+        v.root = memory_or_exit(json_object());
+        v.list = memory_or_exit(json_array());
+        v.orphans = memory_or_exit(json_array());
+        v.against.list = memory_or_exit(json_array());
     }
     verify(&v);
     progress_clear();

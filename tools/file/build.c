@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "../input/input.h"
-#include "../input/keys.h"
 #include "../open/open.h"
 #include "../output/json.h"
 #include "../talk/endings.h"
@@ -85,7 +84,7 @@ static void print_closing(const struct options *o, const char *file)
     }
     work_is_done();
     if (given(o, OPT_JSON)) {
-        json_t *root = need(json_object());
+        json_t *root = memory_or_exit(json_object());
 
         json_put(root, "file", json_string(name));
         json_put(root, "keys", json_count(info.keys));

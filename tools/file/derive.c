@@ -58,7 +58,7 @@ static int derive(int argc, char **argv, enum derived_how how)
     if (o.n_segments > 1)
         usage_error("one --segment: a filter is of one");
     n = o.n_args - 1;
-    filters = need(calloc(n, sizeof(*filters)));
+    filters = memory_or_exit(calloc(n, sizeof(*filters)));
     status = check_new_file(o.args[0]);
     if (status == EXIT_DONE)
         status = files_open(&o, 1, n, filters);

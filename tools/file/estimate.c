@@ -5,7 +5,6 @@
 
 #include "../input/input.h"
 #include "../open/open.h"
-#include "../output/json.h"
 #include "../output/output.h"
 #include "../talk/talk.h"
 #include "file.h"
@@ -20,7 +19,7 @@ struct facts_of_bits {
 
 static void print_json_of(const char *name, const struct facts_of_bits *f)
 {
-    json_t *o = need(json_object());
+    json_t *o = memory_or_exit(json_object());
 
     json_put(o, "file", json_escaped(name, strlen(name)));
     json_put(o, "keys", interval_json(&f->now.keys));

@@ -4,7 +4,6 @@
 
 #include "../input/input.h"
 #include "../open/open.h"
-#include "../output/json.h"
 #include "../output/output.h"
 #include "../talk/talk.h"
 #include "file.h"
@@ -38,7 +37,7 @@ static void field(void *ctx, const struct tamis_field *f)
     const char *text = f->text ? f->text : "";
 
     if (show->list != NULL) {
-        json_t *o = need(json_object());
+        json_t *o = memory_or_exit(json_object());
 
         json_put(o, "record", json_string(f->record));
         json_put(o, "name", json_string(f->name));
@@ -68,8 +67,8 @@ static int run(int argc, char **argv)
     parse_options(argc, argv, WITH(OPT_OFFSET) | WITH(OPT_JSON) | WITH(OPT_RESIDENCY),
                   1, 1, &o);
     if (given(&o, OPT_JSON)) {
-        root = need(json_object());
-        show.list = need(json_array());
+        root = memory_or_exit(json_object());
+        show.list = memory_or_exit(json_array());
     }
     err = tamis_file_fields(o.args[0], o.offset, field, &show, &diag);
     status = file_error(&o, err, &diag);

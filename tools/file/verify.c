@@ -3,7 +3,6 @@
 
 #include "../input/input.h"
 #include "../open/open.h"
-#include "../output/json.h"
 #include "../output/output.h"
 #include "../talk/screen.h"
 #include "../talk/talk.h"
@@ -55,8 +54,8 @@ static int run(int argc, char **argv)
     if (status != EXIT_DONE)
         return status;
     if (given(&o, OPT_JSON)) {
-        list = need(json_array());
-        against.list = need(json_array());
+        list = memory_or_exit(json_array());
+        against.list = memory_or_exit(json_array());
     }
     status = verify(filter, &o, list, &against);
     if (list != NULL) {

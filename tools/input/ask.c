@@ -6,7 +6,6 @@
 #include "../talk/screen.h"
 #include "../talk/talk.h"
 #include "input.h"
-#include "keys.h"
 #include "tamis.h"
 
 void check_probe_options(const struct options *o)
@@ -36,7 +35,7 @@ static int ask_list(const struct options *o, const struct tamis_domain *domain,
 
     if (status != EXIT_DONE)
         return status;
-    batch = need(calloc(1, sizeof(*batch)));
+    batch = memory_or_exit(calloc(1, sizeof(*batch)));
     /* Lines of answers on the same terminal say more. */
     if (given(o, OPT_COUNT) || isatty(STDOUT_FILENO) != 1)
         progress_start("probe", keys_size(reader));

@@ -74,12 +74,12 @@ static int list_open(const char *path, enum key_format format, const char *what,
             close(fd);
         return cannot(path, code, "read", what);
     }
-    reader = need(calloc(1, sizeof(*reader)));
+    reader = memory_or_exit(calloc(1, sizeof(*reader)));
     reader->fd = fd;
     reader->path = path;
     reader->format = format;
     reader->capacity = BUFFER_BYTES;
-    reader->buffer = need(malloc(reader->capacity));
+    reader->buffer = memory_or_exit(malloc(reader->capacity));
     reader->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
     *out = reader;
     return EXIT_DONE;
@@ -146,7 +146,7 @@ static int fill(struct key_reader *r)
     r->start = 0;
     if (r->end == r->capacity) {
         r->capacity *= 2;
-        r->buffer = need(realloc(r->buffer, r->capacity));
+        r->buffer = memory_or_exit(realloc(r->buffer, r->capacity));
     }
     do
         got = read(r->fd, r->buffer + r->end, r->capacity - r->end);
@@ -363,7 +363,7 @@ static void batch_add(struct key_batch *b, const void *key, size_t n)
 {
     if (b->used + n > b->capacity) {
         b->capacity = b->used + n + ARENA_BYTES;
-        b->arena = need(realloc(b->arena, b->capacity));
+        b->arena = memory_or_exit(realloc(b->arena, b->capacity));
     }
     if (n > 0)
         memcpy(b->arena + b->used, key, n);

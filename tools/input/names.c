@@ -26,7 +26,7 @@ void check_names(const char *const *names, size_t n)
 
     for (size_t i = 0; i < n; i++)
         check_name(names[i], strlen(names[i]));
-    sorted = need(malloc((n + 1) * sizeof(*sorted)));
+    sorted = memory_or_exit(malloc((n + 1) * sizeof(*sorted)));
     for (size_t i = 0; i < n; i++)
         sorted[i] = names[i];
     qsort(sorted, n, sizeof(*sorted), compare_names);

@@ -7,11 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../output/output.h"
 #include "../talk/screen.h"
 #include "../talk/talk.h"
 #include "input.h"
-#include "keys.h"
 #include "tamis.h"
 
 enum { MAX_JOBS = 256 };
@@ -319,7 +317,7 @@ void parse_options(int argc, char **argv, uint64_t allowed, size_t min, size_t m
     memset(o, 0, sizeof(*o));
     o->jobs = n_processors();
     allowed |= WITH(OPT_COLOR);
-    lists = need(calloc(2 * (size_t)argc, sizeof(*lists)));
+    lists = memory_or_exit(calloc(2 * (size_t)argc, sizeof(*lists)));
     o->segments = lists;
     o->replaces = lists + argc;
     for (unsigned id = 0; id < N_OPTIONS; id++) {

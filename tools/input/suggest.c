@@ -78,7 +78,7 @@ char *suggestion_text(const struct suggestion *s)
     if (s->best == NULL)
         return NULL;
     best = escape(s->best, s->best_bytes);
-    text = need(malloc(sizeof(pattern) + strlen(best)));
+    text = memory_or_exit(malloc(sizeof(pattern) + strlen(best)));
     sprintf(text, pattern, best);
     free(best);
     return text;

@@ -69,7 +69,7 @@ int database_tag(const char *database, char tag[MIRROR_TAG_BYTES])
     if (asprintf(&lock, "%s/LOCK", database) < 0)
         lock = NULL;
     /* A copy may lack it. */
-    known = born(need(lock), identity) || born(database, identity);
+    known = born(memory_or_exit(lock), identity) || born(database, identity);
     free(lock);
     if (!known)
         return complain_errno(errno, database, "reading when it was made");

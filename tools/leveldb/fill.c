@@ -299,7 +299,8 @@ static int begin(struct attempt *a)
         err = tamis_edit_begin(a->store, &a->edit, &diag);
     if (err != 0)
         return bridge_complain_error(err, &diag, a->b->store);
-    a->is_live = need(calloc(tamis_snapshot_n_segments(a->before) + 1, sizeof(bool)));
+    a->is_live =
+        memory_or_exit(calloc(tamis_snapshot_n_segments(a->before) + 1, sizeof(bool)));
     return admit(a);
 }
 

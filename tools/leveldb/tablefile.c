@@ -22,7 +22,7 @@ static char *path_of(const char *database, const char *name)
 
     if (asprintf(&path, "%s/%s", database, name) < 0)
         path = NULL;
-    return need(path);
+    return memory_or_exit(path);
 }
 
 /* Opens under the name of today's tables, then of those before LevelDB 1.14. */
@@ -58,7 +58,7 @@ static int read_all(int fd, const char *path, uint64_t n_bytes, struct table_fil
                         "LevelDB repair the database, or restore it",
                         path, (unsigned long long)st.st_size,
                         (unsigned long long)n_bytes);
-    out->bytes = need(malloc((size_t)n_bytes + 1));
+    out->bytes = memory_or_exit(malloc((size_t)n_bytes + 1));
     while (out->n_bytes < n_bytes) {
         ssize_t got = pread(fd, out->bytes + out->n_bytes,
                             (size_t)n_bytes - out->n_bytes, (off_t)out->n_bytes);

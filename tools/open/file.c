@@ -30,7 +30,8 @@ int check_new_file(const char *path)
 
         return complain_error(TAMIS_ERR_EXISTS, &diag, path, NULL);
     }
-    parent = need(slash ? strndup(path, (size_t)(slash - path) + 1) : strdup("."));
+    parent =
+        memory_or_exit(slash ? strndup(path, (size_t)(slash - path) + 1) : strdup("."));
     if (access(parent, W_OK | X_OK) != 0)
         err = errno;
     free(parent);

@@ -13,7 +13,7 @@
 
 bool stat_in(const char *store, const char *file, struct stat *st)
 {
-    char *path = need(malloc(strlen(store) + strlen(file) + 2));
+    char *path = memory_or_exit(malloc(strlen(store) + strlen(file) + 2));
     bool good;
 
     sprintf(path, "%s/%s", store, file);
@@ -92,11 +92,11 @@ int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
                   char *const *names, size_t n_names, size_t **list, size_t *n)
 {
     size_t n_all = tamis_snapshot_n_segments(snapshot);
-    bool *picked = need(calloc(n_all + 1, sizeof(*picked)));
+    bool *picked = memory_or_exit(calloc(n_all + 1, sizeof(*picked)));
     int status = EXIT_DONE;
 
     *n = 0;
-    *list = need(malloc((n_all + 1) * sizeof(**list)));
+    *list = memory_or_exit(malloc((n_all + 1) * sizeof(**list)));
     for (; n_names == 0 && *n < n_all; ++*n)
         (*list)[*n] = *n;
     for (size_t i = 0; i < n_names; i++) {

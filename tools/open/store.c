@@ -35,7 +35,7 @@ int store_snapshot(const char *path, struct tamis_store **store,
 bool lies_inside(const char *path, const char *store)
 {
     size_t n = strlen(path);
-    char *parent = need(malloc(n + 4)), *from, *at;
+    char *parent = memory_or_exit(malloc(n + 4)), *from, *at;
     bool inside = false;
 
     memcpy(parent, path, n + 1);

@@ -5,10 +5,8 @@
 #include <string.h>
 
 #include "../input/input.h"
-#include "../input/keys.h"
 #include "../talk/screen.h"
 #include "../talk/talk.h"
-#include "json.h"
 #include "output.h"
 #include "tamis.h"
 
@@ -30,7 +28,7 @@ static void lost_key(struct against *a, const struct tamis_key *key,
         putchar('\n');
         return;
     }
-    o = need(json_object());
+    o = memory_or_exit(json_object());
     json_put(o, "segment", json_escaped(segment.bytes, segment.n_bytes));
     json_put_key(o, key, format);
     json_put(a->list, NULL, o);
@@ -47,7 +45,7 @@ int against_list(struct against *a, const char *keyfile, const struct options *o
 
     if (status != EXIT_DONE)
         return status;
-    batch = need(calloc(1, sizeof(*batch)));
+    batch = memory_or_exit(calloc(1, sizeof(*batch)));
     while ((got = keys_batch(reader, domain, batch)) > 0) {
         size_t n = probe(ctx, domain->tag, batch->hashes, batch->n, absent);
 
@@ -70,7 +68,7 @@ int against_list(struct against *a, const char *keyfile, const struct options *o
 int against_end(struct against *a, const char *file, json_t *root)
 {
     if (root != NULL) {
-        json_t *o = need(json_object());
+        json_t *o = memory_or_exit(json_object());
 
         json_put(o, "keys", json_count(a->keys));
         json_put(o, "segments", json_count(a->segments));

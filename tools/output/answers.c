@@ -7,7 +7,6 @@
 #include "../input/keys.h"
 #include "../talk/screen.h"
 #include "../talk/talk.h"
-#include "json.h"
 #include "output.h"
 #include "tamis.h"
 
@@ -15,9 +14,9 @@ void answer_begin(struct answers *a)
 {
     a->listed = false;
     if (a->json && !a->silent)
-        a->candidates = need(json_array());
+        a->candidates = memory_or_exit(json_array());
     if (a->json && a->explain)
-        a->explained = need(json_array());
+        a->explained = memory_or_exit(json_array());
 }
 
 void print_key(const struct tamis_key *key, enum key_format format)
@@ -85,7 +84,7 @@ void answer_pair(struct answers *a, const struct tamis_key *key,
     if (a->silent)
         return;
     if (a->json) {
-        json_t *pair = need(json_object());
+        json_t *pair = memory_or_exit(json_object());
 
         if (segment.bytes != NULL)
             json_put(pair, "segment", json_escaped(segment.bytes, segment.n_bytes));
@@ -108,7 +107,7 @@ void answer_end(struct answers *a, const struct tamis_key *key,
     if (a->silent)
         return;
     if (a->json) {
-        json_t *object = need(json_object());
+        json_t *object = memory_or_exit(json_object());
 
         json_put_key(object, key, a->format);
         json_put(object, "answer",
@@ -135,7 +134,7 @@ void print_totals(const struct answers *a)
         {"absent_pairs", a->pairs - a->maybe_pairs},
         {"absent_keys", a->absent_keys},
     };
-    json_t *object = a->json ? need(json_object()) : NULL;
+    json_t *object = a->json ? memory_or_exit(json_object()) : NULL;
 
     for (size_t i = 0; i < sizeof(totals) / sizeof(totals[0]); i++) {
         if (a->json)

@@ -7,7 +7,6 @@
 #include "../open/open.h"
 #include "../talk/screen.h"
 #include "../talk/talk.h"
-#include "json.h"
 #include "output.h"
 #include "tamis.h"
 
@@ -27,8 +26,8 @@ void closing_add(struct closing *c, const struct tamis_segment_info *info)
     if (!c->json)
         return;
     if (c->list == NULL)
-        c->list = need(json_array());
-    o = need(json_object());
+        c->list = memory_or_exit(json_array());
+    o = memory_or_exit(json_object());
     json_put(o, "segment", json_string(c->name));
     json_put(o, "state", json_string(state_name(info->state)));
     if (info->state != TAMIS_SEGMENT_BARE) {
@@ -58,9 +57,9 @@ static void print_line(const struct closing *c, const char *verb)
 
 static void print_object(struct closing *c)
 {
-    json_t *o = need(json_object());
+    json_t *o = memory_or_exit(json_object());
 
-    json_put(o, "segments", c->list ? c->list : need(json_array()));
+    json_put(o, "segments", c->list ? c->list : memory_or_exit(json_array()));
     json_put(o, "keys", json_count(c->keys));
     json_put(o, "bytes", json_count(c->bytes));
     c->list = NULL;

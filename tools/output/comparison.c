@@ -4,13 +4,12 @@
 
 #include "../input/input.h"
 #include "../talk/talk.h"
-#include "json.h"
 #include "output.h"
 #include "tamis.h"
 
 json_t *interval_json(const struct tamis_interval *i)
 {
-    json_t *o = need(json_object());
+    json_t *o = memory_or_exit(json_object());
 
     json_put(o, "value", json_number(i->value));
     json_put(o, "low", json_number(i->low));
@@ -47,10 +46,10 @@ static void print_text(const struct tamis_comparison *c, const char *const names
 static void print_json(const struct tamis_comparison *c, const char *const names[2],
                        const enum tamis_answer in[2])
 {
-    json_t *o = need(json_object()), *filters = need(json_array());
+    json_t *o = memory_or_exit(json_object()), *filters = memory_or_exit(json_array());
 
     for (int i = 0; i < 2; i++) {
-        json_t *f = need(json_object());
+        json_t *f = memory_or_exit(json_object());
 
         json_put(f, "name", json_escaped(names[i], strlen(names[i])));
         json_put(f, "keys", interval_json(&c->keys[i]));

@@ -8,7 +8,6 @@
 #include "../input/input.h"
 #include "../open/open.h"
 #include "../talk/talk.h"
-#include "json.h"
 #include "output.h"
 #include "tamis.h"
 
@@ -67,7 +66,7 @@ static void print_text(const char *name, const struct tamis_derive_report *r)
 static void print_json(const char *what, const char *name,
                        const struct tamis_derive_report *r)
 {
-    json_t *o = need(json_object());
+    json_t *o = memory_or_exit(json_object());
 
     json_put(o, what, json_escaped(name, strlen(name)));
     json_put(o, "stages", json_count(r->n_stages));

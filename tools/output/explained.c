@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "../talk/talk.h"
-#include "json.h"
 #include "output.h"
 #include "tamis.h"
 
@@ -26,7 +25,7 @@ static const char *said(enum tamis_reason reason)
 
 static json_t *stage_json(const struct tamis_stage_answer *s)
 {
-    json_t *o = need(json_object());
+    json_t *o = memory_or_exit(json_object());
 
     json_put(o, "says", json_string(said(s->reason)));
     if (s->reason != TAMIS_HIT) {
@@ -38,7 +37,7 @@ static json_t *stage_json(const struct tamis_stage_answer *s)
 
 static json_t *pair_json(struct tamis_name segment, const struct tamis_explanation *e)
 {
-    json_t *o = need(json_object()), *stages = need(json_array());
+    json_t *o = memory_or_exit(json_object()), *stages = memory_or_exit(json_array());
 
     json_put(o, "segment", json_escaped(segment.bytes, segment.n_bytes));
     json_put(o, "says", json_string(said(e->reason)));

@@ -5,7 +5,6 @@
 
 #include "../talk/screen.h"
 #include "../talk/talk.h"
-#include "json.h"
 #include "output.h"
 #include "tamis.h"
 
@@ -16,7 +15,7 @@ static double fill_of(const struct tamis_stage_info *s)
 
 static json_t *stage_json(const struct tamis_stage_info *s, bool settled)
 {
-    json_t *o = need(json_object());
+    json_t *o = memory_or_exit(json_object());
 
     json_put(o, "offset", json_count(s->offset));
     json_put(o, "bytes", json_count(s->bits_bytes));
@@ -44,7 +43,7 @@ bool over_target(const struct tamis_filter_info *info)
 
 json_t *filter_json(struct tamis_filter *filter)
 {
-    json_t *o = need(json_object()), *stages = need(json_array());
+    json_t *o = memory_or_exit(json_object()), *stages = memory_or_exit(json_array());
     struct tamis_filter_info info;
 
     if (tamis_filter_info(filter, &info) != 0) {

@@ -6,7 +6,6 @@
 
 #include "../talk/screen.h"
 #include "../talk/talk.h"
-#include "json.h"
 #include "output.h"
 #include "tamis.h"
 
@@ -30,7 +29,7 @@ void print_finding(json_t *list, const struct tamis_repair_finding *f)
         putchar('\n');
         return;
     }
-    o = need(json_object());
+    o = memory_or_exit(json_object());
     json_put(o, "action", json_string(tamis_repair_action_name(f->action)));
     if (f->name != NULL)
         json_put(o, "segment", json_escaped(f->name, f->name_bytes));

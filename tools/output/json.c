@@ -15,7 +15,7 @@ json_t *json_escaped(const void *bytes, size_t n)
     json_t *value = json_string(text);
 
     free(text);
-    return need(value);
+    return memory_or_exit(value);
 }
 
 json_t *json_hex(const void *bytes, size_t n)
@@ -24,7 +24,7 @@ json_t *json_hex(const void *bytes, size_t n)
     json_t *value = json_string(text);
 
     free(text);
-    return need(value);
+    return memory_or_exit(value);
 }
 
 json_t *json_count(uint64_t n)
@@ -32,16 +32,16 @@ json_t *json_count(uint64_t n)
     char digits[24];
 
     if (n <= INT64_MAX)
-        return need(json_integer((json_int_t)n));
+        return memory_or_exit(json_integer((json_int_t)n));
     snprintf(digits, sizeof(digits), "%llu", (unsigned long long)n);
-    return need(json_string(digits));
+    return memory_or_exit(json_string(digits));
 }
 
 json_t *json_number(double x)
 {
     json_t *value = json_real(x);
 
-    return need(value ? value : json_null()); /* no words for infinity */
+    return memory_or_exit(value ? value : json_null()); /* no words for infinity */
 }
 
 void json_put(json_t *object, const char *key, json_t *value)
@@ -49,7 +49,7 @@ void json_put(json_t *object, const char *key, json_t *value)
     int failed = json_is_array(object) ? json_array_append_new(object, value)
                                        : json_object_set_new(object, key, value);
 
-    need(failed ? NULL : object);
+    memory_or_exit(failed ? NULL : object);
 }
 
 static void print(json_t *value, size_t flags)

@@ -62,7 +62,8 @@ static const struct {
  * it. */
 static char *label(const void *bytes, size_t n)
 {
-    char *text = escape(bytes, n), *value = need(malloc(2 * strlen(text) + 1));
+    char *text = escape(bytes, n),
+         *value = memory_or_exit(malloc(2 * strlen(text) + 1));
     char *at = value;
 
     for (const char *c = text; *c != '\0'; c++) {
@@ -258,7 +259,7 @@ int print_prometheus(struct tamis_store *store, struct tamis_snapshot *snapshot,
     status = err ? complain_error(err, &diag, o->args[0], NULL)
                  : pick_segments(snapshot, o->args[0], o->args + 1, o->n_args - 1,
                                  &picked, &n_picked);
-    facts = need(calloc(n_picked + 1, sizeof(*facts)));
+    facts = memory_or_exit(calloc(n_picked + 1, sizeof(*facts)));
     for (size_t i = 0; i < n_picked; i++) {
         bool there = false;
         int one = gather(store, snapshot, picked[i], o, &facts[n], &there);

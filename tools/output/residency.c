@@ -9,7 +9,6 @@
 #include "../input/input.h"
 #include "../open/open.h"
 #include "../talk/talk.h"
-#include "json.h"
 #include "output.h"
 #include "tamis.h"
 
@@ -72,7 +71,7 @@ static int no_count(struct sum *sum, struct tamis_store *store,
     if (gone)
         return EXIT_DONE;
     if (sum->list != NULL) {
-        json_t *o = need(json_object());
+        json_t *o = memory_or_exit(json_object());
 
         json_put(o, "segment", json_escaped(s->name, s->name_bytes));
         json_put(o, "what", json_escaped(what, strlen(what)));
@@ -111,7 +110,7 @@ static int add_one(struct sum *sum, struct tamis_store *store,
     sum->all.n_resident += r.n_resident;
     sum->told = sum->told && told;
     if (sum->list != NULL) {
-        json_t *o = need(json_object());
+        json_t *o = memory_or_exit(json_object());
 
         json_put(o, "segment", json_escaped(s.name, s.name_bytes));
         put_counts(o, &r, told);
@@ -131,7 +130,7 @@ int segments_residency(struct tamis_store *store, struct tamis_snapshot *snapsho
     int status = EXIT_DONE;
 
     if (root != NULL)
-        sum.list = need(json_array());
+        sum.list = memory_or_exit(json_array());
     else
         printf("\n%12s %12s %7s  (pages of %lu bytes)\n", "in memory", "of pages", "",
                page_bytes());

@@ -1,13 +1,12 @@
 /* A segment as its catalog knows it, as JSON. */
 #include "../open/open.h"
 #include "../talk/talk.h"
-#include "json.h"
 #include "output.h"
 #include "tamis.h"
 
 json_t *segment_json(const struct tamis_segment_info *s)
 {
-    json_t *o = need(json_object());
+    json_t *o = memory_or_exit(json_object());
 
     json_put(o, "segment", json_escaped(s->name, s->name_bytes));
     json_put(o, "state", json_string(state_name(s->state)));

@@ -4,7 +4,6 @@
 
 #include "../talk/screen.h"
 #include "../talk/talk.h"
-#include "json.h"
 #include "output.h"
 #include "tamis.h"
 
@@ -26,7 +25,7 @@ void verify_line(json_t *list, struct tamis_name segment, const char *result,
         putchar('\n');
         return;
     }
-    o = need(json_object());
+    o = memory_or_exit(json_object());
     json_put(o, "segment", json_escaped(segment.bytes, segment.n_bytes));
     json_put(o, "result", json_string(result));
     json_put(o, "file", json_escaped(file, strlen(file)));

@@ -44,8 +44,8 @@ static int replace(const char *path, const char *bytes, size_t n)
     int err = 0, fd;
 
     if (real == NULL)
-        real = need(strdup(path));
-    temporary = need(malloc(strlen(real) + sizeof(".XXXXXX")));
+        real = memory_or_exit(strdup(path));
+    temporary = memory_or_exit(malloc(strlen(real) + sizeof(".XXXXXX")));
     sprintf(temporary, "%s.XXXXXX", real);
     fd = mkostemp(temporary, O_CLOEXEC);
     if (fd < 0) {

@@ -132,7 +132,7 @@ static void sum_up(struct picture *p)
 static char *describe(const struct picture *p, const uint64_t n_states[4])
 {
     char sealed[TEXT_BYTES], growing[TEXT_BYTES], bare[TEXT_BYTES], keys[TEXT_BYTES];
-    char size[TEXT_BYTES], *text = need(malloc(512));
+    char size[TEXT_BYTES], *text = memory_or_exit(malloc(512));
     uint64_t n_keys = 0;
 
     for (size_t i = 0; i < p->n; i++)
@@ -157,7 +157,7 @@ static int collect(struct tamis_snapshot *snapshot, const struct options *o,
 
     if (status != EXIT_DONE)
         return status;
-    p->columns = need(calloc(n + 1, sizeof(*p->columns)));
+    p->columns = memory_or_exit(calloc(n + 1, sizeof(*p->columns)));
     for (size_t i = 0; i < n; i++) {
         struct tamis_segment_info s;
         struct column *c = &p->columns[p->n];
@@ -196,9 +196,9 @@ int store_picture(struct tamis_snapshot *snapshot, const struct options *o)
         qsort(p.columns, p.n, sizeof(*p.columns), compare);
         group(&p);
         p.store = escape(o->args[0], strlen(o->args[0]));
-        to = need(open_memstream(&bytes, &n));
+        to = memory_or_exit(open_memstream(&bytes, &n));
         picture_draw(to, &p);
-        need(fclose(to) == 0 ? bytes : NULL);
+        memory_or_exit(fclose(to) == 0 ? bytes : NULL);
         status = replace_file(o->svg, bytes, n);
     }
     free(bytes);

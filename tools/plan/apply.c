@@ -167,7 +167,7 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
     struct apply a = {.o = o, .store = store, .snapshot = snapshot};
     char size[TEXT_BYTES];
     int status = EXIT_DONE;
-    enum plan_action *actions = need(calloc(p->n + 1, sizeof(*actions)));
+    enum plan_action *actions = memory_or_exit(calloc(p->n + 1, sizeof(*actions)));
 
     for (size_t i = 0; i < p->n; i++)
         actions[i] = plan_action(p, i);

@@ -4,7 +4,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "../input/input.h"
 #include "../output/json.h"
 #include "../talk/talk.h"
 #include "plan.h"
@@ -99,7 +98,7 @@ void print_lanes(const struct tamis_plan *chosen, double error)
 
 json_t *lanes_json(const struct tamis_plan *chosen, double error)
 {
-    json_t *list = need(json_array());
+    json_t *list = memory_or_exit(json_array());
 
     for (uint32_t lanes = 1; lanes <= MOST_LANES; lanes++) {
         struct shape s = smallest(chosen, lanes, error);
@@ -107,7 +106,7 @@ json_t *lanes_json(const struct tamis_plan *chosen, double error)
 
         if (s.pages == 0)
             continue;
-        o = need(json_object());
+        o = memory_or_exit(json_object());
         json_put(o, "lanes", json_count(lanes));
         json_put(o, "words", json_count(s.words));
         json_put(o, "bits_bytes", json_count(s.pages * lanes * PAGE));

@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "../input/input.h"
-#include "../input/keys.h"
 #include "../open/open.h"
-#include "../output/output.h"
 #include "../talk/talk.h"
 #include "inside.h"
 #include "tamis.h"
@@ -76,8 +74,8 @@ static void find_runs(const struct options *o, struct store_plan *p)
 {
     if (p->n > 0)
         qsort(p->segments, p->n, sizeof(*p->segments), by_rank);
-    p->sizes = need(calloc(p->n + 1, sizeof(*p->sizes)));
-    p->shares = need(calloc(p->n + 1, sizeof(*p->shares)));
+    p->sizes = memory_or_exit(calloc(p->n + 1, sizeof(*p->sizes)));
+    p->shares = memory_or_exit(calloc(p->n + 1, sizeof(*p->shares)));
     runs_by_range(p);
     for (size_t i = 0; i < p->n; i++) {
         p->sizes[i].n_keys = p->segments[i].keys;
@@ -94,7 +92,7 @@ static struct planned *plan_add(struct store_plan *p, size_t *max)
 {
     if (p->n == *max) {
         *max = 2 * *max + 64;
-        p->segments = need(realloc(p->segments, *max * sizeof(*p->segments)));
+        p->segments = memory_or_exit(realloc(p->segments, *max * sizeof(*p->segments)));
     }
     p->segments[p->n] = (struct planned){0};
     return &p->segments[p->n++];
@@ -112,7 +110,7 @@ static bool parse_line(const void *line, size_t n, struct planned *s)
 
     while (n > 0 && (end[-1] == ' ' || end[-1] == '\t'))
         end--, n--;
-    at = text = need(strndup(line, n));
+    at = text = memory_or_exit(strndup(line, n));
     good = strlen(text) == n && (word = strsep(&at, " \t")) != NULL &&
            parse_number(word, NUMBER_COUNT, &s->keys) && s->keys <= UINT64_C(1) << 48;
 

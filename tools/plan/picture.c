@@ -197,7 +197,7 @@ static void draw_point(const struct chart *c, size_t i, double x, double y)
 static void draw_points(const struct chart *c)
 {
     enum { CELL = 2, ROWS = HEIGHT / CELL + 1, COLUMNS = WIDTH / CELL + 1 };
-    bool *taken = need(calloc((size_t)ROWS * COLUMNS, sizeof(*taken)));
+    bool *taken = memory_or_exit(calloc((size_t)ROWS * COLUMNS, sizeof(*taken)));
 
     for (size_t i = 0; i < c->plan->n; i++) {
         double x = key_x(c, (double)c->plan->segments[i].keys);
@@ -276,10 +276,10 @@ int plan_picture(const struct options *o, const struct store_plan *p)
     size_t n = 0;
     int status;
 
-    c.to = need(open_memstream(&bytes, &n));
+    c.to = memory_or_exit(open_memstream(&bytes, &n));
     find_axes(&c);
     draw(&c, o);
-    need(fclose(c.to) == 0 ? bytes : NULL);
+    memory_or_exit(fclose(c.to) == 0 ? bytes : NULL);
     status = replace_file(o->svg, bytes, n);
     free(bytes);
     return status;

@@ -8,7 +8,6 @@
 #include "../input/input.h"
 #include "../open/open.h"
 #include "../output/json.h"
-#include "../output/output.h"
 #include "../picture/picture.h"
 #include "../talk/talk.h"
 #include "inside.h"
@@ -17,7 +16,7 @@
 
 static void count_now(struct store_plan *p)
 {
-    double *keys = need(calloc(p->n + 1, sizeof(*keys)));
+    double *keys = memory_or_exit(calloc(p->n + 1, sizeof(*keys)));
 
     /* As the library weighs them: a run's segments by their keys, none below one. */
     for (size_t i = 0; i < p->n; i++)
@@ -125,7 +124,7 @@ static void print_plan(const struct options *o, const struct store_plan *p)
 
 static json_t *total_json(const struct tamis_plan_total *t)
 {
-    json_t *o = need(json_object());
+    json_t *o = memory_or_exit(json_object());
 
     json_put(o, "filters", json_count(t->n_filters));
     json_put(o, "bytes", json_count(t->file_bytes));
@@ -139,10 +138,10 @@ static json_t *row_json(const struct options *options, const struct store_plan *
 {
     const struct planned *s = &p->segments[i];
     const struct tamis_plan_share *to = &p->shares[i];
-    json_t *o = need(json_object());
+    json_t *o = memory_or_exit(json_object());
 
     if (s->name != NULL)
-        json_put(o, "segment", need(json_string(s->name)));
+        json_put(o, "segment", memory_or_exit(json_string(s->name)));
     if (s->has_rank)
         json_put(o, "rank", json_count(s->rank));
     json_put(o, "run", json_count(p->sizes[i].run));
@@ -163,7 +162,7 @@ static json_t *row_json(const struct options *options, const struct store_plan *
         json_put(o, "error_now", json_number(s->error_now));
         json_put(o, "action", json_string(plan_action_name(plan_action(p, i))));
         if (s->unread != NULL)
-            json_put(o, "unread", need(json_string(s->unread)));
+            json_put(o, "unread", memory_or_exit(json_string(s->unread)));
     }
     return o;
 }
@@ -171,8 +170,8 @@ static json_t *row_json(const struct options *options, const struct store_plan *
 static void print_json(const struct options *o, const struct store_plan *p)
 {
     const struct tamis_plan_summary *s = &p->summary;
-    json_t *root = need(json_object()), *uniform = total_json(&s->uniform);
-    json_t *list = need(json_array());
+    json_t *root = memory_or_exit(json_object()), *uniform = total_json(&s->uniform);
+    json_t *list = memory_or_exit(json_array());
 
     json_put(root, "runs", json_count(s->n_runs));
     json_put(root, "planned", total_json(&s->best));

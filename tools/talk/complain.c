@@ -67,7 +67,7 @@ bool complained_here(void)
     return complained_by_me;
 }
 
-void *need(void *pointer)
+void *memory_or_exit(void *pointer)
 {
     if (pointer == NULL)
         exit(complain(EXIT_IO, "out of memory: %s", advice_memory()));

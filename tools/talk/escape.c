@@ -8,7 +8,7 @@
 char *escape(const void *bytes, size_t n)
 {
     const uint8_t *s = bytes;
-    char *text = need(malloc(4 * n + 1)), *at = text;
+    char *text = memory_or_exit(malloc(4 * n + 1)), *at = text;
 
     for (size_t i = 0; i < n;) {
         size_t step = printable(s + i, n - i);
@@ -28,7 +28,7 @@ char *escape(const void *bytes, size_t n)
 char *hex(const void *bytes, size_t n)
 {
     const uint8_t *s = bytes;
-    char *text = need(malloc(2 * n + 1));
+    char *text = memory_or_exit(malloc(2 * n + 1));
 
     for (size_t i = 0; i < n; i++)
         snprintf(text + 2 * i, 3, "%02x", s[i]);

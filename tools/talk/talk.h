@@ -66,8 +66,8 @@ int complain(int status, const char *format, ...) __attribute__((format(printf, 
 void complain_later(void);
 void complain_now(void);    /* the line that waits; finish_output() calls it */
 bool complained_here(void); /* was it this thread's line that was printed? */
-/* memory or death */
-void *need(void *pointer);
+/* Returns the pointer. If it is NULL, says that memory is short and exits. */
+void *memory_or_exit(void *pointer);
 
 /* ==== escape.c: the same bytes, as texts in memory =============================== */
 
