@@ -23,7 +23,7 @@ FORMAT_SRC := $(wildcard format/*.c)
 ROOMS      := io plan kernel page filter builder writer derive
 FILTER_SRC := lib/error.c $(foreach r,$(ROOMS),$(wildcard lib/$r/*.c))
 STORE_SRC  := $(wildcard lib/store/*.c lib/store/*/*.c)
-# Rooms of the command, each above those before it.
+# Rooms of the command, each above those before it; tests/layers_tools.sh has their arrows.
 TOOL_ROOMS := talk input open output picture plan command file
 TOOL_SRC   := tools/tamis.c $(foreach r,$(TOOL_ROOMS),$(wildcard tools/$r/*.c))
 TEST_SRC   := $(wildcard tests/test_*.c)
@@ -214,9 +214,11 @@ cli: $B/tamis | deps-test
 
 check-layers: | deps-test
 	@tests/layers.sh
+	@tests/layers_tools.sh
 
 check-symbols: all
 	@tests/symbols.sh $B
+	@tests/circles.sh $(LIB_OBJ) $(TOOL_OBJ)
 
 check-docs: all
 	@CC='$(CC)' SANITIZE='$(SANITIZE)' tests/readme.sh $B
