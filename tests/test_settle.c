@@ -263,21 +263,26 @@ static void test_nor_in_a_shared_stripe(void **state)
     hold_an_add(true);
 }
 
-/* A stripe that is never seen empty, but moves on. */
+/* A stripe that is never seen empty, but moves on; and a shared one, which empties.
+ * Each of them is looked at, the first and the last, too. */
 static void test_a_busy_stripe_does_not_stop_it(void **state)
 {
+    static const size_t stripes[] = {0, 3, N_STRIPES - 1, N_STRIPES,
+                                     N_STRIPES + N_SHARED - 1};
     (void)state;
-    struct tamis_writer *w = grown();
-    settle_note(w);
-    atomic_store(&w->in_flight[3].n, 7);
-    settle_note(w);
-    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
-    assert_int_equal(commit_of(path).n_settled, STAGES - 2);
-    atomic_store(&w->in_flight[3].n, 9);
-    assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
-    assert_int_equal(commit_of(path).n_settled, STAGES - 1);
-    atomic_store(&w->in_flight[3].n, 10);
-    assert_int_equal(tamis_writer_close(w), 0);
+    for (size_t i = 0; i < sizeof stripes / sizeof stripes[0]; i++) {
+        struct tamis_writer *w = grown();
+        _Atomic uint32_t *n = &w->in_flight[stripes[i]].n;
+        atomic_store(n, 7);
+        settle_note(w);
+        assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+        assert_int_equal(commit_of(path).n_settled, STAGES - 2);
+        atomic_store(n, stripes[i] < N_STRIPES ? 9 : 0);
+        assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
+        assert_int_equal(commit_of(path).n_settled, STAGES - 1);
+        atomic_store(n, stripes[i] < N_STRIPES ? 10 : 0);
+        assert_int_equal(tamis_writer_close(w), 0);
+    }
 }
 
 /* ---- damage ---- */
