@@ -1,21 +1,35 @@
 #!/bin/sh
-# Runs unit test programs, as many at once as there are cores (JOBS=1: one by one),
-# one line each; all of a program's output if it fails. The last line counts test
-# functions, and the exit code says whether all passed.
+# Runs unit test programs and files of bats, as many at once as there are cores (JOBS=1: one
+# by one), one line each; all of its output if one fails. The last line counts tests, and
+# the exit code says whether all passed. A test that bats skipped has failed.
 set -u
+
+# counts LOG: "passed failed", from what cmocka or bats (TAP: 1..N, then a line a test) wrote.
+counts() {
+    planned=$(sed -n 's/^1\.\.\([0-9]*\)$/\1/p' "$1" | tail -n 1)
+    if [ -n "$planned" ]; then
+        ok=$(grep '^ok [0-9]' "$1" | grep -vc '# skip')
+        echo "$ok $((planned - ok))"
+    else
+        bad=$(sed -n 's/^ *\([0-9]*\) FAILED TEST(S)$/\1/p' "$1" | head -n 1)
+        echo "$(grep -c '^\[ *OK ' "$1") ${bad:-0}"
+    fi
+}
 
 # run PROGRAM RESULTS: runs one, prints its line, appends "passed failed" to RESULTS.
 run() {
     log=$(mktemp) || exit 2
     began=$(date +%s%N)
-    "$1" >"$log" 2>&1
+    case $1 in
+    *.bats) bats --tap --print-output-on-failure "$1" >"$log" 2>&1 ;;
+    *) "$1" >"$log" 2>&1 ;;
+    esac
     code=$?
     ms=$((($(date +%s%N) - began) / 1000000))
-    ok=$(grep -c '^\[ *OK ' "$log")
-    bad=$(sed -n 's/^ *\([0-9]*\) FAILED TEST(S)$/\1/p' "$log" | head -n 1)
-    bad=${bad:-0}
+    both=$(counts "$log")
+    ok=${both% *} bad=${both#* }
     # A program that died, or ran nothing, has failed whatever it printed.
-    if [ "$code" -ne 0 ] || [ "$ok" -eq 0 ]; then
+    if [ "$code" -ne 0 ] || [ "$ok" -eq 0 ] || [ "$bad" -gt 0 ]; then
         [ "$bad" -gt 0 ] || bad=1
         printf 'FAILED %-28s exit %d\n' "$(basename "$1")" "$code" >>"$log"
         cat "$log"

@@ -8,7 +8,7 @@ deps-check-install: | deps-test deps-deb
 	$(call install,abigail-tools mandoc groff-base zsh bash-completion pkg-config git)
 
 check-install: all man | deps-check-install
-	@B=$(abspath $B) CC='$(CC)' CXX='$(CXX)' bats --print-output-on-failure tests/install
+	@B=$(abspath $B) CC='$(CC)' CXX='$(CXX)' JOBS=1 tests/unit.sh tests/install/*.bats
 
 abi-record: $B/libtamis.so | deps-check-install
 	@tests/install/abi.sh record $B/libtamis.so.$(VERSION) $(ABI_RECORD)
