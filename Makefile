@@ -62,7 +62,7 @@ help:
 	@echo "make demo       install what is missing, build, run the main job on real data"
 	@echo "make check      install the test tools, build, run every test (about 6 minutes on 2 cores)"
 	@echo "make check-engines   the tests of tools/leveldb and tools/rocksdb, on the engines of Debian"
-	@echo "make unit       only the unit tests of this build (TEST=name for one)"
+	@echo "make unit       only the unit tests of this build (TEST=name for one); unit-long: the long forms"
 	@echo "make cli        only the command-line tests"
 	@sed -n 's/^#help //p' $(RULES)
 	@echo "make check-layers check-symbols check-docs   the rooms, the exports, the README"
@@ -191,9 +191,15 @@ GOLDEN_MAKERS := $B/tests/golden/make_golden $B/tests/golden/make_extensions
 .PHONY: tests
 tests: $(TESTS) $(GOLDEN_MAKERS) $(TEST_PROGRAMS)
 
-.PHONY: unit unit-threads unit-kernel cli check-layers check-symbols check-docs goldens
+.PHONY: unit unit-long unit-threads unit-kernel cli check-layers check-symbols check-docs goldens
 unit: $(if $(TEST),$B/tests/$(TEST),$(TESTS)) | $(GOLDEN_MAKERS)
 	@tests/unit.sh $^
+
+# Programs that do more with TAMIS_TEST_LONG=1.
+LONG_TESTS := test_error_rates test_estimate test_plan_store test_process test_property \
+              test_property_store test_sealed_damage test_writer_threads
+unit-long: $(LONG_TESTS:%=$B/tests/%)
+	@TAMIS_TEST_LONG=1 tests/unit.sh $^
 
 # The tests with threads and processes, for TSan.
 THREADED := test_writer_threads test_guard_many test_store_edit test_store_snapshot \

@@ -57,6 +57,14 @@ static UNUSED const char *path_of(const char *name)
     return p;
 }
 
+/* ---- two forms: `make unit` takes the brief one, `make unit-long` the other ---- */
+
+static UNUSED unsigned by_form(unsigned brief, unsigned long_form)
+{
+    const char *wanted = getenv("TAMIS_TEST_LONG");
+    return wanted && strcmp(wanted, "1") == 0 ? long_form : brief;
+}
+
 /* ---- random numbers: splitmix64 (Steele, Lea, Flood 2014) ---- */
 
 static uint64_t random_state = 1;

@@ -5,17 +5,6 @@
 
 #include <math.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SLOW 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SLOW 1
-#endif
-#endif
-#ifndef SLOW
-#define SLOW 0
-#endif
-
 /* ---- a full stage ---- */
 
 struct setting {
@@ -87,9 +76,9 @@ static void test_full_stages(void **state)
     random_state = 2014;
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
         const struct setting *s = &settings[i];
-        uint64_t enough = SLOW ? 2000 : 40000, hits;
+        uint64_t enough = by_form(2000, 40000), hits;
         double predicted, ratio = measure(s, enough, &hits, &predicted);
-        double tolerance = SLOW ? 5 / sqrt((double)hits) : 0.02;
+        double tolerance = by_form(0, 1) ? 0.02 : 5 / sqrt((double)hits);
         printf("%u lanes of %u words, %6llu keys: %.3g predicted, measured %.4f of it "
                "(%llu false positives)\n",
                s->lanes, s->words, (unsigned long long)s->n_keys, predicted, ratio,
@@ -123,8 +112,9 @@ static void grow_and_probe(const struct growth_case *c, double *worst)
     struct tamis_writer_options opt = {.size = sizeof opt, .growth = c->growth};
     struct tamis_writer *w;
     struct tamis_filter_info info;
-    enum { N_PROBES = SLOW ? 4096 : 65536 };
-    static uint64_t probes[N_PROBES];
+    enum { MOST_PROBES = 65536 };
+    static uint64_t probes[MOST_PROBES];
+    const unsigned n_probes = by_form(4096, MOST_PROBES);
     const char *path = path_of("growing");
     assert_int_equal(tamis_writer_create(path, &opt, &w, NULL), 0);
     struct tamis_filter *f = open_filter(path);
@@ -138,18 +128,18 @@ static void grow_and_probe(const struct growth_case *c, double *worst)
         assert_int_equal(tamis_writer_info(w, &info), 0);
         if (info.over_target)
             continue;
-        random_hashes(probes, N_PROBES);
-        uint64_t hits = N_PROBES - count_absent(f, probes, N_PROBES);
-        double rate = (double)hits / N_PROBES,
-               sigma = sqrt(info.expected_error / N_PROBES);
+        random_hashes(probes, n_probes);
+        uint64_t hits = n_probes - count_absent(f, probes, n_probes);
+        double rate = (double)hits / n_probes,
+               sigma = sqrt(info.expected_error / n_probes);
         *worst = rate > *worst ? rate : *worst;
         assert_true(fabs(rate - info.expected_error) <
-                    5 * sigma + 0.03 * info.expected_error + 3.0 / N_PROBES);
-        if (log_tail(hits, N_PROBES, c->growth.error) < log(1e-6))
-            fail_msg("P %g s %g r %g n0 %llu: %llu of %d at %llu keys", c->growth.error,
+                    5 * sigma + 0.03 * info.expected_error + 3.0 / n_probes);
+        if (log_tail(hits, n_probes, c->growth.error) < log(1e-6))
+            fail_msg("P %g s %g r %g n0 %llu: %llu of %u at %llu keys", c->growth.error,
                      c->growth.factor, c->growth.tightening,
                      (unsigned long long)c->growth.first_capacity,
-                     (unsigned long long)hits, N_PROBES,
+                     (unsigned long long)hits, n_probes,
                      (unsigned long long)(n + step));
         assert_true(info.expected_error <= c->growth.error * 1.001);
     }

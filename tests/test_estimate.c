@@ -8,7 +8,7 @@
 
 /* ---- coverage, of bits in memory ---- */
 
-enum { TRIALS = 1000 };
+static unsigned n_trials;
 
 struct setting {
     struct geometry g;
@@ -66,15 +66,17 @@ static void try_once(const struct setting *s, size_t n_bytes, uint8_t *one,
     score->common += holds(&c.common, common);
     score->jaccard += holds(&c.jaccard, common / all);
     score->wide += c.keys[0].high - c.keys[0].low > 0.2 * c.keys[0].value + 8;
-    score->mean_error += (c.keys[0].value - (double)(s->a + s->common)) / TRIALS;
+    score->mean_error += (c.keys[0].value - (double)(s->a + s->common)) / n_trials;
 }
 
 /* 1000 tries of 95% deviate by 0.7% as the mean goes; bounds are 2.5% either way, and
- * half a key of rounding makes small sets surer than that. */
+ * as many deviations of fewer tries. Half a key of rounding makes small sets surer than
+ * that. */
 static void check_share(const char *what, unsigned n, bool rounded)
 {
-    if (n < TRIALS * 925 / 1000 || (!rounded && n > TRIALS * 975 / 1000))
-        fail_msg("%s: %u of %d intervals hold the truth", what, n, TRIALS);
+    double share = (double)n / n_trials, most = 0.025 * sqrt(1000.0 / n_trials);
+    if (share < 0.95 - most || (!rounded && share > 0.95 + most))
+        fail_msg("%s: %u of %u intervals hold the truth", what, n, n_trials);
 }
 
 static struct score score_of(const struct setting *s)
@@ -83,7 +85,7 @@ static struct score score_of(const struct setting *s)
     uint64_t n_bytes = 0;
     assert_true(geometry_bytes(&s->g, &n_bytes));
     uint8_t *one = malloc(n_bytes), *other = malloc(n_bytes);
-    for (int t = 0; t < TRIALS; t++)
+    for (unsigned t = 0; t < n_trials; t++)
         try_once(s, n_bytes, one, other, &score);
     free(one), free(other);
     return score;
@@ -146,7 +148,7 @@ static void test_ends(void **state)
     (void)state;
     assert_true(geometry_bytes(&apart.g, &n_bytes));
     uint8_t *one = malloc(n_bytes), *other = malloc(n_bytes);
-    for (int t = 0; t < TRIALS; t++) {
+    for (unsigned t = 0; t < n_trials; t++) {
         try_once(&apart, n_bytes, one, other, &a);
         try_once(&same, n_bytes, one, other, &b);
     }
@@ -154,7 +156,7 @@ static void test_ends(void **state)
     check_share("nothing in common", a.common, true);
     check_share("nothing in common, Jaccard", a.jaccard, true);
     check_share("the same", b.common, true);
-    assert_int_equal(b.jaccard, TRIALS);
+    assert_int_equal(b.jaccard, n_trials);
     struct tamis_interval i;
     plan_keys_interval(&apart.g, 64 * 512, 0, &i);
     assert_true(i.value == 0 && i.low == 0 && i.high == 0);
@@ -339,5 +341,6 @@ int main(void)
         TEST(test_nothing_to_tell_from),
         TEST(test_nothing_given),
     };
+    n_trials = by_form(300, 1000);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

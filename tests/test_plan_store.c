@@ -28,7 +28,7 @@ static void the_closed_form_is_the_least_of_all(void **state)
 {
     (void)state;
     enum { STEPS = 300 };
-    for (int trial = 0; trial < 60; trial++) {
+    for (unsigned trials = by_form(15, 60), trial = 0; trial < trials; trial++) {
         double runs[3], least = 3, scale, part[3];
         for (size_t i = 0; i < 3; i++)
             runs[i] = (double)(1 + random_below(trial % 3 ? 20 : 20000));
@@ -132,7 +132,7 @@ static void real_filters_come_close_to_the_best_of_all(void **state)
 {
     (void)state;
     double sum = 0, sum_best = 0, worst = 1;
-    for (int trial = 0; trial < 120; trial++) {
+    for (unsigned trials = by_form(30, 120), trial = 0; trial < trials; trial++) {
         struct tamis_plan_segment s[MOST];
         double weights[MOST], best[MOST_PAGES + 1];
         size_t n = random_store(s, weights, trial % 3 == 0);
@@ -161,7 +161,7 @@ static void the_least_memory_for_some_reads(void **state)
 {
     (void)state;
     double sum = 0, sum_best = 0;
-    for (int trial = 0; trial < 120; trial++) {
+    for (unsigned trials = by_form(30, 120), trial = 0; trial < trials; trial++) {
         struct tamis_plan_segment s[MOST];
         double weights[MOST], best[MOST_PAGES + 1];
         size_t n = random_store(s, weights, trial % 3 == 0), pages = 0;

@@ -262,6 +262,7 @@ static int be_writer(struct shared *shared)
 
 static void nobody_loses_a_key(void **state)
 {
+    const unsigned n_lives = by_form(6, 12);
     pid_t reader[2], writer;
     (void)state;
     struct shared *shared = share();
@@ -269,11 +270,11 @@ static void nobody_loses_a_key(void **state)
     put_segment(s, "base", 0, 0);
     for (int i = 0; i < 2; i++)
         reader[i] = run("reader", "");
-    for (int i = 0; i < 12; i++) {
+    for (unsigned i = 1; i <= n_lives; i++) {
         writer = run("writer", "");
-        sleep_ms(150 + 40 * i);
-        OK(kill(writer, i < 11 ? SIGKILL : 0));
-        if (i < 11)
+        sleep_ms(110 + 40 * i);
+        OK(kill(writer, i < n_lives ? SIGKILL : 0));
+        if (i < n_lives)
             assert_int_equal(wait_for(writer), 1000 + SIGKILL);
     }
     /* On a slow disk the short lives did little: the last one is as long as it takes.

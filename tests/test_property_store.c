@@ -294,7 +294,7 @@ static void no_key_is_ever_lost(void **state)
 {
     (void)state;
     struct world w = {.store = store_new("s")};
-    for (int step = 0; step < 600; step++) {
+    for (unsigned steps = by_form(200, 600); steps > 0; steps--) {
         switch (random_below(10)) {
         case 0:
             reopen(&w);

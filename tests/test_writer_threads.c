@@ -7,24 +7,12 @@
 #include <sched.h>
 #include <time.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SLOW 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SLOW 1
-#endif
-#endif
-#ifndef SLOW
-#define SLOW 0
-#endif
-
 enum {
     N_ADDERS = 4,
-    N_EACH = SLOW ? 40000 : 400000,
-    N_KEYS = N_ADDERS * N_EACH,
     MAX_BATCH = 100,
 };
 static uint64_t *keys;
+static size_t n_each, n_keys; /* of an adder, of all */
 
 /* cmocka's assertions work in the main thread only: the others leave the line. */
 static atomic_int failed_line;
@@ -46,8 +34,10 @@ static struct stage_set {
 
 static int set_up(void **state)
 {
-    keys = malloc(N_KEYS * sizeof *keys);
-    random_hashes(keys, N_KEYS);
+    n_each = by_form(40000, 400000);
+    n_keys = N_ADDERS * n_each;
+    keys = malloc(n_keys * sizeof *keys);
+    random_hashes(keys, n_keys);
     return keys ? test_dir_create(state) : -1;
 }
 
@@ -95,10 +85,10 @@ static void *adder(void *arg)
 {
     size_t me = (size_t)(uintptr_t)arg, done = 0;
     uint64_t s = me + 1, tag = tamis_writer_domain(all.w).tag;
-    const uint64_t *mine = keys + me * N_EACH;
-    while (done < N_EACH) {
+    const uint64_t *mine = keys + me * n_each;
+    while (done < n_each) {
         size_t n = next(&s) % 2 ? 1 : 1 + next(&s) % MAX_BATCH;
-        n = n < N_EACH - done ? n : N_EACH - done;
+        n = n < n_each - done ? n : n_each - done;
         int err = tamis_writer_add_hashes(all.w, tag, mine + done, n);
         if (err) { /* part of the batch may be in; none of it is promised */
             CHECK(err == TAMIS_ERR_SEALED);
@@ -131,7 +121,7 @@ static void probe_some(struct tamis_filter *f, uint64_t *s)
     size_t from = next(s) % N_ADDERS, n = done_of(from);
     if (n == 0)
         return;
-    const uint64_t *theirs = keys + from * N_EACH;
+    const uint64_t *theirs = keys + from * n_each;
     size_t at = next(s) % 4 ? n - 1 - next(s) % (n < 200 ? n : 200) : next(s) % n;
     enum tamis_reason why;
     CHECK(ask(f, theirs[at], &why) == TAMIS_MAYBE);
@@ -197,7 +187,7 @@ static void check_threads(void)
 static void expect_all_done(struct tamis_filter *f)
 {
     for (size_t i = 0; i < N_ADDERS; i++)
-        assert_int_equal(count_absent(f, keys + i * N_EACH, done_of(i)), 0);
+        assert_int_equal(count_absent(f, keys + i * n_each, done_of(i)), 0);
 }
 
 /* ---- the tests ---- */
@@ -215,7 +205,7 @@ static void test_everything_at_once(void **state)
         assert_int_equal(pthread_create(&adders[i], NULL, adder, (void *)i), 0);
     for (uintptr_t i = 0; i < N_OTHERS; i++)
         assert_int_equal(pthread_create(&rest[i], NULL, others[i], (void *)i), 0);
-    while (total_done() < N_KEYS / 2 && !atomic_load(&failed_line))
+    while (total_done() < n_keys / 2 && !atomic_load(&failed_line))
         sched_yield();
     assert_int_equal(tamis_writer_seal(all.w, UINT64_MAX, &n_damaged, NULL), 0);
     assert_int_equal(n_damaged, 0);
@@ -227,7 +217,7 @@ static void test_everything_at_once(void **state)
     for (size_t i = 0; i < N_OTHERS; i++)
         pthread_join(rest[i], NULL);
     check_threads();
-    assert_true(total_done() >= N_KEYS / 2);
+    assert_true(total_done() >= n_keys / 2);
     expect_all_done(all.f);
     assert_int_equal(tamis_writer_close(all.w), 0);
     struct tamis_filter *fresh = open_filter(all.path);
@@ -235,8 +225,8 @@ static void test_everything_at_once(void **state)
     assert_int_equal(tamis_filter_verify(fresh, &report, NULL), 0);
     tamis_filter_close(fresh);
     tamis_filter_close(all.f);
-    printf("%zu of %d keys were in before the seal, after %llu commits\n", total_done(),
-           N_KEYS, (unsigned long long)atomic_load(&all.watermark));
+    printf("%zu of %zu keys were in before the seal, after %llu commits\n",
+           total_done(), n_keys, (unsigned long long)atomic_load(&all.watermark));
 }
 
 /* Growth from a stage of one key, by all threads at once. */
@@ -254,11 +244,11 @@ static void test_growth_by_all(void **state)
     atomic_store(&all.stop, true);
     pthread_join(prober_thread, NULL);
     check_threads();
-    assert_int_equal(total_done(), N_KEYS);
+    assert_int_equal(total_done(), n_keys);
     expect_all_done(all.f);
     assert_int_equal(tamis_writer_info(all.w, &info), 0);
     /* Nothing counted twice or not at all, but for keys that looked present. */
-    assert_true(info.keys <= N_KEYS && info.keys >= N_KEYS / 100 * 99);
+    assert_true(info.keys <= n_keys && info.keys >= n_keys / 100 * 99);
     assert_int_equal(info.over_target, 0);
     assert_int_equal(tamis_writer_close(all.w), 0);
     tamis_filter_close(all.f);
@@ -268,9 +258,9 @@ static void test_growth_by_all(void **state)
  * digested, however its thread was held up. */
 static void test_seals_wait_for_adds_in_flight(void **state)
 {
-    enum { ROUNDS = SLOW ? 60 : 400 };
+    const unsigned n_rounds = by_form(60, 400);
     (void)state;
-    for (int round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < n_rounds; round++) {
         pthread_t adders[N_ADDERS];
         struct tamis_verify report;
         begin("seals", 100000);
@@ -321,10 +311,10 @@ static void lose_a_sector_of_each_page(void)
 
 static void test_adds_to_damaged_pages(void **state)
 {
-    enum { ROUNDS = SLOW ? 5 : 50 };
+    const unsigned n_rounds = by_form(5, 50);
     (void)state;
     random_hashes(old_keys, N_OLD);
-    for (int round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < n_rounds; round++) {
         pthread_t adders[N_ADDERS], probers[2];
         begin("lossy", 50000);
         add_hashes(all.w, old_keys, N_OLD);
@@ -355,8 +345,8 @@ static void test_adds_to_damaged_pages(void **state)
 
 /* Nothing that a commit covers depends on threads that go on adding: a copy of the
  * file just after a commit has every key that was in before it. */
-/* A copy of a file that is being written: the header first, so that what it counts on is
- * in the file by the time that the rest is read (R16). */
+/* A copy of a file that is being written: the header first, so that what it counts on
+ * is in the file by the time that the rest is read (R16). */
 static void copy_live(const char *from, const char *to)
 {
     uint8_t header[HEADER_MAX_BYTES];
@@ -388,7 +378,7 @@ static void test_commit_covers_what_returned(void **state)
         assert_int_equal(tamis_writer_close(w), 0);
         struct tamis_filter *f = open_filter(path_of("covered.copy"));
         for (size_t i = 0; i < N_ADDERS; i++)
-            assert_int_equal(count_absent(f, keys + i * N_EACH, done[i]), 0);
+            assert_int_equal(count_absent(f, keys + i * n_each, done[i]), 0);
         tamis_filter_close(f);
     }
     for (size_t i = 0; i < N_ADDERS; i++)

@@ -19,9 +19,8 @@ coverage: | deps-coverage
 	@tests/coverage/coverage.sh $B/coverage
 
 # What the tests themselves do is not counted, and they are not slowed down; but for the
-# one that is of headers. SLOW: fewer rounds, as under a
-# sanitizer.
+# one that is of headers.
 ifdef COVERAGE
-$B/tests/%.o $B/fuzz/%.o: BASE := $(filter-out $(COVERAGE_FLAGS),$(BASE)) -O2 -DSLOW=1
+$B/tests/%.o $B/fuzz/%.o: BASE := $(filter-out $(COVERAGE_FLAGS),$(BASE)) -O2
 $B/tests/test_headers.o: BASE := $(BASE)
 endif

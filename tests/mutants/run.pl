@@ -54,6 +54,9 @@ my @PROGRAMS = (
     ['tests/rot/rot', ''],
 );
 
+# What survives the long forms is a survivor; TAMIS_TEST_LONG=0 tries what `make unit` runs.
+$ENV{TAMIS_TEST_LONG} //= 1;
+
 my $SLOW = qr{error_rates|property|builder|process|threads|sealed_damage|store|crash|faults|rot};
 
 # ---- what there is to try ----
