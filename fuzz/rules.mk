@@ -37,11 +37,11 @@ $(FUZZ_TARGETS:%=$B/fuzz/search_%): $B/fuzz/search_%: $$(call fuzz_objects,$$*)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(FUZZ_SANITIZE) -fsanitize=fuzzer -o $@ $^ $(call fuzz_libs,$*)
 
-fuzz: | deps-test
+fuzz: | deps-test deps-clang
 	@$(fuzz_make) $(TARGET:%=$(FUZZ_B)/fuzz/search_%)
 	@fuzz/search.sh $(FUZZ_B) $(TIME) $(TARGET)
 
-fuzz-minimize: | deps-test
+fuzz-minimize: | deps-test deps-clang
 	@$(fuzz_make) $(TARGET:%=$(FUZZ_B)/fuzz/search_%)
 	@fuzz/minimize.sh $(FUZZ_B) $(TARGET)
 

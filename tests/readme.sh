@@ -27,7 +27,7 @@ esac
 printf '#include <tamis.h>\nint main() { return tamis_version() == 0 || TAMIS_FIELD_TEXT == 0; }\n' >"$dir/cc.cc"
 ${CXX:-g++} -Wall -Wextra -Werror ${SANITIZE:-} -Ilib -o "$dir/cc" "$dir/cc.cc" "$b/libtamis.a" -llmdb -lxxhash -lm -pthread
 "$dir/cc"
-for word in 'make demo' 'make check' 'make help'; do
+for word in 'make demo' 'make check' 'make check-all' 'make help'; do
     grep -q "$word" README.md || { echo "check-docs: README.md lacks $word" >&2; exit 1; }
 done
 echo "check-docs: the README's program compiles, runs and is right"

@@ -12,7 +12,7 @@ ONLY ?=
 faults: $B/tests/faults/faults
 	@$< $(if $(ONLY),--only $(ONLY))
 
-# One fault a call, once, and not of all calls: for the slow builds.
+# One fault a call, once, and not of all calls: for make check, and for slow builds.
 faults-brief: $B/tests/faults/faults
 	@$< --brief
 

@@ -8,9 +8,12 @@ $B/tests/kill/kill: $(KILL_OBJ) $(LIB_OBJ)
 	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(LIBS)
 
 CYCLES ?= 5000
-.PHONY: kill check-kill
+.PHONY: kill kill-brief check-kill
 kill: $B/tests/kill/kill
 	@$< --cycles 300 --seed $(SEED)
+
+kill-brief: $B/tests/kill/kill
+	@$< --cycles 60 --seed $(SEED)
 
 check-kill: $B/tests/kill/kill
 	@$< --cycles $(CYCLES) --seed $(SEED)

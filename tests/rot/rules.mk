@@ -7,9 +7,12 @@ $B/tests/rot/rot: $(ROT_OBJ) $(LIB_OBJ)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(LIBS)
 
-.PHONY: rot check-rot
+.PHONY: rot rot-brief check-rot
 rot: $B/tests/rot/rot
 	@$< --seed $(SEED)
+
+rot-brief: $B/tests/rot/rot
+	@$< --seed $(SEED) --every 192 --pairs 160 --writers 60 --stores 25
 
 check-rot: $B/tests/rot/rot
 	@$< --seed $(SEED) --every 1 --pairs 100000 --writers 20000 --stores 20000

@@ -14,5 +14,5 @@ $B/examples/%: tools/examples/%.c lib/tamis.h $B/libtamis.a
 .PHONY: examples check-examples
 examples: $(EXAMPLES)
 
-check-examples: all | deps-test
+check-examples: all | deps-test deps-clang
 	@tests/examples.sh $B
