@@ -1,10 +1,53 @@
 #!/bin/sh
-# README.md's C program, taken from the README itself, compiled against the archive
-# and run on a store that the command builds. $1 is the build directory.
+# Each room has a README.md, and all that it names is there. README.md's C program, taken
+# from the README itself, is compiled against the archive and run on a store that the
+# command builds. $1 is the build directory.
 set -eu
 b=$1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+
+# ---- the rooms' READMEs ----
+
+# find_file NAME ROOM: NAME, which may have a `*`, as seen from its room or from the top.
+find_file() {
+    for file in $2/$1 $1; do
+        [ -e "$file" ] && return
+    done
+    return 1
+}
+
+# check_room ROOM: a line for each thing that its README says and that is not so.
+check_room() {
+    readme=$1/README.md
+    [ -f "$readme" ] || { echo "$1 has no README.md"; return; }
+    text=$(tr '\n' ' ' <"$readme")
+    # Names in capitals stand for any.
+    for name in $(printf '%s' "$text" | grep -oE '[A-Za-z0-9_./*-]+\.(awk|bash|bats|c|h|map|md|mk|pl|py|scd|sh|tsv|txt)\>' |
+        grep -vE '(NAME|NNN|X)[.-]' | sort -u); do
+        find_file "$name" "$1" || echo "$readme names $name, which is not there"
+    done
+    for name in $(printf '%s' "$text" | grep -oE '[A-Za-z0-9_]+\(\)' | tr -d '()' | sort -u); do
+        grep -qx "$name" "$dir/functions" || echo "$readme names $name(), which is not there"
+    done
+    # "`function()` in `file`", and "file   function()" of a table.
+    printf '%s' "$text" | grep -oE '`[a-z0-9_]+\(\)` in `[^` ]+`|[a-z0-9_/]+\.[ch] +[a-z0-9_]+\(\)' |
+        sed -E 's/^`([^`]*)` in `([^`]*)`$/\2 \1/; s/\(\)//' | while read -r name function; do
+        if find_file "$name" "$1" && ! grep -q "\\<$function(" "$file"; then
+            echo "$readme: $name has no $function()"
+        fi
+    done
+}
+
+grep -ohrE --include='*.[ch]' '\<[A-Za-z0-9_]+\(' format lib fuzz tests tools | tr -d '(' | sort -u >"$dir/functions"
+rooms=$(find lib -type d; find tools/* -name README.md -exec dirname {} +)
+for room in format fuzz tests tools $rooms; do
+    check_room "$room"
+done >"$dir/wrong"
+[ ! -s "$dir/wrong" ] || { sed 's/^/check-docs: /' "$dir/wrong" >&2; exit 1; }
+
+# ---- the README's program ----
+
 sed -n '/^```c$/,/^```$/{/^```/d;p;}' README.md >"$dir/ask.c"
 [ -s "$dir/ask.c" ] || { echo "check-docs: README.md has no C program" >&2; exit 1; }
 lines=$(wc -l <"$dir/ask.c")
@@ -30,4 +73,4 @@ ${CXX:-g++} -Wall -Wextra -Werror ${SANITIZE:-} -Ilib -o "$dir/cc" "$dir/cc.cc" 
 for word in 'make demo' 'make check' 'make check-all' 'make help'; do
     grep -q "$word" README.md || { echo "check-docs: README.md lacks $word" >&2; exit 1; }
 done
-echo "check-docs: the README's program compiles, runs and is right"
+echo "check-docs: the README's program is right, and what the rooms' READMEs name is there"
