@@ -30,6 +30,11 @@ check_room() {
     for name in $(printf '%s' "$text" | grep -oE '[A-Za-z0-9_]+\(\)' | tr -d '()' | sort -u); do
         grep -qx "$name" "$dir/functions" || echo "$readme names $name(), which is not there"
     done
+    case $1 in lib* | format)
+        for file in "$1"/*.c; do
+            [ ! -e "$file" ] || grep -qw "$(basename "$file")" "$readme" || echo "$readme lacks $(basename "$file")"
+        done ;;
+    esac
     # "`function()` in `file`", and "file   function()" of a table.
     printf '%s' "$text" | grep -oE '`[a-z0-9_]+\(\)` in `[^` ]+`|[a-z0-9_/]+\.[ch] +[a-z0-9_]+\(\)' |
         sed -E 's/^`([^`]*)` in `([^`]*)`$/\2 \1/; s/\(\)//' | while read -r name function; do
