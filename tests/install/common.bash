@@ -17,9 +17,10 @@ uninstall_tamis() {
     make -s -C "$top" B="$B" uninstall "$@"
 }
 
-# The commands as the source has them, one cmd_*.c each: "init", "file show".
+# The commands as the source has them: "init", "file show".
 source_commands() {
-    (cd "$top/tools" && ls cmd_*.c) | sed 's/^cmd_//; s/\.c$//; s/_/ /'
+    sed -n 's/^const struct command cmd_\([a-z_]*\) = {$/\1/p' "$top"/tools/{command,file}/*.c |
+        sed 's/_/ /' | sort
 }
 
 version() {
