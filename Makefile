@@ -19,7 +19,7 @@ BASE := -std=c11 -D_GNU_SOURCE -pthread -fPIC -fvisibility=hidden $(OPT) $(SANIT
         $(WARN) $(WERROR) $(CPPFLAGS) $(CFLAGS)
 
 FORMAT_SRC := $(wildcard format/*.c)
-# Rooms of lib/ without LMDB, each above those before it; tests/layers.sh has their arrows.
+# Rooms of lib/ without LMDB, each above those before it; tests/rooms.sh has their arrows.
 ROOMS      := io plan kernel page filter builder writer derive
 FILTER_SRC := lib/error.c $(foreach r,$(ROOMS),$(wildcard lib/$r/*.c))
 STORE_SRC  := $(wildcard lib/store/*.c lib/store/*/*.c)
@@ -230,8 +230,9 @@ CLI_FIRST := $(patsubst %,tests/cli/%.bats,replace picture plan_store json)
 cli: $B/tamis | deps-test
 	@TAMIS=$(abspath $B/tamis) tests/unit.sh $(CLI_FIRST) $(filter-out $(CLI_FIRST),$(wildcard tests/cli/*.bats))
 
-check-layers: | deps-test
+check-layers: all | deps-test
 	@tests/layers.sh
+	@tests/rooms.sh $B
 	@tests/layers_tools.sh
 
 check-symbols: all

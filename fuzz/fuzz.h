@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lib/internal.h"
+#include "tests/internals.h"
 #include "format/field.h"
 #include "format/record.h"
 

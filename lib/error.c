@@ -1,9 +1,12 @@
 /* Codes and words: what public calls return, and what they say about it. */
-#include "lib/internal.h"
+#include "lib/error.h"
+#include "format/bytes.h"
+#include "format/verdict.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 const char *tamis_version(void)
 {

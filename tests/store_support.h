@@ -6,7 +6,7 @@
 #include <lmdb.h>
 
 #include "support.h"
-#include "lib/store/store.h"
+#include "tests/store_internals.h"
 
 #define OK(call)    assert_int_equal((call), 0)
 #define ABSENT_HERE TAMIS_NO_REASON /* the "reason" of an absent key */

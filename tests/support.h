@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "lib/internal.h"
+#include "tests/internals.h"
 
 #define UNUSED __attribute__((unused))
 

@@ -1,9 +1,12 @@
 /* A builder takes keys in, and notes their hashes and range; finish.c makes a filter of
  * them. How many keys will come is not known, so their hashes are kept (spool.c). */
 #include "lib/builder/inside.h"
+#include "format/hash.h"
+#include "lib/filter/key.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { DEFAULT_MEMORY_LIMIT = 64 << 20, MAX_THREADS = 256, SOME_KEYS = 256 };
 

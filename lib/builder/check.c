@@ -9,6 +9,7 @@
  *
  * A key or hash that changes before its sum is taken is another key to all of this. */
 #include "lib/builder/inside.h"
+#include "format/hash.h"
 
 void check_came_in(struct tamis_builder *b, const uint64_t *from, size_t n,
                    uint64_t last)

@@ -8,9 +8,12 @@
  * asks the region for its hashes. It asks after the digests are made: a bit that is
  * lost before them is seen here, and one that is lost later fails its page's digest. */
 #include "lib/builder/inside.h"
+#include "format/integrity.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     REGION_BYTES = 256 << 10, /* and a few streams beside it: within any L2 */

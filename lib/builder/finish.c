@@ -4,11 +4,16 @@
  * sequentially: that way it lands in large folios of the page cache, and no half-built
  * bit is ever mapped by anyone. The header is written last. */
 #include "lib/builder/inside.h"
+#include "format/integrity.h"
+#include "lib/io/io.h"
+#include "lib/plan/plan.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

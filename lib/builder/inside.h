@@ -4,7 +4,9 @@
 #ifndef TAMIS_BUILDER_H
 #define TAMIS_BUILDER_H
 
-#include "lib/internal.h"
+#include "lib/builder/builder.h"
+#include "format/commit.h"
+#include "lib/filter/header.h"
 #include "lib/kernel/kernel.h"
 
 /* The sum of a list of hashes, whatever their order (check.c). */

@@ -10,6 +10,7 @@
 #include "lib/builder/inside.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { LINE_HASHES = 8, AHEAD = 2 /* runs */ };
 

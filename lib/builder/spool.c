@@ -7,11 +7,13 @@
  * same. The file may lose what it was given, as any file may, and nobody syncs it: what
  * comes back is checked. */
 #include "lib/builder/inside.h"
+#include "lib/io/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

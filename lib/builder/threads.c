@@ -2,6 +2,7 @@
  * touch private memory only, and get no signals: those are the caller's. */
 #include "lib/builder/inside.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 

@@ -2,6 +2,7 @@
 #include "lib/derive/inside.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static bool page_beyond(const uint8_t part[PAGE_BYTES], const uint8_t whole[PAGE_BYTES])
 {

@@ -2,8 +2,10 @@
  * filters share, and the error. Every page is checked on its way: those that fail are
  * left out of what is counted, and are all ones for the error. */
 #include "lib/derive/inside.h"
+#include "lib/plan/plan.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static uint64_t bits_in(const uint8_t page[PAGE_BYTES])
 {

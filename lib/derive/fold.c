@@ -2,6 +2,7 @@
  * of runs of f neighbouring blocks is, bit for bit, the stage of n_blocks / f blocks
  * (SPEC.md section 4). */
 #include "lib/derive/inside.h"
+#include "lib/plan/plan.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,11 @@
 #ifndef TAMIS_COMBINE_H
 #define TAMIS_COMBINE_H
 
+#include "lib/derive/derive.h"
+#include "format/commit.h"
+#include "lib/filter/header.h"
 #include "lib/filter/view.h"
+#include "lib/page/page.h"
 
 /* ---- sources.c ---- */
 

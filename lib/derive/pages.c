@@ -3,6 +3,7 @@
  * must not leave with a good digest. Bits have no byte order. */
 #include "lib/derive/inside.h"
 
+#include <string.h>
 #include <sys/mman.h>
 
 #ifndef MADV_POPULATE_READ

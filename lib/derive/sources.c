@@ -1,9 +1,11 @@
 /* What filters are made of: sealed filters of one domain, and what their shapes have in
  * common. */
 #include "lib/derive/inside.h"
+#include "format/hash.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static uint64_t source_tag(const struct source *s)
 {

@@ -1,6 +1,9 @@
 /* What the bits of a filter that is made of others tell of its keys and its error:
  * every bit of every page is counted as it goes by, and some blocks are measured. */
 #include "lib/derive/inside.h"
+#include "lib/plan/plan.h"
+
+#include <string.h>
 
 enum { MEASURED_PAGES = 4096 }; /* of a large stage: so many at most, half at least */
 static const double LEAST_ERROR = 0x1p-40;

@@ -2,6 +2,9 @@
  * is slow, for people. */
 #include "lib/filter/view.h"
 
+#include <stdatomic.h>
+#include <string.h>
+
 _Static_assert((int)TAMIS_MAX_STAGES == (int)MAX_STAGES, "SPEC.md section 6");
 
 /* As stage_probe(), which forgets where it was. */

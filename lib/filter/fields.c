@@ -1,10 +1,14 @@
 /* A header's fields one by one, for people: what `tamis file show` prints, of headers
  * that open and of those that don't. */
-#include "lib/internal.h"
+#include "lib/filter/filter.h"
+#include "format/commit.h"
+#include "lib/error.h"
+#include "lib/io/io.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

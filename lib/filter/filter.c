@@ -1,9 +1,12 @@
 /* Open one filter for reading, if it is the one that the caller means, and close it. */
 #include "lib/filter/view.h"
+#include "format/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static int mismatch(struct tamis_diag *diag, const char *path, const char *what)

@@ -1,8 +1,14 @@
 /* The header of an open file: read to a private copy, validated once, and from then on
  * only the copy is used. fields.c prints it for people. */
-#include "lib/internal.h"
+#include "lib/filter/filter.h"
+#include "format/commit.h"
+#include "format/hash.h"
+#include "lib/error.h"
+#include "lib/io/io.h"
+#include "lib/plan/plan.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <time.h>
 
 /* A commit overwrites one slot in microseconds; a reader that meets one half

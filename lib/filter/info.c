@@ -2,6 +2,7 @@
 #include "lib/filter/view.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* A sealed filter's from the mapping (its descriptor is gone), copied and decoded like
  * any other; a growing one's from the file. */
@@ -42,4 +43,3 @@ int tamis_filter_stage(struct tamis_filter *f, uint32_t stage,
         header_stage_info(&h.identity, &h.commit.stages[stage], info);
     return err;
 }
-

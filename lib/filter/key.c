@@ -3,7 +3,11 @@
 #ifndef XXH_INLINE_ALL
 #define XXH_INLINE_ALL
 #endif
-#include "lib/internal.h"
+#include "lib/filter/filter.h"
+#include "format/hash.h"
+#include "lib/io/io.h"
+
+#include <string.h>
 
 int tamis_domain_init(struct tamis_domain *domain, uint32_t hash_id, uint64_t seed)
 {

@@ -6,6 +6,9 @@
 #include "lib/filter/view.h"
 #include "lib/sync_point.h"
 
+#include <stdatomic.h>
+#include <string.h>
+
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
 /* What may be asked of the stages without a look at their pages: all lanes of those

@@ -1,10 +1,14 @@
 /* Every page of a filter read and checked, and not through a mapping: there a page that
  * can't be read is a signal, or with the guard ones, and damage. Here it is an error,
  * which says nothing of the page. */
-#include "lib/internal.h"
+#include "lib/filter/filter.h"
+#include "format/commit.h"
+#include "format/integrity.h"
+#include "lib/io/io.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { SPAN_PAGES = PAGES_PER_FLOOR_SECTOR, FLOOR_TRIES = 64 };
 

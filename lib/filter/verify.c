@@ -2,6 +2,8 @@
  * it, and both slots. scrub.c does the same by reading, for a file that is not open. */
 #include "lib/filter/view.h"
 
+#include <string.h>
+
 static void verify_stage(struct stage *s, uint64_t at, struct tamis_verify *report)
 {
     for (uint64_t page = 0; page < s->n_pages; page++) {

@@ -13,11 +13,14 @@
  * with; a thread that was overtaken frees its own. One store of `seen` publishes the
  * rest of the header, and binds it together. */
 #include "lib/filter/view.h"
+#include "format/hash.h"
 #include "lib/sync_point.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 /* Twice what 29 growths, as many stages settled one by one, and a seal come to. */

@@ -3,7 +3,11 @@
 #ifndef TAMIS_FILTER_H
 #define TAMIS_FILTER_H
 
-#include "lib/internal.h"
+#include "lib/filter/filter.h"
+#include "format/commit.h"
+#include "lib/io/io.h"
+#include "lib/kernel/kernel.h"
+#include "lib/page/page.h"
 
 struct view {
     struct plane plane; /* the first; here, where the way to it is shortest */

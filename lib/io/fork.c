@@ -1,10 +1,11 @@
 /* What a fork does to descriptors and locks (R14): a child closes those that would keep
  * a lock of its parent's, and knows what it has for copies by the epoch. */
-#include "lib/internal.h"
+#include "lib/io/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 static pthread_mutex_t guard_mutex = PTHREAD_MUTEX_INITIALIZER;

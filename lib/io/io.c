@@ -1,6 +1,6 @@
 /* The only system calls that write, and the seam at which tests inject faults and
  * record what was written. */
-#include "lib/internal.h"
+#include "lib/io/io.h"
 
 #include <errno.h>
 #include <fcntl.h>

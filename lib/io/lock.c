@@ -1,5 +1,5 @@
 /* One writer per file (R14): locks that tell who holds them. */
-#include "lib/internal.h"
+#include "lib/io/io.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,12 +7,15 @@
  * open, so that the kernel gives the inode number to no other file.
  *
  * A name that is gone is no fault: nobody can open the file and go on in it. */
-#include "lib/internal.h"
+#include "lib/io/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>

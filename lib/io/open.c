@@ -1,12 +1,14 @@
 /* Opening safely: regular files only, names of ours without following any link, and no
  * network file system where something is to be written (R15). */
-#include "lib/internal.h"
+#include "lib/io/io.h"
+#include "format/identity.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>

@@ -2,13 +2,14 @@
  * it, but a copy of it may not: programs leave out zeros, or share blocks with what
  * they copy, and then a store into the mapping may find no space. Asked for before the
  * mapping, that is an error; afterwards it is SIGBUS. */
-#include "lib/internal.h"
+#include "lib/io/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
+#include <string.h>
 #include <sys/ioctl.h>
 
 enum { N_EXTENTS = 64 };

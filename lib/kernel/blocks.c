@@ -1,7 +1,10 @@
 /* Blocks in the caller's memory: the geometry of a stage without a file around it, for
  * engines that keep tiny filters inside their own blocks. Their memory has any
  * alignment and kernels want aligned words: a block is copied, which is one line. */
-#include "lib/internal.h"
+#include "lib/kernel/kernel.h"
+#include "format/geometry.h"
+
+#include <string.h>
 
 static struct geometry geometry_of(const struct tamis_blocks *b)
 {

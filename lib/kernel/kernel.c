@@ -1,8 +1,10 @@
 /* Chooses the kernel for this machine, once, at run time. */
-#include "lib/internal.h"
+#include "lib/kernel/kernel.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A thread sanitizer sees a vector of words as one plain read, where the words are read
  * one by one, and one by one set: under it only the scalar kernel is of use. */

@@ -1,5 +1,6 @@
 /* Mappings of a file's parts: made, watched for pages that are lost, dropped. */
-#include "lib/internal.h"
+#include "lib/page/page.h"
+#include "lib/io/io.h"
 
 #include <errno.h>
 #include <sys/mman.h>

@@ -11,10 +11,13 @@
  * it stands for a mapping. The mapping that a thread has just touched stays where it is
  * until the thread is through: an entry that changes under the handler is not that of
  * its own fault, and may be passed over. */
-#include "lib/internal.h"
+#include "lib/page/page.h"
+#include "lib/io/io.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>

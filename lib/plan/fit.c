@@ -5,6 +5,7 @@
  * search begins where ideal filters would fit, and goes on as they would: their reads
  * are in proportion to the scale, their bits to its logarithm. */
 #include "lib/plan/inside.h"
+#include "format/identity.h"
 
 #include <errno.h>
 #include <math.h>

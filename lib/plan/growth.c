@@ -5,10 +5,12 @@
  * sets one each (section 2). A slice that is half full holds most for its bits: n = m
  * ln 2 keys, and the filter errs with 2^-k, so k = log2(1/P), which must be rounded up.
  */
-#include "lib/internal.h"
+#include "lib/plan/plan.h"
+#include "format/commit.h"
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 /* Below this the pattern's 32 bits, not the geometry, would set the error. */
 static const double STAGE_ERROR_MIN = 0x1p-40;
@@ -23,11 +25,11 @@ int growth_complete(struct tamis_growth *growth)
         growth->tightening = 0.85;
     if (growth->first_capacity == 0)
         growth->first_capacity = 65536;
-    bool good = plan_error_valid(growth->error) && growth->factor >= GROWTH_FACTOR_MIN &&
-                growth->factor <= GROWTH_FACTOR_MAX &&
-                growth->tightening >= TIGHTENING_MIN &&
-                growth->tightening <= TIGHTENING_MAX &&
-                growth->first_capacity <= FIRST_CAPACITY_MAX;
+    bool good =
+        plan_error_valid(growth->error) && growth->factor >= GROWTH_FACTOR_MIN &&
+        growth->factor <= GROWTH_FACTOR_MAX && growth->tightening >= TIGHTENING_MIN &&
+        growth->tightening <= TIGHTENING_MAX &&
+        growth->first_capacity <= FIRST_CAPACITY_MAX;
     return good ? 0 : TAMIS_ERR_RANGE;
 }
 

@@ -1,9 +1,10 @@
 /* A store's filters and the ways to divide its memory over them: store.c (runs, the
- * public calls), fit.c (the memory that there is, used up) and shares.c (one filter). */
+ * public calls), fit.c (the memory that there is, used up) and shares.c (one filter).
+ */
 #ifndef TAMIS_PLAN_INSIDE_H
 #define TAMIS_PLAN_INSIDE_H
 
-#include "lib/internal.h"
+#include "lib/plan/plan.h"
 
 /* ==== store.c: runs, and the public calls ==== */
 

@@ -33,7 +33,8 @@
  * of A and B: the variance of n_I = n_A + n_B - n_U is v(n_U) - v(n_A) - v(n_B) + 2
  * v(n_I).
  */
-#include "lib/internal.h"
+#include "lib/plan/plan.h"
+#include "format/geometry.h"
 
 #include <math.h>
 

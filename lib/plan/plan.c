@@ -12,11 +12,13 @@
  *     sum over T of (-1)^|T| (1 - (1 - q(T)) / n_blocks)^n
  *
  * Lanes use independent blocks and patterns, so their errors multiply. */
-#include "lib/internal.h"
+#include "lib/plan/plan.h"
+#include "format/integrity.h"
 
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <string.h>
 
 enum { WINDOWS = WORDS_PER_BLOCK };
 

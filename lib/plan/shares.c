@@ -1,16 +1,18 @@
-/* What one filter of a store takes and saves at a given error: of real files, which have
- * whole pages, and of ideal filters, which have any size.
+/* What one filter of a store takes and saves at a given error: of real files, which
+ * have whole pages, and of ideal filters, which have any size.
  *
  * The latter is the closed form of Monkey (Dayan, Athanassoulis, Idreos, SIGMOD 2017,
  * section 4): what ideal filters of a given sum of bits can do for the reads of absent
  * keys. n keys at the error e take -n ln e / ln^2 2 bits. Over runs of N_j keys the sum
- * of errors is least where each is scale * N_j: then a bit more saves the same anywhere.
- * Where that would be 1 and more the run has no filter, and its bits go to the others;
- * those are the largest runs. */
+ * of errors is least where each is scale * N_j: then a bit more saves the same
+ * anywhere. Where that would be 1 and more the run has no filter, and its bits go to
+ * the others; those are the largest runs. */
 #include "lib/plan/inside.h"
+#include "format/identity.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- one share ---- */
 

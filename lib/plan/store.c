@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const uint64_t MOST_KEYS = UINT64_C(1) << 48;
 

@@ -1,11 +1,18 @@
 /* Opens a segment's growing filter for writing, and keeps the catalog's lower bounds
  * behind it (R5): after each growth the record says how far the file had come, so that
  * an older copy put back is known for what it is. */
-#include "lib/store/store.h"
+#include "format/record.h"
+#include "lib/error.h"
+#include "lib/filter/header.h"
+#include "lib/io/io.h"
+#include "lib/store/base/base.h"
+#include "lib/store/catalog/catalog.h"
+#include "lib/writer/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* What a writer's hooks know; holds the catalog. */

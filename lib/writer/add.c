@@ -1,6 +1,9 @@
 /* Adding keys to an open writer, from any number of threads. */
-#include "lib/sync_point.h"
 #include "lib/writer/inside.h"
+#include "format/hash.h"
+#include "lib/sync_point.h"
+
+#include <stdatomic.h>
 
 /* Threads spread over the stripes by their order of arrival. */
 static unsigned my_stripe(void)

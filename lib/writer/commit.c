@@ -4,7 +4,10 @@
 #include "lib/writer/inside.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 static uint64_t *taken_of(uint64_t **taken, uint32_t i, const struct writer_stage *s)
 {

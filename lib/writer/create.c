@@ -1,9 +1,12 @@
 /* Creating the file of a growing filter: a draft under a temporary name, with header
  * and first stage, which gets its name when all of it is durable (R13). */
 #include "lib/writer/inside.h"
+#include "format/hash.h"
+#include "lib/plan/plan.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 static int check_options(struct tamis_writer_options *o, struct tamis_diag *diag)

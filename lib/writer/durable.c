@@ -4,6 +4,8 @@
 #include "lib/writer/inside.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
 /* R4: after a failed write or sync of the protocol nothing is retried; what the
  * disk holds is unknown until the file is opened again. */

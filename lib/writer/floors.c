@@ -1,9 +1,13 @@
-/* Floors (R8): the lower bounds of set bits that a writer keeps for open stages. They are
- * raised and written at each commit; a page that falls below its floors is condemned. */
+/* Floors (R8): the lower bounds of set bits that a writer keeps for open stages. They
+ * are raised and written at each commit; a page that falls below its floors is
+ * condemned. */
 #include "lib/sync_point.h"
 #include "lib/writer/inside.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
 
 enum { FLOOR_SECTORS_AT_ONCE = 32 };
 
@@ -104,8 +108,7 @@ static bool raise_floors(struct tamis_writer *w, struct writer_stage *s, uint64_
 /* Takes the marks and counts the pages that they name; `taken` gets the pages whose
  * floors are to be written: those that are dirty, and of those where an add has found
  * its bits only the ones that nobody has counted yet. */
-void floors_count_dirty(struct tamis_writer *w, struct writer_stage *s,
-                        uint64_t *taken)
+void floors_count_dirty(struct tamis_writer *w, struct writer_stage *s, uint64_t *taken)
 {
     for (uint64_t i = 0; i < (s->stage.n_pages + 63) / 64; i++) {
         if (!atomic_load_explicit(&s->dirty[i], memory_order_relaxed) &&

@@ -1,7 +1,12 @@
 /* Growth: a new stage's place, its space, and the commit that makes it part of the
  * filter before any key goes into it (R1, R2, R10). */
-#include "lib/sync_point.h"
 #include "lib/writer/inside.h"
+#include "lib/plan/plan.h"
+#include "lib/sync_point.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
 
 int stage_plan(const struct tamis_growth *growth, uint32_t i, uint64_t end,
                struct stage_desc *d)

@@ -4,7 +4,12 @@
 #ifndef TAMIS_WRITER_H
 #define TAMIS_WRITER_H
 
-#include "lib/internal.h"
+#include "lib/writer/writer.h"
+#include "format/commit.h"
+#include "lib/filter/header.h"
+#include "lib/io/io.h"
+#include "lib/kernel/kernel.h"
+#include "lib/page/page.h"
 
 #include <pthread.h>
 

@@ -6,8 +6,10 @@
  * failed write-back has marked clean. Reading them proves nothing; so every page
  * is dirtied again and the next sync writes it, before a watermark is reported. */
 #include "lib/writer/inside.h"
+#include "lib/plan/plan.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 /* A store that changes nothing and still dirties the page. Compilers may turn

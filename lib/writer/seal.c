@@ -4,8 +4,11 @@
 #include "lib/writer/inside.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void stop_adds(struct tamis_writer *w)
 {

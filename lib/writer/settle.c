@@ -11,7 +11,9 @@
 #include "lib/writer/inside.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- adds that may still change a stage that was left ---- */
 

@@ -1,9 +1,12 @@
 /* One stage of an open writer: its mappings, its floors and dirty marks in memory, and
  * the counters that threads raise side by side (add.c). */
 #include "lib/writer/inside.h"
+#include "lib/plan/plan.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 static uint64_t sum_keys(const struct writer_stage *s)
 {
@@ -41,11 +44,11 @@ static void fence_after_bits(void)
 /* Every add marks each page that it relies on, after it has seen all its bits there,
  * whoever set them. So a commit that begins after the add returned counts these bits:
  * the mark is still there, and is taken now; or an earlier commit took it after the add
- * had left it or found it, and counted after that (floors_count_dirty() has the other fence).
- * A mark before the bits would not do: a commit may take it in between. Nor is the
- * thread that set the bits enough: it may not have come to its mark yet, and another
- * add finds the bits, returns, and is acknowledged. Looking first keeps the line
- * shared. */
+ * had left it or found it, and counted after that (floors_count_dirty() has the other
+ * fence). A mark before the bits would not do: a commit may take it in between. Nor is
+ * the thread that set the bits enough: it may not have come to its mark yet, and
+ * another add finds the bits, returns, and is acknowledged. Looking first keeps the
+ * line shared. */
 static void mark_page(_Atomic uint64_t *marks, uint64_t page)
 {
     uint64_t bit = UINT64_C(1) << (page % 64);

@@ -2,10 +2,14 @@
  * so many threads add at once (add.c) and readers see them at once; what makes them
  * durable is in commit.c, grow.c and seal.c. */
 #include "lib/writer/inside.h"
+#include "format/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const uint64_t SEQUENCE_LEAP = UINT64_C(1) << 20;
 /* Beyond it there is no honest file, and a number that wrapped would bring an older

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "lib/internal.h"
+#include "tests/internals.h"
 
 enum {
     SERIES_MAX = 320,    /* s = 1 to 25,000 keys takes 282 stages */

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/internal.h"
+#include "tests/internals.h"
 
 /* ---- files ---- */
 

@@ -3,7 +3,10 @@
 #ifndef TAMIS_STORE_BACKUP_H
 #define TAMIS_STORE_BACKUP_H
 
-#include "lib/store/store.h"
+#include "format/record.h"
+#include "lib/io/io.h"
+#include "lib/store/base/base.h"
+#include "lib/store/catalog/catalog.h"
 
 /* A segment of the list. There may be many: of its record only what is asked often. */
 struct backup_item {
@@ -48,6 +51,19 @@ static inline bool backup_has_file(const struct backup_item *it)
 {
     return it->state == RECORD_SEALED || it->state == RECORD_GROWING;
 }
+
+/* ==== copy.c: one file of a backup ==== */
+
+/* Copies the filter of this record from one descriptor to another, at any time, a
+ * writer being at work or not. *left: why the copy can't serve, and is to be left out;
+ * what is wrong with the target is the result. *n_damaged: pages that fail. */
+struct copied {
+    const char *left;
+    uint64_t n_bytes, n_damaged;
+    struct tamis_diag diag; /* what `left` is about */
+};
+int backup_copy(const struct catalog *c, const struct record *r, int from, int to,
+                const char *path, struct copied *out);
 
 /* ==== list.c ==== */
 

@@ -8,7 +8,7 @@
  * file description, and asks whether another description has a lock there. A directory
  * can be locked for reading only, so the byte is first locked and then looked at: of
  * two copies that come at once at least one sees the other. */
-#include "lib/store/store.h"
+#include "lib/store/base/base.h"
 
 #include <errno.h>
 #include <fcntl.h>

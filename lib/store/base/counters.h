@@ -12,7 +12,8 @@
 
 #include <pthread.h>
 
-#include "lib/internal.h"
+#include "lib/store/base/base.h"
+#include "lib/page/page.h"
 
 enum { N_REASONS = TAMIS_UNREADABLE + 1 };
 

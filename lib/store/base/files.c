@@ -1,12 +1,16 @@
 /* The directory of filters and the names in it. A file's name is its UUID in hex,
  * never the segment's name: names recur, UUIDs do not. */
-#include "lib/store/store.h"
+#include "lib/store/base/base.h"
+#include "format/identity.h"
+#include "lib/io/io.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <dirent.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 

@@ -1,9 +1,11 @@
 /* Names: a small hash map from names of segments (and UUIDs) to numbers. It keeps
  * pointers: whoever fills it owns the bytes and outlives it. */
-#include "lib/store/store.h"
+#include "lib/store/base/base.h"
+#include "format/hash.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct name_slot {
     const uint8_t *bytes; /* NULL: free */
@@ -74,4 +76,3 @@ void names_clear(struct names *s)
     free(s->slots);
     *s = (struct names){0};
 }
-

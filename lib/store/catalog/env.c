@@ -1,12 +1,14 @@
 /* The catalog's LMDB environment: made, opened, closed. What has to be settled before
  * the first transaction is settled here: whether it may be written, whether it is the
  * file that was checked, and what a writer that died left. */
+#include "lib/store/catalog/file.h"
 #include "lib/store/catalog/lmdb.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,8 +1,10 @@
 /* What the files around LMDB share: its errors in our words, and which transaction is
  * the last. */
+#include "lib/store/catalog/file.h"
 #include "lib/store/catalog/lmdb.h"
 
 #include <stdio.h>
+#include <string.h>
 
 int catalog_fail(struct tamis_diag *diag, const char *store_path, int rc,
                  const char *doing)
@@ -51,7 +53,7 @@ uint64_t catalog_visible_last(struct catalog *c)
 }
 
 int catalog_txn_fail(struct catalog_txn *t, int rc, const char *doing,
-                  struct tamis_diag *diag)
+                     struct tamis_diag *diag)
 {
     if (!t->failure)
         t->failure = rc;

@@ -5,7 +5,7 @@
 
 #include <lmdb.h>
 
-#include "lib/store/store.h"
+#include "lib/store/catalog/catalog.h"
 
 static inline MDB_val catalog_val(const void *bytes, size_t n_bytes)
 {

@@ -3,12 +3,19 @@
  * whole or not at all: of a new store, in a backup, or in the place of one that is
  * lost.
  */
-#include "lib/store/store.h"
+#include "lib/store/catalog/catalog.h"
+#include "lib/store/catalog/file.h"
+#include "format/record.h"
+#include "lib/error.h"
+#include "lib/io/io.h"
+#include "lib/store/base/counters.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

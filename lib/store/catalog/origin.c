@@ -13,11 +13,17 @@
  * Both files are kept open here, so that the kernel gives their inode numbers to no
  * other file. The lock file is opened with O_PATH: LMDB has locks on it that belong to
  * the process, and closing any other descriptor of it would drop them. */
-#include "lib/store/store.h"
+#include "lib/store/catalog/catalog.h"
+#include "lib/store/catalog/file.h"
+#include "lib/error.h"
+#include "lib/io/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -162,7 +168,8 @@ int origin_take_lock_file(struct origin *o, struct tamis_diag *diag)
                    : diag_errno(diag, errno, o->lock.path, "opening LMDB's lock file");
     int rc = open_users(o);
     if (rc == TAMIS_ERR_REPLACED)
-        return diag_fail(diag, rc, o->catalog.path, "replaced while it was being opened");
+        return diag_fail(diag, rc, o->catalog.path,
+                         "replaced while it was being opened");
     if (!rc)
         rc = note_file(&o->lock);
     off_t mine = (off_t)(o->lock.inode & (uint64_t)LAST_AT);

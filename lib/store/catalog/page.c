@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool walk_read(struct walk *w, void *p, size_t n_bytes, uint64_t offset)
 {

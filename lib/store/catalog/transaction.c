@@ -5,7 +5,9 @@
 #include "lib/store/catalog/lmdb.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 static size_t map_bytes(const struct catalog *c)
 {

@@ -1,6 +1,9 @@
 /* Inside a transaction: the records of segments and the meta record, in and out of
  * LMDB. */
+#include "lib/store/catalog/file.h"
 #include "lib/store/catalog/lmdb.h"
+
+#include <string.h>
 
 static int name_error(struct catalog_txn *t, int code, const void *name,
                       size_t name_bytes, struct tamis_diag *diag)
@@ -163,4 +166,3 @@ uint64_t catalog_txn_number(const struct catalog_txn *t)
 {
     return mdb_txn_id(t->txn);
 }
-

@@ -3,7 +3,7 @@
 #ifndef TAMIS_STORE_CATALOG_WALK_H
 #define TAMIS_STORE_CATALOG_WALK_H
 
-#include "lib/store/store.h"
+#include "lib/store/catalog/catalog.h"
 
 enum {
     PAGE_HEAD = 16,

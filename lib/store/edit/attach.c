@@ -1,12 +1,18 @@
 /* Attaching: a sealed filter file that was built elsewhere is copied into the store.
  * It is the copy that is checked, every page, before it gets a name: damage in the
  * source, or on the way, is refused and never laundered. */
-#include "lib/store/store.h"
+#include "lib/store/edit/inside.h"
+#include "format/record.h"
+#include "lib/error.h"
+#include "lib/filter/filter.h"
+#include "lib/io/io.h"
+#include "lib/store/base/base.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,11 +1,17 @@
 /* Committing an edit: everything is checked once more and applied in order, inside one
  * transaction. The order on disk is R13's: files and their names, one sync of the
  * directory, the catalog, and only then the unlinking of what was dropped. */
-#include "lib/store/store.h"
+#include "lib/store/edit/inside.h"
+#include "format/record.h"
+#include "lib/error.h"
+#include "lib/io/io.h"
+#include "lib/store/base/base.h"
+#include "lib/store/catalog/catalog.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* A growing array of bytes. */

@@ -1,9 +1,16 @@
 /* Putting a segment whose filter is made from those of others, without their keys. The
  * sources are a snapshot's: they stay open whatever becomes of their segments. */
-#include "lib/store/store.h"
+#include "lib/store/edit/inside.h"
+#include "format/record.h"
+#include "lib/builder/builder.h"
+#include "lib/derive/derive.h"
+#include "lib/error.h"
+#include "lib/store/base/base.h"
+#include "lib/store/snapshot/snapshot.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- sources ---- */
 

@@ -1,11 +1,19 @@
 /* Edits: changes to the list of segments, all or nothing. Here: begin, abort, and the
  * list of what was asked. An edit writes files at once and remembers the rest; only
  * its commit (commit.c) opens a transaction. */
-#include "lib/store/store.h"
+#include "lib/store/edit/inside.h"
+#include "format/record.h"
+#include "lib/error.h"
+#include "lib/io/io.h"
+#include "lib/store/base/base.h"
+#include "lib/store/catalog/catalog.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 

@@ -1,9 +1,18 @@
 /* The ways to put a segment into an edit: built, bare, growing, attached. Each writes
  * its file outside the edit's mutex, then appends one operation. */
-#include "lib/store/store.h"
+#include "lib/store/edit/inside.h"
+#include "format/record.h"
+#include "lib/builder/builder.h"
+#include "lib/error.h"
+#include "lib/filter/header.h"
+#include "lib/io/io.h"
+#include "lib/store/base/base.h"
+#include "lib/store/catalog/catalog.h"
+#include "lib/writer/writer.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* ---- arguments ---- */

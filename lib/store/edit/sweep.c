@@ -1,7 +1,11 @@
 /* Orphans: files in filters/ that no record names, left by a process that died between
  * writing a file and committing its name, or between dropping a name and unlinking the
  * file (R13). */
-#include "lib/store/store.h"
+#include "lib/store/edit/inside.h"
+#include "format/record.h"
+#include "lib/io/io.h"
+#include "lib/store/base/base.h"
+#include "lib/store/catalog/catalog.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -2,13 +2,16 @@
  * there is. A segment has one file that claims its name, or it has no filter: of two
  * files one is newer, but which of them the catalog meant nobody can tell (an edit that
  * was cut short leaves a newer one, a drop that was cut short an older one). */
-#include "lib/store/catalog/walk.h"
 #include "lib/store/repair/inside.h"
+#include "lib/plan/plan.h"
+#include "lib/store/catalog/file.h"
+#include "lib/store/catalog/walk.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* ---- which store is this? ---- */

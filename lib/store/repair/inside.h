@@ -18,7 +18,11 @@
 #ifndef TAMIS_STORE_REPAIR_H
 #define TAMIS_STORE_REPAIR_H
 
-#include "lib/store/store.h"
+#include "format/record.h"
+#include "lib/filter/header.h"
+#include "lib/io/io.h"
+#include "lib/store/base/counters.h"
+#include "lib/store/catalog/catalog.h"
 
 /* A segment's record, as it is and as it shall be. */
 struct repair_segment {

@@ -1,10 +1,12 @@
 /* Repair of a store: which way to go, under which locks, and what is told. */
 #include "lib/store/repair/inside.h"
+#include "lib/store/catalog/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

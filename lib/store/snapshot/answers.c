@@ -1,6 +1,10 @@
 /* Counting what probes have answered. Each is called when the answers are whole, if the
  * snapshot counts, and changes none of them. */
-#include "lib/store/store.h"
+#include "lib/store/snapshot/snapshot.h"
+#include "lib/filter/filter.h"
+#include "lib/store/base/counters.h"
+
+#include <stdatomic.h>
 
 static struct count_row *row_of(struct sheet *sheet, const struct tamis_snapshot *s,
                                 const struct tamis_target *t)

@@ -3,11 +3,19 @@
  * for byte; when it changes (a growth, a seal, another file) the filter is opened anew
  * and checked against the new record, so that an open mapping never outlives what it
  * was checked for. */
-#include "lib/store/store.h"
+#include "lib/store/snapshot/snapshot.h"
+#include "format/record.h"
+#include "lib/error.h"
+#include "lib/filter/filter.h"
+#include "lib/io/io.h"
+#include "lib/store/base/counters.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 struct entry *entry_new(const void *name, size_t name_bytes, const uint8_t *value,

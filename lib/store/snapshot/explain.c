@@ -1,5 +1,8 @@
 /* Explains an answer about a segment: by its key range, its filter, or neither. */
-#include "lib/store/store.h"
+#include "lib/store/snapshot/snapshot.h"
+#include "lib/filter/filter.h"
+
+#include <string.h>
 
 static enum tamis_answer explain(struct tamis_explanation *out, enum tamis_decider by,
                                  enum tamis_reason reason)

@@ -6,9 +6,15 @@
  * shares the entry, but for one thing: a later scrub (tamis_filter_verify()) may find a
  * page rotten. Then stage_epoch() grows, nothing is ready any more in any snapshot, and
  * each plane must be found ready anew. */
-#include "lib/store/store.h"
+#include "lib/store/snapshot/snapshot.h"
+#include "format/record.h"
+#include "lib/filter/filter.h"
+#include "lib/io/io.h"
+#include "lib/kernel/kernel.h"
+#include "lib/page/page.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 static struct gate gate_of(const struct entry *e)

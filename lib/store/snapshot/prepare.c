@@ -2,9 +2,13 @@
  * them read in, and locked in memory, as the caller wants, in the order of ranks.
  * Nothing that fails here changes an answer: what is not open is opened by the first
  * probe, or is MAYBE. */
-#include "lib/store/store.h"
+#include "lib/store/snapshot/snapshot.h"
+#include "format/record.h"
+#include "lib/error.h"
+#include "lib/filter/filter.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -4,7 +4,13 @@
  * range excludes, then those that its bits do; the kernel is given all planes that many
  * of the keys are to be asked of, and of the others only what is asked. The words of 64
  * segments are turned into a word for each key. Hashes are computed before, once. */
-#include "lib/store/store.h"
+#include "lib/store/snapshot/snapshot.h"
+#include "lib/filter/filter.h"
+#include "lib/kernel/kernel.h"
+#include "lib/store/base/counters.h"
+#include "lib/store/catalog/origin.h"
+
+#include <string.h>
 
 enum {
     TILE = 64,

@@ -5,7 +5,14 @@
  * that, as numbers. What is left (filters that grow, that have several stages, that
  * were not opened or checked yet, targets that something speaks against) is asked with
  * care, its lines prefetched some 64 before. */
-#include "lib/store/store.h"
+#include "lib/store/snapshot/snapshot.h"
+#include "lib/filter/filter.h"
+#include "lib/kernel/kernel.h"
+#include "lib/store/base/counters.h"
+#include "lib/store/catalog/origin.h"
+
+#include <stdatomic.h>
+#include <string.h>
 
 enum { ITEM = 64, N_ITEMS = ROW_LAG + 1, FEW = 4 };
 

@@ -3,7 +3,13 @@
  * segment, or a key range of a sealed one whose file is the record's. What asks many
  * segments (probe_many.c, probe_keys.c) either ends here, or knows that nothing is left
  * of what is asked here. */
-#include "lib/store/store.h"
+#include "lib/store/snapshot/snapshot.h"
+#include "format/record.h"
+#include "lib/filter/filter.h"
+#include "lib/store/base/counters.h"
+#include "lib/store/catalog/origin.h"
+
+#include <string.h>
 
 static int compare_keys(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 {

@@ -1,7 +1,11 @@
 /* Segments of a snapshot: what is known of them, and finding one by name. */
-#include "lib/store/store.h"
+#include "lib/store/snapshot/snapshot.h"
+#include "format/record.h"
+#include "lib/error.h"
+#include "lib/store/base/base.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- describing ---- */
 

@@ -2,10 +2,17 @@
  * and holds no transaction; asking for the current one costs a comparison when nothing
  * changed. What it knows of segments is in segment.c, how it is probed in probe_one.c,
  * probe_many.c and probe_keys.c. */
-#include "lib/store/store.h"
+#include "lib/store/snapshot/snapshot.h"
+#include "format/record.h"
+#include "lib/error.h"
+#include "lib/store/base/counters.h"
+#include "lib/store/catalog/catalog.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- building ---- */
 

@@ -4,9 +4,18 @@
  * segments' filters, and into the ledger of its store; both under the ledger's lock,
  * under which they are read, together with the snapshots that are still held. So a sum
  * never falls because a newer snapshot takes the place of an older one. */
-#include "lib/store/store.h"
+#include "lib/store/snapshot/snapshot.h"
+#include "format/record.h"
+#include "lib/error.h"
+#include "lib/filter/filter.h"
+#include "lib/page/page.h"
+#include "lib/plan/plan.h"
+#include "lib/store/base/counters.h"
+#include "lib/store/catalog/catalog.h"
 
 #include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
 
 static uint64_t read_count(const _Atomic uint64_t *counter)
 {

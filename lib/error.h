@@ -1,0 +1,38 @@
+/* Codes and words: what public calls return, and what they say about it. */
+#ifndef TAMIS_ERROR_H
+#define TAMIS_ERROR_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "format/verdict.h"
+#include "lib/tamis.h"
+
+/* ==== error.c: codes and words ============================================== */
+
+int verdict_error(enum verdict_code code); /* the public code for a verdict */
+/* Each fills *diag (if not NULL) and returns `code`. */
+int diag_fail(struct tamis_diag *diag, int code, const char *file, const char *format,
+              ...) __attribute__((format(printf, 4, 5)));
+int diag_errno(struct tamis_diag *diag, int os_errno, const char *file,
+               const char *doing);
+/* The same for open(): says what it is that cannot be a filter. */
+int diag_open(struct tamis_diag *diag, int os_errno, const char *file,
+              const char *doing);
+int diag_verdict(struct tamis_diag *diag, struct verdict v, const char *file,
+                 uint64_t record_offset);
+void diag_at(struct tamis_diag *diag, uint64_t offset);
+void diag_in(struct tamis_diag *diag, const char *file); /* names the file anew */
+void diag_clear(struct tamis_diag *diag);
+/* The reason for probes of a filter whose open failed with this code. */
+enum tamis_reason reason_of_error(int code);
+
+/* Copies an option struct of the caller's size into ours: fields that an older
+ * caller does not know stay zero. ERR_RANGE if the size makes no sense. */
+int options_copy(void *ours, size_t ours_bytes, const void *theirs);
+
+/* A name for messages: unprintable bytes as \xHH, cut with "..." if long. */
+enum { NAME_TEXT_BYTES = 72 };
+const char *name_text(char text[NAME_TEXT_BYTES], const void *name, size_t n_bytes);
+
+#endif

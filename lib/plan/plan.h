@@ -1,0 +1,47 @@
+/* Sizes and errors of filters: what other rooms may use. inside.h has the plans of
+ * stores. */
+#ifndef TAMIS_PLAN_PLAN_H
+#define TAMIS_PLAN_PLAN_H
+
+#include "format/geometry.h"
+#include "lib/tamis.h"
+
+/* ==== plan.c: sizes and errors ======================================== */
+
+/* Geometry and totals for n_keys at `error`, pages and power of two included. */
+int plan_stage_geometry(uint64_t n_keys, double error, struct geometry *g,
+                        double *expected_error);
+double plan_geometry_error(const struct geometry *g, uint64_t n_keys);
+/* Bits that n_keys distinct keys are expected to set. */
+uint64_t plan_expected_bits(const struct geometry *g, uint64_t n_keys);
+/* The reverse: distinct keys that explain so many set bits. */
+uint64_t plan_keys_of_bits(const struct geometry *g, uint64_t n_bits);
+
+/* Is it an error that a filter may aim at? */
+bool plan_error_valid(double error);
+/* The public plan of this geometry, as a file with these keys. */
+void plan_describe(const struct geometry *g, uint64_t n_keys, struct tamis_plan *plan);
+
+/* ==== growth.c: the series of a growing filter ==== */
+
+int growth_complete(struct tamis_growth *growth); /* defaults; ERR_RANGE */
+/* Capacity and target error of stage i. */
+void growth_stage(const struct tamis_growth *growth, uint32_t i, uint64_t *capacity,
+                  double *error);
+
+/* ==== intervals.c: how surely is a count or an estimate known? ==== */
+
+/* k errors in n trials: between which bounds does the chance of one lie (95%)? */
+void error_interval(uint64_t k, uint64_t n, double *low, double *high);
+/* Of n_bits that were looked at, n_set are set. */
+void plan_keys_interval(const struct geometry *g, uint64_t n_bits, uint64_t n_set,
+                        struct tamis_interval *out);
+/* Of the stages' estimates that of the whole. */
+void plan_sum_interval(const struct tamis_interval *parts, uint32_t n,
+                       struct tamis_interval *out);
+/* Set are so many of n_bits in the one, the other, and their union; n_damaged is left
+ * alone. */
+void plan_overlap(const struct geometry *g, uint64_t n_bits, const uint64_t set[3],
+                  struct tamis_comparison *out);
+
+#endif

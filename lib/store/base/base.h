@@ -1,0 +1,80 @@
+/* What all rooms of the store share: names, the directory of filters, other copies of
+ * the library. counters.h has the counters of probes. */
+#ifndef TAMIS_STORE_BASE_BASE_H
+#define TAMIS_STORE_BASE_BASE_H
+
+#include "format/record.h"
+#include "lib/filter/header.h"
+#include "lib/io/io.h"
+
+/* What the catalog knows of how far a filter has come. */
+static inline struct bounds record_bounds(const struct record *r)
+{
+    return (struct bounds){.sequence = r->min_sequence,
+                           .generation = r->generation,
+                           .watermark = r->watermark,
+                           .n_stages = r->min_stages};
+}
+
+/* ==== names.c: a map from names to numbers ==== */
+
+/* Keeps pointers to the names, not copies. Zeroed is empty. */
+struct names {
+    struct name_slot *slots;
+    size_t n, n_slots;
+};
+int names_set(struct names *s, const void *name, size_t n_bytes, uint32_t value);
+uint32_t names_get(const struct names *s, const void *name, size_t n_bytes); /* or 0 */
+void names_clear(struct names *s);
+
+/* ==== files.c: the directory of filters ==== */
+
+enum { FILTER_NAME_BYTES = 2 * UUID_BYTES + 7, STORE_PATH_BYTES = 4096 };
+
+/* STORE/filters, one descriptor for all that use it: snapshots outlive stores. */
+struct filters_dir {
+    atomic_size_t refs;
+    int fd;
+    struct named *named; /* by its absolute path, for looks */
+    char path[];
+};
+/* `named` leads from the directory `at`, or is absolute. */
+int filters_dir_open(int store_fd, const char *store_path, int at, const char *named,
+                     struct filters_dir **out);
+struct filters_dir *filters_dir_hold(struct filters_dir *d);
+void filters_dir_release(struct filters_dir *d);
+
+void filter_file_name(const uint8_t uuid[UUID_BYTES], char name[FILTER_NAME_BYTES]);
+/* Is this "<uuid>.tamis" and `rest`? */
+bool filter_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest);
+/* Is that the rest of a temporary's name? */
+bool filter_rest_temporary(const char *rest);
+/* "DIR/NAME" for messages, cut if too long. */
+void filters_dir_path(const struct filters_dir *d, const char *name,
+                      char path[STORE_PATH_BYTES]);
+/* For a directory that is going to be locked: a forked child must not keep the lock. */
+int dir_open_guarded(int dir, const char *name, struct io_guarded_fd *g);
+/* Unlocks it first: a child may not have closed its copy yet. */
+void dir_close_guarded(struct io_guarded_fd *g);
+int dir_lock(int fd, int how); /* flock(), whatever signals come; an errno */
+/* 1 if it is a directory of nothing, 0 if something is in it, else -1. */
+int dir_is_empty(int dir, const char *name);
+void filter_file_unlink(int dir, const uint8_t uuid[UUID_BYTES]);
+void uuid_random(uint8_t uuid[UUID_BYTES]);
+/* The first n_bytes of a file into an empty one; ERR_DAMAGED if there are fewer.
+ * *unreadable: it was the source that failed. */
+int filter_file_copy(int from, int to, uint64_t n_bytes, bool *unreadable);
+
+/* ==== copies.c: other copies of this library in the process ==== */
+
+/* `dir` is STORE, of its own open. ERR_BUSY: another copy, or another catalog of this
+ * one, has the store open. Who enters has to leave, whatever the result is. */
+int copies_enter(int dir);
+void copies_leave(int dir);
+
+/* ==== paths ==== */
+
+/* Without slashes at the end, so that the parent can be told; malloc'd. */
+char *plain_path(const char *path);
+
+#endif

@@ -1,0 +1,165 @@
+/* The catalog as the other rooms use it: one per process and file, its transactions,
+ * records in and out. Nothing here knows LMDB; lmdb.h does. */
+#ifndef TAMIS_STORE_CATALOG_CATALOG_H
+#define TAMIS_STORE_CATALOG_CATALOG_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "format/record.h"
+#include "lib/io/io.h"
+#include "lib/store/base/base.h"
+#include "lib/store/base/counters.h"
+#include "lib/store/catalog/origin.h"
+
+/* ==== transaction.c: the catalog, one per process and file, and transactions ==== */
+
+struct catalog {
+    struct catalog *next; /* in the registry */
+    uint64_t device, inode;
+    uint64_t dir_device, dir_inode; /* of STORE */
+    size_t refs;                    /* guarded by the registry's lock */
+    unsigned fork_epoch;
+    struct origin *origin; /* NULL: in no registry */
+    struct MDB_env *env;
+    unsigned meta_db, segments_db;
+    bool read_only;
+    bool unlocked; /* a read-only file system: no reader table protects us */
+    /* Held for reading by every transaction, for writing while the map moves. */
+    pthread_rwlock_t map_lock;
+    bool unmapped; /* under map_lock: the map could not be moved, all fails now */
+    struct meta meta;
+    struct tamis_domain domain;
+    struct filters_dir *filters;
+    struct ledger *ledger;
+    pthread_mutex_t cache_lock;
+    struct tamis_snapshot *cached; /* the newest snapshot, under cache_lock */
+    void (*release_cached)(struct tamis_snapshot *s); /* set with it */
+    atomic_bool swept;
+    /* STORE, with a shared flock while the store is open: its catalog is replaced only
+     * by who gets it exclusively. */
+    struct io_guarded_fd turn;
+    bool has_turn;
+    char path[]; /* of the store, for messages */
+};
+
+/* A transaction, as its function sees it. */
+struct catalog_txn {
+    struct catalog *catalog;
+    struct MDB_txn *txn;
+    int failure; /* LMDB's code of the first call that failed */
+    bool wrote;  /* so that committing it makes a transaction */
+};
+/* What runs inside a transaction. It may run again from the start, if the map had
+ * to grow. Anything but 0 rolls a write back. */
+typedef int catalog_fn(struct catalog_txn *t, void *ctx, struct tamis_diag *diag);
+typedef int catalog_each_fn(void *ctx, const void *name, size_t name_bytes,
+                            const uint8_t *value, size_t value_bytes);
+
+int catalog_read(struct catalog *c, catalog_fn *fn, void *ctx, struct tamis_diag *diag);
+/* ERR_VERSION if the store has a feature now that this version must not write.
+ * *unsure (may be NULL): the commit itself failed, so that what is on the disk may be
+ * the old state or the new one. */
+int catalog_write(struct catalog *c, catalog_fn *fn, void *ctx, bool *unsure,
+                  struct tamis_diag *diag);
+/* Is this the last committed transaction, of any process? No system call. */
+bool catalog_is_at(struct catalog *c, uint64_t number);
+/* Do the path, the catalog file and LMDB's lock file belong together? ERR_REPLACED. */
+int catalog_agrees(struct catalog *c, struct tamis_diag *diag);
+
+/* ==== values.c: records and the meta record ==== */
+
+/* Inside a transaction. Values are LMDB's, as long as nothing is written; one that is
+ * longer than any record comes as one of no bytes. */
+int catalog_get(struct catalog_txn *t, const void *name, size_t name_bytes,
+                const uint8_t **value, size_t *value_bytes, struct tamis_diag *diag);
+int catalog_add(struct catalog_txn *t, const void *name, size_t name_bytes,
+                const uint8_t *value, size_t value_bytes, struct tamis_diag *diag);
+int catalog_replace(struct catalog_txn *t, const void *name, size_t name_bytes,
+                    const uint8_t *value, size_t value_bytes, struct tamis_diag *diag);
+int catalog_delete(struct catalog_txn *t, const void *name, size_t name_bytes,
+                   struct tamis_diag *diag);
+/* In the order of names; stops at the first result that is not 0. */
+int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
+                 struct tamis_diag *diag);
+int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag);
+int catalog_set_meta(struct catalog_txn *t, const struct meta *m,
+                     struct tamis_diag *diag);
+/* Is every segment of the engine listed? Changes the flag, and nothing if it is so. */
+int catalog_set_complete(struct catalog_txn *t, bool complete, struct tamis_diag *diag);
+/* The bytes, with what this version does not know in them. */
+int catalog_meta_value(struct catalog_txn *t, const uint8_t **value,
+                       size_t *value_bytes, struct tamis_diag *diag);
+int catalog_set_meta_value(struct catalog_txn *t, const uint8_t *value,
+                           size_t value_bytes, struct tamis_diag *diag);
+uint64_t catalog_txn_number(const struct catalog_txn *t);
+int catalog_usage(struct catalog *c, uint64_t *n_segments, uint64_t *n_bytes,
+                  struct tamis_diag *diag);
+
+/* ==== env.c: made, opened, closed ==== */
+
+/* c has its path, device and inode; `file` is LMDB's. Opens for reading only where it
+ * must, or if c->read_only says so. */
+int catalog_env_open(struct catalog *c, const char *file, struct tamis_diag *diag);
+/* Makes one, with what `fill` (may be NULL) puts into it, and closes it. */
+int catalog_env_create(struct catalog *c, const char *file, const struct meta *m,
+                       catalog_fn *fill, void *ctx, struct tamis_diag *diag);
+void catalog_env_close(struct catalog *c);
+
+/* ==== load.c: one catalog, before it is in the registry ==== */
+
+int store_dir_open(const char *path, int *dir, struct tamis_diag *diag);
+/* STORE/catalog.lmdb, for reading; ERR_NO_STORE where there is none. */
+int registry_open_file(int dir, const char *path, int *fd, struct tamis_diag *diag);
+/* ERR_NOT_TAMIS if LMDB's lock file is there and not a regular file: LMDB would write
+ * to whatever it is, or points to. */
+int registry_check_lock_file(int dir, const char *path, struct tamis_diag *diag);
+/* catalog_file_check() or _scrub(), of the file that the catalog is to have. */
+int registry_check_file(const struct catalog *c, int fd,
+                        int (*check)(int, const char *, struct tamis_diag *),
+                        struct tamis_diag *diag);
+struct stat;
+/* Of this file, not open yet; NULL: no memory. */
+struct catalog *catalog_alloc(const char *store_path, const struct stat *st);
+/* Opens it, and reads what does not change. `dir` is STORE. */
+int catalog_load(struct catalog *c, int dir, struct tamis_diag *diag);
+void catalog_free(struct catalog *c);
+/* For repair, which has STORE locked exclusively: the catalog as it is, in no registry,
+ * every page of it looked at before, for reading only. */
+int registry_open_alone(const char *store_path, int dir, struct catalog **out,
+                        struct tamis_diag *diag);
+void registry_close_alone(struct catalog *c);
+
+/* ---- a new catalog file ---- */
+
+/* Creates STORE/catalog.lmdb, whole or not at all. `dir` is STORE, open. `fill` (may be
+ * NULL) puts the records into it. */
+int registry_create(const char *store_path, int dir, const struct meta *m,
+                    catalog_fn *fill, void *ctx, struct tamis_diag *diag);
+/* The same in the place of one that is there, if any; durable on return. The caller has
+ * STORE locked exclusively, or alone knows its name. */
+int registry_replace(const char *store_path, int dir, const struct meta *m,
+                     catalog_fn *fill, void *ctx, struct tamis_diag *diag);
+/* What it is called until it is whole: this, eight hex digits and ".tmp". */
+#define CATALOG_TEMP "catalog.lmdb."
+enum { CATALOG_TEMP_BYTES = 40 };
+
+/* ==== registry.c: one catalog per process and file ==== */
+
+int registry_open(const char *store_path, struct catalog **out,
+                  struct tamis_diag *diag);
+struct catalog *registry_hold(struct catalog *c);
+void registry_release(struct catalog *c);
+
+/* ---- a store as the other rooms have it ---- */
+
+struct tamis_store {
+    struct catalog *catalog;
+};
+/* ERR_RANGE for NULL, ERR_FORKED in a forked child, ERR_READ_ONLY if `writing`. */
+int store_usable(const struct tamis_store *s, bool writing, struct tamis_diag *diag);
+
+/* "catalog.lmdb.<8 hex digits>.tmp", or LMDB's lock file beside it? */
+bool store_catalog_temporary(const char *name);
+
+#endif

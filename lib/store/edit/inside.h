@@ -1,0 +1,84 @@
+/* An edit from inside: edit.c (begin, abort), put.c and derive.c (what it writes at
+ * once), attach.c, commit.c, sweep.c. */
+#ifndef TAMIS_STORE_EDIT_INSIDE_H
+#define TAMIS_STORE_EDIT_INSIDE_H
+
+#include <pthread.h>
+
+#include "lib/builder/builder.h"
+#include "lib/store/catalog/catalog.h"
+
+/* ==== sweep.c: files that nothing names ==== */
+
+/* Removes them; the caller holds the exclusive lock of `dir`. */
+void sweep_orphans(struct catalog *c, int dir);
+
+/* ==== edit.c, put.c, commit.c ==== */
+
+enum edit_kind { EDIT_PUT, EDIT_DROP, EDIT_RETAIN };
+
+struct edit_op {
+    enum edit_kind kind;
+    bool has_file; /* put: this edit wrote the file of this uuid */
+    bool attached;
+    bool only;  /* drop: if the record's filter is this one */
+    bool bound; /* drop: if the record's binding is `value` */
+    uint8_t uuid[UUID_BYTES];
+    struct names keep; /* retain */
+    size_t name_bytes, value_bytes;
+    uint8_t bytes[]; /* name, record; bound drop: name, binding; retain: all names */
+};
+
+struct tamis_edit {
+    struct catalog *catalog;
+    unsigned fork_epoch;
+    struct io_guarded_fd dir; /* its own open of filters/, with a shared flock */
+    pthread_mutex_t mutex;    /* over all below */
+    struct edit_op **ops;
+    size_t n_ops, max_ops;
+    size_t n_retains, n_attached;
+    struct names touched; /* name -> EDIT_PUT + 1 or EDIT_DROP + 1, the latest */
+};
+int edit_usable(struct tamis_edit *e, struct tamis_diag *diag);
+/* Would the segment exist if the edit were committed now? ERR_EXISTS if it should
+ * not, ERR_NO_SEGMENT if it should. The catalog may change until commit. */
+int edit_expect(struct tamis_edit *e, const void *name, size_t name_bytes, bool present,
+                struct tamis_diag *diag);
+/* Takes over the operation, after edit_expect() once more; frees it on failure. */
+int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *diag);
+struct edit_op *edit_op_new(enum edit_kind kind, const void *name, size_t name_bytes,
+                            const struct record *r);
+void edit_op_free(struct edit_op *op);
+void edit_unlink_written(const struct tamis_edit *e);
+void edit_free(struct tamis_edit *e);
+
+/* ---- put.c, for derive.c as well ---- */
+
+/* Is the name free, and are the options in order? They are copied to *opt. */
+int edit_put_begin(struct tamis_edit *e, const void *name, size_t name_bytes,
+                   struct tamis_segment_options *opt,
+                   const struct tamis_segment_options *theirs, struct tamis_diag *diag);
+struct record edit_record(const struct commit *c, double target_error, uint64_t created,
+                          uint32_t rank);
+void edit_record_range(struct record *r, const struct key_range *range);
+/* Appends the operation; what it wrote goes if that fails. */
+int edit_put_append(struct tamis_edit *e, const void *name, size_t name_bytes,
+                    const struct record *r, bool attached, struct tamis_diag *diag);
+/* rc; whoever failed to write the file knows its name alone. */
+int edit_not_put(const struct tamis_edit *e, int rc, const char *file,
+                 struct tamis_diag *diag);
+
+/* ==== attach.c ==== */
+
+/* Copies a sealed filter file into `dir` under its UUID's name and checks every page
+ * of the copy; h is the copy's header. */
+struct attach {
+    const struct catalog *catalog;
+    int dir;
+    const char *path; /* of the source */
+    const void *name, *binding;
+    size_t name_bytes, binding_bytes;
+};
+int attach_copy(const struct attach *a, struct header *h, struct tamis_diag *diag);
+
+#endif

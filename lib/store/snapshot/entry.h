@@ -1,0 +1,60 @@
+/* One segment as the catalog describes it, shared by snapshots. */
+#ifndef TAMIS_STORE_SNAPSHOT_ENTRY_H
+#define TAMIS_STORE_SNAPSHOT_ENTRY_H
+
+#include "lib/filter/filter.h"
+#include "lib/store/base/base.h"
+#include "lib/store/base/counters.h"
+
+struct entry {
+    atomic_size_t refs;
+    _Atomic(struct tamis_filter *) filter; /* NULL until first used */
+    atomic_int failure;                    /* why it can't be opened, for good */
+    bool borrowed;                         /* the filter is the caller's */
+    bool has_range;
+    uint16_t state;          /* RECORD_*, or 0: the record is unreadable */
+    int refusal;             /* why, as a public code */
+    struct account *account; /* of its filter; of those before and after it, too */
+    uint32_t rank;
+    uint64_t watermark;
+    uint32_t name_bytes, value_bytes;
+    uint8_t bytes[]; /* name, record as in the catalog */
+};
+struct entry *entry_new(const void *name, size_t name_bytes, const uint8_t *value,
+                        size_t value_bytes);
+struct entry *entry_hold(struct entry *e);
+void entry_release(struct entry *e);
+bool entry_is(const struct entry *e, const uint8_t *value, size_t value_bytes);
+/* Why a filter of this header is not the one that the record, of the same UUID, means
+ * (SPEC.md section 8.3); NULL if it is. */
+const char *record_mismatch(const struct record *r, const struct header *h);
+/* The open filter; opens it now if need be. */
+int entry_filter(struct entry *e, const struct filters_dir *dir,
+                 const struct tamis_domain *domain, struct tamis_filter **out,
+                 struct tamis_diag *diag);
+/* The same for probes: NULL and a reason; does not repeat what failed for good. */
+struct tamis_filter *entry_filter_or_reason(struct entry *e,
+                                            const struct filters_dir *dir,
+                                            const struct tamis_domain *domain,
+                                            enum tamis_reason *why);
+
+static inline const struct record_disk *entry_record(const struct entry *e)
+{
+    return (const struct record_disk *)(const void *)(e->bytes + e->name_bytes);
+}
+
+static inline const uint8_t *entry_first(const struct entry *e, size_t *n_bytes)
+{
+    *n_bytes = le16_get(entry_record(e)->first_bytes);
+    return e->bytes + e->name_bytes + RECORD_HEAD_BYTES;
+}
+
+static inline const uint8_t *entry_last(const struct entry *e, size_t *n_bytes)
+{
+    size_t n_first;
+    const uint8_t *first = entry_first(e, &n_first);
+    *n_bytes = le16_get(entry_record(e)->last_bytes);
+    return first + n_first;
+}
+
+#endif

@@ -1,0 +1,145 @@
+/* A snapshot from inside, and what is counted of its probes. */
+#ifndef TAMIS_STORE_SNAPSHOT_SNAPSHOT_H
+#define TAMIS_STORE_SNAPSHOT_SNAPSHOT_H
+
+#include "lib/store/base/counters.h"
+#include "lib/store/catalog/catalog.h"
+#include "lib/store/snapshot/entry.h"
+
+/* ==== planes.c: what a snapshot has at hand of all its segments ==== */
+
+/* What a segment requires of a key and of a target, in numbers: `first` and `last` are
+ * key_prefix() of its range, or 0 and UINT64_MAX. */
+struct gate {
+    uint64_t first, last, watermark;
+};
+
+struct planes {
+    const struct kernel *kernel;
+    struct plane *plane; /* by index; to be looked at if it is ready */
+    struct gate *gate;
+    bool any_range;
+    /* A bit per segment: its file was opened, and is the one that its record means, so
+     * that the record's range may speak. For ever. */
+    _Atomic uint64_t *opened;
+    _Atomic uint64_t *ready; /* a bit per segment, as of `epoch` */
+    _Atomic uint64_t *deep;  /* of those: which have more than one lane */
+    _Atomic uint64_t epoch;
+    _Atomic unsigned changing; /* 1 + fork epoch of the thread that changes them */
+};
+int planes_make(struct tamis_snapshot *s); /* of its entries; ENOMEM */
+void planes_free(struct planes *p);
+/* May `ready` be believed now? */
+bool planes_current(struct planes *p);
+/* A segment was probed with care: perhaps that is not needed any more. */
+void planes_offer(struct tamis_snapshot *s, size_t index);
+
+/* ==== snapshot.c, segment.c ==== */
+
+struct tamis_snapshot {
+    atomic_size_t refs;
+    uint64_t serial; /* from 1 on, in this process: what its targets carry */
+    uint64_t number; /* of the transaction that it shows */
+    bool complete;
+    struct tamis_domain domain;
+    struct filters_dir *dir; /* NULL: filters of the caller's */
+    struct origin *origin;   /* the same */
+    size_t n;
+    struct entry **entries; /* by rank, then name */
+    struct names by_name;   /* -> index + 1, or NAME_TWICE */
+    struct planes planes;
+    struct counts counts;
+    struct ledger *ledger;                       /* NULL: filters of the caller's */
+    struct tamis_snapshot *next_live, **to_live; /* under the ledger's lock */
+};
+#define NAME_TWICE UINT32_MAX
+
+/* ==== probe_one.c: one segment, with care ==== */
+
+/* The first eight bytes as a number, zeros behind: of two keys with different ones the
+ * smaller key has the smaller one. */
+uint64_t key_prefix(const void *key, size_t n_bytes);
+/* Does a range prove that the segment has no such key? */
+bool outside_range(const struct entry *e, const struct tamis_key *key);
+/* What refuses every probe of a target, before any file is looked at. */
+enum tamis_reason target_reason(const struct tamis_snapshot *s,
+                                const struct tamis_target *t, uint64_t tag);
+/* `now`: origin_clock(). TAMIS_NO_REASON means absent; *by_range (false before) that a
+ * key range said so. */
+enum tamis_reason probe_target(struct tamis_snapshot *s, const struct tamis_target *t,
+                               uint64_t now, const struct tamis_key *key,
+                               bool *by_range);
+
+/* ==== stats.c: sums of what was counted (public calls, and) ==== */
+
+/* Of a snapshot that is complete, and of one that nobody has any more. */
+int stats_join(struct tamis_snapshot *s); /* ENOMEM */
+void stats_leave(struct tamis_snapshot *s);
+
+/* ==== answers.c: answers are counted, if counts_on() ==== */
+
+/* One key, one segment, which need not be one of the snapshot's. */
+void count_one(struct tamis_snapshot *s, const struct tamis_target *t,
+               enum tamis_reason reason, bool by_range);
+/* Many keys with one answer, of one segment. */
+void count_refused(struct tamis_snapshot *s, const struct tamis_target *t,
+                   enum tamis_reason reason, size_t n);
+/* Up to 64 keys, or n, that the filter of a segment was asked for. */
+void count_word(struct tamis_snapshot *s, const struct tamis_target *t,
+                struct tamis_filter *f, const uint64_t *hashes, uint64_t absent,
+                uint64_t maybe);
+void count_batch(struct tamis_snapshot *s, const struct tamis_target *t,
+                 struct tamis_filter *f, const uint64_t *hashes, size_t n,
+                 const uint64_t *absent);
+/* A bit for each answer that a key range gave. */
+void count_excluded(struct tamis_snapshot *s, uint64_t mask);
+/* By what is at hand: 64 keys of one segment; one key of 64 segments. */
+void count_keys(struct sheet *sheet, uint32_t slot, uint64_t absent, uint64_t hits);
+void count_of_list(struct sheet *sheet, const struct tamis_target *targets,
+                   uint64_t absent, uint64_t hits);
+void count_of_all(struct sheet *sheet, size_t word, uint64_t asked, uint64_t absent,
+                  uint64_t hits);
+
+/* ==== probe_many.c, probe_keys.c: many segments, by what is at hand ==== */
+
+/* Does the target mean a segment of this snapshot? */
+static inline bool target_here(const struct tamis_snapshot *s,
+                               const struct tamis_target *t)
+{
+    return !t->refusal && t->snapshot == s->serial && t->slot - 1U < s->n;
+}
+
+/* Would target_reason() find nothing against this target, if the key is of the
+ * snapshot's domain, and its segment's plane is ready or a range excludes the key?
+ * False only means that it is to be asked. */
+static inline bool target_plain(const struct tamis_snapshot *s,
+                                const struct tamis_target *t)
+{
+    return target_here(s, t) &&
+           s->planes.gate[t->slot - 1].watermark >= t->min_watermark;
+}
+
+static inline uint64_t planes_word(_Atomic uint64_t *bits, size_t word)
+{
+    return atomic_load_explicit(&bits[word], memory_order_acquire);
+}
+
+static inline bool planes_bit(_Atomic uint64_t *bits, size_t index)
+{
+    return planes_word(bits, index / 64) >> (index % 64) & 1;
+}
+
+/* Of a key with this prefix and a segment of which target_plain() holds. */
+static inline bool outside_gate(const struct tamis_snapshot *s, size_t index,
+                                uint64_t prefix, const struct tamis_key *key)
+{
+    const struct gate *g = &s->planes.gate[index];
+    if (!planes_bit(s->planes.opened, index))
+        return false;
+    if (prefix > g->first && prefix < g->last)
+        return false;
+    return prefix < g->first || prefix > g->last ||
+           outside_range(s->entries[index], key);
+}
+
+#endif
