@@ -101,7 +101,7 @@ static int start_session(struct tamis_writer *w, const struct header *h,
     int err = reserve_stages(w, diag);
     if (err)
         return err;
-    for (uint32_t i = 0; i < w->commit.n_stages && !err; i++) {
+    for (uint32_t i = 0; i < w->commit.n_stages; i++) {
         struct writer_stage *s;
         err = writer_stage_create(w, &w->commit, i, false, &s);
         if (err)
