@@ -20,7 +20,16 @@ static uint64_t *late_victim;
 /* A bit of the victim's in lane 0 flips when its page is about to be digested. */
 static bool digest_flips;
 /* What the header says is another; 0: nothing. */
-enum { FLIP_WORDS = 1, FLIP_LANES, FLIP_WATERMARK, FLIP_SEED, N_FLIPS };
+enum {
+    FLIP_WORDS = 1,
+    FLIP_LANES,
+    FLIP_LENGTH,
+    FLIP_WATERMARK,
+    FLIP_RECORD,
+    FLIP_SEED,
+    FLIP_IDENTITY,
+    N_FLIPS
+};
 static int header_flips;
 
 static void (*real_fill)(uint8_t *, uint64_t, uint32_t, const uint64_t *, size_t);
@@ -118,9 +127,12 @@ void __wrap_commit_encode(const struct commit *c, uint8_t slot, uint8_t *out)
         g->n_blocks *= g->lanes;
         g->lanes = 1;
     }
+    if (header_flips == FLIP_LENGTH) /* of the lanes that are left */
+        other.stages[0].length = g->n_blocks * --g->lanes * BLOCK_BYTES;
     if (header_flips == FLIP_WATERMARK)
         other.watermark++;
     __real_commit_encode(&other, slot, out);
+    out[40] ^= header_flips == FLIP_RECORD;
 }
 
 void __real_identity_encode(const struct identity *id, uint8_t *out);
@@ -130,6 +142,7 @@ void __wrap_identity_encode(const struct identity *id, uint8_t *out)
     struct identity other = *id;
     other.hash_seed ^= header_flips == FLIP_SEED;
     __real_identity_encode(&other, out);
+    out[40] ^= header_flips == FLIP_IDENTITY;
 }
 
 static int flip_nothing(void **state)
@@ -250,6 +263,9 @@ static void test_good_memory_passes(void **state)
     assert_int_equal(seen | 1U << 6, 0xff);
     struct tamis_builder *b = builder_for(&ways[0], true);
     expect_good(b, 0);
+    const uint64_t twice[] = {keys[0], keys[0]};
+    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, twice, 2), 0);
+    expect_good(b, 1);
     tamis_builder_free(b);
 }
 
@@ -408,7 +424,7 @@ static void add_numbers(struct tamis_builder *b, unsigned from, unsigned to)
 static void test_what_is_noted(void **state)
 {
     (void)state;
-    for (int what = 0; what < 10; what++)
+    for (int what = 0; what < 11; what++)
         for (int more = 0; more < 3; more++) {
             struct tamis_builder *b = builder_for(&ways[0], true);
             add_numbers(b, 500, 600);
@@ -442,8 +458,11 @@ static void test_what_is_noted(void **state)
             case 8:
                 b->watermark ^= 1 << 9;
                 break;
-            default:
+            case 9:
                 b->range.first_bytes ^= 1 << 30;
+                break;
+            default:
+                b->range.last_bytes ^= 1 << 30;
                 break;
             }
             /* Keys that change it, and hide the flip; and keys that don't. */
@@ -468,8 +487,10 @@ static void test_the_header(void **state)
     static const struct way few_words = {FEW, 0.1, 1, 0}, two_lanes = {FEW, 1e-4, 1, 0};
     (void)state;
     for (header_flips = 1; header_flips < N_FLIPS; header_flips++)
-        expect_refused(
-            full_builder(header_flips == FLIP_LANES ? &two_lanes : &few_words, true));
+        expect_refused(full_builder(
+            header_flips == FLIP_LANES || header_flips == FLIP_LENGTH ? &two_lanes
+                                                                      : &few_words,
+            true));
     header_flips = FLIP_WORDS;
     expect_lost(full_builder(&few_words, false), keys, FEW);
     header_flips = FLIP_LANES;

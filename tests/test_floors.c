@@ -135,6 +135,28 @@ static void test_marks_are_given_back(void **state)
     assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
 }
 
+static void fail_a_commit(uint64_t first_capacity, const uint64_t *hashes, size_t n)
+{
+    struct tamis_writer *w = fresh(first_capacity);
+    add_hashes(w, hashes, n);
+    size_t before = n_floors_below();
+    assert_true(before > 0);
+    fail_once(CALL_PWRITE, 1, EIO);
+    assert_int_equal(tamis_writer_commit(w, 1, NULL), EIO);
+    assert_int_equal(n_floors_below(), before);
+    assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
+}
+
+/* After floors that could not be written no others are: neither those that lie further
+ * on, nor the rest of more than are written at once. */
+static void test_no_floors_after_a_failed_write(void **state)
+{
+    const uint64_t ends[] = {0, UINT64_MAX};
+    (void)state;
+    fail_a_commit(CAPACITY, ends, 2);
+    fail_a_commit(4 * 1000 * 1000, keys, N);
+}
+
 /* ---- who holds what while writing ---- */
 
 static struct tamis_writer *watched;
@@ -270,6 +292,7 @@ int main(void)
         TEST_WITH_FAULTS(test_of_every_stage),
         TEST_WITH_FAULTS(test_of_what_a_dead_writer_left),
         TEST_WITH_FAULTS(test_marks_are_given_back),
+        TEST_WITH_FAULTS(test_no_floors_after_a_failed_write),
         TEST_WITH_FAULTS(test_writes_are_under_a_lock),
         TEST_WITH_FAULTS(test_a_page_lost_in_session_is_not_believed),
         TEST_WITH_FAULTS(test_a_page_is_filled_whole),

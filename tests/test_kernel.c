@@ -176,7 +176,9 @@ static void check_steps(const struct kernel *k, const struct planes *p, uint64_t
     memset(hits, 0xa5, sizeof hits);
     row_begin(&row, h);
     for (size_t i = 0; i < n_steps; i++) {
-        ask[i] = random_below(2) ? UINT64_MAX : random_u64() & random_u64();
+        ask[i] = random_below(2) ? random_u64() & random_u64() : UINT64_MAX;
+        if (random_below(4) == 0) /* the first planes of 64: of the next more */
+            ask[i] = UINT64_MAX >> random_below(64);
         for (size_t j = 0; j < 64; j++)
             if (i * 64 + j >= p->n)
                 ask[i] &= ~(UINT64_C(1) << j);

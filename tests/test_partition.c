@@ -147,6 +147,16 @@ static void test_stops_when_told(void **state)
     assert_int_equal(filling_finished(&f), PAGE_BYTES);
     filling_end(&f);
     expect_same_hashes(10000);
+    /* Nor does it ask, where a lane is one region. */
+    assert_int_equal(filling_begin(&f, &g, bits, digests, 10000, 1, 1 << 20), 0);
+    assert_null(f.slices);
+    f.between = stop_at_once;
+    f.ctx = &n_calls;
+    f.asks = true;
+    assert_int_equal(filling_add(&f, hashes, 10000, true), ENOSPC);
+    assert_int_equal(n_calls, 2);
+    assert_int_equal(atomic_load(&f.asked[0].n), 0);
+    filling_end(&f);
 }
 
 /* ---- whole files ---- */

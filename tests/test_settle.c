@@ -4,6 +4,7 @@
 #include "lib/writer/inside.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 enum { N = 16000, STAGES = 5 };
 
@@ -463,6 +464,45 @@ static void test_a_seal_goes_by_digests(void **state)
     }
 }
 
+/* A page that failed once stays bad, should it have its digest again. */
+static void test_a_seal_believes_no_page_that_failed(void **state)
+{
+    (void)state;
+    uint64_t n = 0;
+    uint8_t page[PAGE_BYTES], zeros[PAGE_BYTES] = {0};
+    make_settled();
+    uint64_t at = commit_of(path).stages[STAGES - 2].offset;
+    struct tamis_writer *w = open_writer(path);
+    memcpy(page, w->stages[STAGES - 2]->stage.bits, sizeof page);
+    file_poke(path, at, zeros, sizeof zeros);
+    assert_false(stage_page_good(&w->stages[STAGES - 2]->stage, 0));
+    file_poke(path, at, page, sizeof page);
+    assert_int_equal(tamis_writer_seal(w, 2, &n, NULL), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(tamis_writer_close(w), 0);
+    assert_int_equal(n_absent(), 0);
+}
+
+static void *no_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
+{
+    (void)at, (void)n, (void)prot, (void)flags, (void)fd, (void)offset;
+    return errno = ENODEV, MAP_FAILED;
+}
+
+/* A seal that cannot map the digests fails, and the file is as it was. */
+static void test_a_seal_without_the_digests(void **state)
+{
+    (void)state;
+    make_settled();
+    struct tamis_writer *w = open_writer(path);
+    io_calls.mmap = no_mmap;
+    assert_int_equal(tamis_writer_seal(w, 2, NULL, NULL), ENODEV);
+    io_calls.mmap = mmap;
+    assert_int_equal(commit_of(path).state, STATE_OPEN);
+    tamis_writer_close(w);
+    assert_int_equal(n_absent(), 0);
+}
+
 /* ---- order, and what goes wrong ---- */
 
 static struct {
@@ -582,6 +622,8 @@ int main(void)
         TEST_WITH_FAULTS(test_a_reader_keeps_its_digests),
         TEST_WITH_FAULTS(test_recovery_goes_by_digests),
         TEST_WITH_FAULTS(test_a_seal_goes_by_digests),
+        TEST_WITH_FAULTS(test_a_seal_believes_no_page_that_failed),
+        TEST_WITH_FAULTS(test_a_seal_without_the_digests),
         TEST_WITH_FAULTS(test_digests_before_their_record),
         TEST_WITH_FAULTS(test_no_space_for_digests),
         TEST_WITH_FAULTS(test_a_crash_before_the_record),

@@ -126,6 +126,39 @@ static void names_the_range_and_the_page(void **state)
     tamis_store_close(s);
 }
 
+/* Of a key whose pages all fail, that of its first lane. */
+static void names_the_first_page_of_several(void **state)
+{
+    struct tamis_domain d;
+    struct tamis_builder_options opt = {
+        .size = sizeof opt, .domain = &d, .error = 1e-6};
+    struct tamis_builder *b;
+    struct tamis_filter *f;
+    struct tamis_explanation x;
+    (void)state;
+    OK(tamis_domain_init(&d, 1, 7));
+    struct tamis_key key = tamis_key_of(&d, "key", 3);
+    OK(tamis_builder_create(&opt, &b, NULL));
+    OK(tamis_builder_add_key(b, "key", 3));
+    for (size_t i = 0; i < N; i++) {
+        struct tamis_key other = tamis_key_of(&d, &i, sizeof i);
+        OK(tamis_builder_add_key(b, other.bytes, other.n_bytes));
+    }
+    OK(tamis_builder_finish_file(b, path_of("f"), NULL));
+    tamis_builder_free(b);
+    const struct stage_desc s = commit_of(path_of("f")).stages[0];
+    assert_true(s.geometry.lanes > 1);
+    for (uint64_t at = s.offset; at < s.offset + s.length; at += PAGE_BYTES)
+        file_poke(path_of("f"), at, "rot", 3);
+    OK(tamis_filter_open(path_of("f"), NULL, &f, NULL));
+    assert_int_equal(tamis_filter_explain(f, &key, &x), TAMIS_MAYBE);
+    assert_true(x.stages[0].reason == TAMIS_DAMAGED && x.stages[0].lane == 0);
+    assert_int_equal(x.stages[0].offset,
+                     s.offset + geometry_block_offset(&s.geometry, 0, key.hash) /
+                                    PAGE_BYTES * PAGE_BYTES);
+    tamis_filter_close(f);
+}
+
 static void nothing_is_maybe(void **state)
 {
     struct tamis_explanation x;
@@ -144,6 +177,8 @@ int main(void)
                                         test_dir_remove),
         cmocka_unit_test_setup_teardown(names_the_range_and_the_page, test_dir_create,
                                         test_dir_remove),
+        cmocka_unit_test_setup_teardown(names_the_first_page_of_several,
+                                        test_dir_create, test_dir_remove),
         cmocka_unit_test_setup_teardown(nothing_is_maybe, test_dir_create,
                                         test_dir_remove),
     };
