@@ -200,8 +200,8 @@ unit: $(if $(TEST),$B/tests/$(TEST),$(TESTS)) | $(GOLDEN_MAKERS)
 	@tests/unit.sh $^
 
 # Programs that do more with TAMIS_TEST_LONG=1.
-LONG_TESTS := test_error_rates test_estimate test_plan_store test_process test_property \
-              test_property_store test_sealed_damage test_writer_threads
+LONG_TESTS := test_blocks test_error_rates test_estimate test_plan_store test_process \
+              test_property test_property_store test_sealed_damage test_writer_threads
 unit-long: $(LONG_TESTS:%=$B/tests/%)
 	@TAMIS_TEST_LONG=1 tests/unit.sh $^
 

@@ -69,7 +69,8 @@ static void measure(uint64_t n, double error)
     assert_int_equal(tamis_blocks_plan(n, error, &plan), 0);
     struct tamis_blocks b = blocks_of(plan.lanes, plan.words, plan.n_blocks);
     assert_true(plan.bits_bytes <= sizeof bits);
-    while (n_sets < 100 || (n_hits < 2000 && n_asked < 8000000)) {
+    const uint64_t enough = by_form(600, 2000), most = by_form(1000000, 8000000);
+    while (n_sets < 100 || (n_hits < enough && n_asked < most)) {
         memset(bits, 0, sizeof bits);
         random_keys(keys, n);
         assert_int_equal(tamis_blocks_add(&b, bits, plan.bits_bytes, keys, n), 0);
