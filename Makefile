@@ -65,7 +65,7 @@ help:
 	@echo "make unit       only the unit tests of this build (TEST=name for one); unit-long: the long forms"
 	@echo "make cli        only the command-line tests"
 	@sed -n 's/^#help //p' $(RULES)
-	@echo "make check-layers check-symbols check-docs   the rooms, the exports, the README"
+	@echo "make check-layers check-symbols check-docs   the rooms, the exports, the READMEs"
 	@echo "make goldens    write the golden files anew into build/golden, to compare: those in tests are frozen"
 	@echo "make compile_commands.json format clean"
 
