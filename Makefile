@@ -118,7 +118,7 @@ STORE_TESTS := test_store_% test_process test_golden_store test_property_store
 # They include cmocka.h, which deps-build does not install.
 $(TEST_SRC:%.c=$B/%.o): | deps-test
 $B/tests/test_store_memory: TEST_WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
-$B/tests/test_builder_check: TEST_WRAP := -Wl,--wrap=kernel_get,--wrap=filling_begin,--wrap=filling_end,--wrap=page_digest,--wrap=commit_encode,--wrap=identity_encode
+$B/tests/test_builder_check: TEST_WRAP := -Wl,--wrap=kernel_get,--wrap=fill_begin,--wrap=fill_end,--wrap=page_digest,--wrap=commit_encode,--wrap=identity_encode
 $B/tests/%: $B/tests/%.o $(LIB_OBJ) | deps-test
 	$(call say,LD,$@)
 	$(Q)$(CC) $(SANITIZE) -o $@ $< $(if $(filter $(STORE_TESTS),$*),$(LIB_OBJ) $(LIBS),$(FILTER_OBJ) $(FILTER_LIBS)) $(TEST_WRAP) -lcmocka

@@ -63,7 +63,7 @@ static void fill_and_flip(uint8_t *lane, uint64_t n_blocks, uint32_t words,
     }
     real_fill(lane, n_blocks, words, hashes, n);
     if (number == stuck_lane)
-        stick(lane, filling_hash(keys[victim], (uint32_t)stuck_lane), hashes, n);
+        stick(lane, fill_hash(keys[victim], (uint32_t)stuck_lane), hashes, n);
 }
 
 const struct kernel *__real_kernel_get(void);
@@ -79,29 +79,29 @@ const struct kernel *__wrap_kernel_get(void)
     return &flipping;
 }
 
-int __real_filling_begin(struct filling *f, const struct geometry *g, uint8_t *bits,
-                         uint8_t *digests, uint64_t n, unsigned n_threads,
-                         size_t region_bytes);
-int __wrap_filling_begin(struct filling *f, const struct geometry *g, uint8_t *bits,
-                         uint8_t *digests, uint64_t n, unsigned n_threads,
-                         size_t region_bytes);
-int __wrap_filling_begin(struct filling *f, const struct geometry *g, uint8_t *bits,
-                         uint8_t *digests, uint64_t n, unsigned n_threads,
-                         size_t region_bytes)
+int __real_fill_begin(struct fill *f, const struct geometry *g, uint8_t *bits,
+                      uint8_t *digests, uint64_t n, unsigned n_threads,
+                      size_t region_bytes);
+int __wrap_fill_begin(struct fill *f, const struct geometry *g, uint8_t *bits,
+                      uint8_t *digests, uint64_t n, unsigned n_threads,
+                      size_t region_bytes);
+int __wrap_fill_begin(struct fill *f, const struct geometry *g, uint8_t *bits,
+                      uint8_t *digests, uint64_t n, unsigned n_threads,
+                      size_t region_bytes)
 {
     lane_0 = bits;
     geometry = *g;
-    int err = __real_filling_begin(f, g, bits, digests, n, n_threads, region_bytes);
+    int err = __real_fill_begin(f, g, bits, digests, n, n_threads, region_bytes);
     was_sliced = f->slices != NULL;
     return err;
 }
 
-void __real_filling_end(struct filling *f);
-void __wrap_filling_end(struct filling *f);
-void __wrap_filling_end(struct filling *f)
+void __real_fill_end(struct fill *f);
+void __wrap_fill_end(struct fill *f);
+void __wrap_fill_end(struct fill *f)
 {
     lane_0 = NULL; /* readers have other pages */
-    __real_filling_end(f);
+    __real_fill_end(f);
 }
 
 uint64_t __real_page_digest(const uint8_t page[PAGE_BYTES]);

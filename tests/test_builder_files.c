@@ -428,7 +428,7 @@ static void *finish_cancelled(void *ctx)
     return NULL;
 }
 
-/* It finishes first: its team works on its stack. */
+/* It finishes first: its threads work on its stack. */
 static void test_cancelled_at_work(void **state)
 {
     struct tamis_builder_options opt = {

@@ -28,10 +28,10 @@ static void expect_same_hashes(size_t n)
     assert_memory_equal(left, right, n * sizeof *left);
 }
 
-static void expect_finished(struct filling *f, uint64_t n_bytes)
+static void expect_finished(struct fill *f, uint64_t n_bytes)
 {
     uint64_t n_set = 0;
-    assert_true(filling_finished(f) == n_bytes);
+    assert_true(fill_finished(f) == n_bytes);
     for (uint64_t page = 0; page < n_bytes / PAGE_BYTES; page++) {
         assert_true(digest_at(f->digests, page) ==
                     page_digest(f->bits + page * PAGE_BYTES));
@@ -46,7 +46,7 @@ static uint8_t *reference, *bits, *digests;
 static void fill(const struct geometry *g, size_t n, size_t piece, unsigned n_threads,
                  size_t region_bytes)
 {
-    struct filling f;
+    struct fill f;
     uint64_t n_bytes = g->n_blocks * g->lanes * BLOCK_BYTES;
     assert_true(n_bytes <= MOST_BYTES);
     memset(reference, 0, (size_t)n_bytes);
@@ -54,12 +54,12 @@ static void fill(const struct geometry *g, size_t n, size_t piece, unsigned n_th
     for (size_t i = 0; i < n; i++)
         geometry_add(reference, g, hashes[i]);
     memcpy(given, hashes, n * sizeof *given);
-    assert_int_equal(
-        filling_begin(&f, g, bits, digests, piece, n_threads, region_bytes), 0);
-    assert_int_equal(filling_finished(&f), 0);
+    assert_int_equal(fill_begin(&f, g, bits, digests, piece, n_threads, region_bytes),
+                     0);
+    assert_int_equal(fill_finished(&f), 0);
     for (size_t done = 0; done < n || n == 0; done += piece) {
         size_t some = n - done < piece ? n - done : piece;
-        assert_int_equal(filling_add(&f, hashes + done, some, done + some == n), 0);
+        assert_int_equal(fill_add(&f, hashes + done, some, done + some == n), 0);
         if (n == 0)
             break;
     }
@@ -67,7 +67,7 @@ static void fill(const struct geometry *g, size_t n, size_t piece, unsigned n_th
         fail_msg("%zu keys by %zu, %u threads, %u lanes, %u words, %llu blocks", n,
                  piece, n_threads, g->lanes, g->words, (unsigned long long)g->n_blocks);
     expect_finished(&f, n_bytes);
-    filling_end(&f);
+    fill_end(&f);
     expect_same_hashes(n);
 }
 
@@ -133,30 +133,30 @@ static void test_stops_when_told(void **state)
 {
     const struct geometry g = {
         .n_blocks = BLOCKS_PER_PAGE * 80, .lanes = 3, .words = 4};
-    struct filling f;
+    struct fill f;
     int n_calls = 0;
     (void)state;
     random_hashes(hashes, 10000);
     memcpy(given, hashes, sizeof given);
     memset(bits, 0, (size_t)g.n_blocks * g.lanes * BLOCK_BYTES);
-    assert_int_equal(filling_begin(&f, &g, bits, digests, 10000, 1, PAGE_BYTES), 0);
+    assert_int_equal(fill_begin(&f, &g, bits, digests, 10000, 1, PAGE_BYTES), 0);
     f.between = stop_at_once;
     f.ctx = &n_calls;
-    assert_int_equal(filling_add(&f, hashes, 10000, true), ENOSPC);
+    assert_int_equal(fill_add(&f, hashes, 10000, true), ENOSPC);
     assert_int_equal(n_calls, 1);
-    assert_int_equal(filling_finished(&f), PAGE_BYTES);
-    filling_end(&f);
+    assert_int_equal(fill_finished(&f), PAGE_BYTES);
+    fill_end(&f);
     expect_same_hashes(10000);
     /* Nor does it ask, where a lane is one region. */
-    assert_int_equal(filling_begin(&f, &g, bits, digests, 10000, 1, 1 << 20), 0);
+    assert_int_equal(fill_begin(&f, &g, bits, digests, 10000, 1, 1 << 20), 0);
     assert_null(f.slices);
     f.between = stop_at_once;
     f.ctx = &n_calls;
     f.asks = true;
-    assert_int_equal(filling_add(&f, hashes, 10000, true), ENOSPC);
+    assert_int_equal(fill_add(&f, hashes, 10000, true), ENOSPC);
     assert_int_equal(n_calls, 2);
     assert_int_equal(atomic_load(&f.asked[0].n), 0);
-    filling_end(&f);
+    fill_end(&f);
 }
 
 /* ---- whole files ---- */

@@ -747,7 +747,7 @@ enum { SHARERS = 4, MEETINGS = 1000000 };
 static void *probing_in_the_shared_sheet(void *ctx)
 {
     struct crowd *c = ctx;
-    counts_slot = SLOT_SHARED;
+    counters_slot = SLOT_SHARED;
     pthread_barrier_wait(&c->all_there);
     for (size_t i = 0; i < MEETINGS; i++)
         one_probe(c);
@@ -798,9 +798,9 @@ static pthread_key_t late_key;
 
 static void count_late(void *ctx)
 {
-    assert_int_equal(counts_slot, SLOT_NONE);
+    assert_int_equal(counters_slot, SLOT_NONE);
     one_probe(ctx);
-    assert_in_range(counts_slot, 1, N_SLOTS);
+    assert_in_range(counters_slot, 1, N_SLOTS);
 }
 
 static void *probe_then_late(void *ctx)
@@ -894,12 +894,12 @@ static void *wait_with_a_slot(void *ctx)
 
 static int counts_alone(void *ctx)
 {
-    unsigned mine = counts_slot, first = mine == 1 ? 2 : 1;
+    unsigned mine = counters_slot, first = mine == 1 ? 2 : 1;
     alarm(60);
     for (unsigned i = first; i <= N_SLOTS; i += i + 1 == mine ? 2 : 1) {
-        counts_slot = SLOT_NONE; /* as a new thread's */
+        counters_slot = SLOT_NONE; /* as a new thread's */
         one_probe(ctx);
-        if (counts_slot != i)
+        if (counters_slot != i)
             return 1;
     }
     return 0;
@@ -908,10 +908,10 @@ static int counts_alone(void *ctx)
 static void *fork_without_a_slot(void *ctx)
 {
     struct crowd *c = ctx;
-    assert_int_equal(counts_slot, SLOT_NONE);
+    assert_int_equal(counters_slot, SLOT_NONE);
     in_child(counts_alone, c);
     one_probe(c);
-    assert_int_equal(counts_slot, SLOT_SHARED);
+    assert_int_equal(counters_slot, SLOT_SHARED);
     in_child(counts_alone, c);
     return NULL;
 }
@@ -919,7 +919,7 @@ static void *fork_without_a_slot(void *ctx)
 static void *fork_with_a_slot(void *ctx)
 {
     one_probe(ctx);
-    assert_in_range(counts_slot, 1, N_SLOTS);
+    assert_in_range(counters_slot, 1, N_SLOTS);
     in_child(counts_alone, ctx);
     return NULL;
 }

@@ -41,7 +41,7 @@ static bool is_small(const struct geometry *g, unsigned n_threads)
     return lane_bytes(g) <= (n_threads > 1 ? SHARED_BYTES : SMALL_BYTES);
 }
 
-static void choose_regions(struct filling *f, size_t region_bytes)
+static void choose_regions(struct fill *f, size_t region_bytes)
 {
     f->shift = 6; /* a page of blocks */
     while (((size_t)BLOCK_BYTES << (f->shift + 1)) <= region_bytes)
@@ -55,8 +55,8 @@ static void choose_regions(struct filling *f, size_t region_bytes)
         f->run_hashes /= 2;
 }
 
-int filling_begin(struct filling *f, const struct geometry *g, uint8_t *bits,
-                  uint8_t *digests, uint64_t n, unsigned n_threads, size_t region_bytes)
+int fill_begin(struct fill *f, const struct geometry *g, uint8_t *bits,
+               uint8_t *digests, uint64_t n, unsigned n_threads, size_t region_bytes)
 {
     memset(f, 0, sizeof *f);
     f->g = *g;
@@ -68,33 +68,33 @@ int filling_begin(struct filling *f, const struct geometry *g, uint8_t *bits,
     if (!f->finished)
         return ENOMEM;
     if (n > 0 && (region_bytes ? f->n_regions > 1 : !is_small(g, n_threads))) {
-        f->team = team_start(n_threads);
+        f->threads = threads_start(n_threads);
         slices_create(f, n);
     }
     return 0;
 }
 
-void filling_end(struct filling *f)
+void fill_end(struct fill *f)
 {
     slices_free(f);
-    team_end(f->team);
+    threads_end(f->threads);
     free(f->finished);
 }
 
 /* ---- adding and asking ---- */
 
 /* Hashes as the lane at work has them: themselves, or at most MAX_RUN in `room`. */
-static const uint64_t *of_lane(const struct filling *f, const uint64_t *hashes,
-                               size_t n, uint64_t *room)
+static const uint64_t *of_lane(const struct fill *f, const uint64_t *hashes, size_t n,
+                               uint64_t *room)
 {
     if (f->lane == 0)
         return hashes;
     for (size_t i = 0; i < n; i++)
-        room[i] = filling_hash(hashes[i], f->lane);
+        room[i] = fill_hash(hashes[i], f->lane);
     return room;
 }
 
-static void put(struct filling *f, const uint64_t *hashes, size_t n)
+static void put(struct fill *f, const uint64_t *hashes, size_t n)
 {
     uint8_t *bits = f->bits + f->lane * lane_bytes(&f->g);
     uint64_t room[MAX_RUN];
@@ -106,7 +106,7 @@ static void put(struct filling *f, const uint64_t *hashes, size_t n)
     }
 }
 
-static void ask(struct filling *f, const uint64_t *hashes, size_t n)
+static void ask(struct fill *f, const uint64_t *hashes, size_t n)
 {
     const struct geometry lane = {f->g.n_blocks, 1, f->g.words};
     struct plane p = plane_of(f->bits + f->lane * lane_bytes(&f->g), &lane);
@@ -127,7 +127,7 @@ static void ask(struct filling *f, const uint64_t *hashes, size_t n)
     atomic_fetch_add(&f->asked[f->lane].n_absent, n - n_hits);
 }
 
-bool filling_agrees(struct filling *f, const struct hash_sum *list)
+bool fill_agrees(struct fill *f, const struct hash_sum *list)
 {
     bool agrees = true;
     for (uint32_t lane = 0; lane < f->g.lanes; lane++)
@@ -141,14 +141,14 @@ bool filling_agrees(struct filling *f, const struct hash_sum *list)
 /* ---- finishing ---- */
 
 /* Where region r of a lane begins, n_regions: where the lane ends. */
-static uint64_t region_offset(const struct filling *f, uint32_t lane, uint32_t r)
+static uint64_t region_offset(const struct fill *f, uint32_t lane, uint32_t r)
 {
     uint64_t block = (uint64_t)r << f->shift;
     block = block < f->g.n_blocks ? block : f->g.n_blocks;
     return (lane * f->g.n_blocks + block) * BLOCK_BYTES;
 }
 
-static void finish_region(struct filling *f, uint32_t r)
+static void finish_region(struct fill *f, uint32_t r)
 {
     uint64_t from = region_offset(f, f->lane, r), n_set = 0;
     uint64_t to = region_offset(f, f->lane, r + 1);
@@ -165,7 +165,7 @@ static void finish_region(struct filling *f, uint32_t r)
                           memory_order_release);
 }
 
-uint64_t filling_finished(struct filling *f)
+uint64_t fill_finished(struct fill *f)
 {
     while (f->n_finished < f->n_regions * f->g.lanes &&
            atomic_load_explicit(&f->finished[f->n_finished], memory_order_acquire))
@@ -174,7 +174,7 @@ uint64_t filling_finished(struct filling *f)
 }
 
 /* The caller's thread writes. */
-static void call_between(struct filling *f)
+static void call_between(struct fill *f)
 {
     if (f->between)
         f->error = f->between(f->ctx);
@@ -184,7 +184,7 @@ static void call_between(struct filling *f)
 
 static void each_region(void *ctx, unsigned number)
 {
-    struct filling *f = ctx;
+    struct fill *f = ctx;
     while (!atomic_load_explicit(&f->stop, memory_order_relaxed)) {
         uint32_t r = atomic_fetch_add_explicit(&f->next, 1, memory_order_relaxed);
         if (r >= f->n_regions)
@@ -202,7 +202,7 @@ static void each_region(void *ctx, unsigned number)
 
 /* ---- all of it ---- */
 
-static int each_lane(struct filling *f, uint64_t *hashes, size_t n, unsigned steps)
+static int each_lane(struct fill *f, uint64_t *hashes, size_t n, unsigned steps)
 {
     f->steps = steps;
     for (f->lane = 0; f->lane < f->g.lanes && !f->error; f->lane++) {
@@ -212,25 +212,25 @@ static int each_lane(struct filling *f, uint64_t *hashes, size_t n, unsigned ste
             put(f, hashes, n);
         atomic_store(&f->next, 0);
         if (f->slices || steps & STEP_FINISH)
-            team_run(f->team, each_region, f);
+            threads_run(f->threads, each_region, f);
         if (!f->slices && steps & STEP_ASK && !f->error)
             ask(f, hashes, n);
     }
     return f->error;
 }
 
-int filling_add(struct filling *f, uint64_t *hashes, size_t n, bool is_last)
+int fill_add(struct fill *f, uint64_t *hashes, size_t n, bool is_last)
 {
     unsigned asks = f->asks ? STEP_ASK : 0;
     return each_lane(f, hashes, n, is_last ? STEP_PUT | STEP_FINISH | asks : STEP_PUT);
 }
 
-int filling_ask(struct filling *f, uint64_t *hashes, size_t n)
+int fill_ask(struct fill *f, uint64_t *hashes, size_t n)
 {
     return each_lane(f, hashes, n, STEP_ASK);
 }
 
-uint64_t filling_memory(const struct geometry *g, unsigned n_threads)
+uint64_t fill_memory(const struct geometry *g, unsigned n_threads)
 {
     if (is_small(g, n_threads))
         return 0;

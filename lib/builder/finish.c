@@ -35,7 +35,7 @@ static int cannot_write(const struct tamis_builder *b, int err, const char *path
 /* ---- bits to the file ---- */
 
 struct output {
-    struct filling filling;
+    struct fill fill;
     int fd;
     uint64_t at, written, length; /* of the bits */
 };
@@ -47,15 +47,15 @@ struct output {
 static int write_finished(void *ctx)
 {
     struct output *o = ctx;
-    uint64_t ready = filling_finished(&o->filling);
+    uint64_t ready = fill_finished(&o->fill);
     while (o->written < ready) {
         uint64_t left = ready - o->written;
         uint64_t n = WRITE_BYTES - (o->at + o->written) % WRITE_BYTES;
         if (left < n && ready < o->length)
             break;
         n = left < n ? left : n;
-        int err = io_write(o->fd, o->filling.bits + o->written, (size_t)n,
-                           o->at + o->written);
+        int err =
+            io_write(o->fd, o->fill.bits + o->written, (size_t)n, o->at + o->written);
         if (err)
             return err;
         o->written += n;
@@ -64,7 +64,7 @@ static int write_finished(void *ctx)
 }
 
 /* The spool has all hashes or none by now. */
-static int from_spool(struct tamis_builder *b, struct filling *f, bool asks)
+static int from_spool(struct tamis_builder *b, struct fill *f, bool asks)
 {
     uint64_t done = 0, check = 0;
     int err = 0;
@@ -73,24 +73,23 @@ static int from_spool(struct tamis_builder *b, struct filling *f, bool asks)
         err = spool_read(b, done, &check, &n);
         done += n;
         if (!err && asks)
-            err = filling_ask(f, b->hashes, n);
+            err = fill_ask(f, b->hashes, n);
         else if (!err)
-            err = filling_add(f, b->hashes, n, done == b->n_spooled);
+            err = fill_add(f, b->hashes, n, done == b->n_spooled);
     }
     return err;
 }
 
 /* The last hashes are not added before all are known to be right. */
-static int fill(struct tamis_builder *b, struct filling *f)
+static int fill(struct tamis_builder *b, struct fill *f)
 {
     f->asks = b->checks && !b->n_spooled;
     int err = b->n_spooled ? from_spool(b, f, false)
-                           : filling_add(f, b->hashes, b->n_hashes, true);
+                           : fill_add(f, b->hashes, b->n_hashes, true);
     if (!err && b->checks && b->n_spooled)
         err = from_spool(b, f, true);
     b->asked = f->g;
-    return !err && b->checks && !filling_agrees(f, &b->came_in) ? TAMIS_ERR_DAMAGED
-                                                                : err;
+    return !err && b->checks && !fill_agrees(f, &b->came_in) ? TAMIS_ERR_DAMAGED : err;
 }
 
 /* Digests what is in memory, not what comes back from the disk: a page that was
@@ -102,17 +101,16 @@ static int write_stage(struct tamis_builder *b, int fd, uint64_t at, uint8_t *bi
     struct digest_tree t;
     digest_tree_of(s->length / PAGE_BYTES, &t);
     uint64_t n = b->n_spooled ? b->capacity : b->n_hashes;
-    int err =
-        filling_begin(&o.filling, &s->geometry, bits, digests, n, b->n_at_work, 0);
+    int err = fill_begin(&o.fill, &s->geometry, bits, digests, n, b->n_at_work, 0);
     if (err)
         return err;
-    o.filling.between = write_finished;
-    o.filling.ctx = &o;
-    err = fill(b, &o.filling);
+    o.fill.between = write_finished;
+    o.fill.ctx = &o;
+    err = fill(b, &o.fill);
     if (!err)
         err = write_finished(&o);
-    s->bits_set = atomic_load(&o.filling.bits_set);
-    filling_end(&o.filling);
+    s->bits_set = atomic_load(&o.fill.bits_set);
+    fill_end(&o.fill);
     if (err)
         return err;
     s->root = t.n_bytes ? digest_tree_finish(&t, digests) : digest_at(digests, 0);
@@ -185,10 +183,10 @@ static uint8_t *map_bits(size_t n, void **address, size_t *n_bytes)
 static void choose_threads(struct tamis_builder *b, const struct geometry *g,
                            uint64_t filter_bytes)
 {
-    uint64_t alone = filling_memory(g, 1);
+    uint64_t alone = fill_memory(g, 1);
     uint64_t room = spool_leaves(b, filter_bytes + alone) + alone;
     b->n_at_work = b->n_threads;
-    while (b->n_at_work > 1 && filling_memory(g, b->n_at_work) > room)
+    while (b->n_at_work > 1 && fill_memory(g, b->n_at_work) > room)
         b->n_at_work--;
 }
 
@@ -202,7 +200,7 @@ static int write_filter(struct tamis_builder *b, int fd, uint64_t at,
     uint64_t n_digests = digests_bytes(s->length / PAGE_BYTES);
     choose_threads(b, &s->geometry, s->length + n_digests);
     int err = spool_settle(b, s->length + n_digests +
-                                  filling_memory(&s->geometry, b->n_at_work));
+                                  fill_memory(&s->geometry, b->n_at_work));
     if (err)
         return err;
     void *address;
@@ -262,7 +260,7 @@ static int finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], in
     return 0;
 }
 
-/* A thread that is cancelled while it writes would leave its team behind, at work on
+/* A thread that is cancelled while it writes would leave its threads behind, at work on
  * its stack; and memory, and a temporary file. */
 static int hold_cancel(void)
 {

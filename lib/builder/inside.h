@@ -71,24 +71,25 @@ void spool_free(struct tamis_builder *b);
 
 /* ==== threads.c: threads for the time of one call =============================== */
 
-struct team;
+struct threads;
 /* Up to n - 1 threads beside the caller's, as many as can be had; NULL if none. */
-struct team *team_start(unsigned n);
-unsigned team_size(const struct team *team); /* with the caller; of NULL 1 */
+struct threads *threads_start(unsigned n);
+unsigned threads_size(const struct threads *threads); /* with the caller; of NULL 1 */
 /* Each of them runs fn, the caller's as number 0; returns when all are through. */
-void team_run(struct team *team, void (*fn)(void *ctx, unsigned number), void *ctx);
-void team_end(struct team *team);
+void threads_run(struct threads *threads, void (*fn)(void *ctx, unsigned number),
+                 void *ctx);
+void threads_end(struct threads *threads);
 
 /* ==== fill.c: hashes to bits ============================================== */
 
 struct slice;
 /* The bits of a stage while they are made. They fall into regions that fit the cache,
  * lane by lane; a region belongs to one thread at a time. */
-struct filling {
+struct fill {
     struct geometry g;
     uint8_t *bits, *digests; /* of n_bytes; of level 1 of the tree, 8 bytes a page */
     const struct kernel *kernel;
-    struct team *team;
+    struct threads *threads;
     uint32_t shift, n_regions; /* 2^shift blocks each, so many a lane */
     uint32_t run_hashes;       /* hashes of one region that are kept together */
     struct slice *slices;      /* NULL: it is done without partition */
@@ -104,7 +105,7 @@ struct filling {
     int (*between)(void *ctx);
     void *ctx;
     int error; /* of `between` */
-    bool asks; /* filling_add() asks, too: all hashes come in one call */
+    bool asks; /* fill_add() asks, too: all hashes come in one call */
     struct {
         _Atomic uint64_t n, added, xored; /* a hash_sum */
         _Atomic uint64_t n_absent;
@@ -114,26 +115,25 @@ struct filling {
 /* Sets up g, bits and digests, for at most n hashes a call. Regions are of about
  * region_bytes, and a lane that is not larger does without (0: what suits); so it does
  * where there is no memory for more. ENOMEM. */
-int filling_begin(struct filling *f, const struct geometry *g, uint8_t *bits,
-                  uint8_t *digests, uint64_t n, unsigned n_threads,
-                  size_t region_bytes);
+int fill_begin(struct fill *f, const struct geometry *g, uint8_t *bits,
+               uint8_t *digests, uint64_t n, unsigned n_threads, size_t region_bytes);
 /* Adds n hashes, which get another order. With the last ones the regions' pages are
  * digested and counted, and marked as finished. The result is f->between's. */
-int filling_add(struct filling *f, uint64_t *hashes, size_t n, bool is_last);
+int fill_add(struct fill *f, uint64_t *hashes, size_t n, bool is_last);
 /* Asks the finished bits for n hashes, which get another order, and sums them. */
-int filling_ask(struct filling *f, uint64_t *hashes, size_t n);
+int fill_ask(struct fill *f, uint64_t *hashes, size_t n);
 /* Was every hash there that was asked for, and was each lane asked for this list? */
-bool filling_agrees(struct filling *f, const struct hash_sum *list);
+bool fill_agrees(struct fill *f, const struct hash_sum *list);
 /* Bytes from the start that are finished, all regions before them as well. */
-uint64_t filling_finished(struct filling *f);
-void filling_end(struct filling *f);
+uint64_t fill_finished(struct fill *f);
+void fill_end(struct fill *f);
 /* What it takes beside the bits. */
-uint64_t filling_memory(const struct geometry *g, unsigned n_threads);
+uint64_t fill_memory(const struct geometry *g, unsigned n_threads);
 
 /* Called by partition.c with the runs of a region. */
-typedef void filling_fn(struct filling *f, const uint64_t *hashes, size_t n);
+typedef void fill_fn(struct fill *f, const uint64_t *hashes, size_t n);
 /* The hash of a lane, of that of lane 0. */
-static inline uint64_t filling_hash(uint64_t h, uint32_t lane)
+static inline uint64_t fill_hash(uint64_t h, uint32_t lane)
 {
     for (; lane > 0; lane--)
         h = geometry_next_lane(h);
@@ -144,12 +144,12 @@ static inline uint64_t filling_hash(uint64_t h, uint32_t lane)
 
 /* A slice for each thread, of at most n hashes together; f->slices stays NULL if there
  * is no memory for that: slower without, but just as good. */
-void slices_create(struct filling *f, uint64_t n);
-void slices_free(struct filling *f);
+void slices_create(struct fill *f, uint64_t n);
+void slices_free(struct fill *f);
 /* Sorts n hashes for the lane at work, in place. */
-void slices_partition(struct filling *f, uint64_t *hashes, size_t n);
+void slices_partition(struct fill *f, uint64_t *hashes, size_t n);
 /* Calls fn with all those of one region, run by run. */
-void slices_each(struct filling *f, uint32_t region, filling_fn *fn);
+void slices_each(struct fill *f, uint32_t region, fill_fn *fn);
 
 /* ==== check.c: did memory keep what came in? ================================== */
 

@@ -28,7 +28,7 @@ struct slice {
 
 /* ---- memory ---- */
 
-static bool slice_init(const struct filling *f, struct slice *s, uint64_t n)
+static bool slice_init(const struct fill *f, struct slice *s, uint64_t n)
 {
     size_t regions = f->n_regions, runs = (size_t)(n / f->run_hashes) + 1;
     size_t run_bytes = f->run_hashes * sizeof *s->buffer;
@@ -44,9 +44,9 @@ static bool slice_init(const struct filling *f, struct slice *s, uint64_t n)
     return true;
 }
 
-void slices_free(struct filling *f)
+void slices_free(struct fill *f)
 {
-    for (unsigned i = 0; f->slices && i < team_size(f->team); i++) {
+    for (unsigned i = 0; f->slices && i < threads_size(f->threads); i++) {
         free(f->slices[i].buffer);
         free(f->slices[i].ends);
         free(f->slices[i].n_rest);
@@ -56,9 +56,9 @@ void slices_free(struct filling *f)
     f->slices = NULL;
 }
 
-void slices_create(struct filling *f, uint64_t n)
+void slices_create(struct fill *f, uint64_t n)
 {
-    unsigned n_slices = team_size(f->team);
+    unsigned n_slices = threads_size(f->threads);
     bool good = (f->slices = calloc(n_slices, sizeof *f->slices)) != NULL;
     for (unsigned i = 0; good && i < n_slices; i++)
         good = slice_init(f, &f->slices[i], n / n_slices + 1);
@@ -69,7 +69,7 @@ void slices_create(struct filling *f, uint64_t n)
 /* ---- partition ---- */
 
 /* What is left in the buffers goes behind the runs, region by region. */
-static void put_rest(const struct filling *f, struct slice *s)
+static void put_rest(const struct fill *f, struct slice *s)
 {
     uint64_t *to = s->hashes + s->n_runs * f->run_hashes;
     uint32_t at = 0;
@@ -83,7 +83,7 @@ static void put_rest(const struct filling *f, struct slice *s)
 }
 
 /* By counting. */
-static void sort_runs(const struct filling *f, struct slice *s)
+static void sort_runs(const struct fill *f, struct slice *s)
 {
     uint32_t at = 0;
     memset(s->first, 0, (f->n_regions + 1) * sizeof *s->first);
@@ -105,7 +105,7 @@ static void sort_runs(const struct filling *f, struct slice *s)
  * multiple of that: an end that is one too is that of a full one. Inlined by force, for
  * lane 0 by itself: it is most of the work, and its hashes are there already. */
 __attribute__((always_inline)) static inline void
-make_runs(const struct filling *f, struct slice *s, uint32_t lane)
+make_runs(const struct fill *f, struct slice *s, uint32_t lane)
 {
     const uint32_t shift = f->shift, run = f->run_hashes;
     const uint64_t n_blocks = f->g.n_blocks;
@@ -114,7 +114,7 @@ make_runs(const struct filling *f, struct slice *s, uint32_t lane)
     uint64_t *to = hashes; /* as many as were read are in buffers and before it: room */
     uint16_t *region = s->regions;
     for (uint64_t *from = hashes, *const last = from + s->n; from < last; from++) {
-        size_t r = geometry_block(filling_hash(*from, lane), n_blocks) >> shift;
+        size_t r = geometry_block(fill_hash(*from, lane), n_blocks) >> shift;
         uint64_t *end = ends[r];
         *end++ = *from;
         if (__builtin_expect(((uintptr_t)end & in_run) == 0, 0)) {
@@ -130,7 +130,7 @@ make_runs(const struct filling *f, struct slice *s, uint32_t lane)
 
 static void partition(void *ctx, unsigned number)
 {
-    const struct filling *f = ctx;
+    const struct fill *f = ctx;
     struct slice *s = &f->slices[number];
     for (uint32_t r = 0; r < f->n_regions; r++)
         s->ends[r] = s->buffer + (size_t)r * f->run_hashes;
@@ -142,9 +142,9 @@ static void partition(void *ctx, unsigned number)
     sort_runs(f, s);
 }
 
-void slices_partition(struct filling *f, uint64_t *hashes, size_t n)
+void slices_partition(struct fill *f, uint64_t *hashes, size_t n)
 {
-    unsigned n_slices = team_size(f->team);
+    unsigned n_slices = threads_size(f->threads);
     for (unsigned i = 0; i < n_slices; i++) {
         size_t here = n / (n_slices - i);
         f->slices[i].hashes = hashes;
@@ -152,13 +152,12 @@ void slices_partition(struct filling *f, uint64_t *hashes, size_t n)
         hashes += here;
         n -= here;
     }
-    team_run(f->team, partition, f);
+    threads_run(f->threads, partition, f);
 }
 
 /* ---- region by region ---- */
 
-static void each_run(struct filling *f, const struct slice *s, uint32_t r,
-                     filling_fn *fn)
+static void each_run(struct fill *f, const struct slice *s, uint32_t r, fill_fn *fn)
 {
     const uint32_t run = f->run_hashes;
     const uint32_t end = s->first[r + 1];
@@ -171,8 +170,8 @@ static void each_run(struct filling *f, const struct slice *s, uint32_t r,
     fn(f, s->hashes + s->n_runs * run + s->rest[r], s->n_rest[r]);
 }
 
-void slices_each(struct filling *f, uint32_t r, filling_fn *fn)
+void slices_each(struct fill *f, uint32_t r, fill_fn *fn)
 {
-    for (unsigned i = 0; i < team_size(f->team); i++)
+    for (unsigned i = 0; i < threads_size(f->threads); i++)
         each_run(f, &f->slices[i], r, fn);
 }

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 
 struct member {
-    struct team *team;
+    struct threads *threads;
     pthread_t thread;
     unsigned number;
 };
 
-struct team {
+struct threads {
     pthread_mutex_t mutex;
     pthread_cond_t work, done;
     void (*fn)(void *ctx, unsigned number);
@@ -27,7 +27,7 @@ struct team {
 static void *member_main(void *arg)
 {
     struct member *m = arg;
-    struct team *t = m->team;
+    struct threads *t = m->threads;
     uint64_t round = 0;
     pthread_mutex_lock(&t->mutex);
     for (;;) {
@@ -46,9 +46,9 @@ static void *member_main(void *arg)
     return NULL;
 }
 
-struct team *team_start(unsigned n)
+struct threads *threads_start(unsigned n)
 {
-    struct team *t =
+    struct threads *t =
         n < 2 ? NULL : calloc(1, sizeof *t + (n - 1) * sizeof t->members[0]);
     if (!t)
         return NULL;
@@ -60,7 +60,7 @@ struct team *team_start(unsigned n)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (; t->n + 1 < n; t->n++) {
         struct member *m = &t->members[t->n];
-        *m = (struct member){.team = t, .number = t->n + 1};
+        *m = (struct member){.threads = t, .number = t->n + 1};
         if (pthread_create(&m->thread, NULL, member_main, m) != 0)
             break; /* fewer do the same work */
     }
@@ -68,14 +68,14 @@ struct team *team_start(unsigned n)
     return t;
 }
 
-unsigned team_size(const struct team *t)
+unsigned threads_size(const struct threads *t)
 {
     return t ? t->n + 1 : 1;
 }
 
-void team_run(struct team *t, void (*fn)(void *ctx, unsigned number), void *ctx)
+void threads_run(struct threads *t, void (*fn)(void *ctx, unsigned number), void *ctx)
 {
-    if (team_size(t) == 1) {
+    if (threads_size(t) == 1) {
         fn(ctx, 0);
         return;
     }
@@ -93,7 +93,7 @@ void team_run(struct team *t, void (*fn)(void *ctx, unsigned number), void *ctx)
     pthread_mutex_unlock(&t->mutex);
 }
 
-void team_end(struct team *t)
+void threads_end(struct threads *t)
 {
     if (!t)
         return;

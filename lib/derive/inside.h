@@ -74,7 +74,7 @@ double block_error(const uint8_t *block, uint32_t words);
 /* How the bits lie in a stage: its error is that of its blocks, one with the other.
  * Blocks of nothing but ones are all counted; of a large stage's other blocks those of
  * one page in `step` tell enough, and to look at all would cost more than to write. */
-struct fill {
+struct tally {
     uint64_t step;
     uint64_t n_full[MAX_LANES], n_measured[MAX_LANES];
     double sum[MAX_LANES], squares[MAX_LANES]; /* of measured blocks' errors */
@@ -87,7 +87,7 @@ struct derived {
     struct commit commit;
     struct recipe recipes[MAX_STAGES]; /* of the stages; each frees its operands */
     double target; /* what was aimed at: the result's error may be above it */
-    struct fill fills[MAX_STAGES];
+    struct tally tallies[MAX_STAGES];
     uint64_t n_damaged;
     double most_error; /* above it nothing is made; 0: any */
 };

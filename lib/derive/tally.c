@@ -15,7 +15,7 @@ static bool is_full(const uint8_t *block)
     return block[0] == 0xff && memcmp(block, block + 1, BLOCK_BYTES - 1) == 0;
 }
 
-static void measure_page(struct fill *f, uint64_t lane, uint64_t page, uint32_t words,
+static void measure_page(struct tally *f, uint64_t lane, uint64_t page, uint32_t words,
                          const uint8_t bits[PAGE_BYTES])
 {
     for (size_t at = 0; at < PAGE_BYTES; at += BLOCK_BYTES) {
@@ -32,7 +32,7 @@ static void measure_page(struct fill *f, uint64_t lane, uint64_t page, uint32_t 
 
 void derived_count_begin(struct derived *d, uint32_t stage)
 {
-    d->fills[stage].step =
+    d->tallies[stage].step =
         d->commit.stages[stage].length / PAGE_BYTES / MEASURED_PAGES + 1;
 }
 
@@ -45,7 +45,7 @@ void derived_count_page(struct derived *d, uint32_t stage, uint64_t page,
     kernel_get()->count_page(bits, counts);
     for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
         s->bits_set += counts[i];
-    measure_page(&d->fills[stage], lane, page, s->geometry.words, bits);
+    measure_page(&d->tallies[stage], lane, page, s->geometry.words, bits);
 }
 
 /* ---- what they tell ---- */
@@ -58,7 +58,7 @@ double derived_error(const struct commit *c)
     return 1 - passes;
 }
 
-static uint64_t full_blocks(const struct fill *f)
+static uint64_t full_blocks(const struct tally *f)
 {
     uint64_t n = 0;
     for (uint32_t lane = 0; lane < MAX_LANES; lane++)
@@ -86,7 +86,7 @@ static uint64_t keys_told(const struct stage_desc *s, const struct recipe *r,
  * block is full, and their mean is not 4 deviations above what it should be. Else as
  * the blocks are; and of what filters have in common, for its bits are no keys'. */
 static double stage_error(const struct stage_desc *s, const struct recipe *r,
-                          const struct fill *f, uint64_t keys)
+                          const struct tally *f, uint64_t keys)
 {
     double expected = plan_geometry_error(&s->geometry, r->unfold ? r->unfold : keys);
     double error = 1, variance = 0;
@@ -109,11 +109,11 @@ void derived_judge(struct derived *d)
     struct commit *c = &d->commit;
     for (uint32_t i = 0; i < c->n_stages; i++) {
         struct stage_desc *s = &c->stages[i];
-        uint64_t keys = keys_told(s, &d->recipes[i], full_blocks(&d->fills[i]));
+        uint64_t keys = keys_told(s, &d->recipes[i], full_blocks(&d->tallies[i]));
         if (!s->keys)
             s->keys = keys;
         s->capacity = s->keys;
-        s->target_error = stage_error(s, &d->recipes[i], &d->fills[i], keys);
+        s->target_error = stage_error(s, &d->recipes[i], &d->tallies[i], keys);
         if (s->target_error < LEAST_ERROR)
             s->target_error = LEAST_ERROR; /* an empty one: above 0 (SPEC.md 9.3) */
         c->keys += s->keys;

@@ -10,7 +10,7 @@
 
 /* ---- slots ---- */
 
-_Thread_local unsigned counts_slot = SLOT_NONE;
+_Thread_local unsigned counters_slot = SLOT_NONE;
 
 static _Atomic uint64_t slots_taken; /* bit i: slot i + 1 */
 static pthread_key_t slot_key; /* its value is the slot, so that it ends with it */
@@ -21,7 +21,7 @@ static pthread_once_t slot_once = PTHREAD_ONCE_INIT;
  * takes another slot. */
 static void slot_leave(void *slot)
 {
-    counts_slot = SLOT_NONE;
+    counters_slot = SLOT_NONE;
     atomic_fetch_and_explicit(&slots_taken, ~(UINT64_C(1) << ((uintptr_t)slot - 1)),
                               memory_order_release);
 }
@@ -29,8 +29,8 @@ static void slot_leave(void *slot)
 /* The other threads are not in the child. */
 static void slots_after_fork(void)
 {
-    bool mine = counts_slot != SLOT_NONE && counts_slot != SLOT_SHARED;
-    atomic_store(&slots_taken, mine ? UINT64_C(1) << (counts_slot - 1) : 0);
+    bool mine = counters_slot != SLOT_NONE && counters_slot != SLOT_SHARED;
+    atomic_store(&slots_taken, mine ? UINT64_C(1) << (counters_slot - 1) : 0);
 }
 
 static void slots_prepare(void)
@@ -81,7 +81,7 @@ static struct sheet *sheet_new(size_t n_segments, bool shared)
     return sheet;
 }
 
-int counts_begin(struct counts *c, size_t n_segments)
+int counters_begin(struct counters *c, size_t n_segments)
 {
     /* Here, not at the first count: no probe waits for another thread. */
     pthread_once(&slot_once, slots_prepare);
@@ -98,21 +98,21 @@ int counts_begin(struct counts *c, size_t n_segments)
 
 /* The first count of a thread, or of a thread in this snapshot. Two of its own may
  * meet here only if a signal handler probes: the first one stays. */
-struct sheet *counts_sheet_slowly(struct counts *c, size_t n_segments)
+struct sheet *counters_sheet_slowly(struct counters *c, size_t n_segments)
 {
-    if (counts_slot == SLOT_NONE)
-        counts_slot = slot_take();
-    struct sheet *there = atomic_load(&c->sheets[counts_slot]);
+    if (counters_slot == SLOT_NONE)
+        counters_slot = slot_take();
+    struct sheet *there = atomic_load(&c->sheets[counters_slot]);
     struct sheet *sheet = there ? NULL : sheet_new(n_segments, false);
     if (sheet) {
-        if (atomic_compare_exchange_strong(&c->sheets[counts_slot], &there, sheet))
+        if (atomic_compare_exchange_strong(&c->sheets[counters_slot], &there, sheet))
             return sheet;
         free(sheet);
     }
     return there ? there : atomic_load(&c->sheets[SLOT_SHARED]);
 }
 
-void counts_free(struct counts *c)
+void counters_free(struct counters *c)
 {
     for (size_t i = 0; i < N_SLOTS + 2; i++)
         free(atomic_load(&c->sheets[i]));

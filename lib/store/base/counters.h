@@ -42,7 +42,7 @@ struct sheet {
 
 enum { N_SLOTS = 63, SLOT_NONE = 0, SLOT_SHARED = N_SLOTS + 1 };
 
-struct counts {
+struct counters {
     atomic_bool on;
     _Atomic(struct sheet *) sheets[N_SLOTS + 2]; /* by slot; [SLOT_NONE] stays NULL */
 };
@@ -76,28 +76,28 @@ void ledger_unlock(struct ledger *l);
 
 /* ---- counting ---- */
 
-extern _Thread_local unsigned counts_slot __attribute__((tls_model("initial-exec")));
+extern _Thread_local unsigned counters_slot __attribute__((tls_model("initial-exec")));
 
-struct sheet *counts_sheet_slowly(struct counts *c, size_t n_segments);
+struct sheet *counters_sheet_slowly(struct counters *c, size_t n_segments);
 /* Makes the sheet that is shared; ENOMEM. From here on any thread may count. */
-int counts_begin(struct counts *c, size_t n_segments);
-void counts_free(struct counts *c);
+int counters_begin(struct counters *c, size_t n_segments);
+void counters_free(struct counters *c);
 
-static inline bool counts_on(struct counts *c)
+static inline bool counters_on(struct counters *c)
 {
     return atomic_load_explicit(&c->on, memory_order_acquire);
 }
 
 /* This thread's sheet; NULL before its first count in the snapshot. */
-static inline struct sheet *counts_mine(struct counts *c)
+static inline struct sheet *counters_mine(struct counters *c)
 {
-    return atomic_load_explicit(&c->sheets[counts_slot], memory_order_acquire);
+    return atomic_load_explicit(&c->sheets[counters_slot], memory_order_acquire);
 }
 
-static inline struct sheet *counts_sheet(struct counts *c, size_t n_segments)
+static inline struct sheet *counters_sheet(struct counters *c, size_t n_segments)
 {
-    struct sheet *sheet = counts_mine(c);
-    return sheet ? sheet : counts_sheet_slowly(c, n_segments);
+    struct sheet *sheet = counters_mine(c);
+    return sheet ? sheet : counters_sheet_slowly(c, n_segments);
 }
 
 static inline void sheet_add(const struct sheet *sheet, _Atomic uint64_t *counter,

@@ -46,7 +46,7 @@ struct apply {
     const struct edit_op *op;
     struct names own;      /* put by this edit, and not dropped since: 1 */
     struct buffer dropped; /* UUIDs */
-    struct buffer doomed;  /* of a retain: length bytes and names */
+    struct buffer to_drop; /* of a retain: length bytes and names */
     struct locked *locked; /* growing filters that are to go */
     bool doubtful;         /* who knows whose record has gone? */
     struct tamis_diag *diag;
@@ -66,7 +66,7 @@ static void apply_reset(struct apply *a)
     unlock_dropped(a);
     names_clear(&a->own);
     a->dropped.n = 0;
-    a->doomed.n = 0;
+    a->to_drop.n = 0;
     a->doubtful = false;
 }
 
@@ -75,7 +75,7 @@ static void apply_free(struct apply *a)
     unlock_dropped(a);
     names_clear(&a->own);
     free(a->dropped.bytes);
-    free(a->doomed.bytes);
+    free(a->to_drop.bytes);
 }
 
 /* A growing filter goes only while nobody is writing to it, or what the writer has
@@ -204,26 +204,26 @@ static int apply_drop(struct catalog_txn *t, struct apply *a, struct tamis_diag 
 }
 
 /* Deleting moves what a cursor sees, so first the names are collected. */
-static int doom(void *ctx, const void *name, size_t name_bytes, const uint8_t *value,
-                size_t value_bytes)
+static int note_unkept(void *ctx, const void *name, size_t name_bytes,
+                       const uint8_t *value, size_t value_bytes)
 {
     struct apply *a = ctx;
     if (names_get(&a->op->keep, name, name_bytes) ||
         names_get(&a->own, name, name_bytes))
         return 0;
     uint8_t length[2] = {(uint8_t)name_bytes, (uint8_t)(name_bytes >> 8)};
-    int rc = buffer_add(&a->doomed, length, sizeof length);
+    int rc = buffer_add(&a->to_drop, length, sizeof length);
     if (!rc)
-        rc = buffer_add(&a->doomed, name, name_bytes);
+        rc = buffer_add(&a->to_drop, name, name_bytes);
     return rc ? rc : note_dropped(a, name, name_bytes, value, value_bytes);
 }
 
 static int apply_retain(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
 {
-    a->doomed.n = 0;
-    int rc = catalog_each(t, doom, a, diag);
-    for (size_t at = 0; !rc && at < a->doomed.n;) {
-        const uint8_t *b = a->doomed.bytes + at;
+    a->to_drop.n = 0;
+    int rc = catalog_each(t, note_unkept, a, diag);
+    for (size_t at = 0; !rc && at < a->to_drop.n;) {
+        const uint8_t *b = a->to_drop.bytes + at;
         size_t n = (size_t)(b[0] | b[1] << 8);
         rc = catalog_delete(t, b + 2, n, diag);
         at += 2 + n;

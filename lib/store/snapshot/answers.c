@@ -32,14 +32,14 @@ static __attribute__((noinline)) void count_one_slowly(struct tamis_snapshot *s,
                                                        enum tamis_reason reason,
                                                        bool by_range)
 {
-    count_in(counts_sheet_slowly(&s->counts, s->n), s, t, reason, by_range);
+    count_in(counters_sheet_slowly(&s->counts, s->n), s, t, reason, by_range);
 }
 
 /* With every single probe: the way to the thread's sheet saves no registers. */
 void count_one(struct tamis_snapshot *s, const struct tamis_target *t,
                enum tamis_reason reason, bool by_range)
 {
-    struct sheet *sheet = counts_mine(&s->counts);
+    struct sheet *sheet = counters_mine(&s->counts);
     if (__builtin_expect(sheet != NULL, 1))
         count_in(sheet, s, t, reason, by_range);
     else
@@ -49,7 +49,7 @@ void count_one(struct tamis_snapshot *s, const struct tamis_target *t,
 void count_refused(struct tamis_snapshot *s, const struct tamis_target *t,
                    enum tamis_reason reason, size_t n)
 {
-    struct sheet *sheet = counts_sheet(&s->counts, s->n);
+    struct sheet *sheet = counters_sheet(&s->counts, s->n);
     sheet_add(sheet, &row_of(sheet, s, t)->n[reason], n);
 }
 
@@ -59,7 +59,7 @@ void count_word(struct tamis_snapshot *s, const struct tamis_target *t,
                 struct tamis_filter *f, const uint64_t *hashes, uint64_t absent,
                 uint64_t maybe)
 {
-    struct sheet *sheet = counts_sheet(&s->counts, s->n);
+    struct sheet *sheet = counters_sheet(&s->counts, s->n);
     struct count_row *row = row_of(sheet, s, t);
     sheet_add(sheet, &row->n[TAMIS_NO_REASON], bits(absent));
     if (!atomic_load_explicit(&filter_page_counts(f)->n_damaged,
@@ -89,7 +89,7 @@ void count_batch(struct tamis_snapshot *s, const struct tamis_target *t,
 
 void count_excluded(struct tamis_snapshot *s, uint64_t mask)
 {
-    struct sheet *sheet = counts_sheet(&s->counts, s->n);
+    struct sheet *sheet = counters_sheet(&s->counts, s->n);
     sheet_add(sheet, &sheet->excluded, bits(mask));
 }
 

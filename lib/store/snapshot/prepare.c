@@ -112,7 +112,7 @@ static uint64_t unlock_beyond(struct preparing *p, struct tamis_filter *f,
     return filter_unlock_beyond(f, 0) == 0 ? n_bytes : filter_mapped_bytes(f);
 }
 
-static uint64_t less(uint64_t a, uint64_t b)
+static uint64_t smaller(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -135,13 +135,13 @@ static void share_budget(struct preparing *p)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t left = p->opt.lock_bytes / page * page;
-    left -= less(unlock_unlisted(p), left);
+    left -= smaller(unlock_unlisted(p), left);
     for (size_t i = 0; i < p->snapshot->n; i++) {
         struct place *place = &p->places[i];
         if (!place->filter)
             continue;
-        place->lock = less(filter_mapped_bytes(place->filter), left);
-        left -= less(unlock_beyond(p, place->filter, place->lock), left);
+        place->lock = smaller(filter_mapped_bytes(place->filter), left);
+        left -= smaller(unlock_beyond(p, place->filter, place->lock), left);
     }
 }
 

@@ -108,7 +108,7 @@ static uint64_t ask_segment(struct tamis_snapshot *s, const struct tamis_target 
     mask &= ~by_range;
     if (f)
         absent = ask_filter(f, s->domain.tag, t->min_watermark, k, mask, &why);
-    if (counts_on(&s->counts)) {
+    if (counters_on(&s->counts)) {
         uint64_t maybe = mask & ~absent;
         count_excluded(s, by_range);
         if (f)
@@ -285,8 +285,8 @@ size_t tamis_snapshot_probe_keys(struct tamis_snapshot *snapshot,
         memset(absent, 0, n_keys * n_words * sizeof *absent);
     if (!snapshot || !keys || !n)
         return 0;
-    if (counts_on(&snapshot->counts))
-        t.sheet = counts_sheet(&snapshot->counts, snapshot->n);
+    if (counters_on(&snapshot->counts))
+        t.sheet = counters_sheet(&snapshot->counts, snapshot->n);
     for (size_t done = 0; done < n_keys; done += k.n) {
         keys_begin(&k, snapshot, keys + done, n_keys - done);
         uint64_t everywhere =

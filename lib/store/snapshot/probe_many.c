@@ -26,7 +26,7 @@ struct item {
     struct plane planes[ITEM]; /* of a list: gathered */
 };
 
-struct asking {
+struct question {
     struct tamis_snapshot *snapshot;
     const struct tamis_target *targets; /* NULL: all, by number */
     size_t n;
@@ -47,7 +47,7 @@ struct asking {
     struct item items[N_ITEMS];
 };
 
-static struct tamis_target target_at(const struct asking *a, size_t i)
+static struct tamis_target target_at(const struct question *a, size_t i)
 {
     return a->targets ? a->targets[i] : tamis_snapshot_target(a->snapshot, i);
 }
@@ -55,7 +55,7 @@ static struct tamis_target target_at(const struct asking *a, size_t i)
 /* ---- what is to be asked of 64 segments ---- */
 
 /* Those that the key's bytes exclude. */
-static uint64_t excluded(const struct asking *a, size_t base, uint64_t asked)
+static uint64_t excluded(const struct question *a, size_t base, uint64_t asked)
 {
     const struct gate *g = a->snapshot->planes.gate + base;
     size_t n = (size_t)__builtin_popcountll(asked);
@@ -71,7 +71,7 @@ static uint64_t excluded(const struct asking *a, size_t base, uint64_t asked)
     return out;
 }
 
-static void choose_of_all(struct asking *a, struct item *t)
+static void choose_of_all(struct question *a, struct item *t)
 {
     struct planes *p = &a->snapshot->planes;
     size_t word = t->base / ITEM;
@@ -86,7 +86,7 @@ static void choose_of_all(struct asking *a, struct item *t)
     t->fast.planes = p->plane + t->base;
 }
 
-static void choose_of_list(struct asking *a, struct item *t)
+static void choose_of_list(struct question *a, struct item *t)
 {
     struct planes *p = &a->snapshot->planes;
     bool current = planes_current(p);
@@ -106,7 +106,7 @@ static void choose_of_list(struct asking *a, struct item *t)
     }
 }
 
-static void prefetch_slow(const struct asking *a, const struct item *t)
+static void prefetch_slow(const struct question *a, const struct item *t)
 {
     for (uint64_t m = a->plain ? t->slow : 0; m; m &= m - 1) {
         struct tamis_target target = target_at(a, t->base + (size_t)__builtin_ctzll(m));
@@ -119,7 +119,7 @@ static void prefetch_slow(const struct asking *a, const struct item *t)
     }
 }
 
-static void send(struct asking *a, struct item *t, size_t base)
+static void send(struct question *a, struct item *t, size_t base)
 {
     size_t n = a->n - base;
     t->base = base;
@@ -137,7 +137,7 @@ static void send(struct asking *a, struct item *t, size_t base)
 
 /* ---- answers ---- */
 
-static void ask_with_care(struct asking *a, struct item *t)
+static void ask_with_care(struct question *a, struct item *t)
 {
     for (uint64_t m = t->slow; m; m &= m - 1) {
         size_t i = t->base + (size_t)__builtin_ctzll(m);
@@ -157,7 +157,7 @@ static void ask_with_care(struct asking *a, struct item *t)
 }
 
 /* Of those that were not asked with care. */
-static void give_reasons(struct asking *a, const struct item *t)
+static void give_reasons(struct question *a, const struct item *t)
 {
     uint8_t *reasons = a->reasons + t->base;
     if (!t->slow)
@@ -169,7 +169,8 @@ static void give_reasons(struct asking *a, const struct item *t)
 }
 
 /* Those that were not asked with care. */
-static void count_fast(const struct asking *a, const struct item *t, uint64_t by_range)
+static void count_fast(const struct question *a, const struct item *t,
+                       uint64_t by_range)
 {
     uint64_t absent = t->fast.ask & ~t->hits;
     if (by_range)
@@ -182,7 +183,7 @@ static void count_fast(const struct asking *a, const struct item *t, uint64_t by
 
 /* Answers leave when they are whole: whoever jumps out of a probe with care, from a
  * signal handler of the host's perhaps, is left with MAYBE. */
-static size_t receive(struct asking *a, struct item *t)
+static size_t receive(struct question *a, struct item *t)
 {
     uint64_t by_range = t->absent;
     t->absent |= t->fast.ask & ~t->hits;
@@ -200,12 +201,12 @@ static size_t receive(struct asking *a, struct item *t)
     return (size_t)__builtin_popcountll(t->absent);
 }
 
-static size_t n_items_of(const struct asking *a)
+static size_t n_items_of(const struct question *a)
 {
     return a->n / ITEM + (a->n % ITEM != 0);
 }
 
-static void clear_answers(const struct asking *a)
+static void clear_answers(const struct question *a)
 {
     if (a->absent)
         memset(a->absent, 0, n_items_of(a) * sizeof *a->absent);
@@ -214,7 +215,7 @@ static void clear_answers(const struct asking *a)
 }
 
 /* For so few a window is not worth its steps. */
-static size_t ask_few(struct asking *a)
+static size_t ask_few(struct question *a)
 {
     struct item *t = &a->items[0];
     t->base = 0;
@@ -226,7 +227,7 @@ static size_t ask_few(struct asking *a)
 }
 
 /* Of how many is the key absent? */
-static size_t ask(struct asking *a)
+static size_t ask(struct question *a)
 {
     size_t n_absent = 0, n_items = n_items_of(a);
     clear_answers(a);
@@ -246,17 +247,17 @@ static size_t ask(struct asking *a)
 /* ---- the ways in ---- */
 
 /* All but the row, which is begun, and the items: they are large. */
-static void asking_begin(struct asking *a, struct tamis_snapshot *s,
-                         const struct tamis_key *key, size_t n)
+static void question_begin(struct question *a, struct tamis_snapshot *s,
+                           const struct tamis_key *key, size_t n)
 {
-    memset(a, 0, offsetof(struct asking, row));
+    memset(a, 0, offsetof(struct question, row));
     a->snapshot = s;
     a->key = key;
     a->n = n;
     a->kernel = kernel_get();
     row_begin(&a->row, key ? key->hash : 0);
-    if (s && counts_on(&s->counts))
-        a->sheet = counts_sheet(&s->counts, s->n);
+    if (s && counters_on(&s->counts))
+        a->sheet = counters_sheet(&s->counts, s->n);
     if (!s || !key)
         return;
     a->now = origin_clock(s->origin);
@@ -270,8 +271,8 @@ enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
                                             size_t n, const struct tamis_key *key,
                                             uint64_t *absent, uint8_t *reasons)
 {
-    struct asking a;
-    asking_begin(&a, snapshot, key, n);
+    struct question a;
+    question_begin(&a, snapshot, key, n);
     a.targets = targets;
     a.absent = absent;
     a.reasons = reasons;
@@ -283,7 +284,7 @@ enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
 }
 
 /* An incomplete catalog proves nothing of the segments that it lacks. */
-static enum tamis_answer ask_all(struct asking *a)
+static enum tamis_answer ask_all(struct question *a)
 {
     return ask(a) == a->n && a->n && a->snapshot->complete ? TAMIS_ABSENT : TAMIS_MAYBE;
 }
@@ -292,8 +293,8 @@ enum tamis_answer tamis_snapshot_probe_all(struct tamis_snapshot *snapshot,
                                            const struct tamis_key *key,
                                            uint64_t *absent, uint8_t *reasons)
 {
-    struct asking a;
-    asking_begin(&a, snapshot, key, tamis_snapshot_n_segments(snapshot));
+    struct question a;
+    question_begin(&a, snapshot, key, tamis_snapshot_n_segments(snapshot));
     a.absent = absent;
     a.reasons = reasons;
     return ask_all(&a);
@@ -303,8 +304,8 @@ enum tamis_answer tamis_snapshot_candidates(struct tamis_snapshot *snapshot,
                                             const struct tamis_key *key,
                                             uint32_t *segments, size_t max, size_t *n)
 {
-    struct asking a;
-    asking_begin(&a, snapshot, key, tamis_snapshot_n_segments(snapshot));
+    struct question a;
+    question_begin(&a, snapshot, key, tamis_snapshot_n_segments(snapshot));
     a.segments = segments;
     a.max_segments = segments ? max : 0;
     enum tamis_answer answer = ask_all(&a);

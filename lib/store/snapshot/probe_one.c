@@ -110,7 +110,7 @@ enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
     bool by_range = false;
     uint64_t now = snapshot ? origin_clock(snapshot->origin) : 0;
     enum tamis_reason reason = ask(snapshot, target, now, key, &by_range);
-    if (snapshot && counts_on(&snapshot->counts))
+    if (snapshot && counters_on(&snapshot->counts))
         count_one(snapshot, target, reason, by_range);
     if (why)
         *why = reason;
@@ -135,7 +135,7 @@ size_t tamis_snapshot_probe_batch(struct tamis_snapshot *snapshot,
     if (f)
         n_absent = filter_probe_batch_from(f, target->min_watermark, now, tag, hashes,
                                            n, absent, &reason);
-    if (snapshot && counts_on(&snapshot->counts)) {
+    if (snapshot && counters_on(&snapshot->counts)) {
         if (reason == TAMIS_NO_REASON)
             count_batch(snapshot, target, f, hashes, n, absent);
         else

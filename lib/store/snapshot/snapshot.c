@@ -100,7 +100,7 @@ void tamis_snapshot_release(struct tamis_snapshot *snapshot)
         return;
     stats_leave(snapshot);
     snapshot_clear(snapshot);
-    counts_free(&snapshot->counts);
+    counters_free(&snapshot->counts);
     filters_dir_release(snapshot->dir);
     origin_release(snapshot->origin);
     ledger_release(snapshot->ledger);

@@ -48,7 +48,7 @@ struct tamis_snapshot {
     struct entry **entries; /* by rank, then name */
     struct names by_name;   /* -> index + 1, or NAME_TWICE */
     struct planes planes;
-    struct counts counts;
+    struct counters counts;
     struct ledger *ledger;                       /* NULL: filters of the caller's */
     struct tamis_snapshot *next_live, **to_live; /* under the ledger's lock */
 };
@@ -76,7 +76,7 @@ enum tamis_reason probe_target(struct tamis_snapshot *s, const struct tamis_targ
 int stats_join(struct tamis_snapshot *s); /* ENOMEM */
 void stats_leave(struct tamis_snapshot *s);
 
-/* ==== answers.c: answers are counted, if counts_on() ==== */
+/* ==== answers.c: answers are counted, if counters_on() ==== */
 
 /* One key, one segment, which need not be one of the snapshot's. */
 void count_one(struct tamis_snapshot *s, const struct tamis_target *t,

@@ -107,7 +107,7 @@ int stats_join(struct tamis_snapshot *s)
     struct ledger *l = s->ledger;
     if (!ledger_lock(l))
         return 0;
-    int rc = l->on ? counts_begin(&s->counts, s->n) : 0;
+    int rc = l->on ? counters_begin(&s->counts, s->n) : 0;
     if (!rc) {
         s->next_live = l->live;
         s->to_live = &l->live;
@@ -153,7 +153,7 @@ int tamis_snapshot_count(struct tamis_snapshot *snapshot, int on)
     if (!snapshot)
         return TAMIS_ERR_RANGE;
     if (on)
-        return counts_begin(&snapshot->counts, snapshot->n);
+        return counters_begin(&snapshot->counts, snapshot->n);
     atomic_store(&snapshot->counts.on, false);
     return 0;
 }
@@ -277,9 +277,9 @@ int tamis_snapshot_report_false_positive(struct tamis_snapshot *snapshot,
     const struct entry *e = snapshot->entries[target->slot - 1];
     if (!e->state || e->state == RECORD_NO_FILTER)
         return TAMIS_ERR_NO_SEGMENT;
-    if (!counts_on(&snapshot->counts))
+    if (!counters_on(&snapshot->counts))
         return 0;
-    struct sheet *sheet = counts_sheet(&snapshot->counts, snapshot->n);
+    struct sheet *sheet = counters_sheet(&snapshot->counts, snapshot->n);
     sheet_add(sheet, &sheet->rows[target->slot].n[COUNT_FALSE], 1);
     return 0;
 }
