@@ -160,8 +160,9 @@ static void test_good_pages_are_asked_by_the_shortest_way(void **state)
     for (int growing = 0; growing < 2; growing++)
         for (uint64_t mark = 0; mark < 2; mark++)
             for (int mode = TAMIS_CHECK_LAZY; mode <= TAMIS_CHECK_NONE; mode++) {
-                struct tamis_filter_options o = {
-                    .size = sizeof o, .check = mode, .min_watermark = mark};
+                struct tamis_filter_options o = {.size = sizeof o,
+                                                 .check = (enum tamis_check)mode,
+                                                 .min_watermark = mark};
                 struct tamis_filter *f;
                 bool may = !growing && !mark;
                 if (growing)

@@ -49,7 +49,7 @@ static void a_filter_among_others_is_looked_at(void **state)
     struct tamis_domain d = tamis_filter_domain(f);
     struct tamis_snapshot *s;
     for (int i = 0; i < 6; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "m%d", i);
         build_file(path_of(name), &d, NULL, NULL, NULL);
         filters[i] = i == 3 ? f : open_filter(path_of(name));
