@@ -26,8 +26,9 @@ STORE_SRC  := $(wildcard lib/store/*.c lib/store/*/*.c)
 # Rooms of the command, each above those before it; tests/layers_tools.sh has their arrows.
 TOOL_ROOMS := talk input open output picture plan command file
 TOOL_SRC   := tools/tamis.c $(foreach r,$(TOOL_ROOMS),$(wildcard tools/$r/*.c))
-TEST_SRC   := $(wildcard tests/test_*.c)
-TESTS      := $(TEST_SRC:tests/%.c=$B/tests/%)
+# A folder for each room; the programs lie side by side.
+TEST_SRC   := $(wildcard tests/unit/*/test_*.c)
+TESTS      := $(addprefix $B/tests/,$(notdir $(TEST_SRC:.c=)))
 
 obj = $(patsubst %.c,$B/%.o,$(1))
 FORMAT_OBJ := $(call obj,$(FORMAT_SRC))
@@ -114,14 +115,16 @@ $B/tamis: $(TOOL_OBJ) $B/libtamis.a
 
 # Unit tests see the internals, so they link the objects, not the archive. Those of
 # the filter half link no LMDB: that they pass shows that it needs none.
-STORE_TESTS := test_store_% test_process test_golden_store test_property_store
 # They include cmocka.h, which deps-build does not install.
 $(TEST_SRC:%.c=$B/%.o): | deps-test
 $B/tests/test_store_memory: TEST_WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 $B/tests/test_builder_check: TEST_WRAP := -Wl,--wrap=kernel_get,--wrap=fill_begin,--wrap=fill_end,--wrap=page_digest,--wrap=commit_encode,--wrap=identity_encode
-$B/tests/%: $B/tests/%.o $(LIB_OBJ) | deps-test
-	$(call say,LD,$@)
-	$(Q)$(CC) $(SANITIZE) -o $@ $< $(if $(filter $(STORE_TESTS),$*),$(LIB_OBJ) $(LIBS),$(FILTER_OBJ) $(FILTER_LIBS)) $(TEST_WRAP) -lcmocka
+define unit_test
+$B/tests/$(notdir $1): $B/$1.o $$(LIB_OBJ) | deps-test
+	$$(call say,LD,$$@)
+	$$(Q)$$(CC) $$(SANITIZE) -o $$@ $$< $(if $(findstring /store_,$(dir $1)),$$(LIB_OBJ) $$(LIBS),$$(FILTER_OBJ) $$(FILTER_LIBS)) $$(TEST_WRAP) -lcmocka
+endef
+$(foreach t,$(filter-out %/test_interleavings,$(TEST_SRC:.c=)),$(eval $(call unit_test,$t)))
 
 # Two copies of the library for one process, as a plugin and its host have them.
 $B/tests/plugin_%.so: $(LIB_OBJ)
@@ -137,7 +140,7 @@ $B/sync/%.o: lib/%.c | deps-build
 	$(call say,CC,$@)
 	$(Q)$(CC) $(BASE) -DTAMIS_SYNC_POINTS $(INC_lib) -MMD -MP -c $< -o $@
 
-$B/tests/test_interleavings: $B/tests/test_interleavings.o $(SYNC_OBJ) | deps-test
+$B/tests/test_interleavings: $B/tests/unit/writer/test_interleavings.o $(SYNC_OBJ) | deps-test
 	$(call say,LD,$@)
 	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(FILTER_LIBS) -lcmocka
 

@@ -3,7 +3,7 @@
 cd "$(dirname "$0")/.." || exit 2
 flags=$*
 sep="["
-for f in format/*.c lib/*.c lib/*/*.c lib/*/*/*.c tools/*.c tools/*/*.c tests/*.c tests/golden/*.c; do
+for f in format/*.c lib/*.c lib/*/*.c lib/*/*/*.c tools/*.c tools/*/*.c tests/unit/*/*.c tests/golden/*.c; do
     case $f in
     tools/*) inc="-Ilib" ;;
     *) inc="-I. -Ilib" ;;

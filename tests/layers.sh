@@ -48,7 +48,7 @@ extra=$(git ls-files 2>/dev/null | cut -d/ -f1 | grep -v '^\.' | sort -u |
 [ -z "$extra" ] || complain "not for the top level: $extra"
 # A unit test includes cmocka.h: on a clean machine it waits until that is installed.
 hits=$(env -u MAKEFLAGS -u MFLAGS make -pn B=build unit 2>/dev/null |
-    grep -E '^build/tests/test_[a-z_]+\.o:' | grep -v '|.* deps-test' | cut -d: -f1)
+    grep -E '^build/tests/unit/[a-z_/]+\.o:' | grep -v '|.* deps-test' | cut -d: -f1)
 [ -z "$hits" ] || complain "objects that do not wait for deps-test: $hits"
 [ $bad -eq 0 ] && echo "check-layers: the rooms are in order"
 exit $bad

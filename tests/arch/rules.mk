@@ -36,9 +36,17 @@ $B/arch/$(1)/%: $B/arch/$(1)/%.bin
 
 ARCH_PROGRAMS += $$(ARCH_TESTS:%=$B/arch/$(1)/tests/%) $B/arch/$(1)/tests/golden/make_golden $B/arch/$(1)/tests/exchange
 endef
+# As unit_test in the Makefile: a folder for each room, the programs side by side.
+define arch_test
+$B/arch/$(1)/tests/$(notdir $(2)).bin: $B/arch/$(1)/$(2).o $$(ARCH_LIB:%.c=$B/arch/$(1)/%.o)
+	@mkdir -p $$(@D)
+	$$(call say,LD,$$@)
+	$$(Q)$(1)-linux-gnu-gcc -static -pthread -o $$@ $$^ -lm
+endef
+ARCH_SRC := $(foreach s,$(TEST_SRC:.c=),$(if $(filter $(notdir $s),$(ARCH_TESTS)),$s))
 ARCH_PROGRAMS :=
-$(foreach a,$(ARCHES),$(eval $(call arch_rules,$(a))))
--include $(wildcard $B/arch/*/*/*.d $B/arch/*/*/*/*.d)
+$(foreach a,$(ARCHES),$(eval $(call arch_rules,$(a)))$(foreach s,$(ARCH_SRC),$(eval $(call arch_test,$(a),$s))))
+-include $(wildcard $B/arch/*/*/*.d $B/arch/*/*/*/*.d $B/arch/*/*/*/*/*.d)
 
 $B/tests/arch/exchange: $B/tests/arch/exchange.o $(FILTER_OBJ)
 	$(call say,LD,$@)

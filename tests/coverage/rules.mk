@@ -22,5 +22,5 @@ coverage: | deps-coverage
 # one that is of headers.
 ifdef COVERAGE
 $B/tests/%.o $B/fuzz/%.o: BASE := $(filter-out $(COVERAGE_FLAGS),$(BASE)) -O2
-$B/tests/test_headers.o: BASE := $(BASE)
+$B/tests/unit/format/test_headers.o: BASE := $(BASE)
 endif

@@ -1,7 +1,7 @@
 /* The guard against SIGBUS where it is needed (R15): pages that a device cannot read
  * (a file system of ours that says EIO), and stores for which there is no space (holes
  * in a stage, blocks shared with a copy). Needs root, for mounts of its own. */
-#include "tests/guard_support.h"
+#include "tests/support/guard_support.h"
 #include "faulty.h"
 
 #include <linux/fs.h>

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/store_internals.h"
+#include "tests/support/store_internals.h"
 
 #define SEALED  TAMIS_SEGMENT_SEALED
 #define GROWING TAMIS_SEGMENT_GROWING

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "tests/store_internals.h"
+#include "tests/support/store_internals.h"
 
 #define SEALED  TAMIS_SEGMENT_SEALED
 #define GROWING TAMIS_SEGMENT_GROWING

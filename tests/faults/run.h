@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/internals.h"
+#include "tests/support/internals.h"
 #include "tests/faults/wrap.h"
 
 enum { PATH_BYTES = 512, MAX_KEYS = 2048 };

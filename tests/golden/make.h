@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/internals.h"
+#include "tests/support/internals.h"
 
 static uint64_t random_state;
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "format/checksum.h"
-#include "tests/store_internals.h"
+#include "tests/support/store_internals.h"
 #include "tests/golden/extensions.h"
 #include "tests/golden/handmade.h"
 #include "tests/golden/image.h"

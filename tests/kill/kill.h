@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "tests/internals.h"
+#include "tests/support/internals.h"
 
 enum mode { MODE_STORE, MODE_LONE, MODE_CREATE, N_MODES };
 enum {

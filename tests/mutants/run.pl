@@ -45,7 +45,7 @@ my @FILES = qw(format/commit.c format/integrity.c format/geometry.c format/ident
     lib/store/snapshot/probe_one.c lib/store/snapshot/probe_many.c lib/store/snapshot/probe_keys.c
     lib/filter/view.c lib/writer/settle.c lib/store/catalog/origin.c
     lib/store/base/copies.c lib/store/repair/quarantine.c);
-# Tests that are no tests/test_*.c: program, arguments. One whose directory is not there
+# Tests that are no unit tests: program, arguments. One whose directory is not there
 # is left out.
 my @PROGRAMS = (
     ['tests/crash/explore', '--states 20000 --seed 1'],
@@ -108,7 +108,7 @@ sub listed_survivors {
 
 sub test_list {
     my @tests = map { m{/(test_\w+)\.c$}; { name => $1, program => "build/tests/$1", arguments => '' } }
-        sort glob "$source/tests/test_*.c";
+        sort glob "$source/tests/unit/*/test_*.c";
     # What is linked with the library, too, and run or loaded by a test.
     my %also = (test_golden => ['build/tests/golden/make_golden'],
         test_store_copies => [map { "build/tests/plugin_$_.so" } 'a', 'b']);

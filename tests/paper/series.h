@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "tests/internals.h"
+#include "tests/support/internals.h"
 
 enum {
     SERIES_MAX = 320,    /* s = 1 to 25,000 keys takes 282 stages */

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/internals.h"
+#include "tests/support/internals.h"
 
 /* ---- files ---- */
 

@@ -1,0 +1,237 @@
+/* What the tests of the store need: stores, segments of numbered keys, and questions
+ * with the reason for the answer. */
+#ifndef TAMIS_TESTS_STORE_SUPPORT_H
+#define TAMIS_TESTS_STORE_SUPPORT_H
+
+#include <lmdb.h>
+
+#include "support.h"
+#include "store_internals.h"
+
+#define OK(call)    assert_int_equal((call), 0)
+#define ABSENT_HERE TAMIS_NO_REASON /* the "reason" of an absent key */
+
+static UNUSED struct tamis_store *store_open(const char *name)
+{
+    struct tamis_store *s;
+    struct tamis_diag diag = {0};
+    if (tamis_store_open(path_of(name), &s, &diag) != 0)
+        fail_msg("%s: %s", diag.file, diag.what);
+    return s;
+}
+
+static UNUSED struct tamis_store *store_new(const char *name)
+{
+    struct tamis_domain domain;
+    struct tamis_store_options opt = {.size = sizeof opt, .domain = &domain};
+    opt.growth.first_capacity = 100;
+    opt.growth.error = 1e-4;
+    OK(tamis_domain_init(&domain, 1, 42));
+    OK(tamis_store_create(path_of(name), &opt, NULL));
+    return store_open(name);
+}
+
+static UNUSED size_t n_filter_files(const char *store)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/filters", path_of(store));
+    return count_files(path);
+}
+
+static UNUSED const char *key_text(uint64_t i)
+{
+    static char text[32];
+    snprintf(text, sizeof text, "key%08llu", (unsigned long long)i);
+    return text;
+}
+
+static UNUSED struct tamis_key key_in(const struct tamis_store *s, uint64_t i)
+{
+    static char text[16][32];
+    static unsigned next;
+    char *t = text[next++ % 16];
+    struct tamis_domain d = tamis_store_domain(s);
+    snprintf(t, sizeof text[0], "%s", key_text(i));
+    return tamis_key_of(&d, t, strlen(t));
+}
+
+/* A builder with keys first .. first + n - 1, put into an edit. */
+static UNUSED int put_keys(struct tamis_edit *e, const char *name, uint64_t first,
+                           uint64_t n, const struct tamis_segment_options *opt)
+{
+    struct tamis_builder *b;
+    int rc = tamis_edit_builder(e, name, strlen(name), 0, opt, &b, NULL);
+    if (rc)
+        return rc;
+    for (uint64_t i = first; i < first + n; i++)
+        OK(tamis_builder_add_key(b, key_text(i), strlen(key_text(i))));
+    rc = tamis_edit_put(e, b, NULL);
+    tamis_builder_free(b);
+    return rc;
+}
+
+static UNUSED struct tamis_edit *edit_new(struct tamis_store *s)
+{
+    struct tamis_edit *e;
+    OK(tamis_edit_begin(s, &e, NULL));
+    return e;
+}
+
+/* One segment in an edit of its own. */
+static UNUSED void put_segment(struct tamis_store *s, const char *name, uint64_t first,
+                               uint64_t n)
+{
+    struct tamis_edit *e = edit_new(s);
+    OK(put_keys(e, name, first, n, NULL));
+    OK(tamis_edit_commit(e, NULL));
+}
+
+static UNUSED void put_growing(struct tamis_store *s, const char *name)
+{
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_put_growing(e, name, strlen(name), NULL, NULL, NULL));
+    OK(tamis_edit_commit(e, NULL));
+}
+
+static UNUSED void drop_segment(struct tamis_store *s, const char *name)
+{
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_drop(e, name, strlen(name), NULL));
+    OK(tamis_edit_commit(e, NULL));
+}
+
+static UNUSED struct tamis_snapshot *snapshot_of(struct tamis_store *s)
+{
+    struct tamis_snapshot *snap;
+    struct tamis_diag diag = {0};
+    if (tamis_snapshot_current(s, &snap, &diag) != 0)
+        fail_msg("%s: %s", diag.file, diag.what);
+    return snap;
+}
+
+/* The reason for key i in this segment of the current snapshot. */
+static UNUSED enum tamis_reason reason_of(struct tamis_store *s, const char *name,
+                                          uint64_t i)
+{
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_target t;
+    struct tamis_key key = key_in(s, i);
+    enum tamis_reason why;
+    tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t);
+    bool absent = tamis_snapshot_probe(snap, &t, &key, &why) == TAMIS_ABSENT;
+    assert_int_equal(absent, why == ABSENT_HERE);
+    tamis_snapshot_release(snap);
+    return why;
+}
+
+/* The same without the bytes, so that no key range helps. */
+static UNUSED enum tamis_reason reason_of_hash(struct tamis_store *s, const char *name,
+                                               uint64_t i)
+{
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_target t;
+    struct tamis_key key = key_in(s, i);
+    enum tamis_reason why;
+    key.bytes = NULL;
+    tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t);
+    tamis_snapshot_probe(snap, &t, &key, &why);
+    tamis_snapshot_release(snap);
+    return why;
+}
+
+/* The filter file of a segment. */
+static UNUSED const char *file_of(struct tamis_store *s, const char *store,
+                                  const char *name)
+{
+    static char path[4][900];
+    static unsigned next;
+    char *p = path[next++ % 4];
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_target t;
+    struct tamis_segment_info info;
+    OK(tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t));
+    OK(tamis_snapshot_segment(snap, t.slot - 1, &info));
+    snprintf(p, sizeof path[0], "%s/%s", path_of(store), info.file);
+    tamis_snapshot_release(snap);
+    return p;
+}
+
+/* Changes a value of a catalog that no store has open. */
+static UNUSED void poke_catalog(const char *store, const char *db, const char *key,
+                                const void *value, size_t n)
+{
+    char path[600];
+    MDB_env *env;
+    MDB_txn *txn;
+    MDB_dbi dbi;
+    MDB_val k = {strlen(key), (void *)(uintptr_t)key};
+    MDB_val v = {n, (void *)(uintptr_t)value};
+    snprintf(path, sizeof path, "%s/catalog.lmdb", path_of(store));
+    OK(mdb_env_create(&env));
+    OK(mdb_env_set_maxdbs(env, 8));
+    OK(mdb_env_open(env, path, MDB_NOSUBDIR | MDB_NOTLS, 0666));
+    OK(mdb_txn_begin(env, NULL, 0, &txn));
+    OK(mdb_dbi_open(txn, db, MDB_CREATE, &dbi));
+    if (value)
+        OK(mdb_put(txn, dbi, &k, &v, 0));
+    else
+        OK(mdb_del(txn, dbi, &k, NULL));
+    OK(mdb_txn_commit(txn));
+    mdb_env_close(env);
+}
+
+static UNUSED struct meta meta_in(const char *store)
+{
+    struct tamis_store *s = store_open(store);
+    struct meta m = s->catalog->meta;
+    tamis_store_close(s);
+    return m;
+}
+
+/* A filter file of keys 0..99 outside of any store. */
+static UNUSED void build_file(const char *path, const struct tamis_domain *d,
+                              const char *name, const char *binding,
+                              const uint8_t *store_uuid)
+{
+    struct tamis_builder *b;
+    struct tamis_builder_options opt = {.size = sizeof opt,
+                                        .domain = d,
+                                        .name = name,
+                                        .name_bytes = name ? strlen(name) : 0,
+                                        .binding = binding,
+                                        .binding_bytes = binding ? strlen(binding) : 0,
+                                        .store_uuid = store_uuid,
+                                        .watermark = 7};
+    OK(tamis_builder_create(&opt, &b, NULL));
+    for (uint64_t i = 0; i < 100; i++)
+        OK(tamis_builder_add_key(b, key_text(i), strlen(key_text(i))));
+    OK(tamis_builder_finish_file(b, path, NULL));
+    tamis_builder_free(b);
+}
+
+static UNUSED int fail_fsync(int fd)
+{
+    (void)fd;
+    errno = EIO;
+    return -1;
+}
+
+static UNUSED int attach_code(struct tamis_store *s, const char *name, const char *path,
+                              const char *binding, const char *want)
+{
+    struct tamis_diag diag = {0};
+    struct tamis_segment_options opt = {.size = sizeof opt,
+                                        .binding = binding,
+                                        .binding_bytes = binding ? strlen(binding) : 0};
+    struct tamis_edit *e = edit_new(s);
+    int rc = tamis_edit_attach(e, name, strlen(name), path, &opt, &diag);
+    if (!rc)
+        rc = tamis_edit_commit(e, &diag);
+    else
+        tamis_edit_abort(e);
+    if (want && !strstr(diag.what, want))
+        fail_msg("'%s' does not say '%s'", diag.what, want);
+    return rc;
+}
+
+#endif

@@ -1,0 +1,365 @@
+/* What several tests need: a directory of their own, repeatable random numbers,
+ * damage, and keys. Everything static, so that each test stays one file. */
+#ifndef TAMIS_TESTS_SUPPORT_H
+#define TAMIS_TESTS_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "internals.h"
+
+#define UNUSED __attribute__((unused))
+
+/* ---- a directory, removed at exit ---- */
+
+static char test_dir[512];
+
+static int remove_one(const char *path, const struct stat *st, int flag,
+                      struct FTW *ftw)
+{
+    (void)st, (void)flag, (void)ftw;
+    return remove(path);
+}
+
+static UNUSED int test_dir_remove(void **state)
+{
+    (void)state;
+    return nftw(test_dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static UNUSED int test_dir_create(void **state)
+{
+    const char *tmp = getenv("TMPDIR");
+    (void)state;
+    snprintf(test_dir, sizeof test_dir, "%s/tamis-test.XXXXXX", tmp ? tmp : "/tmp");
+    return mkdtemp(test_dir) ? 0 : -1;
+}
+
+/* A path in the test's directory; eight may be in use at once. */
+static UNUSED const char *path_of(const char *name)
+{
+    static char paths[8][1024];
+    static unsigned next;
+    char *p = paths[next++ % 8];
+    snprintf(p, sizeof paths[0], "%s/%s", test_dir, name);
+    return p;
+}
+
+/* ---- two forms: `make unit` takes the brief one, `make unit-long` the other ---- */
+
+static UNUSED unsigned by_form(unsigned brief, unsigned long_form)
+{
+    const char *wanted = getenv("TAMIS_TEST_LONG");
+    return wanted && strcmp(wanted, "1") == 0 ? long_form : brief;
+}
+
+/* ---- random numbers: splitmix64 (Steele, Lea, Flood 2014) ---- */
+
+static uint64_t random_state = 1;
+
+static UNUSED uint64_t random_u64(void)
+{
+    uint64_t z = random_state += UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return z ^ z >> 31;
+}
+
+static UNUSED uint64_t random_below(uint64_t n)
+{
+    return random_u64() % n;
+}
+
+static UNUSED double random_unit(void)
+{
+    return (double)(random_u64() >> 11) * 0x1p-53;
+}
+
+/* ---- files ---- */
+
+static UNUSED uint8_t *file_read(const char *path, size_t *n)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    assert_true(fd >= 0);
+    assert_int_equal(fstat(fd, &st), 0);
+    uint8_t *bytes = malloc((size_t)st.st_size + 1);
+    assert_non_null(bytes);
+    *n = (size_t)st.st_size;
+    assert_int_equal(pread(fd, bytes, *n, 0), (ssize_t)*n);
+    close(fd);
+    return bytes;
+}
+
+static UNUSED void file_write(const char *path, const void *bytes, size_t n)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, bytes, n, 0), (ssize_t)n);
+    close(fd);
+}
+
+static UNUSED void file_poke(const char *path, uint64_t offset, const void *bytes,
+                             size_t n)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, bytes, n, (off_t)offset), (ssize_t)n);
+    close(fd);
+}
+
+static UNUSED void file_copy(const char *from, const char *to)
+{
+    size_t n;
+    uint8_t *bytes = file_read(from, &n);
+    file_write(to, bytes, n);
+    free(bytes);
+}
+
+static UNUSED int exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+/* How many names a directory has, dots not counted. */
+static UNUSED size_t count_files(const char *path);
+
+/* ---- keys and answers ---- */
+
+static UNUSED enum tamis_answer ask(struct tamis_filter *f, uint64_t hash,
+                                    enum tamis_reason *why)
+{
+    struct tamis_key key = tamis_key_of_hash(tamis_filter_domain(f).tag, hash);
+    return tamis_filter_probe(f, &key, why);
+}
+
+/* How many of the hashes the filter says are absent. */
+static UNUSED size_t count_absent(struct tamis_filter *f, const uint64_t *hashes,
+                                  size_t n)
+{
+    uint64_t *absent = calloc((n + 63) / 64 + 1, sizeof *absent);
+    size_t n_absent = tamis_filter_probe_batch(f, tamis_filter_domain(f).tag, hashes, n,
+                                               absent, NULL);
+    free(absent);
+    return n_absent;
+}
+
+static UNUSED void random_hashes(uint64_t *hashes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        hashes[i] = random_u64();
+}
+
+/* ---- filters ---- */
+
+static UNUSED struct tamis_filter *open_filter(const char *path)
+{
+    struct tamis_filter *f = NULL;
+    struct tamis_diag diag;
+    if (tamis_filter_open(path, NULL, &f, &diag) != 0)
+        fail_msg("%s: %s", path, diag.what);
+    return f;
+}
+
+static UNUSED struct tamis_writer *open_writer(const char *path)
+{
+    struct tamis_writer *w = NULL;
+    struct tamis_diag diag;
+    if (tamis_writer_open(path, &w, &diag) != 0)
+        fail_msg("%s: %s", path, diag.what);
+    return w;
+}
+
+static UNUSED struct tamis_writer *create_writer(const char *path, double error,
+                                                 double factor, uint64_t first_capacity)
+{
+    struct tamis_writer_options opt = {
+        .size = sizeof opt,
+        .growth = {error, factor, 0, first_capacity},
+    };
+    struct tamis_writer *w = NULL;
+    struct tamis_diag diag;
+    if (tamis_writer_create(path, &opt, &w, &diag) != 0)
+        fail_msg("%s: %s", path, diag.what);
+    return w;
+}
+
+static UNUSED void add_hashes(struct tamis_writer *w, const uint64_t *hashes, size_t n)
+{
+    assert_int_equal(tamis_writer_add_hashes(w, tamis_writer_domain(w).tag, hashes, n),
+                     0);
+}
+
+/* The commit record that counts, read without the library's own reader. */
+static UNUSED struct commit commit_of(const char *path)
+{
+    size_t n;
+    uint8_t *header = file_read(path, &n);
+    struct identity id;
+    struct commit c;
+    struct slot_health health;
+    assert_int_equal(identity_decode(header, n, &id).code, VERDICT_OK);
+    assert_int_equal(commit_choose(header, &id, n, &c, &health).code, VERDICT_OK);
+    free(header);
+    return c;
+}
+
+/* Moves the stage of a filter that was sealed at birth to 2 MiB, behind a hole: earlier
+ * writers of format 1.0 placed large stages so, and their files must be read. */
+static UNUSED void open_a_hole(const char *path)
+{
+    size_t n;
+    uint8_t *bytes = file_read(path, &n), record[SLOT_BYTES] = {0};
+    struct commit c = commit_of(path);
+    struct stage_desc *s = &c.stages[0];
+    uint64_t from = s->offset, by = HUGE_PAGE_BYTES - from;
+    assert_true(c.n_stages == 1 && from == PAGE_BYTES);
+    s->offset += by;
+    s->digests_offset += s->digests_offset ? by : 0;
+    c.committed_bytes += by;
+    commit_encode(&c, SLOT_BIRTH, record);
+    memcpy(bytes + commit_slot_offset(SLOT_BIRTH), record, BIRTH_BYTES);
+    file_write(path, bytes, PAGE_BYTES);
+    file_poke(path, from + by, bytes + from, n - from);
+    free(bytes);
+}
+
+/* ---- processes ---- */
+
+/* Runs fn in a child; its result, 0 for good, is the child's exit code. */
+static UNUSED void in_child(int (*fn)(void *), void *ctx)
+{
+    int status;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(fn(ctx));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* ---- faults: system calls that fail when told to ---- */
+
+enum call {
+    CALL_PWRITE,
+    CALL_FDATASYNC,
+    CALL_FSYNC,
+    CALL_FALLOCATE,
+    CALL_RENAME,
+    N_CALLS
+};
+
+/* The calls numbered fail_at (from 1) and up fail, n_failing of them. Those that sync
+ * do nothing else: what these tests look at is the page cache, and disks are slow. */
+static struct fault {
+    unsigned long n, fail_at, n_failing;
+    int error;
+} faults[N_CALLS];
+static struct io_calls calls_before;
+
+static bool fault_due(enum call call)
+{
+    struct fault *f = &faults[call];
+    f->n++;
+    if (!f->fail_at || f->n < f->fail_at || f->n - f->fail_at >= f->n_failing)
+        return false;
+    errno = f->error;
+    return true;
+}
+
+static ssize_t faulty_pwrite(int fd, const void *buf, size_t n, off_t offset)
+{
+    return fault_due(CALL_PWRITE) ? -1 : calls_before.pwrite(fd, buf, n, offset);
+}
+
+static int faulty_fdatasync(int fd)
+{
+    (void)fd;
+    return fault_due(CALL_FDATASYNC) ? -1 : 0;
+}
+
+static int faulty_fsync(int fd)
+{
+    (void)fd;
+    return fault_due(CALL_FSYNC) ? -1 : 0;
+}
+
+static int faulty_fallocate(int fd, int mode, off_t offset, off_t n)
+{
+    return fault_due(CALL_FALLOCATE) ? -1 : calls_before.fallocate(fd, mode, offset, n);
+}
+
+static int faulty_rename(int from_dir, const char *from, int to_dir, const char *to,
+                         unsigned flags)
+{
+    return fault_due(CALL_RENAME)
+               ? -1
+               : calls_before.renameat2(from_dir, from, to_dir, to, flags);
+}
+
+/* Counts calls from now on, and lets them fail as faults[] says. */
+static UNUSED int faults_on(void **state)
+{
+    (void)state;
+    memset(faults, 0, sizeof faults);
+    calls_before = io_calls;
+    io_calls.pwrite = faulty_pwrite;
+    io_calls.fdatasync = faulty_fdatasync;
+    io_calls.fsync = faulty_fsync;
+    io_calls.fallocate = faulty_fallocate;
+    io_calls.renameat2 = faulty_rename;
+    return 0;
+}
+
+static UNUSED int faults_off(void **state)
+{
+    (void)state;
+    io_calls = calls_before;
+    return 0;
+}
+
+#define TEST_WITH_FAULTS(f) cmocka_unit_test_setup_teardown(f, faults_on, faults_off)
+
+/* From now on the nth such call fails, once; a disk that reports an error once and
+ * then lies is the hard case (R4). */
+static UNUSED void fail_once(enum call call, unsigned long nth, int error)
+{
+    faults[call] = (struct fault){0, nth, 1, error};
+}
+
+static UNUSED void fail_from_now(enum call call, int error)
+{
+    faults[call] = (struct fault){0, 1, ~0UL, error};
+}
+
+static UNUSED void fail_never(void)
+{
+    memset(faults, 0, sizeof faults);
+}
+
+#include <dirent.h>
+static size_t count_files(const char *path)
+{
+    size_t n = 0;
+    DIR *dir = opendir(path);
+    assert_non_null(dir);
+    for (struct dirent *e; (e = readdir(dir));)
+        n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    closedir(dir);
+    return n;
+}
+
+#endif

@@ -1,0 +1,140 @@
+/* What a builder takes of memory: its limit is for the hashes and the filter together,
+ * whatever the error; a filter that is larger alone is built all the same. */
+#include "tests/support/support.h"
+
+#include "lib/builder/inside.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0 /* they keep what was freed */
+#endif
+
+enum { MIB = 1 << 20, SLACK = 5 * MIB }; /* huge pages, a thread's buffers */
+
+/* Bytes of this process that are in memory: now, or at most since reset_peak(). */
+static uint64_t memory(const char *field)
+{
+    char line[256];
+    unsigned long long kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    size_t n = strlen(field);
+    while (f && fgets(line, sizeof line, f))
+        if (strncmp(line, field, n) == 0)
+            sscanf(line + n, ": %llu", &kib);
+    if (f)
+        fclose(f);
+    return kib << 10;
+}
+
+static bool reset_peak(void)
+{
+    FILE *f = fopen("/proc/self/clear_refs", "w");
+    return f && fputs("5", f) >= 0 && fclose(f) == 0;
+}
+
+struct build {
+    uint64_t limit, n_keys;
+    double error;
+    uint32_t n_threads;
+    bool spools;
+    uint32_t n_at_work; /* threads; 0: all of them */
+};
+
+static void add_many(struct tamis_builder *b, uint64_t n)
+{
+    static uint64_t some[4096];
+    uint64_t tag = tamis_builder_domain(b).tag;
+    for (uint64_t left = n; left > 0;) {
+        size_t now = left < 4096 ? (size_t)left : 4096;
+        random_hashes(some, now);
+        assert_int_equal(tamis_builder_add_hashes(b, tag, some, now), 0);
+        left -= now;
+    }
+}
+
+/* In a child, whose heap is as it was. */
+static int build_one(void *ctx)
+{
+    const struct build *c = ctx;
+    struct tamis_builder_options opt = {.size = sizeof opt,
+                                        .error = c->error,
+                                        .memory_limit = c->limit,
+                                        .n_threads = c->n_threads,
+                                        .spool_dir = test_dir};
+    struct tamis_builder *b;
+    struct tamis_plan plan;
+    faults_on(NULL);
+    tamis_plan_filter(c->n_keys, c->error, &plan);
+    uint64_t most = plan.file_bytes + c->limit / 8;
+    most = most < c->limit ? c->limit : most;
+    if (tamis_builder_create(&opt, &b, NULL) != 0 || !reset_peak())
+        return 2;
+    uint64_t before = memory("VmRSS");
+    add_many(b, c->n_keys);
+    if (tamis_builder_finish_file(b, path_of("measured"), NULL) != 0)
+        return 3;
+    uint64_t taken = memory("VmHWM") - before;
+    unsigned long n_bits = (unsigned long)(plan.bits_bytes / (4 << 20)) + 3;
+    bool spooled = faults[CALL_PWRITE].n > n_bits;
+    printf("limit %llu MiB, filter %.1f MiB, hashes %.1f MiB: %.1f MiB taken%s\n",
+           (unsigned long long)c->limit / MIB, (double)plan.file_bytes / MIB,
+           (double)c->n_keys * 8 / MIB, (double)taken / MIB,
+           spooled ? ", spooled" : "");
+    fflush(stdout);
+    unlink(path_of("measured"));
+    uint32_t n_at_work = b->n_at_work;
+    tamis_builder_free(b);
+    if (n_at_work != (c->n_at_work ? c->n_at_work : c->n_threads))
+        return 6;
+    most += spooled ? c->limit / 8 : 0; /* for threads */
+    if (spooled != c->spools)
+        return 4;
+    return SANITIZED || taken <= most + SLACK ? 0 : 5;
+}
+
+static void test_hashes_and_filter_within_the_limit(void **state)
+{
+    static const struct build cases[] = {
+        {64 * MIB, 5 << 20, 0.01, 1, false, 0}, /* 40 and 6 MiB */
+        {64 * MIB, 6 << 20, 1e-8, 1, true, 0},  /* 48 and 30 */
+        {16 * MIB, 3 << 20, 1e-8, 4, true, 0},  /* 24 and 15 */
+        {16 * MIB, 6 << 20, 0.01, 2, true, 0},
+        {16 * MIB, 1500 << 10, 0.01, 1, false, 0},
+        {16 * MIB, 1500 << 10, 0.01, 8, false,
+         4}, /* as many threads as there is room */
+        {16 * MIB, 6 << 20, 0.01, 200, true, 4},
+        {MIB, 2 << 20, 1e-4, 1, true, 0}, /* a filter of 5 MiB */
+        {MIB, 2 << 20, 1e-4, 2, true, 1},
+        {4096, 1 << 20, 0.01, 1, true, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct build c = cases[i];
+        in_child(build_one, &c);
+    }
+}
+
+/* A page of hashes may stay, however large their filter. */
+static void test_few_keys_are_never_spooled(void **state)
+{
+    struct build c = {1, 500, 0.01, 1, false, 0};
+    (void)state;
+    in_child(build_one, &c);
+    c = (struct build){4096, 500, 1e-8, 1, false, 0};
+    in_child(build_one, &c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hashes_and_filter_within_the_limit),
+        cmocka_unit_test(test_few_keys_are_never_spooled),
+    };
+    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
+}

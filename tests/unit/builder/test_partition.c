@@ -1,0 +1,445 @@
+/* Filters that are made by partition: bit by bit what the reference says, whatever the
+ * geometry, the threads, the order and the way of the hashes. */
+#include "tests/support/support.h"
+#include "lib/builder/inside.h"
+
+#include <dirent.h>
+#include <signal.h>
+
+enum { MOST_HASHES = 40000, MOST_BYTES = 2100 * PAGE_BYTES };
+
+/* ---- one filling, of any geometry ---- */
+
+static uint64_t hashes[MOST_HASHES], given[MOST_HASHES];
+
+static int compare_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void expect_same_hashes(size_t n)
+{
+    static uint64_t left[MOST_HASHES], right[MOST_HASHES];
+    memcpy(left, given, n * sizeof *left);
+    memcpy(right, hashes, n * sizeof *right);
+    qsort(left, n, sizeof *left, compare_u64);
+    qsort(right, n, sizeof *right, compare_u64);
+    assert_memory_equal(left, right, n * sizeof *left);
+}
+
+static void expect_finished(struct fill *f, uint64_t n_bytes)
+{
+    uint64_t n_set = 0;
+    assert_true(fill_finished(f) == n_bytes);
+    for (uint64_t page = 0; page < n_bytes / PAGE_BYTES; page++) {
+        assert_true(digest_at(f->digests, page) ==
+                    page_digest(f->bits + page * PAGE_BYTES));
+        n_set += page_count(f->bits + page * PAGE_BYTES);
+    }
+    assert_true(atomic_load(&f->bits_set) == n_set);
+}
+
+static uint8_t *reference, *bits, *digests;
+
+/* In pieces, as from a spool; each is put in another order. */
+static void fill(const struct geometry *g, size_t n, size_t piece, unsigned n_threads,
+                 size_t region_bytes)
+{
+    struct fill f;
+    uint64_t n_bytes = g->n_blocks * g->lanes * BLOCK_BYTES;
+    assert_true(n_bytes <= MOST_BYTES);
+    memset(reference, 0, (size_t)n_bytes);
+    memset(bits, 0, (size_t)n_bytes);
+    for (size_t i = 0; i < n; i++)
+        geometry_add(reference, g, hashes[i]);
+    memcpy(given, hashes, n * sizeof *given);
+    assert_int_equal(fill_begin(&f, g, bits, digests, piece, n_threads, region_bytes),
+                     0);
+    assert_int_equal(fill_finished(&f), 0);
+    for (size_t done = 0; done < n || n == 0; done += piece) {
+        size_t some = n - done < piece ? n - done : piece;
+        assert_int_equal(fill_add(&f, hashes + done, some, done + some == n), 0);
+        if (n == 0)
+            break;
+    }
+    if (memcmp(bits, reference, (size_t)n_bytes) != 0)
+        fail_msg("%zu keys by %zu, %u threads, %u lanes, %u words, %llu blocks", n,
+                 piece, n_threads, g->lanes, g->words, (unsigned long long)g->n_blocks);
+    expect_finished(&f, n_bytes);
+    fill_end(&f);
+    expect_same_hashes(n);
+}
+
+static void test_equals_the_reference(void **state)
+{
+    static const unsigned threads[] = {0, 1, 2, 3, 8};
+    static const size_t few[] = {0, 1, 2, 31, 32, 33, 255, 256, 257};
+    (void)state;
+    for (int round = 0; round < 200; round++) {
+        struct geometry g = {.n_blocks = BLOCKS_PER_PAGE * (1 + random_below(90)),
+                             .lanes = 1 + (uint32_t)random_below(MAX_LANES),
+                             .words = 1 + (uint32_t)random_below(MAX_WORDS)};
+        size_t n = round % 4 ? (size_t)random_below(MOST_HASHES + 1)
+                             : few[(size_t)random_below(sizeof few / sizeof few[0])];
+        size_t piece = round % 3 ? n + 1 : 1 + (size_t)random_below(n + 1);
+        if (n / piece > 50)
+            piece = n / 50;
+        random_hashes(hashes, n);
+        fill(&g, n, piece, threads[round % 5], (size_t)PAGE_BYTES << random_below(6));
+    }
+}
+
+/* The edges of blocks, regions and slices; and all keys in one place. */
+static void test_hashes_at_the_edges(void **state)
+{
+    const struct geometry g = {.n_blocks = BLOCKS_PER_PAGE * 7, .lanes = 2, .words = 5};
+    (void)state;
+    for (uint64_t block = 0; block < g.n_blocks; block++) {
+        uint64_t first = UINT64_MAX / g.n_blocks * block;
+        for (size_t i = 0; i < 32; i++)
+            hashes[block * 32 + i] = first + i * 3 - 48;
+    }
+    hashes[0] = 0;
+    hashes[1] = UINT64_MAX;
+    for (unsigned n_threads = 1; n_threads <= 3; n_threads++)
+        fill(&g, g.n_blocks * 32, g.n_blocks * 32, n_threads, PAGE_BYTES);
+    for (size_t i = 0; i < 5000; i++)
+        hashes[i] = (uint64_t)i << 10;
+    fill(&g, 5000, 5000, 3, PAGE_BYTES);
+    for (size_t i = 0; i < 5000; i++)
+        hashes[i] = ~((uint64_t)i << 10);
+    fill(&g, 5000, 777, 3, PAGE_BYTES);
+}
+
+/* More than there may be regions of a page; and runs get shorter, for all to fit. */
+static void test_many_regions(void **state)
+{
+    const struct geometry g = {
+        .n_blocks = BLOCKS_PER_PAGE * 2100, .lanes = 1, .words = 6};
+    (void)state;
+    random_hashes(hashes, MOST_HASHES);
+    for (unsigned n_threads = 1; n_threads <= 2; n_threads++)
+        fill(&g, MOST_HASHES, MOST_HASHES, n_threads, PAGE_BYTES);
+}
+
+static int stop_at_once(void *ctx)
+{
+    ++*(int *)ctx;
+    return ENOSPC;
+}
+
+static void test_stops_when_told(void **state)
+{
+    const struct geometry g = {
+        .n_blocks = BLOCKS_PER_PAGE * 80, .lanes = 3, .words = 4};
+    struct fill f;
+    int n_calls = 0;
+    (void)state;
+    random_hashes(hashes, 10000);
+    memcpy(given, hashes, sizeof given);
+    memset(bits, 0, (size_t)g.n_blocks * g.lanes * BLOCK_BYTES);
+    assert_int_equal(fill_begin(&f, &g, bits, digests, 10000, 1, PAGE_BYTES), 0);
+    f.between = stop_at_once;
+    f.ctx = &n_calls;
+    assert_int_equal(fill_add(&f, hashes, 10000, true), ENOSPC);
+    assert_int_equal(n_calls, 1);
+    assert_int_equal(fill_finished(&f), PAGE_BYTES);
+    fill_end(&f);
+    expect_same_hashes(10000);
+    /* Nor does it ask, where a lane is one region. */
+    assert_int_equal(fill_begin(&f, &g, bits, digests, 10000, 1, 1 << 20), 0);
+    assert_null(f.slices);
+    f.between = stop_at_once;
+    f.ctx = &n_calls;
+    f.asks = true;
+    assert_int_equal(fill_add(&f, hashes, 10000, true), ENOSPC);
+    assert_int_equal(n_calls, 2);
+    assert_int_equal(atomic_load(&f.asked[0].n), 0);
+    fill_end(&f);
+}
+
+/* ---- whole files ---- */
+
+enum { N_KEYS = 900 * 1000 };
+static uint64_t *keys;
+static struct tamis_domain domain;
+
+/* Files compare equal only if UUIDs and times do. */
+static void same_bytes(void *buf, size_t n)
+{
+    memset(buf, 0x42, n);
+}
+
+static uint64_t same_time(void)
+{
+    return 1700000000000000;
+}
+
+static int repeatable(void **state)
+{
+    faults_on(state);
+    io_calls.random = same_bytes;
+    io_calls.now = same_time;
+    return 0;
+}
+
+static struct tamis_builder *builder_of(double error, size_t n, uint32_t n_threads,
+                                        uint64_t memory_limit)
+{
+    struct tamis_builder_options opt = {
+        .size = sizeof opt,
+        .domain = &domain,
+        .error = error,
+        .memory_limit = memory_limit,
+        .spool_dir = test_dir,
+        .n_threads = n_threads,
+    };
+    struct tamis_builder *b;
+    assert_int_equal(tamis_builder_create(&opt, &b, NULL), 0);
+    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, n), 0);
+    assert_int_equal(tamis_builder_n_keys(b), n);
+    return b;
+}
+
+/* The bits of a file, by the reference from the hashes. */
+static void expect_reference(const char *path, size_t n)
+{
+    struct commit c = commit_of(path);
+    const struct stage_desc *s = &c.stages[0];
+    size_t n_bytes;
+    uint8_t *file = file_read(path, &n_bytes), *whole = calloc(1, (size_t)s->length);
+    assert_non_null(whole);
+    for (size_t i = 0; i < n; i++)
+        geometry_add(whole, &s->geometry, keys[i]);
+    assert_memory_equal(file + s->offset, whole, (size_t)s->length);
+    free(whole);
+    free(file);
+    struct tamis_filter *f = open_filter(path);
+    struct tamis_verify report;
+    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
+    assert_int_equal(report.n_pages, s->length / PAGE_BYTES);
+    tamis_filter_close(f);
+}
+
+static void expect_same_file(const char *a, const char *b)
+{
+    size_t n_a, n_b;
+    uint8_t *bytes_a = file_read(a, &n_a), *bytes_b = file_read(b, &n_b);
+    assert_int_equal(n_a, n_b);
+    assert_memory_equal(bytes_a, bytes_b, n_a);
+    free(bytes_a);
+    free(bytes_b);
+}
+
+static void build_all_ways(double error, size_t n)
+{
+    static const uint32_t threads[] = {0, 1, 2, 3, 8, 100000};
+    static const uint64_t limits[] = {0, 1 << 20, 64 << 10};
+    for (size_t i = 0; i < 6 * 3; i++) {
+        struct tamis_builder *b = builder_of(error, n, threads[i % 6], limits[i / 6]);
+        if (i % 6 == 5 && i > 5)
+            goto next; /* 256 threads once */
+        assert_int_equal(
+            tamis_builder_finish_file(b, path_of(i ? "other" : "first"), NULL), 0);
+        if (i) {
+            expect_same_file(path_of("first"), path_of("other"));
+            unlink(path_of("other"));
+        } else {
+            expect_reference(path_of("first"), n);
+        }
+    next:
+        tamis_builder_free(b);
+    }
+    unlink(path_of("first"));
+}
+
+static void test_the_same_file_however_it_is_built(void **state)
+{
+    (void)state;
+    build_all_ways(0.01, 0);
+    build_all_ways(0.01, 1);
+    build_all_ways(0.01, 1000);
+    build_all_ways(0.01, N_KEYS);
+    build_all_ways(1e-4, N_KEYS / 3); /* of two lanes and more */
+    build_all_ways(1e-8, N_KEYS / 4);
+}
+
+/* Whatever fails, and wherever: what comes of the next try has every key. */
+static void test_a_failed_finish_then_a_good_one(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        struct tamis_builder *b =
+            builder_of(1e-6, N_KEYS / 2, 3, round ? 1 << 20 : 64 << 20);
+        size_t n_files = count_files(test_dir);
+        unsigned long nth;
+        for (nth = 1;; nth++) {
+            fail_once(CALL_PWRITE, nth, ENOSPC);
+            int err = tamis_builder_finish_file(b, path_of("attempt"), NULL);
+            if (!err)
+                break;
+            assert_int_equal(err, ENOSPC);
+            assert_int_equal(count_files(test_dir), n_files);
+            /* Keys of later calls join those of before. */
+            if (nth == 1)
+                assert_int_equal(tamis_builder_add_hashes(
+                                     b, domain.tag, keys + N_KEYS / 2, N_KEYS / 8),
+                                 0);
+        }
+        assert_true(nth > 2);
+        fail_never();
+        assert_int_equal(tamis_builder_finish_file(b, path_of("attempt"), NULL),
+                         TAMIS_ERR_EXISTS);
+        assert_int_equal(tamis_builder_finish_file(b, path_of("again"), NULL), 0);
+        expect_reference(path_of("attempt"), N_KEYS / 2 + N_KEYS / 8);
+        expect_same_file(path_of("attempt"), path_of("again"));
+        unlink(path_of("attempt"));
+        unlink(path_of("again"));
+        tamis_builder_free(b);
+    }
+}
+
+/* ---- threads ---- */
+
+static size_t most_threads, n_open_to_signals;
+
+static unsigned long long blocked(const char *task)
+{
+    char path[300], line[256];
+    unsigned long long mask = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/status", task);
+    FILE *f = fopen(path, "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "SigBlk: %llx", &mask) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return mask;
+}
+
+/* Counts this process's threads, and those that would take a SIGTERM. */
+static size_t count_threads(size_t *n_open)
+{
+    size_t n = 0;
+    DIR *dir = opendir("/proc/self/task");
+    assert_non_null(dir);
+    *n_open = 0;
+    for (struct dirent *e; (e = readdir(dir));) {
+        if (e->d_name[0] == '.')
+            continue;
+        n++;
+        *n_open += !(blocked(e->d_name) >> (SIGTERM - 1) & 1);
+    }
+    closedir(dir);
+    return n;
+}
+
+static ssize_t counting_pwrite(int fd, const void *buf, size_t n, off_t offset)
+{
+    size_t n_open, now = count_threads(&n_open);
+    if (now > most_threads)
+        most_threads = now, n_open_to_signals = n_open;
+    return pwrite(fd, buf, n, offset);
+}
+
+static void test_threads_are_those_asked_for(void **state)
+{
+    static const uint32_t asked[] = {0, 1, 2, 5};
+    size_t n_open, before = count_threads(&n_open);
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        struct tamis_builder *b = builder_of(0.01, N_KEYS, asked[i], 0);
+        size_t open_before = n_open, open_after;
+        most_threads = 0;
+        io_calls.pwrite = counting_pwrite;
+        assert_int_equal(tamis_builder_finish_file(b, path_of("counted"), NULL), 0);
+        io_calls.pwrite = pwrite;
+        assert_int_equal(most_threads, before + (asked[i] ? asked[i] - 1 : 0));
+        assert_int_equal(n_open_to_signals, open_before);
+        assert_int_equal(count_threads(&open_after), before);
+        unlink(path_of("counted"));
+        tamis_builder_free(b);
+    }
+    /* None for what is quickly done. */
+    struct tamis_builder *b = builder_of(0.01, 1000, 8, 0);
+    most_threads = 0;
+    io_calls.pwrite = counting_pwrite;
+    assert_int_equal(tamis_builder_finish_file(b, path_of("small"), NULL), 0);
+    io_calls.pwrite = pwrite;
+    assert_int_equal(most_threads, before);
+    tamis_builder_free(b);
+}
+
+/* The page cache gets large folios of large writes, in order. */
+static uint64_t next_offset;
+static size_t n_large, n_small;
+
+static ssize_t sequential_pwrite(int fd, const void *buf, size_t n, off_t offset)
+{
+    if (offset > 0) { /* the header is last */
+        assert_true(next_offset == 0 || (uint64_t)offset == next_offset);
+        next_offset = (uint64_t)offset + n;
+        n_large += n == 4 << 20 && offset % (4 << 20) == 0;
+        n_small += n < 4 << 20;
+    }
+    return pwrite(fd, buf, n, offset);
+}
+
+static void test_writes_are_large_and_in_order(void **state)
+{
+    struct tamis_builder *b = builder_of(1e-8, N_KEYS, 3, 0);
+    struct tamis_plan plan;
+    (void)state;
+    for (size_t i = 0; i < N_KEYS; i += MOST_HASHES) {
+        random_hashes(hashes, MOST_HASHES);
+        assert_int_equal(tamis_builder_add_hashes(b, domain.tag, hashes, MOST_HASHES),
+                         0);
+    }
+    tamis_plan_filter(tamis_builder_n_keys(b), 1e-8, &plan);
+    io_calls.pwrite = sequential_pwrite;
+    assert_int_equal(tamis_builder_finish_file(b, path_of("large"), NULL), 0);
+    io_calls.pwrite = pwrite;
+    assert_int_equal(n_large, (plan.bits_bytes + PAGE_BYTES) / (4 << 20) - 1);
+    assert_true(n_large >= 1 && n_small <= 3); /* first and last bits, the digests */
+    tamis_builder_free(b);
+}
+
+static int set_up(void **state)
+{
+    keys = malloc(N_KEYS * sizeof *keys);
+    reference = malloc(MOST_BYTES);
+    bits = aligned_alloc(PAGE_BYTES, MOST_BYTES);
+    digests = malloc(MOST_BYTES / PAGE_BYTES * DIGEST_BYTES);
+    if (!keys || !reference || !bits || !digests)
+        return -1;
+    tamis_domain_init(&domain, 1, 0x5eed);
+    random_hashes(keys, N_KEYS);
+    return test_dir_create(state);
+}
+
+static int tear_down(void **state)
+{
+    free(keys);
+    free(reference);
+    free(bits);
+    free(digests);
+    return test_dir_remove(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_equals_the_reference),
+        cmocka_unit_test(test_hashes_at_the_edges),
+        cmocka_unit_test(test_many_regions),
+        cmocka_unit_test(test_stops_when_told),
+        cmocka_unit_test_setup_teardown(test_the_same_file_however_it_is_built,
+                                        repeatable, faults_off),
+        cmocka_unit_test_setup_teardown(test_a_failed_finish_then_a_good_one,
+                                        repeatable, faults_off),
+        cmocka_unit_test(test_threads_are_those_asked_for),
+        cmocka_unit_test(test_writes_are_large_and_in_order),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

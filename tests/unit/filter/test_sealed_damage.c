@@ -1,0 +1,320 @@
+/* Damage in sealed filters, page by page: a key that is in is never ABSENT (section 1
+ * of the specification), the reason says DAMAGED, and the scrub says where. */
+#include "tests/support/support.h"
+
+#include "lib/filter/view.h"
+
+enum { MAX_KEYS = 500 * 1000 };
+static uint64_t *keys;
+static struct tamis_domain domain;
+
+static int set_up(void **state)
+{
+    keys = malloc(MAX_KEYS * sizeof *keys);
+    tamis_domain_init(&domain, 1, 0x5eed);
+    random_hashes(keys, MAX_KEYS);
+    return keys ? test_dir_create(state) : -1;
+}
+
+static int tear_down(void **state)
+{
+    free(keys);
+    return test_dir_remove(state);
+}
+
+static void build(const char *path, double error, size_t n)
+{
+    struct tamis_builder_options opt = {
+        .size = sizeof opt, .domain = &domain, .error = error};
+    struct tamis_builder *b;
+    assert_int_equal(tamis_builder_create(&opt, &b, NULL), 0);
+    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, n), 0);
+    assert_int_equal(tamis_builder_finish_file(b, path, NULL), 0);
+    tamis_builder_free(b);
+}
+
+/* ---- ways to damage a page ---- */
+
+enum damage { CLEAR_A_BIT, SET_A_BIT, ZERO_THE_PAGE, FILL_THE_PAGE, N_DAMAGES };
+
+static bool flip_one(uint8_t *page, bool from)
+{
+    for (int tries = 0; tries < 100000; tries++) {
+        uint64_t bit = random_below(PAGE_BYTES * 8);
+        if ((page[bit / 8] >> (bit % 8) & 1) == from)
+            return page[bit / 8] ^= (uint8_t)(1 << bit % 8), true;
+    }
+    return false;
+}
+
+/* Damages the page at `offset`, keeping what it was; false if it would not change. */
+static bool damage_page(const char *path, uint64_t offset, enum damage how,
+                        uint8_t before[PAGE_BYTES])
+{
+    uint8_t page[PAGE_BYTES];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(pread(fd, page, sizeof page, (off_t)offset), sizeof page);
+    close(fd);
+    memcpy(before, page, sizeof page);
+    if (how == CLEAR_A_BIT && !flip_one(page, true))
+        return false;
+    if (how == SET_A_BIT && !flip_one(page, false))
+        return false;
+    if (how == ZERO_THE_PAGE)
+        memset(page, 0, sizeof page);
+    if (how == FILL_THE_PAGE)
+        memset(page, 0xff, sizeof page);
+    file_poke(path, offset, page, sizeof page);
+    return memcmp(before, page, sizeof page) != 0;
+}
+
+/* ---- what must hold then ---- */
+
+static struct tamis_filter *open_checked(const char *path, enum tamis_check check)
+{
+    struct tamis_filter_options opt = {.size = sizeof opt, .check = check};
+    struct tamis_filter *f;
+    assert_int_equal(tamis_filter_open(path, &opt, &f, NULL), 0);
+    return f;
+}
+
+static size_t count_damaged(struct tamis_filter *f, size_t n, size_t step)
+{
+    size_t n_damaged = 0;
+    for (size_t i = 0; i < n; i += step) {
+        enum tamis_reason why;
+        assert_int_equal(ask(f, keys[i], &why), TAMIS_MAYBE);
+        assert_true(why == TAMIS_HIT || why == TAMIS_DAMAGED);
+        n_damaged += why == TAMIS_DAMAGED;
+    }
+    return n_damaged;
+}
+
+/* Lazy and strict find the damage at first use, full while opening, and the scrub
+ * names the first page that fails. */
+static void expect_found(const char *path, size_t n_keys, uint64_t first_bad,
+                         uint64_t n_bad)
+{
+    struct tamis_filter_options full = {.size = sizeof full, .check = TAMIS_CHECK_FULL};
+    struct tamis_filter *f;
+    struct tamis_verify report;
+    struct tamis_diag diag;
+    for (int strict = 0; strict < 2; strict++) {
+        f = open_checked(path, strict ? TAMIS_CHECK_STRICT : TAMIS_CHECK_LAZY);
+        /* Strict digests pages at every probe: of many keys it gets a part. */
+        size_t step = strict ? 1 + n_keys / by_form(5000, 20000) : 1;
+        assert_true(count_damaged(f, n_keys, step) > 0);
+        assert_int_equal(tamis_filter_verify(f, &report, &diag), TAMIS_ERR_DAMAGED);
+        assert_int_equal(report.n_damaged, n_bad);
+        assert_int_equal(report.first_damaged, first_bad);
+        assert_true(diag.has_offset && diag.offset == first_bad);
+        assert_int_equal(count_absent(f, keys, n_keys / step), 0);
+        tamis_filter_close(f);
+    }
+    assert_int_equal(tamis_filter_open(path, &full, &f, &diag), TAMIS_ERR_DAMAGED);
+    assert_null(f);
+    assert_true(diag.has_offset && diag.offset == first_bad);
+}
+
+/* The control: without checks zeroed pages do lose keys, so the tests above have
+ * something to find. But not once a scrub has found them. */
+static void expect_lost_unchecked(const char *path, size_t n_keys)
+{
+    struct tamis_filter *f = open_checked(path, TAMIS_CHECK_NONE);
+    struct tamis_verify report;
+    assert_true(count_absent(f, keys, n_keys) > 0);
+    assert_int_equal(tamis_filter_verify(f, &report, NULL), TAMIS_ERR_DAMAGED);
+    assert_int_equal(count_absent(f, keys, n_keys), 0);
+    tamis_filter_close(f);
+}
+
+static void damage_bits(const char *path, size_t n_keys, uint64_t step)
+{
+    struct commit c = commit_of(path);
+    uint8_t before[PAGE_BYTES];
+    for (size_t i = 0; i < c.n_stages; i++) {
+        for (uint64_t at = 0; at < c.stages[i].length; at += step * PAGE_BYTES) {
+            uint64_t offset = c.stages[i].offset + at;
+            for (enum damage how = 0; how < N_DAMAGES; how++) {
+                if (!damage_page(path, offset, how, before))
+                    continue;
+                expect_found(path, n_keys, offset, 1);
+                if (how == ZERO_THE_PAGE)
+                    expect_lost_unchecked(path, n_keys);
+                file_poke(path, offset, before, sizeof before);
+            }
+        }
+    }
+}
+
+/* A page of digests that fails fails all the pages below it. */
+static void damage_digests(const char *path, size_t n_keys)
+{
+    struct commit c = commit_of(path);
+    uint8_t before[PAGE_BYTES];
+    for (size_t i = 0; i < c.n_stages; i++) {
+        const struct stage_desc *s = &c.stages[i];
+        uint64_t n_pages = s->length / PAGE_BYTES, each = 1;
+        struct digest_tree t;
+        digest_tree_of(n_pages, &t);
+        for (uint32_t level = 1; level < t.n_levels; level++) {
+            each *= DIGESTS_PER_PAGE;
+            for (uint64_t k = 0; k < t.n_pages[level]; k++) {
+                uint64_t offset = s->digests_offset + t.offset[level] + k * PAGE_BYTES;
+                uint64_t n_below = (k + 1) * each < n_pages ? each : n_pages - k * each;
+                for (enum damage how = 0; how < N_DAMAGES; how++) {
+                    if (!damage_page(path, offset, how, before))
+                        continue;
+                    expect_found(path, n_keys, s->offset + k * each * PAGE_BYTES,
+                                 n_below);
+                    file_poke(path, offset, before, sizeof before);
+                }
+            }
+        }
+    }
+}
+
+static void expect_clean(const char *path, size_t n_keys)
+{
+    struct tamis_verify report;
+    struct tamis_filter *f = open_filter(path);
+    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
+    assert_int_equal(count_damaged(f, n_keys, 1), 0);
+    tamis_filter_close(f);
+}
+
+/* ---- the tests ---- */
+
+static void test_one_page(void **state)
+{
+    (void)state;
+    build(path_of("one"), 0.01, 1000);
+    assert_int_equal(commit_of(path_of("one")).stages[0].length, PAGE_BYTES);
+    damage_bits(path_of("one"), 1000, 1);
+    expect_clean(path_of("one"), 1000);
+}
+
+static void test_two_lanes(void **state)
+{
+    (void)state;
+    build(path_of("lanes"), 1e-4, 10000);
+    assert_true(commit_of(path_of("lanes")).stages[0].geometry.lanes > 1);
+    damage_bits(path_of("lanes"), 10000, 1);
+    damage_digests(path_of("lanes"), 10000);
+    expect_clean(path_of("lanes"), 10000);
+}
+
+static void test_a_tree_of_three_levels(void **state)
+{
+    const char *path = path_of("tree");
+    (void)state;
+    build(path, 1e-8, 450000);
+    assert_true(commit_of(path).stages[0].length / PAGE_BYTES > DIGESTS_PER_PAGE);
+    damage_digests(path, 450000);
+    damage_bits(path, 450000, 500);
+    expect_clean(path, 450000);
+}
+
+static void test_sealed_from_growing(void **state)
+{
+    enum { N = 8000 };
+    char path[1024];
+    struct tamis_writer_options opt = {.size = sizeof opt,
+                                       .growth = {.error = 0.01, .first_capacity = 200},
+                                       .domain = &domain};
+    struct tamis_writer *w;
+    (void)state;
+    snprintf(path, sizeof path, "%s", path_of("grown"));
+    assert_int_equal(tamis_writer_create(path, &opt, &w, NULL), 0);
+    add_hashes(w, keys, N);
+    assert_int_equal(tamis_writer_seal(w, 1, NULL, NULL), 0);
+    assert_int_equal(tamis_writer_close(w), 0);
+    assert_true(commit_of(path).n_stages >= 5);
+    damage_bits(path, N, 1);
+    damage_digests(path, N);
+    expect_clean(path, N);
+}
+
+/* Damage after the first use: strict finds it, and no mode takes a verdict back. */
+static void test_damage_while_open(void **state)
+{
+    enum { N = 20000 };
+    const char *path = path_of("rotting");
+    uint8_t before[PAGE_BYTES];
+    struct tamis_verify report;
+    (void)state;
+    build(path, 1e-4, N);
+    uint64_t offset = commit_of(path).stages[0].offset + PAGE_BYTES;
+    struct tamis_filter *strict = open_checked(path, TAMIS_CHECK_STRICT);
+    struct tamis_filter *lazy = open_checked(path, TAMIS_CHECK_LAZY);
+    assert_int_equal(count_damaged(strict, N, 1), 0);
+    assert_int_equal(count_damaged(lazy, N, 1), 0);
+    assert_true(damage_page(path, offset, ZERO_THE_PAGE, before));
+    assert_true(count_damaged(strict, N, 1) > 0);
+    /* Lazy looked once; a scrub makes it look again. */
+    assert_int_equal(tamis_filter_verify(lazy, &report, NULL), TAMIS_ERR_DAMAGED);
+    assert_int_equal(report.first_damaged, offset);
+    size_t n = count_damaged(lazy, N, 1);
+    assert_true(n > 0);
+    file_poke(path, offset, before, sizeof before);
+    assert_true(count_damaged(strict, N, 1) > 0);
+    assert_int_equal(count_damaged(lazy, N, 1), n);
+    tamis_filter_close(strict);
+    tamis_filter_close(lazy);
+}
+
+/* Strict believes the very copy that it has checked: what happens to the mapping
+ * between the two is not seen. */
+static const uint8_t *probed;
+
+static bool note_probed(const uint8_t *block, uint32_t words, uint64_t h)
+{
+    probed = block;
+    return kernel_get()->block_probe(block, words, h);
+}
+
+static void test_strict_probes_its_copy(void **state)
+{
+    const char *path = path_of("strict");
+    struct kernel spy = *kernel_get();
+    (void)state;
+    build(path, 0.01, 1000);
+    struct tamis_filter *f = open_checked(path, TAMIS_CHECK_STRICT);
+    struct stage *s = &atomic_load(&f->view)->stages[0];
+    spy.block_probe = note_probed;
+    assert_int_equal(stage_probe(s, &spy, keys[0]), TAMIS_HIT);
+    assert_non_null(probed);
+    assert_false(probed >= s->bits && probed < s->bits + s->n_pages * PAGE_BYTES);
+    tamis_filter_close(f);
+}
+
+/* Damage costs what lies on the page, not the filter. */
+static void test_the_rest_still_answers(void **state)
+{
+    enum { N = 20000 };
+    const char *path = path_of("rest");
+    uint8_t before[PAGE_BYTES];
+    (void)state;
+    build(path, 1e-4, N);
+    struct commit c = commit_of(path);
+    assert_true(damage_page(path, c.stages[0].offset, ZERO_THE_PAGE, before));
+    struct tamis_filter *f = open_filter(path);
+    /* One page of a lane of several; the other lane still tells most keys apart. */
+    size_t n = count_absent(f, keys + N, 100000);
+    assert_true(n > 98000 && n < 100000);
+    tamis_filter_close(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_page),
+        cmocka_unit_test(test_two_lanes),
+        cmocka_unit_test(test_a_tree_of_three_levels),
+        cmocka_unit_test(test_sealed_from_growing),
+        cmocka_unit_test(test_damage_while_open),
+        cmocka_unit_test(test_strict_probes_its_copy),
+        cmocka_unit_test(test_the_rest_still_answers),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,373 @@
+/* format/record.h: catalog records, every rule of SPEC.md sections 9.4 and 9.5 by a
+ * mutation of its own. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "format/checksum.h"
+#include "format/record.h"
+#include "tests/support/rules.h"
+
+static const char NAME[] = "segment 1";
+enum { NAME_BYTES = sizeof NAME - 1 };
+static size_t record_bytes; /* of the record under test */
+
+static struct meta a_meta(void)
+{
+    struct meta m = {
+        .major = FORMAT_MAJOR,
+        .minor = FORMAT_MINOR,
+        .hash_id = 1,
+        .complete = 1,
+        .store_uuid = "a store's uuid!!",
+        .hash_seed = UINT64_C(0xfedcba9876543210),
+        .target_error = 0.01,
+        .growth_factor = 2,
+        .tightening_ratio = 0.85,
+        .first_capacity = 65536,
+        .created = UINT64_C(1700000000123456),
+    };
+    return m;
+}
+
+static struct record a_record(void)
+{
+    struct record r = {
+        .state = RECORD_SEALED,
+        .has_range = 1,
+        .binding_bytes = 4,
+        .first_bytes = 3,
+        .last_bytes = 6,
+        .uuid = "a filter's uuid!",
+        .generation = 1,
+        .table_digest = UINT64_C(0x1122334455667788),
+        .file_bytes = 16384,
+        .keys = 12,
+        .target_error = 0.001,
+        .watermark = 5,
+        .min_sequence = 1,
+        .min_stages = 1,
+        .rank = 7,
+        .created = UINT64_C(1700000000123456),
+        .binding = "bind",
+        .first = "aaa",
+        .last = "zzz\xff\0z",
+    };
+    return r;
+}
+
+static struct verdict meta_reseal(uint8_t *bytes)
+{
+    struct meta m;
+    checksum_set(bytes, META_BYTES, 0);
+    struct verdict v = meta_decode(bytes, META_BYTES, &m);
+    if (v.code != VERDICT_OK)
+        assert_true(all_zero(&m, sizeof m));
+    return v;
+}
+
+static struct verdict record_reseal(uint8_t *bytes)
+{
+    struct record r;
+    checksum_set(bytes, record_bytes, XXH3_64bits(NAME, NAME_BYTES));
+    struct verdict v = record_decode(bytes, record_bytes, NAME, NAME_BYTES, &r);
+    if (v.code != VERDICT_OK)
+        assert_true(all_zero(&r, sizeof r));
+    return v;
+}
+
+static void round_trips(void **state)
+{
+    (void)state;
+    uint8_t bytes[RECORD_MAX_BYTES], again[RECORD_MAX_BYTES];
+    struct meta in = a_meta(), out;
+    in.compat = UINT64_C(1) << 40;
+    in.ro_compat = UINT64_C(1) << 41;
+    meta_encode(&in, bytes);
+    verdict_is(meta_decode(bytes, META_BYTES, &out), VERDICT_OK, 0, "");
+    assert_memory_equal(&in, &out, sizeof in);
+    assert_memory_equal(bytes, "\x89TST\r\n\x1a\n", 8);
+
+    struct record all[4] = {a_record(), a_record(), a_record(), a_record()}, r;
+    all[0].compat = UINT64_C(1) << 40;
+    all[0].ro_compat = UINT64_C(1) << 41;
+    all[1].state = RECORD_GROWING; /* no range */
+    all[1].has_range = 0;
+    all[1].first_bytes = all[1].last_bytes = 0;
+    memset(all[1].first, 0, sizeof all[1].first);
+    memset(all[1].last, 0, sizeof all[1].last);
+    all[2].first_bytes = all[2].last_bytes = RANGE_MAX_BYTES;
+    memset(all[2].first, 'a', RANGE_MAX_BYTES);
+    memset(all[2].last, 'z', RANGE_MAX_BYTES);
+    all[3] = (struct record){.state = RECORD_NO_FILTER, .rank = 3};
+    static const size_t expected[4] = {257, 248, RECORD_MAX_BYTES, 248};
+    for (size_t i = 0; i < 4; i++) {
+        size_t n = record_encode(&all[i], NAME, NAME_BYTES, bytes);
+        assert_int_equal(n, expected[i]);
+        verdict_is(record_decode(bytes, n, NAME, NAME_BYTES, &r), VERDICT_OK, 0, "");
+        assert_int_equal(record_encode(&r, NAME, NAME_BYTES, again), n);
+        assert_memory_equal(bytes, again, n);
+        assert_memory_equal(&r, &all[i], sizeof r);
+    }
+}
+
+#define M(member, value, code) RULE(struct meta_disk, member, value, VERDICT_##code)
+#define MB(at, member, value, code)                                                    \
+    RULE_BYTE(at, struct meta_disk, member, value, VERDICT_##code)
+
+static void rules_of_meta(void **state)
+{
+    (void)state;
+    static const struct rule rules[] = {
+        MB(0, magic, 0, MAGIC),
+        MB(1, magic, 'X', MAGIC),
+        M(major, 0, VERSION),
+        M(major, 2, VERSION),
+        M(major, 0xffff, VERSION),
+        M(incompat, 1, FLAGS),
+        M(incompat, UINT64_C(1) << 63, FLAGS),
+        M(hash_id, 0, KIND),
+        M(hash_id, 2, KIND),
+        M(complete, 2, RANGE),
+        M(complete, 255, RANGE),
+        M(store_uuid, 0, RANGE),
+        M(target_error, F64_NAN, RANGE),
+        M(target_error, F64_ZERO, RANGE),
+        M(target_error, F64_ERROR_MIN - 1, RANGE),
+        M(target_error, F64_ONE_HALF + 1, RANGE),
+        M(growth_factor, F64_NAN, RANGE),
+        M(growth_factor, F64_ONE, RANGE),
+        M(growth_factor, F64_FACTOR_MIN - 1, RANGE),
+        M(growth_factor, F64_FACTOR_MAX + 1, RANGE),
+        M(growth_factor, F64_INF, RANGE),
+        M(tightening_ratio, F64_NAN, RANGE),
+        M(tightening_ratio, F64_TIGHTENING_MAX + 1, RANGE),
+        M(tightening_ratio, F64_ONE, RANGE),
+        M(tightening_ratio, F64_ONE_HALF - 1, RANGE),
+        M(first_capacity, 0, RANGE),
+        M(first_capacity, (UINT64_C(1) << 32) + 1, RANGE),
+        M(unused_a, 1, UNUSED),
+        MB(104, unused_b, 1, UNUSED),
+        MB(247, unused_b, 0x80, UNUSED),
+    };
+    uint8_t bytes[META_BYTES];
+    struct meta m = a_meta();
+    meta_encode(&m, bytes);
+    rules_hold(rules, N_OF(rules), bytes, sizeof bytes, meta_reseal);
+
+    static const struct rule inside[] = {
+        M(complete, 0, OK),
+        M(minor, 0xffff, OK),
+        M(hash_seed, 0, OK),
+        M(target_error, F64_ERROR_MIN, OK),
+        M(target_error, F64_ONE_HALF, OK),
+        M(growth_factor, F64_FACTOR_MIN, OK),
+        M(growth_factor, F64_FACTOR_MAX, OK),
+        M(tightening_ratio, F64_ONE_HALF, OK),
+        M(tightening_ratio, F64_TIGHTENING_MAX, OK),
+        M(first_capacity, 1, OK),
+        M(first_capacity, UINT64_C(1) << 32, OK),
+        M(compat, UINT64_MAX, OK), /* from here on: of an unknown feature */
+        M(ro_compat, UINT64_MAX, OK),
+    };
+    for (size_t i = 0; i < N_OF(inside); i++) {
+        meta_encode(&m, bytes);
+        rule_apply(&inside[i], bytes);
+        bytes[15] = bytes[200] = i >= N_OF(inside) - 2; /* unused */
+        verdict_is(meta_reseal(bytes), VERDICT_OK, 0, "");
+    }
+}
+
+static void meta_short_and_damaged(void **state)
+{
+    (void)state;
+    uint8_t bytes[META_BYTES];
+    struct meta m = a_meta(), out;
+    meta_encode(&m, bytes);
+    memset(&out, 0xff, sizeof out);
+    verdict_is(meta_decode(bytes, 0, &out), VERDICT_SHORT, 0, "meta");
+    assert_true(all_zero(&out, sizeof out));
+    verdict_is(meta_decode(bytes, 255, &out), VERDICT_SHORT, 255, "meta");
+    for (size_t bit = 0; bit < sizeof bytes * 8; bit++) {
+        bytes[bit / 8] ^= (uint8_t)(1U << (bit % 8));
+        struct verdict v = meta_decode(bytes, sizeof bytes, &out);
+        if (bit / 8 < 8)
+            verdict_is(v, VERDICT_MAGIC, 0, "magic");
+        else if (bit / 8 < 10)
+            verdict_is(v, VERDICT_VERSION, 8, "major");
+        else
+            verdict_is(v, VERDICT_CHECKSUM, 248, "checksum");
+        bytes[bit / 8] ^= (uint8_t)(1U << (bit % 8));
+    }
+}
+
+#define R(member, value, code) RULE(struct record_disk, member, value, VERDICT_##code)
+#define B(at, member, value, code)                                                     \
+    RULE_BYTE(at, struct record_disk, member, value, VERDICT_##code)
+
+static void rules_of_a_record(void **state)
+{
+    (void)state;
+    static const struct rule rules[] = {
+        R(incompat, 1, FLAGS),
+        R(incompat, UINT64_C(1) << 63, FLAGS),
+        R(state, 0, RANGE),
+        R(state, 4, RANGE),
+        R(state, 0xffff, RANGE),
+        R(uuid, 0, RANGE),
+        R(target_error, F64_NAN, RANGE),
+        R(target_error, F64_ZERO, RANGE),
+        R(target_error, F64_ONE, RANGE),
+        R(min_stages, 31, RANGE),
+        R(min_stages, UINT32_MAX, RANGE),
+        R(binding_bytes, 65, RANGE),
+        R(binding_bytes, 255, RANGE),
+        B(120 + 4, binding, 1, UNUSED),
+        B(120 + 63, binding, 1, UNUSED),
+        B(184, unused, 1, UNUSED),
+        B(239, unused, 0x80, UNUSED),
+        R(has_range, 2, RANGE),
+        R(has_range, 255, RANGE),
+        R(first_bytes, 1025, RANGE),
+        R(first_bytes, 0xffff, RANGE),
+        R(last_bytes, 1025, RANGE),
+        R(last_bytes, 0xffff, RANGE),
+    };
+    uint8_t bytes[RECORD_MAX_BYTES];
+    struct record r = a_record();
+    record_bytes = record_encode(&r, NAME, NAME_BYTES, bytes);
+    rules_hold(rules, N_OF(rules), bytes, record_bytes, record_reseal);
+
+    static const struct rule inside[] = {
+        R(target_error, F64_ERROR_MIN, OK), R(target_error, F64_ONE_HALF, OK),
+        R(min_stages, 30, OK), R(binding_bytes, 64, OK)};
+    for (size_t i = 0; i < N_OF(inside); i++) {
+        record_encode(&r, NAME, NAME_BYTES, bytes);
+        rule_apply(&inside[i], bytes);
+        verdict_is(record_reseal(bytes), VERDICT_OK, 0, "");
+    }
+
+    /* What a state forbids. */
+    static const struct rule growing[] = {
+        R(has_range, 1, RANGE), R(first_bytes, 1, RANGE), R(last_bytes, 1, RANGE)};
+    r.state = RECORD_GROWING;
+    r.has_range = 0;
+    r.first_bytes = r.last_bytes = 0;
+    record_bytes = record_encode(&r, NAME, NAME_BYTES, bytes);
+    rules_hold(growing, N_OF(growing), bytes, record_bytes, record_reseal);
+    static const struct rule bare[] = {R(uuid, 1, RANGE), R(has_range, 1, RANGE)};
+    r = (struct record){.state = RECORD_NO_FILTER};
+    record_bytes = record_encode(&r, NAME, NAME_BYTES, bytes);
+    rules_hold(bare, N_OF(bare), bytes, record_bytes, record_reseal);
+}
+
+static void lengths_must_agree(void **state)
+{
+    (void)state;
+    static const struct rule rules[] = {
+        {4, 2, 2, VERDICT_SHORT, 257, "record"},
+        {4, 2, 4, VERDICT_SHORT, 257, "record"},
+        {4, 2, 1024, VERDICT_SHORT, 257, "record"},
+        {6, 2, 0, VERDICT_SHORT, 257, "record"},
+        {6, 2, 1024, VERDICT_SHORT, 257, "record"},
+    };
+    uint8_t bytes[RECORD_MAX_BYTES + 1];
+    struct record r = a_record(), out;
+    record_bytes = record_encode(&r, NAME, NAME_BYTES, bytes);
+    for (size_t i = 0; i < N_OF(rules); i++)
+        rules_hold(&rules[i], 1, bytes, record_bytes, record_reseal);
+    /* One byte more than it says, checksum and all. */
+    record_bytes++;
+    verdict_is(record_reseal(bytes), VERDICT_SHORT, 258, "record");
+    verdict_is(record_decode(bytes, 247, NAME, NAME_BYTES, &out), VERDICT_SHORT, 247,
+               "record");
+    verdict_is(record_decode(bytes, 0, NAME, NAME_BYTES, &out), VERDICT_SHORT, 0,
+               "record");
+    /* The longest that may be claimed does not fit into what is there. */
+    put_le(bytes + 4, 2, 1024);
+    put_le(bytes + 6, 2, 1024);
+    verdict_is(record_reseal(bytes), VERDICT_SHORT, 258, "record");
+}
+
+/* A range upside down would call every key absent. */
+static void ranges_are_in_order(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *first, *last;
+        enum verdict_code code;
+    } cases[] = {
+        {"a", "b", VERDICT_OK},       {"a", "a", VERDICT_OK},
+        {"", "", VERDICT_OK},         {"", "a", VERDICT_OK},
+        {"a", "ab", VERDICT_OK},      {"b", "a", VERDICT_RANGE},
+        {"ab", "a", VERDICT_RANGE},   {"a", "", VERDICT_RANGE},
+        {"\xff", "a", VERDICT_RANGE}, {"a", "\xff", VERDICT_OK},
+    };
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        uint8_t bytes[RECORD_MAX_BYTES];
+        struct record r = a_record();
+        r.first_bytes = (uint16_t)strlen(cases[i].first);
+        r.last_bytes = (uint16_t)strlen(cases[i].last);
+        memcpy(r.first, cases[i].first, r.first_bytes);
+        memcpy(r.last, cases[i].last, r.last_bytes);
+        record_bytes = record_encode(&r, NAME, NAME_BYTES, bytes);
+        bool good = cases[i].code == VERDICT_OK;
+        verdict_is(record_reseal(bytes), cases[i].code, good ? 0 : 4,
+                   good ? "" : "first_bytes");
+    }
+}
+
+static void records_know_their_name(void **state)
+{
+    (void)state;
+    uint8_t bytes[RECORD_MAX_BYTES];
+    struct record r = a_record(), out;
+    size_t n = record_encode(&r, NAME, NAME_BYTES, bytes);
+    memset(&out, 0xff, sizeof out);
+    verdict_is(record_decode(bytes, n, "segment 2", NAME_BYTES, &out), VERDICT_CHECKSUM,
+               n - 8, "checksum");
+    assert_true(all_zero(&out, sizeof out));
+    verdict_is(record_decode(bytes, n, NAME, NAME_BYTES - 1, &out), VERDICT_CHECKSUM,
+               n - 8, "checksum");
+    for (size_t bit = 0; bit < n * 8; bit++) {
+        bytes[bit / 8] ^= (uint8_t)(1U << (bit % 8));
+        verdict_is(record_decode(bytes, n, NAME, NAME_BYTES, &out), VERDICT_CHECKSUM,
+                   n - 8, "checksum");
+        bytes[bit / 8] ^= (uint8_t)(1U << (bit % 8));
+    }
+    for (size_t cut = 248; cut < n; cut++)
+        verdict_is(record_decode(bytes, cut, NAME, NAME_BYTES, &out), VERDICT_CHECKSUM,
+                   cut - 8, "checksum");
+}
+
+static void features_may_use_unused_bytes(void **state)
+{
+    (void)state;
+    for (int word = 0; word < 2; word++) {
+        uint8_t bytes[RECORD_MAX_BYTES];
+        struct record r = a_record();
+        *(word ? &r.ro_compat : &r.compat) = UINT64_C(1) << 33;
+        record_bytes = record_encode(&r, NAME, NAME_BYTES, bytes);
+        bytes[184] = bytes[239] = 1;
+        verdict_is(record_reseal(bytes), VERDICT_OK, 0, "");
+        bytes[120 + 10] = 1;
+        verdict_is(record_reseal(bytes), VERDICT_UNUSED, 120, "binding");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(round_trips),
+        cmocka_unit_test(rules_of_meta),
+        cmocka_unit_test(meta_short_and_damaged),
+        cmocka_unit_test(rules_of_a_record),
+        cmocka_unit_test(lengths_must_agree),
+        cmocka_unit_test(ranges_are_in_order),
+        cmocka_unit_test(records_know_their_name),
+        cmocka_unit_test(features_may_use_unused_bytes),
+    };
+    return cmocka_run_group_tests_name("record", tests, NULL, NULL);
+}

@@ -1,0 +1,484 @@
+/* SPEC.md against the code: its offset tables against offsetof (through the field
+ * tables), its constants, hashes, salts and rules, and the sections that format/
+ * cites. The worked example is test_example's.
+ *
+ * Usage: test_spec [SPEC.md]. */
+#include "tests/support/spec_text.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+
+#include "format/hash.h"
+#include "format/integrity.h"
+#include "format/record.h"
+
+/* ---- records ---- */
+
+/* Not const: how many fields there are is known when the program runs. */
+static struct record_table {
+    const char *name;
+    const struct field *fields;
+    const size_t *n_fields;
+    size_t n_bytes;
+} records[] = {
+    {"identity_disk", identity_fields, &n_identity_fields, IDENTITY_BYTES},
+    {"commit_disk", commit_fields, &n_commit_fields, COMMIT_HEAD_BYTES},
+    {"stage_disk", stage_fields, &n_stage_fields, STAGE_BYTES},
+    {"floor_sector_disk", floor_sector_fields, &n_floor_sector_fields, SECTOR_BYTES},
+    {"meta_disk", meta_fields, &n_meta_fields, META_BYTES},
+    {"record_disk", record_fields, &n_record_fields, RECORD_HEAD_BYTES},
+};
+
+static const char *type_name(const struct field *f)
+{
+    switch ((enum field_type)f->type) {
+    case FIELD_UINT:
+    case FIELD_HEX:
+        return f->n_bytes == 1   ? "u8"
+               : f->n_bytes == 2 ? "u16"
+               : f->n_bytes == 4 ? "u32"
+               : f->n_bytes == 6 ? "u48"
+                                 : "u64";
+    case FIELD_F64:
+        return "f64";
+    case FIELD_TIME:
+        return "time";
+    case FIELD_BYTES:
+        return "bytes";
+    case FIELD_UUID:
+        return "uuid";
+    case FIELD_UNUSED:
+        return "zero";
+    }
+    return "?";
+}
+
+static void fields_cover_their_records(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_OF(records); i++) {
+        size_t at = 0;
+        for (size_t k = 0; k < *records[i].n_fields; k++) {
+            const struct field *f = &records[i].fields[k];
+            if (f->offset != at || f->n_bytes == 0)
+                fail_msg("%s.%s begins at %u, not %zu", records[i].name, f->name,
+                         f->offset, at);
+            bool whole = f->type == FIELD_BYTES || f->type == FIELD_UNUSED ||
+                         (f->type == FIELD_UUID ? f->n_bytes == 16 : f->n_bytes <= 8);
+            assert_true(whole);
+            at += f->n_bytes;
+        }
+        assert_int_equal(at, records[i].n_bytes);
+    }
+}
+
+static void offset_tables_match(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_OF(records); i++) {
+        const char *at = table("table", records[i].name);
+        struct row r;
+        for (size_t k = 0; k < *records[i].n_fields; k++) {
+            const struct field *f = &records[i].fields[k];
+            char want[128], got[4 * MAX_CELL_BYTES + 16];
+            if (!next_row(&at, &r))
+                fail_msg("%s: SPEC.md lacks %s", records[i].name, f->name);
+            snprintf(want, sizeof want, "%u | %u | %s | %s", f->offset, f->n_bytes,
+                     f->name, type_name(f));
+            snprintf(got, sizeof got, "%s | %s | %s | %s", r.cell[0], r.cell[1],
+                     r.cell[2], r.cell[3]);
+            assert_string_equal(got, want);
+            assert_int_equal(r.n, 5);
+        }
+        if (next_row(&at, &r))
+            fail_msg("%s: SPEC.md has %s too many", records[i].name, r.cell[2]);
+    }
+}
+
+static void check_magic(const char *name, const uint8_t *record)
+{
+    const char *at = table("table", name);
+    struct row r;
+    char want[32] = "";
+    assert_true(next_row(&at, &r));
+    for (size_t i = 0; i < 8; i++)
+        snprintf(want + 3 * i, 4, "%02X ", record[i]);
+    assert_string_equal(r.cell[2], "magic");
+    assert_memory_equal(r.cell[4], want, 23);
+}
+
+static void magics_match(void **state)
+{
+    (void)state;
+    static const struct identity id;
+    static const struct commit c;
+    static const struct meta m;
+    uint8_t record[SLOT_BYTES];
+    identity_encode(&id, record);
+    check_magic("identity_disk", record);
+    commit_encode(&c, SLOT_A, record);
+    check_magic("commit_disk", record);
+    meta_encode(&m, record);
+    check_magic("meta_disk", record);
+}
+
+/* ---- numbers ---- */
+
+static void constants_match(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint64_t value;
+    } constants[] = {
+        {"page bytes", PAGE_BYTES},
+        {"sector bytes", SECTOR_BYTES},
+        {"block bytes", BLOCK_BYTES},
+        {"words per block", WORDS_PER_BLOCK},
+        {"most lanes", MAX_LANES},
+        {"most words", MAX_WORDS},
+        {"most blocks per lane", MAX_BLOCKS},
+        {"identity bytes", IDENTITY_BYTES},
+        {"slot bytes", SLOT_BYTES},
+        {"birth record bytes", BIRTH_BYTES},
+        {"commit head bytes", COMMIT_HEAD_BYTES},
+        {"stage descriptor bytes", STAGE_BYTES},
+        {"most stages", MAX_STAGES},
+        {"most stages in slot birth", MAX_BIRTH_STAGES},
+        {"most binding bytes", BINDING_MAX_BYTES},
+        {"most name bytes", NAME_MAX_BYTES},
+        {"pages per floor sector", PAGES_PER_FLOOR_SECTOR},
+        {"floor of a damaged sector", FLOOR_DAMAGED},
+        {"digests per page", DIGESTS_PER_PAGE},
+        {"meta record bytes", META_BYTES},
+        {"segment record head bytes", RECORD_HEAD_BYTES},
+        {"most bytes of a range's key", RANGE_MAX_BYTES},
+        {"major version", FORMAT_MAJOR},
+        {"minor version", FORMAT_MINOR},
+    };
+    const char *at = table("table", "constants");
+    struct row r;
+    for (size_t i = 0; i < N_OF(constants); i++) {
+        assert_true(next_row(&at, &r));
+        assert_string_equal(r.cell[0], constants[i].name);
+        if (number(r.cell[1]) != constants[i].value)
+            fail_msg("%s: SPEC.md says %s", r.cell[0], r.cell[1]);
+    }
+    assert_false(next_row(&at, &r));
+    char version[64];
+    snprintf(version, sizeof version, "\nVersion %d.%d ", FORMAT_MAJOR, FORMAT_MINOR);
+    assert_non_null(strstr(spec, version));
+}
+
+/* Bytes from "`6162`" or "`a5` * 1000" or "(empty)". */
+static size_t key_of(const char *cell, uint8_t key[1024])
+{
+    size_t n = 0, times = 1;
+    const char *star = strstr(cell, "` * ");
+    if (star)
+        times = (size_t)number(star + 4);
+    if (strcmp(cell, "(empty)") == 0)
+        return 0;
+    assert_int_equal(cell[0], '`');
+    for (const char *p = cell + 1; *p && *p != '`'; p += 2) {
+        char two[3] = {p[0], p[1], 0};
+        key[n++] = (uint8_t)strtoul(two, NULL, 16);
+    }
+    assert_true(n > 0 && n * times <= 1024);
+    for (size_t i = n; i < n * times; i++)
+        key[i] = key[i - n];
+    return n * times;
+}
+
+static void hashes_match(void **state)
+{
+    (void)state;
+    const char *at = table("table", "hashes");
+    struct row r;
+    size_t n_rows = 0;
+    uint8_t key[1024];
+    for (; next_row(&at, &r); n_rows++) {
+        size_t n = key_of(r.cell[0], key);
+        if (hash_key(number(r.cell[1]), key, n) != number(r.cell[2]))
+            fail_msg("hash of %s with seed %s is not %s", r.cell[0], r.cell[1],
+                     r.cell[2]);
+    }
+    assert_true(n_rows >= 10);
+    char tag[32];
+    snprintf(tag, sizeof tag, "is 0x%016" PRIx64 ".",
+             hash_domain_tag(HASH_XXH3_64, UINT64_C(0x0123456789abcdef)));
+    assert_non_null(strstr(spec, tag));
+}
+
+static void salts_match(void **state)
+{
+    (void)state;
+    const char *at = table("table", "salts");
+    struct row r;
+    for (uint32_t w = 0; w < WORDS_PER_BLOCK; w++) {
+        assert_true(next_row(&at, &r));
+        assert_true(number(r.cell[0]) == w);
+        assert_true(number(r.cell[1]) == geometry_salt[w]);
+    }
+    assert_false(next_row(&at, &r));
+    char multiplier[64];
+    snprintf(multiplier, sizeof multiplier, "(h >> 32)) * 0x%016" PRIX64 ") mod 2^64",
+             LANE_MULTIPLIER);
+    assert_non_null(strstr(spec, multiplier));
+}
+
+static void digest_sizes_match(void **state)
+{
+    (void)state;
+    const char *at = table("table", "digests");
+    struct row r;
+    size_t n_rows = 0;
+    for (; next_row(&at, &r); n_rows++)
+        assert_true(digests_bytes(number(r.cell[0])) == number(r.cell[2]));
+    assert_int_equal(n_rows, 7);
+}
+
+/* ---- what is reserved for later ---- */
+
+static const struct record_table *record_named(const char *name)
+{
+    char disk[MAX_CELL_BYTES + 8];
+    snprintf(disk, sizeof disk, "%s_disk", name);
+    for (size_t i = 0; i < N_OF(records); i++)
+        if (strcmp(records[i].name, disk) == 0)
+            return &records[i];
+    fail_msg("SPEC.md reserves something of \"%s\"", name);
+    return NULL;
+}
+
+/* Bits that the code knows must be in the table; none is there twice. */
+static void reserved_bits_match(void **state)
+{
+    static const struct {
+        const char *record, *word;
+        uint64_t known;
+    } words[] = {
+        {"identity", "compat", IDENTITY_COMPAT_KNOWN},
+        {"identity", "ro_compat", IDENTITY_RO_COMPAT_KNOWN},
+        {"identity", "incompat", IDENTITY_INCOMPAT_KNOWN},
+        {"commit", "compat", COMMIT_COMPAT_KNOWN},
+        {"commit", "ro_compat", COMMIT_RO_COMPAT_KNOWN},
+        {"commit", "incompat", COMMIT_INCOMPAT_KNOWN},
+        {"meta", "compat", META_COMPAT_KNOWN},
+        {"meta", "ro_compat", META_RO_COMPAT_KNOWN},
+        {"meta", "incompat", META_INCOMPAT_KNOWN},
+        {"record", "compat", RECORD_COMPAT_KNOWN},
+        {"record", "ro_compat", RECORD_RO_COMPAT_KNOWN},
+        {"record", "incompat", RECORD_INCOMPAT_KNOWN},
+    };
+    uint64_t reserved[N_OF(words)] = {0};
+    const char *at = table("table", "reserved_bits");
+    struct row r;
+    (void)state;
+    for (size_t i; next_row(&at, &r); reserved[i] |= UINT64_C(1) << number(r.cell[2])) {
+        for (i = 0; i < N_OF(words); i++)
+            if (strcmp(words[i].record, r.cell[0]) == 0 &&
+                strcmp(words[i].word, r.cell[1]) == 0)
+                break;
+        assert_true(i < N_OF(words) && number(r.cell[2]) < 64);
+        if (reserved[i] >> number(r.cell[2]) & 1)
+            fail_msg("%s.%s bit %s is reserved twice", r.cell[0], r.cell[1], r.cell[2]);
+    }
+    for (size_t i = 0; i < N_OF(words); i++)
+        if (words[i].known & ~reserved[i])
+            fail_msg("%s.%s: the code knows a bit that SPEC.md does not list",
+                     words[i].record, words[i].word);
+}
+
+/* Bytes that are reserved are unused today, or are the very field by now. */
+static void reserved_bytes_are_free(void **state)
+{
+    static uint8_t taken[N_OF(records)][IDENTITY_BYTES];
+    const char *at = table("table", "reserved_bytes");
+    struct row r;
+    (void)state;
+    while (next_row(&at, &r)) {
+        const struct record_table *t = record_named(r.cell[0]);
+        size_t from = (size_t)number(r.cell[1]), n = (size_t)number(r.cell[2]);
+        bool free = false;
+        for (size_t i = 0; i < *t->n_fields; i++) {
+            const struct field *f = &t->fields[i];
+            bool inside =
+                from >= f->offset && from + n <= (size_t)f->offset + f->n_bytes;
+            bool same =
+                from == f->offset && n == f->n_bytes && strcmp(f->name, r.cell[3]) == 0;
+            free |= same || (inside && f->type == FIELD_UNUSED);
+        }
+        if (!free)
+            fail_msg("%s.%s is reserved in bytes that are in use", r.cell[0],
+                     r.cell[3]);
+        for (size_t i = from; i < from + n; i++)
+            assert_int_equal(taken[t - records][i]++, 0);
+    }
+}
+
+/* ---- rules and sections ---- */
+
+static bool verdict_exists(const char *name)
+{
+    static const char *const names[] = {"SHORT",    "MAGIC",  "VERSION", "CHECKSUM",
+                                        "FLAGS",    "UNUSED", "RANGE",   "OVERLAP",
+                                        "IDENTITY", "KIND"};
+    assert_int_equal(N_OF(names), VERDICT_KIND);
+    for (size_t i = 0; i < N_OF(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool field_exists(const struct record_table *t, const char *name)
+{
+    static const char *const whole[] = {"identity", "checksum", "meta", "record"};
+    for (size_t i = 0; i < *t->n_fields; i++)
+        if (strcmp(t->fields[i].name, name) == 0)
+            return true;
+    for (size_t i = 0; i < N_OF(whole); i++)
+        if (strcmp(whole[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Each rule names a verdict and a field that exist. That the code keeps to them, in
+ * their order, is for test_identity, test_commit, test_slots and test_record. */
+static void rules_name_what_exists(void **state)
+{
+    (void)state;
+    size_t n_rules = 0;
+    for (size_t i = 0; i < N_OF(records); i++) {
+        const char *at = spec;
+        while ((at = marker(at, "rules", records[i].name))) {
+            struct row r;
+            assert_true(next_row(&at, &r) && next_row(&at, &r));
+            for (; next_row(&at, &r); n_rules++) {
+                if (!verdict_exists(r.cell[2]))
+                    fail_msg("rule \"%s\": no verdict %s", r.cell[1], r.cell[2]);
+                if (!field_exists(&records[i], r.cell[3]))
+                    fail_msg("rule \"%s\": no field %s", r.cell[1], r.cell[3]);
+            }
+        }
+    }
+    assert_int_equal(n_rules, 20 + 4 + 14 + 15 + 14 + 15);
+}
+
+/* A letter for each record, and numbers that go on from table to table: I1, I2, ... */
+static void rules_are_numbered_once(void **state)
+{
+    static const char letters[] = "IFCMS";
+    uint64_t last[sizeof letters] = {0};
+    size_t n_tables = 0;
+    (void)state;
+    for (const char *at = spec; (at = strstr(at, "<!-- rules: ")); n_tables++) {
+        struct row r;
+        at = strchr(at, '\n') + 1;
+        assert_true(next_row(&at, &r) && next_row(&at, &r));
+        while (next_row(&at, &r)) {
+            const char *letter = strchr(letters, r.cell[0][0]);
+            if (!letter || number(r.cell[0] + 1) != ++last[letter - letters])
+                fail_msg("rule %s is not the next one", r.cell[0]);
+        }
+    }
+    assert_int_equal(n_tables, 8);
+}
+
+/* The heading "## 4. Geometry" or "### 9.3 ..." of section "4" or "9.3". */
+static const char *section(const char *name)
+{
+    char heading[32];
+    bool sub = strchr(name, '.') != NULL;
+    snprintf(heading, sizeof heading, sub ? "\n### %s " : "\n## %s. ", name);
+    return strstr(spec, heading);
+}
+
+/* The section that a citation at p names: "\u00a79.1", "SPEC.md section 9". */
+static bool cited(const char *p, char name[8])
+{
+    static const char sign[] = "\xc2\xa7", words[] = "SPEC.md section";
+    name[0] = 0;
+    if (strncmp(p, sign, 2) == 0)
+        p += 2;
+    else if (strncmp(p, words, sizeof words - 1) == 0)
+        p += sizeof words - 1 + (p[sizeof words - 1] == 's') + 1;
+    else
+        return false;
+    size_t n = strspn(p, "0123456789.");
+    while (n > 0 && p[n - 1] == '.')
+        n--;
+    if (n == 0 || n > 7)
+        return false;
+    memcpy(name, p, n);
+    name[n] = 0;
+    return true;
+}
+
+static void check_citations(const char *file, bool header)
+{
+    char path[512], name[8];
+    snprintf(path, sizeof path, TAMIS_SOURCE_DIR "/format/%s", file);
+    char *text = read_text(path);
+    size_t n_cited = 0;
+    for (const char *p = text; *p; p++) {
+        if (!cited(p, name))
+            continue;
+        const char *s = section(name);
+        if (!s)
+            fail_msg("format/%s cites section %s, which SPEC.md lacks", file, name);
+        /* A header's first citation is its own section, which names it back. */
+        char back[300];
+        snprintf(back, sizeof back, "`format/%s`", file);
+        const char *found = strstr(s, back), *end = strstr(s + 1, "\n## ");
+        if (header && n_cited == 0 && (!found || (end && found > end)))
+            fail_msg("section %s does not name format/%s", name, file);
+        n_cited++;
+    }
+    if (header && n_cited == 0 && strcmp(file, "field.h") != 0)
+        fail_msg("format/%s cites no section", file);
+    free(text);
+}
+
+static void sections_are_named_both_ways(void **state)
+{
+    (void)state;
+    DIR *dir = opendir(TAMIS_SOURCE_DIR "/format");
+    assert_non_null(dir);
+    size_t n = 0;
+    for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+        size_t length = strlen(e->d_name);
+        if (length < 3 || e->d_name[0] == '.' || e->d_name[length - 2] != '.')
+            continue;
+        check_citations(e->d_name, e->d_name[length - 1] == 'h');
+        n++;
+    }
+    closedir(dir);
+    assert_true(n >= 14);
+    /* And SPEC.md's own cross references lead somewhere. */
+    char name[8];
+    for (const char *p = spec; *p; p++)
+        if (cited(p, name) && !section(name))
+            fail_msg("SPEC.md cites section %s, which it lacks", name);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        spec_path = argv[1];
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fields_cover_their_records),
+        cmocka_unit_test(offset_tables_match),
+        cmocka_unit_test(magics_match),
+        cmocka_unit_test(constants_match),
+        cmocka_unit_test(hashes_match),
+        cmocka_unit_test(salts_match),
+        cmocka_unit_test(digest_sizes_match),
+        cmocka_unit_test(reserved_bits_match),
+        cmocka_unit_test(reserved_bytes_are_free),
+        cmocka_unit_test(rules_name_what_exists),
+        cmocka_unit_test(rules_are_numbered_once),
+        cmocka_unit_test(sections_are_named_both_ways),
+    };
+    return cmocka_run_group_tests_name("spec", tests, load_spec, free_spec);
+}

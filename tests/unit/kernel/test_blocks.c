@@ -1,0 +1,223 @@
+/* Blocks in the caller's memory: the bits are those of SPEC.md §4 at any number of
+ * blocks and any alignment, the error is the planned one even of a single block, and
+ * what is uncertain is MAYBE. */
+#include "tests/support/support.h"
+
+#include <math.h>
+
+enum { MOST_BYTES = 64 * 64, MOST_KEYS = 512 };
+
+static struct tamis_domain domain;
+
+static struct tamis_blocks blocks_of(uint32_t lanes, uint32_t words, uint64_t n_blocks)
+{
+    return (struct tamis_blocks){lanes, words, n_blocks, domain.tag};
+}
+
+static void random_keys(struct tamis_key *keys, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        keys[i] = tamis_key_of_hash(domain.tag, random_u64());
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    return tamis_domain_init(&domain, 1, 0x7461);
+}
+
+static void bits_are_those_of_the_geometry(void **state)
+{
+    (void)state;
+    static uint8_t memory[MOST_BYTES + 64], expected[MOST_BYTES];
+    struct tamis_key keys[40];
+    for (uint32_t lanes = 1; lanes <= MAX_LANES; lanes++)
+        for (uint32_t words = 1; words <= MAX_WORDS; words++)
+            for (uint64_t n_blocks = 1; n_blocks <= 9; n_blocks++) {
+                struct tamis_blocks b = blocks_of(lanes, words, n_blocks);
+                struct geometry g = {n_blocks, lanes, words};
+                size_t n_bytes = (size_t)tamis_blocks_bytes(&b);
+                uint8_t *bits = memory + random_below(64); /* of any alignment */
+                assert_int_equal(n_bytes, 64 * lanes * n_blocks);
+                memset(memory, 0, sizeof memory);
+                memset(expected, 0, sizeof expected);
+                random_keys(keys, 40);
+                for (size_t i = 0; i < 40; i++)
+                    geometry_add(expected, &g, keys[i].hash);
+                assert_int_equal(tamis_blocks_add(&b, bits, n_bytes, keys, 40), 0);
+                assert_memory_equal(bits, expected, n_bytes);
+                for (size_t i = 0; i < 40; i++)
+                    assert_int_equal(
+                        tamis_blocks_probe(&b, bits, n_bytes, &keys[i], NULL),
+                        TAMIS_MAYBE);
+                for (size_t i = 0; i < 200; i++) {
+                    struct tamis_key k = tamis_key_of_hash(domain.tag, random_u64());
+                    assert_int_equal(tamis_blocks_probe(&b, bits, n_bytes, &k, NULL),
+                                     geometry_probe(bits, &g, k.hash) ? TAMIS_MAYBE
+                                                                      : TAMIS_ABSENT);
+                }
+            }
+}
+
+/* The measured error of many sets of n keys, as planned for `error`. */
+static void measure(uint64_t n, double error)
+{
+    static uint8_t bits[MOST_BYTES];
+    struct tamis_key keys[MOST_KEYS];
+    struct tamis_plan plan;
+    uint64_t n_hits = 0, n_sets = 0, n_asked = 0;
+    assert_int_equal(tamis_blocks_plan(n, error, &plan), 0);
+    struct tamis_blocks b = blocks_of(plan.lanes, plan.words, plan.n_blocks);
+    assert_true(plan.bits_bytes <= sizeof bits);
+    const uint64_t enough = by_form(600, 2000), most = by_form(1000000, 8000000);
+    while (n_sets < 100 || (n_hits < enough && n_asked < most)) {
+        memset(bits, 0, sizeof bits);
+        random_keys(keys, n);
+        assert_int_equal(tamis_blocks_add(&b, bits, plan.bits_bytes, keys, n), 0);
+        for (size_t i = 0; i < 4000; i++) {
+            struct tamis_key k = tamis_key_of_hash(domain.tag, random_u64());
+            n_hits +=
+                tamis_blocks_probe(&b, bits, plan.bits_bytes, &k, NULL) == TAMIS_MAYBE;
+        }
+        n_asked += 4000;
+        n_sets++;
+    }
+    double measured = (double)n_hits / (double)n_asked;
+    printf("%3u keys at %.4f: %u lanes of %2u blocks, %u words: planned %.5f, measured "
+           "%.5f\n",
+           (unsigned)n, error, plan.lanes, (unsigned)plan.n_blocks, plan.words,
+           plan.error, measured);
+    assert_true(plan.error <= error);
+    assert_true(n_hits < 500 ||
+                (measured > plan.error * 0.85 && measured < plan.error * 1.15));
+    assert_true(measured < plan.error * 1.15 + 20.0 / (double)n_asked);
+}
+
+static void errors_are_as_planned(void **state)
+{
+    (void)state;
+    static const uint64_t n_keys[] = {1, 35, 53, 54, 74, 106, 146, 300};
+    static const double errors[] = {0.1, 0.01, 0.001};
+    for (size_t i = 0; i < sizeof n_keys / sizeof n_keys[0]; i++)
+        for (size_t e = 0; e < sizeof errors / sizeof errors[0]; e++)
+            measure(n_keys[i], errors[e]);
+}
+
+/* The least error of any geometry with so many blocks in all. */
+static double best_of(uint64_t total, uint64_t n_keys)
+{
+    double best = 1;
+    for (uint32_t lanes = 1; lanes <= MAX_LANES; lanes++)
+        for (uint32_t words = 1; words <= MAX_WORDS && total % lanes == 0; words++)
+            best = fmin(best, tamis_plan_error(lanes, words, total / lanes, n_keys));
+    return best;
+}
+
+static void plans_are_the_smallest(void **state)
+{
+    (void)state;
+    static const double errors[] = {0.5, 0.01, 1e-3, 1e-5, 1e-8};
+    struct tamis_plan p;
+    for (size_t e = 0; e < sizeof errors / sizeof errors[0]; e++)
+        for (uint64_t n = 0; n <= 300; n += 1 + n / 10) {
+            assert_int_equal(tamis_blocks_plan(n, errors[e], &p), 0);
+            assert_true(p.error <= errors[e]);
+            assert_int_equal(p.bits_bytes, p.lanes * p.n_blocks * 64);
+            assert_int_equal(p.file_bytes, 0);
+            /* Fewer lanes may cost 4% of the bytes. */
+            uint64_t total = p.lanes * p.n_blocks;
+            for (uint64_t less = 1; (double)less * 1.04 < (double)total; less++)
+                assert_true(best_of(less, n) > errors[e]);
+        }
+    assert_int_equal(tamis_blocks_plan(53, 0.01, &p), 0);
+    assert_int_equal(p.bits_bytes, 64);
+    assert_int_equal(tamis_blocks_plan(54, 0.01, &p), 0);
+    assert_int_equal(p.bits_bytes, 128);
+    assert_int_equal(tamis_blocks_plan(54, 0.51, &p), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_blocks_plan(54, 9e-9, &p), TAMIS_ERR_RANGE);
+    assert_int_equal(p.n_blocks, 0);
+    assert_int_equal(tamis_blocks_plan(UINT64_C(1) << 50, 0.01, &p),
+                     TAMIS_ERR_TOO_LARGE);
+}
+
+static void check_unsure(const struct tamis_blocks *b, const void *bits, size_t n,
+                         const struct tamis_key *key, enum tamis_reason expected)
+{
+    enum tamis_reason why = TAMIS_NO_REASON;
+    assert_int_equal(tamis_blocks_probe(b, bits, n, key, &why), TAMIS_MAYBE);
+    assert_int_equal(why, expected);
+    assert_int_equal(tamis_blocks_probe(b, bits, n, key, NULL), TAMIS_MAYBE);
+}
+
+static void what_is_unsure_is_maybe(void **state)
+{
+    (void)state;
+    static const uint8_t zeros[512];
+    struct tamis_blocks b = blocks_of(2, 3, 2), other;
+    struct tamis_key key = tamis_key_of(&domain, "key", 3), no_key = {0};
+    enum tamis_reason why = TAMIS_HIT;
+    assert_int_equal(tamis_blocks_probe(&b, zeros, 256, &key, &why), TAMIS_ABSENT);
+    assert_int_equal(why, TAMIS_NO_REASON);
+
+    for (size_t n = 0; n <= 512; n++)
+        if (n != 256)
+            check_unsure(&b, zeros, n, &key, TAMIS_UNREADABLE);
+    static const struct {
+        uint32_t lanes, words;
+        uint64_t n_blocks;
+    } bad[] = {{0, 3, 4},
+               {5, 3, 1},
+               {2, 0, 2},
+               {2, 9, 2},
+               {2, 3, 0},
+               {4, 8, (UINT64_C(1) << 32) + 1},
+               {2, 3, (UINT64_C(1) << 57) + 2}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        other = blocks_of(bad[i].lanes, bad[i].words, bad[i].n_blocks);
+        assert_int_equal(tamis_blocks_bytes(&other), 0);
+        check_unsure(&other, zeros, 256, &key, TAMIS_UNREADABLE);
+        check_unsure(&other, zeros, 0, &key, TAMIS_UNREADABLE);
+    }
+    check_unsure(NULL, zeros, 256, &key, TAMIS_UNREADABLE);
+    check_unsure(&b, NULL, 256, &key, TAMIS_UNREADABLE);
+
+    check_unsure(&b, zeros, 256, NULL, TAMIS_MISMATCH);
+    check_unsure(&b, zeros, 256, &no_key, TAMIS_MISMATCH);
+    key.tag ^= 1;
+    check_unsure(&b, zeros, 256, &key, TAMIS_MISMATCH);
+    b.tag = 0;
+    check_unsure(&b, zeros, 256, &no_key, TAMIS_MISMATCH);
+}
+
+static void refused_adds_set_nothing(void **state)
+{
+    (void)state;
+    static const uint8_t zeros[256];
+    uint8_t bits[256] = {0};
+    struct tamis_blocks b = blocks_of(2, 3, 2), none = blocks_of(2, 0, 2);
+    struct tamis_key keys[3];
+    random_keys(keys, 3);
+    assert_int_equal(tamis_blocks_add(&b, bits, 255, keys, 3), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_blocks_add(&b, bits, 128, keys, 3), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_blocks_add(&b, NULL, 256, keys, 3), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_blocks_add(&none, bits, 256, keys, 3), TAMIS_ERR_RANGE);
+    keys[2].tag++;
+    assert_int_equal(tamis_blocks_add(&b, bits, 256, keys, 3), TAMIS_ERR_MISMATCH);
+    keys[2].tag = 0;
+    assert_int_equal(tamis_blocks_add(&b, bits, 256, keys, 3), TAMIS_ERR_MISMATCH);
+    assert_memory_equal(bits, zeros, sizeof bits);
+    assert_int_equal(tamis_blocks_add(&b, bits, 256, keys, 0), 0);
+    assert_memory_equal(bits, zeros, sizeof bits);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bits_are_those_of_the_geometry),
+        cmocka_unit_test(errors_are_as_planned),
+        cmocka_unit_test(plans_are_the_smallest),
+        cmocka_unit_test(what_is_unsure_is_maybe),
+        cmocka_unit_test(refused_adds_set_nothing),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}

@@ -1,0 +1,346 @@
+/* Every kernel that this machine can run against the reference of format/geometry.c, on
+ * random geometry: bit by bit the same, however much is asked at a time. */
+#include "tests/support/support.h"
+
+enum { MAX_PLANES = 200, MAX_KEYS = 400, ROUNDS = 1000 };
+
+/* ---- planes with something in them, some all but empty, some full ---- */
+
+struct planes {
+    size_t n;
+    struct geometry geometry[MAX_PLANES];
+    struct plane plane[MAX_PLANES];
+    uint8_t *bits[MAX_PLANES];
+};
+
+static uint8_t *bits_new(const struct geometry *g, uint64_t *n_bytes)
+{
+    assert_true(geometry_bytes(g, n_bytes));
+    uint8_t *bits = aligned_alloc(BLOCK_BYTES, (size_t)*n_bytes);
+    assert_non_null(bits);
+    memset(bits, 0, (size_t)*n_bytes);
+    return bits;
+}
+
+static void planes_make(struct planes *p, size_t n, const uint64_t *keys, size_t n_keys)
+{
+    p->n = n;
+    for (size_t i = 0; i < n; i++) {
+        struct geometry *g = &p->geometry[i];
+        uint64_t n_bytes;
+        *g = (struct geometry){.n_blocks = 1 + random_below(random_below(4) ? 40 : 3),
+                               .lanes = 1 + (uint32_t)random_below(MAX_LANES),
+                               .words = 1 + (uint32_t)random_below(MAX_WORDS)};
+        p->bits[i] = bits_new(g, &n_bytes);
+        if (random_below(8) == 0)
+            memset(p->bits[i], 0xff, (size_t)n_bytes - 1);
+        for (uint64_t k = random_below(n_keys + 1); k > 0; k--)
+            geometry_add(p->bits[i], g,
+                         random_below(3) ? random_u64() : keys[random_below(n_keys)]);
+        p->plane[i] = plane_of(p->bits[i], g);
+    }
+}
+
+static void planes_free(struct planes *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        free(p->bits[i]);
+}
+
+/* As hashes of keys are, and some at the ends of what a hash can be. */
+static void random_keys(uint64_t *keys, size_t n)
+{
+    static const uint64_t odd[] = {0,          1,          UINT64_MAX,
+                                   UINT32_MAX, 1ULL << 63, 0xffffffff00000000ULL};
+    for (size_t i = 0; i < n; i++)
+        keys[i] = random_below(20) ? random_u64()
+                                   : odd[random_below(sizeof odd / sizeof odd[0])];
+}
+
+/* ---- the checks, of one kernel each ---- */
+
+static uint64_t bits_of(const uint8_t block[BLOCK_BYTES])
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < BLOCK_BYTES; i++)
+        n += (uint64_t)__builtin_popcount(block[i]);
+    return n;
+}
+
+static void check_block(const struct kernel *k)
+{
+    _Alignas(BLOCK_BYTES) uint8_t is[BLOCK_BYTES], should[BLOCK_BYTES];
+    _Alignas(BLOCK_BYTES) uint8_t filled[BLOCK_BYTES];
+    uint32_t words = 1 + (uint32_t)random_below(MAX_WORDS);
+    for (size_t i = 0; i < BLOCK_BYTES; i++)
+        is[i] = (uint8_t)(random_u64() & random_u64());
+    memcpy(should, is, sizeof is);
+    memcpy(filled, is, sizeof is);
+    for (int i = 0; i < 20; i++) {
+        uint64_t h, before = bits_of(should);
+        random_keys(&h, 1);
+        assert_int_equal(k->block_probe(is, words, h),
+                         geometry_block_probe(should, words, h));
+        geometry_block_add(should, words, h);
+        assert_int_equal(k->block_add(is, words, h), bits_of(should) - before);
+        assert_memory_equal(is, should, sizeof is);
+        assert_true(k->block_probe(is, words, h));
+        assert_int_equal(k->block_add(is, words, h), 0);
+        k->fill(filled, 1, words, &h, 1);
+        assert_memory_equal(filled, should, sizeof is);
+    }
+    /* Each bit of a key by itself. */
+    uint64_t h = random_u64();
+    memset(should, 0, sizeof should);
+    geometry_block_add(should, words, h);
+    for (size_t bit = 0; bit < BLOCK_BITS; bit++) {
+        memset(is, 0xff, sizeof is);
+        is[bit / 8] = (uint8_t) ~(1U << bit % 8);
+        assert_int_equal(k->block_probe(is, words, h),
+                         !(should[bit / 8] >> (bit % 8) & 1));
+    }
+}
+
+static void check_count(const struct kernel *k)
+{
+    _Alignas(BLOCK_BYTES) uint8_t page[PAGE_BYTES];
+    uint16_t counts[SECTORS_PER_PAGE];
+    uint64_t density = random_below(5);
+    for (size_t i = 0; i < PAGE_BYTES; i++)
+        page[i] = (uint8_t)(density == 0   ? 0
+                            : density == 1 ? 0xff
+                            : density == 2 ? random_u64() & random_u64()
+                            : density == 3 ? random_u64() | random_u64()
+                                           : random_u64());
+    k->count_page(page, counts);
+    for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
+        assert_int_equal(counts[i], sector_count(page + i * SECTOR_BYTES));
+}
+
+static void check_fill(const struct kernel *k)
+{
+    struct geometry g = {.n_blocks = 1 + random_below(50),
+                         .lanes = 1,
+                         .words = 1 + (uint32_t)random_below(MAX_WORDS)};
+    uint64_t n_bytes, keys[MAX_KEYS];
+    uint8_t *is = bits_new(&g, &n_bytes), *should = bits_new(&g, &n_bytes);
+    random_keys(keys, MAX_KEYS);
+    k->fill(is, g.n_blocks, g.words, keys, MAX_KEYS);
+    for (size_t i = 0; i < MAX_KEYS; i++)
+        geometry_add(should, &g, keys[i]);
+    assert_memory_equal(is, should, n_bytes);
+    free(is);
+    free(should);
+}
+
+static void check_probe(const struct kernel *k, const struct planes *p,
+                        const uint64_t *keys, size_t n)
+{
+    for (size_t i = 0; i < p->n; i++)
+        for (size_t j = 0; j < n; j++) {
+            enum tamis_reason why = TAMIS_UNREADABLE;
+            bool in = geometry_probe(p->bits[i], &p->geometry[i], keys[j]);
+            struct tamis_key key = tamis_key_of_hash(1, keys[j]);
+            assert_int_equal(k->probe(&p->plane[i], keys[j]), in);
+            assert_int_equal(k->answer(&p->plane[i], &key, NULL),
+                             in ? TAMIS_MAYBE : TAMIS_ABSENT);
+            assert_int_equal(k->answer(&p->plane[i], &key, &why),
+                             in ? TAMIS_MAYBE : TAMIS_ABSENT);
+            assert_int_equal(why, in ? TAMIS_HIT : TAMIS_NO_REASON);
+        }
+}
+
+static void check_row(const struct kernel *k, const struct planes *p, uint64_t h)
+{
+    for (size_t first = 0; first < p->n; first += 64) {
+        size_t n = p->n - first < 64 ? p->n - first : 64;
+        uint64_t hits = 0xa5a5a5a5a5a5a5a5;
+        k->probe_row(p->plane + first, n, h, &hits);
+        for (size_t i = 0; i < 64; i++) {
+            size_t at = first + i;
+            assert_int_equal(hits >> i & 1,
+                             i < n && geometry_probe(p->bits[at], &p->geometry[at], h));
+        }
+    }
+}
+
+/* In steps of 64, some planes left out: those have no memory that may be looked at. */
+static void check_steps(const struct kernel *k, const struct planes *p, uint64_t h)
+{
+    enum { MAX_STEPS = (MAX_PLANES + 63) / 64 };
+    static struct plane some[MAX_STEPS * 64];
+    uint64_t ask[MAX_STEPS], hits[MAX_STEPS];
+    size_t n_steps = (p->n + 63) / 64, done = 0;
+    struct row_item item[MAX_STEPS + ROW_LAG] = {{0}};
+    struct row row;
+    memset(hits, 0xa5, sizeof hits);
+    row_begin(&row, h);
+    for (size_t i = 0; i < n_steps; i++) {
+        ask[i] = random_below(2) ? random_u64() & random_u64() : UINT64_MAX;
+        if (random_below(4) == 0) /* the first planes of 64: of the next more */
+            ask[i] = UINT64_MAX >> random_below(64);
+        for (size_t j = 0; j < 64; j++)
+            if (i * 64 + j >= p->n)
+                ask[i] &= ~(UINT64_C(1) << j);
+            else if (ask[i] >> j & 1)
+                some[i * 64 + j] = p->plane[i * 64 + j];
+            else
+                some[i * 64 + j] = (struct plane){NULL, UINT64_MAX, 1, 1, 0};
+        item[i] = (struct row_item){some + i * 64, ask[i], 0, &hits[i]};
+        for (size_t j = 0; j < 64; j++)
+            item[i].deep |= (uint64_t)(some[i * 64 + j].lanes > 1) << j;
+    }
+    for (size_t i = 0; i < n_steps + ROW_LAG; i++) {
+        k->row_step(&row, &item[i]);
+        for (; done + ROW_LAG <= i; done++)
+            for (size_t j = done * 64; j < done * 64 + 64; j++)
+                assert_int_equal(hits[done] >> (j % 64) & 1,
+                                 (ask[done] >> (j % 64) & 1) &&
+                                     geometry_probe(p->bits[j], &p->geometry[j], h));
+    }
+    assert_int_equal(done, n_steps);
+}
+
+static void check_grid(const struct kernel *k, const struct planes *p,
+                       const uint64_t *keys, size_t n, size_t n_next)
+{
+    size_t n_words = (n + 63) / 64;
+    uint64_t *hits = malloc((n_words * p->n + 1) * sizeof *hits);
+    assert_non_null(hits);
+    memset(hits, 0xa5, (n_words * p->n + 1) * sizeof *hits);
+    k->probe_grid(p->plane, p->n, keys, n, n_next, hits);
+    for (size_t i = 0; i < n_words * 64; i++)
+        for (size_t j = 0; j < p->n; j++)
+            assert_int_equal(hits[i / 64 * p->n + j] >> (i % 64) & 1,
+                             i < n &&
+                                 geometry_probe(p->bits[j], &p->geometry[j], keys[i]));
+    assert_true(hits[n_words * p->n] == 0xa5a5a5a5a5a5a5a5);
+    free(hits);
+}
+
+static void check_kernel(const struct kernel *k)
+{
+    static struct planes p;
+    uint64_t keys[MAX_KEYS];
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t n_keys = 1 + random_below(random_below(4) ? 80 : MAX_KEYS);
+        random_keys(keys, n_keys);
+        planes_make(&p, random_below(random_below(4) ? 5 : MAX_PLANES), keys, n_keys);
+        size_t n = random_below(n_keys + 1);
+        check_block(k);
+        check_fill(k);
+        check_count(k);
+        check_probe(k, &p, keys, n < 20 ? n : 20);
+        check_row(k, &p, keys[0]);
+        check_steps(k, &p, keys[0]);
+        check_grid(k, &p, keys, n, n_keys - n);
+        planes_free(&p);
+    }
+}
+
+static void test_every_kernel_is_the_reference(void **state)
+{
+    (void)state;
+    size_t i = 0;
+    for (const struct kernel *k; (k = kernel_at(i)); i++)
+        check_kernel(k);
+    assert_true(i > 0);
+    assert_string_equal(kernel_at(i - 1)->name, "scalar");
+}
+
+/* ---- beyond what stays near: lines that are fetched ahead ---- */
+
+enum { LARGE_KEYS = 4000, LARGE_PLANES = 3 };
+
+/* Stretches of keys of which none, some, most or all are there: what is most is carried
+ * to the second lane in another way than what is some. Those that are not there may
+ * still have a lane or two. */
+static void add_stretches(uint8_t *bits, const struct geometry *g, const uint64_t *keys)
+{
+    static const uint64_t percent[] = {0, 2, 50, 80, 97, 100};
+    for (size_t i = 0; i < LARGE_KEYS;) {
+        size_t end = i + random_below(300);
+        uint64_t share = percent[random_below(6)];
+        for (; i < end && i < LARGE_KEYS; i++) {
+            if (random_below(100) < share)
+                geometry_add(bits, g, keys[i]);
+            else if (random_below(2))
+                geometry_block_add(bits + geometry_block(keys[i], g->n_blocks) * 64,
+                                   g->words, keys[i]);
+        }
+    }
+}
+
+static void large_planes_make(struct planes *p, const uint64_t *keys)
+{
+    p->n = 1 + random_below(LARGE_PLANES);
+    for (size_t i = 0; i < p->n; i++) {
+        struct geometry *g = &p->geometry[i];
+        uint64_t n_bytes;
+        *g = (struct geometry){.n_blocks = 33000 + random_below(9000),
+                               .lanes = 1 + (uint32_t)random_below(MAX_LANES),
+                               .words = 1 + (uint32_t)random_below(MAX_WORDS)};
+        p->bits[i] = bits_new(g, &n_bytes);
+        add_stretches(p->bits[i], g, keys);
+        p->plane[i] = plane_of(p->bits[i], g);
+    }
+}
+
+static void test_large_planes(void **state)
+{
+    (void)state;
+    static struct planes p;
+    static uint64_t keys[LARGE_KEYS];
+    for (int round = 0; round < 24; round++) {
+        random_keys(keys, LARGE_KEYS);
+        large_planes_make(&p, keys);
+        for (size_t i = 0; kernel_at(i); i++) {
+            size_t n = random_below(4) ? LARGE_KEYS : random_below(LARGE_KEYS);
+            check_grid(kernel_at(i), &p, keys, n, LARGE_KEYS - n);
+            kernel_at(i)->probe_grid(p.plane, 0, keys, n, 0, NULL);
+        }
+        planes_free(&p);
+    }
+}
+
+/* Which one is chosen, told by a child of its own: it is chosen once. */
+static const char *chosen_with(const char *name)
+{
+    static char got[32];
+    int pipe_fd[2], status;
+    assert_int_equal(pipe(pipe_fd), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        if (name)
+            setenv("TAMIS_KERNEL", name, 1);
+        else
+            unsetenv("TAMIS_KERNEL");
+        const char *is = tamis_kernel_name();
+        _exit(write(pipe_fd[1], is, strlen(is) + 1) < 0);
+    }
+    close(pipe_fd[1]);
+    assert_true(read(pipe_fd[0], got, sizeof got) > 0);
+    close(pipe_fd[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    return got;
+}
+
+static void test_the_environment_chooses(void **state)
+{
+    (void)state;
+    for (size_t i = 0; kernel_at(i); i++)
+        assert_string_equal(chosen_with(kernel_at(i)->name), kernel_at(i)->name);
+    assert_string_equal(chosen_with(NULL), kernel_at(0)->name);
+    assert_string_equal(chosen_with("altivec"), kernel_at(0)->name);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_environment_chooses), /* before any use */
+        cmocka_unit_test(test_every_kernel_is_the_reference),
+        cmocka_unit_test(test_large_planes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,345 @@
+/* Errors as planned: stages against tamis_plan_error(), growing filters against their
+ * target at every moment of growth, and the figures of the literature. All from fixed
+ * seeds: the same keys and probes at every run. */
+#include "tests/support/support.h"
+
+#include <math.h>
+
+/* ---- a full stage ---- */
+
+struct setting {
+    uint32_t lanes, words;
+    double bits_per_key;
+    uint64_t n_keys;
+};
+
+/* False positives among n random hashes; those of keys are as good as never hit. */
+static uint64_t count_hits(const struct geometry *g, const uint8_t *bits, uint64_t n)
+{
+    const struct kernel *k = kernel_get();
+    uint64_t hits = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t h = random_u64();
+        uint32_t lane = 0;
+        while (lane < g->lanes &&
+               k->block_probe(bits + geometry_block_offset(g, lane, h), g->words, h)) {
+            h = geometry_next_lane(h);
+            lane++;
+        }
+        hits += lane == g->lanes;
+    }
+    return hits;
+}
+
+/* Measured / predicted, averaged over as many stages as it takes: the bits of one
+ * stage differ from their mean too. */
+static double measure(const struct setting *s, uint64_t enough, uint64_t *hits,
+                      double *predicted)
+{
+    const struct kernel *k = kernel_get();
+    struct geometry g = {0, s->lanes, s->words};
+    double bits = s->bits_per_key * (double)s->n_keys;
+    uint64_t n_bytes = 0, n_probes = 0;
+    g.n_blocks = (uint64_t)(bits / BLOCK_BITS / s->lanes);
+    assert_true(geometry_valid(&g) && geometry_bytes(&g, &n_bytes));
+    *predicted = tamis_plan_error(g.lanes, g.words, g.n_blocks, s->n_keys);
+    uint64_t n_stages = 4 + 400000 / s->n_keys;
+    uint64_t probes = (uint64_t)((double)enough / *predicted / (double)n_stages) + 1;
+    uint8_t *array = aligned_alloc(BLOCK_BYTES, n_bytes);
+    assert_non_null(array);
+    for (*hits = 0; *hits < enough; n_probes += probes) {
+        memset(array, 0, n_bytes);
+        for (uint64_t i = 0; i < s->n_keys; i++) {
+            uint64_t h = random_u64();
+            for (uint32_t lane = 0; lane < g.lanes; lane++) {
+                k->block_add(array + geometry_block_offset(&g, lane, h), g.words, h);
+                h = geometry_next_lane(h);
+            }
+        }
+        *hits += count_hits(&g, array, probes);
+    }
+    free(array);
+    return (double)*hits / (double)n_probes / *predicted;
+}
+
+static void test_full_stages(void **state)
+{
+    static const struct setting settings[] = {
+        {1, 3, 4.85, 200000}, {1, 1, 2, 100000},    {1, 2, 3, 1000},
+        {1, 4, 6, 50000},     {1, 6, 9.95, 200000}, {1, 6, 9.95, 1000},
+        {1, 8, 15.7, 100000}, {2, 3, 9.68, 200000}, {2, 5, 14.7, 100000},
+        {2, 6, 12, 50000},    {2, 6, 19.9, 50000},  {3, 2, 8, 50000},
+        {3, 4, 12, 20000},    {3, 5, 18, 100000},   {4, 3, 12, 50000},
+        {4, 1, 5, 4000},
+    };
+    (void)state;
+    random_state = 2014;
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        const struct setting *s = &settings[i];
+        uint64_t enough = by_form(2000, 40000), hits;
+        double predicted, ratio = measure(s, enough, &hits, &predicted);
+        double tolerance = by_form(0, 1) ? 0.02 : 5 / sqrt((double)hits);
+        printf("%u lanes of %u words, %6llu keys: %.3g predicted, measured %.4f of it "
+               "(%llu false positives)\n",
+               s->lanes, s->words, (unsigned long long)s->n_keys, predicted, ratio,
+               (unsigned long long)hits);
+        assert_true(hits >= enough);
+        assert_true(fabs(ratio - 1) <= tolerance);
+    }
+}
+
+/* ---- a growing filter ---- */
+
+/* log of the chance that a binomial(n, p) is at least k, for k above its mean; an
+ * upper bound (Chernoff: exp(-n KL(k/n, p))), so a rejection at it is one for sure. */
+static double log_tail(uint64_t k, uint64_t n, double p)
+{
+    double q = (double)k / (double)n;
+    if (q <= p)
+        return 0;
+    double rest = q < 1 ? (1 - q) * log((1 - q) / (1 - p)) : 0;
+    return -(double)n * (q * log(q / p) + rest);
+}
+
+struct growth_case {
+    struct tamis_growth growth;
+    uint64_t n_keys;
+};
+
+/* Probes at some 40 moments of growth, more of them where stages are just full. */
+static void grow_and_probe(const struct growth_case *c, double *worst)
+{
+    struct tamis_writer_options opt = {.size = sizeof opt, .growth = c->growth};
+    struct tamis_writer *w;
+    struct tamis_filter_info info;
+    enum { MOST_PROBES = 65536 };
+    static uint64_t probes[MOST_PROBES];
+    const unsigned n_probes = by_form(4096, MOST_PROBES);
+    const char *path = path_of("growing");
+    assert_int_equal(tamis_writer_create(path, &opt, &w, NULL), 0);
+    struct tamis_filter *f = open_filter(path);
+    uint64_t step = c->n_keys / 40 + 1;
+    *worst = 0;
+    for (uint64_t n = 0; n < c->n_keys; n += step) {
+        for (uint64_t i = 0; i < step; i++) {
+            uint64_t h = random_u64();
+            add_hashes(w, &h, 1);
+        }
+        assert_int_equal(tamis_writer_info(w, &info), 0);
+        if (info.over_target)
+            continue;
+        random_hashes(probes, n_probes);
+        uint64_t hits = n_probes - count_absent(f, probes, n_probes);
+        double rate = (double)hits / n_probes,
+               sigma = sqrt(info.expected_error / n_probes);
+        *worst = rate > *worst ? rate : *worst;
+        assert_true(fabs(rate - info.expected_error) <
+                    5 * sigma + 0.03 * info.expected_error + 3.0 / n_probes);
+        if (log_tail(hits, n_probes, c->growth.error) < log(1e-6))
+            fail_msg("P %g s %g r %g n0 %llu: %llu of %u at %llu keys", c->growth.error,
+                     c->growth.factor, c->growth.tightening,
+                     (unsigned long long)c->growth.first_capacity,
+                     (unsigned long long)hits, n_probes,
+                     (unsigned long long)(n + step));
+        assert_true(info.expected_error <= c->growth.error * 1.001);
+    }
+    tamis_filter_close(f);
+    assert_int_equal(tamis_writer_close(w), 0);
+    unlink(path);
+}
+
+static void test_growing_filters_keep_their_target(void **state)
+{
+    /* With r = 0.5 a few stages come close to P; tiny stages stay far below it, as no
+     * stage is smaller than a page. */
+    static const struct growth_case cases[] = {
+        {{0.3, 2, 0.5, 20000}, 300000},    {{0.1, 2, 0.5, 10000}, 300000},
+        {{0.1, 4, 0.85, 1000}, 80000},     {{0.01, 2, 0.85, 10000}, 300000},
+        {{0.01, 2, 0.9, 1}, 30000},        {{0.01, 8, 0.8, 500}, 120000},
+        {{0.01, 1.25, 0.95, 2000}, 60000}, {{0.001, 2, 0.5, 20000}, 300000},
+        {{0.001, 1.5, 0.7, 300}, 40000},   {{0.5, 16, 0.6, 5000}, 100000},
+    };
+    (void)state;
+    random_state = 4;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        double worst;
+        grow_and_probe(&cases[i], &worst);
+        printf("P %g, s %g, r %g, n0 %llu: at worst %.2f P\n", cases[i].growth.error,
+               cases[i].growth.factor, cases[i].growth.tightening,
+               (unsigned long long)cases[i].growth.first_capacity,
+               worst / cases[i].growth.error);
+        assert_true(worst > 0); /* it measured something */
+    }
+}
+
+/* ---- plans ---- */
+
+static void test_plans_meet_their_error(void **state)
+{
+    (void)state;
+    for (double error = 0.5; error >= 1e-8; error *= 0.4) {
+        for (uint64_t n = 0; n <= 10000000; n = n * 7 + 1) {
+            struct tamis_plan p;
+            assert_int_equal(tamis_plan_filter(n, error, &p), 0);
+            assert_true(p.error <= error * (1 + 1e-9));
+            assert_int_equal(p.n_blocks % BLOCKS_PER_PAGE, 0);
+            assert_int_equal(p.bits_bytes, p.n_blocks * p.lanes * BLOCK_BYTES);
+            assert_true(p.error == tamis_plan_error(p.lanes, p.words, p.n_blocks, n));
+        }
+    }
+    struct tamis_plan p;
+    assert_int_equal(tamis_plan_filter(100, 0.51, &p), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_plan_filter(100, 9e-9, &p), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_plan_filter(100, NAN, &p), TAMIS_ERR_RANGE);
+    assert_int_equal(p.lanes, 0);
+    assert_int_equal(tamis_plan_filter(UINT64_C(1) << 50, 0.01, &p),
+                     TAMIS_ERR_TOO_LARGE);
+}
+
+/* The table of section 4 of the design, and how far from the ideal it may be. */
+static void test_planned_space(void **state)
+{
+    static const struct {
+        double error, most;
+        uint32_t lanes;
+    } cases[] = {{0.1, 4.9, 1},
+                 {0.01, 10.0, 1},
+                 {0.001, 14.75, 2},
+                 {1e-4, 20.05, 2},
+                 {1e-6, 30.1, 3}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tamis_plan p;
+        assert_int_equal(tamis_plan_filter(10000000, cases[i].error, &p), 0);
+        assert_true(p.bits_per_key <= cases[i].most);
+        assert_int_equal(p.lanes, cases[i].lanes);
+    }
+}
+
+static void test_plans_within_a_size(void **state)
+{
+    struct tamis_plan p, q;
+    (void)state;
+    assert_int_equal(tamis_plan_within(1 << 20, 500000, 0, &p), 0);
+    assert_true(p.bits_bytes <= 1 << 20 && p.n_keys == 500000);
+    assert_true(p.error > 0.0001 && p.error < 0.001); /* 16.8 bits a key */
+    assert_int_equal(tamis_plan_within(1 << 20, 0, 0.01, &q), 0);
+    assert_true(q.error <= 0.01 && q.bits_bytes <= 1 << 20);
+    assert_true(q.n_keys > 830000 && q.n_keys < 880000);
+    assert_int_equal(tamis_plan_within(4095, 10, 0.01, &p), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_plan_within(1 << 20, 0, 0.6, &p), TAMIS_ERR_RANGE);
+    assert_true(tamis_plan_error(0, 1, 1, 1) == 1); /* no such geometry */
+    assert_true(tamis_plan_error(1, 9, 1, 1) == 1);
+}
+
+/* Table 1 of the paper: 32 KiB, whole slices. */
+static void test_classic_layout(void **state)
+{
+    static const struct {
+        double error;
+        struct tamis_classic want;
+    } rows[] = {{0.001, {10, 26214, 18232, 0}},
+                {0.0001, {14, 18724, 13674, 13662}},
+                {0.00001, {17, 15420, 10939, 0}},
+                {0.000001, {20, 13107, 9116, 0}}};
+    struct tamis_classic got;
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(tamis_plan_classic(32768, rows[i].error, &got), 0);
+        assert_int_equal(got.k, rows[i].want.k);
+        assert_int_equal(got.m, rows[i].want.m);
+        assert_int_equal(got.n, rows[i].want.n);
+        if (rows[i].want.n_exact)
+            assert_int_equal(got.n_exact, rows[i].want.n_exact);
+        /* With n_exact keys the slices reach the error, with one more they exceed. */
+        for (uint64_t more = 0; more < 2; more++) {
+            double slice =
+                1 - pow(1 - 1.0 / (double)got.m, (double)(got.n_exact + more));
+            assert_true((pow(slice, got.k) <= rows[i].error) == (more == 0));
+        }
+    }
+    assert_int_equal(tamis_plan_classic(0, 0.01, &got), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_plan_classic(100, 1, &got), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_plan_classic(100, 0, &got), TAMIS_ERR_RANGE);
+}
+
+/* Section 4 of the paper, r = 0.5, 128 bits: one slice more and twice the bits a stage.
+ */
+static void test_classic_series(void **state)
+{
+    struct tamis_growth g = {1e-6, 2, 0.5, 0};
+    struct tamis_classic c;
+    uint64_t bits = 0;
+    (void)state;
+    for (uint32_t i = 0; i < 8; i++) {
+        assert_int_equal(tamis_plan_classic_stage(&g, 128, i, &c), 0);
+        assert_int_equal(c.k, 21 + i);
+        assert_int_equal(c.m, UINT64_C(128) << i);
+        assert_int_equal(c.n, (uint64_t)((double)c.m * M_LN2));
+        assert_true(c.n_exact >= c.n); /* whole slices err less than they may */
+        bits += c.k * c.m;
+    }
+    assert_int_equal(bits, 882304);
+    assert_int_equal(tamis_plan_classic_stage(&g, 1, 0, &c), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_plan_classic_stage(&g, 128, 46, &c), TAMIS_ERR_TOO_LARGE);
+    g.factor = 1;
+    assert_int_equal(tamis_plan_classic_stage(&g, 128, 254, &c), 0);
+    assert_int_equal(c.m, 128);
+    assert_int_equal(tamis_plan_classic_stage(&g, 128, 1100, &c), TAMIS_ERR_TOO_LARGE);
+    static const struct tamis_growth bad[] = {{0, 2, 0.5, 0},   {1, 2, 0.5, 0},
+                                              {NAN, 2, 0.5, 0}, {0.01, 0.9, 0.5, 0},
+                                              {0.01, 2, 0, 0},  {0.01, 2, 1, 0}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(tamis_plan_classic_stage(&bad[i], 128, 0, &c),
+                         TAMIS_ERR_RANGE);
+        assert_int_equal(c.k, 0);
+    }
+}
+
+/* P_i = P (1 - r) r^i, n_i = n0 s^i (paper, section 4): the sum stays below P. */
+static void test_growth_series(void **state)
+{
+    const struct tamis_growth g = {0.01, 2, 0.85, 1000};
+    double sum = 0;
+    (void)state;
+    for (uint32_t i = 0; i < 20; i++) {
+        uint64_t capacity;
+        double error;
+        struct tamis_plan p;
+        growth_stage(&g, i, &capacity, &error);
+        assert_true(fabs(error / (0.01 * 0.15 * pow(0.85, i)) - 1) < 1e-12);
+        assert_int_equal(capacity, UINT64_C(1000) << i);
+        assert_int_equal(tamis_plan_stage(&g, i, &p), 0);
+        assert_int_equal(p.n_keys, capacity);
+        assert_true(p.error <= error * (1 + 1e-9));
+        sum += error;
+    }
+    assert_true(sum < 0.01 && sum > 0.0095);
+    struct tamis_plan p;
+    assert_int_equal(tamis_plan_stage(&g, 30, &p), TAMIS_ERR_RANGE);
+    /* Steep and long series end at the bounds of the format, not beyond them. */
+    const struct tamis_growth steep = {1e-8, 16, 0.5, UINT64_C(1) << 32};
+    for (uint32_t i = 0; i < 30; i++) {
+        uint64_t capacity;
+        double error;
+        growth_stage(&steep, i, &capacity, &error);
+        assert_true(error >= 0x1p-40 && capacity <= UINT64_C(1) << 37);
+        int err = tamis_plan_stage(&steep, i, &p);
+        assert_true(err == 0 || err == TAMIS_ERR_TOO_LARGE);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_full_stages),
+        TEST_WITH_FAULTS(test_growing_filters_keep_their_target),
+        cmocka_unit_test(test_plans_meet_their_error),
+        cmocka_unit_test(test_planned_space),
+        cmocka_unit_test(test_plans_within_a_size),
+        cmocka_unit_test(test_classic_layout),
+        cmocka_unit_test(test_classic_series),
+        cmocka_unit_test(test_growth_series),
+    };
+    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
+}

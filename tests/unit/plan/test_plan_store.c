@@ -1,0 +1,354 @@
+/* Memory divided over the filters of a store: the closed form against every other way
+ * to divide the bits, what real filters make of it against the best of all real filters
+ * (by dynamic programming over pages), and sizes at the ends of their ranges. */
+#include "tests/support/support.h"
+#include "lib/plan/inside.h"
+
+#include <math.h>
+
+enum { MOST = 8, MOST_PAGES = 160 };
+
+static struct tamis_plan_share shares[MOST];
+static struct tamis_plan_summary summary;
+
+static void assert_near(double a, double b, double most)
+{
+    assert_true(fabs(a - b) <= most);
+}
+
+static double sum_of_errors(const double *runs, const double *bits, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += exp(-bits[i] * LN2_SQUARED / runs[i]);
+    return sum;
+}
+
+static void the_closed_form_is_the_least_of_all(void **state)
+{
+    (void)state;
+    enum { STEPS = 300 };
+    for (unsigned trials = by_form(15, 60), trial = 0; trial < trials; trial++) {
+        double runs[3], least = 3, scale, part[3];
+        for (size_t i = 0; i < 3; i++)
+            runs[i] = (double)(1 + random_below(trial % 3 ? 20 : 20000));
+        double bits = (double)random_below(400);
+        for (int i = 0; i <= STEPS; i++)
+            for (int k = 0; i + k <= STEPS; k++) {
+                part[0] = bits * i / STEPS;
+                part[1] = bits * k / STEPS;
+                part[2] = bits - part[0] - part[1];
+                least = fmin(least, sum_of_errors(runs, part, 3));
+            }
+        double sum = plan_ideal(runs, 3, bits, &scale);
+        assert_true(sum <= least + 1e-9);
+        assert_true(sum >= least * 0.98 - 0.002);
+    }
+}
+
+/* What it says is what its own errors take, and are. */
+static void the_closed_form_takes_its_bits(void **state)
+{
+    (void)state;
+    for (int trial = 0; trial < 100; trial++) {
+        double runs[5], scale, bits = 0, sum = 0, given = (double)random_below(100000);
+        for (size_t i = 0; i < 5; i++)
+            runs[i] = (double)(1 + random_below(10000));
+        double said = plan_ideal(runs, 5, given, &scale);
+        for (size_t i = 0; i < 5; i++) {
+            double error = fmin(1, scale * runs[i]);
+            sum += error;
+            bits += -log(error) / LN2_SQUARED * runs[i];
+        }
+        assert_near(sum, said, 1e-9);
+        assert_near(bits, given, given * 1e-9 + 1e-6);
+    }
+}
+
+/* The least reads of real filters in so many pages. */
+static void least_reads(const struct tamis_plan_segment *s, const double *weights,
+                        size_t n, double best[MOST_PAGES + 1])
+{
+    for (size_t pages = 0; pages <= MOST_PAGES; pages++)
+        best[pages] = 0;
+    for (size_t i = 0; i < n; i++) {
+        double with[MOST_PAGES + 1], sum[MOST_PAGES + 1];
+        for (size_t pages = 0; pages <= MOST_PAGES; pages++)
+            with[pages] = 1;
+        struct tamis_plan plan;
+        /* Each filter that there is: the next one is better than the last. */
+        for (double error = 0.5; error >= 1e-8; error = plan.error * (1 - 1e-9)) {
+            assert_int_equal(tamis_plan_filter(s[i].n_keys, error, &plan), 0);
+            for (size_t pages = (size_t)(plan.file_bytes / PAGE_BYTES);
+                 pages <= MOST_PAGES && plan.error < with[pages]; pages++)
+                with[pages] = plan.error;
+        }
+        for (size_t pages = 0; pages <= MOST_PAGES; pages++) {
+            sum[pages] = INFINITY;
+            for (size_t k = 0; k <= pages; k++)
+                sum[pages] = fmin(sum[pages], best[pages - k] + weights[i] * with[k]);
+        }
+        memcpy(best, sum, sizeof sum);
+    }
+}
+
+static void check_shares(const struct tamis_plan_segment *s, const double *weights,
+                         size_t n)
+{
+    uint64_t bytes = 0, n_filters = 0;
+    double reads = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct tamis_plan plan = {0};
+        if (shares[i].error < 1) {
+            assert_int_equal(tamis_plan_filter(s[i].n_keys, shares[i].error, &plan), 0);
+            assert_true(plan.error <= shares[i].error);
+            n_filters++;
+        }
+        assert_memory_equal(&plan, &shares[i].plan, sizeof plan);
+        bytes += plan.file_bytes;
+        reads += weights[i] * (plan.file_bytes ? plan.error : 1);
+    }
+    assert_int_equal(bytes, summary.best.file_bytes);
+    assert_int_equal(n_filters, summary.best.n_filters);
+    assert_near(reads, summary.best.reads, 1e-9);
+}
+
+/* Random small stores; a third of them have two levels of several segments. */
+static size_t random_store(struct tamis_plan_segment *s, double *weights, bool levels)
+{
+    size_t n = 1 + random_below(5);
+    double keys[2] = {0, 0};
+    for (size_t i = 0; i < n; i++) {
+        s[i].n_keys = 1 + random_below(random_below(2) ? 40000 : 2000);
+        s[i].run = levels ? i % 2 : i;
+        keys[i % 2] += (double)s[i].n_keys;
+    }
+    for (size_t i = 0; i < n; i++)
+        weights[i] = levels ? (double)s[i].n_keys / keys[i % 2] : 1;
+    return n;
+}
+
+static void real_filters_come_close_to_the_best_of_all(void **state)
+{
+    (void)state;
+    double sum = 0, sum_best = 0, worst = 1;
+    for (unsigned trials = by_form(30, 120), trial = 0; trial < trials; trial++) {
+        struct tamis_plan_segment s[MOST];
+        double weights[MOST], best[MOST_PAGES + 1];
+        size_t n = random_store(s, weights, trial % 3 == 0);
+        least_reads(s, weights, n, best);
+        for (size_t pages = 0; pages <= MOST_PAGES; pages += 1 + random_below(16)) {
+            assert_int_equal(
+                tamis_plan_store(s, n, pages * PAGE_BYTES, shares, &summary), 0);
+            check_shares(s, weights, n);
+            assert_true(summary.best.file_bytes <= pages * PAGE_BYTES);
+            assert_true(summary.best.reads >= best[pages] - 1e-9);
+            assert_true(summary.best.reads <= summary.uniform.reads + 1e-9);
+            assert_true(summary.uniform.file_bytes <= pages * PAGE_BYTES);
+            sum += summary.best.reads;
+            sum_best += best[pages];
+            if (best[pages] > 1e-3)
+                worst = fmax(worst, summary.best.reads / best[pages]);
+        }
+    }
+    print_message("over the best of all: %.2f%%, at most %.2f times\n",
+                  100 * (sum / sum_best - 1), worst);
+    assert_true(sum <= sum_best * 1.004);
+    assert_true(worst < 1.5);
+}
+
+static void the_least_memory_for_some_reads(void **state)
+{
+    (void)state;
+    double sum = 0, sum_best = 0;
+    for (unsigned trials = by_form(30, 120), trial = 0; trial < trials; trial++) {
+        struct tamis_plan_segment s[MOST];
+        double weights[MOST], best[MOST_PAGES + 1];
+        size_t n = random_store(s, weights, trial % 3 == 0), pages = 0;
+        least_reads(s, weights, n, best);
+        double reads = best[random_below(MOST_PAGES / 2)] * 1.0001 + 1e-6;
+        while (best[pages] > reads)
+            pages++;
+        assert_int_equal(tamis_plan_store_reads(s, n, reads, shares, &summary), 0);
+        check_shares(s, weights, n);
+        assert_true(summary.best.reads <= reads);
+        assert_true(summary.best.file_bytes >= pages * PAGE_BYTES);
+        sum += (double)summary.best.file_bytes / PAGE_BYTES;
+        sum_best += (double)pages;
+    }
+    print_message("over the least memory: %.2f%%\n", 100 * (sum / sum_best - 1));
+    assert_true(sum <= sum_best * 1.1);
+}
+
+/* Large runs, whose pages do not matter: Monkey's proportion and its sum. */
+static void large_runs_are_as_the_closed_form(void **state)
+{
+    (void)state;
+    struct tamis_plan_segment s[5];
+    uint64_t keys = 1000000;
+    for (size_t i = 0; i < 5; i++, keys *= 4)
+        s[i] = (struct tamis_plan_segment){keys, i};
+    assert_int_equal(tamis_plan_store(s, 5, 400000000, shares, &summary), 0);
+    for (size_t i = 1; i < 5; i++) {
+        double ratio = shares[i].error / shares[i - 1].error;
+        assert_true(ratio > 3.6 && ratio < 4.4);
+        assert_near(shares[i].ideal_error, 4 * shares[i - 1].ideal_error,
+                    shares[i].ideal_error * 1e-9);
+    }
+    assert_true(summary.best.file_bytes > 399000000);
+    /* Our filters take up to 5% more than ideal ones. */
+    assert_true(summary.best.reads > summary.best.ideal_reads);
+    assert_true(summary.best.reads < summary.best.ideal_reads * 1.25);
+    assert_true(summary.uniform.reads > summary.best.reads * 1.5);
+    assert_true(summary.uniform.reads < summary.uniform.ideal_reads * 1.25);
+}
+
+static void segments_of_a_level_have_one_error(void **state)
+{
+    (void)state;
+    struct tamis_plan_segment s[6] = {{400000, 3}, {1000000, 3}, {3000000, 3},
+                                      {50000, 1},  {50000, 1},   {2000000, 0}};
+    assert_int_equal(tamis_plan_store(s, 6, 6000000, shares, &summary), 0);
+    assert_int_equal(summary.n_runs, 3);
+    for (size_t i = 1; i < 3; i++)
+        assert_true(fabs(log(shares[i].error / shares[0].error)) < 0.05);
+    /* Of the run of 4.4 million keys to that of 2. */
+    assert_true(fabs(log(shares[0].error / shares[5].error / 2.2)) < 0.05);
+    assert_near(shares[0].ideal_error / shares[4].ideal_error, 44, 1e-6);
+}
+
+static void without_memory_no_filters(void **state)
+{
+    (void)state;
+    struct tamis_plan_segment s[3] = {{10, 0}, {1000000, 1}, {0, 2}};
+    assert_int_equal(tamis_plan_store(s, 3, 0, shares, &summary), 0);
+    assert_int_equal(summary.best.n_filters, 0);
+    assert_int_equal(summary.best.file_bytes, 0);
+    assert_true(summary.best.reads == 3 && summary.uniform.reads == 3);
+    assert_true(shares[0].error == 1 && shares[0].plan.file_bytes == 0);
+    assert_int_equal(tamis_plan_store(s, 3, 8191, shares, &summary), 0);
+    assert_int_equal(summary.best.n_filters, 0);
+    assert_int_equal(tamis_plan_store(s, 3, 8192, shares, NULL), 0);
+    assert_int_equal(tamis_plan_store(s, 3, 16384, shares, &summary), 0);
+    assert_int_equal(summary.best.n_filters, 2);
+    assert_true(shares[1].error == 1);
+    assert_int_equal(tamis_plan_store_reads(s, 3, 3, shares, &summary), 0);
+    assert_int_equal(summary.best.n_filters, 0);
+    assert_int_equal(tamis_plan_store(NULL, 0, 5, NULL, &summary), 0);
+    assert_true(summary.best.reads == 0 && summary.n_runs == 0);
+    assert_int_equal(tamis_plan_store_reads(NULL, 0, 0, NULL, &summary), 0);
+}
+
+static void memory_beyond_need_is_left_over(void **state)
+{
+    (void)state;
+    struct tamis_plan_segment s[3] = {{10, 0}, {1000000, 1}, {0, 2}};
+    struct tamis_plan plan;
+    assert_int_equal(tamis_plan_filter(1000000, 1e-8, &plan), 0);
+    assert_int_equal(tamis_plan_store(s, 3, UINT64_MAX, shares, &summary), 0);
+    assert_true(shares[1].error == 1e-8);
+    assert_int_equal(summary.best.file_bytes, plan.file_bytes + 2 * 8192);
+    assert_true(summary.best.reads < 3e-8);
+    assert_int_equal(tamis_plan_store_reads(s, 3, summary.best.reads, shares, NULL), 0);
+}
+
+static void sizes_that_no_filter_can_have(void **state)
+{
+    (void)state;
+    struct tamis_plan_segment huge = {UINT64_C(1) << 48, 0}, s[2] = {{5, 0}, {5, 2}};
+    /* 2^48 keys have no filter of 2^32 blocks a lane: it is read every time. */
+    assert_int_equal(tamis_plan_store(&huge, 1, UINT64_MAX, shares, &summary), 0);
+    assert_true(summary.best.reads == 1 && shares[0].error == 1);
+    assert_int_equal(tamis_plan_store_reads(&huge, 1, 0.5, shares, &summary),
+                     TAMIS_ERR_RANGE);
+    huge.n_keys++;
+    assert_int_equal(tamis_plan_store(&huge, 1, 5, shares, &summary), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_plan_store(s, 2, 5, shares, &summary), TAMIS_ERR_RANGE);
+    assert_true(summary.n_runs == 0 && shares[1].error == 0);
+    s[1].run = 1;
+    assert_int_equal(tamis_plan_store_reads(s, 2, NAN, shares, NULL), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_plan_store_reads(s, 2, -1, shares, NULL), TAMIS_ERR_RANGE);
+    summary.n_runs = 7;
+    assert_int_equal(tamis_plan_store(s, SIZE_MAX, 5, shares, &summary),
+                     TAMIS_ERR_RANGE);
+    assert_int_equal(summary.n_runs, 0);
+}
+
+/* Sizes that repeat are planned once, and no other size's plan is taken for theirs: nor
+ * that of another error, which the size of the run sets. */
+static void many_sizes_are_each_their_own(void **state)
+{
+    (void)state;
+    enum { N = 8000, SIZE = 200000 };
+    static struct tamis_plan_segment s[N];
+    static struct tamis_plan_share many[N];
+    for (int pairs = 0; pairs < 2; pairs++) {
+        uint64_t n_unlike = 0, bytes = 0, most = pairs ? 900000000 : 1200000000;
+        double first = 0; /* error over that of ideal filters, in logarithms */
+        for (size_t i = 0; i < N; i++) {
+            s[i].n_keys = pairs && i % 2 ? SIZE : 1 + random_below(300000);
+            s[i].run = pairs ? i / 2 : i;
+        }
+        assert_int_equal(tamis_plan_store(s, N, most, many, &summary), 0);
+        for (size_t i = 0; i < N; i++) {
+            struct tamis_plan plan = {0};
+            if (many[i].error < 1)
+                assert_int_equal(tamis_plan_filter(s[i].n_keys, many[i].error, &plan),
+                                 0);
+            assert_memory_equal(&plan, &many[i].plan, sizeof plan);
+            bytes += plan.file_bytes;
+            if (pairs && i % 2 && many[i].error < 1) {
+                double ratio = log(many[i].error / many[i].ideal_error);
+                first = first == 0 ? ratio : first;
+                n_unlike += fabs(ratio - first) > 0.5;
+            }
+        }
+        assert_int_equal(n_unlike, 0);
+        assert_int_equal(bytes, summary.best.file_bytes);
+        assert_in_range(bytes, most - most / 200, most);
+    }
+}
+
+static void a_hundred_thousand_segments(void **state)
+{
+    (void)state;
+    enum { N = 100000 };
+    static struct tamis_plan_segment s[N];
+    static struct tamis_plan_share many[N];
+    const uint64_t bytes = UINT64_C(20000000000);
+    for (size_t i = 0; i < N; i++)
+        s[i] = (struct tamis_plan_segment){1000 + i * 7919 % 100 * 2500, i};
+    assert_int_equal(tamis_plan_store(s, N, bytes, many, &summary), 0);
+    assert_true(summary.best.file_bytes <= bytes);
+    assert_true((double)summary.best.file_bytes > (double)bytes * 0.99);
+    assert_true(summary.best.reads < summary.uniform.reads);
+    double wanted = summary.best.reads;
+    assert_int_equal(tamis_plan_store_reads(s, N, wanted, many, &summary), 0);
+    assert_true(summary.best.reads <= wanted);
+    assert_true((double)summary.best.file_bytes < (double)bytes * 1.02);
+    /* All alike: some have the one size of filter that there is, the others none. */
+    for (size_t i = 0; i < N; i++)
+        s[i].n_keys = 100;
+    assert_int_equal(tamis_plan_store(s, N, 8192 * 1000 + 8191, many, &summary), 0);
+    assert_int_equal(summary.best.n_filters, 1000);
+    assert_int_equal(tamis_plan_store_reads(s, N, N - 1000 + 0.5, many, &summary), 0);
+    assert_int_equal(summary.best.n_filters, 1000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_closed_form_is_the_least_of_all),
+        cmocka_unit_test(the_closed_form_takes_its_bits),
+        cmocka_unit_test(real_filters_come_close_to_the_best_of_all),
+        cmocka_unit_test(the_least_memory_for_some_reads),
+        cmocka_unit_test(large_runs_are_as_the_closed_form),
+        cmocka_unit_test(segments_of_a_level_have_one_error),
+        cmocka_unit_test(without_memory_no_filters),
+        cmocka_unit_test(memory_beyond_need_is_left_over),
+        cmocka_unit_test(sizes_that_no_filter_can_have),
+        cmocka_unit_test(many_sizes_are_each_their_own),
+        cmocka_unit_test(a_hundred_thousand_segments),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

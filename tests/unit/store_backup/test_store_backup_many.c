@@ -1,0 +1,383 @@
+/* Backup of many segments: descriptors and memory. And of a catalog that changes while
+ * the backup looks: which file and which record belong together. */
+#include "tests/support/repair_support.h"
+
+#include <dlfcn.h>
+#include <linux/openat2.h>
+#include <malloc.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+static struct tamis_backup_report backed_up;
+
+static int backup_code(struct tamis_store *s, tamis_repair_fn *fn)
+{
+    struct tamis_diag diag = {0};
+    seen.n = 0;
+    int rc = tamis_store_backup(s, path_of("b"), fn, NULL, &backed_up, &diag);
+    if (rc)
+        print_message("%s: %s\n", diag.file, diag.what);
+    return rc;
+}
+
+static void clean_up(struct tamis_store *s)
+{
+    tamis_store_close(s);
+    remove_tree("s");
+    remove_tree("b");
+}
+
+/* ---- when a filter is opened ---- */
+
+static struct {
+    void (*act)(void); /* once, before the first */
+    const char *name;  /* this one fails */
+    int error;
+} at_open;
+
+/* In the place of libc's: openat2() has no other name. */
+long syscall(long number, ...)
+{
+    static long (*real)(long, ...);
+    if (!real)
+        real = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+    va_list list;
+    long a[6];
+    va_start(list, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(list, long);
+    va_end(list);
+    if (number == SYS_openat2 && strstr((const char *)a[1], ".tamis")) {
+        void (*act)(void) = at_open.act;
+        at_open.act = NULL;
+        if (act)
+            act();
+        if (at_open.name && strcmp(at_open.name, (const char *)a[1]) == 0)
+            return errno = at_open.error, -1;
+    }
+    return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+static struct tamis_store *changing;
+
+/* What happens at the first read of a filter's bits. */
+static void (*at_read)(void);
+
+static ssize_t interrupted_pread(int fd, void *buf, size_t n, off_t at)
+{
+    void (*act)(void) = at_read;
+    at_read = NULL;
+    if (act)
+        act();
+    return calls_before.pread(fd, buf, n, at);
+}
+
+static int interruptions_on(void **state)
+{
+    (void)state;
+    calls_before = io_calls;
+    io_calls.pread = interrupted_pread;
+    return 0;
+}
+
+/* ---- descriptors ---- */
+
+enum { SPARE = 40, MANY = 2 * SPARE };
+
+static void put_many(struct tamis_store *s, char prefix)
+{
+    struct tamis_edit *e = edit_new(s);
+    for (uint64_t i = 0; i < MANY; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%c%llu", prefix, (unsigned long long)i);
+        OK(put_keys(e, name, i, 1, NULL));
+    }
+    OK(tamis_edit_commit(e, NULL));
+}
+
+static void put_more(void)
+{
+    put_many(changing, 'n');
+}
+
+static struct rlimit limit_descriptors(void)
+{
+    struct rlimit was, is;
+    int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    assert_true(next >= 0);
+    close(next);
+    OK(getrlimit(RLIMIT_NOFILE, &was));
+    is = was;
+    is.rlim_cur = (rlim_t)next + SPARE;
+    OK(setrlimit(RLIMIT_NOFILE, &is));
+    return was;
+}
+
+/* Damaged sealed files, lost ones, and such as appear meanwhile, take none. */
+static void sealed_files_are_not_all_open_at_once(void **state)
+{
+    (void)state;
+    struct tamis_store *s = changing = store_new("s");
+    put_many(s, 'd');
+    put_many(s, 'h');
+    for (unsigned i = 0; i < MANY; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "d%u", i);
+        flip(file_of(s, "s", name), PAGE_BYTES + 700);
+        snprintf(name, sizeof name, "h%u", i);
+        flip(file_of(s, "s", name), 100);
+    }
+    tamis_store_close(s); /* with the files that the snapshots have opened */
+    s = changing = store_open("s");
+    struct rlimit was = limit_descriptors();
+    at_read = put_more;
+    int rc = backup_code(s, see);
+    OK(setrlimit(RLIMIT_NOFILE, &was));
+    OK(rc);
+    assert_null(at_read);
+    assert_int_equal(backed_up.n_segments, 3 * MANY);
+    assert_int_equal(backed_up.n_files, 2 * MANY);
+    assert_int_equal(backed_up.n_damaged, MANY);
+    assert_int_equal(backed_up.n_left, MANY);
+    assert_int_equal(n_filter_files("b"), 2 * MANY);
+    struct tamis_store *b = store_open("b");
+    for (uint64_t i = 0; i < MANY; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "d%u", (unsigned)i);
+        check_keys(b, name, i, 1);
+        name[0] = 'n';
+        check_keys(b, name, i, 1);
+        assert_int_equal(reason_of(b, name, 99999), ABSENT_HERE);
+        name[0] = 'h';
+        assert_int_equal(reason_of(b, name, 99999), TAMIS_NO_FILTER);
+    }
+    tamis_store_close(b);
+    clean_up(s);
+}
+
+/* A file that is there is not called missing. */
+static void a_file_that_cannot_be_opened(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_bound(s, "a", 0, 10, "A", 1);
+    put_growing(s, "g");
+    put_bound(s, "m", 0, 10, "M", 1);
+    OK(unlink(file_of(s, "s", "m")));
+    const char *names[] = {"a", "g"};
+    for (size_t i = 0; i < 2; i++) {
+        at_open.name = strrchr(file_of(s, "s", names[i]), '/') + 1;
+        at_open.error = i ? EIO : EACCES;
+        OK(backup_code(s, see));
+        at_open.name = NULL;
+        assert_int_equal(backed_up.n_left, 2);
+        SAW("noted m filters/");
+        SAW("the file is missing");
+        SAW(i ? "opening it: Input/output error" : "opening it: Permission denied");
+        remove_tree("b");
+    }
+    clean_up(s);
+}
+
+/* ---- memory ---- */
+
+size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
+
+static size_t allocated(void)
+{
+    if (__sanitizer_get_current_allocated_bytes)
+        return __sanitizer_get_current_allocated_bytes();
+    struct mallinfo2 m = mallinfo2();
+    return m.uordblks + m.hblkhd;
+}
+
+static size_t n_then;
+
+static void measure(void *ctx, const struct tamis_repair_finding *f)
+{
+    (void)ctx, (void)f;
+    n_then = allocated();
+}
+
+static void a_segment_takes_little_memory(void **state)
+{
+    enum { SEGMENTS = 4000, MOST_BYTES = 800 };
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    for (unsigned i = 0; i < SEGMENTS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "e%u", i);
+        OK(tamis_edit_put_bare(e, name, strlen(name), NULL, NULL));
+    }
+    OK(tamis_edit_commit(e, NULL));
+    put_bound(s, "z", 0, 10, "Z", 1);
+    OK(unlink(file_of(s, "s", "z"))); /* so that it is told, when all are listed */
+    tamis_store_close(s);
+    s = store_open("s");
+    size_t n_before = allocated();
+    n_then = 0;
+    OK(backup_code(s, measure));
+    assert_true(n_then > n_before + SEGMENTS * RECORD_HEAD_BYTES); /* it does measure */
+    size_t each = (n_then - n_before) / SEGMENTS;
+    print_message("%zu bytes a segment\n", each);
+    assert_true(each < MOST_BYTES);
+    clean_up(s);
+}
+
+/* ---- a catalog that changes ---- */
+
+static int other_digest(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    const uint8_t *value;
+    uint8_t changed[RECORD_MAX_BYTES];
+    struct record r;
+    size_t n;
+    (void)ctx;
+    OK(catalog_get(t, "a", 1, &value, &n, diag));
+    assert_int_equal(record_decode(value, n, "a", 1, &r).code, VERDICT_OK);
+    r.table_digest ^= 1;
+    n = record_encode(&r, "a", 1, changed);
+    return catalog_replace(t, "a", 1, changed, n, diag);
+}
+
+static void change_digest(void)
+{
+    OK(catalog_write(changing->catalog, other_digest, NULL, NULL, NULL));
+}
+
+/* The file of this UUID was copied, and is not the one that the record means now. */
+static void a_record_that_changes_its_digest(void **state)
+{
+    (void)state;
+    changing = store_new("s");
+    put_bound(changing, "a", 0, 10, "A", 1);
+    at_read = change_digest;
+    OK(backup_code(changing, see));
+    assert_null(at_read);
+    SAW("not the filter that the catalog means");
+    assert_int_equal(backed_up.n_left, 1);
+    assert_int_equal(n_filter_files("b"), 0);
+    struct tamis_store *b = store_open("b");
+    assert_int_equal(reason_of(b, "a", 99999), TAMIS_NO_FILTER);
+    tamis_store_close(b);
+    clean_up(changing);
+}
+
+/* A second record, under `to`, of the file that `from` has. */
+static int second_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    const char *const *name = ctx; /* from, to */
+    const uint8_t *value;
+    uint8_t copy[RECORD_MAX_BYTES];
+    struct record r;
+    size_t n;
+    OK(catalog_get(t, name[0], 1, &value, &n, diag));
+    assert_int_equal(record_decode(value, n, name[0], 1, &r).code, VERDICT_OK);
+    n = record_encode(&r, name[1], 1, copy);
+    return catalog_add(t, name[1], 1, copy, n, diag);
+}
+
+/* As no edit makes them. A sealed file serves both; one that grows has one place, and
+ * its other segment none. */
+static void two_records_of_one_file(void **state)
+{
+    const char *sealed[] = {"a", "b"}, *growing[] = {"g", "h"};
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_bound(s, "a", 0, 10, "A", 1);
+    put_growing(s, "g");
+    grow_keys(s, "g", 100, 10, 1);
+    OK(catalog_write(s->catalog, second_record, sealed, NULL, NULL));
+    OK(catalog_write(s->catalog, second_record, growing, NULL, NULL));
+    OK(backup_code(s, see));
+    assert_int_equal(backed_up.n_segments, 4);
+    assert_int_equal(backed_up.n_left, 1);
+    assert_int_equal(seen.n, 1);
+    SAW("another segment has the same file");
+    assert_int_equal(n_filter_files("b"), 2);
+    struct tamis_store *b = store_open("b");
+    check_keys(b, "a", 0, 10);
+    check_keys(b, "b", 0, 10);
+    check_keys(b, "g", 100, 10);
+    assert_int_equal(reason_of(b, "b", 99999), ABSENT_HERE);
+    assert_int_equal(reason_of(b, "g", 99999), ABSENT_HERE);
+    assert_int_equal(reason_of(b, "h", 99999), TAMIS_NO_FILTER);
+    tamis_store_close(b);
+    clean_up(s);
+}
+
+static unsigned n_drops;
+
+static void drop_last(void)
+{
+    changing->catalog->read_only = false;
+    drop_segment(changing, n_drops++ ? "y" : "z");
+    changing->catalog->read_only = true;
+    if (n_drops < 2)
+        at_open.act = drop_last; /* the next try as well */
+}
+
+/* Edits of other processes commit while the files of the list are opened, and remove
+ * some: the list that counts is the one after it. */
+static void edits_that_nobody_can_hold_off(void **state)
+{
+    (void)state;
+    changing = store_new("s");
+    put_growing(changing, "g");
+    put_growing(changing, "y");
+    put_growing(changing, "z");
+    grow_keys(changing, "g", 0, 10, 1);
+    changing->catalog->read_only = true;
+    n_drops = 0;
+    at_open.act = drop_last;
+    OK(backup_code(changing, see));
+    assert_int_equal(n_drops, 2);
+    assert_int_equal(backed_up.n_left + seen.n, 0);
+    assert_int_equal(backed_up.n_segments, 1);
+    assert_int_equal(n_filter_files("b"), 1);
+    struct tamis_store *b = store_open("b");
+    check_keys(b, "g", 0, 10);
+    tamis_store_close(b);
+    clean_up(changing);
+}
+
+static void replace_always(void)
+{
+    changing->catalog->read_only = false;
+    drop_segment(changing, "z");
+    put_growing(changing, "z");
+    changing->catalog->read_only = true;
+    at_open.act = replace_always;
+}
+
+static void edits_that_never_end(void **state)
+{
+    (void)state;
+    changing = store_new("s");
+    put_growing(changing, "g");
+    put_growing(changing, "z");
+    changing->catalog->read_only = true;
+    at_open.act = replace_always;
+    int rc = backup_code(changing, see);
+    at_open.act = NULL;
+    assert_int_equal(rc, TAMIS_ERR_BUSY);
+    assert_int_equal(count_files(test_dir), 1); /* the store */
+    clean_up(changing);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(sealed_files_are_not_all_open_at_once,
+                                        interruptions_on, faults_off),
+        cmocka_unit_test(a_file_that_cannot_be_opened),
+        cmocka_unit_test(a_segment_takes_little_memory),
+        cmocka_unit_test_setup_teardown(a_record_that_changes_its_digest,
+                                        interruptions_on, faults_off),
+        cmocka_unit_test(two_records_of_one_file),
+        cmocka_unit_test(edits_that_nobody_can_hold_off),
+        cmocka_unit_test(edits_that_never_end),
+    };
+    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
+}

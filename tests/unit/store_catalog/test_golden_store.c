@@ -1,0 +1,81 @@
+/* The golden store: its catalog and filters answer every key and segment of its list
+ * exactly as when they were made. Worked on as a copy, since LMDB writes a lock file
+ * beside the catalog. */
+#include "tests/support/support.h"
+
+#define GOLDEN TAMIS_SOURCE_DIR "/tests/golden/"
+
+static struct tamis_store *open_copy(void)
+{
+    struct tamis_store *store;
+    struct tamis_diag diag;
+    char command[2000];
+    snprintf(command, sizeof command, "cp -r %sstore %s/", GOLDEN, test_dir);
+    assert_int_equal(system(command), 0);
+    if (tamis_store_open(path_of("store"), &store, &diag) != 0)
+        fail_msg("%s: %s", diag.file, diag.what);
+    return store;
+}
+
+static void test_answers(void **state)
+{
+    struct tamis_store *store = open_copy();
+    struct tamis_snapshot *now;
+    struct tamis_domain domain = tamis_store_domain(store);
+    char line[300], key[100], segment[100], reason[40];
+    size_t n = 0, n_absent = 0;
+    (void)state;
+    assert_int_equal(tamis_snapshot_current(store, &now, NULL), 0);
+    FILE *in = fopen(GOLDEN "store.tsv", "r");
+    assert_non_null(in);
+    while (fgets(line, sizeof line, in)) {
+        assert_int_equal(sscanf(line, "%99s\t%99s\t%39s", key, segment, reason), 3);
+        struct tamis_key k = tamis_key_of(&domain, key, strlen(key));
+        struct tamis_target t;
+        enum tamis_reason why;
+        assert_int_equal(
+            tamis_snapshot_find(now, segment, strlen(segment), NULL, 0, 0, &t), 0);
+        tamis_snapshot_probe(now, &t, &k, &why);
+        assert_string_equal(tamis_reason_name(why), reason);
+        n_absent += why == TAMIS_NO_REASON;
+        n++;
+    }
+    assert_true(n == 1200 && n_absent > 300);
+    fclose(in);
+    tamis_snapshot_release(now);
+    tamis_store_close(store);
+}
+
+static void test_records(void **state)
+{
+    struct tamis_store *store;
+    struct tamis_store_info info;
+    struct tamis_snapshot *now;
+    struct tamis_segment_info s;
+    (void)state;
+    assert_int_equal(tamis_store_open(path_of("store"), &store, NULL), 0);
+    assert_int_equal(tamis_store_info(store, &info, NULL), 0);
+    assert_int_equal(info.n_segments, 3);
+    assert_true(info.complete);
+    assert_int_equal(tamis_snapshot_current(store, &now, NULL), 0);
+    assert_int_equal(tamis_snapshot_segment(now, 2, &s), 0);
+    assert_int_equal(s.name_bytes, 6);
+    assert_memory_equal(s.name, "sealed", 6);
+    assert_int_equal(s.rank, 3);
+    assert_int_equal(s.keys, 500);
+    assert_int_equal(s.binding_bytes, 2);
+    assert_memory_equal(s.binding, "B1", 2);
+    assert_memory_equal(s.first_key, "key-0\xc3\xa9", 7);
+    assert_memory_equal(s.last_key, "key-9\xc3\xa9", 7);
+    tamis_snapshot_release(now);
+    tamis_store_close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_records),
+    };
+    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
+}

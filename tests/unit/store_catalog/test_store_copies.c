@@ -1,0 +1,506 @@
+/* Two copies of the library in one process, as of a plugin and its host. Each is a
+ * shared object with the whole library in it, and neither sees the other's symbols. */
+#include "tests/support/store_support.h"
+
+#include <dlfcn.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
+
+struct copy {
+    __typeof__(&tamis_store_open) open;
+    __typeof__(&tamis_store_close) close;
+    __typeof__(&tamis_edit_begin) begin;
+    __typeof__(&tamis_edit_put_bare) put_bare;
+    __typeof__(&tamis_edit_commit) commit;
+    __typeof__(&tamis_store_info) info;
+    struct tamis_store *store;
+};
+
+static void find(void *object, const char *name, void *function)
+{
+    void *at = dlsym(object, name);
+    assert_non_null(at);
+    memcpy(function, &at, sizeof at);
+}
+
+static struct copy copy_of(void *object)
+{
+    struct copy c = {.store = NULL};
+    if (!object)
+        fail_msg("%s", dlerror());
+    find(object, "tamis_store_open", &c.open);
+    find(object, "tamis_store_close", &c.close);
+    find(object, "tamis_edit_begin", &c.begin);
+    find(object, "tamis_edit_put_bare", &c.put_bare);
+    find(object, "tamis_edit_commit", &c.commit);
+    find(object, "tamis_store_info", &c.info);
+    return c;
+}
+
+static void load_plugins(struct copy two[2])
+{
+    two[0] =
+        copy_of(dlopen(TAMIS_BUILD_DIR "/tests/plugin_a.so", RTLD_NOW | RTLD_LOCAL));
+    two[1] =
+        copy_of(dlopen(TAMIS_BUILD_DIR "/tests/plugin_b.so", RTLD_NOW | RTLD_LOCAL));
+    assert_true(two[0].open != two[1].open);
+}
+
+/* ---- what a copy is asked to do ---- */
+
+static unsigned n_done, n_refused;
+
+static int put(struct copy *c)
+{
+    char name[16];
+    struct tamis_edit *e;
+    int rc = c->begin(c->store, &e, NULL);
+    if (rc)
+        return rc;
+    snprintf(name, sizeof name, "s%04u", n_done);
+    OK(c->put_bare(e, name, strlen(name), NULL, NULL));
+    return c->commit(e, NULL);
+}
+
+static void open_it(struct copy *c)
+{
+    struct tamis_diag diag = {0};
+    int rc = c->open(path_of("s"), &c->store, &diag);
+    if (rc == TAMIS_ERR_BUSY && strstr(diag.what, "copy"))
+        n_refused++;
+    else if (rc)
+        fail_msg("%s: %s", diag.file, diag.what);
+}
+
+static void do_one(struct copy *c, char what)
+{
+    if (what == 'o' && !c->store)
+        open_it(c);
+    else if (what == 'e' && c->store)
+        n_done += put(c) == 0;
+    else if (what == 'c' && c->store) {
+        c->close(c->store);
+        c->store = NULL;
+    }
+}
+
+/* Upper case: the second copy. It may be refused, and then does nothing. */
+static int run_order(void *ctx)
+{
+    struct copy two[2];
+    load_plugins(two);
+    for (const char *at = ctx; *at; at++)
+        do_one(&two[*at >= 'A' && *at <= 'Z'], (char)(*at | 0x20));
+    for (int i = 0; i < 2; i++)
+        if (two[i].store)
+            two[i].close(two[i].store);
+    struct tamis_store *s = store_open("s");
+    struct tamis_store_info info;
+    OK(tamis_store_info(s, &info, NULL));
+    assert_int_equal(info.n_segments, n_done);
+    tamis_store_close(s);
+    return n_refused != 0;
+}
+
+static int refused(const char *order)
+{
+    int status;
+    tamis_store_close(store_new("s"));
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(run_order((void *)(uintptr_t)order));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (!WIFEXITED(status))
+        fail_msg("%s: signal %d", order, WTERMSIG(status));
+    nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    assert_true(WEXITSTATUS(status) <= 1);
+    return WEXITSTATUS(status);
+}
+
+/* ---- tests ---- */
+
+static void the_second_copy_is_refused(void **state)
+{
+    (void)state;
+    static const char *const orders[] = {
+        "oOeEcC",     "oOeEEeCc",  "oeOEceEC",  "oOcEEC",       "oOCeec",
+        "oOcoeEeCec", "oeOEcOEEC", "oOEeCOeEc", "oOeEcoeEeECc",
+    };
+    for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++)
+        if (!refused(orders[i]))
+            fail_msg("%s: both were let in", orders[i]);
+}
+
+static void one_after_the_other_they_may(void **state)
+{
+    (void)state;
+    assert_int_equal(refused("oecOECoecOEC"), 0);
+}
+
+/* ---- what the second copy's close did to the first ---- */
+
+static int order_out[2], answer_in[2];
+static pid_t other;
+
+/* Another process puts "p" when it is told to. */
+static void start_other(void)
+{
+    char c;
+    OK(pipe(order_out));
+    OK(pipe(answer_in));
+    other = fork();
+    assert_true(other >= 0);
+    if (other)
+        return;
+    struct tamis_edit *e;
+    if (read(order_out[0], &c, 1) != 1)
+        _exit(1);
+    struct tamis_store *s = store_open("s");
+    e = edit_new(s);
+    OK(tamis_edit_put_bare(e, "p", 1, NULL, NULL));
+    c = (char)(tamis_edit_commit(e, NULL) == 0);
+    tamis_store_close(s);
+    _exit(write(answer_in[1], &c, 1) == 1 ? 0 : 1);
+}
+
+static bool tell_other;
+
+/* In the middle of a commit: the other process waits for its end, if LMDB's lock is
+ * there still. */
+__attribute__((visibility("default"))) int fdatasync(int fd)
+{
+    struct pollfd answer = {.fd = answer_in[0], .events = POLLIN};
+    if (tell_other) {
+        tell_other = false;
+        assert_int_equal(write(order_out[1], "g", 1), 1);
+        poll(&answer, 1, 500);
+    }
+    return (int)syscall(SYS_fdatasync, fd);
+}
+
+static int commit_beside_another(void *ctx)
+{
+    struct copy two[2];
+    char committed;
+    (void)ctx;
+    start_other();
+    load_plugins(two);
+    do_one(&two[0], 'o');
+    do_one(&two[1], 'o');
+    do_one(&two[1], 'c');
+    tell_other = true;
+    int rc = put(&two[0]);
+    assert_int_equal(read(answer_in[0], &committed, 1), 1);
+    two[0].close(two[0].store);
+    struct tamis_store *s = store_open("s");
+    struct tamis_store_info info;
+    OK(tamis_store_info(s, &info, NULL));
+    assert_int_equal(info.n_segments, (rc == 0) + committed);
+    tamis_store_close(s);
+    return 0;
+}
+
+static void no_commit_beside_it_is_lost(void **state)
+{
+    (void)state;
+    tamis_store_close(store_new("s"));
+    in_child(commit_beside_another, NULL);
+    nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* In a namespace of the loader's of its own the copy has its own LMDB, too. */
+static int in_two_namespaces(void *ctx)
+{
+    struct copy host = copy_of(dlopen(TAMIS_BUILD_DIR "/libtamis.so", RTLD_NOW));
+    struct copy plugin =
+        copy_of(dlmopen(LM_ID_NEWLM, TAMIS_BUILD_DIR "/libtamis.so", RTLD_NOW));
+    (void)ctx;
+    open_it(&host);
+    open_it(&plugin);
+    assert_int_equal(n_refused, 1);
+    OK(put(&host));
+    host.close(host.store);
+    open_it(&plugin);
+    assert_int_equal(n_refused, 1);
+    n_done++;
+    OK(put(&plugin));
+    plugin.close(plugin.store);
+    return 0;
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define NO_DLMOPEN 1 /* a sanitizer's runtime cannot be there twice */
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define NO_DLMOPEN 1
+#endif
+#endif
+
+static void so_it_is_in_a_namespace_of_its_own(void **state)
+{
+    (void)state;
+#ifdef NO_DLMOPEN
+    skip();
+#endif
+    tamis_store_close(store_new("s"));
+    in_child(in_two_namespaces, NULL);
+    nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static int with_two_stores(void *ctx)
+{
+    struct copy two[2];
+    (void)ctx;
+    load_plugins(two);
+    OK(two[0].open(path_of("s"), &two[0].store, NULL));
+    OK(two[1].open(path_of("t"), &two[1].store, NULL));
+    for (int i = 0; i < 2; i++)
+        OK(put(&two[i]));
+    for (int i = 0; i < 2; i++)
+        two[i].close(two[i].store);
+    return 0;
+}
+
+static void each_may_have_its_own_store(void **state)
+{
+    (void)state;
+    tamis_store_close(store_new("s"));
+    tamis_store_close(store_new("t"));
+    in_child(with_two_stores, NULL);
+    nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    nftw(path_of("t"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* A child of the first copy is another process, and may open the store. */
+static int edit_in_child(void *ctx)
+{
+    struct copy *c = ctx;
+    open_it(c);
+    assert_int_equal(n_refused, 0);
+    OK(put(c));
+    c->close(c->store);
+    return 0;
+}
+
+static int forked(void *ctx)
+{
+    struct copy two[2];
+    (void)ctx;
+    load_plugins(two);
+    open_it(&two[0]);
+    in_child(edit_in_child, &two[1]);
+    n_done++;
+    OK(put(&two[0]));
+    two[0].close(two[0].store);
+    return 0;
+}
+
+static void a_forked_child_is_another_process(void **state)
+{
+    (void)state;
+    tamis_store_close(store_new("s"));
+    in_child(forked, NULL);
+    nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Two containers that share a store: in both the process has number 1. LMDB cannot tell
+ * them apart, so the second is refused, and is not told of a copy that is not there. */
+static int number_one(void *ctx)
+{
+    const int *pipes = ctx;
+    struct tamis_store *s;
+    struct tamis_diag diag = {0};
+    int rc = tamis_store_open(path_of("s"), &s, &diag);
+    char c = rc == 0 ? 'o' : 'x';
+    if (rc == TAMIS_ERR_BUSY && strstr(diag.what, "same number"))
+        c = 'n';
+    if (getpid() != 1 || write(pipes[1], &c, 1) != 1)
+        return 4;
+    if (read(pipes[2], &c, 1) != 0) /* until both have tried */
+        return 5;
+    if (!rc)
+        tamis_store_close(s);
+    return 0;
+}
+
+static int in_container(void *ctx)
+{
+    if (unshare(CLONE_NEWPID | (geteuid() ? CLONE_NEWUSER : 0)) != 0)
+        return 3;
+    in_child(number_one, ctx);
+    return 0;
+}
+
+static void a_process_of_the_same_number_is_no_copy(void **state)
+{
+    (void)state;
+    int out[2], in[2], status;
+    char said[3] = "";
+    pid_t child[2];
+    tamis_store_close(store_new("s"));
+    OK(pipe(out));
+    OK(pipe(in));
+    int pipes[3] = {out[0], out[1], in[0]};
+    for (int i = 0; i < 2; i++) {
+        child[i] = fork();
+        if (child[i] == 0) {
+            close(in[1]);
+            _exit(in_container(pipes));
+        }
+        struct pollfd answer = {.fd = out[0], .events = POLLIN};
+        if (poll(&answer, 1, 10000) != 1 || read(out[0], &said[i], 1) != 1)
+            fail_msg(
+                "no namespaces of processes: run as root, or allow those of users");
+    }
+    close(in[1]);
+    for (int i = 0; i < 2; i++)
+        assert_true(waitpid(child[i], &status, 0) == child[i] && status == 0);
+    assert_string_equal(said, "on");
+    close(out[0]);
+    close(out[1]);
+    close(in[0]);
+    nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- the byte ---- */
+
+static int no_namespace; /* an errno for who asks which one this process is in */
+
+__attribute__((visibility("default"))) int fstatat(int dir, const char *restrict path,
+                                                   struct stat *restrict st, int flags)
+{
+    if (no_namespace && strcmp(path, "/proc/self/ns/pid") == 0)
+        return errno = no_namespace, -1;
+    return (int)syscall(SYS_newfstatat, dir, path, st, flags);
+}
+
+static int open_code(void *code)
+{
+    struct copy two[2];
+    load_plugins(two);
+    assert_int_equal(two[0].open(path_of("s"), &two[0].store, NULL), *(int *)code);
+    return 0;
+}
+
+static void without_proc_the_number_is_enough(void **state)
+{
+    static const int missing[] = {ENOENT, ENOTDIR, EACCES};
+    (void)state;
+    for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++) {
+        no_namespace = missing[i];
+        assert_int_equal(refused("oOeEcC"), 1);
+        assert_int_equal(refused("oecOECoec"), 0);
+    }
+    no_namespace = 0;
+    tamis_store_close(store_new("s"));
+    no_namespace = ENOMEM; /* there may be one */
+    in_child(open_code, &no_namespace);
+    no_namespace = 0;
+    nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* A copy may be of another version: all of them take the same byte (SPEC.md 8). */
+static void each_version_takes_the_same_byte(void **state)
+{
+    struct stat st;
+    (void)state;
+    OK(stat("/proc/self/ns/pid", &st));
+    for (int proc = 0; proc < 2; proc++) {
+        off_t n = proc ? (off_t)(st.st_ino & UINT32_MAX) : 0;
+        off_t at = ((off_t)1 << 62) + (n << 22) + getpid();
+        struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        no_namespace = proc ? 0 : ENOENT;
+        struct tamis_store *s = store_new("s");
+        int fd = open(path_of("s"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        OK(fcntl(fd, F_OFD_GETLK, &l));
+        assert_true(l.l_type == F_RDLCK && l.l_start == at && l.l_len == 1);
+        close(fd);
+        tamis_store_close(s);
+        nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    }
+    no_namespace = 0;
+}
+
+/* ---- a child that has not closed its descriptors yet ---- */
+
+static int may_end[2];
+static bool forks_in_the_look;
+
+static void fork_early(void)
+{
+    char c;
+    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); /* no handlers */
+    assert_true(child >= 0);
+    if (child != 0)
+        return;
+    close(may_end[1]);
+    _exit(read(may_end[0], &c, 1) == 0 ? 0 : 1);
+}
+
+__attribute__((visibility("default"))) int fcntl(int fd, int how, ...)
+{
+    va_list args;
+    va_start(args, how);
+    void *argument = va_arg(args, void *);
+    va_end(args);
+    if (how == F_OFD_GETLK && forks_in_the_look) {
+        forks_in_the_look = false;
+        fork_early();
+    }
+    return (int)syscall(SYS_fcntl, fd, how, argument);
+}
+
+static int close_beside_children(void *ctx)
+{
+    struct copy two[2];
+    int status;
+    (void)ctx;
+    load_plugins(two);
+    OK(pipe(may_end));
+    open_it(&two[0]);
+    forks_in_the_look = true;
+    open_it(&two[1]);
+    assert_false(forks_in_the_look);
+    assert_int_equal(n_refused, 1);
+    do_one(&two[0], 'c');
+    open_it(&two[0]); /* who was refused has no lock */
+    fork_early();
+    do_one(&two[0], 'c');
+    open_it(&two[1]); /* nor has who has closed it */
+    assert_int_equal(n_refused, 1);
+    OK(put(&two[1]));
+    do_one(&two[1], 'c');
+    close(may_end[1]);
+    while (wait(&status) > 0)
+        assert_int_equal(status, 0);
+    return 0;
+}
+
+static void a_child_that_is_being_forked_keeps_no_lock(void **state)
+{
+    (void)state;
+    tamis_store_close(store_new("s"));
+    in_child(close_beside_children, NULL);
+    nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_second_copy_is_refused),
+        cmocka_unit_test(one_after_the_other_they_may),
+        cmocka_unit_test(no_commit_beside_it_is_lost),
+        cmocka_unit_test(so_it_is_in_a_namespace_of_its_own),
+        cmocka_unit_test(each_may_have_its_own_store),
+        cmocka_unit_test(a_forked_child_is_another_process),
+        cmocka_unit_test(a_process_of_the_same_number_is_no_copy),
+        cmocka_unit_test(without_proc_the_number_is_enough),
+        cmocka_unit_test(each_version_takes_the_same_byte),
+        cmocka_unit_test(a_child_that_is_being_forked_keeps_no_lock),
+    };
+    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
+}

@@ -1,0 +1,545 @@
+/* What SPEC.md 11.1 reserves, in the hands of code that does not know it: every answer
+ * is MAYBE or right, every writer refuses, and no byte of what came later is lost. The
+ * files and stores are in tests/golden/extensions; this file calls only what 1.0 had,
+ * so that it can be built in a tree of 1.0, too. */
+#include "tests/support/store_support.h"
+
+#include "format/checksum.h"
+#include "tests/golden/extensions.h"
+
+#define GOLDEN TAMIS_SOURCE_DIR "/tests/golden/extensions/"
+
+enum { N_KEYS = 150 };
+
+/* Key number i, as the golden files have it. */
+static size_t key_number(char out[64], unsigned i)
+{
+    return (size_t)snprintf(out, 64, "key-%u\xc3\xa9", i);
+}
+
+/* ---- is all of a directory as it was? ---- */
+
+static uint64_t tree_sum;
+
+static int add_to_sum(const char *path, const struct stat *st, int flag, struct FTW *at)
+{
+    size_t n = 0;
+    if (flag != FTW_F || strstr(path, "catalog.lmdb-lock"))
+        return 0;
+    uint8_t *bytes = file_read(path, &n);
+    tree_sum += XXH3_64bits_withSeed(bytes, n, XXH3_64bits(path, strlen(path)));
+    (void)st, (void)at;
+    free(bytes);
+    return 0;
+}
+
+/* Of all names and all bytes below, but for LMDB's lock file. */
+static uint64_t sum_of(const char *name)
+{
+    tree_sum = 0;
+    OK(nftw(path_of(name), add_to_sum, 16, FTW_PHYS));
+    return tree_sum;
+}
+
+static void copy_store(const char *from, const char *to)
+{
+    char command[2400];
+    snprintf(command, sizeof command, "rm -rf '%s' && cp -r '%s%s' '%s'", path_of(to),
+             GOLDEN, from, path_of(to));
+    OK(system(command));
+}
+
+static const char *golden(const char *name)
+{
+    static char path[2][1200];
+    static unsigned next;
+    char *p = path[next++ % 2];
+    snprintf(p, sizeof path[0], "%s%s", GOLDEN, name);
+    return p;
+}
+
+/* ---- files ---- */
+
+static const char *const kinds[] = {"pack.tamis", "ribbon.tamis", "map.tamis",
+                                    "list.tamis"};
+
+/* For readers, writers, the algebra, and a store that they are to be attached to. */
+static void later_kinds_are_refused(void **state)
+{
+    (void)state;
+    tamis_store_close(store_new("attach"));
+    struct tamis_store *s = store_open("attach");
+    for (size_t i = 0; i < 4; i++) {
+        struct tamis_filter *f;
+        struct tamis_writer *w;
+        struct tamis_diag diag = {0};
+        char path[600];
+        snprintf(path, sizeof path, "%s", path_of(kinds[i]));
+        file_copy(golden(kinds[i]), path);
+        uint64_t before = sum_of(kinds[i]);
+        assert_int_equal(tamis_filter_open(path, NULL, &f, &diag), TAMIS_ERR_VERSION);
+        assert_int_equal(diag.offset, offsetof(struct identity_disk, kind));
+        assert_int_equal(tamis_writer_open(path, &w, NULL), TAMIS_ERR_VERSION);
+        assert_int_equal(attach_code(s, "x", path, NULL, "kind"), TAMIS_ERR_VERSION);
+        assert_int_equal(sum_of(kinds[i]), before);
+    }
+    assert_int_equal(n_filter_files("attach"), 0);
+    tamis_store_close(s);
+}
+
+static void check_answers(const char *path, const char *name, enum tamis_check mode)
+{
+    struct tamis_filter_options o = {.size = sizeof o, .check = mode};
+    struct tamis_filter *f;
+    struct tamis_verify report;
+    char list[1200], line[300], kind[16], answer[16], key[200];
+    size_t n = 0;
+    OK(tamis_filter_open(path, &o, &f, NULL));
+    OK(tamis_filter_verify(f, &report, NULL));
+    struct tamis_domain domain = tamis_filter_domain(f);
+    snprintf(list, sizeof list, "%s.tsv", golden(name));
+    FILE *in = fopen(list, "r");
+    assert_non_null(in);
+    for (; fgets(line, sizeof line, in); n++) {
+        assert_int_equal(sscanf(line, "%15s\t%15s\t%199s", kind, answer, key), 3);
+        struct tamis_key k = tamis_key_of(&domain, key, strlen(key));
+        bool absent = tamis_filter_probe(f, &k, NULL) == TAMIS_ABSENT;
+        assert_int_equal(absent, strcmp(answer, "ABSENT") == 0);
+        assert_false(absent && strcmp(kind, "present") == 0);
+    }
+    fclose(in);
+    assert_int_equal(n, N_KEYS + 2000);
+    tamis_filter_close(f);
+}
+
+static void open_files_answer(void **state)
+{
+    static const char *const names[] = {"series.tamis", "settled.tamis"};
+    static const enum tamis_check modes[] = {TAMIS_CHECK_LAZY, TAMIS_CHECK_STRICT,
+                                             TAMIS_CHECK_FULL, TAMIS_CHECK_NONE};
+    (void)state;
+    for (size_t i = 0; i < 2; i++)
+        for (size_t m = 0; m < 4; m++) {
+            file_copy(golden(names[i]), path_of(names[i]));
+            check_answers(path_of(names[i]), names[i], modes[m]);
+        }
+}
+
+static void a_series_is_not_written(void **state)
+{
+    struct tamis_writer *w;
+    (void)state;
+    file_copy(golden("series.tamis"), path_of("series.tamis"));
+    uint64_t before = sum_of("series.tamis");
+    assert_int_equal(tamis_writer_open(path_of("series.tamis"), &w, NULL),
+                     TAMIS_ERR_VERSION);
+    assert_int_equal(sum_of("series.tamis"), before);
+}
+
+static void check_present(const char *path, unsigned n_keys)
+{
+    struct tamis_filter *f = open_filter(path);
+    struct tamis_domain d = tamis_filter_domain(f);
+    char key[64];
+    for (unsigned i = 0; i < n_keys; i++) {
+        struct tamis_key k = tamis_key_of(&d, key, key_number(key, i));
+        assert_int_equal(tamis_filter_probe(f, &k, NULL), TAMIS_MAYBE);
+    }
+    OK(tamis_filter_verify(f, &(struct tamis_verify){0}, NULL));
+    tamis_filter_close(f);
+}
+
+/* A writer goes on and seals: either it knows the digests, and keeps its word, or its
+ * records have neither the bit nor the bytes. */
+static void settled_stages_are_written_on(void **state)
+{
+    struct tamis_writer *w;
+    char path[600], key[64];
+    (void)state;
+    snprintf(path, sizeof path, "%s", path_of("settled.tamis"));
+    file_copy(golden("settled.tamis"), path);
+    struct tamis_filter *held = open_filter(path);
+    OK(tamis_writer_open(path, &w, NULL));
+    for (unsigned i = N_KEYS; i < 1500; i++)
+        OK(tamis_writer_add_key(w, key, key_number(key, i)));
+    OK(tamis_writer_commit(w, 5000, NULL));
+    check_present(path, 1500);
+    OK(tamis_writer_seal(w, 5001, NULL, NULL));
+    OK(tamis_writer_close(w));
+    check_present(path, 1500);
+    struct tamis_domain d = tamis_filter_domain(held);
+    for (unsigned i = 0; i < 1500; i++) {
+        struct tamis_key k = tamis_key_of(&d, key, key_number(key, i));
+        assert_int_equal(tamis_filter_probe(held, &k, NULL), TAMIS_MAYBE);
+    }
+    tamis_filter_close(held);
+}
+
+/* A backup that 1.0 made of it has the bit and the roots, and zeros for digests: its
+ * pages may fail, and no key is lost. */
+static void digests_that_were_left_out_lose_nothing(void **state)
+{
+    struct tamis_writer *w;
+    char path[600], key[64];
+    (void)state;
+    snprintf(path, sizeof path, "%s", path_of("settled-copied.tamis"));
+    file_copy(golden("settled-copied.tamis"), path);
+    struct tamis_filter *f = open_filter(path);
+    struct tamis_domain d = tamis_filter_domain(f);
+    for (unsigned i = 0; i < N_KEYS; i++) {
+        struct tamis_key k = tamis_key_of(&d, key, key_number(key, i));
+        assert_int_equal(tamis_filter_probe(f, &k, NULL), TAMIS_MAYBE);
+    }
+    tamis_filter_close(f);
+    if (tamis_writer_open(path, &w, NULL) != 0)
+        return;
+    for (unsigned i = N_KEYS; i < 1500; i++)
+        OK(tamis_writer_add_key(w, key, key_number(key, i)));
+    OK(tamis_writer_commit(w, 5000, NULL));
+    OK(tamis_writer_close(w));
+    f = open_filter(path);
+    for (unsigned i = 0; i < 1500; i++) {
+        struct tamis_key k = tamis_key_of(&d, key, key_number(key, i));
+        assert_int_equal(tamis_filter_probe(f, &k, NULL), TAMIS_MAYBE);
+    }
+    tamis_filter_close(f);
+}
+
+/* The files are put together from records alone, so they never come out otherwise. */
+static void made_again_they_are_the_same(void **state)
+{
+    static const char *const names[] = {
+        "pack.tamis",   "ribbon.tamis",  "map.tamis",           "list.tamis",
+        "series.tamis", "settled.tamis", "settled-copied.tamis"};
+    char command[2000], made[40];
+    (void)state;
+    OK(mkdir(path_of("made"), 0777));
+    snprintf(command, sizeof command, "%s/tests/golden/make_extensions %s >/dev/null",
+             TAMIS_BUILD_DIR, path_of("made"));
+    OK(system(command));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        size_t n_old, n_new;
+        snprintf(made, sizeof made, "made/%s", names[i]);
+        uint8_t *old = file_read(golden(names[i]), &n_old);
+        uint8_t *new = file_read(path_of(made), &n_new);
+        assert_int_equal(n_old, n_new);
+        assert_memory_equal(old, new, n_old);
+        free(old);
+        free(new);
+    }
+}
+
+/* ---- a store whose meta record forbids ---- */
+
+static const uint64_t META_BITS =
+    META_RO_PACKS | META_RO_RIBBONS | META_RO_MAPS | META_RO_LISTS | META_RO_COUNTED;
+
+struct meta_bits {
+    const char *store;
+    uint8_t bytes[META_BYTES];
+};
+
+static int poke_meta(void *ctx)
+{
+    struct meta_bits *m = ctx;
+    poke_catalog(m->store, "meta", "store", m->bytes, sizeof m->bytes);
+    return 0;
+}
+
+/* By another process: one that has a catalog open must not open it once more. */
+static void set_meta_bits(const char *store, uint64_t ro_compat)
+{
+    struct meta_bits bits = {.store = store};
+    struct meta m = meta_in(store);
+    m.ro_compat = ro_compat;
+    meta_encode(&m, bits.bytes);
+    in_child(poke_meta, &bits);
+}
+
+static void check_store_answers(const char *store, const char *name)
+{
+    struct tamis_store *s = store_open(store);
+    struct tamis_domain domain = tamis_store_domain(s);
+    struct tamis_snapshot *now = snapshot_of(s);
+    char line[300], key[100], segment[100], reason[40];
+    size_t n = 0;
+    snprintf(line, sizeof line, "%s.tsv", golden(name));
+    FILE *in = fopen(line, "r");
+    assert_non_null(in);
+    for (; fgets(line, sizeof line, in); n++) {
+        assert_int_equal(sscanf(line, "%99s\t%99s\t%39s", key, segment, reason), 3);
+        struct tamis_key k = tamis_key_of(&domain, key, strlen(key));
+        struct tamis_target t;
+        enum tamis_reason why;
+        OK(tamis_snapshot_find(now, segment, strlen(segment), NULL, 0, 0, &t));
+        tamis_snapshot_probe(now, &t, &k, &why);
+        assert_string_equal(tamis_reason_name(why), reason);
+        assert_int_equal(tamis_snapshot_probe_all(now, &k, NULL, NULL), TAMIS_MAYBE);
+    }
+    fclose(in);
+    assert_true(n >= 1200);
+    tamis_snapshot_release(now);
+    tamis_store_close(s);
+}
+
+/* And of what is in, nothing is absent: by number, as the files were made. */
+static void check_store_keys(const char *store)
+{
+    static const struct {
+        const char *segment;
+        uint64_t first;
+        enum tamis_reason reason;
+    } kept[] = {{"loose", 0, TAMIS_HIT},      {"packed", 50, TAMIS_FILE_LOST},
+                {"kept", 100, TAMIS_HIT},     {"cold", 150, TAMIS_UNREADABLE},
+                {"listed", 200, TAMIS_HIT},   {"growing", 0, TAMIS_HIT},
+                {"bare", 0, TAMIS_NO_FILTER}, {"counted", 0, TAMIS_NO_FILTER}};
+    struct tamis_store *s = store_open(store);
+    struct tamis_domain domain = tamis_store_domain(s);
+    struct tamis_snapshot *now = snapshot_of(s);
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
+        for (uint64_t k = 0; k < N_KEYS; k++) {
+            char key[64];
+            struct tamis_target t;
+            enum tamis_reason why;
+            size_t n = key_number(key, (unsigned)(kept[i].first + k));
+            struct tamis_key whole = tamis_key_of(&domain, key, n);
+            OK(tamis_snapshot_find(now, kept[i].segment, strlen(kept[i].segment), NULL,
+                                   0, 0, &t));
+            assert_int_equal(tamis_snapshot_probe(now, &t, &whole, &why), TAMIS_MAYBE);
+            assert_int_equal(why, kept[i].reason);
+        }
+    tamis_snapshot_release(now);
+    tamis_store_close(s);
+}
+
+static void later_store_answers(void **state)
+{
+    (void)state;
+    copy_store("store-later", "later");
+    uint64_t before = sum_of("later");
+    check_store_answers("later", "store-later");
+    check_store_keys("later");
+    assert_int_equal(sum_of("later"), before);
+}
+
+static bool refused(int code)
+{
+    return code == TAMIS_ERR_VERSION || code == TAMIS_ERR_READ_ONLY;
+}
+
+static int backup_to(struct tamis_store *s, const char *to)
+{
+    struct tamis_backup_report report;
+    return tamis_store_backup(s, path_of(to), NULL, NULL, &report, NULL);
+}
+
+/* All that writes to a store, tried from the start. */
+static void all_writers_are_refused(const char *store)
+{
+    struct tamis_store *s = store_open(store);
+    struct tamis_edit *e = NULL;
+    struct tamis_writer *w = NULL;
+    struct tamis_store_info info;
+    uint64_t before = sum_of(store), n_orphans;
+    OK(tamis_store_info(s, &info, NULL));
+    assert_true(info.read_only);
+    assert_true(refused(tamis_edit_begin(s, &e, NULL)));
+    assert_true(refused(tamis_store_writer(s, "growing", 7, &w, NULL)));
+    assert_true(refused(tamis_store_confirm_complete(s, NULL)));
+    assert_true(refused(backup_to(s, "copy")));
+    assert_false(exists(path_of("copy")));
+    assert_null(e);
+    assert_null(w);
+    OK(tamis_store_orphans(s, NULL, NULL, &n_orphans, NULL)); /* only looks */
+    tamis_store_close(s);
+    struct tamis_repair_report report;
+    assert_true(refused(tamis_store_repair(path_of(store), NULL, &report, NULL)));
+    assert_int_equal(sum_of(store), before);
+}
+
+static void later_store_is_not_written(void **state)
+{
+    (void)state;
+    copy_store("store-later", "later");
+    all_writers_are_refused("later");
+    for (unsigned bit = 0; bit < 5; bit++) { /* each of them alone */
+        set_meta_bits("later", UINT64_C(1) << bit);
+        all_writers_are_refused("later");
+    }
+}
+
+/* Begun while the store was one of 1.0: the bits come before the end. */
+static void bits_come_while_others_write(void **state)
+{
+    (void)state;
+    copy_store("store-later", "later");
+    set_meta_bits("later", 0);
+    struct tamis_store *s = store_open("later");
+    struct tamis_writer *w;
+    char key[64];
+    /* No edit has begun yet: the first one of a store sweeps. */
+    OK(tamis_store_writer(s, "growing", 7, &w, NULL));
+    set_meta_bits("later", META_BITS);
+    uint64_t before = sum_of("later/filters");
+    struct tamis_edit *e = edit_new(s);
+    assert_int_equal(sum_of("later/filters"), before); /* nothing was swept */
+    OK(tamis_edit_drop(e, "packed", 6, NULL));
+    OK(tamis_edit_drop(e, "kept", 4, NULL));
+    OK(tamis_edit_drop(e, "listed", 6, NULL));
+    OK(put_keys(e, "new", 0, 100, NULL));
+    assert_int_equal(tamis_edit_commit(e, NULL), TAMIS_ERR_VERSION);
+    e = edit_new(s);
+    OK(tamis_edit_retain(e, NULL, 0, NULL));
+    assert_int_equal(tamis_edit_commit(e, NULL), TAMIS_ERR_VERSION);
+    assert_int_equal(sum_of("later/filters"), before);
+    assert_int_equal(tamis_store_confirm_complete(s, NULL), TAMIS_ERR_VERSION);
+    assert_int_equal(backup_to(s, "copy"), TAMIS_ERR_VERSION);
+    /* The writer's own file is not the catalog's: it may grow, and be behind there. */
+    for (unsigned i = N_KEYS; i < 3000; i++) {
+        int rc = tamis_writer_add_key(w, key, key_number(key, i));
+        assert_true(rc == 0);
+    }
+    int rc = tamis_writer_commit(w, 3000, NULL);
+    bool acknowledged = rc == 0;
+    assert_true(acknowledged || rc == TAMIS_ERR_VERSION);
+    tamis_writer_close(w);
+    tamis_store_close(s);
+    s = store_open("later");
+    struct tamis_domain domain = tamis_store_domain(s);
+    struct tamis_snapshot *now = snapshot_of(s);
+    struct tamis_target t;
+    OK(tamis_snapshot_find(now, "growing", 7, NULL, 0, 0, &t));
+    for (unsigned i = 0; i < (acknowledged ? 3000 : N_KEYS); i++) {
+        struct tamis_key k = tamis_key_of(&domain, key, key_number(key, i));
+        assert_int_equal(tamis_snapshot_probe(now, &t, &k, NULL), TAMIS_MAYBE);
+    }
+    tamis_snapshot_release(now);
+    tamis_store_close(s);
+    check_store_keys("later");
+}
+
+/* A catalog that repair would make anew: not where a meta record with a bit is left. */
+static void a_lost_later_catalog_is_left(void **state)
+{
+    uint8_t page[4096];
+    struct tamis_repair_report report;
+    (void)state;
+    copy_store("store-later", "later");
+    memset(page, 0x55, sizeof page); /* both of LMDB's own meta pages */
+    file_poke(path_of("later/catalog.lmdb"), 0, page, sizeof page);
+    file_poke(path_of("later/catalog.lmdb"), 4096, page, sizeof page);
+    uint64_t before = sum_of("later");
+    assert_int_equal(tamis_store_repair(path_of("later"), NULL, &report, NULL),
+                     TAMIS_ERR_VERSION);
+    assert_int_equal(sum_of("later"), before);
+}
+
+/* Without any catalog nothing forbids. What cannot be read goes to quarantine, none of
+ * it away, and the list proves nothing by itself until somebody confirms it. */
+static void without_a_catalog_nothing_is_lost(void **state)
+{
+    struct tamis_repair_report report;
+    (void)state;
+    copy_store("store-later", "later");
+    size_t n = n_filter_files("later");
+    OK(unlink(path_of("later/catalog.lmdb")));
+    OK(tamis_store_repair(path_of("later"), NULL, &report, NULL));
+    assert_true(report.rebuilt);
+    assert_false(report.complete);
+    assert_int_equal(n_filter_files("later") + count_files(path_of("later/quarantine")),
+                     n);
+    struct tamis_store *s = store_open("later");
+    struct tamis_domain domain = tamis_store_domain(s);
+    struct tamis_snapshot *now = snapshot_of(s);
+    for (unsigned i = 0; i < 900; i++) {
+        char key[64];
+        uint8_t reasons[16];
+        struct tamis_key k = tamis_key_of(&domain, key, key_number(key, i));
+        memset(reasons, 0, sizeof reasons);
+        assert_int_equal(tamis_snapshot_probe_all(now, &k, NULL, reasons), TAMIS_MAYBE);
+        for (size_t j = 0; j < tamis_snapshot_n_segments(now); j++)
+            assert_int_not_equal(reasons[j], TAMIS_NO_REASON);
+    }
+    tamis_snapshot_release(now);
+    tamis_store_close(s);
+}
+
+/* ---- a store whose files speak for themselves ---- */
+
+static void growing_store_answers(void **state)
+{
+    (void)state;
+    copy_store("store-growing", "growing");
+    uint64_t before = sum_of("growing");
+    check_store_answers("growing", "store-growing");
+    assert_int_equal(sum_of("growing"), before);
+}
+
+static void a_series_in_a_store_is_left(void **state)
+{
+    struct tamis_writer *w;
+    struct tamis_repair_report report;
+    (void)state;
+    copy_store("store-growing", "growing");
+    struct tamis_store *s = store_open("growing");
+    char file[900];
+    snprintf(file, sizeof file, "%s",
+             file_of(s, "growing", "series") + strlen(test_dir) + 1);
+    uint64_t before = sum_of(file);
+    assert_int_equal(tamis_store_writer(s, "series", 6, &w, NULL), TAMIS_ERR_VERSION);
+    tamis_store_close(s);
+    tamis_store_repair(path_of("growing"), NULL, &report, NULL);
+    assert_int_equal(report.n_quarantined, 0);
+    assert_int_equal(sum_of(file), before);
+    check_store_answers("growing", "store-growing");
+}
+
+/* Backups have the records and the files as they are, and the copy answers alike. */
+static void growing_store_is_copied(void **state)
+{
+    (void)state;
+    copy_store("store-growing", "growing");
+    struct tamis_store *s = store_open("growing");
+    OK(backup_to(s, "copied"));
+    tamis_store_close(s);
+    check_store_answers("copied", "store-growing");
+}
+
+static void settled_in_a_store_is_written_on(void **state)
+{
+    struct tamis_writer *w;
+    char key[64];
+    (void)state;
+    copy_store("store-growing", "growing");
+    struct tamis_store *s = store_open("growing");
+    OK(tamis_store_writer(s, "settled", 7, &w, NULL));
+    for (unsigned i = N_KEYS; i < 1500; i++)
+        OK(tamis_writer_add_key(w, key, key_number(key, i)));
+    OK(tamis_writer_commit(w, 5000, NULL));
+    OK(tamis_writer_close(w));
+    check_present(file_of(s, "growing", "settled"), 1500);
+    tamis_store_close(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(later_kinds_are_refused),
+        cmocka_unit_test(open_files_answer),
+        cmocka_unit_test(a_series_is_not_written),
+        cmocka_unit_test(settled_stages_are_written_on),
+        cmocka_unit_test(digests_that_were_left_out_lose_nothing),
+        cmocka_unit_test(made_again_they_are_the_same),
+        cmocka_unit_test(later_store_answers),
+        cmocka_unit_test(later_store_is_not_written),
+        cmocka_unit_test(bits_come_while_others_write),
+        cmocka_unit_test(a_lost_later_catalog_is_left),
+        cmocka_unit_test(without_a_catalog_nothing_is_lost),
+        cmocka_unit_test(growing_store_answers),
+        cmocka_unit_test(a_series_in_a_store_is_left),
+        cmocka_unit_test(growing_store_is_copied),
+        cmocka_unit_test(settled_in_a_store_is_written_on),
+    };
+    return cmocka_run_group_tests_name("extensions", tests, test_dir_create,
+                                       test_dir_remove);
+}

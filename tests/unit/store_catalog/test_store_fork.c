@@ -1,0 +1,242 @@
+/* A fork at a bad moment (R14): while a child has not closed its copies yet, and after
+ * a registration of fork handlers that failed. */
+#include "tests/support/store_support.h"
+
+#include <pthread.h>
+#include <sys/file.h>
+#include <sys/ptrace.h>
+
+/* ---- registrations, counted and made to fail ---- */
+
+typedef void handler(void);
+extern void *__dso_handle;
+int __register_atfork(handler *, handler *, handler *, void *);
+
+static handler *tried[8], *installed[8];
+static size_t n_tried, n_installed, fail_at;
+
+/* In the place of libc's. */
+int pthread_atfork(handler *before, handler *parent, handler *child)
+{
+    assert_true(n_tried < 8);
+    tried[n_tried++] = before;
+    if (n_tried == fail_at)
+        return ENOMEM;
+    int rc = __register_atfork(before, parent, child, __dso_handle);
+    if (!rc)
+        installed[n_installed++] = before;
+    return rc;
+}
+
+/* ---- a child that stays in its first handler ---- */
+
+static bool lingering;
+static int may_go[2];
+
+static void linger(void)
+{
+    char c;
+    if (lingering && read(may_go[0], &c, 1) < 0)
+        _exit(1);
+}
+
+/* The child has copies of all descriptors until it is let go. */
+static pid_t fork_lingering(void)
+{
+    OK(pipe(may_go));
+    lingering = true;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(0);
+    lingering = false;
+    return child;
+}
+
+static void let_go(pid_t child)
+{
+    int status;
+    assert_int_equal(write(may_go[1], "g", 1), 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    close(may_go[0]);
+    close(may_go[1]);
+}
+
+static int lock_of(const char *name)
+{
+    int fd = open(path_of(name), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    int rc = dir_lock(fd, LOCK_EX | LOCK_NB);
+    close(fd);
+    return rc;
+}
+
+/* ---- tests ---- */
+
+static int create_one(void *ctx)
+{
+    (void)ctx;
+    return tamis_store_create(path_of("first"), NULL, NULL);
+}
+
+/* What is registered first is locked last. Did fork.c's handlers come after those of
+ * the registry, a fork would take the two locks in the other order than closing a
+ * store. The first test: handlers are registered once in a process. */
+static void handlers_keep_their_order(void **state)
+{
+    struct tamis_store *s;
+    (void)state;
+    in_child(create_one, NULL);
+    assert_int_equal(n_tried, 0);
+    fail_at = 1;
+    assert_int_equal(tamis_store_open(path_of("first"), &s, NULL), ENOMEM);
+    s = store_open("first");
+    tamis_store_close(s);
+    assert_int_equal(n_installed, 2);
+    assert_true(installed[0] == tried[0] && installed[1] != tried[0]);
+}
+
+static void an_edit_that_ends_leaves_no_lock_to_a_child(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    pid_t child = fork_lingering();
+    assert_int_equal(lock_of("s/filters"), EWOULDBLOCK);
+    tamis_edit_abort(e);
+    OK(lock_of("s/filters"));
+    tamis_store_close(s);
+    OK(lock_of("s"));
+    let_go(child);
+}
+
+/* ---- a child that outlives its parent ---- */
+
+static int stays[2]; /* closed: it may end */
+
+/* A killed engine whose forked child lives on, without an exec. */
+static int open_fork_and_die(void *ctx)
+{
+    char c;
+    (void)ctx;
+    struct tamis_store *s = store_open("heir");
+    struct tamis_snapshot *snap = snapshot_of(s);
+    pid_t child = fork();
+    if (child != 0)
+        _exit(child < 0 ? 2 : s && snap ? 0 : 3);
+    close(stays[1]);
+    while (read(stays[0], &c, 1) < 0)
+        ;
+    _exit(0);
+}
+
+static void a_child_keeps_no_lock_file_in_use(void **state)
+{
+    (void)state;
+    tamis_store_close(store_new("heir"));
+    OK(pipe(stays));
+    in_child(open_fork_and_die, NULL);
+    OK(unlink(path_of("heir/catalog.lmdb-lock")));
+    tamis_store_close(store_open("heir"));
+    close(stays[0]);
+    close(stays[1]);
+}
+
+/* The parent lives, and opens again. */
+static void a_store_is_opened_again_while_a_child_lives(void **state)
+{
+    char c;
+    (void)state;
+    struct tamis_store *s = store_new("again");
+    OK(pipe(stays));
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        close(stays[1]);
+        while (read(stays[0], &c, 1) < 0)
+            ;
+        _exit(0);
+    }
+    tamis_store_close(s);
+    OK(unlink(path_of("again/catalog.lmdb-lock")));
+    s = store_open("again");
+    tamis_store_close(s);
+    close(stays[0]);
+    close(stays[1]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+/* ---- a fork after any instruction of another thread ---- */
+
+/* The plane of the only segment is made while its parent looks on. */
+static void offer_traced(struct tamis_snapshot *snap)
+{
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+        _exit(2); /* not allowed here */
+    raise(SIGSTOP);
+    planes_offer(snap, 0);
+    raise(SIGSTOP); /* the parent does not look at the end of the process */
+    _exit(planes_bit(snap->planes.ready, 0) ? 0 : 1);
+}
+
+static struct plane plane_in(pid_t child, const struct plane *at)
+{
+    long words[sizeof *at / sizeof(long)];
+    struct plane p;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        words[i] = ptrace(PTRACE_PEEKDATA, child, (const long *)at + i, NULL);
+    memcpy(&p, words, sizeof p);
+    return p;
+}
+
+static void a_plane_is_whole_or_not_begun(void **state)
+{
+    struct tamis_filter *f;
+    struct tamis_verify report;
+    size_t n_begun = 0, n_whole = 0;
+    int status, n_stops = 0;
+    (void)state;
+    struct tamis_store *s = store_new("planes");
+    struct tamis_edit *e = edit_new(s);
+    OK(put_keys(e, "a", 0, 10, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    struct tamis_snapshot *snap = snapshot_of(s);
+    OK(tamis_snapshot_filter(snap, 0, &f, NULL));
+    OK(tamis_filter_verify(f, &report, NULL)); /* every page is good */
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        offer_traced(snap);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    while (WIFSTOPPED(status)) {
+        struct plane p = plane_in(child, &snap->planes.plane[0]);
+        n_begun += p.n_blocks == 0;
+        n_whole += p.n_blocks != 0;
+        if (p.n_blocks)
+            assert_true(p.bits && p.lanes && p.words && p.ring == plane_ring(p.words));
+        n_stops += WSTOPSIG(status) == SIGSTOP;
+        OK(ptrace(n_stops < 2 ? PTRACE_SINGLESTEP : PTRACE_CONT, child, NULL, NULL));
+        assert_int_equal(waitpid(child, &status, 0), child);
+    }
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 1);
+    if (WEXITSTATUS(status) == 0)
+        assert_true(n_begun && n_whole);
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(handlers_keep_their_order),
+        cmocka_unit_test(an_edit_that_ends_leaves_no_lock_to_a_child),
+        cmocka_unit_test(a_child_keeps_no_lock_file_in_use),
+        cmocka_unit_test(a_store_is_opened_again_while_a_child_lives),
+        cmocka_unit_test(a_plane_is_whole_or_not_begun),
+    };
+    /* Before all others, and so first in the child. */
+    if (__register_atfork(NULL, NULL, linger, __dso_handle) != 0)
+        return 1;
+    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
+}

@@ -1,0 +1,129 @@
+/* No memory: whatever allocation fails says nothing of what is on the disk. This
+ * program is linked so that each malloc(), calloc() and realloc() of the library comes
+ * here. */
+#include "tests/support/repair_support.h"
+
+static unsigned n_asked, fail_at;
+
+static bool fails(void)
+{
+    return fail_at && ++n_asked == fail_at;
+}
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t n);
+
+void *__wrap_malloc(size_t n)
+{
+    return fails() ? (errno = ENOMEM, NULL) : __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return fails() ? (errno = ENOMEM, NULL) : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t n)
+{
+    return fails() ? (errno = ENOMEM, NULL) : __real_realloc(p, n);
+}
+
+static void fill_store(void)
+{
+    struct tamis_store *s = store_new("s");
+    put_segment(s, "a", 0, 100);
+    put_segment(s, "b", 100, 100);
+    put_growing(s, "g");
+    tamis_store_close(s);
+}
+
+static void repair_changes_nothing(void **state)
+{
+    (void)state;
+    fill_store();
+    uint64_t before = tree_of("s");
+    for (unsigned at = 1; n_asked + 1 >= at; at++) {
+        struct tamis_repair_report r;
+        n_asked = 0;
+        fail_at = at;
+        int rc = tamis_store_repair(path_of("s"), NULL, &r, NULL);
+        fail_at = 0;
+        if (rc && rc != ENOMEM)
+            fail_msg("allocation %u: %d", at, rc);
+        assert_false(r.rebuilt);
+        assert_true(tree_of("s") == before);
+    }
+    assert_true(n_asked > 10);
+    remove_tree("s");
+}
+
+static void opening_says_so(void **state)
+{
+    (void)state;
+    fill_store();
+    n_asked = 0;
+    size_t n_descriptors = count_files("/proc/self/fd");
+    for (unsigned at = 1; n_asked + 1 >= at; at++) {
+        struct tamis_store *s;
+        n_asked = 0;
+        fail_at = at;
+        int rc = tamis_store_open(path_of("s"), &s, NULL);
+        fail_at = 0;
+        if (rc != (n_asked >= at ? ENOMEM : 0))
+            fail_msg("allocation %u: %d", at, rc);
+        if (!rc)
+            tamis_store_close(s);
+        assert_int_equal(count_files("/proc/self/fd"), n_descriptors);
+    }
+    assert_true(n_asked > 5);
+    remove_tree("s");
+}
+
+/* It is on for some snapshots and not for others, then; what is asked is answered. */
+static void counting_says_so(void **state)
+{
+    (void)state;
+    fill_store();
+    for (unsigned at = 1; at == 1 || n_asked + 1 >= at; at++) {
+        struct tamis_stats stats;
+        struct tamis_store *s = store_open("s");
+        struct tamis_snapshot *two[2] = {snapshot_of(s)};
+        put_segment(s, "c", 200, 100);
+        two[1] = snapshot_of(s);
+        n_asked = 0;
+        fail_at = at;
+        int rc = tamis_store_count(s, 1, NULL);
+        for (size_t i = 0; i < 2; i++) {
+            struct tamis_target t;
+            struct tamis_key key = key_in(s, 5);
+            OK(tamis_snapshot_find(two[i], "a", 1, NULL, 0, 0, &t));
+            assert_int_equal(tamis_snapshot_probe(two[i], &t, &key, NULL), TAMIS_MAYBE);
+        }
+        unsigned asked = n_asked;
+        fail_at = 0;
+        if (rc && rc != ENOMEM)
+            fail_msg("allocation %u: %d", at, rc);
+        OK(tamis_store_stats(s, &stats, NULL));
+        assert_in_range(stats.n_probes, rc ? 0 : 2, rc ? 1 : 2);
+        tamis_snapshot_release(two[0]), tamis_snapshot_release(two[1]);
+        drop_segment(s, "c");
+        tamis_store_close(s);
+        n_asked = asked;
+    }
+    assert_true(n_asked >= 3);
+    remove_tree("s");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(repair_changes_nothing),
+        cmocka_unit_test(opening_says_so),
+        cmocka_unit_test(counting_says_so),
+    };
+    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
+}

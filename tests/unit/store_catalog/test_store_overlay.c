@@ -1,0 +1,122 @@
+/* A store on an overlay: who opened it for reading before anybody wrote to it must see
+ * the list change. LMDB's mapping of the lower layer's catalog never would. */
+#include "tests/support/store_support.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+
+static long told_type;
+
+int fstatfs(int fd, struct statfs *fs)
+{
+    int r = (int)syscall(SYS_fstatfs, fd, fs);
+    if (r == 0 && told_type)
+        fs->f_type = (__typeof__(fs->f_type))told_type;
+    return r;
+}
+
+/* What can't be opened for writing is refused: here because the lower layer's mount is
+ * read-only, as a container's volume may be. */
+static int on_what_looks_like_an_overlay(void)
+{
+    struct tamis_store *s;
+    struct tamis_diag diag;
+    if (mount(path_of("s"), path_of("s"), NULL, MS_BIND, NULL) != 0 ||
+        mount("none", path_of("s"), NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL) != 0)
+        return 77;
+    tamis_store_close(store_open("s")); /* elsewhere that is enough */
+    told_type = 0x794C7630;
+    int rc = tamis_store_open(path_of("s"), &s, &diag);
+    told_type = 0;
+    if (rc != EROFS || !strstr(diag.what, "overlay"))
+        return 1;
+    return umount(path_of("s")) == 0 ? 0 : 77;
+}
+
+static int on_an_overlay(void)
+{
+    char options[4096];
+    int go[2], ready[2], status;
+    char byte = 0;
+    snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s/up,workdir=%s/work",
+             path_of("s"), path_of("layer"), path_of("layer"));
+    if (mount("tmpfs", path_of("layer"), "tmpfs", 0, NULL) != 0 ||
+        mkdir(path_of("layer/up"), 0700) != 0 ||
+        mkdir(path_of("layer/work"), 0700) != 0 ||
+        mount("overlay", path_of("merged"), "overlay", 0, options) != 0 ||
+        pipe(go) != 0 || pipe(ready) != 0)
+        return 77;
+    pid_t reader = fork();
+    if (reader == 0) {
+        struct tamis_store *r = store_open("merged");
+        struct tamis_snapshot *first = snapshot_of(r);
+        bool one = tamis_snapshot_n_segments(first) == 1;
+        tamis_snapshot_release(first);
+        if (write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1)
+            _exit(9);
+        struct tamis_snapshot *second = snapshot_of(r);
+        bool two = tamis_snapshot_n_segments(second) == 2;
+        tamis_snapshot_release(second);
+        tamis_store_close(r);
+        _exit(!one ? 3 : !two ? 4 : 0);
+    }
+    if (read(ready[0], &byte, 1) != 1)
+        return 5;
+    struct tamis_store *w = store_open("merged");
+    put_segment(w, "b", 10, 10);
+    tamis_store_close(w);
+    if (write(go[1], &byte, 1) != 1 || waitpid(reader, &status, 0) != reader)
+        return 6;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 7;
+}
+
+static void in_a_namespace(int (*run)(void))
+{
+    int status;
+    struct tamis_store *s = store_new("s");
+    put_segment(s, "a", 0, 10);
+    tamis_store_close(s);
+    OK(mkdir(path_of("layer"), 0700));
+    OK(mkdir(path_of("merged"), 0700));
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        if ((unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) ||
+            mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+            _exit(77);
+        _exit(run());
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77)
+        print_message("no mount to be had here: not tried\n");
+    else
+        assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void a_catalog_that_cannot_be_copied_up_is_refused(void **state)
+{
+    (void)state;
+    in_a_namespace(on_what_looks_like_an_overlay);
+}
+
+static void a_reader_sees_the_list_change(void **state)
+{
+    (void)state;
+    in_a_namespace(on_an_overlay);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, test_dir_create, test_dir_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_catalog_that_cannot_be_copied_up_is_refused),
+        TEST(a_reader_sees_the_list_change),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,647 @@
+/* The store between processes, real ones: this program runs itself with an argument.
+ * Readers that ask all along while a writer works and is killed again and again; what
+ * fork() leaves to the child; and what the calls cost in system calls. */
+#include "tests/support/store_support.h"
+
+#include <lmdb.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+
+extern char **environ;
+
+/* ---- processes ---- */
+
+static pid_t run(const char *mode, const char *arg)
+{
+    char self[] = "/proc/self/exe";
+    char *argv[] = {self, strdup(mode), strdup(test_dir), strdup(arg), NULL};
+    pid_t pid;
+    OK(posix_spawn(&pid, self, NULL, NULL, argv, environ));
+    for (int i = 1; i < 4; i++)
+        free(argv[i]);
+    return pid;
+}
+
+static int wait_for(pid_t pid)
+{
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+static void sleep_ms(long ms)
+{
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+    nanosleep(&t, NULL);
+}
+
+/* What the processes of a test share, in a mapped file. */
+struct shared {
+    _Atomic uint64_t n_added; /* keys below it have been added */
+    _Atomic uint64_t n_base;  /* keys below it are in segment "base" */
+    _Atomic uint64_t n_asked, n_absent, n_lost, n_stranger;
+    _Atomic uint64_t n_merges, n_seals, ready, go, stop;
+};
+
+static struct shared *share(void)
+{
+    int fd = open(path_of("shared"), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0 || ftruncate(fd, 4096) != 0)
+        abort();
+    struct shared *s = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (s == MAP_FAILED)
+        abort();
+    close(fd);
+    return s;
+}
+
+static void wait_until(_Atomic uint64_t *v, uint64_t at_least)
+{
+    for (int i = 0; i < 60000; i++) { /* a minute, for machines that are slow or busy */
+        if (*v >= at_least)
+            return;
+        sleep_ms(1);
+    }
+    fail_msg("waited in vain for another process");
+}
+
+/* In the helper processes there is no test to fail. */
+#define MUST(call)                                                                     \
+    do {                                                                               \
+        int must_rc = (call);                                                          \
+        if (must_rc) {                                                                 \
+            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call,              \
+                    tamis_strerror(must_rc));                                          \
+            _exit(9);                                                                  \
+        }                                                                              \
+    } while (0)
+
+/* ---- the reader ---- */
+
+static enum tamis_answer ask_all(struct tamis_store *s, uint64_t i)
+{
+    struct tamis_snapshot *snap;
+    MUST(tamis_snapshot_current(s, &snap, NULL));
+    struct tamis_key key = key_in(s, i);
+    enum tamis_answer a = tamis_snapshot_probe_all(snap, &key, NULL, NULL);
+    tamis_snapshot_release(snap);
+    return a;
+}
+
+static enum tamis_answer ask_base(struct tamis_store *s, uint64_t i)
+{
+    struct tamis_snapshot *snap;
+    struct tamis_target t;
+    MUST(tamis_snapshot_current(s, &snap, NULL));
+    MUST(tamis_snapshot_find(snap, "base", 4, NULL, 0, 0, &t));
+    struct tamis_key key = key_in(s, i);
+    enum tamis_answer a = tamis_snapshot_probe(snap, &t, &key, NULL);
+    tamis_snapshot_release(snap);
+    return a;
+}
+
+static void count(_Atomic uint64_t *n, bool yes)
+{
+    if (yes)
+        atomic_fetch_add(n, 1);
+}
+
+/* First it learns what is announced, then it takes a snapshot: nothing announced may
+ * be absent from that. */
+static int be_reader(struct shared *shared)
+{
+    struct tamis_store *s;
+    MUST(tamis_store_open(path_of("s"), &s, NULL));
+    random_state = (uint64_t)getpid();
+    while (!shared->stop) {
+        uint64_t n = shared->n_added, n_base = shared->n_base;
+        if (n)
+            count(&shared->n_lost, ask_all(s, n - 1 - random_below(n)) == TAMIS_ABSENT);
+        if (n)
+            count(&shared->n_lost, ask_all(s, n - 1) == TAMIS_ABSENT);
+        if (n_base)
+            count(&shared->n_lost, ask_base(s, random_below(n_base)) == TAMIS_ABSENT);
+        count(&shared->n_absent,
+              ask_all(s, 1000000000 + random_below(1000000)) == TAMIS_ABSENT);
+        count(&shared->n_stranger, true);
+        atomic_fetch_add(&shared->n_asked, n ? 3 : 1);
+    }
+    tamis_store_close(s);
+    return 0;
+}
+
+/* ---- the writer: "g<n>" holds keys from n * PER_SEGMENT on, "m<a>-<b>" merges ---- */
+
+enum { PER_SEGMENT = 700 };
+
+struct plan {
+    struct tamis_store *store;
+    struct shared *shared;
+    unsigned growing; /* number of the newest g */
+    bool has_growing, sealed;
+    unsigned merged; /* g's below are merged into m0-<merged> */
+    char merged_name[32];
+};
+
+/* The catalog itself says how far the last writer came. */
+static void look_around(struct plan *p)
+{
+    struct tamis_snapshot *snap;
+    struct tamis_segment_info info;
+    char name[TAMIS_NAME_MAX + 1];
+    unsigned a, b;
+    MUST(tamis_snapshot_current(p->store, &snap, NULL));
+    for (size_t i = 0; tamis_snapshot_segment(snap, i, &info) == 0; i++) {
+        memcpy(name, info.name, info.name_bytes);
+        name[info.name_bytes] = 0;
+        if (sscanf(name, "g%u", &a) == 1 && (!p->has_growing || a >= p->growing)) {
+            p->has_growing = true;
+            p->growing = a;
+            p->sealed = info.state == TAMIS_SEGMENT_SEALED;
+        }
+        if (sscanf(name, "m%u-%u", &a, &b) == 2) {
+            p->merged = b;
+            strcpy(p->merged_name, name);
+        }
+    }
+    tamis_snapshot_release(snap);
+}
+
+static void begin_segment(struct plan *p)
+{
+    char name[32];
+    struct tamis_edit *e;
+    snprintf(name, sizeof name, "g%u", p->growing);
+    MUST(tamis_edit_begin(p->store, &e, NULL));
+    MUST(tamis_edit_put_growing(e, name, strlen(name), NULL, NULL, NULL));
+    MUST(tamis_edit_commit(e, NULL));
+}
+
+static void fill_segment(struct plan *p)
+{
+    char name[32];
+    struct tamis_writer *w;
+    snprintf(name, sizeof name, "g%u", p->growing);
+    int rc = tamis_store_writer(p->store, name, strlen(name), &w, NULL);
+    if (rc == TAMIS_ERR_SEALED)
+        return; /* the last one died between the seal and its record */
+    MUST(rc);
+    uint64_t end = (uint64_t)(p->growing + 1) * PER_SEGMENT;
+    while (p->shared->n_added < end) {
+        uint64_t k = p->shared->n_added;
+        MUST(tamis_writer_add_key(w, key_text(k), strlen(key_text(k))));
+        p->shared->n_added = k + 1;
+        if (k % 100 == 0)
+            MUST(tamis_writer_commit(w, k, NULL));
+    }
+    MUST(tamis_writer_seal(w, end, NULL, NULL));
+    MUST(tamis_writer_close(w));
+    p->shared->n_seals++;
+}
+
+static void put_range(struct tamis_edit *e, const char *name, uint64_t n)
+{
+    struct tamis_builder *b;
+    MUST(tamis_edit_builder(e, name, strlen(name), 0, NULL, &b, NULL));
+    for (uint64_t k = 0; k < n; k++)
+        MUST(tamis_builder_add_key(b, key_text(k), strlen(key_text(k))));
+    MUST(tamis_edit_put(e, b, NULL));
+    tamis_builder_free(b);
+}
+
+/* A compaction: all sealed segments become one, and "base" is replaced by itself with
+ * more keys, all in one edit. */
+static void merge(struct plan *p)
+{
+    char name[32];
+    struct tamis_edit *e;
+    uint64_t n = (uint64_t)(p->growing + 1) * PER_SEGMENT;
+    MUST(tamis_edit_begin(p->store, &e, NULL));
+    if (p->merged_name[0])
+        MUST(tamis_edit_drop(e, p->merged_name, strlen(p->merged_name), NULL));
+    for (unsigned i = p->merged; i <= p->growing; i++) {
+        snprintf(name, sizeof name, "g%u", i);
+        MUST(tamis_edit_drop(e, name, strlen(name), NULL));
+    }
+    snprintf(p->merged_name, sizeof p->merged_name, "m0-%u", p->growing + 1);
+    put_range(e, p->merged_name, n);
+    MUST(tamis_edit_drop(e, "base", 4, NULL));
+    put_range(e, "base", n);
+    MUST(tamis_edit_commit(e, NULL));
+    p->merged = p->growing + 1;
+    p->shared->n_base = n;
+    p->shared->n_merges++;
+}
+
+static int be_writer(struct shared *shared)
+{
+    struct plan p = {.shared = shared};
+    MUST(tamis_store_open(path_of("s"), &p.store, NULL));
+    look_around(&p);
+    if (!p.has_growing) {
+        p.growing = p.merged;
+        begin_segment(&p);
+    } else if (p.sealed && p.growing < p.merged + 2) {
+        p.growing++;
+        begin_segment(&p);
+    }
+    while (!shared->stop) {
+        fill_segment(&p);
+        if (p.growing + 1 >= p.merged + 3)
+            merge(&p);
+        p.growing++;
+        begin_segment(&p);
+    }
+    tamis_store_close(p.store);
+    return 0;
+}
+
+static void nobody_loses_a_key(void **state)
+{
+    const unsigned n_lives = by_form(6, 12);
+    pid_t reader[2], writer;
+    (void)state;
+    struct shared *shared = share();
+    struct tamis_store *s = store_new("s");
+    put_segment(s, "base", 0, 0);
+    for (int i = 0; i < 2; i++)
+        reader[i] = run("reader", "");
+    for (unsigned i = 1; i <= n_lives; i++) {
+        writer = run("writer", "");
+        sleep_ms(110 + 40 * i);
+        OK(kill(writer, i < n_lives ? SIGKILL : 0));
+        if (i < n_lives)
+            assert_int_equal(wait_for(writer), 1000 + SIGKILL);
+    }
+    /* On a slow disk the short lives did little: the last one is as long as it takes.
+     */
+    wait_until(&shared->n_seals, 3);
+    wait_until(&shared->n_merges, 1);
+    wait_until(&shared->n_stranger, 101);
+    shared->stop = 1;
+    assert_int_equal(wait_for(writer), 0);
+    assert_int_equal(wait_for(reader[0]), 0);
+    assert_int_equal(wait_for(reader[1]), 0);
+    print_message("%d keys, %d seals, %d merges; %d questions, %d lost\n",
+                  (int)shared->n_added, (int)shared->n_seals, (int)shared->n_merges,
+                  (int)shared->n_asked, (int)shared->n_lost);
+    assert_int_equal(shared->n_lost, 0);
+    /* The readers were not merely told MAYBE all the time. */
+    assert_true(shared->n_absent > shared->n_stranger / 2);
+    for (uint64_t i = 0; i < shared->n_added; i++)
+        assert_int_equal(ask_all(s, i), TAMIS_MAYBE);
+    tamis_store_close(s);
+    munmap(shared, 4096);
+}
+
+/* ---- an edit in another process ---- */
+
+static int be_editor(struct shared *shared)
+{
+    struct tamis_store *s;
+    struct tamis_edit *e;
+    MUST(tamis_store_open(path_of("s"), &s, NULL));
+    MUST(tamis_edit_begin(s, &e, NULL));
+    if (edit_expect(e, "theirs", 6, false, NULL) == TAMIS_ERR_EXISTS) {
+        tamis_edit_abort(e);
+        tamis_store_close(s);
+        return 5;
+    }
+    put_range(e, "theirs", 10);
+    shared->ready = 1;
+    while (!shared->go)
+        sleep_ms(1);
+    MUST(tamis_edit_commit(e, NULL));
+    tamis_store_close(s);
+    return 0;
+}
+
+static void a_sweep_spares_the_edits_of_others(void **state)
+{
+    (void)state;
+    struct shared *shared = share();
+    struct tamis_store *s = store_new("s");
+    pid_t editor = run("editor", "");
+    wait_until(&shared->ready, 1);
+    put_segment(s, "ours", 0, 10); /* the first edit here: it would sweep */
+    assert_int_equal(n_filter_files("s"), 2);
+    shared->go = 1;
+    assert_int_equal(wait_for(editor), 0);
+    assert_int_equal(reason_of(s, "theirs", 5), TAMIS_HIT);
+
+    shared->ready = shared->go = 0;
+    editor = run("editor", ""); /* which sees what it committed */
+    assert_int_equal(wait_for(editor), 5);
+    drop_segment(s, "theirs");
+    editor = run("editor", "");
+    wait_until(&shared->ready, 1);
+    OK(kill(editor, SIGKILL));
+    wait_for(editor);
+    assert_int_equal(n_filter_files("s"), 2); /* one is an orphan */
+    tamis_store_close(s);
+    s = store_open("s");
+    tamis_edit_abort(edit_new(s));
+    assert_int_equal(n_filter_files("s"), 1);
+    tamis_store_close(s);
+    munmap(shared, 4096);
+}
+
+static int be_adder(const char *arg)
+{
+    char name[32];
+    struct tamis_store *s;
+    struct tamis_edit *e;
+    MUST(tamis_store_open(path_of("s"), &s, NULL));
+    MUST(tamis_edit_begin(s, &e, NULL));
+    for (int i = 0; i < atoi(arg); i++) {
+        snprintf(name, sizeof name, "segment-%d", i);
+        MUST(tamis_edit_put_bare(e, name, strlen(name), NULL, NULL));
+    }
+    MUST(tamis_edit_commit(e, NULL));
+    tamis_store_close(s);
+    return 0;
+}
+
+/* LMDB's MDB_MAP_RESIZED: the catalog outgrew our map in another process. */
+static void a_catalog_that_others_grew(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    OK(mdb_env_set_mapsize(s->catalog->env, 1 << 17));
+    assert_int_equal(wait_for(run("adder", "5000")), 0);
+    struct tamis_snapshot *snap = snapshot_of(s);
+    assert_int_equal(tamis_snapshot_n_segments(snap), 5000);
+    tamis_snapshot_release(snap);
+    put_segment(s, "one more", 0, 3);
+    assert_int_equal(reason_of(s, "segment-4999", 0), TAMIS_NO_FILTER);
+    tamis_store_close(s);
+}
+
+/* ---- fork ---- */
+
+struct inherited {
+    struct tamis_store *store;
+    struct tamis_edit *edit, *other;
+    struct tamis_writer *writer;
+    struct tamis_snapshot *snapshot;
+};
+
+#define FORKED(call) MUST((call) != TAMIS_ERR_FORKED)
+
+static void child_is_refused(const struct inherited *in)
+{
+    struct tamis_store_info info;
+    struct tamis_snapshot *snap;
+    struct tamis_writer *w;
+    struct tamis_edit *e;
+    struct tamis_builder *b;
+    struct tamis_filter_info f;
+    FORKED(tamis_store_info(in->store, &info, NULL));
+    FORKED(tamis_snapshot_current(in->store, &snap, NULL));
+    FORKED(tamis_store_writer(in->store, "g", 1, &w, NULL));
+    FORKED(tamis_edit_begin(in->store, &e, NULL));
+    FORKED(tamis_edit_builder(in->edit, "x", 1, 0, NULL, &b, NULL));
+    FORKED(tamis_edit_put_bare(in->edit, "x", 1, NULL, NULL));
+    FORKED(tamis_edit_drop(in->edit, "a", 1, NULL));
+    FORKED(tamis_edit_retain(in->edit, NULL, 0, NULL));
+    FORKED(tamis_edit_commit(in->edit, NULL));
+    tamis_edit_abort(in->other);
+    FORKED(tamis_writer_add_key(in->writer, "x", 1));
+    FORKED(tamis_writer_commit(in->writer, 1, NULL));
+    FORKED(tamis_writer_info(in->writer, &f));
+    tamis_writer_close(in->writer);
+}
+
+static enum tamis_answer ask_first(struct tamis_snapshot *snap, uint64_t i)
+{
+    struct tamis_domain d = tamis_snapshot_domain(snap);
+    struct tamis_key key = tamis_key_of(&d, key_text(i), strlen(key_text(i)));
+    struct tamis_target t;
+    MUST(tamis_snapshot_find(snap, "a", 1, NULL, 0, 0, &t));
+    key.bytes = NULL;
+    return tamis_snapshot_probe(snap, &t, &key, NULL);
+}
+
+static int be_child(const struct inherited *in, struct shared *shared)
+{
+    struct tamis_store *fresh;
+    child_is_refused(in);
+    /* The snapshot works, even for a filter that nobody had opened yet. */
+    MUST(ask_first(in->snapshot, 5) != TAMIS_MAYBE);
+    MUST(ask_first(in->snapshot, 5000) != TAMIS_ABSENT);
+    shared->ready = 1;
+    while (!shared->go)
+        sleep_ms(1);
+    /* And a store that the child opens itself is as good as any. */
+    MUST(tamis_store_open(path_of("s"), &fresh, NULL));
+    struct tamis_edit *e;
+    MUST(tamis_edit_begin(fresh, &e, NULL));
+    MUST(tamis_edit_put_bare(e, "child", 5, NULL, NULL));
+    MUST(tamis_edit_commit(e, NULL));
+    tamis_snapshot_release(in->snapshot);
+    tamis_store_close(in->store);
+    tamis_store_close(fresh);
+    return 0;
+}
+
+static void a_forked_child_touches_nothing(void **state)
+{
+    struct inherited in;
+    (void)state;
+    struct shared *shared = share();
+    in.store = store_new("s");
+    put_segment(in.store, "a", 0, 10);
+    put_growing(in.store, "g");
+    OK(tamis_store_writer(in.store, "g", 1, &in.writer, NULL));
+    OK(tamis_writer_add_key(in.writer, "k", 1));
+    in.snapshot = snapshot_of(in.store);
+    in.edit = edit_new(in.store);
+    in.other = edit_new(in.store);
+    OK(put_keys(in.edit, "b", 0, 10, NULL));
+    OK(put_keys(in.other, "c", 0, 10, NULL));
+    pid_t child = fork();
+    if (child == 0)
+        _exit(be_child(&in, shared));
+    wait_until(&shared->ready, 1);
+    assert_int_equal(n_filter_files("s"), 4);
+    OK(tamis_writer_commit(in.writer, 1, NULL));
+    OK(tamis_writer_close(in.writer)); /* the lock is free, though the child lives */
+    OK(tamis_store_writer(in.store, "g", 1, &in.writer, NULL));
+    OK(tamis_writer_close(in.writer));
+    OK(tamis_edit_commit(in.edit, NULL));
+    tamis_edit_abort(in.other);
+    shared->go = 1;
+    assert_int_equal(wait_for(child), 0);
+    assert_int_equal(reason_of(in.store, "b", 5), TAMIS_HIT);
+    assert_int_equal(reason_of(in.store, "child", 5), TAMIS_NO_FILTER);
+    assert_int_equal(ask_first(in.snapshot, 5), TAMIS_MAYBE);
+    tamis_snapshot_release(in.snapshot);
+    tamis_store_close(in.store);
+    munmap(shared, 4096);
+}
+
+/* ---- who may only read ---- */
+
+static int be_unprivileged(void)
+{
+    struct tamis_store *s;
+    struct tamis_store_info info;
+    struct tamis_edit *e;
+    struct tamis_writer *w;
+    struct tamis_diag diag;
+    if (getuid() == 0 && setuid(65534) != 0)
+        return 8;
+    MUST(chmod(path_of("s/catalog.lmdb-lock"), 0444) != 0 && getuid() != 65534);
+    /* Without the right to register as a reader there is no safe way to read. */
+    if (access(path_of("s/catalog.lmdb-lock"), W_OK) != 0) {
+        MUST(tamis_store_open(path_of("s"), &s, &diag) != EACCES);
+        return 0;
+    }
+    MUST(tamis_store_open(path_of("s"), &s, &diag));
+    MUST(tamis_store_info(s, &info, NULL));
+    MUST(info.read_only != 1);
+    MUST(tamis_edit_begin(s, &e, NULL) != TAMIS_ERR_READ_ONLY);
+    MUST(tamis_store_writer(s, "g", 1, &w, NULL) != TAMIS_ERR_READ_ONLY);
+    MUST(ask_all(s, 5) != TAMIS_MAYBE);
+    MUST(ask_all(s, 500) != TAMIS_ABSENT);
+    tamis_store_close(s);
+    return 0;
+}
+
+static void some_may_only_read(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_segment(s, "a", 0, 10);
+    put_growing(s, "g");
+    tamis_store_close(s);
+    OK(chmod(test_dir, 0755));
+    OK(chmod(path_of("s/catalog.lmdb"), 0444));
+    OK(chmod(path_of("s/catalog.lmdb-lock"), 0444));
+    assert_int_equal(wait_for(run("unprivileged", "")), 0);
+    OK(chmod(path_of("s/catalog.lmdb-lock"), 0666));
+    assert_int_equal(wait_for(run("unprivileged", "")), 0);
+}
+
+/* ---- what it costs in system calls ---- */
+
+/* Between two calls of getppid(): `current` n times, or one question to n segments. */
+static int be_traced(const char *mode, const char *arg)
+{
+    struct tamis_store *s;
+    struct tamis_snapshot *snap;
+    MUST(tamis_store_open(path_of("s"), &s, NULL));
+    MUST(tamis_snapshot_current(s, &snap, NULL));
+    struct tamis_key key = key_in(s, 1000000);
+    key.bytes = NULL;
+    getppid();
+    if (strcmp(mode, "current-loop") == 0) {
+        for (int i = 0; i < atoi(arg); i++) {
+            tamis_snapshot_release(snap);
+            MUST(tamis_snapshot_current(s, &snap, NULL));
+        }
+    } else {
+        MUST(tamis_snapshot_probe_all(snap, &key, NULL, NULL) != TAMIS_ABSENT);
+    }
+    getppid();
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+    return 0;
+}
+
+/* How many system calls there were between the two, as strace saw them. */
+static int traced_calls(const char *mode, const char *arg)
+{
+    char self[400], line[4000];
+    int n = 0, marks = 0;
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    assert_true(length > 0);
+    self[length] = 0;
+    const char *log = path_of("strace");
+    pid_t pid = fork();
+    if (pid == 0) {
+        setenv("ASAN_OPTIONS", "detect_leaks=0", 1); /* it traces, too */
+        execlp("strace", "strace", "-f", "-qq", "-o", log, self, mode, test_dir, arg,
+               (char *)NULL);
+        fprintf(stderr, "strace is missing: apt-get install strace\n");
+        _exit(127);
+    }
+    assert_int_equal(wait_for(pid), 0);
+    FILE *f = fopen(log, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        bool mark = strstr(line, "getppid(") != NULL;
+        n += marks == 1 && !mark;
+        marks += mark;
+    }
+    fclose(f);
+    assert_int_equal(marks, 2);
+    return n;
+}
+
+static void an_unchanged_snapshot_costs_no_system_call(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_segment(s, "a", 0, 10);
+    tamis_store_close(s);
+    assert_int_equal(traced_calls("current-loop", "1000"), 0);
+}
+
+static void first_use_costs_six_system_calls(void **state)
+{
+    char name[32];
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    for (int i = 0; i < 500; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        OK(put_keys(e, name, (uint64_t)i, 1, NULL));
+    }
+    OK(tamis_edit_commit(e, NULL));
+    tamis_store_close(s);
+    int n = traced_calls("first-use", "");
+    print_message("%.2f system calls a segment on first use\n", n / 500.0);
+    assert_true(n <= 6 * 500 + 60); /* and a few of malloc's */
+}
+
+/* ---- */
+
+static int be(char **argv)
+{
+    snprintf(test_dir, sizeof test_dir, "%s", argv[2]);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* if the test fails, nobody stays behind */
+    if (strcmp(argv[1], "reader") == 0)
+        return be_reader(share());
+    if (strcmp(argv[1], "writer") == 0)
+        return be_writer(share());
+    if (strcmp(argv[1], "editor") == 0)
+        return be_editor(share());
+    if (strcmp(argv[1], "adder") == 0)
+        return be_adder(argv[3]);
+    if (strcmp(argv[1], "unprivileged") == 0)
+        return be_unprivileged();
+    return be_traced(argv[1], argv[3]);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, test_dir_create, test_dir_remove)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_sweep_spares_the_edits_of_others),
+        TEST(a_catalog_that_others_grew),
+        TEST(a_forked_child_touches_nothing),
+        TEST(some_may_only_read),
+        TEST(an_unchanged_snapshot_costs_no_system_call),
+        TEST(first_use_costs_six_system_calls),
+        TEST(nobody_loses_a_key),
+    };
+    if (argc == 4)
+        return be(argv);
+    return cmocka_run_group_tests_name("store, processes", tests, NULL, NULL);
+}

@@ -1,0 +1,458 @@
+/* The store against an exact model: random edits, writers and reopenings, after each of
+ * which no key of the model may be ABSENT, in the current snapshot or in older ones.
+ * And its limits: 10,000 segments with 1,024 descriptors. */
+#include "tests/support/store_support.h"
+
+#include <malloc.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+/* ---- the model ---- */
+
+enum { N_NAMES = 12, N_KEYS = 640 };
+
+enum model_state { GONE, BARE, GROWING, SEALED };
+
+struct model {
+    enum model_state state[N_NAMES];
+    uint8_t has[N_NAMES][N_KEYS];
+};
+
+struct world {
+    struct tamis_store *store;
+    struct model now;
+    struct tamis_writer *writer; /* of segment `writing` */
+    size_t writing;
+    uint64_t watermark;
+    /* An older snapshot and what was true then. */
+    struct tamis_snapshot *old;
+    struct model then;
+    uint64_t n_negative, n_false; /* error 1e-4 each */
+};
+
+static const char *name_of(size_t i)
+{
+    static const char *const names[N_NAMES] = {"a",  "b",         "aa",         "ab",
+                                               "0",  "\xff\xfe",  "with space", "x/y",
+                                               "..", "long-name", "z",          "zz"};
+    return names[i];
+}
+
+static void clear_keys(struct model *m, size_t i, enum model_state state)
+{
+    m->state[i] = state;
+    memset(m->has[i], 0, sizeof m->has[i]);
+}
+
+/* Asks one segment for every key of the universe. */
+static void check_segment(struct world *w, struct tamis_snapshot *snap,
+                          const struct model *m, size_t i, bool current)
+{
+    struct tamis_target t;
+    enum tamis_reason why;
+    int rc = tamis_snapshot_find(snap, name_of(i), strlen(name_of(i)), NULL, 0, 0, &t);
+    assert_int_equal(rc, m->state[i] == GONE ? TAMIS_ERR_NO_SEGMENT : 0);
+    for (uint64_t k = 0; k < N_KEYS; k++) {
+        struct tamis_key key = key_in(w->store, k);
+        if (k % 2)
+            key.bytes = NULL;
+        bool absent = tamis_snapshot_probe(snap, &t, &key, &why) == TAMIS_ABSENT;
+        if (m->has[i][k] && absent)
+            fail_msg("key %d of segment %s is lost", (int)k, name_of(i));
+        if (m->state[i] == GONE)
+            assert_int_equal(why, TAMIS_UNKNOWN_SEGMENT);
+        if (m->state[i] == BARE)
+            assert_int_equal(why, TAMIS_NO_FILTER);
+        if (m->state[i] >= GROWING && current && !m->has[i][k]) {
+            assert_true(absent || why == TAMIS_HIT);
+            w->n_negative++;
+            w->n_false += !absent;
+        }
+    }
+}
+
+static void check_all(struct world *w)
+{
+    struct tamis_snapshot *snap = snapshot_of(w->store);
+    size_t n = 0;
+    for (size_t i = 0; i < N_NAMES; i++) {
+        check_segment(w, snap, &w->now, i, true);
+        n += w->now.state[i] != GONE;
+    }
+    assert_int_equal(tamis_snapshot_n_segments(snap), n);
+    if (w->old)
+        for (size_t i = 0; i < N_NAMES; i++)
+            check_segment(w, w->old, &w->then, i, false);
+    if (random_below(4) == 0) {
+        tamis_snapshot_release(w->old);
+        w->old = snap;
+        w->then = w->now;
+    } else {
+        tamis_snapshot_release(snap);
+    }
+}
+
+/* ---- random edits ---- */
+
+static void build_random(struct tamis_builder *b, uint8_t has[N_KEYS])
+{
+    uint64_t first = random_below(N_KEYS), n = random_below(N_KEYS - first + 1);
+    bool by_hash = random_below(3) == 0;
+    for (uint64_t k = first; k < first + n; k++) {
+        const char *text = key_text(k);
+        struct tamis_domain d = tamis_builder_domain(b);
+        uint64_t hash = tamis_key_of(&d, text, strlen(text)).hash;
+        if (by_hash && k % 2)
+            OK(tamis_builder_add_hashes(b, d.tag, &hash, 1));
+        else
+            OK(tamis_builder_add_key(b, text, strlen(text)));
+        has[k] = 1;
+    }
+}
+
+static int expected(const struct model *m, size_t i, bool present)
+{
+    if (present)
+        return m->state[i] == GONE ? TAMIS_ERR_NO_SEGMENT : 0;
+    return m->state[i] == GONE ? 0 : TAMIS_ERR_EXISTS;
+}
+
+static void do_put(struct tamis_edit *e, struct model *m, size_t i)
+{
+    struct tamis_builder *b;
+    const char *name = name_of(i);
+    struct tamis_segment_options opt = {.size = sizeof opt,
+                                        .rank = (uint32_t)random_below(3)};
+    int want = expected(m, i, false);
+    assert_int_equal(tamis_edit_builder(e, name, strlen(name), 0, &opt, &b, NULL),
+                     want);
+    if (want)
+        return;
+    clear_keys(m, i, SEALED);
+    build_random(b, m->has[i]);
+    OK(tamis_edit_put(e, b, NULL));
+    tamis_builder_free(b);
+}
+
+static void do_attach(struct tamis_edit *e, struct model *m, size_t i,
+                      const struct tamis_domain *d)
+{
+    struct tamis_builder *b;
+    struct tamis_builder_options opt = {.size = sizeof opt, .domain = d, .error = 1e-4};
+    uint8_t has[N_KEYS] = {0};
+    const char *name = name_of(i), *path = path_of("attach-me");
+    int want = expected(m, i, false);
+    OK(tamis_builder_create(&opt, &b, NULL));
+    build_random(b, has);
+    OK(tamis_builder_finish_file(b, path, NULL));
+    tamis_builder_free(b);
+    assert_int_equal(tamis_edit_attach(e, name, strlen(name), path, NULL, NULL), want);
+    OK(unlink(path));
+    if (want)
+        return;
+    m->state[i] = SEALED;
+    memcpy(m->has[i], has, sizeof has);
+}
+
+static void do_retain(struct tamis_edit *e, struct model *m, const uint8_t own[N_NAMES])
+{
+    struct tamis_name names[N_NAMES];
+    size_t n = 0;
+    for (size_t i = 0; i < N_NAMES; i++) {
+        if (random_below(3))
+            names[n++] = (struct tamis_name){name_of(i), strlen(name_of(i))};
+        else if (!own[i])
+            clear_keys(m, i, GONE);
+    }
+    OK(tamis_edit_retain(e, names, n, NULL));
+}
+
+static void do_one(struct tamis_edit *e, struct model *m, uint8_t own[N_NAMES],
+                   const struct tamis_domain *d)
+{
+    size_t i = random_below(N_NAMES);
+    const char *name = name_of(i);
+    int want = expected(m, i, false);
+    switch (random_below(9)) {
+    case 0:
+    case 1:
+    case 2:
+        assert_int_equal(tamis_edit_drop(e, name, strlen(name), NULL),
+                         expected(m, i, true));
+        clear_keys(m, i, GONE);
+        own[i] = 0;
+        return;
+    case 3:
+        do_retain(e, m, own);
+        return;
+    case 4:
+        assert_int_equal(tamis_edit_put_bare(e, name, strlen(name), NULL, NULL), want);
+        if (!want)
+            clear_keys(m, i, BARE);
+        break;
+    case 5:
+        assert_int_equal(
+            tamis_edit_put_growing(e, name, strlen(name), NULL, NULL, NULL), want);
+        if (!want)
+            clear_keys(m, i, GROWING);
+        break;
+    case 6:
+        do_attach(e, m, i, d);
+        break;
+    default:
+        do_put(e, m, i);
+    }
+    own[i] |= want == 0;
+}
+
+static void do_edit(struct world *w)
+{
+    struct model next = w->now;
+    uint8_t own[N_NAMES] = {0};
+    struct tamis_domain d = tamis_store_domain(w->store);
+    struct tamis_edit *e = edit_new(w->store);
+    for (uint64_t n = random_below(8); n > 0; n--)
+        do_one(e, &next, own, &d);
+    if (random_below(4) == 0) {
+        tamis_edit_abort(e);
+        return;
+    }
+    OK(tamis_edit_commit(e, NULL));
+    w->now = next;
+}
+
+/* ---- random writing ---- */
+
+static void close_writer(struct world *w)
+{
+    OK(tamis_writer_close(w->writer));
+    w->writer = NULL;
+}
+
+static void start_writer(struct world *w)
+{
+    size_t i = random_below(N_NAMES);
+    static const int want[] = {TAMIS_ERR_NO_SEGMENT, TAMIS_ERR_NO_SEGMENT, 0,
+                               TAMIS_ERR_SEALED};
+    int rc =
+        tamis_store_writer(w->store, name_of(i), strlen(name_of(i)), &w->writer, NULL);
+    assert_int_equal(rc, want[w->now.state[i]]);
+    w->writing = i;
+}
+
+/* Adds to whatever the writer has open; that may have been dropped by now, and then
+ * the model does not hear of it. */
+static void do_write(struct world *w)
+{
+    if (!w->writer)
+        start_writer(w);
+    if (!w->writer)
+        return;
+    struct tamis_filter_info info;
+    OK(tamis_writer_info(w->writer, &info));
+    bool listed = false;
+    if (w->now.state[w->writing] == GROWING) {
+        char path[64] = "s/filters/";
+        filter_file_name(info.uuid, path + strlen(path));
+        listed = exists(path_of(path));
+    }
+    for (uint64_t n = random_below(200); n > 0; n--) {
+        uint64_t k = random_below(N_KEYS);
+        OK(tamis_writer_add_key(w->writer, key_text(k), strlen(key_text(k))));
+        if (listed)
+            w->now.has[w->writing][k] = 1;
+    }
+    if (random_below(2))
+        OK(tamis_writer_commit(w->writer, ++w->watermark, NULL));
+    if (random_below(6) == 0) {
+        OK(tamis_writer_seal(w->writer, ++w->watermark, NULL, NULL));
+        if (listed)
+            w->now.state[w->writing] = SEALED;
+        close_writer(w);
+    } else if (random_below(3) == 0) {
+        close_writer(w);
+    }
+}
+
+static void reopen(struct world *w)
+{
+    if (w->writer)
+        close_writer(w);
+    tamis_store_close(w->store);
+    w->store = store_open("s");
+}
+
+static size_t n_files_of(const struct model *m)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < N_NAMES; i++)
+        n += m->state[i] >= GROWING;
+    return n;
+}
+
+static void no_key_is_ever_lost(void **state)
+{
+    (void)state;
+    struct world w = {.store = store_new("s")};
+    for (unsigned steps = by_form(200, 600); steps > 0; steps--) {
+        switch (random_below(10)) {
+        case 0:
+            reopen(&w);
+            break;
+        case 1:
+        case 2:
+        case 3:
+        case 4:
+            do_write(&w);
+            break;
+        default:
+            do_edit(&w);
+        }
+        check_all(&w);
+        assert_int_equal(n_filter_files("s"), n_files_of(&w.now));
+    }
+    reopen(&w);
+    check_all(&w);
+    tamis_snapshot_release(w.old);
+    tamis_store_close(w.store);
+    /* 1e-4 each; far beyond any chance */
+    if (w.n_false > 100 + w.n_negative / 2000)
+        fail_msg("%d false positives of %d", (int)w.n_false, (int)w.n_negative);
+}
+
+/* ---- limits ---- */
+
+enum { MANY = 10000 };
+
+static int no_sync(int fd)
+{
+    (void)fd;
+    return 0;
+}
+
+static void make_many(struct tamis_store *s)
+{
+    char name[32];
+    struct io_calls saved = io_calls;
+    io_calls.fdatasync = no_sync;
+    io_calls.fsync = no_sync;
+    struct tamis_edit *e = edit_new(s);
+    for (uint64_t i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "segment-%05d", (int)i);
+        OK(put_keys(e, name, i * 3, 3, NULL));
+    }
+    OK(tamis_edit_commit(e, NULL));
+    io_calls = saved;
+}
+
+/* Anonymous memory of this process, which nobody shares, in KiB. (Pages of files count
+ * as private as long as only one process has mapped them.) */
+static long private_kib(void)
+{
+    char line[256];
+    long kib = 0;
+    FILE *f = fopen("/proc/self/smaps_rollup", "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f))
+        if (strncmp(line, "Anonymous:", 10) == 0)
+            kib = atol(line + 10);
+    fclose(f);
+    return kib;
+}
+
+static void ask_all(struct tamis_snapshot *snap, struct tamis_store *s, uint64_t i,
+                    size_t *n_maybe)
+{
+    static uint8_t reasons[MANY];
+    struct tamis_key key = key_in(s, i);
+    key.bytes = NULL; /* so that every file is opened */
+    assert_int_equal(tamis_snapshot_probe_all(snap, &key, NULL, reasons),
+                     i < (uint64_t)MANY * 3 ? TAMIS_MAYBE : TAMIS_ABSENT);
+    *n_maybe = 0;
+    for (size_t k = 0; k < MANY; k++) {
+        assert_true(reasons[k] == TAMIS_HIT || reasons[k] == ABSENT_HERE);
+        *n_maybe += reasons[k] == TAMIS_HIT;
+    }
+}
+
+static void ten_thousand_segments(void **state)
+{
+    struct rlimit limit = {1024, 1024};
+    size_t n_maybe;
+    (void)state;
+    OK(setrlimit(RLIMIT_NOFILE, &limit));
+    struct tamis_store *s = store_new("s");
+    make_many(s);
+    tamis_store_close(s);
+    malloc_trim(0);
+    long before = private_kib();
+    size_t heap = mallinfo2().uordblks + mallinfo2().hblkhd;
+    s = store_open("s");
+    struct tamis_snapshot *snap = snapshot_of(s);
+    ask_all(snap, s, 15000, &n_maybe); /* a key of segment 5000 */
+    long kib = private_kib() - before;
+    heap = mallinfo2().uordblks + mallinfo2().hblkhd - heap;
+    print_message("10,000 segments: %ld private bytes each, %zu of heap\n",
+                  kib * 1024 / MANY, heap / MANY);
+    assert_true(kib * 1024 / MANY <= 4096);
+    assert_true(heap / MANY <= 4096);
+    assert_true(n_maybe >= 1 && n_maybe < 20);
+    assert_true(count_files("/proc/self/fd") < 30);
+    ask_all(snap, s, 29999, &n_maybe);
+    assert_true(n_maybe >= 1);
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+}
+
+/* More filters than can be mapped: those answer MAYBE, the rest works. */
+static int n_mmaps_left;
+
+static void *limited_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
+{
+    if (n_mmaps_left == 0) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    n_mmaps_left--;
+    return mmap(at, n, prot, flags, fd, offset);
+}
+
+static void what_cannot_be_mapped_is_maybe(void **state)
+{
+    static uint8_t reasons[100];
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    for (uint64_t i = 0; i < 100; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%02d", (int)i);
+        OK(put_keys(e, name, i, 1, NULL));
+    }
+    OK(tamis_edit_commit(e, NULL));
+    struct io_calls saved = io_calls;
+    io_calls.mmap = limited_mmap;
+    n_mmaps_left = 60;
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_key key = tamis_key_of_hash(tamis_store_domain(s).tag, 77);
+    assert_int_equal(tamis_snapshot_probe_all(snap, &key, NULL, reasons), TAMIS_MAYBE);
+    for (size_t i = 0; i < 100; i++)
+        assert_int_equal(reasons[i], i < 60 ? ABSENT_HERE : TAMIS_UNREADABLE);
+    io_calls = saved;
+    assert_int_equal(tamis_snapshot_probe_all(snap, &key, NULL, reasons), TAMIS_ABSENT);
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, test_dir_create, test_dir_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(no_key_is_ever_lost),
+        TEST(what_cannot_be_mapped_is_maybe),
+        TEST(ten_thousand_segments),
+    };
+    const char *seed = getenv("TAMIS_TEST_SEED");
+    random_state = seed ? strtoull(seed, NULL, 0) : 1;
+    return cmocka_run_group_tests_name("store, properties", tests, NULL, NULL);
+}

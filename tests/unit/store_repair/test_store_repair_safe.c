@@ -1,0 +1,504 @@
+/* What repair must not harm: files that the lock file leads to, filters that the
+ * catalog has forgotten, and what cannot be read just now. */
+#include "tests/support/repair_support.h"
+
+/* A store with sealed segments a, b, c of 100 keys each, from 0 on, and g, growing. */
+static struct tamis_store *make(void)
+{
+    struct tamis_store *s = store_new("s");
+    put_segment(s, "a", 0, 100);
+    put_segment(s, "b", 100, 100);
+    put_segment(s, "c", 200, 100);
+    put_growing(s, "g");
+    grow_keys(s, "g", 300, 100, 1);
+    return s;
+}
+
+static void damage_meta(void)
+{
+    uint8_t noise[META_BYTES] = {1, 2, 3};
+    poke_catalog("s", "meta", "store", noise, sizeof noise);
+}
+
+/* ---- LMDB's lock file ---- */
+
+/* LMDB writes to its lock file, wherever that leads. */
+static void a_lock_file_that_is_a_link_is_refused(void **state)
+{
+    enum { GOOD, NO_META, NO_CATALOG, N };
+    (void)state;
+    for (int how = GOOD; how < N; how++) {
+        for (int dry = 0; dry < 2; dry++) {
+            struct tamis_diag diag;
+            size_t n;
+            tamis_store_close(make());
+            if (how == NO_META)
+                damage_meta();
+            if (how == NO_CATALOG)
+                OK(unlink(path_of("s/catalog.lmdb")));
+            unlink(path_of("s/catalog.lmdb-lock"));
+            file_write(path_of("victim"), "precious", 8);
+            OK(symlink(path_of("victim"), path_of("s/catalog.lmdb-lock")));
+            uint64_t before = tree_of("s");
+            assert_int_equal(repair_code("s", dry, NULL, NULL, &diag),
+                             TAMIS_ERR_NOT_TAMIS);
+            assert_non_null(strstr(diag.what, "catalog.lmdb-lock is not a regular"));
+            assert_int_equal(seen.n, 0);
+            assert_true(tree_of("s") == before);
+            uint8_t *bytes = file_read(path_of("victim"), &n);
+            assert_true(n == 8 && memcmp(bytes, "precious", 8) == 0);
+            free(bytes);
+            remove_tree("s");
+        }
+    }
+}
+
+/* ---- a catalog that has forgotten a filter ---- */
+
+/* Is this a leaf with such a key? */
+static bool is_leaf_with(const uint8_t *page, const char *name, uint16_t *lower)
+{
+    uint16_t flags, node, key_bytes;
+    memcpy(&flags, page + 10, 2);
+    memcpy(lower, page + 12, 2);
+    for (size_t i = 16; flags == 2 && i < *lower; i += 2) {
+        memcpy(&node, page + i, 2);
+        memcpy(&key_bytes, page + node + 6, 2);
+        if (key_bytes == strlen(name) && memcmp(page + node + 8, name, key_bytes) == 0)
+            return true;
+    }
+    return false;
+}
+
+enum harm { VANISHED, OUT_OF_ORDER, N_HARMS };
+
+/* To every copy of the leaf, for older ones are in the file, too. */
+static void harm_leaf(enum harm how)
+{
+    size_t n;
+    uint16_t lower;
+    const char *path = path_of("s/catalog.lmdb");
+    uint8_t *bytes = file_read(path, &n);
+    for (size_t at = 2 * 4096; at + 4096 <= n; at += 4096) {
+        uint8_t *page = bytes + at;
+        if (!is_leaf_with(page, "g", &lower) || lower < 16 + 4)
+            continue;
+        if (how == VANISHED) {
+            lower = (uint16_t)(lower - 2);
+            memcpy(page + 12, &lower, 2);
+        } else {
+            uint8_t pointer[2];
+            memcpy(pointer, page + lower - 2, 2);
+            memcpy(page + lower - 2, page + lower - 4, 2);
+            memcpy(page + lower - 4, pointer, 2);
+        }
+    }
+    file_write(path, bytes, n);
+    free(bytes);
+}
+
+static void expect_damaged(const char *store)
+{
+    struct tamis_store *s;
+    assert_int_equal(tamis_store_open(path_of(store), &s, NULL), TAMIS_ERR_DAMAGED);
+}
+
+/* LMDB sees nothing wrong with it. */
+static void a_leaf_that_lost_a_record_is_no_good_catalog(void **state)
+{
+    (void)state;
+    for (enum harm how = VANISHED; how < N_HARMS; how++) {
+        struct tamis_store *s = make();
+        const char *g = file_of(s, "s", "g");
+        tamis_store_close(s);
+        harm_leaf(how);
+        expect_damaged("s");
+        struct tamis_repair_report r = repair("s");
+        SAW("rebuilt  catalog.lmdb");
+        assert_true(r.rebuilt && !r.complete);
+        assert_int_equal(r.n_segments, 4);
+        assert_true(exists(g));
+        assert_true(exists(path_of("s/quarantine/catalog.lmdb")));
+        s = store_open("s");
+        check_keys(s, "g", 300, 100);
+        check_keys(s, "a", 0, 100);
+        tamis_store_close(s);
+        check_settled("s");
+        remove_tree("s");
+    }
+}
+
+/* ---- a node of impossible length ---- */
+
+enum length { BEYOND_PAGE, OVERFLOW_BEYOND_FILE, OVERFLOW_OUTSIDE, N_LENGTHS };
+
+/* The nodes of the segment "g". */
+static void harm_length(enum length how)
+{
+    static const struct {
+        uint32_t bytes;
+        uint16_t flags;
+        uint64_t first_page;
+    } node[] = {{0x0fffffff, 0, 0}, {0x0fffffff, 1, 2}, {100, 1, 1000000}};
+    size_t n;
+    uint16_t lower, at;
+    const char *path = path_of("s/catalog.lmdb");
+    uint8_t *bytes = file_read(path, &n);
+    for (uint8_t *page = bytes + 2 * 4096; page + 4096 <= bytes + n; page += 4096) {
+        if (!is_leaf_with(page, "g", &lower))
+            continue;
+        for (size_t i = 16; i < lower; i += 2) {
+            memcpy(&at, page + i, 2);
+            if (page[at + 8] != 'g' || page[at + 9] == 'r')
+                continue;
+            memcpy(page + at, &node[how].bytes, 4);
+            memcpy(page + at + 4, &node[how].flags, 2);
+            if (node[how].flags)
+                memcpy(page + at + 9, &node[how].first_page, 8);
+        }
+    }
+    file_write(path, bytes, n);
+    free(bytes);
+}
+
+/* LMDB would hand out such a record as it stands: whoever copied or summed it would
+ * leave the mapping. Nobody asks LMDB before he has looked. */
+static void a_node_of_impossible_length_is_no_record(void **state)
+{
+    (void)state;
+    for (enum length how = BEYOND_PAGE; how < N_LENGTHS; how++) {
+        struct tamis_store *s = make();
+        tamis_store_close(s);
+        harm_length(how);
+        expect_damaged("s");
+        struct tamis_repair_report r = repair("s");
+        SAW("a page of its trees makes no sense");
+        assert_true(r.rebuilt && !r.complete);
+        s = store_open("s");
+        check_keys(s, "g", 300, 100);
+        check_keys(s, "a", 0, 100);
+        tamis_store_close(s);
+        check_settled("s");
+        remove_tree("s");
+    }
+}
+
+/* ---- a catalog that cannot be read just now ---- */
+
+static unsigned n_pages_read, fail_page;
+
+static ssize_t failing_page(int fd, void *buf, size_t n, off_t at)
+{
+    struct stat opened, catalog;
+    OK(fstat(fd, &opened));
+    OK(stat(path_of("s/catalog.lmdb"), &catalog));
+    if (opened.st_ino == catalog.st_ino && n == 4096 && ++n_pages_read == fail_page)
+        return errno = EIO, -1;
+    return calls_before.pread(fd, buf, n, at);
+}
+
+/* What a page that fails to be read says is nothing, least of all that the catalog is
+ * lost. */
+static void a_walk_that_fails_is_no_lost_catalog(void **state)
+{
+    (void)state;
+    tamis_store_close(make());
+    uint64_t before = tree_of("s");
+    calls_before = io_calls;
+    io_calls.pread = failing_page;
+    for (fail_page = 1;; fail_page++) {
+        struct tamis_diag diag;
+        n_pages_read = 0;
+        int rc = repair_code("s", 0, NULL, NULL, &diag);
+        if (n_pages_read < fail_page) {
+            OK(rc);
+            break;
+        }
+        assert_int_equal(rc, EIO);
+        assert_non_null(strstr(diag.what, "reading the catalog"));
+        assert_int_equal(seen.n, 0);
+        assert_true(tree_of("s") == before);
+    }
+    io_calls = calls_before;
+    assert_true(fail_page > 3); /* the free pages, the databases, the segments */
+    assert_true(tree_of("s") == before);
+    remove_tree("s");
+}
+
+/* A byte of its key has rotted: the record fails under its new name, and the old one is
+ * not listed any more. */
+static void a_name_that_rotted_makes_the_list_incomplete(void **state)
+{
+    uint8_t value[RECORD_MAX_BYTES];
+    (void)state;
+    for (int file_too = 0; file_too < 2; file_too++) {
+        struct tamis_repair_report dry;
+        struct tamis_store *s = make();
+        struct record c = record_in(s, "c");
+        const char *file = file_of(s, "s", "c");
+        tamis_store_close(s);
+        poke_catalog("s", "segments", "c", NULL, 0);
+        size_t n = record_encode(&c, "c", 1, value);
+        poke_catalog("s", "segments", "d", value, n);
+        if (file_too)
+            OK(unlink(file));
+        OK(repair_code("s", 1, NULL, &dry, NULL));
+        struct tamis_repair_report r = repair("s");
+        assert_memory_equal(&dry, &r, sizeof r);
+        assert_int_equal(r.complete, 0);
+        assert_int_equal(r.n_rebuilt, 1);
+        assert_true(file_too || exists(aside_of("s", file)));
+        /* An engine that knows of a, b, c, and g. */
+        s = store_open("s");
+        struct tamis_name names[] = {{"a", 1}, {"b", 1}, {"c", 1}, {"g", 1}};
+        struct tamis_edit *e = edit_new(s);
+        OK(tamis_edit_retain(e, names, 4, NULL));
+        OK(tamis_edit_commit(e, NULL));
+        assert_int_equal(everywhere(s, 250), TAMIS_MAYBE);
+        tamis_store_close(s);
+        check_settled("s");
+        remove_tree("s");
+    }
+}
+
+/* The name is right, and the file says so: nothing is missing. */
+static void a_record_that_its_file_bears_out_leaves_the_list_complete(void **state)
+{
+    uint8_t value[RECORD_MAX_BYTES];
+    (void)state;
+    struct tamis_store *s = make();
+    struct record c = record_in(s, "c");
+    tamis_store_close(s);
+    size_t n = record_encode(&c, "c", 1, value);
+    value[offsetof(struct record_disk, keys)] ^= 1;
+    poke_catalog("s", "segments", "c", value, n);
+    struct tamis_repair_report r = repair("s");
+    assert_int_equal(r.complete, 1);
+    assert_int_equal(r.n_rebuilt, 1);
+    check_settled("s");
+    remove_tree("s");
+}
+
+/* Nothing tells that the catalog is an older one: but its filters are not removed. */
+static void filters_that_an_older_catalog_does_not_name_are_kept(void **state)
+{
+    (void)state;
+    struct tamis_store *s = make();
+    tamis_store_close(s);
+    file_copy(path_of("s/catalog.lmdb"), path_of("old"));
+    s = store_open("s");
+    put_segment(s, "new", 1000, 100);
+    const char *file = file_of(s, "s", "new");
+    put_growing(s, "h");
+    grow_keys(s, "h", 1100, 100, 1);
+    const char *growing = file_of(s, "s", "h");
+    tamis_store_close(s);
+    file_copy(path_of("old"), path_of("s/catalog.lmdb"));
+    struct tamis_repair_report r = repair("s");
+    SAW("or of a newer catalog");
+    assert_int_equal(r.n_quarantined, 2);
+    assert_int_equal(r.n_swept, 0);
+    assert_false(exists(file) || exists(growing));
+    assert_true(exists(aside_of("s", file)) && exists(aside_of("s", growing)));
+    check_settled("s");
+    remove_tree("s");
+}
+
+/* Trees of several levels, as LMDB splits and merges them: never called damaged. */
+static void trees_that_grow_and_shrink_make_sense(void **state)
+{
+    enum { ROUNDS = 30, PUTS = 120 };
+    char name[256], path[1100];
+    struct tamis_diag diag = {0};
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    snprintf(path, sizeof path, "%s", path_of("s/catalog.lmdb"));
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    uint64_t n = 0, dropped = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct tamis_edit *e = edit_new(s);
+        for (int i = 0; i < PUTS; i++, n++) {
+            snprintf(name, sizeof name, "%0*llx", n % 3 ? 16 : 250,
+                     (unsigned long long)(n * UINT64_C(0x9E3779B97F4A7C15)));
+            OK(tamis_edit_put_bare(e, name, strlen(name), NULL, NULL));
+        }
+        for (; dropped < n * (uint64_t)(round % 6) / 6; dropped++) {
+            snprintf(name, sizeof name, "%0*llx", dropped % 3 ? 16 : 250,
+                     (unsigned long long)(dropped * UINT64_C(0x9E3779B97F4A7C15)));
+            OK(tamis_edit_drop(e, name, strlen(name), NULL));
+        }
+        OK(tamis_edit_commit(e, NULL));
+        if (catalog_file_scrub(fd, path, &diag) != 0)
+            fail_msg("round %d: %s", round, diag.what);
+    }
+    close(fd);
+    tamis_store_close(s);
+    remove_tree("s");
+}
+
+/* ---- what cannot be read just now ---- */
+
+static ino_t failing;
+static bool reading_fails;
+
+static ssize_t failing_pread(int fd, void *buf, size_t n, off_t at)
+{
+    struct stat st;
+    assert_int_equal(fstat(fd, &st), 0);
+    if (reading_fails && st.st_ino == failing && at >= PAGE_BYTES)
+        return errno = EIO, -1;
+    return calls_before.pread(fd, buf, n, at);
+}
+
+/* Of whatever is mapped there is nothing: SIGBUS. */
+static void *failing_mmap(void *at, size_t n, int prot, int flags, int fd, off_t from)
+{
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) != 0 || st.st_ino != failing)
+        return calls_before.mmap(at, n, prot, flags, fd, from);
+    int empty = open(path_of("empty"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(empty >= 0);
+    void *p = calls_before.mmap(at, n, prot, flags, empty, from);
+    close(empty);
+    return p;
+}
+
+/* With the guard a page that can't be had through a mapping is ones: no damage. */
+static void a_page_that_fails_for_now_is_no_damage(void **state)
+{
+    struct stat st;
+    (void)state;
+    struct tamis_store *s = make();
+    const char *a = file_of(s, "s", "a");
+    tamis_store_close(s);
+    assert_int_equal(stat(a, &st), 0);
+    failing = st.st_ino;
+    calls_before = io_calls;
+    io_calls.pread = failing_pread;
+    io_calls.mmap = failing_mmap;
+    OK(tamis_guard_install(NULL));
+    for (int fails = 0; fails < 2; fails++) {
+        reading_fails = fails;
+        struct tamis_repair_report r = repair("s");
+        assert_int_equal(n_done(&r), 0);
+        assert_int_equal(r.n_unread, (uint64_t)fails);
+        assert_true(exists(a));
+    }
+    tamis_guard_remove();
+    io_calls = calls_before;
+    SAW("noted a filters/");
+    check_settled("s");
+    remove_tree("s");
+}
+
+/* ---- what is told, and when ---- */
+
+static int failing_linkat(int from_dir, const char *from, int to_dir, const char *to,
+                          int flags)
+{
+    (void)from_dir, (void)from, (void)to_dir, (void)to, (void)flags;
+    return errno = EIO, -1;
+}
+
+static int failing_unlinkat(int dir, const char *name, int flags)
+{
+    if (strstr(name, ".tamis"))
+        return errno = EIO, -1;
+    return calls_before.unlinkat(dir, name, flags);
+}
+
+static void nothing_is_told_that_was_not_done(void **state)
+{
+    struct tamis_repair_report r;
+    (void)state;
+    struct tamis_store *s = make();
+    const char *a = file_of(s, "s", "a");
+    tamis_store_close(s);
+    flip(a, PAGE_BYTES + 9);
+    file_write(path_of("s/filters/00112233445566778899aabbccddeeff.tamis"), "x", 1);
+    file_write(path_of("s/catalog.lmdb.01234567.tmp"), "x", 1);
+    calls_before = io_calls;
+    io_calls.linkat = failing_linkat;
+    assert_int_equal(repair_code("s", 0, NULL, &r, NULL), EIO);
+    assert_int_equal(r.n_quarantined, 0);
+    assert_int_equal(r.n_swept, 1);
+    assert_int_equal(seen.n, 1);
+    SAW("swept  catalog.lmdb.01234567.tmp");
+    io_calls.linkat = calls_before.linkat;
+    io_calls.unlinkat = failing_unlinkat;
+    assert_int_equal(repair_code("s", 0, NULL, &r, NULL), EIO);
+    io_calls = calls_before;
+    assert_int_equal(r.n_quarantined, 1);
+    assert_int_equal(r.n_swept, 0);
+    assert_int_equal(seen.n, 1);
+    assert_true(exists(aside_of("s", a)));
+    OK(unlink(path_of("s/catalog.lmdb")));
+    io_calls.linkat = failing_linkat; /* of the filter that is still in its place */
+    assert_int_equal(repair_code("s", 0, NULL, &r, NULL), EIO);
+    io_calls = calls_before;
+    assert_int_equal(r.n_rebuilt, 0);
+    assert_int_equal(r.rebuilt, 0);
+    remove_tree("s");
+}
+
+static struct tamis_store *in_use;
+static unsigned n_begun;
+
+static void begin_an_edit(void *ctx, const struct tamis_repair_finding *f)
+{
+    (void)ctx, (void)f;
+    struct tamis_edit *e = edit_new(in_use);
+    tamis_edit_abort(e);
+    n_begun++;
+}
+
+/* To build anew what it hears of, say. */
+static void who_is_told_may_begin_an_edit(void **state)
+{
+    uint64_t n;
+    (void)state;
+    in_use = make();
+    flip(file_of(in_use, "s", "a"), PAGE_BYTES + 9);
+    file_write(path_of("s/filters/00112233445566778899aabbccddeeff.tamis"), "x", 1);
+    n_begun = 0;
+    alarm(60);
+    OK(tamis_store_orphans(in_use, begin_an_edit, NULL, &n, NULL));
+    assert_int_equal(n, 1);
+    assert_int_equal(n_begun, 1);
+    struct tamis_repair_options opt = {.size = sizeof opt, .found = begin_an_edit};
+    OK(tamis_store_repair(path_of("s"), &opt, NULL, NULL));
+    assert_true(n_begun >= 2);
+    alarm(0);
+    tamis_store_close(in_use);
+    check_settled("s");
+    remove_tree("s");
+}
+
+/* Of what a test that failed has left. */
+static int clean(void **state)
+{
+    (void)state;
+    remove_tree("s");
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_lock_file_that_is_a_link_is_refused, clean),
+        cmocka_unit_test_setup(a_leaf_that_lost_a_record_is_no_good_catalog, clean),
+        cmocka_unit_test_setup(a_node_of_impossible_length_is_no_record, clean),
+        cmocka_unit_test_setup(a_walk_that_fails_is_no_lost_catalog, clean),
+        cmocka_unit_test_setup(a_name_that_rotted_makes_the_list_incomplete, clean),
+        cmocka_unit_test_setup(
+            a_record_that_its_file_bears_out_leaves_the_list_complete, clean),
+        cmocka_unit_test_setup(filters_that_an_older_catalog_does_not_name_are_kept,
+                               clean),
+        cmocka_unit_test_setup(a_page_that_fails_for_now_is_no_damage, clean),
+        cmocka_unit_test_setup(nothing_is_told_that_was_not_done, clean),
+        cmocka_unit_test_setup(who_is_told_may_begin_an_edit, clean),
+        cmocka_unit_test_setup(trees_that_grow_and_shrink_make_sense, clean),
+    };
+    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
+}

@@ -1,0 +1,159 @@
+/* What a writer holds while it is open, and that nothing of it is left afterwards:
+ * mappings, descriptors, memory, the lock. */
+#include "tests/support/one_file.h"
+#include "lib/writer/inside.h"
+
+#include <malloc.h>
+#include <sys/mman.h>
+
+enum { N = 4000 };
+
+static uint64_t keys[N];
+
+static size_t n_open_descriptors(void)
+{
+    return count_files("/proc/self/fd");
+}
+
+static size_t n_mappings(void)
+{
+    char *line = NULL;
+    size_t n = 0, max = 0;
+    FILE *f = fopen("/proc/self/maps", "r");
+    assert_non_null(f);
+    while (getline(&line, &max, f) >= 0)
+        n += strstr(line, test_dir) != NULL;
+    free(line);
+    fclose(f);
+    return n;
+}
+
+/* The mapping numbered fails_at fails. */
+static unsigned n_maps, fails_at_map;
+
+static void *nth_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
+{
+    if (++n_maps != fails_at_map)
+        return calls_before.mmap(at, n, prot, flags, fd, offset);
+    errno = ENOMEM;
+    return MAP_FAILED;
+}
+
+/* Bytes that malloc() has given out; 0 where a sanitizer does that. */
+static size_t allocated(void)
+{
+    struct mallinfo2 m = mallinfo2();
+    return m.uordblks + m.hblkhd;
+}
+
+static void open_use_close(void)
+{
+    struct tamis_writer *w;
+    for (fails_at_map = 1; fails_at_map < 8; fails_at_map++) {
+        n_maps = 0;
+        io_calls.mmap = nth_mmap;
+        int err = tamis_writer_open(path, &w, NULL);
+        io_calls.mmap = calls_before.mmap;
+        if (!err)
+            assert_int_equal(tamis_writer_close(w), 0);
+        assert_int_equal(n_mappings(), 0);
+    }
+    w = fresh(300);
+    add_hashes(w, keys, N);
+    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
+    fail_once(CALL_FDATASYNC, 1, EIO);
+    assert_int_equal(tamis_writer_commit(w, 1, NULL), EIO);
+    assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    fail_never();
+    w = fresh(50000);
+    add_hashes(w, keys, N);
+    assert_int_equal(tamis_writer_seal(w, 1, NULL, NULL), 0);
+    assert_int_equal(tamis_writer_close(w), 0);
+    w = fresh(500);
+    fail_once(CALL_FDATASYNC, 2, EIO); /* a seal that the next writer settles */
+    assert_int_equal(tamis_writer_seal(w, 1, NULL, NULL), EIO);
+    assert_int_equal(tamis_writer_close(w), TAMIS_ERR_POISONED);
+    fail_never();
+    assert_int_equal(tamis_writer_open(path, &w, NULL), TAMIS_ERR_SEALED);
+    assert_int_equal(faults[CALL_FDATASYNC].n, 2);
+    assert_int_equal(tamis_writer_close(fresh(300)), 0);
+}
+
+static void test_memory_is_given_back(void **state)
+{
+    (void)state;
+    assert_int_equal(tamis_writer_close(fresh(300)), 0);
+    for (int i = 0; i < 10; i++)
+        open_use_close(); /* what is allocated once, and malloc()'s own caches */
+    size_t before = allocated();
+    for (int i = 0; i < 3; i++)
+        open_use_close();
+    assert_int_equal(allocated(), before);
+}
+
+/* Each array of a stage has room for all its pages, whatever their number. */
+static void test_room_for_every_page(void **state)
+{
+    (void)state;
+    uint64_t n_pages = 0;
+    for (uint64_t capacity = 1000; capacity < 2000 * 1000; capacity += capacity / 60) {
+        struct tamis_writer *w = fresh(capacity);
+        const struct writer_stage *s = w->stages[0];
+        size_t words = (size_t)(s->stage.n_pages + 63) / 64;
+        assert_true(malloc_usable_size(s->dirty) >= words * 8);
+        assert_true(malloc_usable_size(s->floors) >= s->stage.n_pages * 16);
+        size_t pages = (size_t)(s->stage.n_pages + 31) / 32;
+        assert_true(malloc_usable_size(s->stage.pages) >= pages * 8);
+        n_pages = s->stage.n_pages;
+        assert_int_equal(tamis_writer_close(w), 0);
+    }
+    assert_true(n_pages > 500);
+}
+
+/* Nothing is left of a writer that was closed, or could not be opened. */
+static void test_nothing_is_left(void **state)
+{
+    struct tamis_writer *w;
+    (void)state;
+    size_t n_fds = n_open_descriptors();
+    assert_int_equal(n_mappings(), 0);
+    w = fresh(500);
+    add_hashes(w, keys, N);
+    assert_true(n_mappings() > 2);
+    assert_int_equal(tamis_writer_close(w), 0);
+    assert_int_equal(n_mappings(), 0);
+    assert_int_equal(n_open_descriptors(), n_fds);
+    for (unsigned long nth = 1; nth < 4; nth++) {
+        fail_once(CALL_FDATASYNC, nth, EIO);
+        int err = tamis_writer_open(path, &w, NULL);
+        fail_never();
+        if (!err)
+            assert_int_equal(tamis_writer_close(w), 0);
+        assert_int_equal(n_mappings(), 0);
+        assert_int_equal(n_open_descriptors(), n_fds);
+    }
+    /* The lock, too: even where a copy of the descriptor is left. */
+    w = open_writer(path);
+    int copy = dup(w->guard.fd);
+    assert_true(copy >= 0);
+    assert_int_equal(tamis_writer_close(w), 0);
+    assert_int_equal(tamis_writer_open(path, &w, NULL), 0);
+    assert_int_equal(tamis_writer_close(w), 0);
+    close(copy);
+}
+
+static int set_up(void **state)
+{
+    random_hashes(keys, N);
+    return one_file_create(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST_WITH_FAULTS(test_nothing_is_left),
+        TEST_WITH_FAULTS(test_memory_is_given_back),
+        TEST_WITH_FAULTS(test_room_for_every_page),
+    };
+    return cmocka_run_group_tests_name("writer memory", tests, set_up, test_dir_remove);
+}
