@@ -1,5 +1,5 @@
 /* Integrity: floors and digest trees as bytes. Who calls when is lib/page's
- * affair (map.c checks; writers and builders write). */
+ * affair (check.c checks; writers and builders write). */
 #include "integrity.h"
 #include "checksum.h"
 

@@ -1,8 +1,9 @@
 /* Probes of one filter, one key or many at a time.
  *
  * As long as a page of a stage is still to be checked, each key is asked stage by
- * stage, with a look at the memory of good pages (map.c). Once all are good, the stages
- * are nothing but planes of bits, and the kernel goes over them as fast as it can. */
+ * stage, with a look at the memory of good pages (page/check.c). Once all are good, the
+ * stages are nothing but planes of bits, and the kernel goes over them as fast as it
+ * can. */
 #include "lib/filter/view.h"
 #include "lib/sync_point.h"
 

@@ -98,7 +98,7 @@ static int read_floors(struct scrub *s, uint64_t page, struct floor_sector_disk 
     return 0;
 }
 
-/* Floors, bits, floors: as in map.c, where it says why. */
+/* Floors, bits, floors: as in page/check.c, where it says why. */
 static bool check_open(const struct scrub *s, uint64_t page, const uint8_t *bytes)
 {
     const struct le16 *after = floor_sector_page(&s->after, page);

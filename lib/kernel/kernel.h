@@ -1,6 +1,6 @@
 /* What a kernel is: probe and add on the bits of stages, for one kind of processor.
- * kernel.c chooses one at run time; kernel_<name>.c says how a block is tested and set
- * there, loops.h and its kin make the loops of it. All are bit-identical to
+ * kernel.c chooses one at run time; avx2.c and its like say how a block is tested and
+ * set there, loops.h and its kin make the loops of it. All are bit-identical to
  * format/geometry.c.
  *
  * Mapped words are shared with other threads and processes: they are read at once and

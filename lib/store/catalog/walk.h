@@ -1,5 +1,5 @@
-/* What the three files that walk an LMDB file share: walk.c (trees),
- * page.c (pages and their nodes), free.c (the list of free pages). */
+/* What the two files that walk an LMDB file share: walk.c (trees) and page.c (pages,
+ * their nodes, the list of free pages). */
 #ifndef TAMIS_STORE_CATALOG_WALK_H
 #define TAMIS_STORE_CATALOG_WALK_H
 
@@ -75,8 +75,6 @@ struct node walk_node(const uint8_t *page, size_t index, bool branch);
 /* The overflow pages that hold a node's data: where they begin and how many. */
 bool walk_overflow(struct walk *w, const struct node *n, uint64_t *first,
                    uint64_t *n_pages);
-
-/* ---- free.c ---- */
 
 /* One record of the list: its key is a transaction, its data a count and page numbers.
  * first: of its overflow pages, 0 if there are none. */

@@ -1,8 +1,8 @@
-/* A repair from inside: shared by repair.c (the order of things), list.c (what
- * there is), judge.c (what one file is worth), records.c and
- * files.c (what shall be, from the catalog's records or from the files alone),
- * apply.c (making it so), report.c (what is told of it); and orphans.c
- * and quarantine.c, which only look.
+/* A repair from inside: repair.c (the order of things), list.c (what there is, and
+ * which files no record names), judge.c (what one file is worth), records.c and files.c
+ * (what shall be, from the catalog's records or from the files alone), apply.c (making
+ * it so), report.c (what is told of it), dirs.c (locks); and quarantine.c, which only
+ * looks.
  *
  * A repair first decides: it reads records and files, and notes what the records shall
  * be and which files go. The one thing that it does while it looks is to finish what a
