@@ -46,4 +46,9 @@ gcovr --root . --object-directory "$build" --filter 'format/' --filter 'lib/' \
     cat "$build/gcovr.log"
     exit 1
 }
+# gcovr leaves out what gcov cannot read, and says so in its log only.
+if grep -q 'GCOV produced the following errors' "$build/gcovr.log"; then
+    echo "FAILED: sources have changed or moved since $build was made; remove it: $build/gcovr.log"
+    exit 1
+fi
 python3 tests/coverage/table.py "$build/coverage.json" tests/coverage/unreached.md
