@@ -9,7 +9,7 @@ rm -rf "$tree" && mkdir -p "$tree" || exit 2
 cp -a Makefile lib format tools tests fuzz "$tree" || exit 2
 mkdir -p "$tree/build" && cp -a "$1"/lib* "$1"/format "$1"/tools "$1"/tests "$tree/build" || exit 2
 caught=0 missed=0
-for patch in tests/rocksdb/planted/*${2:-}*.patch; do
+for patch in tests/rocksdb/planted/*/*${2:-}*.patch; do
     name=$(basename "$patch" .patch)
     patch=$PWD/$patch
     (cd "$tree" && patch -sp1 <"$patch" && make -s build/tests/rocksdb/rocksdb rocksdb) \
