@@ -1,6 +1,6 @@
 # make check-mutants: do the tests notice when the code is wrong?
 #
-# Planted bugs (planted/NN-name.patch, one rule of SPEC.md section 10 or more each)
+# Planted bugs (planted/ROOM/NNN-name.patch, one rule of SPEC.md section 10 or more each)
 # and mutants that mutate.pl makes are put, one at a time, into a copy of the tree.
 # The tests of that copy run until one fails; nothing is taken as caught that was not
 # seen to fail here and now. The unchanged copy must pass the same tests first.
@@ -70,7 +70,7 @@ sub number_of {
 
 sub planted {
     my @out;
-    for my $path (sort glob "$here/planted/*.patch") {
+    for my $path (glob "$here/planted/{,*/}*.patch") {
         my $text = slurp($path);
         my ($name) = $path =~ m{([^/]+)\.patch$};
         my %head = $text =~ /^(Rule|Bug|Lost|Caught-by): +(.*)$/mg;
@@ -80,7 +80,7 @@ sub planted {
         push @out, { kind => 'planted', name => $name, patch => $path, files => \@files,
             rule => $head{Rule}, hint => $head{'Caught-by'} || '', bug => $head{Bug} };
     }
-    return @out;
+    return sort { $a->{name} cmp $b->{name} } @out;
 }
 
 sub generated {
