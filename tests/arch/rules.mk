@@ -3,7 +3,7 @@
 # What depends on the byte order and the machine's word. The others are the same C, and
 # would take minutes under an emulator.
 ARCHES := s390x aarch64
-ARCH_TESTS := $(addprefix test_,format kernel identity commit integrity record spec golden slots \
+ARCH_TESTS := $(addprefix test_,format kernel identity commit commit_rules integrity record spec golden slots \
     builder writer writer_open recover losses open_damage)
 ARCH_LIB := $(FORMAT_SRC) $(FILTER_SRC)
 

@@ -1,33 +1,8 @@
 /* commit_choose(): which of two slots counts (SPEC.md section 6), and that no single
  * flipped bit of a header goes unnoticed or loses what was acknowledged. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include "format/checksum.h"
-#include "format/commit.h"
-#include "tests/support/rules.h"
+#include "tests/support/commit_records.h"
 
 enum { HEADER = 3 * PAGE_BYTES, AVAILABLE = 8 * 4096 };
-
-static struct identity an_identity(uint32_t header_pages)
-{
-    struct identity id = {
-        .major = FORMAT_MAJOR,
-        .header_pages = header_pages,
-        .kind = KIND_BLOOM,
-        .hash_id = 1,
-        .growth_rule = header_pages == 1 ? GROWTH_NONE : GROWTH_GEOMETRIC,
-        .target_error = 0.01,
-        .growth_factor = header_pages == 1 ? 0 : 2,
-        .tightening_ratio = header_pages == 1 ? 0 : 0.85,
-        .first_capacity = header_pages == 1 ? 0 : 1000,
-        .uuid = "0123456789abcdef",
-    };
-    return id;
-}
 
 /* A good commit of an open filter with one or two stages of a page each. */
 static struct commit a_commit(uint64_t sequence, uint8_t n_stages)

@@ -344,7 +344,7 @@ static bool field_exists(const struct record_table *t, const char *name)
 }
 
 /* Each rule names a verdict and a field that exist. That the code keeps to them, in
- * their order, is for test_identity, test_commit, test_slots and test_record. */
+ * their order, is for test_identity, test_commit_rules, test_slots and test_record. */
 static void rules_name_what_exists(void **state)
 {
     (void)state;
