@@ -1,29 +1,8 @@
 /* The SIGBUS guard as a signal handler (R15): nothing without it, everything that is
  * not ours goes to whom it would have gone to, and removing it puts things back. */
-#include "tests/support/guard_support.h"
+#include "tests/support/guard_handlers.h"
 
-#include <setjmp.h>
 #include <sys/syscall.h>
-
-enum { N_KEYS = 20 * 1000 };
-static uint64_t keys[N_KEYS];
-
-static int set_up(void **state)
-{
-    random_hashes(keys, N_KEYS);
-    return test_dir_create(state);
-}
-
-/* A sealed filter, checked and then cut off after its header. */
-static struct tamis_filter *cut_filter(const char *path)
-{
-    struct tamis_verify report;
-    build_filter(path, keys, N_KEYS);
-    struct tamis_filter *f = open_filter(path);
-    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
-    cut(path, PAGE_BYTES);
-    return f;
-}
 
 /* ---- without it ---- */
 
@@ -115,71 +94,12 @@ static void test_fatal_without_it(void **state)
 
 /* ---- what was there before ---- */
 
-static struct {
-    volatile sig_atomic_t n, signal, code, usr1_blocked, bus_blocked, hup_blocked;
-    void *volatile address;
-    void *volatile context;
-} seen;
-static void *volatile to_mend; /* by the handler */
-
-static void see_mask(void)
-{
-    sigset_t now;
-    sigprocmask(SIG_SETMASK, NULL, &now);
-    seen.usr1_blocked = sigismember(&now, SIGUSR1);
-    seen.bus_blocked = sigismember(&now, SIGBUS);
-    seen.hup_blocked = sigismember(&now, SIGHUP);
-}
-
-static void mend(void)
-{
-    if (to_mend)
-        mmap(to_mend, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-    errno = EDOM;
-}
-
-static void earlier_info(int sig, siginfo_t *info, void *context)
-{
-    seen.n++;
-    seen.signal = sig;
-    seen.code = info->si_code;
-    seen.address = info->si_addr;
-    seen.context = context;
-    see_mask();
-    mend();
-}
-
 static void earlier_plain(int sig)
 {
     seen.n++;
     seen.signal = sig;
     see_mask();
     mend();
-}
-
-static void before(void (*info)(int, siginfo_t *, void *), void (*plain)(int),
-                   int flags)
-{
-    struct sigaction a = {.sa_flags = flags};
-    if (info)
-        a.sa_sigaction = info, a.sa_flags |= SA_SIGINFO;
-    else
-        a.sa_handler = plain;
-    sigaddset(&a.sa_mask, SIGUSR1);
-    assert_int_equal(sigaction(SIGBUS, &a, NULL), 0);
-    memset(&seen, 0, sizeof seen);
-    to_mend = NULL;
-}
-
-static void fault_elsewhere(void)
-{
-    uint8_t *page = foreign_page(NULL);
-    to_mend = page;
-    errno = EXDEV;
-    assert_int_equal(touch_page(page + 77), 0);
-    assert_int_equal(errno, EXDEV); /* whatever the handlers did */
-    munmap(page, 4096);
-    to_mend = NULL;
 }
 
 static void test_passes_on_what_is_not_ours(void **state)
@@ -283,13 +203,6 @@ static void test_closed_mapping_is_forgotten(void **state)
     signal(SIGBUS, SIG_DFL);
 }
 
-static sigjmp_buf out;
-
-static void jump_out(int sig)
-{
-    siglongjmp(out, sig);
-}
-
 static void test_handler_may_jump_out(void **state)
 {
     struct tamis_filter *f = cut_filter(path_of("jump"));
@@ -387,188 +300,6 @@ static void test_no_handler_before(void **state)
 
 /* ---- handlers that come later ---- */
 
-static struct sigaction beneath;
-
-static void later(int sig, siginfo_t *info, void *context)
-{
-    seen.n += 100;
-    beneath.sa_sigaction(sig, info, context);
-}
-
-static void test_later_handler_that_passes_on(void **state)
-{
-    struct tamis_filter *f = cut_filter(path_of("later"));
-    struct sigaction above = {.sa_sigaction = later, .sa_flags = SA_SIGINFO}, now;
-    (void)state;
-    before(earlier_info, NULL, 0);
-    guard_on();
-    assert_int_equal(sigaction(SIGBUS, &above, &beneath), 0);
-    assert_int_equal(count_absent(f, keys, N_KEYS), 0);
-    assert_in_range(seen.n, 100, 1000000);
-    assert_int_equal(seen.n % 100, 0);
-    fault_elsewhere();
-    assert_int_equal(seen.n % 100, 1);
-    /* Removed beneath it: it stays, passes on, and does no more than that; installed
-     * again it is above it too and works again, with no circle. */
-    tamis_guard_remove();
-    sigaction(SIGBUS, NULL, &now);
-    assert_true(now.sa_sigaction == later);
-    seen.n = 0;
-    fault_elsewhere();
-    assert_int_equal(seen.n, 101);
-    assert_int_equal(tamis_guard_install(NULL), 0);
-    sigaction(SIGBUS, NULL, &now);
-    assert_true(now.sa_sigaction == beneath.sa_sigaction);
-    fault_elsewhere();
-    assert_int_equal(seen.n, 202);
-    tamis_filter_close(f);
-    f = cut_filter(path_of("later-2"));
-    assert_int_equal(count_absent(f, keys, N_KEYS), 0);
-    assert_int_equal(seen.n, 202);
-    tamis_filter_close(f);
-    for (int i = 0; i < 100; i++) { /* and no end of it */
-        tamis_guard_remove();
-        sigaction(SIGBUS, NULL, &now);
-        assert_true(now.sa_sigaction == later);
-        assert_int_equal(tamis_guard_install(NULL), 0);
-    }
-    /* Someone who cleared the table does not keep it from coming back. */
-    signal(SIGBUS, SIG_DFL);
-    assert_int_equal(tamis_guard_install(NULL), 0);
-    sigaction(SIGBUS, NULL, &now);
-    assert_true(now.sa_sigaction == beneath.sa_sigaction);
-    assert_true(now.sa_flags & SA_ONSTACK);
-    tamis_guard_remove();
-    guard_off();
-    sigaction(SIGBUS, NULL, &now);
-    assert_true(now.sa_handler == SIG_DFL);
-}
-
-/* Someone who had kept our handler put it back after it was taken out; installed again
- * the guard finds itself there, and one that comes later and passes on is above it. */
-static int put_back_by_another(void *nothing)
-{
-    struct sigaction above = {.sa_sigaction = later, .sa_flags = SA_SIGINFO}, kept;
-    (void)nothing;
-    before(earlier_info, NULL, 0);
-    if (tamis_guard_install(NULL) || sigaction(SIGBUS, NULL, &kept))
-        return 1;
-    tamis_guard_remove();
-    sigaction(SIGBUS, &kept, NULL);
-    if (tamis_guard_install(NULL))
-        return 2;
-    sigaction(SIGBUS, &above, &beneath);
-    if (tamis_guard_install(NULL))
-        return 3;
-    alarm(60);
-    fault_elsewhere();
-    return seen.n == 101 ? 0 : 4;
-}
-
-static void test_put_back_by_another(void **state)
-{
-    (void)state;
-    in_child(put_back_by_another, NULL);
-}
-
-/* One that chained is gone, and one that does not has come: the guard is nowhere,
- * though it was never taken out. */
-static void test_later_handler_that_does_not_pass_on(void **state)
-{
-    struct sigaction above = {.sa_sigaction = later, .sa_flags = SA_SIGINFO}, now;
-    (void)state;
-    signal(SIGBUS, SIG_DFL);
-    guard_on();
-    assert_int_equal(sigaction(SIGBUS, &above, &beneath), 0);
-    tamis_guard_remove();
-    signal(SIGBUS, SIG_DFL);
-    before(earlier_info, NULL, 0);
-    assert_int_equal(tamis_guard_install(NULL), 0);
-    struct tamis_filter *f = cut_filter(path_of("another"));
-    assert_int_equal(count_absent(f, keys, N_KEYS), 0);
-    assert_int_equal(seen.n, 0);
-    fault_elsewhere();
-    assert_int_equal(seen.n, 1);
-    tamis_filter_close(f);
-    guard_off();
-    sigaction(SIGBUS, NULL, &now);
-    assert_true(now.sa_sigaction == earlier_info);
-    signal(SIGBUS, SIG_DFL);
-}
-
-/* Handlers that each pass on, the guard put above each: there is an end, and it says
- * so. */
-static struct {
-    struct sigaction beneath;
-    int n;
-} chain[3];
-
-#define CHAINED(i)                                                                     \
-    static void chained_##i(int sig, siginfo_t *info, void *context)                   \
-    {                                                                                  \
-        chain[i].n++;                                                                  \
-        chain[i].beneath.sa_sigaction(sig, info, context);                             \
-    }
-CHAINED(0)
-CHAINED(1)
-CHAINED(2)
-
-static void test_guards_between_handlers(void **state)
-{
-    static void (*const handlers[])(int, siginfo_t *, void *) = {chained_0, chained_1,
-                                                                 chained_2};
-    struct sigaction a = {.sa_flags = SA_SIGINFO};
-    int n_installed = 0, rc = 0;
-    (void)state;
-    before(earlier_info, NULL, 0);
-    assert_int_equal(tamis_guard_install(NULL), 0);
-    for (size_t i = 0; i < 3; i++) {
-        a.sa_sigaction = handlers[i];
-        assert_int_equal(sigaction(SIGBUS, &a, &chain[i].beneath), 0);
-        assert_int_equal(tamis_guard_install(NULL), 0);
-    }
-    for (int again = 1; again <= 2; again++) {
-        fault_elsewhere();
-        assert_int_equal(seen.n, again);
-        for (size_t i = 0; i < 3; i++)
-            assert_int_equal(chain[i].n, again);
-    }
-    while (rc == 0 && n_installed < 100) {
-        before(earlier_info, NULL, 0);
-        rc = tamis_guard_install(NULL);
-        n_installed += rc == 0;
-    }
-    assert_int_equal(rc, EAGAIN);
-    signal(SIGBUS, SIG_DFL); /* nothing is above any more */
-    assert_int_equal(tamis_guard_install(NULL), 0);
-    for (int i = 0; i < 5 + n_installed; i++)
-        tamis_guard_remove();
-    sigaction(SIGBUS, NULL, &a);
-    assert_true(a.sa_handler == SIG_DFL);
-}
-
-/* The guard above a handler that is above the guard, and that jumps out each time. */
-static void test_jumps_out_between_guards(void **state)
-{
-    volatile int n = 0;
-    (void)state;
-    before(earlier_info, NULL, 0);
-    assert_int_equal(tamis_guard_install(NULL), 0);
-    before(NULL, jump_out, 0);
-    assert_int_equal(tamis_guard_install(NULL), 0);
-    uint8_t *page = foreign_page(NULL);
-    while (n < 3) {
-        if (sigsetjmp(out, 1) == 0)
-            touch_page(page);
-        n++;
-    }
-    assert_int_equal(seen.n, 0);
-    munmap(page, 4096);
-    tamis_guard_remove();
-    tamis_guard_remove();
-    signal(SIGBUS, SIG_DFL);
-}
-
 static void test_tells_why_it_cannot(void **state)
 {
     struct tamis_diag diag;
@@ -590,12 +321,6 @@ int main(void)
         cmocka_unit_test_teardown(test_closed_mapping_is_forgotten, end_guarded),
         cmocka_unit_test_teardown(test_handler_may_jump_out, end_guarded),
         cmocka_unit_test(test_no_handler_before),
-        cmocka_unit_test(test_put_back_by_another),
-        cmocka_unit_test_teardown(test_later_handler_that_passes_on, end_guarded),
-        cmocka_unit_test_teardown(test_later_handler_that_does_not_pass_on,
-                                  end_guarded),
-        cmocka_unit_test_teardown(test_guards_between_handlers, end_guarded),
-        cmocka_unit_test_teardown(test_jumps_out_between_guards, end_guarded),
         cmocka_unit_test(test_tells_why_it_cannot),
     };
     return cmocka_run_group_tests(tests, set_up, test_dir_remove);
