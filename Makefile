@@ -229,9 +229,9 @@ unit-kernel: $(PROBING:%=$B/tests/%)
 	@TAMIS_KERNEL=$(KERNEL) tests/unit.sh $^
 
 # The longest first, so that none is left alone at the end.
-CLI_FIRST := $(patsubst %,tests/cli/%.bats,replace picture plan_store json)
+CLI_FIRST := $(patsubst %,tests/cli/%.bats,store/replace output/picture size/plan_store output/json)
 cli: $B/tamis | deps-test
-	@TAMIS=$(abspath $B/tamis) tests/unit.sh $(CLI_FIRST) $(filter-out $(CLI_FIRST),$(wildcard tests/cli/*.bats))
+	@TAMIS=$(abspath $B/tamis) tests/unit.sh $(CLI_FIRST) $(filter-out $(CLI_FIRST),$(wildcard tests/cli/*/*.bats))
 
 check-layers: all | deps-test
 	@tests/layers.sh

@@ -1,7 +1,7 @@
 # What the command-line tests share. $TAMIS is the command under test.
 bats_require_minimum_version 1.5.0
 
-TAMIS=${TAMIS:-$BATS_TEST_DIRNAME/../../build/tamis}
+TAMIS=${TAMIS:-$(dirname "${BASH_SOURCE[0]}")/../../build/tamis}
 TAMIS=$(realpath "$TAMIS")
 export TAMIS LC_ALL=C
 

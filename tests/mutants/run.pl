@@ -122,7 +122,7 @@ sub test_list {
     }
     # The command is tested by bats.
     push @tests, { name => "cli/$_", program => 'build/tamis', arguments => '',
-        run => "bats tests/cli/$_" } for qw(empty.bats);
+        run => "bats tests/cli/$_" } for qw(input/empty.bats);
     return @tests;
 }
 

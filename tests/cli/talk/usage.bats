@@ -1,5 +1,5 @@
 # Help, options and arguments: what is wrong is said, and the status is 2.
-load common
+load ../common
 
 commands="init build attach grow seal drop probe ls stat verify plan"
 

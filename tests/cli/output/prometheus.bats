@@ -1,5 +1,5 @@
 # tamis stat --prometheus: the text format, and the numbers in it.
-load common
+load ../common
 
 # strict: standard input is what a strict reader takes; promtool may have its say, too.
 strict() {

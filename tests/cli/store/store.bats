@@ -1,5 +1,5 @@
 # A store from the command line: init, build, attach, drop, ls, stat.
-load common
+load ../common
 
 @test "init, build, ls, stat" {
     make_store

@@ -1,6 +1,6 @@
 # Lists without a key: what a pipe gives whose command has failed. Planted bugs of the
 # command are caught here (tests/mutants), so this file is to be quick.
-load common
+load ../common
 
 @test "a list without a key makes no filter, unless it is --empty" {
     make_store

@@ -1,5 +1,5 @@
 # Help fits a screen and shows how; slips are answered with what was probably meant.
-load common
+load ../common
 
 commands() {
     { "$TAMIS" help; "$TAMIS" help file; } |

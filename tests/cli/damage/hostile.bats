@@ -1,6 +1,6 @@
 # Filters and stores made by hand to hurt, their checksums right (fuzz/hurt.c): one line
 # that says what is wrong and where, and an exit status; never a crash, never a key lost.
-load common
+load ../common
 
 HURT=$(dirname "$TAMIS")/fuzz/hurt
 

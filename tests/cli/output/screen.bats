@@ -1,5 +1,5 @@
 # What only people see: colours, bars, progress. Each on a terminal that is made for it.
-load common
+load ../common
 
 red=$'\e[1;31m' green=$'\e[32m' end=$'\e[0m'
 

@@ -1,5 +1,5 @@
 # backup
-load common
+load ../common
 
 @test "the copy is the store" {
     make_store

@@ -1,5 +1,5 @@
 # Advice works: who does what a line says gets on.
-load common
+load ../common
 
 # mended FILE: what ls and build say of a store whose catalog is now that leads to
 # `tamis repair`, and that makes the store whole.

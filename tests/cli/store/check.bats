@@ -1,5 +1,5 @@
 # build --check: a filter that memory has spoilt is refused.
-load common
+load ../common
 
 # flipped COMMAND...: as `fails 3`, with bits of the filter lost in memory as they are first
 # written. Address sanitizer's leak check is no friend of ptrace.

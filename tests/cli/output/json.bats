@@ -1,7 +1,7 @@
 # What --json prints is what tamis-json(5) says: every field of every command, both ways.
-load common
+load ../common
 
-PAGE=$BATS_TEST_DIRNAME/../../tools/man/tamis-json.5.scd
+PAGE=$BATS_TEST_DIRNAME/../../../tools/man/tamis-json.5.scd
 
 # Of a section of the page: FIELD<TAB>TYPE.
 documented() {

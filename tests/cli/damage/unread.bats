@@ -1,6 +1,6 @@
 # What keeps a file from being read or written says nothing about its bytes: it is no
 # damage, exits with 4, and nobody is told to build anything anew.
-load common
+load ../common
 
 # plain PATTERN COMMAND...: fails with 4 and the pattern, and without a word of damage.
 plain() {

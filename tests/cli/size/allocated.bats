@@ -1,5 +1,5 @@
 # Bytes of the disk: as planned, as they are, and both where a file has holes.
-load common
+load ../common
 
 on_disk() {
     echo $(($(stat -c %b "$1") * 512))

@@ -1,5 +1,5 @@
 # Probing a store: every answer and every reason.
-load common
+load ../common
 
 @test "one line per pair that may be, one for a key that is nowhere" {
     make_store

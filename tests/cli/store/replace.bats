@@ -1,6 +1,6 @@
 # A segment's filter is built anew in the place of its own, and the process dies: before
 # each system call that could make a difference. Whatever is listed then has its keys.
-load common
+load ../common
 
 listed() {
     "$TAMIS" ls store a --json | jq -r '.[0].uuid'

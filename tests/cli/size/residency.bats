@@ -1,5 +1,5 @@
 # How much of the filters is in memory: stat --residency, file show --residency.
-load common
+load ../common
 
 # The pages of a filter of 8 KiB.
 SMALL=$(((8191 + $(getconf PAGESIZE)) / $(getconf PAGESIZE)))

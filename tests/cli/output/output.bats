@@ -1,5 +1,5 @@
 # Output that cannot be written is never success; places that cannot be written to.
-load common
+load ../common
 
 teardown() {
     for at in ro small; do

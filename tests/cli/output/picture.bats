@@ -1,5 +1,5 @@
 # tamis stat --svg: a picture that is valid XML and shows what there is.
-load common
+load ../common
 
 # x XPATH: of pic.svg, without its name space.
 x() {

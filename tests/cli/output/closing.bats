@@ -1,5 +1,5 @@
 # The line that ends build, grow and drop; names that are taken.
-load common
+load ../common
 
 # says LINE COMMAND...: status 0, that line on stderr, and nothing on stdout.
 says() {

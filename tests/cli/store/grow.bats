@@ -1,5 +1,5 @@
 # Growing filters: grow, seal, watermarks, writers that meet and writers that die.
-load common
+load ../common
 
 # A writer with its input held open on descriptor 7; $pid.
 hold_writer() {

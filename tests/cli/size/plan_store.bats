@@ -1,5 +1,5 @@
 # tamis plan STORE, tamis plan --sizes: memory over the filters of a store.
-load common
+load ../common
 
 plan() {
     "$TAMIS" plan "$@" --json >plan.json

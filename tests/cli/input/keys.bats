@@ -1,5 +1,5 @@
 # Key lists in every form, whole and broken.
-load common
+load ../common
 
 # built ARG...: f.tamis, made anew.
 built() {

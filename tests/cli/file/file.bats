@@ -1,5 +1,5 @@
 # One filter file: build, show, probe, verify; and every way in which it can be broken.
-load common
+load ../common
 
 @test "build, probe, verify" {
     make_file --watermark 77 --bind c0ffee

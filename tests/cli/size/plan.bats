@@ -1,5 +1,5 @@
 # Planning: the published table to the digit, and our own figures.
-load common
+load ../common
 
 @test "table 1 of Almeida et al., Scalable Bloom Filters" {
     for row in "0.001 10 26214 18232 18232" "0.0001 14 18724 13674 13662" \

@@ -1,5 +1,5 @@
 # Filters made from filters, files and segments: union, intersect, fold; and compared.
-load common
+load ../common
 
 SEED="--seed 0123456789abcdef"
 

@@ -1,5 +1,5 @@
 # repair, and what verify says of the same stores.
-load common
+load ../common
 
 # Sums of all files but LMDB's lock.
 tree() {
