@@ -260,6 +260,8 @@ static struct verdict check_settled(const struct stage_disk *d,
     return VERDICT_GOOD;
 }
 
+/* In the order of SPEC.md section 9. Layout, geometry, length, bits_set and kind_unused
+ * are those of kind 1: a second kind has its own checks here. */
 static struct verdict check_stage(const struct stage_disk *d,
                                   const struct stage_desc *s, const struct commit *c,
                                   uint8_t slot, bool settled)

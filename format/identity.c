@@ -125,7 +125,7 @@ static struct verdict check_ranges(const struct identity_disk *d,
         return AT(RANGE, header_pages);
     if (all_zero(id->uuid, UUID_BYTES))
         return AT(RANGE, uuid);
-    if (id->kind != KIND_BLOOM)
+    if (!kind_known(id->kind))
         return AT(KIND, kind);
     if (!hash_id_known(id->hash_id))
         return AT(KIND, hash_id);

@@ -78,6 +78,12 @@ extern const size_t n_identity_fields;
 #define TIGHTENING_MAX     0.95
 #define FIRST_CAPACITY_MAX (UINT64_C(1) << 32)
 
+/* Kinds that this code knows. Each has a row in lib/filter/kind.c. */
+static inline bool kind_known(uint16_t kind)
+{
+    return kind == KIND_BLOOM;
+}
+
 /* A segment's name: 1..255 bytes, none of them NUL. */
 bool segment_name_valid(const void *name, size_t n_bytes);
 

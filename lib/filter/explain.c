@@ -7,30 +7,6 @@
 
 _Static_assert((int)TAMIS_MAX_STAGES == (int)MAX_STAGES, "SPEC.md section 6");
 
-/* As stage_probe(), which forgets where it was. */
-static void explain_stage(const struct tamis_filter *f, const struct view *v,
-                          struct stage *s, uint64_t h, struct tamis_stage_answer *out)
-{
-    uint64_t begin = f->offset + (uint64_t)(s->bits - v->map.base);
-    _Alignas(BLOCK_BYTES) uint8_t copy[PAGE_BYTES];
-    bool strict = s->mode == TAMIS_CHECK_STRICT;
-    *out = (struct tamis_stage_answer){.reason = TAMIS_HIT};
-    for (uint32_t lane = 0; lane < s->geometry.lanes; lane++) {
-        uint64_t at = geometry_block_offset(&s->geometry, lane, h);
-        uint64_t page = at / PAGE_BYTES;
-        bool good = strict ? stage_copy_page(s, page, copy) : stage_page_good(s, page);
-        const uint8_t *block = strict ? copy + at % PAGE_BYTES : s->bits + at;
-        if (!good && out->reason == TAMIS_HIT)
-            *out = (struct tamis_stage_answer){TAMIS_DAMAGED, lane,
-                                               begin + page * PAGE_BYTES};
-        if (good && !f->kernel->block_probe(block, s->geometry.words, h)) {
-            *out = (struct tamis_stage_answer){TAMIS_NO_REASON, lane, begin + at};
-            return;
-        }
-        h = geometry_next_lane(h);
-    }
-}
-
 enum tamis_answer filter_explain_from(struct tamis_filter *f, uint64_t min_watermark,
                                       const struct tamis_key *key,
                                       struct tamis_explanation *out)
@@ -44,7 +20,9 @@ enum tamis_answer filter_explain_from(struct tamis_filter *f, uint64_t min_water
     out->by = TAMIS_BY_FILTER;
     out->n_stages = v->n_stages;
     for (uint32_t i = 0; i < v->n_stages; i++) {
-        explain_stage(f, v, &v->stages[i], key->hash, &out->stages[i]);
+        struct stage *s = &v->stages[i];
+        uint64_t begin = f->offset + (uint64_t)(s->bits - v->map.base);
+        f->kind->explain(s, f->kernel, begin, key->hash, &out->stages[i]);
         /* Somebody has added the key in between, or a page has failed. */
         if (out->answer == TAMIS_ABSENT && out->stages[i].reason != TAMIS_NO_REASON) {
             out->answer = TAMIS_MAYBE;

@@ -142,6 +142,10 @@ static int open_fd(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
     f->tag = hash_domain_tag(h.identity.hash_id, h.identity.hash_seed);
     f->kernel = kernel_get();
     f->answer = f->kernel->answer;
+    f->kind = kind_find(h.identity.kind); /* one that header_load() has let pass */
+    f->probe = f->kind->probe;
+    f->probe_many = f->kind->probe_many;
+    f->prefetch = f->kind->prefetch;
     err = open_view(f, fd, &h, path, diag);
     if (!err && o.check == TAMIS_CHECK_FULL)
         err = check_every_page(f, path, diag);

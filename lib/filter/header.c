@@ -1,11 +1,11 @@
 /* The header of an open file: read to a private copy, validated once, and from then on
  * only the copy is used. fields.c prints it for people. */
 #include "lib/filter/filter.h"
+#include "lib/filter/kind.h"
 #include "format/commit.h"
 #include "format/hash.h"
 #include "lib/error.h"
 #include "lib/io/io.h"
-#include "lib/plan/plan.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -101,35 +101,6 @@ int header_load(int fd, bool ours, uint64_t offset, uint64_t n_bytes, const char
     return err;
 }
 
-/* By the keys; or by the blocks, where those are fuller and were measured: a stage that
- * was made of others states that, one that was built states what the filter aims at
- * (SPEC.md 12.4). */
-static double error_now(const struct identity *id, const struct stage_desc *s)
-{
-    uint64_t by_bits = plan_keys_of_bits(&s->geometry, s->bits_set);
-    uint64_t keys = by_bits > s->keys ? by_bits : s->keys;
-    double by_keys = plan_geometry_error(&s->geometry, keys);
-    bool measured = id->growth_rule == 0 && s->target_error != id->target_error;
-    return measured && s->target_error > by_keys ? s->target_error : by_keys;
-}
-
-void header_stage_info(const struct identity *id, const struct stage_desc *s,
-                       struct tamis_stage_info *info)
-{
-    *info = (struct tamis_stage_info){
-        .offset = s->offset,
-        .bits_bytes = s->length,
-        .n_blocks = s->geometry.n_blocks,
-        .capacity = s->capacity,
-        .keys = s->keys,
-        .bits_set = s->bits_set,
-        .lanes = s->geometry.lanes,
-        .words = s->geometry.words,
-        .target_error = s->target_error,
-        .expected_error = error_now(id, s),
-    };
-}
-
 bool commit_is_older(const struct commit *c, const struct bounds *known)
 {
     return c->sequence < known->sequence || c->generation < known->generation ||
@@ -163,6 +134,7 @@ int header_check_features(const struct header *h, const char *path,
 void header_info(const struct identity *id, const struct commit *c,
                  struct tamis_filter_info *info)
 {
+    const struct kind *kind = kind_find(id->kind);
     memset(info, 0, sizeof *info);
     memcpy(info->uuid, id->uuid, UUID_BYTES);
     memcpy(info->store_uuid, id->store_uuid, UUID_BYTES);
@@ -188,18 +160,12 @@ void header_info(const struct identity *id, const struct commit *c,
     info->n_settled = c->n_settled;
     for (size_t i = 0; i < c->n_stages; i++) {
         struct tamis_stage_info s;
-        header_stage_info(id, &c->stages[i], &s);
+        kind->stage_info(id, &c->stages[i], &s);
         /* 1 - (1 - a)(1 - b), without losing what is small. */
         info->expected_error +=
             s.expected_error - info->expected_error * s.expected_error;
     }
-    if (c->n_stages) {
-        const struct stage_desc *last = &c->stages[c->n_stages - 1];
-        /* Threads look at the fill now and then: a little over is not over. */
+    if (c->n_stages)
         info->over_target =
-            info->growing_kind &&
-            last->bits_set >
-                plan_expected_bits(&last->geometry,
-                                   last->capacity + last->capacity / 256 + 1);
-    }
+            info->growing_kind && kind->over_target(&c->stages[c->n_stages - 1]);
 }

@@ -46,7 +46,5 @@ int header_check_features(const struct header *h, const char *path,
                           struct tamis_diag *diag);
 void header_info(const struct identity *id, const struct commit *c,
                  struct tamis_filter_info *info);
-void header_stage_info(const struct identity *id, const struct stage_desc *s,
-                       struct tamis_stage_info *info);
 
 #endif

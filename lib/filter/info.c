@@ -40,6 +40,6 @@ int tamis_filter_stage(struct tamis_filter *f, uint32_t stage,
     if (!err && stage >= h.commit.n_stages)
         err = TAMIS_ERR_RANGE;
     if (!err)
-        header_stage_info(&h.identity, &h.commit.stages[stage], info);
+        f->kind->stage_info(&h.identity, &h.commit.stages[stage], info);
     return err;
 }

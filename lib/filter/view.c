@@ -71,12 +71,14 @@ void view_made(struct tamis_filter *f, struct view *v)
     }
 }
 
-/* A view, its stages, planes, and from `bitmaps` on what they remember. */
-static size_t view_bytes(const struct commit *c, size_t *planes, size_t *bitmaps)
+/* A view, its stages, from `of_kind` on what its kind adds, and from `bitmaps` on what
+ * the stages remember. */
+static size_t view_bytes(const struct kind *kind, const struct commit *c,
+                         size_t *of_kind, size_t *bitmaps)
 {
     size_t n = sizeof(struct view) + c->n_stages * sizeof(struct stage);
-    *planes = n = (n + 63) / 64 * 64;
-    n += c->n_stages * sizeof(struct plane);
+    *of_kind = n = (n + 63) / 64 * 64;
+    n += kind->memory(c);
     *bitmaps = n = (n + 63) / 64 * 64;
     for (size_t i = 0; i < c->n_stages; i++) {
         struct stage_desc d = commit_stage(c, i);
@@ -98,7 +100,6 @@ static void view_stages(struct view *v, const struct tamis_filter *f,
                    d.digests_offset ? base + d.digests_offset : NULL, memory);
         v->stages[i].counts = f->counts;
         memory += stage_memory(&d, digests);
-        v->planes[i] = plane_of(base + d.offset, &d.geometry);
     }
 }
 
@@ -133,7 +134,7 @@ int view_create(struct tamis_filter *f, int fd, const struct header *h,
                 struct view **out)
 {
     const struct commit *c = &h->commit;
-    size_t planes, bitmaps, n_bytes = view_bytes(c, &planes, &bitmaps);
+    size_t of_kind, bitmaps, n_bytes = view_bytes(f->kind, c, &of_kind, &bitmaps);
     bool probing = atomic_load(&f->view) != NULL;
     struct view *v = view_alloc(n_bytes, probing);
     *out = NULL;
@@ -147,10 +148,9 @@ int view_create(struct tamis_filter *f, int fd, const struct header *h,
         view_free(v);
         return err;
     }
-    v->planes = (struct plane *)(void *)((uint8_t *)v + planes);
     view_stages(v, f, c, bitmaps);
-    v->plane = v->planes[0];
-    v->plain = header_sealed_for_good(h) && c->n_stages == 1 &&
+    f->kind->map(v, (uint8_t *)v + of_kind);
+    v->plain = f->kind->planes && header_sealed_for_good(h) && c->n_stages == 1 &&
                c->watermark >= f->min_watermark;
     if (v->plain) /* nobody else has it yet */
         atomic_init(&v->stages[0].plain_good,

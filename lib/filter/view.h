@@ -1,10 +1,12 @@
 /* An open filter from inside: shared by filter.c (open, close), view.c (what is
- * mapped), probe.c and info.c (facts, scrub). */
+ * mapped), bloom.c (what a kind makes of it), probe.c, explain.c, info.c, verify.c and
+ * residency.c. */
 #ifndef TAMIS_FILTER_H
 #define TAMIS_FILTER_H
 
 #include "lib/filter/filter.h"
 #include "format/commit.h"
+#include "lib/filter/kind.h"
 #include "lib/io/io.h"
 #include "lib/kernel/kernel.h"
 #include "lib/page/page.h"
@@ -26,7 +28,8 @@ struct view {
     _Atomic uint64_t seen;                /* slot_mark() of the slot and watermark */
     _Atomic uint64_t watermark, sequence; /* the highest that were found good */
     uint32_t n_stages, n_settled;
-    struct plane *planes; /* of the stages, for when nothing is left to check */
+    struct plane
+        *planes; /* kind_bloom's: of the stages, when nothing is left to check */
     struct stage stages[];
 };
 
@@ -42,6 +45,11 @@ struct tamis_filter {
     const struct kernel *kernel;
     uint64_t min_watermark;
     struct named *named; /* NULL: it was sealed when opened, or not opened by a name */
+    /* Of its kind, copied: a probe saves a look at the row. */
+    kind_probe_fn *probe;
+    kind_probe_many_fn *probe_many;
+    kind_prefetch_fn *prefetch;
+    const struct kind *kind;
     enum tamis_check mode;
     int fd; /* -1 if it was sealed when opened */
     uint64_t offset, limit;

@@ -38,7 +38,7 @@ my @FILES = qw(format/commit.c format/integrity.c format/geometry.c format/ident
     lib/writer/add.c lib/writer/commit.c lib/writer/durable.c lib/writer/floors.c lib/writer/grow.c
     lib/writer/seal.c lib/writer/recover.c lib/page/map.c lib/page/check.c lib/io/reserve.c
     lib/builder/partition.c lib/builder/fill.c lib/builder/check.c lib/page/guard.c lib/page/watch.c
-    lib/filter/scrub.c lib/filter/probe.c lib/kernel/loops.h
+    lib/filter/scrub.c lib/filter/probe.c lib/filter/bloom.c lib/kernel/loops.h
     lib/kernel/row.h lib/kernel/grid.h lib/derive/sources.c
     lib/derive/setops.c lib/derive/fold.c lib/derive/pages.c lib/derive/derive.c
     lib/derive/compare.c lib/store/edit/derive.c lib/store/snapshot/planes.c

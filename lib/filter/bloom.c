@@ -1,0 +1,265 @@
+/* Kind 1, Bloom: each stage is a plane of bits, and a key is absent if it misses in all
+ * of them.
+ *
+ * As long as a page of a stage is still to be checked, each key is asked stage by
+ * stage, with a look at the memory of good pages (page/check.c). Once all are good, the
+ * kernel goes over the planes as fast as it can. */
+#include "lib/filter/kind.h"
+#include "lib/filter/view.h"
+#include "lib/plan/plan.h"
+
+/* ---- what is mapped ---- */
+
+static size_t memory(const struct commit *c)
+{
+    return c->n_stages * sizeof(struct plane);
+}
+
+static void map(struct view *v, void *at)
+{
+    v->planes = at;
+    for (uint32_t i = 0; i < v->n_stages; i++)
+        v->planes[i] = plane_of(v->stages[i].bits, &v->stages[i].geometry);
+    v->plane = v->planes[0];
+}
+
+/* ---- one key ---- */
+
+/* What may be asked of the stages without a look at their pages: all lanes of those
+ * that are good throughout, the first one of the others. What only that one has is no
+ * more than a perhaps, to be asked with care. */
+struct asking {
+    enum { TO_CHECK, PERHAPS, FOR_CERTAIN } how;
+    const struct plane *planes; /* one a stage; not if there is something to check */
+    uint32_t perhaps; /* a bit for each stage of which only one lane is asked */
+    struct plane mixed[MAX_STAGES];
+};
+
+static inline void asking_begin(struct asking *a, struct view *v)
+{
+    bool all = true, first = true;
+    for (uint32_t i = 0; i < v->n_stages; i++) {
+        all &= stage_all_good(&v->stages[i]);
+        first &= stage_first_good(&v->stages[i]);
+    }
+    a->how = all ? FOR_CERTAIN : first ? PERHAPS : TO_CHECK;
+    a->planes = v->planes;
+    a->perhaps = 0;
+    if (a->how != PERHAPS)
+        return;
+    a->planes = a->mixed;
+    for (uint32_t i = 0; i < v->n_stages; i++) {
+        a->mixed[i] = v->planes[i];
+        if (stage_all_good(&v->stages[i]))
+            continue;
+        a->mixed[i].lanes = 1;
+        a->perhaps |= UINT32_C(1) << i;
+    }
+}
+
+/* A negative has to miss in every stage: their lines are fetched side by side. */
+static void prefetch(const struct view *v, uint64_t h)
+{
+    const struct plane *p = v->planes, *end = p + v->n_stages;
+    do /* a view has a stage at least */
+        __builtin_prefetch(plane_block(p, 0, h));
+    while (++p < end);
+}
+
+static enum tamis_reason probe_checking(struct view *v, const struct kernel *k,
+                                        uint64_t h)
+{
+    /* The last stages hold most keys. */
+    for (uint32_t i = v->n_stages; i-- > 0;) {
+        enum tamis_reason r = stage_probe(&v->stages[i], k, h);
+        if (r != TAMIS_NO_REASON)
+            return r;
+    }
+    return TAMIS_NO_REASON;
+}
+
+static enum tamis_reason probe_one(struct view *v, const struct kernel *k, uint64_t h)
+{
+    struct asking a;
+    uint64_t hits = 1;
+    asking_begin(&a, v);
+    if (a.how != TO_CHECK && v->n_stages == 1)
+        hits = k->probe(a.planes, h);
+    else if (a.how != TO_CHECK)
+        k->probe_row(a.planes, v->n_stages, h, &hits);
+    if (!hits)
+        return TAMIS_NO_REASON;
+    if (a.how != TO_CHECK && hits & ~(uint64_t)a.perhaps)
+        return TAMIS_HIT;
+    if (v->n_stages > 1)
+        prefetch(v, h);
+    return probe_checking(v, k, h);
+}
+
+/* ---- many keys ---- */
+
+enum {
+    WORD = 64, /* keys to a word of answers */
+    /* So many words of answers, of all stages together, are at hand at a time. */
+    GRID_WORDS = 8 * MAX_STAGES,
+};
+
+/* Answers leave only when they are whole: whoever jumps out of a probe, from a signal
+ * handler of the host's perhaps, is left with MAYBE. */
+static size_t answer_word(uint64_t *absent, uint64_t hits, size_t n)
+{
+    uint64_t asked = n < WORD ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
+    *absent = ~hits & asked;
+    return (size_t)__builtin_popcountll(*absent);
+}
+
+/* A word of keys, with pages to be checked; the next word's lines are fetched. */
+static uint64_t word_checking(struct view *v, const struct kernel *k,
+                              const uint64_t *hashes, size_t n, size_t n_next)
+{
+    uint64_t hits = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (i < n_next)
+            prefetch(v, hashes[n + i]);
+        hits |= (uint64_t)(probe_checking(v, k, hashes[i]) != TAMIS_NO_REASON) << i;
+    }
+    return hits;
+}
+
+/* Of those keys of a word that the first lanes may have, those that all lanes may. */
+static uint64_t survivors_checking(struct view *v, const struct kernel *k,
+                                   const uint64_t *hashes, uint64_t hits)
+{
+    for (uint64_t m = hits; m; m &= m - 1) {
+        uint64_t h = geometry_next_lane(hashes[__builtin_ctzll(m)]);
+        for (uint32_t i = 0; i < v->n_stages; i++)
+            if (v->planes[i].lanes > 1)
+                __builtin_prefetch(plane_block(&v->planes[i], 1, h));
+    }
+    for (uint64_t m = hits; m; m &= m - 1)
+        if (probe_checking(v, k, hashes[__builtin_ctzll(m)]) == TAMIS_NO_REASON)
+            hits &= ~(m & -m);
+    return hits;
+}
+
+/* Many words of keys on planes whose bits may be believed; n_next hashes follow. */
+static size_t probe_grid(struct view *v, const struct kernel *k, const struct asking *a,
+                         const uint64_t *hashes, size_t n, size_t n_next,
+                         uint64_t *absent)
+{
+    uint64_t of_stages[GRID_WORDS];
+    const uint64_t *of = of_stages;
+    size_t n_absent = 0;
+    k->probe_grid(a->planes, v->n_stages, hashes, n, n_next, of_stages);
+    for (size_t done = 0; done < n; done += WORD) {
+        uint64_t hits = 0, perhaps = 0;
+        for (uint32_t i = 0; i < v->n_stages; i++, of++) {
+            hits |= a->perhaps >> i & 1 ? 0 : *of;
+            perhaps |= *of;
+        }
+        if (perhaps & ~hits)
+            hits |= survivors_checking(v, k, hashes + done, perhaps & ~hits);
+        n_absent += answer_word(absent++, hits, n - done);
+    }
+    return n_absent;
+}
+
+static size_t probe_many(struct view *v, const struct kernel *k, const uint64_t *hashes,
+                         size_t n, uint64_t *absent)
+{
+    size_t n_absent = 0;
+    for (size_t done = 0, some; done < n; done += some) {
+        const uint64_t *now = hashes + done;
+        size_t left = n - done;
+        struct asking a;
+        asking_begin(&a, v);
+        some = a.how == TO_CHECK ? WORD : GRID_WORDS / v->n_stages * WORD;
+        some = some < left ? some : left;
+        if (a.how != TO_CHECK) {
+            n_absent +=
+                probe_grid(v, k, &a, now, some, left - some, absent + done / WORD);
+            continue;
+        }
+        size_t next = left - some < WORD ? left - some : WORD;
+        uint64_t hits = word_checking(v, k, now, some, next);
+        n_absent += answer_word(absent + done / WORD, hits, some);
+    }
+    return n_absent;
+}
+
+/* ---- for people ---- */
+
+/* As stage_probe(), which forgets where it was. */
+static void explain(struct stage *s, const struct kernel *k, uint64_t begin, uint64_t h,
+                    struct tamis_stage_answer *out)
+{
+    _Alignas(BLOCK_BYTES) uint8_t copy[PAGE_BYTES];
+    bool strict = s->mode == TAMIS_CHECK_STRICT;
+    *out = (struct tamis_stage_answer){.reason = TAMIS_HIT};
+    for (uint32_t lane = 0; lane < s->geometry.lanes; lane++) {
+        uint64_t at = geometry_block_offset(&s->geometry, lane, h);
+        uint64_t page = at / PAGE_BYTES;
+        bool good = strict ? stage_copy_page(s, page, copy) : stage_page_good(s, page);
+        const uint8_t *block = strict ? copy + at % PAGE_BYTES : s->bits + at;
+        if (!good && out->reason == TAMIS_HIT)
+            *out = (struct tamis_stage_answer){TAMIS_DAMAGED, lane,
+                                               begin + page * PAGE_BYTES};
+        if (good && !k->block_probe(block, s->geometry.words, h)) {
+            *out = (struct tamis_stage_answer){TAMIS_NO_REASON, lane, begin + at};
+            return;
+        }
+        h = geometry_next_lane(h);
+    }
+}
+
+/* By the keys; or by the blocks, where those are fuller and were measured: a stage that
+ * was made of others states that, one that was built states what the filter aims at
+ * (SPEC.md 12.4). */
+static double error_now(const struct identity *id, const struct stage_desc *s)
+{
+    uint64_t by_bits = plan_keys_of_bits(&s->geometry, s->bits_set);
+    uint64_t keys = by_bits > s->keys ? by_bits : s->keys;
+    double by_keys = plan_geometry_error(&s->geometry, keys);
+    bool measured = id->growth_rule == 0 && s->target_error != id->target_error;
+    return measured && s->target_error > by_keys ? s->target_error : by_keys;
+}
+
+static void stage_info(const struct identity *id, const struct stage_desc *s,
+                       struct tamis_stage_info *info)
+{
+    *info = (struct tamis_stage_info){
+        .offset = s->offset,
+        .bits_bytes = s->length,
+        .n_blocks = s->geometry.n_blocks,
+        .capacity = s->capacity,
+        .keys = s->keys,
+        .bits_set = s->bits_set,
+        .lanes = s->geometry.lanes,
+        .words = s->geometry.words,
+        .target_error = s->target_error,
+        .expected_error = error_now(id, s),
+    };
+}
+
+/* Threads look at the fill now and then: a little over is not over. */
+static bool over_target(const struct stage_desc *last)
+{
+    return last->bits_set >
+           plan_expected_bits(&last->geometry,
+                              last->capacity + last->capacity / 256 + 1);
+}
+
+const struct kind kind_bloom = {
+    .number = KIND_BLOOM,
+    .name = "Bloom",
+    .algebra = CAN_UNITE | CAN_INTERSECT | CAN_FOLD | CAN_COMPARE | CAN_ESTIMATE,
+    .planes = true,
+    .memory = memory,
+    .map = map,
+    .probe = probe_one,
+    .probe_many = probe_many,
+    .prefetch = prefetch,
+    .explain = explain,
+    .stage_info = stage_info,
+    .over_target = over_target,
+};

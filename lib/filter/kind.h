@@ -1,0 +1,99 @@
+/* What a kind of filter is: the one place where a second kind joins. kind.c has the
+ * table, bloom.c its only row. A filter holds the row of its kind from open to close.
+ *
+ *     identity.kind --kind_find()--> struct kind
+ *                                     |  memory, map, planes <---- view_create()
+ *                                     |  probe, probe_many,
+ *                                     |  prefetch <--------------- probes
+ *                                     |  explain, stage_info,
+ *                                     |  over_target <------------ explain, info
+ *                                     |  algebra <---------------- lib/derive
+ *
+ * A new kind supplies:
+ * - its number, and what its descriptors must be: kind_known() in format/identity.h,
+ *   check_stage() in format/commit.c, SPEC.md sections 5, 6 and 9;
+ * - a file in this room, or a room, with a row: each field of struct kind is set;
+ * - a line in the table of kind.c.
+ *
+ * These are common to all kinds, and no function of a row: the header and its slots,
+ * where a stage and its digests lie (struct stage), the check of a page before its
+ * first bit is used, scrub and verify, residency, the watermark, and every reason that
+ * speaks against the whole filter. A row's probes are asked only if none does.
+ *
+ * A new kind keeps these rules:
+ * - ABSENT is a proof. A probe returns TAMIS_NO_REASON only by pages that were checked,
+ *   and never by a page that failed its check.
+ * - A page that failed counts as all ones only where ones are neutral: in stages of
+ *   planes and in rows of packs. In a ribbon, a map or a list ones are a mismatch, and
+ *   a mismatch may end in ABSENT. There such a page is TAMIS_DAMAGED at once, for every
+ *   key that maps to it. The guard's page of ones must not be believed either: after a
+ *   mismatch lost_page() says whether the page was lost meanwhile.
+ * - A probe waits for no thread, calls no malloc(), and may run in a signal handler.
+ * - Answers leave probe_many only when a word of them is whole: a caller that jumps out
+ *   of a probe is left with MAYBE.
+ * - Warning: tamis_filter_probe() asks no row where the view is `plain`. */
+#ifndef TAMIS_FILTER_KIND_H
+#define TAMIS_FILTER_KIND_H
+
+#include "format/commit.h"
+#include "lib/tamis.h"
+
+struct kernel;
+struct stage;
+struct view;
+
+/* What lib/derive can make of filters of a kind, or tell about them. */
+enum algebra {
+    CAN_UNITE = 1,
+    CAN_INTERSECT = 2,
+    CAN_FOLD = 4,    /* and shrink */
+    CAN_COMPARE = 8, /* contains, equal, what two filters share */
+    CAN_ESTIMATE = 16,
+};
+
+/* One key: TAMIS_NO_REASON (absent), TAMIS_HIT or TAMIS_DAMAGED. */
+typedef enum tamis_reason kind_probe_fn(struct view *v, const struct kernel *k,
+                                        uint64_t h);
+/* n keys: bit i of `absent`, which is zeroed, is set if key i is absent. Returns how
+ * many are. */
+typedef size_t kind_probe_many_fn(struct view *v, const struct kernel *k,
+                                  const uint64_t *hashes, size_t n, uint64_t *absent);
+/* Asks for the lines that a probe is going to look at first. */
+typedef void kind_prefetch_fn(const struct view *v, uint64_t h);
+
+struct kind {
+    uint16_t number;  /* in the identity */
+    const char *name; /* in messages: "a NAME filter" */
+    unsigned algebra; /* of enum algebra; lib/derive refuses what is not in here */
+
+    /* Stages are planes of bits, in which ones are neutral. A sealed filter of one
+     * stage may then be asked by view.plane alone: by tamis_filter_probe(), and by
+     * snapshots over many filters. Without planes a snapshot asks each filter with
+     * care. */
+    bool planes;
+
+    /* Bytes that map needs in a view. */
+    size_t (*memory)(const struct commit *c);
+    /* Sets up what the kind has in a view whose stages are mapped. */
+    void (*map)(struct view *v, void *memory);
+
+    kind_probe_fn *probe;
+    kind_probe_many_fn *probe_many;
+    kind_prefetch_fn *prefetch;
+
+    /* Where in this stage the answer is decided. `begin` is the stage's offset in the
+     * file. */
+    void (*explain)(struct stage *s, const struct kernel *k, uint64_t begin, uint64_t h,
+                    struct tamis_stage_answer *out);
+    void (*stage_info)(const struct identity *id, const struct stage_desc *s,
+                       struct tamis_stage_info *info);
+    /* Does the last stage of a growing filter hold more than it was planned for? */
+    bool (*over_target)(const struct stage_desc *last);
+};
+
+extern const struct kind kind_bloom;
+
+/* NULL: this library does not know it. identity_decode() refuses those. */
+const struct kind *kind_find(uint16_t number);
+
+#endif
