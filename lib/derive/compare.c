@@ -36,7 +36,7 @@ int tamis_filter_contains(struct tamis_filter *whole, struct tamis_filter *part,
     uint64_t n_bytes;
     *answer = TAMIS_MAYBE;
     diag_clear(diag);
-    int err = sources_take(both, 2, &s, diag);
+    int err = sources_take(both, 2, CAN_COMPARE, &s, diag);
     if (err)
         return err;
     const struct geometry *g = common_geometry(s, 2, "containment", diag);
@@ -70,7 +70,7 @@ int tamis_filter_equal(struct tamis_filter *one, struct tamis_filter *other, int
     struct source *s;
     *equal = 0;
     diag_clear(diag);
-    int err = sources_take(both, 2, &s, diag);
+    int err = sources_take(both, 2, CAN_COMPARE, &s, diag);
     if (err)
         return err;
     struct view *a = s[0].view, *b = s[1].view;

@@ -73,6 +73,13 @@ static int plan(struct derived *d, const struct derivation *what,
     return TAMIS_ERR_RANGE;
 }
 
+static enum algebra algebra_of(const struct derivation *what)
+{
+    return what->how == DERIVE_UNION          ? CAN_UNITE
+           : what->how == DERIVE_INTERSECTION ? CAN_INTERSECT
+                                              : CAN_FOLD;
+}
+
 /* Whom a refusal is about, where one filter was given. */
 static int about(const struct derivation *what, int err, struct tamis_diag *diag)
 {
@@ -89,7 +96,7 @@ int derive(const struct derivation *what, const struct tamis_derive_options *opt
     diag_clear(diag);
     if (report)
         memset(report, 0, sizeof *report);
-    int err = sources_take(what->sources, what->n, &s, diag);
+    int err = sources_take(what->sources, what->n, algebra_of(what), &s, diag);
     if (err)
         return err;
     struct derived *d = calloc(1, sizeof *d);

@@ -96,6 +96,9 @@ int tamis_filter_estimate(struct tamis_filter *filter, struct tamis_estimate *ou
     memset(out, 0, sizeof *out);
     if (!filter)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no filter");
+    int err = source_can(filter, CAN_ESTIMATE, diag);
+    if (err)
+        return err;
     struct view *v = filter_view(filter);
     for (uint32_t i = 0; i < v->n_stages; i++) {
         sum_stage(&v->stages[i], &sums);
@@ -119,6 +122,9 @@ int tamis_filter_estimate_stage(struct tamis_filter *filter, uint32_t stage,
     struct view *v = filter ? filter_view(filter) : NULL;
     if (!v || stage >= v->n_stages)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no stage of that number");
+    int err = source_can(filter, CAN_ESTIMATE, diag);
+    if (err)
+        return err;
     sum_stage(&v->stages[stage], &sums);
     plan_keys_interval(&v->stages[stage].geometry, sums.n_bits, sums.n_set, &out->keys);
     out->error = sums.error;
@@ -193,7 +199,7 @@ int tamis_filter_compare(struct tamis_filter *one, struct tamis_filter *other,
     if (!out)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "nowhere to put the comparison");
     memset(out, 0, sizeof *out);
-    int err = sources_take(both, 2, &s, diag);
+    int err = sources_take(both, 2, CAN_COMPARE, &s, diag);
     if (err)
         return err;
     const struct geometry *g = common_geometry(s, 2, "a comparison", diag);

@@ -18,9 +18,13 @@ struct source {
     struct view *view;
     struct header header;
 };
-/* All of them are sealed, and of one domain; the caller frees *out. */
-int sources_take(struct tamis_filter *const *filters, size_t n, struct source **out,
-                 struct tamis_diag *diag);
+/* ERR_UNFIT if the filter's kind has no such algebra. */
+int source_can(const struct tamis_filter *f, enum algebra what,
+               struct tamis_diag *diag);
+/* All of them are sealed, of one domain, and of a kind that has this; the caller frees
+ * *out. */
+int sources_take(struct tamis_filter *const *filters, size_t n, enum algebra what,
+                 struct source **out, struct tamis_diag *diag);
 /* NULL: it has several. */
 const struct geometry *only_stage(const struct source *s);
 /* The largest error that one of them aims at (SPEC.md section 12.4). */

@@ -26,12 +26,29 @@ static int check_answers(const struct tamis_filter *f, const struct standing *no
     return 0;
 }
 
-static int source_take(struct source *s, struct tamis_filter *f,
+int source_can(const struct tamis_filter *f, enum algebra what, struct tamis_diag *diag)
+{
+    if (f->kind->algebra & what)
+        return 0;
+    const char *wanted = what == CAN_UNITE       ? "union"
+                         : what == CAN_INTERSECT ? "intersection"
+                         : what == CAN_FOLD      ? "fold"
+                         : what == CAN_COMPARE   ? "comparison"
+                                                 : "estimate";
+    return diag_fail(diag, TAMIS_ERR_UNFIT, f->path,
+                     "a filter of kind %s allows no %s: build a Bloom filter from its "
+                     "keys",
+                     f->kind->name, wanted);
+}
+
+static int source_take(struct source *s, struct tamis_filter *f, enum algebra what,
                        struct tamis_diag *diag)
 {
     if (!f)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "one of the filters is NULL");
-    int err = filter_header(f, &s->header, diag);
+    int err = source_can(f, what, diag);
+    if (!err)
+        err = filter_header(f, &s->header, diag);
     if (err)
         return err;
     struct standing now;
@@ -47,8 +64,8 @@ static int source_take(struct source *s, struct tamis_filter *f,
     return check_answers(f, &now, diag);
 }
 
-int sources_take(struct tamis_filter *const *filters, size_t n, struct source **out,
-                 struct tamis_diag *diag)
+int sources_take(struct tamis_filter *const *filters, size_t n, enum algebra what,
+                 struct source **out, struct tamis_diag *diag)
 {
     *out = NULL;
     if (n == 0 || !filters || n > SIZE_MAX / sizeof **out)
@@ -56,7 +73,7 @@ int sources_take(struct tamis_filter *const *filters, size_t n, struct source **
     struct source *s = calloc(n, sizeof *s);
     int err = s ? 0 : diag_errno(diag, ENOMEM, NULL, "cannot combine filters");
     for (size_t i = 0; i < n && !err; i++) {
-        err = source_take(&s[i], filters[i], diag);
+        err = source_take(&s[i], filters[i], what, diag);
         if (!err && source_tag(&s[i]) != source_tag(&s[0]))
             err = diag_fail(diag, TAMIS_ERR_MISMATCH, filters[i]->path,
                             "another hash or seed than the first one's");

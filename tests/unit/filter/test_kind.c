@@ -87,6 +87,7 @@ static struct kind made_up(void)
 {
     struct kind k = kind_bloom;
     k.name = "made-up";
+    k.algebra = 0;
     k.planes = false;
     k.probe = probe_damaged;
     k.probe_many = probe_none;
@@ -154,6 +155,47 @@ static void test_a_kind_without_planes_is_never_asked_by_one(void **state)
     tamis_filter_close(f);
 }
 
+static void check_unfit(int err, const struct tamis_diag *diag, const char *what)
+{
+    char expected[200];
+    snprintf(
+        expected, sizeof expected,
+        "a filter of kind made-up allows no %s: build a Bloom filter from its keys",
+        what);
+    assert_int_equal(err, TAMIS_ERR_UNFIT);
+    assert_string_equal(diag->what, expected);
+    assert_false(exists(path_of("made")));
+}
+
+static void test_algebra_that_a_kind_lacks_is_refused(void **state)
+{
+    (void)state;
+    const struct kind k = made_up();
+    struct tamis_diag d;
+    enum tamis_answer answer;
+    struct tamis_comparison comparison;
+    struct tamis_estimate estimate;
+    int equal;
+    struct tamis_filter *two[] = {built("one", keys[0], N_KEYS, 0.01),
+                                  built("two", keys[0], N_KEYS, 0.01)};
+    become(two[1], &k);
+    const char *made = path_of("made");
+    check_unfit(tamis_filter_union(two, 2, made, NULL, NULL, &d), &d, "union");
+    check_unfit(tamis_filter_intersection(two, 2, made, NULL, NULL, &d), &d,
+                "intersection");
+    check_unfit(tamis_filter_fold(two[1], 1, made, NULL, NULL, &d), &d, "fold");
+    check_unfit(tamis_filter_shrink(two[1], 0.1, made, NULL, NULL, &d), &d, "fold");
+    check_unfit(tamis_filter_contains(two[0], two[1], &answer, &d), &d, "comparison");
+    assert_int_equal(answer, TAMIS_MAYBE);
+    check_unfit(tamis_filter_equal(two[0], two[1], &equal, &d), &d, "comparison");
+    assert_int_equal(equal, 0);
+    check_unfit(tamis_filter_compare(two[0], two[1], &comparison, &d), &d,
+                "comparison");
+    check_unfit(tamis_filter_estimate(two[1], &estimate, &d), &d, "estimate");
+    check_unfit(tamis_filter_estimate_stage(two[1], 0, &estimate, &d), &d, "estimate");
+    close_all(two, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +203,7 @@ int main(void)
         cmocka_unit_test(test_unknown_kinds_are_refused),
         cmocka_unit_test(test_the_row_of_its_kind_is_taken),
         cmocka_unit_test(test_a_kind_without_planes_is_never_asked_by_one),
+        cmocka_unit_test(test_algebra_that_a_kind_lacks_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, test_dir_remove);
 }
