@@ -150,6 +150,14 @@ static UNUSED void remove_tree(const char *name)
     assert_int_equal(system(command), 0);
 }
 
+/* Of what a test that failed has left. */
+static UNUSED int no_store(void **state)
+{
+    (void)state;
+    remove_tree("s");
+    return 0;
+}
+
 /* ---- segments ---- */
 
 static UNUSED void put_bound(struct tamis_store *s, const char *name, uint64_t first,
@@ -220,6 +228,18 @@ static UNUSED struct tamis_store *store_agw(const char *name)
     return s;
 }
 
+/* A store with sealed segments a, b, c of 100 keys each, from 0 on, and g, growing. */
+static UNUSED struct tamis_store *store_abcg(void)
+{
+    struct tamis_store *s = store_new("s");
+    put_segment(s, "a", 0, 100);
+    put_segment(s, "b", 100, 100);
+    put_segment(s, "c", 200, 100);
+    put_growing(s, "g");
+    grow_keys(s, "g", 300, 100, 1);
+    return s;
+}
+
 /* ---- answers ---- */
 
 /* No key that was put may be absent: from its segment, or from all. */
@@ -273,6 +293,19 @@ static UNUSED struct record record_in(struct tamis_store *s, const char *name)
                      VERDICT_OK);
     tamis_snapshot_release(snap);
     return r;
+}
+
+/* A bit of the record of a segment, changed in a catalog that no store has open. */
+static UNUSED void poke_record(const char *store, const char *name, size_t at)
+{
+    uint8_t value[RECORD_MAX_BYTES];
+    size_t n;
+    struct tamis_store *s = store_open(store);
+    struct record r = record_in(s, name);
+    tamis_store_close(s);
+    n = record_encode(&r, name, strlen(name), value);
+    value[at] ^= 1;
+    poke_catalog(store, "segments", name, value, n);
 }
 
 static UNUSED const char *aside_of(const char *store, const char *file)

@@ -191,17 +191,6 @@ static int cuts_on(void **state)
 
 /* ---- a store with a bit of everything ---- */
 
-static void poke_record(const char *name)
-{
-    uint8_t value[RECORD_MAX_BYTES];
-    struct tamis_store *s = store_open("origin");
-    struct record r = record_in(s, name);
-    tamis_store_close(s);
-    size_t n = record_encode(&r, name, strlen(name), value);
-    value[offsetof(struct record_disk, keys)] ^= 1;
-    poke_catalog("origin", "segments", name, value, n);
-}
-
 /* a: rotten. b: good. c: lost. d: its record damaged. g: its writer died. n: grown, and
  * sealed, behind the catalog's back. twice: two files of one name. An orphan, a
  * temporary. */
@@ -231,7 +220,7 @@ static void make_origin(bool lost)
     file_write(path, "x", 1);
     tamis_store_close(s);
     kill_writer("origin", 1050);
-    poke_record("d");
+    poke_record("origin", "d", offsetof(struct record_disk, keys));
     if (lost)
         file_poke(path_of("origin/catalog.lmdb"), 0, "lost", 4),
             assert_int_equal(truncate(path_of("origin/catalog.lmdb"), 5000), 0);
@@ -307,30 +296,23 @@ static char *describe(void)
     return text;
 }
 
-static int run_repair(void *ctx)
-{
-    (void)ctx;
-    struct tamis_repair_options opt = {.size = sizeof opt};
-    n_calls = 0;
-    return tamis_store_repair(path_of("s"), &opt, NULL, NULL) ? 1 : 0;
-}
-
 static int killed_at(unsigned long at)
 {
     int status;
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        die_at = at;
-        random_state = at;
-        _exit(run_repair(NULL));
+        struct tamis_repair_options opt = {.size = sizeof opt};
+        n_calls = 0;
+        die_at = random_state = at;
+        _exit(tamis_store_repair(path_of("s"), &opt, NULL, NULL) ? 1 : 0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     return WEXITSTATUS(status);
 }
 
-/* Kills at every call, and `twice` the repair that follows as well. */
+/* Kills at every call, and every third time the repair that follows as well. */
 static unsigned long cut_everywhere(bool lost, const char *want)
 {
     unsigned long n = 1;
@@ -454,15 +436,14 @@ static void names_are_durable_before_what_relies_on_them(void **state)
     }
 }
 
+#define TEST(f) cmocka_unit_test_setup_teardown(f, cuts_on, faults_off)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(killed_anywhere_with_a_catalog, cuts_on,
-                                        faults_off),
-        cmocka_unit_test_setup_teardown(killed_anywhere_without_one, cuts_on,
-                                        faults_off),
-        cmocka_unit_test_setup_teardown(names_are_durable_before_what_relies_on_them,
-                                        cuts_on, faults_off),
+        TEST(killed_anywhere_with_a_catalog),
+        TEST(killed_anywhere_without_one),
+        TEST(names_are_durable_before_what_relies_on_them),
     };
     return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
 }

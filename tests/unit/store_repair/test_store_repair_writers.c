@@ -215,25 +215,17 @@ static void a_rebuild_lists_nothing_unfinished(void **state)
     remove_tree("s");
 }
 
-/* Of what a test that failed has left. */
-static int clean(void **state)
-{
-    (void)state;
-    remove_tree("s");
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_dry_run_takes_no_writers_lock, clean),
+        cmocka_unit_test_setup(a_dry_run_takes_no_writers_lock, no_store),
         cmocka_unit_test_setup(a_lock_that_cannot_be_looked_at_leaves_the_file_alone,
-                               clean),
+                               no_store),
         cmocka_unit_test_setup(
-            nor_is_a_store_rebuilt_whose_lock_file_cannot_be_looked_at, clean),
-        cmocka_unit_test_setup(what_cannot_be_finished_stops_nothing_else, clean),
-        cmocka_unit_test_setup(a_rebuild_lists_nothing_unfinished, clean),
-        cmocka_unit_test_setup(a_writer_that_closes_meanwhile_has_not_died, clean),
+            nor_is_a_store_rebuilt_whose_lock_file_cannot_be_looked_at, no_store),
+        cmocka_unit_test_setup(what_cannot_be_finished_stops_nothing_else, no_store),
+        cmocka_unit_test_setup(a_rebuild_lists_nothing_unfinished, no_store),
+        cmocka_unit_test_setup(a_writer_that_closes_meanwhile_has_not_died, no_store),
     };
     return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
 }
