@@ -2,7 +2,7 @@
 #ifndef TAMIS_TESTS_CRASH_CHECK_H
 #define TAMIS_TESTS_CRASH_CHECK_H
 
-#include "tests/crash/record.h"
+#include "tests/crash/record/record.h"
 
 /* Files that states are written to, one a level, under `dir`. */
 void check_open_images(const char *dir);

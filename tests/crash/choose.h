@@ -2,7 +2,7 @@
 #ifndef TAMIS_TESTS_CRASH_CHOOSE_H
 #define TAMIS_TESTS_CRASH_CHOOSE_H
 
-#include "tests/crash/record.h"
+#include "tests/crash/record/record.h"
 
 /* What one level of cuts may cost at one event. */
 struct budget {

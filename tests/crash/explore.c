@@ -11,7 +11,7 @@
  * the states of each run by their hashes. */
 #include "tests/crash/check.h"
 #include "tests/crash/choose.h"
-#include "tests/crash/workload.h"
+#include "tests/crash/workloads/workload.h"
 
 #include <errno.h>
 #include <ftw.h>

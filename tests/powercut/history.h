@@ -7,7 +7,7 @@
 #ifndef TAMIS_TESTS_POWERCUT_HISTORY_H
 #define TAMIS_TESTS_POWERCUT_HISTORY_H
 
-#include "tests/crash/disk.h" /* random numbers */
+#include "tests/crash/disk/disk.h" /* random numbers */
 #include "tests/powercut/device.h"
 
 enum object_kind {

@@ -1,7 +1,7 @@
 #help make check-powercut FS=ext4 STATES=N SEED=S   power cuts under ext4, xfs and btrfs (root; 5,000 states each)
 
 # Not among TEST_PROGRAMS: `make check` needs neither root nor FUSE.
-POWERCUT_COMMON := $(patsubst %,$B/tests/powercut/%.o,device host) $B/tests/crash/disk.o
+POWERCUT_COMMON := $(patsubst %,$B/tests/powercut/%.o,device host) $B/tests/crash/disk/disk.o
 POWERCUT_OBJ := $(patsubst %,$B/tests/powercut/%.o,powercut runs workload resume session history check replay)
 
 .PHONY: deps-powercut check-powercut

@@ -4,7 +4,7 @@
 #define TAMIS_TESTS_CRASH_RECORD_H
 
 #include "lib/writer/inside.h"
-#include "tests/crash/disk.h"
+#include "tests/crash/disk/disk.h"
 
 /* What has been promised to the caller of the library: what must survive. The keys
  * are a log, the watermark a position in it: all keys before it are in. */

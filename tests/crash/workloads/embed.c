@@ -4,8 +4,8 @@
  *
  * Until the engine has synced, anything may be there: but what opens as the filter that
  * is meant, by its binding, must not deny a key. After the sync it is whole. */
-#include "tests/crash/store.h"
-#include "tests/crash/workload.h"
+#include "tests/crash/workloads/store.h"
+#include "tests/crash/workloads/workload.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

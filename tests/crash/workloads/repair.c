@@ -6,8 +6,8 @@
  * a store that opens is as good as before, and lists what it should; another repair
  * completes (and is cut again), and after it one more finds nothing to do; an engine
  * can go on, and its edit sweeps nothing that is wanted. */
-#include "tests/crash/inventory.h"
-#include "tests/crash/workload.h"
+#include "tests/crash/workloads/inventory.h"
+#include "tests/crash/workloads/workload.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

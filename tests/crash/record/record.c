@@ -1,6 +1,6 @@
 /* Recording: which files and names a run has, and a look at the files' content before
  * and after each call, which shows what was stored through mappings meanwhile. */
-#include "tests/crash/record.h"
+#include "tests/crash/record/record.h"
 
 #include <fcntl.h>
 #include <stdarg.h>

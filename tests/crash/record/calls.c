@@ -1,5 +1,5 @@
 /* Recording: the entries of io_calls replaced, and the call by which LMDB syncs. */
-#include "tests/crash/record.h"
+#include "tests/crash/record/record.h"
 
 #include <errno.h>
 #include <sys/mman.h>

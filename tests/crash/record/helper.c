@@ -1,6 +1,6 @@
 /* A second thread, which adds a key now and then while a call of the first is at a
  * system call: in lock step, so that all is repeatable. */
-#include "tests/crash/record.h"
+#include "tests/crash/record/record.h"
 
 #include <pthread.h>
 #include <sched.h>

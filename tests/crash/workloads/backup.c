@@ -4,8 +4,8 @@
  * Of a state must hold: the store is as it was; the copy is not there, or it is whole:
  * it opens, lists every segment and has every key that had been acknowledged before;
  * once the call has returned it is there. Where it is not, another backup makes it. */
-#include "tests/crash/inventory.h"
-#include "tests/crash/workload.h"
+#include "tests/crash/workloads/inventory.h"
+#include "tests/crash/workloads/workload.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

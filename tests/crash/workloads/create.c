@@ -4,8 +4,8 @@
  *
  * Of a state must hold: the store opens, whole and empty; or, as long as its creation
  * had not returned, there is none yet, and it can be created there; then it opens. */
-#include "tests/crash/store.h"
-#include "tests/crash/workload.h"
+#include "tests/crash/workloads/store.h"
+#include "tests/crash/workloads/workload.h"
 
 #include <dirent.h>
 #include <fcntl.h>

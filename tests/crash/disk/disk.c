@@ -1,6 +1,6 @@
 /* The disk of the explorer: what is durable of its files, and what was written since.
  */
-#include "tests/crash/disk.h"
+#include "tests/crash/disk/disk.h"
 
 #include <stdlib.h>
 #include <string.h>

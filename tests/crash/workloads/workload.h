@@ -2,7 +2,7 @@
 #ifndef TAMIS_TESTS_CRASH_WORKLOAD_H
 #define TAMIS_TESTS_CRASH_WORKLOAD_H
 
-#include "tests/crash/record.h"
+#include "tests/crash/record/record.h"
 
 struct workload {
     const char *name;

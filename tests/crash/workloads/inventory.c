@@ -1,6 +1,6 @@
 /* Stores to repair and to copy: made, and damaged. What must hold of them afterwards is
  * in inventory_check.c. */
-#include "tests/crash/inventory.h"
+#include "tests/crash/workloads/inventory.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

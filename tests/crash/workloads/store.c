@@ -3,8 +3,8 @@
  * disk is not looked at here; tests/powercut cuts the whole stack): the catalog of a
  * state is the live one of that moment, the files and names are what the disk model
  * leaves of filters/. What must hold is in store_check.c. */
-#include "tests/crash/store.h"
-#include "tests/crash/workload.h"
+#include "tests/crash/workloads/store.h"
+#include "tests/crash/workloads/workload.h"
 
 #include <stdlib.h>
 #include <unistd.h>

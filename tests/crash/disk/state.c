@@ -1,6 +1,6 @@
 /* The states that a power cut may leave: what names mean, and what becomes of each
  * length and sector that is not durable. */
-#include "tests/crash/disk.h"
+#include "tests/crash/disk/disk.h"
 
 #include <stdlib.h>
 #include <string.h>

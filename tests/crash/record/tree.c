@@ -1,6 +1,6 @@
 /* Trees of directories: noting the names that no recorded call has made, writing a
  * state down as files and directories, and telling whether one has changed. */
-#include "tests/crash/record.h"
+#include "tests/crash/record/record.h"
 
 #include <dirent.h>
 #include <fcntl.h>

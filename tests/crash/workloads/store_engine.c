@@ -1,6 +1,6 @@
 /* What an engine does with a store: the calls that the workload and the engine that
  * comes back after a cut have in common. */
-#include "tests/crash/store.h"
+#include "tests/crash/workloads/store.h"
 
 #include <stdlib.h>
 

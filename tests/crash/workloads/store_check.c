@@ -2,7 +2,7 @@
  * was dropped is not; of an edit under way everything or nothing; each listed segment
  * has its file, whole; an engine can go on, and an edit sweeps what nothing names; and
  * all that again after a cut of what that engine does. */
-#include "tests/crash/store.h"
+#include "tests/crash/workloads/store.h"
 
 #include <dirent.h>
 #include <fcntl.h>

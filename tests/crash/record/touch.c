@@ -1,6 +1,6 @@
 /* Stores that change nothing: R3's "makes it dirty again". They leave no trace in the
  * content, so the mappings of a file that has lied are watched page by page. */
-#include "tests/crash/record.h"
+#include "tests/crash/record/record.h"
 
 #include <signal.h>
 #include <stdlib.h>

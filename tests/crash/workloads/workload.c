@@ -1,6 +1,6 @@
 /* The workloads of the filter half. Each draws its sizes and turns from the run's
  * random numbers: another round is another history. */
-#include "tests/crash/workload.h"
+#include "tests/crash/workloads/workload.h"
 #include "tests/crash/check.h"
 
 #include <stdlib.h>

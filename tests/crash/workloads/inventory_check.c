@@ -1,6 +1,6 @@
 /* What must hold of a store that is repaired or copied: no key is lost, no filter goes
  * away, and what was good stays as good. */
-#include "tests/crash/inventory.h"
+#include "tests/crash/workloads/inventory.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* Rot: a sector of bits that is on the disk comes back as zeros. Nobody wrote it: the
  * disk is as sure of it as of what it held before, and no power cut undoes it. */
-#include "tests/crash/workload.h"
+#include "tests/crash/workloads/workload.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

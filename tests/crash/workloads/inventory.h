@@ -3,7 +3,7 @@
 #ifndef TAMIS_TESTS_CRASH_INVENTORY_H
 #define TAMIS_TESTS_CRASH_INVENTORY_H
 
-#include "tests/crash/store.h"
+#include "tests/crash/workloads/store.h"
 
 enum worth {
     GOOD,
