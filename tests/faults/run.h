@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tests/support/internals.h"
-#include "tests/faults/wrap.h"
+#include "tests/faults/wrap/wrap.h"
 
 enum { PATH_BYTES = 512, MAX_KEYS = 2048 };
 

@@ -1,5 +1,5 @@
 /* The wrappers around descriptors, locks, names and directories. */
-#include "tests/faults/wrap.h"
+#include "tests/faults/wrap/wrap.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* The plan of a run: which call is to fail, and how often calls were made. */
-#include "tests/faults/wrap.h"
+#include "tests/faults/wrap/wrap.h"
 
 #include <errno.h>
 #include <lmdb.h>

@@ -1,5 +1,5 @@
 /* The wrappers around reading, writing, syncing and mapping. */
-#include "tests/faults/wrap.h"
+#include "tests/faults/wrap/wrap.h"
 
 #include <errno.h>
 #include <sys/mman.h>

@@ -4,7 +4,7 @@
  * stored to through a mapping, which is kept write-protected so that the first store is
  * seen. A sync that succeeds saves the dirty pages; one that fails saves none and
  * forgets that they were dirty. At the end the files get what the disk has. */
-#include "tests/faults/wrap.h"
+#include "tests/faults/wrap/wrap.h"
 
 #include <ftw.h>
 #include <signal.h>

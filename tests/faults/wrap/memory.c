@@ -1,5 +1,5 @@
 /* The wrappers around the allocator, and around handlers. */
-#include "tests/faults/wrap.h"
+#include "tests/faults/wrap/wrap.h"
 
 #include <pthread.h>
 #include <signal.h>

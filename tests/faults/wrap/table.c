@@ -1,5 +1,5 @@
 /* How each call can fail, and which failures nobody may notice. */
-#include "tests/faults/wrap.h"
+#include "tests/faults/wrap/wrap.h"
 
 #include <errno.h>
 #include <lmdb.h>

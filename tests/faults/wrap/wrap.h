@@ -1,6 +1,6 @@
 /* Calls that fail when told to. The library's objects are linked with --wrap for every
- * function of calls.txt, so that each call of theirs passes through wrap_*.c; what LMDB
- * calls itself passes through below.c. Only calls made inside IN_LIB() count. */
+ * function of calls.txt: each call of theirs passes through a wrapper of this folder. What
+ * LMDB calls itself passes through below.c. Only calls made inside IN_LIB() count. */
 #ifndef TAMIS_FAULTS_WRAP_H
 #define TAMIS_FAULTS_WRAP_H
 

@@ -1,5 +1,5 @@
 /* The wrappers around LMDB. */
-#include "tests/faults/wrap.h"
+#include "tests/faults/wrap/wrap.h"
 
 #include <lmdb.h>
 
