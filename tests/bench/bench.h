@@ -1,6 +1,6 @@
-/* The benchmark: what its files share. bench.c is the order of things, clock.c how a
- * time is taken, figures.c the marks; figures_*.c measure one subject each, through
- * tamis.h alone. loops.c, limits.c and peers.cc are what tamis is compared with. */
+/* The benchmark: what its files share. bench.c is the order of things, measure/ how a
+ * time is taken, figures.c the marks; each file of figures/ measures one subject, through
+ * tamis.h alone. compare/ has what tamis is compared with. */
 #ifndef TAMIS_TESTS_BENCH_H
 #define TAMIS_TESTS_BENCH_H
 
@@ -11,7 +11,7 @@
 #include <tamis.h>
 
 #include "format/geometry.h"
-#include "tests/bench/peers.h"
+#include "tests/bench/compare/peers.h"
 
 /* ---- bench.c: one run ---- */
 
@@ -48,7 +48,7 @@ void must(int rc, const struct tamis_diag *diag, const char *what);
 void *allocate(size_t n_bytes);
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* ---- clock.c: time, medians, the core ---- */
+/* ---- measure/clock.c: time, medians, the core ---- */
 
 uint64_t now_ns(void);
 extern volatile uint64_t sink; /* results are consumed */
@@ -124,13 +124,13 @@ void check_present(struct tamis_filter *filter, uint64_t n, uint64_t limit);
 /* Wrong if so many of n negatives that were not ABSENT are too many. */
 void check_error(double target, uint64_t n_maybe, uint64_t n, const char *what);
 
-/* ---- loops.c: hand-written comparators over the same bits ---- */
+/* ---- compare/loops.c: hand-written comparators over the same bits ---- */
 
 double lap_scalar(void *probing);
 double lap_avx512(void *probing);
 bool have_avx512(void);
 
-/* ---- limits.c: what the machine can do ---- */
+/* ---- compare/limits.c: what the machine can do ---- */
 
 enum { WINDOW = 64 };
 double lap_lines(void *probing); /* random lines, a rolling window of prefetches */
@@ -142,7 +142,7 @@ double xxh3_file_ns(const struct bits *bits);
 double xxh3_pages_ns(const struct bits *bits, const uint64_t *hashes, size_t n);
 void limits_measure(void);
 
-/* ---- flushes.c ---- */
+/* ---- measure/flushes.c ---- */
 
 unsigned n_flushes(void); /* fsync and fdatasync of this process so far */
 
@@ -162,7 +162,7 @@ void wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 unsigned n_wrong(void);
 unsigned figures_missing(void);
 
-/* ---- report.c, machine.c, curves.c ---- */
+/* ---- report.c, measure/machine.c, curves.c ---- */
 
 void report_write(void);
 struct json_t *machine_facts(void);
@@ -177,7 +177,7 @@ struct curve *curve_open(const char *name, const char *columns);
 void curve_row(struct curve *curve, size_t n, const double *values);
 void curve_close(struct curve *curve);
 
-/* ---- figures_*.c, instructions.c: in the order of the issue ---- */
+/* ---- figures/, measure/instructions.c: in the order of the issue ---- */
 
 void figures_small(void);
 void figures_large(void);

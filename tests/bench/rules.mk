@@ -3,7 +3,7 @@
 
 # Not among TEST_PROGRAMS: it links the peers. It measures the library as it is linked by
 # others, the archive; format/geometry.o is the comparators'.
-BENCH_OBJ := $(call obj,$(wildcard tests/bench/*.c)) $B/tests/bench/peers.o
+BENCH_OBJ := $(call obj,$(wildcard tests/bench/*.c tests/bench/*/*.c)) $B/tests/bench/compare/peers.o
 BENCH_WRAP := -Wl,--wrap=fsync,--wrap=fdatasync
 BENCH_DIR := $B/bench
 CXX ?= g++
@@ -13,7 +13,7 @@ deps-bench: | deps-build
 	$(call install,g++ libbloom-dev libleveldb-dev gnuplot-nox valgrind jq)
 
 $(BENCH_OBJ): | deps-bench
-$B/tests/bench/peers.o: tests/bench/peers.cc
+$B/tests/bench/compare/peers.o: tests/bench/compare/peers.cc
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)
 	$(Q)$(CXX) -std=c++17 -fPIC -Wall -Wextra -Wshadow -Wconversion $(OPT) $(SANITIZE) $(WERROR) -I. -MMD -MP -c $< -o $@

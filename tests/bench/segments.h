@@ -1,4 +1,4 @@
-/* A store of many segments of numbered keys, for figures_segments.c and the driver. */
+/* A store of many segments of numbered keys, for figures/segments.c and the driver. */
 #ifndef TAMIS_TESTS_BENCH_SEGMENTS_H
 #define TAMIS_TESTS_BENCH_SEGMENTS_H
 

@@ -1,5 +1,5 @@
 /* libbloom, and LevelDB's FilterPolicy called directly (peers.h). */
-#include "tests/bench/peers.h"
+#include "tests/bench/compare/peers.h"
 
 #include <bloom.h>
 #include <leveldb/filter_policy.h>
