@@ -3,9 +3,7 @@
 #ifndef TAMIS_TESTS_MOVED_SUPPORT_H
 #define TAMIS_TESTS_MOVED_SUPPORT_H
 
-#include <sys/syscall.h>
-
-#include "support.h"
+#include "still_clock.h"
 
 #define OK(call) assert_int_equal((call), 0)
 
@@ -13,22 +11,11 @@ enum { BEFORE = 200, AFTER = 100 };
 
 static uint64_t keys[BEFORE + AFTER];
 
-/* ---- a clock that stands still, and a look that can be met ---- */
+/* ---- a look that can be met ---- */
 
-static uint64_t nanoseconds;
-static unsigned n_looks, n_clocks;
+static unsigned n_looks;
 static int look_error;
 static void (*in_the_look)(void);
-
-int clock_gettime(clockid_t clock, struct timespec *t)
-{
-    if (clock != CLOCK_MONOTONIC_COARSE)
-        return (int)syscall(SYS_clock_gettime, clock, t);
-    n_clocks++;
-    t->tv_sec = (time_t)(1000 + nanoseconds / 1000000000);
-    t->tv_nsec = (long)(nanoseconds % 1000000000);
-    return 0;
-}
 
 int fstatat(int dir, const char *restrict path, struct stat *restrict st, int flags)
 {
@@ -42,11 +29,6 @@ int fstatat(int dir, const char *restrict path, struct stat *restrict st, int fl
         errno = look_error;
     }
     return ours && look_error ? -1 : (int)syscall(SYS_newfstatat, dir, path, st, flags);
-}
-
-static UNUSED void pass(uint64_t milliseconds)
-{
-    nanoseconds += milliseconds * 1000000;
 }
 
 /* ---- what is done to files ---- */

@@ -1,0 +1,320 @@
+/* Snapshots of a store whose files are replaced: within a second no probe proves
+ * anything, and no probe waits for a look at the files. */
+#include "tests/support/replaced_support.h"
+
+#include <pthread.h>
+
+/* ---- probes ---- */
+
+static struct tamis_snapshot *asked;
+static struct tamis_key absent_key;
+
+static enum tamis_reason reason_now(void)
+{
+    enum tamis_reason why;
+    struct tamis_target t = tamis_snapshot_target(asked, 0);
+    bool absent = tamis_snapshot_probe(asked, &t, &absent_key, &why) == TAMIS_ABSENT;
+    assert_int_equal(absent, why == TAMIS_NO_REASON);
+    return why;
+}
+
+/* All ways to ask say it, and none says ABSENT unless `want` does. */
+static void all_must_say(enum tamis_reason want)
+{
+    bool absent = want == TAMIS_NO_REASON;
+    size_t n = tamis_snapshot_n_segments(asked), n_candidates;
+    struct tamis_target targets[40];
+    uint64_t bits[1], rows[2];
+    uint8_t why[40];
+    enum tamis_reason reason;
+    struct tamis_key keys[2] = {absent_key, absent_key};
+    assert_true(n <= 40);
+    assert_int_equal(reason_now(), want);
+    for (size_t i = 0; i < n; i++)
+        targets[i] = tamis_snapshot_target(asked, i);
+    assert_int_equal(tamis_snapshot_probe_batch(asked, targets, absent_key.tag,
+                                                &absent_key.hash, 1, bits, &reason),
+                     absent);
+    assert_int_equal(reason, want);
+    assert_int_equal(tamis_snapshot_probe_all(asked, &absent_key, bits, why), absent);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(why[i], want);
+    assert_int_equal(bits[0] != 0, absent);
+    assert_int_equal(
+        tamis_snapshot_probe_list(asked, targets, n, &absent_key, bits, why), absent);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(why[i], want);
+    assert_int_equal(
+        tamis_snapshot_candidates(asked, &absent_key, NULL, 0, &n_candidates), absent);
+    assert_int_equal(n_candidates, absent ? 0 : n);
+    assert_int_equal(tamis_snapshot_probe_keys(asked, NULL, 0, keys, 2, rows),
+                     absent ? 2 : 0);
+    assert_int_equal(tamis_snapshot_probe_keys(asked, targets, n, keys, 2, rows),
+                     absent ? 2 : 0);
+    assert_int_equal(rows[0] != 0 || rows[1] != 0, absent);
+}
+
+static struct tamis_store *store_to_ask(size_t n_segments)
+{
+    struct tamis_store *s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    for (size_t i = 0; i < n_segments; i++)
+        OK(put_keys(e, segment_name('a', (int)i), 100 * i, 100, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    asked = snapshot_of(s);
+    absent_key = key_in(s, 99999999);
+    absent_key.bytes = NULL;       /* so that no range says it */
+    all_must_say(TAMIS_NO_REASON); /* and looks */
+    return s;
+}
+
+static void readers_notice_within_a_second(void **state)
+{
+    (void)state;
+    void (*const changes[])(void) = {replace_catalog, remove_lock, remove_catalog,
+                                     move_away, move_away_and_copy_back};
+    for (size_t k = 0; k < sizeof changes / sizeof changes[0]; k++)
+        for (size_t n = 1; n <= 33; n += 32) {
+            struct tamis_store *s = store_to_ask(n);
+            struct tamis_snapshot *now;
+            struct tamis_diag diag = {0};
+            changes[k]();
+            pass(1000);
+            all_must_say(TAMIS_MISMATCH);
+            must_say(tamis_snapshot_current(s, &now, &diag), &diag, "while");
+            assert_null(now);
+            pass(1000); /* for ever */
+            all_must_say(TAMIS_MISMATCH);
+            tamis_snapshot_release(asked);
+            tamis_store_close(s);
+            nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+            nftw(path_of("t"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        }
+}
+
+static void readers_notice_an_older_copy_in_place(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    save_copy();
+    OK(try_put(s, 'a', 1, NULL));
+    asked = snapshot_of(s);
+    absent_key = key_in(s, 99999999);
+    all_must_say(TAMIS_NO_REASON);
+    restore_in_place();
+    pass(1000);
+    all_must_say(TAMIS_MISMATCH);
+    assert_int_equal(count_segments(s), -1);
+    tamis_snapshot_release(asked);
+    tamis_store_close(s);
+}
+
+static void a_catalog_that_is_cut_off_proves_nothing(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_to_ask(5);
+    save_copy();
+    overwrite_with_zeros();
+    pass(1000);
+    all_must_say(TAMIS_UNREADABLE);
+    restore_in_place();
+    pass(500);
+    all_must_say(TAMIS_NO_REASON);
+    tamis_snapshot_release(asked);
+    tamis_store_close(s);
+}
+
+/* Others may edit as they like. */
+static void a_list_that_goes_on_is_no_other_store(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_to_ask(1);
+    OK(tell('o', 0, path_of("s")));
+    for (int i = 0; i < 5; i++) {
+        OK(tell('p', i, NULL));
+        pass(1000);
+        all_must_say(TAMIS_NO_REASON);
+        assert_int_equal(count_segments(s), i + 2);
+    }
+    tamis_snapshot_release(asked);
+    tamis_store_close(s);
+}
+
+static void between_looks_there_is_no_system_call(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_to_ask(33);
+    pass(500);
+    all_must_say(TAMIS_NO_REASON);
+    n_looks = 0;
+    for (int i = 0; i < 1000; i++) {
+        pass(i % 400 ? 0 : 1);
+        all_must_say(TAMIS_NO_REASON);
+    }
+    assert_int_equal(n_looks, 0);
+    pass(500);
+    all_must_say(TAMIS_NO_REASON);
+    assert_int_equal(n_looks, 2); /* the catalog and its lock file, once */
+    tamis_snapshot_release(asked);
+    tamis_store_close(s);
+}
+
+static void a_snapshot_that_outlives_its_store_looks_on(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_to_ask(5);
+    tamis_store_close(s);
+    pass(1000);
+    all_must_say(TAMIS_NO_REASON);
+    replace_catalog();
+    pass(1000);
+    all_must_say(TAMIS_MISMATCH);
+    tamis_snapshot_release(asked);
+}
+
+static int ask_in_child(void *ctx)
+{
+    (void)ctx;
+    pass(1000);
+    all_must_say(TAMIS_NO_REASON);
+    replace_catalog();
+    pass(1000);
+    all_must_say(TAMIS_MISMATCH);
+    return 0;
+}
+
+static void so_does_one_in_a_child(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_to_ask(5);
+    in_child(ask_in_child, NULL);
+    tamis_snapshot_release(asked);
+    tamis_store_close(s);
+}
+
+/* ---- no probe waits ---- */
+
+static sigjmp_buf out;
+static enum tamis_reason nested;
+
+static void jump_out(void)
+{
+    siglongjmp(out, 1);
+}
+
+static void ask_meanwhile(void)
+{
+    nested = reason_now();
+}
+
+static void ask_a_second_later(void)
+{
+    replace_catalog();
+    pass(1000);
+    nested = reason_now();
+}
+
+static void a_look_that_never_ends_holds_nobody_up(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_to_ask(1);
+    pass(500);
+    in_the_look = jump_out;
+    if (sigsetjmp(out, 0) == 0)
+        reason_now();
+    assert_null(in_the_look);
+    all_must_say(TAMIS_NO_REASON);
+    replace_catalog();
+    pass(500); /* what was known is not valid any more */
+    all_must_say(TAMIS_MISMATCH);
+    tamis_snapshot_release(asked);
+    tamis_store_close(s);
+}
+
+static void others_go_on_while_one_looks(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_to_ask(1);
+    pass(500);
+    nested = TAMIS_UNREADABLE;
+    n_looks = 0;
+    in_the_look = ask_meanwhile;
+    assert_int_equal(reason_now(), TAMIS_NO_REASON);
+    assert_int_equal(nested, TAMIS_NO_REASON);
+    assert_int_equal(n_looks, 2); /* of one thread */
+    /* Its look began before the file was replaced, and ends much later. */
+    pass(500);
+    in_the_look = ask_a_second_later;
+    reason_now();
+    assert_int_equal(nested, TAMIS_MISMATCH);
+    all_must_say(TAMIS_MISMATCH);
+    tamis_snapshot_release(asked);
+    tamis_store_close(s);
+}
+
+static ssize_t fail_pread(int fd, void *buf, size_t n, off_t offset)
+{
+    (void)fd, (void)buf, (void)n, (void)offset;
+    errno = EIO;
+    return -1;
+}
+
+/* A thread that is to be cancelled has probed, looks included, before it ends. */
+static void *probe_cancelled(void *reason)
+{
+    pthread_cancel(pthread_self());
+    *(enum tamis_reason *)reason = reason_now();
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    return reason;
+}
+
+static void a_look_is_no_cancellation_point(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_to_ask(1);
+    enum tamis_reason reason = TAMIS_UNREADABLE;
+    pthread_t thread;
+    void *result;
+    pass(500);
+    n_looks = 0;
+    OK(pthread_create(&thread, NULL, probe_cancelled, &reason));
+    OK(pthread_join(thread, &result));
+    assert_ptr_equal(result, &reason);
+    assert_int_equal(reason, TAMIS_NO_REASON);
+    assert_int_equal(n_looks, 2);
+    tamis_snapshot_release(asked);
+    tamis_store_close(s);
+}
+
+/* Not knowing is MAYBE, until somebody knows. */
+static void a_look_that_fails_is_no_proof_of_either(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_to_ask(1);
+    pass(500);
+    io_calls.pread = fail_pread;
+    assert_int_equal(reason_now(), TAMIS_UNREADABLE);
+    assert_int_equal(reason_now(), TAMIS_UNREADABLE);
+    io_calls.pread = pread;
+    all_must_say(TAMIS_NO_REASON);
+    tamis_snapshot_release(asked);
+    tamis_store_close(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        EACH(readers_notice_within_a_second),
+        EACH(readers_notice_an_older_copy_in_place),
+        EACH(a_catalog_that_is_cut_off_proves_nothing),
+        EACH(a_list_that_goes_on_is_no_other_store),
+        EACH(between_looks_there_is_no_system_call),
+        EACH(a_snapshot_that_outlives_its_store_looks_on),
+        EACH(so_does_one_in_a_child),
+        EACH(a_look_that_never_ends_holds_nobody_up),
+        EACH(others_go_on_while_one_looks),
+        EACH(a_look_is_no_cancellation_point),
+        EACH(a_look_that_fails_is_no_proof_of_either),
+    };
+    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
+}
