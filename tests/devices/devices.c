@@ -3,10 +3,9 @@
  * in a stage, blocks shared with a copy). Needs root, for mounts of its own. */
 #include "tests/support/guard_support.h"
 #include "faulty.h"
+#include "full.h"
 
-#include <linux/fs.h>
 #include <sched.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 
 enum { N_KEYS = 40 * 1000, N_OTHERS = 10 * 1000 };
@@ -167,34 +166,6 @@ static void test_command_reports_unreadable_page(void **state)
 
 /* ---- holes, and no space for them ---- */
 
-static char full_dir[600];
-
-static const char *on_full(const char *name)
-{
-    static char paths[4][1024];
-    static unsigned next;
-    char *p = paths[next++ % 4];
-    snprintf(p, sizeof paths[0], "%s/%s", full_dir, name);
-    return p;
-}
-
-/* Takes every block there is. */
-static void fill_up(void)
-{
-    static const uint8_t bytes[4096] = {1};
-    int fd = open(on_full("filler"), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    assert_true(fd >= 0);
-    ssize_t n;
-    do
-        n = write(fd, bytes, sizeof bytes);
-    while (n > 0);
-    assert_int_equal(errno, ENOSPC);
-    fdatasync(fd);
-    while (write(fd, bytes, sizeof bytes) > 0) /* what the sync gave back */
-        ;
-    close(fd);
-}
-
 /* A growing filter that nobody has added to. */
 static void make_empty(const char *path)
 {
@@ -224,17 +195,6 @@ static void make_half(const char *path)
     assert_int_equal(tamis_writer_close(w), 0);
 }
 
-/* Lets a copy share its blocks: whatever is stored now needs a block of its own. */
-static void share(const char *path)
-{
-    int from = open(path, O_RDONLY | O_CLOEXEC);
-    int to = open(on_full("copy"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    assert_int_equal(ioctl(to, FICLONE, from), 0);
-    assert_int_equal(fsync(to), 0);
-    close(from);
-    close(to);
-}
-
 struct scene {
     char path[1024];
     void (*make)(const char *path);
@@ -247,7 +207,7 @@ static struct tamis_writer *open_on_full_disk(struct scene *s)
     struct tamis_writer *w = open_writer(s->path);
     if (s->spoil)
         s->spoil(s->path);
-    fill_up();
+    full_fill_up();
     return w;
 }
 
@@ -266,12 +226,6 @@ static void check_all_there(const char *path, size_t n_keys)
     assert_in_range(count_absent(f, others, N_OTHERS), N_OTHERS * 9 / 10, N_OTHERS);
     assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
     tamis_filter_close(f);
-}
-
-static void make_space(void)
-{
-    assert_int_equal(unlink(on_full("filler")), 0);
-    sync();
 }
 
 static void write_to_full_disk(struct scene s)
@@ -293,7 +247,7 @@ static void write_to_full_disk(struct scene s)
     count_absent(f, keys, N_KEYS);
     tamis_filter_close(f);
     /* The next attempt, with space, succeeds. */
-    make_space();
+    full_make_space();
     w = open_writer(path);
     assert_int_equal(tamis_writer_watermark(w), 1);
     add_hashes(w, keys, N_KEYS);
@@ -304,7 +258,7 @@ static void write_to_full_disk(struct scene s)
     unlink(path);
     s.make(path);
     killed_in_child(add_unguarded, &s);
-    make_space();
+    full_make_space();
     w = open_writer(path);
     assert_int_equal(tamis_writer_watermark(w), 1);
     assert_int_equal(tamis_writer_close(w), 0);
@@ -322,16 +276,16 @@ static void open_on_full(struct scene s)
     s.make(path);
     s.spoil(path);
     uint8_t *before = file_read(path, &n);
-    fill_up();
+    full_fill_up();
     assert_int_equal(tamis_writer_open(path, &w, NULL), ENOSPC);
     uint8_t *after = file_read(path, &n_after);
     assert_int_equal(n, n_after);
     assert_memory_equal(before, after, n);
     free(before);
     free(after);
-    make_space();
+    full_make_space();
     w = open_writer(path);
-    fill_up();
+    full_fill_up();
     add_hashes(w, keys, N_KEYS);
     assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
     assert_int_equal(tamis_writer_close(w), 0);
@@ -339,7 +293,7 @@ static void open_on_full(struct scene s)
     /* What has its space opens on a full disk too. */
     w = open_writer(path);
     assert_int_equal(tamis_writer_close(w), 0);
-    make_space();
+    full_make_space();
 }
 
 static void on_image(const char *size, const char *mkfs, void (*play)(struct scene s),
@@ -375,14 +329,16 @@ static void test_shared_blocks_on_full_btrfs(void **state)
 {
     (void)state;
     on_image("128M", "mkfs.btrfs -q --mixed", write_to_full_disk,
-             (struct scene){.make = make_half, .spoil = share, .n_before = N_KEYS / 2});
+             (struct scene){
+                 .make = make_half, .spoil = full_share, .n_before = N_KEYS / 2});
 }
 
 static void test_shared_blocks_on_full_xfs(void **state)
 {
     (void)state;
     on_image("320M", "mkfs.xfs -q", write_to_full_disk,
-             (struct scene){.make = make_half, .spoil = share, .n_before = N_KEYS / 2});
+             (struct scene){
+                 .make = make_half, .spoil = full_share, .n_before = N_KEYS / 2});
 }
 
 static void test_holed_copy_on_full_tmpfs(void **state)
@@ -411,7 +367,7 @@ static void test_copy_with_shared_blocks_on_full_xfs(void **state)
 {
     (void)state;
     on_image("320M", "mkfs.xfs -q", open_on_full,
-             (struct scene){.make = make_half, .spoil = share});
+             (struct scene){.make = make_half, .spoil = full_share});
 }
 
 /* ---- mounts of our own, that go when we go ---- */
