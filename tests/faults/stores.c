@@ -1,8 +1,10 @@
 /* Making stores, changing them, and looking whether they are what they must be. */
 #include "tests/faults/stores.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct tamis_store *store;
 
@@ -276,4 +278,26 @@ void expect_swept(struct run *r)
     expect_names(
         store_path(r),
         (const char *const[]){"catalog.lmdb", "catalog.lmdb-lock", "filters", NULL});
+}
+
+void touch(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    CHECK(fd >= 0, "preparing %s", path);
+    close(fd);
+}
+
+void spoil_catalog(const struct run *r, const void *what, size_t n, size_t behind)
+{
+    static uint8_t bytes[1 << 20];
+    const char *path = in_dir(r, "store/catalog.lmdb");
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = pread(fd, bytes, sizeof bytes, 0);
+    close(fd);
+    const uint8_t *at = bytes, *end = bytes + got;
+    CHECK(got > 0 && memmem(at, (size_t)(end - at), what, n), "not in the catalog");
+    while ((at = memmem(at, (size_t)(end - at), what, n)) != NULL) {
+        poke(path, at - bytes + (off_t)behind, "damage", 6);
+        at += n;
+    }
 }

@@ -47,5 +47,10 @@ void expect_nothing_absent(struct run *r, struct tamis_snapshot *snapshot,
                            const struct segment *list);
 /* After the next edit's sweep filters/ holds what the list names and nothing else. */
 void expect_swept(struct run *r);
+/* Makes an empty file. */
+void touch(const char *path);
+/* Changes the catalog `behind` bytes after each place that has this: pages that are no
+ * longer in use have it too. */
+void spoil_catalog(const struct run *r, const void *what, size_t n, size_t behind);
 
 #endif

@@ -36,31 +36,6 @@ static uint64_t n_done(const struct tamis_repair_report *report)
 
 /* ---- preparing ---- */
 
-static void touch(const char *path)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    CHECK(fd >= 0, "preparing %s", path);
-    close(fd);
-}
-
-/* Changes the catalog `behind` bytes after each place that has this: pages that are no
- * longer in use have it too. */
-static void spoil_catalog(const struct run *r, const void *what, size_t n,
-                          size_t behind)
-{
-    static uint8_t bytes[1 << 20];
-    const char *path = in_dir(r, "store/catalog.lmdb");
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = pread(fd, bytes, sizeof bytes, 0);
-    close(fd);
-    const uint8_t *at = bytes, *end = bytes + got;
-    CHECK(got > 0 && memmem(at, (size_t)(end - at), what, n), "not in the catalog");
-    while ((at = memmem(at, (size_t)(end - at), what, n)) != NULL) {
-        poke(path, at - bytes + (off_t)behind, "damage", 6);
-        at += n;
-    }
-}
-
 static void prepare(struct run *r, const struct segment *list)
 {
     memset(&the, 0, sizeof the);
