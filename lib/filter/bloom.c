@@ -249,7 +249,7 @@ static bool over_target(const struct stage_desc *last)
                               last->capacity + last->capacity / 256 + 1);
 }
 
-const struct kind kind_bloom = {
+const struct filter_kind kind_bloom = {
     .number = KIND_BLOOM,
     .name = "Bloom",
     .algebra = CAN_UNITE | CAN_INTERSECT | CAN_FOLD | CAN_COMPARE | CAN_ESTIMATE,

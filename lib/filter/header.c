@@ -134,7 +134,7 @@ int header_check_features(const struct header *h, const char *path,
 void header_info(const struct identity *id, const struct commit *c,
                  struct tamis_filter_info *info)
 {
-    const struct kind *kind = kind_find(id->kind);
+    const struct filter_kind *kind = kind_find(id->kind);
     memset(info, 0, sizeof *info);
     memcpy(info->uuid, id->uuid, UUID_BYTES);
     memcpy(info->store_uuid, id->store_uuid, UUID_BYTES);

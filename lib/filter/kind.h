@@ -1,7 +1,7 @@
 /* What a kind of filter is: the one place where a second kind joins. kind.c has the
  * table, bloom.c its only row. A filter holds the row of its kind from open to close.
  *
- *     identity.kind --kind_find()--> struct kind
+ *     identity.kind --kind_find()--> struct filter_kind
  *                                     |  memory, map, planes <---- view_create()
  *                                     |  probe, probe_many,
  *                                     |  prefetch <--------------- probes
@@ -12,7 +12,7 @@
  * A new kind supplies:
  * - its number, and what its descriptors must be: kind_known() in format/identity.h,
  *   check_stage() in format/commit.c, SPEC.md sections 5, 6 and 9;
- * - a file in this room, or a room, with a row: each field of struct kind is set;
+ * - a file in this room, or a room, with a row that sets each field of the struct;
  * - a line in the table of kind.c.
  *
  * These are common to all kinds, and no function of a row: the header and its slots,
@@ -61,7 +61,7 @@ typedef size_t kind_probe_many_fn(struct view *v, const struct kernel *k,
 /* Asks for the lines that a probe is going to look at first. */
 typedef void kind_prefetch_fn(const struct view *v, uint64_t h);
 
-struct kind {
+struct filter_kind {
     uint16_t number;  /* in the identity */
     const char *name; /* in messages: "a NAME filter" */
     unsigned algebra; /* of enum algebra; lib/derive refuses what is not in here */
@@ -91,9 +91,9 @@ struct kind {
     bool (*over_target)(const struct stage_desc *last);
 };
 
-extern const struct kind kind_bloom;
+extern const struct filter_kind kind_bloom;
 
 /* NULL: this library does not know it. identity_decode() refuses those. */
-const struct kind *kind_find(uint16_t number);
+const struct filter_kind *kind_find(uint16_t number);
 
 #endif

@@ -73,7 +73,7 @@ void view_made(struct tamis_filter *f, struct view *v)
 
 /* A view, its stages, from `of_kind` on what its kind adds, and from `bitmaps` on what
  * the stages remember. */
-static size_t view_bytes(const struct kind *kind, const struct commit *c,
+static size_t view_bytes(const struct filter_kind *kind, const struct commit *c,
                          size_t *of_kind, size_t *bitmaps)
 {
     size_t n = sizeof(struct view) + c->n_stages * sizeof(struct stage);

@@ -49,7 +49,7 @@ struct tamis_filter {
     kind_probe_fn *probe;
     kind_probe_many_fn *probe_many;
     kind_prefetch_fn *prefetch;
-    const struct kind *kind;
+    const struct filter_kind *kind;
     enum tamis_check mode;
     int fd; /* -1 if it was sealed when opened */
     uint64_t offset, limit;

@@ -16,7 +16,7 @@ static void test_each_known_kind_has_a_whole_row(void **state)
     (void)state;
     unsigned n = 0;
     for (uint32_t number = 0; number <= UINT16_MAX; number++) {
-        const struct kind *k = kind_find((uint16_t)number);
+        const struct filter_kind *k = kind_find((uint16_t)number);
         assert_int_equal(k != NULL, kind_known((uint16_t)number));
         if (!k)
             continue;
@@ -83,9 +83,9 @@ static void explain_damaged(struct stage *s, const struct kernel *k, uint64_t be
     *out = (struct tamis_stage_answer){TAMIS_DAMAGED, 0, begin};
 }
 
-static struct kind made_up(void)
+static struct filter_kind made_up(void)
 {
-    struct kind k = kind_bloom;
+    struct filter_kind k = kind_bloom;
     k.name = "made-up";
     k.algebra = 0;
     k.planes = false;
@@ -97,7 +97,7 @@ static struct kind made_up(void)
 }
 
 /* As open_fd() takes a row on. */
-static void become(struct tamis_filter *f, const struct kind *k)
+static void become(struct tamis_filter *f, const struct filter_kind *k)
 {
     f->kind = k;
     f->probe = k->probe;
@@ -120,7 +120,7 @@ static void test_the_row_of_its_kind_is_taken(void **state)
 static void test_a_kind_without_planes_is_never_asked_by_one(void **state)
 {
     (void)state;
-    const struct kind k = made_up();
+    const struct filter_kind k = made_up();
     struct tamis_filter *f = some_filter();
     struct header h;
     struct view *v, *first = atomic_load(&f->view);
@@ -170,7 +170,7 @@ static void check_unfit(int err, const struct tamis_diag *diag, const char *what
 static void test_algebra_that_a_kind_lacks_is_refused(void **state)
 {
     (void)state;
-    const struct kind k = made_up();
+    const struct filter_kind k = made_up();
     struct tamis_diag d;
     enum tamis_answer answer;
     struct tamis_comparison comparison;
