@@ -4,7 +4,7 @@
 
 #include "store_support.h"
 
-enum kind {
+enum segment_kind {
     SEALED,
     BY_HASH, /* no key range */
     LARGE,   /* sealed, of many pages */
@@ -17,7 +17,8 @@ enum kind {
 };
 
 /* The kind has no builder: then it is put. */
-static UNUSED bool put_unbuilt(struct tamis_edit *e, const char *name, enum kind kind)
+static UNUSED bool put_unbuilt(struct tamis_edit *e, const char *name,
+                               enum segment_kind kind)
 {
     if (kind == BARE)
         OK(tamis_edit_put_bare(e, name, strlen(name), NULL, NULL));
@@ -28,7 +29,7 @@ static UNUSED bool put_unbuilt(struct tamis_edit *e, const char *name, enum kind
     return true;
 }
 
-static UNUSED void add_to(struct tamis_builder *b, enum kind kind,
+static UNUSED void add_to(struct tamis_builder *b, enum segment_kind kind,
                           const struct tamis_key *key)
 {
     if (kind == BY_HASH)
@@ -44,7 +45,7 @@ static UNUSED void zero_page(const char *path, uint64_t page)
     file_poke(path, page * PAGE_BYTES, zeros, sizeof zeros);
 }
 
-static UNUSED void hurt(struct tamis_store *s, const char *name, enum kind kind)
+static UNUSED void hurt(struct tamis_store *s, const char *name, enum segment_kind kind)
 {
     if (kind == LOST)
         OK(unlink(file_of(s, "s", name)));

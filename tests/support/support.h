@@ -333,6 +333,20 @@ static UNUSED int faults_off(void **state)
 
 #define TEST_WITH_FAULTS(f) cmocka_unit_test_setup_teardown(f, faults_on, faults_off)
 
+/* Each test with a directory of its own, and with faults. */
+static UNUSED int dir_and_faults_on(void **state)
+{
+    return test_dir_create(state) || faults_on(state);
+}
+
+static UNUSED int dir_and_faults_off(void **state)
+{
+    return faults_off(state) || test_dir_remove(state);
+}
+
+#define TEST_IN_DIR_WITH_FAULTS(f)                                                     \
+    cmocka_unit_test_setup_teardown(f, dir_and_faults_on, dir_and_faults_off)
+
 /* From now on the nth such call fails, once; a disk that reports an error once and
  * then lies is the hard case (R4). */
 static UNUSED void fail_once(enum call call, unsigned long nth, int error)

@@ -10,15 +10,15 @@ enum { MAX_SEGMENTS = 300, MAX_TARGETS = 400, N_KEYS = 150, UNIVERSE = 3000 };
 
 /* ---- random stores ---- */
 
-static const enum kind kinds[] = {SEALED, BY_HASH, GROWING, STAGES,
-                                  BARE,   LOST,    DAMAGED, LARGE};
+static const enum segment_kind kinds[] = {SEALED, BY_HASH, GROWING, STAGES,
+                                          BARE,   LOST,    DAMAGED, LARGE};
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
 struct world {
     struct tamis_store *store;
     struct tamis_domain domain;
     size_t n;
-    enum kind kind[MAX_SEGMENTS];
+    enum segment_kind kind[MAX_SEGMENTS];
     uint64_t first[MAX_SEGMENTS], n_keys[MAX_SEGMENTS];
     uint64_t watermark[MAX_SEGMENTS];
 };

@@ -1,0 +1,320 @@
+/* Counting in many threads, in threads that end, and in the children of a fork. */
+#include "tests/support/stats_support.h"
+
+#include <pthread.h>
+
+/* ---- threads ---- */
+
+/* More than there are slots, all at once, and then others in their place. */
+enum { THREADS = N_SLOTS + 20, ROUNDS = 200, WAVES = 2 };
+
+struct crowd {
+    struct tamis_store *store;
+    struct tamis_snapshot *snapshot;
+    pthread_barrier_t all_there;
+    atomic_bool over;
+};
+
+static void *one_probe(void *ctx)
+{
+    struct crowd *c = ctx;
+    struct tamis_target t = tamis_snapshot_target(c->snapshot, 0);
+    tamis_snapshot_probe(c->snapshot, &t, &(struct tamis_key){0}, NULL);
+    return NULL;
+}
+
+static void *probing(void *ctx)
+{
+    struct crowd *c = ctx;
+    struct tamis_target t = tamis_snapshot_target(c->snapshot, 1);
+    struct tamis_key keys[3];
+    struct tamis_domain d = tamis_snapshot_domain(c->snapshot);
+    const char *text[] = {"key00000105", "key00000005", "nothing"};
+    for (size_t i = 0; i < 3; i++)
+        keys[i] =
+            tamis_key_of_hash(d.tag, tamis_key_of(&d, text[i], strlen(text[i])).hash);
+    pthread_barrier_wait(&c->all_there);
+    for (size_t i = 0; i < ROUNDS; i++) {
+        tamis_snapshot_probe(c->snapshot, &t, &keys[i % 3], NULL);
+        tamis_snapshot_probe_all(c->snapshot, &keys[i % 3], NULL, NULL);
+        tamis_snapshot_probe_keys(c->snapshot, NULL, 0, keys, 3, NULL);
+        OK(tamis_snapshot_report_false_positive(c->snapshot, &t));
+    }
+    pthread_barrier_wait(&c->all_there); /* none has ended before all were there */
+    return NULL;
+}
+
+/* No sum ever falls. */
+static void *watching(void *ctx)
+{
+    struct crowd *c = ctx;
+    struct tamis_stats before = {0}, now;
+    do {
+        now = stats_of(c->store);
+        assert_true(now.n_probes >= before.n_probes);
+        assert_true(now.n_absent >= before.n_absent);
+        assert_true(now.n_maybe[TAMIS_HIT] >= before.n_maybe[TAMIS_HIT]);
+        assert_true(now.n_false_positives >= before.n_false_positives);
+        struct tamis_segment_stats one;
+        OK(tamis_snapshot_segment_stats(c->snapshot, 1, &one));
+        assert_true(one.counts.n_absent <= 7 * UINT64_C(1) * THREADS * ROUNDS * WAVES);
+        before = now;
+    } while (!atomic_load(&c->over));
+    return NULL;
+}
+
+static void threads_lose_no_count(void **state)
+{
+    struct crowd c = {.store = small_store()};
+    pthread_t threads[THREADS], watcher;
+    (void)state;
+    OK(tamis_store_count(c.store, 1, NULL));
+    c.snapshot = snapshot_of(c.store);
+    one_probe(&c); /* this thread has a slot, too */
+    OK(pthread_barrier_init(&c.all_there, NULL, THREADS));
+    OK(pthread_create(&watcher, NULL, watching, &c));
+    for (size_t wave = 0; wave < WAVES; wave++) {
+        for (size_t i = 0; i < THREADS; i++)
+            OK(pthread_create(&threads[i], NULL, probing, &c));
+        for (size_t i = 0; i < THREADS; i++)
+            OK(pthread_join(threads[i], NULL));
+    }
+    atomic_store(&c.over, true);
+    OK(pthread_join(watcher, NULL));
+    struct tamis_stats stats = stats_of(c.store);
+    uint64_t rounds = (uint64_t)THREADS * ROUNDS * WAVES;
+    assert_int_equal(stats.n_probes, 1 + rounds * (1 + 3 + 9));
+    assert_int_equal(stats.n_false_positives, rounds);
+    struct tamis_segment_stats one;
+    OK(tamis_snapshot_segment_stats(c.snapshot, 1, &one));
+    assert_int_equal(one.counts.n_probes, rounds * (1 + 1 + 3));
+    assert_int_equal(one.counts.n_false_positives, rounds);
+    /* Every one of them ended, and gave back what it had. */
+    size_t n_sheets = 0;
+    for (size_t i = 0; i < N_SLOTS + 2; i++)
+        n_sheets += atomic_load(&c.snapshot->counts.sheets[i]) != NULL;
+    assert_int_equal(n_sheets, N_SLOTS + 1);
+    OK(pthread_barrier_destroy(&c.all_there));
+    tamis_snapshot_release(c.snapshot);
+    tamis_store_close(c.store);
+}
+
+/* As if there were no slot for any of them; long enough that they meet. */
+enum { SHARERS = 4, MEETINGS = 1000000 };
+
+static void *probing_in_the_shared_sheet(void *ctx)
+{
+    struct crowd *c = ctx;
+    counters_slot = SLOT_SHARED;
+    pthread_barrier_wait(&c->all_there);
+    for (size_t i = 0; i < MEETINGS; i++)
+        one_probe(c);
+    return NULL;
+}
+
+static void the_shared_sheet_loses_none(void **state)
+{
+    struct crowd c = {.store = small_store()};
+    pthread_t threads[SHARERS];
+    (void)state;
+    OK(tamis_store_count(c.store, 1, NULL));
+    c.snapshot = snapshot_of(c.store);
+    OK(pthread_barrier_init(&c.all_there, NULL, SHARERS));
+    for (size_t i = 0; i < SHARERS; i++)
+        OK(pthread_create(&threads[i], NULL, probing_in_the_shared_sheet, &c));
+    for (size_t i = 0; i < SHARERS; i++)
+        OK(pthread_join(threads[i], NULL));
+    OK(pthread_barrier_destroy(&c.all_there));
+    assert_int_equal(stats_of(c.store).n_probes, SHARERS * MEETINGS);
+    tamis_snapshot_release(c.snapshot);
+    tamis_store_close(c.store);
+}
+
+/* Each thread finds a slot that an earlier one has left. */
+static void slots_are_given_back(void **state)
+{
+    struct crowd c = {.store = small_store()};
+    (void)state;
+    OK(tamis_store_count(c.store, 1, NULL));
+    c.snapshot = snapshot_of(c.store);
+    for (size_t i = 0; i < 2 * N_SLOTS; i++) {
+        pthread_t thread;
+        OK(pthread_create(&thread, NULL, one_probe, &c));
+        OK(pthread_join(thread, NULL));
+    }
+    size_t n_sheets = 0;
+    for (size_t i = 0; i < N_SLOTS + 2; i++)
+        n_sheets += atomic_load(&c.snapshot->counts.sheets[i]) != NULL;
+    assert_int_equal(n_sheets, 2); /* theirs, and the shared one */
+    assert_int_equal(stats_of(c.store).n_maybe[TAMIS_MISMATCH], 2 * N_SLOTS);
+    tamis_snapshot_release(c.snapshot);
+    tamis_store_close(c.store);
+}
+
+/* A destructor of the host's that runs after ours: the slot is another's by then. */
+static pthread_key_t late_key;
+
+static void count_late(void *ctx)
+{
+    assert_int_equal(counters_slot, SLOT_NONE);
+    one_probe(ctx);
+    assert_in_range(counters_slot, 1, N_SLOTS);
+}
+
+static void *probe_then_late(void *ctx)
+{
+    OK(pthread_setspecific(late_key, ctx));
+    return one_probe(ctx);
+}
+
+static void a_thread_may_count_while_it_ends(void **state)
+{
+    struct crowd c = {.store = small_store()};
+    (void)state;
+    OK(tamis_store_count(c.store, 1, NULL));
+    c.snapshot = snapshot_of(c.store);
+    one_probe(&c); /* now the library's key is there, which comes first */
+    OK(pthread_key_create(&late_key, count_late));
+    for (size_t i = 0; i < 2 * N_SLOTS; i++) {
+        pthread_t thread;
+        OK(pthread_create(&thread, NULL, probe_then_late, &c));
+        OK(pthread_join(thread, NULL));
+    }
+    OK(pthread_key_delete(late_key));
+    assert_int_equal(stats_of(c.store).n_probes, 1 + 4 * N_SLOTS);
+    assert_null(atomic_load(&c.snapshot->counts.sheets[4])); /* all gave theirs back */
+    tamis_snapshot_release(c.snapshot);
+    tamis_store_close(c.store);
+}
+
+/* ---- fork ---- */
+
+static int in_the_child(void *ctx)
+{
+    struct crowd *c = ctx;
+    struct tamis_stats stats;
+    struct tamis_segment_stats one;
+    alarm(60); /* should it wait for a lock of the parent's */
+    one_probe(c);
+    if (tamis_store_stats(c->store, &stats, NULL) != TAMIS_ERR_FORKED ||
+        tamis_store_count(c->store, 0, NULL) != TAMIS_ERR_FORKED)
+        return 1;
+    if (tamis_snapshot_stats(c->snapshot, &stats) != 0 || stats.n_probes != 2)
+        return 2;
+    if (tamis_snapshot_segment_stats(c->snapshot, 0, &one) != 0 ||
+        one.counts.n_probes != 2)
+        return 3;
+    tamis_snapshot_release(c->snapshot);
+    return 0;
+}
+
+/* Holds the lock while another thread forks. */
+static void *hold_the_ledger(void *ctx)
+{
+    struct crowd *c = ctx;
+    OK(!ledger_lock(c->snapshot->ledger));
+    pthread_barrier_wait(&c->all_there);
+    pthread_barrier_wait(&c->all_there);
+    ledger_unlock(c->snapshot->ledger);
+    return NULL;
+}
+
+static void a_child_counts_for_itself(void **state)
+{
+    struct crowd c = {.store = small_store()};
+    pthread_t holder;
+    (void)state;
+    OK(tamis_store_count(c.store, 1, NULL));
+    c.snapshot = snapshot_of(c.store);
+    one_probe(&c);
+    OK(pthread_barrier_init(&c.all_there, NULL, 2));
+    OK(pthread_create(&holder, NULL, hold_the_ledger, &c));
+    pthread_barrier_wait(&c.all_there);
+    in_child(in_the_child, &c);
+    pthread_barrier_wait(&c.all_there);
+    OK(pthread_join(holder, NULL));
+    OK(pthread_barrier_destroy(&c.all_there));
+    assert_int_equal(stats_of(c.store).n_probes, 1);
+    tamis_snapshot_release(c.snapshot);
+    tamis_store_close(c.store);
+}
+
+/* Every slot is taken when a thread forks that has none, or shares; in the child all of
+ * them are free, for nobody is there who would give them back. */
+static void *wait_with_a_slot(void *ctx)
+{
+    struct crowd *c = ctx;
+    one_probe(c);
+    pthread_barrier_wait(&c->all_there);
+    pthread_barrier_wait(&c->all_there);
+    return NULL;
+}
+
+static int counts_alone(void *ctx)
+{
+    unsigned mine = counters_slot, first = mine == 1 ? 2 : 1;
+    alarm(60);
+    for (unsigned i = first; i <= N_SLOTS; i += i + 1 == mine ? 2 : 1) {
+        counters_slot = SLOT_NONE; /* as a new thread's */
+        one_probe(ctx);
+        if (counters_slot != i)
+            return 1;
+    }
+    return 0;
+}
+
+static void *fork_without_a_slot(void *ctx)
+{
+    struct crowd *c = ctx;
+    assert_int_equal(counters_slot, SLOT_NONE);
+    in_child(counts_alone, c);
+    one_probe(c);
+    assert_int_equal(counters_slot, SLOT_SHARED);
+    in_child(counts_alone, c);
+    return NULL;
+}
+
+static void *fork_with_a_slot(void *ctx)
+{
+    one_probe(ctx);
+    assert_in_range(counters_slot, 1, N_SLOTS);
+    in_child(counts_alone, ctx);
+    return NULL;
+}
+
+static void slots_are_free_in_a_child(void **state)
+{
+    struct crowd c = {.store = small_store()};
+    pthread_t threads[N_SLOTS], forking;
+    (void)state;
+    OK(tamis_store_count(c.store, 1, NULL));
+    c.snapshot = snapshot_of(c.store);
+    OK(pthread_barrier_init(&c.all_there, NULL, N_SLOTS + 1));
+    for (size_t i = 0; i < N_SLOTS; i++)
+        OK(pthread_create(&threads[i], NULL, wait_with_a_slot, &c));
+    pthread_barrier_wait(&c.all_there);
+    OK(pthread_create(&forking, NULL, fork_without_a_slot, &c));
+    OK(pthread_join(forking, NULL));
+    pthread_barrier_wait(&c.all_there);
+    for (size_t i = 0; i < N_SLOTS; i++)
+        OK(pthread_join(threads[i], NULL));
+    OK(pthread_barrier_destroy(&c.all_there));
+    assert_int_equal(stats_of(c.store).n_probes, N_SLOTS + 1);
+    OK(pthread_create(&forking, NULL, fork_with_a_slot, &c));
+    OK(pthread_join(forking, NULL));
+    tamis_snapshot_release(c.snapshot);
+    tamis_store_close(c.store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST_IN_DIR_WITH_FAULTS(threads_lose_no_count),
+        TEST_IN_DIR_WITH_FAULTS(the_shared_sheet_loses_none),
+        TEST_IN_DIR_WITH_FAULTS(slots_are_given_back),
+        TEST_IN_DIR_WITH_FAULTS(a_thread_may_count_while_it_ends),
+        TEST_IN_DIR_WITH_FAULTS(a_child_counts_for_itself),
+        TEST_IN_DIR_WITH_FAULTS(slots_are_free_in_a_child),
+    };
+    return cmocka_run_group_tests_name("store_stats_threads", tests, NULL, NULL);
+}
