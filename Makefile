@@ -216,8 +216,8 @@ unit-again: $(filter-out $(STATISTICS:%=$B/tests/%),$(TESTS)) | $(GOLDEN_MAKERS)
 
 # The tests with threads and processes, for TSan.
 THREADED := test_writer_threads test_guard_many test_store_edit test_store_snapshot \
-            test_process test_store_backup test_store_prepare test_partition \
-            test_builder_check test_store_many test_store_stats test_never_waits \
+            test_process test_store_backup_meanwhile test_store_prepare test_partition \
+            test_builder_check test_store_many test_store_stats_threads test_never_waits \
             test_interleavings test_settle test_store_replaced \
             test_store_names test_store_looks
 unit-threads: $(THREADED:%=$B/tests/%)

@@ -1,0 +1,45 @@
+/* What the tests of backup share: a store with a bit of everything, and its backup. */
+#ifndef TAMIS_TESTS_BACKUP_SUPPORT_H
+#define TAMIS_TESTS_BACKUP_SUPPORT_H
+
+#include "repair_support.h"
+
+static UNUSED struct tamis_backup_report backed_up;
+
+static UNUSED int backup_code(struct tamis_store *s, const char *to,
+                              struct tamis_diag *diag)
+{
+    seen.n = 0;
+    return tamis_store_backup(s, path_of(to), see, NULL, &backed_up, diag);
+}
+
+static UNUSED void backup(struct tamis_store *s, const char *to)
+{
+    struct tamis_diag diag = {0};
+    if (backup_code(s, to, &diag) != 0)
+        fail_msg("%s: %s", diag.file, diag.what);
+}
+
+static UNUSED struct tamis_store *store_agw_bare(const char *name)
+{
+    struct tamis_store *s = store_agw(name);
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_put_bare(e, "bare", 4, NULL, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    return s;
+}
+
+static UNUSED void check_agw_bare(struct tamis_store *s)
+{
+    check_agw(s);
+    assert_int_equal(reason_of(s, "bare", 1), TAMIS_NO_FILTER);
+}
+
+static UNUSED const char *file_in(const char *store, const char *original)
+{
+    static char path[1200];
+    snprintf(path, sizeof path, "%s/filters%s", path_of(store), strrchr(original, '/'));
+    return path;
+}
+
+#endif
