@@ -1,6 +1,6 @@
 /* format/commit.h: what a commit record keeps, what later versions may add to it, and
  * that neither a bit flip goes unnoticed nor a hostile record does harm. */
-#include "tests/support/commit_records.h"
+#include "tests/unit/format/commit_records.h"
 
 static void round_trips(void **state)
 {

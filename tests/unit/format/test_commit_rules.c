@@ -1,6 +1,6 @@
 /* format/commit.h: every rule of SPEC.md sections 9.2 and 9.3 by a mutation of its own,
  * and what is just inside the limits. */
-#include "tests/support/commit_records.h"
+#include "tests/unit/format/commit_records.h"
 
 #define R(member, value, code) RULE(struct commit_disk, member, value, VERDICT_##code)
 #define B(at, member, value, code)                                                     \

@@ -1,6 +1,6 @@
 /* commit_choose(): which of two slots counts (SPEC.md section 6), and that no single
  * flipped bit of a header goes unnoticed or loses what was acknowledged. */
-#include "tests/support/commit_records.h"
+#include "tests/unit/format/commit_records.h"
 
 enum { HEADER = 3 * PAGE_BYTES, AVAILABLE = 8 * 4096 };
 

@@ -1,6 +1,6 @@
 /* Handlers that come after the SIGBUS guard (R15): those that pass on to it, those that
  * do not, those that jump out, and guards between them. */
-#include "tests/support/guard_handlers.h"
+#include "tests/unit/page/guard_handlers.h"
 
 static struct sigaction beneath;
 

@@ -1,6 +1,6 @@
 /* The SIGBUS guard as a signal handler (R15): nothing without it, everything that is
  * not ours goes to whom it would have gone to, and removing it puts things back. */
-#include "tests/support/guard_handlers.h"
+#include "tests/unit/page/guard_handlers.h"
 
 #include <sys/syscall.h>
 

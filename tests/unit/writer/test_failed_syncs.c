@@ -1,6 +1,6 @@
 /* Calls that fail while a filter is made durable (R3, R4): the writer is poisoned, what
  * it acknowledged stays, and the next one brings a seal to its end. */
-#include "tests/support/recover_support.h"
+#include "tests/unit/writer/recover_support.h"
 #include "format/checksum.h"
 
 /* ---- syncs that fail (R4) ---- */

@@ -1,6 +1,6 @@
 /* Settling (SPEC.md R17): which stages of an open filter get digests and when, adds in
  * flight, and in which order digests and records become durable. */
-#include "tests/support/settle_support.h"
+#include "tests/unit/writer/settle_support.h"
 
 #include <pthread.h>
 

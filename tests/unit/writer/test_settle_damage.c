@@ -1,6 +1,6 @@
 /* Settled stages that are damaged (SPEC.md R17): what digests find that floors do not,
  * for readers and for the next writer. */
-#include "tests/support/settle_support.h"
+#include "tests/unit/writer/settle_support.h"
 
 #include <sys/mman.h>
 

@@ -3,7 +3,7 @@
 #ifndef TAMIS_TESTS_SETTLE_SUPPORT_H
 #define TAMIS_TESTS_SETTLE_SUPPORT_H
 
-#include "one_file.h"
+#include "tests/support/one_file.h"
 #include "lib/writer/inside.h"
 
 enum { N = 16000, STAGES = 5 };

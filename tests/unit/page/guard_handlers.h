@@ -3,7 +3,7 @@
 #ifndef TAMIS_TESTS_GUARD_HANDLERS_H
 #define TAMIS_TESTS_GUARD_HANDLERS_H
 
-#include "guard_support.h"
+#include "tests/support/guard_support.h"
 
 enum { N_KEYS = 20 * 1000 };
 static uint64_t keys[N_KEYS];

@@ -2,7 +2,7 @@
 #ifndef TAMIS_TESTS_RECOVER_SUPPORT_H
 #define TAMIS_TESTS_RECOVER_SUPPORT_H
 
-#include "support.h"
+#include "tests/support/support.h"
 
 enum { N_KEYS = 100 * 1000 };
 static uint64_t keys[N_KEYS];
