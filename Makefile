@@ -118,7 +118,7 @@ $B/tamis: $(TOOL_OBJ) $B/libtamis.a
 # They include cmocka.h, which deps-build does not install.
 $(TEST_SRC:%.c=$B/%.o): | deps-test
 $B/tests/test_store_memory: TEST_WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
-$B/tests/test_builder_check: TEST_WRAP := -Wl,--wrap=kernel_get,--wrap=fill_begin,--wrap=fill_end,--wrap=page_digest,--wrap=commit_encode,--wrap=identity_encode
+$B/tests/test_builder_check $B/tests/test_builder_check_hashes: TEST_WRAP := -Wl,--wrap=kernel_get,--wrap=fill_begin,--wrap=fill_end,--wrap=page_digest,--wrap=commit_encode,--wrap=identity_encode
 define unit_test
 $B/tests/$(notdir $1): $B/$1.o $$(LIB_OBJ) | deps-test
 	$$(call say,LD,$$@)
@@ -219,13 +219,15 @@ THREADED := test_writer_threads test_guard_many test_store_edit test_store_snaps
             test_process test_store_backup_meanwhile test_store_prepare test_partition \
             test_builder_check test_store_many test_store_stats_threads test_never_waits \
             test_interleavings test_settle test_store_replaced \
-            test_store_names test_store_looks
+            test_store_names test_store_looks \
+            test_builder_check_hashes
 unit-threads: $(THREADED:%=$B/tests/%)
 	@tests/unit.sh $^
 
 # What probes and adds, on a kernel that this machine would not choose: KERNEL=name.
-PROBING := test_batch test_builder test_builder_check test_partition test_sealed_damage \
-           test_open_damage test_refresh test_writer_threads test_store_many test_blocks
+PROBING := test_batch test_builder test_builder_keys test_builder_check \
+           test_builder_check_hashes test_partition test_sealed_damage test_open_damage \
+           test_refresh test_writer_threads test_store_many test_blocks
 unit-kernel: $(PROBING:%=$B/tests/%)
 	@TAMIS_KERNEL=$(KERNEL) tests/unit.sh $^
 

@@ -4,7 +4,7 @@
 # would take minutes under an emulator.
 ARCHES := s390x aarch64
 ARCH_TESTS := $(addprefix test_,format kernel identity commit commit_rules integrity record spec golden slots \
-    builder writer writer_open recover failed_syncs losses open_damage)
+    builder builder_keys writer writer_open recover failed_syncs losses open_damage)
 ARCH_LIB := $(FORMAT_SRC) $(FILTER_SRC)
 
 # xxhash from its header alone, which is the same for every machine; cmocka stands in.
