@@ -124,7 +124,7 @@ $B/tests/$(notdir $1): $B/$1.o $$(LIB_OBJ) | deps-test
 	$$(call say,LD,$$@)
 	$$(Q)$$(CC) $$(SANITIZE) -o $$@ $$< $(if $(findstring /store_,$(dir $1)),$$(LIB_OBJ) $$(LIBS),$$(FILTER_OBJ) $$(FILTER_LIBS)) $$(TEST_WRAP) -lcmocka
 endef
-$(foreach t,$(filter-out %/test_interleavings,$(TEST_SRC:.c=)),$(eval $(call unit_test,$t)))
+$(foreach t,$(filter-out tests/unit/writer/test_interleavings_%,$(TEST_SRC:.c=)),$(eval $(call unit_test,$t)))
 
 # Two copies of the library for one process, as a plugin and its host have them.
 $B/tests/plugin_%.so: $(LIB_OBJ)
@@ -140,7 +140,7 @@ $B/sync/%.o: lib/%.c | deps-build
 	$(call say,CC,$@)
 	$(Q)$(CC) $(BASE) -DTAMIS_SYNC_POINTS $(INC_lib) -MMD -MP -c $< -o $@
 
-$B/tests/test_interleavings: $B/tests/unit/writer/test_interleavings.o $(SYNC_OBJ) | deps-test
+$B/tests/test_interleavings_%: $B/tests/unit/writer/test_interleavings_%.o $(SYNC_OBJ) | deps-test
 	$(call say,LD,$@)
 	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(FILTER_LIBS) -lcmocka
 
@@ -218,9 +218,10 @@ unit-again: $(filter-out $(STATISTICS:%=$B/tests/%),$(TESTS)) | $(GOLDEN_MAKERS)
 THREADED := test_writer_threads test_guard_many test_store_edit test_store_snapshot \
             test_process test_store_backup_meanwhile test_store_prepare test_partition \
             test_builder_check test_store_many test_store_stats_threads test_never_waits \
-            test_interleavings test_settle test_store_replaced \
+            test_interrupted_probes test_settle test_store_replaced \
             test_store_names test_store_looks \
-            test_builder_check_hashes
+            test_builder_check_hashes test_interleavings_floors \
+            test_interleavings_growth
 unit-threads: $(THREADED:%=$B/tests/%)
 	@tests/unit.sh $^
 
