@@ -130,7 +130,7 @@ static inline enum tamis_reason name_reason(const struct tamis_filter *f,
         return TAMIS_NO_REASON;
     if (!now)
         now = look_clock();
-    if (now >= atomic_load_explicit(&n->looks.look_after, memory_order_acquire))
+    if (look_is_due(&n->looks, now))
         named_look_if_due(n, f->fd, now);
     return looks_known(&n->looks);
 }

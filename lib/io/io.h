@@ -84,6 +84,17 @@ struct looks {
     _Atomic uint64_t look_after, valid_until;
 };
 uint64_t look_clock(void); /* coarse, no system call */
+#define LOOK_VALID UINT64_C(1000000000) /* a second */
+/* Also if `look_after` lies too far ahead: the clock was set back. */
+static inline bool look_is_due_at(uint64_t look_after, uint64_t now)
+{
+    return look_after - now - 1 >= LOOK_VALID; /* wraps around: one comparison */
+}
+static inline bool look_is_due(const struct looks *l, uint64_t now)
+{
+    return look_is_due_at(
+        atomic_load_explicit(&l->look_after, memory_order_acquire), now);
+}
 /* Is it this thread that looks now? */
 bool look_is_mine(struct looks *l, uint64_t now);
 /* Notes the result of the look that began at `now`. */

@@ -20,8 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A look is valid for a second. After half of it one thread looks again. */
-static const uint64_t LOOK_EVERY = 500000000, LOOK_VALID = 1000000000;
+/* After half of the second that a look is valid one thread looks again. */
+static const uint64_t LOOK_EVERY = LOOK_VALID / 2;
 
 /* ---- when to look ---- */
 
@@ -32,10 +32,20 @@ uint64_t look_clock(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static void raise_to(_Atomic uint64_t *at, uint64_t v)
+/* Nobody notes a time that is so far ahead: the clock was set back. It is another one in
+ * a child with a time namespace of its own, and in a process that was restored. */
+static bool too_far_ahead(uint64_t at, uint64_t now)
+{
+    return at > now && at - now > 2 * LOOK_VALID;
+}
+
+/* A time that is too early costs a look, and no key. So a thread that was held up for
+ * seconds, and takes the others' time for too far ahead, may put it back. */
+static void move_to(_Atomic uint64_t *at, uint64_t v, uint64_t now)
 {
     uint64_t seen = atomic_load(at);
-    while (seen < v && !atomic_compare_exchange_weak(at, &seen, v))
+    while ((seen < v || too_far_ahead(seen, now)) &&
+           !atomic_compare_exchange_weak(at, &seen, v))
         ;
 }
 
@@ -45,9 +55,10 @@ static void raise_to(_Atomic uint64_t *at, uint64_t v)
 bool look_is_mine(struct looks *l, uint64_t now)
 {
     uint64_t due = atomic_load(&l->look_after), until = atomic_load(&l->valid_until);
-    if (now < until) {
+    if (now < until && !too_far_ahead(until, now)) {
         uint64_t next = now + LOOK_EVERY < until ? now + LOOK_EVERY : until;
-        if (now < due || !atomic_compare_exchange_strong(&l->look_after, &due, next))
+        if (!look_is_due_at(due, now) ||
+            !atomic_compare_exchange_strong(&l->look_after, &due, next))
             return false;
     }
     return looks_known(l) != TAMIS_MISMATCH;
@@ -66,8 +77,8 @@ void look_note(struct looks *l, uint64_t now, enum tamis_reason why)
     }
     if (now + LOOK_VALID >= atomic_load(&l->valid_until))
         atomic_compare_exchange_strong(&l->why, &unsure, TAMIS_NO_REASON);
-    raise_to(&l->valid_until, now + LOOK_VALID);
-    raise_to(&l->look_after, now + LOOK_EVERY);
+    move_to(&l->valid_until, now + LOOK_VALID, now);
+    move_to(&l->look_after, now + LOOK_EVERY, now);
 }
 
 /* ---- names ---- */

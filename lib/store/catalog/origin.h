@@ -56,7 +56,7 @@ static inline enum tamis_reason origin_known(const struct origin *o)
 static inline uint64_t origin_clock(struct origin *o)
 {
     uint64_t now = o ? look_clock() : 0;
-    if (o && now >= atomic_load_explicit(&o->looks.look_after, memory_order_acquire))
+    if (o && look_is_due(&o->looks, now))
         origin_look(o, now);
     return now;
 }

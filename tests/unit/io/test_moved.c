@@ -224,6 +224,32 @@ static void between_looks_there_is_no_system_call(void **state)
     tamis_filter_close(f);
 }
 
+/* A time namespace of a child's own, a process that was saved and restored. */
+static void a_clock_that_is_set_back_is_noticed(void **state)
+{
+    (void)state;
+    for (unsigned back = 2; back <= 1000; back *= 10) {
+        const char *path = make();
+        pass(1000000);
+        struct tamis_filter *f = open_filter(path);
+        filter_must_say(f, TAMIS_NO_REASON);
+        nanoseconds -= back * UINT64_C(1000000000);
+        n_looks = 0;
+        filter_must_say(f, TAMIS_NO_REASON);
+        assert_int_equal(n_looks, 1);
+        pass(1000);
+        look_error = EIO;
+        filter_must_say(f, TAMIS_UNREADABLE);
+        look_error = 0;
+        pass(1000);
+        filter_must_say(f, TAMIS_NO_REASON);
+        nanoseconds -= back * UINT64_C(1000000000);
+        replace(path);
+        filter_must_say(f, TAMIS_MISMATCH);
+        tamis_filter_close(f);
+    }
+}
+
 static sigjmp_buf out;
 static struct tamis_filter *asked;
 static enum tamis_reason nested;
@@ -372,6 +398,7 @@ int main(void)
         cmocka_unit_test(after_a_seal_there_is_no_look),
         cmocka_unit_test(a_look_that_fails_is_no_proof_of_either),
         cmocka_unit_test(between_looks_there_is_no_system_call),
+        cmocka_unit_test(a_clock_that_is_set_back_is_noticed),
         cmocka_unit_test(no_probe_waits_for_a_look),
         cmocka_unit_test(a_look_is_no_cancellation_point),
         cmocka_unit_test(a_child_looks_on),
