@@ -3,8 +3,8 @@
 # What depends on the byte order and the machine's word. The others are the same C, and
 # would take minutes under an emulator.
 ARCHES := s390x aarch64
-ARCH_TESTS := $(addprefix test_,format kernel identity commit commit_rules integrity record spec golden slots \
-    builder builder_keys writer writer_open recover failed_syncs losses open_damage)
+ARCH_TESTS := $(addprefix test_,format kernel identity commit commit_rules integrity record spec \
+    golden slots builder builder_keys writer writer_open expectations recover failed_syncs losses open_damage)
 ARCH_LIB := $(FORMAT_SRC) $(FILTER_SRC)
 
 # xxhash from its header alone, which is the same for every machine; cmocka stands in.

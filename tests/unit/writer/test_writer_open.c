@@ -1,5 +1,5 @@
-/* Who may write, and who reads what: options and their ranges, one writer at a time,
- * what readers may expect (R5). */
+/* Who may write, and where: options and their ranges, one writer at a time, space for
+ * what is there (R5). */
 #include "tests/support/support.h"
 
 #include <math.h>
@@ -228,178 +228,7 @@ static void test_writers_of_two_processes(void **state)
     assert_int_equal(tamis_writer_close(open_writer(path_of("other"))), 0);
 }
 
-/* ---- what a reader expects ---- */
-
-static const uint8_t store_uuid[UUID_BYTES] = {9, 8, 7};
-
-static void expect_open(const char *path, const struct tamis_filter_options *opt,
-                        int code)
-{
-    struct tamis_filter *f = (void *)1;
-    struct tamis_diag diag;
-    assert_int_equal(tamis_filter_open(path, opt, &f, &diag), code);
-    if (code) {
-        assert_null(f);
-        assert_true(diag.code == code && diag.what[0] && diag.file[0]);
-    }
-    tamis_filter_close(f);
-}
-
-static void test_expectations(void **state)
-{
-    const char *path = path_of("expected");
-    struct tamis_domain domain, other;
-    struct tamis_filter_info info;
-    struct tamis_writer *w;
-    (void)state;
-    tamis_domain_init(&domain, 1, 7);
-    tamis_domain_init(&other, 1, 8);
-    struct tamis_writer_options made = {.size = sizeof made,
-                                        .growth = {.first_capacity = 100},
-                                        .domain = &domain,
-                                        .name = "seg",
-                                        .name_bytes = 3,
-                                        .binding = "bind",
-                                        .binding_bytes = 4,
-                                        .store_uuid = store_uuid};
-    assert_int_equal(tamis_writer_create(path, &made, &w, NULL), 0);
-    add_hashes(w, keys, 250);
-    assert_int_equal(tamis_writer_info(w, &info), 0);
-    assert_true(info.n_stages == 2);
-
-    const struct tamis_filter_options good = {.size = sizeof good,
-                                              .domain = &domain,
-                                              .uuid = info.uuid,
-                                              .store_uuid = store_uuid,
-                                              .name = "seg",
-                                              .name_bytes = 3,
-                                              .binding = "bind",
-                                              .binding_bytes = 4,
-                                              .min_sequence = info.sequence,
-                                              .min_stages = 2};
-    const uint8_t another[UUID_BYTES] = {1};
-    struct tamis_filter_options bad[10];
-    for (size_t i = 0; i < 10; i++)
-        bad[i] = good;
-    bad[0].domain = &other;
-    bad[1].uuid = another;
-    bad[2].store_uuid = another;
-    bad[3].name = "sag";
-    bad[4].name_bytes = 2;
-    bad[5].binding = "bond";
-    bad[6].binding_bytes = 0;
-    bad[7].min_sequence++;
-    bad[8].min_stages++;
-    bad[9].table_digest = 1; /* it was sealed once, the catalog says */
-    expect_open(path, &good, 0);
-    for (size_t i = 0; i < 10; i++)
-        expect_open(path, &bad[i], TAMIS_ERR_MISMATCH);
-
-    assert_int_equal(tamis_writer_close(w), 0);
-    struct tamis_filter_options odd = good;
-    odd.check = 4;
-    expect_open(path, &odd, TAMIS_ERR_RANGE);
-}
-
-static void test_expectations_of_a_sealed_filter(void **state)
-{
-    const char *path = path_of("expected sealed");
-    struct tamis_writer *w = create_writer(path, 0.01, 2, 100);
-    struct tamis_filter_options opt = {.size = sizeof opt};
-    struct tamis_filter_info info;
-    (void)state;
-    add_hashes(w, keys, 250);
-    assert_int_equal(tamis_writer_seal(w, 1, NULL, NULL), 0);
-    assert_int_equal(tamis_writer_info(w, &info), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
-    opt.table_digest = info.table_digest;
-    expect_open(path, &opt, 0);
-    opt.table_digest++;
-    expect_open(path, &opt, TAMIS_ERR_MISMATCH);
-}
-
 /* ---- the required watermark ---- */
-
-static void expect_behind(struct tamis_filter *f)
-{
-    enum tamis_reason why;
-    uint64_t absent = ~UINT64_C(0);
-    struct tamis_key key = tamis_key_of_hash(tamis_filter_domain(f).tag, keys[0]);
-    assert_int_equal(tamis_filter_probe(f, &key, &why), TAMIS_MAYBE);
-    assert_int_equal(why, TAMIS_BEHIND);
-    assert_int_equal(tamis_filter_probe_batch(f, key.tag, keys, 64, &absent, &why), 0);
-    assert_int_equal(why, TAMIS_BEHIND);
-    assert_int_equal(absent, 0);
-}
-
-/* It will never catch up, and no page of it has to be checked first. */
-static void test_behind_for_ever(void **state)
-{
-    const char *path = path_of("behind for ever");
-    struct tamis_builder_options built = {.size = sizeof built, .watermark = 9};
-    struct tamis_filter_options opt = {
-        .size = sizeof opt, .min_watermark = 10, .check = TAMIS_CHECK_NONE};
-    struct tamis_builder *b;
-    struct tamis_filter *f;
-    (void)state;
-    assert_int_equal(tamis_builder_create(&built, &b, NULL), 0);
-    assert_int_equal(tamis_builder_finish_file(b, path, NULL), 0);
-    tamis_builder_free(b);
-    assert_int_equal(tamis_filter_open(path, &opt, &f, NULL), 0);
-    expect_behind(f);
-    tamis_filter_close(f);
-    opt.min_watermark = 9;
-    assert_int_equal(tamis_filter_open(path, &opt, &f, NULL), 0);
-    assert_int_equal(ask(f, keys[0], NULL), TAMIS_ABSENT);
-    tamis_filter_close(f);
-}
-
-static void test_behind_until_the_writer_catches_up(void **state)
-{
-    const char *path = path_of("behind");
-    struct tamis_writer *w = create_writer(path, 0.01, 2, 1000);
-    struct tamis_filter_options opt = {.size = sizeof opt, .min_watermark = 10};
-    struct tamis_filter *f;
-    (void)state;
-    assert_int_equal(tamis_filter_open(path, &opt, &f, NULL), 0);
-    expect_behind(f);
-    assert_int_equal(tamis_writer_commit(w, 9, NULL), 0);
-    expect_behind(f);
-    add_hashes(w, keys + 100, 5000); /* growth alone is no progress */
-    expect_behind(f);
-    assert_int_equal(tamis_writer_commit(w, 10, NULL), 0);
-    assert_true(count_absent(f, keys, 100) > 90);
-    assert_int_equal(count_absent(f, keys + 100, 5000), 0);
-    assert_int_equal(tamis_writer_close(w), 0);
-    /* The call may require more than the open did, and never less. */
-    struct tamis_key key = tamis_key_of_hash(tamis_filter_domain(f).tag, 1);
-    enum tamis_reason why;
-    assert_int_equal(filter_probe_from(f, 11, 0, &key, &why), TAMIS_MAYBE);
-    assert_int_equal(why, TAMIS_BEHIND);
-    assert_int_equal(filter_probe_from(f, 5, 0, &key, &why), TAMIS_ABSENT);
-    tamis_filter_close(f);
-}
-
-static void test_foreign_keys_are_maybe(void **state)
-{
-    struct tamis_writer *w = create_writer(path_of("foreign"), 0.01, 2, 1000);
-    struct tamis_filter *f = open_filter(path_of("foreign"));
-    struct tamis_key key = {NULL, 0, 5, 0};
-    enum tamis_reason why;
-    uint64_t absent[2] = {~UINT64_C(0), ~UINT64_C(0)};
-    (void)state;
-    assert_int_equal(tamis_filter_probe(f, &key, &why), TAMIS_MAYBE);
-    assert_int_equal(why, TAMIS_MISMATCH);
-    assert_int_equal(tamis_filter_probe_batch(f, 1, keys, 65, absent, &why), 0);
-    assert_true(why == TAMIS_MISMATCH && absent[0] == 0 && absent[1] == 0);
-    assert_int_equal(tamis_filter_probe(NULL, &key, &why), TAMIS_MAYBE);
-    assert_int_equal(tamis_filter_probe(f, NULL, &why), TAMIS_MAYBE);
-    tamis_filter_close(f);
-    assert_int_equal(tamis_writer_close(w), 0);
-    tamis_filter_close(NULL);
-    assert_int_equal(tamis_writer_close(NULL), 0);
-    tamis_builder_free(NULL);
-}
 
 /* A copy with holes: the space comes first, or an error before anything is written. */
 static void test_a_copy_with_holes(void **state)
@@ -448,11 +277,6 @@ int main(void)
         cmocka_unit_test(test_built_filters_take_no_writer),
         cmocka_unit_test(test_second_writer_is_told_who_holds_it),
         cmocka_unit_test(test_writers_of_two_processes),
-        cmocka_unit_test(test_expectations),
-        cmocka_unit_test(test_expectations_of_a_sealed_filter),
-        cmocka_unit_test(test_behind_for_ever),
-        cmocka_unit_test(test_behind_until_the_writer_catches_up),
-        cmocka_unit_test(test_foreign_keys_are_maybe),
     };
     return cmocka_run_group_tests(tests, set_up, test_dir_remove);
 }
