@@ -3,7 +3,7 @@
 # What depends on the byte order and the machine's word. The others are the same C, and
 # would take minutes under an emulator.
 ARCHES := s390x aarch64
-ARCH_TESTS := $(addprefix test_,format kernel identity commit commit_rules integrity record spec \
+ARCH_TESTS := $(addprefix test_,format kernel identity commit commit_rules integrity record spec spec_rules \
     golden slots builder builder_keys writer writer_open expectations recover failed_syncs losses open_damage)
 ARCH_LIB := $(FORMAT_SRC) $(FILTER_SRC)
 

@@ -1,0 +1,26 @@
+/* The records of SPEC.md and their fields, for the tests that hold it against the code.
+ */
+#ifndef TAMIS_TESTS_SPEC_RECORDS_H
+#define TAMIS_TESTS_SPEC_RECORDS_H
+
+#include "tests/support/spec_text.h"
+
+#include "format/integrity.h"
+#include "format/record.h"
+
+/* Not const: how many fields there are is known when the program runs. */
+static struct record_table {
+    const char *name;
+    const struct field *fields;
+    const size_t *n_fields;
+    size_t n_bytes;
+} records[] = {
+    {"identity_disk", identity_fields, &n_identity_fields, IDENTITY_BYTES},
+    {"commit_disk", commit_fields, &n_commit_fields, COMMIT_HEAD_BYTES},
+    {"stage_disk", stage_fields, &n_stage_fields, STAGE_BYTES},
+    {"floor_sector_disk", floor_sector_fields, &n_floor_sector_fields, SECTOR_BYTES},
+    {"meta_disk", meta_fields, &n_meta_fields, META_BYTES},
+    {"record_disk", record_fields, &n_record_fields, RECORD_HEAD_BYTES},
+};
+
+#endif
