@@ -91,16 +91,23 @@ static UNUSED void lose(const void *at)
     assert_true(lost_replace((uintptr_t)at));
 }
 
-static UNUSED void build_filter(const char *path, const uint64_t *hashes, size_t n)
+static UNUSED void build_with_error(const char *path, const uint64_t *hashes, size_t n,
+                                    double error)
 {
     struct tamis_domain domain;
     tamis_domain_init(&domain, 1, 7);
-    struct tamis_builder_options opt = {.size = sizeof opt, .domain = &domain};
+    struct tamis_builder_options opt = {
+        .size = sizeof opt, .domain = &domain, .error = error};
     struct tamis_builder *b;
     assert_int_equal(tamis_builder_create(&opt, &b, NULL), 0);
     assert_int_equal(tamis_builder_add_hashes(b, domain.tag, hashes, n), 0);
     assert_int_equal(tamis_builder_finish_file(b, path, NULL), 0);
     tamis_builder_free(b);
+}
+
+static UNUSED void build_filter(const char *path, const uint64_t *hashes, size_t n)
+{
+    build_with_error(path, hashes, n, 0);
 }
 
 /* A page of a file that is nobody's and has no byte: to touch it is SIGBUS. At `at` if
