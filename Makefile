@@ -203,7 +203,7 @@ unit: $(if $(TEST),$B/tests/$(TEST),$(TESTS)) | $(GOLDEN_MAKERS)
 	@tests/unit.sh $^
 
 # Programs that do more with TAMIS_TEST_LONG=1.
-LONG_TESTS := test_blocks test_error_rates test_estimate test_plan_store test_process \
+LONG_TESTS := test_blocks test_error_rates test_estimate test_plan_store test_process_killed \
               test_property test_property_store test_sealed_damage test_writer_threads
 unit-long: $(LONG_TESTS:%=$B/tests/%)
 	@TAMIS_TEST_LONG=1 tests/unit.sh $^
@@ -216,11 +216,11 @@ unit-again: $(filter-out $(STATISTICS:%=$B/tests/%),$(TESTS)) | $(GOLDEN_MAKERS)
 
 # The tests with threads and processes, for TSan.
 THREADED := test_writer_threads test_guard_many test_store_edit test_store_snapshot \
-            test_process test_store_backup_meanwhile test_store_prepare test_partition \
-            test_builder_check test_store_many test_store_stats_threads test_never_waits \
-            test_interrupted_probes test_settle test_store_replaced \
-            test_store_names test_store_looks \
-            test_builder_check_hashes test_interleavings_floors \
+            test_process test_process_killed test_store_backup_meanwhile \
+            test_store_prepare test_partition test_builder_check \
+            test_store_many_at_once test_store_stats_threads test_never_waits \
+            test_interrupted_probes test_settle test_store_replaced test_store_names \
+            test_store_looks test_builder_check_hashes test_interleavings_floors \
             test_interleavings_growth
 unit-threads: $(THREADED:%=$B/tests/%)
 	@tests/unit.sh $^

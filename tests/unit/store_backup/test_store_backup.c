@@ -1,5 +1,5 @@
 /* Backup: the copy has what was acknowledged, and nothing by halves. */
-#include "tests/support/backup_support.h"
+#include "tests/unit/store_backup/backup_support.h"
 #include "format/checksum.h"
 
 static void the_copy_of_a_quiet_store_is_the_same(void **state)

@@ -1,6 +1,6 @@
 /* Backup of damaged filters: what was damaged is damaged in the copy, and what is
  * damaged on the way is told. */
-#include "tests/support/backup_support.h"
+#include "tests/unit/store_backup/backup_support.h"
 
 #include <sys/mman.h>
 

@@ -1,5 +1,5 @@
 /* Backup while writers commit and segments come and go. */
-#include "tests/support/backup_support.h"
+#include "tests/unit/store_backup/backup_support.h"
 
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
 /* Counting on and off, sums that outlive snapshots and growth, pages that are counted
  * once, and errors that are measured. */
-#include "tests/support/stats_support.h"
+#include "tests/unit/store_snapshot/stats_support.h"
 #include "tests/support/store_kinds.h"
 #include "lib/filter/view.h"
 

@@ -1,5 +1,5 @@
 /* Counting in many threads, in threads that end, and in the children of a fork. */
-#include "tests/support/stats_support.h"
+#include "tests/unit/store_snapshot/stats_support.h"
 
 #include <pthread.h>
 

@@ -2,7 +2,7 @@
 #ifndef TAMIS_TESTS_BACKUP_SUPPORT_H
 #define TAMIS_TESTS_BACKUP_SUPPORT_H
 
-#include "repair_support.h"
+#include "tests/support/repair_support.h"
 
 static UNUSED struct tamis_backup_report backed_up;
 

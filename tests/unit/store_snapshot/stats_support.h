@@ -2,7 +2,7 @@
 #ifndef TAMIS_TESTS_STATS_SUPPORT_H
 #define TAMIS_TESTS_STATS_SUPPORT_H
 
-#include "store_support.h"
+#include "tests/support/store_support.h"
 
 static UNUSED struct tamis_store *small_store(void)
 {
