@@ -1,0 +1,252 @@
+/* Pages of a catalog that were damaged: a catalog that leads back into itself, one with
+ * a bit flipped, and pages that rot while a store is open. */
+#include "tests/unit/store_catalog/hostile_store.h"
+
+/* ---- a catalog's pages ---- */
+
+/* A file cut short is walked before LMDB may map it. Here page 2 is a branch with 1900
+ * children, each of them page 2. */
+static void pages_that_lead_back_end(void **state)
+{
+    size_t n;
+    (void)state;
+    const char *store = fresh_store();
+    uint8_t *bytes = file_read(in_store(store, "catalog.lmdb"), &n);
+    uint64_t root = 2, last = 1000000;
+    uint16_t branch = 1, lower = 16 + 2 * 1900, at = 4080;
+    assert_true(n >= 3 * 4096);
+    for (uint64_t meta = 0; meta < 2; meta++) {
+        uint64_t txn = 1000 + meta;
+        uint8_t *m = bytes + meta * 4096 + 16; /* after the page's head */
+        memcpy(m + 24 + 40, &root, 8);         /* of the free pages */
+        memcpy(m + 24 + 48 + 40, &root, 8);    /* of the databases */
+        memcpy(m + 24 + 96, &last, 8);
+        memcpy(m + 24 + 104, &txn, 8);
+    }
+    uint8_t *page = bytes + 2 * 4096;
+    memset(page, 0, 4096);
+    memcpy(page, &root, 8);
+    memcpy(page + 10, &branch, 2);
+    memcpy(page + 12, &lower, 2);
+    for (size_t i = 16; i < lower; i += 2)
+        memcpy(page + i, &at, 2);
+    memcpy(page + at, &root, 2); /* a node: the child's number first */
+    file_write(in_store(store, "catalog.lmdb"), bytes, n);
+    free(bytes);
+    alarm(60);
+    expect_store(store, TAMIS_ERR_DAMAGED, "cut short");
+    alarm(0);
+}
+
+/* ---- one bit of a catalog ---- */
+
+/* No crash, no key ABSENT that is there, no filter of the list removed. False if the
+ * damage was seen at once. */
+static bool check_flipped(const char *store, const char *filter)
+{
+    struct tamis_store *s;
+    struct tamis_edit *e;
+    if (tamis_store_open(path_of(store), &s, NULL) != 0)
+        return false;
+    assert_int_not_equal(reason_of(s, "a", 7), ABSENT_HERE);
+    if (tamis_edit_begin(s, &e, NULL) == 0) {
+        if (tamis_edit_drop(e, "b", 1, NULL) != 0)
+            tamis_edit_abort(e);
+        else if (tamis_edit_commit(e, NULL) != 0) /* frees it all the same */
+            assert_int_equal(access(filter, F_OK), 0);
+    }
+    assert_int_not_equal(reason_of(s, "a", 7), ABSENT_HERE);
+    tamis_store_close(s);
+    assert_int_equal(access(filter, F_OK), 0);
+    return true;
+}
+
+/* Of the pages' heads, and of what is not zero behind them, some bits; the free list
+ * has pages by then. */
+static void a_flipped_bit_loses_no_key(void **state)
+{
+    (void)state;
+    size_t n, n_seen = 0, n_flipped = 0;
+    const char *store = fresh_store();
+    struct tamis_store *s = store_open(store);
+    put_segment(s, "c", 0, 10);
+    drop_segment(s, "c");
+    char filter[900];
+    snprintf(filter, sizeof filter, "%s", file_of(s, store, "a"));
+    tamis_store_close(s);
+    uint8_t *bytes = file_read(in_store(store, "catalog.lmdb"), &n);
+    for (size_t i = 0; i < n; i++) {
+        if (i % 4096 >= 24 && !bytes[i])
+            continue;
+        uint8_t bit = (uint8_t)(1 << (i * 5 % 8));
+        bytes[i] ^= bit;
+        file_write(in_store(store, "catalog.lmdb"), bytes, n);
+        bytes[i] ^= bit;
+        n_seen += !check_flipped(store, filter);
+        n_flipped++;
+    }
+    free(bytes);
+    assert_true(n_flipped > 300);
+    assert_true(n_seen > n_flipped / 8);
+}
+
+/* ---- damage while a store is open ---- */
+
+static void poke(const char *store, size_t at, const void *bytes, size_t n)
+{
+    int fd = open(in_store(store, "catalog.lmdb"), O_WRONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, bytes, n, (off_t)at), n);
+    close(fd);
+}
+
+/* The newest meta page's bytes, from its trees on: [0] of free pages, [48] of
+ * databases. */
+static const uint8_t *newest_trees(const uint8_t *bytes)
+{
+    const uint8_t *a = bytes + 40, *b = bytes + 4096 + 40;
+    uint64_t ta, tb;
+    memcpy(&ta, a + 104, 8);
+    memcpy(&tb, b + 104, 8);
+    return ta > tb ? a : b;
+}
+
+/* A free page that becomes one in use: no transaction may begin to write. */
+static void a_free_page_in_use_is_not_written(void **state)
+{
+    (void)state;
+    const char *store = fresh_store();
+    struct tamis_store *s = store_open(store);
+    put_segment(s, "c", 0, 10);
+    size_t n;
+    uint8_t *bytes = file_read(in_store(store, "catalog.lmdb"), &n);
+    const uint8_t *trees = newest_trees(bytes);
+    uint64_t free_root, used;
+    uint16_t node, key;
+    memcpy(&free_root, trees + 40, 8);
+    memcpy(&used, trees + 48 + 40, 8);
+    memcpy(&node, bytes + free_root * 4096 + 16, 2);
+    memcpy(&key, bytes + free_root * 4096 + node + 6, 2);
+    size_t at = (size_t)free_root * 4096 + node + 8 + key;
+    uint64_t one[2] = {1, used};
+    poke(store, at, one, sizeof one);
+    assert_int_equal(tamis_store_confirm_complete(s, NULL), TAMIS_ERR_DAMAGED);
+    tamis_store_close(s);
+    expect_store(store, TAMIS_ERR_DAMAGED, "makes no sense");
+    free(bytes);
+}
+
+/* The root counts one more than there are: one has gone. */
+static void a_tree_that_lost_an_entry_is_damage(void **state)
+{
+    (void)state;
+    const char *store = fresh_store();
+    size_t n;
+    uint8_t *bytes = file_read(in_store(store, "catalog.lmdb"), &n);
+    const uint8_t *entries = newest_trees(bytes) + 48 + 32;
+    uint64_t more;
+    memcpy(&more, entries, 8);
+    more++;
+    poke(store, (size_t)(entries - bytes), &more, 8);
+    expect_store(store, TAMIS_ERR_DAMAGED, "makes no sense");
+    free(bytes);
+}
+
+/* The last key of a leaf is cut off while the store is open: its segment is not absent.
+ */
+static void a_list_that_is_short_is_no_list(void **state)
+{
+    (void)state;
+    const char *store = fresh_store();
+    struct tamis_store *s = store_open(store);
+    size_t n, n_cut = 0;
+    uint8_t *bytes = file_read(in_store(store, "catalog.lmdb"), &n);
+    for (size_t page = 2; page < n / 4096; page++) {
+        uint16_t lower, flags;
+        memcpy(&flags, bytes + page * 4096 + 10, 2);
+        memcpy(&lower, bytes + page * 4096 + 12, 2);
+        uint16_t cut = (uint16_t)(lower - 2);
+        /* The records of "a" and "b" are in one leaf. */
+        if (flags == 2 && lower == 20 &&
+            memmem(bytes + page * 4096, 4096, "segments", 8) == NULL) {
+            poke(store, page * 4096 + 12, &cut, 2);
+            n_cut++;
+        }
+    }
+    assert_true(n_cut > 0);
+    struct tamis_snapshot *snap;
+    assert_int_equal(tamis_snapshot_current(s, &snap, NULL), TAMIS_ERR_DAMAGED);
+    tamis_store_close(s);
+    free(bytes);
+}
+
+/* The newer meta page's page size: LMDB takes it from there, and would crash. */
+static void a_page_size_that_rotted_is_no_crash(void **state)
+{
+    (void)state;
+    const char *store = fresh_store();
+    size_t n;
+    uint8_t *bytes = file_read(in_store(store, "catalog.lmdb"), &n);
+    size_t at = (size_t)(newest_trees(bytes) - bytes);
+    uint32_t good;
+    memcpy(&good, bytes + at, 4);
+    for (unsigned bit = 0; bit < 32; bit++) {
+        struct tamis_store *s;
+        uint32_t bad = good ^ UINT32_C(1) << bit;
+        poke(store, at, &bad, 4);
+        assert_int_not_equal(tamis_store_open(path_of(store), &s, NULL), 0);
+    }
+    poke(store, at, &good, 4);
+    tamis_store_close(store_open(store));
+    free(bytes);
+}
+
+/* A write of a leaf is lost: it has as many entries as before, but older records. */
+static void a_leaf_that_is_older_loses_no_key(void **state)
+{
+    (void)state;
+    const char *store = fresh_store();
+    struct tamis_store *s = store_open(store);
+    uint8_t *old[8];
+    size_t n[8], n_tried = 0;
+    for (size_t i = 0; i < 8; i++) {
+        if (i) {
+            drop_segment(s, "a");
+            put_segment(s, "a", 100 * i, 100);
+        }
+        old[i] = file_read(in_store(store, "catalog.lmdb"), &n[i]);
+    }
+    tamis_store_close(s);
+    for (size_t i = 0; i < 7; i++)
+        for (size_t at = 2 * 4096; at + 4096 <= n[i]; at += 4096) {
+            if (memcmp(old[i] + at, old[7] + at, 4096) == 0)
+                continue;
+            poke(store, at, old[i] + at, 4096);
+            OK(unlink(in_store(store, "catalog.lmdb-lock")));
+            if (tamis_store_open(path_of(store), &s, NULL) == 0) {
+                assert_int_not_equal(reason_of(s, "a", 750), ABSENT_HERE);
+                tamis_store_close(s);
+                n_tried++;
+            } else
+                close(
+                    open(in_store(store, "catalog.lmdb-lock"), O_CREAT | O_RDWR, 0666));
+            poke(store, at, old[7] + at, 4096);
+        }
+    assert_true(n_tried > 0);
+    for (size_t i = 0; i < 8; i++)
+        free(old[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pages_that_lead_back_end),
+        cmocka_unit_test(a_flipped_bit_loses_no_key),
+        cmocka_unit_test(a_free_page_in_use_is_not_written),
+        cmocka_unit_test(a_leaf_that_is_older_loses_no_key),
+        cmocka_unit_test(a_page_size_that_rotted_is_no_crash),
+        cmocka_unit_test(a_tree_that_lost_an_entry_is_damage),
+        cmocka_unit_test(a_list_that_is_short_is_no_list),
+    };
+    return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
+}
