@@ -8,10 +8,9 @@
 
 #include "format/checksum.h"
 #include "tests/support/store_internals.h"
+#include "tests/golden/answers.h"
 #include "tests/golden/extensions.h"
-#include "tests/golden/handmade.h"
 #include "tests/golden/image.h"
-#include "tests/golden/make.h"
 #include "tests/golden/open_catalog.h"
 
 enum { N_KEYS = 150 }; /* of a segment */
@@ -130,25 +129,12 @@ static void settled_finish(struct image *m)
     }
 }
 
-static void write_answers(const char *name)
+static void write_file_answers(const char *name)
 {
     struct tamis_diag diag;
     struct tamis_filter *f;
-    char key[64], path[4400];
     check(tamis_filter_open(at(name), NULL, &f, &diag), &diag);
-    snprintf(path, sizeof path, "%s.tsv", at(name));
-    FILE *out = fopen(path, "w");
-    struct tamis_domain d = tamis_filter_domain(f);
-    for (unsigned i = 0; i < N_KEYS + 2000; i++) {
-        int present = i < N_KEYS;
-        size_t n = golden_key(key, present ? "key" : "other", i);
-        struct tamis_key k = tamis_key_of(&d, key, n);
-        fprintf(out, "%s\t%s\t%s\n", present ? "present" : "other",
-                tamis_filter_probe(f, &k, NULL) == TAMIS_ABSENT ? "ABSENT" : "MAYBE",
-                key);
-    }
-    fclose(out);
-    tamis_filter_close(f);
+    write_answers(f, name, N_KEYS);
 }
 
 static void make_files(void)
@@ -174,8 +160,8 @@ static void make_files(void)
     memset(m.bytes + m.n_bytes - PAGE_BYTES, 0, PAGE_BYTES);
     write_file(at("settled-copied.tamis"), m.bytes, m.n_bytes);
     free(m.bytes);
-    write_answers("series.tamis");
-    write_answers("settled.tamis");
+    write_file_answers("series.tamis");
+    write_file_answers("settled.tamis");
 }
 
 /* ---- stores ---- */
@@ -248,35 +234,6 @@ static void fill_growing(const char *store, const char *name)
     check(tamis_writer_commit(w, N_KEYS, &diag), &diag);
     check(tamis_writer_close(w), &diag);
     tamis_store_close(s);
-}
-
-static void write_store_answers(const char *name)
-{
-    struct tamis_diag diag;
-    struct tamis_store *store;
-    struct tamis_snapshot *now;
-    struct tamis_segment_info info;
-    char key[64], path[4500];
-    check(tamis_store_open(at(name), &store, &diag), &diag);
-    struct tamis_domain d = tamis_store_domain(store);
-    check(tamis_snapshot_current(store, &now, &diag), &diag);
-    snprintf(path, sizeof path, "%s.tsv", at(name));
-    FILE *out = fopen(path, "w");
-    for (unsigned i = 0; i < 900; i += 3) {
-        struct tamis_key k = tamis_key_of(&d, key, golden_key(key, "key", i));
-        for (size_t n = 0; tamis_snapshot_segment(now, n, &info) == 0; n++) {
-            struct tamis_target t = tamis_snapshot_target(now, n);
-            enum tamis_reason why;
-            tamis_snapshot_probe(now, &t, &k, &why);
-            fprintf(out, "%s\t%.*s\t%s\n", key, (int)info.name_bytes,
-                    (const char *)info.name, tamis_reason_name(why));
-        }
-    }
-    fclose(out);
-    tamis_snapshot_release(now);
-    tamis_store_close(store);
-    snprintf(path, sizeof path, "%s/catalog.lmdb-lock", at(name));
-    unlink(path);
 }
 
 /* ---- a store with everything that its meta record has to say ---- */
@@ -383,7 +340,7 @@ static void make_later(void)
     set_meta_bits(&c, META_RO_PACKS | META_RO_RIBBONS | META_RO_MAPS | META_RO_LISTS |
                           META_RO_COUNTED);
     catalog_end(&c);
-    write_store_answers(LATER);
+    write_store_answers(LATER, 900);
 }
 
 /* ---- a store of growing filters, whose own bits say enough ---- */
@@ -427,7 +384,7 @@ static void make_growing(void)
     replace_file(&c, "series", series, series_finish);
     replace_file(&c, "settled", settled, settled_finish);
     catalog_end(&c);
-    write_store_answers(GROWING);
+    write_store_answers(GROWING, 900);
 }
 
 int main(int argc, char **argv)
