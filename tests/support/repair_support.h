@@ -95,33 +95,7 @@ static UNUSED uint64_t n_done(const struct tamis_repair_report *r)
     return r->n_finished + r->n_rebuilt + r->n_quarantined + r->n_swept;
 }
 
-/* ---- trees: a number for all names and bytes, but those of LMDB's lock file ---- */
-
-static uint64_t tree_sum;
-
-static UNUSED int sum_one(const char *path, const struct stat *st, int flag,
-                          struct FTW *ftw)
-{
-    size_t n = strlen(path);
-    (void)ftw;
-    if (n > 5 && strcmp(path + n - 5, "-lock") == 0)
-        return 0;
-    uint64_t h = XXH3_64bits(path, n) + (uint64_t)flag;
-    if (S_ISREG(st->st_mode)) {
-        uint8_t *bytes = file_read(path, &n);
-        h = XXH3_64bits_withSeed(bytes, n, h);
-        free(bytes);
-    }
-    tree_sum += h; /* in any order */
-    return 0;
-}
-
-static UNUSED uint64_t tree_of(const char *name)
-{
-    tree_sum = 0;
-    assert_int_equal(nftw(path_of(name), sum_one, 16, FTW_PHYS), 0);
-    return tree_sum;
-}
+/* ---- trees ---- */
 
 /* A second repair must find nothing to do, and do nothing. */
 static UNUSED void check_settled(const char *store)

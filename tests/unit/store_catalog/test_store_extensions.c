@@ -1,45 +1,10 @@
-/* What SPEC.md 11.1 reserves, in the hands of code that does not know it: every answer
- * is MAYBE or right, every writer refuses, and no byte of what came later is lost. The
- * files and stores are in tests/golden/extensions; this file calls only what 1.0 had,
- * so that it can be built in a tree of 1.0, too. */
-#include "tests/support/store_support.h"
-
+/* Stores with what SPEC.md 11.1 reserves, in the hands of code that does not know it:
+ * every answer is MAYBE or right, every writer refuses, and no byte of what came later
+ * is lost. */
+#include "tests/unit/store_catalog/extensions.h"
 #include "format/checksum.h"
-#include "tests/golden/extensions.h"
-
-#define GOLDEN TAMIS_SOURCE_DIR "/tests/golden/extensions/"
-
-enum { N_KEYS = 150 };
-
-/* Key number i, as the golden files have it. */
-static size_t key_number(char out[64], unsigned i)
-{
-    return (size_t)snprintf(out, 64, "key-%u\xc3\xa9", i);
-}
 
 /* ---- is all of a directory as it was? ---- */
-
-static uint64_t tree_sum;
-
-static int add_to_sum(const char *path, const struct stat *st, int flag, struct FTW *at)
-{
-    size_t n = 0;
-    if (flag != FTW_F || strstr(path, "catalog.lmdb-lock"))
-        return 0;
-    uint8_t *bytes = file_read(path, &n);
-    tree_sum += XXH3_64bits_withSeed(bytes, n, XXH3_64bits(path, strlen(path)));
-    (void)st, (void)at;
-    free(bytes);
-    return 0;
-}
-
-/* Of all names and all bytes below, but for LMDB's lock file. */
-static uint64_t sum_of(const char *name)
-{
-    tree_sum = 0;
-    OK(nftw(path_of(name), add_to_sum, 16, FTW_PHYS));
-    return tree_sum;
-}
 
 static void copy_store(const char *from, const char *to)
 {
@@ -47,186 +12,6 @@ static void copy_store(const char *from, const char *to)
     snprintf(command, sizeof command, "rm -rf '%s' && cp -r '%s%s' '%s'", path_of(to),
              GOLDEN, from, path_of(to));
     OK(system(command));
-}
-
-static const char *golden(const char *name)
-{
-    static char path[2][1200];
-    static unsigned next;
-    char *p = path[next++ % 2];
-    snprintf(p, sizeof path[0], "%s%s", GOLDEN, name);
-    return p;
-}
-
-/* ---- files ---- */
-
-static const char *const kinds[] = {"pack.tamis", "ribbon.tamis", "map.tamis",
-                                    "list.tamis"};
-
-/* For readers, writers, the algebra, and a store that they are to be attached to. */
-static void later_kinds_are_refused(void **state)
-{
-    (void)state;
-    tamis_store_close(store_new("attach"));
-    struct tamis_store *s = store_open("attach");
-    for (size_t i = 0; i < 4; i++) {
-        struct tamis_filter *f;
-        struct tamis_writer *w;
-        struct tamis_diag diag = {0};
-        char path[600];
-        snprintf(path, sizeof path, "%s", path_of(kinds[i]));
-        file_copy(golden(kinds[i]), path);
-        uint64_t before = sum_of(kinds[i]);
-        assert_int_equal(tamis_filter_open(path, NULL, &f, &diag), TAMIS_ERR_VERSION);
-        assert_int_equal(diag.offset, offsetof(struct identity_disk, kind));
-        assert_int_equal(tamis_writer_open(path, &w, NULL), TAMIS_ERR_VERSION);
-        assert_int_equal(attach_code(s, "x", path, NULL, "kind"), TAMIS_ERR_VERSION);
-        assert_int_equal(sum_of(kinds[i]), before);
-    }
-    assert_int_equal(n_filter_files("attach"), 0);
-    tamis_store_close(s);
-}
-
-static void check_answers(const char *path, const char *name, enum tamis_check mode)
-{
-    struct tamis_filter_options o = {.size = sizeof o, .check = mode};
-    struct tamis_filter *f;
-    struct tamis_verify report;
-    char list[1200], line[300], kind[16], answer[16], key[200];
-    size_t n = 0;
-    OK(tamis_filter_open(path, &o, &f, NULL));
-    OK(tamis_filter_verify(f, &report, NULL));
-    struct tamis_domain domain = tamis_filter_domain(f);
-    snprintf(list, sizeof list, "%s.tsv", golden(name));
-    FILE *in = fopen(list, "r");
-    assert_non_null(in);
-    for (; fgets(line, sizeof line, in); n++) {
-        assert_int_equal(sscanf(line, "%15s\t%15s\t%199s", kind, answer, key), 3);
-        struct tamis_key k = tamis_key_of(&domain, key, strlen(key));
-        bool absent = tamis_filter_probe(f, &k, NULL) == TAMIS_ABSENT;
-        assert_int_equal(absent, strcmp(answer, "ABSENT") == 0);
-        assert_false(absent && strcmp(kind, "present") == 0);
-    }
-    fclose(in);
-    assert_int_equal(n, N_KEYS + 2000);
-    tamis_filter_close(f);
-}
-
-static void open_files_answer(void **state)
-{
-    static const char *const names[] = {"series.tamis", "settled.tamis"};
-    static const enum tamis_check modes[] = {TAMIS_CHECK_LAZY, TAMIS_CHECK_STRICT,
-                                             TAMIS_CHECK_FULL, TAMIS_CHECK_NONE};
-    (void)state;
-    for (size_t i = 0; i < 2; i++)
-        for (size_t m = 0; m < 4; m++) {
-            file_copy(golden(names[i]), path_of(names[i]));
-            check_answers(path_of(names[i]), names[i], modes[m]);
-        }
-}
-
-static void a_series_is_not_written(void **state)
-{
-    struct tamis_writer *w;
-    (void)state;
-    file_copy(golden("series.tamis"), path_of("series.tamis"));
-    uint64_t before = sum_of("series.tamis");
-    assert_int_equal(tamis_writer_open(path_of("series.tamis"), &w, NULL),
-                     TAMIS_ERR_VERSION);
-    assert_int_equal(sum_of("series.tamis"), before);
-}
-
-static void check_present(const char *path, unsigned n_keys)
-{
-    struct tamis_filter *f = open_filter(path);
-    struct tamis_domain d = tamis_filter_domain(f);
-    char key[64];
-    for (unsigned i = 0; i < n_keys; i++) {
-        struct tamis_key k = tamis_key_of(&d, key, key_number(key, i));
-        assert_int_equal(tamis_filter_probe(f, &k, NULL), TAMIS_MAYBE);
-    }
-    OK(tamis_filter_verify(f, &(struct tamis_verify){0}, NULL));
-    tamis_filter_close(f);
-}
-
-/* A writer goes on and seals: either it knows the digests, and keeps its word, or its
- * records have neither the bit nor the bytes. */
-static void settled_stages_are_written_on(void **state)
-{
-    struct tamis_writer *w;
-    char path[600], key[64];
-    (void)state;
-    snprintf(path, sizeof path, "%s", path_of("settled.tamis"));
-    file_copy(golden("settled.tamis"), path);
-    struct tamis_filter *held = open_filter(path);
-    OK(tamis_writer_open(path, &w, NULL));
-    for (unsigned i = N_KEYS; i < 1500; i++)
-        OK(tamis_writer_add_key(w, key, key_number(key, i)));
-    OK(tamis_writer_commit(w, 5000, NULL));
-    check_present(path, 1500);
-    OK(tamis_writer_seal(w, 5001, NULL, NULL));
-    OK(tamis_writer_close(w));
-    check_present(path, 1500);
-    struct tamis_domain d = tamis_filter_domain(held);
-    for (unsigned i = 0; i < 1500; i++) {
-        struct tamis_key k = tamis_key_of(&d, key, key_number(key, i));
-        assert_int_equal(tamis_filter_probe(held, &k, NULL), TAMIS_MAYBE);
-    }
-    tamis_filter_close(held);
-}
-
-/* A backup that 1.0 made of it has the bit and the roots, and zeros for digests: its
- * pages may fail, and no key is lost. */
-static void digests_that_were_left_out_lose_nothing(void **state)
-{
-    struct tamis_writer *w;
-    char path[600], key[64];
-    (void)state;
-    snprintf(path, sizeof path, "%s", path_of("settled-copied.tamis"));
-    file_copy(golden("settled-copied.tamis"), path);
-    struct tamis_filter *f = open_filter(path);
-    struct tamis_domain d = tamis_filter_domain(f);
-    for (unsigned i = 0; i < N_KEYS; i++) {
-        struct tamis_key k = tamis_key_of(&d, key, key_number(key, i));
-        assert_int_equal(tamis_filter_probe(f, &k, NULL), TAMIS_MAYBE);
-    }
-    tamis_filter_close(f);
-    if (tamis_writer_open(path, &w, NULL) != 0)
-        return;
-    for (unsigned i = N_KEYS; i < 1500; i++)
-        OK(tamis_writer_add_key(w, key, key_number(key, i)));
-    OK(tamis_writer_commit(w, 5000, NULL));
-    OK(tamis_writer_close(w));
-    f = open_filter(path);
-    for (unsigned i = 0; i < 1500; i++) {
-        struct tamis_key k = tamis_key_of(&d, key, key_number(key, i));
-        assert_int_equal(tamis_filter_probe(f, &k, NULL), TAMIS_MAYBE);
-    }
-    tamis_filter_close(f);
-}
-
-/* The files are put together from records alone, so they never come out otherwise. */
-static void made_again_they_are_the_same(void **state)
-{
-    static const char *const names[] = {
-        "pack.tamis",   "ribbon.tamis",  "map.tamis",           "list.tamis",
-        "series.tamis", "settled.tamis", "settled-copied.tamis"};
-    char command[2000], made[40];
-    (void)state;
-    OK(mkdir(path_of("made"), 0777));
-    snprintf(command, sizeof command, "%s/tests/golden/make_extensions %s >/dev/null",
-             TAMIS_BUILD_DIR, path_of("made"));
-    OK(system(command));
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        size_t n_old, n_new;
-        snprintf(made, sizeof made, "made/%s", names[i]);
-        uint8_t *old = file_read(golden(names[i]), &n_old);
-        uint8_t *new = file_read(path_of(made), &n_new);
-        assert_int_equal(n_old, n_new);
-        assert_memory_equal(old, new, n_old);
-        free(old);
-        free(new);
-    }
 }
 
 /* ---- a store whose meta record forbids ---- */
@@ -316,10 +101,10 @@ static void later_store_answers(void **state)
 {
     (void)state;
     copy_store("store-later", "later");
-    uint64_t before = sum_of("later");
+    uint64_t before = tree_of("later");
     check_store_answers("later", "store-later");
     check_store_keys("later");
-    assert_int_equal(sum_of("later"), before);
+    assert_int_equal(tree_of("later"), before);
 }
 
 static bool refused(int code)
@@ -340,7 +125,7 @@ static void all_writers_are_refused(const char *store)
     struct tamis_edit *e = NULL;
     struct tamis_writer *w = NULL;
     struct tamis_store_info info;
-    uint64_t before = sum_of(store), n_orphans;
+    uint64_t before = tree_of(store), n_orphans;
     OK(tamis_store_info(s, &info, NULL));
     assert_true(info.read_only);
     assert_true(refused(tamis_edit_begin(s, &e, NULL)));
@@ -354,7 +139,7 @@ static void all_writers_are_refused(const char *store)
     tamis_store_close(s);
     struct tamis_repair_report report;
     assert_true(refused(tamis_store_repair(path_of(store), NULL, &report, NULL)));
-    assert_int_equal(sum_of(store), before);
+    assert_int_equal(tree_of(store), before);
 }
 
 static void later_store_is_not_written(void **state)
@@ -380,9 +165,9 @@ static void bits_come_while_others_write(void **state)
     /* No edit has begun yet: the first one of a store sweeps. */
     OK(tamis_store_writer(s, "growing", 7, &w, NULL));
     set_meta_bits("later", META_BITS);
-    uint64_t before = sum_of("later/filters");
+    uint64_t before = tree_of("later/filters");
     struct tamis_edit *e = edit_new(s);
-    assert_int_equal(sum_of("later/filters"), before); /* nothing was swept */
+    assert_int_equal(tree_of("later/filters"), before); /* nothing was swept */
     OK(tamis_edit_drop(e, "packed", 6, NULL));
     OK(tamis_edit_drop(e, "kept", 4, NULL));
     OK(tamis_edit_drop(e, "listed", 6, NULL));
@@ -391,7 +176,7 @@ static void bits_come_while_others_write(void **state)
     e = edit_new(s);
     OK(tamis_edit_retain(e, NULL, 0, NULL));
     assert_int_equal(tamis_edit_commit(e, NULL), TAMIS_ERR_VERSION);
-    assert_int_equal(sum_of("later/filters"), before);
+    assert_int_equal(tree_of("later/filters"), before);
     assert_int_equal(tamis_store_confirm_complete(s, NULL), TAMIS_ERR_VERSION);
     assert_int_equal(backup_to(s, "copy"), TAMIS_ERR_VERSION);
     /* The writer's own file is not the catalog's: it may grow, and be behind there. */
@@ -428,10 +213,10 @@ static void a_lost_later_catalog_is_left(void **state)
     memset(page, 0x55, sizeof page); /* both of LMDB's own meta pages */
     file_poke(path_of("later/catalog.lmdb"), 0, page, sizeof page);
     file_poke(path_of("later/catalog.lmdb"), 4096, page, sizeof page);
-    uint64_t before = sum_of("later");
+    uint64_t before = tree_of("later");
     assert_int_equal(tamis_store_repair(path_of("later"), NULL, &report, NULL),
                      TAMIS_ERR_VERSION);
-    assert_int_equal(sum_of("later"), before);
+    assert_int_equal(tree_of("later"), before);
 }
 
 /* Without any catalog nothing forbids. What cannot be read goes to quarantine, none of
@@ -470,9 +255,9 @@ static void growing_store_answers(void **state)
 {
     (void)state;
     copy_store("store-growing", "growing");
-    uint64_t before = sum_of("growing");
+    uint64_t before = tree_of("growing");
     check_store_answers("growing", "store-growing");
-    assert_int_equal(sum_of("growing"), before);
+    assert_int_equal(tree_of("growing"), before);
 }
 
 static void a_series_in_a_store_is_left(void **state)
@@ -485,12 +270,12 @@ static void a_series_in_a_store_is_left(void **state)
     char file[900];
     snprintf(file, sizeof file, "%s",
              file_of(s, "growing", "series") + strlen(test_dir) + 1);
-    uint64_t before = sum_of(file);
+    uint64_t before = tree_of(file);
     assert_int_equal(tamis_store_writer(s, "series", 6, &w, NULL), TAMIS_ERR_VERSION);
     tamis_store_close(s);
     tamis_store_repair(path_of("growing"), NULL, &report, NULL);
     assert_int_equal(report.n_quarantined, 0);
-    assert_int_equal(sum_of(file), before);
+    assert_int_equal(tree_of(file), before);
     check_store_answers("growing", "store-growing");
 }
 
@@ -524,12 +309,6 @@ static void settled_in_a_store_is_written_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(later_kinds_are_refused),
-        cmocka_unit_test(open_files_answer),
-        cmocka_unit_test(a_series_is_not_written),
-        cmocka_unit_test(settled_stages_are_written_on),
-        cmocka_unit_test(digests_that_were_left_out_lose_nothing),
-        cmocka_unit_test(made_again_they_are_the_same),
         cmocka_unit_test(later_store_answers),
         cmocka_unit_test(later_store_is_not_written),
         cmocka_unit_test(bits_come_while_others_write),
@@ -540,6 +319,6 @@ int main(void)
         cmocka_unit_test(growing_store_is_copied),
         cmocka_unit_test(settled_in_a_store_is_written_on),
     };
-    return cmocka_run_group_tests_name("extensions", tests, test_dir_create,
+    return cmocka_run_group_tests_name("store_extensions", tests, test_dir_create,
                                        test_dir_remove);
 }

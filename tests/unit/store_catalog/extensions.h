@@ -1,0 +1,42 @@
+/* What the tests of later extensions share: the golden files and stores, and their
+ * keys. They call only what 1.0 had, so that they can be built in a tree of 1.0, too.
+ */
+#ifndef TAMIS_TESTS_EXTENSIONS_H
+#define TAMIS_TESTS_EXTENSIONS_H
+
+#include "tests/support/store_support.h"
+#include "tests/golden/extensions.h"
+
+#define GOLDEN TAMIS_SOURCE_DIR "/tests/golden/extensions/"
+
+enum { N_KEYS = 150 };
+
+/* Key number i, as the golden files have it. */
+static UNUSED size_t key_number(char out[64], unsigned i)
+{
+    return (size_t)snprintf(out, 64, "key-%u\xc3\xa9", i);
+}
+
+static UNUSED const char *golden(const char *name)
+{
+    static char path[2][1200];
+    static unsigned next;
+    char *p = path[next++ % 2];
+    snprintf(p, sizeof path[0], "%s%s", GOLDEN, name);
+    return p;
+}
+
+static UNUSED void check_present(const char *path, unsigned n_keys)
+{
+    struct tamis_filter *f = open_filter(path);
+    struct tamis_domain d = tamis_filter_domain(f);
+    char key[64];
+    for (unsigned i = 0; i < n_keys; i++) {
+        struct tamis_key k = tamis_key_of(&d, key, key_number(key, i));
+        assert_int_equal(tamis_filter_probe(f, &k, NULL), TAMIS_MAYBE);
+    }
+    OK(tamis_filter_verify(f, &(struct tamis_verify){0}, NULL));
+    tamis_filter_close(f);
+}
+
+#endif

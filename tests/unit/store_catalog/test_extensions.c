@@ -1,0 +1,175 @@
+/* Files with what SPEC.md 11.1 reserves, in the hands of code that does not know it:
+ * readers, writers, the algebra, and the store that they are to be attached to. */
+#include "tests/unit/store_catalog/extensions.h"
+
+/* ---- files ---- */
+
+static const char *const kinds[] = {"pack.tamis", "ribbon.tamis", "map.tamis",
+                                    "list.tamis"};
+
+/* For readers, writers, the algebra, and a store that they are to be attached to. */
+static void later_kinds_are_refused(void **state)
+{
+    (void)state;
+    tamis_store_close(store_new("attach"));
+    struct tamis_store *s = store_open("attach");
+    for (size_t i = 0; i < 4; i++) {
+        struct tamis_filter *f;
+        struct tamis_writer *w;
+        struct tamis_diag diag = {0};
+        char path[600];
+        snprintf(path, sizeof path, "%s", path_of(kinds[i]));
+        file_copy(golden(kinds[i]), path);
+        uint64_t before = tree_of(kinds[i]);
+        assert_int_equal(tamis_filter_open(path, NULL, &f, &diag), TAMIS_ERR_VERSION);
+        assert_int_equal(diag.offset, offsetof(struct identity_disk, kind));
+        assert_int_equal(tamis_writer_open(path, &w, NULL), TAMIS_ERR_VERSION);
+        assert_int_equal(attach_code(s, "x", path, NULL, "kind"), TAMIS_ERR_VERSION);
+        assert_int_equal(tree_of(kinds[i]), before);
+    }
+    assert_int_equal(n_filter_files("attach"), 0);
+    tamis_store_close(s);
+}
+
+static void check_answers(const char *path, const char *name, enum tamis_check mode)
+{
+    struct tamis_filter_options o = {.size = sizeof o, .check = mode};
+    struct tamis_filter *f;
+    struct tamis_verify report;
+    char list[1200], line[300], kind[16], answer[16], key[200];
+    size_t n = 0;
+    OK(tamis_filter_open(path, &o, &f, NULL));
+    OK(tamis_filter_verify(f, &report, NULL));
+    struct tamis_domain domain = tamis_filter_domain(f);
+    snprintf(list, sizeof list, "%s.tsv", golden(name));
+    FILE *in = fopen(list, "r");
+    assert_non_null(in);
+    for (; fgets(line, sizeof line, in); n++) {
+        assert_int_equal(sscanf(line, "%15s\t%15s\t%199s", kind, answer, key), 3);
+        struct tamis_key k = tamis_key_of(&domain, key, strlen(key));
+        bool absent = tamis_filter_probe(f, &k, NULL) == TAMIS_ABSENT;
+        assert_int_equal(absent, strcmp(answer, "ABSENT") == 0);
+        assert_false(absent && strcmp(kind, "present") == 0);
+    }
+    fclose(in);
+    assert_int_equal(n, N_KEYS + 2000);
+    tamis_filter_close(f);
+}
+
+static void open_files_answer(void **state)
+{
+    static const char *const names[] = {"series.tamis", "settled.tamis"};
+    static const enum tamis_check modes[] = {TAMIS_CHECK_LAZY, TAMIS_CHECK_STRICT,
+                                             TAMIS_CHECK_FULL, TAMIS_CHECK_NONE};
+    (void)state;
+    for (size_t i = 0; i < 2; i++)
+        for (size_t m = 0; m < 4; m++) {
+            file_copy(golden(names[i]), path_of(names[i]));
+            check_answers(path_of(names[i]), names[i], modes[m]);
+        }
+}
+
+static void a_series_is_not_written(void **state)
+{
+    struct tamis_writer *w;
+    (void)state;
+    file_copy(golden("series.tamis"), path_of("series.tamis"));
+    uint64_t before = tree_of("series.tamis");
+    assert_int_equal(tamis_writer_open(path_of("series.tamis"), &w, NULL),
+                     TAMIS_ERR_VERSION);
+    assert_int_equal(tree_of("series.tamis"), before);
+}
+
+/* A writer goes on and seals: either it knows the digests, and keeps its word, or its
+ * records have neither the bit nor the bytes. */
+static void settled_stages_are_written_on(void **state)
+{
+    struct tamis_writer *w;
+    char path[600], key[64];
+    (void)state;
+    snprintf(path, sizeof path, "%s", path_of("settled.tamis"));
+    file_copy(golden("settled.tamis"), path);
+    struct tamis_filter *held = open_filter(path);
+    OK(tamis_writer_open(path, &w, NULL));
+    for (unsigned i = N_KEYS; i < 1500; i++)
+        OK(tamis_writer_add_key(w, key, key_number(key, i)));
+    OK(tamis_writer_commit(w, 5000, NULL));
+    check_present(path, 1500);
+    OK(tamis_writer_seal(w, 5001, NULL, NULL));
+    OK(tamis_writer_close(w));
+    check_present(path, 1500);
+    struct tamis_domain d = tamis_filter_domain(held);
+    for (unsigned i = 0; i < 1500; i++) {
+        struct tamis_key k = tamis_key_of(&d, key, key_number(key, i));
+        assert_int_equal(tamis_filter_probe(held, &k, NULL), TAMIS_MAYBE);
+    }
+    tamis_filter_close(held);
+}
+
+/* A backup that 1.0 made of it has the bit and the roots, and zeros for digests: its
+ * pages may fail, and no key is lost. */
+static void digests_that_were_left_out_lose_nothing(void **state)
+{
+    struct tamis_writer *w;
+    char path[600], key[64];
+    (void)state;
+    snprintf(path, sizeof path, "%s", path_of("settled-copied.tamis"));
+    file_copy(golden("settled-copied.tamis"), path);
+    struct tamis_filter *f = open_filter(path);
+    struct tamis_domain d = tamis_filter_domain(f);
+    for (unsigned i = 0; i < N_KEYS; i++) {
+        struct tamis_key k = tamis_key_of(&d, key, key_number(key, i));
+        assert_int_equal(tamis_filter_probe(f, &k, NULL), TAMIS_MAYBE);
+    }
+    tamis_filter_close(f);
+    if (tamis_writer_open(path, &w, NULL) != 0)
+        return;
+    for (unsigned i = N_KEYS; i < 1500; i++)
+        OK(tamis_writer_add_key(w, key, key_number(key, i)));
+    OK(tamis_writer_commit(w, 5000, NULL));
+    OK(tamis_writer_close(w));
+    f = open_filter(path);
+    for (unsigned i = 0; i < 1500; i++) {
+        struct tamis_key k = tamis_key_of(&d, key, key_number(key, i));
+        assert_int_equal(tamis_filter_probe(f, &k, NULL), TAMIS_MAYBE);
+    }
+    tamis_filter_close(f);
+}
+
+/* The files are put together from records alone, so they never come out otherwise. */
+static void made_again_they_are_the_same(void **state)
+{
+    static const char *const names[] = {
+        "pack.tamis",   "ribbon.tamis",  "map.tamis",           "list.tamis",
+        "series.tamis", "settled.tamis", "settled-copied.tamis"};
+    char command[2000], made[40];
+    (void)state;
+    OK(mkdir(path_of("made"), 0777));
+    snprintf(command, sizeof command, "%s/tests/golden/make_extensions %s >/dev/null",
+             TAMIS_BUILD_DIR, path_of("made"));
+    OK(system(command));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        size_t n_old, n_new;
+        snprintf(made, sizeof made, "made/%s", names[i]);
+        uint8_t *old = file_read(golden(names[i]), &n_old);
+        uint8_t *new = file_read(path_of(made), &n_new);
+        assert_int_equal(n_old, n_new);
+        assert_memory_equal(old, new, n_old);
+        free(old);
+        free(new);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(later_kinds_are_refused),
+        cmocka_unit_test(open_files_answer),
+        cmocka_unit_test(a_series_is_not_written),
+        cmocka_unit_test(settled_stages_are_written_on),
+        cmocka_unit_test(digests_that_were_left_out_lose_nothing),
+        cmocka_unit_test(made_again_they_are_the_same),
+    };
+    return cmocka_run_group_tests_name("extensions", tests, test_dir_create,
+                                       test_dir_remove);
+}
