@@ -21,7 +21,7 @@ forbid "format/*.[ch]" '#include +[<"](lib/|tools/|lmdb|unistd|stdio|stdlib|sys/
     "format/ knows bytes only"
 forbid "format/*.[ch]" '\<(malloc|calloc|realloc|free|mmap|open|pread|pwrite|printf)\(' \
     "format/ allocates nothing and does no I/O"
-below=$(ls lib/*.[ch] lib/*/*.[ch] | grep -vE '^lib/(store/|tamis.h)')
+below=$(ls lib/*.[ch] lib/*/*.[ch] | grep -vE '^lib/(store/|tamis)')
 forbid "$below" 'lmdb|mdb_|MDB_' "only lib/store mentions LMDB"
 forbid "$below" '#include +"lib/store' "only lib/store knows lib/store"
 hits=$(grep -ln '#include *<lmdb.h>' lib/*.[ch] lib/*/*.[ch] lib/*/*/*.[ch] tools/*.[ch] | grep -v '^lib/store/catalog/')
@@ -42,7 +42,10 @@ hits=$(grep -nE '(^|[^_.[:alnum:]>])(pwrite|fdatasync|fsync|fallocate|renameat2|
 $hits"
 [ "$(ls lib/*.h)" = "lib/error.h
 lib/sync_point.h
-lib/tamis.h" ] || complain "lib/ has one public header, and two for all rooms"
+lib/tamis.h" ] || complain "lib/ has one public header, with its parts in tamis/, and two for all rooms"
+# A program includes tamis.h alone; it includes each of its parts, once.
+[ "$(sed -n 's,^#include "\(tamis/.*\)",lib/\1,p' lib/tamis.h | sort)" = "$(ls lib/tamis/*.h)" ] ||
+    complain "lib/tamis.h does not include each header of lib/tamis/"
 extra=$(git ls-files 2>/dev/null | cut -d/ -f1 | grep -v '^\.' | sort -u |
     grep -vxE 'lib|format|tools|tests|fuzz|Makefile|SPEC.md|README.md|LICENSE')
 [ -z "$extra" ] || complain "not for the top level: $extra"

@@ -1,14 +1,14 @@
 #!/bin/sh
 # The ABI of the shared library, as its debug information has it: abi.sh record LIBRARY
 # FILE writes it, abi.sh compare LIBRARY FILE says how it differs from what was written.
-# Only what tamis.h declares is in the record: no private type, path or line number, and
-# no more of the machine than that it has 64 bits.
+# Only what tamis.h and its parts declare is in the record: no private type, path or line
+# number, and no more of the machine than that it has 64 bits.
 set -eu
 library=$2 record=$3
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 mkdir "$dir/include"
-cp "$(dirname "$0")/../../lib/tamis.h" "$dir/include"
+cp -r "$(dirname "$0")/../../lib/tamis.h" "$(dirname "$0")/../../lib/tamis" "$dir/include"
 
 # A library without debug information has no types, and would equal anything.
 readelf -S "$library" | grep -q '\.debug_info' ||

@@ -6,7 +6,7 @@ $B/examples/lsm_embedded $B/examples/replay: $B/libtamis-filter.a
 $B/examples/lsm_embedded $B/examples/replay: EXAMPLE_LIBS := $B/libtamis-filter.a $(FILTER_LIBS)
 EXAMPLE_LIBS = $B/libtamis.a $(LIBS)
 
-$B/examples/%: tools/examples/%.c lib/tamis.h $B/libtamis.a
+$B/examples/%: tools/examples/%.c lib/tamis.h $(wildcard lib/tamis/*.h) $B/libtamis.a
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(CC) -std=c11 $(OPT) $(SANITIZE) $(WARN) $(WERROR) -Ilib -o $@ $< $(EXAMPLE_LIBS)

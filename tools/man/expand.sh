@@ -4,7 +4,7 @@
 #   @closing         the last words of `tamis help`, after its list
 #   @commands        what `tamis help COMMAND` says of every command
 #   @help TOPIC      `tamis help TOPIC`
-#   @comment, @functions, @codes ENUM    of lib/tamis.h
+#   @comment, @functions, @codes ENUM    of lib/tamis.h and its parts
 #   @table NAME      of SPEC.md
 set -eu
 template=$1 tamis=$2
@@ -18,6 +18,7 @@ help() {
 
 list=$("$tamis" help)
 commands=$({ printf '%s\n' "$list"; "$tamis" help file; } | sed -n 's/^  tamis \([a-z]*\( [a-z]*\)\{0,1\}\)  *.*/\1/p' | grep -vx file)
+parts=$(sed -n 's,^#include "\(tamis/.*\)",lib/\1,p' lib/tamis.h)
 version=$(sed -n 's/^.define TAMIS_VERSION "\(.*\)"$/\1/p' lib/tamis.h)
 IFS= read -r line <"$template"
 printf '%s "tamis %s"\n' "$line" "$version"
@@ -32,7 +33,7 @@ sed 1d "$template" | while IFS= read -r line; do
         done ;;
     "@help "*) help "${line#* }" ;;
     @comment) awk -v part=comment -f $here/header.awk lib/tamis.h ;;
-    @functions) awk -f $here/header.awk lib/tamis.h ;;
+    @functions) awk -f $here/header.awk lib/tamis.h $parts ;;
     "@codes "*) awk -v part=codes -v enum="${line#* }" -f $here/header.awk lib/tamis.h ;;
     "@table "*) awk -v table="${line#* }" -f $here/table.awk SPEC.md ;;
     @*) echo "$template: what is '$line'?" >&2; exit 2 ;;

@@ -1,6 +1,7 @@
-# Of lib/tamis.h, as scdoc: -v part=comment, what stands at its top; part=functions,
-# their names under the header's own titles; part=codes -v enum=NAME, the constants of
-# an enum, each with its line.
+# Turns lib/tamis.h into scdoc: -v part=comment gives the comment at its top; part=functions
+# the names of functions under the titles of the headers, which are given in the order in
+# which tamis.h includes them; part=codes -v enum=NAME the constants of an enum, each with
+# its line.
 function escape(s) {
     gsub(/`/, "", s)
     gsub(/[\\*_]/, "\\\\&", s)

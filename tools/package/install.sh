@@ -25,6 +25,9 @@ list() {
         echo "644|$build/libtamis.a|$LIBDIR/libtamis.a"
         echo "644|$build/libtamis-filter.a|$LIBDIR/libtamis-filter.a"
         echo "644|lib/tamis.h|$INCLUDEDIR/tamis.h"
+        for part in lib/tamis/*.h; do
+            echo "644|$part|$INCLUDEDIR/${part#lib/}"
+        done
         echo "fill|tools/package/tamis.pc.in|$PKGCONFIGDIR/tamis.pc"
         echo "fill|tools/package/tamis-filter.pc.in|$PKGCONFIGDIR/tamis-filter.pc"
         for page in tools/man/*.scd; do
