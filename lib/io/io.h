@@ -83,7 +83,7 @@ struct looks {
     _Atomic int why; /* a tamis_reason; TAMIS_MISMATCH stays for ever */
     _Atomic uint64_t look_after, valid_until;
 };
-uint64_t look_clock(void); /* coarse, no system call */
+uint64_t look_clock(void);              /* coarse, no system call */
 #define LOOK_VALID UINT64_C(1000000000) /* a second */
 /* Also if `look_after` lies too far ahead: the clock was set back. */
 static inline bool look_is_due_at(uint64_t look_after, uint64_t now)
@@ -92,8 +92,8 @@ static inline bool look_is_due_at(uint64_t look_after, uint64_t now)
 }
 static inline bool look_is_due(const struct looks *l, uint64_t now)
 {
-    return look_is_due_at(
-        atomic_load_explicit(&l->look_after, memory_order_acquire), now);
+    return look_is_due_at(atomic_load_explicit(&l->look_after, memory_order_acquire),
+                          now);
 }
 /* Is it this thread that looks now? */
 bool look_is_mine(struct looks *l, uint64_t now);
@@ -111,6 +111,7 @@ static inline enum tamis_reason looks_known(const struct looks *l)
 struct named {
     struct looks looks;
     int at; /* the directory from which the path leads; AT_FDCWD: it is absolute */
+    bool in_directory; /* the file was in one when it was opened, and has to stay */
     char path[];
 };
 /* The file fd was opened by this path. */
@@ -119,7 +120,7 @@ int named_path(const char *path, int fd, struct named **out);
 int named_in(int at, const char *dir, const char *name, struct named **out);
 void named_free(struct named *n);
 /* 0: the name names the file fd, or nothing; ERR_REPLACED: another file; an errno if
- * nobody can say. */
+ * nobody can say: ESTALE, where the name alone holds on to the file. */
 int named_check(const struct named *n, int fd);
 /* The same for readers, and notes it: TAMIS_NO_REASON, MISMATCH, UNREADABLE. */
 enum tamis_reason named_look(struct named *n, int fd, uint64_t now);

@@ -32,8 +32,8 @@ uint64_t look_clock(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* Nobody notes a time that is so far ahead: the clock was set back. It is another one in
- * a child with a time namespace of its own, and in a process that was restored. */
+/* Nobody notes a time that is so far ahead: the clock was set back. It is another one
+ * in a child with a time namespace of its own, and in a process that was restored. */
 static bool too_far_ahead(uint64_t at, uint64_t now)
 {
     return at > now && at - now > 2 * LOOK_VALID;
@@ -117,7 +117,7 @@ static int named_here(const char *path, struct named **out)
 
 /* The working directory may change, so the path is made absolute. Links in it are left:
  * who opens the path later goes where they lead then. */
-int named_path(const char *path, int fd, struct named **out)
+static int name_of(const char *path, int fd, struct named **out)
 {
     if (path[0] == '/')
         return named_in(AT_FDCWD, NULL, path, out);
@@ -129,6 +129,15 @@ int named_path(const char *path, int fd, struct named **out)
     if (dir)
         named_free(*out);
     return named_here(path, out);
+}
+
+int named_path(const char *path, int fd, struct named **out)
+{
+    struct stat st;
+    int err = name_of(path, fd, out);
+    if (!err)
+        (*out)->in_directory = fstat(fd, &st) == 0 && st.st_nlink > 0;
+    return err;
 }
 
 void named_free(struct named *n)
@@ -145,9 +154,11 @@ int named_check(const struct named *n, int fd)
         return errno == ENOENT || errno == ENOTDIR ? 0 : errno;
     if (fstat(fd, &file) != 0)
         return errno;
-    return name.st_dev == file.st_dev && name.st_ino == file.st_ino
-               ? 0
-               : TAMIS_ERR_REPLACED;
+    if (name.st_dev != file.st_dev || name.st_ino != file.st_ino)
+        return TAMIS_ERR_REPLACED;
+    /* Being removed at this moment. Or a mount of the file keeps it under this name,
+     * and nobody knows what has its place in the directory that it was mounted from. */
+    return n->in_directory && name.st_nlink == 0 ? ESTALE : 0;
 }
 
 enum tamis_reason named_look(struct named *n, int fd, uint64_t now)

@@ -44,10 +44,11 @@ struct tamis_filter_options {
  * is half a second old, a probe takes two system calls more. At most a second after the
  * exchange every probe answers MAYBE/MISMATCH, for ever: open the filter again. Links
  * on the path are followed at each look. A name that is gone is no fault, and probes go
- * on. While nobody can say (EACCES, EIO), probes answer MAYBE/UNREADABLE, and each of
- * them looks. So a process that changes its root directory, or loses the right to
- * search the path, opens the filter after that. Once a filter is sealed nothing is
- * looked at. */
+ * on. A name that another filter has got is one. While nobody can say (EACCES, EIO),
+ * probes answer MAYBE/UNREADABLE, and each of them looks. The same holds for a file
+ * that was mounted by itself, once no directory has it any more. So a process that
+ * changes its root directory, or loses the right to search the path, opens the filter
+ * after that. The first probe that sees a seal looks once more, and then none does. */
 int tamis_filter_open(const char *path, const struct tamis_filter_options *opt,
                       struct tamis_filter **out, struct tamis_diag *diag);
 /* The same for a filter inside another file, at `offset`, a multiple of 4096.

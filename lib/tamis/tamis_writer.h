@@ -47,7 +47,8 @@ int tamis_writer_add_hashes(struct tamis_writer *writer, uint64_t tag,
  * ERR_REPLACED: the path that the writer was opened by names another file now, and
  * nobody finds the keys there. Close the writer, open the path, and replay from the
  * watermark of the file that is there. An errno of looking at the path says that nobody
- * knows; commit again. The same goes for a seal; the old file is sealed then. */
+ * knows; commit again. A seal looks, too. If that fails, the file that the writer has
+ * is sealed all the same, and a second seal is ERR_SEALED: open the path, and see. */
 int tamis_writer_commit(struct tamis_writer *writer, uint64_t watermark,
                         struct tamis_diag *diag);
 /* The watermark of the last durable commit: replay from there. */

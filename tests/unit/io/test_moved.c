@@ -191,6 +191,44 @@ static void after_a_seal_there_is_no_look(void **state)
     tamis_filter_close(f);
 }
 
+/* As a mount of the file does (a container's, perhaps), this path goes on naming it. */
+static const char *path_of_open(const char *path)
+{
+    static char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", open(path, O_RDONLY | O_CLOEXEC));
+    return link;
+}
+
+static void a_name_that_holds_on_to_the_file_hides_nothing(void **state)
+{
+    (void)state;
+    const char *path = make(), *held = path_of_open(path);
+    struct tamis_filter *f = open_filter(held);
+    struct tamis_writer *w = open_writer(held);
+    OK(tamis_writer_commit(w, 1, NULL));
+    filter_must_say(f, TAMIS_NO_REASON);
+    replace(path);
+    go_on_in(open_writer(path));
+    pass(1000);
+    filter_must_say(f, TAMIS_UNREADABLE);
+    assert_int_equal(tamis_writer_commit(w, 2, NULL), ESTALE);
+    tamis_writer_close(w);
+    tamis_filter_close(f);
+}
+
+static void nor_need_a_file_be_in_a_directory(void **state)
+{
+    (void)state;
+    const char *path = make(), *held = path_of_open(path);
+    OK(unlink(path));
+    struct tamis_filter *f = open_filter(held);
+    filter_must_say(f, TAMIS_NO_REASON);
+    go_on_in(open_writer(held));
+    pass(1000);
+    assert_int_equal(count_absent(f, keys, BEFORE + AFTER), 0);
+    tamis_filter_close(f);
+}
+
 /* ---- looks ---- */
 
 static void a_look_that_fails_is_no_proof_of_either(void **state)
@@ -396,6 +434,8 @@ int main(void)
         cmocka_unit_test(a_sealed_filter_is_not_looked_at),
         cmocka_unit_test(nor_does_a_seal_hide_it),
         cmocka_unit_test(after_a_seal_there_is_no_look),
+        cmocka_unit_test(a_name_that_holds_on_to_the_file_hides_nothing),
+        cmocka_unit_test(nor_need_a_file_be_in_a_directory),
         cmocka_unit_test(a_look_that_fails_is_no_proof_of_either),
         cmocka_unit_test(between_looks_there_is_no_system_call),
         cmocka_unit_test(a_clock_that_is_set_back_is_noticed),
