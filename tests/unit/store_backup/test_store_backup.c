@@ -99,8 +99,6 @@ static void holes_stay_holes(void **state)
     remove_tree("b");
 }
 
-/* ---- damage ---- */
-
 static void what_serves_nobody_is_left_out(void **state)
 {
     (void)state;

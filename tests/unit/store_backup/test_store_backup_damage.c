@@ -4,8 +4,6 @@
 
 #include <sys/mman.h>
 
-/* ---- damage ---- */
-
 static size_t n_damaged_pages(const char *path)
 {
     struct tamis_verify v;

@@ -2,8 +2,6 @@
  * readers, writers, the algebra, and the store that they are to be attached to. */
 #include "tests/unit/store_catalog/extensions.h"
 
-/* ---- files ---- */
-
 static const char *const kinds[] = {"pack.tamis", "ribbon.tamis", "map.tamis",
                                     "list.tamis"};
 

@@ -4,8 +4,6 @@
 #include "tests/unit/store_catalog/extensions.h"
 #include "format/checksum.h"
 
-/* ---- is all of a directory as it was? ---- */
-
 static void copy_store(const char *from, const char *to)
 {
     char command[2400];

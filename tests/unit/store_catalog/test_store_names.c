@@ -5,8 +5,6 @@
 #include <sched.h>
 #include <sys/mount.h>
 
-/* ---- names ---- */
-
 /* With a lock file of its own, so only one of the two names is used at a time. */
 static void a_hard_link_of_the_catalog_is_no_second_store(void **state)
 {

@@ -315,8 +315,6 @@ static void no_key_is_ever_lost(void **state)
         fail_msg("%d false positives of %d", (int)w.n_false, (int)w.n_negative);
 }
 
-/* ---- limits ---- */
-
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_dir_create, test_dir_remove)
 
 int main(void)

@@ -132,7 +132,7 @@ static void a_node_of_impossible_length_is_no_record(void **state)
     }
 }
 
-/* ---- a catalog that cannot be read just now ---- */
+/* ---- trees that make sense ---- */
 
 /* Trees of several levels, as LMDB splits and merges them: never called damaged. */
 static void trees_that_grow_and_shrink_make_sense(void **state)

@@ -6,8 +6,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-/* ---- limits ---- */
-
 enum { MANY = 10000 };
 
 static int no_sync(int fd)

@@ -4,8 +4,6 @@
 
 #include <pthread.h>
 
-/* ---- probes ---- */
-
 static struct tamis_snapshot *asked;
 static struct tamis_key absent_key;
 

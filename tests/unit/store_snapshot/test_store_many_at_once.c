@@ -4,8 +4,6 @@
 
 #include <pthread.h>
 
-/* ---- the stages of a snapshot's life ---- */
-
 static void nothing_given(void **state)
 {
     (void)state;

@@ -211,8 +211,6 @@ static void the_limit_is_told_not_an_error(void **state)
     tamis_store_close(s);
 }
 
-/* ---- what is not there ---- */
-
 static void filters_of_the_callers(void **state)
 {
     struct tamis_prepare_report r;
