@@ -155,8 +155,13 @@ static int open_writer(struct grow *g)
     int status = EXIT_DONE;
 
     if (err == TAMIS_ERR_NO_SEGMENT) {
-        if (!is_listed(g))
+        if (!is_listed(g)) {
+            grow_let();
             status = check_first_key(g);
+            grow_hold();
+        }
+        if (grow_ended(g) != EXIT_DONE)
+            return EXIT_IO;
         if (status != EXIT_DONE)
             return status;
         err = create(g, &diag);
@@ -192,13 +197,19 @@ static int run(int argc, char **argv)
     g.o = &o;
     g.path = o.args[0];
     g.name = o.args[1];
+    grow_catch();
+    grow_hold();
     status = store_open(g.path, &g.store);
+    grow_let();
     if (status == EXIT_DONE)
         status = keys_open(o.n_args > 2 ? o.args[2] : "-", o.format, &g.keys);
-    if (status == EXIT_DONE)
+    if (status == EXIT_DONE) {
+        grow_stop(g.keys);
+        grow_hold();
         status = open_writer(&g);
-    if (status == EXIT_DONE)
-        status = grow_add(&g);
+        grow_let();
+    }
+    status = status == EXIT_DONE ? grow_add(&g) : grow_end(status);
     keys_close(g.keys);
     tamis_store_close(g.store);
     return status;

@@ -14,17 +14,24 @@
 /* ---- a signal to end ---- */
 
 static volatile sig_atomic_t ended_by;
+static sigset_t held;
+
+static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 
 static void end(int number)
 {
     ended_by = number;
 }
 
+void grow_stop(struct key_reader *keys)
+{
+    keys_stop_at(keys, &ended_by);
+}
+
 /* The next system call that waits for keys returns; a second signal is not caught. What
  * is ignored, say under nohup, stays so. */
-static void catch_ends(void)
+void grow_catch(void)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction ours = {.sa_handler = end}, before;
 
     ours.sa_flags = (int)SA_RESETHAND;
@@ -32,6 +39,46 @@ static void catch_ends(void)
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
             sigaction(numbers[i], &ours, NULL);
+}
+
+void grow_hold(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        sigaddset(&set, numbers[i]);
+    sigprocmask(SIG_BLOCK, &set, &held);
+}
+
+void grow_let(void)
+{
+    sigprocmask(SIG_SETMASK, &held, NULL);
+}
+
+int grow_ended(const struct grow *g)
+{
+    char *name;
+
+    if (!ended_by)
+        return EXIT_DONE;
+    name = escape(g->name, strlen(g->name));
+    complain(0,
+             "%s: segment '%s': interrupted: no key of the list is committed: run it "
+             "again with the list",
+             g->path, name);
+    free(name);
+    return EXIT_IO;
+}
+
+int grow_end(int status)
+{
+    if (!ended_by)
+        return status;
+    status = finish_output(status);
+    signal(ended_by, SIG_DFL);
+    raise(ended_by);
+    return status;
 }
 
 /* ---- keys ---- */
@@ -51,7 +98,6 @@ static int add_keys(struct session *w)
     size_t bytes;
     int got = 1, err;
 
-    keys_stop_at(g->keys, &ended_by);
     complain_later();
     while (!ended_by && (got = keys_next(g->keys, &key, &bytes)) > 0) {
         err = tamis_writer_add_key(g->writer, key, bytes);
@@ -184,6 +230,13 @@ static void interrupted(const struct grow *g, const struct tamis_filter_info *in
 
     if (ended_by)
         snprintf(store, sizeof(store), "%s: ", g->path);
+    if (g->created && n == 0) {
+        complain(0,
+                 "%ssegment '%s': interrupted: it was made, and no key is in: run it "
+                 "again with the list",
+                 store, name);
+        return;
+    }
     complain(0,
              "%ssegment '%s': %sthe first %llu key%s of the list %s committed, %llu in "
              "all, at watermark %llu: run it again with the list",
@@ -219,7 +272,6 @@ int grow_add(const struct grow *g)
     struct tamis_filter_info info;
     int status, err;
 
-    catch_ends();
     status = add_and_commit(&w);
     bool known = tamis_writer_info(g->writer, &info) == 0;
 
@@ -228,12 +280,7 @@ int grow_add(const struct grow *g)
         status = grow_failed(g, err, NULL);
     if (known && (w.committed || w.failed))
         status = tell(&w, &info, status);
-    if (ended_by && w.committed && err == 0) {
-        finish_output(status);
-        signal(ended_by, SIG_DFL);
-        raise(ended_by);
-    }
-    return status;
+    return w.committed && err == 0 ? grow_end(status) : status;
 }
 
 /* A library call failed. A segment can go under our hands until a writer has it. */

@@ -230,6 +230,44 @@ reports() {
     done
 }
 
+# early SYSCALL N: Ctrl-C at the N-th of them. $end is 0 if there are fewer.
+early() {
+    rm -rf store
+    "$TAMIS" init store
+    end=0
+    # shellcheck disable=SC2016
+    env --default-signal=INT strace -f -o trace -e "trace=$1" -e "inject=$1:signal=INT:when=$2" \
+        "$TAMIS" grow store m1 keys >/dev/null 2>err || end=$?
+}
+
+@test "a signal before the first key: one line, and a segment only if that is said" {
+    seq 10 >keys
+    n_none=0 n_made=0
+    export ASAN_OPTIONS=detect_leaks=0
+    for call in openat flock pwrite64; do
+        for n in $(seq 99); do
+            early $call "$n"
+            [ "$end" -ne 0 ] || break
+            [ "$end" -eq 130 ] || explain "130, not $end: $call $n"
+            # Before the command knows its arguments nothing can be said, nor is anything made.
+            if [ ! -s err ]; then
+                [ "$call" = openat ] && ! grep -q '"store' trace ||
+                    explain "a line: $call $n"
+                [ -z "$("$TAMIS" ls store)" ] || explain "none is made: $call $n"
+            elif grep -qx "tamis: store: segment 'm1': interrupted: no key of the list is committed: run it again with the list" err; then
+                n_none=$((n_none + 1))
+                [ -z "$("$TAMIS" ls store)" ] || explain "none is made: $call $n"
+            else
+                n_made=$((n_made + 1))
+                grep -qEx "tamis: store: segment 'm1': interrupted: (it was made, and no key is in|the first [0-9]+ keys of the list are committed, .*): run it again with the list" err ||
+                    explain "$call $n: $(cat err)"
+                [ "$("$TAMIS" ls store --names)" = m1 ]
+            fi
+        done
+    done
+    [ "$n_none" -gt 3 ] && [ "$n_made" -gt 3 ] || explain "$n_none not made, $n_made made"
+}
+
 @test "two writers: the second is told who has it" {
     ok "$TAMIS" init store
     hold_writer
