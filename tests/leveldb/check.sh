@@ -13,6 +13,11 @@ grep -v ' passed, .* failed$' "$log"
 counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log" | tail -n 1)
 passed=${counts% *} failed=${counts#* }
 
+if tests/leveldb/readme.sh "$b"; then
+    passed=$((passed + 1))
+else
+    failed=$((failed + 1))
+fi
 if "$b"/tests/leveldb/compare --check; then
     passed=$((passed + 1))
 else

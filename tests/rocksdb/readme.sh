@@ -1,11 +1,12 @@
 #!/bin/sh
-# README.md's lines of C++, taken from the README itself, compiled.
+# Compiles the lines of C++ of tools/rocksdb/README.md.
 set -eu
 cd "$(dirname "$0")/../.."
+readme=tools/rocksdb/README.md
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-sed -n '/^```c++$/,/^```$/{/^```/d;p;}' README.md >"$dir/lines"
-[ -s "$dir/lines" ] || { echo "check-rocksdb: README.md has no C++" >&2; exit 1; }
+sed -n '/^```c++$/,/^```$/{/^```/d;p;}' $readme >"$dir/lines"
+[ -s "$dir/lines" ] || { echo "check-rocksdb: $readme has no C++" >&2; exit 1; }
 {
     grep '^#include' "$dir/lines"
     echo 'static void app(rocksdb::Options options, rocksdb::ReadOptions read_options,'
