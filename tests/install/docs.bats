@@ -100,6 +100,23 @@ options_in() {
     done
 }
 
+@test "tamis.7 names functions, commands and options that there are" {
+    page 7 >flat
+    page 3 >flat3
+    grep -oE 'tamis_[a-z_0-9]+\(' flat | tr -d '(' | sort -u >names
+    [ "$(wc -l <names)" -ge 5 ]
+    while read -r name; do
+        grep -qF "$name()" flat3 || fail "there is no $name"
+    done <names
+    grep -oE 'tamis (verify|repair|backup|build|stat|plan) [^.:;]*' flat | while read -r _ command words; do
+        options_in <<<"$words" | sed "s/^/$command /"
+    done >options
+    [ "$(wc -l <options)" -ge 5 ]
+    while read -r command option; do
+        "$B/tamis" "$command" --list-options | sed 's/=$//' | grep -qx -- "$option" || fail "$command has no $option"
+    done <options
+}
+
 @test "the README says how to install, and uses pkg-config" {
     grep -q 'make install' "$top/README.md"
     grep -q 'pkg-config --cflags --libs tamis' "$top/README.md"

@@ -1,4 +1,4 @@
-#help make man           build/man/tamis.{1,3,5}, from tools/man, the help of the command, tamis.h and SPEC.md
+#help make man           build/man/tamis.{1,3,5,7}, from tools/man, the help of the command, tamis.h and SPEC.md
 
 # The command that is asked for its help: one that runs here, where CC makes another's.
 TAMIS_HELP ?= $B/tamis
