@@ -1,13 +1,19 @@
 #!/bin/sh
-# Each room has a README.md, and all that it names is there. README.md's C program, taken
-# from the README itself, is compiled against the archive and run on a store that the
-# command builds. $1 is the build directory.
+# Tests what READMEs say; $1 is the build directory. Each room has a README.md, and all that
+# it names exists. README.md's shell session runs in an empty directory: it prints what
+# README.md shows. README.md's C program is compiled as README.md says, and asks the store
+# of that session.
 set -eu
 b=$1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-# ---- the rooms' READMEs ----
+die() {
+    echo "check-docs: $1" >&2
+    exit 1
+}
+
+# ---- what READMEs name ----
 
 # find_file NAME ROOM: NAME, which may have a `*`, as seen from its room or from the top.
 find_file() {
@@ -17,10 +23,26 @@ find_file() {
     return 1
 }
 
+# check_names ROOM: a line for each link, make target and man page of its README that is
+# missing.
+check_names() {
+    grep -oE '\]\([^)]*\)' "$1/README.md" | sed 's/^](//; s/)$//' | while read -r name; do
+        [ -e "$1/$name" ] || echo "$1/README.md links to $name, which is not there"
+    done
+    grep -oE '(`|^    |sudo )make [a-z-]+' "$1/README.md" | sed 's/.*make //' | sort -u | while read -r name; do
+        grep -qE "^([a-z-]+ )*$name( [a-z-]+)*:" Makefile ./*/rules.mk ./*/*/rules.mk ||
+            echo "$1/README.md: there is no 'make $name'"
+    done
+    grep -oE 'tamis(-[a-z]+)?\([1-9]\)' "$1/README.md" | tr '(' . | tr -d ')' | sort -u | while read -r name; do
+        [ -e "tools/man/$name.scd" ] || echo "$1/README.md: there is no man page $name"
+    done
+}
+
 # check_room ROOM: a line for each thing that its README says and that is not so.
 check_room() {
     readme=$1/README.md
     [ -f "$readme" ] || { echo "$1 has no README.md"; return; }
+    check_names "$1"
     text=$(tr '\n' ' ' <"$readme")
     # Names in capitals stand for any.
     for name in $(printf '%s' "$text" | grep -oE '[A-Za-z0-9_./*-]+\.(awk|bash|bats|c|h|map|md|mk|pl|py|scd|sh|tsv|txt)\>' |
@@ -48,36 +70,64 @@ check_room() {
 
 grep -ohrE --include='*.[ch]' '\<[A-Za-z0-9_]+\(' format lib fuzz tests tools | tr -d '(' | sort -u >"$dir/functions"
 rooms=$(find lib -type d; find tools/* -name README.md -exec dirname {} +)
-for room in format fuzz tests tools $rooms; do
-    check_room "$room"
-done >"$dir/wrong"
+{
+    check_names .
+    for room in format fuzz tests tests/bench tools $rooms; do
+        check_room "$room"
+    done
+} >"$dir/wrong"
 [ ! -s "$dir/wrong" ] || { sed 's/^/check-docs: /' "$dir/wrong" >&2; exit 1; }
 
-# ---- the README's program ----
+# ---- README.md ----
 
-sed -n '/^```c$/,/^```$/{/^```/d;p;}' README.md >"$dir/ask.c"
-[ -s "$dir/ask.c" ] || { echo "check-docs: README.md has no C program" >&2; exit 1; }
+bytes=$(wc -c <README.md)
+[ "$bytes" -le 6144 ] || die "README.md has $bytes bytes, more than 6144"
+
+# block LANGUAGE FILE: what README.md has in this language.
+block() {
+    sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/{/^\`\`\`/d;p;}" README.md >"$2"
+    [ -s "$2" ] || die "README.md has no block of $1"
+}
+
+# A line is a command, or output if it begins with #.
+block sh "$dir/shown"
+path=$(realpath "$b"):$PATH
+mkdir "$dir/session"
+grep -v '^#' "$dir/shown" | (
+    cd "$dir/session"
+    PATH=$path
+    while IFS= read -r command; do
+        printf '%s\n' "$command"
+        (eval "$command") 2>&1 </dev/null | sed 's/^/# /'
+    done
+) >"$dir/printed"
+diff -u --label 'README.md shows' "$dir/shown" --label 'it prints' "$dir/printed" >&2 ||
+    die "README.md's session prints something else"
+
+block c "$dir/ask.c"
 lines=$(wc -l <"$dir/ask.c")
-[ "$lines" -le 24 ] || { echo "check-docs: the README's program has $lines lines" >&2; exit 1; }
-${CC:-cc} -std=c11 -Wall -Wextra -Werror ${SANITIZE:-} -Ilib -o "$dir/ask" "$dir/ask.c" \
-    "$b/libtamis.a" -llmdb -lxxhash -lm -pthread
+[ "$lines" -le 24 ] || die "the README's program has $lines lines"
+# shellcheck disable=SC2046 # README.md's words of the compiler
+${CC:-cc} -std=c11 -Wall -Wextra -Werror ${SANITIZE:-} \
+    $(sed -n "s,^    cc \(-Ilib -o \)ask ask\.c build/,\1$dir/ask $dir/ask.c $b/,p" README.md)
+# asks STORE KEY ANSWER
+asks() {
+    got=$("$dir/ask" "$dir/$1" "$2") || got="exit $?"
+    [ "$got" = "$3" ] || die "asked for $2, the README's program said: $got"
+}
+asks session/store bee 'read 000012.sst'
 "$b/tamis" init "$dir/store"
-printf 'apple\npear\n' | "$b/tamis" build "$dir/store" fruit
-printf 'leek\n' | "$b/tamis" build "$dir/store" vegetables
-got=$("$dir/ask" "$dir/store" pear)
-case $got in
-*fruit*) ;;
-*) echo "check-docs: asked for pear, the README's program said: $got" >&2; exit 1 ;;
-esac
-"$dir/ask" "$dir/store" pear | grep -q vegetables &&
-    { echo "check-docs: pear is not a vegetable (or a rare false positive)" >&2; exit 1; }
-"$dir/ask" "$dir/nowhere" pear >/dev/null 2>&1 &&
-    { echo "check-docs: the README's program does not notice a missing store" >&2; exit 1; }
+printf 'apple\npear\n' | "$b/tamis" build -q "$dir/store" fruit
+printf 'leek\n' | "$b/tamis" build -q "$dir/store" vegetables
+asks store pear 'read fruit'
+asks store stone ''
+! "$dir/ask" "$dir/nowhere" pear >/dev/null 2>&1 ||
+    die "the README's program does not notice a missing store"
 # The header is C++ too.
 printf '#include <tamis.h>\nint main() { return tamis_version() == 0 || TAMIS_FIELD_TEXT == 0; }\n' >"$dir/cc.cc"
 ${CXX:-g++} -Wall -Wextra -Werror ${SANITIZE:-} -Ilib -o "$dir/cc" "$dir/cc.cc" "$b/libtamis.a" -llmdb -lxxhash -lm -pthread
 "$dir/cc"
 for word in 'make demo' 'make check' 'make check-all' 'make help'; do
-    grep -q "$word" README.md || { echo "check-docs: README.md lacks $word" >&2; exit 1; }
+    grep -q "$word" README.md || die "README.md lacks $word"
 done
-echo "check-docs: the README's program is right, and what the rooms' READMEs name is there"
+echo "check-docs: the README's session and program are right, and what READMEs name is there"
