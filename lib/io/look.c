@@ -115,13 +115,26 @@ static int named_here(const char *path, struct named **out)
     return err;
 }
 
+/* The path of the working directory. NULL: it has none that leads there, or a mount
+ * hides what it leads to. */
+static char *path_here(void)
+{
+    struct stat path, here;
+    char *dir = realpath(".", NULL);
+    if (dir && stat(dir, &path) == 0 && stat(".", &here) == 0 &&
+        path.st_dev == here.st_dev && path.st_ino == here.st_ino)
+        return dir;
+    free(dir);
+    return NULL;
+}
+
 /* The working directory may change, so the path is made absolute. Links in it are left:
  * who opens the path later goes where they lead then. */
 static int name_of(const char *path, int fd, struct named **out)
 {
     if (path[0] == '/')
         return named_in(AT_FDCWD, NULL, path, out);
-    char *dir = realpath(".", NULL);
+    char *dir = path_here();
     int err = dir ? named_in(AT_FDCWD, dir, path, out) : 0;
     free(dir);
     if (err || (dir && named_check(*out, fd) <= 0))

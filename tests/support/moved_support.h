@@ -63,4 +63,28 @@ static UNUSED const char *make(void)
     return path;
 }
 
+/* What must be said of the keys that came later, in every way to ask. */
+static UNUSED void filter_must_say(struct tamis_filter *f, enum tamis_reason want)
+{
+    size_t absent = want == TAMIS_NO_REASON ? AFTER : 0;
+    uint64_t tag = tamis_filter_domain(f).tag, bits[AFTER / 64 + 1];
+    struct tamis_key k[AFTER];
+    struct tamis_explanation told;
+    enum tamis_reason why;
+    for (size_t i = 0; i < AFTER; i++) {
+        k[i] = tamis_key_of_hash(tag, keys[BEFORE + i]);
+        bool said = tamis_filter_probe(f, &k[i], &why) == TAMIS_ABSENT;
+        assert_int_equal(why, want);
+        assert_int_equal(said, absent != 0);
+    }
+    assert_int_equal(tamis_filter_probe_batch(f, tag, keys + BEFORE, AFTER, bits, &why),
+                     absent);
+    assert_int_equal(why, want);
+    assert_int_equal(tamis_filter_probe_keys(f, k, AFTER, bits, &why), absent);
+    assert_int_equal(why, want);
+    assert_int_equal(tamis_filter_explain(f, &k[0], &told), absent != 0);
+    assert_int_equal(told.reason, want);
+    assert_int_equal(count_absent(f, keys, BEFORE), 0);
+}
+
 #endif

@@ -5,30 +5,6 @@
 
 #include <pthread.h>
 
-/* What must be said of the keys that came later, in every way to ask. */
-static void filter_must_say(struct tamis_filter *f, enum tamis_reason want)
-{
-    size_t absent = want == TAMIS_NO_REASON ? AFTER : 0;
-    uint64_t tag = tamis_filter_domain(f).tag, bits[AFTER / 64 + 1];
-    struct tamis_key k[AFTER];
-    struct tamis_explanation told;
-    enum tamis_reason why;
-    for (size_t i = 0; i < AFTER; i++) {
-        k[i] = tamis_key_of_hash(tag, keys[BEFORE + i]);
-        bool said = tamis_filter_probe(f, &k[i], &why) == TAMIS_ABSENT;
-        assert_int_equal(why, want);
-        assert_int_equal(said, absent != 0);
-    }
-    assert_int_equal(tamis_filter_probe_batch(f, tag, keys + BEFORE, AFTER, bits, &why),
-                     absent);
-    assert_int_equal(why, want);
-    assert_int_equal(tamis_filter_probe_keys(f, k, AFTER, bits, &why), absent);
-    assert_int_equal(why, want);
-    assert_int_equal(tamis_filter_explain(f, &k[0], &told), absent != 0);
-    assert_int_equal(told.reason, want);
-    assert_int_equal(count_absent(f, keys, BEFORE), 0);
-}
-
 /* ---- a filter by its path ---- */
 
 static void a_copy_that_takes_the_name_is_noticed(void **state)
@@ -71,54 +47,6 @@ static void every_way_notices_by_itself(void **state)
         assert_int_equal(bits[0] | bits[1], 0);
         tamis_filter_close(f);
     }
-}
-
-static void the_path_is_the_one_that_was_given(void **state)
-{
-    char before[1024];
-    (void)state;
-    assert_non_null(getcwd(before, sizeof before));
-    OK(mkdir(path_of("d"), 0777));
-    make_at(path_of("d/f"));
-    OK(symlink("d", path_of("link")));
-    OK(chdir(test_dir));
-    struct tamis_filter *relative = open_filter("d/f"), *linked = open_filter("link/f");
-    OK(chdir("/"));
-    filter_must_say(relative, TAMIS_NO_REASON);
-    filter_must_say(linked, TAMIS_NO_REASON);
-    /* A link that leads to another directory leads to another file. */
-    OK(mkdir(path_of("e"), 0777));
-    file_copy(path_of("d/f"), path_of("e/f"));
-    OK(unlink(path_of("link")));
-    OK(symlink("e", path_of("link")));
-    pass(1000);
-    filter_must_say(relative, TAMIS_NO_REASON);
-    filter_must_say(linked, TAMIS_MISMATCH);
-    /* The directory itself. */
-    OK(rename(path_of("d"), path_of("was")));
-    OK(rename(path_of("e"), path_of("d")));
-    pass(1000);
-    filter_must_say(relative, TAMIS_MISMATCH);
-    tamis_filter_close(relative);
-    tamis_filter_close(linked);
-    OK(chdir(before));
-}
-
-static void a_name_that_is_gone_is_no_fault(void **state)
-{
-    (void)state;
-    const char *path = make();
-    struct tamis_filter *f = open_filter(path);
-    struct tamis_writer *w = open_writer(path);
-    OK(rename(path, path_of("elsewhere")));
-    pass(1000);
-    filter_must_say(f, TAMIS_NO_REASON);
-    go_on_in(w);
-    assert_int_equal(count_absent(f, keys, BEFORE + AFTER), 0);
-    OK(unlink(path_of("elsewhere")));
-    pass(1000);
-    assert_int_equal(count_absent(f, keys, BEFORE + AFTER), 0);
-    tamis_filter_close(f);
 }
 
 static void a_filter_without_a_name_goes_on(void **state)
@@ -188,44 +116,6 @@ static void after_a_seal_there_is_no_look(void **state)
     pass(1000);
     filter_must_say(f, TAMIS_NO_REASON);
     assert_int_equal(n_looks, 0);
-    tamis_filter_close(f);
-}
-
-/* As a mount of the file does (a container's, perhaps), this path goes on naming it. */
-static const char *path_of_open(const char *path)
-{
-    static char link[64];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", open(path, O_RDONLY | O_CLOEXEC));
-    return link;
-}
-
-static void a_name_that_holds_on_to_the_file_hides_nothing(void **state)
-{
-    (void)state;
-    const char *path = make(), *held = path_of_open(path);
-    struct tamis_filter *f = open_filter(held);
-    struct tamis_writer *w = open_writer(held);
-    OK(tamis_writer_commit(w, 1, NULL));
-    filter_must_say(f, TAMIS_NO_REASON);
-    replace(path);
-    go_on_in(open_writer(path));
-    pass(1000);
-    filter_must_say(f, TAMIS_UNREADABLE);
-    assert_int_equal(tamis_writer_commit(w, 2, NULL), ESTALE);
-    tamis_writer_close(w);
-    tamis_filter_close(f);
-}
-
-static void nor_need_a_file_be_in_a_directory(void **state)
-{
-    (void)state;
-    const char *path = make(), *held = path_of_open(path);
-    OK(unlink(path));
-    struct tamis_filter *f = open_filter(held);
-    filter_must_say(f, TAMIS_NO_REASON);
-    go_on_in(open_writer(held));
-    pass(1000);
-    assert_int_equal(count_absent(f, keys, BEFORE + AFTER), 0);
     tamis_filter_close(f);
 }
 
@@ -428,14 +318,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_copy_that_takes_the_name_is_noticed),
         cmocka_unit_test(every_way_notices_by_itself),
-        cmocka_unit_test(the_path_is_the_one_that_was_given),
-        cmocka_unit_test(a_name_that_is_gone_is_no_fault),
         cmocka_unit_test(a_filter_without_a_name_goes_on),
         cmocka_unit_test(a_sealed_filter_is_not_looked_at),
         cmocka_unit_test(nor_does_a_seal_hide_it),
         cmocka_unit_test(after_a_seal_there_is_no_look),
-        cmocka_unit_test(a_name_that_holds_on_to_the_file_hides_nothing),
-        cmocka_unit_test(nor_need_a_file_be_in_a_directory),
         cmocka_unit_test(a_look_that_fails_is_no_proof_of_either),
         cmocka_unit_test(between_looks_there_is_no_system_call),
         cmocka_unit_test(a_clock_that_is_set_back_is_noticed),
