@@ -1,4 +1,4 @@
-/* Commit record: encode, decode with every check of SPEC.md §9.2 and §9.3 in its
+/* Commit record: encode, decode with every check of SPEC.md §8.2 and §8.3 in its
  * order, and the choice between two slots. */
 #include "commit.h"
 #include "checksum.h"
@@ -260,7 +260,7 @@ static struct verdict check_settled(const struct stage_disk *d,
     return VERDICT_GOOD;
 }
 
-/* In the order of SPEC.md section 9. Layout, geometry, length, bits_set and kind_unused
+/* In the order of SPEC.md section 8. Layout, geometry, length, bits_set and kind_unused
  * are those of kind 1: a second kind has its own checks here. */
 static struct verdict check_stage(const struct stage_disk *d,
                                   const struct stage_desc *s, const struct commit *c,

@@ -1,4 +1,4 @@
-/* Identity: encode, and decode with every check of SPEC.md §9.1 in its order. */
+/* Identity: encode, and decode with every check of SPEC.md §8.1 in its order. */
 #include "identity.h"
 #include "checksum.h"
 #include "hash.h"

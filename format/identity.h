@@ -7,7 +7,7 @@
 #include "verdict.h"
 
 enum {
-    FORMAT_MAJOR = 1, /* 0 was the draft; SPEC.md §11 */
+    FORMAT_MAJOR = 1, /* 0 was the draft; SPEC.md §10 */
     FORMAT_MINOR = 0,
     IDENTITY_BYTES = 2048,
     UUID_BYTES = 16,

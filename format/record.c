@@ -1,4 +1,4 @@
-/* Catalog records: encode, and decode with every check of SPEC.md §9.4 and §9.5 in
+/* Catalog records: encode, and decode with every check of SPEC.md §13.6 and §13.7 in
  * its order. */
 #include "record.h"
 #include "checksum.h"
@@ -6,8 +6,8 @@
 
 static const uint8_t MAGIC[8] = {0x89, 'T', 'S', 'T', '\r', '\n', 0x1a, '\n'};
 
-_Static_assert(sizeof(struct meta_disk) == META_BYTES, "SPEC.md section 8");
-_Static_assert(sizeof(struct record_disk) == RECORD_HEAD_BYTES, "SPEC.md section 8");
+_Static_assert(sizeof(struct meta_disk) == META_BYTES, "SPEC.md section 13");
+_Static_assert(sizeof(struct record_disk) == RECORD_HEAD_BYTES, "SPEC.md section 13");
 
 #define F(member, type) FIELD(struct meta_disk, member, type)
 const struct field meta_fields[] = {

@@ -1,4 +1,4 @@
-/* Catalog records: the values that the LMDB catalog holds (SPEC.md §8). LMDB
+/* Catalog records: the values that the LMDB catalog holds (SPEC.md §13). LMDB
  * checks nothing of what it returns, so each has a checksum of its own. */
 #ifndef TAMIS_FORMAT_RECORD_H
 #define TAMIS_FORMAT_RECORD_H

@@ -1,4 +1,4 @@
-/* Why bytes were refused. One verdict names one check (SPEC.md §9 lists the
+/* Why bytes were refused. One verdict names one check (SPEC.md §8 lists the
  * checks in their order); `field` and `offset` say where, the offset counted
  * from the start of the record that was decoded. */
 #ifndef TAMIS_FORMAT_VERDICT_H

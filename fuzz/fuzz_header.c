@@ -1,4 +1,4 @@
-/* Identity and commit records. The oracle is a second reading of SPEC.md §5, §6 and §9,
+/* Identity and commit records. The oracle is a second reading of SPEC.md §5, §6 and §8,
  * by byte offsets and 128-bit sums, that shares nothing with format/: both must agree
  * on what is a filter and what is not, and what is decoded must encode to the same
  * bytes.
@@ -40,7 +40,7 @@ static bool sum_right(const uint8_t *p, size_t n)
     return get(p + n - 8, 8) == XXH3_64bits(p, n - 8);
 }
 
-/* ---- §9.1, in no order ---- */
+/* ---- §8.1, in no order ---- */
 
 static bool growth_by_spec(const uint8_t *p)
 {
@@ -66,7 +66,7 @@ static bool identity_by_spec(const uint8_t *p, size_t n)
            (features || zeros(p + 384, 512 + 1144)) && growth_by_spec(p);
 }
 
-/* ---- §9.2, §9.3 ---- */
+/* ---- §8.2, §8.3 ---- */
 
 static const size_t slot_at[] = {4096, 8192, 2048}, slot_bytes[] = {4096, 4096, 2048};
 

@@ -1,5 +1,5 @@
 /* Catalog records: the store's meta record and a segment's. As in fuzz_header.c the
- * oracle is SPEC.md (§8, §9.4, §9.5) read once more, by byte offsets.
+ * oracle is SPEC.md (§13, §13.6, §13.7) read once more, by byte offsets.
  *
  * Input: 'm' and a meta record; or else the length of a name, the name, a record. */
 #include "fuzz/fuzz.h"

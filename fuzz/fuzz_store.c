@@ -171,7 +171,7 @@ static bool is_named(const struct item *items, size_t n, const char *name)
     return false;
 }
 
-/* A list that may lack segments proves nothing by a name alone (SPEC.md 8.1). */
+/* A list that may lack segments proves nothing by a name alone (SPEC.md 13.1). */
 static void check_good(struct tamis_store *store, bool complete)
 {
     struct tamis_snapshot *s;

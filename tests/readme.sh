@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tests what READMEs say; $1 is the build directory. Each room has a README.md, and all that
-# it names exists. README.md's shell session runs in an empty directory: it prints what
+# it names exists. SPEC.md has each section that is cited. README.md's shell session runs in an empty directory: it prints what
 # README.md shows. README.md's C program is compiled as README.md says, and asks the store
 # of that session.
 set -eu
@@ -76,6 +76,27 @@ rooms=$(find lib -type d; find tools/* -name README.md -exec dirname {} +)
         check_room "$room"
     done
 } >"$dir/wrong"
+[ ! -s "$dir/wrong" ] || { sed 's/^/check-docs: /' "$dir/wrong" >&2; exit 1; }
+
+# ---- citations of SPEC.md ----
+
+# Prints a line for each "SPEC.md section 9.1", "SPEC.md 7.3" and "§6", and for each number
+# in a planted bug's line "Rule:", that no heading of SPEC.md has.
+find lib format tools tests fuzz README.md SPEC.md -type f \
+    \( -name '*.[ch]' -o -name '*.cc' -o -name '*.md' -o -name '*.sh' -o -name '*.bats' -o -name '*.pl' \
+    -o -name '*.py' -o -name '*.scd' -o -name '*.patch' \) -exec perl -0777 -ne '
+    BEGIN {
+        open my $spec, "<", "SPEC.md" or die "SPEC.md: $!\n";
+        local $/ = "\n";
+        while (<$spec>) { $there{$1} = 1 if /^##+ (\d+(?:\.\d+)?)/ }
+        die "SPEC.md has no numbered sections\n" if keys %there < 20;
+        $number = qr/\d+(?:\.\d+)?/;
+    }
+    my @cited;
+    push @cited, $1 =~ /$number/g
+        while /(?:\bSPEC(?:\.md)?,?[\s*]+(?:sections?[\s*]+)?|(?=§))((?:(?:§)? ?$number(?:, | and )?)+)/g;
+    push @cited, $1 =~ /(?<!R)(?<![\d.])$number/g if $ARGV =~ /\.patch$/ && /^Rule: +(.*)/m;
+    $there{$_} or print "$ARGV cites section $_, which SPEC.md lacks\n" for @cited;' {} + >"$dir/wrong"
 [ ! -s "$dir/wrong" ] || { sed 's/^/check-docs: /' "$dir/wrong" >&2; exit 1; }
 
 # ---- README.md ----

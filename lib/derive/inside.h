@@ -27,7 +27,7 @@ int sources_take(struct tamis_filter *const *filters, size_t n, enum algebra wha
                  struct source **out, struct tamis_diag *diag);
 /* NULL: it has several. */
 const struct geometry *only_stage(const struct source *s);
-/* The largest error that one of them aims at (SPEC.md section 12.4). */
+/* The largest error that one of them aims at (SPEC.md section 16.4). */
 double common_target(const struct source *s, size_t n);
 bool same_geometry(const struct geometry *a, const struct geometry *b);
 /* The size that all of them can be folded to: the smallest, if it divides the others.

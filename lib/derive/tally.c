@@ -115,7 +115,7 @@ void derived_judge(struct derived *d)
         s->capacity = s->keys;
         s->target_error = stage_error(s, &d->recipes[i], &d->tallies[i], keys);
         if (s->target_error < LEAST_ERROR)
-            s->target_error = LEAST_ERROR; /* an empty one: above 0 (SPEC.md 9.3) */
+            s->target_error = LEAST_ERROR; /* an empty one: above 0 (SPEC.md 8.3) */
         c->keys += s->keys;
     }
     d->identity.target_error = d->target < ERROR_MAX ? d->target : ERROR_MAX;

@@ -214,7 +214,7 @@ static void explain(struct stage *s, const struct kernel *k, uint64_t begin, uin
 
 /* By the keys; or by the blocks, where those are fuller and were measured: a stage that
  * was made of others states that, one that was built states what the filter aims at
- * (SPEC.md 12.4). */
+ * (SPEC.md 16.4). */
 static double error_now(const struct identity *id, const struct stage_desc *s)
 {
     uint64_t by_bits = plan_keys_of_bits(&s->geometry, s->bits_set);

@@ -52,7 +52,7 @@ struct tamis_repair_report {
  * lost makes a new one of the filters, marked incomplete: see tamis_store_confirm().
  * Segments of filters that were set aside before are listed in it, without a filter.
  * Until that list is confirmed, a segment answers ABSENT only if it is asked for by its
- * binding (SPEC.md section 8.4). A second repair finds nothing to do; one that was cut
+ * binding (SPEC.md section 15). A second repair finds nothing to do; one that was cut
  * short may be run again. Durable on return.
  *
  * ERR_BUSY while an edit is under way, and, if the catalog is lost, while any process

@@ -1,5 +1,5 @@
 /* Commit: what makes a writer's keys durable. The order of every write and sync here
- * is the protocol of SPEC.md section 10; the rule numbers are its. */
+ * is the protocol of SPEC.md section 14; the rule numbers are its. */
 #include "lib/sync_point.h"
 #include "lib/writer/inside.h"
 

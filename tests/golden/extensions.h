@@ -1,4 +1,4 @@
-/* Where the extensions of 1.0 stand that SPEC.md 11.1 reserves. The code does not know
+/* Where the extensions of 1.0 stand that SPEC.md 10.1 reserves. The code does not know
  * them yet: these numbers are for the golden files and for the test that no 1.0 reader
  * or writer does harm to them. */
 #ifndef TAMIS_TESTS_GOLDEN_EXTENSIONS_H

@@ -1,4 +1,4 @@
-/* Writes the golden files and stores that have what SPEC.md 11.1 reserves, as far
+/* Writes the golden files and stores that have what SPEC.md 10.1 reserves, as far
  * as 1.0 sees it: bits, numbers and places are right, and so are all checksums. What
  * lies behind an unknown kind is noise. Beside each open file stands FILE.tsv, as
  * make_golden.c writes them; beside each store STORE.tsv: key, segment, reason. */

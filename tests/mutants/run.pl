@@ -1,6 +1,6 @@
 # make check-mutants: do the tests notice when the code is wrong?
 #
-# Planted bugs (planted/ROOM/NNN-name.patch, one rule of SPEC.md section 10 or more each)
+# Planted bugs (planted/ROOM/NNN-name.patch, one rule of SPEC.md section 14 or more each)
 # and mutants that mutate.pl makes are put, one at a time, into a copy of the tree.
 # The tests of that copy run until one fails; nothing is taken as caught that was not
 # seen to fail here and now. The unchanged copy must pass the same tests first.

@@ -138,7 +138,7 @@ static void put_back_and_exchange(const struct shop *s)
 /* ---- the catalog ---- */
 
 /* Records are found by their filter's uuid; LMDB's own pages are trusted (SPEC.md
- * section 8). Older versions of a record may lie about in free pages, too. */
+ * section 13). Older versions of a record may lie about in free pages, too. */
 static void rot_records(const struct shop *s, const struct effort *e)
 {
     char path[PATH_BYTES + 20], text[100];

@@ -1,4 +1,4 @@
-/* One validation rule of SPEC.md section 9 as a test: bytes to put into a good
+/* One validation rule of SPEC.md section 8 as a test: bytes to put into a good
  * record, and the verdict that must come of it. The checksum is made good again
  * afterwards, so that what is refused is the value and not its damage. */
 #ifndef TAMIS_TESTS_RULES_H

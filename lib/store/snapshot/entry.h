@@ -26,7 +26,7 @@ struct entry *entry_hold(struct entry *e);
 void entry_release(struct entry *e);
 bool entry_is(const struct entry *e, const uint8_t *value, size_t value_bytes);
 /* Why a filter of this header is not the one that the record, of the same UUID, means
- * (SPEC.md section 8.3); NULL if it is. */
+ * (SPEC.md section 13.3); NULL if it is. */
 const char *record_mismatch(const struct record *r, const struct header *h);
 /* The open filter; opens it now if need be. */
 int entry_filter(struct entry *e, const struct filters_dir *dir,

@@ -1,4 +1,4 @@
-/* format/commit.h: every rule of SPEC.md sections 9.2 and 9.3 by a mutation of its own,
+/* format/commit.h: every rule of SPEC.md sections 8.2 and 8.3 by a mutation of its own,
  * and what is just inside the limits. */
 #include "tests/unit/format/commit_records.h"
 

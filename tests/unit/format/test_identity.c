@@ -1,4 +1,4 @@
-/* format/identity.h: every rule of SPEC.md section 9.1, by a mutation of its own. */
+/* format/identity.h: every rule of SPEC.md section 8.1, by a mutation of its own. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>

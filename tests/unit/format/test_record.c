@@ -1,4 +1,4 @@
-/* format/record.h: catalog records, every rule of SPEC.md sections 9.4 and 9.5 by a
+/* format/record.h: catalog records, every rule of SPEC.md sections 13.6 and 13.7 by a
  * mutation of its own. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -81,7 +81,7 @@ static const char *section(const char *name)
     return strstr(spec, heading);
 }
 
-/* The section that a citation at p names: "\u00a79.1", "SPEC.md section 9". */
+/* The section that a citation at p names: "\u00a79.1", "SPEC.md section 8". */
 static bool cited(const char *p, char name[8])
 {
     static const char sign[] = "\xc2\xa7", words[] = "SPEC.md section";

@@ -1,5 +1,5 @@
 /* A copy takes the name of a growing filter's file while the filter is open, and a
- * writer goes on in the copy (SPEC.md 8.6): keys that it acknowledges are in no file
+ * writer goes on in the copy (SPEC.md 9.1): keys that it acknowledges are in no file
  * that the reader has, so the reader must not call them ABSENT. */
 #include "tests/support/moved_support.h"
 

@@ -1,4 +1,4 @@
-/* Files with what SPEC.md 11.1 reserves, in the hands of code that does not know it:
+/* Files with what SPEC.md 10.1 reserves, in the hands of code that does not know it:
  * readers, writers, the algebra, and the store that they are to be attached to. */
 #include "tests/unit/store_catalog/extensions.h"
 

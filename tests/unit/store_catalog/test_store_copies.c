@@ -343,7 +343,7 @@ static void without_proc_the_number_is_enough(void **state)
     nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A copy may be of another version: all of them take the same byte (SPEC.md 8). */
+/* A copy may be of another version: all of them take the same byte (SPEC.md 13). */
 static void each_version_takes_the_same_byte(void **state)
 {
     struct stat st;

@@ -1,4 +1,4 @@
-/* Stores with what SPEC.md 11.1 reserves, in the hands of code that does not know it:
+/* Stores with what SPEC.md 10.1 reserves, in the hands of code that does not know it:
  * every answer is MAYBE or right, every writer refuses, and no byte of what came later
  * is lost. */
 #include "tests/unit/store_catalog/extensions.h"

@@ -1,5 +1,5 @@
 /* A copy takes the name of a growing filter's file in a store, or of one filter among
- * many (SPEC.md 8.6): all ways to ask notice it. test_moved.c has the filter alone. */
+ * many (SPEC.md 13.5): all ways to ask notice it. test_moved.c has the filter alone. */
 #include "tests/support/store_support.h"
 
 #include "tests/support/moved_support.h"

@@ -1,4 +1,4 @@
-/* The order of reasons in a store (SPEC.md 8.5): where two lines of its table apply,
+/* The order of reasons in a store (SPEC.md 13.4): where two lines of its table apply,
  * the first one answers. */
 #include "tests/support/store_support.h"
 
@@ -119,7 +119,7 @@ static void check_set(unsigned set)
     spoil(set);
     const char *got = asked(set);
     if (strcmp(got, wanted(set)) != 0)
-        fail_msg("lines %#x of SPEC.md 8.5: %s, not %s", set << 2, got, wanted(set));
+        fail_msg("lines %#x of SPEC.md 13.4: %s, not %s", set << 2, got, wanted(set));
 }
 
 static void the_first_line_answers(void **state)
