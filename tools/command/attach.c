@@ -3,6 +3,7 @@
 
 #include "../input/input.h"
 #include "../open/open.h"
+#include "../talk/endings.h"
 #include "../talk/talk.h"
 #include "command.h"
 #include "tamis.h"
@@ -40,10 +41,12 @@ static int edit(struct tamis_store *store, const struct options *o)
         if (is_wrong_type(err))
             status = not_a_file(o->args[2]);
     }
-    if (err == 0)
+    if (err == 0) {
+        endings_hold();
         err = tamis_edit_commit(e, &diag);
-    else
+    } else {
         tamis_edit_abort(e);
+    }
     if (err != 0 && status == EXIT_DONE)
         status = complain_error(err, &diag, o->args[0], advice(err));
     return status;

@@ -9,6 +9,7 @@
 #include "../input/input.h"
 #include "../open/open.h"
 #include "../output/output.h"
+#include "../talk/endings.h"
 #include "../talk/screen.h"
 #include "../talk/talk.h"
 #include "command.h"
@@ -288,6 +289,7 @@ static int edit(struct work *w, uint64_t total)
         progress_start("build", total);
     status = put_all(w, store);
     if (status == EXIT_DONE) {
+        endings_hold();
         err = tamis_edit_commit(w->edit, &diag);
         if (err != 0)
             status = put_error(w, &w->tasks[0], err, &diag);

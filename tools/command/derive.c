@@ -7,6 +7,7 @@
 #include "../input/input.h"
 #include "../open/open.h"
 #include "../output/output.h"
+#include "../talk/endings.h"
 #include "../talk/talk.h"
 #include "command.h"
 #include "tamis.h"
@@ -103,6 +104,7 @@ static int edit(struct derive *d)
         tamis_edit_abort(d->edit);
         return status;
     }
+    endings_hold();
     err = tamis_edit_commit(d->edit, &diag);
     if (err == TAMIS_ERR_EXISTS)
         return put_error(d, err, &diag);

@@ -4,6 +4,7 @@
 #include "../input/input.h"
 #include "../open/open.h"
 #include "../output/output.h"
+#include "../talk/endings.h"
 #include "../talk/talk.h"
 #include "command.h"
 #include "tamis.h"
@@ -35,10 +36,12 @@ static int drop(struct tamis_store *store, const struct options *o)
         name = o->args[i];
         err = tamis_edit_drop(e, name, strlen(name), &diag);
     }
-    if (err == 0)
+    if (err == 0) {
+        endings_hold();
         err = tamis_edit_commit(e, &diag);
-    else if (e != NULL)
+    } else if (e != NULL) {
         tamis_edit_abort(e);
+    }
     return err ? not_dropped(err, store, o->args[0], name, &diag) : EXIT_DONE;
 }
 

@@ -1,4 +1,5 @@
-/* A signal to end, while the library writes a file that is whole or not there. */
+/* A signal to end, while the library writes a file that is whole or not there, or
+ * commits an edit. */
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
@@ -47,4 +48,15 @@ void endings_let(const struct endings *before, bool failed)
     setrlimit(RLIMIT_FSIZE, &before->limit);
     if (failed)
         raise(ended_by);
+}
+
+void endings_hold(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
 }

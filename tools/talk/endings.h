@@ -17,4 +17,9 @@ struct endings {
 void endings_catch(struct endings *before);
 void endings_let(const struct endings *before, bool failed);
 
+/* From here to the end of the process a signal to end waits, and is forgotten: an edit
+ * is about to be committed, and its report says what has become of it. SIGQUIT is not
+ * held off. */
+void endings_hold(void);
+
 #endif

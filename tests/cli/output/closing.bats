@@ -70,3 +70,39 @@ silent() {
     fails 4 "none/f: .*No such file" timeout 60 bash -c "yes | '$TAMIS' file build none/f"
     ok "$TAMIS" build store one keys --replaces one
 }
+
+# interrupt SYSCALL N ARGUMENT...: Ctrl-C at the N-th of them; its status is in $end.
+interrupt() {
+    end=0
+    # shellcheck disable=SC2016
+    ASAN_OPTIONS=detect_leaks=0 env --default-signal=INT strace -f -o /dev/null -e "trace=$1" \
+        -e "inject=$1:signal=INT:when=$2" "$TAMIS" "${@:3}" >/dev/null 2>err || end=$?
+}
+
+@test "a signal during the commit: either nothing is done, or it is done and said" {
+    seq 10 >a
+    seq 20 >b
+    n_done=0 n_not=0
+    for call in fdatasync pwrite64; do
+        for n in $(seq 99); do
+            rm -rf store
+            "$TAMIS" init store
+            interrupt $call "$n" build store --each a b -j 1
+            listed=$("$TAMIS" ls store --names)
+            case $end,$listed in
+            0,$'a\nb') n_done=$((n_done + 1)) ;;
+            130,) n_not=$((n_not + 1)) ;;
+            *) explain "$call $n: status $end, listed: $listed" ;;
+            esac
+            [ "$end" -ne 0 ] || grep -q '^built 2 segments: 30 keys' err || explain "the report"
+            # A sync of the commit comes last, or none is left.
+            [ "$n" -lt 12 ] || break
+        done
+    done
+    [ "$n_done" -gt 3 ] && [ "$n_not" -gt 1 ] || explain "$n_done done, $n_not not"
+    for n in 1 2 3; do
+        interrupt fdatasync $n drop store a
+        [ "$end" -ne 130 ] || [ "$("$TAMIS" ls store --names)" = $'a\nb' ] || explain "not dropped"
+        [ "$end" -ne 0 ] || ok "$TAMIS" build store a a
+    done
+}
