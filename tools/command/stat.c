@@ -52,7 +52,7 @@ static int look_inside(struct tamis_snapshot *snapshot, size_t i,
                        const struct tamis_segment_info *s, const char *store,
                        struct tamis_filter_info *info)
 {
-    struct tamis_filter_options opt = {.size = sizeof(opt)};
+    struct tamis_filter_options opt = {.size = sizeof(opt), .uuid = s->uuid};
     struct tamis_filter *filter;
     char path[PATH_BYTES];
     int err;

@@ -250,6 +250,14 @@ load ../common
     fails 3 "No such file or directory: build the segment anew from its keys$" "$TAMIS" stat store one
 }
 
+@test "stat of a filter in another one's place: the status of verify" {
+    make_store
+    two=$(filter_of two)
+    cp "$(filter_of one)" "$two"
+    fails 3 "1 filter unreadable, 0 lost" "$TAMIS" stat store
+    fails 3 "" "$TAMIS" verify store
+}
+
 @test "stat of filters that do not open: the status of verify" {
     make_store
     file=$(filter_of one)
