@@ -276,7 +276,7 @@ const struct command cmd_plan = {
     "  --levels, --runs  segments of one rank are a run, or each is one; else key\n"
     "                    ranges tell. A lookup reads one segment of a run at most\n"
     "  --apply           shrinks filters of STORE that may have more error\n"
-    "  --svg FILE        draws the errors over the sizes\n"
+    "  --svg FILE        draws the errors over the sizes; replaces only an SVG\n"
     "  --json            'tamis help json'\n"
     "\n"
     "Examples:\n"

@@ -87,6 +87,25 @@ static bool is_list(const struct stat *st, const char *list)
     return err == 0 && st->st_dev == other.st_dev && st->st_ino == other.st_ino;
 }
 
+/* What is there may be an engine's own file, named by a slip. */
+static bool may_replace(const char *path)
+{
+    char start[5];
+    struct stat st;
+    ssize_t n;
+    int fd;
+
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+        return true; /* replace_file() says what else is wrong */
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return false;
+    n = pread(fd, start, sizeof(start), 0);
+    close(fd);
+    return (n >= 4 && memcmp(start, "<svg", 4) == 0) ||
+           (n == 5 && memcmp(start, "<?xml", 5) == 0);
+}
+
 void check_picture(const struct options *o, const char *store, const char *list)
 {
     char *real;
@@ -96,12 +115,14 @@ void check_picture(const struct options *o, const char *store, const char *list)
         return;
     if (list != NULL && stat(o->svg, &st) == 0 && is_list(&st, list))
         usage_error("--svg would replace the list of --sizes: name another file");
-    if (store == NULL)
-        return;
     real = realpath(o->svg, NULL); /* of a link, what it names is replaced */
-    if (lies_inside(real ? real : o->svg, store))
+    if (store != NULL && lies_inside(real ? real : o->svg, store))
         usage_error("--svg names a file inside the store: name one elsewhere");
     free(real);
+    if (!may_replace(o->svg))
+        usage_error("--svg replaces only an SVG picture, and %s is none: remove it "
+                    "first, or name another file",
+                    o->svg);
 }
 
 int replace_file(const char *path, const char *bytes, size_t n)
