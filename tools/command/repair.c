@@ -1,4 +1,5 @@
 /* tamis repair: makes of a damaged store one that works, or says what it would do. */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -133,6 +134,8 @@ static const char *advice(int err, const char *path)
     case TAMIS_ERR_NO_STORE:
         return "restore catalog.lmdb from a backup, or begin with 'tamis init' in a "
                "new directory";
+    case ENOTDIR:
+        return store_advice(TAMIS_ERR_DAMAGED, path);
     default:
         return err == TAMIS_ERR_NOT_TAMIS ? store_advice(err, path) : NULL;
     }

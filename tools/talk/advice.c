@@ -98,11 +98,12 @@ const char *advice_unread(int error)
 }
 
 /* Is there something of that name, of another kind? */
-static bool is_strange(int dir, const char *name)
+static bool is_strange(int dir, const char *name, mode_t kind)
 {
     struct stat st;
 
-    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode);
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           (st.st_mode & S_IFMT) != kind;
 }
 
 /* Repair makes a catalog of filters; where a first 'tamis init' was cut short, there
@@ -135,9 +136,13 @@ const char *store_advice(int error, const char *path)
     dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return NULL;
-    if (is_strange(dir, "catalog.lmdb"))
+    /* Repair leaves alone what is in its place. */
+    if (is_strange(dir, "filters", S_IFDIR))
+        advice = "move away what is in its place, then put the directory filters/ back, "
+                 "or 'tamis repair STORE' makes an empty one";
+    else if (is_strange(dir, "catalog.lmdb", S_IFREG))
         advice = "move it away, then 'tamis repair STORE' makes one";
-    else if (is_strange(dir, "catalog.lmdb-lock"))
+    else if (is_strange(dir, "catalog.lmdb-lock", S_IFREG))
         advice = "move it away";
     else if (error == TAMIS_ERR_DAMAGED && faccessat(dir, "filters", F_OK, 0) != 0 &&
              faccessat(dir, "catalog.lmdb", F_OK, 0) == 0)

@@ -41,6 +41,25 @@ mended() {
     prints FILE_LOST
 }
 
+@test "a store with something else for its filters/: move that away" {
+    make_store
+    mv store/filters kept
+    said="move away what is in its place, then put the directory filters/ back, or 'tamis repair STORE' makes an empty"
+    for how in "touch" "ln -s nowhere" "ln -s ../kept"; do
+        $how store/filters
+        fails 3 "filters/ is no directory: $said" "$TAMIS" ls store
+        fails 4 "filters/: Not a directory: $said" "$TAMIS" repair store
+        fails 4 "filters/: Not a directory: $said" "$TAMIS" repair store --dry-run
+        mv store/filters away
+        mv kept store/filters
+        ok "$TAMIS" verify store
+        mv store/filters kept
+        rm away
+    done
+    fails 3 "left as noted" "$TAMIS" repair store
+    ok "$TAMIS" ls store
+}
+
 @test "a catalog whose trees make no sense: repair it" {
     make_store
     for page in 2 3 4 5 6 7; do poke store/catalog.lmdb $((page * 4096 + 10)) '\xff'; done
