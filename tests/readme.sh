@@ -1,8 +1,8 @@
 #!/bin/sh
 # Tests what READMEs say; $1 is the build directory. Each room has a README.md, and all that
-# it names exists. SPEC.md has each section that is cited. README.md's shell session runs in an empty directory: it prints what
-# README.md shows. README.md's C program is compiled as README.md says, and asks the store
-# of that session.
+# it names exists. SPEC.md has each section that is cited. README.md's shell session runs
+# in an empty directory: it prints what README.md shows. README.md's C program is compiled
+# as README.md says, and asks the store of that session.
 set -eu
 b=$1
 dir=$(mktemp -d)
@@ -136,7 +136,7 @@ asks() {
     got=$("$dir/ask" "$dir/$1" "$2") || got="exit $?"
     [ "$got" = "$3" ] || die "asked for $2, the README's program said: $got"
 }
-asks session/store bee 'read 000012.sst'
+asks session/store bee "$(sed -n 's/.*, it prints `\([^`]*\)`.*/\1/p' README.md)"
 "$b/tamis" init "$dir/store"
 printf 'apple\npear\n' | "$b/tamis" build -q "$dir/store" fruit
 printf 'leek\n' | "$b/tamis" build -q "$dir/store" vegetables
