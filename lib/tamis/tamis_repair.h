@@ -33,7 +33,7 @@ struct tamis_repair_options {
     tamis_repair_fn *found; /* may be NULL */
     void *ctx;
     /* 16 bytes: which store this is, should its catalog be lost and the filters
-     * disagree. */
+     * disagree. NULL: what is here says so. */
     const uint8_t *store_uuid;
 };
 
@@ -57,7 +57,8 @@ struct tamis_repair_report {
  *
  * ERR_BUSY while an edit is under way, and, if the catalog is lost, while any process
  * has the store open. ERR_MISMATCH if the filters are of several stores and store_uuid
- * does not say which; ERR_NO_STORE if there is nothing to rebuild from. An I/O error
+ * does not say which, or if store_uuid is neither the catalog's nor, where that is
+ * lost, any filter's; no record or filter has changed then. ERR_NO_STORE if there is nothing to rebuild from. An I/O error
  * decides nothing: it stops a rebuild,
  * and otherwise leaves its file alone. *report (may be NULL) is whole whatever is
  * returned. It counts, and opt->found hears, in the end, when every lock is let go:

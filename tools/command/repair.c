@@ -124,13 +124,14 @@ static int confirm(const struct options *o)
     return status;
 }
 
-static const char *advice(int err, const char *path)
+static const char *advice(int err, const char *path, bool uuid_given)
 {
     switch (err) {
     case TAMIS_ERR_BUSY:
         return "";
     case TAMIS_ERR_MISMATCH:
-        return "--uuid says which";
+        return uuid_given ? "name this store's with --uuid, or leave it out"
+                          : "--uuid says which";
     case TAMIS_ERR_NO_STORE:
         return "restore catalog.lmdb from a backup, or begin with 'tamis init' in a "
                "new directory";
@@ -179,7 +180,8 @@ static int run(int argc, char **argv)
         work_is_done();
     print_report(root, &report, opt.dry_run, err != 0);
     if (err != 0)
-        return complain_error(err, &diag, o.args[0], advice(err, o.args[0]));
+        return complain_error(err, &diag, o.args[0],
+                              advice(err, o.args[0], given(&o, OPT_UUID)));
     if (!output_works())
         return EXIT_IO;
     if (report.n_damaged > 0)

@@ -131,16 +131,53 @@ static bool meta_of_file(struct repair *r, const struct repair_file *f, struct m
     return true;
 }
 
+static void hex_of(char text[2 * UUID_BYTES + 1], const uint8_t *uuid)
+{
+    for (size_t i = 0; i < UUID_BYTES; i++)
+        snprintf(text + 2 * i, 3, "%02x", uuid[i]);
+}
+
+int repair_check_uuid(struct repair *r, struct tamis_diag *diag)
+{
+    char ours[2 * UUID_BYTES + 1], theirs[sizeof ours];
+    if (!r->opt.store_uuid ||
+        memcmp(r->meta.store_uuid, r->opt.store_uuid, UUID_BYTES) == 0)
+        return 0;
+    hex_of(ours, r->meta.store_uuid);
+    hex_of(theirs, r->opt.store_uuid);
+    return diag_fail(diag, TAMIS_ERR_MISMATCH, r->path,
+                     "the catalog is of store %s, and not of %s", ours, theirs);
+}
+
+/* Every filter that names a store names another one than the caller. */
+static int none_is_of(struct repair *r, const struct meta *other, bool several,
+                      struct tamis_diag *diag)
+{
+    char ours[2 * UUID_BYTES + 1], theirs[sizeof ours];
+    hex_of(ours, r->opt.store_uuid);
+    hex_of(theirs, other->store_uuid);
+    return diag_fail(diag, TAMIS_ERR_MISMATCH, r->path,
+                     "the catalog is lost, and no filter is of store %s: these are of "
+                     "%s%s",
+                     ours, theirs, several ? " and others" : "");
+}
+
 /* All filters that name a store must name the same one, or the caller must say which:
  * a filter of another store, under a name that this one has, would lose keys. */
 static int ask_filters(struct repair *r, struct tamis_diag *diag)
 {
-    bool any = false;
+    bool any = false, any_other = false, several = false;
+    struct meta other = {0};
     for (size_t i = 0; i < r->n_files; i++) {
         struct meta m;
-        if (!meta_of_file(r, &r->files[i], &m) ||
-            (r->opt.store_uuid && memcmp(m.store_uuid, r->opt.store_uuid, UUID_BYTES)))
+        if (!meta_of_file(r, &r->files[i], &m))
             continue;
+        if (r->opt.store_uuid && memcmp(m.store_uuid, r->opt.store_uuid, UUID_BYTES)) {
+            several = several || (any_other && !same_store(&m, &other));
+            other = m;
+            any_other = true;
+            continue;
+        }
         if (any && !same_store(&m, &r->meta))
             return diag_fail(diag, TAMIS_ERR_MISMATCH, r->path,
                              "the catalog is lost, and the filters are of several "
@@ -151,6 +188,8 @@ static int ask_filters(struct repair *r, struct tamis_diag *diag)
     }
     if (any)
         return 0;
+    if (any_other)
+        return none_is_of(r, &other, several, diag);
     return diag_fail(diag, TAMIS_ERR_NO_STORE, r->path,
                      "the catalog is lost, and no filter says which store this was");
 }

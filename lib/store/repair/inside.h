@@ -157,6 +157,8 @@ int repair_by_files(struct repair *r, struct tamis_diag *diag);
 /* The first record of a catalog that is lost: from the bytes of its file, or from what
  * the filters say of themselves. */
 int repair_find_meta(struct repair *r, struct tamis_diag *diag);
+/* ERR_MISMATCH if the caller says that this is another store than r->meta. */
+int repair_check_uuid(struct repair *r, struct tamis_diag *diag);
 
 /* ==== quarantine.c ==== */
 

@@ -71,7 +71,9 @@ static int repair_live(struct repair *r, struct tamis_diag *diag)
 {
     struct tamis_store_info info;
     r->meta = r->store->catalog->meta;
-    int rc = repair_sweep_catalogs(r, diag);
+    int rc = repair_check_uuid(r, diag);
+    if (!rc)
+        rc = repair_sweep_catalogs(r, diag);
     if (!rc)
         rc = repair_list_files(r, diag);
     if (!rc)

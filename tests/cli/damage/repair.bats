@@ -114,6 +114,24 @@ tree() {
     prints $'a\tone\tHIT'
 }
 
+@test "--uuid of another store" {
+    make_store
+    "$TAMIS" init other
+    echo x | "$TAMIS" build other one
+    uuid=$("$TAMIS" stat store --json | jq -r .uuid)
+    third=$("$TAMIS" stat other --json | jq -r .uuid)
+    wrong=00112233445566778899aabbccddeeff
+    for more in "" --dry-run; do
+        fails 3 "the catalog is of store $uuid, and not of $wrong: " "$TAMIS" repair store --uuid $wrong $more
+    done
+    ok "$TAMIS" repair store --uuid "$uuid"
+    rm store/catalog.lmdb
+    fails 3 "no filter is of store $wrong: these are of $uuid: " "$TAMIS" repair store --uuid $wrong
+    cp other/filters/* store/filters
+    fails 3 "no filter is of store $wrong: these are of ($uuid|$third) and others: " "$TAMIS" repair store --uuid $wrong
+    [ ! -e store/catalog.lmdb ]
+}
+
 @test "nothing to repair, nothing to rebuild from" {
     fails 5 "no such directory" "$TAMIS" repair none
     mkdir dir
