@@ -80,7 +80,9 @@ int io_open_shared(int fd, int *fresh);
 
 /* What the looks have told, and when somebody should look again, by look_clock(). */
 struct looks {
-    _Atomic int why; /* a tamis_reason; TAMIS_MISMATCH stays for ever */
+    /* A tamis_reason in the lowest byte; above it when the look began, in steps of 256
+     * nanoseconds. TAMIS_MISMATCH stays for ever. */
+    _Atomic uint64_t told;
     _Atomic uint64_t look_after, valid_until;
 };
 uint64_t look_clock(void);              /* coarse, no system call */
@@ -97,14 +99,17 @@ static inline bool look_is_due(const struct looks *l, uint64_t now)
 }
 /* Is it this thread that looks now? */
 bool look_is_mine(struct looks *l, uint64_t now);
-/* Notes the result of the look that began at `now`. */
+/* Notes the result of the look that began at `now`. A look that began before one that
+ * failed clears nothing. */
 void look_note(struct looks *l, uint64_t now, enum tamis_reason why);
+void look_replaced(struct looks *l); /* for good */
 
 /* The reason against every answer of ABSENT: TAMIS_NO_REASON, TAMIS_MISMATCH
  * (replaced) or TAMIS_UNREADABLE (nobody can say). As of the last look. */
 static inline enum tamis_reason looks_known(const struct looks *l)
 {
-    return (enum tamis_reason)atomic_load_explicit(&l->why, memory_order_relaxed);
+    return (enum tamis_reason)(atomic_load_explicit(&l->told, memory_order_relaxed) &
+                               0xff);
 }
 
 /* The name by which a file was opened. */

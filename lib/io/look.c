@@ -64,19 +64,35 @@ bool look_is_mine(struct looks *l, uint64_t now)
     return looks_known(l) != TAMIS_MISMATCH;
 }
 
-/* After a look that told nothing the next probe looks again. */
+void look_replaced(struct looks *l)
+{
+    atomic_store(&l->told, TAMIS_MISMATCH);
+}
+
+/* One word has the reason and its time: a thread that was held up since before a file
+ * was replaced must not clear what a later look has told. */
+static void tell(struct looks *l, uint64_t now, enum tamis_reason why)
+{
+    uint64_t seen = atomic_load(&l->told), began = now & ~UINT64_C(0xff);
+    do {
+        uint64_t when = seen & ~UINT64_C(0xff);
+        bool later = why == TAMIS_NO_REASON ? when >= began : when > began;
+        if ((seen & 0xff) == TAMIS_MISMATCH || (later && !too_far_ahead(when, now)))
+            return;
+    } while (!atomic_compare_exchange_weak(&l->told, &seen, began | (uint64_t)why));
+}
+
+/* After a look that told nothing, or too little, the next probe looks again. */
 void look_note(struct looks *l, uint64_t now, enum tamis_reason why)
 {
-    int clear = TAMIS_NO_REASON, unsure = TAMIS_UNREADABLE;
     if (why == TAMIS_MISMATCH)
-        atomic_store(&l->why, TAMIS_MISMATCH);
-    if (why != TAMIS_NO_REASON) {
-        atomic_compare_exchange_strong(&l->why, &clear, TAMIS_UNREADABLE);
+        look_replaced(l);
+    else if (why == TAMIS_UNREADABLE || looks_known(l) == TAMIS_UNREADABLE)
+        tell(l, now, why);
+    if (why != TAMIS_NO_REASON || looks_known(l) == TAMIS_UNREADABLE) {
         atomic_store(&l->look_after, 0);
         return;
     }
-    if (now + LOOK_VALID >= atomic_load(&l->valid_until))
-        atomic_compare_exchange_strong(&l->why, &unsure, TAMIS_NO_REASON);
     move_to(&l->valid_until, now + LOOK_VALID, now);
     move_to(&l->look_after, now + LOOK_EVERY, now);
 }

@@ -220,7 +220,7 @@ static int file_failed(struct origin *o, int rc, const struct origin_file *f,
 {
     if (rc != TAMIS_ERR_REPLACED)
         return diag_errno(diag, rc, f->path, "looking whether it was replaced");
-    atomic_store(&o->looks.why, TAMIS_MISMATCH);
+    look_replaced(&o->looks);
     return diag_fail(diag, rc, f->path,
                      "moved, removed or replaced while this process has the store "
                      "open");
@@ -255,7 +255,7 @@ static int compare_newest(struct origin *o, uint64_t low, uint64_t high,
 int origin_fail_newest(struct origin *o, uint64_t newest, uint64_t known,
                        struct tamis_diag *diag)
 {
-    atomic_store(&o->looks.why, TAMIS_MISMATCH);
+    look_replaced(&o->looks);
     return diag_fail(
         diag, TAMIS_ERR_REPLACED, o->catalog.path,
         "its newest transaction is %llu, not %llu: overwritten, or written "
