@@ -58,9 +58,9 @@ struct tamis_repair_report {
  * ERR_BUSY while an edit is under way, and, if the catalog is lost, while any process
  * has the store open. ERR_MISMATCH if the filters are of several stores and store_uuid
  * does not say which, or if store_uuid is neither the catalog's nor, where that is
- * lost, any filter's; no record or filter has changed then. ERR_NO_STORE if there is nothing to rebuild from. An I/O error
- * decides nothing: it stops a rebuild,
- * and otherwise leaves its file alone. *report (may be NULL) is whole whatever is
+ * lost, any filter's; no record or filter has changed then. ERR_NO_STORE if there is
+ * nothing to rebuild from. An I/O error decides nothing: it stops a rebuild, and
+ * otherwise leaves its file alone. *report (may be NULL) is whole whatever is
  * returned. It counts, and opt->found hears, in the end, when every lock is let go:
  * what was done, and of a call that failed not what it did not come to.
  *
@@ -90,8 +90,9 @@ struct tamis_confirm_options {
  * segment of the engine may be missing. Put that segment, without a filter at least, or
  * remove the file of a segment that is gone. A caller that compared with a list of its
  * own engine, and not with what is here, may set `force`. An I/O error decides nothing:
- * it is returned, unless `force` is set. Does nothing if the list is confirmed already.
- * Any number of threads may call it. ERR_READ_ONLY, ERR_RANGE, ERR_CATALOG. */
+ * it is returned, unless `force` is set. If the list is confirmed already, nothing
+ * changes and 0 is returned; opt->found hears of such filters all the same. Any number
+ * of threads may call it. ERR_READ_ONLY, ERR_RANGE, ERR_CATALOG. */
 int tamis_store_confirm(struct tamis_store *store,
                         const struct tamis_confirm_options *opt,
                         struct tamis_diag *diag);

@@ -90,6 +90,16 @@ static void print_confirmed(json_t *findings, bool confirmed)
     json_print(root);
 }
 
+static int unlisted(const char *path, bool was_complete, uint64_t n)
+{
+    return complain(EXIT_DAMAGE,
+                    "%s: %s: %llu filter%s in quarantine/ may be of segments that are "
+                    "not listed: list those ('tamis build --bare'), remove files of "
+                    "segments that are gone, or --force",
+                    path, was_complete ? "confirmed already" : "not confirmed",
+                    (unsigned long long)n, n == 1 ? "" : "s");
+}
+
 static int confirm(const struct options *o)
 {
     struct in_the_way found = {0};
@@ -99,25 +109,25 @@ static int confirm(const struct options *o)
                                         .ctx = &found};
     const char *path = o->args[0];
     struct tamis_diag diag = {0};
+    struct tamis_store_info info;
     struct tamis_store *store;
+    bool was_complete;
     int err, status = store_open(path, &store);
 
     if (status != EXIT_DONE)
         return status;
     if (given(o, OPT_JSON))
         found.list = memory_or_exit(json_array());
+    was_complete = tamis_store_info(store, &info, NULL) == 0 && info.complete;
     err = tamis_store_confirm(store, &opt, &diag);
     if (err == 0)
         work_is_done();
     if (found.list != NULL)
         print_confirmed(found.list, err == 0);
-    if (err == TAMIS_ERR_MISMATCH)
-        status =
-            complain(EXIT_DAMAGE,
-                     "%s: not confirmed: %llu filter%s in quarantine/ may be of "
-                     "segments that are not listed: list those ('tamis build "
-                     "--bare'), remove files of segments that are gone, or --force",
-                     path, (unsigned long long)found.n, found.n == 1 ? "" : "s");
+    else if (was_complete && err == 0)
+        puts("the list is complete already: nothing to confirm");
+    if (err == TAMIS_ERR_MISMATCH || (was_complete && found.n > 0 && !opt.force))
+        status = unlisted(path, was_complete, found.n);
     else if (err != 0)
         status = complain_error(err, &diag, path, NULL);
     tamis_store_close(store);
@@ -218,7 +228,7 @@ const struct command cmd_repair = {
     "  --uuid HEX      which store this is, if filters of several are in it\n"
     "  --confirm       every segment of the engine is listed, with its own filter:\n"
     "                  compare 'tamis ls' with the engine's list, bindings too\n"
-    "  --force         confirm, though quarantine has filters of segments not listed\n"
+    "  --force         take filters in quarantine of segments not listed; else exit 3\n"
     "  --json          'tamis help json'\n"
     "Exits 3 if anything was damaged, mended or not; 4 if a filter cannot be read.\n"
     "\n"

@@ -154,12 +154,12 @@ static int confirm_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     c->n_missing = c->n_unknown = 0;
     repair_forget(&c->r);
     int rc = catalog_meta(t, &c->r.meta, diag);
-    if (rc || c->r.meta.complete)
+    if (rc)
         return rc;
     rc = quarantine_each(catalog->turn.fd, check_one, c);
     if (rc > 0 && (!diag || !diag->code))
         return diag_errno(diag, rc, catalog->path, "looking into quarantine/");
-    if (rc)
+    if (rc || c->r.meta.complete) /* what lies there is told, and no more */
         return rc;
     if ((c->n_missing || c->n_unknown) && !c->opt.force)
         return diag_fail(diag, TAMIS_ERR_MISMATCH, catalog->path,
