@@ -126,7 +126,7 @@ static int unknown_file_command(const char *word)
     static const char are[] = "it is build, show, probe, verify, union, intersect, "
                               "fold, contains, equal, compare or estimate";
     struct suggestion meant;
-    char *hint;
+    char *hint, *name;
 
     if (word == NULL)
         return complain(EXIT_USAGE, "file: which command: %s", are);
@@ -135,7 +135,9 @@ static int unknown_file_command(const char *word)
         if (strncmp(commands[i]->name, "file ", 5) == 0)
             suggest_among(&meant, commands[i]->name + 5, strlen(commands[i]->name) - 5);
     hint = suggestion_text(&meant);
-    complain(0, "file: no such command%s %s", hint ? hint : ":", are);
+    name = escape(word, strlen(word));
+    complain(0, "file: no such command '%s'%s %s", name, hint ? hint : ":", are);
+    free(name);
     free(hint);
     return EXIT_USAGE;
 }

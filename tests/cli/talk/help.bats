@@ -74,7 +74,7 @@ make_example() {
     fails 2 "'verfiy': did you mean 'verify'\?" "$TAMIS" help verfiy
     fails 2 "'rep': did you mean 'repair'\?" "$TAMIS" rep store
     fails 2 "'hepl': did you mean 'help'\?" "$TAMIS" hepl
-    fails 2 "file: no such command: did you mean 'show'\? it is build" "$TAMIS" file shwo f
+    fails 2 "file: no such command 'shwo': did you mean 'show'\? it is build" "$TAMIS" file shwo f
     for c in sift x "" "$(printf %0300d 0)"; do
         fails 2 "no such command '$c': 'tamis help'" "$TAMIS" "$c"
     done

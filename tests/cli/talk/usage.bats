@@ -166,3 +166,8 @@ commands="init build attach grow seal drop probe ls stat verify plan"
     ok "$TAMIS" ls store
     [ "${#lines[@]}" -eq 2 ]
 }
+
+@test "an unknown command of one file is named" {
+    fails 2 "^tamis: file: no such command 'foo': it is build, show" "$TAMIS" file foo
+    fails 2 "^tamis: file: no such command 'shwo': did you mean 'show'\\? it is build" "$TAMIS" file shwo
+}
