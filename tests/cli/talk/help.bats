@@ -78,7 +78,7 @@ make_example() {
     for c in sift x "" "$(printf %0300d 0)"; do
         fails 2 "no such command '$c': 'tamis help'" "$TAMIS" "$c"
     done
-    fails 2 "no such command: it is build, show" "$TAMIS" file sift f
+    fails 2 "no such command 'sift': it is build, show" "$TAMIS" file sift f
 }
 
 @test "mistyped options" {
