@@ -76,8 +76,8 @@ static void tell(struct looks *l, uint64_t now, enum tamis_reason why)
     uint64_t seen = atomic_load(&l->told), began = now & ~UINT64_C(0xff);
     do {
         uint64_t when = seen & ~UINT64_C(0xff);
-        bool later = why == TAMIS_NO_REASON ? when >= began : when > began;
-        if ((seen & 0xff) == TAMIS_MISMATCH || (later && !too_far_ahead(when, now)))
+        bool later = when > began && !too_far_ahead(when, now);
+        if (later || (seen & 0xff) == TAMIS_MISMATCH)
             return;
     } while (!atomic_compare_exchange_weak(&l->told, &seen, began | (uint64_t)why));
 }
@@ -137,8 +137,9 @@ static char *path_here(void)
 {
     struct stat path, here;
     char *dir = realpath(".", NULL);
-    if (dir && stat(dir, &path) == 0 && stat(".", &here) == 0 &&
-        path.st_dev == here.st_dev && path.st_ino == here.st_ino)
+    if (dir && fstatat(AT_FDCWD, dir, &path, 0) == 0 &&
+        fstatat(AT_FDCWD, ".", &here, 0) == 0 && path.st_dev == here.st_dev &&
+        path.st_ino == here.st_ino)
         return dir;
     free(dir);
     return NULL;
