@@ -387,7 +387,7 @@ static struct verdict at_slot(struct verdict v, uint8_t slot)
     return v;
 }
 
-struct verdict commit_choose(const uint8_t *header, const struct identity *id,
+struct verdict commit_choose_slot(const uint8_t *header, const struct identity *id,
                              uint64_t available_bytes, struct commit *c,
                              struct slot_health *health)
 {

@@ -151,7 +151,7 @@ struct slot_health {
     struct verdict frame[2];
     uint64_t sequence[2];
 };
-struct verdict commit_choose(const uint8_t *header, const struct identity *id,
+struct verdict commit_choose_slot(const uint8_t *header, const struct identity *id,
                              uint64_t available_bytes, struct commit *c,
                              struct slot_health *health);
 

@@ -224,7 +224,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         return 0;
     }
     check_identity(header, &id);
-    v = commit_choose(header, &id, available, &c, &health);
+    v = commit_choose_slot(header, &id, available, &c, &health);
     int slot = choice_by_spec(header);
     MUST((v.code == VERDICT_OK) ==
          (slot >= 0 && commit_by_spec(header, slot, available)));

@@ -37,7 +37,7 @@ static void load_base(struct base *b, const char *path)
     MUST(b->bytes && pread(fd, b->bytes, b->n, 0) == (ssize_t)b->n);
     close(fd);
     MUST(identity_decode(b->bytes, b->n, &id).code == VERDICT_OK);
-    MUST(commit_choose(b->bytes, &id, b->n, &b->commit, &health).code == VERDICT_OK);
+    MUST(commit_choose_slot(b->bytes, &id, b->n, &b->commit, &health).code == VERDICT_OK);
     b->open = b->commit.state == STATE_OPEN;
     b->digest = b->open ? 0 : commit_table_digest(&b->commit);
 }

@@ -56,7 +56,7 @@ bool check_header(struct tamis_builder *b, const uint8_t header[PAGE_BYTES],
     struct slot_health health;
     check_notes(b);
     if (b->changed || identity_decode(header, PAGE_BYTES, &id).code != VERDICT_OK ||
-        commit_choose(header, &id, available, &c, &health).code != VERDICT_OK)
+        commit_choose_slot(header, &id, available, &c, &health).code != VERDICT_OK)
         return false;
     const struct geometry *g = &c.stages[0].geometry;
     return hash_domain_tag(id.hash_id, id.hash_seed) == b->domain.tag &&

@@ -60,7 +60,7 @@ int header_decode(const uint8_t *raw, size_t got, uint64_t offset, const char *p
     if (v.code == VERDICT_OK && got < identity_header_bytes(&h->identity))
         v = (struct verdict){VERDICT_SHORT, (uint32_t)got, "header"};
     if (v.code == VERDICT_OK)
-        v = commit_choose(raw, &h->identity, h->available, &h->commit, &h->health);
+        v = commit_choose_slot(raw, &h->identity, h->available, &h->commit, &h->health);
     if (got == 0)
         return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, path,
                          offset ? "the file ends before this offset"

@@ -37,7 +37,8 @@ int io_write(int fd, const void *buf, size_t n, uint64_t offset);
 int io_size(int fd, uint64_t *n_bytes);
 /* Of what was written: the disk may begin with it. */
 void io_start_writing(int fd, uint64_t offset, uint64_t n);
-/* Space for [offset, offset + n), zeros where fresh; writes zeros if it must. */
+/* Space for [offset, offset + n), zeros where fresh; writes zeros if it must. A full
+ * disk is ENOSPC here; once the file is mapped it would be SIGBUS. */
 int io_allocate(int fd, uint64_t offset, uint64_t n);
 /* R13, in three steps. Creates a temporary file for `name` in `dir`; `temp` gets its
  * name. Then io_publish() syncs it, gives it its name unless that is taken

@@ -109,8 +109,8 @@ static bool digest_of(struct stage *s, const struct digest_tree *t, uint32_t lev
     return true;
 }
 
-static bool digest_page_good(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES],
-                             bool use_copy)
+static bool check_digests(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES],
+                          bool use_copy)
 {
     uint64_t expected;
     struct digest_tree t;
@@ -149,8 +149,8 @@ static bool floors_read(const struct stage *s, uint64_t page,
     return false;
 }
 
-static bool open_page_good(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES],
-                           bool *certain)
+static bool check_floors(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES],
+                         bool *certain)
 {
     struct le16 floors[SECTORS_PER_PAGE];
     *certain = floors_read(s, page, floors);
@@ -248,8 +248,8 @@ static bool check_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES],
     bool strict = s->mode == TAMIS_CHECK_STRICT, certain = true;
     if (stage_is_bad(s, page))
         return false;
-    bool good = s->by_digests ? digest_page_good(s, page, copy, use_copy)
-                              : open_page_good(s, page, copy, &certain);
+    bool good = s->by_digests ? check_digests(s, page, copy, use_copy)
+                              : check_floors(s, page, copy, &certain);
     if (good && !strict)
         mark_good(s, page);
     /* Floors that could not be read may be readable next time. */

@@ -58,7 +58,8 @@ int stage_allocate(int fd, const struct identity *id, const struct stage_desc *d
 }
 
 /* Appends a stage after everything that the file has: space that a dead writer
- * allocated but never committed stays unused, since it may not be zero. */
+ * allocated but never committed stays unused, since it may not be zero. On a full disk
+ * (ENOSPC) nothing is appended, and the last stage goes on taking keys. */
 static int append_stage(struct tamis_writer *w, struct commit *c,
                         struct writer_stage **s)
 {

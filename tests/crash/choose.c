@@ -56,7 +56,7 @@ static void find_areas(const struct run *r, uint8_t *areas)
         struct slot_health health;
         if (identity_decode(f->live, (size_t)f->live_bytes, &id).code == VERDICT_OK &&
             f->live_bytes >= identity_header_bytes(&id))
-            commit_choose(f->live, &id, f->live_bytes, &c[i], &health);
+            commit_choose_slot(f->live, &id, f->live_bytes, &c[i], &health);
     }
     for (size_t i = 0; i < r->items.n; i++) {
         const struct disk_item *item = &r->items.item[i];

@@ -228,7 +228,7 @@ static void finish(struct kind *k)
     const uint8_t *filter = k->now.bytes + k->offset;
     size_t n = k->now.n - (size_t)k->offset;
     CHECK(identity_decode(filter, n, &k->id).code == VERDICT_OK);
-    CHECK(commit_choose(filter, &k->id, n, &k->commit, &health).code == VERDICT_OK);
+    CHECK(commit_choose_slot(filter, &k->id, n, &k->commit, &health).code == VERDICT_OK);
     k->known.size = sizeof k->known;
     k->known.uuid = k->id.uuid;
     if (k->commit.state == STATE_SEALED)

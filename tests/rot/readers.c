@@ -203,7 +203,7 @@ static bool go_back(struct file *f, uint64_t turn)
         return false;
     back.from = &k->past[turn / 8 % k->n_past];
     CHECK(identity_decode(back.from->bytes, back.from->n, &id).code == VERDICT_OK);
-    CHECK(commit_choose(back.from->bytes, &id, back.from->n, &c, &health).code ==
+    CHECK(commit_choose_slot(back.from->bytes, &id, back.from->n, &c, &health).code ==
           VERDICT_OK);
     if (c.generation == k->commit.generation)
         return false; /* what a reader remembers of pages stays remembered */

@@ -92,7 +92,7 @@ static void rot_files(const struct shop *s, const struct effort *e)
         struct file f = {.kind = &k, .fd = open(g->path, O_RDWR | O_CLOEXEC)};
         char text[200];
         CHECK(identity_decode(g->now.bytes, g->now.n, &k.id).code == VERDICT_OK);
-        CHECK(commit_choose(g->now.bytes, &k.id, g->now.n, &k.commit, &health).code ==
+        CHECK(commit_choose_slot(g->now.bytes, &k.id, g->now.n, &k.commit, &health).code ==
               VERDICT_OK);
         f.is.bytes = malloc(g->now.n + (1 << 20));
         f.is.n = g->now.n;

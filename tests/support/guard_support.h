@@ -72,7 +72,7 @@ static UNUSED struct commit commit_of_cut(const char *path)
     assert_int_equal(pread(fd, header, sizeof header, 0), sizeof header);
     close(fd);
     assert_int_equal(identity_decode(header, sizeof header, &id).code, VERDICT_OK);
-    assert_int_equal(commit_choose(header, &id, INT64_MAX, &c, &health).code,
+    assert_int_equal(commit_choose_slot(header, &id, INT64_MAX, &c, &health).code,
                      VERDICT_OK);
     return c;
 }

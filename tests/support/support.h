@@ -211,7 +211,7 @@ static UNUSED struct commit commit_of(const char *path)
     struct commit c;
     struct slot_health health;
     assert_int_equal(identity_decode(header, n, &id).code, VERDICT_OK);
-    assert_int_equal(commit_choose(header, &id, n, &c, &health).code, VERDICT_OK);
+    assert_int_equal(commit_choose_slot(header, &id, n, &c, &health).code, VERDICT_OK);
     free(header);
     return c;
 }

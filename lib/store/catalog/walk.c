@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum kind { KIND_FREE, KIND_MAIN, KIND_NAMED };
+enum tree_kind { TREE_FREE, TREE_MAIN, TREE_NAMED };
 enum { FLAG_INTEGER_KEYS = 0x08, FLAG_NO_SUBDIR = 0x4000 };
 
 /* One tree: the last key that was met in it, and what was counted. */
 struct tree {
-    enum kind kind;
+    enum tree_kind kind;
     unsigned depth;
     bool separator; /* the last key is a branch's: what follows may equal it */
     bool any;
@@ -26,7 +26,7 @@ struct tree {
 
 static int compare_keys(const struct tree *t, const uint8_t *key, size_t n)
 {
-    if (t->kind == KIND_FREE) { /* numbers */
+    if (t->kind == TREE_FREE) { /* numbers */
         uint64_t a = walk_get64(t->key), b = walk_get64(key);
         return a < b ? -1 : a > b;
     }
@@ -38,7 +38,7 @@ static int compare_keys(const struct tree *t, const uint8_t *key, size_t n)
 static bool next_key(struct tree *t, const struct node *n, bool separator)
 {
     if (n->key_bytes == 0 || n->key_bytes > MAX_KEY_BYTES ||
-        (t->kind == KIND_FREE && n->key_bytes != sizeof(uint64_t)))
+        (t->kind == TREE_FREE && n->key_bytes != sizeof(uint64_t)))
         return false;
     int order = t->any ? compare_keys(t, n->key, n->key_bytes) : -1;
     if (order > 0 || (order == 0 && !t->separator))
@@ -50,26 +50,27 @@ static bool next_key(struct tree *t, const struct node *n, bool separator)
     return t->any = true;
 }
 
-static bool walk_tree(struct walk *w, const struct catalog_tree *said, enum kind kind);
+static bool walk_tree(struct walk *w, const struct catalog_tree *said,
+                      enum tree_kind kind);
 
 static bool leaf_node(struct walk *w, struct tree *t, const struct node *n)
 {
     uint64_t first = 0, n_pages = 0;
-    if (n->flags > NODE_TREE || (n->flags == NODE_TREE) != (t->kind == KIND_MAIN) ||
+    if (n->flags > NODE_TREE || (n->flags == NODE_TREE) != (t->kind == TREE_MAIN) ||
         !next_key(t, n, false))
         return false;
     if (n->flags == NODE_BIG && !walk_overflow(w, n, &first, &n_pages))
         return false;
     t->counted.n_overflow += n_pages;
-    if (t->kind == KIND_FREE)
+    if (t->kind == TREE_FREE)
         return walk_free_record(w, n, first);
-    if (t->kind == KIND_NAMED)
+    if (t->kind == TREE_NAMED)
         return true;
     struct catalog_tree named;
     if (n->data_bytes != sizeof named)
         return false;
     memcpy(&named, n->data, sizeof named);
-    return walk_tree(w, &named, KIND_NAMED);
+    return walk_tree(w, &named, TREE_NAMED);
 }
 
 static bool walk_pages(struct walk *w, struct tree *t, uint64_t number, unsigned level)
@@ -79,7 +80,7 @@ static bool walk_pages(struct walk *w, struct tree *t, uint64_t number, unsigned
     bool good = page != NULL;
     size_t n = good ? walk_count(page) : 0;
     /* LMDB's own list may be left with a branch of one child. */
-    good = good && (!branch || n > 1 || t->kind == KIND_FREE);
+    good = good && (!branch || n > 1 || t->kind == TREE_FREE);
     for (size_t i = 0; good && i < n; i++) {
         struct node node = walk_node(page, i, branch);
         if (!branch)
@@ -96,12 +97,13 @@ static bool walk_pages(struct walk *w, struct tree *t, uint64_t number, unsigned
     return good;
 }
 
-static bool walk_tree(struct walk *w, const struct catalog_tree *said, enum kind kind)
+static bool walk_tree(struct walk *w, const struct catalog_tree *said,
+                      enum tree_kind kind)
 {
     struct tree t = {.kind = kind, .depth = said->depth};
     unsigned flags = said->flags;
     /* LMDB keeps some of the environment's flags with those of this tree. */
-    if (kind == KIND_FREE)
+    if (kind == TREE_FREE)
         flags = (flags & ~(unsigned)FLAG_NO_SUBDIR) ^ FLAG_INTEGER_KEYS;
     bool empty = said->root == UINT64_MAX;
     if (flags || empty != (said->depth == 0) || said->depth > MAX_DEPTH ||
@@ -129,8 +131,8 @@ int catalog_walk(int fd, size_t page_bytes, uint64_t file_bytes,
     w.ends = calloc(page_bytes / 2, sizeof *w.ends);
     if (!w.seen || !w.ends)
         w.failed = ENOMEM;
-    bool good = !w.failed && walk_tree(&w, &s->trees[1], KIND_MAIN) &&
-                walk_tree(&w, &s->trees[0], KIND_FREE);
+    bool good = !w.failed && walk_tree(&w, &s->trees[1], TREE_MAIN) &&
+                walk_tree(&w, &s->trees[0], TREE_FREE);
     free(w.seen);
     free(w.ends);
     return good ? 0 : w.failed ? w.failed : TAMIS_ERR_DAMAGED;

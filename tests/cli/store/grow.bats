@@ -102,7 +102,7 @@ reports() {
     seq 100 >k
     ok "$TAMIS" grow store g k --watermark 3
     mkfifo input
-    env --default-signal=INT "$TAMIS" grow store g - --watermark 9 --json <input >out 2>err 3>&- &
+    env --default-signal=INT,TERM,HUP "$TAMIS" grow store g - --watermark 9 --json <input >out 2>err 3>&- &
     pid=$!
     exec 7>input
     printf 'held\nINT\n' >&7
@@ -210,8 +210,8 @@ reports() {
     ok "$TAMIS" init store
     for signal in INT TERM HUP; do
         mkfifo input
-        # A shell's background jobs ignore SIGINT.
-        env --default-signal=INT "$TAMIS" grow store g - --watermark 9 <input >out 2>err 3>&- &
+        # A background job of a shell ignores SIGINT, and all under nohup SIGHUP.
+        env --default-signal=INT,TERM,HUP "$TAMIS" grow store g - --watermark 9 <input >out 2>err 3>&- &
         pid=$!
         exec 7>input
         printf 'held\n%s\n' $signal >&7

@@ -110,7 +110,7 @@ static bool is_clean(const struct run *r)
     CHECK(pread(fd, raw, sizeof raw, 0) == sizeof raw, "no header");
     close(fd);
     CHECK(identity_decode(raw, sizeof raw, &id).code == VERDICT_OK, "identity");
-    return commit_choose(raw, &id, 1 << 30, &c, &health).code == VERDICT_OK &&
+    return commit_choose_slot(raw, &id, 1 << 30, &c, &health).code == VERDICT_OK &&
            c.clean && c.state == STATE_OPEN;
 }
 

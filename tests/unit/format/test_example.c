@@ -45,7 +45,7 @@ static void example_is_a_filter(void **state)
     assert_int_equal(identity_decode(example.bytes, EXAMPLE_BYTES, &example.id).code,
                      VERDICT_OK);
     assert_int_equal(
-        commit_choose(example.bytes, &example.id, EXAMPLE_BYTES, &example.c, &health)
+        commit_choose_slot(example.bytes, &example.id, EXAMPLE_BYTES, &example.c, &health)
             .code,
         VERDICT_OK);
     /* And it is what this code would have written. */

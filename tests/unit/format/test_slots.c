@@ -1,4 +1,4 @@
-/* commit_choose(): which of two slots counts (SPEC.md section 6), and that no single
+/* commit_choose_slot(): which of two slots counts (SPEC.md section 6), and that no single
  * flipped bit of a header goes unnoticed or loses what was acknowledged. */
 #include "tests/unit/format/commit_records.h"
 
@@ -46,7 +46,7 @@ static struct verdict choose(const uint8_t *header, struct commit *c,
     struct identity id;
     struct verdict v = identity_decode(header, IDENTITY_BYTES, &id);
     assert_int_equal(v.code, VERDICT_OK);
-    v = commit_choose(header, &id, AVAILABLE, c, health);
+    v = commit_choose_slot(header, &id, AVAILABLE, c, health);
     if (v.code != VERDICT_OK)
         assert_true(all_zero(c, sizeof *c));
     return v;
