@@ -2,7 +2,10 @@
 #error "include <tamis.h>, which includes this"
 #endif
 
-/* ---- planning ----------------------------------------------------------------- */
+/* ---- planning -----------------------------------------------------------------
+ *
+ * Sizes of filters from keys and errors. The functions read no file, hold nothing, and
+ * any thread may call them. */
 
 struct tamis_plan {
     uint32_t lanes, words;
@@ -14,18 +17,18 @@ struct tamis_plan {
     double bits_per_key; /* of the bit arrays */
 };
 
-/* The smallest filter for n_keys at `error` (1e-8 .. 0.5). */
+/* Plans the smallest filter for n_keys at `error` (1e-8 .. 0.5). */
 int tamis_plan_filter(uint64_t n_keys, double error, struct tamis_plan *plan);
-/* The best filter of at most bits_bytes of bits: given keys, its error; given an
- * error (n_keys 0), how many keys it holds. */
+/* Plans the best filter of at most bits_bytes of bits. Given keys, it finds the error;
+ * given an error and n_keys 0, how many keys the filter holds. */
 int tamis_plan_within(uint64_t bits_bytes, uint64_t n_keys, double error,
                       struct tamis_plan *plan);
-/* The expected error of a stage with n_keys in it. */
+/* Returns the expected error of a stage with n_keys in it. */
 double tamis_plan_error(uint32_t lanes, uint32_t words, uint64_t n_blocks,
                         uint64_t n_keys);
 
-/* The growth of a filter: stage i holds first_capacity * factor^i keys at error
- * error * (1 - tightening) * tightening^i. */
+/* The growth of a filter: stage i holds first_capacity * factor^i keys at error error *
+ * (1 - tightening) * tightening^i. */
 struct tamis_growth {
     double error;            /* P, 1e-8 .. 0.5; default 0.01 */
     double factor;           /* s, 1.25 .. 16; default 2 */
@@ -33,7 +36,7 @@ struct tamis_growth {
     uint64_t first_capacity; /* n0, 1 .. 2^32; default 65536 */
 };
 
-/* Stage 0 .. 29 of such a filter, full. */
+/* Plans stage 0 .. 29 of such a filter, full. */
 int tamis_plan_stage(const struct tamis_growth *growth, uint32_t stage,
                      struct tamis_plan *plan);
 
@@ -45,54 +48,54 @@ struct tamis_classic {
     uint64_t n_exact; /* keys at which k whole slices of m bits reach the error */
 };
 int tamis_plan_classic(uint64_t n_bytes, double error, struct tamis_classic *out);
-/* Stage 0 .. of the literature's own growing filter, whose first slices have first_m
- * bits: of the growth its error, factor (from 1 on) and tightening count, and all must
- * be given. n is when its slices are half full. ERR_TOO_LARGE for slices of 2^53 bits
- * and more. */
+/* Plans stage 0 .. of the literature's growing filter, whose first slices have first_m
+ * bits. It uses error, factor (from 1 on) and tightening of the growth; all must be
+ * given. n is reached when the slices are half full. ERR_TOO_LARGE for slices of 2^53
+ * bits and more. */
 int tamis_plan_classic_stage(const struct tamis_growth *growth, uint64_t first_m,
                              uint32_t stage, struct tamis_classic *out);
 
-/* How much memory each filter of a store should have, so that lookups of absent keys
- * waste as few reads as may be. A run is what a lookup reads at most one segment of: a
- * segment, or several whose key ranges are disjoint (a level of an LSM tree). A lookup
- * of an absent key asks every run, and wastes a read with the error of the filter that
- * it meets there: in a run of several the larger ones more often, by their keys. */
+/* The memory of a store, divided among its filters so that lookups of absent keys waste
+ * the fewest reads. A run is a segment, or several with disjoint key ranges, such as a
+ * level of an LSM tree: a lookup reads at most one of them. A lookup of an absent key
+ * asks every run, and wastes a read with the error of the filter that it meets there.
+ * In a run of several, it meets each in proportion to its keys. */
 struct tamis_plan_segment {
     uint64_t n_keys; /* 0 .. 2^48 */
-    size_t run; /* 0 .. n - 1, in any order; those that nobody is of do not count */
+    size_t run;      /* 0 .. n - 1, in any order; empty runs are ignored */
 };
 struct tamis_plan_share {
     double error;           /* to build it with, 1e-8 .. 0.5; 1: it gets no filter */
-    double ideal_error;     /* of filters of any size: in proportion to its run */
-    struct tamis_plan plan; /* what tamis_plan_filter() says of it; zero: no filter */
+    double ideal_error;     /* with filters of any size: in proportion to its run */
+    struct tamis_plan plan; /* as tamis_plan_filter() plans it; zero: no filter */
 };
 /* All filters together, as built. */
 struct tamis_plan_total {
     uint64_t n_filters;
     uint64_t file_bytes;
-    double reads;       /* expected, that a lookup of an absent key wastes */
-    double ideal_reads; /* were there filters of any size for the memory allowed */
+    double reads;       /* expected to be wasted by a lookup of an absent key */
+    double ideal_reads; /* with filters of any size in the memory allowed */
 };
 struct tamis_plan_summary {
-    uint64_t n_runs; /* the reads that it wastes with no filters */
+    uint64_t n_runs; /* the reads that a lookup wastes without filters */
     struct tamis_plan_total best;
     struct tamis_plan_total uniform; /* one error for all filters, in as much memory */
     double uniform_error;            /* 1: even 0.5 takes more, so there are none */
 };
 
-/* The fewest wasted reads with filters of at most `bytes` in all, as files (header,
- * bits and digests). Errors are in proportion to the keys of the run, as far as whole
- * pages allow, but 1e-8 and more; bytes that buy nothing more are left over. shares has
- * room for n; summary (may be NULL) compares it with one error for all. It reads
- * nothing and holds nothing; any thread may call it. A hundred thousand sizes that are
- * all different take some seconds. ERR_RANGE, ENOMEM: shares and summary are zero; but
- * of more segments than memory has room for, shares are left alone. */
+/* Finds the fewest wasted reads with filters of at most `bytes` in all, as files
+ * (header, bits and digests). Errors are in proportion to the keys of the run, as far
+ * as whole pages allow, but at least 1e-8. Bytes that buy nothing more are left over.
+ * shares has room for n. summary, which may be NULL, compares the result with one error
+ * for all. A hundred thousand different sizes take some seconds. ERR_RANGE and ENOMEM
+ * leave shares and summary zero; if memory has no room for so many segments, shares are
+ * unchanged. */
 int tamis_plan_store(const struct tamis_plan_segment *segments, size_t n,
                      uint64_t bytes, struct tamis_plan_share *shares,
                      struct tamis_plan_summary *summary);
-/* The same the other way: the least memory with which at most so many reads are wasted.
- * The summary compares it with one error for all in that memory. ERR_RANGE also if
- * filters of 1e-8 waste more. */
+/* Finds the least memory with which at most `reads` reads are wasted, otherwise as
+ * tamis_plan_store(). The summary compares it with one error for all in that memory.
+ * ERR_RANGE also if filters of 1e-8 waste more. */
 int tamis_plan_store_reads(const struct tamis_plan_segment *segments, size_t n,
                            double reads, struct tamis_plan_share *shares,
                            struct tamis_plan_summary *summary);
