@@ -2,11 +2,11 @@
 #error "include <tamis.h>, which includes this"
 #endif
 
-/* ---- header fields ---- */
+/* ---- header fields: a file's header, field by field ---- */
 
-/* Calls fn for every header field of the filter at `offset` of a file, readable or
- * not, in file order. `text` is the value for people; `kind` says what it is. The
- * result is what opening would return. */
+/* Calls fn for every header field of the filter at `offset` of a file, readable or not,
+ * in file order. `text` is the value for people; `kind` is the type of the value. The
+ * result is the one that opening would have. */
 enum tamis_field_kind { TAMIS_FIELD_NUMBER, TAMIS_FIELD_REAL, TAMIS_FIELD_TEXT };
 struct tamis_field {
     const char *record; /* "identity", "commit A", "stage A.0", ... */
