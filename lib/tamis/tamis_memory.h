@@ -2,40 +2,42 @@
 #error "include <tamis.h>, which includes this"
 #endif
 
-/* ---- what of a filter is in memory --------------------------------------------------
+/* ---- a filter in memory: load, lock and count its pages ------------------------
  *
- * Opening reads a filter's header; its pages come from the disk as they are probed, one
- * at a time, and the kernel drops them again as it needs the memory. These calls bring
- * them in ahead of the first probe, keep them, and count them. They count what probes
- * use, in pages of the machine's: the header, the bits of all stages and what they are
- * checked with, not the holes between. Of a filter that grows they mean what is mapped
- * now: a stage that is added later is neither warm nor locked. Any thread may call them
- * while others probe. A forked child has the pages, and none of the locks. */
+ * Opening reads a filter's header. Its other pages come from the disk one at a time as
+ * they are probed, and the kernel evicts them as it needs the memory. These functions
+ * load pages before the first probe, keep them, and count them. They cover the pages
+ * that probes use: the header, the bits of all stages and their digests, but not the
+ * holes between. For a growing filter they cover what is mapped now; a stage that is
+ * added later is neither warm nor locked. Any thread may call them while others probe.
+ * A forked child has the pages, but none of the locks. */
 
 struct tamis_residency {
     uint64_t n_pages;    /* of the machine's size, sysconf(_SC_PAGESIZE) */
-    uint64_t n_resident; /* of them in memory, whoever brought them there */
+    uint64_t n_resident; /* pages in memory, whoever brought them there */
 };
-/* mincore(2): of a file that the process neither owns nor may write, Linux 5.2 and
- * later say that every page is in memory. The answer may be old when it is there.
- * Reads nothing; the header is in memory because the filter is open. An errno. */
+/* Counts by mincore(2), and reads nothing. Linux 5.2 and later report every page as
+ * resident if the process neither owns the file nor may write it. The answer may be out
+ * of date when it arrives. The header is resident because the filter is open. Returns
+ * an errno. */
 int tamis_filter_residency(struct tamis_filter *filter, struct tamis_residency *out);
 
-/* Hears how far it has come, every 8 MiB or more often, in the thread that called.
- * Other than 0: stop. */
+/* Is called with the progress, every 8 MiB or more often, in the thread of the caller.
+ * A result other than 0 stops the call. */
 typedef int tamis_progress_fn(void *ctx, uint64_t done_bytes, uint64_t total_bytes);
 
-/* Reads what is not in memory yet, in large pieces, and maps all of it. It checks
- * nothing: a page is checked before its first use, as always. fn may be NULL. ECANCELED
- * if fn said stop; EIO if a page cannot be had, and what follows it was not read. (On
- * kernels before 5.14 such a page is SIGBUS, as in a probe.) Nothing keeps the kernel
- * from dropping pages again but a lock. */
+/* Reads the pages that are not in memory, in large pieces, and maps them all. It checks
+ * nothing: each page is checked before its first use, as always. fn may be NULL.
+ * ECANCELED if fn stopped it. EIO if a page is unavailable; the pages after it were not
+ * read. On kernels before 5.14 such a page raises SIGBUS, as in a probe. Only a lock
+ * keeps the kernel from evicting the pages again. */
 int tamis_filter_warm(struct tamis_filter *filter, tamis_progress_fn *fn, void *ctx);
-/* Locks the filter in memory, or as much of its beginning as *budget_bytes allows, in
- * whole pages of the mapping (holes count, as they do for the kernel), reads that part,
- * and takes it off the budget; what is beyond, locked by an earlier call, is unlocked:
- * a budget of 0 unlocks all. The lock ends when the filter is closed, and covers what
- * is mapped now: call again when a filter has grown. EPERM, ENOMEM or EAGAIN: the limit
- * of locked memory (RLIMIT_MEMLOCK) let it lock less than that, or nothing; the budget
- * says how much, and all goes on without. EIO as above, with the lock. */
+/* Locks the filter in memory, or as much of its beginning as *budget_bytes allows,
+ * reads that part, and subtracts it from the budget. It counts whole pages of the
+ * mapping; holes count, as they do for the kernel. Pages beyond, locked by an earlier
+ * call, are unlocked, so a budget of 0 unlocks all. The lock ends when the filter is
+ * closed. It covers what is mapped now: call again when a filter has grown. EPERM,
+ * ENOMEM or EAGAIN: because of the limit of locked memory (RLIMIT_MEMLOCK) less was
+ * locked, or nothing. The budget says how much, and the filter works without. EIO as
+ * for tamis_filter_warm(); the lock holds. */
 int tamis_filter_lock(struct tamis_filter *filter, uint64_t *budget_bytes);
