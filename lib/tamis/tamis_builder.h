@@ -2,7 +2,10 @@
 #error "include <tamis.h>, which includes this"
 #endif
 
-/* ---- builder: keys in, a sealed filter out ------------------------------- */
+/* ---- builder: keys in, a sealed filter out -------------------------------
+ *
+ * Makes a sealed filter in one go. Threads: one at a time. Fork: usable by one side,
+ * parent or child. */
 
 struct tamis_builder;
 
@@ -16,54 +19,55 @@ struct tamis_builder_options {
     size_t binding_bytes;
     const uint8_t *store_uuid; /* 16 bytes; default zero, for no store */
     uint64_t watermark;
-    /* Bytes, for the hashes (8 each) and the filter together; default 64 MiB. Hashes
+    /* Bytes for the hashes (8 each) and the filter together; default 64 MiB. Hashes
      * that have no room beside their filter are spooled to a file. A filter that takes
-     * more than 7/8 of it is built all the same: it, and an eighth of the limit. */
+     * more than 7/8 of the limit is built all the same, in its size and an eighth of
+     * the limit. */
     uint64_t memory_limit;
     const char *spool_dir; /* default $TMPDIR, else /tmp; the file is unlinked */
-    /* Threads that finishing may use, with the caller's; default 1, more than 256 are
-     * 256. Each takes half a MiB, and as many run as the limit leaves room for: none of
-     * them sends hashes to the spool. Those it starts are joined before it returns, and
-     * have all signals blocked; where none can be had it goes on without. */
+    /* Threads for finishing, the caller's included; default 1; more than 256 are 256.
+     * Each takes half a MiB. As many run as the limit has room for without spooling
+     * hashes. They have all signals blocked, and are joined before finishing returns.
+     * If none can be started, it goes on without. */
     uint32_t n_threads;
-    /* Not 0: finishing asks the finished bits for every hash that was added, and fails
-     * with ERR_DAMAGED where memory has changed since: a bit of the filter, a hash, the
-     * key range, the domain or the watermark. Then nothing is published. A bit that
-     * flips before the page's digest is made is otherwise found by nobody, and a key is
-     * lost. A spool is read twice. A key or a hash that changes before
-     * tamis_builder_add has counted it stays unseen, and so does a key range that
-     * changes between tamis_edit_put() and the commit of its edit. */
+    /* Not 0: finishing asks the finished bits for every added hash. If memory has
+     * changed since (a bit, a hash, the key range, the domain or the watermark) it
+     * fails with ERR_DAMAGED and publishes nothing. Otherwise a bit that flips before
+     * the page's digest is made goes unnoticed, and a key is lost. The check reads a
+     * spool twice. It misses a key or hash that changes before tamis_builder_add has
+     * counted it, and a key range that changes between tamis_edit_put() and the
+     * commit. */
     uint64_t check; /* of 64 bits: an older caller has padding in the place of 32 */
 };
 
 int tamis_builder_create(const struct tamis_builder_options *opt,
                          struct tamis_builder **out, struct tamis_diag *diag);
-/* Adding may fail for want of memory or spool space; then the builder stays failed.
- * Hashes of a foreign tag are refused with ERR_MISMATCH. */
+/* Adds a key. Any add may fail for lack of memory or spool space; then the builder
+ * stays failed. Hashes of a foreign tag get ERR_MISMATCH. */
 int tamis_builder_add_key(struct tamis_builder *builder, const void *key,
                           size_t n_bytes);
-/* The same for n keys, faster. Hash and tag of a key that has its bytes are not looked
- * at. One without (bytes NULL; a key of no bytes has some pointer, as
- * tamis_key_of() gives it) counts as in tamis_builder_add_hashes(): a foreign one is
- * ERR_MISMATCH, and no key after it is added, nor up to 255 of those before it. */
+/* Adds n keys, faster. A key that has its bytes is hashed anew; its hash and tag are
+ * ignored. A key with NULL bytes counts as in tamis_builder_add_hashes(); an empty key
+ * needs a pointer, as tamis_key_of() gives it. A foreign hash is ERR_MISMATCH: no key
+ * after it is added, nor up to 255 keys before it. */
 int tamis_builder_add_keys(struct tamis_builder *builder, const struct tamis_key *keys,
                            size_t n);
 int tamis_builder_add_hashes(struct tamis_builder *builder, uint64_t tag,
                              const uint64_t *hashes, size_t n);
 uint64_t tamis_builder_n_keys(const struct tamis_builder *builder);
 struct tamis_domain tamis_builder_domain(const struct tamis_builder *builder);
-/* Another name and binding than the builder was made with (NULL: none), for the filter
- * that is made of it next: many an engine knows what its file is called, and what
- * identifies it, only when the last key is in. ERR_RANGE, and nothing has changed. */
+/* Sets name and binding (NULL: none) of the filter that is made next. Many engines know
+ * the name and identity of their file only after the last key. ERR_RANGE changes
+ * nothing. */
 int tamis_builder_rename(struct tamis_builder *builder, const void *name,
                          size_t name_bytes, const void *binding, size_t binding_bytes);
-/* Creates `path`, which must not exist (ERR_EXISTS). On return the file and its
- * name are durable; on failure nothing of it stays. A process that is killed leaves a
- * file PATH.<8 hex digits>.tmp, to be removed by hand. A filter of no keys is legal. */
+/* Creates the file `path`, which must not exist (ERR_EXISTS). On return the file and
+ * its name are durable; on failure nothing of it stays. A killed process leaves a file
+ * PATH.<8 hex digits>.tmp; remove it by hand. A filter without keys is legal. */
 int tamis_builder_finish_file(struct tamis_builder *builder, const char *path,
                               struct tamis_diag *diag);
-/* Writes the filter at `offset` (a multiple of 4096) of the caller's file and says
- * how long it is. Nothing is synced: that is the caller's to do, with the rest. */
+/* Writes the filter at `offset`, a multiple of 4096, of the caller's file, and sets
+ * *n_bytes to its length. It syncs nothing: the caller does, with the rest. */
 int tamis_builder_finish_fd(struct tamis_builder *builder, int fd, uint64_t offset,
                             uint64_t *n_bytes, struct tamis_diag *diag);
 void tamis_builder_free(struct tamis_builder *builder);
