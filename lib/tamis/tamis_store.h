@@ -2,7 +2,25 @@
 #error "include <tamis.h>, which includes this"
 #endif
 
-/* ---- store: one filter per segment --------------------------------------- */
+/* ---- store: one filter per segment ---------------------------------------
+ *
+ * A directory with a catalog (LMDB) and a filter for each segment, for any number of
+ * processes. Threads: all calls at once, close alone and last. Fork: ERR_FORKED.
+ *
+ * ONE COPY. The handles of a process share one LMDB environment, by means of this
+ * library's memory. A host and its plugin can each have a copy of the library, because
+ * the static archive hides its symbols. Two copies must not have one store open at a
+ * time: the second gets ERR_BUSY, and the diag says so. Other stores are free, and so
+ * is the same store once the first copy has closed it. A copy of a version before this
+ * rule is not noticed.
+ *
+ * REPLACED. While a store is open, its path must go on naming it. It is replaced if
+ * catalog.lmdb or catalog.lmdb-lock is removed or replaced, if an older copy is written
+ * over the catalog, or if the directory is moved. Then edits and all other writing
+ * calls get ERR_REPLACED; they write nothing and unlink nothing. At most a second after
+ * the exchange, snapshots answer MAYBE/MISMATCH for ever. Close every handle, then open
+ * the store again. A process that changes its root directory, or loses the right to
+ * search the path, must open the store after that. */
 
 struct tamis_store;
 
@@ -12,36 +30,24 @@ struct tamis_store_options {
     const struct tamis_domain *domain; /* default: a random one */
 };
 
-/* Creates the directory `path` (or uses an empty one) and an empty store in it,
- * durable on return. ERR_EXISTS if a store or anything else is there; ERR_BUSY if a
- * process has a store open there whose catalog is gone: end it, and repair. */
+/* Creates the directory `path`, or uses an empty one, and an empty store in it, durable
+ * on return. ERR_EXISTS if a store or anything else is there. ERR_BUSY if a process has
+ * a store open there whose catalog is gone: end that process, and repair. */
 int tamis_store_create(const char *path, const struct tamis_store_options *opt,
                        struct tamis_diag *diag);
-/* Opens a store; never creates. Where its catalog cannot be written it opens for
- * reading; LMDB must still be able to write catalog.lmdb-lock beside it (EACCES), but
- * on a read-only file system. On overlayfs, where a reader might never see the list
- * change, that is refused (EACCES, EROFS): use a volume.
- * A process may open a store as often as it likes: all share one LMDB environment.
+/* Opens a store; never creates one. A process may open a store as often as it likes.
  *
- * ONE COPY. The handles of a process share by means of this library's memory, so two
- * copies of the library in one process (of a host and its plugin: the static archive
- * hides its symbols) must not have one store open at a time. The second one gets
- * ERR_BUSY, and the diag says so. Other stores, and the same store after the first copy
- * has closed it, are free. A copy of a version before this rule is not noticed.
+ * If the catalog cannot be written, the store opens for reading. LMDB must still be
+ * able to write catalog.lmdb-lock beside it (EACCES), except on a read-only file
+ * system. On overlayfs a reader might never see the list change, so opening for reading
+ * is refused there (EACCES, EROFS): use a volume. ERR_REPLACED: a process has the store
+ * open with another lock file, or this process has a handle of the store that was there
+ * before; close it there first.
  *
- * REPLACED. While a store is open its path must go on naming it. If catalog.lmdb or
- * catalog.lmdb-lock is removed or replaced, if an older copy is written over the
- * catalog, or if the directory is moved, edits and everything else that writes get
- * ERR_REPLACED. They write nothing and unlink nothing. Snapshots answer MAYBE/MISMATCH
- * for ever, at most a second after the exchange. Close every handle, then open the
- * store again. ERR_REPLACED from this call: a process has the store open with another
- * lock file, or this process has a handle of the store that was there before; close it
- * there first. A process that changes its root directory, or loses the right to search
- * the path, opens the store after that.
- *
- * Waits without limit while another process creates the store or makes its lost catalog
- * anew. It may also wait for another process to finish a commit of the catalog; until
- * then opening and closing stores, beginning edits and fork() wait in this process. */
+ * It waits without limit while another process creates the store or rebuilds its lost
+ * catalog. It may also wait for another process to finish a commit of the catalog;
+ * until then opening and closing stores, beginning edits and fork() wait in this
+ * process. */
 int tamis_store_open(const char *path, struct tamis_store **out,
                      struct tamis_diag *diag);
 void tamis_store_close(struct tamis_store *store);
@@ -59,16 +65,15 @@ int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
                      struct tamis_diag *diag);
 struct tamis_domain tamis_store_domain(const struct tamis_store *store);
 
-/* As tamis_store_confirm() without options. */
+/* Confirms the list as tamis_store_confirm() without options. */
 int tamis_store_confirm_complete(struct tamis_store *store, struct tamis_diag *diag);
 
-/* Opens the growing filter of a segment for writing, as tamis_writer_open(); the
- * catalog follows its growth and its seal. Where it cannot, opening fails, and a seal
- * returns it (and stands); after a growth it is tried again at each commit, and at
- * close nobody hears: all that is missing then is what tells an older copy put back.
- * Keep the store open until the writer is closed. ERR_SEALED, ERR_NO_SEGMENT, ERR_BUSY.
- * Once the store was replaced, commits get ERR_REPLACED: their keys are in a file that
- * nobody finds. Replay them from the watermark that the store's own file has.
- */
+/* Opens the growing filter of a segment for writing, as tamis_writer_open(). The
+ * catalog follows its growth and its seal. If the catalog cannot, opening fails; a seal
+ * returns the error, and stands; after a growth each commit tries again. Failures at
+ * close are ignored: they only leave out what detects an older copy put back. Keep the
+ * store open until the writer is closed. ERR_SEALED, ERR_NO_SEGMENT, ERR_BUSY. Once the
+ * store was replaced, commits get ERR_REPLACED: their keys are in a file that nobody
+ * finds. Replay them from the watermark of the store's own file. */
 int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_bytes,
                        struct tamis_writer **out, struct tamis_diag *diag);
