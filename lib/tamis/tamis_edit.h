@@ -2,7 +2,12 @@
 #error "include <tamis.h>, which includes this"
 #endif
 
-/* ---- edit: change the list of segments, all or nothing ------------------- */
+/* ---- edit: change the list of segments, all or nothing -------------------
+ *
+ * Files are written as segments are put; names take effect together, at commit. An edit
+ * sees its own changes in order: drop then put of one name replaces it. Threads: puts
+ * at once, each its own builder; other calls one at a time. Processes commit in turns.
+ * Fork: ERR_FORKED. */
 
 struct tamis_edit;
 struct tamis_snapshot;
@@ -13,46 +18,47 @@ struct tamis_segment_options {
     size_t binding_bytes;
     uint32_t rank;      /* the engine's order: newest, or top level, first */
     uint64_t watermark; /* of a built filter; a growing one gets it by commits */
-    /* Of a filter to be built: as in tamis_builder_options. */
+    /* For a filter to be built: as in tamis_builder_options. */
     uint64_t memory_limit;
     uint32_t n_threads;
     uint64_t check;
 };
 
-/* Files are written as segments are put; names take effect together, at commit. An
- * edit sees its own changes in order: drop then put of one name replaces it. */
 int tamis_edit_begin(struct tamis_store *store, struct tamis_edit **out,
                      struct tamis_diag *diag);
-/* A builder for a filter of this store, to be passed to tamis_edit_put(). It computes
- * the key range as keys are added by key. error 0: the store's default. */
+/* Creates a builder for a filter of this store, to be passed to tamis_edit_put(). It
+ * computes the key range from keys that are added by key. error 0: the store's
+ * default. */
 int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_bytes,
                        double error, const struct tamis_segment_options *opt,
                        struct tamis_builder **out, struct tamis_diag *diag);
-/* Finishes the builder, writes its file and registers its segment. The builder stays
- * the caller's to free. Threads may put, each its own builder, at the same time. */
+/* Finishes the builder, writes its file and registers its segment. The caller still
+ * frees the builder. */
 int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,
                    struct tamis_diag *diag);
 /* Registers a segment without a filter: it is always a candidate. */
 int tamis_edit_put_bare(struct tamis_edit *edit, const void *name, size_t name_bytes,
                         const struct tamis_segment_options *opt,
                         struct tamis_diag *diag);
-/* Registers a segment with an empty growing filter (growth NULL: the defaults). */
+/* Registers a segment with an empty growing filter. growth NULL: the defaults. */
 int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t name_bytes,
                            const struct tamis_growth *growth,
                            const struct tamis_segment_options *opt,
                            struct tamis_diag *diag);
-/* Copies a sealed filter file into the store, every page checked on the way. Its
- * domain must be the store's; its name and store, if it has them, the same. */
+/* Copies a sealed filter file into the store, and checks every page on the way. Its
+ * domain must be the store's. If the file has a name and a store, they must be `name`
+ * and this store. */
 int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_bytes,
                       const char *path, const struct tamis_segment_options *opt,
                       struct tamis_diag *diag);
-/* Makes filters of segments of the same store, without their keys, as
- * tamis_filter_union() and its kin do, and registers each under a new name. The sources
- * are segments of a snapshot, by number, with filters that are sealed (else ERR_UNFIT)
- * and of a list that is confirmed (else ERR_MISMATCH: tamis_store_confirm_complete());
- * they stay listed unless they are dropped, by the same edit perhaps, or before the put
- * to give the result the name of one. Their key ranges, if all are known, give the
- * result's. The watermark is the caller's to say (0 for none). report may be NULL. */
+/* Make filters of segments of the same store, without their keys, as
+ * tamis_filter_union() and its kin, and register each under a new name. The sources are
+ * segments of a snapshot, by number. Their filters must be sealed (else ERR_UNFIT), and
+ * the list must be confirmed (else ERR_MISMATCH: tamis_store_confirm_complete()). They
+ * stay listed unless they are dropped. The same edit may drop them; it drops a source
+ * before the put if the result takes its name. If the key ranges of all sources are
+ * known, the result has one. The caller sets the watermark (0: none). report may be
+ * NULL. */
 int tamis_edit_union(struct tamis_edit *edit, const void *name, size_t name_bytes,
                      struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
                      const struct tamis_segment_options *opt,
@@ -71,40 +77,42 @@ int tamis_edit_shrink(struct tamis_edit *edit, const void *name, size_t name_byt
                       struct tamis_snapshot *snapshot, size_t segment, double error,
                       const struct tamis_segment_options *opt,
                       struct tamis_derive_report *report, struct tamis_diag *diag);
-/* Unregisters a segment; its file goes after the commit. ERR_NO_SEGMENT; at commit
- * ERR_BUSY if a writer has it open (the diag names the process). Until the commit is
- * through, each growing filter that goes takes a descriptor. If its record can't be
- * read it may have been another segment's: then the list is incomplete from the commit
- * on, see tamis_store_confirm_complete(). The same goes for tamis_edit_retain(). */
+/* Unregisters a segment; its file is removed after the commit. The commit returns
+ * ERR_BUSY if a writer has the segment open; the diag names the process. Each growing
+ * filter that is dropped takes a descriptor until the commit is done. An unreadable
+ * record may have been another segment's: if it is dropped, the list is incomplete from
+ * the commit on, see tamis_store_confirm_complete(). All this holds for the three
+ * functions below, too. ERR_NO_SEGMENT. */
 int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
                     struct tamis_diag *diag);
-/* The same, if its filter is the one of this UUID (16 bytes, as a snapshot's info has
- * it): else ERR_MISMATCH, at commit. For whoever puts in its place what was made of
- * that filter: another process may have replaced it meanwhile, and its keys would be
- * lost. */
+/* Drops the segment only if its filter has this UUID (16 bytes, from a snapshot's
+ * info); otherwise the commit returns ERR_MISMATCH. ERR_NO_SEGMENT. Use it to replace a
+ * filter by one derived from it: if another process has replaced the filter meanwhile,
+ * its keys would be lost. */
 int tamis_edit_drop_filter(struct tamis_edit *edit, const void *name, size_t name_bytes,
                            const uint8_t *uuid, struct tamis_diag *diag);
-/* The same, if its binding is this one (0..64 bytes; 0: it has none): else
- * ERR_MISMATCH, at commit. Whether it has a filter does not matter. For whoever may
- * drop segments of one engine's files only: another process may have put another
- * file's segment under that name meanwhile. The binding is copied. */
+/* Drops the segment only if it has this binding (0..64 bytes; 0: it has none);
+ * otherwise the commit returns ERR_MISMATCH. ERR_NO_SEGMENT. The segment may be without
+ * a filter. Use it to drop segments of one engine's files only: another process may
+ * have put another file's segment under the name meanwhile. The binding is copied. */
 int tamis_edit_drop_bound(struct tamis_edit *edit, const void *name, size_t name_bytes,
                           const void *binding, size_t binding_bytes,
                           struct tamis_diag *diag);
-/* Unregisters every segment of the store that is not among these names (and was not
- * put by this edit). Names that are unknown are ignored. ERR_BUSY as above. */
+/* Unregisters every segment of the store that is not among these names and was not put
+ * by this edit. Unknown names are ignored. */
 struct tamis_name {
     const void *bytes;
     size_t n_bytes;
 };
 int tamis_edit_retain(struct tamis_edit *edit, const struct tamis_name *names, size_t n,
                       struct tamis_diag *diag);
-/* Applies everything in one transaction, durable on return; frees the edit. ERR_VERSION
- * if a newer version has marked the store meanwhile, as not to be written. On failure
- * nothing has changed and the files it wrote are gone; only if the disk fails, or
- * is full, while the catalog's last page is written (ERR_CATALOG, EIO, ENOSPC) can
- * nobody say which: open the store again and look. The same goes for ERR_REPLACED, and
- * for an errno of looking at the catalog's name: the store was perhaps replaced while
- * the edit was committed. */
+/* Applies all changes in one transaction, durable on return, and frees the edit. On
+ * failure nothing has changed, and the files that the edit wrote are gone. ERR_VERSION:
+ * a newer version has marked the store meanwhile as not to be written.
+ *
+ * The outcome is unknown only if the disk fails or is full while the last page of the
+ * catalog is written (ERR_CATALOG, EIO, ENOSPC). It is unknown, too, after ERR_REPLACED
+ * and after an errno from looking at the catalog's name: the store may have been
+ * replaced during the commit. Then open the store again and look. */
 int tamis_edit_commit(struct tamis_edit *edit, struct tamis_diag *diag);
 void tamis_edit_abort(struct tamis_edit *edit);
