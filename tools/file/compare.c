@@ -35,15 +35,36 @@ static int print_answer(const struct options *o, bool is_yes, const char *yes,
     return given(o, OPT_QUIET) && !is_yes ? EXIT_ABSENT : EXIT_DONE;
 }
 
+/* Says how many pages of the two fail their check. */
+static int complain_pages(struct tamis_filter **f)
+{
+    unsigned long long n = 0;
+
+    for (int i = 0; i < 2; i++) {
+        struct tamis_verify report;
+
+        tamis_filter_verify(f[i], &report, NULL); /* the report is always whole */
+        n += report.n_damaged;
+    }
+    if (n == 0)
+        return EXIT_DONE;
+    return complain(EXIT_DAMAGE,
+                    "%llu page%s check and prove%s nothing: 'tamis file verify' tells "
+                    "which",
+                    n, n == 1 ? " fails its" : "s fail their", n == 1 ? "s" : "");
+}
+
+/* An ABSENT needs no more pages than those that it has read. */
 static int ask_contains(const struct options *o, struct tamis_filter **f)
 {
     struct tamis_diag diag = {0};
     enum tamis_answer answer;
-    int err = tamis_filter_contains(f[0], f[1], &answer, &diag);
+    int status, err = tamis_filter_contains(f[0], f[1], &answer, &diag);
 
     if (err != 0)
         return derive_error(err, &diag, o->args[0]);
-    return print_answer(o, answer != TAMIS_ABSENT, "MAYBE", "ABSENT");
+    status = print_answer(o, answer != TAMIS_ABSENT, "MAYBE", "ABSENT");
+    return answer == TAMIS_ABSENT || !output_works() ? status : complain_pages(f);
 }
 
 static int run_contains(int argc, char **argv)
@@ -58,8 +79,8 @@ const struct command cmd_file_contains = {
     "Prints MAYBE, or ABSENT if a bit of PART is missing in WHOLE: PART then has a\n"
     "key that WHOLE has not, if all its bits are keys' (those of an intersection are\n"
     "not). A filter of one key as PART asks for that key. Both are sealed, of one\n"
-    "seed, of one stage, and of sizes that divide each other. Damaged pages prove\n"
-    "nothing.\n"
+    "seed, of one stage, and of sizes that divide each other. A damaged page\n"
+    "proves nothing: MAYBE then exits 3, and ABSENT is as sure as ever.\n"
     "\n"
     "  -q, --quiet    print nothing: exit 0 if it may, 10 if not\n"
     "\n"

@@ -136,6 +136,21 @@ has() {
     prints 'in common'
 }
 
+@test "contains says how many pages fail, unless the others prove ABSENT" {
+    make_two
+    "$TAMIS" file union u a b
+    flip a 5000
+    fails 3 "^tamis: 1 page fails its check and proves nothing: 'tamis file verify' tells which$" "$TAMIS" file contains u a
+    [ "$output" = MAYBE ]
+    fails 3 "^tamis: 1 page fails" "$TAMIS" file contains -q u a
+    [ -z "$output" ]
+    flip u 9000
+    fails 3 "^tamis: 2 pages fail their check and prove nothing: " "$TAMIS" file contains u a
+    ok "$TAMIS" file contains a b
+    [ "$output" = ABSENT ]
+    run -10 "$TAMIS" file contains -q a b
+}
+
 # The error that is stated of $1 is the one that its bits have.
 states_its_error() {
     "$TAMIS" file estimate "$1" --json >e.json
