@@ -1,7 +1,7 @@
 /* The filter policy by itself: no key is lost whatever its bytes, the error is within
  * its target, the bytes are those of SPEC.md, and a filter that is not what it was says
  * "may match". */
-#include "tests/support/spec_text.h"
+#include "../support/spec_text.h"
 
 #include <tamis.h>
 
