@@ -406,25 +406,6 @@ bind_as_before() {
     [ "$(wc -l <<<"$output")" -le 24 ] && [ "$(wc -L <<<"$output")" -le 80 ]
 }
 
-@test "README's lines for LevelDB compile, by its command" {
-    root=$(realpath "$BATS_TEST_DIRNAME/../..")
-    block=$(awk '/^```/ { if (text ~ /tamis_leveldb.h/) printf "%s", text; text = ""; next }
-        { text = text $0 "\n" }' "$root/README.md")
-    printf '%s\n' "$block" | grep '#include' >app.c
-    printf '%s\n' 'int main(int argc, char **argv) {' \
-        'const char *path = argv[argc - 1]; char *error = NULL;' \
-        'leveldb_options_t *options = leveldb_options_create();' \
-        'leveldb_options_set_create_if_missing(options, 1);' >>app.c
-    printf '%s\n' "$block" | grep -v '#include' >>app.c
-    printf '%s\n' 'leveldb_options_destroy(options); return error != NULL; }' >>app.c
-    command=$(sed -n '/^    cc -Itools\/leveldb/,/-pthread$/p' "$root/README.md" | tr -d '\\\n' |
-        sed "s,build/,$(dirname "$OFFLINE")/,g; s,-I,-I$root/,g; s,app.c,$PWD/app.c -o $PWD/app,")
-    [ "$(wc -l <app.c)" -gt 10 ]
-    ok ${command/cc/${CC:-cc} ${SANITIZE:-}}
-    ok ./app db
-    [ -e db/CURRENT ]
-}
-
 @test "closed descriptors, a limit of file sizes, and whose message it is" {
     make_database 2000
     ok "$OFFLINE" store db
