@@ -226,7 +226,6 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
     return EXIT_DONE;
 }
 
-/* Without names the totals are what was asked for. */
 static int complain_totals(const struct totals *t, const char *path)
 {
     if (t->status == EXIT_DONE)
@@ -279,12 +278,30 @@ static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
     free(picked);
     if (root != NULL)
         json_print(root);
+    /* Without names the totals are what was asked for. */
     if (o->n_args == 1 && output_works()) {
         int all = complain_totals(&totals, o->args[0]);
 
         status = status ? status : all;
     }
     return status;
+}
+
+/* The picture and the metrics are written first: they show what does not open. */
+static int judge(struct tamis_store *store, struct tamis_snapshot *snapshot,
+                 const struct options *o)
+{
+    struct totals totals = {0};
+    size_t *picked, n;
+    int status =
+        pick_segments(snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
+
+    if (status != EXIT_DONE)
+        return status;
+    for (size_t i = 0; i < n; i++)
+        add_segment(&totals, store, snapshot, picked[i], o->args[0]);
+    free(picked);
+    return complain_totals(&totals, o->args[0]);
 }
 
 /* One form of output at a time. */
@@ -323,6 +340,9 @@ static int run(int argc, char **argv)
         status = store_picture(snapshot, &o);
     else
         status = show(store, snapshot, &o);
+    if ((given(&o, OPT_PROMETHEUS) || given(&o, OPT_SVG)) && status == EXIT_DONE &&
+        output_works())
+        status = judge(store, snapshot, &o);
     tamis_snapshot_release(snapshot);
     tamis_store_close(store);
     return status;
@@ -336,7 +356,9 @@ const struct command cmd_stat = {
     "of its filter: how full they are, the error to expect and the one wanted: build\n"
     "anew what is over its target, as a union may be ('tamis build --replaces').\n"
     "Filters whose file is missing or cut short count as lost. It exits 3 if one is\n"
-    "lost or damaged, 4 if one cannot be read; with names, only of those.\n"
+    "lost or damaged, 4 if one cannot be read; with names, only of those. --svg and\n"
+    "--prometheus exit alike. --prometheus prints nothing if this process may not\n"
+    "open a filter, or has no room to.\n"
     "\n"
     "  --residency   for each segment that is named, or all: how many pages of its\n"
     "                filter are in memory, whoever uses them; to look reads its\n"
@@ -346,7 +368,7 @@ const struct command cmd_stat = {
     "                and error against the one wanted; '-' is standard output. It\n"
     "                replaces an SVG or an empty file, and no other\n"
     "  --prometheus  the same facts for a monitor, in Prometheus' text format\n"
-    "  --check       with it: read every page, and count the damaged ones\n"
+    "  --check       with it: read every page, and exit 3 if any is damaged\n"
     "  --json        'tamis help json'\n"
     "\n"
     "Examples:\n"

@@ -92,6 +92,7 @@ int file_residency(const struct options *o, json_t *root);
 
 /* ==== prometheus.c: a store for a monitor ======================================== */
 
+/* 3, and a complaint, if pages fail the check that --check asks for. */
 int print_prometheus(struct tamis_store *store, struct tamis_snapshot *snapshot,
                      const struct options *o);
 

@@ -113,7 +113,7 @@ static void facts_of_filter(struct facts *f, struct tamis_filter *filter, bool c
 /* What keeps this process from opening it says nothing of the filter. */
 static bool is_ours(int err)
 {
-    return err > 0 && err != ENOENT && err != EIO;
+    return err > 0 && err != ENOENT && err != EIO && !is_wrong_type(err);
 }
 
 /* *there: false if others have dropped the segment meanwhile. */
@@ -246,6 +246,19 @@ static void print_totals_of(const struct tamis_snapshot *snapshot,
                 (double)info->created / 1e6);
 }
 
+/* Says how many pages failed their check, if they were checked. */
+static int complain_pages(const struct facts *facts, size_t n, const char *store)
+{
+    double damaged = 0;
+
+    for (size_t i = 0; i < n; i++)
+        damaged += isnan(facts[i].damaged) ? 0 : facts[i].damaged;
+    if (damaged == 0 || !output_works())
+        return EXIT_DONE;
+    return complain(EXIT_DAMAGE, "%s: %.0f damaged page%s: 'tamis verify' says which",
+                    store, damaged, damaged == 1 ? "" : "s");
+}
+
 int print_prometheus(struct tamis_store *store, struct tamis_snapshot *snapshot,
                      const struct options *o)
 {
@@ -273,6 +286,7 @@ int print_prometheus(struct tamis_store *store, struct tamis_snapshot *snapshot,
     if (status == EXIT_DONE) { /* half of it would be taken for all */
         print_totals_of(snapshot, &info, path);
         print_segments(path, facts, n);
+        status = complain_pages(facts, n, o->args[0]);
     }
     for (size_t i = 0; i < n; i++)
         free(facts[i].name);

@@ -74,12 +74,25 @@ whole() {
     make_store
     poke "$(filter_of one)" 100 '\xff\xff'
     rm "$(filter_of two)"
-    draw store
+    fails 3 "^tamis: store: 1 filter unreadable, 1 lost: 'tamis verify' says which$" "$TAMIS" stat store --svg pic.svg
+    [ -z "$output" ]
+    xmllint --noout pic.svg
     [ "$(titles)" -eq 2 ]
     [ "$(x 'count(//g/rect[@fill="url(#hatch)"])')" = 2 ]
     [ "$(x 'count(//g/rect)')" = 4 ] # track and hatch
     x 'string(//svg)' | grep 'not to be read: 2'
     ! grep -q 'of the bits are set' pic.svg
+    # The same on standard output; with names, only of those.
+    fails 3 "1 filter unreadable, 1 lost" "$TAMIS" stat store --svg -
+    printf '%s\n' "$output" | cmp - pic.svg
+    seq 9 | "$TAMIS" build store three
+    draw store three
+    fails 3 "0 filters unreadable, 1 lost" "$TAMIS" stat store three two --svg pic.svg
+    [ "$(id -u)" -eq 0 ] || return 0
+    chmod -R a+rwX . store
+    chmod 600 "$(filter_of three)"
+    fails 4 "1 filter unreadable, 0 lost" unprivileged "$TAMIS" stat store three --svg pic.svg
+    xmllint --noout pic.svg
 }
 
 @test "thousands of segments: the smallest share columns, and none is left out" {

@@ -123,25 +123,51 @@ lacks() {
     flip "$(filter_of rotten)" 9000
     metrics store
     lacks _pages
-    metrics store --check
+    fails 3 "^tamis: store: 1 damaged page: 'tamis verify' says which$" "$TAMIS" stat store --prometheus --check
+    printf '%s\n' "$output" | strict
     has 'tamis_segment_damaged_pages{store="store",segment="rotten"} 1'
     has 'tamis_segment_damaged_pages{store="store",segment="sound"} 0'
     pages=$("$TAMIS" verify store rotten --json 2>/dev/null |
         sed -n 's/.*"pages": \([0-9]*\),/\1/p')
     has "tamis_segment_checked_pages{store=\"store\",segment=\"rotten\"} $pages"
+    metrics store sound --check
+    fails 4 "standard output" bash -c '"$TAMIS" stat store --prometheus --check >/dev/full'
 }
 
-@test "filters that are lost or unreadable are told, and are no failure" {
+@test "filters that are lost or unreadable: the metrics, and the status of stat" {
     "$TAMIS" init store
     seq 10 | "$TAMIS" build store lost
     seq 10 | "$TAMIS" build store smashed
     rm "$(filter_of lost)"
     poke "$(filter_of smashed)" 0 'xxxxxxxx'
-    metrics store --check
+    fails 3 "^tamis: store: 1 filter unreadable, 1 lost: 'tamis verify' says which$" "$TAMIS" stat store --prometheus --check
+    printf '%s\n' "$output" | strict
     has 'tamis_segment_readable{store="store",segment="lost"} 0'
     has 'tamis_segment_readable{store="store",segment="smashed"} 0'
     has 'tamis_segment_keys{store="store",segment="lost"} 10'
     lacks 'damaged_pages{store="store",segment="lost"'
+    # With names, only of those.
+    seq 10 | "$TAMIS" build store sound
+    metrics store sound
+    fails 3 "0 filters unreadable, 1 lost" "$TAMIS" stat store lost sound --prometheus
+    # Another filter's file, and what is no file.
+    file=$(filter_of smashed)
+    cp "$(filter_of sound)" "$file"
+    fails 3 "1 filter unreadable, 0 lost" "$TAMIS" stat store smashed --prometheus
+    has 'tamis_segment_readable{store="store",segment="smashed"} 0'
+    rm "$file" && mkfifo "$file"
+    fails 3 "0 filters unreadable, 1 lost" "$TAMIS" stat store smashed --prometheus
+    has 'tamis_segment_readable{store="store",segment="smashed"} 0'
+}
+
+@test "a filter that this process may not open: no metrics" {
+    "$TAMIS" init store
+    seq 10 | "$TAMIS" build store one
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+    chmod -R a+rwX . store
+    chmod 600 "$(filter_of one)"
+    fails 4 "Permission denied" unprivileged "$TAMIS" stat store --prometheus
+    [ -z "$output" ]
 }
 
 @test "a filter with more keys than it was made for is over its target" {
