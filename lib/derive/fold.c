@@ -5,6 +5,7 @@
 #include "lib/plan/plan.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static int fold_stages(struct derived *d, const struct source *s,
@@ -39,6 +40,36 @@ static double stage_error(const struct stage_desc *d, uint64_t factor)
     return keys == UINT64_MAX ? 1 : plan_geometry_error(&g, keys);
 }
 
+/* The factors that divide the lanes of every stage are the divisors of this. */
+static uint64_t largest_factor(const struct view *v)
+{
+    uint64_t largest = 0;
+    for (uint32_t i = 0; i < v->n_stages; i++) {
+        uint64_t pages = v->stages[i].geometry.n_blocks / BLOCKS_PER_PAGE;
+        while (pages) {
+            uint64_t rest = largest % pages;
+            largest = pages;
+            pages = rest;
+        }
+    }
+    return largest;
+}
+
+static int does_not_divide(const struct view *v, uint32_t stage, uint64_t factor,
+                           struct tamis_diag *diag)
+{
+    uint64_t pages = v->stages[stage].geometry.n_blocks / BLOCKS_PER_PAGE;
+    uint64_t largest = largest_factor(v);
+    char would[64] = "only 1 divides those of every stage";
+    if (largest > 1)
+        snprintf(would, sizeof would, "fold by a divisor of %llu",
+                 (unsigned long long)largest);
+    return diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
+                     "%llu does not divide the %llu page%s of a lane of stage %u: %s",
+                     (unsigned long long)factor, (unsigned long long)pages,
+                     pages == 1 ? "" : "s", stage, would);
+}
+
 int derive_fold(struct derived *d, const struct source *s, uint64_t factor,
                 struct tamis_diag *diag)
 {
@@ -47,11 +78,7 @@ int derive_fold(struct derived *d, const struct source *s, uint64_t factor,
     for (uint32_t i = 0; i < s->view->n_stages; i++) {
         uint64_t pages = s->view->stages[i].geometry.n_blocks / BLOCKS_PER_PAGE;
         if (factor == 0 || pages % factor)
-            return diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
-                             "%llu does not divide the %llu page%s of a lane of "
-                             "stage %u: fold by a number that does",
-                             (unsigned long long)factor, (unsigned long long)pages,
-                             pages == 1 ? "" : "s", i);
+            return does_not_divide(s->view, i, factor, diag);
         factors[i] = factor;
         passes *= 1 - stage_error(&s->header.commit.stages[i], factor);
     }

@@ -126,9 +126,10 @@ const struct geometry *common_geometry(const struct source *s, size_t n,
         }
         if (!same_words(g, least)) {
             diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
-                      "%s needs filters of one shape: %u lanes of %u words, and %u of "
-                      "%u; build one anew for the other's error",
-                      doing, least->lanes, least->words, g->lanes, g->words);
+                      "%s needs filters of one shape: %u lane%s of %u word%s, and %u "
+                      "of %u; build one anew for the other's error",
+                      doing, least->lanes, least->lanes == 1 ? "" : "s", least->words,
+                      least->words == 1 ? "" : "s", g->lanes, g->words);
             return NULL;
         }
         if (g->n_blocks < least->n_blocks)

@@ -211,9 +211,9 @@ static int plan_growth(const struct options *o)
     }
     left = given(o, OPT_N_KEYS) && keys < o->n_keys ? o->n_keys - keys : 0;
     if (list == NULL && left > 0)
-        printf("no more stages: the last one takes the other %llu keys, above its "
+        printf("no more stages: the last one takes the other %llu key%s, above its "
                "error\n",
-               (unsigned long long)left);
+               (unsigned long long)left, left == 1 ? "" : "s");
     if (list != NULL) {
         json_t *root = memory_or_exit(json_object());
 

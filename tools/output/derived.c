@@ -58,8 +58,8 @@ static void print_text(const char *name, const struct tamis_derive_report *r)
     char size[TEXT_BYTES], error[TEXT_BYTES];
 
     print_escaped(stdout, name, strlen(name));
-    printf(": %llu keys in %llu stage%s, %s, error %s\n", (unsigned long long)r->keys,
-           (unsigned long long)r->n_stages, r->n_stages == 1 ? "" : "s",
+    printf(": %llu key%s in %llu stage%s, %s, error %s\n", (unsigned long long)r->keys,
+           r->keys == 1 ? "" : "s", (unsigned long long)r->n_stages, r->n_stages == 1 ? "" : "s",
            size_text(size, (double)r->file_bytes), percent_text(error, r->error));
 }
 

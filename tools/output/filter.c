@@ -102,7 +102,8 @@ void print_filter(struct tamis_filter *filter, uint64_t allocated)
            : info.clean ? ", no writer"
                         : ", a writer is at it or died");
     if (info.n_settled)
-        printf(", %u of %u stages settled", info.n_settled, info.n_stages);
+        printf(", %u of %u stage%s settled", info.n_settled, info.n_stages,
+               info.n_stages == 1 ? "" : "s");
     putchar('\n');
     printf("  keys        %llu\n", (unsigned long long)info.keys);
     printf("  error       %s expected, %s at most wanted%s",

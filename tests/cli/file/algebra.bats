@@ -110,7 +110,7 @@ has() {
     fails 2 "one shape.*build one anew" "$TAMIS" file intersect out a shape
     fails 2 "one shape" "$TAMIS" file contains a shape
     fails 2 "one shape" "$TAMIS" file compare a shape
-    fails 2 "a: 2 does not divide the 3 pages .*: fold by" "$TAMIS" file fold out a --by 2
+    fails 2 "a: 2 does not divide the 3 pages of a lane of stage 0: fold by a divisor of 3$" "$TAMIS" file fold out a --by 2
     fails 2 "a: its error is 0.0[0-9]+ as it is: build it anew" "$TAMIS" file fold out a --fpr 1e-6
     fails 2 "give one of them" "$TAMIS" file fold out a
     fails 2 "give one of them" "$TAMIS" file fold out a --by 3 --fpr 1%
@@ -134,6 +134,16 @@ has() {
     fails 3 "fails its check" "$TAMIS" file equal a a
     fails 3 "^tamis: 1 damaged page left out: " "$TAMIS" file compare a b
     prints 'in common'
+}
+
+@test "one is not told as several" {
+    # shellcheck disable=SC2086
+    for p in 30% 1e-8; do seq 50000 | "$TAMIS" file build f$p - --fpr $p $SEED; done
+    fails 2 "one shape: 1 lane of [0-9]+ words?, and [2-4] of [0-9]+; " "$TAMIS" file intersect out f30% f1e-8
+    # shellcheck disable=SC2086
+    echo x | "$TAMIS" file build one - $SEED
+    ok "$TAMIS" file union out one
+    prints '^out: 1 key in 1 stage, '
 }
 
 @test "contains says how many pages fail, unless the others prove ABSENT" {
@@ -212,7 +222,7 @@ states_its_error() {
     fails 5 "no segment 'nope'" "$TAMIS" union store u one nope
     fails 5 "without a filter: name segments that have" "$TAMIS" union store u one bare
     fails 2 "^tamis: store: segment 'g': it still grows: seal it$" "$TAMIS" union store u one g
-    fails 2 "^tamis: store: segment 'one': 2 does not divide the 1 page of a lane" "$TAMIS" fold store u one --by 2
+    fails 2 "^tamis: store: segment 'one': 2 does not divide the 1 page of a lane of stage 0: only 1 divides those of every stage$" "$TAMIS" fold store u one --by 2
     fails 5 "no segment 'x'" "$TAMIS" union store u one two --replaces x
     fails 2 "give one of them" "$TAMIS" fold store u one
     fails 2 "too few" "$TAMIS" union store u

@@ -82,7 +82,7 @@ has_begun() {
 @test "damage is told, and is damage in the copy" {
     make_store
     flip "$(filter_of one)" 5000
-    fails 3 "copied, but 1 filters are damaged in it and 0 left out" "$TAMIS" backup store copy
+    fails 3 "copied, but 1 filter is damaged in it and 0 left out" "$TAMIS" backup store copy
     prints $'^noted\tone\tfilters/.*pages fail their check: copied as they are'
     run --separate-stderr "$TAMIS" verify copy
     [ "$status" -eq 3 ]
