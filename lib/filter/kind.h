@@ -13,7 +13,9 @@
  * - its number, and what its descriptors must be: kind_known() in format/identity.h,
  *   check_stage() in format/commit.c, SPEC.md sections 5, 6 and 8;
  * - a file in this room, or a room, with a row that sets each field of the struct;
- * - a line in the table of kind.c.
+ * - a line in the table of kind.c;
+ * - what makes it: the number is written where filters are made, for kind 1 in
+ *   builder/finish.c, writer/create.c and derive/derive.c.
  *
  * These are common to all kinds, and no function of a row: the header and its slots,
  * where a stage and its digests lie (struct stage), the check of a page before its

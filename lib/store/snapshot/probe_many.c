@@ -132,6 +132,7 @@ static void send(struct question *a, struct item *t, size_t base)
         choose_of_all(a, t);
     t->slow = t->asked & ~(t->absent | t->fast.ask);
     prefetch_slow(a, t);
+    /* The kernel prefetches these lines, and tests those of earlier steps. */
     a->kernel->row_step(&a->row, &t->fast);
 }
 
