@@ -119,7 +119,7 @@ static void prefetch_slow(const struct question *a, const struct item *t)
     }
 }
 
-static void send(struct question *a, struct item *t, size_t base)
+static void send_and_prefetch(struct question *a, struct item *t, size_t base)
 {
     size_t n = a->n - base;
     t->base = base;
@@ -236,7 +236,7 @@ static size_t ask(struct question *a)
         return a->n ? ask_few(a) : 0;
     for (size_t i = 0; i < n_items + ROW_LAG; i++) {
         if (i < n_items)
-            send(a, &a->items[i % N_ITEMS], i * ITEM);
+            send_and_prefetch(a, &a->items[i % N_ITEMS], i * ITEM);
         else
             a->kernel->row_step(&a->row, &(struct row_item){0});
         if (i >= ROW_LAG)
