@@ -145,7 +145,8 @@ static int open_users(struct origin *o)
     int rc = o->has_users ? 0 : io_hold_forks();
     if (o->has_users || rc)
         return rc;
-    int fd = openat(o->at, o->catalog.path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    int fd =
+        openat(o->at, o->catalog.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     rc = fd < 0 || fstat(fd, &st) != 0 ? errno : 0;
     if (!rc && (st.st_dev != o->catalog.device || st.st_ino != o->catalog.inode))
         rc = TAMIS_ERR_REPLACED;
