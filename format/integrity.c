@@ -1,5 +1,5 @@
-/* Integrity: floors and digest trees as bytes. Who calls when is lib/page's
- * affair (check.c checks; writers and builders write). */
+/* Integrity: floors and digest trees as bytes. lib/page/check.c
+ * checks them; writers and builders write them. */
 #include "integrity.h"
 #include "checksum.h"
 

@@ -18,7 +18,7 @@ exports=$(nm -D --defined-only "$b/libtamis.so" | awk '$2 != "A" || $3 !~ /^TAMI
 other=$(printf '%s\n' "$exports" | grep -vE "^tamis_[a-z_]+@@$node\$")
 [ -z "$other" ] || complain "libtamis.so exports more than tamis_* of version $node: $other"
 
-# What the headers declare is exported, and nothing else is.
+# The library exports what the headers declare, and nothing else.
 declared=$(sed -e 's,/\*.*\*/,,' -e '/\/\*/,/\*\//d' lib/tamis.h lib/tamis/*.h |
     grep -oE '\<tamis_[a-z_]+\(' | tr -d '(' | grep -v '_fn$' | sort -u)
 exported=$(printf '%s\n' "$exports" | sed 's/@.*//' | sort -u)

@@ -1,11 +1,11 @@
-/* What other rooms know of a builder beyond the public calls. */
+/* A builder as other rooms use it beyond the public calls. */
 #ifndef TAMIS_BUILDER_BUILDER_H
 #define TAMIS_BUILDER_BUILDER_H
 
 #include "format/commit.h"
 #include "lib/tamis.h"
 
-/* What the store knows of a builder beyond the public calls. */
+/* The range of the keys, as the segment's record shall have it. */
 struct key_range {
     bool known; /* false after any add by hash, or a last key too long to keep */
     uint8_t first[1024], last[1024];

@@ -25,8 +25,8 @@ static void map(struct view *v, void *at)
 
 /* ---- one key ---- */
 
-/* What may be asked of the stages without a look at their pages: all lanes of those
- * that are good throughout, the first one of the others. What only that one has is no
+/* The planes that may be asked without a look at their pages: all lanes of stages that
+ * are good throughout, the first lane of the others. A key that only it may have is no
  * more than a perhaps, to be asked with care. */
 struct asking {
     enum { TO_CHECK, PERHAPS, FOR_CERTAIN } how;
@@ -126,7 +126,7 @@ static uint64_t word_checking(struct view *v, const struct kernel *k,
     return hits;
 }
 
-/* Of those keys of a word that the first lanes may have, those that all lanes may. */
+/* Asks the later lanes for the keys of a word that the first lanes may have. */
 static uint64_t survivors_checking(struct view *v, const struct kernel *k,
                                    const uint64_t *hashes, uint64_t hits)
 {

@@ -1,5 +1,5 @@
-/* What a kind of filter is: the one place where a second kind joins. kind.c has the
- * table, bloom.c its only row. A filter holds the row of its kind from open to close.
+/* A kind of filter, as readers see it: here a second kind joins. kind.c has the table,
+ * bloom.c its only row. A filter holds the row of its kind from open to close.
  *
  *     identity.kind --kind_find()--> struct filter_kind
  *                                     |  memory, map, planes <---- view_create()
@@ -44,7 +44,7 @@ struct kernel;
 struct stage;
 struct view;
 
-/* What lib/derive can make of filters of a kind, or tell about them. */
+/* The algebra that lib/derive has for filters of a kind. */
 enum algebra {
     CAN_UNITE = 1,
     CAN_INTERSECT = 2,

@@ -45,7 +45,7 @@ struct tamis_filter {
     const struct kernel *kernel;
     uint64_t min_watermark;
     struct named *named; /* NULL: it was sealed when opened, or not opened by a name */
-    /* Of its kind, copied: a probe saves a look at the row. */
+    /* Copied from the row of its kind: a probe saves a look there. */
     kind_probe_fn *probe;
     kind_probe_many_fn *probe_many;
     kind_prefetch_fn *prefetch;

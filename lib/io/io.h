@@ -35,7 +35,7 @@ extern struct io_calls io_calls;
 int io_read(int fd, void *buf, size_t n, uint64_t offset, size_t *got); /* to EOF */
 int io_write(int fd, const void *buf, size_t n, uint64_t offset);
 int io_size(int fd, uint64_t *n_bytes);
-/* Of what was written: the disk may begin with it. */
+/* Asks the disk to begin with what was written; a hint. */
 void io_start_writing(int fd, uint64_t offset, uint64_t n);
 /* Space for [offset, offset + n), zeros where fresh; writes zeros if it must. A full
  * disk is ENOSPC here; once the file is mapped it would be SIGBUS. */
@@ -79,7 +79,7 @@ int io_open_shared(int fd, int *fresh);
 
 /* ==== look.c: is an open file still the one that its name names? =========== */
 
-/* What the looks have told, and when somebody should look again, by look_clock(). */
+/* The result of the last looks, and when a thread looks again, by look_clock(). */
 struct looks {
     /* A tamis_reason in the lowest byte; above it when the look began, in steps of 256
      * nanoseconds. TAMIS_MISMATCH stays for ever. */

@@ -1,4 +1,4 @@
-/* What a kernel is: probe and add on the bits of stages, for one kind of processor.
+/* A kernel probes and adds on the bits of stages, for one kind of processor.
  * kernel.c chooses one at run time; avx2.c and its like say how a block is tested and
  * set there, loops.h and its kin make the loops of it. All are bit-identical to
  * format/geometry.c.

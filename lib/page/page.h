@@ -49,7 +49,7 @@ void map_drop(struct mapping *m);
 void map_keep_from_children(struct mapping *m);
 void map_abandon(struct mapping *m);
 
-/* What is known of a page: nothing, or these bits. Bad is for ever, and beats good. */
+/* A page has no bit, or these. Bad is for ever, and beats good. */
 enum { PAGE_GOOD = 1, PAGE_BAD = 2, PAGES_PER_WORD = 32 };
 /* Are all pages good? Once one is bad they never are, however many are counted. */
 enum all_good { NOT_YET, ALL_GOOD, NEVER };

@@ -24,7 +24,7 @@ struct store_plan {
 
 enum { N_MEMOS = 1 << 15 };
 
-/* What was planned already: sizes repeat, and a plan takes some 20 microseconds. */
+/* A plan that was made before: sizes repeat, and a plan takes some 20 microseconds. */
 struct memo {
     uint64_t n_keys;
     struct tamis_plan_share share; /* with the error as the other half of the key */

@@ -33,10 +33,10 @@ void growth_stage(const struct tamis_growth *growth, uint32_t i, uint64_t *capac
 
 /* k errors in n trials: between which bounds does the chance of one lie (95%)? */
 void error_interval(uint64_t k, uint64_t n, double *low, double *high);
-/* Of n_bits that were looked at, n_set are set. */
+/* The keys behind n_set bits among n_bits that were counted. */
 void plan_keys_interval(const struct geometry *g, uint64_t n_bits, uint64_t n_set,
                         struct tamis_interval *out);
-/* Of the stages' estimates that of the whole. */
+/* The estimate of the whole, from those of its stages. */
 void plan_sum_interval(const struct tamis_interval *parts, uint32_t n,
                        struct tamis_interval *out);
 /* Set are so many of n_bits in the one, the other, and their union; n_damaged is left

@@ -1,5 +1,5 @@
-/* What one filter of a store takes and saves at a given error: of real files, which
- * have whole pages, and of ideal filters, which have any size.
+/* One filter of a store at a given error: the memory that it takes and the reads that
+ * it saves. Real files have whole pages; ideal filters have any size.
  *
  * The latter is the closed form of Monkey (Dayan, Athanassoulis, Idreos, SIGMOD 2017,
  * section 4): what ideal filters of a given sum of bits can do for the reads of absent

@@ -1,4 +1,4 @@
-/* What the store knows of a writer beyond the public calls. */
+/* A writer as the store uses it beyond the public calls. */
 #ifndef TAMIS_WRITER_WRITER_H
 #define TAMIS_WRITER_WRITER_H
 

@@ -133,7 +133,7 @@ static int check_watermark(const struct grow *g, uint64_t old)
                     g->path, g->name, (unsigned long long)old);
 }
 
-/* What came before a bad key, or a signal, is committed at the old watermark. */
+/* Keys that came before a bad key or a signal are committed at the old watermark. */
 static int commit(struct session *w, uint64_t watermark)
 {
     struct tamis_diag diag = {0};

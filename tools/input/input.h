@@ -1,5 +1,5 @@
-/* What was typed: the command, its options, numbers, names of segments, keys to ask
- * for. Mistakes exit. One banner per source file; keys.h has the lists of keys. */
+/* Reads what was typed: the command, its options, numbers, names of segments, keys to
+ * ask for. Mistakes exit. One banner per source file; keys.h has the lists of keys. */
 #ifndef TAMIS_INPUT_H
 #define TAMIS_INPUT_H
 

@@ -40,7 +40,7 @@ int not_found(int err, const struct tamis_snapshot *snapshot, const char *path,
               struct tamis_name name);
 int not_dropped(int err, struct tamis_store *store, const char *path, const char *name,
                 const struct tamis_diag *diag);
-/* What has become of a segment of an older snapshot: the same filter still (0), another
+/* Finds a segment of an older snapshot again: the same filter still (0), another
  * one or none any more (ERR_NO_SEGMENT). *fresh, to be released, is a newer snapshot
  * and *index its segment of that name, SIZE_MAX if there is none. */
 int segment_now(struct tamis_store *store, const struct tamis_segment_info *old,

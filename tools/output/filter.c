@@ -1,4 +1,4 @@
-/* What is in a filter, for people and for programs. */
+/* Prints the facts of a filter, for people and for programs. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* What several commands print of filters, of answers and of what is found, for people
- * and for programs. One banner per source file; json.h has the JSON. */
+/* Prints filters, answers and findings for several commands, for people and for
+ * programs. One banner per source file; json.h has the JSON. */
 #ifndef TAMIS_OUTPUT_H
 #define TAMIS_OUTPUT_H
 
@@ -135,7 +135,7 @@ int source_error(int err, const struct tamis_diag *diag,
                  const struct tamis_snapshot *snapshot, const char *store);
 /* The same of a failed commit: 6 if a filter that was to go had been replaced. */
 int replaced_error(int err, const struct tamis_diag *diag, const char *store);
-/* What has become of it, as text or JSON; 3 if sources were damaged, and says so. */
+/* Prints what was made, as text or JSON; 3 if sources were damaged, and says so. */
 int print_derived(const struct options *o, const char *what, const char *name,
                   const struct tamis_derive_report *report);
 

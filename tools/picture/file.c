@@ -87,7 +87,7 @@ static bool is_list(const struct stat *st, const char *list)
     return err == 0 && st->st_dev == other.st_dev && st->st_ino == other.st_ino;
 }
 
-/* What is there may be an engine's own file, named by a slip. */
+/* A slip may have named an engine's own file. */
 static bool may_replace(const char *path)
 {
     char start[5];

@@ -23,7 +23,7 @@ static void end(int number)
     }
 }
 
-/* What is ignored, say under nohup, stays so. */
+/* A signal that is ignored, say under nohup, stays ignored. */
 void endings_catch(struct endings *before)
 {
     struct sigaction ours = {.sa_handler = end};

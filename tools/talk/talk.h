@@ -1,4 +1,4 @@
-/* What each of our programs says to people, and how it ends. One banner per source
+/* How each of our programs talks to people, and how it ends. One banner per source
  * file; terminals and progress are in screen.h. */
 #ifndef TAMIS_TALK_H
 #define TAMIS_TALK_H

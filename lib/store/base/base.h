@@ -1,4 +1,4 @@
-/* What all rooms of the store share: names, the directory of filters, other copies of
+/* Shared by all rooms of the store: names, the directory of filters, other copies of
  * the library. counters.h has the counters of probes. */
 #ifndef TAMIS_STORE_BASE_BASE_H
 #define TAMIS_STORE_BASE_BASE_H
@@ -7,7 +7,7 @@
 #include "lib/filter/header.h"
 #include "lib/io/io.h"
 
-/* What the catalog knows of how far a filter has come. */
+/* The bounds that the catalog keeps for a filter that grows (R5). */
 static inline struct bounds record_bounds(const struct record *r)
 {
     return (struct bounds){.sequence = r->min_sequence,

@@ -50,8 +50,8 @@ struct catalog_txn {
     int failure; /* LMDB's code of the first call that failed */
     bool wrote;  /* so that committing it makes a transaction */
 };
-/* What runs inside a transaction. It may run again from the start, if the map had
- * to grow. Anything but 0 rolls a write back. */
+/* Runs inside a transaction, and again from the start if the map had to grow. Anything
+ * but 0 rolls a write back. */
 typedef int catalog_fn(struct catalog_txn *t, void *ctx, struct tamis_diag *diag);
 typedef int catalog_each_fn(void *ctx, const void *name, size_t name_bytes,
                             const uint8_t *value, size_t value_bytes);
@@ -119,7 +119,7 @@ int registry_check_file(const struct catalog *c, int fd,
                         int (*check)(int, const char *, struct tamis_diag *),
                         struct tamis_diag *diag);
 struct stat;
-/* Of this file, not open yet; NULL: no memory. */
+/* A catalog of this file, not open yet; NULL: no memory. */
 struct catalog *catalog_alloc(const char *store_path, const struct stat *st);
 /* Opens it, and reads what does not change. `dir` is STORE. */
 int catalog_load(struct catalog *c, int dir, struct tamis_diag *diag);
@@ -140,7 +140,7 @@ int registry_create(const char *store_path, int dir, const struct meta *m,
  * STORE locked exclusively, or alone knows its name. */
 int registry_replace(const char *store_path, int dir, const struct meta *m,
                      catalog_fn *fill, void *ctx, struct tamis_diag *diag);
-/* What it is called until it is whole: this, eight hex digits and ".tmp". */
+/* Its name until it is whole: this, eight hex digits and ".tmp". */
 #define CATALOG_TEMP "catalog.lmdb."
 enum { CATALOG_TEMP_BYTES = 40 };
 

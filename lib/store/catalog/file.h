@@ -1,4 +1,4 @@
-/* What must hold of a catalog file before LMDB may map it. */
+/* The checks of a catalog file before LMDB may map it. */
 #ifndef TAMIS_STORE_CATALOG_FILE_H
 #define TAMIS_STORE_CATALOG_FILE_H
 

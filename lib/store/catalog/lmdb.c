@@ -1,5 +1,5 @@
-/* What the files around LMDB share: its errors in our words, and which transaction is
- * the last. */
+/* Shared by the files around LMDB: its errors in our words, and its last transaction.
+ */
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/lmdb.h"
 
@@ -41,7 +41,7 @@ uint64_t catalog_written_last(struct catalog *c)
     return info.me_last_txnid;
 }
 
-/* What a transaction would see; 0 if none can begin as things are. */
+/* The transaction that a reader would see; 0 if none can begin as things are. */
 uint64_t catalog_visible_last(struct catalog *c)
 {
     MDB_txn *txn;

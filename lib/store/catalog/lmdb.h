@@ -1,4 +1,4 @@
-/* What the files around LMDB share: lmdb.c, values.c, transaction.c, env.c. They alone
+/* Shared by the files around LMDB: lmdb.c, values.c, transaction.c, env.c. They alone
  * include <lmdb.h>. */
 #ifndef TAMIS_STORE_CATALOG_H
 #define TAMIS_STORE_CATALOG_H

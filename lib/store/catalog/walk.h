@@ -1,4 +1,4 @@
-/* What the two files that walk an LMDB file share: walk.c (trees) and page.c (pages,
+/* Shared by the two files that walk an LMDB file: walk.c (trees) and page.c (pages,
  * their nodes, the list of free pages). */
 #ifndef TAMIS_STORE_CATALOG_WALK_H
 #define TAMIS_STORE_CATALOG_WALK_H

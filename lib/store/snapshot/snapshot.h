@@ -8,7 +8,7 @@
 
 /* ==== planes.c: what a snapshot has at hand of all its segments ==== */
 
-/* What a segment requires of a key and of a target, in numbers: `first` and `last` are
+/* The range and the watermark of a segment as numbers: `first` and `last` are
  * key_prefix() of its range, or 0 and UINT64_MAX. */
 struct gate {
     uint64_t first, last, watermark;
@@ -61,7 +61,7 @@ struct tamis_snapshot {
 uint64_t key_prefix(const void *key, size_t n_bytes);
 /* Does a range prove that the segment has no such key? */
 bool outside_range(const struct entry *e, const struct tamis_key *key);
-/* What refuses every probe of a target, before any file is looked at. */
+/* The reason that refuses every probe of a target before any file is opened. */
 enum tamis_reason target_reason(const struct tamis_snapshot *s,
                                 const struct tamis_target *t, uint64_t tag);
 /* `now`: origin_clock(). TAMIS_NO_REASON means absent; *by_range (false before) that a
@@ -72,7 +72,7 @@ enum tamis_reason probe_target(struct tamis_snapshot *s, const struct tamis_targ
 
 /* ==== stats.c: sums of what was counted (public calls, and) ==== */
 
-/* Of a snapshot that is complete, and of one that nobody has any more. */
+/* Joins when the snapshot is complete; leaves when its last holder has released it. */
 int stats_join(struct tamis_snapshot *s); /* ENOMEM */
 void stats_leave(struct tamis_snapshot *s);
 
@@ -129,7 +129,7 @@ static inline bool planes_bit(_Atomic uint64_t *bits, size_t index)
     return planes_word(bits, index / 64) >> (index % 64) & 1;
 }
 
-/* Of a key with this prefix and a segment of which target_plain() holds. */
+/* Does a range exclude a key with this prefix? target_plain() holds for the segment. */
 static inline bool outside_gate(const struct tamis_snapshot *s, size_t index,
                                 uint64_t prefix, const struct tamis_key *key)
 {
