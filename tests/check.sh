@@ -12,6 +12,7 @@ step "check-layers" make check-layers
 step "check-symbols" make check-symbols
 step "check-calls" make check-calls
 step "check-docs" make check-docs
+step "check-planted" make check-planted
 step "unit tests" make unit
 step "command line" make cli
 step "fuzz corpora" make fuzz-replay

@@ -84,7 +84,7 @@ rooms=$(find lib -type d; find tools/* -name README.md -exec dirname {} +)
 # in a planted bug's line "Rule:", that no heading of SPEC.md has.
 find lib format tools tests fuzz README.md SPEC.md -type f \
     \( -name '*.[ch]' -o -name '*.cc' -o -name '*.md' -o -name '*.sh' -o -name '*.bats' -o -name '*.pl' \
-    -o -name '*.py' -o -name '*.scd' -o -name '*.patch' \) -exec perl -0777 -ne '
+    -o -name '*.py' -o -name '*.scd' -o -name '*.bugs' \) -exec perl -0777 -ne '
     BEGIN {
         open my $spec, "<", "SPEC.md" or die "SPEC.md: $!\n";
         local $/ = "\n";
@@ -95,7 +95,9 @@ find lib format tools tests fuzz README.md SPEC.md -type f \
     my @cited;
     push @cited, $1 =~ /$number/g
         while /(?:\bSPEC(?:\.md)?,?[\s*]+(?:sections?[\s*]+)?|(?=§))((?:(?:§)? ?$number(?:, | and )?)+)/g;
-    push @cited, $1 =~ /(?<!R)(?<![\d.])$number/g if $ARGV =~ /\.patch$/ && /^Rule: +(.*)/m;
+    if ($ARGV =~ /\.bugs$/) {
+        push @cited, $1 =~ /(?<!R)(?<![\d.])$number/g while /^Rule: +(.*)/mg;
+    }
     $there{$_} or print "$ARGV cites section $_, which SPEC.md lacks\n" for @cited;' {} + >"$dir/wrong"
 [ ! -s "$dir/wrong" ] || { sed 's/^/check-docs: /' "$dir/wrong" >&2; exit 1; }
 

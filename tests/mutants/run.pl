@@ -1,7 +1,6 @@
 # make check-mutants: do the tests notice when the code is wrong?
 #
-# Planted bugs (planted/ROOM/NNN-name.patch, one rule of SPEC.md section 14 or more each)
-# and mutants that mutate.pl makes are put, one at a time, into a copy of the tree.
+# Planted bugs (planted.pl; one rule of SPEC.md section 14 or more each) and mutants that mutate.pl makes are put, one at a time, into a copy of the tree.
 # The tests of that copy run until one fails; nothing is taken as caught that was not
 # seen to fail here and now. The unchanged copy must pass the same tests first.
 #
@@ -31,6 +30,7 @@ my $here = "$source/tests/mutants";
 my $work = "$source/build/mutants";
 do "$here/mutate.pl" or die $@ || $!;
 do "$here/tree.pl" or die $@ || $!;
+do "$here/planted.pl" or die $@ || $!;
 $| = 1;
 
 my @FILES = qw(format/commit.c format/integrity.c format/geometry.c format/identity.c
@@ -69,18 +69,15 @@ sub number_of {
 }
 
 sub planted {
+    my $functions = planted_functions($source);
     my @out;
-    for my $path (glob "$here/planted/{,*/}*.patch") {
-        my $text = slurp($path);
-        my ($name) = $path =~ m{([^/]+)\.patch$};
-        my %head = $text =~ /^(Rule|Bug|Lost|Caught-by): +(.*)$/mg;
-        die "$path: needs the lines Rule:, Bug: and Lost:\n"
-            unless $head{Rule} && $head{Bug} && $head{Lost};
-        my @files = $text =~ m{^\+\+\+ b/(\S+)}mg;
-        push @out, { kind => 'planted', name => $name, patch => $path, files => \@files,
-            rule => $head{Rule}, hint => $head{'Caught-by'} || '', bug => $head{Bug} };
+    for my $entry (planted_entries($here)) {
+        my ($name, $head) = @$entry{ 'name', 'head' };
+        my $changes = planted_apply($source, $entry, $functions);
+        push @out, { kind => 'planted', name => $name, changes => $changes, files => [sort keys %$changes],
+            rule => $head->{Rule}, hint => $head->{'Caught-by'} || '', bug => $head->{Bug} };
     }
-    return sort { $a->{name} cmp $b->{name} } @out;
+    return @out;
 }
 
 sub generated {
@@ -141,26 +138,17 @@ sub in_order {
     return sort { $score{ $b->{name} } <=> $score{ $a->{name} } || $a->{name} cmp $b->{name} } @tests;
 }
 
-# The new text of each file that a mutant changes; undef if its patch does not apply.
+# The new text of each file that a mutant changes.
 sub changes_of {
     my ($t, $m) = @_;
-    return { $m->{file} => mutated(slurp("$t->{root}/$m->{file}"), $m->{mutant}) } if $m->{mutant};
-    my %before = map { -f "$t->{root}/$_" ? ($_ => slurp("$t->{root}/$_")) : () } @{ $m->{files} };
-    my $status = shell("cd '$t->{root}' && GIT_CEILING_DIRECTORIES='$t->{root}/..' git apply '$m->{patch}'",
-        $t->{log});
-    return undef if $status != 0 || !%before;
-    my %after = map { $_ => slurp("$t->{root}/$_") } keys %before;
-    spit("$t->{root}/$_", $before{$_}) for keys %before;
-    return \%after;
+    return $m->{changes} // { $m->{file} => mutated(slurp("$t->{root}/$m->{file}"), $m->{mutant}) };
 }
 
 # In a child process. Prints "RESULT<TAB>TEST<TAB>SECONDS<TAB>FINGERPRINT".
 sub try {
     my ($t, $m, $file) = @_;
     my ($result, $by, $took, $print) = ('survives', '', 0, '');
-    my $changes = changes_of($t, $m);
-    if (!$changes) { spit($file, "does not apply\t\t0\t"); return }
-    my $before = tree_change($t, $changes);
+    my $before = tree_change($t, changes_of($t, $m));
     if ($t->{failed}) { $result = 'does not compile' }
     elsif ($m->{kind} eq 'generated') {
         $print = $t->{fingerprint};
@@ -287,7 +275,9 @@ my $whole = $only eq '' && !$again && !$quick && !$stop;
 printf "%d planted bugs: %d caught\n", $count{planted} || 0, $count{'planted caught'} || 0 if @planted;
 if ($whole && @planted) {
     my %rules = map { $_ => 1 } map { $_->{rule} =~ /(R\d+)/g } @planted;
-    for (map { "R$_" } 1 .. 16) { push @bad, "no planted bug for rule $_" unless $rules{$_} }
+    for (sort keys %{ { map { $_ => 1 } slurp("$source/SPEC.md") =~ /\b(R\d+)\b/g } }) {
+        push @bad, "no planted bug for rule $_" unless $rules{$_};
+    }
 }
 if (@generated) {
     my ($n, $caught) = ($count{generated} || 0, $count{'generated caught'} || 0);
