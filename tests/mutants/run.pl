@@ -108,6 +108,7 @@ sub test_list {
         sort glob "$source/tests/unit/*/test_*.c";
     # What is linked with the library, too, and run or loaded by a test.
     my %also = (test_golden => ['build/tests/golden/make_golden'],
+        test_extensions => ['build/tests/golden/make_extensions'],
         test_store_copies => [map { "build/tests/plugin_$_.so" } 'a', 'b']);
     for (@tests) { $_->{also} = $also{ $_->{name} } }
     for (@PROGRAMS) {
@@ -243,7 +244,7 @@ my %made = map { $_->{name} => 1 } generated(100);
 if (@generated) { $made{$_} or print "listed as a survivor, but not made any more: $_\n" for sort keys %listed }
 
 @tests = test_list();
-my %programs = map { $_->{program} => 1 } @tests;
+my %programs = map { $_ => 1 } map { ($_->{program}, @{ $_->{also} || [] }) } @tests;
 my $what = join ' ', sort keys %programs;
 system('mkdir', '-p', $work);
 open my $lock, '>', "$work/lock" or die "$work/lock: $!\n";
@@ -252,7 +253,7 @@ $SIG{INT} = $SIG{TERM} = sub { $stop = 1 };
 END { my $status = $?; tree_leave($_) for @trees; $? = $status }
 for my $i (1 .. $jobs) {
     print STDERR "building copy $i\n";
-    push @trees, tree_new($source, "$work/tree$i", $jobs, "$what build/tests/golden/make_golden");
+    push @trees, tree_new($source, "$work/tree$i", $jobs, $what);
 }
 @tests = grep { $_->{name} !~ /$SLOW/ } @tests if $quick;
 my %last = map { split /\t/ } split /\n/, $trust ? slurp("$work/seconds.txt") : '';
