@@ -142,7 +142,7 @@ struct verdict commit_frame(const uint8_t *in, uint8_t slot, const struct identi
 struct verdict commit_decode(const uint8_t *in, uint8_t slot, const struct identity *id,
                              uint64_t available_bytes, struct commit *c);
 
-/* Which record counts, given the header pages of a filter (page 0, and for a
+/* Chooses the record that counts from the header pages of a filter (page 0, and for a
  * growing filter pages 1 and 2): among the whole ones the highest sequence, A on
  * a tie. A whole record that then fails commit_decode() makes the filter
  * unreadable: falling back to the other slot could forget a stage. `health` says

@@ -57,8 +57,8 @@ static inline uint64_t builder_check(uint64_t check, const uint64_t *hashes, siz
 /* All return 0 or an errno. */
 /* Room for one hash at least, for `wanted` of them if memory allows. */
 int spool_make_room(struct tamis_builder *b, size_t wanted);
-/* What the limit leaves beside the hashes and so many bytes of a filter. Hashes that
- * are in the spool, or are going there, leave an eighth. */
+/* Returns how much memory the limit leaves beside the hashes and a filter of so many
+ * bytes: an eighth if the hashes are in the spool, or are going there. */
 uint64_t spool_leaves(const struct tamis_builder *b, uint64_t filter_bytes);
 /* Before a filter of so many bytes is made: if it and the hashes are too much together,
  * or some are in the spool, all go there. */
@@ -127,7 +127,7 @@ bool fill_agrees(struct fill *f, const struct hash_sum *list);
 /* Bytes from the start that are finished, all regions before them as well. */
 uint64_t fill_finished(struct fill *f);
 void fill_end(struct fill *f);
-/* What it takes beside the bits. */
+/* Returns the memory that filling takes beside the bits. */
 uint64_t fill_memory(const struct geometry *g, unsigned n_threads);
 
 /* Called by partition.c with the runs of a region. */

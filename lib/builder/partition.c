@@ -68,7 +68,7 @@ void slices_create(struct fill *f, uint64_t n)
 
 /* ---- partition ---- */
 
-/* What is left in the buffers goes behind the runs, region by region. */
+/* Appends the rest of each buffer to the runs, region by region. */
 static void put_rest(const struct fill *f, struct slice *s)
 {
     uint64_t *to = s->hashes + s->n_runs * f->run_hashes;

@@ -1,4 +1,4 @@
-/* What can be said of two filters without their keys: containment, equality. */
+/* Compares two filters without their keys: containment, equality. */
 #include "lib/derive/inside.h"
 
 #include <stdlib.h>

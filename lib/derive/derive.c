@@ -80,7 +80,7 @@ static enum algebra algebra_of(const struct derivation *what)
                                               : CAN_FOLD;
 }
 
-/* Whom a refusal is about, where one filter was given. */
+/* Names the filter in the diagnosis if only one was given. */
 static int about(const struct derivation *what, int err, struct tamis_diag *diag)
 {
     if (err && what->n == 1)

@@ -1,6 +1,6 @@
-/* What the bits of a filter tell without its keys: how many there are, how many two
- * filters share, and the error. Every page is checked on its way: those that fail are
- * left out of what is counted, and are all ones for the error. */
+/* Estimates from a filter's bits, without its keys: the number of keys, the number that
+ * two filters share, and the error. Every page is checked as it is read. A page that
+ * fails is not counted, and is all ones for the error. */
 #include "lib/derive/inside.h"
 #include "lib/plan/plan.h"
 

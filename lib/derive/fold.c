@@ -31,7 +31,7 @@ static int fold_stages(struct derived *d, const struct source *s,
     return 0;
 }
 
-/* Of a stage that is folded by this factor, as its bits tell it. */
+/* Measures the error that a stage has once it is folded by this factor. */
 static double stage_error(const struct stage_desc *d, uint64_t factor)
 {
     struct geometry g = d->geometry;

@@ -47,8 +47,8 @@ struct operand {
 /* The only stage of a source, folded to this size, which divides its own. */
 struct operand operand_folded_to(const struct source *s, const struct geometry *g);
 
-/* What a source page that fails its check counts as: ones where a key might be missed,
- * zeros where a key would be made up (a proof that something is not contained). */
+/* How to read a source page that fails its check: as ones where a key might be missed, as
+ * zeros where ones would prove that something is not contained. */
 enum damaged_as { DAMAGED_AS_ZEROS = 0x00, DAMAGED_AS_ONES = 0xff };
 
 /* Page `page` of the folded stage; *n_damaged grows by each source page that fails. */
@@ -70,7 +70,7 @@ void recipe_page(const struct recipe *r, uint64_t page, uint8_t out[PAGE_BYTES],
 
 /* ---- estimate.c ---- */
 
-/* Of a key that gets this block. 1: it has nothing but ones. */
+/* Returns the error for keys of this block; 1 if it is all ones. */
 double block_error(const uint8_t *block, uint32_t words);
 
 /* ---- tally.c ---- */
@@ -101,7 +101,7 @@ void derived_count_page(struct derived *d, uint32_t stage, uint64_t page,
                         const uint8_t bits[PAGE_BYTES]);
 /* When all pages were counted: keys and errors of the stages, and the identity's. */
 void derived_judge(struct derived *d);
-/* Of a key that is in none of the stages. */
+/* Returns the error for a key that is in none of the stages. */
 double derived_error(const struct commit *c);
 
 /* ---- write.c ---- */

@@ -1,5 +1,5 @@
-/* What filters are made of: sealed filters of one domain, and what their shapes have in
- * common. */
+/* The sources of a derived filter: sealed filters of one domain, and what their
+ * geometries have in common. */
 #include "lib/derive/inside.h"
 #include "format/hash.h"
 

@@ -1,5 +1,5 @@
-/* What the bits of a filter that is made of others tell of its keys and its error:
- * every bit of every page is counted as it goes by, and some blocks are measured. */
+/* Estimates the keys and the error of a derived filter from its bits: counts the bits of
+ * every page as it is written, and measures a sample of the blocks. */
 #include "lib/derive/inside.h"
 #include "lib/plan/plan.h"
 
@@ -103,7 +103,7 @@ static double stage_error(const struct stage_desc *s, const struct recipe *r,
     return told ? expected : error;
 }
 
-/* What the bits tell of keys and error. None of it leads to ABSENT (R9). */
+/* Sets keys and error from the bits. Neither ever leads to ABSENT (R9). */
 void derived_judge(struct derived *d)
 {
     struct commit *c = &d->commit;

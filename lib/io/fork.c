@@ -1,5 +1,5 @@
-/* What a fork does to descriptors and locks (R14): a child closes those that would keep
- * a lock of its parent's, and knows what it has for copies by the epoch. */
+/* Descriptors and locks across a fork (R14): the child closes descriptors that would keep
+ * a lock of its parent, and recognises inherited objects by their epoch. */
 #include "lib/io/io.h"
 
 #include <errno.h>

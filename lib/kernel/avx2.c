@@ -26,8 +26,8 @@ typedef long long half __attribute__((vector_size(32), aligned(8), may_alias));
 static const uint32_t salts[WORDS_PER_BLOCK] __attribute__((aligned(32))) =
     IN_ORDER(SALT);
 
-/* Which words are a key's, by how many it has and by its first one: as a bit for each,
- * and as a byte that is 0 for those and all ones for others. */
+/* The words that a key uses, by their number and the first of them: as one bit a word,
+ * and as one byte a word, 0 if the key uses it, else all ones. */
 #define TURN(word, start)       (((word) - (start)) & (WORDS_PER_BLOCK - 1))
 #define BIT(word, at, n, start) (TURN(word, start) < (n) ? 1U << (at) : 0)
 #define BITS(n, start)                                                                 \

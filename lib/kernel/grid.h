@@ -9,8 +9,8 @@ struct item {
     const uint8_t *block[ITEM]; /* first ones, if they were fetched ahead */
 };
 
-/* What is left of an item after so many lanes, each with its hash for the next one. If
- * the item is whole, all its keys came along, each with its block. */
+/* The keys of an item that are alive after so many lanes, each with its hash for the next
+ * lane. If the item is whole, all its keys are alive, each with its block. */
 struct survivors {
     const struct plane *plane;
     uint64_t alive;
@@ -28,7 +28,8 @@ KERNEL inline void fetch(struct item *t)
     }
 }
 
-/* What key i of an item lacks in this block. If `known`, its pattern is at hand. */
+/* Returns the words of this block that lack a bit of key i. If `known`, its pattern is
+ * computed already. */
 KERNEL inline uint8_t item_lacks(const uint64_t *hashes, const struct pattern *patterns,
                                  size_t i, const uint8_t *block, uint32_t words,
                                  bool known)

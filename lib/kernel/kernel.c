@@ -19,7 +19,7 @@
 static bool can_run(size_t i)
 {
 #if defined(__x86_64__) && !defined(ONLY_SCALAR)
-    /* What the processor has and the system saves. */
+    /* The processor has it, and the system saves its registers. */
     bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi");
     return i == 1 ? avx2
                   : avx2 && __builtin_cpu_supports("avx512f") &&

@@ -12,7 +12,7 @@
 #include "format/geometry.h"
 #include "lib/tamis.h"
 
-/* What a probe needs of one stage, dense, since many are asked in a row. */
+/* The part of a stage that a probe reads; dense, since many are asked in a row. */
 struct plane {
     const uint8_t *bits;
     uint64_t n_blocks; /* per lane */
@@ -100,7 +100,7 @@ struct kernel {
                  const uint64_t *hashes, size_t n);
 };
 
-/* Those that this machine's architecture has. */
+/* The kernels of this architecture. */
 extern const struct kernel kernel_scalar, kernel_avx2, kernel_avx512, kernel_neon;
 
 /* The best kernel for this machine, chosen once; TAMIS_KERNEL=name overrides. */

@@ -1,5 +1,6 @@
 /* The loops of every kernel, compiled once for each by the file that includes this one.
- * That has defined KERNEL (static, for its processor), KERNEL_NAME, KERNEL_SYMBOL, and:
+ * The file that includes it defines KERNEL (static, for its processor), KERNEL_NAME,
+ * KERNEL_SYMBOL, and:
  *
  * - NEAR_BYTES: what is smaller stays in the second-level cache of such processors,
  * mostly: near enough for their own window, so that fetching lines ahead is not worth
@@ -22,8 +23,8 @@
  * key), and while the first lanes of an item are tested, those of a later one are
  * prefetched, line by line: a window that rolls on over items, which holds more in
  * flight than one that is filled and drained. First lanes are tested without a branch.
- * What survives, a few in a hundred of the absent keys, has its second lane prefetched,
- * and looked at an item later; and so on. */
+ * A few in a hundred absent keys survive. Their second lane is prefetched, and tested an
+ * item later; and so on. */
 #include "lib/kernel/kernel.h"
 
 #include <string.h>

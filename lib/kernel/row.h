@@ -8,8 +8,8 @@
 
 /* ---- what is left after a lane ---- */
 
-/* Those of the planes alive that have no lane but `lane` and those before it are hits;
- * the others, which are returned, have the next lane prefetched. */
+/* A plane that is alive after its last lane is a hit. For the other planes, which are
+ * returned, the next lane is prefetched. */
 KERNEL inline uint64_t row_survivors(const struct plane *planes, uint64_t alive,
                                      uint32_t lane, uint64_t h, uint64_t *hits)
 {

@@ -1,7 +1,7 @@
 /* The check of a page before its bits are believed (R12).
  *
- * What was found of a page is remembered in two bits of one word; once all are good,
- * the check is one load. A page that was found bad is all ones for ever: its mark is
+ * The state of a page is two bits of one word. Once all pages are good, the check is one
+ * load. A page that was found bad is all ones for ever: its mark is
  * set before anyone can add bits that would mask the loss, beats a mark that it is
  * good, and is never taken back. */
 #include "lib/page/page.h"
@@ -189,7 +189,7 @@ static uint32_t page_set(struct stage *s, uint64_t page, uint64_t what)
     return before >> at & (PAGE_GOOD | PAGE_BAD);
 }
 
-/* Of a page of which nothing, or only that it was good, was known before. */
+/* Counts a page that was unknown, or known as good, until now. */
 static void count_page(const struct stage *s, bool first, bool damaged)
 {
     for (struct page_counts *c = s->counts; c; c = c->sum) {

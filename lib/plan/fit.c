@@ -23,7 +23,7 @@ static double price(double scale)
     return scale * LN2_SQUARED * 8;
 }
 
-/* What the segment costs at this scale: its reads, and the bytes at their price. */
+/* The cost of the segment at this scale: its reads, and its bytes at their price. */
 static double cost(const struct store_plan *p, size_t i, double scale,
                    const struct tamis_plan_share *s)
 {
@@ -132,7 +132,7 @@ static void fit(const struct store_plan *p, const struct limit *limit, double gu
     }
 }
 
-/* Of many segments the first division is rough; a little more then makes it true. */
+/* For many segments the first division is rough, and is refined. */
 void division_fit(struct store_plan *p, const struct limit *limit, double guess,
                   struct division *best, struct division *trial)
 {

@@ -1,4 +1,4 @@
-/* What the number of set bits tells of the number of keys, and how surely.
+/* Estimates the number of keys from the number of set bits, with its error bounds.
  *
  * A key sets a given bit of a lane with chance p = words / (512 n_blocks). So n keys
  * leave a share q(n) = (1 - p)^n of the bits clear, and of a share z that is clear
@@ -153,9 +153,9 @@ struct overlap {
     bool jaccard;
 };
 
-/* What is sought, if so many are in both, and how far its estimate may be off: of few
- * keys half a one more, for what they have in common by chance is a handful of bits or
- * none, and so few are not distributed normally. */
+/* The quantity sought, if so many keys are in both, and half the width of its interval.
+ * For few keys half a key is added: the bits that they share by chance are a handful or
+ * none, which is not a normal distribution. */
 static double overlap_of(const struct overlap *o, double common, double *half)
 {
     double all = fmax(o->a + o->b - common, fmax(o->a, o->b));
@@ -239,7 +239,7 @@ void error_interval(uint64_t k, uint64_t n, double *low, double *high)
     double p = (double)k / (double)n, zz = z * z / (double)n;
     double middle = (p + zz / 2) / (1 + zz);
     double half = z / (1 + zz) * sqrt(p * (1 - p) / (double)n + zz / (double)n / 4);
-    /* What is exact at the ends must not be lost to rounding. */
+    /* The ends are exact: rounding must not move them. */
     *low = k == 0 ? 0 : fmax(middle - half, 0);
     *high = k == n ? 1 : middle + half;
 }

@@ -168,7 +168,7 @@ static bool best_words(uint32_t lanes, uint64_t n_keys, double error, uint64_t u
     double best_error = 2, target = pow(error, 1.0 / lanes);
     *g = (struct geometry){0, lanes, 0};
     for (uint32_t words = 1; words <= MAX_WORDS; words++) {
-        /* What needs more blocks is known at once. */
+        /* Skips a geometry that needs more blocks. */
         if (g->words && lane_error(words, g->n_blocks, n_keys) > target)
             continue;
         uint64_t n_blocks = least_blocks(lanes, words, n_keys, error, unit);

@@ -84,7 +84,7 @@ static int ideal(const struct store_plan *p, uint64_t bytes, struct division *d,
     return 0;
 }
 
-/* What is best within `limit`, then better by what is left over. */
+/* Finds the best division within `limit`, then spends the rest of the limit. */
 static int best_division(struct store_plan *p, const struct limit *limit,
                          struct division *d)
 {

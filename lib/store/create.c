@@ -59,8 +59,8 @@ static int meta_of(const struct tamis_store_options *theirs, struct meta *m,
 
 /* ---- what is there ---- */
 
-/* What a creation that was cut short leaves, if there is no catalog: an empty filters/,
- * catalogs that never got their name, a lock file. */
+/* Is it left from a creation that was cut short? Without a catalog these are an empty
+ * filters/, catalogs that never got their name, a lock file. */
 static bool is_remains(int dir, const char *name)
 {
     if (strcmp(name, "filters") == 0)

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a writer's hooks know; holds the catalog. */
+/* The context of a writer's hooks; holds a reference to the catalog. */
 struct watch {
     struct catalog *catalog;
     uint8_t uuid[UUID_BYTES];

@@ -1,10 +1,10 @@
-/* What a writer does before its first add: take over the floors, and after an
- * unclean end (R3) check, re-dirty and recount every page of every stage. And what is
- * done about a seal that its writer did not bring to the end.
+/* Recovery: before its first add a writer takes over the floors. After an unclean end
+ * (R3) it checks, dirties and recounts every page of every stage, and finishes a seal
+ * that its predecessor had begun.
  *
- * What a dead writer left may be in the page cache only, perhaps on pages that a
- * failed write-back has marked clean. Reading them proves nothing; so every page
- * is dirtied again and the next sync writes it, before a watermark is reported. */
+ * The pages of a dead writer may be in the page cache only, perhaps marked clean by a
+ * failed write-back. Reading them proves nothing. So every page is dirtied again, and the
+ * next sync writes it before a watermark is reported. */
 #include "lib/writer/inside.h"
 #include "lib/plan/plan.h"
 

@@ -98,7 +98,7 @@ static void close_item(struct backup_item *it)
 
 /* ---- sealed files, which are most of it, while everything goes on ---- */
 
-/* What can't be opened now is looked at again when it is known to be listed still. */
+/* A file that can't be opened now is tried again once it is known to be listed still. */
 static int copy_one_early(struct backup *b, struct backup_item *it,
                           struct tamis_diag *diag)
 {
@@ -186,8 +186,8 @@ static int moment_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     return rc ? rc : open_rest(b, diag);
 }
 
-/* Who can only read holds off nobody: it tries until nothing was committed between the
- * list and the last file that it opened. */
+/* A reader cannot hold off writers: it tries again until nothing was committed between
+ * the list and the last file that it opened. */
 static int take_list_reading(struct backup *b, struct moment *m,
                              struct tamis_diag *diag)
 {
@@ -210,7 +210,7 @@ static int take_list(struct backup *b, struct tamis_diag *diag)
     return catalog_write(b->catalog, moment_in, &m, NULL, diag);
 }
 
-/* What was copied early and has been dropped since. */
+/* Removes early copies of filters that were dropped since. */
 static void remove_dropped(struct backup *b)
 {
     for (size_t i = 0; i < b->n; i++)

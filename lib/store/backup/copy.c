@@ -70,7 +70,7 @@ static int read_floors(struct copying *c, struct floor_sector_disk *d, uint64_t 
     return rc;
 }
 
-/* What the copy's floors are: those of before, and what was condemned since. */
+/* The copy's floors: the source's, and pages that failed since. */
 static void merge_floors(const struct copying *c, uint64_t at)
 {
     struct floor_sector_disk *before = &c->span->before, *after = &c->span->after;

@@ -71,12 +71,13 @@ int backup_copy(const struct catalog *c, const struct record *r, int from, int t
  * nobody has looked at. */
 catalog_fn backup_list_all, backup_list_new;
 void backup_free_items(struct backup *b);
-/* What its record says, of one that has a file. */
+/* Decodes the record of a segment that has a file. */
 void backup_record(const struct backup_item *it, struct record *r);
 int backup_set_record(struct backup_item *it, const struct record *r);
 int backup_note_early(struct backup *b, const struct backup_item *it,
                       const struct copied *done);
-/* Of the same UUID and digest: what its check found is true of this record too. */
+/* Finds the early copy with the same UUID and digest. Its check holds for this record
+ * too. */
 struct backup_early *backup_find_early(const struct backup *b,
                                        const struct backup_item *it);
 void backup_free_early(struct backup *b);

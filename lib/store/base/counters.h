@@ -1,4 +1,4 @@
-/* What is counted of the probes of a snapshot, and where.
+/* Counters of the probes of a snapshot, and where they are kept.
  *
  * A thread counts in sheets of its own, one a snapshot, so that a count is a load, an
  * add and a store, in lines that no other thread writes: exact without a locked
@@ -17,8 +17,8 @@
 
 enum { N_REASONS = TAMIS_UNREADABLE + 1 };
 
-/* Of one segment, or of none: [TAMIS_NO_REASON] are the absents of single probes and
- * the rest maybes, by reason. */
+/* The counters of one segment, or of none: [TAMIS_NO_REASON] counts the ABSENTs of single
+ * probes, the rest MAYBEs by reason. */
 enum {
     /* Absents of probes of many, less what sheet.all has of them; wraps below 0. */
     COUNT_MANY = N_REASONS,
@@ -47,7 +47,7 @@ struct counters {
     _Atomic(struct sheet *) sheets[N_SLOTS + 2]; /* by slot; [SLOT_NONE] stays NULL */
 };
 
-/* What a segment's file has counted, beyond the snapshots that list it. */
+/* The counts of a segment's file, beyond the snapshots that list it. */
 struct account {
     atomic_size_t refs;
     struct page_counts pages;
@@ -57,7 +57,7 @@ struct account *account_new(struct page_counts *sum); /* NULL: no memory */
 struct account *account_hold(struct account *t);
 void account_release(struct account *t);
 
-/* What a store has counted in this process; snapshots outlive stores. */
+/* The counts of a store in this process; snapshots outlive stores. */
 struct ledger {
     atomic_size_t refs;
     unsigned fork_epoch; /* a child of a fork leaves it alone: its lock may be held */

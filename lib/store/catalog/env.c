@@ -16,9 +16,8 @@ static const size_t FIRST_MAP_BYTES = (size_t)64 << 20;
 /* Two lines of LMDB's own, and one for each reader. */
 enum { MAX_READERS = 1024, MAX_DATABASES = 8, LOCK_BYTES = (MAX_READERS + 2) * 64 };
 
-/* Who opens a store after a crash must not see the list change under its feet when it
- * writes for the first time: a commit that its dead writer got as far as the meta page
- * is made visible, and durable, now. */
+/* The list must not change at the first write after a crash. If the dead writer's commit
+ * has reached the meta page, it is made visible and durable now. */
 static int settle(struct catalog *c)
 {
     MDB_txn *txn;

@@ -1,4 +1,4 @@
-/* What must hold before LMDB may map a catalog file. LMDB believes its file: handed
+/* Checks a catalog file before LMDB maps it. LMDB believes its file: given
  * zeros, a stub or a truncated copy it fails obscurely or crashes. So its two meta
  * pages are read here first, by pread, and compared with the file's size. (Against a
  * crafted file this is no defence: the store's directory is trusted that far.) */

@@ -56,7 +56,7 @@ struct node walk_node(const uint8_t *page, size_t index, bool branch)
     return n;
 }
 
-/* What it takes in its page. */
+/* Returns the bytes that the node takes in its page. */
 static size_t node_bytes(const struct node *n, bool branch)
 {
     size_t in_page = n->flags & NODE_BIG ? sizeof(uint64_t) : n->data_bytes;

@@ -25,7 +25,7 @@ struct walk {
     uint64_t last_page; /* that may be free: it need not be in the file */
     uint64_t txn;
     uint8_t *seen; /* a bit for each page, in a tree or free: none is met twice */
-    /* Of one page, by offset / 2: where the node that begins there ends. */
+    /* For one page, by offset / 2: the end of the node that begins there. */
     uint32_t *ends;
     int failed; /* an errno: what could not be read says nothing of the trees */
 };

@@ -40,7 +40,7 @@ struct locked {
     struct locked *next;
 };
 
-/* What applying keeps track of; begun anew when the transaction runs again. */
+/* The state of applying an edit; begun anew when the transaction runs again. */
 struct apply {
     const struct tamis_edit *edit;
     const struct edit_op *op;

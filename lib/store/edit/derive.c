@@ -106,7 +106,7 @@ static int derive_file(struct tamis_edit *e, const void *name, size_t name_bytes
     int rc = derive(what, &d, &to, report, &ours);
     if (rc && diag)
         *diag = ours;
-    /* What is said of a source has its file's path. */
+    /* A diagnosis of a source has that file's path. */
     return rc && strcmp(ours.file, file) == 0 ? edit_not_put(e, rc, file, diag) : rc;
 }
 

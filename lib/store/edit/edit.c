@@ -20,7 +20,7 @@
 /* ---- begin and end ---- */
 
 /* An edit holds filters/ shared for as long as it may have files that nothing names.
- * Who gets it exclusively knows that nobody has, and may sweep. */
+ * A process that gets it exclusively knows that nobody else has it, and may sweep. */
 static int enter_dir(struct catalog *c, int fd)
 {
     if (!atomic_load(&c->swept) && dir_lock(fd, LOCK_EX | LOCK_NB) == 0) {
@@ -155,7 +155,7 @@ static int look_up(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     return catalog_get(t, l->name, l->name_bytes, &value, &n, diag);
 }
 
-/* What a name is after the operations so far: 0 if it exists, ERR_NO_SEGMENT if not. */
+/* Looks a name up after the operations so far: 0 if it exists, else ERR_NO_SEGMENT. */
 static int state_locked(struct tamis_edit *e, const void *name, size_t name_bytes)
 {
     uint32_t touched = names_get(&e->touched, name, name_bytes);

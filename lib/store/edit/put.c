@@ -219,7 +219,7 @@ int tamis_edit_put_bare(struct tamis_edit *edit, const void *name, size_t name_b
     return edit_put_append(edit, name, name_bytes, &r, false, diag);
 }
 
-/* What the caller left open is the store's. */
+/* Fills in the store's defaults. */
 static struct tamis_growth growth_of(const struct meta *m, const struct tamis_growth *g)
 {
     struct tamis_growth all = {

@@ -22,8 +22,8 @@ static int same_store(const struct meta *a, const struct meta *b)
            a->hash_id == b->hash_id && a->hash_seed == b->hash_seed;
 }
 
-/* What is left of the catalog's first record: one is as good as another as long as they
- * agree. */
+/* The meta records found in what is left of the catalog. Any of them will do as long as
+ * all agree. */
 struct look {
     struct meta meta;
     bool any, differ, newer;

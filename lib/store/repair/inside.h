@@ -75,14 +75,14 @@ struct repair {
 void repair_tell(struct repair *r, enum tamis_repair_action action,
                  const struct repair_segment *segment, const char *file,
                  const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* Of a segment's filter that is left as it is for an error, j->code: no damage. */
+/* Tells of a filter that is left as it is for an error, j->code: no damage. */
 struct judgement;
 void repair_tell_unread(struct repair *r, const struct repair_segment *segment,
                         const char *file, const struct judgement *j);
-/* Of what is no segment's, and no damage whatever becomes of it. */
+/* Tells of a file that belongs to no segment, and is no damage. */
 void repair_tell_leftover(struct repair *r, enum tamis_repair_action action,
                           const char *file, const char *what);
-/* Of what is done now, whatever becomes of the rest. */
+/* Tells of an action that is done now, whatever happens to the rest. */
 void repair_tell_done(struct repair *r, enum tamis_repair_action action,
                       const struct repair_segment *segment, const char *file,
                       const char *what);
@@ -148,7 +148,7 @@ struct repair_file *repair_find_file(struct repair *r, const uint8_t uuid[UUID_B
 
 /* ==== records.c, files.c ==== */
 
-/* What a catalog would say of this file. */
+/* Returns the record that a catalog would have for this file. */
 struct record repair_record_of(const struct header *h);
 /* With the records read. */
 int repair_by_records(struct repair *r, struct tamis_diag *diag);

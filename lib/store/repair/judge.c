@@ -206,7 +206,7 @@ static void judge_header_again(int fd, const char *name, struct judgement *j)
         memcpy(j->what, pages, sizeof pages);
 }
 
-/* What is there to finish, of which no writer is at work? */
+/* Says what is left to finish, if no writer is at work. */
 static const char *left_unfinished(const struct record *record, const char *name,
                                    int fd, struct judgement *j)
 {
@@ -239,8 +239,8 @@ static int may_open(const struct repair *r, const char *name, struct tamis_diag 
     return 0;
 }
 
-/* What can't be finished is left: its writer comes again, and meanwhile it proves what
- * it proved. Only a new catalog must not list what may not be durable. */
+/* A filter that can't be finished is left: its writer comes again, and its answers hold
+ * meanwhile. Only a new catalog must not list a filter that may not be durable. */
 static int finish(struct repair *r, const struct repair_segment *segment,
                   const struct record *record, const char *name, int fd,
                   struct judgement *j, struct tamis_diag *diag)

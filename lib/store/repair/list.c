@@ -1,5 +1,4 @@
-/* What a repair has before it: the segments with their records, and the files in
- * filters/. */
+/* The input of a repair: the segments with their records, and the files in filters/. */
 #include "lib/store/repair/inside.h"
 
 #include <dirent.h>

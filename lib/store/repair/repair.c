@@ -12,14 +12,14 @@
 
 /* ---- the catalog is good ---- */
 
-/* What opening says of a catalog that can't be used, and never will be. */
+/* Does this error of opening mean that the catalog can never be used? */
 static bool is_lost(int rc)
 {
     return rc == TAMIS_ERR_NO_STORE || rc == TAMIS_ERR_NOT_TAMIS ||
            rc == TAMIS_ERR_DAMAGED || rc == TAMIS_ERR_CATALOG;
 }
 
-/* What is in its place is not ours to replace. */
+/* Refuses to replace anything that is not a catalog. */
 static int check_catalog_name(const struct repair *r, struct tamis_diag *diag)
 {
     struct stat st;

@@ -94,7 +94,7 @@ const char *record_mismatch(const struct record *r, const struct header *h)
 
 /* ---- opening ---- */
 
-/* What may work the next time must not be remembered. */
+/* An error that may not happen again must not be remembered. */
 static bool is_transient(int code)
 {
     switch (code) {
@@ -174,7 +174,7 @@ static int open_file(const struct entry *e, const struct filters_dir *dir,
         *out = NULL;
         return diag_errno(diag, rc, path, "opening the filter");
     }
-    /* What opening takes for "expect nothing" is an expectation here. */
+    /* A table digest of 0 is an expectation here, and "expect nothing" for opening. */
     struct tamis_filter_info info;
     if (e->state != RECORD_SEALED || opt.table_digest)
         return 0;

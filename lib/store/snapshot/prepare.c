@@ -117,7 +117,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Those that are not listed have no share. */
+/* Segments that are not listed have no share. */
 static uint64_t unlock_unlisted(struct preparing *p)
 {
     uint64_t stuck = 0;
@@ -130,7 +130,7 @@ static uint64_t unlock_unlisted(struct preparing *p)
     return stuck;
 }
 
-/* What is to be locked of each, and what was locked beyond that unlocked. */
+/* Divides the budget among the segments, and unlocks what exceeds a share. */
 static void share_budget(struct preparing *p)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);

@@ -34,7 +34,7 @@ struct tile {
     size_t base, n;
     uint64_t absent[TILE];   /* of each segment, a bit for each key */
     uint64_t by_range[TILE]; /* of these */
-    /* What is left to be asked by the kernel, all planes for all keys. */
+    /* The kernel asks these: all planes for all keys. */
     struct plane planes[TILE];
     uint64_t masks[TILE];
     uint8_t at[TILE];
@@ -128,7 +128,7 @@ static void ask_with_care(struct tile *t, const struct keys *k)
             if (target_here(t->snapshot, &target))
                 planes_offer(t->snapshot, target.slot - 1);
         }
-        /* Of another domain, and so of nobody's; or of filters of the caller's. */
+        /* Keys of another domain, which no segment has; or filters of the caller. */
         for (uint64_t m = k->all & ~k->plain; m; m &= m - 1) {
             bool by_range = false;
             enum tamis_reason why = probe_target(
@@ -204,7 +204,7 @@ static void ask_few(struct tile *t, const struct keys *k)
     }
 }
 
-/* What is not left to be asked with care. */
+/* Counts the answers of the fast way. */
 static void count_fast(const struct tile *t, const struct keys *k)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -251,7 +251,7 @@ static void transpose(uint64_t words[TILE])
         }
 }
 
-/* Which of 64 keys are absent from all? Their rows are written. */
+/* Returns which of 64 keys are absent from all segments, and writes their rows. */
 static uint64_t ask_keys(struct tile *t, const struct keys *k, size_t n, uint64_t *rows)
 {
     uint64_t everywhere = k->all;

@@ -1,6 +1,6 @@
 /* One key, many segments, 64 at a time.
  *
- * Of most segments nothing is to be asked but their bits (planes.c): the kernel goes
+ * Most segments need nothing but their bits asked (planes.c): the kernel goes
  * over those in a window that rolls on from one 64 to the next. Key ranges come before
  * that, as numbers. What is left (filters that grow, that have several stages, that
  * were not opened or checked yet, targets that something speaks against) is asked with
@@ -54,7 +54,7 @@ static struct tamis_target target_at(const struct question *a, size_t i)
 
 /* ---- what is to be asked of 64 segments ---- */
 
-/* Those that the key's bytes exclude. */
+/* Returns the segments whose range excludes the key. */
 static uint64_t excluded(const struct question *a, size_t base, uint64_t asked)
 {
     const struct gate *g = a->snapshot->planes.gate + base;
@@ -157,7 +157,7 @@ static void ask_with_care(struct question *a, struct item *t)
     }
 }
 
-/* Of those that were not asked with care. */
+/* Writes the reasons of segments that took the fast way. */
 static void give_reasons(struct question *a, const struct item *t)
 {
     uint8_t *reasons = a->reasons + t->base;
@@ -169,7 +169,7 @@ static void give_reasons(struct question *a, const struct item *t)
         reasons[__builtin_ctzll(m)] = TAMIS_HIT;
 }
 
-/* Those that were not asked with care. */
+/* Counts the segments that took the fast way. */
 static void count_fast(const struct question *a, const struct item *t,
                        uint64_t by_range)
 {
@@ -227,7 +227,7 @@ static size_t ask_few(struct question *a)
     return receive(a, t);
 }
 
-/* Of how many is the key absent? */
+/* Returns the number of segments from which the key is absent. */
 static size_t ask(struct question *a)
 {
     size_t n_absent = 0, n_items = n_items_of(a);

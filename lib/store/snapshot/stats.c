@@ -1,8 +1,8 @@
 /* Sums of what was counted: of a snapshot, of a segment's filter, of a store.
  *
- * What a snapshot has counted goes with its last holder into the account of each of its
- * segments' filters, and into the ledger of its store; both under the ledger's lock,
- * under which they are read, together with the snapshots that are still held. So a sum
+ * When its last holder releases a snapshot, its counts are added to the account of each
+ * of its segments' filters and to the ledger of its store. Both are written and read
+ * under the ledger's lock, together with the snapshots that are still held. So a sum
  * never falls because a newer snapshot takes the place of an older one. */
 #include "lib/store/snapshot/snapshot.h"
 #include "format/record.h"
@@ -24,7 +24,7 @@ static uint64_t read_count(const _Atomic uint64_t *counter)
 
 /* ---- sums ---- */
 
-/* What the sheets of a snapshot say of one of its segments, or [0] of none. */
+/* The sum of a snapshot's sheets for one of its segments, or [0] for none. */
 struct segment_sum {
     uint64_t absent, n[N_REASONS], n_false;
 };
@@ -90,7 +90,7 @@ static void add_pages(struct tamis_stats *out, const struct page_counts *pages)
     out->n_pages_damaged += read_count(&pages->n_damaged);
 }
 
-/* Those of a filter of the caller's are in the filter. */
+/* A filter of the caller has its page counts itself. */
 static void add_pages_of(struct tamis_stats *out, struct entry *e)
 {
     struct tamis_filter *f = atomic_load_explicit(&e->filter, memory_order_acquire);
@@ -235,7 +235,7 @@ static void sum_segment(struct tamis_snapshot *s, size_t index, struct segment_s
     ledger_unlock(s->ledger);
 }
 
-/* Of nothing that was asked the error is 0, but may be anything. */
+/* If nothing was asked, the measured error is 0, and its bound is 1. */
 static void measure(struct tamis_segment_stats *out)
 {
     uint64_t wrong = out->counts.n_false_positives, n = wrong + out->counts.n_absent;
