@@ -225,7 +225,7 @@ THREADED := test_writer_threads test_guard_many test_store_edit test_store_snaps
 unit-threads: $(THREADED:%=$B/tests/%)
 	@tests/unit.sh $^
 
-# What probes and adds, on a kernel that this machine would not choose: KERNEL=name.
+# Tests that probe and add, for a kernel that this machine would not choose: KERNEL=name.
 PROBING := test_batch test_builder test_builder_keys test_builder_check \
            test_builder_check_hashes test_partition test_sealed_damage test_open_damage \
            test_refresh test_writer_threads test_store_many test_blocks

@@ -1,4 +1,4 @@
-/* What the fuzz targets share. A target is one file, fuzz_<name>.c, with libFuzzer's
+/* Shared by the fuzz targets. A target is one file, fuzz_<name>.c, with libFuzzer's
  * entry points; linked with libFuzzer (clang, `make fuzz`) it searches, linked with
  * replay.c (any compiler, `make fuzz-replay`) it runs over its corpus.
  *

@@ -183,7 +183,7 @@ static void check_verdict(struct verdict v)
     MUST(verdict_error(v.code) != 0);
 }
 
-/* What was decoded says the same as the bytes: it encodes to them again. */
+/* A decoded identity must encode to the same bytes. */
 static void check_identity(const uint8_t *header, const struct identity *id)
 {
     uint8_t again[IDENTITY_BYTES];

@@ -24,7 +24,7 @@ static struct at_work {
 static char at_work_path[512];
 static unsigned long n_files, n_mutants;
 
-/* What libFuzzer would bring. */
+/* Stands in for the function that libFuzzer has. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t n, size_t max)
 {
     static uint64_t rng = 7;

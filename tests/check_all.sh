@@ -1,5 +1,5 @@
 #!/bin/sh
-# What `make check` leaves out: other compilers, sanitizers and kernels, the long forms of
+# Runs what `make check` leaves out: other compilers, sanitizers and kernels, the long forms of
 # the tests that have one, all power cuts, kills, rot and faults, what is installed and
 # packaged, and the engines. `make check-all` calls it. It repeats no test in the form in
 # which `make check` runs it, so both are needed.

@@ -49,7 +49,7 @@ says() {
     grep -qE "$pattern" "$dir/said"
 }
 
-# Of absent keys so many reads are skipped as the planned error promises, less a fifth.
+# Absent keys skip as many reads as the planned error promises, less a fifth.
 skips() {
     sed -n 's/^\([0-9]*\) absent keys in \([0-9]*\) segments: \([0-9]*\) .*/\1 \2 \3/p' "$1" |
         awk '{ n++; if ($2 < 2 || $3 < $1 * $2 * (1 - 1.2 * 0.01)) bad = 1 } END { exit bad || n != 1 }'

@@ -36,7 +36,7 @@ step() {
     passed=$((passed + ${counts% *}))
     failed=$((failed + ${counts#* }))
     if [ "${counts#* }" -gt 0 ]; then
-        # What comes first may be long past, when the last 200 lines begin.
+        # The first failure may lie before the last 200 lines.
         grep -A 12 '^not ok' "$log.step" | head -n 100
         tail -n 200 "$log.step"
         echo "FAILED: $name (exit $code)"

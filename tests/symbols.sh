@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the built objects export and reference; $1 is the build directory.
+# Checks what the built objects export and reference; $1 is the build directory.
 set -u
 b=$1
 bad=0

@@ -1,7 +1,7 @@
 #help make check-arch    format/, lib/ below the store and the goldens on s390x (big-endian) and aarch64, under qemu-user
 
-# What depends on the byte order and the machine's word. The others are the same C, and
-# would take minutes under an emulator.
+# Tests that depend on the byte order and the machine's word. The other tests are the same
+# C, and would take minutes under an emulator.
 ARCHES := s390x aarch64
 ARCH_TESTS := $(addprefix test_,format kernel identity commit commit_rules integrity record spec spec_rules \
     golden slots builder builder_keys writer writer_open expectations recover failed_syncs losses open_damage)

@@ -37,8 +37,8 @@ struct figure figures[] = {
       "ns", MOST, 1.4),
     F("large_single", "large filter, 1%, negatives one at a time", "public call",
       "independent loads", "ns", MOST, 1.15),
-    /* What a processor has in flight is counted in instructions: this is how many loads
-     * it has where a probe's lie between two. Our own mark. */
+    /* A processor's window is a number of instructions. This is how many loads fit
+     * into it with a probe's instructions between two loads. Our own mark. */
     F("large_single_spaced", "the same, loads as far apart as those of probes",
       "public call", "loads", "ns", MOST, 1.25),
     F("large_positives_1pct", "large filter, 1%, positives", "batch", "random lines",

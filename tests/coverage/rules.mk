@@ -18,8 +18,8 @@ coverage: | deps-coverage
 	    CPPFLAGS='-include tests/coverage/exit.h' tests
 	@tests/coverage/coverage.sh $B/coverage
 
-# What the tests themselves do is not counted, and they are not slowed down; but for the
-# one that is of headers.
+# The tests' own code is not counted, and not slowed down, except in the test of the
+# headers.
 ifdef COVERAGE
 $B/tests/%.o $B/fuzz/%.o: BASE := $(filter-out $(COVERAGE_FLAGS),$(BASE)) -O2
 $B/tests/unit/format/test_headers.o: BASE := $(BASE)

@@ -265,8 +265,8 @@ static void write_to_full_disk(struct scene s)
     check_all_there(path, s.n_before);
 }
 
-/* What is spoilt before the writer opens it: no space is an error then, and nothing has
- * been written; with space, it has it for good. */
+/* The scene spoils the file before the writer opens it. Without space, opening is an
+ * error and nothing is written; with space, the writer has it for good. */
 static void open_on_full(struct scene s)
 {
     const char *path = s.path;
@@ -290,7 +290,7 @@ static void open_on_full(struct scene s)
     assert_int_equal(tamis_writer_commit(w, 2, NULL), 0);
     assert_int_equal(tamis_writer_close(w), 0);
     check_all_there(path, N_KEYS);
-    /* What has its space opens on a full disk too. */
+    /* A file that has its space opens on a full disk too. */
     w = open_writer(path);
     assert_int_equal(tamis_writer_close(w), 0);
     full_make_space();

@@ -64,7 +64,7 @@ static void later_minor(struct image *m)
     checksum_set(m->bytes, IDENTITY_BYTES, 0);
 }
 
-/* What a power cut and a loss may leave: slot A torn, slot B whole, one sector of bits
+/* A file after a power cut and a loss: slot A torn, slot B whole, one sector of bits
  * gone with its floor condemned (R8), another gone with its floor as it was. */
 static void torn(struct image *m)
 {

@@ -1,4 +1,4 @@
-# What the tests of the installed thing share. $B is the build directory, $CC and $CXX the
+# Shared by the tests of what is installed. $B is the build directory, $CC and $CXX the
 # compilers.
 bats_require_minimum_version 1.5.0
 top=$(realpath "$BATS_TEST_DIRNAME/../..")
@@ -8,7 +8,7 @@ export LC_ALL=C
 export -n B
 unset MAKEFLAGS MFLAGS MAKELEVEL DESTDIR PREFIX prefix PKG_CONFIG_PATH LD_LIBRARY_PATH
 
-# What was built is installed, with these variables; a blank in the name, to see.
+# Installs the build with these variables; the name has a blank on purpose.
 prefix="$BATS_FILE_TMPDIR/a prefix"
 install_tamis() {
     make -s -C "$top" B="$B" install "$@"

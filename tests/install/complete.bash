@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the bash completion offers: complete.bash SCRIPT WORD..., the last word being the
-# one that is typed. A candidate a line.
+# Prints the candidates of the bash completion, one a line: complete.bash SCRIPT WORD...,
+# the last word being typed.
 set -u
 # shellcheck disable=SC1090
 source "$1" || exit

@@ -1,6 +1,6 @@
 #!/usr/bin/env zsh
-# What the zsh completion offers: complete.zsh SCRIPT WORD..., the last word being the one
-# that is typed. A candidate a line; stands in for the completion system.
+# Prints the candidates of the zsh completion, one a line: complete.zsh SCRIPT WORD...,
+# the last word being typed. Stands in for the completion system.
 script=$1
 shift
 words=("$@")

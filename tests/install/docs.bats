@@ -62,7 +62,8 @@ options_in() {
             $0 in known { last = "" }
             END { if (last) print last }' known accepted >missing
         [ ! -s missing ] || fail "$command: the man page (and 'tamis help') lacks" $(cat missing)
-        # What begins a line of the list must be accepted; what the prose mentions may be another's.
+        # An option that begins a line of the list must be accepted. The prose may mention
+        # options of other commands.
         grep -E '^ {7}-' section | options_in | grep -vxFf accepted >extra || :
         [ ! -s extra ] || fail "$command: it does not take" $(cat extra)
     done

@@ -176,7 +176,7 @@ changed() {
     first=$(ls db/*.ldb | head -n 1)
     last=$(ls db/*.ldb | tail -n 1)
     [ "$first" != "$last" ]
-    # Of the same size, which is no matter for LevelDB: its footer is found from the end.
+    # The size must stay: LevelDB finds the footer from the end.
     size=$(stat -c %s "$first")
     other=$(stat -c %s "$last")
     [ "$size" -gt "$other" ] || { t=$first first=$last last=$t t=$size size=$other other=$t; }
@@ -410,7 +410,7 @@ bind_as_before() {
     make_database 2000
     ok "$OFFLINE" store db
     before=$(changed)
-    # What it says goes nowhere, not into a file that got the number.
+    # Its output goes nowhere, not into a file that got the descriptor.
     run -4 bash -c 'exec "$0" store db >&- 2>&-' "$OFFLINE"
     fails 5 "tamis-leveldb: nowhere: " bash -c 'exec "$0" store nowhere' "$OFFLINE"
     [ "$before" = "$(changed)" ]

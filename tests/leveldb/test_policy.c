@@ -288,7 +288,7 @@ static void other_lengths_may_match(void **state)
     free(f);
 }
 
-/* What a later version, or somebody else, may have written, its checksum good. */
+/* Heads that a later version, or somebody else, may have written; the checksum is good. */
 static void only_known_heads_are_believed(void **state)
 {
     (void)state;

@@ -8,7 +8,7 @@
 use strict;
 use warnings;
 
-# What becomes of an operator between two operands.
+# The replacements of an operator between two operands.
 my %BINARY = (
     '<'  => ['<=', '>='], '<=' => ['<', '>'], '>' => ['>=', '<='], '>=' => ['>', '<'],
     '==' => ['!='], '!=' => ['=='], '&&' => ['||'], '||' => ['&&'],

@@ -54,7 +54,7 @@ my @PROGRAMS = (
     ['tests/rot/rot', ''],
 );
 
-# What survives the long forms is a survivor; TAMIS_TEST_LONG=0 tries what `make unit` runs.
+# A survivor must survive the long forms; TAMIS_TEST_LONG=0 tries only what `make unit` runs.
 $ENV{TAMIS_TEST_LONG} //= 1;
 
 my $SLOW = qr{error_rates|property|builder|process|threads|sealed_damage|store|crash|faults|rot};
@@ -106,7 +106,7 @@ sub listed_survivors {
 sub test_list {
     my @tests = map { m{/(test_\w+)\.c$}; { name => $1, program => "build/tests/$1", arguments => '' } }
         sort glob "$source/tests/unit/*/test_*.c";
-    # What is linked with the library, too, and run or loaded by a test.
+    # Programs and plugins that a test runs or loads; they are linked with the library, too.
     my %also = (test_golden => ['build/tests/golden/make_golden'],
         test_extensions => ['build/tests/golden/make_extensions'],
         test_store_copies => [map { "build/tests/plugin_$_.so" } 'a', 'b']);
@@ -128,7 +128,7 @@ sub test_list {
 
 my (@tests, %kills, %fingerprints);
 
-# What kills most mutants of this file in least time comes first.
+# The test that kills most mutants of this file in the least time comes first.
 sub in_order {
     my ($m) = @_;
     my $file = $m->{files}[0];

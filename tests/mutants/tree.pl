@@ -55,7 +55,7 @@ sub tree_copy {
 sub tree_new {
     my ($source, $root, $jobs, $what) = @_;
     my $t = { root => $root, commands => {}, users => {}, log => "$root.log" };
-    # What runs past the end of an array, or shifts too far, shall be seen to.
+    # An access past the end of an array, or a shift too far, must be noticed.
     my $make = "cd '$root' && unset MAKEFLAGS MFLAGS MAKELEVEL && make B=build OPT=-O1 WERROR= V=1"
         . " SANITIZE='-fsanitize=bounds,shift -fsanitize-undefined-trap-on-error'";
     system('mkdir', '-p', $root);
@@ -63,8 +63,8 @@ sub tree_new {
     chomp($t->{tmp} = `mktemp -d`);
     die "mktemp failed\n" unless $t->{tmp} =~ m{^/.*/[^/]+$} && -d $t->{tmp};
     tree_copy($source, $root);
-    # What an interrupted run left is older than the sources copied now, and is made
-    # anew; but make knows nothing of flags.
+    # Objects of an interrupted run are older than the sources copied now, so make builds
+    # them again. It does not notice other flags.
     my $flags = $make . slurp("$root/Makefile");
     system('rm', '-rf', "$root/build") unless -f "$root.flags" && slurp("$root.flags") eq $flags;
     spit("$root.flags", $flags);

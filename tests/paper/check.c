@@ -140,7 +140,7 @@ static void check_measured(void)
     }
 }
 
-/* What README.md says of growth rules. */
+/* Checks what README.md says of growth rules. */
 static void check_search(void)
 {
     struct finding usual, range, equal, r90, folded, larger;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What the paper states, by the program itself; and are all tables and figures made?
-# check.sh PROGRAM DIR.
+# Checks what the paper states by the program itself, and that all tables and figures are
+# made: check.sh PROGRAM DIR.
 set -u
 program=$1 dir=$2
 rm -rf "$dir" && mkdir -p "$dir" || exit 2

@@ -85,7 +85,7 @@ static void figure3(const char *dir)
     csv_close(f);
 }
 
-/* What the library lets r be, and what the formulas do. */
+/* The values of r that the library allows, and those that the formulas do. */
 static const struct tightening_range lanes_range = {0.5, 0.95, 0.05},
                                      lanes_fine = {0.5, 0.95, 0.01},
                                      ideal_range = {0.02, 0.99, 0.01};

@@ -74,7 +74,7 @@ static bool maybe(const struct memory_stage *s, uint64_t h)
     return lane == s->g.lanes;
 }
 
-/* Of the keys that were added from this state of the random numbers on. */
+/* Counts the lost keys among those added from this state of the random numbers on. */
 static uint64_t count_lost(const struct memory_stage *s, uint64_t began,
                            uint64_t n_keys)
 {

@@ -18,7 +18,7 @@ enum {
 };
 #define PAPER_ERROR 1e-6
 
-/* What holds a stage's keys at its error. */
+/* The layout of a stage's bits. */
 enum layout {
     LAYOUT_SLICES, /* the paper's: whole slices, half full */
     LAYOUT_IDEAL,  /* the same with any real number of slices */

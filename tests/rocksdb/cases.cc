@@ -1,5 +1,4 @@
-/* What the shim does with each kind of entry, order of keys and way into the database.
- */
+/* Tests the shim with each kind of entry, order of keys and way into the database. */
 #include "test.h"
 
 #include <algorithm>

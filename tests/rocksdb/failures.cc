@@ -1,6 +1,5 @@
-/* What becomes of the list when something of ours fails, when the shim was not there,
- * and when it is used for another database: nothing reaches the engine, and no key is
- * lost. */
+/* The list when something of ours fails, when the shim was not there, and when it is used
+ * for another database: nothing reaches the engine, and no key is lost. */
 #include "test.h"
 
 #include <cstring>
@@ -209,7 +208,7 @@ void RestoredMeanwhile()
     fs::remove_all(DbPath());
     fs::copy(backup, DbPath(), fs::copy_options::recursive);
     OK(rocksdb::DB::Open(options, DbPath(), watched, &engine.families, &engine.db));
-    /* Of the other family nobody tells which files these are. */
+    /* Nobody tells which files belong to the other family. */
     OK(filters->Reconcile(engine.db));
     std::vector<rocksdb::LiveFileMetaData> files;
     engine.db->GetLiveFilesMetaData(&files);

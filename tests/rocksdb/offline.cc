@@ -140,7 +140,7 @@ void OfflineBuild()
     }
     MakeStore();
     ExpectTool(0, "2 built");
-    /* What it built is what the shim takes over, as it is. */
+    /* The shim takes over what it built, as it is. */
     Engine engine;
     OpenEngine(&engine, QuietOptions());
     CheckStore(&engine, Extra::kForbidden);

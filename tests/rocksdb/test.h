@@ -96,7 +96,7 @@ enum class Extra { kAllowed, kForbidden };
  * each of its keys, tombstones too; every version of a key that any SST has is MAYBE in
  * one that covers it. `extra`: may anything else be listed? */
 void CheckStore(Engine *engine, Extra extra);
-/* What the store says of one key and SST. */
+/* The store's answer for one key and SST. */
 tamis_answer Ask(const tamis::Segment &segment, const std::string &key,
                  tamis_reason *why);
 void ExpectReason(const tamis::Segment &segment, const std::string &key,

@@ -1,5 +1,5 @@
-/* What the tests of filters that are made from filters, or asked for what their bits
- * tell, need: sources, and what must hold of the results. */
+/* For tests of derived filters and of estimates: sources, and what must hold for the
+ * results. */
 #ifndef TAMIS_TESTS_ALGEBRA_SUPPORT_H
 #define TAMIS_TESTS_ALGEBRA_SUPPORT_H
 

@@ -1,4 +1,4 @@
-/* What the tests of the SIGBUS guard share: files cut short, mappings of nobody's, and
+/* For tests of the SIGBUS guard: truncated files, mappings that belong to nobody, and
  * children that are killed. */
 #ifndef TAMIS_TESTS_GUARD_SUPPORT_H
 #define TAMIS_TESTS_GUARD_SUPPORT_H
@@ -85,7 +85,7 @@ static UNUSED uint64_t page_in(const struct geometry *g, uint32_t lane, uint64_t
     return geometry_block_offset(g, lane, hash) / PAGE_BYTES;
 }
 
-/* What the handler does when a thread faults on this page. */
+/* Does what the handler does when a thread faults on this page. */
 static UNUSED void lose(const void *at)
 {
     assert_true(lost_replace((uintptr_t)at));

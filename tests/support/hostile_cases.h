@@ -6,7 +6,7 @@
 #include "format/commit.h"
 #include "lib/tamis.h"
 
-/* What is done to a decoded commit record; identities are changed as bytes. */
+/* Changes a decoded commit record; identities are changed as bytes. */
 typedef void hurt_fn(struct commit *c);
 enum base { BIRTH, GROWN };
 

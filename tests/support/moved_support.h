@@ -1,4 +1,4 @@
-/* What the tests of files that lose their name need: a clock that stands still, looks
+/* For tests of files that lose their name: a clock that stands still, looks
  * that can be met, and copies that take a name. */
 #ifndef TAMIS_TESTS_MOVED_SUPPORT_H
 #define TAMIS_TESTS_MOVED_SUPPORT_H
@@ -63,7 +63,7 @@ static UNUSED const char *make(void)
     return path;
 }
 
-/* What must be said of the keys that came later, in every way to ask. */
+/* Asks for the keys that came later in every way. */
 static UNUSED void filter_must_say(struct tamis_filter *f, enum tamis_reason want)
 {
     size_t absent = want == TAMIS_NO_REASON ? AFTER : 0;

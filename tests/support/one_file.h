@@ -1,5 +1,4 @@
-/* What tests of a single filter share: its path, and a new writer of it as often as one
- * is wanted. */
+/* For tests of a single filter: its path, and a new writer of it as often as needed. */
 #ifndef TAMIS_TESTS_ONE_FILE_H
 #define TAMIS_TESTS_ONE_FILE_H
 

@@ -5,7 +5,7 @@
 
 #include "one_file.h"
 
-/* Of the keys FIRST are in the first stage, which they do not fill. */
+/* FIRST keys are in the first stage, and do not fill it. */
 enum { N = 5000, FIRST = 400, SECONDS = 60 };
 
 static uint64_t keys[N];

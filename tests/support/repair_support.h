@@ -1,4 +1,4 @@
-/* What the tests of repair and backup need: findings as text, trees as numbers, and
+/* For tests of repair and backup: findings as text, trees as numbers, and
  * stores with a bit of everything. */
 #ifndef TAMIS_TESTS_REPAIR_SUPPORT_H
 #define TAMIS_TESTS_REPAIR_SUPPORT_H
@@ -124,7 +124,7 @@ static UNUSED void remove_tree(const char *name)
     assert_int_equal(system(command), 0);
 }
 
-/* Of what a test that failed has left. */
+/* Removes what a failed test has left. */
 static UNUSED int no_store(void **state)
 {
     (void)state;

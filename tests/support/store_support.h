@@ -1,4 +1,4 @@
-/* What the tests of the store need: stores, segments of numbered keys, and questions
+/* For tests of the store: stores, segments of numbered keys, and questions
  * with the reason for the answer. */
 #ifndef TAMIS_TESTS_STORE_SUPPORT_H
 #define TAMIS_TESTS_STORE_SUPPORT_H

@@ -1,5 +1,5 @@
-/* What several tests need: a directory of their own, repeatable random numbers,
- * damage, and keys. Everything static, so that each test stays one file. */
+/* For all tests: a directory of their own, repeatable random numbers, damage, and keys.
+ * Everything is static, so that each test stays one file. */
 #ifndef TAMIS_TESTS_SUPPORT_H
 #define TAMIS_TESTS_SUPPORT_H
 

@@ -1,5 +1,5 @@
-/* What these tests use of cmocka, for machines that have no cmocka installed: the same
- * unit tests, unchanged, are compiled for other processors and run under qemu-user,
+/* The part of cmocka that these tests use, for machines without cmocka: the same unit
+ * tests, unchanged, are compiled for other processors and run under qemu-user,
  * and installing a foreign libcmocka would change the package database of the machine
  * that builds them. Output is in cmocka's form, which tests/unit.sh counts. */
 #ifndef TAMIS_TESTS_ARCH_CMOCKA_H

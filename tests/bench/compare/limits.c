@@ -1,4 +1,4 @@
-/* What the machine can do, measured in the same run on the same memory: random lines,
+/* The limits of the machine, measured in the same run on the same memory: random lines,
  * bandwidth, copying, reading a file, hashing its pages. */
 #include "tests/bench/bench.h"
 

@@ -71,10 +71,10 @@ static double lap_add(void *ctx)
     return ns / (double)a->n;
 }
 
-/* What an add that others may see and do meanwhile is at least, on memory that is ours:
- * it announces itself, and sets a bit in so many words of a line of each lane. Each of
- * that is one locked instruction, which waits for all before it: and the first in a
- * line for the line. */
+/* The least that an add costs if others may see it and add meanwhile, on memory of our
+ * own: it announces itself, and sets a bit in so many words of a line of each lane. Each
+ * step is one locked instruction, which waits for everything before it. The first one in
+ * a line waits for the line, too. */
 struct locked {
     uint8_t *bits;
     struct geometry g;

@@ -1,5 +1,5 @@
-/* What checking costs: nothing when it is done, about a hash of each page until then,
- * and what a single probe may take meanwhile. */
+/* The cost of checks: nothing once they are done, about a hash of each page until then;
+ * and the longest single probe meanwhile. */
 #include "tests/bench/bench.h"
 
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static double lap_xxh3_pages(void *ctx)
     return xxh3_pages_ns(t->bits, t->hashes, t->n);
 }
 
-/* What first touches cost more with checks than without them. */
+/* The cost that checks add to first touches. */
 static void checking_total(const char *path)
 {
     struct bits bits = bits_map(path);
@@ -115,7 +115,7 @@ static void checking_while_opening(const char *path)
     bits_unmap(&bits);
 }
 
-/* What reading the clock twice adds. */
+/* The cost of reading the clock twice. */
 static double clock_ns(void)
 {
     enum { N = 1001 };

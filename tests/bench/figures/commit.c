@@ -46,8 +46,8 @@ static double lap_fdatasync(void *ctx)
 /* A file of as many bytes, mapped for writing. Allocated as a stage is, and first
  * written through its mapping page by page, here and there: the page cache holds a file
  * that was written in one go in large folios, of which one dirty page makes all dirty.
- * That is faster where every page is dirty, as here, and eight times slower where one
- * in 64 is. */
+ * This is faster where every page is dirty, as here, and eight times slower where one
+ * page in 64 is. */
 static void plain_file(struct committing *c, const char *path, size_t n_pages)
 {
     file_remove(path);
