@@ -152,8 +152,8 @@ struct slot_health {
     uint64_t sequence[2];
 };
 struct verdict commit_choose_slot(const uint8_t *header, const struct identity *id,
-                             uint64_t available_bytes, struct commit *c,
-                             struct slot_health *health);
+                                  uint64_t available_bytes, struct commit *c,
+                                  struct slot_health *health);
 
 /* Do digests guard the pages of stage i? Else its floors do. */
 static inline bool commit_has_digests(const struct commit *c, size_t i)

@@ -328,17 +328,17 @@ static void test_hole_on_full_ext4(void **state)
 static void test_shared_blocks_on_full_btrfs(void **state)
 {
     (void)state;
-    on_image("128M", "mkfs.btrfs -q --mixed", write_to_full_disk,
-             (struct scene){
-                 .make = make_half, .spoil = full_share, .n_before = N_KEYS / 2});
+    on_image(
+        "128M", "mkfs.btrfs -q --mixed", write_to_full_disk,
+        (struct scene){.make = make_half, .spoil = full_share, .n_before = N_KEYS / 2});
 }
 
 static void test_shared_blocks_on_full_xfs(void **state)
 {
     (void)state;
-    on_image("320M", "mkfs.xfs -q", write_to_full_disk,
-             (struct scene){
-                 .make = make_half, .spoil = full_share, .n_before = N_KEYS / 2});
+    on_image(
+        "320M", "mkfs.xfs -q", write_to_full_disk,
+        (struct scene){.make = make_half, .spoil = full_share, .n_before = N_KEYS / 2});
 }
 
 static void test_holed_copy_on_full_tmpfs(void **state)

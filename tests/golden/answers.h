@@ -1,72 +1,64 @@
-/* The answers that stand beside a golden file, FILE.tsv, as they come out now. */
+/* Lists of keys and answers, FILE.answers, beside the golden files: their form, and a
+ * reader of them. SPEC.md, appendix B, says the same for other programs. A list has
+ * runs:
+ *
+ *     present HIT key 0 2167 3
+ *     ffff...                      64 digits a line, the last line may be shorter
+ *
+ * The run asks 2,167 keys, numbers 0, 3, 6 and so on: "key-0" and the bytes c3 a9, ...
+ * Each hexadecimal digit has the answers for four of them, the first one in its highest
+ * bit: 1 is MAYBE, for the reason given, and 0 is ABSENT. Bits after the last key are
+ * 0. The first word is the segment asked; in the list of a filter, "present" for keys
+ * that were added and "other" for keys that were not. */
 #ifndef TAMIS_TESTS_GOLDEN_ANSWERS_H
 #define TAMIS_TESTS_GOLDEN_ANSWERS_H
 
-#include <unistd.h>
+#include <stdio.h>
 
-#include "tests/golden/handmade.h"
-#include "tests/golden/make.h"
+enum { ANSWER_DIGITS = 64 };
 
-static inline FILE *answers_file(const char *name)
-{
-    char path[4410];
-    snprintf(path, sizeof path, "%s.tsv", at(name));
-    FILE *out = fopen(path, "w");
-    if (!out)
-        exit(1);
-    return out;
-}
+struct answer_run {
+    char who[64], maybe[40], prefix[16];
+    unsigned first, n, step;
+};
 
-/* A line a key: "present" or "other", the exact answer, the key. Closes the filter. */
-static inline void write_answers(struct tamis_filter *f, const char *name,
-                                 unsigned n_present)
-{
-    FILE *out = answers_file(name);
+/* Begun with a file opened for reading. */
+struct answers {
+    FILE *in;
+    struct answer_run run;
+    unsigned next, digit; /* the key to come, and the digit that has its answer */
     char key[64];
-    struct tamis_domain d = tamis_filter_domain(f);
-    unsigned step = 1 + n_present / 2500; /* enough of them */
-    for (unsigned i = 0; i < n_present + 2000; i += i < n_present ? step : 1) {
-        int present = i < n_present;
-        size_t n = golden_key(key, present ? "key" : "other", i);
-        struct tamis_key k = tamis_key_of(&d, key, n);
-        fprintf(out, "%s\t%s\t%s\n", present ? "present" : "other",
-                tamis_filter_probe(f, &k, NULL) == TAMIS_ABSENT ? "ABSENT" : "MAYBE",
-                key);
-    }
-    fclose(out);
-    tamis_filter_close(f);
+    size_t key_bytes;
+    int absent, malformed;
+};
+
+static inline size_t answer_key(char out[64], const struct answer_run *r, unsigned i)
+{
+    return (size_t)snprintf(out, 64, "%s-%u\xc3\xa9", r->prefix,
+                            r->first + i * r->step);
 }
 
-#ifndef GOLDEN_WITHOUT_STORE
-/* A line a key and segment: key, segment, reason (ABSENT among them). Every third key
- * is asked. */
-static inline void write_store_answers(const char *name, unsigned n_keys)
+/* The next key of the list with its answer; 0 at the end, and where the list is
+ * malformed. */
+static inline int answers_next(struct answers *a)
 {
-    struct tamis_diag diag;
-    struct tamis_store *store;
-    struct tamis_snapshot *now;
-    struct tamis_segment_info info;
-    char key[64], path[4500];
-    check(tamis_store_open(at(name), &store, &diag), &diag);
-    struct tamis_domain d = tamis_store_domain(store);
-    check(tamis_snapshot_current(store, &now, &diag), &diag);
-    FILE *out = answers_file(name);
-    for (unsigned i = 0; i < n_keys; i += 3) {
-        struct tamis_key k = tamis_key_of(&d, key, golden_key(key, "key", i));
-        for (size_t n = 0; tamis_snapshot_segment(now, n, &info) == 0; n++) {
-            struct tamis_target t = tamis_snapshot_target(now, n);
-            enum tamis_reason why;
-            tamis_snapshot_probe(now, &t, &k, &why);
-            fprintf(out, "%s\t%.*s\t%s\n", key, (int)info.name_bytes,
-                    (const char *)info.name, tamis_reason_name(why));
-        }
+    struct answer_run *r = &a->run;
+    if (a->next == r->n) {
+        int got = fscanf(a->in, "%63s %39s %15s %u %u %u", r->who, r->maybe, r->prefix,
+                         &r->first, &r->n, &r->step);
+        a->next = 0;
+        a->malformed = got != EOF && (got != 6 || r->n == 0);
+        if (got != 6 || a->malformed)
+            return 0;
     }
-    fclose(out);
-    tamis_snapshot_release(now);
-    tamis_store_close(store);
-    snprintf(path, sizeof path, "%s/catalog.lmdb-lock", at(name));
-    unlink(path);
+    if (a->next % 4 == 0 && fscanf(a->in, " %1x", &a->digit) != 1) {
+        a->malformed = 1;
+        return 0;
+    }
+    a->key_bytes = answer_key(a->key, r, a->next);
+    a->absent = !(a->digit >> (3 - a->next % 4) & 1);
+    a->next++;
+    return 1;
 }
-#endif
 
 #endif

@@ -1,14 +1,14 @@
 /* Writes the golden files and stores that have what SPEC.md 10.1 reserves, as far
  * as 1.0 sees it: bits, numbers and places are right, and so are all checksums. What
- * lies behind an unknown kind is noise. Beside each open file stands FILE.tsv, as
- * make_golden.c writes them; beside each store STORE.tsv: key, segment, reason. */
+ * lies behind an unknown kind is noise. Beside each file that 1.0 reads, and
+ * each store, stands its list of answers (answers.h). */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "format/checksum.h"
 #include "tests/support/store_internals.h"
-#include "tests/golden/answers.h"
+#include "tests/golden/write_answers.h"
 #include "tests/golden/extensions.h"
 #include "tests/golden/image.h"
 #include "tests/golden/open_catalog.h"

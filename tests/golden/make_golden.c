@@ -2,8 +2,7 @@
  * fixed (identifiers, seeds, times, keys), so that a test can hold the bytes against
  * those of the frozen files. A later library may write others (and then that test goes,
  * and new files with new names come beside the old); it has to read these for ever.
- * Beside each FILE stands FILE.tsv, a line a key: "present" or "other", the exact
- * answer, the key. */
+ * Beside each FILE stands FILE.answers (answers.h). */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/golden/answers.h"
+#include "tests/golden/write_answers.h"
 
 static void write_answers_at(const char *name, uint64_t offset, unsigned n_present)
 {

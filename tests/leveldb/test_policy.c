@@ -288,7 +288,8 @@ static void other_lengths_may_match(void **state)
     free(f);
 }
 
-/* Heads that a later version, or somebody else, may have written; the checksum is good. */
+/* Heads that a later version, or somebody else, may have written; the checksum is good.
+ */
 static void only_known_heads_are_believed(void **state)
 {
     (void)state;

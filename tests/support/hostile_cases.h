@@ -21,8 +21,8 @@ enum base { BIRTH, GROWN };
 HURT(blocks_2_60, s->geometry.n_blocks = UINT64_C(1) << 60; s->length = 0)
 HURT(blocks_2_58_length_wraps, s->geometry.n_blocks = UINT64_C(1) << 58;
      s->length = s->geometry.n_blocks * 64 * s->geometry.lanes)
-HURT(blocks_2_32, commit_unsettle(c); s->geometry.n_blocks = UINT64_C(1) << 32; s->geometry.lanes = 4;
-     s->length = UINT64_C(1) << 40)
+HURT(blocks_2_32, commit_unsettle(c); s->geometry.n_blocks = UINT64_C(1) << 32;
+     s->geometry.lanes = 4; s->length = UINT64_C(1) << 40)
 HURT(blocks_2_32_and_64, s->geometry.n_blocks = (UINT64_C(1) << 32) + 64)
 HURT(blocks_zero, s->geometry.n_blocks = 0; s->length = 0)
 HURT(blocks_not_whole_pages, s->geometry.n_blocks = 63; s->length = 63 * 64)

@@ -1,5 +1,5 @@
-/* For tests of stores whose files are replaced: another process that does as it is told,
- * looks that can be met, and ways to replace files. */
+/* For tests of stores whose files are replaced: another process that does as it is
+ * told, looks that can be met, and ways to replace files. */
 #ifndef TAMIS_TESTS_REPLACED_SUPPORT_H
 #define TAMIS_TESTS_REPLACED_SUPPORT_H
 

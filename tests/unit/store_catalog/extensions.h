@@ -1,10 +1,10 @@
-/* What the tests of later extensions share: the golden files and stores, and their
- * keys. They call only what 1.0 had, so that they can be built in a tree of 1.0, too.
- */
+/* For tests of later extensions: the golden files and stores, and their keys. They call
+ * only functions that 1.0 had, so that they can be built in a tree of 1.0, too. */
 #ifndef TAMIS_TESTS_EXTENSIONS_H
 #define TAMIS_TESTS_EXTENSIONS_H
 
 #include "tests/support/store_support.h"
+#include "tests/golden/answers.h"
 #include "tests/golden/extensions.h"
 
 #define GOLDEN TAMIS_SOURCE_DIR "/tests/golden/extensions/"
@@ -24,6 +24,15 @@ static UNUSED const char *golden(const char *name)
     char *p = path[next++ % 2];
     snprintf(p, sizeof path[0], "%s%s", GOLDEN, name);
     return p;
+}
+
+static UNUSED FILE *open_answers(const char *name)
+{
+    char path[1300];
+    snprintf(path, sizeof path, "%s.answers", golden(name));
+    FILE *in = fopen(path, "r");
+    assert_non_null(in);
+    return in;
 }
 
 static UNUSED void check_present(const char *path, unsigned n_keys)

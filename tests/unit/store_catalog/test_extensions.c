@@ -34,22 +34,19 @@ static void check_answers(const char *path, const char *name, enum tamis_check m
     struct tamis_filter_options o = {.size = sizeof o, .check = mode};
     struct tamis_filter *f;
     struct tamis_verify report;
-    char list[1200], line[300], kind[16], answer[16], key[200];
+    struct answers list = {.in = open_answers(name)};
     size_t n = 0;
     OK(tamis_filter_open(path, &o, &f, NULL));
     OK(tamis_filter_verify(f, &report, NULL));
     struct tamis_domain domain = tamis_filter_domain(f);
-    snprintf(list, sizeof list, "%s.tsv", golden(name));
-    FILE *in = fopen(list, "r");
-    assert_non_null(in);
-    for (; fgets(line, sizeof line, in); n++) {
-        assert_int_equal(sscanf(line, "%15s\t%15s\t%199s", kind, answer, key), 3);
-        struct tamis_key k = tamis_key_of(&domain, key, strlen(key));
+    for (; answers_next(&list); n++) {
+        struct tamis_key k = tamis_key_of(&domain, list.key, list.key_bytes);
         bool absent = tamis_filter_probe(f, &k, NULL) == TAMIS_ABSENT;
-        assert_int_equal(absent, strcmp(answer, "ABSENT") == 0);
-        assert_false(absent && strcmp(kind, "present") == 0);
+        assert_int_equal(absent, list.absent);
+        assert_false(absent && strcmp(list.run.who, "present") == 0);
     }
-    fclose(in);
+    fclose(list.in);
+    assert_false(list.malformed);
     assert_int_equal(n, N_KEYS + 2000);
     tamis_filter_close(f);
 }

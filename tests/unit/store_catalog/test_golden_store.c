@@ -2,6 +2,7 @@
  * exactly as when they were made. Worked on as a copy, since LMDB writes a lock file
  * beside the catalog. */
 #include "tests/support/support.h"
+#include "tests/golden/answers.h"
 
 #define GOLDEN TAMIS_SOURCE_DIR "/tests/golden/"
 
@@ -22,26 +23,27 @@ static void test_answers(void **state)
     struct tamis_store *store = open_copy();
     struct tamis_snapshot *now;
     struct tamis_domain domain = tamis_store_domain(store);
-    char line[300], key[100], segment[100], reason[40];
+    struct answers list = {.in = fopen(GOLDEN "store.answers", "r")};
     size_t n = 0, n_absent = 0;
     (void)state;
     assert_int_equal(tamis_snapshot_current(store, &now, NULL), 0);
-    FILE *in = fopen(GOLDEN "store.tsv", "r");
-    assert_non_null(in);
-    while (fgets(line, sizeof line, in)) {
-        assert_int_equal(sscanf(line, "%99s\t%99s\t%39s", key, segment, reason), 3);
-        struct tamis_key k = tamis_key_of(&domain, key, strlen(key));
+    assert_non_null(list.in);
+    while (answers_next(&list)) {
+        struct tamis_key k = tamis_key_of(&domain, list.key, list.key_bytes);
         struct tamis_target t;
         enum tamis_reason why;
-        assert_int_equal(
-            tamis_snapshot_find(now, segment, strlen(segment), NULL, 0, 0, &t), 0);
+        assert_int_equal(tamis_snapshot_find(now, list.run.who, strlen(list.run.who),
+                                             NULL, 0, 0, &t),
+                         0);
         tamis_snapshot_probe(now, &t, &k, &why);
-        assert_string_equal(tamis_reason_name(why), reason);
+        assert_string_equal(tamis_reason_name(why),
+                            list.absent ? "ABSENT" : list.run.maybe);
         n_absent += why == TAMIS_NO_REASON;
         n++;
     }
+    assert_false(list.malformed);
     assert_true(n == 1200 && n_absent > 300);
-    fclose(in);
+    fclose(list.in);
     tamis_snapshot_release(now);
     tamis_store_close(store);
 }

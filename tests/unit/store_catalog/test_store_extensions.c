@@ -44,22 +44,21 @@ static void check_store_answers(const char *store, const char *name)
     struct tamis_store *s = store_open(store);
     struct tamis_domain domain = tamis_store_domain(s);
     struct tamis_snapshot *now = snapshot_of(s);
-    char line[300], key[100], segment[100], reason[40];
+    struct answers list = {.in = open_answers(name)};
     size_t n = 0;
-    snprintf(line, sizeof line, "%s.tsv", golden(name));
-    FILE *in = fopen(line, "r");
-    assert_non_null(in);
-    for (; fgets(line, sizeof line, in); n++) {
-        assert_int_equal(sscanf(line, "%99s\t%99s\t%39s", key, segment, reason), 3);
-        struct tamis_key k = tamis_key_of(&domain, key, strlen(key));
+    for (; answers_next(&list); n++) {
+        const char *segment = list.run.who;
+        struct tamis_key k = tamis_key_of(&domain, list.key, list.key_bytes);
         struct tamis_target t;
         enum tamis_reason why;
         OK(tamis_snapshot_find(now, segment, strlen(segment), NULL, 0, 0, &t));
         tamis_snapshot_probe(now, &t, &k, &why);
-        assert_string_equal(tamis_reason_name(why), reason);
+        assert_string_equal(tamis_reason_name(why),
+                            list.absent ? "ABSENT" : list.run.maybe);
         assert_int_equal(tamis_snapshot_probe_all(now, &k, NULL, NULL), TAMIS_MAYBE);
     }
-    fclose(in);
+    fclose(list.in);
+    assert_false(list.malformed);
     assert_true(n >= 1200);
     tamis_snapshot_release(now);
     tamis_store_close(s);
