@@ -47,8 +47,8 @@ struct operand {
 /* The only stage of a source, folded to this size, which divides its own. */
 struct operand operand_folded_to(const struct source *s, const struct geometry *g);
 
-/* How to read a source page that fails its check: as ones where a key might be missed, as
- * zeros where ones would prove that something is not contained. */
+/* How to read a source page that fails its check: as ones where a key might be missed,
+ * as zeros where ones would prove that something is not contained. */
 enum damaged_as { DAMAGED_AS_ZEROS = 0x00, DAMAGED_AS_ONES = 0xff };
 
 /* Page `page` of the folded stage; *n_damaged grows by each source page that fails. */

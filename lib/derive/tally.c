@@ -1,5 +1,5 @@
-/* Estimates the keys and the error of a derived filter from its bits: counts the bits of
- * every page as it is written, and measures a sample of the blocks. */
+/* Estimates the keys and the error of a derived filter from its bits: counts the bits
+ * of every page as it is written, and measures a sample of the blocks. */
 #include "lib/derive/inside.h"
 #include "lib/plan/plan.h"
 

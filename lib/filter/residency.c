@@ -1,13 +1,13 @@
-/* Residency: counts the pages of an open filter that are in memory, reads pages ahead of
- * the first probe, and locks them.
+/* Residency: counts the pages of an open filter that are in memory, reads pages ahead
+ * of the first probe, and locks them.
  *
- * A filter is mapped with advice for random access, so a fault reads one page. Populating
- * a cold mapping this way takes one read a page, and leaves single pages in memory. So
- * pages are read through a second mapping with the opposite advice, a few MiB at a time:
- * the kernel then reads 2 MiB at once, into folios of that size, and maps them as huge
- * pages. The first mapping is populated afterwards. Measured on 64 MiB of a cold file:
- * 16,384 faults that read and no huge page; with the second mapping 32, all in huge
- * pages. */
+ * A filter is mapped with advice for random access, so a fault reads one page.
+ * Populating a cold mapping this way takes one read a page, and leaves single pages in
+ * memory. So pages are read through a second mapping with the opposite advice, a few
+ * MiB at a time: the kernel then reads 2 MiB at once, into folios of that size, and
+ * maps them as huge pages. The first mapping is populated afterwards. Measured on 64
+ * MiB of a cold file: 16,384 faults that read and no huge page; with the second mapping
+ * 32, all in huge pages. */
 #include "lib/filter/view.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
-/* A probe uses a view: an immutable set of mapped stages. A sealed filter keeps one view.
- * A growing filter gets a new view when its stage table changes or more of its stages
- * are settled. Readers notice the change because each probe reads both ends of slot A
- * (R6). Old views stay until the filter is closed, since another thread may still be
- * probing them. There are about 60 at most: one for each stage table, one for each stage
- * settled. A file that shows MAX_VIEWS of them is refused.
+/* A probe uses a view: an immutable set of mapped stages. A sealed filter keeps one
+ * view. A growing filter gets a new view when its stage table changes or more of its
+ * stages are settled. Readers notice the change because each probe reads both ends of
+ * slot A (R6). Old views stay until the filter is closed, since another thread may
+ * still be probing them. There are about 60 at most: one for each stage table, one for
+ * each stage settled. A file that shows MAX_VIEWS of them is refused.
  *
  * No probe waits for another thread. A thread that finds slot A changed reads the
  * header for itself, and answers by what it read. There is no lock that a thread could
@@ -171,8 +171,8 @@ int view_create(struct tamis_filter *f, int fd, const struct header *h,
     return 0;
 }
 
-/* Remembers slot A in the view. A slot that was not whole is torn for good, or its writer
- * was held up half-way; then its last word, the checksum, is still to change. */
+/* Remembers slot A in the view. A slot that was not whole is torn for good, or its
+ * writer was held up half-way; then its last word, the checksum, is still to change. */
 void view_remember_slot(struct view *v, const struct header *h)
 {
     atomic_store(&v->seen,

@@ -1,5 +1,5 @@
-/* Descriptors and locks across a fork (R14): the child closes descriptors that would keep
- * a lock of its parent, and recognises inherited objects by their epoch. */
+/* Descriptors and locks across a fork (R14): the child closes descriptors that would
+ * keep a lock of its parent, and recognises inherited objects by their epoch. */
 #include "lib/io/io.h"
 
 #include <errno.h>

@@ -9,8 +9,8 @@ struct item {
     const uint8_t *block[ITEM]; /* first ones, if they were fetched ahead */
 };
 
-/* The keys of an item that are alive after so many lanes, each with its hash for the next
- * lane. If the item is whole, all its keys are alive, each with its block. */
+/* The keys of an item that are alive after so many lanes, each with its hash for the
+ * next lane. If the item is whole, all its keys are alive, each with its block. */
 struct survivors {
     const struct plane *plane;
     uint64_t alive;

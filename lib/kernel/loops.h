@@ -8,8 +8,8 @@
  * - struct pattern and pattern_of(h): the bits that one hash stands for in a block
  * - WORDS(words) and PLANE_WORDS(plane): the number of words as it likes to have it
  * - pattern_lacks(&x, words, block): 0 if they are all set in so many words, of 8 bits
- * - struct masks, masks_of(&m, h) and masks_lack(&m, words, block): the same, more work to
- * make and less to use, for one key on many planes
+ * - struct masks, masks_of(&m, h) and masks_lack(&m, words, block): the same, more work
+ * to make and less to use, for one key on many planes
  * - zero_bytes(bytes): a bit for each of 64 bytes that is 0
  * - block_count(block): how many bits are set
  * - pattern_add(&x, words, block): sets them, shared; how many were clear
@@ -23,8 +23,8 @@
  * key), and while the first lanes of an item are tested, those of a later one are
  * prefetched, line by line: a window that rolls on over items, which holds more in
  * flight than one that is filled and drained. First lanes are tested without a branch.
- * A few in a hundred absent keys survive. Their second lane is prefetched, and tested an
- * item later; and so on. */
+ * A few in a hundred absent keys survive. Their second lane is prefetched, and tested
+ * an item later; and so on. */
 #include "lib/kernel/kernel.h"
 
 #include <string.h>

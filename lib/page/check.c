@@ -1,9 +1,9 @@
 /* The check of a page before its bits are believed (R12).
  *
- * The state of a page is two bits of one word. Once all pages are good, the check is one
- * load. A page that was found bad is all ones for ever: its mark is
- * set before anyone can add bits that would mask the loss, beats a mark that it is
- * good, and is never taken back. */
+ * The state of a page is two bits of one word. Once all pages are good, the check is
+ * one load. A page that was found bad is all ones for ever: its mark is set before
+ * anyone can add bits that would mask the loss, beats a mark that it is good, and is
+ * never taken back. */
 #include "lib/page/page.h"
 #include "format/commit.h"
 #include "format/integrity.h"

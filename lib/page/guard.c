@@ -31,10 +31,11 @@ static atomic_bool active;
 static bool hooked; /* our handler is in place, or below one that came later */
 static unsigned n_users, n_hooked;
 
-/* The frame from which this thread calls the previous handler. If our handler runs below
- * this frame meanwhile, the previous handler has called it. A handler that jumps out
- * never comes back to clear this. The next fault is mostly not below it, and clears it.
- * Static storage: the first reader may be a signal handler, and must not allocate. */
+/* The frame from which this thread calls the previous handler. If our handler runs
+ * below this frame meanwhile, the previous handler has called it. A handler that jumps
+ * out never comes back to clear this. The next fault is mostly not below it, and clears
+ * it. Static storage: the first reader may be a signal handler, and must not allocate.
+ */
 static _Thread_local struct {
     uintptr_t frame; /* 0: nothing */
     unsigned number;

@@ -3,8 +3,8 @@
  * that its predecessor had begun.
  *
  * The pages of a dead writer may be in the page cache only, perhaps marked clean by a
- * failed write-back. Reading them proves nothing. So every page is dirtied again, and the
- * next sync writes it before a watermark is reported. */
+ * failed write-back. Reading them proves nothing. So every page is dirtied again, and
+ * the next sync writes it before a watermark is reported. */
 #include "lib/writer/inside.h"
 #include "lib/plan/plan.h"
 

@@ -98,7 +98,8 @@ static void close_item(struct backup_item *it)
 
 /* ---- sealed files, which are most of it, while everything goes on ---- */
 
-/* A file that can't be opened now is tried again once it is known to be listed still. */
+/* A file that can't be opened now is tried again once it is known to be listed still.
+ */
 static int copy_one_early(struct backup *b, struct backup_item *it,
                           struct tamis_diag *diag)
 {

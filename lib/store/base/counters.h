@@ -17,8 +17,8 @@
 
 enum { N_REASONS = TAMIS_UNREADABLE + 1 };
 
-/* The counters of one segment, or of none: [TAMIS_NO_REASON] counts the ABSENTs of single
- * probes, the rest MAYBEs by reason. */
+/* The counters of one segment, or of none: [TAMIS_NO_REASON] counts the ABSENTs of
+ * single probes, the rest MAYBEs by reason. */
 enum {
     /* Absents of probes of many, less what sheet.all has of them; wraps below 0. */
     COUNT_MANY = N_REASONS,

@@ -16,8 +16,8 @@ static const size_t FIRST_MAP_BYTES = (size_t)64 << 20;
 /* Two lines of LMDB's own, and one for each reader. */
 enum { MAX_READERS = 1024, MAX_DATABASES = 8, LOCK_BYTES = (MAX_READERS + 2) * 64 };
 
-/* The list must not change at the first write after a crash. If the dead writer's commit
- * has reached the meta page, it is made visible and durable now. */
+/* The list must not change at the first write after a crash. If the dead writer's
+ * commit has reached the meta page, it is made visible and durable now. */
 static int settle(struct catalog *c)
 {
     MDB_txn *txn;

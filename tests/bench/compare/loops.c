@@ -1,6 +1,6 @@
 /* The loops that a batch is compared with: over the same bits, as one would write them
- * by hand for one filter, everything inlined, the number of words known to the compiler.
- * They check no page and answer into the same bitmap. */
+ * by hand for one filter, everything inlined, the number of words known to the
+ * compiler. They check no page and answer into the same bitmap. */
 #include "tests/bench/bench.h"
 
 #include <string.h>

@@ -72,9 +72,9 @@ static double lap_add(void *ctx)
 }
 
 /* The least that an add costs if others may see it and add meanwhile, on memory of our
- * own: it announces itself, and sets a bit in so many words of a line of each lane. Each
- * step is one locked instruction, which waits for everything before it. The first one in
- * a line waits for the line, too. */
+ * own: it announces itself, and sets a bit in so many words of a line of each lane.
+ * Each step is one locked instruction, which waits for everything before it. The first
+ * one in a line waits for the line, too. */
 struct locked {
     uint8_t *bits;
     struct geometry g;

@@ -1,4 +1,5 @@
-/* The machine on which the figures were measured: a ratio travels, but not to every machine. */
+/* The machine on which the figures were measured: a ratio travels, but not to every
+ * machine. */
 #include "tests/bench/bench.h"
 
 #include <jansson.h>
