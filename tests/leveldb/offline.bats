@@ -384,7 +384,7 @@ bind_as_before() {
     check_store
 }
 
-@test "what --json prints is what tamis-json(5) says" {
+@test "tamis-json(5) has the fields that --json prints" {
     make_database 9000
     ok "$OFFLINE" --json store db
     printf '%s\n' "$output" >runs
@@ -393,8 +393,9 @@ bind_as_before() {
     ok "$OFFLINE" --json store db
     printf '%s\n' "$output" >>runs
     jq -r 'paths | map(if type == "number" then "[]" else "." + . end) | join("") | ltrimstr(".")' runs | sort -u >found
-    awk '$0 == "## tamis-leveldb, tamis-rocksdb" { on = 1; next } /^#/ { on = 0 }
-        on && /^\|  / { print substr($0, 4) }' "$BATS_TEST_DIRNAME/../../tools/man/tamis-json.5.scd" | sort -u >page
+    man=$BATS_TEST_DIRNAME/../../tools/man
+    awk -v section='tamis-leveldb, tamis-rocksdb' -f "$man/fields.awk" "$man/json.fields" |
+        cut -f1 | sort -u >page
     diff page found
     ok "$OFFLINE" --json --dry-run store db
     [ "$(jq .dry_run <<<"$output")" = true ]

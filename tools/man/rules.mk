@@ -11,7 +11,7 @@ deps-man:
 man: $(MAN_PAGES)
 
 # Root may be the first who needs it; whoever built the rest must be able to clean up.
-$B/man/%: tools/man/%.scd $(wildcard tools/man/*.awk) tools/man/expand.sh $B/tamis lib/tamis.h $(wildcard lib/tamis/*.h) SPEC.md | deps-man
+$B/man/%: tools/man/%.scd $(wildcard tools/man/*.awk) tools/man/json.fields tools/man/expand.sh $B/tamis lib/tamis.h $(wildcard lib/tamis/*.h) SPEC.md | deps-man
 	@mkdir -p $(@D)
 	$(call say,MAN,$@)
 	$(Q)tools/man/expand.sh $< $(TAMIS_HELP) >$@.scd

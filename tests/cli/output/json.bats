@@ -1,15 +1,11 @@
-# What --json prints is what tamis-json(5) says: every field of every command, both ways.
+# tamis-json(5) has every field that --json prints, and no other, command by command.
 load ../common
 
-PAGE=$BATS_TEST_DIRNAME/../../../tools/man/tamis-json.5.scd
+MAN=$BATS_TEST_DIRNAME/../../../tools/man
 
-# Of a section of the page: FIELD<TAB>TYPE.
+# The fields that a section of the page has: FIELD<TAB>TYPE.
 documented() {
-    awk -v section="## $1" '
-        $0 == section { on = 1; next }
-        /^#/ { on = 0 }
-        on && /^\|  / { field = substr($0, 4); getline; print field "\t" substr($0, 4) }
-    ' "$PAGE"
+    awk -v section="$1" -f "$MAN/fields.awk" "$MAN/json.fields" | cut -f1,2
 }
 
 # shows SECTION COMMAND...: keeps what it prints; a status like 3 is no matter here.
@@ -187,17 +183,17 @@ make_kinds() {
         # shellcheck disable=SC2086
         if "$TAMIS" help $c | grep -q -e '--json'; then echo "## tamis $c"; fi
     done | sort >take
-    grep -x '## tamis \(file \)\?[a-z]*' "$PAGE" | sort | diff - take
+    grep -x '## tamis \(file \)\?[a-z]*' "$MAN/tamis-json.5.scd" | sort | diff - take
 }
 
 @test "words of the page are those that there are" {
     make_kinds
     for word in sealed growing bare; do
         "$TAMIS" ls store --json | grep -q "\"state\": \"$word\""
-        grep -q "\*$word\*" "$PAGE"
+        grep -q "\*$word\*" "$MAN/json.fields"
     done
     "$TAMIS" probe store a nope --json | jq -r '.answer, .candidates[].reason' | sort -u >words
     "$TAMIS" verify store --json 2>/dev/null | jq -r '.segments[].result' | sort -u >>words
     [ "$(wc -l <words)" -ge 8 ]
-    while read -r word; do grep -q "\*$word\*" "$PAGE" || { echo "$word"; return 1; }; done <words
+    while read -r word; do grep -q "\*$word\*" "$MAN/json.fields" || { echo "$word"; return 1; }; done <words
 }
