@@ -30,10 +30,10 @@ static int edit(struct tamis_store *store, const struct options *o)
     if (err != 0)
         return complain_error(err, &diag, o->args[0], advice(err));
     segment_options(o, &opt);
-    for (size_t i = 0; i < o->n_replaces && err == 0; i++) {
-        err = tamis_edit_drop(e, o->replaces[i], strlen(o->replaces[i]), &diag);
+    for (size_t i = 0; i < o->replaces.n && err == 0; i++) {
+        err = tamis_edit_drop(e, o->replaces.at[i], strlen(o->replaces.at[i]), &diag);
         if (err != 0)
-            status = not_dropped(err, store, o->args[0], o->replaces[i], &diag);
+            status = not_dropped(err, store, o->args[0], o->replaces.at[i], &diag);
     }
     if (err == 0) {
         err = tamis_edit_attach(e, o->args[1], strlen(o->args[1]), o->args[2], &opt,
@@ -58,8 +58,7 @@ static int run(int argc, char **argv)
     struct options o;
     int status;
 
-    parse_options(argc, argv, WITH(OPT_BIND) | WITH(OPT_RANK) | WITH(OPT_REPLACES), 3,
-                  3, &o);
+    parse_options(argc, argv, 3, 3, &o);
     check_name(o.args[1], strlen(o.args[1]));
     if (o.args[2][0] == '\0')
         usage_error("FILE.tamis is a path, and this one is empty");
@@ -72,18 +71,14 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_attach = {
-    "attach",
-    "STORE SEGMENT FILE.tamis [--replaces OLD]...",
-    "register a filter that was built elsewhere",
-    "Copies a sealed filter file into the store, checking every page. It must have\n"
-    "been built for the store: 'tamis file build FILE --store STORE'.\n"
-    "\n"
-    "  --replaces OLD    drop the segment OLD in the same edit; may be repeated\n"
-    "  --bind HEX        1..64 bytes that identify the engine's own file\n"
-    "  --rank N          the engine's order, 0..4294967295, 0 first; 0\n"
-    "\n"
-    "Examples:\n"
-    "  tamis file build s.tamis keys.txt --store store\n"
-    "  tamis attach store s s.tamis\n",
-    run,
+    .name = "attach",
+    .arguments = "STORE SEGMENT FILE.tamis [--replaces OLD]...",
+    .summary = "register a filter that was built elsewhere",
+    .about =
+        "Copies a sealed filter file into the store and checks every page. The filter "
+        "must have been built for the store: 'tamis file build FILE --store STORE'.\n",
+    .options = {OPTION(REPLACES, NULL), OPTION(BIND, NULL), OPTION(RANK, NULL)},
+    .examples = "tamis file build s.tamis keys.txt --store store\n"
+                "tamis attach store s s.tamis\n",
+    .run = run,
 };

@@ -77,7 +77,7 @@ static int run(int argc, char **argv)
     struct options o;
     int err, status;
 
-    parse_options(argc, argv, WITH(OPT_JSON), 2, 2, &o);
+    parse_options(argc, argv, 2, 2, &o);
     if (o.args[1][0] == '\0')
         usage_error("DIR is a path, and this one is empty");
     status = store_open(o.args[0], &store);
@@ -111,20 +111,19 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_backup = {
-    "backup",
-    "STORE DIR [--json]",
-    "copy a store while it is used",
-    "Makes the directory DIR, whole or not at all: the store as of one moment, with\n"
-    "every commit and edit that was done before. Writers and readers go on meanwhile.\n"
-    "The copy is the same store; go on with one of them. Damaged filters are copied\n"
-    "as they are, and told; lost or unreadable ones are left out: their segments are\n"
-    "there, without a filter. A signal to end leaves nothing; of a backup\n"
-    "that is killed (-9) the directory DIR.<8 hex digits>.tmp stays, to be removed by\n"
-    "hand. DIR is there and whole even if only the output failed (status 4).\n"
-    "\n"
-    "  --json        'tamis help json'\n"
-    "\n"
-    "Example:\n"
-    "  tamis backup store /backup/store-$(date +%F)\n",
-    run,
+    .name = "backup",
+    .arguments = "STORE DIR [--json]",
+    .summary = "copy a store while it is used",
+    .about =
+        "Makes the directory DIR, whole or not at all: a copy of the store at one "
+        "moment, with every commit and edit that was done before. Readers and writers "
+        "go on meanwhile. The copy is the same store, so go on with only one of them.\n"
+        "\n"
+        "Damaged filters are reported and copied as they are. Lost or unreadable "
+        "filters are left out: their segments are listed without a filter. A signal to "
+        "end leaves nothing. After kill -9 remove the directory DIR.<8 hex digits>.tmp "
+        "by hand. If only the output failed (status 4), DIR is there and whole.\n",
+    .options = {OPTION(JSON, NULL)},
+    .examples = "tamis backup store /backup/store-$(date +%F)\n",
+    .run = run,
 };

@@ -184,8 +184,8 @@ static int drop_replaced(struct work *w, struct tamis_store *store)
 {
     struct tamis_diag diag = {0};
 
-    for (size_t i = 0; i < w->o->n_replaces; i++) {
-        const char *name = w->o->replaces[i];
+    for (size_t i = 0; i < w->o->replaces.n; i++) {
+        const char *name = w->o->replaces.at[i];
         int err = tamis_edit_drop(w->edit, name, strlen(name), &diag);
 
         if (err != 0)
@@ -208,9 +208,9 @@ static int put_bare(struct work *w)
 
 static bool is_replaced(const struct options *o, const struct tamis_name *name)
 {
-    for (size_t i = 0; i < o->n_replaces; i++)
-        if (strlen(o->replaces[i]) == name->n_bytes &&
-            memcmp(o->replaces[i], name->bytes, name->n_bytes) == 0)
+    for (size_t i = 0; i < o->replaces.n; i++)
+        if (strlen(o->replaces.at[i]) == name->n_bytes &&
+            memcmp(o->replaces.at[i], name->bytes, name->n_bytes) == 0)
             return true;
     return false;
 }
@@ -309,12 +309,7 @@ static int run(int argc, char **argv)
     uint64_t total;
     int status;
 
-    parse_options(argc, argv,
-                  KEY_FLAGS | WITH(OPT_FPR) | WITH(OPT_BIND) | WITH(OPT_RANK) |
-                      WITH(OPT_REPLACES) | WITH(OPT_BARE) | WITH(OPT_EACH) |
-                      WITH(OPT_STRIP) | WITH(OPT_JOBS) | WITH(OPT_CHECK) |
-                      WITH(OPT_EMPTY) | WITH(OPT_QUIET) | WITH(OPT_JSON),
-                  2, 0, &o);
+    parse_options(argc, argv, 2, 0, &o);
     if (given(&o, OPT_BARE) && !given(&o, OPT_EACH) && o.n_args > 2)
         usage_error("--bare reads no keys: leave out '%s'", o.args[2]);
     if (!given(&o, OPT_EACH) && o.n_args > 3)
@@ -337,30 +332,27 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_build = {
-    "build",
-    "STORE SEGMENT [KEYFILE|-] | STORE --each KEYFILE...",
-    "build sealed filters from keys",
-    "Builds a filter of exact size from all keys of a segment and registers it; with\n"
-    "--each one segment per file, all in one edit.\n"
-    "\n"
-    "  --fpr P           error, 1e-8..0.5 or with %; the store's default\n"
-    "  --replaces OLD    drop the segment OLD in the same edit; may be repeated\n"
-    "  --bind HEX        1..64 bytes that identify the engine's own file\n"
-    "  --rank N          the engine's order, 0..4294967295, 0 first; 0\n"
-    "  --bare            register it without a filter: always a candidate\n"
-    "  --each            a segment per KEYFILE, named by the file's base name\n"
-    "  --strip SUFFIX    remove this from the names\n"
-    "  --check           ask the filter for every key: finds bits flipped in memory\n"
-    "  -j, --jobs N      use N threads, 1..256; as many as there are processors\n"
-    "  --empty           a list may have no keys: its filter says ABSENT of every key\n"
-    "  -q, --quiet       end with no line; --json: with JSON, 'tamis help json'\n"
-    "  -0, --hex, --binary    what KEYFILE looks like: 'tamis help keys'\n"
-    "\n"
-    "Each thread takes up to 64 MiB, 8 bytes a key; what has no room is kept in an\n"
-    "unlinked file in $TMPDIR or /tmp. A filter that is larger takes what it takes.\n"
-    "\n"
-    "Examples:\n"
-    "  tamis build store 000012.sst keys.txt --replaces 000007.sst\n"
-    "  tamis build store --each lists/*.keys --strip .keys -j 4\n",
-    run,
+    .name = "build",
+    .arguments = "STORE SEGMENT [KEYFILE|-] | STORE --each KEYFILE...",
+    .summary = "build sealed filters from keys",
+    .about =
+        "Builds a filter of exact size from all keys of a segment and registers it.\n",
+    .options = {OPTION(FPR, "error, 1e-8..0.5 or with %; the store's default"),
+                OPTION(REPLACES, NULL),
+                OPTION(BIND, NULL),
+                OPTION(RANK, NULL),
+                OPTION(BARE, NULL),
+                OPTION(EACH, NULL),
+                OPTION(STRIP, NULL),
+                OPTION(CHECK, NULL),
+                OPTION(JOBS, NULL),
+                OPTION(EMPTY, "take a list without keys: ABSENT of every key"),
+                {WITH(OPT_QUIET) | WITH(OPT_JSON),
+                 "end with no line, or with JSON: 'tamis help json'", NULL},
+                {KEY_FLAGS, NULL, NULL}},
+    .notes = "A thread takes 64 MiB for hashes, 8 bytes a key; more go to an unlinked "
+             "file in $TMPDIR or /tmp. A filter that is larger alone takes its size.\n",
+    .examples = "tamis build store 000012.sst keys.txt --replaces 000007.sst\n"
+                "tamis build store --each lists/*.keys --strip .keys -j 4\n",
+    .run = run,
 };

@@ -32,7 +32,7 @@ static int run(int argc, char **argv)
     size_t *picked, n;
     int status;
 
-    parse_options(argc, argv, WITH(OPT_JSON), 3, 3, &o);
+    parse_options(argc, argv, 3, 3, &o);
     status = store_snapshot(o.args[0], &store, &snapshot);
     if (status != EXIT_DONE)
         return status;
@@ -49,15 +49,12 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_compare = {
-    "compare",
-    "STORE SEGMENT SEGMENT",
-    "how many keys two segments share",
-    "Estimates from their sealed filters how many distinct keys two segments have,\n"
-    "together and in common: 'tamis help file compare'.\n"
-    "\n"
-    "  --json    'tamis help json'\n"
-    "\n"
-    "Example:\n"
-    "  tamis compare store 000007.sst 000009.sst\n",
-    run,
+    .name = "compare",
+    .arguments = "STORE SEGMENT SEGMENT",
+    .summary = "how many keys two segments share",
+    .about = "Estimates from their sealed filters how many distinct keys two segments "
+             "have, together and in common: 'tamis help file compare'.\n",
+    .options = {OPTION(JSON, NULL)},
+    .examples = "tamis compare store 000007.sst 000009.sst\n",
+    .run = run,
 };

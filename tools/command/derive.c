@@ -41,8 +41,8 @@ static int drop_replaced(const struct derive *d)
     struct tamis_segment_info info;
     struct tamis_diag diag = {0};
 
-    for (size_t i = 0; i < d->o->n_replaces; i++) {
-        const char *name = d->o->replaces[i];
+    for (size_t i = 0; i < d->o->replaces.n; i++) {
+        const char *name = d->o->replaces.at[i];
         int err =
             is_source(d, name, &info)
                 ? tamis_edit_drop_filter(d->edit, name, strlen(name), info.uuid, &diag)
@@ -113,18 +113,14 @@ static int edit(struct derive *d)
     return print_derived(o, "segment", o->args[1], &d->report);
 }
 
-static int derive(int argc, char **argv, enum derived_how how)
+static int run(int argc, char **argv)
 {
-    uint64_t allowed = WITH(OPT_BIND) | WITH(OPT_RANK) | WITH(OPT_REPLACES) |
-                       WITH(OPT_WATERMARK) | WITH(OPT_JSON);
-    struct derive d = {.how = how};
+    struct derive d = {.how = (enum derived_how)this_command->variant};
     struct options o;
     int status;
 
-    if (how == DERIVED_FOLD)
-        allowed |= WITH(OPT_BY) | WITH(OPT_FPR);
-    parse_options(argc, argv, allowed, 3, how == DERIVED_FOLD ? 3 : 0, &o);
-    if (how == DERIVED_FOLD)
+    parse_options(argc, argv, 3, d.how == DERIVED_FOLD ? 3 : 0, &o);
+    if (d.how == DERIVED_FOLD)
         check_fold(&o);
     check_name(o.args[1], strlen(o.args[1]));
     d.o = &o;
@@ -143,66 +139,49 @@ static int derive(int argc, char **argv, enum derived_how how)
 
 /* ---- the commands ---- */
 
-#define OPTIONS_HELP                                                                   \
-    "  --replaces OLD    drop the segment OLD in the same edit; may be repeated\n"     \
-    "  --bind HEX        1..64 bytes that identify the engine's own file\n"            \
-    "  --rank N          the engine's order, 0..4294967295, 0 first; 0\n"              \
-    "  --watermark N     your log position\n"                                          \
-    "  --json            'tamis help json'\n"
-
-static int run_union(int argc, char **argv)
-{
-    return derive(argc, argv, DERIVED_UNION);
-}
-
 const struct command cmd_union = {
-    "union",
-    "STORE NEW SEGMENT... [--replaces OLD]...",
-    "a segment of the keys of others, without the keys",
-    "Registers the segment NEW with a sealed filter of all keys of the sealed\n"
-    "SEGMENTs, as for a merge of them: 'tamis help file union'. Its error is above\n"
-    "that of a filter built from the keys.\n"
-    "\n" OPTIONS_HELP "\n"
-    "Example:\n"
-    "  tamis union store 000013.sst 000007.sst 000009.sst --replaces 000007.sst\n",
-    run_union,
+    .name = "union",
+    .arguments = "STORE NEW SEGMENT... [--replaces OLD]...",
+    .summary = "a segment of the keys of others, without the keys",
+    .about = "Registers the segment NEW with a sealed filter of all keys of the sealed "
+             "SEGMENTs, as for a merge of them: 'tamis help file union'. Its error is "
+             "above the error of a filter built from the keys.\n",
+    .options = {OPTION(REPLACES, NULL), OPTION(BIND, NULL), OPTION(RANK, NULL),
+                OPTION(WATERMARK, NULL), OPTION(JSON, NULL)},
+    .examples =
+        "tamis union store 000013.sst 000007.sst 000009.sst --replaces 000007.sst\n",
+    .run = run,
+    .variant = DERIVED_UNION,
 };
-
-static int run_intersect(int argc, char **argv)
-{
-    return derive(argc, argv, DERIVED_INTERSECTION);
-}
 
 const struct command cmd_intersect = {
-    "intersect",
-    "STORE NEW SEGMENT... [--replaces OLD]...",
-    "a segment of the keys that others share",
-    "Registers the segment NEW with a sealed filter of the keys that all the sealed\n"
-    "SEGMENTs have: 'tamis help file intersect'.\n"
-    "\n" OPTIONS_HELP "\n"
-    "Example:\n"
-    "  tamis intersect store common 000007.sst 000009.sst\n",
-    run_intersect,
+    .name = "intersect",
+    .arguments = "STORE NEW SEGMENT... [--replaces OLD]...",
+    .summary = "a segment of the keys that others share",
+    .about = "Registers the segment NEW with a sealed filter of the keys that all the "
+             "sealed SEGMENTs have: 'tamis help file intersect'.\n",
+    .options = {OPTION(REPLACES, NULL), OPTION(BIND, NULL), OPTION(RANK, NULL),
+                OPTION(WATERMARK, NULL), OPTION(JSON, NULL)},
+    .examples = "tamis intersect store common 000007.sst 000009.sst\n",
+    .run = run,
+    .variant = DERIVED_INTERSECTION,
 };
 
-static int run_fold(int argc, char **argv)
-{
-    return derive(argc, argv, DERIVED_FOLD);
-}
-
 const struct command cmd_fold = {
-    "fold",
-    "STORE NEW SEGMENT --by F | STORE NEW SEGMENT --fpr P",
-    "a segment's filter in less space",
-    "Registers the segment NEW with a smaller filter of the keys of the sealed\n"
-    "SEGMENT: 'tamis help file fold'. With --replaces SEGMENT, NEW may have the same\n"
-    "name; --bind, --rank and --watermark are to be given again.\n"
-    "\n"
-    "  --by F            in 1/F of the space; F divides the pages of each lane\n"
-    "  --fpr P           as far as the error stays at most P, 1e-8..0.5 or with %\n"
-    "                    each stage by the largest factor that "
-    "does\n" OPTIONS_HELP "\n"
-    "Example:\n"
-    "  tamis fold store 000012.sst 000012.sst --fpr 2% --replaces 000012.sst\n",
-    run_fold,
+    .name = "fold",
+    .arguments = "STORE NEW SEGMENT --by F | STORE NEW SEGMENT --fpr P",
+    .summary = "a segment's filter in less space",
+    .about =
+        "Registers the segment NEW with a smaller filter of the keys of the sealed "
+        "SEGMENT: 'tamis help file fold'. With --replaces SEGMENT, NEW may have the "
+        "same name. Give --bind, --rank and --watermark again: they are not copied.\n",
+    .options = {OPTION(BY, NULL),
+                OPTION(FPR, "as far as the error stays at most P, 1e-8..0.5 or with %: "
+                            "each stage by the largest factor that does"),
+                OPTION(REPLACES, NULL), OPTION(BIND, NULL), OPTION(RANK, NULL),
+                OPTION(WATERMARK, NULL), OPTION(JSON, NULL)},
+    .examples =
+        "tamis fold store 000012.sst 000012.sst --fpr 2% --replaces 000012.sst\n",
+    .run = run,
+    .variant = DERIVED_FOLD,
 };

@@ -52,7 +52,7 @@ static int run(int argc, char **argv)
     struct options o;
     int status;
 
-    parse_options(argc, argv, WITH(OPT_QUIET) | WITH(OPT_JSON), 2, 0, &o);
+    parse_options(argc, argv, 2, 0, &o);
     check_names((const char *const *)o.args + 1, o.n_args - 1);
     status = store_snapshot(o.args[0], &store, &snapshot);
     if (status != EXIT_DONE)
@@ -69,16 +69,12 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_drop = {
-    "drop",
-    "STORE SEGMENT...",
-    "forget segments and remove their filters",
-    "Unregisters the segments, all of them or none, and removes their filter files.\n"
-    "Drop a segment when the engine no longer reads it, not before.\n"
-    "\n"
-    "  -q, --quiet    end with no line\n"
-    "  --json         'tamis help json'\n"
-    "\n"
-    "Example:\n"
-    "  tamis drop store 000007.sst 000009.sst\n",
-    run,
+    .name = "drop",
+    .arguments = "STORE SEGMENT...",
+    .summary = "forget segments and remove their filters",
+    .about = "Unregisters the segments, all of them or none, and removes their filter "
+             "files. Drop a segment when the engine no longer reads it, not before.\n",
+    .options = {OPTION(QUIET, NULL), OPTION(JSON, NULL)},
+    .examples = "tamis drop store 000007.sst 000009.sst\n",
+    .run = run,
 };

@@ -144,7 +144,8 @@ static int check_first_key(const struct grow *g)
     if (any > 0)
         return EXIT_DONE;
     return any < 0 ? keys_status(g->keys)
-                   : check_empty(g->keys, given(g->o, OPT_EMPTY), "a new filter would say ABSENT of every key");
+                   : check_empty(g->keys, given(g->o, OPT_EMPTY),
+                                 "a new filter would say ABSENT of every key");
 }
 
 static int open_writer(struct grow *g)
@@ -188,11 +189,7 @@ static int run(int argc, char **argv)
     struct options o;
     int status;
 
-    parse_options(argc, argv,
-                  KEY_FLAGS | GROWTH_OPTIONS | WITH(OPT_WATERMARK) | WITH(OPT_BIND) |
-                      WITH(OPT_RANK) | WITH(OPT_EMPTY) | WITH(OPT_QUIET) |
-                      WITH(OPT_JSON),
-                  2, 3, &o);
+    parse_options(argc, argv, 2, 3, &o);
     check_name(o.args[1], strlen(o.args[1]));
     g.o = &o;
     g.path = o.args[0];
@@ -216,27 +213,28 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_grow = {
-    "grow",
-    "STORE SEGMENT [KEYFILE|-] [--watermark N]",
-    "add keys to a growing filter",
-    "Adds keys to the growing filter of a segment, which is made if there is none,\n"
-    "and commits: on return they are durable. Readers see them at once. After a bad\n"
-    "key or a signal, the keys before it are in, and the watermark stays. If the\n"
-    "filter cannot grow, all keys are in, its error is higher, and it exits 4.\n"
-    "\n"
-    "  --watermark N         your log position: all keys up to here are in; never\n"
-    "                        falls\n"
-    "  --fpr P               error as a whole, 1e-8..0.5 or with %; the store's\n"
-    "  -s, --factor S        each stage holds S times the last, 1.25..16\n"
-    "  -r, --tightening R    ... at R times its error, 0.5..0.95\n"
-    "  --n0 N                keys in the first stage, 1..4294967296; 64k is 64000\n"
-    "  --bind HEX, --rank N  of a new segment: see 'tamis help build'\n"
-    "  --empty               take a list without keys, even for a new segment or a\n"
-    "                        higher --watermark\n"
-    "  -q, --quiet, --json   end with no line, or with JSON: 'tamis help json'\n"
-    "  -0, --hex, --binary   what KEYFILE looks like: 'tamis help keys'\n"
-    "\n"
-    "Example:\n"
-    "  tail -n +1001 log | tamis grow store memtable --watermark 2000\n",
-    run,
+    .name = "grow",
+    .arguments = "STORE SEGMENT [KEYFILE|-] [--watermark N]",
+    .summary = "add keys to a growing filter",
+    .about = "Adds keys to the growing filter of a segment, makes the segment if there "
+             "is none, and commits: on return the keys are durable. Readers see them "
+             "at once. After a bad key or a signal, the keys before it are in, and the "
+             "watermark stays. If the filter cannot grow, all keys are in, its error "
+             "is higher, and it exits 4.\n",
+    .options = {OPTION(WATERMARK,
+                       "your log position: all keys up to here are in; never falls"),
+                OPTION(FPR,
+                       "error as a whole, 1e-8..0.5 or with %; the store's default"),
+                OPTION(FACTOR, NULL),
+                OPTION(TIGHTENING, NULL),
+                OPTION(FIRST, NULL),
+                {WITH(OPT_BIND) | WITH(OPT_RANK),
+                 "for a new segment: see 'tamis help build'", NULL},
+                OPTION(EMPTY, "the list may have no keys, even for a new segment or a "
+                              "higher --watermark"),
+                {WITH(OPT_QUIET) | WITH(OPT_JSON),
+                 "end with no line, or with JSON: 'tamis help json'", NULL},
+                {KEY_FLAGS, NULL, NULL}},
+    .examples = "tail -n +1001 log | tamis grow store memtable --watermark 2000\n",
+    .run = run,
 };

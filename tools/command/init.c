@@ -12,7 +12,7 @@ static int run(int argc, char **argv)
     struct options o;
     int err = 0;
 
-    parse_options(argc, argv, GROWTH_OPTIONS | WITH(OPT_SEED), 1, 1, &o);
+    parse_options(argc, argv, 1, 1, &o);
     opt.growth = o.growth;
     if (given(&o, OPT_SEED)) {
         err = tamis_domain_init(&domain, 1, o.seed);
@@ -26,21 +26,20 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_init = {
-    "init",
-    "STORE [--fpr P] [-s S] [-r R] [--n0 N] [--seed HEX]",
-    "make an empty store",
-    "Makes the directory STORE (or takes an empty one). The numbers are the defaults\n"
-    "of the filters that will be in it.\n"
-    "\n"
-    "  --fpr P               error of a filter, 1e-8..0.5 or with %; 0.01\n"
-    "  -s, --factor S        growing ones: a stage is S times the last, 1.25..16; 2\n"
-    "  -r, --tightening R    ... at R times its error, 0.5..0.95; 0.85\n"
-    "  --n0 N                ... keys in the first stage, 1..2^32, k is 1000; 65536\n"
-    "  --seed HEX            hash seed, 16 hex digits; random, so that keys cannot be\n"
-    "                        made to collide\n"
-    "\n"
-    "Examples:\n"
-    "  tamis init /var/lib/engine/filters\n"
-    "  tamis init store --fpr 0.1%\n",
-    run,
+    .name = "init",
+    .arguments = "STORE [--fpr P] [-s S] [-r R] [--n0 N] [--seed HEX]",
+    .summary = "make an empty store",
+    .about = "Makes the directory STORE, or uses an empty one. The numbers are the "
+             "defaults of the filters that will be in it.\n",
+    .options =
+        {OPTION(FPR, "error of a filter, 1e-8..0.5 or with %; 0.01"),
+         OPTION(FACTOR, "growing filters: a stage holds S times the last, 1.25..16; 2"),
+         OPTION(TIGHTENING, "... at R times its error, 0.5..0.95; 0.85"),
+         OPTION(FIRST, "... keys in the first stage, 1..2^32, k is 1000; 65536"),
+         OPTION(
+             SEED,
+             "hash seed, 16 hex digits; random, so that nobody can make keys collide")},
+    .examples = "tamis init /var/lib/engine/filters\n"
+                "tamis init store --fpr 0.1%\n",
+    .run = run,
 };

@@ -47,8 +47,7 @@ static int run(int argc, char **argv)
     size_t *picked, n;
     int status;
 
-    parse_options(argc, argv, WITH(OPT_JSON) | WITH(OPT_NAMES) | WITH(OPT_NUL), 1, 0,
-                  &o);
+    parse_options(argc, argv, 1, 0, &o);
     if (given(&o, OPT_NUL) && !given(&o, OPT_NAMES))
         usage_error("-0 is for --names");
     if (given(&o, OPT_NAMES) && given(&o, OPT_JSON))
@@ -84,20 +83,18 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_ls = {
-    "ls",
-    "STORE [SEGMENT...] [--names [-0]] [--json]",
-    "list segments",
-    "One line per segment, by rank and name: state (sealed, growing, or bare: without\n"
-    "a filter), rank, keys, bytes of the file, target error, watermark, when it was\n"
-    "made, name. Of a growing filter they are what the catalog noted last; 'tamis\n"
-    "stat' looks into the file.\n"
-    "\n"
-    "  --names    only the names\n"
-    "  -0         ... as they are and NUL-terminated, for xargs -0\n"
-    "  --json     'tamis help json'\n"
-    "\n"
-    "Examples:\n"
-    "  tamis ls store\n"
-    "  tamis ls store --names -0 | xargs -0 -n 1 echo\n",
-    run,
+    .name = "ls",
+    .arguments = "STORE [SEGMENT...] [--names [-0]] [--json]",
+    .summary = "list segments",
+    .about =
+        "Prints one line for each segment, by rank and name: state (sealed, growing, "
+        "or bare: without a filter), rank, keys, bytes of the file, target error, "
+        "watermark, time of registration, name. For a growing filter these are as the "
+        "catalog noted them last; 'tamis stat' looks into the file.\n",
+    .options = {OPTION(NAMES, NULL),
+                OPTION(NUL, "... as they are and NUL-terminated, for xargs -0"),
+                OPTION(JSON, NULL)},
+    .examples = "tamis ls store\n"
+                "tamis ls store --names -0 | xargs -0 -n 1 echo\n",
+    .run = run,
 };

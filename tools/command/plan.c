@@ -233,11 +233,7 @@ static int run(int argc, char **argv)
 {
     struct options o;
 
-    parse_options(argc, argv,
-                  GROWTH_OPTIONS | WITH(OPT_N_KEYS) | WITH(OPT_BYTES) |
-                      WITH(OPT_LAYOUT) | WITH(OPT_GROWTH) | WITH(OPT_JSON) |
-                      STORE_OPTIONS,
-                  0, 0, &o);
+    parse_options(argc, argv, 0, 0, &o);
     if (o.n_args > 0 || given(&o, OPT_SIZES))
         return plan_store(&o);
     if ((o.given & STORE_OPTIONS) != 0)
@@ -258,29 +254,32 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_plan = {
-    "plan",
-    "STORE --bytes B | --sizes FILE | --keys N --fpr P | --growth",
-    "sizes and errors, of one filter or over a store",
-    "Of keys, error and bytes of bits, two give the third.\n"
-    "\n"
-    "  --keys N          number of keys, as 10000000, 10M or 1e7: powers of 1000\n"
-    "  --fpr P           error, 1e-8..0.5 or with %\n"
-    "  --bytes B         size of the bit arrays, or with a store, of its files; 64M\n"
-    "                    is 64 MiB: powers of 1024\n"
-    "  --layout classic  the literature's k slices of m bits; --bytes and --fpr\n"
-    "  --growth          the stages of a growing filter, up to --keys; with -s S,\n"
-    "                    -r R, --n0 N, --fpr P\n"
-    "  STORE             errors with which its filters waste the fewest reads of\n"
-    "                    absent keys in --bytes, or for --reads R the least memory\n"
-    "  --sizes FILE      the same for a list of lines: KEYS [RANK [NAME]]\n"
-    "  --levels, --runs  segments of one rank are a run, or each is one; else key\n"
-    "                    ranges tell. A lookup reads one segment of a run at most\n"
-    "  --apply           shrinks filters of STORE that may have more error\n"
-    "  --svg FILE        draws the errors over the sizes; replaces only an SVG\n"
-    "  --json            'tamis help json'\n"
-    "\n"
-    "Examples:\n"
-    "  tamis plan --keys 10M --fpr 1%\n"
-    "  tamis plan store --bytes 64K\n",
-    run,
+    .name = "plan",
+    .arguments = "STORE --bytes B | --sizes FILE | --keys N --fpr P | --growth",
+    .summary = "sizes and errors, of one filter or over a store",
+    .about = "Computes keys, error or size of the bits from the other two.\n",
+    .options =
+        {OPTION(N_KEYS, NULL),
+         OPTION(FPR, NULL),
+         OPTION(BYTES, NULL),
+         OPTION(LAYOUT, NULL),
+         OPTION(GROWTH,
+                "stages of a growing filter, up to --keys; with --fpr, -s, -r, --n0"),
+         {WITH(OPT_FACTOR) | WITH(OPT_TIGHTENING) | WITH(OPT_FIRST), NULL, ""},
+         {0,
+          "errors that waste the fewest reads of absent keys in --bytes, or need the "
+          "least memory for --reads",
+          "STORE"},
+         {WITH(OPT_READS), NULL, ""},
+         OPTION(SIZES, "the same for a list of lines: KEYS [RANK [NAME]]"),
+         {WITH(OPT_LEVELS) | WITH(OPT_RUNS),
+          "segments of one rank are a run, or each is one; else key ranges tell. A "
+          "lookup reads at most one segment of a run",
+          NULL},
+         OPTION(APPLY, NULL),
+         OPTION(SVG, "draw the errors over the sizes; replaces only an SVG"),
+         OPTION(JSON, NULL)},
+    .examples = "tamis plan --keys 10M --fpr 1%\n"
+                "tamis plan store --bytes 64K\n",
+    .run = run,
 };

@@ -106,7 +106,7 @@ static int find_named(struct probe *p)
     int status = EXIT_DONE;
 
     for (size_t i = 0; i < p->n; i++) {
-        struct tamis_name name = {o->segments[i], strlen(o->segments[i])};
+        struct tamis_name name = {o->segments.at[i], strlen(o->segments.at[i])};
         int err = tamis_snapshot_find(
             p->snapshot, name.bytes, name.n_bytes, o->binding_bytes ? o->binding : NULL,
             o->binding_bytes, o->min_watermark, &p->targets[i]);
@@ -150,12 +150,12 @@ static int probe(struct probe *p)
     struct tamis_domain domain = tamis_snapshot_domain(p->snapshot);
     int named = EXIT_DONE, status;
 
-    p->n = o->n_segments ? o->n_segments : tamis_snapshot_n_segments(p->snapshot);
+    p->n = o->segments.n ? o->segments.n : tamis_snapshot_n_segments(p->snapshot);
     p->names = memory_or_exit(calloc(p->n + 1, sizeof(*p->names)));
     p->absent = memory_or_exit(calloc(p->n / 64 + 1, ASK_KEYS * sizeof(*p->absent)));
-    if (o->n_segments > 0 || o->min_watermark > 0)
+    if (o->segments.n > 0 || o->min_watermark > 0)
         p->targets = memory_or_exit(calloc(p->n + 1, sizeof(*p->targets)));
-    if (o->n_segments > 0)
+    if (o->segments.n > 0)
         named = find_named(p);
     else
         find_all(p);
@@ -183,13 +183,9 @@ static int run(int argc, char **argv)
     struct options o;
     int err, status;
 
-    parse_options(argc, argv,
-                  KEY_FLAGS | WITH(OPT_KEYS_FILE) | WITH(OPT_SEGMENT) |
-                      WITH(OPT_QUIET) | WITH(OPT_COUNT) | WITH(OPT_MIN_WATERMARK) |
-                      WITH(OPT_BIND) | WITH(OPT_JSON) | WITH(OPT_EXPLAIN),
-                  1, 0, &o);
+    parse_options(argc, argv, 1, 0, &o);
     check_probe_options(&o);
-    if (given(&o, OPT_BIND) && o.n_segments != 1)
+    if (given(&o, OPT_BIND) && o.segments.n != 1)
         usage_error("--bind goes with one --segment");
     p.o = &o;
     status = store_snapshot(o.args[0], &store, &p.snapshot);
@@ -199,7 +195,7 @@ static int run(int argc, char **argv)
     if (err != 0) {
         status = complain_error(err, &diag, o.args[0], NULL);
     } else {
-        p.complete = info.complete || o.n_segments > 0;
+        p.complete = info.complete || o.segments.n > 0;
         status = probe(&p);
     }
     tamis_snapshot_release(p.snapshot);
@@ -208,28 +204,27 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_probe = {
-    "probe",
-    "STORE KEY... | STORE --keys FILE [--segment SEGMENT]...",
-    "which segments may hold a key?",
-    "Prints KEY<TAB>SEGMENT<TAB>HIT, or another reason to read the segment: DAMAGED,\n"
-    "NO_FILTER, FILE_LOST, BEHIND, MISMATCH, UNREADABLE, UNKNOWN_SEGMENT. A line\n"
-    "KEY<TAB>-<TAB>ABSENT is a proof that no segment has it; <TAB>UNKNOWN_SEGMENT in\n"
-    "its place says that segments may be missing: see 'tamis help repair'.\n"
-    "\n"
-    "  --keys FILE          ask for each key of a list\n"
-    "  --segment SEGMENT    ask only this one; may be repeated\n"
-    "  --bind HEX           ... and only if it is bound to this\n"
-    "  --min-watermark N    filters that are behind N answer BEHIND\n"
-    "  --count              print only the totals\n"
-    "  --explain            what every segment says, and why: its key range, or which\n"
-    "                       stage, lane and offset of its filter\n"
-    "  -q, --quiet          exit 0 if KEY may be there, 10 if absent (an unknown\n"
-    "                       SEGMENT, said on stderr, is MAYBE: 0)\n"
-    "  --json               'tamis help json'\n"
-    "  -0, --hex, --binary  what FILE looks like: 'tamis help keys'; --hex: KEY, too\n"
-    "\n"
-    "Examples:\n"
-    "  tamis probe store user:42\n"
-    "  tamis probe store --keys wanted.txt --segment 000012.sst --count\n",
-    run,
+    .name = "probe",
+    .arguments = "STORE KEY... | STORE --keys FILE [--segment SEGMENT]...",
+    .summary = "which segments may hold a key?",
+    .about = "Prints KEY<TAB>SEGMENT<TAB>HIT, or another reason to read the segment: "
+             "DAMAGED, NO_FILTER, FILE_LOST, BEHIND, MISMATCH, UNREADABLE, "
+             "UNKNOWN_SEGMENT. A line KEY<TAB>-<TAB>ABSENT is a proof that no segment "
+             "has the key. UNKNOWN_SEGMENT in its place says that the list may lack "
+             "segments: see 'tamis help repair'.\n",
+    .options = {OPTION(KEYS_FILE, NULL),
+                OPTION(SEGMENT, "ask only this one; may be repeated"),
+                OPTION(BIND, "... and only if it is bound to this"),
+                OPTION(MIN_WATERMARK, NULL),
+                OPTION(COUNT, NULL),
+                OPTION(EXPLAIN, "the answer of every segment, and the reason: its key "
+                                "range, or which stage, lane and offset of its filter"),
+                OPTION(QUIET, "exit 0 if KEY may be there, 10 if absent. An unknown "
+                              "SEGMENT is told on stderr and exits 0"),
+                OPTION(JSON, NULL),
+                {KEY_FLAGS, "form of KEYFILE: 'tamis help keys'; --hex: of KEY, too",
+                 NULL}},
+    .examples = "tamis probe store user:42\n"
+                "tamis probe store --keys wanted.txt --segment 000012.sst --count\n",
+    .run = run,
 };

@@ -161,10 +161,7 @@ static int run(int argc, char **argv)
     json_t *root = NULL;
     int err, status = EXIT_DONE;
 
-    parse_options(argc, argv,
-                  WITH(OPT_DRY_RUN) | WITH(OPT_CONFIRM) | WITH(OPT_FORCE) |
-                      WITH(OPT_UUID) | WITH(OPT_JSON),
-                  1, 1, &o);
+    parse_options(argc, argv, 1, 1, &o);
     if (given(&o, OPT_CONFIRM)) {
         if ((o.given & (WITH(OPT_DRY_RUN) | WITH(OPT_UUID))) != 0)
             usage_error("--confirm is all that is done: repair first, look, confirm");
@@ -210,30 +207,31 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_repair = {
-    "repair",
-    "STORE [--dry-run] [--uuid HEX] | STORE --confirm [--force]",
-    "mend a store, or make its catalog anew",
-    "Finishes what dead writers left, removes what was never finished, and sets aside\n"
-    "in STORE/quarantine filters that nothing names, and damaged ones: their segments\n"
-    "stay listed, without. A lost catalog is made anew from the filters; it may lack\n"
-    "segments, so that until --confirm only 'probe --bind' says ABSENT. It prints:\n"
-    "\n"
-    "  noted         nothing is done; it is left as it is\n"
-    "  finished      a filter that a writer left open, or sealed\n"
-    "  rebuilt       the catalog, or a record of it\n"
-    "  quarantined   a damaged filter (build its segment anew), or one of no segment\n"
-    "  swept         a file that was never finished\n"
-    "\n"
-    "  -n, --dry-run   say what it would do, and change nothing\n"
-    "  --uuid HEX      which store this is, if filters of several are in it\n"
-    "  --confirm       every segment of the engine is listed, with its own filter:\n"
-    "                  compare 'tamis ls' with the engine's list, bindings too\n"
-    "  --force         take filters in quarantine of segments not listed; else exit 3\n"
-    "  --json          'tamis help json'\n"
-    "Exits 3 if anything was damaged, mended or not; 4 if a filter cannot be read.\n"
-    "\n"
-    "Examples:\n"
-    "  tamis repair store --dry-run\n"
-    "  tamis repair store\n",
-    run,
+    .name = "repair",
+    .arguments = "STORE [--dry-run] [--uuid HEX] | STORE --confirm [--force]",
+    .summary = "mend a store, or make its catalog anew",
+    .about =
+        "Finishes what dead writers left, removes unfinished files, and sets aside in "
+        "STORE/quarantine damaged filters and filters that nothing names. Segments "
+        "stay listed. A lost catalog is made anew from the filters. It may lack "
+        "segments, so until --confirm only 'probe --bind' says ABSENT. It prints:\n"
+        "\n"
+        "  noted         left as it is\n"
+        "  finished      a filter that a writer left open, or sealed\n"
+        "  rebuilt       the catalog, or a record of it\n"
+        "  quarantined   a damaged filter (build its segment anew), or one of no "
+        "segment\n"
+        "  swept         a file that was never finished\n",
+    .options = {OPTION(DRY_RUN, NULL), OPTION(UUID, NULL),
+                OPTION(CONFIRM,
+                       "the list has every segment of the engine, with its own filter: "
+                       "compare 'tamis ls' with the engine's list, bindings too"),
+                OPTION(
+                    FORCE,
+                    "take filters in quarantine of segments not listed; else exit 3"),
+                OPTION(JSON, NULL)},
+    .notes = "Exits 3 if anything was damaged, mended or not; 4 if a filter cannot be "
+             "read.\n",
+    .examples = "tamis repair store --dry-run\n",
+    .run = run,
 };

@@ -98,7 +98,7 @@ static int run(int argc, char **argv)
     bool damaged = false;
     int status, one;
 
-    parse_options(argc, argv, WITH(OPT_WATERMARK), 2, 0, &o);
+    parse_options(argc, argv, 2, 0, &o);
     check_names((const char *const *)o.args + 1, o.n_args - 1);
     status = store_snapshot(o.args[0], &store, &snapshot);
     if (status != EXIT_DONE)
@@ -116,17 +116,16 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_seal = {
-    "seal",
-    "STORE SEGMENT... [--watermark N]",
-    "close growing filters for ever",
-    "Commits, digests every page and closes the filters: no key can be added any\n"
-    "more. All segments are looked at first: unless each is there, is growing and\n"
-    "may get the watermark, none is sealed. Then one after the other is, up to the\n"
-    "first that fails, say because a writer has it; those before it stay sealed.\n"
-    "\n"
-    "  --watermark N    your log position; the one of the last commit\n"
-    "\n"
-    "Example:\n"
-    "  tamis seal store memtable --watermark 2000\n",
-    run,
+    .name = "seal",
+    .arguments = "STORE SEGMENT... [--watermark N]",
+    .summary = "close growing filters for ever",
+    .about =
+        "Commits, digests every page and closes the filters: no key can be added any "
+        "more. All segments are looked at first. If one is missing, is not growing, or "
+        "may not get the watermark, none is sealed. Then they are sealed one after the "
+        "other, up to the first that fails, for example because a writer has it.\n",
+    .options = {OPTION(WATERMARK,
+                       "your log position; default: that of the last commit")},
+    .examples = "tamis seal store memtable --watermark 2000\n",
+    .run = run,
 };

@@ -97,7 +97,8 @@ static void add_segment(struct totals *t, struct tamis_store *store,
         t->lost += lost;
         t->unreadable += !lost;
         status = lost ? EXIT_DAMAGE : status_unread(err);
-        t->status = t->status == EXIT_DONE || status == EXIT_DAMAGE ? status : t->status;
+        t->status =
+            t->status == EXIT_DONE || status == EXIT_DAMAGE ? status : t->status;
     }
     t->keys += s.keys;
     t->bytes += s.file_bytes;
@@ -230,10 +231,10 @@ static int complain_totals(const struct totals *t, const char *path)
 {
     if (t->status == EXIT_DONE)
         return EXIT_DONE;
-    return complain(t->status,
-                    "%s: %llu filter%s unreadable, %llu lost: 'tamis verify' says which",
-                    path, (unsigned long long)t->unreadable,
-                    t->unreadable == 1 ? "" : "s", (unsigned long long)t->lost);
+    return complain(
+        t->status, "%s: %llu filter%s unreadable, %llu lost: 'tamis verify' says which",
+        path, (unsigned long long)t->unreadable, t->unreadable == 1 ? "" : "s",
+        (unsigned long long)t->lost);
 }
 
 static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
@@ -325,10 +326,7 @@ static int run(int argc, char **argv)
     struct options o;
     int status;
 
-    parse_options(argc, argv,
-                  WITH(OPT_JSON) | WITH(OPT_RESIDENCY) | WITH(OPT_SVG) |
-                      WITH(OPT_PROMETHEUS) | WITH(OPT_CHECK),
-                  1, 0, &o);
+    parse_options(argc, argv, 1, 0, &o);
     check_forms(&o);
     check_picture(&o, o.args[0], NULL);
     status = store_snapshot(o.args[0], &store, &snapshot);
@@ -349,30 +347,26 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_stat = {
-    "stat",
-    "STORE [SEGMENT...] [--residency] [--json | --svg FILE | ...]",
-    "totals of a store, details of segments",
-    "Prints the totals of the store and, for each segment that is named, the stages\n"
-    "of its filter: how full they are, the error to expect and the one wanted: build\n"
-    "anew what is over its target, as a union may be ('tamis build --replaces').\n"
-    "Filters whose file is missing or cut short count as lost. It exits 3 if one is\n"
-    "lost or damaged, 4 if one cannot be read; with names, only of those. --svg and\n"
-    "--prometheus exit alike. --prometheus prints nothing if this process may not\n"
-    "open a filter, or has no room to.\n"
-    "\n"
-    "  --residency   for each segment that is named, or all: how many pages of its\n"
-    "                filter are in memory, whoever uses them; to look reads its\n"
-    "                header. The kernel tells only who owns the files or may write\n"
-    "                to them: to others a page count is all it says\n"
-    "  --svg FILE    draw the segments, those named or all, by rank, size, fill, age,\n"
-    "                and error against the one wanted; '-' is standard output. It\n"
-    "                replaces an SVG or an empty file, and no other\n"
-    "  --prometheus  the same facts for a monitor, in Prometheus' text format\n"
-    "  --check       with it: read every page, and exit 3 if any is damaged\n"
-    "  --json        'tamis help json'\n"
-    "\n"
-    "Examples:\n"
-    "  tamis stat store 000012.sst\n"
-    "  tamis stat store --svg store.svg\n",
-    run,
+    .name = "stat",
+    .arguments = "STORE [SEGMENT...] [--residency] [--json | --svg FILE | ...]",
+    .summary = "totals of a store, details of segments",
+    .about = "Prints the totals of the store, and the stages of each segment named: "
+             "how full they are, their expected error and their target. Build anew a "
+             "filter that is over its target, as a union may be ('tamis build "
+             "--replaces'). A filter whose file is missing or truncated counts as "
+             "lost. It exits 3 if a filter is lost or damaged, 4 if one cannot be "
+             "read; with names, only for these. --prometheus prints nothing if this "
+             "process may not open a filter, or has no room to.\n",
+    .options =
+        {OPTION(RESIDENCY,
+                "how many pages of each filter are in memory, whoever uses them. The "
+                "kernel tells only the owner of the files and those who may write"),
+         OPTION(SVG, "draw rank, size, fill, age and error of the segments; '-' is "
+                     "standard output. Replaces an SVG or an empty file, and no other"),
+         OPTION(PROMETHEUS, "the same facts for a monitor, in Prometheus' text format"),
+         OPTION(CHECK, "with it: read every page, and exit 3 if any is damaged"),
+         OPTION(JSON, NULL)},
+    .examples = "tamis stat store 000012.sst\n"
+                "tamis stat store --svg store.svg\n",
+    .run = run,
 };

@@ -286,10 +286,7 @@ static int run(int argc, char **argv)
     struct options o;
     int status;
 
-    parse_options(argc, argv,
-                  KEY_FLAGS | WITH(OPT_AGAINST) | WITH(OPT_AGAINST_EACH) |
-                      WITH(OPT_STRIP) | WITH(OPT_EMPTY) | WITH(OPT_JSON),
-                  1, 0, &o);
+    parse_options(argc, argv, 1, 0, &o);
     if (given(&o, OPT_AGAINST) && (o.n_args != 2 || given(&o, OPT_AGAINST_EACH)))
         usage_error("--against checks one SEGMENT; --against-each many");
     if (given(&o, OPT_AGAINST_EACH) && o.n_args < 2)
@@ -318,23 +315,21 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_verify = {
-    "verify",
-    "STORE [SEGMENT...] [--against[-each] KEYFILE...]",
-    "check every page, and every key",
-    "Reads and checks every page of the filters, one line per segment: ok, bare (no\n"
-    "filter), damaged, lost, unreadable. Damage costs disk reads, never keys. What\n"
-    "others replace or drop meanwhile is checked anew, or left out. Files that belong\n"
-    "to no segment are listed as orphan; 'tamis repair' clears them away.\n"
-    "\n"
-    "  --against KEYFILE      also: is every key of the list in the segment's filter?\n"
-    "  --against-each         the same for each KEYFILE, with the segment of its name\n"
-    "  --strip SUFFIX         remove this from the names\n"
-    "  --empty                a list may have no keys: it checks nothing\n"
-    "  --json                 'tamis help json'\n"
-    "  -0, --hex, --binary    what KEYFILE looks like: 'tamis help keys'\n"
-    "\n"
-    "Examples:\n"
-    "  tamis verify store\n"
-    "  tamis verify store --against-each lists/*.keys --strip .keys\n",
-    run,
+    .name = "verify",
+    .arguments = "STORE [SEGMENT...] [--against[-each] KEYFILE...]",
+    .summary = "check every page, and every key",
+    .about = "Checks every page of the filters, one line for each segment: ok, bare "
+             "(no filter), damaged, lost, unreadable. Damage costs disk reads, never "
+             "keys. Filters that are replaced meanwhile are checked anew, and dropped "
+             "ones left out. Files that belong to no segment are listed as orphan; "
+             "'tamis repair' removes them.\n",
+    .options = {OPTION(AGAINST, NULL),
+                OPTION(AGAINST_EACH, NULL),
+                OPTION(STRIP, NULL),
+                OPTION(EMPTY, "a list may have no keys: it checks nothing"),
+                OPTION(JSON, NULL),
+                {KEY_FLAGS, NULL, NULL}},
+    .examples = "tamis verify store\n"
+                "tamis verify store --against-each lists/*.keys --strip .keys\n",
+    .run = run,
 };

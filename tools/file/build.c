@@ -39,9 +39,9 @@ static int prepare(const struct options *o, struct tamis_store_info *info,
         opt->binding = o->binding;
         opt->binding_bytes = o->binding_bytes;
     }
-    if (o->n_segments > 0) {
-        opt->name = o->segments[0];
-        opt->name_bytes = strlen(o->segments[0]);
+    if (o->segments.n > 0) {
+        opt->name = o->segments.at[0];
+        opt->name_bytes = strlen(o->segments.at[0]);
     }
     if (given(o, OPT_SEED)) {
         opt->domain = domain;
@@ -142,15 +142,10 @@ static int run(int argc, char **argv)
     struct options o;
     int status;
 
-    parse_options(argc, argv,
-                  KEY_FLAGS | WITH(OPT_FPR) | WITH(OPT_STORE) | WITH(OPT_SEED) |
-                      WITH(OPT_SEGMENT) | WITH(OPT_BIND) | WITH(OPT_WATERMARK) |
-                      WITH(OPT_JOBS) | WITH(OPT_CHECK) | WITH(OPT_EMPTY) |
-                      WITH(OPT_QUIET) | WITH(OPT_JSON),
-                  1, 2, &o);
+    parse_options(argc, argv, 1, 2, &o);
     if (given(&o, OPT_STORE) && given(&o, OPT_SEED))
         usage_error("--store has its own seed: leave out --seed");
-    if (o.n_segments > 1)
+    if (o.segments.n > 1)
         usage_error("one --segment: a filter is of one");
     status = prepare(&o, &info, &domain, &opt);
     if (status == EXIT_DONE)
@@ -159,28 +154,25 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_file_build = {
-    "file build",
-    "FILE [KEYFILE|-]",
-    "build one filter file, no store",
-    "Builds a sealed filter of exact size. FILE must not exist.\n"
-    "\n"
-    "  --fpr P               error, 1e-8..0.5 or with %; the store's, or 0.01\n"
-    "  --store STORE         hash as this store does: 'tamis attach' then takes it\n"
-    "  --seed HEX            hash seed, 16 hex digits; random\n"
-    "  --segment NAME        the segment's name, kept in the file\n"
-    "  --bind HEX            1..64 bytes that identify the engine's own file\n"
-    "  --watermark N         your log position\n"
-    "  --check               ask it for every key: finds bits flipped in memory\n"
-    "  -j, --jobs N          use N threads, 1..256; as many as there are processors\n"
-    "  --empty               the list may have no keys\n"
-    "  -q, --quiet, --json   end with no line, or with JSON: 'tamis help json'\n"
-    "  -0, --hex, --binary   what KEYFILE looks like: 'tamis help keys'\n"
-    "\n"
-    "It takes up to 64 MiB, 8 bytes a key; what has no room is kept in an unlinked\n"
-    "file in $TMPDIR or /tmp. A filter that is larger takes what it takes.\n"
-    "\n"
-    "Examples:\n"
-    "  tamis file build words.tamis /usr/share/dict/words --fpr 0.1%\n"
-    "  tamis file build s.tamis keys.txt --store store --segment s\n",
-    run,
+    .name = "file build",
+    .arguments = "FILE [KEYFILE|-]",
+    .summary = "build one filter file, no store",
+    .about = "Builds a sealed filter of exact size. FILE must not exist.\n",
+    .options = {OPTION(FPR, "error, 1e-8..0.5 or with %; the store's, or 0.01"),
+                OPTION(STORE, NULL),
+                OPTION(SEED, NULL),
+                OPTION(SEGMENT, NULL),
+                OPTION(BIND, NULL),
+                OPTION(WATERMARK, NULL),
+                OPTION(CHECK, NULL),
+                OPTION(JOBS, NULL),
+                OPTION(EMPTY, NULL),
+                {WITH(OPT_QUIET) | WITH(OPT_JSON),
+                 "end with no line, or with JSON: 'tamis help json'", NULL},
+                {KEY_FLAGS, NULL, NULL}},
+    .notes = "It takes 64 MiB for hashes, 8 bytes a key; more go to an unlinked file "
+             "in $TMPDIR or /tmp. A filter that is larger alone takes its size.\n",
+    .examples = "tamis file build words.tamis /usr/share/dict/words --fpr 0.1%\n"
+                "tamis file build s.tamis keys.txt --store store --segment s\n",
+    .run = run,
 };

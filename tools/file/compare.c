@@ -9,22 +9,6 @@
 #include "file.h"
 #include "tamis.h"
 
-/* Opens the two files that the arguments name, with these options, and asks. */
-static int ask_two_files(int argc, char **argv, uint64_t allowed,
-                         int (*ask)(const struct options *o, struct tamis_filter **f))
-{
-    struct tamis_filter *f[2] = {NULL, NULL};
-    struct options o;
-    int status;
-
-    parse_options(argc, argv, allowed, 2, 2, &o);
-    status = files_open(&o, 0, 2, f);
-    if (status == EXIT_DONE)
-        status = ask(&o, f);
-    files_close(f, 2);
-    return status;
-}
-
 /* A question of yes or no: prints the answer, or says it by the exit status if --quiet.
  */
 static int print_answer(const struct options *o, bool is_yes, const char *yes,
@@ -67,30 +51,6 @@ static int ask_contains(const struct options *o, struct tamis_filter **f)
     return answer == TAMIS_ABSENT || !output_works() ? status : complain_pages(f);
 }
 
-static int run_contains(int argc, char **argv)
-{
-    return ask_two_files(argc, argv, WITH(OPT_QUIET), ask_contains);
-}
-
-const struct command cmd_file_contains = {
-    "file contains",
-    "WHOLE PART",
-    "may a filter have every key of another?",
-    "Prints MAYBE, or ABSENT if a bit of PART is missing in WHOLE: PART then has a\n"
-    "key that WHOLE has not, if all its bits are keys' (those of an intersection are\n"
-    "not). A filter of one key as PART asks for that key. Both are sealed, of one\n"
-    "seed, of one stage, and of sizes that divide each other. A damaged page\n"
-    "proves nothing: MAYBE then exits 3, and ABSENT is as sure as ever.\n"
-    "\n"
-    "  -q, --quiet    print nothing: exit 0 if it may, 10 if not\n"
-    "\n"
-    "Examples:\n"
-    "  tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
-    "  tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
-    "  tamis file contains words.tamis more.tamis\n",
-    run_contains,
-};
-
 static int ask_equal(const struct options *o, struct tamis_filter **f)
 {
     struct tamis_diag diag = {0};
@@ -102,54 +62,78 @@ static int ask_equal(const struct options *o, struct tamis_filter **f)
     return print_answer(o, equal != 0, "EQUAL", "DIFFERENT");
 }
 
-static int run_equal(int argc, char **argv)
-{
-    return ask_two_files(argc, argv, WITH(OPT_QUIET), ask_equal);
-}
-
-const struct command cmd_file_equal = {
-    "file equal",
-    "FILE OTHER",
-    "have two filters the same bits?",
-    "Prints EQUAL if two sealed filters have the same stages with the same bits,\n"
-    "else DIFFERENT. Names, bindings, dates and the like may differ. A damaged page\n"
-    "exits 3: nobody knows what its bits were.\n"
-    "\n"
-    "  -q, --quiet    print nothing: exit 0 if they are equal, 10 if not\n"
-    "\n"
-    "Examples:\n"
-    "  tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
-    "  tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
-    "  tamis file equal words.tamis more.tamis\n",
-    run_equal,
-};
-
 static int ask_compare(const struct options *o, struct tamis_filter **f)
 {
     return print_comparison(o, f[0], f[1],
                             (const char *const[]){o->args[0], o->args[1]});
 }
 
-static int run_compare(int argc, char **argv)
+enum question { CONTAINS, EQUAL, COMPARE };
+
+/* Opens the two files that the arguments name, and asks. */
+static int run(int argc, char **argv)
 {
-    return ask_two_files(argc, argv, WITH(OPT_JSON), ask_compare);
+    static int (*const ask[])(const struct options *o, struct tamis_filter **f) = {
+        [CONTAINS] = ask_contains, [EQUAL] = ask_equal, [COMPARE] = ask_compare};
+    struct tamis_filter *f[2] = {NULL, NULL};
+    struct options o;
+    int status;
+
+    parse_options(argc, argv, 2, 2, &o);
+    status = files_open(&o, 0, 2, f);
+    if (status == EXIT_DONE)
+        status = ask[this_command->variant](&o, f);
+    files_close(f, 2);
+    return status;
 }
 
+const struct command cmd_file_contains = {
+    .name = "file contains",
+    .arguments = "WHOLE PART",
+    .summary = "may a filter have every key of another?",
+    .about = "Prints MAYBE, or ABSENT if a bit of PART is missing in WHOLE. PART then "
+             "has a key that WHOLE lacks, if keys set all its bits, as they do not in "
+             "an intersection. To ask for one key, build PART from it. Both filters "
+             "are sealed, of one seed, of one stage, and of sizes that divide each "
+             "other. A damaged page proves nothing: MAYBE then exits 3, and ABSENT is "
+             "as sure as ever.\n",
+    .options = {OPTION(QUIET, "print nothing: exit 0 if it may, 10 if not")},
+    .examples = "tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
+                "tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
+                "tamis file contains words.tamis more.tamis\n",
+    .run = run,
+    .variant = CONTAINS,
+};
+
+const struct command cmd_file_equal = {
+    .name = "file equal",
+    .arguments = "FILE OTHER",
+    .summary = "have two filters the same bits?",
+    .about = "Prints EQUAL if two sealed filters have the same stages with the same "
+             "bits, else DIFFERENT. Names, bindings and dates may differ. A damaged "
+             "page exits 3, because its bits are unknown.\n",
+    .options = {OPTION(QUIET, "print nothing: exit 0 if they are equal, 10 if not")},
+    .examples = "tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
+                "tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
+                "tamis file equal words.tamis more.tamis\n",
+    .run = run,
+    .variant = EQUAL,
+};
+
 const struct command cmd_file_compare = {
-    "file compare",
-    "FILE OTHER",
-    "how many keys two filters share",
-    "Estimates from the bits alone how many distinct keys two sealed filters have,\n"
-    "together and in common, and the Jaccard index, common / together: each with the\n"
-    "bounds between which the truth lies 19 times of 20. They are of one seed, of one\n"
-    "stage, and of sizes that divide each other, as for 'tamis file intersect'. An\n"
-    "intersection has bits of no key: the bounds do not hold of it.\n"
-    "\n"
-    "  --json    'tamis help json'\n"
-    "\n"
-    "Examples:\n"
-    "  tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
-    "  tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
-    "  tamis file compare words.tamis more.tamis\n",
-    run_compare,
+    .name = "file compare",
+    .arguments = "FILE OTHER",
+    .summary = "how many keys two filters share",
+    .about = "Estimates from the bits alone how many distinct keys two sealed filters "
+             "have, together and in common, and the Jaccard index, common / together. "
+             "Each has bounds between which the truth lies 19 times in 20. The filters "
+             "are of one seed, of one stage, and of sizes that divide each other, as "
+             "for 'tamis file intersect'. The bounds do not hold for an intersection, "
+             "which has bits of no key.\n",
+    .options = {OPTION(JSON, NULL)},
+    .examples = "tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
+                "tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
+                "tamis file compare words.tamis more.tamis\n",
+    .run = run,
+    .variant = COMPARE,
 };

@@ -24,9 +24,9 @@ static int make(const struct options *o, enum derived_how how, struct tamis_filt
         opt.binding = o->binding;
         opt.binding_bytes = o->binding_bytes;
     }
-    if (o->n_segments > 0) {
-        opt.name = o->segments[0];
-        opt.name_bytes = strlen(o->segments[0]);
+    if (o->segments.n > 0) {
+        opt.name = o->segments.at[0];
+        opt.name_bytes = strlen(o->segments.at[0]);
     }
     endings_catch(&endings);
     if (how == DERIVED_UNION)
@@ -41,21 +41,18 @@ static int make(const struct options *o, enum derived_how how, struct tamis_filt
     return err ? derive_error(err, &diag, to) : print_derived(o, "file", to, &report);
 }
 
-static int derive(int argc, char **argv, enum derived_how how)
+static int run(int argc, char **argv)
 {
-    uint64_t allowed =
-        WITH(OPT_SEGMENT) | WITH(OPT_BIND) | WITH(OPT_WATERMARK) | WITH(OPT_JSON);
+    enum derived_how how = (enum derived_how)this_command->variant;
     struct tamis_filter **filters;
     struct options o;
     size_t n;
     int status;
 
-    if (how == DERIVED_FOLD)
-        allowed |= WITH(OPT_BY) | WITH(OPT_FPR);
-    parse_options(argc, argv, allowed, 2, how == DERIVED_FOLD ? 2 : 0, &o);
+    parse_options(argc, argv, 2, how == DERIVED_FOLD ? 2 : 0, &o);
     if (how == DERIVED_FOLD)
         check_fold(&o);
-    if (o.n_segments > 1)
+    if (o.segments.n > 1)
         usage_error("one --segment: a filter is of one");
     n = o.n_args - 1;
     filters = memory_or_exit(calloc(n, sizeof(*filters)));
@@ -71,72 +68,56 @@ static int derive(int argc, char **argv, enum derived_how how)
 
 /* ---- the commands ---- */
 
-#define OPTIONS_HELP                                                                   \
-    "  --segment NAME    the segment's name, kept in the file\n"                       \
-    "  --bind HEX        1..64 bytes that identify the engine's own file\n"            \
-    "  --watermark N     your log position\n"                                          \
-    "  --json            'tamis help json'\n"
-
-static int run_union(int argc, char **argv)
-{
-    return derive(argc, argv, DERIVED_UNION);
-}
-
 const struct command cmd_file_union = {
-    "file union",
-    "OUT FILE...",
-    "one filter of the keys of several",
-    "Makes a new sealed filter, OUT, that has every key of every FILE, without the\n"
-    "keys. FILEs are sealed and of one seed. Stages of equal size become one, as if\n"
-    "built from all the keys; others stay stages, and their errors add up. Damaged\n"
-    "pages count as all ones: no key is lost, and it exits 3.\n"
-    "\n" OPTIONS_HELP "\n"
-    "Examples:\n"
-    "  tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
-    "  tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
-    "  tamis file union both.tamis words.tamis more.tamis\n",
-    run_union,
+    .name = "file union",
+    .arguments = "OUT FILE...",
+    .summary = "one filter of the keys of several",
+    .about =
+        "Makes a new sealed filter, OUT, that has every key of every FILE, without the "
+        "keys. The FILEs are sealed and of one seed. Stages of equal size become one, "
+        "as if built from all the keys. Other stages stay, and their errors add up. "
+        "Damaged pages count as all ones: no key is lost, and it exits 3.\n",
+    .options = {OPTION(SEGMENT, NULL), OPTION(BIND, NULL), OPTION(WATERMARK, NULL),
+                OPTION(JSON, NULL)},
+    .examples = "tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
+                "tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
+                "tamis file union both.tamis words.tamis more.tamis\n",
+    .run = run,
+    .variant = DERIVED_UNION,
 };
-
-static int run_intersect(int argc, char **argv)
-{
-    return derive(argc, argv, DERIVED_INTERSECTION);
-}
 
 const struct command cmd_file_intersect = {
-    "file intersect",
-    "OUT FILE...",
-    "one filter of the keys that several share",
-    "Makes a new sealed filter, OUT, that has every key that all FILEs have. It may\n"
-    "find more of other keys than one built from the common keys. FILEs are sealed,\n"
-    "of one seed, of one stage, and of sizes that divide each other: build them for\n"
-    "the same error. Damaged pages count as all ones: no key is lost, it exits 3.\n"
-    "\n" OPTIONS_HELP "\n"
-    "Examples:\n"
-    "  tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
-    "  tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
-    "  tamis file intersect common.tamis words.tamis more.tamis\n",
-    run_intersect,
+    .name = "file intersect",
+    .arguments = "OUT FILE...",
+    .summary = "one filter of the keys that several share",
+    .about = "Makes a new sealed filter, OUT, that has every key that all FILEs have. "
+             "It may say HIT of more other keys than a filter built from the common "
+             "keys. The FILEs are sealed, of one seed, of one stage, and of sizes that "
+             "divide each other: build them for the same error. Damaged pages count as "
+             "all ones: no key is lost, it exits 3.\n",
+    .options = {OPTION(SEGMENT, NULL), OPTION(BIND, NULL), OPTION(WATERMARK, NULL),
+                OPTION(JSON, NULL)},
+    .examples = "tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
+                "tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
+                "tamis file intersect common.tamis words.tamis more.tamis\n",
+    .run = run,
+    .variant = DERIVED_INTERSECTION,
 };
 
-static int run_fold(int argc, char **argv)
-{
-    return derive(argc, argv, DERIVED_FOLD);
-}
-
 const struct command cmd_file_fold = {
-    "file fold",
-    "OUT FILE --by F | OUT FILE --fpr P",
-    "a smaller filter of the same keys",
-    "Makes a new sealed filter, OUT, of the keys of the sealed FILE in less space,\n"
-    "without the keys, as if built at that size. Its error is larger. Damaged pages\n"
-    "count as all ones: no key is lost, and it exits 3.\n"
-    "\n"
-    "  --by F            in 1/F of the space; F divides the pages of each lane\n"
-    "  --fpr P           as far as the error stays at most P, 1e-8..0.5 or with %:\n"
-    "                    each stage by the largest factor that does\n" OPTIONS_HELP "\n"
-    "Examples:\n"
-    "  tamis file build large.tamis keys.txt --fpr 1e-8\n"
-    "  tamis file fold small.tamis large.tamis --fpr 1%\n",
-    run_fold,
+    .name = "file fold",
+    .arguments = "OUT FILE --by F | OUT FILE --fpr P",
+    .summary = "a smaller filter of the same keys",
+    .about = "Makes a new sealed filter, OUT, of the keys of the sealed FILE in less "
+             "space, without the keys, as if built at that size. Its error is larger. "
+             "Damaged pages count as all ones: no key is lost, and it exits 3.\n",
+    .options = {OPTION(BY, NULL),
+                OPTION(FPR, "as far as the error stays at most P, 1e-8..0.5 or with %: "
+                            "each stage by the largest factor that does"),
+                OPTION(SEGMENT, NULL), OPTION(BIND, NULL), OPTION(WATERMARK, NULL),
+                OPTION(JSON, NULL)},
+    .examples = "tamis file build large.tamis keys.txt --fpr 1e-8\n"
+                "tamis file fold small.tamis large.tamis --fpr 1%\n",
+    .run = run,
+    .variant = DERIVED_FOLD,
 };

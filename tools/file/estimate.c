@@ -60,8 +60,7 @@ static int run(int argc, char **argv)
     struct options o;
     int err, status;
 
-    parse_options(argc, argv, WITH(OPT_OFFSET) | WITH(OPT_SEED) | WITH(OPT_JSON), 1, 1,
-                  &o);
+    parse_options(argc, argv, 1, 1, &o);
     status = file_open(&o, &filter);
     if (status != EXIT_DONE)
         return status;
@@ -81,25 +80,22 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_file_estimate = {
-    "file estimate",
-    "FILE [--seed HEX] [--offset N] [--json]",
-    "keys and error, as the bits tell",
-    "Reads every page, and says how many distinct keys its bits are of, and between\n"
-    "which bounds the truth lies 19 times of 20; what its error is now, from the fill\n"
-    "of each block; and what it is as measured with 1000000 random keys, with such\n"
-    "bounds. Damaged pages are left out of the keys, and all ones for the error.\n"
-    "\n"
-    "The bounds are of one stage that keys have made, or a union or fold of such.\n"
-    "Where there are several, a key counts in each that has it: in a union of filters\n"
-    "of several sizes those that they share, which make the error look higher, too; a\n"
-    "filter that grew lacks some keys, those that it took for keys it had. An\n"
-    "intersection has bits of no key: more keys than there are.\n"
-    "\n"
-    "  --seed HEX    other random keys, 16 hex digits; 0\n"
-    "  --offset N    the filter starts here in FILE, a multiple of 4096 (4K is 4096)\n"
-    "  --json        'tamis help json'\n"
-    "\n"
-    "Example:\n"
-    "  tamis file estimate words.tamis\n",
-    run,
+    .name = "file estimate",
+    .arguments = "FILE [--seed HEX] [--offset N] [--json]",
+    .summary = "keys and error, as the bits tell",
+    .about = "Reads every page and estimates the number of distinct keys, the error "
+             "from the fill of each block, and the error as measured with 1000000 "
+             "random keys. Estimate and measurement have bounds between which the "
+             "truth lies 19 times in 20. Damaged pages are left out of the keys, and "
+             "count as all ones for the error.\n"
+             "\n"
+             "The bounds hold for one stage that keys have made, or a union or fold of "
+             "such. With several stages, a key counts in each that has it. A union of "
+             "filters of several sizes counts shared keys several times, and its error "
+             "looks higher. A filter that grew lacks keys that it took for present. An "
+             "intersection has bits of no key, so the estimate is too high.\n",
+    .options = {OPTION(SEED, "other random keys, 16 hex digits; 0"),
+                OPTION(OFFSET, NULL), OPTION(JSON, NULL)},
+    .examples = "tamis file estimate words.tamis\n",
+    .run = run,
 };

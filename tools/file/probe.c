@@ -43,11 +43,7 @@ static int run(int argc, char **argv)
     struct options o;
     int status;
 
-    parse_options(argc, argv,
-                  KEY_FLAGS | WITH(OPT_KEYS_FILE) | WITH(OPT_OFFSET) | WITH(OPT_COUNT) |
-                      WITH(OPT_QUIET) | WITH(OPT_JSON) | WITH(OPT_BIND) |
-                      WITH(OPT_MIN_WATERMARK) | WITH(OPT_EXPLAIN),
-                  1, 0, &o);
+    parse_options(argc, argv, 1, 0, &o);
     check_probe_options(&o);
     status = file_open(&o, &p.filter);
     if (status != EXIT_DONE)
@@ -70,24 +66,24 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_file_probe = {
-    "file probe",
-    "FILE KEY... | FILE --keys KEYFILE [--quiet]",
-    "may a key be in this filter?",
-    "Prints KEY<TAB>SEGMENT<TAB>HIT (or another reason), or KEY<TAB>-<TAB>ABSENT. The\n"
-    "segment is the name that the filter has, else the file's.\n"
-    "\n"
-    "  --keys KEYFILE       ask for each key of a list\n"
-    "  --offset N           the filter starts here in FILE, a multiple of 4096\n"
-    "  --bind HEX           the filter must be bound to this\n"
-    "  --min-watermark N    a filter that is behind N answers BEHIND\n"
-    "  --count              print only the totals\n"
-    "  --explain            and why: which stage, lane and offset\n"
-    "  -q, --quiet          print nothing: exit 0 if KEY may be there, 10 if absent\n"
-    "  --json               'tamis help json'\n"
-    "  -0, --hex, --binary  what KEYFILE looks like: 'tamis help keys'\n"
-    "\n"
-    "Examples:\n"
-    "  tamis file probe words.tamis sieve\n"
-    "  tamis file probe words.tamis --keys wanted.txt --count\n",
-    run,
+    .name = "file probe",
+    .arguments = "FILE KEY... | FILE --keys KEYFILE [--quiet]",
+    .summary = "may a key be in this filter?",
+    .about =
+        "Prints KEY<TAB>SEGMENT<TAB>HIT (or another reason), or KEY<TAB>-<TAB>ABSENT. "
+        "The segment is the name that the filter has, else the file's.\n",
+    .options = {OPTION(KEYS_FILE, NULL),
+                OPTION(OFFSET, "the filter starts here in FILE, a multiple of 4096"),
+                OPTION(BIND, "the filter must be bound to this"),
+                OPTION(MIN_WATERMARK, NULL),
+                OPTION(COUNT, NULL),
+                OPTION(EXPLAIN, "the reason as well: which stage, lane and offset"),
+                OPTION(QUIET,
+                       "print nothing: exit 0 if KEY may be there, 10 if absent"),
+                OPTION(JSON, NULL),
+                {KEY_FLAGS, "form of KEYFILE: 'tamis help keys'; --hex: of KEY, too",
+                 NULL}},
+    .examples = "tamis file probe words.tamis sieve\n"
+                "tamis file probe words.tamis --keys wanted.txt --count\n",
+    .run = run,
 };

@@ -64,8 +64,7 @@ static int run(int argc, char **argv)
     json_t *root = NULL;
     int err, status;
 
-    parse_options(argc, argv, WITH(OPT_OFFSET) | WITH(OPT_JSON) | WITH(OPT_RESIDENCY),
-                  1, 1, &o);
+    parse_options(argc, argv, 1, 1, &o);
     if (given(&o, OPT_JSON)) {
         root = memory_or_exit(json_object());
         show.list = memory_or_exit(json_array());
@@ -90,17 +89,13 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_file_show = {
-    "file show",
-    "FILE [--offset N] [--residency] [--json]",
-    "print every header field",
-    "Prints each field of the identity, the commit records and the stages: offset in\n"
-    "the file, length, name, value. Of a broken header, too; then it exits 3.\n"
-    "\n"
-    "  --offset N    the filter starts here in FILE, a multiple of 4096 (4K is 4096)\n"
-    "  --residency   and how many of its pages are in memory: 'tamis help stat'\n"
-    "  --json        'tamis help json'\n"
-    "\n"
-    "Example:\n"
-    "  tamis file show words.tamis\n",
-    run,
+    .name = "file show",
+    .arguments = "FILE [--offset N] [--residency] [--json]",
+    .summary = "print every header field",
+    .about = "Prints each field of the identity, the commit records and the stages: "
+             "offset in the file, length, name, value. It also does so for a broken "
+             "header, and exits 3.\n",
+    .options = {OPTION(OFFSET, NULL), OPTION(RESIDENCY, NULL), OPTION(JSON, NULL)},
+    .examples = "tamis file show words.tamis\n",
+    .run = run,
 };

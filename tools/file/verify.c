@@ -44,10 +44,7 @@ static int run(int argc, char **argv)
     json_t *list = NULL, *root = NULL;
     int status, keys = EXIT_DONE;
 
-    parse_options(argc, argv,
-                  KEY_FLAGS | WITH(OPT_OFFSET) | WITH(OPT_AGAINST) | WITH(OPT_EMPTY) |
-                      WITH(OPT_JSON),
-                  1, 1, &o);
+    parse_options(argc, argv, 1, 1, &o);
     if (given(&o, OPT_EMPTY) && !given(&o, OPT_AGAINST))
         usage_error("--empty is for --against");
     status = file_open(&o, &filter);
@@ -73,18 +70,15 @@ static int run(int argc, char **argv)
 }
 
 const struct command cmd_file_verify = {
-    "file verify",
-    "FILE [--offset N] [--against KEYFILE]",
-    "check every page of one filter",
-    "Reads and checks every page.\n"
-    "\n"
-    "  --offset N             the filter starts here in FILE, a multiple of 4096\n"
-    "  --against KEYFILE      also: is every key of the list in the filter?\n"
-    "  --empty                the list may have no keys: it checks nothing\n"
-    "  --json                 'tamis help json'\n"
-    "  -0, --hex, --binary    what KEYFILE looks like: 'tamis help keys'\n"
-    "\n"
-    "Example:\n"
-    "  tamis file verify words.tamis --against /usr/share/dict/words\n",
-    run,
+    .name = "file verify",
+    .arguments = "FILE [--offset N] [--against KEYFILE]",
+    .summary = "check every page of one filter",
+    .about = "Reads and checks every page.\n",
+    .options = {OPTION(OFFSET, "the filter starts here in FILE, a multiple of 4096"),
+                OPTION(AGAINST, "look up every key of the list as well"),
+                OPTION(EMPTY, "the list may have no keys: it checks nothing"),
+                OPTION(JSON, NULL),
+                {KEY_FLAGS, NULL, NULL}},
+    .examples = "tamis file verify words.tamis --against /usr/share/dict/words\n",
+    .run = run,
 };

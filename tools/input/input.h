@@ -8,23 +8,43 @@
 #include <stdint.h>
 
 #include "keys.h"
+#include "option_table.h"
 #include "tamis.h"
 
 /* ==== usage.c: the command that runs ============================================= */
+
+/* A line of help: one option, or several that share a text. NULL: the text of the
+ * table. `label` stands for an argument that is no option. */
+struct option_help {
+    uint64_t ids; /* WITH(id) of each */
+    const char *text, *label;
+};
+enum { MAX_OPTION_HELP = 16 };
 
 struct command {
     const char *name; /* "probe", "file show" */
     const char *arguments;
     const char *summary;
-    const char *help; /* whole lines, after the synopsis */
+    const char *about;                           /* whole lines */
+    struct option_help options[MAX_OPTION_HELP]; /* the options that it takes */
+    const char *notes;                           /* as `about`, after them; or NULL */
+    const char *examples;                        /* commands, a line each */
     int (*run)(int argc, char **argv);
+    int variant; /* for a function that runs several commands */
 };
+#define OPTION(id, text)                                                               \
+    {                                                                                  \
+        WITH(OPT_##id), text, NULL                                                     \
+    }
 extern const struct command *this_command;
 
-_Noreturn void print_help_and_exit(void); /* of this_command, to stdout */
 /* A mistake in the arguments of this command: says so and exits 2. */
 _Noreturn void usage_error(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
+
+/* ==== help.c ===================================================================== */
+
+_Noreturn void print_help_and_exit(void); /* of this_command, to stdout */
 
 /* ==== suggest.c: what was probably meant ========================================= */
 
@@ -60,85 +80,42 @@ bool parse_number(const char *text, enum number_kind kind, uint64_t *n);
 /* For messages: " (k, M, G and T are powers of 1000)"; "" of plain ones. */
 const char *number_units(enum number_kind kind);
 
-/* ==== options.c: one table of all options ======================================== */
+/* ==== options.c: the options of a command ======================================== */
 
 enum option_id {
-    OPT_NUL,
-    OPT_HEX,
-    OPT_BINARY,
-    OPT_JSON,
-    OPT_FPR,
-    OPT_FACTOR,
-    OPT_TIGHTENING,
-    OPT_FIRST,
-    OPT_SEED,
-    OPT_WATERMARK,
-    OPT_MIN_WATERMARK,
-    OPT_BIND,
-    OPT_RANK,
-    OPT_REPLACES,
-    OPT_BARE,
-    OPT_EACH,
-    OPT_STRIP,
-    OPT_JOBS,
-    OPT_SEGMENT,
-    OPT_KEYS_FILE, /* --keys FILE */
-    OPT_QUIET,
-    OPT_COUNT,
-    OPT_AGAINST,
-    OPT_AGAINST_EACH,
-    OPT_OFFSET,
-    OPT_STORE,
-    OPT_N_KEYS, /* --keys N */
-    OPT_BYTES,
-    OPT_LAYOUT,
-    OPT_GROWTH,
-    OPT_DRY_RUN,
-    OPT_CONFIRM,
-    OPT_UUID,
-    OPT_RESIDENCY,
-    OPT_PROMETHEUS,
-    OPT_CHECK,
-    OPT_COLOR,
-    OPT_SVG,
-    OPT_NAMES,
-    OPT_READS,
-    OPT_SIZES,
-    OPT_RUNS,
-    OPT_LEVELS,
-    OPT_APPLY,
-    OPT_BY,
-    OPT_EXPLAIN,
-    OPT_FORCE,
-    OPT_EMPTY,
-    N_OPTIONS
+#define X(id, name, letter, type, field, value, range, help) OPT_##id,
+    OPTION_TABLE(X)
+#undef X
+        N_OPTIONS
 };
 #define WITH(id)  (UINT64_C(1) << (id))
 #define KEY_FLAGS (WITH(OPT_NUL) | WITH(OPT_HEX) | WITH(OPT_BINARY))
 #define GROWTH_OPTIONS                                                                 \
     (WITH(OPT_FPR) | WITH(OPT_FACTOR) | WITH(OPT_TIGHTENING) | WITH(OPT_FIRST))
 
+struct name_list {
+    const char **at;
+    size_t n;
+};
+
 struct options {
     uint64_t given; /* WITH(id) of each */
     enum key_format format;
     struct tamis_growth growth; /* zero where not given; --fpr is growth.error */
     uint64_t seed, watermark, min_watermark, offset, n_keys, n_bytes, by;
-    uint32_t rank;
-    unsigned jobs;
+    uint32_t rank, jobs;
     uint8_t binding[TAMIS_BINDING_MAX];
     size_t binding_bytes;
     uint8_t uuid[TAMIS_UUID_BYTES];
     const char *strip, *keys_file, *against, *store, *layout, *svg, *sizes;
     double reads;
-    const char **segments, **replaces; /* of --segment, --replaces */
-    size_t n_segments, n_replaces;
-    char **args; /* what is not an option */
+    struct name_list segments, replaces;
+    char **args; /* the arguments that are no options */
     size_t n_args;
 };
-/* Parses what `allowed` has; between min and max arguments must remain (max 0: any
- * number). Mistakes, and --help, exit. */
-void parse_options(int argc, char **argv, uint64_t allowed, size_t min, size_t max,
-                   struct options *o);
+/* Parses the options of this command; between min and max arguments must remain (max 0:
+ * any number). Mistakes, and --help, exit. */
+void parse_options(int argc, char **argv, size_t min, size_t max, struct options *o);
 static inline bool given(const struct options *o, enum option_id id)
 {
     return (o->given & WITH(id)) != 0;

@@ -1,4 +1,4 @@
-/* The command that runs: its help, and mistakes in its arguments. */
+/* The command that runs, and mistakes in its arguments. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,11 +19,4 @@ void usage_error(const char *format, ...)
     complain(0, "%s: %s: see 'tamis help %s'", this_command->name, message,
              this_command->name);
     exit(EXIT_USAGE);
-}
-
-_Noreturn void print_help_and_exit(void)
-{
-    printf("usage: tamis %s %s\n\n%s", this_command->name, this_command->arguments,
-           this_command->help);
-    exit(finish_output(EXIT_DONE));
 }

@@ -1,0 +1,121 @@
+/* Prints the help of the command that runs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../talk/talk.h"
+#include "input.h"
+#include "options.h"
+
+enum { LABEL_BYTES = 64 };
+
+/* "-s, --factor S"; the shorter form if several options share a line. */
+static void add_label(char *label, enum option_id id, bool alone)
+{
+    const struct option_row *row = &option_table[id];
+    size_t n = strlen(label);
+
+    if (n > 0)
+        n += (size_t)snprintf(label + n, LABEL_BYTES - n, ", ");
+    if (row->letter)
+        n += (size_t)snprintf(label + n, LABEL_BYTES - n, "-%c%s", row->letter,
+                              alone ? ", " : "");
+    if (!row->letter || alone)
+        n += (size_t)snprintf(label + n, LABEL_BYTES - n, "--%s", row->name);
+    if (row->value)
+        snprintf(label + n, LABEL_BYTES - n, " %s", row->value);
+}
+
+static const char *label_of(const struct option_help *line, char label[LABEL_BYTES])
+{
+    bool alone = (line->ids & (line->ids - 1)) == 0;
+
+    if (line->label != NULL)
+        return line->label;
+    label[0] = '\0';
+    for (unsigned id = 0; id < N_OPTIONS; id++)
+        if (line->ids & WITH(id))
+            add_label(label, (enum option_id)id, alone);
+    return label;
+}
+
+static const char *text_of(const struct option_help *line)
+{
+    const char *text = line->text;
+
+    for (unsigned id = 0; text == NULL && id < N_OPTIONS; id++)
+        if (line->ids & WITH(id))
+            text = option_table[id].help;
+    return text;
+}
+
+/* Up to the end of the text's line, in lines of at most 80 columns; the first one is at
+ * column `indent` already. */
+static void print_wrapped(const char *text, size_t indent)
+{
+    size_t column = indent;
+
+    while (*text != '\0' && *text != '\n') {
+        size_t n = strcspn(text, " \n");
+
+        if (column > indent && column + 1 + n > 80) {
+            printf("\n%*s", (int)indent, "");
+            column = indent;
+        }
+        column += (size_t)printf("%s%.*s", column > indent ? " " : "", (int)n, text);
+        text += n + (text[n] == ' ');
+    }
+    putchar('\n');
+}
+
+/* A line a paragraph; one that begins with a blank stays as it is. */
+static void print_text(const char *text)
+{
+    for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1) {
+        if (*text == ' ' || *text == '\n')
+            printf("%.*s\n", (int)(end - text), text);
+        else
+            print_wrapped(text, 0);
+    }
+}
+
+static void print_options(const struct command *c)
+{
+    char label[LABEL_BYTES];
+    size_t width = 0;
+
+    for (size_t i = 0; i < MAX_OPTION_HELP; i++) {
+        size_t n = strlen(label_of(&c->options[i], label));
+
+        width = n > width ? n : width;
+    }
+    putchar('\n');
+    for (size_t i = 0; i < MAX_OPTION_HELP; i++) {
+        if (label_of(&c->options[i], label)[0] == '\0')
+            continue;
+        printf("  %-*s  ", (int)width, label_of(&c->options[i], label));
+        print_wrapped(text_of(&c->options[i]), width + 4);
+    }
+}
+
+static void print_examples(const char *lines)
+{
+    printf("\nExample%s:\n", strchr(lines, '\n')[1] ? "s" : "");
+    for (const char *end; (end = strchr(lines, '\n')) != NULL; lines = end + 1)
+        printf("  %.*s\n", (int)(end - lines), lines);
+}
+
+_Noreturn void print_help_and_exit(void)
+{
+    const struct command *c = this_command;
+
+    printf("usage: tamis %s %s\n\n", c->name, c->arguments);
+    print_text(c->about);
+    print_options(c);
+    if (c->notes != NULL) {
+        putchar('\n');
+        print_text(c->notes);
+    }
+    print_examples(c->examples);
+    exit(finish_output(EXIT_DONE));
+}

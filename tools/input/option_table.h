@@ -1,0 +1,107 @@
+/* The table of all options: an option has the same name, type, range and message in
+ * every command. A row is
+ *
+ *     X(ID, name, letter, type, field, value, range, help)
+ *
+ * OPT_ID is its number, `field` the place in struct options that parse_options() fills,
+ * `value` the placeholder of its value in help texts, NULL if it takes none, `range` the
+ * limits of a number. `help` is the text of a command that has none of its own. */
+#ifndef TAMIS_OPTION_TABLE_H
+#define TAMIS_OPTION_TABLE_H
+
+#define MAX_JOBS 256
+#define REALS(low, high)                                                               \
+    {                                                                                  \
+        .real = { low, high }                                                          \
+    }
+#define NUMBERS(low, high)                                                             \
+    {                                                                                  \
+        .whole = { low, high }                                                         \
+    }
+#define NO_RANGE                                                                       \
+    {                                                                                  \
+        .whole = { 0 }                                                                 \
+    }
+
+/* clang-format off */
+#define OPTION_TABLE(X) \
+X(NUL, "null", '0', FORMAT, format, NULL, NUMBERS(KEYS_NUL, 0), \
+  "form of the KEYFILE: 'tamis help keys'") \
+X(HEX, "hex", 0, FORMAT, format, NULL, NUMBERS(KEYS_HEX, 0), NULL) \
+X(BINARY, "binary", 0, FORMAT, format, NULL, NUMBERS(KEYS_BINARY, 0), NULL) \
+X(QUIET, "quiet", 'q', FLAG, given, NULL, NO_RANGE, "end with no line") \
+X(JSON, "json", 0, FLAG, given, NULL, NO_RANGE, "output for programs: 'tamis help json'") \
+X(FPR, "fpr", 0, REAL, growth.error, "P", REALS(1e-8, 0.5), \
+  "error, 1e-8..0.5 or with %") \
+X(FACTOR, "factor", 's', REAL, growth.factor, "S", REALS(1.25, 16), \
+  "each stage holds S times the last, 1.25..16") \
+X(TIGHTENING, "tightening", 'r', REAL, growth.tightening, "R", REALS(0.5, 0.95), \
+  "... at R times its error, 0.5..0.95") \
+X(FIRST, "n0", 0, COUNT, growth.first_capacity, "N", NUMBERS(1, UINT64_C(1) << 32), \
+  "keys in the first stage, 1..4294967296; 64k is 64000") \
+X(SEED, "seed", 0, SEED, seed, "HEX", NO_RANGE, "hash seed, 16 hex digits; random") \
+X(WATERMARK, "watermark", 0, NUMBER, watermark, "N", NUMBERS(0, UINT64_MAX), \
+  "your log position") \
+X(MIN_WATERMARK, "min-watermark", 0, NUMBER, min_watermark, "N", NUMBERS(0, UINT64_MAX), \
+  "a filter behind N answers BEHIND") \
+X(BIND, "bind", 0, BINDING, binding, "HEX", NO_RANGE, \
+  "1..64 bytes that identify the engine's own file") \
+X(RANK, "rank", 0, SMALL, rank, "N", NUMBERS(0, UINT32_MAX), \
+  "the engine's order, 0..4294967295, 0 first; 0") \
+X(REPLACES, "replaces", 0, NAMES, replaces, "OLD", NO_RANGE, \
+  "drop the segment OLD in the same edit; may be repeated") \
+X(SEGMENT, "segment", 0, NAMES, segments, "SEGMENT", NO_RANGE, \
+  "name of the segment, kept in the file") \
+X(BARE, "bare", 0, FLAG, given, NULL, NO_RANGE, \
+  "register it without a filter: always a candidate") \
+X(EACH, "each", 0, FLAG, given, NULL, NO_RANGE, \
+  "a segment for each KEYFILE, named by its base name") \
+X(STRIP, "strip", 0, TEXT, strip, "SUFFIX", NO_RANGE, "remove this from the names") \
+X(JOBS, "jobs", 'j', SMALL, jobs, "N", NUMBERS(1, MAX_JOBS), \
+  "use N threads, 1..256; as many as there are processors") \
+X(KEYS_FILE, "keys", 0, TEXT, keys_file, "KEYFILE", NO_RANGE, \
+  "ask for each key of a list") \
+X(COUNT, "count", 0, FLAG, given, NULL, NO_RANGE, "print only the totals") \
+X(AGAINST, "against", 0, TEXT, against, "KEYFILE", NO_RANGE, \
+  "look up every key of the list as well") \
+X(AGAINST_EACH, "against-each", 0, FLAG, given, NULL, NO_RANGE, \
+  "the same for each KEYFILE, in the segment of its name") \
+X(OFFSET, "offset", 0, PAGES, offset, "N", NUMBERS(0, INT64_MAX), \
+  "the filter starts here in FILE, a multiple of 4096 (4K is 4096)") \
+X(STORE, "store", 0, PATH, store, "STORE", NO_RANGE, \
+  "hash as this store does: 'tamis attach' then takes it") \
+X(N_KEYS, "keys", 0, COUNT, n_keys, "N", NUMBERS(0, UINT64_C(1) << 48), \
+  "number of keys, as 10000000, 10M or 1e7: powers of 1000") \
+X(BYTES, "bytes", 0, BYTES, n_bytes, "B", NUMBERS(0, UINT64_C(1) << 48), \
+  "size of the bits, or of a store's files; 64M is 64 MiB") \
+X(LAYOUT, "layout", 0, TEXT, layout, "NAME", NO_RANGE, \
+  "lanes, or classic: k slices of m bits, from --bytes and --fpr") \
+X(GROWTH, "growth", 0, FLAG, given, NULL, NO_RANGE, \
+  "the stages of a growing filter, up to --keys") \
+X(DRY_RUN, "dry-run", 'n', FLAG, given, NULL, NO_RANGE, \
+  "say what it would do, and change nothing") \
+X(CONFIRM, "confirm", 0, FLAG, given, NULL, NO_RANGE, NULL) \
+X(UUID, "uuid", 0, UUID, uuid, "HEX", NO_RANGE, \
+  "UUID of this store, if it has filters of several") \
+X(RESIDENCY, "residency", 0, FLAG, given, NULL, NO_RANGE, \
+  "and the pages in memory: 'tamis help stat'") \
+X(PROMETHEUS, "prometheus", 0, FLAG, given, NULL, NO_RANGE, NULL) \
+X(CHECK, "check", 0, FLAG, given, NULL, NO_RANGE, \
+  "ask it for every key: finds bits flipped in memory") \
+X(COLOR, "color", 0, COLOUR, given, NULL, NO_RANGE, NULL) \
+X(SVG, "svg", 0, OUTPUT, svg, "FILE", NO_RANGE, NULL) \
+X(NAMES, "names", 0, FLAG, given, NULL, NO_RANGE, "only the names") \
+X(READS, "reads", 0, REAL, reads, "R", REALS(0, 1e9), NULL) \
+X(SIZES, "sizes", 0, OUTPUT, sizes, "FILE", NO_RANGE, NULL) \
+X(LEVELS, "levels", 0, FLAG, given, NULL, NO_RANGE, NULL) \
+X(RUNS, "runs", 0, FLAG, given, NULL, NO_RANGE, NULL) \
+X(APPLY, "apply", 0, FLAG, given, NULL, NO_RANGE, \
+  "shrink filters of STORE that may have more error") \
+X(BY, "by", 0, NUMBER, by, "F", NUMBERS(1, UINT64_C(1) << 32), \
+  "in 1/F of the space; F divides the pages of each lane") \
+X(EXPLAIN, "explain", 0, FLAG, given, NULL, NO_RANGE, NULL) \
+X(FORCE, "force", 0, FLAG, given, NULL, NO_RANGE, NULL) \
+X(EMPTY, "empty", 0, FLAG, given, NULL, NO_RANGE, "the list may have no keys")
+/* clang-format on */
+
+#endif
