@@ -73,6 +73,9 @@ sub tree_new {
     for (split /\n/, `$make -n -B $what 2>/dev/null`) {
         $t->{commands}{$1} = $_ if m{^\S*(?:cc|clang|gcc)\S* .* -o (build/\S+)} && !/; *then/;
     }
+    # The command gets the objects for the archive of them, so that a change reaches it.
+    my ($objects) = $t->{commands}{'build/libtamis.part.o'} =~ / -o \S+ (.*)/;
+    $t->{commands}{'build/tamis'} =~ s/build\/libtamis\.a/$objects/;
     for my $d (split /\n/, `cd '$root' && find build -name '*.d'`) {
         my $text = slurp("$root/$d");
         $text =~ s/\\\n/ /g;
