@@ -9,6 +9,7 @@
 #include <sys/un.h>
 
 #include "format/checksum.h"
+#include "lib/filter/view.h"
 
 enum { N_KEYS = 2000 };
 static uint64_t keys[N_KEYS];
@@ -315,6 +316,7 @@ static void a_table_that_never_rests_takes_no_memory(void **state)
     }
     assert_int_equal(why, TAMIS_UNREADABLE);
     assert_true(kilobytes_mapped() - before < 64 * 1024);
+    assert_int_equal(atomic_load(&f->view)->n_older, 127);
     tamis_filter_close(f);
     /* Whoever opens it now finds a filter. */
     f = open_filter(path);

@@ -23,6 +23,7 @@ static void test_a_commit_settles_what_was_left(void **state)
         assert_true((d->settled_root != 0) == (i < STAGES - 1));
         assert_true((d->settled_offset != 0) ==
                     (i < STAGES - 1 && d->length > PAGE_BYTES));
+        assert_true(atomic_load(&w->stages[i]->drained) == (i < STAGES - 1));
     }
     assert_int_equal(n_damaged(), 0);
     assert_int_equal(n_absent(), 0);
@@ -102,6 +103,10 @@ static void test_a_stage_of_many_pages(void **state)
     f = open_filter(path);
     assert_int_equal(count_absent(f, many, LARGE), 0);
     tamis_filter_close(f);
+    uint64_t n_lost;
+    assert_int_equal(tamis_writer_seal(w, 1, &n_lost, NULL), 0);
+    assert_int_equal(n_lost, DIGESTS_PER_PAGE);
+    assert_int_equal(n_damaged(), 0);
     assert_int_equal(tamis_writer_close(w), 0);
     free(many);
 }
