@@ -37,7 +37,8 @@ static void load_base(struct base *b, const char *path)
     MUST(b->bytes && pread(fd, b->bytes, b->n, 0) == (ssize_t)b->n);
     close(fd);
     MUST(identity_decode(b->bytes, b->n, &id).code == VERDICT_OK);
-    MUST(commit_choose_slot(b->bytes, &id, b->n, &b->commit, &health).code == VERDICT_OK);
+    MUST(commit_choose_slot(b->bytes, &id, b->n, &b->commit, &health).code ==
+         VERDICT_OK);
     b->open = b->commit.state == STATE_OPEN;
     b->digest = b->open ? 0 : commit_table_digest(&b->commit);
 }
@@ -50,8 +51,8 @@ static void build_base(struct base *b, size_t n_keys, double error)
     struct tamis_builder_options opt = {.size = sizeof opt,
                                         .domain = &domain,
                                         .error = error,
-                                        .name = "rot",
-                                        .name_bytes = 3};
+                                        .identity.name = "rot",
+                                        .identity.name_bytes = 3};
     uint64_t rng = n_keys;
     snprintf(path, sizeof path, "%s/base", fuzz_dir());
     MUST(tamis_domain_init(&domain, 1, 99) == 0);

@@ -116,8 +116,8 @@ enum tamis_error {
 
 /* Returns a static text for 0, any errno and any TAMIS_ERR_*. Thread-safe. */
 const char *tamis_strerror(int error);
-#define TAMIS_VERSION "0.1.0"
-const char *tamis_version(void); /* of the library that runs: "0.1.0" */
+#define TAMIS_VERSION "0.2.0"
+const char *tamis_version(void); /* of the library that runs: "0.2.0" */
 
 struct tamis_diag {
     int code;        /* the result of the call */
@@ -188,6 +188,17 @@ struct tamis_key tamis_key_of_hash(uint64_t tag, uint64_t hash);
  * with NULL bytes stay unchanged; an empty key needs a pointer that is not NULL. */
 void tamis_keys_hash(const struct tamis_domain *domain, struct tamis_key *keys,
                      size_t n);
+
+/* ---- the identity of a filter ------------------------------------------------- */
+
+/* A filter's file says whose it is. NULL: nothing. As an expectation NULL fits any. */
+struct tamis_identity {
+    const void *name; /* of the segment */
+    size_t name_bytes;
+    const void *binding; /* identifies the engine's own file; 0..64 bytes */
+    size_t binding_bytes;
+    const uint8_t *store_uuid; /* 16 bytes */
+};
 
 #include "tamis/tamis_plan.h"
 #include "tamis/tamis_blocks.h"

@@ -2,6 +2,7 @@
  * them. How many keys will come is not known, so their hashes are kept (spool.c). */
 #include "lib/builder/inside.h"
 #include "format/hash.h"
+#include "lib/filter/identity.h"
 #include "lib/filter/key.h"
 
 #include <errno.h>
@@ -17,34 +18,27 @@ static int check_options(const struct tamis_builder_options *o, struct tamis_dia
     if (!(o->error >= ERROR_MIN && o->error <= ERROR_MAX))
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "error %g is outside 1e-8 .. 0.5",
                          o->error);
-    if (o->name && !segment_name_valid(o->name, o->name_bytes))
-        return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
-                         "a segment name has 1 to 255 bytes, none of them NUL");
-    if (o->binding_bytes > BINDING_MAX_BYTES)
-        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "a binding has at most 64 bytes");
-    if (o->domain &&
-        (!hash_id_known(o->domain->hash_id) ||
-         o->domain->tag != hash_domain_tag(o->domain->hash_id, o->domain->seed)))
-        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "the domain is not valid");
-    return 0;
+    return domain_check(o->domain, diag);
 }
 
-static void take_name(struct tamis_builder *b, const void *name, size_t name_bytes,
-                      const void *binding, size_t binding_bytes)
+/* Copies name and binding. */
+static void take_name(struct tamis_builder *b, const struct tamis_identity *from)
 {
-    b->name_bytes = name ? name_bytes : 0;
-    b->binding_bytes = binding ? binding_bytes : 0;
-    memcpy(b->name, name ? name : "", b->name_bytes);
-    memcpy(b->binding, binding ? binding : "", b->binding_bytes);
+    b->who.name = from->name ? b->name : NULL;
+    b->who.name_bytes = from->name ? from->name_bytes : 0;
+    b->who.binding = from->binding ? b->binding : NULL;
+    b->who.binding_bytes = from->binding ? from->binding_bytes : 0;
+    memcpy(b->name, from->name ? from->name : "", b->who.name_bytes);
+    memcpy(b->binding, from->binding ? from->binding : "", b->who.binding_bytes);
 }
 
 static void take_options(struct tamis_builder *b, const struct tamis_builder_options *o)
 {
     uint64_t limit = o->memory_limit ? o->memory_limit : DEFAULT_MEMORY_LIMIT;
     b->error = o->error;
-    take_name(b, o->name, o->name_bytes, o->binding, o->binding_bytes);
-    if (o->store_uuid)
-        memcpy(b->store_uuid, o->store_uuid, UUID_BYTES);
+    take_name(b, &o->identity);
+    if (o->identity.store_uuid)
+        b->who.store_uuid = memcpy(b->store_uuid, o->identity.store_uuid, UUID_BYTES);
     if (o->domain)
         b->domain = *o->domain;
     else
@@ -70,6 +64,8 @@ int tamis_builder_create(const struct tamis_builder_options *opt,
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "options are not valid");
     o.error = o.error == 0 ? 0.01 : o.error;
     int err = check_options(&o, diag);
+    if (!err)
+        err = identity_check(&o.identity, diag);
     if (err)
         return err;
     const char *dir = o.spool_dir ? o.spool_dir : getenv("TMPDIR");
@@ -88,11 +84,14 @@ int tamis_builder_create(const struct tamis_builder_options *opt,
 int tamis_builder_rename(struct tamis_builder *b, const void *name, size_t name_bytes,
                          const void *binding, size_t binding_bytes)
 {
-    if ((name && !segment_name_valid(name, name_bytes)) ||
-        (binding && binding_bytes > BINDING_MAX_BYTES))
-        return TAMIS_ERR_RANGE;
-    take_name(b, name, name_bytes, binding, binding_bytes);
-    return 0;
+    struct tamis_identity who = {.name = name,
+                                 .name_bytes = name ? name_bytes : 0,
+                                 .binding = binding,
+                                 .binding_bytes = binding ? binding_bytes : 0};
+    int err = identity_check(&who, NULL);
+    if (!err)
+        take_name(b, &who);
+    return err;
 }
 
 void tamis_builder_free(struct tamis_builder *b)
@@ -304,7 +303,7 @@ const struct key_range *builder_range(const struct tamis_builder *b)
 void builder_name(const struct tamis_builder *b, const void **name, size_t *n_bytes)
 {
     *name = b->name;
-    *n_bytes = b->name_bytes;
+    *n_bytes = b->who.name_bytes;
 }
 
 void builder_set_rank(struct tamis_builder *b, uint32_t rank)

@@ -4,6 +4,7 @@
  * sequentially: that way it lands in large folios of the page cache, and no half-built
  * bit is ever mapped by anyone. The header is written last. */
 #include "lib/builder/inside.h"
+#include "lib/filter/identity.h"
 #include "format/integrity.h"
 #include "lib/io/io.h"
 #include "lib/plan/plan.h"
@@ -128,14 +129,12 @@ static int plan_built(const struct tamis_builder *b, const uint8_t uuid[UUID_BYT
     id->minor = FORMAT_MINOR;
     id->header_pages = 1;
     memcpy(id->uuid, uuid, UUID_BYTES);
-    memcpy(id->store_uuid, b->store_uuid, UUID_BYTES);
     id->kind = KIND_BLOOM;
     id->hash_id = (uint16_t)b->domain.hash_id;
     id->hash_seed = b->domain.seed;
     id->target_error = b->error;
     id->created = io_calls.now();
-    id->name_bytes = (uint16_t)b->name_bytes;
-    memcpy(id->name, b->name, b->name_bytes);
+    identity_write(&b->who, id, c);
 
     memcpy(c->uuid, uuid, UUID_BYTES);
     c->sequence = c->generation = 1;
@@ -143,8 +142,6 @@ static int plan_built(const struct tamis_builder *b, const uint8_t uuid[UUID_BYT
     c->watermark = b->watermark;
     c->state = STATE_SEALED;
     c->clean = c->n_stages = 1;
-    c->binding_bytes = (uint8_t)b->binding_bytes;
-    memcpy(c->binding, b->binding, b->binding_bytes);
 
     struct stage_desc *s = &c->stages[0];
     double expected;

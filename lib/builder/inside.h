@@ -17,8 +17,8 @@ struct hash_sum {
 struct tamis_builder {
     struct tamis_domain domain;
     double error;
+    struct tamis_identity who; /* in the arrays below */
     uint8_t name[NAME_MAX_BYTES], binding[BINDING_MAX_BYTES], store_uuid[UUID_BYTES];
-    size_t name_bytes, binding_bytes;
     uint64_t watermark;
     uint32_t rank;
     uint32_t n_threads, n_at_work; /* may be used; are, at the last finish */

@@ -5,14 +5,6 @@
 #include "lib/builder/builder.h"
 #include "lib/tamis.h"
 
-enum derive_how { DERIVE_UNION, DERIVE_INTERSECTION, DERIVE_FOLD, DERIVE_SHRINK };
-struct derivation {
-    enum derive_how how;
-    struct tamis_filter *const *sources;
-    size_t n;
-    uint64_t factor; /* of a fold */
-    double error;    /* to shrink to */
-};
 /* Where it goes: to a path; or, if it has a name, into an open directory, which is not
  * synced. */
 struct derive_to {
@@ -21,7 +13,8 @@ struct derive_to {
     const uint8_t *uuid; /* NULL: a random one */
     struct built *made;  /* may be NULL */
 };
-int derive(const struct derivation *what, const struct tamis_derive_options *opt,
+int derive(struct tamis_filter *const *sources, size_t n,
+           const struct tamis_derivation *what, const struct tamis_derive_options *opt,
            const struct derive_to *to, struct tamis_derive_report *report,
            struct tamis_diag *diag);
 

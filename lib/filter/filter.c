@@ -1,5 +1,6 @@
 /* Open one filter for reading, if it is the one that the caller means, and close it. */
 #include "lib/filter/view.h"
+#include "lib/filter/identity.h"
 #include "format/hash.h"
 
 #include <errno.h>
@@ -26,14 +27,9 @@ static int check_expected(const struct tamis_filter_options *o,
         return mismatch(diag, path, "another hash or seed than expected");
     if (o->uuid && memcmp(o->uuid, id->uuid, UUID_BYTES) != 0)
         return mismatch(diag, path, "another filter than expected (UUID differs)");
-    if (o->store_uuid && memcmp(o->store_uuid, id->store_uuid, UUID_BYTES) != 0)
-        return mismatch(diag, path, "belongs to another store");
-    if (o->name && (o->name_bytes != id->name_bytes ||
-                    memcmp(o->name, id->name, id->name_bytes) != 0))
-        return mismatch(diag, path, "is the filter of another segment");
-    if (o->binding && (o->binding_bytes != c->binding_bytes ||
-                       memcmp(o->binding, c->binding, c->binding_bytes) != 0))
-        return mismatch(diag, path, "its binding differs from the one expected");
+    const char *differs = identity_differs(&o->identity, id, c);
+    if (differs)
+        return mismatch(diag, path, differs);
     if (commit_is_older(c, &least) || (known && commit_is_older(c, known)))
         return mismatch(diag, path, "an older copy than the catalog has seen (R5)");
     if (o->table_digest && c->state == STATE_SEALED &&

@@ -4,7 +4,9 @@
 #define XXH_INLINE_ALL
 #endif
 #include "lib/filter/filter.h"
+#include "lib/filter/key.h"
 #include "format/hash.h"
+#include "lib/error.h"
 #include "lib/io/io.h"
 
 #include <string.h>
@@ -15,6 +17,14 @@ int tamis_domain_init(struct tamis_domain *domain, uint32_t hash_id, uint64_t se
     if (!hash_id_known(hash_id))
         return TAMIS_ERR_RANGE;
     *domain = (struct tamis_domain){hash_id, seed, hash_domain_tag(hash_id, seed)};
+    return 0;
+}
+
+int domain_check(const struct tamis_domain *d, struct tamis_diag *diag)
+{
+    if (d &&
+        (!hash_id_known(d->hash_id) || d->tag != hash_domain_tag(d->hash_id, d->seed)))
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "the domain is not valid");
     return 0;
 }
 

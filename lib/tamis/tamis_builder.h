@@ -13,11 +13,7 @@ struct tamis_builder_options {
     size_t size;
     const struct tamis_domain *domain; /* default: a random one */
     double error;                      /* 1e-8 .. 0.5; default 0.01 */
-    const void *name;                  /* of the segment; default none */
-    size_t name_bytes;
-    const void *binding;
-    size_t binding_bytes;
-    const uint8_t *store_uuid; /* 16 bytes; default zero, for no store */
+    struct tamis_identity identity;
     uint64_t watermark;
     /* Bytes for the hashes (8 each) and the filter together; default 64 MiB. Hashes
      * that have no room beside their filter are spooled to a file. A filter that takes

@@ -17,14 +17,22 @@
  * of the sources', or the one that a fold is to have; its own error may be above the
  * target. Memory: a few pages and a piece of a mebibyte. */
 
+enum tamis_operation {
+    TAMIS_UNION,        /* the keys of all sources */
+    TAMIS_INTERSECTION, /* the keys that all sources have */
+    TAMIS_FOLD,         /* the keys of one source, in 1 / factor of the space */
+    TAMIS_SHRINK        /* the same, by as much as leaves the error at `error` */
+};
+struct tamis_derivation {
+    enum tamis_operation operation;
+    uint64_t factor;
+    double error;
+};
+
 struct tamis_derive_options {
     size_t size;
-    const void *name; /* of the segment; default: none */
-    size_t name_bytes;
-    const void *binding;
-    size_t binding_bytes;
-    const uint8_t *store_uuid; /* 16 bytes */
-    uint64_t watermark;        /* 0: for none; the sources' need not be of one log */
+    struct tamis_identity identity;
+    uint64_t watermark; /* 0: for none; the sources' need not be of one log */
 };
 struct tamis_derive_report {
     uint64_t n_stages, file_bytes;
@@ -36,32 +44,24 @@ struct tamis_derive_report {
     double error;
 };
 
-/* Makes a filter of the keys of all sources. Stages of equal geometry become one, bit
- * for bit what a builder would have made of the keys. The others stay stages, and the
- * errors add up. ERR_UNFIT if more than 30 are left. opt and report may be NULL. */
-int tamis_filter_union(struct tamis_filter *const *sources, size_t n, const char *path,
-                       const struct tamis_derive_options *opt,
-                       struct tamis_derive_report *report, struct tamis_diag *diag);
-/* Makes a filter of the keys that all sources have, and loses none. Its error may be
- * above that of a filter built from these keys. Each source must have one stage, with
- * the same lanes and words; the blocks of the smallest must divide the others' (else
- * ERR_UNFIT). Larger sources are folded to the smallest. */
-int tamis_filter_intersection(struct tamis_filter *const *sources, size_t n,
-                              const char *path, const struct tamis_derive_options *opt,
-                              struct tamis_derive_report *report,
-                              struct tamis_diag *diag);
-/* Makes a filter of the same keys in 1 / factor of the space, bit for bit what a
- * builder would have made of them at that size. The factor must divide the pages of a
- * lane of every stage. */
-int tamis_filter_fold(struct tamis_filter *source, uint64_t factor, const char *path,
-                      const struct tamis_derive_options *opt,
-                      struct tamis_derive_report *report, struct tamis_diag *diag);
-/* Folds each stage by a factor of its own, as long as the expected error of the whole
- * is at most `error`. It saves space in a filter that was planned for more keys than
- * came, and nearly always in the last stage of a grown filter. ERR_UNFIT if the error
- * is higher already. ERR_UNFIT also if damaged pages would make it higher; then *report
- * says how many there are. */
-int tamis_filter_shrink(struct tamis_filter *source, double error, const char *path,
+/* Makes a filter from n sources. opt and report may be NULL.
+ *
+ * - Union: stages of equal geometry become one, bit for bit what a builder would have
+ *   made of the keys. The others stay stages, and their errors add up. ERR_UNFIT if
+ *   more than 30 are left.
+ * - Intersection: loses no key. Its error may be above that of a filter built from the
+ *   common keys. Each source must have one stage, with the same lanes and words; the
+ *   blocks of the smallest must divide the others' (else ERR_UNFIT). Larger sources are
+ *   folded to the smallest.
+ * - Fold, one source: bit for bit what a builder would have made of its keys at that
+ *   size. The factor must divide the pages of a lane of every stage (else ERR_UNFIT).
+ * - Shrink, one source: folds each stage by a factor of its own, as long as the
+ *   expected error of the whole is at most `error`. It saves space in a filter that was
+ *   planned for more keys than came, and nearly always in the last stage of a grown
+ *   filter. ERR_UNFIT if the error is higher already, or damaged pages would make it
+ *   higher; then *report says how many there are. */
+int tamis_filter_derive(struct tamis_filter *const *sources, size_t n,
+                        const struct tamis_derivation *what, const char *path,
                         const struct tamis_derive_options *opt,
                         struct tamis_derive_report *report, struct tamis_diag *diag);
 /* Asks whether every key of `part` may be in `whole`. ABSENT: a bit of the part is

@@ -51,30 +51,16 @@ int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t nam
 int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_bytes,
                       const char *path, const struct tamis_segment_options *opt,
                       struct tamis_diag *diag);
-/* Make filters of segments of the same store, without their keys, as
- * tamis_filter_union() and its kin, and register each under a new name. The sources are
- * segments of a snapshot, by number. Their filters must be sealed (else ERR_UNFIT), and
- * the list must be confirmed (else ERR_MISMATCH: tamis_store_confirm_complete()). They
- * stay listed unless they are dropped. The same edit may drop them; it drops a source
- * before the put if the result takes its name. If the key ranges of all sources are
- * known, the result has one. The caller sets the watermark (0: none). report may be
- * NULL. */
-int tamis_edit_union(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                     struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
-                     const struct tamis_segment_options *opt,
-                     struct tamis_derive_report *report, struct tamis_diag *diag);
-int tamis_edit_intersection(struct tamis_edit *edit, const void *name,
-                            size_t name_bytes, struct tamis_snapshot *snapshot,
-                            const size_t *segments, size_t n,
-                            const struct tamis_segment_options *opt,
-                            struct tamis_derive_report *report,
-                            struct tamis_diag *diag);
-int tamis_edit_fold(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                    struct tamis_snapshot *snapshot, size_t segment, uint64_t factor,
-                    const struct tamis_segment_options *opt,
-                    struct tamis_derive_report *report, struct tamis_diag *diag);
-int tamis_edit_shrink(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                      struct tamis_snapshot *snapshot, size_t segment, double error,
+/* Makes a filter from n segments of a snapshot of the same store, without their keys,
+ * as tamis_filter_derive(), and registers it under a new name. `segments` has their
+ * numbers. Their filters must be sealed (else ERR_UNFIT), and the list must be confirmed
+ * (else ERR_MISMATCH: tamis_store_confirm_complete()). They stay listed unless they are
+ * dropped. The same edit may drop them; it drops a source before the put if the result
+ * takes its name. If the key ranges of all sources are known, the result has one. The
+ * caller sets the watermark (0: none). report may be NULL. */
+int tamis_edit_derive(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                      struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
+                      const struct tamis_derivation *what,
                       const struct tamis_segment_options *opt,
                       struct tamis_derive_report *report, struct tamis_diag *diag);
 /* Unregisters a segment; its file is removed after the commit. The commit returns

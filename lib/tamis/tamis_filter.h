@@ -24,12 +24,8 @@ struct tamis_filter_options {
     enum tamis_check check;
     uint64_t min_watermark;
     const struct tamis_domain *domain;
-    const uint8_t *uuid;       /* 16 bytes */
-    const uint8_t *store_uuid; /* 16 bytes */
-    const void *name;
-    size_t name_bytes;
-    const void *binding;
-    size_t binding_bytes;
+    struct tamis_identity identity;
+    const uint8_t *uuid;   /* 16 bytes */
     uint64_t min_sequence; /* R5: less is an older copy put back */
     uint32_t min_stages;
     uint64_t table_digest; /* of a sealed filter, as info reports it */

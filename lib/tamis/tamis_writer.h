@@ -13,11 +13,7 @@ struct tamis_writer_options {
     size_t size;
     struct tamis_growth growth;        /* zero fields: defaults */
     const struct tamis_domain *domain; /* default: a random one */
-    const void *name;
-    size_t name_bytes;
-    const void *binding;
-    size_t binding_bytes;
-    const uint8_t *store_uuid;
+    struct tamis_identity identity;
 };
 
 /* Creates a growing filter and opens it. It is durable under its name on return. `path`

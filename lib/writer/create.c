@@ -1,7 +1,8 @@
 /* Creating the file of a growing filter: a draft under a temporary name, with header
  * and first stage, which gets its name when all of it is durable (R13). */
 #include "lib/writer/inside.h"
-#include "format/hash.h"
+#include "lib/filter/identity.h"
+#include "lib/filter/key.h"
 #include "lib/plan/plan.h"
 
 #include <errno.h>
@@ -15,20 +16,13 @@ static int check_options(struct tamis_writer_options *o, struct tamis_diag *diag
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
                          "growth outside P 1e-8..0.5, s 1.25..16, r 0.5..0.95, "
                          "n0 1..2^32");
-    if (o->name && !segment_name_valid(o->name, o->name_bytes))
-        return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
-                         "a segment name has 1 to 255 bytes, none of them NUL");
-    if (o->binding && o->binding_bytes > BINDING_MAX_BYTES)
-        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "a binding has at most 64 bytes");
-    if (o->domain &&
-        (!hash_id_known(o->domain->hash_id) ||
-         o->domain->tag != hash_domain_tag(o->domain->hash_id, o->domain->seed)))
-        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "the domain is not valid");
-    return 0;
+    int err = identity_check(&o->identity, diag);
+    return err ? err : domain_check(o->domain, diag);
 }
 
-static void new_identity(const struct tamis_writer_options *o,
-                         const uint8_t uuid[UUID_BYTES], struct identity *id)
+static void new_record(const struct tamis_writer_options *o,
+                       const uint8_t uuid[UUID_BYTES], struct identity *id,
+                       struct commit *c)
 {
     struct tamis_domain domain;
     tamis_domain_random(&domain);
@@ -49,27 +43,18 @@ static void new_identity(const struct tamis_writer_options *o,
         .created = io_calls.now(),
     };
     memcpy(id->uuid, uuid, UUID_BYTES);
-    if (o->store_uuid)
-        memcpy(id->store_uuid, o->store_uuid, UUID_BYTES);
-    if (o->name) {
-        id->name_bytes = (uint16_t)o->name_bytes;
-        memcpy(id->name, o->name, o->name_bytes);
-    }
+    memset(c, 0, sizeof *c);
+    memcpy(c->uuid, id->uuid, UUID_BYTES);
+    c->sequence = c->generation = 1;
+    c->state = STATE_OPEN;
+    c->clean = c->n_stages = 1;
+    identity_write(&o->identity, id, c);
 }
 
 static int write_new(int fd, const struct identity *id,
                      const struct tamis_writer_options *o, struct commit *c)
 {
     uint8_t header[HEADER_MAX_BYTES] = {0};
-    memset(c, 0, sizeof *c);
-    memcpy(c->uuid, id->uuid, UUID_BYTES);
-    c->sequence = c->generation = 1;
-    c->state = STATE_OPEN;
-    c->clean = c->n_stages = 1;
-    if (o->binding) {
-        c->binding_bytes = (uint8_t)o->binding_bytes;
-        memcpy(c->binding, o->binding, o->binding_bytes);
-    }
     int err = stage_plan(&o->growth, 0, sizeof header, &c->stages[0]);
     if (err)
         return err;
@@ -101,7 +86,7 @@ static int write_draft(int dir, const char *name,
     err = io_create_temp(dir, name, temp, fd);
     if (err)
         return diag_errno(diag, err, name, "cannot create");
-    new_identity(&o, uuid, &id);
+    new_record(&o, uuid, &id, c);
     err = io_refuse_network(*fd);
     if (!err)
         err = write_new(*fd, &id, &o, c);

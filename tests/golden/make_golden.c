@@ -33,10 +33,10 @@ static struct tamis_builder *build(double error, unsigned n)
     struct tamis_builder_options o = {.size = sizeof o,
                                       .domain = &domain,
                                       .error = error,
-                                      .name = "golden",
-                                      .name_bytes = 6,
-                                      .binding = "SST-000042",
-                                      .binding_bytes = 10,
+                                      .identity.name = "golden",
+                                      .identity.name_bytes = 6,
+                                      .identity.binding = "SST-000042",
+                                      .identity.binding_bytes = 10,
                                       .watermark = 4711};
     check(tamis_builder_create(&o, &b, &diag), &diag);
     for (unsigned i = 0; i < n; i++)
@@ -100,8 +100,8 @@ static void make_growing(const char *stem, unsigned n, int sealed)
                                                 .factor = 1.5,
                                                 .tightening = 0.5,
                                                 .first_capacity = 2000},
-                                     .name = "golden",
-                                     .name_bytes = 6};
+                                     .identity.name = "golden",
+                                     .identity.name_bytes = 6};
     snprintf(name, sizeof name, "%s.tamis", stem);
     unlink(at(name));
     check(tamis_writer_create(at(name), &o, &w, &diag), &diag);

@@ -52,12 +52,15 @@ static struct tamis_domain domain_of_all(void)
 static struct image build(double error, const uint64_t *keys, size_t n, bool embedded)
 {
     struct tamis_domain d = domain_of_all();
-    struct tamis_builder_options o = {
-        .size = sizeof o, .domain = &d, .error = error, .binding = "b", .watermark = 9};
+    struct tamis_builder_options o = {.size = sizeof o,
+                                      .domain = &d,
+                                      .error = error,
+                                      .identity.binding = "b",
+                                      .watermark = 9};
     struct tamis_builder *b;
     uint8_t other[OTHER_BYTES];
     uint64_t n_bytes;
-    o.binding_bytes = 1;
+    o.identity.binding_bytes = 1;
     CHECK(tamis_builder_create(&o, &b, NULL) == 0);
     CHECK(tamis_builder_add_hashes(b, d.tag, keys, n) == 0);
     if (!embedded) {
@@ -228,7 +231,8 @@ static void finish(struct kind *k)
     const uint8_t *filter = k->now.bytes + k->offset;
     size_t n = k->now.n - (size_t)k->offset;
     CHECK(identity_decode(filter, n, &k->id).code == VERDICT_OK);
-    CHECK(commit_choose_slot(filter, &k->id, n, &k->commit, &health).code == VERDICT_OK);
+    CHECK(commit_choose_slot(filter, &k->id, n, &k->commit, &health).code ==
+          VERDICT_OK);
     k->known.size = sizeof k->known;
     k->known.uuid = k->id.uuid;
     if (k->commit.state == STATE_SEALED)

@@ -196,11 +196,12 @@ static UNUSED void build_file(const char *path, const struct tamis_domain *d,
     struct tamis_builder *b;
     struct tamis_builder_options opt = {.size = sizeof opt,
                                         .domain = d,
-                                        .name = name,
-                                        .name_bytes = name ? strlen(name) : 0,
-                                        .binding = binding,
-                                        .binding_bytes = binding ? strlen(binding) : 0,
-                                        .store_uuid = store_uuid,
+                                        .identity.name = name,
+                                        .identity.name_bytes = name ? strlen(name) : 0,
+                                        .identity.binding = binding,
+                                        .identity.binding_bytes =
+                                            binding ? strlen(binding) : 0,
+                                        .identity.store_uuid = store_uuid,
                                         .watermark = 7};
     OK(tamis_builder_create(&opt, &b, NULL));
     for (uint64_t i = 0; i < 100; i++)

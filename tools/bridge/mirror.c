@@ -215,6 +215,8 @@ int tamis_mirror_put_again(struct tamis_edit *edit, struct tamis_snapshot *snaps
     if (err == 0)
         err = check_whole(snapshot, index);
     return err ? err
-               : tamis_edit_union(edit, info.name, info.name_bytes, snapshot, &index, 1,
-                                  opt, NULL, NULL);
+               : tamis_edit_derive(edit, info.name, info.name_bytes, snapshot, &index,
+                                   1,
+                                   &(struct tamis_derivation){.operation = TAMIS_UNION},
+                                   opt, NULL, NULL);
 }

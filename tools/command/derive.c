@@ -14,7 +14,7 @@
 
 struct derive {
     const struct options *o;
-    enum derived_how how;
+    struct tamis_derivation what;
     struct tamis_store *store;
     struct tamis_snapshot *snapshot;
     struct tamis_edit *edit;
@@ -62,17 +62,8 @@ static int put(struct derive *d, struct tamis_diag *diag)
 
     segment_options(o, &opt);
     opt.watermark = o->watermark;
-    if (d->how == DERIVED_UNION)
-        return tamis_edit_union(d->edit, name, strlen(name), d->snapshot, d->segments,
-                                d->n, &opt, &d->report, diag);
-    if (d->how == DERIVED_INTERSECTION)
-        return tamis_edit_intersection(d->edit, name, strlen(name), d->snapshot,
-                                       d->segments, d->n, &opt, &d->report, diag);
-    if (given(o, OPT_BY))
-        return tamis_edit_fold(d->edit, name, strlen(name), d->snapshot, d->segments[0],
-                               o->by, &opt, &d->report, diag);
-    return tamis_edit_shrink(d->edit, name, strlen(name), d->snapshot, d->segments[0],
-                             o->growth.error, &opt, &d->report, diag);
+    return tamis_edit_derive(d->edit, name, strlen(name), d->snapshot, d->segments,
+                             d->n, &d->what, &opt, &d->report, diag);
 }
 
 static int put_error(const struct derive *d, int err, const struct tamis_diag *diag)
@@ -115,13 +106,12 @@ static int edit(struct derive *d)
 
 static int run(int argc, char **argv)
 {
-    struct derive d = {.how = (enum derived_how)this_command->variant};
+    struct derive d = {0};
     struct options o;
     int status;
 
-    parse_options(argc, argv, 3, d.how == DERIVED_FOLD ? 3 : 0, &o);
-    if (d.how == DERIVED_FOLD)
-        check_fold(&o);
+    parse_options(argc, argv, 3, this_command->variant == TAMIS_FOLD ? 3 : 0, &o);
+    d.what = derivation_of(&o);
     check_name(o.args[1], strlen(o.args[1]));
     d.o = &o;
     status = store_snapshot(o.args[0], &d.store, &d.snapshot);
@@ -151,7 +141,7 @@ const struct command cmd_union = {
     .examples =
         "tamis union store 000013.sst 000007.sst 000009.sst --replaces 000007.sst\n",
     .run = run,
-    .variant = DERIVED_UNION,
+    .variant = TAMIS_UNION,
 };
 
 const struct command cmd_intersect = {
@@ -164,7 +154,7 @@ const struct command cmd_intersect = {
                 OPTION(WATERMARK, NULL), OPTION(JSON, NULL)},
     .examples = "tamis intersect store common 000007.sst 000009.sst\n",
     .run = run,
-    .variant = DERIVED_INTERSECTION,
+    .variant = TAMIS_INTERSECTION,
 };
 
 const struct command cmd_fold = {
@@ -183,5 +173,5 @@ const struct command cmd_fold = {
     .examples =
         "tamis fold store 000012.sst 000012.sst --fpr 2% --replaces 000012.sst\n",
     .run = run,
-    .variant = DERIVED_FOLD,
+    .variant = TAMIS_FOLD,
 };

@@ -36,12 +36,12 @@ static int prepare(const struct options *o, struct tamis_store_info *info,
     opt->n_threads = o->jobs;
     opt->check = given(o, OPT_CHECK);
     if (o->binding_bytes > 0) {
-        opt->binding = o->binding;
-        opt->binding_bytes = o->binding_bytes;
+        opt->identity.binding = o->binding;
+        opt->identity.binding_bytes = o->binding_bytes;
     }
     if (o->segments.n > 0) {
-        opt->name = o->segments.at[0];
-        opt->name_bytes = strlen(o->segments.at[0]);
+        opt->identity.name = o->segments.at[0];
+        opt->identity.name_bytes = strlen(o->segments.at[0]);
     }
     if (given(o, OPT_SEED)) {
         opt->domain = domain;
@@ -52,7 +52,7 @@ static int prepare(const struct options *o, struct tamis_store_info *info,
         if (status != EXIT_DONE)
             return status;
         opt->domain = &info->domain;
-        opt->store_uuid = info->uuid;
+        opt->identity.store_uuid = info->uuid;
         if (!given(o, OPT_FPR))
             opt->error = info->growth.error;
     }

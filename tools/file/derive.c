@@ -10,8 +10,8 @@
 #include "file.h"
 #include "tamis.h"
 
-static int make(const struct options *o, enum derived_how how, struct tamis_filter **f,
-                size_t n)
+static int make(const struct options *o, const struct tamis_derivation *what,
+                struct tamis_filter **f, size_t n)
 {
     struct tamis_derive_options opt = {.size = sizeof(opt), .watermark = o->watermark};
     struct tamis_derive_report report;
@@ -21,37 +21,29 @@ static int make(const struct options *o, enum derived_how how, struct tamis_filt
     int err;
 
     if (o->binding_bytes > 0) {
-        opt.binding = o->binding;
-        opt.binding_bytes = o->binding_bytes;
+        opt.identity.binding = o->binding;
+        opt.identity.binding_bytes = o->binding_bytes;
     }
     if (o->segments.n > 0) {
-        opt.name = o->segments.at[0];
-        opt.name_bytes = strlen(o->segments.at[0]);
+        opt.identity.name = o->segments.at[0];
+        opt.identity.name_bytes = strlen(o->segments.at[0]);
     }
     endings_catch(&endings);
-    if (how == DERIVED_UNION)
-        err = tamis_filter_union(f, n, to, &opt, &report, &diag);
-    else if (how == DERIVED_INTERSECTION)
-        err = tamis_filter_intersection(f, n, to, &opt, &report, &diag);
-    else if (given(o, OPT_BY))
-        err = tamis_filter_fold(f[0], o->by, to, &opt, &report, &diag);
-    else
-        err = tamis_filter_shrink(f[0], o->growth.error, to, &opt, &report, &diag);
+    err = tamis_filter_derive(f, n, what, to, &opt, &report, &diag);
     endings_let(&endings, err != 0);
     return err ? derive_error(err, &diag, to) : print_derived(o, "file", to, &report);
 }
 
 static int run(int argc, char **argv)
 {
-    enum derived_how how = (enum derived_how)this_command->variant;
+    struct tamis_derivation what;
     struct tamis_filter **filters;
     struct options o;
     size_t n;
     int status;
 
-    parse_options(argc, argv, 2, how == DERIVED_FOLD ? 2 : 0, &o);
-    if (how == DERIVED_FOLD)
-        check_fold(&o);
+    parse_options(argc, argv, 2, this_command->variant == TAMIS_FOLD ? 2 : 0, &o);
+    what = derivation_of(&o);
     if (o.segments.n > 1)
         usage_error("one --segment: a filter is of one");
     n = o.n_args - 1;
@@ -60,7 +52,7 @@ static int run(int argc, char **argv)
     if (status == EXIT_DONE)
         status = files_open(&o, 1, n, filters);
     if (status == EXIT_DONE)
-        status = make(&o, how, filters, n);
+        status = make(&o, &what, filters, n);
     files_close(filters, n);
     free(filters);
     return status;
@@ -83,7 +75,7 @@ const struct command cmd_file_union = {
                 "tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
                 "tamis file union both.tamis words.tamis more.tamis\n",
     .run = run,
-    .variant = DERIVED_UNION,
+    .variant = TAMIS_UNION,
 };
 
 const struct command cmd_file_intersect = {
@@ -101,7 +93,7 @@ const struct command cmd_file_intersect = {
                 "tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"
                 "tamis file intersect common.tamis words.tamis more.tamis\n",
     .run = run,
-    .variant = DERIVED_INTERSECTION,
+    .variant = TAMIS_INTERSECTION,
 };
 
 const struct command cmd_file_fold = {
@@ -119,5 +111,5 @@ const struct command cmd_file_fold = {
     .examples = "tamis file build large.tamis keys.txt --fpr 1e-8\n"
                 "tamis file fold small.tamis large.tamis --fpr 1%\n",
     .run = run,
-    .variant = DERIVED_FOLD,
+    .variant = TAMIS_FOLD,
 };

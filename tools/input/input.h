@@ -122,8 +122,10 @@ static inline bool given(const struct options *o, enum option_id id)
 }
 /* Frees the lists in what parse_options() has filled in. */
 void options_free(void);
-/* Exits unless a fold has --by or --fpr, and not both. */
-void check_fold(const struct options *o);
+/* The one that this command makes, which is its variant. Exits unless a fold has --by
+ * or
+ * --fpr, and not both. */
+struct tamis_derivation derivation_of(const struct options *o);
 
 /* ==== ask.c: the keys that a probe asks for ====================================== */
 

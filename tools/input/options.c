@@ -284,8 +284,18 @@ void parse_options(int argc, char **argv, size_t min, size_t max, struct options
     check_names(o->replaces.at, o->replaces.n);
 }
 
-void check_fold(const struct options *o)
+struct tamis_derivation derivation_of(const struct options *o)
 {
+    struct tamis_derivation d = {.operation =
+                                     (enum tamis_operation)this_command->variant,
+                                 .factor = o->by,
+                                 .error = o->growth.error};
+
+    if (d.operation != TAMIS_FOLD)
+        return d;
     if (given(o, OPT_BY) == given(o, OPT_FPR))
         usage_error("a fold is --by F, or as far as --fpr P allows: give one of them");
+    if (given(o, OPT_FPR))
+        d.operation = TAMIS_SHRINK;
+    return d;
 }

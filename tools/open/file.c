@@ -79,8 +79,8 @@ int file_open(const struct options *o, struct tamis_filter **filter)
     int err, fd;
 
     if (o->binding_bytes > 0) {
-        opt.binding = o->binding;
-        opt.binding_bytes = o->binding_bytes;
+        opt.identity.binding = o->binding;
+        opt.identity.binding_bytes = o->binding_bytes;
     }
     if (o->offset == 0) {
         err = tamis_filter_open(o->args[0], &opt, filter, &diag);

@@ -127,7 +127,6 @@ void closing_free(struct closing *c);
 
 /* ==== derived.c: filters made from filters ======================================= */
 
-enum derived_how { DERIVED_UNION, DERIVED_INTERSECTION, DERIVED_FOLD };
 /* `diag` of a failed call: says so, with what would work. */
 int derive_error(int err, const struct tamis_diag *diag, const char *file);
 /* The same of a filter of the snapshot's, by its segment's name. */

@@ -82,8 +82,10 @@ static int shrink(const struct apply *a, const struct planned *s, double error,
     opt.watermark = info.watermark;
     err = tamis_edit_drop_filter(edit, info.name, info.name_bytes, info.uuid, &diag);
     if (err == 0)
-        err = tamis_edit_shrink(edit, info.name, info.name_bytes, a->snapshot, s->index,
-                                error, &opt, report, &diag);
+        err = tamis_edit_derive(
+            edit, info.name, info.name_bytes, a->snapshot, &(size_t){s->index}, 1,
+            &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = error}, &opt,
+            report, &diag);
     if (err == 0 && report->file_bytes < s->bytes_now && report->n_damaged == 0) {
         err = tamis_edit_commit(edit, &diag);
         return err ? replaced_error(err, &diag, path) : EXIT_DONE;

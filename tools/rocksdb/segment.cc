@@ -85,7 +85,7 @@ int NewBuilder(const struct tamis_store_info &store, uint64_t memory_limit,
     opt.size = sizeof opt;
     opt.domain = &store.domain;
     opt.error = store.growth.error;
-    opt.store_uuid = store.uuid;
+    opt.identity.store_uuid = store.uuid;
     opt.memory_limit = memory_limit;
     tamis_builder *builder;
     int err = tamis_builder_create(&opt, &builder, diag);

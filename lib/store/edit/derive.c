@@ -84,7 +84,8 @@ static bool range_over(const struct sources *s, struct key_range *range)
 /* ---- the put ---- */
 
 static int derive_file(struct tamis_edit *e, const void *name, size_t name_bytes,
-                       const struct derivation *what,
+                       struct tamis_filter *const *filters, size_t n,
+                       const struct tamis_derivation *what,
                        const struct tamis_segment_options *opt, struct built *made,
                        struct tamis_derive_report *report, struct tamis_diag *diag)
 {
@@ -92,18 +93,18 @@ static int derive_file(struct tamis_edit *e, const void *name, size_t name_bytes
     uint8_t uuid[UUID_BYTES];
     struct tamis_derive_options d = {
         .size = sizeof d,
-        .name = name,
-        .name_bytes = name_bytes,
-        .binding = opt->binding,
-        .binding_bytes = opt->binding_bytes,
-        .store_uuid = e->catalog->meta.store_uuid,
+        .identity.name = name,
+        .identity.name_bytes = name_bytes,
+        .identity.binding = opt->binding,
+        .identity.binding_bytes = opt->binding_bytes,
+        .identity.store_uuid = e->catalog->meta.store_uuid,
         .watermark = opt->watermark,
     };
     uuid_random(uuid);
     filter_file_name(uuid, file);
     struct derive_to to = {.name = file, .dir = e->dir.fd, .uuid = uuid, .made = made};
     struct tamis_diag ours;
-    int rc = derive(what, &d, &to, report, &ours);
+    int rc = derive(filters, n, what, &d, &to, report, &ours);
     if (rc && diag)
         *diag = ours;
     /* A diagnosis of a source has that file's path. */
@@ -111,7 +112,7 @@ static int derive_file(struct tamis_edit *e, const void *name, size_t name_bytes
 }
 
 static int put_derived(struct tamis_edit *e, const void *name, size_t name_bytes,
-                       const struct sources *s, struct derivation *what,
+                       const struct sources *s, const struct tamis_derivation *what,
                        const struct tamis_segment_options *opt,
                        struct tamis_derive_report *report, struct tamis_diag *diag)
 {
@@ -121,10 +122,9 @@ static int put_derived(struct tamis_edit *e, const void *name, size_t name_bytes
     int rc = filters && range && made
                  ? take(s, filters, diag)
                  : diag_errno(diag, ENOMEM, e->catalog->path, "combining filters");
-    what->sources = filters;
-    what->n = s->n;
     if (!rc)
-        rc = derive_file(e, name, name_bytes, what, opt, made, report, diag);
+        rc = derive_file(e, name, name_bytes, filters, s->n, what, opt, made, report,
+                         diag);
     if (!rc) {
         struct record r = edit_record(&made->commit, made->identity.target_error,
                                       made->identity.created, opt->rank);
@@ -138,60 +138,22 @@ static int put_derived(struct tamis_edit *e, const void *name, size_t name_bytes
     return rc;
 }
 
-static int edit_derive(struct tamis_edit *e, const void *name, size_t name_bytes,
-                       const struct sources *s, struct derivation what,
-                       const struct tamis_segment_options *opt,
-                       struct tamis_derive_report *report, struct tamis_diag *diag)
-{
-    struct tamis_segment_options ours;
-    if (report)
-        memset(report, 0, sizeof *report);
-    int rc = edit_put_begin(e, name, name_bytes, &ours, opt, diag);
-    if (!rc)
-        rc = check_snapshot(e, s, diag);
-    if (!rc)
-        rc = put_derived(e, name, name_bytes, s, &what, &ours, report, diag);
-    if (rc && rc != TAMIS_ERR_UNFIT && report)
-        memset(report, 0, sizeof *report);
-    return rc;
-}
-
-int tamis_edit_union(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                     struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
-                     const struct tamis_segment_options *opt,
-                     struct tamis_derive_report *report, struct tamis_diag *diag)
-{
-    return edit_derive(edit, name, name_bytes, &(struct sources){snapshot, segments, n},
-                       (struct derivation){.how = DERIVE_UNION}, opt, report, diag);
-}
-
-int tamis_edit_intersection(struct tamis_edit *edit, const void *name,
-                            size_t name_bytes, struct tamis_snapshot *snapshot,
-                            const size_t *segments, size_t n,
-                            const struct tamis_segment_options *opt,
-                            struct tamis_derive_report *report, struct tamis_diag *diag)
-{
-    return edit_derive(edit, name, name_bytes, &(struct sources){snapshot, segments, n},
-                       (struct derivation){.how = DERIVE_INTERSECTION}, opt, report,
-                       diag);
-}
-
-int tamis_edit_fold(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                    struct tamis_snapshot *snapshot, size_t segment, uint64_t factor,
-                    const struct tamis_segment_options *opt,
-                    struct tamis_derive_report *report, struct tamis_diag *diag)
-{
-    return edit_derive(edit, name, name_bytes, &(struct sources){snapshot, &segment, 1},
-                       (struct derivation){.how = DERIVE_FOLD, .factor = factor}, opt,
-                       report, diag);
-}
-
-int tamis_edit_shrink(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                      struct tamis_snapshot *snapshot, size_t segment, double error,
+int tamis_edit_derive(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                      struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
+                      const struct tamis_derivation *what,
                       const struct tamis_segment_options *opt,
                       struct tamis_derive_report *report, struct tamis_diag *diag)
 {
-    return edit_derive(edit, name, name_bytes, &(struct sources){snapshot, &segment, 1},
-                       (struct derivation){.how = DERIVE_SHRINK, .error = error}, opt,
-                       report, diag);
+    struct sources s = {snapshot, segments, n};
+    struct tamis_segment_options ours;
+    if (report)
+        memset(report, 0, sizeof *report);
+    int rc = edit_put_begin(edit, name, name_bytes, &ours, opt, diag);
+    if (!rc)
+        rc = check_snapshot(edit, &s, diag);
+    if (!rc)
+        rc = put_derived(edit, name, name_bytes, &s, what, &ours, report, diag);
+    if (rc && rc != TAMIS_ERR_UNFIT && report)
+        memset(report, 0, sizeof *report);
+    return rc;
 }

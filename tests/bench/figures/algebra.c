@@ -22,13 +22,17 @@ struct combining {
 static int make_union(struct tamis_filter **f, const char *path,
                       struct tamis_derive_report *report, struct tamis_diag *diag)
 {
-    return tamis_filter_union(f, N_SOURCES, path, NULL, report, diag);
+    return tamis_filter_derive(f, N_SOURCES,
+                               &(struct tamis_derivation){.operation = TAMIS_UNION},
+                               path, NULL, report, diag);
 }
 
 static int make_common(struct tamis_filter **f, const char *path,
                        struct tamis_derive_report *report, struct tamis_diag *diag)
 {
-    return tamis_filter_intersection(f, N_SOURCES, path, NULL, report, diag);
+    return tamis_filter_derive(
+        f, N_SOURCES, &(struct tamis_derivation){.operation = TAMIS_INTERSECTION}, path,
+        NULL, report, diag);
 }
 
 static int make_fold(struct tamis_filter **f, const char *path,
@@ -39,7 +43,9 @@ static int make_fold(struct tamis_filter **f, const char *path,
     must(tamis_filter_stage(f[0], 0, &stage), NULL, "stage");
     while (stage.n_blocks / 64 % factor)
         factor++;
-    return tamis_filter_fold(f[0], factor, path, NULL, report, diag);
+    return tamis_filter_derive(
+        &f[0], 1, &(struct tamis_derivation){.operation = TAMIS_FOLD, .factor = factor},
+        path, NULL, report, diag);
 }
 
 static double lap_make(void *ctx)

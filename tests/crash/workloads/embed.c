@@ -27,8 +27,8 @@ static void expect_filter(const struct run *r, int fd, int which)
     static uint64_t absent[MAX_KEYS / 64];
     struct tamis_filter_options opt = {
         .size = sizeof opt,
-        .binding = binding[which],
-        .binding_bytes = strlen(binding[which]),
+        .identity.binding = binding[which],
+        .identity.binding_bytes = strlen(binding[which]),
     };
     struct tamis_filter *f;
     struct tamis_verify report;
@@ -95,8 +95,8 @@ static uint64_t build_into(struct run *r, int fd, int which)
     struct tamis_builder_options opt = {
         .size = sizeof opt,
         .domain = &domain,
-        .binding = binding[which],
-        .binding_bytes = strlen(binding[which]),
+        .identity.binding = binding[which],
+        .identity.binding_bytes = strlen(binding[which]),
     };
     bool large = rng_below(&r->rng, 3) == 0;
     embedded.n_keys[which] = large ? 4000 + (size_t)rng_below(&r->rng, 4000)

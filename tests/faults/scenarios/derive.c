@@ -37,11 +37,19 @@ static int make(struct run *r, int which, struct tamis_filter **f)
     struct tamis_diag *diag = &r->diag;
     switch (which) {
     case 0:
-        return TRY(r, tamis_filter_union(f, 2, path, NULL, NULL, diag));
+        return TRY(r, tamis_filter_derive(
+                          f, 2, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                          path, NULL, NULL, diag));
     case 1:
-        return TRY(r, tamis_filter_intersection(f, 1, path, NULL, NULL, diag));
+        return TRY(r, tamis_filter_derive(
+                          f, 1,
+                          &(struct tamis_derivation){.operation = TAMIS_INTERSECTION},
+                          path, NULL, NULL, diag));
     default:
-        return TRY(r, tamis_filter_shrink(f[1], 0.5, path, NULL, NULL, diag));
+        return TRY(r, tamis_filter_derive(&f[1], 1,
+                                          &(struct tamis_derivation){
+                                              .operation = TAMIS_SHRINK, .error = 0.5},
+                                          path, NULL, NULL, diag));
     }
 }
 

@@ -132,11 +132,16 @@ static int derive_edit(struct run *r, struct tamis_edit *e)
         return rc;
     CHECK(tamis_snapshot_find(snapshot, "a", 1, NULL, 0, 0, &t) == 0, "no segment a");
     const size_t a = t.slot - 1;
-    rc = TRY(r, tamis_edit_union(e, "u", 1, snapshot, &a, 1, NULL, NULL, &r->diag));
+    rc = TRY(r, tamis_edit_derive(e, "u", 1, snapshot, &a, 1,
+                                  &(struct tamis_derivation){.operation = TAMIS_UNION},
+                                  NULL, NULL, &r->diag));
     if (!rc)
         rc = drop(r, e, "a");
     if (!rc)
-        rc = TRY(r, tamis_edit_fold(e, "a", 1, snapshot, a, 1, NULL, NULL, &r->diag));
+        rc = TRY(r, tamis_edit_derive(e, "a", 1, snapshot, &(size_t){a}, 1,
+                                      &(struct tamis_derivation){
+                                          .operation = TAMIS_FOLD, .factor = 1},
+                                      NULL, NULL, &r->diag));
     IN_LIB_VOID(tamis_snapshot_release(snapshot));
     return rc;
 }
@@ -166,7 +171,9 @@ static int join_edit(struct run *r, struct tamis_edit *e)
     }
     if (!rc)
         rc = TRY(r,
-                 tamis_edit_union(e, "u", 1, snapshot, both, 2, NULL, NULL, &r->diag));
+                 tamis_edit_derive(e, "u", 1, snapshot, both, 2,
+                                   &(struct tamis_derivation){.operation = TAMIS_UNION},
+                                   NULL, NULL, &r->diag));
     IN_LIB_VOID(tamis_snapshot_release(snapshot));
     return rc;
 }

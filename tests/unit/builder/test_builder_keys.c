@@ -82,10 +82,10 @@ static void test_options_are_checked(void **state)
     size_t n = 0;
     for (size_t i = 0; i < sizeof bad_errors / sizeof bad_errors[0]; i++)
         bad[n] = good, bad[n++].error = bad_errors[i];
-    bad[n] = good, bad[n].name = "", bad[n++].name_bytes = 0;
-    bad[n] = good, bad[n].name = name, bad[n++].name_bytes = 256;
-    bad[n] = good, bad[n].name = name, bad[n++].name_bytes = 24;
-    bad[n] = good, bad[n].binding = name, bad[n++].binding_bytes = 65;
+    bad[n] = good, bad[n].identity.name = "", bad[n++].identity.name_bytes = 0;
+    bad[n] = good, bad[n].identity.name = name, bad[n++].identity.name_bytes = 256;
+    bad[n] = good, bad[n].identity.name = name, bad[n++].identity.name_bytes = 24;
+    bad[n] = good, bad[n].identity.binding = name, bad[n++].identity.binding_bytes = 65;
     bad[n] = good, bad[n++].domain = &odd;
     bad[n] = good, bad[n++].size = 0;
     bad[n] = good, bad[n++].size = 3;
@@ -118,9 +118,9 @@ static void test_option_structs_of_another_size(void **state)
     assert_int_equal(tamis_builder_create(&opt.known, &b, NULL), TAMIS_ERR_RANGE);
     /* An older caller knew size, domain and error only: the rest is not looked at. */
     opt.known = (struct tamis_builder_options){
-        .size = offsetof(struct tamis_builder_options, name),
+        .size = offsetof(struct tamis_builder_options, identity),
         .error = 0.25,
-        .name = "",
+        .identity.name = "",
     };
     assert_int_equal(tamis_builder_create(&opt.known, &b, NULL), 0);
     tamis_builder_free(b);

@@ -15,7 +15,10 @@ static void test_union_of_one_geometry(void **state)
     const uint64_t *sets[] = {keys[0], keys[1], keys[2]};
     const char *out = path_of("union");
     (void)state;
-    assert_int_equal(tamis_filter_union(f, 3, out, NULL, &report, NULL), 0);
+    assert_int_equal(
+        tamis_filter_derive(f, 3, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                            out, NULL, &report, NULL),
+        0);
     assert_int_equal(report.n_stages, 1);
     assert_int_equal(report.n_damaged, 0);
     assert_in_range(report.keys, 3 * N * 99 / 100, 3 * N * 101 / 100);
@@ -31,14 +34,17 @@ static void test_union_of_sizes(void **state)
     struct tamis_derive_report report;
     struct tamis_filter *f[] = {built("a", keys[0], N, 0.01),
                                 built("b", keys[1], N / 4, 0.001)};
-    struct tamis_derive_options opt = {.size = sizeof opt, .name = "both"};
+    struct tamis_derive_options opt = {.size = sizeof opt, .identity.name = "both"};
     const char *out = path_of("union");
     (void)state;
-    opt.name_bytes = 4;
-    opt.binding = "xy", opt.binding_bytes = 2;
+    opt.identity.name_bytes = 4;
+    opt.identity.binding = "xy", opt.identity.binding_bytes = 2;
     opt.watermark = 7;
-    opt.store_uuid = (const uint8_t *)"0123456789abcdef";
-    assert_int_equal(tamis_filter_union(f, 2, out, &opt, &report, NULL), 0);
+    opt.identity.store_uuid = (const uint8_t *)"0123456789abcdef";
+    assert_int_equal(
+        tamis_filter_derive(f, 2, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                            out, &opt, &report, NULL),
+        0);
     assert_int_equal(report.n_stages, 2);
     assert_in_range(report.keys, N * 5 / 4 * 99 / 100, N * 5 / 4 * 101 / 100);
     check_whole(out);
@@ -52,7 +58,7 @@ static void test_union_of_sizes(void **state)
     assert_string_equal(info.name, "both");
     assert_memory_equal(info.binding, "xy", 2);
     assert_int_equal(info.watermark, 7);
-    assert_memory_equal(info.store_uuid, opt.store_uuid, UUID_BYTES);
+    assert_memory_equal(info.store_uuid, opt.identity.store_uuid, UUID_BYTES);
     assert_int_equal(info.keys, report.keys);
     assert_int_equal(info.domain.tag, domain.tag);
     assert_true(info.growth.error ==
@@ -69,7 +75,10 @@ static void test_union_of_a_smaller_one(void **state)
                                 built("b", keys[1], N / 4, 0.01)};
     const char *out = path_of("union");
     (void)state;
-    assert_int_equal(tamis_filter_union(f, 2, out, NULL, &report, NULL), 0);
+    assert_int_equal(
+        tamis_filter_derive(f, 2, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                            out, NULL, &report, NULL),
+        0);
     assert_int_equal(report.n_stages, 2);
     check_whole(out);
     check_present(out, keys[0], N);
@@ -89,16 +98,22 @@ static void test_union_of_lanes(void **state)
     assert_true(a.n_blocks == b.n_blocks && a.words == b.words && a.lanes < b.lanes);
     for (int i = 0; i < 2; i++) {
         const char *out = path_of("union");
-        assert_int_equal(tamis_filter_union(i ? back : f, 2, out, NULL, NULL, NULL), 0);
+        assert_int_equal(
+            tamis_filter_derive(i ? back : f, 2,
+                                &(struct tamis_derivation){.operation = TAMIS_UNION},
+                                out, NULL, NULL, NULL),
+            0);
         assert_int_equal(commit_of(out).n_stages, 2);
         assert_true(target_of(out) == 0.01); /* the largest, whichever comes first */
         check_whole(out);
         check_present(out, keys[0], N / 2);
         check_present(out, keys[1], N / 2);
         remove(out);
-        assert_int_equal(
-            tamis_filter_intersection(i ? back : f, 2, out, NULL, NULL, NULL),
-            TAMIS_ERR_UNFIT);
+        assert_int_equal(tamis_filter_derive(i ? back : f, 2,
+                                             &(struct tamis_derivation){
+                                                 .operation = TAMIS_INTERSECTION},
+                                             out, NULL, NULL, NULL),
+                         TAMIS_ERR_UNFIT);
     }
     close_all(f, 2);
 }
@@ -111,10 +126,16 @@ static void test_union_of_grown(void **state)
                                 built("c", keys[2], N, 0.01)};
     const char *out = path_of("union"), *again = path_of("again");
     (void)state;
-    assert_int_equal(tamis_filter_union(f, 2, out, NULL, &report, NULL), 0);
+    assert_int_equal(
+        tamis_filter_derive(f, 2, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                            out, NULL, &report, NULL),
+        0);
     assert_in_range(report.n_stages, 3, commit_of(path_of("a")).n_stages);
     struct tamis_filter *two[] = {open_filter(out), f[2]};
-    assert_int_equal(tamis_filter_union(two, 2, again, NULL, &report, NULL), 0);
+    assert_int_equal(tamis_filter_derive(
+                         two, 2, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                         again, NULL, &report, NULL),
+                     0);
     check_whole(again);
     for (size_t i = 0; i < 3; i++)
         check_present(again, keys[i], N);
@@ -136,12 +157,16 @@ static void test_union_of_many(void **state)
         f[i] = built(name, keys[i % 3], (i / 4 + 1) * 1500, errors[i % 4]);
     }
     const char *out = path_of("union");
-    assert_int_equal(tamis_filter_union(f, MANY, out, NULL, NULL, &diag),
+    assert_int_equal(tamis_filter_derive(
+                         f, MANY, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                         out, NULL, NULL, &diag),
                      TAMIS_ERR_UNFIT);
     assert_non_null(strstr(diag.what, "30"));
     assert_false(exists(out));
     size_t n = MANY; /* some have the size of another */
-    while (tamis_filter_union(f, n, out, NULL, NULL, &diag) == TAMIS_ERR_UNFIT)
+    while (tamis_filter_derive(f, n,
+                               &(struct tamis_derivation){.operation = TAMIS_UNION},
+                               out, NULL, NULL, &diag) == TAMIS_ERR_UNFIT)
         n--;
     assert_int_equal(commit_of(out).n_stages, MAX_STAGES);
     check_whole(out);
@@ -150,10 +175,16 @@ static void test_union_of_many(void **state)
     /* The first of several stages is the one too many. */
     struct tamis_filter *left_out = f[n], *others[] = {built("x", keys[0], N, 1e-7),
                                                        built("y", keys[1], N, 1e-8)};
-    assert_int_equal(tamis_filter_union(others, 2, path_of("xy"), NULL, NULL, NULL), 0);
+    assert_int_equal(
+        tamis_filter_derive(others, 2,
+                            &(struct tamis_derivation){.operation = TAMIS_UNION},
+                            path_of("xy"), NULL, NULL, NULL),
+        0);
     close_all(others, 2);
     f[n] = open_filter(path_of("xy"));
-    assert_int_equal(tamis_filter_union(f, n + 1, path_of("more"), NULL, NULL, &diag),
+    assert_int_equal(tamis_filter_derive(
+                         f, n + 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                         path_of("more"), NULL, NULL, &diag),
                      TAMIS_ERR_UNFIT);
     assert_false(exists(path_of("more")));
     tamis_filter_close(f[n]);
@@ -174,7 +205,10 @@ static void test_fold(void **state)
     (void)state;
     for (uint64_t factor = 1; factor <= pages; factor++) {
         const char *out = path_of("fold");
-        int rc = tamis_filter_fold(f, factor, out, NULL, &report, &diag);
+        int rc = tamis_filter_derive(
+            &f, 1,
+            &(struct tamis_derivation){.operation = TAMIS_FOLD, .factor = factor}, out,
+            NULL, &report, &diag);
         assert_int_equal(rc, pages % factor ? TAMIS_ERR_UNFIT : 0);
         assert_int_equal(exists(out), rc == 0);
         if (rc)
@@ -191,8 +225,11 @@ static void test_fold(void **state)
         remove(out);
     }
     assert_int_equal(n_folds, 4);
-    assert_int_equal(tamis_filter_fold(f, 0, path_of("fold"), NULL, NULL, NULL),
-                     TAMIS_ERR_UNFIT);
+    assert_int_equal(
+        tamis_filter_derive(
+            &f, 1, &(struct tamis_derivation){.operation = TAMIS_FOLD, .factor = 0},
+            path_of("fold"), NULL, NULL, NULL),
+        TAMIS_ERR_UNFIT);
     tamis_filter_close(f);
 }
 
@@ -203,12 +240,20 @@ static void test_shrink(void **state)
     struct tamis_diag diag;
     uint64_t last = UINT64_MAX;
     (void)state;
-    assert_int_equal(tamis_filter_shrink(f, 1e-6, path_of("small"), NULL, NULL, &diag),
-                     TAMIS_ERR_UNFIT);
+    assert_int_equal(
+        tamis_filter_derive(
+            &f, 1, &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = 1e-6},
+            path_of("small"), NULL, NULL, &diag),
+        TAMIS_ERR_UNFIT);
     assert_false(exists(path_of("small")));
     for (double error = 0.0015; error < 1; error *= 3) {
         const char *out = path_of("small");
-        assert_int_equal(tamis_filter_shrink(f, error, out, NULL, &report, NULL), 0);
+        assert_int_equal(
+            tamis_filter_derive(
+                &f, 1,
+                &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = error},
+                out, NULL, &report, NULL),
+            0);
         assert_true(report.error <= error);
         assert_true(target_of(out) == error);
         assert_true(report.file_bytes <= last);
@@ -230,7 +275,12 @@ static void test_shrink_of_odd_sizes(void **state)
         struct tamis_filter *f = built("a", keys[0], n, 1e-5);
         uint64_t blocks = commit_of(path_of("a")).stages[0].geometry.n_blocks;
         const char *out = path_of("small");
-        assert_int_equal(tamis_filter_shrink(f, 0.3, out, NULL, NULL, NULL), 0);
+        assert_int_equal(
+            tamis_filter_derive(
+                &f, 1,
+                &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = 0.3},
+                out, NULL, NULL, NULL),
+            0);
         uint64_t left = commit_of(out).stages[0].geometry.n_blocks;
         assert_int_equal(left % 64, 0);
         assert_int_equal(blocks % left, 0);
@@ -252,7 +302,11 @@ static void test_shrink_grown(void **state)
     const char *out = path_of("small");
     uint32_t last = before.n_stages - 1;
     (void)state;
-    assert_int_equal(tamis_filter_shrink(f, 0.01, out, NULL, NULL, NULL), 0);
+    assert_int_equal(
+        tamis_filter_derive(
+            &f, 1, &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = 0.01},
+            out, NULL, NULL, NULL),
+        0);
     after = commit_of(out);
     assert_int_equal(after.n_stages, before.n_stages);
     assert_true(after.stages[last].length < before.stages[last].length);
@@ -271,7 +325,12 @@ static void test_shrink_all_stages(void **state)
     const char *out = path_of("small");
     (void)state;
     for (double error = 0.011; error < 0.5; error *= 1.25) {
-        assert_int_equal(tamis_filter_shrink(f, error, out, NULL, &report, NULL), 0);
+        assert_int_equal(
+            tamis_filter_derive(
+                &f, 1,
+                &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = error},
+                out, NULL, &report, NULL),
+            0);
         assert_true(report.error <= error);
         assert_true(report.file_bytes <= last);
         last = report.file_bytes;
@@ -299,7 +358,11 @@ static void test_intersection(void **state)
     struct tamis_filter *f[] = {built("a", one, N + N / 2, 0.01),
                                 built("b", other, N + N / 2, 0.01)};
     const char *out = path_of("common");
-    assert_int_equal(tamis_filter_intersection(f, 2, out, NULL, &report, NULL), 0);
+    assert_int_equal(
+        tamis_filter_derive(f, 2,
+                            &(struct tamis_derivation){.operation = TAMIS_INTERSECTION},
+                            out, NULL, &report, NULL),
+        0);
     check_whole(out);
     check_present(out, keys[0], N);
     assert_true(measured_error(out) < 0.01);
@@ -317,9 +380,17 @@ static void test_intersection_of_sizes(void **state)
     uint64_t pages = commit_of(path_of("a")).stages[0].geometry.n_blocks / 64;
     (void)state;
     assert_int_equal(pages, 8);
-    assert_int_equal(tamis_filter_fold(a, 2, path_of("half"), NULL, NULL, NULL), 0);
+    assert_int_equal(
+        tamis_filter_derive(
+            &a, 1, &(struct tamis_derivation){.operation = TAMIS_FOLD, .factor = 2},
+            path_of("half"), NULL, NULL, NULL),
+        0);
     struct tamis_filter *f[] = {open_filter(path_of("half")), a};
-    assert_int_equal(tamis_filter_intersection(f, 2, out, NULL, NULL, NULL), 0);
+    assert_int_equal(
+        tamis_filter_derive(f, 2,
+                            &(struct tamis_derivation){.operation = TAMIS_INTERSECTION},
+                            out, NULL, NULL, NULL),
+        0);
     check_bits(out, 0, (const uint64_t *const[]){keys[0]}, 1);
     close_all(f, 2);
 }

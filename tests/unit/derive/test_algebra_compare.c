@@ -32,7 +32,11 @@ static void test_contains(void **state)
     assert_int_equal(contains(whole, other), TAMIS_ABSENT);
     assert_int_equal(contains(part, whole), TAMIS_ABSENT);
     /* Folded, the one or the other. */
-    assert_int_equal(tamis_filter_fold(whole, 2, path_of("half"), NULL, NULL, NULL), 0);
+    assert_int_equal(
+        tamis_filter_derive(
+            &whole, 1, &(struct tamis_derivation){.operation = TAMIS_FOLD, .factor = 2},
+            path_of("half"), NULL, NULL, NULL),
+        0);
     struct tamis_filter *half = open_filter(path_of("half"));
     assert_int_equal(contains(half, part), TAMIS_MAYBE);
     assert_int_equal(contains(whole, half), TAMIS_MAYBE);
@@ -89,8 +93,11 @@ static void test_contains_of_mended(void **state)
     (void)state;
     flip_pages(path_of("part"), 3);
     struct tamis_filter *broken = open_filter(path_of("part"));
-    assert_int_equal(
-        tamis_filter_fold(broken, 1, path_of("mended"), NULL, &report, NULL), 0);
+    assert_int_equal(tamis_filter_derive(&broken, 1,
+                                         &(struct tamis_derivation){
+                                             .operation = TAMIS_FOLD, .factor = 1},
+                                         path_of("mended"), NULL, &report, NULL),
+                     0);
     assert_true(report.n_damaged > 0);
     check_whole(path_of("mended"));
     struct tamis_filter *f[] = {open_filter(path_of("whole")),
@@ -154,11 +161,16 @@ static void test_nearly_equal(void **state)
                                 built("none", NULL, 0, 0.01),
                                 built("low", (uint64_t[]){1}, 1, 0.01),
                                 built("high", (uint64_t[]){UINT64_MAX}, 1, 0.01)};
-    assert_int_equal(tamis_filter_union((struct tamis_filter *[]){f[0], f[2]}, 2,
-                                        path_of("more"), NULL, NULL, NULL),
-                     0);
     assert_int_equal(
-        tamis_filter_intersection(f + 4, 2, path_of("empty"), NULL, NULL, NULL), 0);
+        tamis_filter_derive((struct tamis_filter *[]){f[0], f[2]}, 2,
+                            &(struct tamis_derivation){.operation = TAMIS_UNION},
+                            path_of("more"), NULL, NULL, NULL),
+        0);
+    assert_int_equal(
+        tamis_filter_derive(f + 4, 2,
+                            &(struct tamis_derivation){.operation = TAMIS_INTERSECTION},
+                            path_of("empty"), NULL, NULL, NULL),
+        0);
     struct stage_desc empty = commit_of(path_of("empty")).stages[0],
                       none = commit_of(path_of("none")).stages[0];
     assert_true(empty.bits_set == 0 && none.bits_set == 0);

@@ -43,22 +43,36 @@ static void test_damaged(void **state)
     struct tamis_filter *f[] = {damaged("a", 5), built("b", keys[1], N, 0.001)};
     struct tamis_filter *back[] = {f[1], f[0]};
     (void)state;
-    assert_int_equal(tamis_filter_fold(f[0], 1, path_of("fold"), NULL, &r, NULL), 0);
+    assert_int_equal(
+        tamis_filter_derive(
+            &f[0], 1, &(struct tamis_derivation){.operation = TAMIS_FOLD, .factor = 1},
+            path_of("fold"), NULL, &r, NULL),
+        0);
     assert_true(r.n_damaged > 1);
     assert_in_range(r.keys, N, N);
     check_error(path_of("fold"), &r);
-    assert_int_equal(tamis_filter_union(f, 2, path_of("union"), NULL, &r, NULL), 0);
+    assert_int_equal(
+        tamis_filter_derive(f, 2, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                            path_of("union"), NULL, &r, NULL),
+        0);
     check_error(path_of("union"), &r);
     assert_in_range(r.keys, 2 * N * 97 / 100, 2 * N * 103 / 100);
     double error = measured_error(path_of("union"));
     assert_true(error > r.error * 0.9 && error < r.error * 1.1);
     assert_int_equal(
-        tamis_filter_intersection(back, 2, path_of("common"), NULL, &r, NULL), 0);
+        tamis_filter_derive(back, 2,
+                            &(struct tamis_derivation){.operation = TAMIS_INTERSECTION},
+                            path_of("common"), NULL, &r, NULL),
+        0);
     check_error(path_of("common"), &r);
     close_all(f, 2);
     /* What was copied as ones is no damage any more, and still no keys' work. */
     f[0] = open_filter(path_of("fold"));
-    assert_int_equal(tamis_filter_fold(f[0], 1, path_of("again"), NULL, &r, NULL), 0);
+    assert_int_equal(
+        tamis_filter_derive(
+            &f[0], 1, &(struct tamis_derivation){.operation = TAMIS_FOLD, .factor = 1},
+            path_of("again"), NULL, &r, NULL),
+        0);
     assert_int_equal(r.n_damaged, 0);
     check_error(path_of("again"), &r);
     tamis_filter_close(f[0]);
@@ -71,24 +85,39 @@ static void test_shrink_of_damaged(void **state)
     struct tamis_diag diag;
     struct tamis_filter *f = damaged("a", 5);
     (void)state;
-    assert_int_equal(tamis_filter_fold(f, 1, path_of("x"), NULL, &r, NULL), 0);
+    assert_int_equal(
+        tamis_filter_derive(
+            &f, 1, &(struct tamis_derivation){.operation = TAMIS_FOLD, .factor = 1},
+            path_of("x"), NULL, &r, NULL),
+        0);
     double error = r.error;
     assert_true(error > 0.002);
     assert_int_equal(
-        tamis_filter_shrink(f, error * 0.99, path_of("y"), NULL, &r, &diag),
+        tamis_filter_derive(&f, 1,
+                            &(struct tamis_derivation){.operation = TAMIS_SHRINK,
+                                                       .error = error * 0.99},
+                            path_of("y"), NULL, &r, &diag),
         TAMIS_ERR_UNFIT);
     assert_true(r.n_damaged > 0 && r.error > error * 0.99);
     assert_string_equal(diag.file, path_of("a"));
     assert_false(exists(path_of("y")));
     tamis_filter_close(f);
     f = open_filter(path_of("x"));
-    assert_int_equal(tamis_filter_shrink(f, error * 0.99, path_of("y"), NULL, &r, NULL),
-                     TAMIS_ERR_UNFIT);
+    assert_int_equal(
+        tamis_filter_derive(&f, 1,
+                            &(struct tamis_derivation){.operation = TAMIS_SHRINK,
+                                                       .error = error * 0.99},
+                            path_of("y"), NULL, &r, NULL),
+        TAMIS_ERR_UNFIT);
     assert_int_equal(r.n_damaged, 0);
     assert_false(exists(path_of("y")));
-    assert_int_equal(tamis_filter_shrink(f, error * 20 < 0.5 ? error * 20 : 0.5,
-                                         path_of("y"), NULL, &r, NULL),
-                     0);
+    assert_int_equal(
+        tamis_filter_derive(
+            &f, 1,
+            &(struct tamis_derivation){.operation = TAMIS_SHRINK,
+                                       .error = error * 20 < 0.5 ? error * 20 : 0.5},
+            path_of("y"), NULL, &r, NULL),
+        0);
     assert_true(r.error <= error * 20);
     tamis_filter_close(f);
 }
@@ -99,13 +128,19 @@ static void test_full(void **state)
     struct tamis_derive_report r;
     struct tamis_filter *f[] = {damaged("a", 1), built("b", keys[1], N, 0.001)};
     (void)state;
-    assert_int_equal(tamis_filter_union(f, 2, path_of("union"), NULL, &r, NULL), 0);
+    assert_int_equal(
+        tamis_filter_derive(f, 2, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                            path_of("union"), NULL, &r, NULL),
+        0);
     assert_in_range(r.keys, 2 * N, 2 * N);
     assert_true(r.error >= 1);
     assert_int_equal(commit_of(path_of("union")).stages[0].keys, 2 * N);
     assert_int_equal(commit_of(path_of("union")).stages[0].capacity, 2 * N);
-    assert_int_equal(tamis_filter_intersection(f, 1, path_of("one"), NULL, &r, NULL),
-                     0);
+    assert_int_equal(
+        tamis_filter_derive(f, 1,
+                            &(struct tamis_derivation){.operation = TAMIS_INTERSECTION},
+                            path_of("one"), NULL, &r, NULL),
+        0);
     assert_in_range(r.keys, N, N);
     close_all(f, 2);
     /* No more are in both than in the one that has fewer. */
@@ -114,9 +149,11 @@ static void test_full(void **state)
     f[0] = open_filter(path_of("a")), f[1] = open_filter(path_of("fewer"));
     struct tamis_filter *back[] = {f[1], f[0]};
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(
-            tamis_filter_intersection(i ? back : f, 2, path_of("two"), NULL, &r, NULL),
-            0);
+        assert_int_equal(tamis_filter_derive(i ? back : f, 2,
+                                             &(struct tamis_derivation){
+                                                 .operation = TAMIS_INTERSECTION},
+                                             path_of("two"), NULL, &r, NULL),
+                         0);
         assert_int_equal(r.keys, N - 100);
         remove(path_of("two"));
     }
@@ -129,7 +166,10 @@ static void test_empty(void **state)
     struct tamis_derive_report r;
     struct tamis_filter *f = built("a", keys[0], 0, 0.01);
     (void)state;
-    assert_int_equal(tamis_filter_union(&f, 1, path_of("u"), NULL, &r, NULL), 0);
+    assert_int_equal(
+        tamis_filter_derive(&f, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                            path_of("u"), NULL, &r, NULL),
+        0);
     assert_int_equal(r.keys, 0);
     assert_true(r.error > 0 && r.error < 1e-12);
     assert_true(commit_of(path_of("u")).stages[0].target_error == 0x1p-40);
@@ -146,12 +186,23 @@ static void test_fold_of_full(void **state)
     struct tamis_filter *a = damaged("a", 1);
     uint64_t pages = commit_of(path_of("a")).stages[0].geometry.n_blocks / 64;
     (void)state;
-    assert_int_equal(tamis_filter_fold(a, 1, path_of("full"), NULL, &r, NULL), 0);
+    assert_int_equal(
+        tamis_filter_derive(
+            &a, 1, &(struct tamis_derivation){.operation = TAMIS_FOLD, .factor = 1},
+            path_of("full"), NULL, &r, NULL),
+        0);
     struct tamis_filter *full = open_filter(path_of("full"));
-    assert_int_equal(tamis_filter_fold(full, pages, path_of("x"), NULL, &r, NULL), 0);
+    assert_int_equal(tamis_filter_derive(&full, 1,
+                                         &(struct tamis_derivation){
+                                             .operation = TAMIS_FOLD, .factor = pages},
+                                         path_of("x"), NULL, &r, NULL),
+                     0);
     assert_true(r.error >= 1 && r.keys == N);
     assert_true(target_of(path_of("x")) == 0.5);
-    assert_int_equal(tamis_filter_shrink(full, 0.5, path_of("y"), NULL, NULL, NULL),
+    assert_int_equal(tamis_filter_derive(&full, 1,
+                                         &(struct tamis_derivation){
+                                             .operation = TAMIS_SHRINK, .error = 0.5},
+                                         path_of("y"), NULL, NULL, NULL),
                      TAMIS_ERR_UNFIT);
     tamis_filter_close(a), tamis_filter_close(full);
 }
@@ -177,7 +228,10 @@ static void test_keys_of_full(void **state)
         for (size_t k = 0; k < n; k++)
             f[k] = k + 1 == n && n == 2 ? built("b", keys[1], SOME, 0.01)
                                         : open_filter(path_of("a"));
-        assert_int_equal(tamis_filter_union(f, n, path_of("u"), NULL, &r, NULL), 0);
+        assert_int_equal(tamis_filter_derive(
+                             f, n, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                             path_of("u"), NULL, &r, NULL),
+                         0);
         assert_true(r.error >= 1);
         assert_in_range(r.keys, MOST, 2 * MOST);
         assert_int_equal(commit_of(path_of("u")).stages[0].keys, r.keys);
@@ -193,11 +247,17 @@ static void test_uneven(void **state)
     struct tamis_derive_report r;
     struct tamis_filter *f[] = {damaged("a", 2), built("b", keys[1], N, 0.001)};
     (void)state;
-    assert_int_equal(tamis_filter_intersection(f, 2, path_of("common"), NULL, &r, NULL),
-                     0);
+    assert_int_equal(
+        tamis_filter_derive(f, 2,
+                            &(struct tamis_derivation){.operation = TAMIS_INTERSECTION},
+                            path_of("common"), NULL, &r, NULL),
+        0);
     close_all(f, 2);
     f[0] = open_filter(path_of("common"));
-    assert_int_equal(tamis_filter_union(f, 1, path_of("union"), NULL, &r, NULL), 0);
+    assert_int_equal(
+        tamis_filter_derive(f, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                            path_of("union"), NULL, &r, NULL),
+        0);
     assert_int_equal(r.n_damaged, 0);
     check_error(path_of("union"), &r);
     struct stage_desc s = commit_of(path_of("union")).stages[0];
@@ -212,8 +272,11 @@ static void test_common(void **state)
     struct tamis_filter *f[] = {built("a", keys[0], N, 0.01),
                                 built("b", keys[1], N, 0.01)};
     (void)state;
-    assert_int_equal(tamis_filter_intersection(f, 2, path_of("out"), NULL, &r, NULL),
-                     0);
+    assert_int_equal(
+        tamis_filter_derive(f, 2,
+                            &(struct tamis_derivation){.operation = TAMIS_INTERSECTION},
+                            path_of("out"), NULL, &r, NULL),
+        0);
     check_error(path_of("out"), &r);
     close_all(f, 2);
 }
@@ -231,7 +294,11 @@ static void test_large(void **state)
     tamis_filter_close(built("a", hashes, LARGE, 1e-4));
     flip_pages(path_of("a"), 1001);
     struct tamis_filter *f = open_filter(path_of("a"));
-    assert_int_equal(tamis_filter_fold(f, 1, path_of("out"), NULL, &r, NULL), 0);
+    assert_int_equal(
+        tamis_filter_derive(
+            &f, 1, &(struct tamis_derivation){.operation = TAMIS_FOLD, .factor = 1},
+            path_of("out"), NULL, &r, NULL),
+        0);
     assert_true(commit_of(path_of("out")).stages[0].length > 4096 * PAGE_BYTES);
     assert_int_equal(commit_of(path_of("out")).stages[0].offset, PAGE_BYTES);
     assert_in_range(r.n_damaged, 2, 9);
@@ -249,11 +316,18 @@ static void test_whole(void **state)
     for (double error = 0.1; error > 1e-7; error /= 10) {
         struct tamis_filter *f[] = {built("a", keys[0], N, error),
                                     built("b", keys[1], N, error)};
-        assert_int_equal(tamis_filter_union(f, 2, path_of("out"), NULL, &r, NULL), 0);
+        assert_int_equal(tamis_filter_derive(
+                             f, 2, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                             path_of("out"), NULL, &r, NULL),
+                         0);
         struct stage_desc s = commit_of(path_of("out")).stages[0];
         assert_true(s.target_error == plan_geometry_error(&s.geometry, r.keys));
         remove(path_of("out"));
-        assert_int_equal(tamis_filter_fold(f[0], 1, path_of("out"), NULL, &r, NULL), 0);
+        assert_int_equal(tamis_filter_derive(&f[0], 1,
+                                             &(struct tamis_derivation){
+                                                 .operation = TAMIS_FOLD, .factor = 1},
+                                             path_of("out"), NULL, &r, NULL),
+                         0);
         assert_true(r.error < error * 1.02);
         /* What is folded has fewer bits to tell the keys than it had before. */
         struct stage_desc before = commit_of(path_of("a")).stages[0];
@@ -262,8 +336,12 @@ static void test_whole(void **state)
         uint64_t pages = before.geometry.n_blocks / 64, least = 2;
         while (pages % least)
             least++;
-        assert_int_equal(tamis_filter_fold(f[0], least, path_of("out"), NULL, &r, NULL),
-                         0);
+        assert_int_equal(
+            tamis_filter_derive(
+                &f[0], 1,
+                &(struct tamis_derivation){.operation = TAMIS_FOLD, .factor = least},
+                path_of("out"), NULL, &r, NULL),
+            0);
         s = commit_of(path_of("out")).stages[0];
         assert_true(s.target_error == plan_geometry_error(&s.geometry, told));
         close_all(f, 2);

@@ -13,16 +13,24 @@ static int make(enum how how, struct tamis_filter *const *f, size_t n, const cha
 {
     switch (how) {
     case UNION:
-        return tamis_filter_union(f, n, path, NULL, NULL, NULL);
+        return tamis_filter_derive(f, n,
+                                   &(struct tamis_derivation){.operation = TAMIS_UNION},
+                                   path, NULL, NULL, NULL);
     case INTERSECTION:
-        return tamis_filter_intersection(f, n, path, NULL, NULL, NULL);
+        return tamis_filter_derive(
+            f, n, &(struct tamis_derivation){.operation = TAMIS_INTERSECTION}, path,
+            NULL, NULL, NULL);
     case FOLD:
-        return tamis_filter_fold(f[0], 2, path, NULL, NULL, NULL);
+        return tamis_filter_derive(
+            &f[0], 1, &(struct tamis_derivation){.operation = TAMIS_FOLD, .factor = 2},
+            path, NULL, NULL, NULL);
     case SHRINK:
     case HOWS:
         break;
     }
-    return tamis_filter_shrink(f[0], 0.4, path, NULL, NULL, NULL);
+    return tamis_filter_derive(
+        &f[0], 1, &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = 0.4},
+        path, NULL, NULL, NULL);
 }
 
 static void check_refused(struct tamis_filter *const f[2], int err)

@@ -21,12 +21,20 @@ static void test_damaged_sources(void **state)
             flip_pages(path_of("a"), 3), flip_pages(path_of("b"), 2);
         assert_int_equal(tamis_filter_open(path_of("a"), &opt, &f[0], NULL), 0);
         assert_int_equal(tamis_filter_open(path_of("b"), &opt, &f[1], NULL), 0);
-        assert_int_equal(tamis_filter_union(f, 2, path_of("u"), NULL, &report, NULL),
+        assert_int_equal(tamis_filter_derive(
+                             f, 2, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                             path_of("u"), NULL, &report, NULL),
                          0);
         assert_int_equal(report.n_damaged > 0, mode != TAMIS_CHECK_FULL);
         assert_int_equal(
-            tamis_filter_intersection(f, 2, path_of("i"), NULL, &report, NULL), 0);
-        assert_int_equal(tamis_filter_fold(f[0], 2, path_of("f"), NULL, &report, NULL),
+            tamis_filter_derive(
+                f, 2, &(struct tamis_derivation){.operation = TAMIS_INTERSECTION},
+                path_of("i"), NULL, &report, NULL),
+            0);
+        assert_int_equal(tamis_filter_derive(&f[0], 1,
+                                             &(struct tamis_derivation){
+                                                 .operation = TAMIS_FOLD, .factor = 2},
+                                             path_of("f"), NULL, &report, NULL),
                          0);
         assert_int_equal(report.n_damaged > 0, mode != TAMIS_CHECK_FULL);
         for (const char *out = "uif"; *out; out++) {
@@ -47,7 +55,11 @@ static void refused(struct tamis_filter **f, size_t n, int code)
     struct tamis_diag diag;
     enum tamis_answer answer;
     const char *out = path_of("refused");
-    assert_int_equal(tamis_filter_intersection(f, n, out, NULL, NULL, &diag), code);
+    assert_int_equal(
+        tamis_filter_derive(f, n,
+                            &(struct tamis_derivation){.operation = TAMIS_INTERSECTION},
+                            out, NULL, NULL, &diag),
+        code);
     assert_int_equal(diag.code, code);
     assert_true(diag.what[0] != 0);
     if (n == 2)
@@ -76,19 +88,31 @@ static void test_refusals(void **state)
     refused((struct tamis_filter *[]){open}, 1, TAMIS_ERR_UNFIT);
     refused(NULL, 0, TAMIS_ERR_RANGE);
     refused((struct tamis_filter *[]){a, NULL}, 2, TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_filter_fold(a, 0, path_of("x"), NULL, NULL, NULL),
-                     TAMIS_ERR_UNFIT);
+    assert_int_equal(
+        tamis_filter_derive(
+            &a, 1, &(struct tamis_derivation){.operation = TAMIS_FOLD, .factor = 0},
+            path_of("x"), NULL, NULL, NULL),
+        TAMIS_ERR_UNFIT);
     for (size_t i = 0; i < 4; i++) {
         static const double bad[] = {0, -1, 0.6, NAN};
-        assert_int_equal(tamis_filter_shrink(a, bad[i], path_of("x"), NULL, NULL, NULL),
-                         TAMIS_ERR_RANGE);
+        assert_int_equal(
+            tamis_filter_derive(
+                &a, 1,
+                &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = bad[i]},
+                path_of("x"), NULL, NULL, NULL),
+            TAMIS_ERR_RANGE);
     }
-    assert_int_equal(tamis_filter_shrink(a, 1e-6, path_of("x"), NULL, NULL, NULL),
-                     TAMIS_ERR_UNFIT);
+    assert_int_equal(
+        tamis_filter_derive(
+            &a, 1, &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = 1e-6},
+            path_of("x"), NULL, NULL, NULL),
+        TAMIS_ERR_UNFIT);
     /* What is there already stays as it is. */
     file_write(path_of("there"), "x", 1);
-    assert_int_equal(tamis_filter_union(&a, 1, path_of("there"), NULL, NULL, NULL),
-                     TAMIS_ERR_EXISTS);
+    assert_int_equal(
+        tamis_filter_derive(&a, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                            path_of("there"), NULL, NULL, NULL),
+        TAMIS_ERR_EXISTS);
     size_t n;
     uint8_t *bytes = file_read(path_of("there"), &n);
     assert_int_equal(n, 1);
@@ -103,35 +127,53 @@ static void test_options(void **state)
     static char long_name[PATH_MAX + 1];
     struct tamis_filter *a = built("a", keys[0], 100, 0.01);
     struct tamis_derive_options bad[] = {
-        {.size = sizeof bad[0], .name = "x", .name_bytes = 256},
-        {.size = sizeof bad[0], .binding = "x", .binding_bytes = 65},
-        {.size = sizeof bad[0], .name_bytes = 1},
-        {.size = sizeof bad[0], .name = "a\0b", .name_bytes = 3},
-        {.size = sizeof bad[0], .binding_bytes = 1},
-        {.size = 0, .name = "x", .name_bytes = 1},
+        {.size = sizeof bad[0], .identity.name = "x", .identity.name_bytes = 256},
+        {.size = sizeof bad[0], .identity.binding = "x", .identity.binding_bytes = 65},
+        {.size = sizeof bad[0], .identity.name_bytes = 1},
+        {.size = sizeof bad[0], .identity.name = "a\0b", .identity.name_bytes = 3},
+        {.size = sizeof bad[0], .identity.binding_bytes = 1},
+        {.size = 0, .identity.name = "x", .identity.name_bytes = 1},
     };
     struct tamis_diag diag;
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_int_equal(tamis_filter_union(&a, 1, path_of("u"), &bad[i], NULL, NULL),
-                         TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_filter_union(NULL, 1, path_of("u"), NULL, NULL, NULL),
+        assert_int_equal(
+            tamis_filter_derive(&a, 1,
+                                &(struct tamis_derivation){.operation = TAMIS_UNION},
+                                path_of("u"), &bad[i], NULL, NULL),
+            TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_filter_derive(
+                         NULL, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                         path_of("u"), NULL, NULL, NULL),
                      TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_filter_union(&a, SIZE_MAX, path_of("u"), NULL, NULL, NULL),
-                     TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_filter_union(&a, 1, NULL, NULL, NULL, &diag),
-                     TAMIS_ERR_RANGE);
+    assert_int_equal(
+        tamis_filter_derive(&a, SIZE_MAX,
+                            &(struct tamis_derivation){.operation = TAMIS_UNION},
+                            path_of("u"), NULL, NULL, NULL),
+        TAMIS_ERR_RANGE);
+    assert_int_equal(
+        tamis_filter_derive(&a, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                            NULL, NULL, NULL, &diag),
+        TAMIS_ERR_RANGE);
     /* A directory, a name that is none, one that there is no room for. */
     snprintf(long_name, sizeof long_name, "%s/%0*d", test_dir, 300, 0);
-    assert_int_equal(tamis_filter_union(&a, 1, test_dir, NULL, NULL, &diag),
-                     TAMIS_ERR_EXISTS);
-    assert_int_equal(tamis_filter_union(&a, 1, path_of("x/"), NULL, NULL, &diag),
-                     EISDIR);
+    assert_int_equal(
+        tamis_filter_derive(&a, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                            test_dir, NULL, NULL, &diag),
+        TAMIS_ERR_EXISTS);
+    assert_int_equal(
+        tamis_filter_derive(&a, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                            path_of("x/"), NULL, NULL, &diag),
+        EISDIR);
     assert_non_null(strstr(diag.what, "not a name"));
-    assert_int_equal(tamis_filter_union(&a, 1, long_name, NULL, NULL, &diag),
-                     ENAMETOOLONG);
-    assert_int_equal(tamis_filter_union(&a, 1, path_of("no/x"), NULL, NULL, &diag),
-                     ENOENT);
+    assert_int_equal(
+        tamis_filter_derive(&a, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                            long_name, NULL, NULL, &diag),
+        ENAMETOOLONG);
+    assert_int_equal(
+        tamis_filter_derive(&a, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                            path_of("no/x"), NULL, NULL, &diag),
+        ENOENT);
     assert_int_equal(count_files(test_dir), 1);
     tamis_filter_close(a);
 }
@@ -144,23 +186,37 @@ static void test_failing_disk(void **state)
     (void)state;
     for (unsigned long nth = 1; nth <= 3; nth++) {
         fail_once(CALL_PWRITE, nth, EIO);
-        assert_int_equal(tamis_filter_union(&a, 1, path_of("u"), NULL, NULL, NULL),
-                         EIO);
+        assert_int_equal(
+            tamis_filter_derive(&a, 1,
+                                &(struct tamis_derivation){.operation = TAMIS_UNION},
+                                path_of("u"), NULL, NULL, NULL),
+            EIO);
         assert_int_equal(count_files(test_dir), before);
     }
     fail_once(CALL_FSYNC, 1, ENOSPC);
-    assert_int_equal(tamis_filter_union(&a, 1, path_of("u"), NULL, NULL, NULL), ENOSPC);
+    assert_int_equal(
+        tamis_filter_derive(&a, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                            path_of("u"), NULL, NULL, NULL),
+        ENOSPC);
     /* The directory's; then it has its name already. */
     fail_once(CALL_FSYNC, 2, EIO);
-    assert_int_equal(tamis_filter_union(&a, 1, path_of("u"), NULL, NULL, NULL), EIO);
+    assert_int_equal(
+        tamis_filter_derive(&a, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                            path_of("u"), NULL, NULL, NULL),
+        EIO);
     assert_int_equal(count_files(test_dir), before);
     fail_never();
     fail_once(CALL_RENAME, 1, EACCES);
-    assert_int_equal(tamis_filter_union(&a, 1, path_of("u"), NULL, NULL, NULL), EACCES);
+    assert_int_equal(
+        tamis_filter_derive(&a, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                            path_of("u"), NULL, NULL, NULL),
+        EACCES);
     /* One of this name has come meanwhile. */
     fail_once(CALL_RENAME, 1, EEXIST);
-    assert_int_equal(tamis_filter_union(&a, 1, path_of("u"), NULL, NULL, NULL),
-                     TAMIS_ERR_EXISTS);
+    assert_int_equal(
+        tamis_filter_derive(&a, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                            path_of("u"), NULL, NULL, NULL),
+        TAMIS_ERR_EXISTS);
     assert_int_equal(count_files(test_dir), before);
     tamis_filter_close(a);
 }

@@ -197,7 +197,10 @@ static void test_files(void **state)
     assert_true(fabs(stage.error - e.error) < 1e-12);
     assert_true(fabs(stage.keys.low - e.keys.low) < 1e-6);
     struct tamis_filter *both[] = {a, built("c", keys[1], N, 0.01)};
-    assert_int_equal(tamis_filter_union(both, 2, path_of("u"), NULL, NULL, NULL), 0);
+    assert_int_equal(tamis_filter_derive(
+                         both, 2, &(struct tamis_derivation){.operation = TAMIS_UNION},
+                         path_of("u"), NULL, NULL, NULL),
+                     0);
     struct tamis_filter *u = open_filter(path_of("u"));
     check_error(u);
     tamis_filter_close(a), tamis_filter_close(b);
@@ -244,7 +247,11 @@ static void test_compare(void **state)
     memcpy(mixed + N / 2, keys[1], sizeof mixed / 2);
     struct tamis_filter *f[] = {built("a", keys[0], N, 0.01),
                                 built("b", mixed, N, 0.01)};
-    assert_int_equal(tamis_filter_fold(f[1], 2, path_of("h"), NULL, NULL, NULL), 0);
+    assert_int_equal(
+        tamis_filter_derive(
+            &f[1], 1, &(struct tamis_derivation){.operation = TAMIS_FOLD, .factor = 2},
+            path_of("h"), NULL, NULL, NULL),
+        0);
     assert_int_equal(tamis_filter_compare(f[0], f[1], &c, NULL), 0);
     assert_true(c.common.low <= N * 0.5 && c.common.high >= N * 0.5);
     assert_true(c.jaccard.low <= 1.0 / 3 && c.jaccard.high >= 1.0 / 3);
@@ -282,7 +289,11 @@ static void test_nothing_to_tell_from(void **state)
     tamis_filter_close(built("a", keys[0], N, 0.01));
     flip_pages(path_of("a"), 1);
     struct tamis_filter *damaged = open_filter(path_of("a"));
-    assert_int_equal(tamis_filter_fold(damaged, 1, path_of("b"), NULL, NULL, NULL), 0);
+    assert_int_equal(tamis_filter_derive(&damaged, 1,
+                                         &(struct tamis_derivation){
+                                             .operation = TAMIS_FOLD, .factor = 1},
+                                         path_of("b"), NULL, NULL, NULL),
+                     0);
     struct tamis_filter *full = open_filter(path_of("b")),
                         *empty = built("c", keys[0], 0, 0.01);
     assert_int_equal(tamis_filter_estimate(damaged, &e, NULL), 0);

@@ -40,11 +40,11 @@ static void test_expectations(void **state)
     struct tamis_writer_options made = {.size = sizeof made,
                                         .growth = {.first_capacity = 100},
                                         .domain = &domain,
-                                        .name = "seg",
-                                        .name_bytes = 3,
-                                        .binding = "bind",
-                                        .binding_bytes = 4,
-                                        .store_uuid = store_uuid};
+                                        .identity.name = "seg",
+                                        .identity.name_bytes = 3,
+                                        .identity.binding = "bind",
+                                        .identity.binding_bytes = 4,
+                                        .identity.store_uuid = store_uuid};
     assert_int_equal(tamis_writer_create(path, &made, &w, NULL), 0);
     add_hashes(w, keys, 250);
     assert_int_equal(tamis_writer_info(w, &info), 0);
@@ -53,11 +53,11 @@ static void test_expectations(void **state)
     const struct tamis_filter_options good = {.size = sizeof good,
                                               .domain = &domain,
                                               .uuid = info.uuid,
-                                              .store_uuid = store_uuid,
-                                              .name = "seg",
-                                              .name_bytes = 3,
-                                              .binding = "bind",
-                                              .binding_bytes = 4,
+                                              .identity.store_uuid = store_uuid,
+                                              .identity.name = "seg",
+                                              .identity.name_bytes = 3,
+                                              .identity.binding = "bind",
+                                              .identity.binding_bytes = 4,
                                               .min_sequence = info.sequence,
                                               .min_stages = 2};
     const uint8_t another[UUID_BYTES] = {1};
@@ -66,11 +66,11 @@ static void test_expectations(void **state)
         bad[i] = good;
     bad[0].domain = &other;
     bad[1].uuid = another;
-    bad[2].store_uuid = another;
-    bad[3].name = "sag";
-    bad[4].name_bytes = 2;
-    bad[5].binding = "bond";
-    bad[6].binding_bytes = 0;
+    bad[2].identity.store_uuid = another;
+    bad[3].identity.name = "sag";
+    bad[4].identity.name_bytes = 2;
+    bad[5].identity.binding = "bond";
+    bad[6].identity.binding_bytes = 0;
     bad[7].min_sequence++;
     bad[8].min_stages++;
     bad[9].table_digest = 1; /* it was sealed once, the catalog says */

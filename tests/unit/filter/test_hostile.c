@@ -26,8 +26,8 @@ static int set_up(void **state)
     struct tamis_builder_options opt = {.size = sizeof opt,
                                         .domain = &d,
                                         .error = 1e-6,
-                                        .name = "seg",
-                                        .name_bytes = 3};
+                                        .identity.name = "seg",
+                                        .identity.name_bytes = 3};
     assert_int_equal(tamis_builder_create(&opt, &b, NULL), 0);
     assert_int_equal(tamis_builder_add_hashes(b, d.tag, keys, N_KEYS), 0);
     assert_int_equal(tamis_builder_finish_file(b, path, NULL), 0);

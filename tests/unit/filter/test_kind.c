@@ -180,11 +180,24 @@ static void test_algebra_that_a_kind_lacks_is_refused(void **state)
                                   built("two", keys[0], N_KEYS, 0.01)};
     become(two[1], &k);
     const char *made = path_of("made");
-    check_unfit(tamis_filter_union(two, 2, made, NULL, NULL, &d), &d, "union");
-    check_unfit(tamis_filter_intersection(two, 2, made, NULL, NULL, &d), &d,
-                "intersection");
-    check_unfit(tamis_filter_fold(two[1], 1, made, NULL, NULL, &d), &d, "fold");
-    check_unfit(tamis_filter_shrink(two[1], 0.1, made, NULL, NULL, &d), &d, "fold");
+    check_unfit(tamis_filter_derive(
+                    two, 2, &(struct tamis_derivation){.operation = TAMIS_UNION}, made,
+                    NULL, NULL, &d),
+                &d, "union");
+    check_unfit(tamis_filter_derive(
+                    two, 2, &(struct tamis_derivation){.operation = TAMIS_INTERSECTION},
+                    made, NULL, NULL, &d),
+                &d, "intersection");
+    check_unfit(tamis_filter_derive(
+                    &two[1], 1,
+                    &(struct tamis_derivation){.operation = TAMIS_FOLD, .factor = 1},
+                    made, NULL, NULL, &d),
+                &d, "fold");
+    check_unfit(tamis_filter_derive(
+                    &two[1], 1,
+                    &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = 0.1},
+                    made, NULL, NULL, &d),
+                &d, "fold");
     check_unfit(tamis_filter_contains(two[0], two[1], &answer, &d), &d, "comparison");
     assert_int_equal(answer, TAMIS_MAYBE);
     check_unfit(tamis_filter_equal(two[0], two[1], &equal, &d), &d, "comparison");

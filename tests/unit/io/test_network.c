@@ -54,9 +54,11 @@ static void test_nobody_writes_there(void **state)
                          TAMIS_ERR_NETWORK);
         assert_int_equal(diag.code, TAMIS_ERR_NETWORK);
         tamis_builder_free(b);
-        assert_int_equal(
-            tamis_filter_fold(sealed, 1, path_of("new"), NULL, NULL, &diag),
-            TAMIS_ERR_NETWORK);
+        assert_int_equal(tamis_filter_derive(&sealed, 1,
+                                             &(struct tamis_derivation){
+                                                 .operation = TAMIS_FOLD, .factor = 1},
+                                             path_of("new"), NULL, NULL, &diag),
+                         TAMIS_ERR_NETWORK);
         assert_int_equal(diag.code, TAMIS_ERR_NETWORK);
         assert_int_equal(count_files(test_dir), n_files); /* nothing is left behind */
     }

@@ -75,7 +75,9 @@ static void union_replaces_its_sources(void **state)
     OK(tamis_edit_drop(e, "a", 1, NULL));
     OK(tamis_edit_drop(e, "b", 1, NULL));
     /* The name of one of them. */
-    OK(tamis_edit_union(e, "a", 1, snap, both, 2, &opt, &report, NULL));
+    OK(tamis_edit_derive(e, "a", 1, snap, both, 2,
+                         &(struct tamis_derivation){.operation = TAMIS_UNION}, &opt,
+                         &report, NULL));
     OK(tamis_edit_commit(e, NULL));
     tamis_snapshot_release(snap);
     assert_in_range(report.keys, N * 14 / 10, N * 16 / 10);
@@ -98,9 +100,17 @@ static void intersection_and_folds(void **state)
     struct tamis_store *s = store_of_two();
     struct tamis_snapshot *snap = snapshot_of(s);
     struct tamis_edit *e = edit_new(s);
-    OK(tamis_edit_intersection(e, "i", 1, snap, both, 2, NULL, NULL, NULL));
-    OK(tamis_edit_shrink(e, "f", 1, snap, 0, 0.5, NULL, NULL, NULL));
-    OK(tamis_edit_fold(e, "g", 1, snap, 1, 1, NULL, NULL, NULL));
+    OK(tamis_edit_derive(e, "i", 1, snap, both, 2,
+                         &(struct tamis_derivation){.operation = TAMIS_INTERSECTION},
+                         NULL, NULL, NULL));
+    OK(tamis_edit_derive(
+        e, "f", 1, snap, &(size_t){0}, 1,
+        &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = 0.5}, NULL, NULL,
+        NULL));
+    OK(tamis_edit_derive(
+        e, "g", 1, snap, &(size_t){1}, 1,
+        &(struct tamis_derivation){.operation = TAMIS_FOLD, .factor = 1}, NULL, NULL,
+        NULL));
     OK(tamis_edit_commit(e, NULL));
     tamis_snapshot_release(snap);
     for (uint64_t i = N / 2; i < N; i++) {
@@ -128,7 +138,9 @@ static void ranges_in_any_order(void **state)
     for (size_t i = 0; i < 4; i++) {
         char name[] = {(char)('u' + i), 0};
         struct tamis_edit *e = edit_new(s);
-        OK(tamis_edit_union(e, name, 1, snap, orders[i], 3, NULL, NULL, NULL));
+        OK(tamis_edit_derive(e, name, 1, snap, orders[i], 3,
+                             &(struct tamis_derivation){.operation = TAMIS_UNION}, NULL,
+                             NULL, NULL));
         OK(tamis_edit_commit(e, NULL));
         check_range(s, name, key_text(0), last);
         for (uint64_t k = 0; k < 50; k += k % 10 == 9 ? 11 : 1)
@@ -162,7 +174,9 @@ static void ranges_of_prefixes(void **state)
     for (size_t i = 0; i < 2; i++) {
         char name[] = {(char)('u' + i), 0};
         struct tamis_edit *e = edit_new(s);
-        OK(tamis_edit_union(e, name, 1, snap, orders[i], 2, NULL, NULL, NULL));
+        OK(tamis_edit_derive(e, name, 1, snap, orders[i], 2,
+                             &(struct tamis_derivation){.operation = TAMIS_UNION}, NULL,
+                             NULL, NULL));
         OK(tamis_edit_commit(e, NULL));
         check_range(s, name, "ke", "keyrings");
     }
@@ -189,7 +203,9 @@ static void one_unknown_range_is_no_range(void **state)
     OK(tamis_snapshot_find(snap, "c", 1, NULL, 0, 0, &t));
     const size_t with[] = {0, t.slot - 1};
     e = edit_new(s);
-    OK(tamis_edit_union(e, "u", 1, snap, with, 2, NULL, NULL, NULL));
+    OK(tamis_edit_derive(e, "u", 1, snap, with, 2,
+                         &(struct tamis_derivation){.operation = TAMIS_UNION}, NULL,
+                         NULL, NULL));
     OK(tamis_edit_commit(e, NULL));
     tamis_snapshot_release(snap);
     check_range(s, "u", NULL, NULL);
@@ -208,8 +224,11 @@ static void refused(struct tamis_store *s, struct tamis_snapshot *snap,
     size_t before = n_filter_files("s");
     struct tamis_derive_report report, nothing = {0};
     memset(&report, 0xff, sizeof report);
-    assert_int_equal(tamis_edit_union(e, "u", 1, snap, list, n, NULL, &report, &diag),
-                     code);
+    assert_int_equal(
+        tamis_edit_derive(e, "u", 1, snap, list, n,
+                          &(struct tamis_derivation){.operation = TAMIS_UNION}, NULL,
+                          &report, &diag),
+        code);
     assert_memory_equal(&report, &nothing, sizeof report);
     assert_int_equal(diag.code, code);
     assert_true(diag.what[0] != 0);
@@ -227,8 +246,11 @@ static void failing_disk(void **state)
     struct tamis_edit *e = edit_new(s);
     OK(faults_on(NULL));
     fail_once(CALL_PWRITE, 1, EIO);
-    assert_int_equal(tamis_edit_union(e, "u", 1, snap, both, 2, NULL, NULL, &diag),
-                     EIO);
+    assert_int_equal(
+        tamis_edit_derive(e, "u", 1, snap, both, 2,
+                          &(struct tamis_derivation){.operation = TAMIS_UNION}, NULL,
+                          NULL, &diag),
+        EIO);
     OK(faults_off(NULL));
     char want[600];
     snprintf(want, sizeof want, "%s/", path_of("s/filters"));
@@ -258,9 +280,15 @@ static void refusals(void **state)
     refused(s, other, both, 2, TAMIS_ERR_MISMATCH);
     tamis_snapshot_release(other);
     e = edit_new(s);
-    assert_int_equal(tamis_edit_union(e, "a", 1, snap, both, 2, NULL, NULL, NULL),
-                     TAMIS_ERR_EXISTS);
-    assert_int_equal(tamis_edit_fold(e, "x", 1, snap, 0, 1 << 20, NULL, NULL, NULL),
+    assert_int_equal(
+        tamis_edit_derive(e, "a", 1, snap, both, 2,
+                          &(struct tamis_derivation){.operation = TAMIS_UNION}, NULL,
+                          NULL, NULL),
+        TAMIS_ERR_EXISTS);
+    assert_int_equal(tamis_edit_derive(e, "x", 1, snap, &(size_t){0}, 1,
+                                       &(struct tamis_derivation){
+                                           .operation = TAMIS_FOLD, .factor = 1 << 20},
+                                       NULL, NULL, NULL),
                      TAMIS_ERR_UNFIT);
     tamis_edit_abort(e);
     tamis_snapshot_release(snap);
@@ -283,7 +311,9 @@ static void unconfirmed_lists_are_refused(void **state)
     OK(tamis_store_confirm_complete(s, NULL));
     snap = snapshot_of(s);
     struct tamis_edit *e = edit_new(s);
-    OK(tamis_edit_union(e, "u", 1, snap, both, 2, NULL, NULL, NULL));
+    OK(tamis_edit_derive(e, "u", 1, snap, both, 2,
+                         &(struct tamis_derivation){.operation = TAMIS_UNION}, NULL,
+                         NULL, NULL));
     OK(tamis_edit_commit(e, NULL));
     tamis_snapshot_release(snap);
     assert_int_equal(reason_of(s, "u", 1), TAMIS_HIT);
@@ -304,11 +334,16 @@ static void damaged_pages_become_ones(void **state)
     snprintf(path, sizeof path, "%s/%s", path_of("s"), info.file);
     file_poke(path, commit_of(path).stages[0].offset, zeros, sizeof zeros);
     struct tamis_edit *e = edit_new(s);
-    OK(tamis_edit_union(e, "u", 1, snap, both, 2, NULL, &report, NULL));
+    OK(tamis_edit_derive(e, "u", 1, snap, both, 2,
+                         &(struct tamis_derivation){.operation = TAMIS_UNION}, NULL,
+                         &report, NULL));
     assert_int_equal(report.n_damaged, 1);
     /* What it would be is told though it is not made, and whom it is of. */
     struct tamis_diag diag;
-    assert_int_equal(tamis_edit_shrink(e, "v", 1, snap, 0, 0.001, NULL, &report, &diag),
+    assert_int_equal(tamis_edit_derive(e, "v", 1, snap, &(size_t){0}, 1,
+                                       &(struct tamis_derivation){
+                                           .operation = TAMIS_SHRINK, .error = 0.001},
+                                       NULL, &report, &diag),
                      TAMIS_ERR_UNFIT);
     assert_true(report.error > 0.001 && report.n_damaged == 1);
     assert_string_equal(diag.file, path);

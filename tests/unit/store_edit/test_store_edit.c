@@ -131,7 +131,7 @@ static void edit_refuses_a_foreign_builder(void **state)
     uint8_t other[16] = {1};
     struct tamis_builder *b;
     struct tamis_builder_options opt = {
-        .size = sizeof opt, .name = "a", .name_bytes = 1};
+        .size = sizeof opt, .identity.name = "a", .identity.name_bytes = 1};
     (void)state;
     struct tamis_store *s = store_new("s");
     struct tamis_edit *e = edit_new(s);
@@ -140,11 +140,11 @@ static void edit_refuses_a_foreign_builder(void **state)
     tamis_builder_free(b);
     struct tamis_domain d = tamis_store_domain(s);
     opt.domain = &d;
-    opt.store_uuid = other;
+    opt.identity.store_uuid = other;
     OK(tamis_builder_create(&opt, &b, NULL));
     assert_int_equal(tamis_edit_put(e, b, NULL), TAMIS_ERR_MISMATCH);
     tamis_builder_free(b);
-    opt.store_uuid = NULL;
+    opt.identity.store_uuid = NULL;
     OK(tamis_builder_create(&opt, &b, NULL));
     OK(tamis_edit_put(e, b, NULL));
     tamis_builder_free(b);

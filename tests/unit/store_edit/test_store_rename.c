@@ -10,11 +10,11 @@ static struct tamis_builder *builder_for(struct tamis_store *s, const char *name
     struct tamis_builder_options opt = {.size = sizeof opt,
                                         .domain = &store.domain,
                                         .error = 0.01,
-                                        .name = name,
-                                        .name_bytes = strlen(name),
-                                        .binding = "early",
-                                        .binding_bytes = 5,
-                                        .store_uuid = store.uuid};
+                                        .identity.name = name,
+                                        .identity.name_bytes = strlen(name),
+                                        .identity.binding = "early",
+                                        .identity.binding_bytes = 5,
+                                        .identity.store_uuid = store.uuid};
     OK(tamis_builder_create(&opt, &b, NULL));
     for (uint64_t i = 0; i < 100; i++)
         OK(tamis_builder_add_key(b, key_text(i), strlen(key_text(i))));

@@ -38,8 +38,8 @@ static void put_built(struct world *w, struct tamis_edit *e, size_t i)
     struct tamis_builder_options opt = {
         .size = sizeof opt,
         .domain = &w->domain,
-        .name = name_of(i),
-        .name_bytes = strlen(name_of(i)),
+        .identity.name = name_of(i),
+        .identity.name_bytes = strlen(name_of(i)),
         .error = (double[]){0.2, 0.01, 1e-3, 1e-4, 1e-6}[random_below(5)],
         .watermark = w->watermark[i] = random_below(4),
     };

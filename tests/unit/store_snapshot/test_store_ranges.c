@@ -214,8 +214,11 @@ static void ranges_and_watermarks(void **state)
     (void)state;
     struct tamis_store *s = store_new("s");
     struct tamis_domain d = tamis_store_domain(s);
-    struct tamis_builder_options opt = {
-        .size = sizeof opt, .domain = &d, .name = "a", .name_bytes = 1, .watermark = 7};
+    struct tamis_builder_options opt = {.size = sizeof opt,
+                                        .domain = &d,
+                                        .identity.name = "a",
+                                        .identity.name_bytes = 1,
+                                        .watermark = 7};
     OK(tamis_builder_create(&opt, &b, NULL));
     OK(tamis_builder_add_key(b, "m", 1));
     struct tamis_edit *e = edit_new(s);

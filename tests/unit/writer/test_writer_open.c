@@ -81,10 +81,10 @@ static void test_names_and_places(void **state)
     (void)state;
     for (size_t i = 0; i < 6; i++)
         bad[i] = good;
-    bad[0].name = "", bad[0].name_bytes = 0;
-    bad[1].name = name, bad[1].name_bytes = 256;
-    bad[2].name = name, bad[2].name_bytes = 24;
-    bad[3].binding = name, bad[3].binding_bytes = 65;
+    bad[0].identity.name = "", bad[0].identity.name_bytes = 0;
+    bad[1].identity.name = name, bad[1].identity.name_bytes = 256;
+    bad[2].identity.name = name, bad[2].identity.name_bytes = 24;
+    bad[3].identity.binding = name, bad[3].identity.binding_bytes = 65;
     bad[4].domain = &odd;
     bad[5].size = 1;
     for (size_t i = 0; i < 6; i++)
@@ -119,10 +119,10 @@ static void test_the_limits_of_options(void **state)
     assert_int_equal(tamis_domain_init(&domain, 1, 77), 0);
     struct tamis_writer_options opt = {.size = sizeof opt,
                                        .domain = &domain,
-                                       .name = name,
-                                       .name_bytes = sizeof name,
-                                       .binding = binding,
-                                       .binding_bytes = sizeof binding};
+                                       .identity.name = name,
+                                       .identity.name_bytes = sizeof name,
+                                       .identity.binding = binding,
+                                       .identity.binding_bytes = sizeof binding};
     assert_int_equal(tamis_writer_create(path_of("limits"), &opt, &w, NULL), 0);
     assert_int_equal(tamis_writer_domain(w).tag, domain.tag);
     assert_int_equal(tamis_writer_close(w), 0);
