@@ -1,5 +1,5 @@
-/* The `tamis` command: its table of commands and main. Everything else of a command is
- * in its own file, in command/ or file/. */
+/* The `tamis` command: its table of commands, and main. Each command is in a file of
+ * its own, in command/ or file/. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static const struct command *const commands[] = {
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
-/* Those of one file, or all others. */
+/* Prints the commands of one file, or all others. */
 static void print_summaries(FILE *to, bool of_file)
 {
     for (size_t i = 0; i < N_COMMANDS; i++)
@@ -59,7 +59,8 @@ static const char key_help[] =
     "  --hex        lines of hex digits, for keys of any bytes\n"
     "  --binary     each key after its length, 4 bytes little-endian\n"
     "\n"
-    "In output, unprintable bytes and backslashes are \\xHH. Keys that were given with\n"
+    "In output, unprintable bytes and backslashes are \\xHH. Keys that were given "
+    "with\n"
     "--hex are printed in hex digits, too, in lower case.\n";
 
 static const char help_help[] =

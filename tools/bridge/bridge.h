@@ -23,16 +23,16 @@ struct bridge {
     double error; /* 0: the store's default */
     bool dry_run, force, json;
 };
-/* Parses; exits for --help and --version. The status of a mistake, which it has said;
- * at most max_directories. */
+/* Parses the arguments, with at most max_directories; exits for --help and --version.
+ * Returns the status of a mistake, which it has reported. */
 int bridge_parse(int argc, char **argv, const char *help, size_t max_directories,
                  struct bridge *out);
-/* The part of the help that says what these options do, and the exit statuses. */
+/* The part of the help about these options and the exit statuses. */
 extern const char bridge_options_help[], bridge_exit_help[];
 
 /* A line about one file, `PROGRAM: ...`, as often as it is called. */
 void bridge_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* An error: as complain() of talk.h, which C++ cannot read. */
+/* Reports an error, as complain() of talk.h, which C++ cannot read. */
 int bridge_complain(int status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 int bridge_complain_error(int error, const struct tamis_diag *diag, const char *store);
@@ -46,19 +46,19 @@ enum {
     BRIDGE_BUSY = 6
 };
 
-/* Opens the store; says why not. */
+/* Opens the store, or reports why it cannot. */
 int bridge_open(const struct bridge *b, struct tamis_store **store);
-/* May the store become that of the database? BRIDGE_DAMAGE, and it has said so. */
+/* May the store mirror the database? If not: BRIDGE_DAMAGE, and a report. */
 int bridge_admit(const struct bridge *b, struct tamis_snapshot *snapshot,
                  const char *tag, const struct mirror_survey *survey, bool old_is_this);
-/* A segment that is in the way of the table of its name: likewise. */
+/* The same for a segment that is in the way of the table of its name. */
 int bridge_admit_replacing(const struct bridge *b, const char *tag,
                            const struct tamis_segment_info *info);
-/* Did another process change the segments that an edit is about? Then the edit is to be
- * made anew from what is listed now. */
+/* Did another process change the segments of an edit? Then the edit is made anew from
+ * the current list. */
 bool bridge_was_overtaken(int err);
 
-/* ==== report.c: what has changed, or would ================================ */
+/* ==== report.c: changes that were made, or would be ======================= */
 
 enum bridge_action {
     BRIDGE_BUILT,    /* a filter for a file that had none */
@@ -80,10 +80,10 @@ struct bridge_report {
     struct bridge_change *changes;
     size_t n_changes, max_changes;
 };
-/* `was`: the segment of this name as it was, or NULL. Counts what is dropped, too. */
+/* `was`: the segment that had this name, or NULL. Counts dropped segments, too. */
 void bridge_changed(struct bridge_report *r, enum bridge_action action,
                     const char *name, const struct tamis_segment_info *was);
-/* The last change, REBOUND: its filter could not be kept. */
+/* Corrects the last change, REBOUND: its filter could not be kept. */
 void bridge_built_after_all(struct bridge_report *r);
 void bridge_dropped(struct bridge_report *r, const struct tamis_segment_info *was);
 void bridge_print(const struct bridge_report *r);

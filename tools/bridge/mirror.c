@@ -69,7 +69,7 @@ static bool is_session(const uint8_t *s)
     return true;
 }
 
-/* The engine that an earlier bridge put it for, or NULL. */
+/* The engine whose earlier bridge put this binding, or NULL. */
 static const char *old_engine(const struct tamis_segment_info *info)
 {
     const uint8_t *b = info->binding;
@@ -196,7 +196,7 @@ int tamis_mirror_drop(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                                  info.binding_bytes, diag);
 }
 
-/* A page that is damaged would be a page of ones for ever. */
+/* A damaged page would become a page of ones for ever. */
 static int check_whole(struct tamis_snapshot *snapshot, size_t index)
 {
     struct tamis_filter *filter;

@@ -1,13 +1,13 @@
-/* A store remembers which database it mirrors. The bindings of the segments that a
- * bridge put say it:
+/* A store remembers which database it mirrors, by the bindings of the segments that a
+ * bridge put:
  *
  *     leveldb:0123456789abcdef/FILE
  *     rocksdb:0123456789abcdef/FILE
  *
- * The 16 hex digits are the XXH3-64 (seed 0) of what identifies the database; FILE
- * identifies the file of the segment. A segment whose file cannot be identified has the
- * part before the '/' alone. Here is nothing but tamis.h: the RocksDB shim uses it,
- * too. */
+ * The 16 hex digits are the XXH3-64 (seed 0) of the database's identity. FILE
+ * identifies the file of the segment; if the file cannot be identified, the binding is
+ * the part before the '/' alone. This header needs nothing but tamis.h, because the
+ * RocksDB shim uses it. */
 #ifndef TAMIS_BRIDGE_MIRROR_H
 #define TAMIS_BRIDGE_MIRROR_H
 
@@ -39,7 +39,7 @@ enum mirror_owner tamis_mirror_owner(const char *tag,
                                      const struct tamis_segment_info *info);
 /* "another RocksDB database", and the like. */
 const char *tamis_mirror_owner_words(const char *tag, enum mirror_owner owner);
-/* The same file, whatever database the bindings name. */
+/* Do the bindings name the same file, whichever database they name? */
 bool tamis_mirror_same_file(const struct tamis_segment_info *info, const char *binding);
 
 /* How many segments of each owner a store has, and the first one. */
@@ -48,20 +48,20 @@ struct mirror_survey {
 };
 void tamis_mirror_survey(struct tamis_snapshot *snapshot, const char *tag,
                          struct mirror_survey *out);
-/* Does the store mirror another database? Then `words` say so in a part of a line,
- * else they are empty. A
- * store that has segments of MIRROR_OLD is the database's if old_is_this. */
+/* Does the store mirror another database? Then `words` is a part of a line about it,
+ * else empty. A store that has segments of MIRROR_OLD is the database's if old_is_this.
+ */
 enum { MIRROR_WORDS_BYTES = 512 };
 bool tamis_mirror_refuses(struct tamis_snapshot *snapshot, const char *tag,
                           const struct mirror_survey *survey, bool old_is_this,
                           char words[MIRROR_WORDS_BYTES]);
 
-/* Drops segment `index` of the snapshot, if it has the binding still that it has there:
- * else ERR_MISMATCH at commit. An unreadable one goes by its name. */
+/* Drops segment `index` of the snapshot if it still has the snapshot's binding, else
+ * the commit fails with ERR_MISMATCH. An unreadable segment is dropped by its name. */
 int tamis_mirror_drop(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                       size_t index, struct tamis_diag *diag);
-/* Puts the filter of segment `index` again, under its name, which is dropped before,
- * with the binding and the rank of opt. On failure nothing is put: build it anew. */
+/* Puts the filter of segment `index` again with the binding and the rank of opt. Its
+ * name is dropped before. On failure nothing is put: build it anew. */
 int tamis_mirror_put_again(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                            size_t index, const struct tamis_segment_options *opt);
 

@@ -83,7 +83,7 @@ static int run(int argc, char **argv)
     status = store_open(o.args[0], &store);
     if (status != EXIT_DONE)
         return status;
-    /* It would be a part of it, and its next copy one of that. */
+    /* A backup inside the store would be part of the next backup. */
     if (lies_inside(o.args[1], o.args[0])) {
         tamis_store_close(store);
         return complain(EXIT_USAGE,

@@ -85,8 +85,8 @@ static void *worker(void *arg)
     int status = EXIT_DONE;
     uint32_t n_threads;
 
-    /* Where there are fewer segments than threads, some get several to finish them; all
-     * together as many as were asked for. */
+    /* With fewer segments than threads, some segments get several threads to finish;
+     * together they use as many as were asked for. */
     pthread_mutex_lock(&w->lock);
     n_threads = (uint32_t)((w->o->jobs + w->n_workers++) / w->max_workers);
     pthread_mutex_unlock(&w->lock);
@@ -94,7 +94,7 @@ static void *worker(void *arg)
         const struct task *task = NULL;
 
         pthread_mutex_lock(&w->lock);
-        /* Of several that fail, the one whose line was printed. */
+        /* If several fail: the status of the one that was reported. */
         if (w->status == EXIT_DONE || complained_here())
             w->status = status;
         if (w->status == EXIT_DONE && w->next < w->n)
@@ -112,7 +112,7 @@ static int build_all(struct work *w)
     pthread_t *threads = memory_or_exit(calloc(n_threads + 1, sizeof(*threads)));
 
     w->max_workers = n_threads;
-    /* This thread works, too; fewer threads than asked for do the same work. */
+    /* This thread works, too. Fewer threads than asked for do the same work. */
     while (n + 1 < n_threads && pthread_create(&threads[n], NULL, worker, w) == 0)
         n++;
     worker(w);
@@ -215,7 +215,7 @@ static bool is_replaced(const struct options *o, const struct tamis_name *name)
     return false;
 }
 
-/* Before any key is read: is a name taken? The commit looks again. */
+/* Checks for taken names before any key is read. The commit checks again. */
 static int check_free(struct work *w, struct tamis_store *store)
 {
     struct tamis_snapshot *snapshot;
@@ -247,8 +247,8 @@ static int put_all(struct work *w, struct tamis_store *store)
     return status;
 }
 
-/* As the list has them now. One that another process has dropped already is left out.
- */
+/* Reports the segments as listed now. A segment that another process has dropped is
+ * left out. */
 static void print_closing(const struct work *w, struct tamis_store *store)
 {
     struct closing closing = {.json = given(w->o, OPT_JSON)};

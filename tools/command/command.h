@@ -1,6 +1,6 @@
-/* The commands that work on a store, one a file but for those of derive.c. A command
- * parses its options first: mistakes exit there, nothing being open yet. Then it works
- * and returns its exit status. */
+/* The commands that work on a store: one a file, three in derive.c. A command parses
+ * its options first; mistakes exit there, before anything is open. Then it works and
+ * returns its exit status. */
 #ifndef TAMIS_COMMAND_H
 #define TAMIS_COMMAND_H
 

@@ -34,8 +34,8 @@ static bool is_source(const struct derive *d, const char *name,
     return false;
 }
 
-/* A source goes only if its filter is the one that was read: another process may have
- * replaced it since, and the keys of the newer one are not in what we make. */
+/* Drops a source only if it still has the filter that was read. Another process may
+ * have replaced it, and ours lacks the keys of the newer one. */
 static int drop_replaced(const struct derive *d)
 {
     struct tamis_segment_info info;

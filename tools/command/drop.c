@@ -9,7 +9,7 @@
 #include "command.h"
 #include "tamis.h"
 
-/* Before the drop: the catalog forgets their figures with them. */
+/* Runs before the drop, which removes these figures from the catalog. */
 static void look_at(const struct options *o, const struct tamis_snapshot *snapshot,
                     struct closing *closing)
 {

@@ -11,7 +11,7 @@
 #include "grow.h"
 #include "tamis.h"
 
-/* What the catalog says of the segment now. The snapshot is to be released. */
+/* Finds the segment in a new snapshot, which the caller releases. */
 static int look_up(const struct grow *g, struct tamis_snapshot **snapshot,
                    struct tamis_segment_info *info, struct tamis_target *target)
 {
@@ -57,8 +57,8 @@ static int create(struct grow *g, struct tamis_diag *diag)
     return err;
 }
 
-/* How a filter grows is fixed when it is made: asking for something else, and not
- * getting it, must not look like success. */
+/* How a filter grows is fixed when it is made. A request for something else must not
+ * look like success. */
 static int check_growth(const struct grow *g)
 {
     const struct options *o = g->o;
@@ -105,7 +105,7 @@ static int compare_identity(const struct grow *g, const struct tamis_segment_inf
     return EXIT_DONE;
 }
 
-/* The same of binding and rank. */
+/* The same for binding and rank. */
 static int check_identity(const struct grow *g)
 {
     struct tamis_snapshot *snapshot = NULL;
@@ -118,7 +118,7 @@ static int check_identity(const struct grow *g)
     return status;
 }
 
-/* No growing filter of that name, and none that could be made: what is there? */
+/* Reports what has the name, if it is no growing filter and none can be made. */
 static int no_filter(const struct grow *g)
 {
     struct tamis_snapshot *snapshot = NULL;
@@ -135,8 +135,8 @@ static int no_filter(const struct grow *g)
                     g->path, g->name, g->name);
 }
 
-/* There is none yet: a list without a key makes none either, unless that is meant. Nor
- * does a list whose first key is bad. */
+/* Makes the segment. A list without keys makes none unless --empty is given. A list
+ * whose first key is bad makes none. */
 static int check_first_key(const struct grow *g)
 {
     int any = keys_any(g->keys);
@@ -166,7 +166,7 @@ static int open_writer(struct grow *g)
         if (status != EXIT_DONE)
             return status;
         err = create(g, &diag);
-        /* Another process was faster: then it is there. */
+        /* Another process was faster: the segment exists. */
         if (err == 0 || err == TAMIS_ERR_EXISTS)
             err = tamis_store_writer(g->store, g->name, n, &g->writer, &diag);
         if (err == TAMIS_ERR_NO_SEGMENT)

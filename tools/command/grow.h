@@ -17,20 +17,20 @@ struct grow {
     bool created; /* the segment, by this very command */
 };
 
-/* A signal to end is noted from here on: grow_ended() says so. It waits between
- * grow_hold() and grow_let(): a segment is made then, or none. */
+/* Notes a terminating signal from here on; grow_ended() tells. Between grow_hold() and
+ * grow_let() the signal waits, so a segment is made, or none. */
 void grow_catch(void);
 void grow_hold(void);
 void grow_let(void);
 void grow_stop(struct key_reader *keys); /* a signal ends the wait for keys, too */
-/* Has a signal come before any key was added? Says so, and returns a status. */
+/* Has a signal come before any key was added? Reports it, and returns a status. */
 int grow_ended(const struct grow *g);
-/* Obeys the signal, and does not return. Returns `status` if none came. */
+/* Obeys the signal and does not return. Returns `status` if no signal came. */
 int grow_end(int status);
-/* A library call failed: says so, and returns the status. */
+/* Reports a failed library call and returns the status. */
 int grow_failed(const struct grow *g, int err, const struct tamis_diag *diag);
-/* Adds all keys, commits, closes the writer, and says what there is now. A signal to
- * end is obeyed when the keys so far are committed, and that is said: it does not
+/* Adds all keys, commits, closes the writer and reports the filter. A terminating
+ * signal is obeyed when the keys so far are committed and reported: then it does not
  * return. */
 int grow_add(const struct grow *g);
 

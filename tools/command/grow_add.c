@@ -1,4 +1,4 @@
-/* tamis grow: adds the keys and commits, and says what is in, however it ends. */
+/* tamis grow: adds the keys, commits, and reports what is in, however it ends. */
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -28,8 +28,8 @@ void grow_stop(struct key_reader *keys)
     keys_stop_at(keys, &ended_by);
 }
 
-/* The next system call that waits for keys returns; a second signal is not caught. What
- * is ignored, say under nohup, stays so. */
+/* Interrupts the system call that waits for keys. A second signal is not caught. An
+ * ignored signal, as under nohup, stays ignored. */
 void grow_catch(void)
 {
     struct sigaction ours = {.sa_handler = end}, before;
@@ -115,7 +115,7 @@ static int add_keys(struct session *w)
     return ended_by ? EXIT_IO : got < 0 ? keys_status(g->keys) : EXIT_DONE;
 }
 
-/* "All keys up to here are in" is a claim: a list that came empty makes none. */
+/* A watermark claims that all keys up to it are in. An empty list makes no claim. */
 static int check_claim(const struct grow *g, uint64_t old)
 {
     bool rises = given(g->o, OPT_WATERMARK) && g->o->watermark > old;
@@ -204,7 +204,7 @@ static void print_line(const struct grow *g, const struct tamis_filter_info *inf
         percent_text(wanted, info->growth.error), (unsigned long long)info->watermark);
 }
 
-/* The keys are in, but with more error than was asked for: no success. */
+/* The keys are in, but the error exceeds the target: this is a failure. */
 static int stuck(const struct grow *g, const struct tamis_filter_info *info,
                  const char *name)
 {
@@ -221,7 +221,7 @@ static int stuck(const struct grow *g, const struct tamis_filter_info *info,
                          : " before more keys come");
 }
 
-/* By a signal, or by a key: then its line is waiting. */
+/* Ended early by a signal, or by a bad key, whose line is held back. */
 static void interrupted(const struct grow *g, const struct tamis_filter_info *info,
                         const char *name)
 {
@@ -283,7 +283,7 @@ int grow_add(const struct grow *g)
     return w.committed && err == 0 ? grow_end(status) : status;
 }
 
-/* A library call failed. A segment can go under our hands until a writer has it. */
+/* Reports a failed call. Until a writer has the segment, others can drop it. */
 int grow_failed(const struct grow *g, int err, const struct tamis_diag *diag)
 {
     if (err == TAMIS_ERR_NO_SEGMENT)

@@ -20,7 +20,7 @@ static bool is_classic(const struct options *o)
 }
 
 /* The least --bytes that give a plan: a few pages of bits, or bytes of slices. 0: more
- * would not do either. */
+ * bytes would not help. */
 static uint64_t least_bytes(const struct options *o)
 {
     uint64_t step = is_classic(o) ? 1 : 4096;
@@ -156,7 +156,7 @@ static void growth_defaults(struct tamis_growth *g)
     g->first_capacity = g->first_capacity ? g->first_capacity : 65536;
 }
 
-/* A stage, and what all up to it come to when it is full. */
+/* Prints a stage, and the sums of all stages up to it when it is full. */
 static json_t *stage_json(const struct tamis_plan *p, uint64_t keys, uint64_t bytes,
                           double lines, double error)
 {

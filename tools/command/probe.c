@@ -22,7 +22,7 @@ struct probe {
     enum tamis_answer last;
 };
 
-/* So many keys at a time, that the bitmaps of many segments take little room. */
+/* Keys at a time: few, so that the bitmaps of many segments take little room. */
 enum { ASK_KEYS = 64 };
 
 static struct tamis_target target_of(const struct probe *p, size_t segment)
@@ -31,8 +31,8 @@ static struct tamis_target target_of(const struct probe *p, size_t segment)
                               : tamis_snapshot_target(p->snapshot, segment);
 }
 
-/* Is the key listed for this segment? Its reason is asked for now; a filter that grows
- * may have caught up meanwhile. */
+/* Is the segment a candidate for the key? The reason is asked for now, so a growing
+ * filter may have caught up meanwhile. */
 static bool list_pair(struct probe *p, const struct tamis_key *key, size_t segment)
 {
     struct tamis_target target = target_of(p, segment);
@@ -44,7 +44,7 @@ static bool list_pair(struct probe *p, const struct tamis_key *key, size_t segme
     return true;
 }
 
-/* The answers of all segments, ABSENT as well. Is one of them MAYBE? */
+/* Prints the answers of all segments, ABSENT as well. Is one of them MAYBE? */
 static bool explain_key(struct probe *p, const struct tamis_key *key)
 {
     bool listed = false;
@@ -75,7 +75,7 @@ static void list_key(struct probe *p, const struct tamis_key *key,
         for (; maybe != 0; maybe &= maybe - 1)
             listed |= list_pair(p, key, i + (size_t)__builtin_ctzll(maybe));
     }
-    /* A catalog that may lack segments: the key may be in one that it lacks. */
+    /* An incomplete catalog may lack a segment that has the key. */
     if (!p->complete)
         answer_pair(&p->answers, key, (struct tamis_name){NULL, 0},
                     TAMIS_UNKNOWN_SEGMENT);
@@ -98,8 +98,8 @@ static int ask(void *ctx, const struct tamis_key *keys, size_t n)
     return EXIT_DONE;
 }
 
-/* The segments of --segment. Those that don't exist, or are other than meant, are
- * complained about but still answer, MAYBE. */
+/* Finds the segments of --segment. A missing segment, or one with another binding, is
+ * reported and still answers MAYBE. */
 static int find_named(struct probe *p)
 {
     const struct options *o = p->o;

@@ -1,4 +1,4 @@
-/* tamis repair: makes of a damaged store one that works, or says what it would do. */
+/* tamis repair: mends a damaged store, or says what it would do. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -44,7 +44,7 @@ static int seal(struct tamis_store *store, const char *path, const char *name,
     return EXIT_DONE;
 }
 
-/* Before any is sealed: is there anything that keeps one of them from it? */
+/* Checks every segment before the first one is sealed. */
 static int check(struct tamis_snapshot *snapshot, const struct options *o, size_t i)
 {
     struct tamis_segment_info s;

@@ -1,4 +1,4 @@
-/* tamis stat: totals of a store, and details of the segments that are named. */
+/* tamis stat: totals of a store, and details of named segments. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 struct totals {
     uint64_t n[4]; /* by state */
     uint64_t keys, bytes, allocated, catalog_file, over_target, unreadable, lost;
-    int status; /* of what does not open; damage before what may be whole */
+    int status; /* of filters that do not open; damage ranks before I/O errors */
 };
 
 enum { PATH_BYTES = 4096 };
@@ -28,7 +28,7 @@ static bool path_of(const char *store, const char *file, char path[PATH_BYTES])
     return snprintf(path, PATH_BYTES, "%s/%s", store, file) < PATH_BYTES;
 }
 
-/* False if others have dropped or replaced the segment meanwhile. */
+/* False if another process has dropped or replaced the segment meanwhile. */
 static bool is_listed(struct tamis_store *store, const struct tamis_segment_info *s)
 {
     struct tamis_snapshot *fresh;
@@ -46,8 +46,8 @@ static bool is_lost(const struct tamis_segment_info *s, bool there,
     return there ? (uint64_t)st->st_size < s->file_bytes : errno == ENOENT;
 }
 
-/* A sealed filter is let go of at once: a store may have more than a process has room
- * to map. */
+/* Releases a sealed filter at once: a store may have more filters than a process has
+ * room to map. */
 static int look_inside(struct tamis_snapshot *snapshot, size_t i,
                        const struct tamis_segment_info *s, const char *store,
                        struct tamis_filter_info *info)
@@ -177,7 +177,7 @@ static void print_totals_text(const struct totals *t,
     free(uuid);
 }
 
-/* As 'tamis verify' says it: a filter that is gone is damage of the store. */
+/* As in 'tamis verify', a lost filter is damage of the store. */
 static int unopened(struct tamis_store *store, const struct tamis_segment_info *s,
                     const char *path, int err, const struct tamis_diag *diag)
 {
@@ -279,7 +279,7 @@ static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
     free(picked);
     if (root != NULL)
         json_print(root);
-    /* Without names the totals are what was asked for. */
+    /* Without names the totals decide the status. */
     if (o->n_args == 1 && output_works()) {
         int all = complain_totals(&totals, o->args[0]);
 
@@ -288,7 +288,7 @@ static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
     return status;
 }
 
-/* The picture and the metrics are written first: they show what does not open. */
+/* Writes the picture and the metrics first: they show filters that do not open. */
 static int judge(struct tamis_store *store, struct tamis_snapshot *snapshot,
                  const struct options *o)
 {

@@ -66,8 +66,8 @@ static void leave(const struct verify *v, struct place *p)
         tamis_snapshot_release(p->snapshot);
 }
 
-/* Finds the filter of a segment. Where the file is missing, others may have dropped or
- * replaced the segment since the snapshot: then a newer one says what is there now. */
+/* Finds the filter of a segment. If the file is missing, another process may have
+ * dropped or replaced the segment since the snapshot: a newer snapshot tells. */
 static int find_filter(const struct verify *v, size_t i, struct place *p)
 {
     *p = (struct place){.snapshot = v->snapshot, .index = i};
@@ -98,8 +98,8 @@ static int find_filter(const struct verify *v, size_t i, struct place *p)
     }
 }
 
-/* A registered filter that is gone is damage of the store; one that cannot be read for
- * an error may be whole. */
+/* A lost filter is damage of the store. A filter that an error keeps from being read
+ * may be whole. */
 static int report_unopened(const struct verify *v, const struct place *p,
                            const char *path, int err)
 {
@@ -116,7 +116,7 @@ static int report_unopened(const struct verify *v, const struct place *p,
     return err == ENOENT ? EXIT_DAMAGE : status_unread(err);
 }
 
-/* One that was dropped meanwhile is no concern of ours, unless it was asked for. */
+/* A segment that was dropped meanwhile is ignored, unless it was named. */
 static int report_gone(const struct verify *v, const struct place *p)
 {
     char *name;
@@ -130,7 +130,7 @@ static int report_gone(const struct verify *v, const struct place *p)
     return EXIT_NONE;
 }
 
-/* Where it was found is for the caller to leave(). */
+/* The caller leaves the place. */
 static bool verify_segment(struct verify *v, size_t i, struct place *p)
 {
     struct tamis_name name;
@@ -159,8 +159,8 @@ static bool verify_segment(struct verify *v, size_t i, struct place *p)
     return true;
 }
 
-/* The filter is asked, not the list, which answers nothing before it is confirmed: this
- * is how to find out whether it may be. A segment without a filter has every key. */
+/* Asks the filter, not the list: an unconfirmed list answers nothing, and this check
+ * shows whether it may be confirmed. A segment without a filter has every key. */
 static size_t probe(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
                     uint64_t *absent)
 {
@@ -227,7 +227,7 @@ static void orphan(void *ctx, const struct tamis_repair_finding *f)
     json_put(v->orphans, NULL, o);
 }
 
-/* Files without a segment cost room and no key: they are told, and no failure. */
+/* Orphans cost room and no key: they are listed, and are no failure. */
 static void find_orphans(struct verify *v)
 {
     struct tamis_diag diag = {0};

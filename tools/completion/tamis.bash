@@ -28,9 +28,9 @@ _tamis_segments() {
     declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$begin"
 }
 
-# What the argument number $1 of the command stands for: a word of its synopsis. Of
-# several ways to call it the one that has an option of the line, else the first. With
-# --each and the like, whatever follows the store is a file.
+# Names the argument number $1 of the command: a word of its synopsis. If the synopsis has
+# several forms, take the form with an option of the line, else the first. With --each and
+# the like, every word after the store is a file.
 _tamis_argument() {
     local usage way token skip='' n=0 ways=() last=''
     if [[ $1 -gt 1 && " ${words[*]:1:cword-1} " =~ ' --'([a-z]+-)?each' ' ]]; then

@@ -99,7 +99,7 @@ echo
     fail "$(tail -1 "$tmp/verify")"
 echo "   $(tail -1 "$tmp/verify")"
 echo
-echo "   That this check can fail: the list of coreutils against the filter of dpkg"
+echo "   This check can fail: the list of coreutils against the filter of dpkg"
 if "$tamis" verify "$store" dpkg --against /var/lib/dpkg/info/coreutils.list \
     >"$tmp/verify" 2>/dev/null; then
     fail "keys of coreutils are all said to be in dpkg"
@@ -182,7 +182,7 @@ awk -v n="$n_ask" '{ t[$1] = $2 } END {
     printf "   For these %d paths %d lists must be read; %d reads of %d are skipped.\n", n,
         t["maybe_pairs"], t["absent_pairs"], t["pairs"] }' "$tmp/count"
 
-# What grep finds must be among what tamis names, whichever way either was asked.
+# Every list that grep finds must be among the lists that tamis names, from either side.
 sort "$tmp/by_grep" >"$tmp/a"
 sort "$tmp/by_tamis" | cmp -s - "$tmp/a" || fail "tamis with grep and grep do not agree"
 sort "$tmp/by_tamis_once" | cmp -s - "$tmp/a" || fail "tamis --keys and grep do not agree"

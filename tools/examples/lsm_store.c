@@ -66,8 +66,8 @@ static void write_file(const char *name, const void *bytes, size_t n)
         fail(name, errno);
 }
 
-/* What the store has now for each segment; returns in how many the two lists differ. A
- * target that is not found, or has another binding, answers MAYBE. */
+/* Finds each segment in the store; returns in how many the two lists differ. A target
+ * that is not found, or has another binding, answers MAYBE. */
 static unsigned find_filters(struct tree *list)
 {
     unsigned n_found = 0;

@@ -46,7 +46,7 @@ _Noreturn static void fail(const char *what, int error, const struct tamis_diag 
 
 /* ---- a reader ------------------------------------------------------------------- */
 
-/* What the kernel says of our mappings of filters. */
+/* The kernel's figures for our mappings of filters. */
 static void measure(struct answer *answer)
 {
     char line[512], rights[8];

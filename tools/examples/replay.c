@@ -85,7 +85,7 @@ static uint64_t log_read(uint64_t position)
     return key;
 }
 
-/* What is before this position is never read again. */
+/* The log before this position is never read again. */
 static void log_trim(uint64_t position)
 {
     if (position > 0 && fallocate(log_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,

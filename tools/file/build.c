@@ -59,7 +59,7 @@ static int prepare(const struct options *o, struct tamis_store_info *info,
     return EXIT_DONE;
 }
 
-/* Nothing of it stays if a signal ends it. */
+/* If a signal ends it, no file stays. */
 static int finish(struct tamis_builder *builder, const char *file,
                   struct tamis_diag *diag)
 {

@@ -1,4 +1,4 @@
-/* tamis file contains, equal, compare: what two filter files have in common. */
+/* tamis file contains, equal, compare: relations of two filter files. */
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -9,7 +9,7 @@
 #include "file.h"
 #include "tamis.h"
 
-/* A question of yes or no: prints the answer, or says it by the exit status if --quiet.
+/* Prints the answer to a yes-or-no question; with --quiet the exit status tells it.
  */
 static int print_answer(const struct options *o, bool is_yes, const char *yes,
                         const char *no)
@@ -19,7 +19,7 @@ static int print_answer(const struct options *o, bool is_yes, const char *yes,
     return given(o, OPT_QUIET) && !is_yes ? EXIT_ABSENT : EXIT_DONE;
 }
 
-/* Says how many pages of the two fail their check. */
+/* Reports how many pages of the two fail their check. */
 static int complain_pages(struct tamis_filter **f)
 {
     unsigned long long n = 0;
@@ -38,7 +38,7 @@ static int complain_pages(struct tamis_filter **f)
                     n, n == 1 ? " fails its" : "s fail their", n == 1 ? "s" : "");
 }
 
-/* An ABSENT needs no more pages than those that it has read. */
+/* An ABSENT rests only on the pages that it has read. */
 static int ask_contains(const struct options *o, struct tamis_filter **f)
 {
     struct tamis_diag diag = {0};

@@ -1,4 +1,4 @@
-/* tamis file show: every header field with its offset, of broken headers, too. */
+/* tamis file show: every header field with its offset, even of broken headers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static json_t *value_json(const struct tamis_field *f)
     case TAMIS_FIELD_NUMBER:
         return json_count(f->number);
     case TAMIS_FIELD_REAL: {
-        /* A broken header may hold what JSON has no words for. */
+        /* A broken header may hold values that JSON cannot express. */
         json_t *value = json_real(f->real);
 
         return value ? value : json_string(f->text ? f->text : "");

@@ -36,14 +36,14 @@ static int ask_list(const struct options *o, const struct tamis_domain *domain,
     if (status != EXIT_DONE)
         return status;
     batch = memory_or_exit(calloc(1, sizeof(*batch)));
-    /* Lines of answers on the same terminal say more. */
+    /* Answers on the same terminal show more than progress. */
     if (given(o, OPT_COUNT) || isatty(STDOUT_FILENO) != 1)
         progress_start("probe", keys_size(reader));
     while (status == EXIT_DONE && (got = keys_batch(reader, domain, batch)) > 0) {
         status = ask(ctx, batch->keys, batch->n);
         progress_advance(batch->n, keys_position(reader) - position);
         position = keys_position(reader);
-        /* Whoever talks to us through pipes gets each answer before the next question.
+        /* A program that asks through pipes gets each answer before its next question.
          */
         if (!output_works())
             status = EXIT_IO;

@@ -49,8 +49,7 @@ static const char *text_of(const struct option_help *line)
     return text;
 }
 
-/* Up to the end of the text's line, in lines of at most 80 columns; the first one is at
- * column `indent` already. */
+/* Wraps one line of `text` at 80 columns. The cursor is at column `indent` already. */
 static void print_wrapped(const char *text, size_t indent)
 {
     size_t column = indent;
@@ -68,7 +67,7 @@ static void print_wrapped(const char *text, size_t indent)
     putchar('\n');
 }
 
-/* A line a paragraph; one that begins with a blank stays as it is. */
+/* Each line is a paragraph. A line that begins with a blank is not wrapped. */
 static void print_text(const char *text)
 {
     for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1) {

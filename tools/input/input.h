@@ -1,4 +1,4 @@
-/* Reads what was typed: the command, its options, numbers, names of segments, keys to
+/* Reads the command line: the command, its options, numbers, segment names, keys to
  * ask for. Mistakes exit. One banner per source file; keys.h has the lists of keys. */
 #ifndef TAMIS_INPUT_H
 #define TAMIS_INPUT_H
@@ -13,8 +13,8 @@
 
 /* ==== usage.c: the command that runs ============================================= */
 
-/* A line of help: one option, or several that share a text. NULL: the text of the
- * table. `label` stands for an argument that is no option. */
+/* A line of help: one option, or several that share a text. `text` NULL: the table's.
+ * `label` stands for an argument that is no option. */
 struct option_help {
     uint64_t ids; /* WITH(id) of each */
     const char *text, *label;
@@ -38,7 +38,7 @@ struct command {
     }
 extern const struct command *this_command;
 
-/* A mistake in the arguments of this command: says so and exits 2. */
+/* Reports a mistake in the arguments of this command and exits 2. */
 _Noreturn void usage_error(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 
@@ -46,14 +46,14 @@ _Noreturn void usage_error(const char *format, ...)
 
 _Noreturn void print_help_and_exit(void); /* of this_command, to stdout */
 
-/* ==== suggest.c: what was probably meant ========================================= */
+/* ==== suggest.c: the word that was probably meant ================================ */
 
 struct suggestion {
     const char *word;
     size_t n_bytes;
     const char *best; /* NULL: nothing is close */
     size_t best_bytes;
-    size_t distance; /* of the next best one it is less than this */
+    size_t distance; /* a better candidate is closer than this */
 };
 void suggest_begin(struct suggestion *s, const char *word, size_t n_bytes);
 void suggest_among(struct suggestion *s, const char *candidate, size_t n_bytes);
@@ -71,13 +71,13 @@ struct tamis_name name_of_file(const char *path, const char *strip);
 
 /* ==== numbers.c: numbers as people write them ==================================== */
 
-/* After the digits of a count k, M, G and T are powers of 1000, after those of bytes
- * powers of 1024, in either case; both may have a fraction or an exponent (1.5M, 1e7).
- * Plain numbers have digits only. */
+/* A count takes k, M, G and T as powers of 1000, bytes take them as powers of 1024, in
+ * either case. Both may have a fraction or an exponent (1.5M, 1e7). Plain numbers have
+ * digits only. */
 enum number_kind { NUMBER_PLAIN, NUMBER_COUNT, NUMBER_BYTES };
-/* False: it is no number, not whole, or too large. */
+/* False if it is no number, not whole, or too large. */
 bool parse_number(const char *text, enum number_kind kind, uint64_t *n);
-/* For messages: " (k, M, G and T are powers of 1000)"; "" of plain ones. */
+/* For messages: " (k, M, G and T are powers of 1000)"; "" for plain numbers. */
 const char *number_units(enum number_kind kind);
 
 /* ==== options.c: the options of a command ======================================== */
@@ -113,14 +113,14 @@ struct options {
     char **args; /* the arguments that are no options */
     size_t n_args;
 };
-/* Parses the options of this command; between min and max arguments must remain (max 0:
- * any number). Mistakes, and --help, exit. */
+/* Parses the options of this command. Between `min` and `max` arguments must remain;
+ * max 0: any number. Mistakes and --help exit. */
 void parse_options(int argc, char **argv, size_t min, size_t max, struct options *o);
 static inline bool given(const struct options *o, enum option_id id)
 {
     return (o->given & WITH(id)) != 0;
 }
-/* Frees the lists in what parse_options() has filled in. */
+/* Frees the lists that parse_options() has made. */
 void options_free(void);
 /* The one that this command makes, which is its variant. Exits unless a fold has --by
  * or
@@ -129,9 +129,9 @@ struct tamis_derivation derivation_of(const struct options *o);
 
 /* ==== ask.c: the keys that a probe asks for ====================================== */
 
-/* Calls ask() for each KEY argument, or for the keys of --keys, at most BATCH_KEYS at a
- * time, until it returns other than 0; checks that there is one kind of them, and just
- * one key for --quiet. */
+/* Calls ask() with at most BATCH_KEYS keys at a time, from the KEY arguments or from
+ * --keys, until it returns other than 0. Exits if both are given, or if --quiet has not
+ * just one key. */
 typedef int ask_fn(void *ctx, const struct tamis_key *keys, size_t n);
 int ask_keys(const struct options *o, const struct tamis_domain *domain, ask_fn *ask,
              void *ctx);

@@ -31,7 +31,7 @@ struct key_reader {
     bool at_end;
     uint64_t offset; /* in the file, of buffer[0] */
     uint64_t n;      /* keys so far */
-    bool is_held;    /* keys_any() has read the first key, and nobody has it yet */
+    bool is_held;    /* keys_any() has read the first key, not handed out yet */
     const void *held;
     size_t held_bytes;
     uint64_t size;
@@ -134,8 +134,8 @@ static bool is_stopped(const struct key_reader *r)
     return r->stop != NULL && *r->stop != 0;
 }
 
-/* Reads more. The unread rest moves to the front; where it fills the buffer, a long
- * record is on its way and the buffer grows, no faster than bytes really come. */
+/* Reads more, after moving the unread rest to the front. If it fills the buffer, a long
+ * record is arriving: the buffer grows, no faster than bytes come. */
 static int fill(struct key_reader *r)
 {
     ssize_t got;
@@ -205,7 +205,7 @@ static int next_binary(struct key_reader *r, const void **key, size_t *n_bytes)
                    "--binary wants a 4-byte little-endian length before each key");
 }
 
-/* A key that is in the buffer already: 1, 0 if more must be read (or all is), -1. */
+/* Takes a key from the buffer: 1; 0 if more must be read, or at the end; -1: failed. */
 static int next_buffered(struct key_reader *r, const void **key, size_t *n_bytes)
 {
     size_t limit = r->format == KEYS_HEX ? 2 * LINE_MAX_BYTES : LINE_MAX_BYTES;
@@ -287,8 +287,8 @@ int check_empty(const struct key_reader *reader, bool empty, const char *why)
 
 /* ---- many at a time ---- */
 
-/* Bit i: byte i of these 64 is the one that ends a key. Far faster than looking for one
- * end after the other: keys are short. */
+/* Bit i is set if byte i of these 64 ends a key. Keys are short, so this is far faster
+ * than a search for each end. */
 static uint64_t ends_of(const uint8_t *bytes, uint8_t stop)
 {
     uint64_t ends = 0;
@@ -307,8 +307,8 @@ static uint64_t ends_of(const uint8_t *bytes, uint8_t stop)
     return ends;
 }
 
-/* Whole lines of the buffer, up to `max`; fewer if there is anything odd: that is for
- * next_buffered() to look at. */
+/* Takes whole lines of the buffer, up to `max`. It stops at anything odd, which
+ * next_buffered() handles. */
 static size_t split(struct key_reader *r, uint8_t stop, struct tamis_key *keys,
                     size_t max)
 {
@@ -332,7 +332,7 @@ out:
     return n;
 }
 
-/* Up to `max` keys, valid until the next call: as keys_next(). */
+/* As keys_next(), but up to `max` keys, valid until the next call. */
 static int keys_in_place(struct key_reader *r, struct tamis_key *keys, size_t max,
                          size_t *n)
 {
@@ -345,7 +345,7 @@ static int keys_in_place(struct key_reader *r, struct tamis_key *keys, size_t ma
         return -1;
     if (r->format == KEYS_LINES || r->format == KEYS_NUL)
         *n = split(r, r->format == KEYS_NUL ? '\0' : '\n', keys, max);
-    /* One call may read, and move what is there: only the first of a batch. */
+    /* Only a batch's first call may read, because reading moves the buffer. */
     if (*n == 0) {
         got = keys_next(r, &key, &bytes);
         if (got > 0)
@@ -387,7 +387,7 @@ int keys_batch(struct key_reader *reader, const struct tamis_domain *domain,
     }
     if (got < 0)
         return -1;
-    /* Only now does the arena stay where it is. */
+    /* The arena does not move any more. */
     for (size_t i = 0; i < batch->n; i++) {
         n = batch->keys[i].n_bytes;
         batch->keys[i] =

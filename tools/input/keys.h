@@ -21,21 +21,21 @@ int keys_status(const struct key_reader *reader); /* after -1 */
 /* Is a key to come? 1, 0 or -1, as keys_next(), which returns this key next. */
 int keys_any(struct key_reader *reader);
 uint64_t keys_count(const struct key_reader *reader); /* that were handed out */
-/* Refuses a list that had no keys, unless --empty allows it: the command that was to
- * write the list may have failed. `why`: what is wrong then. */
+/* Refuses a list without keys unless --empty is given: the command that should write
+ * the list may have failed. `why` says what would be wrong. */
 int check_empty(const struct key_reader *reader, bool empty, const char *why);
-/* Once *stop is not 0, waiting for more keys ends: -1, with status 4 and no message. */
+/* Once *stop is not 0, waiting for keys ends: -1, with status 4 and no message. */
 void keys_stop_at(struct key_reader *reader, const volatile sig_atomic_t *stop);
 uint64_t keys_position(const struct key_reader *reader);
 uint64_t keys_size(const struct key_reader *reader); /* of a regular file, else 0 */
 /* Reads all keys into a builder, with progress; `file` is what the builder makes. */
 int keys_into(struct tamis_builder *builder, struct key_reader *keys, const char *file);
-/* Lines that are no keys. */
+/* Reads lines that are not keys. */
 int lines_open(const char *path, const char *what, struct key_reader **out);
 void keys_close(struct key_reader *reader);
 
-/* Up to BATCH_KEYS keys, copied and hashed. A batch ends early rather than wait for
- * input, so that `tamis probe --keys -` can be talked to. */
+/* Copies and hashes up to BATCH_KEYS keys. A batch ends early rather than wait for
+ * input, so that a program can talk to `tamis probe --keys -`. */
 struct key_batch {
     size_t n;
     struct tamis_key keys[BATCH_KEYS];

@@ -35,7 +35,7 @@ static double real(const struct option_row *row, const char *text)
     double min = row->range.real[0], max = row->range.real[1];
     char *end;
     double x = strtod(text, &end);
-    /* As counts: no space or sign before it, no 0x. */
+    /* As for counts: no space, sign or 0x before it. */
     bool is_decimal = strchr("0123456789.", text[0]) != NULL &&
                       strspn(text, "0123456789.eE+-") == (size_t)(end - text);
 
@@ -48,8 +48,7 @@ static double real(const struct option_row *row, const char *text)
     return x;
 }
 
-/* Room for o->segments and o->replaces: each has at most as many names as there are
- * words. */
+/* Room for o->segments and o->replaces: neither has more names than there are words. */
 static const char **lists;
 
 void options_free(void)
@@ -106,7 +105,7 @@ static void take(struct options *o, enum option_id id, const char *arg)
     const struct option_row *row = &option_table[id];
     void *field = (char *)o + row->field;
 
-    /* How it looks is no part of what is done. */
+    /* --color changes only how output looks: it conflicts with nothing. */
     o->given |= id == OPT_COLOR ? 0 : WITH(id);
     switch (row->type) {
     case OPTION_FLAG:
@@ -176,7 +175,7 @@ static enum option_id id_of(int code, uint64_t allowed)
     return (enum option_id)id;
 }
 
-/* For completion, and for tests: a name a line, "=" after those that take a value. */
+/* For completion and for tests: a name a line, "=" after options with a value. */
 _Noreturn static void list_options(const struct option *longs)
 {
     for (; longs->name != NULL; longs++) {
@@ -198,8 +197,8 @@ static uint32_t n_processors(void)
     return n < 1 ? 1 : n > MAX_JOBS ? MAX_JOBS : (uint32_t)n;
 }
 
-/* A long one that getopt_long() does not take: a beginning of several, one with a value
- * that has none, or unknown. */
+/* Reports a long option that getopt_long() refuses: ambiguous, a flag with a value, or
+ * unknown. */
 _Noreturn static void bad_option(const char *word, const struct option *longs)
 {
     size_t n = word[0] == '-' && word[1] == '-' ? strcspn(word + 2, "=") : 0;
@@ -219,7 +218,7 @@ _Noreturn static void bad_option(const char *word, const struct option *longs)
     usage_error("unknown or ambiguous option '%s'", word);
 }
 
-/* What getopt_long() takes: the options of this command. */
+/* Gives getopt_long() the options of this command. */
 static uint64_t allow(struct option *longs, char *shorts)
 {
     uint64_t allowed = WITH(OPT_COLOR);

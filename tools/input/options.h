@@ -1,5 +1,4 @@
-/* A row of the table of options, for options.c, which parses, and usage.c, which
- * prints. */
+/* A row of the table of options. options.c parses by it, help.c prints it. */
 #ifndef TAMIS_OPTIONS_H
 #define TAMIS_OPTIONS_H
 

@@ -1,5 +1,4 @@
-/* What was probably meant by a word that is not known: the one that is the fewest edits
- * away, if these are few. */
+/* Suggests a known word for an unknown one: the fewest edits away, if they are few. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +14,8 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Insertions, deletions, changes and exchanges of neighbours that make b of a (optimal
- * string alignment), or `limit` if they are that many. */
+/* Counts the insertions, deletions, changes and exchanges of neighbours that turn a
+ * into b (optimal string alignment); `limit` if there are that many. */
 static size_t distance(const char *a, size_t n_a, const char *b, size_t n_b,
                        size_t limit)
 {
@@ -59,7 +58,7 @@ void suggest_among(struct suggestion *s, const char *candidate, size_t n_bytes)
     if (s->n_bytes > LONGEST || n_bytes > LONGEST || n_bytes < 2)
         return;
     d = distance(s->word, s->n_bytes, candidate, n_bytes, s->distance);
-    /* A beginning is as good as the worst that counts. */
+    /* A prefix ranks as the worst candidate that counts. */
     if (d == s->distance && s->best == NULL && s->n_bytes >= 3 &&
         n_bytes > s->n_bytes && memcmp(candidate, s->word, s->n_bytes) == 0)
         d--;

@@ -1,5 +1,5 @@
-/* It is computed for every probe, and Debian has no library of it: by the processor's
- * instruction where it has one (SSE 4.2), else eight bytes a step by eight tables
+/* Computed for every probe; Debian has no library for it. It uses the processor's
+ * instruction if there is one (SSE 4.2), else eight bytes a step by eight tables
  * (Kounavis and Berry, "A systematic approach to building high performance
  * software-based CRC generators", 2005). */
 #include "crc32c.h"

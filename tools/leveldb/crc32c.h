@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* To be called before the first crc32c(); any thread, any number of times. */
+/* Call it before the first crc32c(); any thread, any number of times. */
 void crc32c_init(void);
 uint32_t crc32c(const void *bytes, size_t n_bytes);
-/* The same for every processor; the other one uses the instruction where there is one.
+/* The same result on every processor. crc32c() uses the instruction if there is one.
  */
 uint32_t crc32c_by_tables(const void *bytes, size_t n_bytes);
 

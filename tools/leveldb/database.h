@@ -1,5 +1,5 @@
-/* What LevelDB's C++ headers tell of a database that nobody has opened: the tables that
- * its MANIFEST lists, and their keys. For C; manifest.cc and table.cc. */
+/* Reads a closed database with LevelDB's C++ headers: the tables that its MANIFEST
+ * lists, and their keys. For C; manifest.cc and table.cc. */
 #ifndef TAMIS_LEVELDB_DATABASE_H
 #define TAMIS_LEVELDB_DATABASE_H
 
@@ -13,9 +13,9 @@ extern "C" {
 enum ldb_result {
     LDB_GOOD = 0,
     LDB_NONE,    /* no database there */
-    LDB_DAMAGED, /* not what it should be: why says what */
-    LDB_FAILED,  /* it could not be read: errno, or why, says why */
-    LDB_STOPPED  /* a callback said so */
+    LDB_DAMAGED, /* damage: `why` describes it */
+    LDB_FAILED,  /* it could not be read: errno, or `why`, has the reason */
+    LDB_STOPPED  /* a callback stopped it */
 };
 
 enum { LDB_WHY_BYTES = 400 };
@@ -30,7 +30,7 @@ struct ldb_list {
     char *comparator; /* its name */
     struct ldb_table *tables;
     size_t n;
-    uint64_t log, previous_log; /* what isn't in a table yet is in these and later */
+    uint64_t log, previous_log; /* keys in no table yet are in these and later */
 };
 
 /* The live tables, as LevelDB would find them if it were opened now, by number.

@@ -1,12 +1,11 @@
-/* The directory of a database: is it one of LevelDB's, which one, and which tables does
- * it have?
+/* The directory of a database: is it LevelDB's, which database is it, and which tables
+ * does it have?
  *
- * LevelDB gives a database no identity. All that a table has, another database may have
- * as well: two that were filled alike are equal byte for byte. So it is the file LOCK
- * that tells one database from another, by its inode and its birth time: LevelDB makes
- * it with the database and never replaces it, and a rename of the directory leaves it
- * alone. In a copy it is another file: a copy is another database, which --force takes
- * over without building a filter anew. */
+ * LevelDB gives a database no identity, and two databases that were filled alike are
+ * equal byte for byte. The inode and the birth time of the file LOCK tell them apart:
+ * LevelDB makes LOCK with the database and never replaces it, and a rename of the
+ * directory keeps it. A copy has another LOCK, so it is another database; --force takes
+ * it over without building a filter anew. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +44,7 @@ static void put_le64(uint8_t *at, uint64_t v)
         at[i] = (uint8_t)(v >> 8 * i);
 }
 
-/* Where no birth time is known the last change has to do: nobody writes to LOCK. */
+/* Without a birth time, take the last change: nobody writes to LOCK. */
 static bool born(const char *path, uint8_t identity[24])
 {
     struct statx st;
@@ -120,7 +119,7 @@ int read_list(const char *database, struct ldb_list *list)
                         "%s: this is a RocksDB database: use tamis-rocksdb; nothing "
                         "was changed",
                         database);
-    /* CURRENT may name another MANIFEST in the moment in which the older one goes. */
+    /* CURRENT may name a new MANIFEST just as the older one is deleted. */
     for (int i = 0; i < ATTEMPTS && result == LDB_NONE; i++) {
         result = ldb_list_read(database, list, why);
         if (result == LDB_NONE && !why[0])

@@ -1,10 +1,10 @@
 /* Brings a store up to date with a database's tables, in one edit.
  *
  * The database may be in use. Its MANIFEST, read to its end, gives the tables of one
- * moment; tables never change, but compaction deletes them. If one is gone, the list is
- * read again and all begins anew with the newer one; if that still has it, it is lost.
- * All begins anew as well if another process has changed a segment that the edit
- * replaces or drops: each is dropped by the binding that was looked at.
+ * moment. Tables never change, but compaction deletes them. If a table is gone, all
+ * begins anew with a newer list; if that still has it, the table is lost. All begins
+ * anew as well if another process has changed a segment that the edit replaces or
+ * drops: each is dropped by the binding that was read.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,9 +23,9 @@ struct attempt {
     struct tamis_snapshot *before;
     bool *is_live; /* by number of segment: a table of its name is live */
     struct bridge_report report;
-    bool old_is_this; /* what an earlier version put is of this database */
+    bool old_is_this; /* segments of earlier versions are this database's */
     bool overtaken;
-    uint64_t gone; /* the number of a table that is not there; 0 is none's */
+    uint64_t gone; /* the number of a missing table; 0: none */
 };
 
 static bool has_table(const struct ldb_list *list, uint64_t number)
@@ -36,7 +36,7 @@ static bool has_table(const struct ldb_list *list, uint64_t number)
     return false;
 }
 
-/* A call of the edit that failed. */
+/* Reports a failed call of the edit. */
 static int edit_failed(struct attempt *a, int err, const struct tamis_diag *diag)
 {
     a->overtaken = bridge_was_overtaken(err);
@@ -91,8 +91,8 @@ static bool may_be_old(const struct attempt *a, const struct ldb_table *table)
     return false;
 }
 
-/* Earlier versions mirrored one database in a store. If one of its tables is this
- * database's, byte for byte, it was this one. */
+/* Earlier versions mirrored one database in a store. If this database has one of its
+ * tables, byte for byte, it was this one. */
 static int look_for_old(struct attempt *a)
 {
     for (size_t i = 0; i < a->list.n && !a->old_is_this; i++) {
@@ -181,7 +181,7 @@ static int build(struct attempt *a, const struct ldb_table *table,
     return err ? edit_failed(a, err, &diag) : status;
 }
 
-/* The very bytes that the segment's filter was built of? */
+/* Was the segment's filter built from exactly these bytes? */
 static bool is_same(const struct tamis_segment_info *info,
                     const struct table_file *file)
 {
@@ -189,7 +189,7 @@ static bool is_same(const struct tamis_segment_info *info,
            (tamis_mirror_same_file(info, file->binding) || is_old(info, file));
 }
 
-/* Nothing is to be done for a table whose segment is right in all. */
+/* Is the segment of this table right in all, so that nothing need be done? */
 static bool is_right(const struct tamis_segment_info *info,
                      const struct table_file *file, uint32_t rank)
 {
@@ -262,7 +262,7 @@ static int do_table(struct attempt *a, const struct ldb_table *table)
 
 /* ---- the edit ---- */
 
-/* Segments that are not this database's stay, unless it is forced. */
+/* Segments of other databases stay, unless --force is given. */
 static int drop_others(struct attempt *a)
 {
     size_t n = tamis_snapshot_n_segments(a->before);
@@ -335,8 +335,8 @@ static int try_once(struct attempt *a)
     return status;
 }
 
-/* One attempt with a fresh list. *gone becomes the number of a table that was not
- * there, or 0; one that was gone before, and that the list still has, is lost. */
+/* One attempt with a fresh list. *gone becomes the number of a missing table, or 0. A
+ * table that was missing before and is still listed is lost. */
 static int attempt(const struct bridge *b, struct tamis_store *store, uint64_t *gone,
                    bool *overtaken)
 {

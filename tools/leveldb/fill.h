@@ -17,17 +17,16 @@ struct table_file {
     uint8_t *bytes;
     size_t n_bytes;
 };
-/* Reads it whole, as what is verified must be what is read. `tag`: of the database.
- * Says what is wrong, but for a file that is not there: then *gone. Free it in any
- * case. */
+/* Reads it whole, because the verified bytes must be those that are read. `tag`: of the
+ * database. Reports faults; a missing file only sets *gone. Free it in any case. */
 int table_file_read(const char *database, const char *tag,
                     const struct ldb_table *table, struct table_file *out, bool *gone);
 void table_file_free(struct table_file *file);
 
 /* ==== directory.c: which database it is =================================== */
 
-/* Refuses what is no directory of a LevelDB database, and says so. *list is to be freed
- * in any case. */
+/* Refuses, with a report, what is no directory of a LevelDB database. Free *list in any
+ * case. */
 int read_list(const char *database, struct ldb_list *list);
 int database_tag(const char *database, char tag[MIRROR_TAG_BYTES]);
 /* Bytes of log whose keys are in no table yet. */
@@ -35,7 +34,7 @@ uint64_t log_bytes(const char *database, const struct ldb_list *list);
 
 /* ==== fill.c: from the tables to the store ================================ */
 
-/* One edit; prints a summary. Returns an exit status, and has said why. */
+/* One edit; prints a summary. Returns an exit status, with a report of a failure. */
 int fill_store(const struct bridge *b, struct tamis_store *store);
 
 #endif

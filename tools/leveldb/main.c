@@ -1,7 +1,7 @@
 /* tamis-leveldb: a filter for each table of an existing LevelDB database, in a store.
- * The database is not opened and not changed, and another process may be writing to it:
- * what is built is what its MANIFEST lists at one moment, all of it or nothing, in one
- * edit. */
+ * It neither opens nor changes the database, and another process may be writing to it.
+ * It builds the tables that the MANIFEST lists at one moment, all or none, in one edit.
+ */
 #include "../talk/process.h"
 #include "fill.h"
 

@@ -1,6 +1,6 @@
-// The live tables of a database. LevelDB has a reader of its MANIFEST, but no public
-// one, other than leveldb::DumpFile(), which writes in words what it read and verified:
-// these words are what is read here. What it doesn't know is taken for damage.
+// The live tables of a database. LevelDB has no public reader of its MANIFEST except
+// leveldb::DumpFile(), which verifies it and writes it in words. These words are read
+// here. An unknown line counts as damage.
 #include <leveldb/dumpfile.h>
 #include <leveldb/env.h>
 
@@ -122,7 +122,7 @@ class Edits : public leveldb::WritableFile
     std::string pending_;
 };
 
-// What CURRENT names; LDB_NONE if there is none.
+// Reads the name in CURRENT; LDB_NONE if there is none.
 ldb_result read_current(const std::string &directory, std::string *manifest, char *why)
 {
     std::string text;

@@ -1,6 +1,6 @@
 /* A LevelDB filter policy of split blocks (tamis_leveldb.h). LevelDB hands a policy
- * user keys: its InternalFilterPolicy cuts off the sequence number before. A key that
- * has several versions comes as often, one after the other. */
+ * user keys: its InternalFilterPolicy removes the sequence number. A key with several
+ * versions comes several times in a row. */
 #include "tamis_leveldb.h"
 #include "crc32c.h"
 #include "embedded.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Most filters have so many keys or fewer: 2 KiB and a block. */
+/* Most filters have at most so many keys: 2 KiB and a block. */
 enum { REMEMBERED = 1024 };
 
 struct state {
@@ -19,7 +19,7 @@ struct state {
     double error;
     char name[40];
     /* A plan takes as long as all the rest of a small filter. By number of keys: the
-     * geometry in one word, 0 if nobody has asked yet. */
+     * geometry in one word, 0 if it was not planned yet. */
     _Atomic uint32_t plans[REMEMBERED];
 };
 
@@ -37,7 +37,8 @@ void *tamis_leveldb_state_new(double error, uint64_t seed)
         free(s);
         return NULL;
     }
-    /* The name stands for the bytes: other bytes for the same keys, another name. */
+    /* The name stands for the bytes: other bytes for the same keys need another name.
+     */
     snprintf(s->name, sizeof s->name, "tamis.blocks%d.%016" PRIx64, EMBEDDED_VERSION,
              seed);
     crc32c_init();

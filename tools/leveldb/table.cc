@@ -1,6 +1,6 @@
 // The keys of one table, by LevelDB's own reader. A table in a database has internal
-// keys: the user's key, and behind it eight bytes of sequence number and type. Its
-// tombstones are keys, too: a filter without them would let an older value be found.
+// keys: the user's key, then eight bytes of sequence number and type. Tombstones are
+// keys, too: a filter without them would let an older value be found.
 #include <leveldb/env.h>
 #include <leveldb/iterator.h>
 #include <leveldb/options.h>
@@ -17,8 +17,8 @@
 namespace
 {
 
-// A file that is in memory: what is verified is what is read, whatever becomes of the
-// file meanwhile.
+// A file in memory: the verified bytes are those that are read, even if the file
+// changes meanwhile.
 class Memory : public leveldb::RandomAccessFile
 {
   public:
@@ -69,7 +69,7 @@ std::string words(const InternalKey &key)
            std::to_string(key.type);
 }
 
-// Keeps the last key, and sees that the next one is behind it: by bytes, then the
+// Keeps the last key and checks that the next one is behind it: by bytes, then the
 // youngest version first.
 class Order
 {
@@ -129,7 +129,7 @@ ldb_result read_keys(const Memory &file, size_t n_bytes, const char *range,
         if (is_new && fn(ctx, key.user.data(), key.user.size()) != 0)
             return LDB_STOPPED;
     }
-    // The iterator goes on behind a block that it could not read.
+    // The iterator skips a block that it could not read.
     if (!i->status().ok())
         return say(why, i->status().ToString());
     if (order.range() != range)
@@ -147,7 +147,7 @@ enum ldb_result ldb_table_keys(const void *bytes, size_t n_bytes, const char *ra
         Memory file(bytes, n_bytes);
         return read_keys(file, n_bytes, range, fn, ctx, why);
     } catch (const std::exception &e) {
-        // A length in a damaged footer that no memory can hold.
+        // A damaged footer may give a length that no memory can hold.
         return say(why, std::string("damaged: ") + e.what());
     }
 }

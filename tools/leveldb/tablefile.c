@@ -1,11 +1,10 @@
 /* One table's file, read into memory, and its binding.
  *
- * What identifies a table? Its number does within the life of a database, but a
- * database may be destroyed and made anew, restored or repaired, and then a number
- * comes again with other keys. Neither its size nor its footer and index tell them
- * apart: the index has a separator and a place for each block, which may well be those
- * of other keys. So it is all of its bytes: reading them is what building a filter
- * costs anyway. */
+ * A digest of all its bytes identifies a table. Its number does not: a database may be
+ * destroyed and made anew, restored or repaired, and then a number recurs with other
+ * keys. Its size, footer and index do not either: the index has a separator and a place
+ * for each block, and tables with other keys may have the same. Building a filter reads
+ * all bytes anyway. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -8,10 +8,10 @@
  *     leveldb_close(db);
  *     leveldb_filterpolicy_destroy(policy);
  *
- * It keeps the rule of tamis: a filter that is damaged, cut short or made by a version
- * that this one doesn't know answers "may match". LevelDB's own policy answers from
- * whatever bytes there are, and LevelDB checks a table's filters only if it was opened
- * with paranoid_checks; see there, too, what no policy can notice. */
+ * It keeps the rule of tamis: a filter that is damaged, truncated or of an unknown
+ * version answers "may match". LevelDB's own policy answers from any bytes, and
+ * LevelDB checks a table's filters only if it was opened with paranoid_checks. The
+ * appendix also says what no policy can notice. */
 #ifndef TAMIS_LEVELDB_H
 #define TAMIS_LEVELDB_H
 
@@ -31,23 +31,23 @@ extern "C" {
  * error of at most `error` (1e-8 .. 0.5; 0 is 0.01) in as few blocks of 64 bytes as
  * that takes; of these it makes the best use, so that most have a lower one.
  *
- * `seed` is of the hash: 0, or a number of the database's own that nobody can guess, if
- * its keys may be chosen to hit filters. It is part of the policy's name, by which
- * LevelDB finds a table's filters: opened with another seed, or another policy, a
- * database is whole, and its older tables are read without filters until they are
- * compacted. `error` may change at any time.
+ * `seed` is for the hash: 0, or a number of the database's own that nobody can guess,
+ * if its keys may be chosen to hit filters. It is part of the policy's name, by which
+ * LevelDB finds a table's filters. With another seed, or another policy, a database is
+ * whole, and its older tables are read without filters until they are compacted.
+ * `error` may change at any time.
  *
- * One policy serves any number of databases and threads. LevelDB doesn't take it over:
- * destroy it after they are closed, with leveldb_filterpolicy_destroy(). NULL if memory
- * is short, or `error` out of range.
+ * One policy serves any number of databases and threads. LevelDB does not own it:
+ * destroy it after they are closed, with leveldb_filterpolicy_destroy(). NULL if
+ * memory is short, or `error` out of range.
  *
  * Only for databases in which keys that compare equal are the same bytes, as under
  * LevelDB's default comparator. */
 leveldb_filterpolicy_t *tamis_leveldb_policy(double error, uint64_t seed);
 
-/* The same in parts, for those who have a leveldb::FilterPolicy of their own to put
- * around it (tamis_leveldb.hh is one). What create returns is malloc'd; a length of 0
- * stands for no filter, which may match. Any number of threads may use one state. */
+/* The same in parts, for a leveldb::FilterPolicy of your own (tamis_leveldb.hh is one).
+ * create returns malloc'd memory; a length of 0 means no filter, which may match. Any
+ * number of threads may use one state. */
 void *tamis_leveldb_state_new(double error, uint64_t seed);
 void tamis_leveldb_state_free(void *state);
 const char *tamis_leveldb_name(void *state);

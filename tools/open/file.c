@@ -1,4 +1,4 @@
-/* Filter files: opens them, and says why it cannot. */
+/* Opens filter files, and reports failures. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Segments of a store: finds those that are named, and says why it cannot. */
+/* Finds the segments of a store that are named, and reports failures. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>

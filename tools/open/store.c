@@ -1,4 +1,4 @@
-/* Opens a store, and says why it cannot. */
+/* Opens a store, and reports failures. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

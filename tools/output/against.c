@@ -76,7 +76,7 @@ int against_end(struct against *a, const char *file, json_t *root)
         json_put(o, "lost_keys", a->list);
         json_put(root, "against", o);
     } else {
-        /* Where no list could be read, the error says so. */
+        /* If no list could be read, the error says so. */
         if (a->segments == 0)
             return EXIT_DONE;
         if (a->lost > MAX_LISTED)

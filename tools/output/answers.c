@@ -1,5 +1,5 @@
-/* What probes print: one line per pair of key and segment that may be, or one object
- * per key; or only the totals. */
+/* Prints the answers of probes: one line per pair of key and segment that may be, one
+ * object per key, or only the totals. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ void json_put_key(json_t *o, const struct tamis_key *key, enum key_format format
         json_put(o, "key_hex", json_hex(key->bytes, key->n_bytes));
 }
 
-/* A read that is owed to damage, one that is owed to what is known, and a plain hit. */
+/* Reads due to damage, reads due to a known reason, and plain hits. */
 static enum tint tint_of(enum tamis_reason reason)
 {
     switch (reason) {

@@ -1,5 +1,5 @@
-/* The segments that `tamis build` has listed or `tamis drop` has dropped: one line on
- * stderr, or one object on stdout. */
+/* Reports the segments that `tamis build` has listed or `tamis drop` has dropped: one
+ * line on stderr, or one object on stdout. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* Two filters compared: what `tamis compare` and `tamis file compare` print. */
+/* Prints the result of `tamis compare` and `tamis file compare`. */
 #include <stdio.h>
 #include <string.h>
 

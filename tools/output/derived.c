@@ -1,5 +1,4 @@
-/* Filters made from filters: what `tamis union` and `tamis file union`, and their kin,
- * have in common. */
+/* Code that `tamis union`, `tamis file union` and their kin share. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,8 +58,9 @@ static void print_text(const char *name, const struct tamis_derive_report *r)
 
     print_escaped(stdout, name, strlen(name));
     printf(": %llu key%s in %llu stage%s, %s, error %s\n", (unsigned long long)r->keys,
-           r->keys == 1 ? "" : "s", (unsigned long long)r->n_stages, r->n_stages == 1 ? "" : "s",
-           size_text(size, (double)r->file_bytes), percent_text(error, r->error));
+           r->keys == 1 ? "" : "s", (unsigned long long)r->n_stages,
+           r->n_stages == 1 ? "" : "s", size_text(size, (double)r->file_bytes),
+           percent_text(error, r->error));
 }
 
 static void print_json(const char *what, const char *name,

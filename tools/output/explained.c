@@ -1,4 +1,4 @@
-/* The ground of an answer, for `probe --explain`: the fourth column, or objects. */
+/* The reason of an answer, for `probe --explain`: the fourth column, or objects. */
 #include <stdio.h>
 
 #include "../talk/talk.h"
@@ -48,7 +48,7 @@ static json_t *pair_json(struct tamis_name segment, const struct tamis_explanati
     return o;
 }
 
-/* Stages that agree with the answer: of ABSENT all do. */
+/* Stages that agree with the answer. All agree with ABSENT. */
 static void print_stages(const struct tamis_explanation *e)
 {
     const char *between = ": ";

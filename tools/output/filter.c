@@ -32,8 +32,7 @@ static json_t *stage_json(const struct tamis_stage_info *s, bool settled)
     return o;
 }
 
-/* The keys that a filter is made for set a few bits more or fewer than expected; which
- * is nothing that building it anew would mend. */
+/* Chance sets a few bits more or fewer than expected. A rebuild would not mend that. */
 static const double BY_CHANCE = 1.05;
 
 bool over_target(const struct tamis_filter_info *info)
@@ -70,7 +69,7 @@ json_t *filter_json(struct tamis_filter *filter)
     return o;
 }
 
-/* How many of each stage's bits are set, as wide as the terminal. */
+/* Prints how many of each stage's bits are set, as wide as the terminal. */
 static void print_bars(struct tamis_filter *filter, uint32_t n_stages)
 {
     unsigned width = screen_width(STDOUT_FILENO);

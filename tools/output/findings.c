@@ -1,5 +1,5 @@
-/* What repair and backup find: each a line, or an object; and of what could not be read
- * the first in the error line. That is no damage, and nothing need be built anew. */
+/* Prints the findings of repair and backup: each a line, or an object. The error line
+ * names the first filter that could not be read. It is no damage: rebuild nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -54,7 +54,7 @@ void json_put(json_t *object, const char *key, json_t *value)
 
 static void print(json_t *value, size_t flags)
 {
-    /* What stdout refuses is reported by finish_output(). */
+    /* finish_output() reports a failure of stdout. */
     if (json_dumpf(value, stdout, flags) == 0)
         putchar('\n');
     json_decref(value);

@@ -13,7 +13,7 @@
 
 struct options;
 
-/* ==== answers.c: what probes print =============================================== */
+/* ==== answers.c: the answers of probes =========================================== */
 
 struct answers {
     bool json, silent, explain;
@@ -22,8 +22,8 @@ struct answers {
     json_t *candidates, *explained; /* of the key at hand */
     bool listed;                    /* some pair was printed for it */
 };
-/* For one key: begin, a pair per segment that may hold it (bytes NULL: one that is not
- * known), end with the answer and how many segments were asked. */
+/* For each key: begin, a pair per segment that may hold it (bytes NULL: it has no
+ * known name), end with the answer and how many segments were asked. */
 void answer_begin(struct answers *a);
 void answer_pair(struct answers *a, const struct tamis_key *key,
                  struct tamis_name segment, enum tamis_reason reason);
@@ -38,9 +38,9 @@ void print_key(const struct tamis_key *key, enum key_format format);
 /* "key", and with KEYS_HEX "key_hex". */
 void json_put_key(json_t *o, const struct tamis_key *key, enum key_format format);
 
-/* ==== explained.c: what an answer rests on ======================================= */
+/* ==== explained.c: the reason of an answer ======================================= */
 
-/* In place of answer_pair(), and of ABSENT, too. */
+/* Call it in place of answer_pair(), and for ABSENT as well. */
 void answer_explained(struct answers *a, const struct tamis_key *key,
                       struct tamis_name segment, const struct tamis_explanation *e);
 
@@ -54,11 +54,11 @@ struct against {
 /* Probes many hashes as tamis_filter_probe_batch(). */
 typedef size_t batch_fn(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
                         uint64_t *absent);
-/* A list without a key checks nothing: it is refused unless --empty is given. */
+/* A list without keys checks nothing: it is refused unless --empty is given. */
 int against_list(struct against *a, const char *keyfile, const struct options *o,
                  const struct tamis_domain *domain, struct tamis_name segment,
                  batch_fn *probe, void *ctx);
-/* Prints the sum, or puts it into `root`. 3 and a complaint if keys are lost. */
+/* Prints the sum, or puts it into `root`. 3, reported, if keys are lost. */
 int against_end(struct against *a, const char *file, json_t *root);
 
 /* ==== verified.c: is a filter whole? ============================================= */
@@ -69,34 +69,34 @@ int verify_one(struct tamis_filter *filter, struct tamis_name segment, const cha
 void verify_line(json_t *list, struct tamis_name segment, const char *result,
                  const char *file, const char *what, const struct tamis_verify *report);
 
-/* ==== filter.c: what is in a filter ============================================== */
+/* ==== filter.c: the facts of a filter ============================================ */
 
-/* Is the error to expect above the one wanted, by more than chance? */
+/* Does the expected error exceed the target by more than chance? */
 bool over_target(const struct tamis_filter_info *info);
 json_t *filter_json(struct tamis_filter *filter);
 /* `allocated`: bytes of the disk. */
 void print_filter(struct tamis_filter *filter, uint64_t allocated);
 
-/* ==== segment.c: what its catalog knows of a segment ============================= */
+/* ==== segment.c: a segment in its catalog ======================================== */
 
 json_t *segment_json(const struct tamis_segment_info *info);
 
-/* ==== residency.c: what of a filter is in memory ================================= */
+/* ==== residency.c: how much of a filter is in memory ============================= */
 
 /* A table of these segments, or lists and sums in `root`. */
 int segments_residency(struct tamis_store *store, struct tamis_snapshot *snapshot,
                        const char *path, const size_t *segments, size_t n,
                        json_t *root);
-/* The same of a filter's file, in a line. */
+/* The same for a filter's file, in a line. */
 int file_residency(const struct options *o, json_t *root);
 
 /* ==== prometheus.c: a store for a monitor ======================================== */
 
-/* 3, and a complaint, if pages fail the check that --check asks for. */
+/* 3, reported, if --check is given and pages fail their check. */
 int print_prometheus(struct tamis_store *store, struct tamis_snapshot *snapshot,
                      const struct options *o);
 
-/* ==== findings.c: what repair and backup find ==================================== */
+/* ==== findings.c: the findings of repair and backup ============================== */
 
 /* A line, or an object in `list`. */
 void print_finding(json_t *list, const struct tamis_repair_finding *f);
@@ -107,10 +107,10 @@ struct unread {
     char file[80], what[400];
 };
 void note_unread(struct unread *u, const struct tamis_repair_finding *f);
-/* The status; if there are any, a line about them. */
+/* Reports them in a line, if there are any. Returns the status. */
 int complain_unread(const struct unread *u, const char *store);
 
-/* ==== closing.c: what was built or dropped ======================================= */
+/* ==== closing.c: segments built or dropped ======================================= */
 
 /* Zeroed, but for `json`. */
 struct closing {
@@ -127,21 +127,21 @@ void closing_free(struct closing *c);
 
 /* ==== derived.c: filters made from filters ======================================= */
 
-/* `diag` of a failed call: says so, with what would work. */
+/* Reports a failed call by `diag`, with advice. */
 int derive_error(int err, const struct tamis_diag *diag, const char *file);
-/* The same of a filter of the snapshot's, by its segment's name. */
+/* The same for a filter of the snapshot, by its segment's name. */
 int source_error(int err, const struct tamis_diag *diag,
                  const struct tamis_snapshot *snapshot, const char *store);
-/* The same of a failed commit: 6 if a filter that was to go had been replaced. */
+/* The same for a failed commit: 6 if a filter to be dropped had been replaced. */
 int replaced_error(int err, const struct tamis_diag *diag, const char *store);
-/* Prints what was made, as text or JSON; 3 if sources were damaged, and says so. */
+/* Prints the new filter, as text or JSON. 3, reported, if sources were damaged. */
 int print_derived(const struct options *o, const char *what, const char *name,
                   const struct tamis_derive_report *report);
 
 /* ==== comparison.c: two filters compared ========================================= */
 
 json_t *interval_json(const struct tamis_interval *i);
-/* Prints how two filters compare, and how sure that is. */
+/* Prints how two filters compare, with bounds. */
 int print_comparison(const struct options *o, struct tamis_filter *one,
                      struct tamis_filter *other, const char *const names[2]);
 

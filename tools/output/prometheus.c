@@ -1,7 +1,7 @@
 /* tamis stat --prometheus: a store in the text exposition format, version 0.0.4
  * (https://prometheus.io/docs/instrumenting/exposition_formats/). Each metric stands
- * once, with all its segments below it, so the facts are gathered first. What probes
- * have counted is known to the process that probes: see tamis_store_stats(). */
+ * once, with all its segments below it, so the facts are gathered first. Only the
+ * process that probes knows its counts: see tamis_store_stats(). */
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
@@ -19,8 +19,8 @@
 struct facts {
     char *name; /* as a label's value */
     enum tamis_segment_state state;
-    double keys, bytes, allocated, created, watermark, target_error, expected_error, fill, stages,
-        over_target, readable, pages, damaged;
+    double keys, bytes, allocated, created, watermark, target_error, expected_error,
+        fill, stages, over_target, readable, pages, damaged;
 };
 
 static const struct {
@@ -58,8 +58,7 @@ static const struct {
 
 /* ---- gathering ---- */
 
-/* Escaped as everywhere, so that it is UTF-8 and in one line, and then as labels want
- * it. */
+/* Escaped as in all output, so it is UTF-8 in one line; then as labels require. */
 static char *label(const void *bytes, size_t n)
 {
     char *text = escape(bytes, n),
@@ -110,13 +109,13 @@ static void facts_of_filter(struct facts *f, struct tamis_filter *filter, bool c
     }
 }
 
-/* What keeps this process from opening it says nothing of the filter. */
+/* An error of this process says nothing about the filter. */
 static bool is_ours(int err)
 {
     return err > 0 && err != ENOENT && err != EIO && !is_wrong_type(err);
 }
 
-/* *there: false if others have dropped the segment meanwhile. */
+/* *there: false if another process has dropped the segment meanwhile. */
 static int gather(struct tamis_store *store, struct tamis_snapshot *snapshot, size_t i,
                   const struct options *o, struct facts *f, bool *there)
 {
@@ -174,7 +173,7 @@ static void print_head(const char *name, const char *help)
     printf("# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
 }
 
-/* As few digits as say it all. */
+/* Prints the fewest digits that give the same number. */
 static void print_number(double x)
 {
     char text[40];
@@ -220,7 +219,7 @@ static void print_segments(const char *store, const struct facts *facts, size_t 
     }
 }
 
-/* Of all segments, whichever are named. */
+/* Counts all segments, whichever are named. */
 static void print_totals_of(const struct tamis_snapshot *snapshot,
                             const struct tamis_store_info *info, const char *store)
 {
@@ -283,7 +282,7 @@ int print_prometheus(struct tamis_store *store, struct tamis_snapshot *snapshot,
         else
             free(facts[n].name);
     }
-    if (status == EXIT_DONE) { /* half of it would be taken for all */
+    if (status == EXIT_DONE) { /* a part would be taken for all */
         print_totals_of(snapshot, &info, path);
         print_segments(path, facts, n);
         status = complain_pages(facts, n, o->args[0]);

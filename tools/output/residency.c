@@ -1,4 +1,4 @@
-/* What of a filter is in memory, for people and for programs. */
+/* Prints how much of a filter is in memory, for people and for programs. */
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 #include "output.h"
 #include "tamis.h"
 
-/* mincore(2) says "in memory" of every page of a file that is not the caller's affair:
- * neither owned nor to be written by it. Then it has told nothing. */
+/* mincore(2) reports every page as in memory if the caller neither owns the file nor
+ * may write to it. Such a report is ignored. */
 static bool kernel_tells(const char *file)
 {
     struct stat st;
@@ -55,9 +55,8 @@ struct sum {
     json_t *list;
 };
 
-/* A filter that does not open. Others may have dropped or replaced the segment
- * meanwhile.
- */
+/* The filter does not open. Another process may have dropped or replaced the segment
+ * meanwhile. */
 static int no_count(struct sum *sum, struct tamis_store *store,
                     const struct tamis_segment_info *s, int err,
                     const struct tamis_diag *diag, const char *path)

@@ -1,4 +1,4 @@
-/* A segment as its catalog knows it, as JSON. */
+/* A segment as its catalog has it, as JSON. */
 #include "../open/open.h"
 #include "../talk/talk.h"
 #include "output.h"

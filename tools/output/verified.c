@@ -58,7 +58,7 @@ int verify_one(struct tamis_filter *filter, struct tamis_name segment, const cha
     } else if (err != 0) {
         snprintf(what, sizeof(what), "%.100s",
                  diag.what[0] ? diag.what : tamis_strerror(err));
-        /* A writer writes both commit records anew when it opens the filter. */
+        /* A writer rewrites both commit records when it opens the filter. */
         if (report.n_stale_slots > 0)
             advice = "the other one serves, and 'tamis grow' mends it";
     } else {

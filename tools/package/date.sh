@@ -1,7 +1,6 @@
 #!/bin/sh
-# When this source was made, in seconds since 1970: the date that man pages and tarballs
-# have, so that the same source gives the same bytes. The commit's, or, of an unpacked
-# tarball, that of its files.
+# The date of this source, in seconds since 1970, for man pages and tarballs: the same source
+# gives the same bytes. It is the commit's date, or in an unpacked tarball that of its files.
 set -eu
 cd "$(dirname "$0")/../.."
 [ -z "${SOURCE_DATE_EPOCH:-}" ] || { echo "$SOURCE_DATE_EPOCH"; exit 0; }

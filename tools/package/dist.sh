@@ -1,8 +1,7 @@
 #!/bin/sh
-# The tarball of this source: dist.sh TARBALL VERSION. What git knows of, as it is in the
-# work tree; without git, which is in a tarball that was unpacked, all but what was built.
-# The bytes depend on the files and their date alone: names are sorted, owners and modes
-# are not taken from here.
+# The tarball of this source: dist.sh TARBALL VERSION. It has the files that git knows, as in
+# the work tree; without git, in an unpacked tarball, all files that were not built. The bytes
+# depend on the files and their date alone: names are sorted, owners and modes are fixed.
 set -eu
 out=$1 name=tamis-$2
 cd "$(dirname "$0")/../.."
@@ -11,7 +10,7 @@ trap 'rm -f "$list"' EXIT
 if [ -e .git ]; then
     git ls-files -z >"$list"
     [ -z "$(git status --porcelain)" ] ||
-        echo "make dist: not all is committed; changed files go in as they are, unknown ones do not" >&2
+        echo "make dist: uncommitted: changed files go in as they are, new files do not" >&2
 else
     find . -path ./build -prune -o -name compile_commands.json -prune -o \( -type f -o -type l \) -print0 |
         sed -z 's,^\./,,' >"$list"

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Installs what `make` has built, or takes it away: install.sh install|uninstall BUILD,
-# called by make, with the directories in the environment. The manifest, in DOCDIR, says
-# what was written and which directories were made for it, so that uninstall takes these,
-# whatever version wrote them, and nothing else.
+# Installs the products of `make`, or removes them: install.sh install|uninstall BUILD. make
+# calls it with the directories in the environment. The manifest, in DOCDIR, lists the files
+# that were written and the directories that were made. uninstall removes these, whatever
+# version wrote them, and nothing else.
 set -eu
 umask 022
 build=$2
@@ -13,7 +13,7 @@ die() {
     exit "${2:-2}"
 }
 
-# What is installed: mode, source and destination, with a tab between. Instead of a mode
+# The files to install: mode, source and destination, with a tab between. Instead of a mode
 # link: a symbolic link to the source; fill: the source is a template.
 tab='	'
 list() {

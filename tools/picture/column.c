@@ -10,7 +10,7 @@
 #include "inside.h"
 #include "svg.h"
 
-/* From old to new, each as light as the next: neither end sinks into a ground. */
+/* From old to new, equally light: both ends stand out from a light or dark ground. */
 static const uint8_t ages[][3] = {
     {0x5b, 0x63, 0xb7}, {0x3f, 0x86, 0xbd}, {0x2f, 0xa5, 0xa5},
     {0x5f, 0xbf, 0x7f}, {0xb5, 0xcc, 0x4a},
@@ -56,8 +56,7 @@ static void draw_name(FILE *to, const struct column *c, double x, double width)
 {
     char *name = escape(c->name, c->name_bytes);
 
-    /* Upright where there is room for it; what is inside another <svg> is cut off at
-     * its edge. */
+    /* Upright where there is room. The inner <svg> cuts its content off at its edge. */
     if (c->n == 1 && (width >= 220 || width >= 8 + 7 * (double)strlen(name))) {
         fprintf(to, "<svg x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"18\">", x, TOP,
                 width);

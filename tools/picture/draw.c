@@ -159,7 +159,7 @@ static void draw_line(FILE *to, double y, const char *class)
     fprintf(to, "<path d=\"M%d %.1fH%d\" class=\"%s\"/>\n", LEFT, y, RIGHT, class);
 }
 
-/* How far below it a filter is matters little: there the scale ends soon. */
+/* Errors far below the target matter little, so the scale ends soon there. */
 static struct scale scale_of(const struct picture *p)
 {
     struct scale s = {.low = p->lowest < 0.25 ? -4 : -2, .high = 1};

@@ -27,7 +27,7 @@ static int write_all(int fd, const char *bytes, size_t n)
     return 0;
 }
 
-/* As a new file would be, or as the one that it replaces is. */
+/* The mode of a new file, or of the file that is replaced. */
 static mode_t wanted_mode(const char *path)
 {
     mode_t mask = umask(0);
@@ -37,7 +37,7 @@ static mode_t wanted_mode(const char *path)
     return stat(path, &st) == 0 ? st.st_mode & 0777 : 0666 & ~mask;
 }
 
-/* A symbolic link stays one: what it names is replaced. */
+/* A symbolic link stays: its target is replaced. */
 static int replace(const char *path, const char *bytes, size_t n)
 {
     char *real = realpath(path, NULL), *temporary;
@@ -66,8 +66,8 @@ static int replace(const char *path, const char *bytes, size_t n)
     return err;
 }
 
-/* Who interrupts it gets the file or none, and no temporary one: all bytes are at hand,
- * so that he waits for a sync at most. */
+/* A signal leaves the file or none, and no temporary file. All bytes are at hand, so
+ * the signal waits for one sync at most. */
 static void hold_endings(sigset_t *before)
 {
     sigset_t set;
@@ -87,7 +87,7 @@ static bool is_list(const struct stat *st, const char *list)
     return err == 0 && st->st_dev == other.st_dev && st->st_ino == other.st_ino;
 }
 
-/* A slip may have named an engine's own file. */
+/* By a slip, --svg may name an engine's own file. */
 static bool may_replace(const char *path)
 {
     char start[5];

@@ -1,4 +1,4 @@
-/* The picture of a store: what of it is drawn, where. One banner per source file. */
+/* The picture of a store: its parts and their places. One banner per source file. */
 #ifndef TAMIS_PICTURE_INSIDE_H
 #define TAMIS_PICTURE_INSIDE_H
 
@@ -6,10 +6,10 @@
 
 #include "svg.h"
 
-/* ==== store.c: what is drawn ===================================================== */
+/* ==== store.c: from a snapshot to a picture ====================================== */
 
-/* A segment, or several of the smallest together. Of those whose filter does not open
- * only size and age are known. */
+/* A segment, or several of the smallest together. For filters that do not open only
+ * size and age are known. */
 struct column {
     const uint8_t *name; /* of the first */
     size_t name_bytes;
@@ -45,8 +45,8 @@ struct scale {
     int low, high, step;
 };
 double picture_error_y(struct scale s, double ratio);
-/* Where on the scale of ages, 0 oldest to 1 newest, what is so many microseconds older
- * than the newest segment. Logarithmic: what is new matters most. */
+/* The place on the scale of ages, 0 oldest to 1 newest, of a segment made so many
+ * microseconds before the newest. Logarithmic: recent ages matter most. */
 double picture_age(const struct picture *p, double age);
 /* #rrggbb, by age; and as stops of a gradient. */
 void picture_colour(FILE *to, const struct picture *p, double created);

@@ -1,5 +1,5 @@
-/* Pictures as files: what `tamis stat --svg` draws, and how a picture comes into its
- * file. One banner per source file; svg.h is for who draws. */
+/* The picture of `tamis stat --svg`, and how any picture comes into its file. One
+ * banner per source file; svg.h has the tools to draw. */
 #ifndef TAMIS_PICTURE_H
 #define TAMIS_PICTURE_H
 
@@ -15,11 +15,11 @@ int store_picture(struct tamis_snapshot *snapshot, const struct options *o);
 
 /* ==== file.c: files that appear whole or not at all ============================== */
 
-/* Is the --svg file none of what the picture is of: the store's, or the list, "-" on
- * standard input? NULL: there is none. If it is: a usage error. */
+/* Exits if --svg names a file of `store`, or `list` ("-": standard input). Each may be
+ * NULL. */
 void check_picture(const struct options *o, const char *store, const char *list);
 /* Puts a whole file in the place of `path`, or leaves it as it is; "-" is standard
- * output. Complains; returns the status. */
+ * output. Reports failures; returns the status. */
 int replace_file(const char *path, const char *bytes, size_t n);
 
 #endif

@@ -1,4 +1,4 @@
-/* svg.c: what all pictures have in common: their size, their style, texts of XML. */
+/* svg.c: shared by all pictures: size, style, texts of XML. */
 #ifndef TAMIS_SVG_H
 #define TAMIS_SVG_H
 
@@ -7,14 +7,14 @@
 
 #include "../talk/talk.h"
 
-/* The picture, and what of it is drawn on: so many columns of pixels. */
+/* The picture's size and margins, in pixels. */
 enum { PICTURE_WIDTH = 872 };
 enum { WIDTH = 960, HEIGHT = 580, LEFT = 64, RIGHT = LEFT + PICTURE_WIDTH, TOP = 136 };
 
-/* <style>: of texts and their classes, the ground, the grid and axes. */
+/* <style>: for texts and their classes, the ground, the grid and axes. */
 extern const char svg_style[];
 void xml_text(FILE *to, const char *escaped);
-/* <text>, of which what is formatted is escaped. */
+/* <text>; the formatted text is escaped. */
 void svg_text(FILE *to, double x, double y, const char *attributes, const char *format,
               ...) __attribute__((format(printf, 5, 6)));
 /* 1,234,567 */

@@ -1,6 +1,6 @@
-/* tamis plan --apply: filters that have memory to give back are shrunk by folding, each
- * in an edit of its own: it is done or not, and whatever was done before it stays. What
- * a fold cannot do is listed with the command that can. */
+/* tamis plan --apply: shrinks, by folding, filters that have memory to give back. Each
+ * fold is an edit of its own, done or not; earlier folds stay. Work that folding cannot
+ * do is listed with its command. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 #include "inside.h"
 #include "tamis.h"
 
-/* Would a rebuild be of the same size and shape? Its bits may tell of a few keys more
- * than there are, and so of more error than was planned: that is chance. */
+/* Would a rebuild have the same size and shape? By chance the bits may suggest a few
+ * keys too many, and so more error than was planned. */
 static bool is_as_planned(const struct planned *s, const struct tamis_plan *to)
 {
     return s->only.n_blocks == to->n_blocks && s->only.lanes == to->lanes &&
@@ -60,8 +60,8 @@ struct apply {
     uint64_t bytes; /* given back */
 };
 
-/* Drops and puts the segment in one edit, if it has still the filter that was planned.
- * If that fails it says so, and the segment is as it was. */
+/* Drops and puts the segment in one edit, if it still has the planned filter. On
+ * failure it reports, and the segment is unchanged. */
 static int shrink(const struct apply *a, const struct planned *s, double error,
                   struct tamis_derive_report *report)
 {
@@ -90,8 +90,8 @@ static int shrink(const struct apply *a, const struct planned *s, double error,
         err = tamis_edit_commit(edit, &diag);
         return err ? replaced_error(err, &diag, path) : EXIT_DONE;
     }
-    /* As it is it says more: a page that fails its check would be ones for good. One
-     * that was ones before may leave no room for a fold. */
+    /* Keep the filter: a fold would turn a damaged page into ones for good. A page of
+     * ones may leave no room for a fold. */
     if (err == TAMIS_ERR_UNFIT)
         err = 0;
     if (err == 0)
@@ -129,7 +129,7 @@ static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i,
     return EXIT_DONE;
 }
 
-/* What a segment that is put anew would lose. */
+/* Prints options for the rank and the binding, which a new segment would lack. */
 static void print_kept(const struct apply *a, const struct planned *s)
 {
     struct tamis_segment_info info;

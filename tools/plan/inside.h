@@ -17,22 +17,22 @@ struct planned {
     uint64_t keys;
     uint32_t rank;
     bool has_rank;
-    /* Of a store's segment. */
+    /* Only for a segment of a store: */
     size_t index; /* in the snapshot */
     enum tamis_segment_state state;
     const uint8_t *first_key, *last_key;
     size_t first_key_bytes, last_key_bytes;
     uint64_t bytes_now, length_now; /* allocated for its file; the file's length */
-    double error_now;    /* expected; 1: it does not open */
-    double error_folded; /* the least that there is after a fold; 1: none can be had */
-    struct tamis_stage_info only; /* its stage; of several, or none, zero */
-    char *unread;        /* why it does not open; NULL: it does */
+    double error_now;               /* expected; 1: it does not open */
+    double error_folded;            /* the least after a fold; 1: no fold is possible */
+    struct tamis_stage_info only;   /* its stage; zero for several or none */
+    char *unread;                   /* why it does not open; NULL: it opens */
 };
 struct store_plan {
     struct planned *segments;
     size_t n;
-    uint64_t n_bare;                  /* without a filter: who knows their keys? */
-    uint64_t n_unread;                /* whose filters do not open */
+    uint64_t n_bare;                  /* without a filter: their keys are unknown */
+    uint64_t n_unread;                /* with a filter that does not open */
     int unread_status;                /* of the first of them */
     struct tamis_plan_segment *sizes; /* as the segments */
     struct tamis_plan_share *shares;
@@ -40,7 +40,7 @@ struct store_plan {
     uint64_t bytes_now, length_now; /* of all, as above */
     double reads_now;
 };
-/* They complain, and return the status. */
+/* They report failures, and return the status. */
 int plan_from_list(const struct options *o, struct store_plan *p);
 int plan_from_store(struct tamis_snapshot *snapshot, const struct options *o,
                     struct store_plan *p);
@@ -48,14 +48,14 @@ void plan_free(struct store_plan *p);
 
 /* ==== apply.c: what a fold can do ================================================ */
 
-/* What the plan makes of a segment's filter. */
+/* The planned action for a segment's filter. */
 enum plan_action {
     PLAN_KEEP,    /* it is as planned, as far as folding goes */
     PLAN_SHRINK,  /* it has memory to give back */
     PLAN_REBUILD, /* it needs its keys: for less error, or a size no fold has */
-    PLAN_REMOVE,  /* it is worth more elsewhere */
+    PLAN_REMOVE,  /* its memory is worth more elsewhere */
     PLAN_SEAL,    /* it still grows */
-    PLAN_UNREAD   /* nobody knows what it is: it does not open */
+    PLAN_UNREAD   /* unknown: it does not open */
 };
 enum plan_action plan_action(const struct store_plan *p, size_t i);
 const char *plan_action_name(enum plan_action action); /* "rebuild" */

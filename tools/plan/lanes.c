@@ -1,5 +1,5 @@
-/* Why so many lanes and words: the smallest filter of each number of lanes, and the
- * cache lines that a lookup of an absent key costs there. */
+/* Explains the number of lanes and words: the smallest filter for each number of lanes,
+ * and the cache lines that a lookup of an absent key costs there. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ static uint64_t least_pages(uint32_t lanes, uint32_t words, uint64_t keys, doubl
     return high;
 }
 
-/* The chosen one is as it is, with the pages that make it fold well. */
+/* The chosen one keeps its pages, which make it fold well. */
 static struct shape smallest(const struct tamis_plan *chosen, uint32_t lanes,
                              double error)
 {

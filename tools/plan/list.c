@@ -19,7 +19,7 @@ static int compare_bytes(const uint8_t *a, size_t n_a, const uint8_t *b, size_t 
     return order != 0 ? order : (n_a > n_b) - (n_a < n_b);
 }
 
-/* By rank, those without one last; then by first key, those without one last. */
+/* Sorts by rank, then by first key; segments without one come last. */
 static int by_rank(const void *left, const void *right)
 {
     const struct planned *a = left, *b = right;
@@ -39,8 +39,8 @@ static bool same_rank(const struct planned *a, const struct planned *b)
     return a->has_rank && b->has_rank && a->rank == b->rank;
 }
 
-/* A run of disjoint ranges goes on with the next segment that begins behind its end. Of
- * many that overlap the latest runs are tried: one more run than need be is no harm. */
+/* A run of disjoint ranges goes on with the next segment that begins behind its end. If
+ * many overlap, only the latest runs are tried: a run too many does no harm. */
 static void runs_by_range(struct store_plan *p)
 {
     enum { OPEN = 64 };
@@ -140,7 +140,7 @@ static int bad_line(const struct options *o, uint64_t number, const void *line,
     return EXIT_USAGE;
 }
 
-/* Segments of one rank may be a run or several, and only who wrote the list knows. */
+/* Segments of one rank may be a run or several; only the list's author knows. */
 static int check_ranks(const struct options *o, const struct store_plan *p)
 {
     for (size_t i = 1; i < p->n && !given(o, OPT_RUNS) && !given(o, OPT_LEVELS); i++)
@@ -178,7 +178,7 @@ int plan_from_list(const struct options *o, struct store_plan *p)
 
 /* ---- a store ---- */
 
-/* The least error that folding leaves: one stage folded by its least factor. */
+/* Finds the least error that folding leaves: one stage folded by its least factor. */
 static double error_folded(struct tamis_filter *filter, uint32_t n_stages)
 {
     struct tamis_stage_info stage;
@@ -206,7 +206,8 @@ static double error_folded(struct tamis_filter *filter, uint32_t n_stages)
     return least;
 }
 
-/* What its filter is now; one that does not open is read every time. */
+/* Reads the current figures of a filter. A lookup reads every segment whose filter does
+ * not open. */
 static void look_inside(struct tamis_snapshot *snapshot, struct store_plan *p,
                         struct planned *s)
 {

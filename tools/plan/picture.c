@@ -1,4 +1,4 @@
-/* What `tamis plan --svg` draws: a point a segment, its keys to the right, its error
+/* Draws `tamis plan --svg`: a point a segment, its keys to the right, its error
  * upwards, both logarithmic. Planned errors lie on a line through the runs' sizes,
  * which whole pages bend; one error for all is level. */
 #include <math.h>
@@ -137,8 +137,8 @@ static size_t n_covered(const struct chart *c, struct box b)
     return n;
 }
 
-/* Where the label of a level line covers the fewest points: above it or below it, and
- * as far to the right as may be. */
+/* Finds the place where the label of a level line covers the fewest points: above the
+ * line or below it, and as far to the right as possible. */
 static struct box label_place(const struct chart *c, double line, double width)
 {
     enum { HIGH = 14, GAP = 4, STEPS = 12 };
@@ -193,7 +193,7 @@ static void draw_point(const struct chart *c, size_t i, double x, double y)
     fputs("</title></circle>\n", c->to);
 }
 
-/* Where a point is already there is no room for another. */
+/* Leave a point unlabelled if its label would cover another one. */
 static void draw_points(const struct chart *c)
 {
     enum { CELL = 2, ROWS = HEIGHT / CELL + 1, COLUMNS = WIDTH / CELL + 1 };

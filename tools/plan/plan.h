@@ -1,4 +1,4 @@
-/* What `tamis plan` shows beside a plan itself. One banner per source file. */
+/* Parts of `tamis plan` beside a single plan. One banner per source file. */
 #ifndef TAMIS_PLAN_H
 #define TAMIS_PLAN_H
 

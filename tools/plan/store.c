@@ -233,7 +233,7 @@ static void check(const struct options *o)
         usage_error("--svg - leaves no room for other output");
 }
 
-/* They are planned by the keys that the list has, as if they answered nothing. */
+/* Unread filters are planned by the keys of the list, as if they answered nothing. */
 static int unread_status(const struct options *o, const struct store_plan *p)
 {
     if (p->n_unread == 0)

@@ -1,10 +1,10 @@
 /* Gathers the keys of each SST while RocksDB writes it. RocksDB makes one collector a
- * table, tells it every entry, and calls Finish() when the properties are written: the
- * keys are complete then, but what the file is called and identified by is not known
- * here. So Finish() leaves the keys with the shim, and an id of them in the properties
- * of the SST; OnTableFileCreated, which has both, puts them together. RocksDB 7.8 calls
- * Finish() again whenever it wants the properties: the first call leaves the keys, each
- * writes the id. */
+ * table, gives it every entry, and calls Finish() when it writes the properties. The
+ * keys are complete then, but the file's name and identity are not known. So Finish()
+ * leaves the keys with the shim, and their id in the SST's properties.
+ * OnTableFileCreated has both, and joins them. RocksDB 7.8 calls Finish() again
+ * whenever it wants the properties: the first call leaves the keys, each call writes
+ * the id. */
 #include "shim.h"
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace
 
 using rocksdb::Status;
 
-/* Statuses are ignored by RocksDB, and ours are OK: a filter less is no failure. */
+/* RocksDB ignores statuses. Ours are OK: a missing filter is no failure. */
 class Collector : public rocksdb::TablePropertiesCollector
 {
   public:
@@ -40,7 +40,7 @@ class Collector : public rocksdb::TablePropertiesCollector
             keys_->ranges = true;
             keys_->builder.reset();
         } else if (keys_->builder) {
-            /* Whatever the entry says of its key, a lookup must find it here. */
+            /* Whatever its type, a lookup must find the entry's key here. */
             keys_->failure =
                 tamis_builder_add_key(keys_->builder.get(), key.data(), key.size());
             if (keys_->failure)
@@ -75,7 +75,7 @@ class Collector : public rocksdb::TablePropertiesCollector
     const std::string id_;
 };
 
-/* Of a table that is not the database's own, and where there is no memory for more. */
+/* For a table outside the database, and when memory for more is short. */
 class NoCollector : public rocksdb::TablePropertiesCollector
 {
   public:
@@ -109,7 +109,7 @@ class Factory : public rocksdb::TablePropertiesCollectorFactory
     CreateTablePropertiesCollector(Context context) override
     {
         rocksdb::TablePropertiesCollector *made = nullptr;
-        /* An SstFileWriter has no level, and its file no OnTableFileCreated. */
+        /* A table of an SstFileWriter has no level, and no OnTableFileCreated. */
         bool own = context.level_at_creation != Context::kUnknownLevelAtCreation;
         shim_->Guarded("an SST has no filter", [&] {
             if (!own)
@@ -130,7 +130,7 @@ class Factory : public rocksdb::TablePropertiesCollectorFactory
     std::shared_ptr<RocksShim> shim_;
 };
 
-/* 64 random bits a process and a number: of no two tables the same. */
+/* 64 random bits a process, and a number: no two tables have the same. */
 std::string NewId()
 {
     static const uint64_t process =
@@ -158,7 +158,7 @@ void RocksShim::HandOver(std::unique_ptr<Gathered> keys)
 {
     Step("gathered");
     std::lock_guard<std::mutex> lock(mutex_);
-    /* One that is still there is of a table that was not finished. */
+    /* An id that is still there belongs to an unfinished table. */
     left_[std::this_thread::get_id()] = std::move(keys);
 }
 

@@ -1,17 +1,17 @@
-/* When RocksDB 7.8 calls what, and what the list is changed for:
+/* RocksDB 7.8's calls, and how each changes the list:
  *
- * - OnTableFileCreated: the SST is written, synced and closed, and no version has it
- *   yet: the manifest is written when this has returned for all files of a flush or
- *   compaction. By the thread that wrote it; at recovery from within DB::Open. Here it
- *   is listed.
- * - OnFlushCompleted, OnCompactionCompleted: the files are visible; nothing is left to
- *   do but to try again what failed.
- * - OnTableFileDeleted: the file is gone (or could not be deleted: then it stays
- *   listed). Here it is dropped. What is deleted while DB::Open cleans up is not always
- *   told: Reconcile() sees to that.
+ * - OnTableFileCreated: the SST is written, synced and closed, and not yet in any
+ *   version: RocksDB writes the manifest after this call has returned for all files of
+ *   a flush or compaction. The writing thread calls it; at recovery, DB::Open does. It
+ *   lists the SST.
+ * - OnFlushCompleted, OnCompactionCompleted: the files are visible. It only retries
+ *   failed changes.
+ * - OnTableFileDeleted: the file is gone. (A file that could not be deleted stays
+ *   listed.) It drops the SST. Deletions by DB::Open's cleanup are not always told:
+ *   Reconcile() handles them.
  * - OnExternalFileIngested: the files are visible already, see tamis_rocksdb.h.
  *
- * None is called with a mutex of the database held. */
+ * RocksDB holds no mutex of the database during these calls. */
 #include "shim.h"
 
 namespace tamis
@@ -36,7 +36,7 @@ class Listener : public rocksdb::EventListener
     {
         const rocksdb::TableProperties &p = info.table_properties;
         shim_->Guarded(info.file_path.c_str(), [&] {
-            /* Also of a file that failed, or that was empty and is gone: its keys go.
+            /* A file that failed, or was empty and is gone, loses its keys, too.
              */
             std::unique_ptr<Gathered> keys = shim_->Take(p);
             if (!info.status.ok() || !shim_->IsOurs(info.db_name) ||

@@ -1,8 +1,7 @@
-/* The MANIFEST is a log of edits; RocksDB has no public reader of it that does without
- * the comparators of all families. So it checks every record (ListColumnFamilies()),
- * and here the few tags that matter are read, as db/log_format.h and db/version_edit.h
- * of 7.8 have them. What is not known is an error, but for what RocksDB marks as safe
- * to ignore. */
+/* The MANIFEST is a log of edits. RocksDB's public reader needs the comparators of all
+ * families. So RocksDB checks every record (ListColumnFamilies()), and here the few
+ * needed tags are read, as in db/log_format.h and db/version_edit.h of 7.8. An unknown
+ * tag is an error unless RocksDB marks it as safe to ignore. */
 #include "live.h"
 
 #include <filesystem>
@@ -40,7 +39,7 @@ enum : uint64_t {
 
 /* ---- one edit ---- */
 
-/* What follows a tag. Each call is false if it isn't there. */
+/* Reads the fields behind a tag. A call returns false if its field is not there. */
 bool Number(Slice *in, uint64_t *out)
 {
     *out = 0;
@@ -171,9 +170,8 @@ bool Record::Read(Slice in)
 
 /* ---- all of them ---- */
 
-/* The next record of a log of blocks, whose fragments have a header of 7 bytes:
- * checksum, length, type. False at its end, which a kill may have left in the middle of
- * one. */
+/* The next record of a log of blocks. Its fragments have a header of 7 bytes: checksum,
+ * length, type. False at the end, which a kill may have left inside a record. */
 bool NextRecord(const std::string &log, size_t *at, std::string *record)
 {
     const size_t kBlock = 32768, kHeader = 7;
@@ -223,7 +221,7 @@ bool Apply(const std::string &log, std::map<uint64_t, Family> *families,
     return true;
 }
 
-/* Of the logs from this number on. One that another wal_dir has is not seen. */
+/* Sums the logs from this number on, without logs in another wal_dir. */
 uint64_t LogBytes(const std::string &db, uint64_t from)
 {
     uint64_t n_bytes = 0;

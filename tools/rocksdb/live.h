@@ -1,5 +1,5 @@
-/* Which tables of a closed database are live. Whoever lists the files of directories
- * has to know that none is missing: of a key in that one the list would say "absent".
+/* Which tables of a closed database are live. A list of the files in directories must
+ * lack none: for keys in a missing file the store would say ABSENT.
  */
 #ifndef TAMIS_ROCKSDB_LIVE_H
 #define TAMIS_ROCKSDB_LIVE_H
@@ -19,17 +19,17 @@ struct Live {
     std::string identity;     /* of the database, if its MANIFEST has it */
 };
 
-/* As the MANIFEST of this directory has it. Not the database is opened, which would
- * take its comparators. */
+/* Reads the MANIFEST of this directory. It does not open the database, which would need
+ * its comparators. */
 rocksdb::Status ReadLive(const std::string &db, Live *out);
-/* Are there files that RocksDB has in a database, and LevelDB has not? */
+/* Are there files that a RocksDB database has and a LevelDB database lacks? */
 bool IsRocksDb(const std::string &db);
-/* The identity of the database: its MANIFEST has it, or its file IDENTITY. A checkpoint
- * that nobody has opened has none of its own: it is of the database that wrote the
- * newest of these tables. Empty: it cannot be told. */
+/* The identity of the database: from its MANIFEST, or from its file IDENTITY. A
+ * checkpoint that nobody has opened has no identity: it belongs to the database that
+ * wrote the newest of these tables. Empty: unknown. */
 std::string IdentityOf(const std::string &db, const Live &live,
                        const std::vector<std::string> &paths);
-/* In words, what is live and not among these files; empty: nothing. */
+/* Describes the live files that are not among these; empty if there are none. */
 std::string Missing(const Live &live, const std::vector<std::string> &paths);
 
 } // namespace tamis

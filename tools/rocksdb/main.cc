@@ -1,6 +1,6 @@
-/* tamis-rocksdb: filters for the SSTs of a database that is closed. It takes RocksDB's
- * own lock, so nobody writes meanwhile; SSTs never change, and each filter is bound to
- * its very file, so it stays right whatever comes later. All in one edit. */
+/* tamis-rocksdb: filters for the SSTs of a closed database, in one edit. It takes
+ * RocksDB's own lock, so nobody writes meanwhile. SSTs never change, and each filter is
+ * bound to its very file, so the filters stay right. */
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -56,8 +56,8 @@ std::string WordsOf(const rocksdb::Status &s)
 
 /* ---- may this store become this database's? ---- */
 
-/* An earlier version mirrored one database in a store. A session is of one database:
- * if this one has a table of the session of one such segment, all are of this one. */
+/* An earlier version mirrored one database in a store. A session belongs to one
+ * database: if this one has a table of one such segment's session, all are its own. */
 bool OldIsThis(const Work &w)
 {
     std::set<std::string> sessions;
@@ -105,13 +105,13 @@ struct File {
     {
         return known ? &was : nullptr;
     }
-    /* It is listed as this very file. */
+    /* Is it listed as exactly this file? */
     bool IsBound() const
     {
         return known && segment.binding.size() == was.binding_bytes &&
                memcmp(segment.binding.data(), was.binding, was.binding_bytes) == 0;
     }
-    /* Its filter is of this file, whichever database its binding says. */
+    /* Its filter was built from this file, whichever database its binding names. */
     bool HasFilter() const
     {
         return known && was.state == TAMIS_SEGMENT_SEALED &&
@@ -169,7 +169,7 @@ int Build(Work *w, const File &file, tamis::SstKeys *sst)
     return err || w->b->dry_run ? err : w->change.Put(file.segment, builder.get());
 }
 
-/* Its filter again, under the binding of this database. */
+/* Puts its filter again, under the binding of this database. */
 bool PutAgain(Work *w, const File &file)
 {
     if (!w->b->dry_run && w->change.PutAgain(file.segment))
@@ -205,7 +205,7 @@ int PutFile(Work *w, const std::string &path)
 
 /* ---- all files ---- */
 
-/* A list by names has one file of a name: the filter of another one would say ABSENT of
+/* A list by names has one file per name: the filter of another file would say ABSENT of
  * its keys. */
 int RefuseTwins(const std::vector<std::string> &paths)
 {
@@ -241,7 +241,7 @@ int FindTables(const bridge &b, std::vector<std::string> *paths)
     return RefuseTwins(*paths);
 }
 
-/* Is every live table among them? A list without one would say "absent" of its keys. */
+/* Are all live tables among them? Without one the list would say ABSENT of its keys. */
 int FindLive(Work *w)
 {
     const char *db = w->b->directories[0];
@@ -265,7 +265,7 @@ int FindLive(Work *w)
                            "%s: %s; nothing was changed", db, why.c_str());
 }
 
-/* Segments that are not this database's stay, unless it is forced. */
+/* Segments of other databases stay, unless --force is given. */
 int DropOthers(Work *w)
 {
     std::set<std::string> names;
@@ -298,8 +298,8 @@ int Edit(Work *w)
         err = DropOthers(w);
     if (!err && !w->b->dry_run)
         err = w->change.Commit();
-    /* Each file was compared with what is listed, and nothing else is listed. So files
-     * in quarantine/ say no more. */
+    /* Each file was compared with its segment, and no other segment is listed: files in
+     * quarantine/ say no more. */
     struct tamis_confirm_options confirm = {};
     confirm.size = sizeof confirm;
     confirm.force = 1;
@@ -359,7 +359,7 @@ int Run(const bridge &b, tamis_store *store)
                            b.store);
 }
 
-/* RocksDB's lock, as long as this runs; what is wrong with the directory, in a line. */
+/* Holds RocksDB's lock while this runs; reports a faulty directory in a line. */
 int LockDatabase(const std::string &db, rocksdb::FileLock **lock)
 {
     std::error_code error;

@@ -1,5 +1,5 @@
-/* The list made that of the live files: after the database was opened, and whenever
- * files may have come or gone without a word. */
+/* Makes the list that of the live files: after the database was opened, and whenever
+ * files may have come or gone unreported. */
 #include "shim.h"
 
 #include <unordered_set>
@@ -18,7 +18,7 @@ struct RocksShim::LiveSet {
                 const std::vector<rocksdb::ColumnFamilyHandle *> &families);
 };
 
-/* The live files of these families, by what they say of themselves; and those of other
+/* The live files of these families, by their properties; and the live files of other
  * families, of which nothing is known. */
 Status
 RocksShim::LiveSet::Read(rocksdb::DB *db,
@@ -46,8 +46,8 @@ RocksShim::LiveSet::Read(rocksdb::DB *db,
     return Status::OK();
 }
 
-/* Of an earlier opening nothing is on its way any more, and a file of the name may be
- * another one by now: the database was restored, or made anew. */
+/* Files of an earlier opening are no longer pending. The database may have been
+ * restored or made anew, so a file of the name may be another one. */
 void RocksShim::ForgetOlder(const std::string &session)
 {
     if (session_ == session)
@@ -59,8 +59,8 @@ void RocksShim::ForgetOlder(const std::string &session)
     session_ = session;
 }
 
-/* "" if the store may become this database's, else why not. The segments of earlier
- * versions are this database's if one of their sessions is. */
+/* Empty if the store may become this database's, else the reason. The segments of
+ * earlier versions are this database's if it has one of their sessions. */
 std::string RocksShim::Admit(const Snapshot &now, const LiveSet &live)
 {
     char words[MIRROR_WORDS_BYTES];
@@ -90,7 +90,7 @@ std::set<std::string> RocksShim::Keep(const LiveSet &live) const
     return keep;
 }
 
-/* *left: it has segments that are not this database's. */
+/* *left: the store has segments that are not this database's. */
 int RocksShim::Bring(const LiveSet &live, const Snapshot &now, Change *change,
                      bool *left)
 {
@@ -130,8 +130,8 @@ int RocksShim::BringAndConfirm(const LiveSet &live, const Snapshot &now,
     struct tamis_store_info info;
     if (!err)
         err = tamis_store_info(store(), &info, &diag);
-    /* Each was compared with the engine's own file just now, and nothing else is
-     * listed. So files in quarantine/ say no more. */
+    /* Each segment was compared with the engine's file just now, and no other is
+     * listed: files in quarantine/ say no more. */
     struct tamis_confirm_options confirm = {};
     confirm.size = sizeof confirm;
     confirm.force = 1;

@@ -1,7 +1,7 @@
 #help make rocksdb    the RocksDB shim (libtamis-rocksdb.a) and build/tamis-rocksdb; installs librocksdb-dev
 
-# C++ as RocksDB 7.8 wants it. Of the C warnings those that C++ has, and not -Wshadow:
-# in tamis.h a struct and a function may have one name, as stat() in C.
+# C++ as RocksDB 7.8 wants it, with the C warnings that C++ has except -Wshadow: in tamis.h
+# a struct and a function may share a name, as stat() in C.
 CXXWARN := $(filter-out -Wstrict-prototypes -Wmissing-prototypes -Wshadow,$(WARN))
 CXXBASE = -std=c++17 -D_GNU_SOURCE -pthread -fPIC $(OPT) $(SANITIZE) $(CXXWARN) $(WERROR) \
           $(CPPFLAGS) $(CXXFLAGS)

@@ -8,7 +8,7 @@
 namespace tamis
 {
 
-/* A table that LevelDB named .ldb is a .sst to RocksDB, which finds it all the same. */
+/* RocksDB finds a table that LevelDB named .ldb under the name .sst. */
 std::string NameOf(const std::string &path)
 {
     std::string name = path.substr(path.find_last_of('/') + 1);
@@ -105,7 +105,7 @@ bool IsListed(const Snapshot &now, const Segment &s, bool *sealed)
 {
     tamis_target target;
     tamis_segment_info info;
-    /* A binding of no bytes asks for none; here it has to be none. */
+    /* An empty binding accepts any binding; here there must be none. */
     if (tamis_snapshot_find(now.get(), s.name.data(), s.name.size(), s.binding.data(),
                             s.binding.size(), 0, &target) ||
         tamis_snapshot_segment(now.get(), target.slot - 1, &info) ||

@@ -1,5 +1,5 @@
-/* What tamis calls an SST: its name, its binding, and whether its keys are ours to
- * filter; and who owns what of tamis.h. */
+/* The name and the binding of an SST, whether its keys can be filtered, and owners of
+ * tamis.h's objects. */
 #ifndef TAMIS_ROCKSDB_SEGMENT_H
 #define TAMIS_ROCKSDB_SEGMENT_H
 
@@ -21,22 +21,22 @@ struct Segment {
     std::string binding;
 };
 
-/* What RocksDB calls the file, without directories. */
+/* RocksDB's name of the file, without directories. */
 std::string NameOf(const std::string &path);
 std::string NameOf(uint64_t number);
-/* "rocksdb:<16 hex digits>", made of the identity that RocksDB gives a database. The
+/* "rocksdb:<16 hex digits>", from the identity that RocksDB gives a database. The
  * bindings of its segments begin with it (../bridge/mirror.h). */
 std::string TagOf(const std::string &identity);
-/* "<tag>/<session>/<number>"; the tag alone: nobody knows which file it is. */
+/* "<tag>/<session>/<number>"; the tag alone if the file is unknown. */
 std::string BindingOf(const std::string &tag,
                       const rocksdb::TableProperties &properties);
 bool NamesFile(const std::string &binding);
-/* The session of a segment that an earlier version put, "": it has none. */
+/* The session of a segment of an earlier version; empty: it has none. */
 std::string OldSessionOf(const tamis_segment_info &info);
-/* The file of this binding by the binding of an earlier version. */
+/* Finds the file of this binding by the binding of an earlier version. */
 bool IsOldBindingOf(const tamis_segment_info &info, const std::string &binding);
 
-/* Why keys in this order are not to be filtered by their bytes; NULL: they may be. */
+/* Why keys in this order cannot be filtered by their bytes; NULL: they can. */
 const char *Unfit(const rocksdb::Comparator &order);
 
 /* "what: detail" of a failed call. */
@@ -65,40 +65,40 @@ using Edit = std::unique_ptr<tamis_edit, Free>;
 using Snapshot = std::shared_ptr<tamis_snapshot>;
 using Store = std::unique_ptr<tamis_store, Free>;
 
-/* A builder of a filter for this store, whose segment is named later. */
+/* A builder of a filter for this store. Its segment is named later. */
 int NewBuilder(const struct tamis_store_info &store, uint64_t memory_limit,
                Builder *out, tamis_diag *diag);
-/* The store's segments as of now; NULL if they can't be had. */
+/* The store's current segments; NULL if the call fails. */
 Snapshot Now(tamis_store *store, tamis_diag *diag);
 /* The same name and binding in the list. *sealed (may be NULL): with a filter. */
 bool IsListed(const Snapshot &now, const Segment &segment, bool *sealed);
 /* The number of the segment of this name; SIZE_MAX: there is none. */
 size_t Find(const Snapshot &now, const std::string &name, tamis_segment_info *info);
 
-/* The segments that may be replaced and dropped. */
+/* The segments that may be replaced and dropped: */
 enum class May {
     kThis,      /* segments of the tag's database */
-    kThisOrOld, /* and those of earlier versions, which do not say of which */
+    kThisOrOld, /* and those of earlier versions, which name no database */
     kAll
 };
 
 bool MayChange(const std::string &tag, May may, const tamis_segment_info &info);
 
 /* One change of the list of a database. All return what tamis.h returns. Commit() fails
- * if a segment that is replaced or dropped is not the one of Begin() any more. */
+ * if a segment to be replaced or dropped has changed since Begin(). */
 class Change
 {
   public:
-    /* `now`: what the change was decided by; NULL: as of this call. */
+    /* `now`: the snapshot that the change was decided by; NULL: a new one. */
     int Begin(tamis_store *store, const std::string &tag, May may,
               Snapshot now = nullptr);
-    /* In place of what the list has under that name: ERR_MISMATCH if that may not be
-     * replaced. builder NULL: without a filter. */
+    /* Replaces the segment of that name: ERR_MISMATCH if it may not be replaced.
+     * builder NULL: without a filter. */
     int Put(const Segment &segment, tamis_builder *builder);
-    /* Under the binding of this segment the filter that the list has under its name.
-     * On failure the name is free. */
+    /* Puts the listed filter of the name under the binding of this segment. On failure
+     * the name is free. */
     int PutAgain(const Segment &segment);
-    /* Drops what may be dropped; 0 as well if that is nothing. */
+    /* Drops the segments that may be dropped; 0 if there are none. */
     int Drop(const std::string &name);
     int Commit();
     const tamis_diag &diag() const

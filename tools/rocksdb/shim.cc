@@ -1,5 +1,5 @@
-/* What the list of the store is changed for, and how each change fails: a filter that
- * cannot be had leaves its SST listed without one, and nothing reaches the engine. */
+/* The changes of the store's list, and how each fails: an SST whose filter cannot be
+ * built is listed without one, and no failure reaches the engine. */
 #include "shim.h"
 
 #include "sst_keys.h"
@@ -17,7 +17,7 @@ void RocksShim::Complain(const std::string &line) const noexcept
         if (options_.complain)
             options_.complain("tamis: " + line);
     } catch (...) {
-        /* Who hears it may throw no further. */
+        /* A callback that complains may throw no further. */
     }
 }
 
@@ -92,7 +92,7 @@ std::string RocksShim::Survey(const std::string &tag)
     if (!now)
         return Words(diag.code, diag);
     tamis_mirror_survey(now.get(), tag.c_str(), &survey);
-    /* Reconcile() finds out of which database the segments of earlier versions are. */
+    /* Reconcile() finds the database of the segments of earlier versions. */
     tamis_mirror_refuses(now.get(), tag.c_str(), &survey, true, words);
     return words;
 }
@@ -220,7 +220,7 @@ void RocksShim::List(const Segment &segment, const rocksdb::TableProperties &p,
         PutOrBare(segment, nullptr);
         return;
     }
-    /* A key that RocksDB could not parse would not have been told: it counts it. */
+    /* RocksDB counts keys that it could not parse, but does not hand them over. */
     if (!keys->failure && keys->n_entries == p.num_entries) {
         PutOrBare(segment, keys->builder.get());
         return;

@@ -1,5 +1,5 @@
-/* The shim from inside: what collectors, the listener and the calls of tamis_rocksdb.h
- * share. One store, one database. */
+/* The shim from inside: shared by collectors, the listener and the calls of
+ * tamis_rocksdb.h. One store, one database. */
 #ifndef TAMIS_ROCKSDB_SHIM_H
 #define TAMIS_ROCKSDB_SHIM_H
 
@@ -18,7 +18,7 @@ namespace tamis
 
 /* The SST's property that says which collector saw its keys. */
 extern const char kGathered[];
-/* The segment that says that the list lacks something. */
+/* The segment that says that the list is incomplete. */
 extern const char kMark[];
 
 /* The keys of one SST, from the first to Finish(). */
@@ -45,21 +45,21 @@ class RocksShim : public std::enable_shared_from_this<RocksShim>
 
     /* ---- collectors (collector.cc) ---- */
     std::unique_ptr<Gathered> Begin();
-    /* Finish() of a table and its OnTableFileCreated are called by one thread, in this
-     * order, nothing of another table between: so each thread leaves one behind. */
+    /* One thread calls Finish() of a table and then its OnTableFileCreated, with no
+     * other table between: so each thread leaves one behind. */
     void HandOver(std::unique_ptr<Gathered> keys);
     std::unique_ptr<Gathered> Take(const rocksdb::TableProperties &properties);
 
     /* ---- the list (shim.cc); failures go to complain, and no further ---- */
-    /* Lists a new SST, with a filter of these keys if they are all there. */
+    /* Lists a new SST, with a filter of these keys if they are complete. */
     void List(const Segment &segment, const rocksdb::TableProperties &properties,
               Gathered *keys);
     /* Lists it without one, then builds one by reading the file. */
     void ListIngested(rocksdb::DB *db, const std::string &path,
                       const rocksdb::TableProperties &properties);
     void Drop(const std::string &name);
-    void Retry(); /* what could not be listed */
-    /* The list lacks something from Mark() to the last Unmark(). */
+    void Retry(); /* lists what could not be listed */
+    /* The list is incomplete from Mark() to the last Unmark(). */
     void Mark(rocksdb::DB *db);
     void Unmark();
     /* (reconcile.cc) */
@@ -69,7 +69,7 @@ class RocksShim : public std::enable_shared_from_this<RocksShim>
 
     void Allow(const rocksdb::Comparator *order); /* its keys may be filtered */
     bool IsOurs(const std::string &db_name);
-    /* Is the store that of the database with this identity? One that has no segments
+    /* Is the store that of the database with this identity? A store without segments
      * becomes it. Else it complains, and from then on does nothing. */
     bool Serves(const std::string &identity);
     bool Serves(rocksdb::DB *db);
@@ -84,7 +84,7 @@ class RocksShim : public std::enable_shared_from_this<RocksShim>
     }
     void Complain(const std::string &line) const noexcept;
 
-    /* Runs what a callback does: nothing of it gets out. */
+    /* Runs the body of a callback; no exception leaves it. */
     template <class F> void Guarded(const char *what, F f) noexcept
     {
         try {
@@ -97,7 +97,7 @@ class RocksShim : public std::enable_shared_from_this<RocksShim>
     }
 
   private:
-    /* Why there is to be no filter; "": there may be. */
+    /* Why there can be no filter; empty: there can be one. */
     std::string Objection(const Segment &segment,
                           const rocksdb::TableProperties &properties,
                           const Gathered *keys);
@@ -116,14 +116,14 @@ class RocksShim : public std::enable_shared_from_this<RocksShim>
 
     const RocksOptions options_;
     Store store_;
-    struct tamis_store_info info_ = {}; /* what does not change of it */
-    /* Held by who changes one segment, alone by Reconcile(): no file appears or goes
-     * between its look at the engine and its edit. */
+    struct tamis_store_info info_ = {}; /* the part that does not change */
+    /* Shared by changes of one segment, exclusive for Reconcile(): no file appears or
+     * goes between its look at the engine and its edit. */
     std::shared_mutex gate_;
     std::mutex mutex_; /* for all below */
     std::unordered_map<std::thread::id, std::unique_ptr<Gathered>> left_;
     std::map<std::string, const rocksdb::Comparator *> allowed_;
-    /* Name and binding of what was listed since Open(): perhaps not live yet. */
+    /* Name and binding of segments listed since Open(): perhaps not live yet. */
     std::unordered_map<std::string, std::string> fresh_;
     std::string session_; /* of the database, when it was last reconciled */
     std::map<std::string, Segment> unlisted_;

@@ -1,12 +1,12 @@
 /* SstFileReader's iterator is one of a database: it hides deleted keys. An iterator
- * with a lower bound of timestamps does not, for whoever asks for a range of time wants
- * to see the deletions in it; keys whose timestamp has no bytes are all in that range.
- * The key it then has is the internal one, but for merges: the property
- * "rocksdb.iterator.internal-key" is, whatever its name, the user key, always.
+ * with a lower bound of timestamps shows them, because it serves readers of a range of
+ * time; keys whose timestamp has no bytes are all in that range. Its key is the
+ * internal one, except for merges. The property "rocksdb.iterator.internal-key" is
+ * always the user key, despite its name.
  *
- * That is how RocksDB 7.8 is written, not what it promises. So before a file with
- * deletions is believed, a file of known content is read the same way; where that does
- * not show its deletions, such files are refused. */
+ * RocksDB 7.8 works so, but does not promise it. So before a file with deletions is
+ * believed, a file of known content is read the same way. If that does not show its
+ * deletions, such files are refused. */
 #include "sst_keys.h"
 
 #include <rocksdb/env.h>
@@ -25,7 +25,7 @@ namespace
 using rocksdb::Slice;
 using rocksdb::Status;
 
-/* An iterator comes to the next key of a merge only by merging; the value is not used.
+/* The iterator reaches the next key of a merge only by merging. The value is not used.
  */
 class AnyMerge : public rocksdb::MergeOperator
 {
@@ -94,7 +94,7 @@ bool KnownToShowDeletions()
     return known;
 }
 
-/* RocksDB's own, by the name in the properties; NULL: somebody else's. */
+/* RocksDB's own comparator of the name in the properties; NULL: it has none. */
 const rocksdb::Comparator *OrderOf(const std::string &name)
 {
     for (const rocksdb::Comparator *order :

@@ -16,8 +16,9 @@ namespace tamis
 class SstKeys
 {
   public:
-    /* order: that of its keys; NULL: the one of RocksDB's own that its properties name.
-     * Corruption, IOError; NotSupported: `why` says it, the file is whole. */
+    /* order: of the keys; NULL: RocksDB's own order that the properties name.
+     * Corruption; IOError; NotSupported: `why` has the reason, and the file is whole.
+     */
     rocksdb::Status Open(rocksdb::Env *env, const std::string &path,
                          const rocksdb::Comparator *order);
     /* After Open(), if it returned OK or NotSupported. */
@@ -25,8 +26,8 @@ class SstKeys
     {
         return *properties_;
     }
-    /* Every user key once, in order, every block checked. What was handed over before
-     * it fails is not all. */
+    /* Every user key once, in order, every block checked. If it fails, the keys that it
+     * has handed over are not all. */
     rocksdb::Status Each(const std::function<void(const rocksdb::Slice &)> &fn);
 
   private:

@@ -1,4 +1,4 @@
-/* The calls of tamis_rocksdb.h: what an engine's author sees of the shim. */
+/* The calls of tamis_rocksdb.h: an engine's view of the shim. */
 #include "tamis_rocksdb.h"
 
 #include <algorithm>

@@ -29,21 +29,21 @@
  *   the list after its file is deleted. So at any moment, kill -9 included, the store
  *   lists every live SST that was made while it was in use.
  * - Puts, deletes, single deletes, merges, blob indexes and entities count as keys. So
- *   of a tombstone, too, the answer is MAYBE.
+ *   a tombstone is MAYBE, too.
  * - An SST is listed without a filter, always a candidate, if it has a range deletion
  *   or no session id, if its comparator takes different bytes for the same key or has
  *   timestamps, if its family was not passed to Use(), if what was gathered is not what
  *   RocksDB counted, or if anything of ours fails.
- * - Nothing of ours fails the engine: callbacks return OK and throw nothing. Of an SST
- *   that cannot even be listed `complain` hears; it is tried again after each flush and
- *   compaction. Until then TableFilter() takes it for a candidate, but other processes
- *   do not know of it.
+ * - No failure of ours reaches the engine: callbacks return OK and throw nothing. An
+ *   SST that cannot be listed is reported to `complain`, and retried after each flush
+ *   and compaction. Until then TableFilter() takes it for a candidate, but other
+ *   processes do not know of it.
  *
  * WHAT IT NEEDS.
- * - Every process that opens the database for writing does it with the store, or calls
- *   Reconcile() before others rely on the list. Reconcile() also after
- *   CreateColumnFamilyWithImport(), and no CompactionService: RocksDB tells nobody of
- *   files that come so.
+ * - Every process that opens the database for writing uses the store, or calls
+ *   Reconcile() before others rely on the list. CreateColumnFamilyWithImport() needs a
+ *   Reconcile() after it, and a CompactionService is not supported: RocksDB reports
+ *   the files of neither.
  * - IngestExternalFile() shows files before it names them. Through Ingest() a segment
  *   "ingest" without a filter says so meanwhile; called directly, the files are missing
  *   from the list until OnExternalFileIngested.
@@ -65,10 +65,10 @@ struct RocksOptions {
     std::string store;         /* its directory; made if it is not there */
     double error = 0.01;       /* of filters, if the store is made */
     uint64_t memory_limit = 0; /* bytes a file that is being written; 0: 64 MiB */
-    /* Hears in one line what went wrong, in any thread; calls nothing of RocksFilters.
-     */
+    /* Gets a line about each failure, in any thread. It must call nothing of
+     * RocksFilters. */
     std::function<void(const std::string &line)> complain;
-    /* For tests: called at each step, with its name; likewise. */
+    /* For tests: called at each step, with its name, in the same way. */
     std::function<void(const char *step)> step;
 };
 
@@ -85,33 +85,33 @@ class RocksShim;
 class RocksFilters
 {
   public:
-    /* Never NULL. If the store cannot be used, *status (may be NULL) and `complain` say
-     * why, and the object does nothing: every SST stays a candidate. */
+    /* Never NULL. If the store cannot be used, *status (may be NULL) and `complain`
+     * have the reason, and the object does nothing: every SST stays a candidate. */
     static std::shared_ptr<RocksFilters> Open(const RocksOptions &options,
                                               rocksdb::Status *status = nullptr);
 
-    /* Installs the listener and the collector. NotSupported if the comparator is not
-     * for filters: then SSTs are listed without. Use(db) and Use(family) do the same in
-     * parts, for DB::Open() with column families: each family wants it. */
+    /* Installs the listener and the collector. NotSupported if the comparator does not
+     * allow filters: then SSTs are listed without. Use(db) and Use(family) do the same
+     * in parts, for DB::Open() with column families: call Use(family) for each. */
     rocksdb::Status Use(rocksdb::Options *options);
     void Use(rocksdb::DBOptions *options);
     rocksdb::Status Use(rocksdb::ColumnFamilyOptions *family);
 
-    /* Makes the list that of the live files, one edit: what the store has under another
-     * binding, or not at all, is listed without a filter (`tamis-rocksdb` builds it
-     * while the database is closed; the next compaction does, too); what is of this
-     * database and not live goes. Reads the properties of every table. `families`: the
-     * handles of all open families; NULL: only the default one. Files of other families
-     * stay, but lose their filters. Confirms a list that `tamis repair` made anew, if
-     * it has nothing else. Flushes wait meanwhile. InvalidArgument: the store is that
-     * of another database, and nothing was changed; IOError: also if another process
-     * changed these segments meanwhile: call it again.
+    /* Makes the list that of the live files, in one edit. A live file that is missing,
+     * or has another binding, is listed without a filter; `tamis-rocksdb` builds it
+     * while the database is closed, or the next compaction does. Segments of this
+     * database whose files are not live go. Reads the properties of every table.
+     * `families`: the handles of all open families; NULL: only the default one. Files
+     * of other families stay, but lose their filters. Confirms a list that `tamis
+     * repair` made anew, if it has nothing else. Flushes wait meanwhile.
+     * InvalidArgument: the store is that of another database, and nothing was changed.
+     * IOError: also if another process changed these segments meanwhile: call it again.
      */
     rocksdb::Status
     Reconcile(rocksdb::DB *db,
               const std::vector<rocksdb::ColumnFamilyHandle *> *families = nullptr);
 
-    /* DB::IngestExternalFile(), and what it returns, with the list complete all along.
+    /* DB::IngestExternalFile(), with its result. The list is complete all along.
      */
     rocksdb::Status Ingest(rocksdb::DB *db, rocksdb::ColumnFamilyHandle *family,
                            const std::vector<std::string> &files,

@@ -1,4 +1,4 @@
-/* What would work: the last part of a message, by the error and by what is there. */
+/* Advice: the last part of a message, chosen by the error and by what is there. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "talk.h"
 #include "tamis.h"
 
-/* Of what is short a limit of this process may be the reason, and not the machine. */
+/* A shortage may come from a limit of this process, not from the machine. */
 static bool is_limited(int resource)
 {
     struct rlimit limit;
@@ -97,7 +97,7 @@ const char *advice_unread(int error)
                : usual_advice(error);
 }
 
-/* Is there something of that name, of another kind? */
+/* Does the name exist with another file type? */
 static bool is_strange(int dir, const char *name, mode_t kind)
 {
     struct stat st;
@@ -106,8 +106,8 @@ static bool is_strange(int dir, const char *name, mode_t kind)
            (st.st_mode & S_IFMT) != kind;
 }
 
-/* Repair makes a catalog of filters; where a first 'tamis init' was cut short, there
- * are none, and the next one goes on. */
+/* Repair rebuilds a catalog from filters. An interrupted 'tamis init' left none: the
+ * next 'tamis init' continues it. */
 static bool has_filters(const char *path)
 {
     char name[4096];
@@ -136,10 +136,11 @@ const char *store_advice(int error, const char *path)
     dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return NULL;
-    /* Repair leaves alone what is in its place. */
+    /* Repair does not touch another kind of file. */
     if (is_strange(dir, "filters", S_IFDIR))
-        advice = "move away what is in its place, then put the directory filters/ back, "
-                 "or 'tamis repair STORE' makes an empty one";
+        advice =
+            "move away what is in its place, then put the directory filters/ back, "
+            "or 'tamis repair STORE' makes an empty one";
     else if (is_strange(dir, "catalog.lmdb", S_IFREG))
         advice = "move it away, then 'tamis repair STORE' makes one";
     else if (is_strange(dir, "catalog.lmdb-lock", S_IFREG))

@@ -1,5 +1,4 @@
-/* A signal to end, while the library writes a file that is whole or not there, or
- * commits an edit. */
+/* Delays terminating signals while the library writes a file or commits an edit. */
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
@@ -9,9 +8,9 @@
 static const int numbers[N_ENDINGS] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 static volatile sig_atomic_t ended_by;
 
-/* The library knows what it has made, and removes it when a write fails: so the next
- * one does. A limit of file sizes is of this process alone, and a system call. A second
- * signal is not caught. */
+/* The library removes its file when a write fails. A limit of file sizes makes the
+ * next write fail. It holds for this process alone, and setting it is one system call.
+ * A second signal is not caught. */
 static void end(int number)
 {
     struct rlimit limit;

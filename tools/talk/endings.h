@@ -1,4 +1,4 @@
-/* Signals that end a command: held off until what it was writing is whole, or gone. */
+/* Delays a terminating signal until the file being written is complete or removed. */
 #ifndef TAMIS_TOOLS_ENDINGS_H
 #define TAMIS_TOOLS_ENDINGS_H
 
@@ -12,14 +12,13 @@ struct endings {
     struct rlimit limit;
 };
 
-/* From here to endings_let() a signal to end makes the next write fail. If what was
- * done then has failed, the signal does what it does, and this does not return. */
+/* Until endings_let(), a terminating signal makes the next write fail. If the work
+ * `failed` then, endings_let() raises the signal and does not return. */
 void endings_catch(struct endings *before);
 void endings_let(const struct endings *before, bool failed);
 
-/* From here to the end of the process a signal to end waits, and is forgotten: an edit
- * is about to be committed, and its report says what has become of it. SIGQUIT is not
- * held off. */
+/* Blocks SIGINT, SIGTERM and SIGHUP until the process exits: an edit is about to be
+ * committed, and its report states the outcome. SIGQUIT is not blocked. */
 void endings_hold(void);
 
 #endif

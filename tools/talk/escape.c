@@ -1,4 +1,4 @@
-/* Texts in memory of their own: bytes for people, escaped or in hex digits. */
+/* Allocates texts for people: bytes escaped or in hex digits. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
-/* A call that failed, as a message: which file, what is wrong with it, where, and what
- * would work. */
+/* Reports a failed call: the file, the fault, its offset, the remedy. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* What a process of ours is to survive, whoever started it: closed descriptors, a limit
- * of file sizes, a page that the disk cannot deliver. */
+/* Prepares a process for closed descriptors, a limit of file sizes and unreadable
+ * pages. */
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -8,8 +8,8 @@
 #include "talk.h"
 #include "tamis.h"
 
-/* A closed standard descriptor would be given to the next file that is opened, and
- * messages would go into a store. What takes its place fails when it is used. */
+/* Otherwise the next opened file would take a closed standard descriptor, and messages
+ * would go into a store. Using a descriptor opened here fails. */
 static void plug_descriptors(void)
 {
     static const int modes[] = {O_WRONLY, O_RDONLY, O_RDWR};
@@ -23,9 +23,9 @@ void process_begin(const char *name)
 {
     program = name;
     plug_descriptors();
-    /* Past a limit of file sizes, writing fails with EFBIG: that can be said and
-     * cleaned up after, a signal can't. */
+    /* Beyond a limit of file sizes a write fails with EFBIG, which can be reported and
+     * cleaned up. A signal cannot. */
     signal(SIGXFSZ, SIG_IGN);
-    /* A page that the disk cannot deliver is an answer, not the end. */
+    /* A page that the disk cannot deliver must not kill the process. */
     tamis_guard_install(NULL);
 }

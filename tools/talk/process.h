@@ -1,5 +1,4 @@
-/* What each of our programs does before all else: `tamis`, tamis-leveldb,
- * tamis-rocksdb. */
+/* Startup of each of our programs: `tamis`, tamis-leveldb, tamis-rocksdb. */
 #ifndef TAMIS_TOOLS_PROCESS_H
 #define TAMIS_TOOLS_PROCESS_H
 
@@ -7,7 +6,7 @@
 extern "C" {
 #endif
 
-/* `name`: of the program, before each message. */
+/* `name` is the program's, printed before each message. */
 void process_begin(const char *name);
 
 #ifdef __cplusplus

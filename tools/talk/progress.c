@@ -1,5 +1,4 @@
-/* A line on stderr with what is done, rate and time left, only when stderr is a
- * terminal. */
+/* A progress line on stderr: work done, rate, time left. Only on a terminal. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,5 +1,4 @@
-/* Terminals: whether there is one, how wide it is, and what of colours and characters
- * it shows. Nothing of this is needed to understand what is printed. */
+/* Terminals: their width, colours and characters. Output is complete without them. */
 #include <langinfo.h>
 #include <locale.h>
 #include <stdarg.h>

@@ -1,5 +1,4 @@
-/* What people see and programs do not: colours, bars, progress. One banner per source
- * file. */
+/* Output for people only: colours, bars, progress. One banner per source file. */
 #ifndef TAMIS_SCREEN_H
 #define TAMIS_SCREEN_H
 
@@ -9,8 +8,8 @@
 
 /* ==== screen.c: terminals ======================================================== */
 
-/* `when` is "never", "auto" or "always"; false: neither. Before it is called it is
- * "auto": on a terminal that is not TERM=dumb, unless NO_COLOR is set. */
+/* `when` is "never", "auto" or "always"; false for another word. The default, "auto",
+ * means a terminal that is not TERM=dumb, unless NO_COLOR is set. */
 bool colour_choose(const char *when);
 enum tint { TINT_NONE, TINT_GOOD, TINT_DOUBT, TINT_BAD };
 /* To stdout, coloured where colours are wanted. */

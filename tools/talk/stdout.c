@@ -1,4 +1,4 @@
-/* Standard output, which may be closed or full: what was not written is no success. */
+/* Standard output may be closed or full. A failed write is a failure of the command. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -6,14 +6,14 @@
 
 #include "talk.h"
 
-static bool is_done; /* what it is to report */
+static bool is_done; /* the work; only its report is left */
 
 void work_is_done(void)
 {
     is_done = true;
 }
 
-/* The reason may be gone by now: stdio remembers only that a write failed. */
+/* os_errno is 0 if the reason is lost: stdio remembers only that a write failed. */
 static int output_failed(int os_errno)
 {
     if (is_done)
@@ -43,7 +43,7 @@ bool output_works(void)
     return false;
 }
 
-/* Bytes that the buffer cannot hold are written at once, and fail here. */
+/* Bytes that the buffer cannot hold are written at once, so fwrite() may fail. */
 int print_whole(const char *bytes, size_t n)
 {
     errno = 0;

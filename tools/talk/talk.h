@@ -23,8 +23,8 @@ enum {
 /* ==== status.c: errors as exit statuses ========================================== */
 
 int status_of_error(int error);
-/* Of a file that cannot be read: something else in a filter's place is no filter (3),
- * and an error says nothing about its bytes (4). */
+/* A file cannot be read. 3 if something other than a file is in the filter's place; 4
+ * for an error, which says nothing about the file's bytes. */
 bool is_wrong_type(int error);
 int status_unread(int error);
 
@@ -34,17 +34,17 @@ const char *usual_advice(int error); /* may be NULL, as those below */
 const char *advice_memory(void);
 extern const char advice_flipped[]; /* where --check found that memory changed */
 const char *advice_unread(int error);
-/* What mends the store at `path`, where its catalog cannot be used; NULL: nothing that
- * is known, or it is no directory. */
+/* How to mend the store at `path`, whose catalog cannot be used. NULL if no remedy is
+ * known, or if `path` is no directory. */
 const char *store_advice(int error, const char *path);
 
 /* ==== text.c: bytes for people =================================================== */
 
 /* Length of the valid UTF-8 sequence at s that may be printed as it is, else 0. */
 size_t printable(const uint8_t *s, size_t n);
-/* Printable ASCII but the backslash, and valid UTF-8 from U+00A0 on but what turns the
- * text around, stand for themselves; every other byte is \xHH. Two texts are equal only
- * if their bytes are. */
+/* Prints printable ASCII but the backslash, and valid UTF-8 from U+00A0 on but codes
+ * that reorder text, as they are; every other byte as \xHH. Two texts are equal only if
+ * their bytes are. */
 void print_escaped(FILE *to, const void *bytes, size_t n);
 void print_message(FILE *to, const char *text); /* the same, backslashes kept */
 /* Bytes of hex digits into out[max]; the number of them, or -1. */
@@ -55,18 +55,18 @@ const char *size_text(char text[TEXT_BYTES], double n_bytes);
 const char *percent_text(char text[TEXT_BYTES], double fraction);
 const char *time_text(char text[TEXT_BYTES], uint64_t microseconds);
 
-/* ==== complain.c: the one line that says why ===================================== */
+/* ==== complain.c: the one error line ============================================= */
 
 extern const char *program; /* its name, before each message; process_begin() sets it */
 /* Prints `PROGRAM: ...` on stderr, the first time only: one error line a run. Returns
  * its first argument. Thread-safe. */
 int complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* From here on the first line waits for a second one, and both are printed as one: the
- * second says what has become of the work. */
+/* Holds the first line back until a second one states what became of the work. Both are
+ * printed as one. */
 void complain_later(void);
-void complain_now(void);    /* the line that waits; finish_output() calls it */
-bool complained_here(void); /* was it this thread's line that was printed? */
-/* Returns the pointer. If it is NULL, says that memory is short and exits. */
+void complain_now(void);    /* prints the line held back; finish_output() calls it */
+bool complained_here(void); /* did this thread print the line? */
+/* Returns the pointer. If it is NULL, reports a memory shortage and exits. */
 void *memory_or_exit(void *pointer);
 
 /* ==== escape.c: the same bytes, as texts in memory =============================== */
@@ -76,26 +76,25 @@ char *hex(const void *bytes, size_t n);    /* the same */
 
 /* ==== fail.c: a call that failed ================================================= */
 
-/* `tamis: FILE: what (offset N): what would work` for a failed library call. `file`
- * stands in where the diag knows none; `advice` NULL: the usual one for the code; "":
- * none. */
+/* Prints `tamis: FILE: what (offset N): remedy` for a failed library call. `file` is
+ * used if the diag names none. `advice` NULL: the usual one of the code; "": none. */
 int complain_error(int error, const struct tamis_diag *diag, const char *file,
                    const char *advice);
 int complain_errno(int os_errno, const char *file, const char *doing);
-/* For a builder whose add failed. `file` is what it builds; it may well be the spool
- * directory that is at fault. */
+/* Reports a failed add of a builder. `file` is its result; the spool directory may
+ * be at fault instead. */
 int complain_add(int error, const char *file);
 
 /* ==== stdout.c: standard output ================================================== */
 
-/* From here on a report that cannot be written is told as that: what it reports is done
- * and durable, and the status is 4 all the same. */
+/* From here on the work is done and durable. A lost report says so, and the status is
+ * still 4. */
 void work_is_done(void);
-/* Flushes and closes stdout; what could not be written turns success into 4. */
+/* Flushes and closes stdout. A failed write turns success into 4. */
 int finish_output(int status);
-/* Flushes stdout. False once it has failed: time to stop. Says so. */
+/* Flushes stdout. False once it has failed, which it reports: stop working. */
 bool output_works(void);
-/* Writes to stdout and flushes it. Says why it cannot; returns the status. */
+/* Writes to stdout and flushes it. Reports a failure; returns the status. */
 int print_whole(const char *bytes, size_t n);
 
 #endif

@@ -1,4 +1,4 @@
-/* Bytes for people: escapes, hex, sizes, times. Nothing here asks for memory. */
+/* Bytes for people: escapes, hex, sizes, times. Nothing here allocates memory. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,7 +63,7 @@ void print_escaped(FILE *to, const void *bytes, size_t n)
     print_bytes(to, bytes, n, false);
 }
 
-/* What is in it may have been escaped already, and the library's words are not. */
+/* Parts of `text` are escaped already; the library's words are not. */
 void print_message(FILE *to, const char *text)
 {
     print_bytes(to, text, strlen(text), true);
