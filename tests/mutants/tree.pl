@@ -57,7 +57,7 @@ sub tree_new {
     my $t = { root => $root, commands => {}, users => {}, log => "$root.log" };
     # An access past the end of an array, or a shift too far, must be noticed.
     my $make = "cd '$root' && unset MAKEFLAGS MFLAGS MAKELEVEL && make B=build OPT=-O1 WERROR= V=1"
-        . " SANITIZE='-fsanitize=bounds,shift -fsanitize-undefined-trap-on-error'";
+        . " SANITIZE='-fsanitize=bounds-strict,shift -fsanitize-undefined-trap-on-error'";
     system('mkdir', '-p', $root);
     # Short: the address of a socket has 108 bytes.
     chomp($t->{tmp} = `mktemp -d`);

@@ -157,6 +157,12 @@ static void names_the_first_page_of_several(void **state)
                      s.offset + geometry_block_offset(&s.geometry, 0, key.hash) /
                                     PAGE_BYTES * PAGE_BYTES);
     tamis_filter_close(f);
+    /* A filter that is opened without checks names no damage. */
+    struct tamis_filter_options none = {.size = sizeof none, .check = TAMIS_CHECK_NONE};
+    OK(tamis_filter_open(path_of("f"), &none, &f, NULL));
+    assert_int_equal(tamis_filter_explain(f, &key, &x), TAMIS_MAYBE);
+    assert_int_equal(x.stages[0].reason, TAMIS_HIT);
+    tamis_filter_close(f);
 }
 
 static void nothing_is_maybe(void **state)
