@@ -136,7 +136,6 @@ int view_create(struct tamis_filter *f, int fd, const struct header *h,
     size_t of_kind, bitmaps, n_bytes = view_bytes(f->kind, c, &of_kind, &bitmaps);
     bool probing = atomic_load(&f->view) != NULL;
     struct view *v = view_alloc(n_bytes, probing);
-    *out = NULL;
     if (!v)
         return ENOMEM;
     int err = probing && !view_begin(f, v) ? EAGAIN : 0;
