@@ -1,6 +1,6 @@
 /* One validation rule of SPEC.md section 8 as a test: bytes to put into a good
- * record, and the verdict that must come of it. The checksum is made good again
- * afterwards, so that what is refused is the value and not its damage. */
+ * record, and the verdict that they must get. The checksum is made good again
+ * afterwards, so that the value is refused and not its damage. */
 #ifndef TAMIS_TESTS_RULES_H
 #define TAMIS_TESTS_RULES_H
 
@@ -37,7 +37,7 @@ struct rule {
 };
 
 /* A rule whose verdict points at the member that it changes, and one that changes a
- * byte somewhere else in the record. */
+ * byte somewhere else in the record. With VERDICT_OK the value is allowed. */
 #define RULE(type, member, value, code)                                                \
     {                                                                                  \
         offsetof(type, member), sizeof(((type *)0)->member), (value), (code),          \
@@ -47,6 +47,31 @@ struct rule {
     {                                                                                  \
         (at), 1, (value), (code), offsetof(type, member), #member                      \
     }
+
+/* Limits that an identity and a catalog share: values outside and inside. R is the
+ * test's own: a member, a value and the verdict's name. */
+#define ERRORS_OUTSIDE(R)                                                              \
+    R(target_error, F64_NAN, RANGE), R(target_error, F64_ZERO, RANGE),                 \
+        R(target_error, F64_MINUS_1, RANGE), R(target_error, F64_INF, RANGE),          \
+        R(target_error, F64_ERROR_MIN - 1, RANGE),                                     \
+        R(target_error, F64_ONE_HALF + 1, RANGE)
+#define GROWTH_OUTSIDE(R)                                                              \
+    R(growth_factor, F64_NAN, RANGE), R(growth_factor, F64_ONE, RANGE),                \
+        R(growth_factor, F64_FACTOR_MIN - 1, RANGE),                                   \
+        R(growth_factor, F64_FACTOR_MAX + 1, RANGE), R(growth_factor, F64_INF, RANGE), \
+        R(tightening_ratio, F64_NAN, RANGE),                                           \
+        R(tightening_ratio, F64_ONE_HALF - 1, RANGE),                                  \
+        R(tightening_ratio, F64_TIGHTENING_MAX + 1, RANGE),                            \
+        R(tightening_ratio, F64_ONE, RANGE), R(first_capacity, 0, RANGE),              \
+        R(first_capacity, (UINT64_C(1) << 32) + 1, RANGE),                             \
+        R(first_capacity, UINT64_MAX, RANGE)
+#define LIMITS_INSIDE(R)                                                               \
+    R(target_error, F64_ERROR_MIN, OK), R(target_error, F64_ONE_HALF, OK),             \
+        R(growth_factor, F64_FACTOR_MIN, OK), R(growth_factor, F64_FACTOR_MAX, OK),    \
+        R(tightening_ratio, F64_ONE_HALF, OK),                                         \
+        R(tightening_ratio, F64_TIGHTENING_MAX, OK), R(first_capacity, 1, OK),         \
+        R(first_capacity, UINT64_C(1) << 32, OK), R(minor, 0, OK),                     \
+        R(minor, 0xffff, OK), R(compat, UINT64_MAX, OK), R(ro_compat, UINT64_MAX, OK)
 
 static inline void put_le(uint8_t *to, size_t n_bytes, uint64_t value)
 {
@@ -76,9 +101,14 @@ static inline void verdict_is(struct verdict v, enum verdict_code code, size_t o
 /* Decodes a changed copy of the record; the tests' own per kind of record. */
 typedef struct verdict rule_decoder(uint8_t *record);
 
-/* Each rule alone gives its verdict; two at once give the earlier one's, which is
- * what makes the list in SPEC.md an order. Rules with the same field are
- * alternatives and not paired. */
+static inline void rule_gives(const struct rule *r, struct verdict v)
+{
+    bool allowed = r->code == VERDICT_OK;
+    verdict_is(v, r->code, allowed ? 0 : r->offset, allowed ? "" : r->field);
+}
+
+/* Each rule alone gives its verdict; two at once give the earlier one's: the list in
+ * SPEC.md is an order. Rules with the same field are alternatives and not paired. */
 static inline void rules_hold(const struct rule *rules, size_t n, const uint8_t *good,
                               size_t n_bytes, rule_decoder *decode)
 {
@@ -86,7 +116,7 @@ static inline void rules_hold(const struct rule *rules, size_t n, const uint8_t 
     for (size_t i = 0; i < n; i++) {
         memcpy(record, good, n_bytes);
         rule_apply(&rules[i], record);
-        verdict_is(decode(record), rules[i].code, rules[i].offset, rules[i].field);
+        rule_gives(&rules[i], decode(record));
         for (size_t k = i + 1; k < n; k++) {
             if (rules_touch(&rules[i], &rules[k]) ||
                 strcmp(rules[i].field, rules[k].field) == 0)
@@ -94,8 +124,25 @@ static inline void rules_hold(const struct rule *rules, size_t n, const uint8_t 
             memcpy(record, good, n_bytes);
             rule_apply(&rules[k], record);
             rule_apply(&rules[i], record);
-            verdict_is(decode(record), rules[i].code, rules[i].offset, rules[i].field);
+            rule_gives(&rules[i], decode(record));
         }
+    }
+}
+
+/* One bit flipped in a record that begins with a magic and a version and ends with its
+ * checksum. decode() does not mend the checksum. */
+static inline void flips_show(uint8_t *record, size_t n_bytes, rule_decoder *decode)
+{
+    for (size_t bit = 0; bit < n_bytes * 8; bit++) {
+        record[bit / 8] ^= (uint8_t)(1U << (bit % 8));
+        struct verdict v = decode(record);
+        if (bit / 8 < 8)
+            verdict_is(v, VERDICT_MAGIC, 0, "magic");
+        else if (bit / 8 < 10)
+            verdict_is(v, VERDICT_VERSION, 8, "major");
+        else
+            verdict_is(v, VERDICT_CHECKSUM, n_bytes - 8, "checksum");
+        record[bit / 8] ^= (uint8_t)(1U << (bit % 8));
     }
 }
 

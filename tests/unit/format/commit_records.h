@@ -3,12 +3,6 @@
 #ifndef TAMIS_TESTS_COMMIT_RECORDS_H
 #define TAMIS_TESTS_COMMIT_RECORDS_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include "format/checksum.h"
 #include "format/commit.h"
 #include "format/integrity.h"

@@ -1,10 +1,4 @@
 /* format/identity.h: every rule of SPEC.md section 8.1, by a mutation of its own. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include "format/checksum.h"
 #include "format/identity.h"
 #include "tests/support/rules.h"
@@ -44,14 +38,20 @@ static struct identity at_birth(void)
     return id;
 }
 
-static struct verdict reseal_decode(uint8_t *record)
+static struct verdict decode(uint8_t *record)
 {
     struct identity id;
-    checksum_set(record, IDENTITY_BYTES, 0);
+    memset(&id, 0xff, sizeof id);
     struct verdict v = identity_decode(record, IDENTITY_BYTES, &id);
     if (v.code != VERDICT_OK)
         assert_true(all_zero(&id, sizeof id));
     return v;
+}
+
+static struct verdict reseal_decode(uint8_t *record)
+{
+    checksum_set(record, IDENTITY_BYTES, 0);
+    return decode(record);
 }
 
 static void same(const struct identity *want, const struct identity *got)
@@ -122,12 +122,7 @@ static void rules_of_both(void **state)
         R(kind, 2, KIND),
         R(hash_id, 0, KIND),
         R(hash_id, 2, KIND),
-        R(target_error, F64_NAN, RANGE),
-        R(target_error, F64_ZERO, RANGE),
-        R(target_error, F64_MINUS_1, RANGE),
-        R(target_error, F64_INF, RANGE),
-        R(target_error, F64_ONE_HALF + 1, RANGE),
-        R(target_error, UINT64_C(0x3e45798ee2308c39), RANGE), /* below 1e-8 */
+        ERRORS_OUTSIDE(R),
         R(name_bytes, 256, RANGE),
         R(name_bytes, 0xffff, RANGE),
         B(128 + 3, name, 0, RANGE),    /* NUL inside the name */
@@ -151,18 +146,7 @@ static void rules_of_both(void **state)
 static void rules_of_growth(void **state)
 {
     (void)state;
-    static const struct rule geometric[] = {
-        R(growth_factor, F64_NAN, RANGE),
-        R(growth_factor, F64_ONE, RANGE),
-        R(growth_factor, F64_INF, RANGE),
-        R(growth_factor, UINT64_C(0x4030000000000001), RANGE), /* above 16 */
-        R(tightening_ratio, F64_NAN, RANGE),
-        R(tightening_ratio, F64_ONE, RANGE),
-        R(tightening_ratio, F64_ONE_HALF - 1, RANGE),
-        R(first_capacity, 0, RANGE),
-        R(first_capacity, (UINT64_C(1) << 32) + 1, RANGE),
-        R(first_capacity, UINT64_MAX, RANGE),
-    };
+    static const struct rule geometric[] = {GROWTH_OUTSIDE(R)};
     static const struct rule none[] = {
         R(growth_factor, 1, RANGE),
         R(growth_factor, UINT64_C(1) << 63, RANGE), /* -0.0 is not unused */
@@ -188,28 +172,11 @@ static void rules_of_growth(void **state)
 static void limits_are_inclusive(void **state)
 {
     (void)state;
-    static const struct rule inside[] = {
-        R(minor, 0, OK),
-        R(minor, 0xffff, OK),
-        R(store_uuid, 0, OK),
-        R(target_error, F64_ONE_HALF, OK),
-        R(target_error, F64_ERROR_MIN, OK),
-        R(growth_factor, F64_FACTOR_MIN, OK),
-        R(growth_factor, F64_FACTOR_MAX, OK),
-        R(tightening_ratio, F64_ONE_HALF, OK),
-        R(tightening_ratio, F64_TIGHTENING_MAX, OK),
-        R(first_capacity, 1, OK),
-        R(first_capacity, UINT64_C(1) << 32, OK),
-        R(compat, UINT64_MAX, OK),
-        R(ro_compat, UINT64_MAX, OK),
-    };
+    static const struct rule inside[] = {LIMITS_INSIDE(R), R(store_uuid, 0, OK)};
+    uint8_t record[IDENTITY_BYTES];
     struct identity id = growing();
-    for (size_t i = 0; i < N_OF(inside); i++) {
-        uint8_t record[IDENTITY_BYTES];
-        identity_encode(&id, record);
-        rule_apply(&inside[i], record);
-        verdict_is(reseal_decode(record), VERDICT_OK, 0, "");
-    }
+    identity_encode(&id, record);
+    rules_hold(inside, N_OF(inside), record, sizeof record, reseal_decode);
 }
 
 /* A feature that may be ignored may use bytes that we don't; one that may not be
@@ -250,18 +217,7 @@ static void short_and_damaged(void **state)
     verdict_is(identity_decode((const uint8_t *)"some text", 9, &out), VERDICT_MAGIC, 0,
                "magic");
     verdict_is(identity_decode(record, 2047, &out), VERDICT_SHORT, 2047, "identity");
-    for (size_t bit = 0; bit < sizeof record * 8; bit++) {
-        record[bit / 8] ^= (uint8_t)(1U << (bit % 8));
-        struct verdict v = identity_decode(record, sizeof record, &out);
-        if (bit / 8 < 8)
-            verdict_is(v, VERDICT_MAGIC, 0, "magic");
-        else if (bit / 8 < 10)
-            verdict_is(v, VERDICT_VERSION, 8, "major");
-        else
-            verdict_is(v, VERDICT_CHECKSUM, 2040, "checksum");
-        assert_true(all_zero(&out, sizeof out));
-        record[bit / 8] ^= (uint8_t)(1U << (bit % 8));
-    }
+    flips_show(record, sizeof record, decode);
     memset(record, 0, sizeof record);
     verdict_is(identity_decode(record, sizeof record, &out), VERDICT_MAGIC, 0, "magic");
 }
