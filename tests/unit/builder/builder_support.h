@@ -1,4 +1,5 @@
-/* What tests of the builder share: many hashes, their domain, and builders of it. */
+/* For tests of the builder: many hashes, their domain, builders of it, and files that
+ * compare equal. */
 #ifndef TAMIS_TESTS_BUILDER_SUPPORT_H
 #define TAMIS_TESTS_BUILDER_SUPPORT_H
 
@@ -22,7 +23,38 @@ static UNUSED int tear_down(void **state)
     return test_dir_remove(state);
 }
 
-static UNUSED struct tamis_builder *new_builder(double error, uint64_t memory_limit)
+/* Files compare equal only if UUIDs and times do. */
+static UNUSED void same_bytes(void *buf, size_t n)
+{
+    memset(buf, 0x42, n);
+}
+
+static UNUSED uint64_t same_time(void)
+{
+    return 1700000000000000;
+}
+
+static UNUSED int repeatable(void **state)
+{
+    faults_on(state);
+    io_calls.random = same_bytes;
+    io_calls.now = same_time;
+    return 0;
+}
+
+static UNUSED void assert_same_file(const char *a, const char *b)
+{
+    size_t n_a, n_b;
+    uint8_t *bytes_a = file_read(a, &n_a), *bytes_b = file_read(b, &n_b);
+    assert_int_equal(n_a, n_b);
+    assert_memory_equal(bytes_a, bytes_b, n_a);
+    free(bytes_a);
+    free(bytes_b);
+}
+
+/* A builder that has the first n hashes. */
+static UNUSED struct tamis_builder *
+threaded_builder_of(double error, size_t n, uint32_t n_threads, uint64_t memory_limit)
 {
     struct tamis_builder_options opt = {
         .size = sizeof opt,
@@ -30,10 +62,23 @@ static UNUSED struct tamis_builder *new_builder(double error, uint64_t memory_li
         .error = error,
         .memory_limit = memory_limit,
         .spool_dir = test_dir,
+        .n_threads = n_threads,
     };
     struct tamis_builder *b;
     assert_int_equal(tamis_builder_create(&opt, &b, NULL), 0);
+    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, n), 0);
+    assert_int_equal(tamis_builder_n_keys(b), n);
     return b;
+}
+
+static UNUSED struct tamis_builder *builder_of(double error, size_t n)
+{
+    return threaded_builder_of(error, n, 0, 0);
+}
+
+static UNUSED struct tamis_builder *new_builder(double error, uint64_t memory_limit)
+{
+    return threaded_builder_of(error, 0, 0, memory_limit);
 }
 
 static UNUSED void finish(struct tamis_builder *b, const char *path)
@@ -42,13 +87,6 @@ static UNUSED void finish(struct tamis_builder *b, const char *path)
     if (tamis_builder_finish_file(b, path, &diag) != 0)
         fail_msg("%s: %s", diag.file, diag.what);
     tamis_builder_free(b);
-}
-
-static UNUSED struct tamis_builder *builder_of(double error, size_t n)
-{
-    struct tamis_builder *b = new_builder(error, 0);
-    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, n), 0);
-    return b;
 }
 
 #endif

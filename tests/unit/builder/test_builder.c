@@ -2,41 +2,9 @@
  * a spool that fails or lies makes no filter. */
 #include "tests/unit/builder/builder_support.h"
 
-/* Files compare equal only if UUIDs and times do. */
-static void same_bytes(void *buf, size_t n)
-{
-    memset(buf, 0x42, n);
-}
-
-static uint64_t same_time(void)
-{
-    return 1700000000000000;
-}
-
-static int repeatable(void **state)
-{
-    faults_on(state);
-    io_calls.random = same_bytes;
-    io_calls.now = same_time;
-    return 0;
-}
-
 static void build(const char *path, double error, uint64_t memory_limit, size_t n)
 {
-    struct tamis_builder *b = new_builder(error, memory_limit);
-    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, n), 0);
-    assert_int_equal(tamis_builder_n_keys(b), n);
-    finish(b, path);
-}
-
-static void assert_same_file(const char *a, const char *b)
-{
-    size_t n_a, n_b;
-    uint8_t *bytes_a = file_read(a, &n_a), *bytes_b = file_read(b, &n_b);
-    assert_int_equal(n_a, n_b);
-    assert_memory_equal(bytes_a, bytes_b, n_a);
-    free(bytes_a);
-    free(bytes_b);
+    finish(threaded_builder_of(error, n, 0, memory_limit), path);
 }
 
 /* ---- space ---- */

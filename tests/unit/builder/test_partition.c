@@ -1,6 +1,6 @@
 /* Filters that are made by partition: bit by bit what the reference says, whatever the
  * geometry, the threads, the order and the way of the hashes. */
-#include "tests/support/support.h"
+#include "tests/unit/builder/builder_support.h"
 #include "lib/builder/inside.h"
 
 #include <dirent.h>
@@ -161,47 +161,6 @@ static void test_stops_when_told(void **state)
 
 /* ---- whole files ---- */
 
-enum { N_KEYS = 900 * 1000 };
-static uint64_t *keys;
-static struct tamis_domain domain;
-
-/* Files compare equal only if UUIDs and times do. */
-static void same_bytes(void *buf, size_t n)
-{
-    memset(buf, 0x42, n);
-}
-
-static uint64_t same_time(void)
-{
-    return 1700000000000000;
-}
-
-static int repeatable(void **state)
-{
-    faults_on(state);
-    io_calls.random = same_bytes;
-    io_calls.now = same_time;
-    return 0;
-}
-
-static struct tamis_builder *builder_of(double error, size_t n, uint32_t n_threads,
-                                        uint64_t memory_limit)
-{
-    struct tamis_builder_options opt = {
-        .size = sizeof opt,
-        .domain = &domain,
-        .error = error,
-        .memory_limit = memory_limit,
-        .spool_dir = test_dir,
-        .n_threads = n_threads,
-    };
-    struct tamis_builder *b;
-    assert_int_equal(tamis_builder_create(&opt, &b, NULL), 0);
-    assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, n), 0);
-    assert_int_equal(tamis_builder_n_keys(b), n);
-    return b;
-}
-
 /* The bits of a file, by the reference from the hashes. */
 static void expect_reference(const char *path, size_t n)
 {
@@ -222,28 +181,19 @@ static void expect_reference(const char *path, size_t n)
     tamis_filter_close(f);
 }
 
-static void expect_same_file(const char *a, const char *b)
-{
-    size_t n_a, n_b;
-    uint8_t *bytes_a = file_read(a, &n_a), *bytes_b = file_read(b, &n_b);
-    assert_int_equal(n_a, n_b);
-    assert_memory_equal(bytes_a, bytes_b, n_a);
-    free(bytes_a);
-    free(bytes_b);
-}
-
 static void build_all_ways(double error, size_t n)
 {
     static const uint32_t threads[] = {0, 1, 2, 3, 8, 100000};
     static const uint64_t limits[] = {0, 1 << 20, 64 << 10};
     for (size_t i = 0; i < 6 * 3; i++) {
-        struct tamis_builder *b = builder_of(error, n, threads[i % 6], limits[i / 6]);
+        struct tamis_builder *b =
+            threaded_builder_of(error, n, threads[i % 6], limits[i / 6]);
         if (i % 6 == 5 && i > 5)
             goto next; /* 256 threads once */
         assert_int_equal(
             tamis_builder_finish_file(b, path_of(i ? "other" : "first"), NULL), 0);
         if (i) {
-            expect_same_file(path_of("first"), path_of("other"));
+            assert_same_file(path_of("first"), path_of("other"));
             unlink(path_of("other"));
         } else {
             expect_reference(path_of("first"), n);
@@ -271,7 +221,7 @@ static void test_a_failed_finish_then_a_good_one(void **state)
     (void)state;
     for (int round = 0; round < 2; round++) {
         struct tamis_builder *b =
-            builder_of(1e-6, N_KEYS / 2, 3, round ? 1 << 20 : 64 << 20);
+            threaded_builder_of(1e-6, N_KEYS / 2, 3, round ? 1 << 20 : 64 << 20);
         size_t n_files = count_files(test_dir);
         unsigned long nth;
         for (nth = 1;; nth++) {
@@ -293,7 +243,7 @@ static void test_a_failed_finish_then_a_good_one(void **state)
                          TAMIS_ERR_EXISTS);
         assert_int_equal(tamis_builder_finish_file(b, path_of("again"), NULL), 0);
         expect_reference(path_of("attempt"), N_KEYS / 2 + N_KEYS / 8);
-        expect_same_file(path_of("attempt"), path_of("again"));
+        assert_same_file(path_of("attempt"), path_of("again"));
         unlink(path_of("attempt"));
         unlink(path_of("again"));
         tamis_builder_free(b);
@@ -349,7 +299,7 @@ static void test_threads_are_those_asked_for(void **state)
     size_t n_open, before = count_threads(&n_open);
     (void)state;
     for (size_t i = 0; i < 4; i++) {
-        struct tamis_builder *b = builder_of(0.01, N_KEYS, asked[i], 0);
+        struct tamis_builder *b = threaded_builder_of(0.01, N_KEYS, asked[i], 0);
         size_t open_before = n_open, open_after;
         most_threads = 0;
         io_calls.pwrite = counting_pwrite;
@@ -362,7 +312,7 @@ static void test_threads_are_those_asked_for(void **state)
         tamis_builder_free(b);
     }
     /* None for what is quickly done. */
-    struct tamis_builder *b = builder_of(0.01, 1000, 8, 0);
+    struct tamis_builder *b = threaded_builder_of(0.01, 1000, 8, 0);
     most_threads = 0;
     io_calls.pwrite = counting_pwrite;
     assert_int_equal(tamis_builder_finish_file(b, path_of("small"), NULL), 0);
@@ -388,7 +338,7 @@ static ssize_t sequential_pwrite(int fd, const void *buf, size_t n, off_t offset
 
 static void test_writes_are_large_and_in_order(void **state)
 {
-    struct tamis_builder *b = builder_of(1e-8, N_KEYS, 3, 0);
+    struct tamis_builder *b = threaded_builder_of(1e-8, N_KEYS, 3, 0);
     struct tamis_plan plan;
     (void)state;
     for (size_t i = 0; i < N_KEYS; i += MOST_HASHES) {
@@ -405,26 +355,20 @@ static void test_writes_are_large_and_in_order(void **state)
     tamis_builder_free(b);
 }
 
-static int set_up(void **state)
+static int set_up_areas(void **state)
 {
-    keys = malloc(N_KEYS * sizeof *keys);
     reference = malloc(MOST_BYTES);
     bits = aligned_alloc(PAGE_BYTES, MOST_BYTES);
     digests = malloc(MOST_BYTES / PAGE_BYTES * DIGEST_BYTES);
-    if (!keys || !reference || !bits || !digests)
-        return -1;
-    tamis_domain_init(&domain, 1, 0x5eed);
-    random_hashes(keys, N_KEYS);
-    return test_dir_create(state);
+    return reference && bits && digests ? set_up(state) : -1;
 }
 
-static int tear_down(void **state)
+static int tear_down_areas(void **state)
 {
-    free(keys);
     free(reference);
     free(bits);
     free(digests);
-    return test_dir_remove(state);
+    return tear_down(state);
 }
 
 int main(void)
@@ -441,5 +385,5 @@ int main(void)
         cmocka_unit_test(test_threads_are_those_asked_for),
         cmocka_unit_test(test_writes_are_large_and_in_order),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up_areas, tear_down_areas);
 }
