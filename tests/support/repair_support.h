@@ -152,8 +152,7 @@ static UNUSED void grow_keys(struct tamis_store *s, const char *name, uint64_t f
 {
     struct tamis_writer *w;
     OK(tamis_store_writer(s, name, strlen(name), &w, NULL));
-    for (uint64_t i = first; i < first + n; i++)
-        OK(tamis_writer_add_key(w, key_text(i), strlen(key_text(i))));
+    add_keys(w, first, n);
     OK(tamis_writer_commit(w, watermark, NULL));
     OK(tamis_writer_close(w));
 }
@@ -171,8 +170,7 @@ static UNUSED int die_writing(void *ctx)
     struct tamis_store *s = store_open(k->store);
     struct tamis_writer *w;
     OK(tamis_store_writer(s, "g", 1, &w, NULL));
-    for (uint64_t i = k->first; i < k->first + 100; i++)
-        OK(tamis_writer_add_key(w, key_text(i), strlen(key_text(i))));
+    add_keys(w, k->first, 100);
     OK(tamis_writer_commit(w, 9, NULL));
     _exit(0);
 }

@@ -93,6 +93,20 @@ static UNUSED void put_growing(struct tamis_store *s, const char *name)
     OK(tamis_edit_commit(e, NULL));
 }
 
+/* A new store "s" with a segment "g" that grows. */
+static UNUSED struct tamis_store *store_of_g(void)
+{
+    struct tamis_store *s = store_new("s");
+    put_growing(s, "g");
+    return s;
+}
+
+static UNUSED void add_keys(struct tamis_writer *w, uint64_t first, uint64_t n)
+{
+    for (uint64_t i = first; i < first + n; i++)
+        OK(tamis_writer_add_key(w, key_text(i), strlen(key_text(i))));
+}
+
 static UNUSED void drop_segment(struct tamis_store *s, const char *name)
 {
     struct tamis_edit *e = edit_new(s);
@@ -109,13 +123,11 @@ static UNUSED struct tamis_snapshot *snapshot_of(struct tamis_store *s)
     return snap;
 }
 
-/* The reason for key i in this segment of the current snapshot. */
-static UNUSED enum tamis_reason reason_of(struct tamis_store *s, const char *name,
-                                          uint64_t i)
+static UNUSED enum tamis_reason reason_of_key(struct tamis_store *s, const char *name,
+                                              struct tamis_key key)
 {
     struct tamis_snapshot *snap = snapshot_of(s);
     struct tamis_target t;
-    struct tamis_key key = key_in(s, i);
     enum tamis_reason why;
     tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t);
     bool absent = tamis_snapshot_probe(snap, &t, &key, &why) == TAMIS_ABSENT;
@@ -124,19 +136,20 @@ static UNUSED enum tamis_reason reason_of(struct tamis_store *s, const char *nam
     return why;
 }
 
+/* The reason for key i in this segment of the current snapshot. */
+static UNUSED enum tamis_reason reason_of(struct tamis_store *s, const char *name,
+                                          uint64_t i)
+{
+    return reason_of_key(s, name, key_in(s, i));
+}
+
 /* The same without the bytes, so that no key range helps. */
 static UNUSED enum tamis_reason reason_of_hash(struct tamis_store *s, const char *name,
                                                uint64_t i)
 {
-    struct tamis_snapshot *snap = snapshot_of(s);
-    struct tamis_target t;
     struct tamis_key key = key_in(s, i);
-    enum tamis_reason why;
     key.bytes = NULL;
-    tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t);
-    tamis_snapshot_probe(snap, &t, &key, &why);
-    tamis_snapshot_release(snap);
-    return why;
+    return reason_of_key(s, name, key);
 }
 
 /* The filter file of a segment. */

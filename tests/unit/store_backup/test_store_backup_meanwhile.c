@@ -46,15 +46,13 @@ static struct tamis_writer *writing;
 
 static void add_and_commit(void)
 {
-    for (uint64_t i = 10; i < 60; i++)
-        OK(tamis_writer_add_key(writing, key_text(i), strlen(key_text(i))));
+    add_keys(writing, 10, 50);
     OK(tamis_writer_commit(writing, 60, NULL));
 }
 
 static void add_many(void)
 {
-    for (uint64_t i = 10; i < 3000; i++)
-        OK(tamis_writer_add_key(writing, key_text(i), strlen(key_text(i))));
+    add_keys(writing, 10, 2990);
     OK(tamis_writer_commit(writing, 3000, NULL));
 }
 
@@ -76,8 +74,7 @@ static void commits_between_the_reads(void **state)
     (void)state;
     for (int i = 0; i < 4; i++) {
         bool after = i & 1, growth = i & 2;
-        struct tamis_store *s = store_new("s");
-        put_growing(s, "g");
+        struct tamis_store *s = store_of_g();
         grow_keys(s, "g", 0, 10, 10);
         OK(tamis_store_writer(s, "g", 1, &writing, NULL));
         *(after ? &after_bits : &before_bits) = growth ? add_many : add_and_commit;
@@ -153,8 +150,7 @@ static void condemn_half(void)
 static void a_page_condemned_between_the_reads(void **state)
 {
     (void)state;
-    struct tamis_store *s = store_new("s");
-    put_growing(s, "g");
+    struct tamis_store *s = store_of_g();
     grow_keys(s, "g", 0, 90, 10);
     condemned_file = file_of(s, "s", "g");
     before_bits = condemn_half;

@@ -338,8 +338,7 @@ static void a_record_marked_later_is_left_as_it_is(void **state)
 {
     struct tamis_writer *w;
     (void)state;
-    struct tamis_store *s = store_new("s");
-    put_growing(s, "g");
+    struct tamis_store *s = store_of_g();
     OK(tamis_store_writer(s, "g", 1, &w, NULL));
     OK(catalog_write(s->catalog, mark_record, NULL, NULL, NULL));
     OK(tamis_writer_add_key(w, "k", 1));

@@ -1,10 +1,14 @@
 /* Writers of a store's segments, and the catalog behind them. */
 #include "tests/support/store_support.h"
 
-static void add_keys(struct tamis_writer *w, uint64_t first, uint64_t n)
+/* Opens a writer of "g" and adds n keys. */
+static struct tamis_writer *writer_of_g(struct tamis_store *s, uint64_t first,
+                                        uint64_t n)
 {
-    for (uint64_t i = first; i < first + n; i++)
-        OK(tamis_writer_add_key(w, key_text(i), strlen(key_text(i))));
+    struct tamis_writer *w;
+    OK(tamis_store_writer(s, "g", 1, &w, NULL));
+    add_keys(w, first, n);
+    return w;
 }
 
 static struct tamis_segment_info info_of(struct tamis_store *s, const char *name)
@@ -20,14 +24,11 @@ static struct tamis_segment_info info_of(struct tamis_store *s, const char *name
 
 static void the_catalog_follows_growth_and_seal(void **state)
 {
-    struct tamis_writer *w;
     (void)state;
-    struct tamis_store *s = store_new("s");
-    put_growing(s, "g");
+    struct tamis_store *s = store_of_g();
     assert_int_equal(info_of(s, "g").state, TAMIS_SEGMENT_GROWING);
     uint64_t before = info_of(s, "g").generation;
-    OK(tamis_store_writer(s, "g", 1, &w, NULL));
-    add_keys(w, 0, 1000); /* n0 is 100: several stages */
+    struct tamis_writer *w = writer_of_g(s, 0, 1000); /* n0 is 100: several stages */
     for (uint64_t i = 0; i < 1000; i++)
         assert_int_equal(reason_of(s, "g", i), TAMIS_HIT);
     OK(tamis_writer_commit(w, 5, NULL));
@@ -77,18 +78,14 @@ static void writer_says_what_is_wrong(void **state)
 
 static void an_older_copy_put_back_is_maybe(void **state)
 {
-    struct tamis_writer *w;
     struct tamis_diag diag;
     (void)state;
-    struct tamis_store *s = store_new("s");
-    put_growing(s, "g");
-    OK(tamis_store_writer(s, "g", 1, &w, NULL));
-    add_keys(w, 0, 50);
+    struct tamis_store *s = store_of_g();
+    struct tamis_writer *w = writer_of_g(s, 0, 50);
     OK(tamis_writer_close(w));
     const char *path = file_of(s, "s", "g");
     file_copy(path, path_of("old"));
-    OK(tamis_store_writer(s, "g", 1, &w, NULL));
-    add_keys(w, 50, 300);
+    w = writer_of_g(s, 50, 300);
     OK(tamis_writer_close(w));
     file_copy(path, path_of("new"));
     assert_int_equal(rename(path_of("old"), path), 0);
@@ -122,12 +119,9 @@ static struct record record_in(struct tamis_store *s)
  * and so leaps over the sequence that the catalog knows (R3). */
 static struct tamis_store *store_with_a_recovered_copy(uint64_t watermark)
 {
-    struct tamis_writer *w;
-    struct tamis_store *s = store_new("s");
-    put_growing(s, "g");
+    struct tamis_store *s = store_of_g();
     const char *path = file_of(s, "s", "g");
-    OK(tamis_store_writer(s, "g", 1, &w, NULL));
-    add_keys(w, 0, 10);
+    struct tamis_writer *w = writer_of_g(s, 0, 10);
     OK(tamis_writer_commit(w, watermark, NULL));
     file_copy(path, path_of("old"));
     add_keys(w, 10, 10);
@@ -188,14 +182,11 @@ static int rewrite_record(struct catalog_txn *t, void *ctx, struct tamis_diag *d
 /* A writer that died after a growth, or a seal, but before the catalog had it. */
 static void the_catalog_catches_up_with_a_dead_writer(void **state)
 {
-    struct tamis_writer *w;
     (void)state;
-    struct tamis_store *s = store_new("s");
-    put_growing(s, "g");
+    struct tamis_store *s = store_of_g();
     struct record old = record_in(s);
     struct rewrite r = {"g", &old};
-    OK(tamis_store_writer(s, "g", 1, &w, NULL));
-    add_keys(w, 0, 350);
+    struct tamis_writer *w = writer_of_g(s, 0, 350);
     OK(tamis_writer_close(w));
     OK(catalog_write(s->catalog, rewrite_record, &r, NULL, NULL));
     assert_int_equal(reason_of(s, "g", 5), TAMIS_HIT);
@@ -240,8 +231,7 @@ static void a_seal_is_durable_before_the_catalog_says_so(void **state)
 {
     struct tamis_writer *w;
     (void)state;
-    struct tamis_store *s = store_new("s");
-    put_growing(s, "g");
+    struct tamis_store *s = store_of_g();
     OK(tamis_writer_open(file_of(s, "s", "g"), &w, NULL)); /* behind the store's back */
     add_keys(w, 0, 50);
     OK(tamis_writer_seal(w, 3, NULL, NULL));
@@ -292,8 +282,7 @@ static void a_catalog_that_cannot_be_told_opens_no_writer(void **state)
     struct tamis_writer *w;
     struct tamis_diag diag;
     (void)state;
-    struct tamis_store *s = store_new("s");
-    put_growing(s, "g");
+    struct tamis_store *s = store_of_g();
     uint64_t noted = noted_sequence(s);
     catalog_fails = true;
     assert_int_equal(tamis_store_writer(s, "g", 1, &w, &diag), EIO);
@@ -321,8 +310,7 @@ static void a_seal_that_is_not_durable_is_not_followed(void **state)
 {
     struct tamis_writer *w;
     (void)state;
-    struct tamis_store *s = store_new("s");
-    put_growing(s, "g");
+    struct tamis_store *s = store_of_g();
     OK(tamis_writer_open(file_of(s, "s", "g"), &w, NULL));
     OK(tamis_writer_seal(w, 3, NULL, NULL));
     OK(tamis_writer_close(w));
@@ -341,13 +329,10 @@ static void a_seal_that_is_not_durable_is_not_followed(void **state)
 
 static void a_segment_with_a_writer_is_not_dropped(void **state)
 {
-    struct tamis_writer *w;
     struct tamis_diag diag;
     (void)state;
-    struct tamis_store *s = store_new("s");
-    put_growing(s, "g");
-    OK(tamis_store_writer(s, "g", 1, &w, NULL));
-    add_keys(w, 0, 50);
+    struct tamis_store *s = store_of_g();
+    struct tamis_writer *w = writer_of_g(s, 0, 50);
     for (int retain = 0; retain < 2; retain++) {
         struct tamis_edit *e = edit_new(s);
         OK(retain ? tamis_edit_retain(e, NULL, 0, NULL)
@@ -377,8 +362,7 @@ static void a_store_closed_too_early_is_harmless(void **state)
 {
     struct tamis_writer *w;
     (void)state;
-    struct tamis_store *s = store_new("s");
-    put_growing(s, "g");
+    struct tamis_store *s = store_of_g();
     OK(tamis_store_writer(s, "g", 1, &w, NULL));
     tamis_store_close(s);
     add_keys(w, 0, 400);

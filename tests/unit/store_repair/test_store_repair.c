@@ -138,8 +138,7 @@ static void exchanged_files_are_both_set_aside(void **state)
 static void an_older_copy_is_set_aside(void **state)
 {
     (void)state;
-    struct tamis_store *s = store_new("s");
-    put_growing(s, "g");
+    struct tamis_store *s = store_of_g();
     grow_keys(s, "g", 0, 50, 1);
     const char *file = file_of(s, "s", "g");
     file_copy(file, path_of("old"));
@@ -185,8 +184,7 @@ static void the_record_of_a_lost_file_stays(void **state)
 static void a_growing_filter_with_a_lost_page_stays(void **state)
 {
     (void)state;
-    struct tamis_store *s = store_new("s");
-    put_growing(s, "g");
+    struct tamis_store *s = store_of_g();
     grow_keys(s, "g", 0, 90, 1);
     const char *file = file_of(s, "s", "g");
     tamis_store_close(s);
@@ -320,8 +318,7 @@ static void a_writer_at_work_is_left_alone(void **state)
 {
     struct tamis_writer *w;
     (void)state;
-    struct tamis_store *s = store_new("s");
-    put_growing(s, "g");
+    struct tamis_store *s = store_of_g();
     OK(tamis_store_writer(s, "g", 1, &w, NULL));
     OK(tamis_writer_add_key(w, key_text(0), strlen(key_text(0))));
     OK(tamis_writer_commit(w, 3, NULL));

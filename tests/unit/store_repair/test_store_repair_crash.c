@@ -7,8 +7,7 @@
 static void what_a_dead_writer_left_is_finished(void **state)
 {
     (void)state;
-    struct tamis_store *s = store_new("s");
-    put_growing(s, "g");
+    struct tamis_store *s = store_of_g();
     grow_keys(s, "g", 0, 50, 1);
     const char *file = file_of(s, "s", "g");
     tamis_store_close(s);
@@ -34,8 +33,7 @@ static void a_torn_slot_is_mirrored(void **state)
     for (uint8_t slot = SLOT_A; slot <= SLOT_B; slot++) {
         for (int sealed = 0; sealed < 2; sealed++) {
             struct tamis_writer *w;
-            struct tamis_store *s = store_new("s");
-            put_growing(s, "g");
+            struct tamis_store *s = store_of_g();
             grow_keys(s, "g", 0, 50, 1);
             const char *file = file_of(s, "s", "g");
             OK(tamis_store_writer(s, "g", 1, &w, NULL));
@@ -61,12 +59,10 @@ static void a_torn_slot_is_mirrored(void **state)
 static void growth_and_seals_are_followed(void **state)
 {
     (void)state;
-    struct tamis_store *s = store_new("s");
-    put_growing(s, "g");
+    struct tamis_store *s = store_of_g();
     const char *file = file_of(s, "s", "g");
     struct tamis_writer *w = open_writer(file);
-    for (uint64_t i = 0; i < 1000; i++)
-        OK(tamis_writer_add_key(w, key_text(i), strlen(key_text(i))));
+    add_keys(w, 0, 1000);
     OK(tamis_writer_commit(w, 5, NULL));
     OK(tamis_writer_close(w));
     assert_int_equal(record_in(s, "g").min_stages, 1);

@@ -204,8 +204,7 @@ static void make_origin(bool lost)
     grow_keys(s, "g", 1000, 50, 1);
     put_growing(s, "n");
     struct tamis_writer *w = open_writer(file_of(s, "origin", "n"));
-    for (uint64_t i = 2000; i < 2500; i++)
-        OK(tamis_writer_add_key(w, key_text(i), strlen(key_text(i))));
+    add_keys(w, 2000, 500);
     OK(tamis_writer_seal(w, 2, NULL, NULL));
     OK(tamis_writer_close(w));
     put_segment(s, "twice", 400, 100);

@@ -125,8 +125,7 @@ static void threads_ask_while_segments_change(void **state)
     OK(tamis_edit_commit(e, NULL));
     put_growing(s, "grow");
     OK(tamis_store_writer(s, "grow", 4, &w, NULL));
-    for (uint64_t i = 0; i < 10; i++)
-        OK(tamis_writer_add_key(w, key_text(i), strlen(key_text(i))));
+    add_keys(w, 0, 10);
     OK(tamis_writer_commit(w, 0, NULL));
     for (int i = 0; i < N_ASKERS; i++)
         OK(pthread_create(&thread[i], NULL, ask_on, &a));

@@ -133,8 +133,7 @@ static void sums_outlive_snapshots(void **state)
     assert_int_equal(segment_stats(s, "a").counts.n_maybe[TAMIS_HIT], 2);
     /* A growth makes a new record of the same filter. */
     OK(tamis_store_writer(s, "g", 1, &w, NULL));
-    for (uint64_t i = 1000; i < 1500; i++)
-        OK(tamis_writer_add_key(w, key_text(i), strlen(key_text(i))));
+    add_keys(w, 1000, 500);
     OK(tamis_writer_commit(w, 1, NULL));
     OK(tamis_writer_close(w));
     assert_int_equal(reason_of_hash(s, "g", 5), ABSENT_HERE);
