@@ -124,6 +124,14 @@ static UNUSED void remove_tree(const char *name)
     assert_int_equal(system(command), 0);
 }
 
+/* Closes the store "s" and removes it and its backup "b". */
+static UNUSED void remove_both(struct tamis_store *s)
+{
+    tamis_store_close(s);
+    remove_tree("s");
+    remove_tree("b");
+}
+
 /* Removes what a failed test has left. */
 static UNUSED int no_store(void **state)
 {

@@ -201,6 +201,13 @@ static UNUSED struct meta meta_in(const char *store)
     return m;
 }
 
+static UNUSED void put_meta(const char *store, const struct meta *m)
+{
+    uint8_t bytes[META_BYTES];
+    meta_encode(m, bytes);
+    poke_catalog(store, "meta", "store", bytes, sizeof bytes);
+}
+
 /* A filter file of keys 0..99 outside of any store. */
 static UNUSED void build_file(const char *path, const struct tamis_domain *d,
                               const char *name, const char *binding,

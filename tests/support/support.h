@@ -111,6 +111,16 @@ static UNUSED void file_write(const char *path, const void *bytes, size_t n)
     close(fd);
 }
 
+/* Checks that a file has these bytes and no others. */
+static UNUSED void file_has(const char *path, const void *bytes, size_t n)
+{
+    size_t n_now;
+    uint8_t *now = file_read(path, &n_now);
+    assert_int_equal(n_now, n);
+    assert_memory_equal(now, bytes, n);
+    free(now);
+}
+
 static UNUSED void file_poke(const char *path, uint64_t offset, const void *bytes,
                              size_t n)
 {

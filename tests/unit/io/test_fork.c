@@ -37,17 +37,14 @@ static int use_parents_writer(void *ctx)
 static void test_forked_child_cannot_write(void **state)
 {
     struct tamis_writer *w = create_writer(path_of("forked"), 0.01, 2, 1000), *second;
-    size_t n_before, n_after;
+    size_t n;
     (void)state;
     add_hashes(w, keys, 100);
     assert_int_equal(tamis_writer_commit(w, 1, NULL), 0);
-    uint8_t *before = file_read(path_of("forked"), &n_before);
+    uint8_t *before = file_read(path_of("forked"), &n);
     in_child(use_parents_writer, w);
-    uint8_t *after = file_read(path_of("forked"), &n_after);
-    assert_int_equal(n_before, n_after);
-    assert_memory_equal(before, after, n_before);
+    file_has(path_of("forked"), before, n);
     free(before);
-    free(after);
     /* The child's close did not let go of the parent's lock. */
     assert_int_equal(tamis_writer_open(path_of("forked"), &second, NULL),
                      TAMIS_ERR_BUSY);

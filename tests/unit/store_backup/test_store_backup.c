@@ -44,9 +44,7 @@ static void the_copy_of_a_quiet_store_is_the_same(void **state)
     assert_int_equal(backup_code(s, "b", &diag), TAMIS_ERR_EXISTS);
     assert_int_equal(backup_code(s, "none/b", &diag), ENOENT);
     assert_true(tree_of("b") == before);
-    tamis_store_close(s);
-    remove_tree("s");
-    remove_tree("b");
+    remove_both(s);
 }
 
 /* What a writer will map has its space in the copy, though it be zeros (R1). */
@@ -70,9 +68,7 @@ static void growing_filters_have_their_space(void **state)
     OK(stat(copy, &st));
     assert_true((uint64_t)st.st_blocks * 512 >= used);
     assert_true((uint64_t)st.st_blocks * 512 < used + 1024 * 1024);
-    tamis_store_close(s);
-    remove_tree("s");
-    remove_tree("b");
+    remove_both(s);
 }
 
 /* Files of earlier writers have holes before large stages, and so have their copies. */
@@ -94,9 +90,7 @@ static void holes_stay_holes(void **state)
     struct tamis_store *copy = store_open("b");
     assert_int_equal(reason_of(copy, "h", 99), TAMIS_HIT);
     tamis_store_close(copy);
-    tamis_store_close(s);
-    remove_tree("s");
-    remove_tree("b");
+    remove_both(s);
 }
 
 static void what_serves_nobody_is_left_out(void **state)
@@ -127,9 +121,7 @@ static void what_serves_nobody_is_left_out(void **state)
     check_agw_bare(b);
     tamis_store_close(b);
     check_settled("b");
-    tamis_store_close(s);
-    remove_tree("s");
-    remove_tree("b");
+    remove_both(s);
 }
 
 /* ---- what this version does not know ---- */
@@ -205,9 +197,7 @@ static void records_that_are_not_known_are_copied_as_they_are(void **state)
         check_agw_bare(b);
         assert_int_equal(reason_of(b, "a", 50), lost ? TAMIS_FILE_LOST : TAMIS_HIT);
         tamis_store_close(b);
-        tamis_store_close(s);
-        remove_tree("s");
-        remove_tree("b");
+        remove_both(s);
     }
 }
 
@@ -282,9 +272,7 @@ static void all_is_synced_before_it_has_its_name(void **state)
     io_calls = calls_before;
     assert_int_equal(stat(test_dir, &st), 0);
     assert_true(n_synced == 1 && synced[0] == st.st_ino); /* and the name, at last */
-    tamis_store_close(s);
-    remove_tree("s");
-    remove_tree("b");
+    remove_both(s);
 }
 
 static size_t names_in_test_dir(void)
@@ -321,9 +309,7 @@ static void a_backup_that_fails_leaves_nothing(void **state)
     assert_true(tree_of("s") == before);
     assert_true(n_failed > 15);
     backup(s, "b"); /* and the next one succeeds */
-    tamis_store_close(s);
-    remove_tree("s");
-    remove_tree("b");
+    remove_both(s);
 }
 
 int main(void)

@@ -39,9 +39,7 @@ static void damage_is_not_laundered(void **state)
     struct tamis_store *b = store_open("b");
     check_agw_bare(b);
     tamis_store_close(b);
-    tamis_store_close(s);
-    remove_tree("s");
-    remove_tree("b");
+    remove_both(s);
 }
 
 static bool is_file(int fd)
@@ -73,9 +71,7 @@ static void damage_on_the_way_is_told(void **state)
     struct tamis_store *b = store_open("b");
     check_agw_bare(b);
     tamis_store_close(b);
-    tamis_store_close(s);
-    remove_tree("s");
-    remove_tree("b");
+    remove_both(s);
 }
 
 static unsigned fail_read_of_copy, n_reads_of_copy;
@@ -119,9 +115,7 @@ static void copies_are_checked_by_reading(void **state)
     backup(s, "b");
     io_calls = calls_before;
     assert_int_equal(backed_up.n_files, 3);
-    tamis_store_close(s);
-    remove_tree("s");
-    remove_tree("b");
+    remove_both(s);
 }
 
 /* Floors that fail their own check fail in the copy, and condemned pages stay so. */
@@ -149,9 +143,7 @@ static void bad_floors_stay_bad(void **state)
     check_agw_bare(b);
     check_keys(b, "g", 6000, 100);
     tamis_store_close(b);
-    tamis_store_close(s);
-    remove_tree("s");
-    remove_tree("b");
+    remove_both(s);
     remove_tree("b2");
 }
 

@@ -22,9 +22,7 @@ static int backup_code(struct tamis_store *s, tamis_repair_fn *fn)
 
 static void clean_up(struct tamis_store *s)
 {
-    tamis_store_close(s);
-    remove_tree("s");
-    remove_tree("b");
+    remove_both(s);
 }
 
 /* ---- when a filter is opened ---- */

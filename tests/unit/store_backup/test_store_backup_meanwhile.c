@@ -84,9 +84,7 @@ static void commits_between_the_reads(void **state)
         assert_int_equal(backed_up.n_damaged + backed_up.n_left, 0);
         check_watermark("b");
         OK(tamis_writer_close(writing));
-        tamis_store_close(s);
-        remove_tree("s");
-        remove_tree("b");
+        remove_both(s);
     }
 }
 
@@ -160,9 +158,7 @@ static void a_page_condemned_between_the_reads(void **state)
     struct tamis_store *b = store_open("b");
     check_keys(b, "g", 0, 90);
     tamis_store_close(b);
-    tamis_store_close(s);
-    remove_tree("s");
-    remove_tree("b");
+    remove_both(s);
 }
 
 /* ---- everything at once ---- */

@@ -35,15 +35,29 @@ static UNUSED FILE *open_answers(const char *name)
     return in;
 }
 
-static UNUSED void check_present(const char *path, unsigned n_keys)
+static UNUSED void check_keys_in(struct tamis_filter *f, unsigned n_keys)
 {
-    struct tamis_filter *f = open_filter(path);
     struct tamis_domain d = tamis_filter_domain(f);
     char key[64];
     for (unsigned i = 0; i < n_keys; i++) {
         struct tamis_key k = tamis_key_of(&d, key, key_number(key, i));
         assert_int_equal(tamis_filter_probe(f, &k, NULL), TAMIS_MAYBE);
     }
+}
+
+/* Adds the keys up to n_keys and commits. */
+static UNUSED void write_on(struct tamis_writer *w, unsigned n_keys)
+{
+    char key[64];
+    for (unsigned i = N_KEYS; i < n_keys; i++)
+        OK(tamis_writer_add_key(w, key, key_number(key, i)));
+    OK(tamis_writer_commit(w, 5000, NULL));
+}
+
+static UNUSED void check_present(const char *path, unsigned n_keys)
+{
+    struct tamis_filter *f = open_filter(path);
+    check_keys_in(f, n_keys);
     OK(tamis_filter_verify(f, &(struct tamis_verify){0}, NULL));
     tamis_filter_close(f);
 }

@@ -80,24 +80,18 @@ static void a_series_is_not_written(void **state)
 static void settled_stages_are_written_on(void **state)
 {
     struct tamis_writer *w;
-    char path[600], key[64];
+    char path[600];
     (void)state;
     snprintf(path, sizeof path, "%s", path_of("settled.tamis"));
     file_copy(golden("settled.tamis"), path);
     struct tamis_filter *held = open_filter(path);
     OK(tamis_writer_open(path, &w, NULL));
-    for (unsigned i = N_KEYS; i < 1500; i++)
-        OK(tamis_writer_add_key(w, key, key_number(key, i)));
-    OK(tamis_writer_commit(w, 5000, NULL));
+    write_on(w, 1500);
     check_present(path, 1500);
     OK(tamis_writer_seal(w, 5001, NULL, NULL));
     OK(tamis_writer_close(w));
     check_present(path, 1500);
-    struct tamis_domain d = tamis_filter_domain(held);
-    for (unsigned i = 0; i < 1500; i++) {
-        struct tamis_key k = tamis_key_of(&d, key, key_number(key, i));
-        assert_int_equal(tamis_filter_probe(held, &k, NULL), TAMIS_MAYBE);
-    }
+    check_keys_in(held, 1500);
     tamis_filter_close(held);
 }
 
@@ -106,28 +100,19 @@ static void settled_stages_are_written_on(void **state)
 static void digests_that_were_left_out_lose_nothing(void **state)
 {
     struct tamis_writer *w;
-    char path[600], key[64];
+    char path[600];
     (void)state;
     snprintf(path, sizeof path, "%s", path_of("settled-copied.tamis"));
     file_copy(golden("settled-copied.tamis"), path);
     struct tamis_filter *f = open_filter(path);
-    struct tamis_domain d = tamis_filter_domain(f);
-    for (unsigned i = 0; i < N_KEYS; i++) {
-        struct tamis_key k = tamis_key_of(&d, key, key_number(key, i));
-        assert_int_equal(tamis_filter_probe(f, &k, NULL), TAMIS_MAYBE);
-    }
+    check_keys_in(f, N_KEYS);
     tamis_filter_close(f);
     if (tamis_writer_open(path, &w, NULL) != 0)
         return;
-    for (unsigned i = N_KEYS; i < 1500; i++)
-        OK(tamis_writer_add_key(w, key, key_number(key, i)));
-    OK(tamis_writer_commit(w, 5000, NULL));
+    write_on(w, 1500);
     OK(tamis_writer_close(w));
     f = open_filter(path);
-    for (unsigned i = 0; i < 1500; i++) {
-        struct tamis_key k = tamis_key_of(&d, key, key_number(key, i));
-        assert_int_equal(tamis_filter_probe(f, &k, NULL), TAMIS_MAYBE);
-    }
+    check_keys_in(f, 1500);
     tamis_filter_close(f);
 }
 

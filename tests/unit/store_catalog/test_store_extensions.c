@@ -290,14 +290,11 @@ static void growing_store_is_copied(void **state)
 static void settled_in_a_store_is_written_on(void **state)
 {
     struct tamis_writer *w;
-    char key[64];
     (void)state;
     copy_store("store-growing", "growing");
     struct tamis_store *s = store_open("growing");
     OK(tamis_store_writer(s, "settled", 7, &w, NULL));
-    for (unsigned i = N_KEYS; i < 1500; i++)
-        OK(tamis_writer_add_key(w, key, key_number(key, i)));
-    OK(tamis_writer_commit(w, 5000, NULL));
+    write_on(w, 1500);
     OK(tamis_writer_close(w));
     check_present(file_of(s, "growing", "settled"), 1500);
     tamis_store_close(s);

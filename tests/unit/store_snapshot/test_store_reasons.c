@@ -60,7 +60,7 @@ static int make(void **state)
 static void spoil(unsigned set)
 {
     char command[2400], file[1600];
-    uint8_t value[RECORD_MAX_BYTES], meta[META_BYTES];
+    uint8_t value[RECORD_MAX_BYTES];
     struct record r = made.r;
     struct meta m = made.m;
     snprintf(command, sizeof command, "rm -rf '%s' && cp -r '%s' '%s'", path_of("now"),
@@ -83,8 +83,7 @@ static void spoil(unsigned set)
     value[0] ^= (uint8_t)(set >> REFUSED & 1);
     poke_catalog("now", "segments", "s", value, n);
     m.complete = !(set >> INCOMPLETE & 1);
-    meta_encode(&m, meta);
-    poke_catalog("now", "meta", "store", meta, sizeof meta);
+    put_meta("now", &m);
 }
 
 static const char *asked(unsigned set)

@@ -221,7 +221,6 @@ static void a_target_is_its_snapshots_alone(void **state)
 /* Neither of all segments nor of one, unless its binding vouches for its filter. */
 static void incomplete_catalog_proves_nothing_by_name(void **state)
 {
-    uint8_t bytes[META_BYTES];
     struct tamis_segment_options opt = {
         .size = sizeof opt, .binding = "id", .binding_bytes = 2};
     (void)state;
@@ -234,8 +233,7 @@ static void incomplete_catalog_proves_nothing_by_name(void **state)
     tamis_store_close(s);
     struct meta m = meta_in("s");
     m.complete = 0;
-    meta_encode(&m, bytes);
-    poke_catalog("s", "meta", "store", bytes, sizeof bytes);
+    put_meta("s", &m);
     s = store_open("s");
     struct tamis_snapshot *snap = snapshot_of(s);
     struct tamis_key key = key_in(s, 99);
