@@ -1,6 +1,6 @@
 /* The benchmark: what its files share. bench.c is the order of things, measure/ how a
- * time is taken, figures.c the marks; each file of figures/ measures one subject, through
- * tamis.h alone. compare/ has what tamis is compared with. */
+ * time is taken, figures.c the marks; each file of figures/ measures one subject,
+ * through tamis.h alone. compare/ has what tamis is compared with. */
 #ifndef TAMIS_TESTS_BENCH_H
 #define TAMIS_TESTS_BENCH_H
 
@@ -168,6 +168,8 @@ void report_write(void);
 struct json_t *machine_facts(void);
 void load_note(const char *when);
 struct json_t *load_notes(void);
+/* A field of this process's memory, "Pss:" and so on. */
+double memory_bytes(const char *field);
 bool machine_busy(void); /* with something else, before or after */
 
 /* A table for gnuplot: opened with its columns' names, a row at a time. */

@@ -7,28 +7,29 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* The body of a loop for 1 .. 8 words. */
-#define FOR_WORDS(words, call)                                                         \
-    switch (words) {                                                                   \
-    case 1:                                                                            \
-        return call(1);                                                                \
-    case 2:                                                                            \
-        return call(2);                                                                \
-    case 3:                                                                            \
-        return call(3);                                                                \
-    case 4:                                                                            \
-        return call(4);                                                                \
-    case 5:                                                                            \
-        return call(5);                                                                \
-    case 6:                                                                            \
-        return call(6);                                                                \
-    case 7:                                                                            \
-        return call(7);                                                                \
-    default:                                                                           \
-        return call(8);                                                                \
-    }
+/* Each number of words, 1 .. 8, has a loop of its own. */
+#define BY_WORDS(words, call)                                                          \
+    ((words) == 1   ? call(1)                                                          \
+     : (words) == 2 ? call(2)                                                          \
+     : (words) == 3 ? call(3)                                                          \
+     : (words) == 4 ? call(4)                                                          \
+     : (words) == 5 ? call(5)                                                          \
+     : (words) == 6 ? call(6)                                                          \
+     : (words) == 7 ? call(7)                                                          \
+                    : call(8))
 
 static uint32_t salts[WORDS_PER_BLOCK];
+
+/* Puts answer i into the bitmap, a word at a time. Returns whether it is ABSENT. */
+INLINE size_t answer(const struct probing *p, size_t i, bool hit, uint64_t *word)
+{
+    *word |= (uint64_t)!hit << i % 64;
+    if (i % 64 == 63 || i + 1 == p->n) {
+        p->absent[i / 64] = *word;
+        *word = 0;
+    }
+    return !hit;
+}
 
 /* ---- plain C ---- */
 
@@ -56,12 +57,7 @@ INLINE size_t scalar_loop(const struct probing *p, uint32_t words)
             hit = scalar_block(base + geometry_block_offset(&g, lane, h), words, h);
             h = geometry_next_lane(h);
         }
-        n_absent += !hit;
-        word |= (uint64_t)!hit << i % 64;
-        if (i % 64 == 63 || i + 1 == p->n) {
-            p->absent[i / 64] = word;
-            word = 0;
-        }
+        n_absent += answer(p, i, hit, &word);
     }
     return n_absent;
 }
@@ -69,7 +65,7 @@ INLINE size_t scalar_loop(const struct probing *p, uint32_t words)
 static size_t scalar(const struct probing *p)
 {
 #define SCALAR(words) scalar_loop(p, words)
-    FOR_WORDS(p->bits->geometry.words, SCALAR)
+    return BY_WORDS(p->bits->geometry.words, SCALAR);
 }
 
 /* ---- AVX-512 ---- */
@@ -114,12 +110,7 @@ AVX512 INLINE size_t avx512_loop(const struct probing *p, uint32_t words)
             hit =
                 avx512_block(base + geometry_block_offset(&g, lane, h), words, h, salt);
         }
-        n_absent += !hit;
-        word |= (uint64_t)!hit << i % 64;
-        if (i % 64 == 63 || i + 1 == p->n) {
-            p->absent[i / 64] = word;
-            word = 0;
-        }
+        n_absent += answer(p, i, hit, &word);
     }
     return n_absent;
 }
@@ -127,7 +118,7 @@ AVX512 INLINE size_t avx512_loop(const struct probing *p, uint32_t words)
 AVX512 static size_t avx512(const struct probing *p)
 {
 #define BY_AVX512(words) avx512_loop(p, words)
-    FOR_WORDS(p->bits->geometry.words, BY_AVX512)
+    return BY_WORDS(p->bits->geometry.words, BY_AVX512);
 }
 #else
 bool have_avx512(void)

@@ -10,21 +10,6 @@ struct large {
     const char *negatives, *positives, *lines_id, *loads_id;
 };
 
-/* How much of the files is mapped by large pages: it decides what a random line costs.
- */
-static double large_mapped_mib(void)
-{
-    char line[256];
-    unsigned long long kib = 0;
-    FILE *f = fopen("/proc/self/smaps_rollup", "re");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "FilePmdMapped: %llu kB", &kib) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return (double)kib / 1024;
-}
-
 static void one_error(const struct large *l)
 {
     size_t n = bench.sizes.probes;
@@ -67,7 +52,7 @@ static void one_error(const struct large *l)
                 middle,
             "% of their median lie between the quartiles of the random lines' rounds");
     if (l->error == 0.01)
-        limit("large_pages", large_mapped_mib(),
+        limit("large_pages", memory_bytes("FilePmdMapped:") / (1 << 20),
               "MiB of two mappings of the 1% filter, by pages of 2 MiB");
     limit(l->lines_id, laps[3].ns, "ns a line, rolling window of 64");
     limit(l->loads_id, laps[4].ns, "ns a load, independent");

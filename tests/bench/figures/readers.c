@@ -11,19 +11,6 @@
 
 enum { READERS = 16 };
 
-static double pss_bytes(void)
-{
-    char line[256];
-    unsigned long long kib = 0;
-    FILE *f = fopen("/proc/self/smaps_rollup", "re");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "Pss: %llu kB", &kib) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return (double)kib * 1024;
-}
-
 /* The child. On each byte that it is sent it answers with a number, so that all are as
  * far: when it is there; its share before the filter is open; when every page has been
  * asked; its share then. */
@@ -34,7 +21,7 @@ int reader_main(const char *path)
     if (read(0, &go, 1) != 1 || write(1, &pss, sizeof pss) != sizeof pss ||
         read(0, &go, 1) != 1)
         return 2;
-    pss = pss_bytes();
+    pss = memory_bytes("Pss:");
     if (write(1, &pss, sizeof pss) != sizeof pss || read(0, &go, 1) != 1)
         return 2;
     struct tamis_filter *filter = filter_open(path, TAMIS_CHECK_LAZY);
@@ -50,7 +37,7 @@ int reader_main(const char *path)
     pss = (double)n_absent;
     if (write(1, &pss, sizeof pss) != sizeof pss || read(0, &go, 1) != 1)
         return 2;
-    pss = pss_bytes();
+    pss = memory_bytes("Pss:");
     if (write(1, &pss, sizeof pss) != sizeof pss || read(0, &go, 1) != 1)
         return 2;
     tamis_filter_close(filter);

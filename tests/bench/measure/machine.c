@@ -29,6 +29,11 @@ static const char *value_in(const char *path, const char *key)
     return value;
 }
 
+double memory_bytes(const char *field)
+{
+    return strtod(value_in("/proc/self/smaps_rollup", field), NULL) * 1024;
+}
+
 /* The type of the file system that holds `dir`: the longest mount point of it. */
 static void file_system(const char *dir, char *type, size_t n_bytes)
 {
