@@ -1,11 +1,14 @@
-/* What the programs that write golden files share: random numbers and a time that never
- * differ, and the directory that they write to. */
+/* For programs that write golden files: random numbers and a time that never differ,
+ * the directory to write to, and its files, keys and stores. */
 #ifndef TAMIS_TESTS_GOLDEN_MAKE_H
 #define TAMIS_TESTS_GOLDEN_MAKE_H
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "tests/golden/handmade.h"
 #include "tests/support/internals.h"
 
 static uint64_t random_state;
@@ -50,5 +53,46 @@ static inline void make_in(const char *to)
     io_calls.random = fixed_random;
     io_calls.now = fixed_now;
 }
+
+static inline void write_file(const char *path, const void *bytes, size_t n)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0 || io_write(fd, bytes, n, 0) != 0)
+        exit(1);
+    close(fd);
+}
+
+static inline void build_keys(struct tamis_builder *b, unsigned first, unsigned n)
+{
+    char key[64];
+    for (unsigned i = first; i < first + n; i++)
+        tamis_builder_add_key(b, key, golden_key(key, "key", i));
+}
+
+static inline void write_keys(struct tamis_writer *w, unsigned first, unsigned n)
+{
+    char key[64];
+    for (unsigned i = first; i < first + n; i++)
+        tamis_writer_add_key(w, key, golden_key(key, "key", i));
+}
+
+#ifndef GOLDEN_WITHOUT_STORE
+/* A store without segments, in the place of one that is there. */
+static inline struct tamis_store *new_store(const char *name)
+{
+    struct tamis_diag diag;
+    struct tamis_domain domain;
+    struct tamis_store *s;
+    char command[4500];
+    snprintf(command, sizeof command, "rm -rf '%s'", at(name));
+    if (system(command) != 0)
+        exit(1);
+    tamis_domain_init(&domain, 1, SEED);
+    struct tamis_store_options o = {.size = sizeof o, .domain = &domain};
+    check(tamis_store_create(at(name), &o, &diag), &diag);
+    check(tamis_store_open(at(name), &s, &diag), &diag);
+    return s;
+}
+#endif
 
 #endif

@@ -21,14 +21,6 @@ static void *noise(void *to, size_t n)
     return to;
 }
 
-static void write_file(const char *path, const void *bytes, size_t n)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0 || io_write(fd, bytes, n, 0) != 0)
-        exit(1);
-    close(fd);
-}
-
 /* ---- filters ---- */
 
 /* Changes both slots, or the only one, and makes their checksums good again. */
@@ -129,14 +121,6 @@ static void settled_finish(struct image *m)
     }
 }
 
-static void write_file_answers(const char *name)
-{
-    struct tamis_diag diag;
-    struct tamis_filter *f;
-    check(tamis_filter_open(at(name), NULL, &f, &diag), &diag);
-    write_answers(f, name, N_KEYS);
-}
-
 static void make_files(void)
 {
     static const char *const names[] = {[KIND_PACK] = "pack.tamis",
@@ -160,8 +144,8 @@ static void make_files(void)
     memset(m.bytes + m.n_bytes - PAGE_BYTES, 0, PAGE_BYTES);
     write_file(at("settled-copied.tamis"), m.bytes, m.n_bytes);
     free(m.bytes);
-    write_file_answers("series.tamis");
-    write_file_answers("settled.tamis");
+    write_answers("series.tamis", 0, N_KEYS);
+    write_answers("settled.tamis", 0, N_KEYS);
 }
 
 /* ---- stores ---- */
@@ -184,10 +168,8 @@ static void put_sealed(struct tamis_edit *edit, const char *name, unsigned first
                                        .rank = first};
     struct tamis_builder *b;
     struct tamis_diag diag;
-    char key[64];
     check(tamis_edit_builder(edit, name, strlen(name), 0, &so, &b, &diag), &diag);
-    for (unsigned i = first; i < first + N_KEYS; i++)
-        tamis_builder_add_key(b, key, golden_key(key, "key", i));
+    build_keys(b, first, N_KEYS);
     check(tamis_edit_put(edit, b, &diag), &diag);
     tamis_builder_free(b);
 }
@@ -197,17 +179,8 @@ static void make_store(const char *store, const char *const *sealed, size_t n_se
                        const char *const *growing, size_t n_growing)
 {
     struct tamis_diag diag;
-    struct tamis_domain domain;
-    struct tamis_store *s;
     struct tamis_edit *edit;
-    char command[4500];
-    snprintf(command, sizeof command, "rm -rf '%s'", at(store));
-    if (system(command) != 0)
-        exit(1);
-    tamis_domain_init(&domain, 1, SEED);
-    struct tamis_store_options o = {.size = sizeof o, .domain = &domain};
-    check(tamis_store_create(at(store), &o, &diag), &diag);
-    check(tamis_store_open(at(store), &s, &diag), &diag);
+    struct tamis_store *s = new_store(store);
     check(tamis_edit_begin(s, &edit, &diag), &diag);
     for (size_t i = 0; i < n_sealed; i++)
         put_sealed(edit, sealed[i], (unsigned)i * 50);
@@ -226,11 +199,9 @@ static void fill_growing(const char *store, const char *name)
     struct tamis_diag diag;
     struct tamis_store *s;
     struct tamis_writer *w;
-    char key[64];
     check(tamis_store_open(at(store), &s, &diag), &diag);
     check(tamis_store_writer(s, name, strlen(name), &w, &diag), &diag);
-    for (unsigned i = 0; i < N_KEYS; i++)
-        tamis_writer_add_key(w, key, golden_key(key, "key", i));
+    write_keys(w, 0, N_KEYS);
     check(tamis_writer_commit(w, N_KEYS, &diag), &diag);
     check(tamis_writer_close(w), &diag);
     tamis_store_close(s);

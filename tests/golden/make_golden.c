@@ -13,22 +13,11 @@
 
 #include "tests/golden/write_answers.h"
 
-static void write_answers_at(const char *name, uint64_t offset, unsigned n_present)
-{
-    struct tamis_diag diag;
-    struct tamis_filter *f;
-    int fd = open(at(name), O_RDONLY | O_CLOEXEC);
-    check(tamis_filter_open_fd(fd, offset, 0, NULL, &f, &diag), &diag);
-    close(fd);
-    write_answers(f, name, n_present);
-}
-
 static struct tamis_builder *build(double error, unsigned n)
 {
     struct tamis_diag diag;
     struct tamis_domain domain;
     struct tamis_builder *b;
-    char key[64];
     tamis_domain_init(&domain, 1, SEED);
     struct tamis_builder_options o = {.size = sizeof o,
                                       .domain = &domain,
@@ -39,8 +28,7 @@ static struct tamis_builder *build(double error, unsigned n)
                                       .identity.binding_bytes = 10,
                                       .watermark = 4711};
     check(tamis_builder_create(&o, &b, &diag), &diag);
-    for (unsigned i = 0; i < n; i++)
-        tamis_builder_add_key(b, key, golden_key(key, "key", i));
+    build_keys(b, 0, n);
     return b;
 }
 
@@ -51,7 +39,7 @@ static void make_built(const char *name, double error, unsigned n)
     unlink(at(name));
     check(tamis_builder_finish_file(b, at(name), &diag), &diag);
     tamis_builder_free(b);
-    write_answers_at(name, 0, n);
+    write_answers(name, 0, n);
 }
 
 /* Three pages of something else, the filter, a page of something else. */
@@ -70,7 +58,7 @@ static void make_embedded(const char *name)
         exit(1);
     close(fd);
     tamis_builder_free(b);
-    write_answers_at(name, sizeof other, 2000);
+    write_answers(name, sizeof other, 2000);
 }
 
 static void copy_file(const char *from, const char *to)
@@ -92,7 +80,7 @@ static void make_growing(const char *stem, unsigned n, int sealed)
     struct tamis_diag diag;
     struct tamis_domain domain;
     struct tamis_writer *w;
-    char key[64], name[100];
+    char name[100];
     tamis_domain_init(&domain, 1, SEED);
     struct tamis_writer_options o = {.size = sizeof o,
                                      .domain = &domain,
@@ -105,22 +93,20 @@ static void make_growing(const char *stem, unsigned n, int sealed)
     snprintf(name, sizeof name, "%s.tamis", stem);
     unlink(at(name));
     check(tamis_writer_create(at(name), &o, &w, &diag), &diag);
-    for (unsigned i = 0; i < n; i++) {
-        tamis_writer_add_key(w, key, golden_key(key, "key", i));
-        if (i == n * 2 / 3)
-            check(tamis_writer_commit(w, i + 1, &diag), &diag);
-    }
+    write_keys(w, 0, n * 2 / 3 + 1);
+    check(tamis_writer_commit(w, n * 2 / 3 + 1, &diag), &diag);
+    write_keys(w, n * 2 / 3 + 1, n - n * 2 / 3 - 1);
     if (sealed) {
         check(tamis_writer_seal(w, n, NULL, &diag), &diag);
     } else {
         char unclean[100];
         snprintf(unclean, sizeof unclean, "%s-unclean.tamis", stem);
         copy_file(at(name), at(unclean));
-        write_answers_at(unclean, 0, n);
+        write_answers(unclean, 0, n);
         check(tamis_writer_commit(w, n, &diag), &diag);
     }
     check(tamis_writer_close(w), &diag);
-    write_answers_at(name, 0, n);
+    write_answers(name, 0, n);
 }
 
 static void make_handmade(unsigned number)
@@ -129,45 +115,31 @@ static void make_handmade(unsigned number)
     size_t n_bytes;
     unsigned n_keys;
     const char *name = handmade_file(number, &bytes, &n_bytes, &n_keys);
-    int fd = open(at(name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (io_write(fd, bytes, n_bytes, 0) != 0)
-        exit(1);
-    close(fd);
+    write_file(at(name), bytes, n_bytes);
     free(bytes);
-    write_answers_at(name, 0, n_keys);
+    write_answers(name, 0, n_keys);
 }
 
 #ifndef GOLDEN_WITHOUT_STORE
 static void make_store(const char *name)
 {
     struct tamis_diag diag;
-    struct tamis_domain domain;
-    struct tamis_store *store;
     struct tamis_edit *edit;
     struct tamis_builder *b;
     struct tamis_writer *w;
-    char key[64], path[4500];
-    tamis_domain_init(&domain, 1, SEED);
-    struct tamis_store_options o = {.size = sizeof o, .domain = &domain};
     struct tamis_segment_options so = {
         .size = sizeof so, .binding = "B1", .binding_bytes = 2, .rank = 3};
-    snprintf(path, sizeof path, "rm -rf '%s'", at(name));
-    if (system(path) != 0)
-        exit(1);
-    check(tamis_store_create(at(name), &o, &diag), &diag);
-    check(tamis_store_open(at(name), &store, &diag), &diag);
+    struct tamis_store *store = new_store(name);
     check(tamis_edit_begin(store, &edit, &diag), &diag);
     check(tamis_edit_builder(edit, "sealed", 6, 0, &so, &b, &diag), &diag);
-    for (unsigned i = 0; i < 500; i++)
-        tamis_builder_add_key(b, key, golden_key(key, "key", i));
+    build_keys(b, 0, 500);
     check(tamis_edit_put(edit, b, &diag), &diag);
     tamis_builder_free(b);
     check(tamis_edit_put_bare(edit, "bare", 4, NULL, &diag), &diag);
     check(tamis_edit_put_growing(edit, "growing", 7, NULL, NULL, &diag), &diag);
     check(tamis_edit_commit(edit, &diag), &diag);
     check(tamis_store_writer(store, "growing", 7, &w, &diag), &diag);
-    for (unsigned i = 400; i < 900; i++)
-        tamis_writer_add_key(w, key, golden_key(key, "key", i));
+    write_keys(w, 400, 500);
     check(tamis_writer_commit(w, 900, &diag), &diag);
     check(tamis_writer_close(w), &diag);
     tamis_store_close(store);

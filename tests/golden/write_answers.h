@@ -62,10 +62,14 @@ static inline enum tamis_answer ask_filter(void *filter, const struct tamis_key 
     return tamis_filter_probe(filter, key, why);
 }
 
-/* Some 2,500 of the keys that are in, and 2,000 others. Closes the filter. */
-static inline void write_answers(struct tamis_filter *f, const char *name,
-                                 unsigned n_present)
+/* Some 2,500 of the keys that are in, and 2,000 others. */
+static inline void write_answers(const char *name, uint64_t offset, unsigned n_present)
 {
+    struct tamis_diag diag;
+    struct tamis_filter *f;
+    int fd = open(at(name), O_RDONLY | O_CLOEXEC);
+    check(tamis_filter_open_fd(fd, offset, 0, NULL, &f, &diag), &diag);
+    close(fd);
     unsigned step = 1 + n_present / 2500, n = (n_present + step - 1) / step;
     struct answer_run present = {"present", "", "key", 0, n, step};
     struct answer_run other = {
