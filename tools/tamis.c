@@ -44,24 +44,22 @@ static void print_commands(FILE *to)
     print_summaries(to, false);
     fprintf(to, "  tamis %-10s %s\n", "file ...",
             "one filter file, no store: 'tamis help file'");
-    fprintf(
-        to,
-        "\n'tamis help COMMAND' says more, 'tamis help keys', 'exit' and 'json' what "
-        "all\nhave in common. All take --color=never|auto|always; 'tamis "
-        "--version'.\n");
+    fprintf(to,
+            "\n'tamis help COMMAND' describes a command, 'tamis help keys', 'exit' and "
+            "'json'\nwhat all share. All take --color=never|auto|always; 'tamis "
+            "--version'.\n");
 }
 
 static const char key_help[] =
-    "A KEYFILE has one key per line: any bytes but newline, at most 65536 of them (a\n"
-    "carriage return belongs to its key, an empty line is the empty key, the last\n"
-    "newline may be missing). '-' is standard input.\n"
+    "A KEYFILE has one key per line: any bytes but newline, at most 65536. A carriage\n"
+    "return belongs to its key. An empty line is the empty key. The last newline may\n"
+    "be missing. '-' is standard input.\n"
     "  -0, --null   keys end with NUL instead\n"
     "  --hex        lines of hex digits, for keys of any bytes\n"
     "  --binary     each key after its length, 4 bytes little-endian\n"
     "\n"
-    "In output, unprintable bytes and backslashes are \\xHH. Keys that were given "
-    "with\n"
-    "--hex are printed in hex digits, too, in lower case.\n";
+    "In output, unprintable bytes and backslashes are \\xHH. Keys given with --hex\n"
+    "are printed in lower-case hex digits.\n";
 
 static const char help_help[] =
     "usage: tamis help [COMMAND | TOPIC]\n"
@@ -83,8 +81,8 @@ static const char exit_help[] =
     "      store that exists already\n"
     "   3  not a filter or store, a newer format, damage or lost keys found, or a\n"
     "      filter of another domain or binding\n"
-    "   4  I/O error, of the output as well: if the work is done and only its report\n"
-    "      is lost, the line on standard error says so\n"
+    "   4  I/O error, also of the output; the line on standard error says so if the\n"
+    "      work is done and only its report is lost\n"
     "   5  no such segment or store\n"
     "   6  busy: another writer has the segment\n"
     "  10  probe --quiet: the key is absent; file contains or equal --quiet: no\n";

@@ -87,7 +87,7 @@ soon() {
 # Has segment $1 of the store a writer? This reads the filter's header and takes no lock: a
 # second writer could get the lock first, and the one that is waited for would give up.
 has_writer() {
-    "$TAMIS" stat store "$1" | grep -q "a writer is at it"
+    "$TAMIS" stat store "$1" | grep -q "a writer has it"
 }
 
 # Runs a command as someone who is not root, in a directory that they can reach.

@@ -126,7 +126,7 @@ changed() {
     fails 3 'file: no LevelDB database: it is no directory' "$OFFLINE" store file
     fails 5 'nowhere: .*tamis init' "$OFFLINE" nowhere db
     printf 'MANIFEST-000099\n' >empty/CURRENT
-    fails 3 'what its CURRENT names is not there' "$OFFLINE" store empty
+    fails 3 'its CURRENT names a missing file' "$OFFLINE" store empty
     fails 2 'STORE and a DATABASE' "$OFFLINE" store
     fails 2 'STORE and a DATABASE' "$OFFLINE" store db more
     fails 2 'fpr' "$OFFLINE" --fpr 2 store db

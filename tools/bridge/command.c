@@ -10,10 +10,10 @@
 const char bridge_options_help[] =
     "  --fpr P          error of new filters, 1e-8..0.5 or with %; default: STORE's\n"
     "  --dry-run        say what would change, and change nothing\n"
-    "  --force          replace and drop what is of another database, or of none\n"
+    "  --force          replace and drop segments of other databases, or of none\n"
     "  --json           the summary as one JSON value: tamis-json(5)\n"
-    "  -h, --help       this\n"
-    "  -V, --version    the version of tamis\n";
+    "  -h, --help       print this help\n"
+    "  -V, --version    print the version of tamis\n";
 
 const char bridge_exit_help[] =
     "Exit: 0 done; 2 usage; 3 damage, another comparator, no such database, or not\n"

@@ -74,9 +74,8 @@ const struct command cmd_attach = {
     .name = "attach",
     .arguments = "STORE SEGMENT FILE.tamis [--replaces OLD]...",
     .summary = "register a filter that was built elsewhere",
-    .about =
-        "Copies a sealed filter file into the store and checks every page. The filter "
-        "must have been built for the store: 'tamis file build FILE --store STORE'.\n",
+    .about = "Copies a sealed filter file into the store and checks every page. Build "
+             "the filter for the store: 'tamis file build FILE --store STORE'.\n",
     .options = {OPTION(REPLACES, NULL), OPTION(BIND, NULL), OPTION(RANK, NULL)},
     .examples = "tamis file build s.tamis keys.txt --store store\n"
                 "tamis attach store s s.tamis\n",

@@ -116,13 +116,14 @@ const struct command cmd_backup = {
     .summary = "copy a store while it is used",
     .about =
         "Makes the directory DIR, whole or not at all: a copy of the store at one "
-        "moment, with every commit and edit that was done before. Readers and writers "
+        "moment, with every earlier commit and edit. Readers and writers "
         "go on meanwhile. The copy is the same store, so go on with only one of them.\n"
         "\n"
         "Damaged filters are reported and copied as they are. Lost or unreadable "
-        "filters are left out: their segments are listed without a filter. A signal to "
-        "end leaves nothing. After kill -9 remove the directory DIR.<8 hex digits>.tmp "
-        "by hand. If only the output failed (status 4), DIR is there and whole.\n",
+        "filters are left out: their segments are listed without a filter. A "
+        "terminating signal leaves nothing. After kill -9 remove the directory DIR.<8 "
+        "hex digits>.tmp by hand. If only the output failed (status 4), DIR is there "
+        "and whole.\n",
     .options = {OPTION(JSON, NULL)},
     .examples = "tamis backup store /backup/store-$(date +%F)\n",
     .run = run,

@@ -337,7 +337,7 @@ const struct command cmd_build = {
     .summary = "build sealed filters from keys",
     .about =
         "Builds a filter of exact size from all keys of a segment and registers it.\n",
-    .options = {OPTION(FPR, "error, 1e-8..0.5 or with %; the store's default"),
+    .options = {OPTION(FPR, "error, 1e-8..0.5 or with %; default: the store's"),
                 OPTION(REPLACES, NULL),
                 OPTION(BIND, NULL),
                 OPTION(RANK, NULL),
@@ -346,12 +346,12 @@ const struct command cmd_build = {
                 OPTION(STRIP, NULL),
                 OPTION(CHECK, NULL),
                 OPTION(JOBS, NULL),
-                OPTION(EMPTY, "take a list without keys: ABSENT of every key"),
+                OPTION(EMPTY, "accept a list without keys: every key is ABSENT"),
                 {WITH(OPT_QUIET) | WITH(OPT_JSON),
-                 "end with no line, or with JSON: 'tamis help json'", NULL},
+                 "print no closing line, or JSON: 'tamis help json'", NULL},
                 {KEY_FLAGS, NULL, NULL}},
-    .notes = "A thread takes 64 MiB for hashes, 8 bytes a key; more go to an unlinked "
-             "file in $TMPDIR or /tmp. A filter that is larger alone takes its size.\n",
+    .notes = "A thread keeps 64 MiB of hashes, 8 bytes a key; others go to an unlinked "
+             "file in $TMPDIR or /tmp. A larger filter takes its own size.\n",
     .examples = "tamis build store 000012.sst keys.txt --replaces 000007.sst\n"
                 "tamis build store --each lists/*.keys --strip .keys -j 4\n",
     .run = run,

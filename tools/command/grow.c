@@ -223,17 +223,18 @@ const struct command cmd_grow = {
              "is higher, and it exits 4.\n",
     .options = {OPTION(WATERMARK,
                        "your log position: all keys up to here are in; never falls"),
-                OPTION(FPR,
-                       "error as a whole, 1e-8..0.5 or with %; the store's default"),
+                OPTION(
+                    FPR,
+                    "error of all stages, 1e-8..0.5 or with %; default: the store's"),
                 OPTION(FACTOR, NULL),
                 OPTION(TIGHTENING, NULL),
                 OPTION(FIRST, NULL),
                 {WITH(OPT_BIND) | WITH(OPT_RANK),
                  "for a new segment: see 'tamis help build'", NULL},
-                OPTION(EMPTY, "the list may have no keys, even for a new segment or a "
+                OPTION(EMPTY, "accept a list without keys, even for a new segment or a "
                               "higher --watermark"),
                 {WITH(OPT_QUIET) | WITH(OPT_JSON),
-                 "end with no line, or with JSON: 'tamis help json'", NULL},
+                 "print no closing line, or JSON: 'tamis help json'", NULL},
                 {KEY_FLAGS, NULL, NULL}},
     .examples = "tail -n +1001 log | tamis grow store memtable --watermark 2000\n",
     .run = run,

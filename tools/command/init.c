@@ -32,13 +32,15 @@ const struct command cmd_init = {
     .about = "Makes the directory STORE, or uses an empty one. The numbers are the "
              "defaults of the filters that will be in it.\n",
     .options =
-        {OPTION(FPR, "error of a filter, 1e-8..0.5 or with %; 0.01"),
-         OPTION(FACTOR, "growing filters: a stage holds S times the last, 1.25..16; 2"),
-         OPTION(TIGHTENING, "... at R times its error, 0.5..0.95; 0.85"),
-         OPTION(FIRST, "... keys in the first stage, 1..2^32, k is 1000; 65536"),
+        {OPTION(FPR, "error of a filter, 1e-8..0.5 or with %; default: 0.01"),
          OPTION(
-             SEED,
-             "hash seed, 16 hex digits; random, so that nobody can make keys collide")},
+             FACTOR,
+             "growing filters: a stage holds S times the last, 1.25..16; default: 2"),
+         OPTION(TIGHTENING, "... at R times its error, 0.5..0.95; default: 0.85"),
+         OPTION(FIRST,
+                "... keys in the first stage, 1..2^32, k is 1000; default: 65536"),
+         OPTION(SEED, "hash seed, 16 hex digits; default: random, so that nobody can "
+                      "make keys collide")},
     .examples = "tamis init /var/lib/engine/filters\n"
                 "tamis init store --fpr 0.1%\n",
     .run = run,

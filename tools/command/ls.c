@@ -89,8 +89,8 @@ const struct command cmd_ls = {
     .about =
         "Prints one line for each segment, by rank and name: state (sealed, growing, "
         "or bare: without a filter), rank, keys, bytes of the file, target error, "
-        "watermark, time of registration, name. For a growing filter these are as the "
-        "catalog noted them last; 'tamis stat' looks into the file.\n",
+        "watermark, time of registration, name. For a growing filter these are the "
+        "catalog's last figures; 'tamis stat' reads the file.\n",
     .options = {OPTION(NAMES, NULL),
                 OPTION(NUL, "... as they are and NUL-terminated, for xargs -0"),
                 OPTION(JSON, NULL)},

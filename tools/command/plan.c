@@ -97,7 +97,7 @@ static int plan_one(const struct options *o)
     int err;
 
     if (given(o, OPT_N_KEYS) + given(o, OPT_FPR) + given(o, OPT_BYTES) != 2)
-        usage_error("two of --keys, --fpr and --bytes, for the third");
+        usage_error("give two of --keys, --fpr and --bytes for the third");
     if (given(o, OPT_BYTES))
         err = tamis_plan_within(o->n_bytes, o->n_keys, o->growth.error, &plan);
     else

@@ -220,7 +220,7 @@ const struct command cmd_probe = {
                 OPTION(EXPLAIN, "the answer of every segment, and the reason: its key "
                                 "range, or which stage, lane and offset of its filter"),
                 OPTION(QUIET, "exit 0 if KEY may be there, 10 if absent. An unknown "
-                              "SEGMENT is told on stderr and exits 0"),
+                              "SEGMENT is reported on stderr and exits 0"),
                 OPTION(JSON, NULL),
                 {KEY_FLAGS, "form of KEYFILE: 'tamis help keys'; --hex: of KEY, too",
                  NULL}},

@@ -63,9 +63,10 @@ static void print_report(json_t *root, const struct tamis_repair_report *report,
             report->n_segments == 1 ? "" : "s");
     if (!report->complete)
         printf(
-            "the list of segments may be incomplete, or a filter an uncommitted "
-            "edit's:\nwithout its binding no segment says ABSENT until 'tamis repair "
-            "STORE --confirm'\nsays that every one is listed, with its own filter\n");
+            "the list of segments may be incomplete, or have a filter of an "
+            "uncommitted edit:\n"
+            "until 'tamis repair STORE --confirm', only 'probe --bind' says ABSENT.\n"
+            "Confirm when every segment is listed, with its own filter.\n");
 }
 
 struct in_the_way {
@@ -164,7 +165,8 @@ static int run(int argc, char **argv)
     parse_options(argc, argv, 1, 1, &o);
     if (given(&o, OPT_CONFIRM)) {
         if ((o.given & (WITH(OPT_DRY_RUN) | WITH(OPT_UUID))) != 0)
-            usage_error("--confirm is all that is done: repair first, look, confirm");
+            usage_error(
+                "--confirm does nothing else: repair first, look, then confirm");
         return confirm(&o);
     }
     if (given(&o, OPT_FORCE))
@@ -211,10 +213,10 @@ const struct command cmd_repair = {
     .arguments = "STORE [--dry-run] [--uuid HEX] | STORE --confirm [--force]",
     .summary = "mend a store, or make its catalog anew",
     .about =
-        "Finishes what dead writers left, removes unfinished files, and sets aside in "
-        "STORE/quarantine damaged filters and filters that nothing names. Segments "
-        "stay listed. A lost catalog is made anew from the filters. It may lack "
-        "segments, so until --confirm only 'probe --bind' says ABSENT. It prints:\n"
+        "Finishes the work of dead writers, removes unfinished files, and moves "
+        "damaged filters and filters of no segment to STORE/quarantine. Segments stay "
+        "listed. A lost catalog is made anew from the filters. It may lack segments, "
+        "so until --confirm only 'probe --bind' says ABSENT. It prints:\n"
         "\n"
         "  noted         left as it is\n"
         "  finished      a filter that a writer left open, or sealed\n"

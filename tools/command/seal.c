@@ -36,7 +36,7 @@ static int seal(struct tamis_store *store, const char *path, const char *name,
 
         complain(0,
                  "%s: segment '%s': %llu damaged page%s, sealed as all ones: no key is "
-                 "lost, but build it anew for its error",
+                 "lost; build it anew to lower its error",
                  path, text, (unsigned long long)n_damaged, n_damaged == 1 ? "" : "s");
         free(text);
         return EXIT_DAMAGE;
@@ -120,12 +120,11 @@ const struct command cmd_seal = {
     .arguments = "STORE SEGMENT... [--watermark N]",
     .summary = "close growing filters for ever",
     .about =
-        "Commits, digests every page and closes the filters: no key can be added any "
-        "more. All segments are looked at first. If one is missing, is not growing, or "
-        "may not get the watermark, none is sealed. Then they are sealed one after the "
-        "other, up to the first that fails, for example because a writer has it.\n",
-    .options = {OPTION(WATERMARK,
-                       "your log position; default: that of the last commit")},
+        "Commits, digests every page and closes the filters: they take no more keys. "
+        "It checks all segments first. If one is missing, is not growing, or is beyond "
+        "the watermark, it seals none. Then it seals one after the other, up to the "
+        "first failure, for example because a writer has the segment.\n",
+    .options = {OPTION(WATERMARK, "your log position; default: the last commit's")},
     .examples = "tamis seal store memtable --watermark 2000\n",
     .run = run,
 };

@@ -351,20 +351,20 @@ const struct command cmd_stat = {
     .arguments = "STORE [SEGMENT...] [--residency] [--json | --svg FILE | ...]",
     .summary = "totals of a store, details of segments",
     .about = "Prints the totals of the store, and the stages of each segment named: "
-             "how full they are, their expected error and their target. Build anew a "
-             "filter that is over its target, as a union may be ('tamis build "
+             "how full they are, their expected error and their target. If a filter is "
+             "over its target, as a union may be, build it anew ('tamis build "
              "--replaces'). A filter whose file is missing or truncated counts as "
              "lost. It exits 3 if a filter is lost or damaged, 4 if one cannot be "
              "read; with names, only for these. --prometheus prints nothing if this "
-             "process may not open a filter, or has no room to.\n",
+             "process lacks the permission or the room to open a filter.\n",
     .options =
         {OPTION(RESIDENCY,
-                "how many pages of each filter are in memory, whoever uses them. The "
-                "kernel tells only the owner of the files and those who may write"),
+                "pages of each filter in memory, whoever uses them. The kernel tells "
+                "only users who own the files or may write to them"),
          OPTION(SVG, "draw rank, size, fill, age and error of the segments; '-' is "
                      "standard output. Replaces an SVG or an empty file, and no other"),
          OPTION(PROMETHEUS, "the same facts for a monitor, in Prometheus' text format"),
-         OPTION(CHECK, "with it: read every page, and exit 3 if any is damaged"),
+         OPTION(CHECK, "with --prometheus: read every page, exit 3 if any is damaged"),
          OPTION(JSON, NULL)},
     .examples = "tamis stat store 000012.sst\n"
                 "tamis stat store --svg store.svg\n",

@@ -320,13 +320,13 @@ const struct command cmd_verify = {
     .summary = "check every page, and every key",
     .about = "Checks every page of the filters, one line for each segment: ok, bare "
              "(no filter), damaged, lost, unreadable. Damage costs disk reads, never "
-             "keys. Filters that are replaced meanwhile are checked anew, and dropped "
-             "ones left out. Files that belong to no segment are listed as orphan; "
+             "keys. Filters replaced meanwhile are checked anew, and dropped ones "
+             "ignored. Files that belong to no segment are listed as orphan; "
              "'tamis repair' removes them.\n",
     .options = {OPTION(AGAINST, NULL),
                 OPTION(AGAINST_EACH, NULL),
                 OPTION(STRIP, NULL),
-                OPTION(EMPTY, "a list may have no keys: it checks nothing"),
+                OPTION(EMPTY, "accept a list without keys: it checks nothing"),
                 OPTION(JSON, NULL),
                 {KEY_FLAGS, NULL, NULL}},
     .examples = "tamis verify store\n"

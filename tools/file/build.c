@@ -146,7 +146,7 @@ static int run(int argc, char **argv)
     if (given(&o, OPT_STORE) && given(&o, OPT_SEED))
         usage_error("--store has its own seed: leave out --seed");
     if (o.segments.n > 1)
-        usage_error("one --segment: a filter is of one");
+        usage_error("give one --segment: a filter has one");
     status = prepare(&o, &info, &domain, &opt);
     if (status == EXIT_DONE)
         status = build(&o, &opt);
@@ -158,7 +158,8 @@ const struct command cmd_file_build = {
     .arguments = "FILE [KEYFILE|-]",
     .summary = "build one filter file, no store",
     .about = "Builds a sealed filter of exact size. FILE must not exist.\n",
-    .options = {OPTION(FPR, "error, 1e-8..0.5 or with %; the store's, or 0.01"),
+    .options = {OPTION(FPR,
+                       "error, 1e-8..0.5 or with %; default: the store's, or 0.01"),
                 OPTION(STORE, NULL),
                 OPTION(SEED, NULL),
                 OPTION(SEGMENT, NULL),
@@ -168,10 +169,10 @@ const struct command cmd_file_build = {
                 OPTION(JOBS, NULL),
                 OPTION(EMPTY, NULL),
                 {WITH(OPT_QUIET) | WITH(OPT_JSON),
-                 "end with no line, or with JSON: 'tamis help json'", NULL},
+                 "print no closing line, or JSON: 'tamis help json'", NULL},
                 {KEY_FLAGS, NULL, NULL}},
-    .notes = "It takes 64 MiB for hashes, 8 bytes a key; more go to an unlinked file "
-             "in $TMPDIR or /tmp. A filter that is larger alone takes its size.\n",
+    .notes = "It keeps 64 MiB of hashes, 8 bytes a key; others go to an unlinked file "
+             "in $TMPDIR or /tmp. A larger filter takes its own size.\n",
     .examples = "tamis file build words.tamis /usr/share/dict/words --fpr 0.1%\n"
                 "tamis file build s.tamis keys.txt --store store --segment s\n",
     .run = run,

@@ -92,11 +92,11 @@ const struct command cmd_file_contains = {
     .arguments = "WHOLE PART",
     .summary = "may a filter have every key of another?",
     .about = "Prints MAYBE, or ABSENT if a bit of PART is missing in WHOLE. PART then "
-             "has a key that WHOLE lacks, if keys set all its bits, as they do not in "
-             "an intersection. To ask for one key, build PART from it. Both filters "
+             "has a key that WHOLE lacks, unless PART is an intersection, which has "
+             "bits of no key. To ask for one key, build PART from it. Both filters "
              "are sealed, of one seed, of one stage, and of sizes that divide each "
-             "other. A damaged page proves nothing: MAYBE then exits 3, and ABSENT is "
-             "as sure as ever.\n",
+             "other. A damaged page proves nothing: MAYBE then exits 3, and ABSENT "
+             "stays a proof.\n",
     .options = {OPTION(QUIET, "print nothing: exit 0 if it may, 10 if not")},
     .examples = "tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
                 "tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"

@@ -45,7 +45,7 @@ static int run(int argc, char **argv)
     parse_options(argc, argv, 2, this_command->variant == TAMIS_FOLD ? 2 : 0, &o);
     what = derivation_of(&o);
     if (o.segments.n > 1)
-        usage_error("one --segment: a filter is of one");
+        usage_error("give one --segment: a filter has one");
     n = o.n_args - 1;
     filters = memory_or_exit(calloc(n, sizeof(*filters)));
     status = check_new_file(o.args[0]);
@@ -86,7 +86,7 @@ const struct command cmd_file_intersect = {
              "It may say HIT of more other keys than a filter built from the common "
              "keys. The FILEs are sealed, of one seed, of one stage, and of sizes that "
              "divide each other: build them for the same error. Damaged pages count as "
-             "all ones: no key is lost, it exits 3.\n",
+             "all ones: no key is lost, and it exits 3.\n",
     .options = {OPTION(SEGMENT, NULL), OPTION(BIND, NULL), OPTION(WATERMARK, NULL),
                 OPTION(JSON, NULL)},
     .examples = "tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"

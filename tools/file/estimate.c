@@ -89,7 +89,7 @@ const struct command cmd_file_estimate = {
              "truth lies 19 times in 20. Damaged pages are left out of the keys, and "
              "count as all ones for the error.\n"
              "\n"
-             "The bounds hold for one stage that keys have made, or a union or fold of "
+             "The bounds hold for one stage built from keys, or a union or fold of "
              "such. With several stages, a key counts in each that has it. A union of "
              "filters of several sizes counts shared keys several times, and its error "
              "looks higher. A filter that grew lacks keys that it took for present. An "

@@ -93,8 +93,8 @@ const struct command cmd_file_show = {
     .arguments = "FILE [--offset N] [--residency] [--json]",
     .summary = "print every header field",
     .about = "Prints each field of the identity, the commit records and the stages: "
-             "offset in the file, length, name, value. It also does so for a broken "
-             "header, and exits 3.\n",
+             "offset in the file, length, name, value. It prints a broken header as "
+             "well, and exits 3.\n",
     .options = {OPTION(OFFSET, NULL), OPTION(RESIDENCY, NULL), OPTION(JSON, NULL)},
     .examples = "tamis file show words.tamis\n",
     .run = run,

@@ -76,7 +76,7 @@ const struct command cmd_file_verify = {
     .about = "Reads and checks every page.\n",
     .options = {OPTION(OFFSET, "the filter starts here in FILE, a multiple of 4096"),
                 OPTION(AGAINST, "look up every key of the list as well"),
-                OPTION(EMPTY, "the list may have no keys: it checks nothing"),
+                OPTION(EMPTY, "accept a list without keys: it checks nothing"),
                 OPTION(JSON, NULL),
                 {KEY_FLAGS, NULL, NULL}},
     .examples = "tamis file verify words.tamis --against /usr/share/dict/words\n",

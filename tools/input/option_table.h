@@ -4,8 +4,8 @@
  *     X(ID, name, letter, type, field, value, range, help)
  *
  * OPT_ID is its number, `field` the place in struct options that parse_options() fills,
- * `value` the placeholder of its value in help texts, NULL if it takes none, `range` the
- * limits of a number. `help` is the text of a command that has none of its own. */
+ * `value` the placeholder of its value in help texts, NULL if it takes none, `range`
+ * the limits of a number. `help` is the text of a command that has none of its own. */
 #ifndef TAMIS_OPTION_TABLE_H
 #define TAMIS_OPTION_TABLE_H
 
@@ -29,7 +29,7 @@ X(NUL, "null", '0', FORMAT, format, NULL, NUMBERS(KEYS_NUL, 0), \
   "form of the KEYFILE: 'tamis help keys'") \
 X(HEX, "hex", 0, FORMAT, format, NULL, NUMBERS(KEYS_HEX, 0), NULL) \
 X(BINARY, "binary", 0, FORMAT, format, NULL, NUMBERS(KEYS_BINARY, 0), NULL) \
-X(QUIET, "quiet", 'q', FLAG, given, NULL, NO_RANGE, "end with no line") \
+X(QUIET, "quiet", 'q', FLAG, given, NULL, NO_RANGE, "print no closing line") \
 X(JSON, "json", 0, FLAG, given, NULL, NO_RANGE, "output for programs: 'tamis help json'") \
 X(FPR, "fpr", 0, REAL, growth.error, "P", REALS(1e-8, 0.5), \
   "error, 1e-8..0.5 or with %") \
@@ -39,7 +39,7 @@ X(TIGHTENING, "tightening", 'r', REAL, growth.tightening, "R", REALS(0.5, 0.95),
   "... at R times its error, 0.5..0.95") \
 X(FIRST, "n0", 0, COUNT, growth.first_capacity, "N", NUMBERS(1, UINT64_C(1) << 32), \
   "keys in the first stage, 1..4294967296; 64k is 64000") \
-X(SEED, "seed", 0, SEED, seed, "HEX", NO_RANGE, "hash seed, 16 hex digits; random") \
+X(SEED, "seed", 0, SEED, seed, "HEX", NO_RANGE, "hash seed, 16 hex digits; default: random") \
 X(WATERMARK, "watermark", 0, NUMBER, watermark, "N", NUMBERS(0, UINT64_MAX), \
   "your log position") \
 X(MIN_WATERMARK, "min-watermark", 0, NUMBER, min_watermark, "N", NUMBERS(0, UINT64_MAX), \
@@ -47,20 +47,20 @@ X(MIN_WATERMARK, "min-watermark", 0, NUMBER, min_watermark, "N", NUMBERS(0, UINT
 X(BIND, "bind", 0, BINDING, binding, "HEX", NO_RANGE, \
   "1..64 bytes that identify the engine's own file") \
 X(RANK, "rank", 0, SMALL, rank, "N", NUMBERS(0, UINT32_MAX), \
-  "the engine's order, 0..4294967295, 0 first; 0") \
+  "the engine's order, 0..4294967295, 0 first; default: 0") \
 X(REPLACES, "replaces", 0, NAMES, replaces, "OLD", NO_RANGE, \
   "drop the segment OLD in the same edit; may be repeated") \
 X(SEGMENT, "segment", 0, NAMES, segments, "SEGMENT", NO_RANGE, \
   "name of the segment, kept in the file") \
 X(BARE, "bare", 0, FLAG, given, NULL, NO_RANGE, \
-  "register it without a filter: always a candidate") \
+  "register the segment without a filter: always a candidate") \
 X(EACH, "each", 0, FLAG, given, NULL, NO_RANGE, \
-  "a segment for each KEYFILE, named by its base name") \
-X(STRIP, "strip", 0, TEXT, strip, "SUFFIX", NO_RANGE, "remove this from the names") \
+  "build a segment for each KEYFILE, named by its base name") \
+X(STRIP, "strip", 0, TEXT, strip, "SUFFIX", NO_RANGE, "remove SUFFIX from the names") \
 X(JOBS, "jobs", 'j', SMALL, jobs, "N", NUMBERS(1, MAX_JOBS), \
-  "use N threads, 1..256; as many as there are processors") \
+  "use N threads, 1..256; default: one a processor") \
 X(KEYS_FILE, "keys", 0, TEXT, keys_file, "KEYFILE", NO_RANGE, \
-  "ask for each key of a list") \
+  "ask for every key of a list") \
 X(COUNT, "count", 0, FLAG, given, NULL, NO_RANGE, "print only the totals") \
 X(AGAINST, "against", 0, TEXT, against, "KEYFILE", NO_RANGE, \
   "look up every key of the list as well") \
@@ -84,10 +84,10 @@ X(CONFIRM, "confirm", 0, FLAG, given, NULL, NO_RANGE, NULL) \
 X(UUID, "uuid", 0, UUID, uuid, "HEX", NO_RANGE, \
   "UUID of this store, if it has filters of several") \
 X(RESIDENCY, "residency", 0, FLAG, given, NULL, NO_RANGE, \
-  "and the pages in memory: 'tamis help stat'") \
+  "also print the pages in memory: 'tamis help stat'") \
 X(PROMETHEUS, "prometheus", 0, FLAG, given, NULL, NO_RANGE, NULL) \
 X(CHECK, "check", 0, FLAG, given, NULL, NO_RANGE, \
-  "ask it for every key: finds bits flipped in memory") \
+  "ask the filter for every key: finds bits flipped in memory") \
 X(COLOR, "color", 0, COLOUR, given, NULL, NO_RANGE, NULL) \
 X(SVG, "svg", 0, OUTPUT, svg, "FILE", NO_RANGE, NULL) \
 X(NAMES, "names", 0, FLAG, given, NULL, NO_RANGE, "only the names") \
@@ -101,7 +101,7 @@ X(BY, "by", 0, NUMBER, by, "F", NUMBERS(1, UINT64_C(1) << 32), \
   "in 1/F of the space; F divides the pages of each lane") \
 X(EXPLAIN, "explain", 0, FLAG, given, NULL, NO_RANGE, NULL) \
 X(FORCE, "force", 0, FLAG, given, NULL, NO_RANGE, NULL) \
-X(EMPTY, "empty", 0, FLAG, given, NULL, NO_RANGE, "the list may have no keys")
+X(EMPTY, "empty", 0, FLAG, given, NULL, NO_RANGE, "accept a list without keys")
 /* clang-format on */
 
 #endif

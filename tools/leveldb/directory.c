@@ -83,7 +83,7 @@ static int list_error(const char *database, enum ldb_result result, const char *
     switch (result) {
     case LDB_NONE:
         return complain(EXIT_DAMAGE, "%s: no LevelDB database: %s", database,
-                        why[0] ? "what its CURRENT names is not there"
+                        why[0] ? "its CURRENT names a missing file"
                                : "it has no CURRENT");
     case LDB_DAMAGED:
         return complain(

@@ -384,6 +384,6 @@ int fill_store(const struct bridge *b, struct tamis_store *store)
                         b->store);
     return complain(EXIT_BUSY,
                     "%s: the database is being written, and table %06" PRIu64
-                    " went while it was read: try again when it is less busy",
+                    " was deleted while it was read: try again when it is less busy",
                     b->directories[0], gone);
 }

@@ -94,7 +94,7 @@ int print_derived(const struct options *o, const char *what, const char *name,
     text = escape(name, strlen(name));
     complain(0,
              "%s: %llu damaged page%s of the sources counted as all ones: no key is "
-             "lost, but build it anew from its keys for its error",
+             "lost; build it anew from its keys to lower its error",
              text, (unsigned long long)report->n_damaged,
              report->n_damaged == 1 ? "" : "s");
     free(text);

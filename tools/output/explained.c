@@ -76,7 +76,7 @@ static void print_pair(const struct tamis_explanation *e)
     if (e->by == TAMIS_BY_RANGE)
         fputs("key range", stdout);
     else if (e->by == TAMIS_BY_NOTHING)
-        fputs("no look at range or filter", stdout);
+        fputs("range and filter not checked", stdout);
     else
         fputs("filter", stdout);
     print_stages(e);

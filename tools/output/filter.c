@@ -99,13 +99,13 @@ void print_filter(struct tamis_filter *filter, uint64_t allocated)
     printf("  state       %s%s", info.sealed ? "sealed" : "growing",
            info.sealed  ? ""
            : info.clean ? ", no writer"
-                        : ", a writer is at it or died");
+                        : ", a writer has it or died");
     if (info.n_settled)
         printf(", %u of %u stage%s settled", info.n_settled, info.n_stages,
                info.n_stages == 1 ? "" : "s");
     putchar('\n');
     printf("  keys        %llu\n", (unsigned long long)info.keys);
-    printf("  error       %s expected, %s at most wanted%s",
+    printf("  error       %s expected, target %s%s",
            percent_text(a, info.expected_error), percent_text(b, info.growth.error),
            over_target(&info) ? ": " : "");
     if (over_target(&info))

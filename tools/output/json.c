@@ -71,8 +71,8 @@ void json_print_line(json_t *value)
 }
 
 const char json_help[] =
-    "--json prints one JSON value; probe prints one object per line instead. The\n"
-    "fields of each command, and what of them stays as it is: tamis-json(5).\n"
+    "--json prints one JSON value; probe prints one object per line instead. See\n"
+    "tamis-json(5) for the fields of each command, and which are stable.\n"
     "\n"
     "  build, drop    {segments: [{segment, state, keys, bytes, error}], keys, bytes}\n"
     "  grow           {segment, keys_read, keys, bytes, error, watermark, ...}\n"
@@ -88,10 +88,10 @@ const char json_help[] =
     "  plan           {keys, error, lanes, words, blocks, file_bytes, ...}\n"
     "\n"
     "Names, keys and file names are strings with the same \\xHH escapes as in the\n"
-    "text output (and \\x5c for a backslash), so that any bytes can be had back.\n"
+    "text output (and \\x5c for a backslash), so any bytes can be recovered.\n"
     "UUIDs, bindings and seeds are hex digits. Counts from 2^63 on are strings of\n"
-    "digits. Errors are fractions, times microseconds since 1970. What does not apply\n"
-    "is left out.\n"
+    "digits. Errors are fractions, times microseconds since 1970. Fields that do\n"
+    "not apply are left out.\n"
     "\n"
     "Example:\n"
     "  tamis ls store --json | jq '.[] | select(.state == \"growing\") | .segment'\n";

@@ -27,32 +27,31 @@ static const struct {
     const char *name, *help;
     size_t offset;
 } metrics[] = {
-    {"keys", "Keys that were added to the segment's filter.",
-     offsetof(struct facts, keys)},
+    {"keys", "Keys added to the segment's filter.", offsetof(struct facts, keys)},
     {"filter_bytes", "Length of the filter's file.", offsetof(struct facts, bytes)},
-    {"filter_allocated_bytes", "Bytes of the disk that the filter's file takes.",
+    {"filter_allocated_bytes", "Disk space of the filter's file.",
      offsetof(struct facts, allocated)},
     {"created_timestamp_seconds", "When the filter was made, since 1970.",
      offsetof(struct facts, created)},
     {"watermark", "Log position up to which all keys are in the filter.",
      offsetof(struct facts, watermark)},
-    {"target_error_ratio", "False positives among probes of absent keys, as wanted.",
+    {"target_error_ratio",
+     "Target share of false positives among probes of absent keys.",
      offsetof(struct facts, target_error)},
     {"expected_error_ratio",
-     "False positives among probes of absent keys, as its keys let expect.",
+     "Expected share of false positives among probes of absent keys.",
      offsetof(struct facts, expected_error)},
-    {"fill_ratio", "Bits that are set, of all stages together.",
+    {"fill_ratio", "Share of bits that are set, over all stages.",
      offsetof(struct facts, fill)},
     {"stages", "Stages of the filter.", offsetof(struct facts, stages)},
-    {"over_target",
-     "1 if the error to expect is above the one wanted, by more than chance.",
+    {"over_target", "1 if the expected error exceeds the target by more than chance.",
      offsetof(struct facts, over_target)},
     {"readable",
      "0 if the filter is lost, damaged or of a newer version: always MAYBE.",
      offsetof(struct facts, readable)},
-    {"checked_pages", "Pages of the filter that were read and checked now.",
+    {"checked_pages", "Pages of the filter that were read and checked.",
      offsetof(struct facts, pages)},
-    {"damaged_pages", "Pages of them that failed their check.",
+    {"damaged_pages", "Checked pages that failed their check.",
      offsetof(struct facts, damaged)},
 };
 
@@ -230,15 +229,14 @@ static void print_totals_of(const struct tamis_snapshot *snapshot,
         if (tamis_snapshot_segment(snapshot, i, &s) == 0)
             n[s.state <= TAMIS_SEGMENT_SEALED ? s.state : 0]++;
     print_head("tamis_segments",
-               "Segments by state; of a bare one nothing can be absent, nor of one "
-               "whose record is unreadable.");
+               "Segments by state; a bare or unreadable one never answers ABSENT.");
     for (int state = 0; state < 4; state++)
         printf("tamis_segments{store=\"%s\",state=\"%s\"} %zu\n", store,
                state_name((enum tamis_segment_state)state), n[state]);
     print_store("tamis_catalog_complete",
-                "0 if segments may be missing: nothing is absent everywhere.", store,
-                info->complete);
-    print_store("tamis_catalog_bytes", "In use by the catalog.", store,
+                "0 if segments may be missing: then no key is absent everywhere.",
+                store, info->complete);
+    print_store("tamis_catalog_bytes", "Bytes in use by the catalog.", store,
                 (double)info->catalog_bytes);
     print_store("tamis_created_timestamp_seconds",
                 "When the store was made, since 1970.", store,

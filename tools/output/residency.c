@@ -161,7 +161,7 @@ int file_residency(const struct options *o, json_t *root)
     err = tamis_filter_residency(filter, &r);
     tamis_filter_close(filter);
     if (err != 0)
-        return complain_errno(err, o->args[0], "asking what is in memory");
+        return complain_errno(err, o->args[0], "asking which pages are in memory");
     if (root != NULL) {
         json_put(root, "page_bytes", json_count(page_bytes()));
         put_counts(root, &r, told);

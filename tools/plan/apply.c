@@ -115,7 +115,7 @@ static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i,
     *action = is_larger(report.file_bytes, &p->shares[i]) ? PLAN_REBUILD : PLAN_KEEP;
     if (report.n_damaged > 0) {
         *action = PLAN_KEEP;
-        printf("damaged  %s: 'tamis verify' tells; build it anew from its keys\n",
+        printf("damaged  %s: see 'tamis verify'; build it anew from its keys\n",
                s->name);
         return EXIT_DONE;
     }

@@ -34,7 +34,7 @@ const char *usual_advice(int error)
 {
     switch (error) {
     case TAMIS_ERR_NOT_TAMIS:
-        return "name what 'tamis init' or 'tamis file build' has made";
+        return "name a store of 'tamis init' or a file of 'tamis file build'";
     case TAMIS_ERR_VERSION:
         return "read it with the tamis that wrote it, or a newer one";
     case TAMIS_ERR_DAMAGED:
@@ -44,7 +44,8 @@ const char *usual_advice(int error)
     case TAMIS_ERR_NO_SEGMENT:
         return "'tamis ls STORE' lists the segments";
     case TAMIS_ERR_NO_STORE:
-        return "'tamis init STORE' makes one, 'tamis repair STORE' a lost catalog";
+        return "'tamis init STORE' makes one, 'tamis repair STORE' rebuilds a lost "
+               "catalog";
     case TAMIS_ERR_EXISTS:
         return "take another name or remove the old one first";
     case TAMIS_ERR_BUSY:
@@ -55,10 +56,10 @@ const char *usual_advice(int error)
         return "use a local file system";
     case TAMIS_ERR_READ_ONLY:
     case EROFS:
-        return "work where you may write";
+        return "use a place that you may write to";
     case EACCES:
     case EPERM:
-        return "run it as a user who may";
+        return "run it as a user with permission";
     case TAMIS_ERR_POISONED:
         return "run it again";
     case TAMIS_ERR_REPLACED:

@@ -143,7 +143,7 @@ tree() {
     touch file
     fails 3 "not a directory" "$TAMIS" repair file
     fails 2 "too few" "$TAMIS" repair
-    fails 2 "confirm is all" "$TAMIS" repair store --confirm --dry-run
+    fails 2 "confirm does nothing else" "$TAMIS" repair store --confirm --dry-run
 }
 
 @test "--json" {

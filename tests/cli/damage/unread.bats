@@ -37,7 +37,7 @@ dead_writer() {
     [ "$(id -u)" -eq 0 ] || skip "needs root"
     open_store
     tree=$(ls -R store)
-    plain "Permission denied: run it as a user who may" others "$TAMIS" verify store
+    plain "Permission denied: run it as a user with permission" others "$TAMIS" verify store
     prints $'^one\tunreadable\topening the filter: Permission denied'
     plain "filters/.*: left alone: Permission denied .and 1 more.: run it as" \
         others "$TAMIS" repair store

@@ -245,7 +245,7 @@ states_its_error() {
     "$TAMIS" union store u a b c
     ok "$TAMIS" stat store u
     prints ' 1 over their target error'
-    prints 'expected, 1% at most wanted: OVER TARGET, build the segment anew'
+    prints 'expected, target 1%: OVER TARGET, build the segment anew'
     ok "$TAMIS" stat store u --json
     [ "$(jq '.over_target == 1 and .details[0].over_target and .details[0].target_error == 0.01' <<<"$output")" = true ]
     ok "$TAMIS" stat store --prometheus

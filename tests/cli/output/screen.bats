@@ -81,7 +81,7 @@ on_terminal() {
     run -4 bash -c 'ulimit -f 100; "$TAMIS" grow store g k --n0 1000'
     prints "could not grow: .* the error is"
     ok "$TAMIS" stat store g --color
-    has "wanted: ${red}OVER TARGET"
+    has "target 1%: ${red}OVER TARGET"
     has "${red}           1 over their target"
     has "[${red}#####"
     "$TAMIS" stat store --svg - | grep -q 'class="bad"'

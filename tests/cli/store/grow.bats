@@ -50,7 +50,7 @@ is_known() {
     ok "$TAMIS" init store
     ok "$TAMIS" grow store g /dev/null --empty --fpr 0.001 -s 4 -r 0.9 --n0 10
     ok "$TAMIS" stat store g
-    prints '0.1% at most'
+    prints 'target 0.1%'
     ok "$TAMIS" grow store g /dev/null --empty --fpr 0.001 -s 4
     fails 2 "grows with --fpr 0.001 -s 4 -r 0.9 --n0 10" \
         "$TAMIS" grow store g /dev/null --fpr 0.01
@@ -327,7 +327,7 @@ early() {
     ok "$TAMIS" grow store g k --watermark 3
     hold_writer
     ok "$TAMIS" stat store g
-    prints "a writer is at it or died"
+    prints "a writer has it or died"
     kill -9 "$pid"
     wait "$pid" || true
     exec 7>&-

@@ -39,7 +39,7 @@ load ../common
     "$TAMIS" build store bare --bare
     ok "$TAMIS" probe store --explain a zz
     at='lane 0 lacks a bit at [0-9]+'
-    prints $'^a\tbare\tNO_FILTER\tno look at range or filter\n'
+    prints $'^a\tbare\tNO_FILTER\trange and filter not checked\n'
     prints $'\na\tg\tABSENT\tfilter: stage 0, '"$at; stage 1, $at; stage 2, $at"$'\n'
     prints $'\na\tone\tHIT\tfilter: stage 0 has every bit\n'
     prints $'\nzz\tone\tABSENT\tkey range$'

@@ -14,7 +14,7 @@ load ../common
     prints 'keys +5'
     ok "$TAMIS" stat store one
     prints 'segment +one'
-    prints 'error +[0-9.e-]+% expected, 1% at most wanted'
+    prints 'error +[0-9.e-]+% expected, target 1%'
     ok "$TAMIS" ls store --json
     prints '"segment": "one"'
     prints '"first_key": "a"'

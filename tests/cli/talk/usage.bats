@@ -132,7 +132,7 @@ commands="init build attach grow seal drop probe ls stat verify plan"
     fails 5 "nostore" "$TAMIS" attach nostore a f --replaces a
     fails 5 "nostore" "$TAMIS" build nostore a /dev/null --replaces a --replaces b
     fails 5 "nostore" "$TAMIS" file build f /dev/null --store nostore --segment a
-    fails 2 "--segment: a filter is of one" \
+    fails 2 "--segment: a filter has one" \
         "$TAMIS" file build f /dev/null --segment a --segment b
 }
 
