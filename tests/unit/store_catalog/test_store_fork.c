@@ -115,16 +115,22 @@ static void an_edit_that_ends_leaves_no_lock_to_a_child(void **state)
 
 static int stays[2]; /* closed: it may end */
 
-/* A killed engine whose forked child lives on, without an exec. */
+/* A killed engine whose forked child lives on, without an exec. The engine waits until
+ * the child's handlers have run: before that, the child holds the lock file, too. */
 static int open_fork_and_die(void *ctx)
 {
-    char c;
+    char c = 0;
+    int runs[2];
     (void)ctx;
     struct tamis_store *s = store_open("heir");
     struct tamis_snapshot *snap = snapshot_of(s);
+    OK(pipe(runs));
     pid_t child = fork();
+    close(runs[child ? 1 : 0]);
     if (child != 0)
-        _exit(child < 0 ? 2 : s && snap ? 0 : 3);
+        _exit(child < 0 || read(runs[0], &c, 1) != 1 ? 2 : s && snap ? 0 : 3);
+    if (write(runs[1], &c, 1) != 1)
+        _exit(1);
     close(stays[1]);
     while (read(stays[0], &c, 1) < 0)
         ;
