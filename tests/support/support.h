@@ -246,6 +246,23 @@ static UNUSED void open_a_hole(const char *path)
     free(bytes);
 }
 
+/* For tests of warming: hear() checks and notes progress, and ends it at stop_at. */
+struct heard {
+    unsigned n, stop_at;
+    uint64_t done, total;
+};
+
+static UNUSED int hear(void *ctx, uint64_t done, uint64_t total)
+{
+    struct heard *h = ctx;
+    assert_true(done > h->done && done <= total);
+    assert_true(done - h->done <= 8 << 20);
+    assert_true(!h->n || total == h->total);
+    h->done = done;
+    h->total = total;
+    return ++h->n == h->stop_at;
+}
+
 /* ---- processes ---- */
 
 /* Runs fn in a child; its result, 0 for good, is the child's exit code. */

@@ -57,22 +57,6 @@ static void counts_one_inside_a_file(void **state)
 
 /* ---- warming ---- */
 
-struct heard {
-    unsigned n, stop_at;
-    uint64_t done, total;
-};
-
-static int hear(void *ctx, uint64_t done, uint64_t total)
-{
-    struct heard *h = ctx;
-    assert_true(done > h->done && done <= total);
-    assert_true(done - h->done <= 8 << 20);
-    assert_true(!h->total || total == h->total);
-    h->done = done;
-    h->total = total;
-    return ++h->n == h->stop_at;
-}
-
 static uint64_t pages_in_hole(const char *path)
 {
     unsigned char in[511];

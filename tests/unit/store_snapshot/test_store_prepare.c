@@ -69,20 +69,6 @@ static void only_what_is_listed(void **state)
 
 /* ---- what is not there ---- */
 
-struct heard {
-    unsigned n, stop_at;
-    uint64_t done, total;
-};
-
-static int hear(void *ctx, uint64_t done, uint64_t total)
-{
-    struct heard *h = ctx;
-    assert_true(done > h->done && done <= total && (!h->n || total == h->total));
-    h->done = done;
-    h->total = total;
-    return ++h->n == h->stop_at;
-}
-
 static void segments_vanish(void **state)
 {
     struct tamis_prepare_report r;
