@@ -59,10 +59,10 @@ X(EACH, "each", 0, FLAG, given, NULL, NO_RANGE, \
 X(STRIP, "strip", 0, TEXT, strip, "SUFFIX", NO_RANGE, "remove SUFFIX from the names") \
 X(JOBS, "jobs", 'j', SMALL, jobs, "N", NUMBERS(1, MAX_JOBS), \
   "use N threads, 1..256; default: one a processor") \
-X(KEYS_FILE, "keys", 0, TEXT, keys_file, "KEYFILE", NO_RANGE, \
+X(KEYS_FILE, "keys", 0, FILE, keys_file, "KEYFILE", NO_RANGE, \
   "ask for every key of a list") \
 X(COUNT, "count", 0, FLAG, given, NULL, NO_RANGE, "print only the totals") \
-X(AGAINST, "against", 0, TEXT, against, "KEYFILE", NO_RANGE, \
+X(AGAINST, "against", 0, FILE, against, "KEYFILE", NO_RANGE, \
   "look up every key of the list as well") \
 X(AGAINST_EACH, "against-each", 0, FLAG, given, NULL, NO_RANGE, \
   "the same for each KEYFILE, in the segment of its name") \
@@ -89,10 +89,10 @@ X(PROMETHEUS, "prometheus", 0, FLAG, given, NULL, NO_RANGE, NULL) \
 X(CHECK, "check", 0, FLAG, given, NULL, NO_RANGE, \
   "ask the filter for every key: finds bits flipped in memory") \
 X(COLOR, "color", 0, COLOUR, given, NULL, NO_RANGE, NULL) \
-X(SVG, "svg", 0, OUTPUT, svg, "FILE", NO_RANGE, NULL) \
+X(SVG, "svg", 0, FILE, svg, "FILE", NO_RANGE, NULL) \
 X(NAMES, "names", 0, FLAG, given, NULL, NO_RANGE, "only the names") \
 X(READS, "reads", 0, REAL, reads, "R", REALS(0, 1e9), NULL) \
-X(SIZES, "sizes", 0, OUTPUT, sizes, "FILE", NO_RANGE, NULL) \
+X(SIZES, "sizes", 0, FILE, sizes, "FILE", NO_RANGE, NULL) \
 X(LEVELS, "levels", 0, FLAG, given, NULL, NO_RANGE, NULL) \
 X(RUNS, "runs", 0, FLAG, given, NULL, NO_RANGE, NULL) \
 X(APPLY, "apply", 0, FLAG, given, NULL, NO_RANGE, \

@@ -90,7 +90,7 @@ static const char *path(const struct option_row *row, const char *text)
 {
     if (text[0] == '\0')
         usage_error("--%s is a path%s, and this one is empty", row->name,
-                    row->type == OPTION_OUTPUT ? " or '-'" : "");
+                    row->type == OPTION_FILE ? " or '-'" : "");
     return text;
 }
 
@@ -105,6 +105,8 @@ static void take(struct options *o, enum option_id id, const char *arg)
     const struct option_row *row = &option_table[id];
     void *field = (char *)o + row->field;
 
+    if (given(o, id) && row->value != NULL && row->type != OPTION_NAMES)
+        usage_error("--%s is given twice: once will do", row->name);
     /* --color changes only how output looks: it conflicts with nothing. */
     o->given |= id == OPT_COLOR ? 0 : WITH(id);
     switch (row->type) {
@@ -129,7 +131,7 @@ static void take(struct options *o, enum option_id id, const char *arg)
         *(const char **)field = arg;
         break;
     case OPTION_PATH:
-    case OPTION_OUTPUT:
+    case OPTION_FILE:
         *(const char **)field = path(row, arg);
         break;
     case OPTION_NAMES:
@@ -264,7 +266,8 @@ void parse_options(int argc, char **argv, size_t min, size_t max, struct options
             print_help_and_exit();
         if (code == ':')
             usage_error("option '%s' needs a value", argv[optind - 1]);
-        if (code == '?' && optopt > 0 && optopt < 256)
+        /* A known letter: its long name, with a value that it does not take. */
+        if (code == '?' && optopt > 0 && optopt < 256 && !strchr(shorts, optopt))
             usage_error("unknown option '-%c'", optopt);
         if (code == '?')
             bad_option(argv[optind - 1], longs);

@@ -49,6 +49,27 @@ commands="init build attach grow seal drop probe ls stat verify plan"
     [ ! -e store ]
 }
 
+@test "every option of every command: a value that is bad, missing, too many, twice" {
+    commands=$({ "$TAMIS" help; "$TAMIS" help file; } |
+        sed -n 's/^  tamis \(file [a-z]*\|[a-z]*\) .*/\1/p' | grep -vx file)
+    n=0
+    while read -r c; do
+        while read -r o; do
+            n=$((n + 1))
+            case $o in
+            --*=)
+                fails 2 "option '${o%=}' needs a value" "$TAMIS" $c "${o%=}" </dev/null
+                [ $o = --strip= ] || fails 2 "(${o%=} is|name is) " "$TAMIS" $c "$o" </dev/null
+                ;;
+            --color) fails 2 "--color is never, auto or always, not 'x'" "$TAMIS" $c $o=x ;;
+            --*) fails 2 "option '$o' takes no value" "$TAMIS" $c $o=x ;;
+            esac
+        done < <("$TAMIS" $c --list-options)
+    done <<<"$commands"
+    [ $n -gt 200 ]
+    fails 2 "^tamis: init: --fpr is given twice: once will do" "$TAMIS" init s --fpr 1% --fpr 2%
+}
+
 @test "too few and too many arguments" {
     fails 2 "init: too few" "$TAMIS" init
     fails 2 "init: too many" "$TAMIS" init a b
@@ -151,7 +172,7 @@ commands="init build attach grow seal drop probe ls stat verify plan"
     fails 2 "FILE.tamis is a path" "$TAMIS" attach store s ""
     fails 2 "--store is a path" "$TAMIS" file build f /dev/null --store ""
     for c in "build store s" "grow store s" "file build f" "build store --each" \
-        "probe store --keys" "verify store --against-each"; do
+        "verify store --against-each"; do
         fails 2 "path of (the|a) key list is empty" "$TAMIS" $c ""
     done
     ok "$TAMIS" ls store
