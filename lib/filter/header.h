@@ -16,32 +16,32 @@ struct header {
     uint64_t available; /* bytes of the file that are the filter's */
 };
 
-/* Reads, decodes and validates the header on a private copy (R6), trying again a
- * bounded number of times while a commit is being written. n_bytes 0: to the end
- * of the file. `ours`: the descriptor's read-ahead may be set. */
+/* Reads and validates the header on a private copy (R6). Retries, a bounded number of
+ * times, while a commit is being written. n_bytes 0: to the end of the file. `ours`:
+ * may set the descriptor's read-ahead. */
 int header_load(int fd, bool ours, uint64_t offset, uint64_t n_bytes, const char *path,
                 struct header *h, struct tamis_diag *diag);
 /* The raw bytes alone, at most HEADER_MAX_BYTES; sets h->available. */
 int header_read(int fd, bool ours, uint64_t offset, uint64_t n_bytes, const char *path,
                 uint8_t *raw, size_t *got, struct header *h, struct tamis_diag *diag);
-/* Decodes a copy of the header that is at hand; h->available is set by the caller,
- * `offset` is where it came from, for messages. */
+/* Decodes a copy of the header. The caller sets h->available. `offset`, where the copy
+ * came from, is for messages. */
 int header_decode(const uint8_t *raw, size_t got, uint64_t offset, const char *path,
                   struct header *h, struct tamis_diag *diag);
-/* How far a filter had come at least, as somebody has noted who knows it (R5). */
+/* Lower bounds of a filter, as noted earlier (R5). */
 struct bounds {
     uint64_t sequence, generation, watermark;
     uint32_t n_stages;
 };
-/* Is this what an older copy says, put back since? The sequence alone does not tell: a
- * writer that recovers such a copy leaps over the number that was noted (R3). */
+/* Is this an older copy, put back? The sequence alone does not tell: a writer that
+ * recovers the copy leaps over the noted number (R3). */
 bool commit_is_older(const struct commit *c, const struct bounds *known);
 /* Are both slots whole, with the same record? */
 bool header_is_mirrored(const struct header *h);
-/* Once slot B says so too, slot A's record is durable (R1). Before that a seal may be
- * seen and undone by a power cut, so slot A is watched as before. */
+/* Sealed in both slots? Then slot A's record is durable (R1). Before that a power cut
+ * may undo the seal, so slot A is still watched. */
 bool header_sealed_for_good(const struct header *h);
-/* ERR_VERSION if it has a feature that this version must not write (ro_compat). */
+/* ERR_VERSION for a feature that this version must not write (ro_compat). */
 int header_check_features(const struct header *h, const char *path,
                           struct tamis_diag *diag);
 void header_info(const struct identity *id, const struct commit *c,

@@ -60,7 +60,7 @@ typedef enum tamis_reason kind_probe_fn(struct view *v, const struct kernel *k,
  * many are. */
 typedef size_t kind_probe_many_fn(struct view *v, const struct kernel *k,
                                   const uint64_t *hashes, size_t n, uint64_t *absent);
-/* Asks for the lines that a probe is going to look at first. */
+/* Prefetches the lines that a probe reads first. */
 typedef void kind_prefetch_fn(const struct view *v, uint64_t h);
 
 struct filter_kind {
@@ -83,8 +83,8 @@ struct filter_kind {
     kind_probe_many_fn *probe_many;
     kind_prefetch_fn *prefetch;
 
-    /* Where in this stage the answer is decided. `begin` is the stage's offset in the
-     * file. */
+    /* Where this stage decides the answer. `begin` is the stage's offset in the file.
+     */
     void (*explain)(struct stage *s, const struct kernel *k, uint64_t begin, uint64_t h,
                     struct tamis_stage_answer *out);
     void (*stage_info)(const struct identity *id, const struct stage_desc *s,
@@ -95,7 +95,7 @@ struct filter_kind {
 
 extern const struct filter_kind kind_bloom;
 
-/* NULL: this library does not know it. identity_decode() refuses those. */
+/* NULL if unknown. identity_decode() refuses such a kind. */
 const struct filter_kind *kind_find(uint16_t number);
 
 #endif

@@ -12,9 +12,9 @@
 #include "lib/page/page.h"
 
 struct view {
-    struct plane plane; /* the first; here, where the way to it is shortest */
-    /* Sealed for good, of one stage, at the filter's watermark: once its pages are all
-     * good, a probe is nothing but a look at this plane. */
+    struct plane plane; /* the first; here for the shortest way to it */
+    /* Sealed for good, one stage, at the filter's watermark: once all pages are good, a
+     * probe reads this plane only. */
     bool plain;
     struct mapping map;
     struct view *older;
@@ -23,17 +23,17 @@ struct view {
     size_t n_mapped;            /* of this struct, from mmap(); 0: from malloc() */
     /* Slot A's sequence and checksum, in the mapping; NULL once sealed for good. */
     const uint64_t *live_sequence, *live_checksum;
-    /* These follow commits that leave the stage table alone. Any thread may write them
-     * at any time, so no two of them are believed together unless `seen` binds them. */
+    /* These change with commits that keep the stage table. Any thread may write them at
+     * any time, so believe two of them only if `seen` binds them. */
     _Atomic uint64_t seen;                /* slot_mark() of the slot and watermark */
-    _Atomic uint64_t watermark, sequence; /* the highest that were found good */
+    _Atomic uint64_t watermark, sequence; /* the highest found good */
     uint32_t n_stages, n_settled;
     struct plane
-        *planes; /* kind_bloom's: of the stages, when nothing is left to check */
+        *planes; /* kind_bloom's: of the stages, once nothing is left to check */
     struct stage stages[];
 };
 
-/* So many threads map one filter anew at a time; the others answer MAYBE meanwhile. */
+/* So many threads map one filter anew at a time. Others answer MAYBE meanwhile. */
 enum { MAX_MAKERS = 16 };
 
 struct tamis_filter {
@@ -45,7 +45,7 @@ struct tamis_filter {
     const struct kernel *kernel;
     uint64_t min_watermark;
     struct named *named; /* NULL: it was sealed when opened, or not opened by a name */
-    /* Copied from the row of its kind: a probe saves a look there. */
+    /* Copied from the row of its kind, to save a load in probes. */
     kind_probe_fn *probe;
     kind_probe_many_fn *probe_many;
     kind_prefetch_fn *prefetch;
@@ -53,10 +53,10 @@ struct tamis_filter {
     enum tamis_check mode;
     int fd; /* -1 if it was sealed when opened */
     uint64_t offset, limit;
-    /* Views that a refresh is making, for close() to free what a jump out of a probe
-     * has left behind. */
+    /* Views that a refresh is making: close() frees those left by a jump out of a
+     * probe. */
     struct view *_Atomic making[MAX_MAKERS];
-    struct page_counts own_counts, *counts; /* `counts` is where they are counted */
+    struct page_counts own_counts, *counts; /* counted in `counts` */
     struct identity identity;
     char *path; /* for messages */
 };
@@ -66,16 +66,16 @@ struct tamis_filter {
 int filter_header(struct tamis_filter *f, struct header *h, struct tamis_diag *diag);
 
 /* ---- view.c ---- */
-/* Maps the stages of this header; view_remember_slot() goes with it. Once the filter
- * has a view: ENOMEM, EAGAIN; view_made() is due, and it calls no malloc(). */
+/* Maps the stages of this header; call view_remember_slot(), too. If the filter has a
+ * view already: ENOMEM, EAGAIN; call view_made() then; calls no malloc(). */
 int view_create(struct tamis_filter *f, int fd, const struct header *h,
                 struct view **out);
-/* The view has been published, or is going to be freed. */
+/* The view was published, or will be freed. */
 void view_made(struct tamis_filter *f, struct view *v);
 void view_free(struct view *v);
-/* Are its stages those of this record, and has it digests for all that are settled? */
+/* Has it the stages of this record, and digests of all settled ones? */
 bool view_shows(const struct view *v, const struct commit *c);
-/* From here on the view is current as long as slot A is as this header found it. */
+/* From now on the view is current while slot A is as in this header. */
 void view_remember_slot(struct view *v, const struct header *h);
 
 /* A view's standing, by the look at slot A that chose the view. */
@@ -83,13 +83,13 @@ struct standing {
     enum tamis_reason refusal; /* why every probe is MAYBE, or NO_REASON */
     uint64_t watermark;
 };
-/* The view as of now, a new one if slot A has changed. Waits for no other thread, keeps
- * errno, and is no cancellation point. */
+/* The current view, a new one if slot A has changed. Waits for no thread, keeps errno,
+ * is no cancellation point. */
 struct view *view_refresh(struct tamis_filter *f, struct standing *now);
 
-/* Both ends of slot A, and the watermark of the record: two that differ in one of the
- * three have different marks, two that differ in more have the same by a chance of
- * 2^-64, for the checksum is a hash. */
+/* A mark of both ends of slot A and the record's watermark. If one of the three
+ * differs, so does the mark; if more differ, it is the same with chance 2^-64, since
+ * the checksum is a hash. */
 static inline uint64_t slot_mark(uint64_t sequence, uint64_t checksum,
                                  uint64_t watermark)
 {
@@ -98,7 +98,7 @@ static inline uint64_t slot_mark(uint64_t sequence, uint64_t checksum,
            checksum;
 }
 
-/* Is slot A what it was when the view was last found good? Only then does *now hold. */
+/* Is slot A as it was when the view was last found good? Only then *now holds. */
 static inline bool view_is_current(const struct view *v, struct standing *now)
 {
     /* Acquire: the bits are loaded after the watermark that vouches for them. */
@@ -106,22 +106,22 @@ static inline bool view_is_current(const struct view *v, struct standing *now)
     now->refusal = TAMIS_NO_REASON;
     if (!v->live_sequence)
         return true;
-    /* Both ends of the slot: an older first sector may have come back alone. */
+    /* Both ends: an older first sector may have come back alone. */
     uint64_t sequence = __atomic_load_n(v->live_sequence, __ATOMIC_ACQUIRE);
     uint64_t checksum = __atomic_load_n(v->live_checksum, __ATOMIC_ACQUIRE);
     return slot_mark(sequence, checksum, now->watermark) ==
            atomic_load_explicit(&v->seen, memory_order_acquire);
 }
 
-/* The view as of now, after a look at slot A (R6): inline, for every probe takes it. */
+/* The current view, after a look at slot A (R6). Inline: every probe calls it. */
 static inline struct view *filter_look(struct tamis_filter *f, struct standing *now)
 {
     struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
     return view_is_current(v, now) ? v : view_refresh(f, now);
 }
 
-/* Has a copy taken the name of the file? Only of a file that a writer may have: `now`
- * is look_clock(), or 0. A reason against every answer of ABSENT, or NO_REASON. */
+/* Has a copy taken the file's name? Asked while a writer may have the file. `now` is
+ * look_clock(), or 0. A reason against ABSENT, or NO_REASON. */
 static inline enum tamis_reason name_reason(const struct tamis_filter *f,
                                             const struct view *v, uint64_t now)
 {
@@ -135,7 +135,7 @@ static inline enum tamis_reason name_reason(const struct tamis_filter *f,
     return looks_known(&n->looks);
 }
 
-/* The same, for facts about the stages that are mapped, whatever probes say of them. */
+/* The same, for facts about mapped stages, whatever probes answer. */
 static inline struct view *filter_view(struct tamis_filter *f)
 {
     struct standing now;

@@ -1,5 +1,5 @@
-/* The system calls that write, opening, locks, and forks: what other rooms may use.
- * Above this room nothing calls pwrite(), fdatasync() and their kind. */
+/* System calls that write, opening, locks, forks. No other room calls pwrite(),
+ * fdatasync() and their kind. */
 #ifndef TAMIS_IO_IO_H
 #define TAMIS_IO_IO_H
 
@@ -11,7 +11,7 @@
 
 /* ==== io.c: system calls that write =================================== */
 
-/* The seam: tests replace entries to inject faults, to record, to be repeatable. */
+/* The seam: tests replace entries to inject faults, to record and to be repeatable. */
 struct io_calls {
     ssize_t (*pread)(int fd, void *buf, size_t n, off_t offset);
     ssize_t (*pwrite)(int fd, const void *buf, size_t n, off_t offset);
@@ -35,20 +35,20 @@ extern struct io_calls io_calls;
 int io_read(int fd, void *buf, size_t n, uint64_t offset, size_t *got); /* to EOF */
 int io_write(int fd, const void *buf, size_t n, uint64_t offset);
 int io_size(int fd, uint64_t *n_bytes);
-/* Asks the disk to begin with what was written; a hint. */
+/* Starts writing to the disk; a hint. */
 void io_start_writing(int fd, uint64_t offset, uint64_t n);
-/* Space for [offset, offset + n), zeros where fresh; writes zeros if it must. A full
- * disk is ENOSPC here; once the file is mapped it would be SIGBUS. */
+/* Allocates [offset, offset + n), zeros where new; writes zeros if it must. A full disk
+ * is ENOSPC here, and would be SIGBUS once mapped. */
 int io_allocate(int fd, uint64_t offset, uint64_t n);
-/* R13, in three steps. Creates a temporary file for `name` in `dir`; `temp` gets its
- * name. Then io_publish() syncs it, gives it its name unless that is taken
- * (EEXIST), and syncs the directory if `sync_dir`. Else io_discard(). */
+/* R13: io_create_temp() creates a temporary file for `name` in `dir`; `temp` gets its
+ * name. io_publish() syncs it, renames it unless the name is taken (EEXIST), and syncs
+ * the directory if `sync_dir`. Or call io_discard(). */
 enum { IO_TEMP_NAME_BYTES = 300 };
 int io_create_temp(int dir, const char *name, char temp[IO_TEMP_NAME_BYTES], int *fd);
 int io_publish(int dir, const char *temp, const char *name, int fd, bool sync_dir);
-/* Gives a file its name, unless that is taken (EEXIST). */
+/* Renames a file unless the name is taken (EEXIST). */
 int io_rename(int dir, const char *temp, const char *name);
-/* The same whether or not it is taken. */
+/* The same, over a file that has the name. */
 int io_replace(int dir, const char *temp, const char *name);
 void io_discard(int dir, const char *temp, int fd);
 int io_sync_dir(int dir);
@@ -59,36 +59,35 @@ enum { HUGE_PAGE_BYTES = 2 << 20 };
 /* ==== open.c: opening safely ========================================== */
 
 /* All return 0 or a positive errno, unless said otherwise. */
-/* Opens a regular file; never a directory (EISDIR), FIFO or device (EINVAL), of which
- * it asks by name before it opens anything. */
+/* Opens a regular file; never a directory (EISDIR), FIFO or device (EINVAL). Looks at
+ * the name before it opens anything. */
 int io_open(const char *path, int flags, int *fd);
-/* The same for a name in a directory, without following any link. */
+/* The same for a name in a directory. Follows no link. */
 int io_open_beneath(int dir, const char *name, int flags, int *fd);
-/* The same without asking the descriptor, too, what it is: for callers that do. */
+/* The same for callers that check the descriptor themselves. */
 int io_open_raw(int dir, const char *name, int flags, int *fd);
-/* Directory and base name of a path, the directory opened. */
+/* Opens the directory of a path; *base is the name in it. */
 int io_open_parent(const char *path, int *dir, const char **base);
 /* ERR_NETWORK if the file lies on a network file system. */
 int io_refuse_network(int fd);
 int io_is_overlay(int fd, bool *yes);
-/* For who reads what another process is writing: ERR_NETWORK, where its pages may be
- * stale. On an overlay a file opened for reading stays that of the lower layer when a
- * writer gets a copy of its own; so there the same file is opened for writing, which
- * makes the copy: *fresh, which the caller closes; else -1. */
+/* For readers of a file that another process writes. ERR_NETWORK where pages may be
+ * stale. On an overlay *fresh is the file opened for writing, which makes the copy that
+ * writers use; the caller closes it. Else *fresh is -1. */
 int io_open_shared(int fd, int *fresh);
 
 /* ==== look.c: is an open file still the one that its name names? =========== */
 
-/* The result of the last looks, and when a thread looks again, by look_clock(). */
+/* The result of the last looks, and the time of the next, by look_clock(). */
 struct looks {
-    /* A tamis_reason in the lowest byte; above it when the look began, in steps of 256
+    /* Lowest byte: a tamis_reason. Above it: when the look began, in steps of 256
      * nanoseconds. TAMIS_MISMATCH stays for ever. */
     _Atomic uint64_t told;
     _Atomic uint64_t look_after, valid_until;
 };
 uint64_t look_clock(void);              /* coarse, no system call */
 #define LOOK_VALID UINT64_C(1000000000) /* a second */
-/* Also if `look_after` lies too far ahead: the clock was set back. */
+/* True also if `look_after` is too far ahead: the clock was set back. */
 static inline bool look_is_due_at(uint64_t look_after, uint64_t now)
 {
     return look_after - now - 1 >= LOOK_VALID; /* wraps around: one comparison */
@@ -98,15 +97,15 @@ static inline bool look_is_due(const struct looks *l, uint64_t now)
     return look_is_due_at(atomic_load_explicit(&l->look_after, memory_order_acquire),
                           now);
 }
-/* Is it this thread that looks now? */
+/* Is it this thread's turn to look? */
 bool look_is_mine(struct looks *l, uint64_t now);
-/* Notes the result of the look that began at `now`. A look that began before one that
- * failed clears nothing. */
+/* Notes the result of the look that began at `now`. It clears no failure of a later
+ * look. */
 void look_note(struct looks *l, uint64_t now, enum tamis_reason why);
 void look_replaced(struct looks *l); /* for good */
 
-/* The reason against every answer of ABSENT: TAMIS_NO_REASON, TAMIS_MISMATCH
- * (replaced) or TAMIS_UNREADABLE (nobody can say). As of the last look. */
+/* The last look's reason against ABSENT: TAMIS_NO_REASON, TAMIS_MISMATCH (replaced) or
+ * TAMIS_UNREADABLE (unknown). */
 static inline enum tamis_reason looks_known(const struct looks *l)
 {
     return (enum tamis_reason)(atomic_load_explicit(&l->told, memory_order_relaxed) &
@@ -116,56 +115,57 @@ static inline enum tamis_reason looks_known(const struct looks *l)
 /* The name by which a file was opened. */
 struct named {
     struct looks looks;
-    int at; /* the directory from which the path leads; AT_FDCWD: it is absolute */
-    bool in_directory; /* the file was in one when it was opened, and has to stay */
+    int at;            /* where the path begins; AT_FDCWD: it is absolute */
+    bool in_directory; /* the file had a directory when it was opened, and must keep one
+                        */
     char path[];
 };
 /* The file fd was opened by this path. */
 int named_path(const char *path, int fd, struct named **out);
-/* DIR/NAME (dir may be NULL), from the directory `at`, or absolute (AT_FDCWD). */
+/* DIR/NAME (dir may be NULL) from the directory `at`, or absolute (AT_FDCWD). */
 int named_in(int at, const char *dir, const char *name, struct named **out);
 void named_free(struct named *n);
-/* 0: the name names the file fd, or nothing; ERR_REPLACED: another file; an errno if
- * nobody can say: ESTALE, where the name alone holds on to the file. */
+/* 0: the name leads to the file fd, or to nothing. ERR_REPLACED: to another file. An
+ * errno: unknown. ESTALE: no directory has the file any more. */
 int named_check(const struct named *n, int fd);
-/* The same for readers, and notes it: TAMIS_NO_REASON, MISMATCH, UNREADABLE. */
+/* The same for readers; notes the result: TAMIS_NO_REASON, MISMATCH, UNREADABLE. */
 enum tamis_reason named_look(struct named *n, int fd, uint64_t now);
-/* The same if it is due. Waits for no other thread, keeps errno. */
+/* The same if due. Waits for no thread, keeps errno. */
 void named_look_if_due(struct named *n, int fd, uint64_t now);
 
 /* ==== lock.c: locks =================================================== */
 
-/* One writer per file (R14): an open-file-description lock. Returns ERR_BUSY and the
- * holder's pid (0 if it can't be told). */
+/* Takes the writer's lock (R14), an open-file-description lock. ERR_BUSY: *holder is
+ * the process, 0 if unknown. */
 int io_lock(int fd, pid_t *holder);
 void io_unlock(int fd);
-/* Does a writer have it, as of now? Takes nothing, and any descriptor will do. */
+/* Does a writer have it now? Takes no lock; any descriptor will do. */
 int io_is_locked(int fd, bool *locked);
-/* Has anyone else a lock, of whatever kind, on this byte? */
+/* Has another description any lock on this byte? */
 int io_byte_is_locked(int fd, uint64_t at, bool *locked);
 
 /* ==== fork.c: what a fork does to descriptors and locks =============== */
 
-/* Descriptors that must not survive a fork in the child, where they would keep the
- * lock alive: closed there and set to -1. */
+/* A descriptor that forked children close and set to -1: there it would keep the lock.
+ */
 struct io_guarded_fd {
     int fd;
     struct io_guarded_fd *next, *previous;
 };
-/* No fork happens between the two; what is done there one thread at a time does. */
+/* No fork happens between the two. One thread at a time is there. */
 int io_hold_forks(void); /* ENOMEM if there can be no handlers */
 void io_let_forks(void);
-/* With forks held since the descriptor was opened: a child that gets a copy of it
- * before it is guarded keeps whatever is locked through it later. */
+/* With forks held since the descriptor was opened. A child that gets it unguarded keeps
+ * its later locks. */
 void io_guard_fd(struct io_guarded_fd *g, int fd);
 void io_unguard_fd(struct io_guarded_fd *g); /* and closes it */
 void io_guard_move(struct io_guarded_fd *from, struct io_guarded_fd *to);
 /* io_open_beneath() and io_guard_fd() in one; dir AT_FDCWD: io_open(). */
 int io_open_guarded(int dir, const char *name, int flags, struct io_guarded_fd *g);
-/* Grows in every forked child; objects remember it to know that they are copies. */
+/* Grows in every forked child. Objects compare it to know that they are copies. */
 unsigned io_fork_epoch(void);
-/* Calls `install`, which installs fork handlers and sets `done` if it could: once, or
- * again, so many times in all, while that fails (ENOMEM). */
+/* Calls `install`, which installs fork handlers and sets `done`: once, and again after
+ * ENOMEM, IO_ONCE_TRIES times at most. */
 enum { IO_ONCE_TRIES = 64 };
 struct io_once {
     pthread_once_t once[IO_ONCE_TRIES];
@@ -180,9 +180,9 @@ int io_once(struct io_once *o, void (*install)(void));
 
 /* ==== reserve.c ========================================================== */
 
-/* Space for what [offset, offset + n) of a file holds, where it is a hole or shared
- * with a copy; its contents stay. 0 or an errno. Where the file system can't be asked
- * for space (EOPNOTSUPP), or gives it for each write anew, there is none to be had. */
+/* Allocates [offset, offset + n) where it is a hole or shared with a copy; contents
+ * stay. 0 or an errno. Does nothing where the file system cannot reserve space
+ * (EOPNOTSUPP) or allocates for each write. */
 int io_reserve(int fd, uint64_t offset, uint64_t n);
 
 #endif

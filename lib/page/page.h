@@ -20,42 +20,41 @@ struct mapping {
     size_t n_bytes;
     struct watched *watched;
 };
-/* Puts a mapping on the list; ENOMEM. *alarm (may be NULL) becomes true before a lost
- * page of it is replaced. */
+/* Watches a mapping; ENOMEM. *alarm (may be NULL) becomes true before a lost page is
+ * replaced. */
 int lost_watch(struct mapping *m, bool writable, _Atomic bool *alarm);
 void lost_forget(struct mapping *m); /* before it is unmapped */
-/* In forked children its addresses may be another's. */
+/* A forked child may use the addresses for something else. */
 void lost_keep_from_children(struct mapping *m);
-/* Has the page at this address been lost? What is there now are ones of ours. */
+/* Was the page at this address lost? Then it has our ones now. */
 bool lost_page(const struct mapping *m, const void *at);
 
-/* For the guard. To be called before the first lost_replace(). */
+/* For the guard, before the first lost_replace(). */
 int lost_prepare(void);
-/* Called in a signal handler: if the address lies in a mapping on the list, puts ones
- * over its page. False: it does not, or that could not be done. */
+/* Called in a signal handler. Puts ones over the page of this address, if it is in a
+ * watched mapping. False: not in one, or that failed. */
 bool lost_replace(uintptr_t at);
 
 /* ==== map.c: mappings and first-touch checks ========================== */
 
-/* From this size on a mapping is advised against reading ahead of a random access,
- * which would waste memory. */
+/* From this size on a mapping gets MADV_RANDOM: reading ahead would waste memory. */
 enum { RANDOM_ADVICE_BYTES = 1 << 20 };
-/* Maps a part of a file, and has it watched (`alarm` as above). */
+/* Maps a part of a file and watches it (`alarm` as above). */
 int map_file(int fd, uint64_t offset, uint64_t n_bytes, bool writable,
              _Atomic bool *alarm, struct mapping *m);
 void map_drop(struct mapping *m);
-/* A mapping keeps its file's description open, and with it a lock: a child that is
- * forked gets none of this one, and abandons what its parent had mapped. */
+/* A mapping keeps its file description open, and so a lock. So forked children do not
+ * get this one, and abandon what the parent had mapped. */
 void map_keep_from_children(struct mapping *m);
 void map_abandon(struct mapping *m);
 
-/* A page has no bit, or these. Bad is for ever, and beats good. */
+/* The bits of a page; none: not checked. Bad is for ever, and beats good. */
 enum { PAGE_GOOD = 1, PAGE_BAD = 2, PAGES_PER_WORD = 32 };
-/* Are all pages good? Once one is bad they never are, however many are counted. */
+/* Are all pages good? NEVER, once one was bad. */
 enum all_good { NOT_YET, ALL_GOOD, NEVER };
 
-/* Pages that were looked at for the first time, and those that were found bad; `sum`
- * (may be NULL) counts them too. */
+/* Pages checked for the first time, and pages found bad. `sum` (may be NULL) counts
+ * them, too. */
 struct page_counts {
     _Atomic uint64_t n_checked, n_damaged;
     struct page_counts *sum;
@@ -70,8 +69,8 @@ struct stage {
     bool by_digests; /* sealed or settled; else by floors */
     enum tamis_check mode;
     _Atomic uint8_t all_good, first_good; /* first: of the first lane */
-    /* The same as all_good where nothing but the bits is left to be asked of a filter
-     * then: one look, for the shortest way of a probe. NEVER elsewhere. */
+    /* all_good, where a filter's bits alone then decide: one load for the shortest
+     * probe. NEVER elsewhere. */
     _Atomic uint8_t plain_good;
     uint8_t uuid[UUID_BYTES];
     const uint8_t *floors; /* its floor sectors, mapped, if it is checked by them */
@@ -86,37 +85,37 @@ struct stage {
 };
 
 size_t stage_memory(const struct stage_desc *d, bool by_digests); /* for its bitmaps */
-/* Sets up a stage on its bits, which are in `map` (which must stay where it is), its
- * floors or digests, which are those that *d names in digests_offset and root; memory:
- * stage_memory() zeroed bytes. */
+/* Sets up a stage on its bits, in `map`, and its floors or digests, as in
+ * digests_offset and root of *d. `map` must not move. memory: stage_memory() zeroed
+ * bytes. */
 void stage_init(struct stage *s, const struct stage_desc *d, bool by_digests,
                 const struct identity *id, enum tamis_check mode,
                 const struct mapping *map, uint8_t *bits, const uint8_t *floors,
                 const uint8_t *digests, void *memory);
-/* Checks a page now; remembers the result unless the mode is strict. */
+/* Checks a page. Remembers the result unless the mode is strict. */
 bool stage_check_page(struct stage *s, uint64_t page);
-/* The same; what was checked is in `copy`, if it is good. */
+/* The same on a copy: `copy` has the page if it is good. */
 bool stage_copy_page(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES]);
 void stage_mark_bad(struct stage *s, uint64_t page);
 bool stage_is_bad(struct stage *s, uint64_t page);
-/* Grows, from 1 on, when any stage of the process that was all good is so no more: who
- * notes that one is, notes the epoch with it, read before. */
+/* Grows, from 1, when a stage of this process stops being all good. Read it before you
+ * note that a stage is all good, and note both. */
 uint64_t stage_epoch(void);
 
-/* Is nothing left to check? Then it stays so, but for a stage that is open. */
+/* Is nothing left to check? An open stage may change that. */
 static inline bool stage_all_good(struct stage *s)
 {
     return atomic_load_explicit(&s->all_good, memory_order_acquire) == ALL_GOOD;
 }
 
-/* The same of the first lane, where nearly all probes of absent keys end: survivors of
- * it come to the pages of the other lanes one in fifty, and those take their time. */
+/* The same of the first lane, where nearly all probes of absent keys end. One in fifty
+ * goes on to other lanes, which check their pages. */
 static inline bool stage_first_good(struct stage *s)
 {
     return atomic_load_explicit(&s->first_good, memory_order_acquire) == ALL_GOOD;
 }
 
-/* Are all pages good, and is that all there is to know? */
+/* Are all pages good, and is nothing else to be checked? */
 static inline bool stage_plain_good(struct stage *s)
 {
     return atomic_load_explicit(&s->plain_good, memory_order_acquire) == ALL_GOOD;
@@ -143,7 +142,7 @@ static inline bool stage_page_good(struct stage *s, uint64_t page)
 
 /* TAMIS_NO_REASON (absent), TAMIS_HIT, or TAMIS_DAMAGED (only damage says maybe). */
 enum tamis_reason stage_probe(struct stage *s, const struct kernel *k, uint64_t h);
-/* A live page, read word by word: others may be setting bits in it. */
+/* Copies a live page word by word: others may be setting bits in it. */
 void page_copy(uint8_t to[PAGE_BYTES], const uint8_t *from);
 
 #endif

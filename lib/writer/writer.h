@@ -1,40 +1,40 @@
-/* A writer as the store uses it beyond the public calls. */
+/* Writers, for the store: what the public calls lack. */
 #ifndef TAMIS_WRITER_WRITER_H
 #define TAMIS_WRITER_WRITER_H
 
 #include "lib/filter/header.h"
 #include "lib/io/io.h"
 
-/* Called by a writer inside commits that change the stage table, the state or the clean
- * flag, after both slots are durable. A failure does not undo the commit. Of a seal it
- * is the result; after opening and growth it is remembered, and `changed` called again
- * at the next commit or by writer_tell_again(); at close nobody hears of it.
- * `acknowledge` (may be NULL) runs after a commit of the caller's, and after a seal:
- * may it be told that its keys are in? */
+/* A writer calls `changed` in commits that change stage table, state or clean flag,
+ * once both slots are durable. A failure does not undo the commit. It is the result of
+ * a seal, and ignored at close. After opening and growth `changed` is retried, by the
+ * next commit or writer_tell_again(). `acknowledge` (may be NULL) runs after the
+ * caller's commits and after a seal: may they be acknowledged? */
 struct writer_hooks {
     int (*changed)(void *ctx, const struct commit *c, struct tamis_diag *diag);
     void (*closed)(void *ctx);
     void *ctx;
     int (*acknowledge)(void *ctx, struct tamis_diag *diag);
-    struct named *named; /* the file's, the writer's to free; or NULL */
+    struct named *named; /* the file's name; the writer frees it; or NULL */
 };
-/* Creates the file of a growing filter, durable but for the directory entry unless
- * sync_dir, and does not open it. *c is its first commit. */
+/* Creates the file of a growing filter, and does not open it. It is durable, its
+ * directory entry only if sync_dir. *c is its first commit. */
 int writer_format(int dir, const char *name, const struct tamis_writer_options *opt,
                   const uint8_t uuid[UUID_BYTES], bool sync_dir, struct commit *c,
                   struct tamis_diag *diag);
-/* Opens it; takes over what was opened for reading and writing, on success and failure.
- * `path` is for messages. hooks may be NULL; hooks->closed runs on failure too. */
+/* Opens a writer on a descriptor opened for reading and writing, and takes it over,
+ * also on failure. `path` is for messages. hooks may be NULL; hooks->closed runs on
+ * failure, too. */
 int writer_open_fd(struct io_guarded_fd *opened, const char *path,
                    const struct writer_hooks *hooks, struct tamis_writer **out,
                    struct tamis_diag *diag);
 
-/* Calls hooks.changed again if its last call failed: its result. */
+/* Retries hooks.changed if its last call failed, and returns its result. */
 int writer_tell_again(struct tamis_writer *w, struct tamis_diag *diag);
 
-/* With the file's lock held: makes a seal durable, and each slot the other's mirror
- * (R2); does nothing if there is none. *h is the header as of now. ERR_VERSION where a
- * feature of a newer tamis forbids to write. */
+/* With the file's lock held: makes a seal durable in both slots (R2). Does nothing
+ * without a seal. *h is the header as of now. ERR_VERSION if a feature forbids writing.
+ */
 int seal_settle(int fd, const char *path, struct header *h, struct tamis_diag *diag);
 
 #endif
