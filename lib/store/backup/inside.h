@@ -8,7 +8,7 @@
 #include "lib/store/base/base.h"
 #include "lib/store/catalog/catalog.h"
 
-/* A segment of the list. There may be many: of its record only what is asked often. */
+/* A segment of the list. There may be many, so only frequent fields of the record. */
 struct backup_item {
     uint8_t *name, *value; /* one allocation */
     uint32_t name_bytes, value_bytes;
@@ -20,7 +20,7 @@ struct backup_item {
     struct backup_early *early;
 };
 
-/* A sealed file that was looked at before the moment of the list. */
+/* A sealed file looked at before the list was taken. */
 struct backup_early {
     uint8_t uuid[UUID_BYTES];
     uint64_t table_digest, n_bytes;
@@ -54,9 +54,9 @@ static inline bool backup_has_file(const struct backup_item *it)
 
 /* ==== copy.c: one file of a backup ==== */
 
-/* Copies the filter of this record from one descriptor to another, at any time, a
- * writer being at work or not. *left: why the copy can't serve, and is to be left out;
- * what is wrong with the target is the result. *n_damaged: pages that fail. */
+/* Copies a record's filter between descriptors, with or without a writer at work. left:
+ * why the copy is unusable, and left out. The result is an error of the target.
+ * n_damaged: pages that fail. */
 struct copied {
     const char *left;
     uint64_t n_bytes, n_damaged;
@@ -67,8 +67,8 @@ int backup_copy(const struct catalog *c, const struct record *r, int from, int t
 
 /* ==== list.c ==== */
 
-/* In a transaction, ctx the backup: lists all segments, or those with sealed files that
- * nobody has looked at. */
+/* In a transaction, ctx the backup: lists all segments, or those whose sealed files
+ * were not looked at. */
 catalog_fn backup_list_all, backup_list_new;
 void backup_free_items(struct backup *b);
 /* Decodes the record of a segment that has a file. */
@@ -76,8 +76,8 @@ void backup_record(const struct backup_item *it, struct record *r);
 int backup_set_record(struct backup_item *it, const struct record *r);
 int backup_note_early(struct backup *b, const struct backup_item *it,
                       const struct copied *done);
-/* Finds the early copy with the same UUID and digest. Its check holds for this record
- * too. */
+/* The early copy with the same UUID and digest. Its check holds for this record, too.
+ */
 struct backup_early *backup_find_early(const struct backup *b,
                                        const struct backup_item *it);
 void backup_free_early(struct backup *b);

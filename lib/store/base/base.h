@@ -18,7 +18,7 @@ static inline struct bounds record_bounds(const struct record *r)
 
 /* ==== names.c: a map from names to numbers ==== */
 
-/* Keeps pointers to the names, not copies. Zeroed is empty. */
+/* Keeps pointers to names, no copies. All zeros: empty. */
 struct names {
     struct name_slot *slots;
     size_t n, n_slots;
@@ -31,7 +31,7 @@ void names_clear(struct names *s);
 
 enum { FILTER_NAME_BYTES = 2 * UUID_BYTES + 7, STORE_PATH_BYTES = 4096 };
 
-/* STORE/filters, one descriptor for all that use it: snapshots outlive stores. */
+/* STORE/filters, one shared descriptor. Snapshots outlive stores. */
 struct filters_dir {
     atomic_size_t refs;
     int fd;
@@ -47,34 +47,34 @@ void filters_dir_release(struct filters_dir *d);
 void filter_file_name(const uint8_t uuid[UUID_BYTES], char name[FILTER_NAME_BYTES]);
 /* Is this "<uuid>.tamis" and `rest`? */
 bool filter_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest);
-/* Is that the rest of a temporary's name? */
+/* Is `rest` that of a temporary file? */
 bool filter_rest_temporary(const char *rest);
 /* "DIR/NAME" for messages, cut if too long. */
 void filters_dir_path(const struct filters_dir *d, const char *name,
                       char path[STORE_PATH_BYTES]);
-/* For a directory that is going to be locked: a forked child must not keep the lock. */
+/* Opens a directory to be locked. Forked children must not keep the lock. */
 int dir_open_guarded(int dir, const char *name, struct io_guarded_fd *g);
-/* Unlocks it first: a child may not have closed its copy yet. */
+/* Unlocks first: a child may still have its copy. */
 void dir_close_guarded(struct io_guarded_fd *g);
 int dir_lock(int fd, int how); /* flock(), whatever signals come; an errno */
-/* 1 if it is a directory of nothing, 0 if something is in it, else -1. */
+/* 1: an empty directory; 0: not empty; else -1. */
 int dir_is_empty(int dir, const char *name);
 void filter_file_unlink(int dir, const uint8_t uuid[UUID_BYTES]);
 void uuid_random(uint8_t uuid[UUID_BYTES]);
-/* The first n_bytes of a file into an empty one; ERR_DAMAGED if there are fewer.
- * *unreadable: it was the source that failed. */
+/* Copies n_bytes of a file into an empty one; ERR_DAMAGED if it has fewer. *unreadable:
+ * the source failed. */
 int filter_file_copy(int from, int to, uint64_t n_bytes, bool *unreadable);
 
 /* ==== copies.c: other copies of this library in the process ==== */
 
-/* `dir` is STORE, of its own open. ERR_BUSY: another copy, or another catalog of this
- * one, has the store open. Who enters has to leave, whatever the result is. */
+/* `dir` is STORE, opened for this only. ERR_BUSY: another copy, or another catalog of
+ * this one, has the store open. Call copies_leave() whatever the result. */
 int copies_enter(int dir);
 void copies_leave(int dir);
 
 /* ==== paths ==== */
 
-/* Without slashes at the end, so that the parent can be told; malloc'd. */
+/* The path without slashes at its end, so that it has a parent; malloc'd. */
 char *plain_path(const char *path);
 
 #endif

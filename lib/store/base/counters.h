@@ -1,12 +1,11 @@
 /* Counters of the probes of a snapshot, and where they are kept.
  *
- * A thread counts in sheets of its own, one a snapshot, so that a count is a load, an
- * add and a store, in lines that no other thread writes: exact without a locked
- * instruction. Which sheet is a thread's says its slot: it takes one of N_SLOTS when it
- * first counts, and gives it back when it ends. Threads that find none free count
- * in the sheet 0, which they share, by atomic adds. Anyone may read meanwhile.
+ * A thread counts in its own sheet of each snapshot, by load, add and store, in lines
+ * that no other thread writes: exact without a locked instruction. Its slot says which
+ * sheet. It takes one of N_SLOTS at its first count, and returns it when it ends.
+ * Threads without a slot share one sheet, by atomic adds. Any thread may read.
  *
- * Nothing here is ever asked for an answer. */
+ * Counters never decide an answer. */
 #ifndef TAMIS_STORE_COUNTS_H
 #define TAMIS_STORE_COUNTS_H
 
@@ -17,10 +16,10 @@
 
 enum { N_REASONS = TAMIS_UNREADABLE + 1 };
 
-/* The counters of one segment, or of none: [TAMIS_NO_REASON] counts the ABSENTs of
- * single probes, the rest MAYBEs by reason. */
+/* The counters of one segment, or of none. [TAMIS_NO_REASON]: ABSENTs of single probes;
+ * the rest: MAYBEs by reason. */
 enum {
-    /* Absents of probes of many, less what sheet.all has of them; wraps below 0. */
+    /* Absents of probes of many, minus those in sheet.all; wraps below 0. */
     COUNT_MANY = N_REASONS,
     COUNT_FALSE, /* false positives that were reported */
     N_COUNTS
@@ -34,8 +33,8 @@ struct sheet {
     bool shared;
     _Atomic uint64_t absent;   /* of probes of many, by bits */
     _Atomic uint64_t excluded; /* absent by a key range; no segment's */
-    /* One for each 64 segments: so many absents has each of them, in one step for all;
-     * COUNT_MANY has what is wrong with that. */
+    /* One per 64 segments: absents of each of them, added in one step. COUNT_MANY
+     * corrects it. */
     _Atomic uint64_t *all;
     struct count_row rows[]; /* by the slot of a target: [0] is of no segment */
 };
@@ -47,7 +46,7 @@ struct counters {
     _Atomic(struct sheet *) sheets[N_SLOTS + 2]; /* by slot; [SLOT_NONE] stays NULL */
 };
 
-/* The counts of a segment's file, beyond the snapshots that list it. */
+/* The counts of a segment's file, across snapshots. */
 struct account {
     atomic_size_t refs;
     struct page_counts pages;
@@ -60,17 +59,17 @@ void account_release(struct account *t);
 /* The counts of a store in this process; snapshots outlive stores. */
 struct ledger {
     atomic_size_t refs;
-    unsigned fork_epoch; /* a child of a fork leaves it alone: its lock may be held */
+    unsigned fork_epoch; /* forked children leave it alone: its lock may be held */
     pthread_mutex_t lock;
     bool on;
-    struct tamis_snapshot *live; /* those that are not released */
-    struct tamis_stats gone;     /* of those that are */
+    struct tamis_snapshot *live; /* not released yet */
+    struct tamis_stats gone;     /* of released ones */
     struct page_counts pages;
 };
 struct ledger *ledger_new(void);
 struct ledger *ledger_hold(struct ledger *l);
 void ledger_release(struct ledger *l);
-/* False in a child of a fork, and of no ledger: there is nobody to share with. */
+/* False in a forked child and without a ledger: nothing to share. */
 bool ledger_lock(struct ledger *l);
 void ledger_unlock(struct ledger *l);
 
@@ -79,7 +78,7 @@ void ledger_unlock(struct ledger *l);
 extern _Thread_local unsigned counters_slot __attribute__((tls_model("initial-exec")));
 
 struct sheet *counters_sheet_slowly(struct counters *c, size_t n_segments);
-/* Makes the sheet that is shared; ENOMEM. From here on any thread may count. */
+/* Makes the shared sheet; ENOMEM. Then any thread may count. */
 int counters_begin(struct counters *c, size_t n_segments);
 void counters_free(struct counters *c);
 

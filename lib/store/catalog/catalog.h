@@ -1,5 +1,5 @@
-/* The catalog as the other rooms use it: one per process and file, its transactions,
- * records in and out. Nothing here knows LMDB; lmdb.h does. */
+/* The catalog for other rooms: one per process and file, its transactions, its records.
+ * Nothing here knows LMDB; lmdb.h does. */
 #ifndef TAMIS_STORE_CATALOG_CATALOG_H
 #define TAMIS_STORE_CATALOG_CATALOG_H
 
@@ -36,8 +36,8 @@ struct catalog {
     struct tamis_snapshot *cached; /* the newest snapshot, under cache_lock */
     void (*release_cached)(struct tamis_snapshot *s); /* set with it */
     atomic_bool swept;
-    /* STORE, with a shared flock while the store is open: its catalog is replaced only
-     * by who gets it exclusively. */
+    /* STORE, with a shared flock while the store is open. Replacing its catalog takes
+     * an exclusive one. */
     struct io_guarded_fd turn;
     bool has_turn;
     char path[]; /* of the store, for messages */
@@ -48,29 +48,28 @@ struct catalog_txn {
     struct catalog *catalog;
     struct MDB_txn *txn;
     int failure; /* LMDB's code of the first call that failed */
-    bool wrote;  /* so that committing it makes a transaction */
+    bool wrote;  /* committing it makes a transaction */
 };
-/* Runs inside a transaction, and again from the start if the map had to grow. Anything
- * but 0 rolls a write back. */
+/* Runs inside a transaction, and again from the start if the map had to grow. Non-zero
+ * rolls a write back. */
 typedef int catalog_fn(struct catalog_txn *t, void *ctx, struct tamis_diag *diag);
 typedef int catalog_each_fn(void *ctx, const void *name, size_t name_bytes,
                             const uint8_t *value, size_t value_bytes);
 
 int catalog_read(struct catalog *c, catalog_fn *fn, void *ctx, struct tamis_diag *diag);
-/* ERR_VERSION if the store has a feature now that this version must not write.
- * *unsure (may be NULL): the commit itself failed, so that what is on the disk may be
- * the old state or the new one. */
+/* ERR_VERSION if the store has a feature that this version must not write. *unsure (may
+ * be NULL): the commit failed, and the outcome is unknown. */
 int catalog_write(struct catalog *c, catalog_fn *fn, void *ctx, bool *unsure,
                   struct tamis_diag *diag);
-/* Is this the last committed transaction, of any process? No system call. */
+/* Is this the last transaction committed by any process? No system call. */
 bool catalog_is_at(struct catalog *c, uint64_t number);
 /* Do the path, the catalog file and LMDB's lock file belong together? ERR_REPLACED. */
 int catalog_agrees(struct catalog *c, struct tamis_diag *diag);
 
 /* ==== values.c: records and the meta record ==== */
 
-/* Inside a transaction. Values are LMDB's, as long as nothing is written; one that is
- * longer than any record comes as one of no bytes. */
+/* Inside a transaction. Values are LMDB's, valid until the next write. A value longer
+ * than any record comes with no bytes. */
 int catalog_get(struct catalog_txn *t, const void *name, size_t name_bytes,
                 const uint8_t **value, size_t *value_bytes, struct tamis_diag *diag);
 int catalog_add(struct catalog_txn *t, const void *name, size_t name_bytes,
@@ -79,15 +78,16 @@ int catalog_replace(struct catalog_txn *t, const void *name, size_t name_bytes,
                     const uint8_t *value, size_t value_bytes, struct tamis_diag *diag);
 int catalog_delete(struct catalog_txn *t, const void *name, size_t name_bytes,
                    struct tamis_diag *diag);
-/* In the order of names; stops at the first result that is not 0. */
+/* In the order of names, until a result is not 0. */
 int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
                  struct tamis_diag *diag);
 int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag);
 int catalog_set_meta(struct catalog_txn *t, const struct meta *m,
                      struct tamis_diag *diag);
-/* Is every segment of the engine listed? Changes the flag, and nothing if it is so. */
+/* Sets the flag "every segment of the engine is listed"; does nothing if it has this
+ * value. */
 int catalog_set_complete(struct catalog_txn *t, bool complete, struct tamis_diag *diag);
-/* The bytes, with what this version does not know in them. */
+/* The bytes, with those that this version does not know. */
 int catalog_meta_value(struct catalog_txn *t, const uint8_t **value,
                        size_t *value_bytes, struct tamis_diag *diag);
 int catalog_set_meta_value(struct catalog_txn *t, const uint8_t *value,
@@ -98,10 +98,10 @@ int catalog_usage(struct catalog *c, uint64_t *n_segments, uint64_t *n_bytes,
 
 /* ==== env.c: made, opened, closed ==== */
 
-/* c has its path, device and inode; `file` is LMDB's. Opens for reading only where it
- * must, or if c->read_only says so. */
+/* c has its path, device and inode; `file` is LMDB's. Opens read-only if it must, or if
+ * c->read_only. */
 int catalog_env_open(struct catalog *c, const char *file, struct tamis_diag *diag);
-/* Makes one, with what `fill` (may be NULL) puts into it, and closes it. */
+/* Makes an environment, lets `fill` (may be NULL) fill it, and closes it. */
 int catalog_env_create(struct catalog *c, const char *file, const struct meta *m,
                        catalog_fn *fill, void *ctx, struct tamis_diag *diag);
 void catalog_env_close(struct catalog *c);
@@ -111,33 +111,33 @@ void catalog_env_close(struct catalog *c);
 int store_dir_open(const char *path, int *dir, struct tamis_diag *diag);
 /* STORE/catalog.lmdb, for reading; ERR_NO_STORE where there is none. */
 int registry_open_file(int dir, const char *path, int *fd, struct tamis_diag *diag);
-/* ERR_NOT_TAMIS if LMDB's lock file is there and not a regular file: LMDB would write
- * to whatever it is, or points to. */
+/* ERR_NOT_TAMIS if LMDB's lock file exists and is not regular: LMDB would write to it,
+ * or through a link. */
 int registry_check_lock_file(int dir, const char *path, struct tamis_diag *diag);
-/* catalog_file_check() or _scrub(), of the file that the catalog is to have. */
+/* Runs catalog_file_check() or _scrub() on the catalog's file. */
 int registry_check_file(const struct catalog *c, int fd,
                         int (*check)(int, const char *, struct tamis_diag *),
                         struct tamis_diag *diag);
 struct stat;
 /* A catalog of this file, not open yet; NULL: no memory. */
 struct catalog *catalog_alloc(const char *store_path, const struct stat *st);
-/* Opens it, and reads what does not change. `dir` is STORE. */
+/* Opens the catalog, and reads what never changes. `dir` is STORE. */
 int catalog_load(struct catalog *c, int dir, struct tamis_diag *diag);
 void catalog_free(struct catalog *c);
-/* For repair, which has STORE locked exclusively: the catalog as it is, in no registry,
- * every page of it looked at before, for reading only. */
+/* For repair, with STORE locked exclusively: the catalog, read-only, in no registry,
+ * all pages checked. */
 int registry_open_alone(const char *store_path, int dir, struct catalog **out,
                         struct tamis_diag *diag);
 void registry_close_alone(struct catalog *c);
 
 /* ---- a new catalog file ---- */
 
-/* Creates STORE/catalog.lmdb, whole or not at all. `dir` is STORE, open. `fill` (may be
- * NULL) puts the records into it. */
+/* Creates STORE/catalog.lmdb, whole or not at all. `dir` is STORE. `fill` (may be NULL)
+ * adds the records. */
 int registry_create(const char *store_path, int dir, const struct meta *m,
                     catalog_fn *fill, void *ctx, struct tamis_diag *diag);
-/* The same in the place of one that is there, if any; durable on return. The caller has
- * STORE locked exclusively, or alone knows its name. */
+/* The same, over an old one if any; durable on return. The caller has STORE locked
+ * exclusively, or alone knows its name. */
 int registry_replace(const char *store_path, int dir, const struct meta *m,
                      catalog_fn *fill, void *ctx, struct tamis_diag *diag);
 /* Its name until it is whole: this, eight hex digits and ".tmp". */

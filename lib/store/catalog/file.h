@@ -8,16 +8,15 @@
 #define CATALOG_META_KEY "store"
 
 int catalog_file_check(int fd, const char *path, struct tamis_diag *diag);
-/* The same, with a look at every page of its trees. */
+/* The same, and every page of its trees. */
 int catalog_file_scrub(int fd, const char *path, struct tamis_diag *diag);
-/* How large its pages are; as LMDB would make them here if the first one is lost. */
+/* The size of its pages; LMDB's default here if the first page is lost. */
 size_t catalog_page_bytes(int fd);
-/* The newest transaction that the file holds. A writer may be at work: when that is
- * below `known` the file is read again. Below 0 if it is no catalog any more, or an
- * errno. */
+/* The newest transaction in the file. Reads again if that is below `known`, as a writer
+ * may be at work. Below 0 if it is no catalog any more, or an errno. */
 int catalog_file_newest(int fd, uint64_t known, uint64_t *newest);
-/* The trees as of one transaction, which nobody may write over meanwhile: the caller
- * reads as of it, or holds the right to write. EAGAIN: the file knows it no more. */
+/* Checks the trees as of one transaction. The caller reads in it, or holds the write
+ * lock, so that no page is reused. EAGAIN: the file has lost the transaction. */
 int catalog_file_walk(int fd, const char *path, uint64_t txn, struct tamis_diag *diag);
 
 /* A tree, of free pages [0] or of databases [1], as LMDB notes it. */

@@ -7,41 +7,40 @@
 #include "lib/error.h"
 
 struct origin_file {
-    int fd; /* keeps the inode from being used again; -1: there is no such file */
+    int fd; /* keeps the inode from being reused; -1: no such file */
     uint64_t device, inode;
     char *path; /* from origin.at */
 };
-/* One for each catalog that is open; snapshots hold it, too, and may outlive the store.
- */
+/* One per open catalog. Snapshots hold it, too, and may outlive the store. */
 struct origin {
     atomic_size_t refs;
     struct looks looks;
     _Atomic uint64_t newest; /* a transaction that the file has had */
-    int at; /* the directory from which the paths lead; AT_FDCWD: they are absolute */
+    int at;                  /* where the paths begin; AT_FDCWD: they are absolute */
     struct origin_file catalog, lock;
     struct io_guarded_fd
         users;      /* the catalog once more, for the lock that says which */
     bool has_users; /* lock file is used: no forked child keeps it */
     char *filters;  /* the directory */
 };
-/* All but origin_new() take NULL: of a catalog that has no name yet. */
+/* All but origin_new() take NULL, for a catalog without a name yet. */
 int origin_new(const char *store_path, int catalog_fd, struct origin **out);
 struct origin *origin_hold(struct origin *o);
 void origin_release(struct origin *o);
-/* Before LMDB opens its lock file: ERR_REPLACED if anyone uses the catalog with another
- * one. Until origin_leave() others are told which one is used here. */
+/* Before LMDB opens its lock file: ERR_REPLACED if a process uses the catalog with
+ * another one. Shows others our lock file until origin_leave(). */
 int origin_take_lock_file(struct origin *o, struct tamis_diag *diag);
 void origin_leave(struct origin *o);
-/* 0; ERR_REPLACED; an errno if nobody can say. Takes no lock. */
+/* 0; ERR_REPLACED; an errno if unknown. Takes no lock. */
 int origin_check_files(struct origin *o, struct tamis_diag *diag);
-/* The same, and the file's newest transaction is one of low .. high. */
+/* The same; the file's newest transaction must be in low .. high. */
 int origin_check(struct origin *o, uint64_t low, uint64_t high,
                  struct tamis_diag *diag);
 int origin_fail(const struct origin *o, struct tamis_diag *diag); /* ERR_REPLACED */
-/* ERR_REPLACED: it is `newest`, and should be `known`. */
+/* ERR_REPLACED: the newest transaction is `newest`, not `known`. */
 int origin_fail_newest(struct origin *o, uint64_t newest, uint64_t known,
                        struct tamis_diag *diag);
-/* The file has had this transaction: it must not fall below it. */
+/* The file has had this transaction, and must not fall below it. */
 void origin_note(struct origin *o, uint64_t number);
 void origin_look(struct origin *o, uint64_t now);
 
@@ -51,8 +50,8 @@ static inline enum tamis_reason origin_known(const struct origin *o)
     return o ? looks_known(&o->looks) : TAMIS_NO_REASON;
 }
 
-/* Looks if it is due, so that what is known is of a second ago at most. Waits for
- * nobody. The clock, for filters that are looked at next; 0 where there is no store. */
+/* Looks if due, so that what is known is at most a second old. Waits for no thread.
+ * Returns the clock, for filters looked at next; 0 without a store. */
 static inline uint64_t origin_clock(struct origin *o)
 {
     uint64_t now = o ? look_clock() : 0;

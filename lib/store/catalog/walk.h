@@ -21,16 +21,16 @@ enum {
 struct walk {
     int fd;
     size_t page_bytes;
-    uint64_t n_pages;   /* that a tree may have: counted, and whole in the file */
-    uint64_t last_page; /* that may be free: it need not be in the file */
+    uint64_t n_pages;   /* pages that a tree may have: counted, and whole in the file */
+    uint64_t last_page; /* the last that may be free: it need not be in the file */
     uint64_t txn;
-    uint8_t *seen; /* a bit for each page, in a tree or free: none is met twice */
+    uint8_t *seen; /* a bit per page, in a tree or free: none may occur twice */
     /* For one page, by offset / 2: the end of the node that begins there. */
     uint32_t *ends;
-    int failed; /* an errno: what could not be read says nothing of the trees */
+    int failed; /* an errno of a read: the trees may be good */
 };
 
-/* LMDB writes numbers in the machine's own order, and not always aligned. */
+/* LMDB's numbers have the machine's byte order, and may be unaligned. */
 static inline uint16_t walk_get16(const uint8_t *p)
 {
     uint16_t v;
@@ -65,19 +65,18 @@ struct node {
 
 /* n_bytes of the file into p; false also at its end. */
 bool walk_read(struct walk *w, void *p, size_t n_bytes, uint64_t offset);
-/* False if one of them was met before, or is none that may be used. */
+/* False if one was met before, or may not be used. */
 bool walk_mark(struct walk *w, uint64_t page, uint64_t n, uint64_t end);
-/* A page of a tree, with its nodes where LMDB puts them: NULL if it is none. To be
- * freed. */
+/* A page of a tree, its nodes checked; NULL if it is none. The caller frees it. */
 uint8_t *walk_page(struct walk *w, uint64_t number, bool branch);
 size_t walk_count(const uint8_t *page);
 struct node walk_node(const uint8_t *page, size_t index, bool branch);
-/* The overflow pages that hold a node's data: where they begin and how many. */
+/* The overflow pages of a node's data: the first, and how many. */
 bool walk_overflow(struct walk *w, const struct node *n, uint64_t *first,
                    uint64_t *n_pages);
 
-/* One record of the list: its key is a transaction, its data a count and page numbers.
- * first: of its overflow pages, 0 if there are none. */
+/* One record of the free list: its key is a transaction, its data a count and page
+ * numbers. first: its first overflow page, or 0. */
 bool walk_free_record(struct walk *w, const struct node *n, uint64_t first);
 
 #endif

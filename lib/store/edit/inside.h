@@ -1,5 +1,5 @@
-/* An edit from inside: edit.c (begin, abort), put.c and derive.c (what it writes at
- * once), attach.c, commit.c, sweep.c. */
+/* An edit from inside: edit.c (begin, abort), put.c and derive.c (files), attach.c,
+ * commit.c, sweep.c. */
 #ifndef TAMIS_STORE_EDIT_INSIDE_H
 #define TAMIS_STORE_EDIT_INSIDE_H
 
@@ -40,11 +40,11 @@ struct tamis_edit {
     struct names touched; /* name -> EDIT_PUT + 1 or EDIT_DROP + 1, the latest */
 };
 int edit_usable(struct tamis_edit *e, struct tamis_diag *diag);
-/* Would the segment exist if the edit were committed now? ERR_EXISTS if it should
- * not, ERR_NO_SEGMENT if it should. The catalog may change until commit. */
+/* Would the segment exist after a commit now? ERR_EXISTS or ERR_NO_SEGMENT if not as in
+ * `present`. The catalog may change until commit. */
 int edit_expect(struct tamis_edit *e, const void *name, size_t name_bytes, bool present,
                 struct tamis_diag *diag);
-/* Takes over the operation, after edit_expect() once more; frees it on failure. */
+/* Takes over the operation after another edit_expect(); frees it on failure. */
 int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *diag);
 struct edit_op *edit_op_new(enum edit_kind kind, const void *name, size_t name_bytes,
                             const struct record *r);
@@ -54,17 +54,17 @@ void edit_free(struct tamis_edit *e);
 
 /* ---- put.c, for derive.c as well ---- */
 
-/* Is the name free, and are the options in order? They are copied to *opt. */
+/* Checks that the name is free, and the options, which it copies to *opt. */
 int edit_put_begin(struct tamis_edit *e, const void *name, size_t name_bytes,
                    struct tamis_segment_options *opt,
                    const struct tamis_segment_options *theirs, struct tamis_diag *diag);
 struct record edit_record(const struct commit *c, double target_error, uint64_t created,
                           uint32_t rank);
 void edit_record_range(struct record *r, const struct key_range *range);
-/* Appends the operation; what it wrote goes if that fails. */
+/* Appends the operation. On failure removes what it wrote. */
 int edit_put_append(struct tamis_edit *e, const void *name, size_t name_bytes,
                     const struct record *r, bool attached, struct tamis_diag *diag);
-/* rc; whoever failed to write the file knows its name alone. */
+/* Returns rc. Gives a message the file's path: its writer knew the name only. */
 int edit_not_put(const struct tamis_edit *e, int rc, const char *file,
                  struct tamis_diag *diag);
 

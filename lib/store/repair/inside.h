@@ -4,17 +4,16 @@
  * it so), report.c (what is told of it), dirs.c (locks); and quarantine.c, which only
  * looks.
  *
- * A repair first decides: it reads records and files, and notes what the records shall
- * be and which files go. The one thing that it does while it looks is to finish what a
- * writer that died left in its own file (R3), which any writer would do. Then it acts,
- * in an order that may be cut anywhere and begun again:
+ * A repair first decides what each record becomes and which files go. While it reads,
+ * it only finishes files of dead writers (R3), as any writer would. Then it acts, in an
+ * order that may be cut anywhere and begun again:
  *
- *   1. damaged files get a second name in quarantine/, which is synced;
- *   2. the catalog changes, in one transaction, or is replaced by a new one, whole;
- *   3. what nothing names is unlinked from filters/.
+ *   1. damaged files get a second name in quarantine/, which is synced; 2. the catalog
+ *      changes, in one transaction, or is replaced by a new one, whole; 3. what nothing
+ *      names is unlinked from filters/.
  *
- * Before 2 nothing has changed, and the next repair decides the same again; after it,
- * what is left to unlink are orphans, as every edit sweeps them. */
+ * Before 2 nothing has changed, and the next repair decides the same. After 2 only
+ * orphans are left, which every edit sweeps. */
 #ifndef TAMIS_STORE_REPAIR_H
 #define TAMIS_STORE_REPAIR_H
 
@@ -24,12 +23,12 @@
 #include "lib/store/base/counters.h"
 #include "lib/store/catalog/catalog.h"
 
-/* A segment's record, as it is and as it shall be. */
+/* A segment's record, now and after the repair. */
 struct repair_segment {
     uint8_t *name, *before, *value; /* before: NULL if the record is new */
     size_t name_bytes, before_bytes, value_bytes;
     bool changed;
-    bool lost_uuid; /* the record was damaged, and its file is not known */
+    bool lost_uuid; /* the record was damaged, and its file is unknown */
 };
 
 /* A file in filters/. */
@@ -38,12 +37,12 @@ struct repair_file {
     uint8_t uuid[UUID_BYTES]; /* by its name */
     bool temporary;
     bool named;   /* by a record */
-    bool suspect; /* a damaged record may have meant it */
+    bool suspect; /* a damaged record may name it */
     bool aside;   /* to quarantine/ */
     bool unlink;  /* from filters/, at the end */
 };
 
-/* How far it got: what is told depends on it. */
+/* How far it got. Findings are told accordingly. */
 enum repair_step { STEP_DECIDED, STEP_CHANGED, STEP_DONE };
 
 struct repair {
@@ -53,7 +52,7 @@ struct repair {
     int store_fd;
     struct io_guarded_fd filters; /* locked exclusively: no edit is under way */
     bool has_filters;
-    struct tamis_store *store; /* whose catalog is good; else NULL */
+    struct tamis_store *store; /* NULL unless the catalog is good */
     struct io_guarded_fd turn; /* STORE, locked exclusively, if `held` */
     bool held;
     bool unsure;   /* some record can't be read: no file is an orphan */
@@ -62,9 +61,9 @@ struct repair {
     struct repair_segment *segments;
     size_t n_segments, max_segments;
     enum repair_step step;
-    struct repair_finding *findings; /* to be told in the end, in this order */
+    struct repair_finding *findings; /* told at the end, in this order */
     size_t n_findings, max_findings;
-    bool untold;               /* there was no memory for one */
+    bool untold;               /* no memory for a finding */
     struct repair_file *files; /* by name */
     size_t n_files, max_files;
 };
@@ -75,36 +74,35 @@ struct repair {
 void repair_tell(struct repair *r, enum tamis_repair_action action,
                  const struct repair_segment *segment, const char *file,
                  const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* Tells of a filter that is left as it is for an error, j->code: no damage. */
+/* Tells of a filter left as it is after an error, j->code: no damage. */
 struct judgement;
 void repair_tell_unread(struct repair *r, const struct repair_segment *segment,
                         const char *file, const struct judgement *j);
-/* Tells of a file that belongs to no segment, and is no damage. */
+/* Tells of a file without a segment: no damage. */
 void repair_tell_leftover(struct repair *r, enum tamis_repair_action action,
                           const char *file, const char *what);
-/* Tells of an action that is done now, whatever happens to the rest. */
+/* Tells of an action already done, whatever happens to the rest. */
 void repair_tell_done(struct repair *r, enum tamis_repair_action action,
                       const struct repair_segment *segment, const char *file,
                       const char *what);
-/* Tells the caller, and counts, what has come true; frees the findings. All locks are
- * let go by then: who is told may begin an edit. */
+/* Tells the caller what has come true, counts it, and frees the findings. Call it
+ * without locks: the caller may begin an edit. */
 void repair_report(struct repair *r);
-void repair_forget(struct repair *r); /* frees them, and tells nobody */
+void repair_forget(struct repair *r); /* frees them untold */
 
 /* ==== dirs.c ==== */
 
-/* Opens and locks filters/, which is `name` in `dir`. ERR_BUSY while an edit, or
- * another repair, is under way. */
+/* Opens and locks filters/, `name` in `dir`. ERR_BUSY during an edit or another repair.
+ */
 int repair_lock_filters(struct repair *r, int dir, const char *name,
                         struct tamis_diag *diag);
 void repair_unlock_filters(struct repair *r);
-/* The store for this repair alone; ERR_BUSY while any process has it open. */
+/* Locks the store for this repair. ERR_BUSY while any process has it open. */
 int repair_hold_store(struct repair *r, struct tamis_diag *diag);
 void repair_let_store(struct repair *r);
 /* Removes catalogs that never got their name. */
 int repair_sweep_catalogs(struct repair *r, struct tamis_diag *diag);
-/* ERR_NO_STORE if neither catalog nor filters/ is there; makes filters/ if only that is
- * missing. */
+/* Makes filters/ if it is missing. ERR_NO_STORE if the catalog is missing, too. */
 int repair_make_filters(struct repair *r, struct tamis_diag *diag);
 
 /* ==== judge.c: what one file is worth ==== */
@@ -124,16 +122,15 @@ struct judgement {
     struct header h;   /* good: as of now */
     char what[160];
 };
-/* record NULL: by itself. Finishes what a dead writer left, unless it is a dry run.
- * Fails only where going on would make no sense. */
+/* Judges a file; record NULL: by itself. Finishes it after a dead writer, but for a dry
+ * run. Fails only if the repair cannot go on. */
 int repair_judge(struct repair *r, const struct repair_segment *segment,
                  const struct record *record, const char *name, struct judgement *j,
                  struct tamis_diag *diag);
-/* The identity of a file of this directory, all zeros if nothing of it can be
- * believed; an errno if it can't be read. *none: it is no filter, of any version, nor
- * what is left of one. */
+/* The identity of a file, all zeros if it is not valid; an errno if unreadable. *none:
+ * no filter of any version, nor remains of one. */
 int repair_identify(int dir, const char *name, struct identity *id, bool *none);
-/* Is this the store's own: its UUID (or none), hash and seed? */
+/* Is it of this store: its UUID or none, its hash and seed? */
 bool repair_is_ours(const struct repair *r, const struct identity *id);
 
 /* ==== list.c: the segments and the files that there are ==== */
@@ -148,28 +145,28 @@ struct repair_file *repair_find_file(struct repair *r, const uint8_t uuid[UUID_B
 
 /* ==== records.c, files.c ==== */
 
-/* Returns the record that a catalog would have for this file. */
+/* The record that a catalog would have for this file. */
 struct record repair_record_of(const struct header *h);
 /* With the records read. */
 int repair_by_records(struct repair *r, struct tamis_diag *diag);
 /* Without any; needs r->meta. */
 int repair_by_files(struct repair *r, struct tamis_diag *diag);
-/* The first record of a catalog that is lost: from the bytes of its file, or from what
- * the filters say of themselves. */
+/* The meta record of a lost catalog: from the bytes of its file, or from the filters.
+ */
 int repair_find_meta(struct repair *r, struct tamis_diag *diag);
-/* ERR_MISMATCH if the caller says that this is another store than r->meta. */
+/* ERR_MISMATCH if the caller gave another store's UUID than r->meta has. */
 int repair_check_uuid(struct repair *r, struct tamis_diag *diag);
 
 /* ==== quarantine.c ==== */
 
 struct quarantined {
     const char *file; /* its name in quarantine/ */
-    int error;        /* an errno: it can't be read, and nothing is known of it */
+    int error;        /* an errno: unreadable, nothing known */
     bool has_identity;
     struct identity identity;
 };
-/* Calls fn for each filter in STORE/quarantine/, in no order, until it returns anything
- * but 0, which is the result. Else 0 or an errno. */
+/* Calls fn for each filter in STORE/quarantine/, in no order, until fn returns
+ * non-zero, which is the result. Else 0 or an errno. */
 typedef int quarantine_fn(void *ctx, struct quarantined *q);
 int quarantine_each(int store_fd, quarantine_fn *fn, void *ctx);
 

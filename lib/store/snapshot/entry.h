@@ -9,7 +9,7 @@
 struct entry {
     atomic_size_t refs;
     _Atomic(struct tamis_filter *) filter; /* NULL until first used */
-    atomic_int failure;                    /* why it can't be opened, for good */
+    atomic_int failure;                    /* why it can't be opened, finally */
     bool borrowed;                         /* the filter is the caller's */
     bool has_range;
     uint16_t state;          /* RECORD_*, or 0: the record is unreadable */
@@ -25,14 +25,15 @@ struct entry *entry_new(const void *name, size_t name_bytes, const uint8_t *valu
 struct entry *entry_hold(struct entry *e);
 void entry_release(struct entry *e);
 bool entry_is(const struct entry *e, const uint8_t *value, size_t value_bytes);
-/* Why a filter of this header is not the one that the record, of the same UUID, means
+/* Why a filter with this header, and the record's UUID, is not the record's filter
  * (SPEC.md section 13.3); NULL if it is. */
 const char *record_mismatch(const struct record *r, const struct header *h);
-/* The open filter; opens it now if need be. */
+/* The open filter; opens it if needed. */
 int entry_filter(struct entry *e, const struct filters_dir *dir,
                  const struct tamis_domain *domain, struct tamis_filter **out,
                  struct tamis_diag *diag);
-/* The same for probes: NULL and a reason; does not repeat what failed for good. */
+/* The same for probes: on failure NULL and a reason. Does not retry what failed
+ * finally. */
 struct tamis_filter *entry_filter_or_reason(struct entry *e,
                                             const struct filters_dir *dir,
                                             const struct tamis_domain *domain,

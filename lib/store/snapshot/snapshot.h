@@ -8,22 +8,22 @@
 
 /* ==== planes.c: what a snapshot has at hand of all its segments ==== */
 
-/* The range and the watermark of a segment as numbers: `first` and `last` are
- * key_prefix() of its range, or 0 and UINT64_MAX. */
+/* Range and watermark of a segment: `first` and `last` are key_prefix() of its range,
+ * or 0 and UINT64_MAX. */
 struct gate {
     uint64_t first, last, watermark;
 };
 
 struct planes {
     const struct kernel *kernel;
-    struct plane *plane; /* by index; to be looked at if it is ready */
+    struct plane *plane; /* by index; valid if ready */
     struct gate *gate;
     bool any_range;
-    /* A bit per segment: its file was opened, and is the one that its record means, so
-     * that the record's range may speak. For ever. */
+    /* A bit per segment, for ever: its file was opened, and is the one that its record
+     * means. So the range counts. */
     _Atomic uint64_t *opened;
     _Atomic uint64_t *ready; /* a bit per segment, as of `epoch` */
-    _Atomic uint64_t *deep;  /* of those: which have more than one lane */
+    _Atomic uint64_t *deep;  /* ready ones with more than one lane */
     _Atomic uint64_t epoch;
     _Atomic unsigned changing; /* 1 + fork epoch of the thread that changes them */
 };
@@ -31,7 +31,7 @@ int planes_make(struct tamis_snapshot *s); /* of its entries; ENOMEM */
 void planes_free(struct planes *p);
 /* May `ready` be believed now? */
 bool planes_current(struct planes *p);
-/* A segment was probed with care: perhaps that is not needed any more. */
+/* Call it after a probe with care: the segment may be ready now. */
 void planes_offer(struct tamis_snapshot *s, size_t index);
 
 /* ==== snapshot.c, segment.c ==== */
@@ -56,35 +56,35 @@ struct tamis_snapshot {
 
 /* ==== probe_one.c: one segment, with care ==== */
 
-/* The first eight bytes as a number, zeros behind: of two keys with different ones the
- * smaller key has the smaller one. */
+/* The first eight bytes as a number, padded with zeros: if two differ, they order their
+ * keys. */
 uint64_t key_prefix(const void *key, size_t n_bytes);
 /* Does a range prove that the segment has no such key? */
 bool outside_range(const struct entry *e, const struct tamis_key *key);
-/* The reason that refuses every probe of a target before any file is opened. */
+/* The reason that refuses a target before any file is opened. */
 enum tamis_reason target_reason(const struct tamis_snapshot *s,
                                 const struct tamis_target *t, uint64_t tag);
-/* `now`: origin_clock(). TAMIS_NO_REASON means absent; *by_range (false before) that a
- * key range said so. */
+/* `now`: origin_clock(). TAMIS_NO_REASON: absent; *by_range (false before): by a key
+ * range. */
 enum tamis_reason probe_target(struct tamis_snapshot *s, const struct tamis_target *t,
                                uint64_t now, const struct tamis_key *key,
                                bool *by_range);
 
 /* ==== stats.c: sums of what was counted (public calls, and) ==== */
 
-/* Joins when the snapshot is complete; leaves when its last holder has released it. */
+/* Join once the snapshot is complete; leave once its last holder has released it. */
 int stats_join(struct tamis_snapshot *s); /* ENOMEM */
 void stats_leave(struct tamis_snapshot *s);
 
 /* ==== answers.c: answers are counted, if counters_on() ==== */
 
-/* One key, one segment, which need not be one of the snapshot's. */
+/* One key, one segment, of the snapshot or not. */
 void count_one(struct tamis_snapshot *s, const struct tamis_target *t,
                enum tamis_reason reason, bool by_range);
-/* Many keys with one answer, of one segment. */
+/* Many keys of one segment with one answer. */
 void count_refused(struct tamis_snapshot *s, const struct tamis_target *t,
                    enum tamis_reason reason, size_t n);
-/* Up to 64 keys, or n, that the filter of a segment was asked for. */
+/* Up to 64 keys, or n, asked of a segment's filter. */
 void count_word(struct tamis_snapshot *s, const struct tamis_target *t,
                 struct tamis_filter *f, const uint64_t *hashes, uint64_t absent,
                 uint64_t maybe);
@@ -109,9 +109,8 @@ static inline bool target_here(const struct tamis_snapshot *s,
     return !t->refusal && t->snapshot == s->serial && t->slot - 1U < s->n;
 }
 
-/* Would target_reason() find nothing against this target, if the key is of the
- * snapshot's domain, and its segment's plane is ready or a range excludes the key?
- * False only means that it is to be asked. */
+/* Would target_reason() find nothing against this target, given a key of the snapshot's
+ * domain, and a ready plane or a range that excludes the key? False: ask it. */
 static inline bool target_plain(const struct tamis_snapshot *s,
                                 const struct tamis_target *t)
 {
