@@ -1,4 +1,4 @@
-/* Codes and words: what public calls return, and what they say about it. */
+/* What public calls return, and their messages. */
 #ifndef TAMIS_ERROR_H
 #define TAMIS_ERROR_H
 
@@ -16,7 +16,7 @@ int diag_fail(struct tamis_diag *diag, int code, const char *file, const char *f
               ...) __attribute__((format(printf, 4, 5)));
 int diag_errno(struct tamis_diag *diag, int os_errno, const char *file,
                const char *doing);
-/* The same for open(): says what it is that cannot be a filter. */
+/* The same for open(): says why it cannot be a filter. */
 int diag_open(struct tamis_diag *diag, int os_errno, const char *file,
               const char *doing);
 int diag_verdict(struct tamis_diag *diag, struct verdict v, const char *file,
@@ -27,8 +27,8 @@ void diag_clear(struct tamis_diag *diag);
 /* The reason for probes of a filter whose open failed with this code. */
 enum tamis_reason reason_of_error(int code);
 
-/* Copies an option struct of the caller's size into ours: fields that an older
- * caller does not know stay zero. ERR_RANGE if the size makes no sense. */
+/* Copies the caller's option struct into ours. Fields unknown to an older caller stay
+ * zero. ERR_RANGE if the size is impossible. */
 int options_copy(void *ours, size_t ours_bytes, const void *theirs);
 
 /* A name for messages: unprintable bytes as \xHH, cut with "..." if long. */

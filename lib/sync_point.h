@@ -1,7 +1,6 @@
-/* Named places at which a test holds a thread, to force an interleaving that chance
- * would take years to find (test_interleavings_*.c). The test is built with its own
- * objects and TAMIS_SYNC_POINTS; elsewhere, in all that is shipped, nothing is left of
- * them, which `make check-symbols` verifies. */
+/* Named places where a test holds a thread, to force an interleaving that chance would
+ * take years to find (test_interleavings_*.c). Only the test's own objects have
+ * TAMIS_SYNC_POINTS; `make check-symbols` verifies that nothing shipped has them. */
 #ifndef TAMIS_SYNC_POINT_H
 #define TAMIS_SYNC_POINT_H
 

@@ -1,12 +1,12 @@
-/* A filter made from filters, as the store asks for it. */
+/* Filters made from filters, for the store. */
 #ifndef TAMIS_DERIVE_DERIVE_H
 #define TAMIS_DERIVE_DERIVE_H
 
 #include "lib/builder/builder.h"
 #include "lib/tamis.h"
 
-/* Where it goes: to a path; or, if it has a name, into an open directory, which is not
- * synced. */
+/* Where it goes: to `path`; or, with a name, into the open directory `dir`, which is
+ * not synced. */
 struct derive_to {
     const char *path, *name;
     int dir;

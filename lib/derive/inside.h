@@ -1,7 +1,7 @@
 /* The algebra of filters from inside: sources.c (what goes in), setops.c and fold.c
- * (which pages of it make the result), pages.c (pages made from pages), write.c (a
- * sealed filter written page by page), tally.c (what those pages tell of its error),
- * derive.c (all of that, one after the other), and compare.c, which makes nothing. */
+ * (which pages make the result), pages.c (pages from pages), write.c (a sealed filter,
+ * page by page), tally.c (its error), derive.c (all steps), and compare.c, which makes
+ * nothing. */
 #ifndef TAMIS_COMBINE_H
 #define TAMIS_COMBINE_H
 
@@ -21,24 +21,24 @@ struct source {
 /* ERR_UNFIT if the filter's kind has no such algebra. */
 int source_can(const struct tamis_filter *f, enum algebra what,
                struct tamis_diag *diag);
-/* All of them are sealed, of one domain, and of a kind that has this; the caller frees
- * *out. */
+/* Takes filters that are sealed, of one domain, and of a kind with this algebra. The
+ * caller frees *out. */
 int sources_take(struct tamis_filter *const *filters, size_t n, enum algebra what,
                  struct source **out, struct tamis_diag *diag);
-/* NULL: it has several. */
+/* NULL if it has several. */
 const struct geometry *only_stage(const struct source *s);
-/* The largest error that one of them aims at (SPEC.md section 16.4). */
+/* The largest target error (SPEC.md section 16.4). */
 double common_target(const struct source *s, size_t n);
 bool same_geometry(const struct geometry *a, const struct geometry *b);
-/* The size that all of them can be folded to: the smallest, if it divides the others.
- * NULL: there is none, and the diag says why. */
+/* The size to which all can be folded: the smallest, if it divides the others. NULL:
+ * none; the diag says why. */
 const struct geometry *common_geometry(const struct source *s, size_t n,
                                        const char *doing, struct tamis_diag *diag);
 
 /* ---- pages.c ---- */
 
-/* A stage of a sealed source, folded: block b of it is the union of the `factor` blocks
- * from b * factor on. A lane's blocks are whole pages, and so are those of a fold. */
+/* A folded stage of a sealed source: its block b is the union of `factor` blocks from b
+ * * factor on. Lanes are whole pages, folded or not. */
 struct operand {
     struct stage *stage;
     uint64_t factor;
@@ -48,67 +48,67 @@ struct operand {
 struct operand operand_folded_to(const struct source *s, const struct geometry *g);
 
 /* How to read a source page that fails its check: as ones where a key might be missed,
- * as zeros where ones would prove that something is not contained. */
+ * as zeros where ones would disprove that keys are contained. */
 enum damaged_as { DAMAGED_AS_ZEROS = 0x00, DAMAGED_AS_ONES = 0xff };
 
-/* Page `page` of the folded stage; *n_damaged grows by each source page that fails. */
+/* Makes page `page` of the folded stage. *n_damaged grows by each failed source page.
+ */
 void operand_page(const struct operand *o, uint64_t page, enum damaged_as as,
                   uint8_t out[PAGE_BYTES], uint64_t *n_damaged);
 
-/* A stage of the result, made of operands of one geometry: their union, or what they
- * have in common. Damaged pages are ones in both. */
+/* A stage of the result: the union of operands of one geometry, or their common bits.
+ * Damaged pages are ones in both. */
 struct recipe {
     struct geometry geometry;
     bool common;
     struct operand *operands;
     size_t n_operands;
-    uint64_t keys;   /* by its sources' records: of a stage whose bits tell none */
-    uint64_t unfold; /* of a fold: keys by its source's bits, which tell more; else 0 */
+    uint64_t keys;   /* by its sources' records, if its bits tell none */
+    uint64_t unfold; /* a fold: keys by its source's bits, which tell more; else 0 */
 };
 void recipe_page(const struct recipe *r, uint64_t page, uint8_t out[PAGE_BYTES],
                  uint64_t *n_damaged);
 
 /* ---- estimate.c ---- */
 
-/* Returns the error for keys of this block; 1 if it is all ones. */
+/* The error for keys of this block; 1 if it is all ones. */
 double block_error(const uint8_t *block, uint32_t words);
 
 /* ---- tally.c ---- */
 
-/* How the bits lie in a stage: its error is that of its blocks, one with the other.
- * Blocks of nothing but ones are all counted; of a large stage's other blocks those of
- * one page in `step` tell enough, and to look at all would cost more than to write. */
+/* The distribution of a stage's bits: its error is the mean of its blocks' errors. Full
+ * blocks are all counted. Other blocks of a large stage are measured in one page of
+ * `step`: all would cost more than writing. */
 struct tally {
     uint64_t step;
     uint64_t n_full[MAX_LANES], n_measured[MAX_LANES];
     double sum[MAX_LANES], squares[MAX_LANES]; /* of measured blocks' errors */
 };
 
-/* A filter to be: its record's stages have their geometries, and keys if they are
- * known; the rest of their descriptors is filled in. */
+/* A filter being made. Its stages have geometries, and keys if known. The rest of their
+ * descriptors is filled in. */
 struct derived {
     struct identity identity;
     struct commit commit;
     struct recipe recipes[MAX_STAGES]; /* of the stages; each frees its operands */
-    double target; /* what was aimed at: the result's error may be above it */
+    double target;                     /* the aim: the result's error may be above it */
     struct tally tallies[MAX_STAGES];
     uint64_t n_damaged;
-    double most_error; /* above it nothing is made; 0: any */
+    double most_error; /* make nothing above it; 0: any */
 };
 /* Its geometry and length are known. */
 void derived_count_begin(struct derived *d, uint32_t stage);
 void derived_count_page(struct derived *d, uint32_t stage, uint64_t page,
                         const uint8_t bits[PAGE_BYTES]);
-/* When all pages were counted: keys and errors of the stages, and the identity's. */
+/* After all pages: keys and errors of the stages, and the identity's. */
 void derived_judge(struct derived *d);
-/* Returns the error for a key that is in none of the stages. */
+/* The error for a key in none of the stages. */
 double derived_error(const struct commit *c);
 
 /* ---- write.c ---- */
 
-/* Writes it under its name, durable on return (R13), but for the directory's entry if
- * that is left to the caller; on failure nothing of it stays. ERR_EXISTS, ERR_NETWORK,
- * an errno. */
+/* Writes it under its name, durable on return (R13), but for a directory entry left to
+ * the caller. On failure nothing stays. ERR_EXISTS, ERR_NETWORK, an errno. */
 int derived_write(struct derived *d, const struct derive_to *to,
                   struct tamis_diag *diag);
 

@@ -9,8 +9,8 @@ struct item {
     const uint8_t *block[ITEM]; /* first ones, if they were fetched ahead */
 };
 
-/* The keys of an item that are alive after so many lanes, each with its hash for the
- * next lane. If the item is whole, all its keys are alive, each with its block. */
+/* The keys of an item alive after some lanes, with their hashes for the next lane. If
+ * the item is whole, all its keys are listed, with their blocks. */
 struct survivors {
     const struct plane *plane;
     uint64_t alive;
@@ -40,8 +40,8 @@ KERNEL inline uint8_t item_lacks(const uint64_t *hashes, const struct pattern *p
     return pattern_lacks(&x, words, block);
 }
 
-/* The first lanes of an item; if `ahead`, its blocks were fetched, and those of the
- * next are meanwhile. All that does not change is at hand: it is a loop to be fast. */
+/* The first lanes of an item. If `ahead`, its blocks are prefetched, and it prefetches
+ * those of the next item. Constants are in local variables, for speed. */
 KERNEL inline uint64_t first_lanes(const struct item *now, struct item *next,
                                    bool known, bool ahead)
 {
@@ -102,7 +102,7 @@ KERNEL inline void later_lane(struct survivors *here, struct survivors *to,
         survive(to, here->plane, alive, lane, here->h, here->hits);
 }
 
-/* The last lane first: it makes room for those behind. */
+/* The last lane first, to make room for earlier ones. */
 KERNEL inline void later_lanes(struct survivors **s, uint32_t first)
 {
     for (uint32_t lane = MAX_LANES - 1; lane >= first; lane--)
@@ -110,10 +110,10 @@ KERNEL inline void later_lanes(struct survivors **s, uint32_t first)
             later_lane(s[lane], s[lane + 1], lane);
 }
 
-/* Where most keys are there, a second lane has as many lines as the first, and wants a
- * window that rolls on like its own: while those of the item before are looked at,
- * those of this one are fetched. The dead go along, all with one line: that costs less
- * than a loop over the bits of a mask. */
+/* Where most keys are present, the second lane reads as many lines as the first, and
+ * has a rolling window, too: it asks the lines of the previous item while it prefetches
+ * those of this one. Dead keys go along, all with one line, which costs less than a
+ * loop over the bits of a mask. */
 enum { MOST = ITEM * 3 / 4 };
 
 KERNEL inline const uint8_t *second_block(const struct plane *p, uint64_t alive,
@@ -163,8 +163,7 @@ KERNEL inline void most_survive(struct survivors **s, const struct item *now,
     s[1] = to;
 }
 
-/* From first lanes to later ones, of which the lines of items before are here by now.
- */
+/* From first lanes to later ones, whose lines of earlier items have arrived. */
 KERNEL inline void carry_on(struct survivors **s, const struct item *now,
                             uint64_t alive, uint64_t *hits, bool ahead)
 {
@@ -197,8 +196,7 @@ struct grid {
         *at[MAX_LANES + 1]; /* of a lane; [0] is spare */
 };
 
-/* The item after `now`: the next plane for these keys, or the first one for the next.
- */
+/* The item after `now`: these keys on the next plane, or the next keys on the first. */
 KERNEL inline void next_item(struct grid *g, const struct item *now, struct item *next)
 {
     bool turn = now->plane + 1 == g->planes + g->n_planes;
@@ -218,7 +216,7 @@ KERNEL inline void next_item(struct grid *g, const struct item *now, struct item
     next->patterns = x;
 }
 
-/* Constants: are several planes asked, and are their lines to be fetched ahead? */
+/* known and ahead are constants: several planes; prefetching. */
 KERNEL inline void grid_go(struct grid *g, size_t n_items, uint64_t *hits, bool known,
                            bool ahead)
 {
@@ -246,7 +244,7 @@ KERNEL void probe_grid(const struct plane *planes, size_t n_planes,
         g.at[lane] = &g.later[lane];
         g.at[lane]->alive = 0;
     }
-    /* The item before the first is the last of no keys at all. */
+    /* Before the first item: the last plane, no keys. */
     struct item *first = &g.item[0];
     g.item[1].plane = planes + n_planes - 1;
     g.item[1].hashes = hashes;

@@ -1,18 +1,17 @@
-/* A kernel probes and adds on the bits of stages, for one kind of processor.
- * kernel.c chooses one at run time; avx2.c and its like say how a block is tested and
- * set there, loops.h and its kin make the loops of it. All are bit-identical to
- * format/geometry.c.
+/* A kernel probes and sets the bits of stages on one kind of processor. kernel.c
+ * chooses one at run time. avx2.c and its like test and set a block; loops.h, row.h and
+ * grid.h make loops of that. All are bit-identical to format/geometry.c.
  *
- * Mapped words are shared with other threads and processes: they are read at once and
- * by aligned 64-bit words or more, and set by relaxed atomics. Nothing here checks a
- * page: who calls may believe the bits (R12). */
+ * Mapped words are shared with other threads and processes: read them in aligned 64-bit
+ * words or more, set them by relaxed atomics. Nothing here checks a page: the caller
+ * has done so (R12). */
 #ifndef TAMIS_KERNEL_H
 #define TAMIS_KERNEL_H
 
 #include "format/geometry.h"
 #include "lib/tamis.h"
 
-/* The part of a stage that a probe reads; dense, since many are asked in a row. */
+/* The part of a stage that a probe reads. Small, since many are asked in a row. */
 struct plane {
     const uint8_t *bits;
     uint64_t n_blocks; /* per lane */
@@ -20,8 +19,8 @@ struct plane {
     uint32_t ring; /* plane_ring(words) */
 };
 
-/* A bit for each of so many words, twice round the block: shifted left by the first
- * word, its second byte says which words are meant. */
+/* A bit per word, twice round the block: shifted left by the first word, its second
+ * byte says which words are meant. */
 static inline uint32_t plane_ring(uint32_t words)
 {
     return ((UINT32_C(1) << words) - 1) * 0x101;
@@ -33,7 +32,7 @@ static inline struct plane plane_of(const uint8_t *bits, const struct geometry *
                           plane_ring(g->words)};
 }
 
-/* Where hash h of this lane has its block. */
+/* The block of hash h in this lane. */
 static inline const uint8_t *plane_block(const struct plane *p, uint32_t lane,
                                          uint64_t h)
 {
@@ -41,9 +40,8 @@ static inline const uint8_t *plane_block(const struct plane *p, uint32_t lane,
            (lane * p->n_blocks + geometry_block(h, p->n_blocks)) * BLOCK_BYTES;
 }
 
-/* One key on its way over many planes, 64 at a time: a window of twice that, which
- * rolls on from step to step. `hits` is final ROW_LAG steps later; until then planes
- * and hits must stay where they are. */
+/* One key asked of many planes, 64 a step, in a rolling window of two steps. `hits` is
+ * final ROW_LAG steps later. Until then planes and hits must not move. */
 enum { ROW_LAG = MAX_LANES + 1, ROW_LINES = 3 };
 struct row_item {
     const struct plane *planes;
@@ -53,8 +51,8 @@ struct row_item {
 };
 struct row {
     uint64_t h[MAX_LANES];
-    struct row_item behind;            /* its first lane is the next step's turn */
-    struct row_item at[MAX_LANES + 1]; /* by the lane that is this step's turn */
+    struct row_item behind;            /* the next step does its first lane */
+    struct row_item at[MAX_LANES + 1]; /* by the lane that this step does */
     size_t n_steps;
     const uint8_t *line[ROW_LINES][64]; /* of first lanes, by step */
 };
@@ -72,20 +70,19 @@ struct kernel {
     const char *name;
     /* One block. */
     bool (*block_probe)(const uint8_t *block, uint32_t words, uint64_t h);
-    /* Returns how many bits were clear before. */
+    /* Returns how many of the bits were clear. */
     uint32_t (*block_add)(uint8_t *block, uint32_t words, uint64_t h);
 
     /* One key, one plane: may it be in there? */
     bool (*probe)(const struct plane *plane, uint64_t h);
-    /* The same, as tamis_filter_probe() is asked and answers it: the way of a single
-     * probe is short enough for what another call and its arguments take to be felt. */
+    /* The same with the arguments of tamis_filter_probe(): in a single probe another
+     * call costs. */
     enum tamis_answer (*answer)(const struct plane *plane, const struct tamis_key *key,
                                 enum tamis_reason *why);
     /* One key, n planes, at most 64: bit i of *hits is set if it may be in plane i. */
     void (*probe_row)(const struct plane *planes, size_t n, uint64_t h, uint64_t *hits);
-    /* Sends the next 64 planes on their way: those that next->ask says, no other is
-     * looked at. *next->hits gets the bits of those that may have the key. A zeroed
-     * item lets the last ones come in. */
+    /* Begins the next 64 planes, only those in next->ask. *next->hits gets a bit for
+     * each that may have the key. Zeroed items let the last ones finish. */
     void (*row_step)(struct row *row, const struct row_item *next);
     /* n keys, n_planes planes: bit i % 64 of hits[i / 64 * n_planes + p] is set if key
      * i may be in plane p. Words are written whole. n_next hashes behind those n will
@@ -93,9 +90,9 @@ struct kernel {
     void (*probe_grid)(const struct plane *planes, size_t n_planes,
                        const uint64_t *hashes, size_t n, size_t n_next, uint64_t *hits);
 
-    /* Set bits of each sector of a page that others may be setting bits in. */
+    /* Counts the set bits of each sector of a page. Others may be setting bits. */
     void (*count_page)(const uint8_t *page, uint16_t counts[SECTORS_IN_PAGE]);
-    /* Sets the bits of n keys in one lane, memory that nobody else sees. */
+    /* Sets the bits of n keys in one lane, in private memory. */
     void (*fill)(uint8_t *lane, uint64_t n_blocks, uint32_t words,
                  const uint64_t *hashes, size_t n);
 };
@@ -105,8 +102,8 @@ extern const struct kernel kernel_scalar, kernel_avx2, kernel_avx512, kernel_neo
 
 /* The best kernel for this machine, chosen once; TAMIS_KERNEL=name overrides. */
 const struct kernel *kernel_get(void);
-/* Kernel i of those that this machine can run, the best one first, "scalar" the last;
- * NULL beyond. */
+/* Kernel i of those that run on this machine, the best first, "scalar" last; NULL
+ * beyond. */
 const struct kernel *kernel_at(size_t i);
 
 #endif

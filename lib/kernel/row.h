@@ -60,8 +60,8 @@ KERNEL void probe_row(const struct plane *planes, size_t n, uint64_t h, uint64_t
 
 /* ---- many items ---- */
 
-/* Segments of one size have the line of a key at one offset: all of them want the same
- * few places of the first-level cache, and push each other out of it. */
+/* Segments of one size have a key's line at one offset, so that the lines evict each
+ * other from the same few sets of the first-level cache. */
 KERNEL inline const uint8_t *prefetch_beyond(const struct plane *p, uint64_t h)
 {
     const uint8_t *line = first_block(p, h);
@@ -69,7 +69,7 @@ KERNEL inline const uint8_t *prefetch_beyond(const struct plane *p, uint64_t h)
     return line;
 }
 
-/* The lines of an item, which are remembered. */
+/* Prefetches an item's lines, and remembers them. */
 KERNEL inline void row_fetch(const struct row_item *next, const uint8_t **next_lines,
                              uint64_t h)
 {
@@ -79,8 +79,8 @@ KERNEL inline void row_fetch(const struct row_item *next, const uint8_t **next_l
     }
 }
 
-/* First lanes of the first n_now planes of an item, and meanwhile the lines of the
- * first n_next of another, which are remembered. */
+/* Asks the first lanes of an item's first n_now planes. Meanwhile prefetches the lines
+ * of the first n_next of another, and remembers them. */
 KERNEL inline uint64_t row_first(const struct plane *now, size_t n_now,
                                  const uint8_t *const *lines, const struct plane *next,
                                  size_t n_next, const uint8_t **next_lines,
@@ -101,7 +101,7 @@ KERNEL inline uint64_t row_first(const struct plane *now, size_t n_now,
     return zero_bytes(lacks);
 }
 
-/* The same of planes with others between them that are not asked. */
+/* The same for planes with others between them that are not asked. */
 KERNEL inline uint64_t row_some(const struct row_item *now, const uint8_t *const *lines,
                                 const struct row_item *next, const uint8_t **next_lines,
                                 const struct masks *x, uint64_t h)
@@ -168,7 +168,7 @@ KERNEL void row_step(struct row *r, const struct row_item *next)
     r->n_steps++;
     if (now.hits)
         *now.hits = alive & ~now.deep;
-    /* Not of lone lanes: a loop over a few is a branch that is mispredicted. */
+    /* Skip lone lanes: a loop over a few is a mispredicted branch. */
     if (!(alive & now.deep))
         return;
     r->at[1] = now;

@@ -1,6 +1,5 @@
-/* A store's filters and the ways to divide its memory over them: store.c (runs, the
- * public calls), fit.c (the memory that there is, used up) and shares.c (one filter).
- */
+/* Dividing memory over a store's filters: store.c (runs, public calls), fit.c (using
+ * the memory up) and shares.c (one filter). */
 #ifndef TAMIS_PLAN_INSIDE_H
 #define TAMIS_PLAN_INSIDE_H
 
@@ -8,7 +7,7 @@
 
 /* ==== store.c: runs, and the public calls ==== */
 
-/* More segments than this are first planned by rounded numbers of keys. */
+/* Above so many segments, plan first with rounded numbers of keys. */
 enum { FEW = 4096 };
 
 struct store_plan {
@@ -24,7 +23,7 @@ struct store_plan {
 
 enum { N_MEMOS = 1 << 15 };
 
-/* A plan that was made before: sizes repeat, and a plan takes some 20 microseconds. */
+/* An earlier plan: sizes repeat, and a plan takes some 20 microseconds. */
 struct memo {
     uint64_t n_keys;
     struct tamis_plan_share share; /* with the error as the other half of the key */
@@ -45,16 +44,16 @@ struct limit {
     double reads;
 };
 bool division_fits(const struct division *d, const struct limit *limit);
-/* Hardly anything is left over. */
+/* Is hardly anything left over? */
 bool division_is_close(const struct division *d, const struct limit *limit);
-/* Into *best the best division that fits, which is the least scale if memory is limited
- * and the largest if reads are; the search begins at `guess`. As it comes in it has no
- * filters at all, and stays so if none fit. *trial is another, to work with. */
+/* Sets *best to the best division that fits: the least scale for limited memory, the
+ * largest for limited reads. Searches from `guess`. *best comes without filters, and
+ * stays so if none fit. *trial is scratch space. */
 void division_fit(struct store_plan *p, const struct limit *limit, double guess,
                   struct division *best, struct division *trial);
-/* Gives what is left over of the bytes where it saves most. */
+/* Spends leftover bytes where they save most. */
 int division_fill(const struct store_plan *p, uint64_t bytes, struct division *d);
-/* The reverse, for a limit of reads: filters that save least for their size go. */
+/* The reverse, for limited reads: drops filters that save least for their size. */
 int division_thin(const struct store_plan *p, double reads, struct division *d);
 
 /* ==== shares.c: one filter of a store, real or ideal ==== */
@@ -62,15 +61,15 @@ int division_thin(const struct store_plan *p, double reads, struct division *d);
 extern const struct tamis_plan_share no_filter;
 /* The keys of the segment's run; 1 if all errors are the same. */
 double scale_of(const struct store_plan *p, size_t i);
-/* Segment i with a filter of this error, or without if there is none such. */
+/* Segment i with a filter of this error, or without if there is no such filter. */
 struct tamis_plan_share share_at(const struct store_plan *p, size_t i, double error);
 double reads_of(const struct tamis_plan_share *s);
 void division_total(const struct store_plan *p, struct division *d);
 
 /* An ideal filter of error e has -ln e / LN2_SQUARED bits a key. */
 #define LN2_SQUARED 0.480453013918201424667
-/* Wasted reads with so many bits for runs of these keys (which are sorted on return);
- * the error of a run is *scale times its keys, but no more than 1. */
+/* Wasted reads with `bits` bits for runs of these keys, which it sorts. A run's error
+ * is *scale times its keys, at most 1. */
 double plan_ideal(double *runs, size_t n, double bits, double *scale);
 /* The same with one error for all. */
 double plan_ideal_uniform(const double *runs, size_t n, double bits);

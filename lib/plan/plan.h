@@ -1,5 +1,4 @@
-/* Sizes and errors of filters: what other rooms may use. inside.h has the plans of
- * stores. */
+/* Sizes and errors of filters, for other rooms. inside.h has plans of stores. */
 #ifndef TAMIS_PLAN_PLAN_H
 #define TAMIS_PLAN_PLAN_H
 
@@ -14,10 +13,10 @@ int plan_stage_geometry(uint64_t n_keys, double error, struct geometry *g,
 double plan_geometry_error(const struct geometry *g, uint64_t n_keys);
 /* Bits that n_keys distinct keys are expected to set. */
 uint64_t plan_expected_bits(const struct geometry *g, uint64_t n_keys);
-/* The reverse: distinct keys that explain so many set bits. */
+/* The reverse: distinct keys that explain n_bits set bits. */
 uint64_t plan_keys_of_bits(const struct geometry *g, uint64_t n_bits);
 
-/* Is it an error that a filter may aim at? */
+/* May a filter aim at this error? */
 bool plan_error_valid(double error);
 /* The public plan of this geometry, as a file with these keys. */
 void plan_describe(const struct geometry *g, uint64_t n_keys, struct tamis_plan *plan);
@@ -31,16 +30,16 @@ void growth_stage(const struct tamis_growth *growth, uint32_t i, uint64_t *capac
 
 /* ==== intervals.c: how surely is a count or an estimate known? ==== */
 
-/* k errors in n trials: between which bounds does the chance of one lie (95%)? */
+/* The 95% bounds of the chance of an error, after k errors in n trials. */
 void error_interval(uint64_t k, uint64_t n, double *low, double *high);
-/* The keys behind n_set bits among n_bits that were counted. */
+/* The keys behind n_set set bits among n_bits counted ones. */
 void plan_keys_interval(const struct geometry *g, uint64_t n_bits, uint64_t n_set,
                         struct tamis_interval *out);
-/* The estimate of the whole, from those of its stages. */
+/* The estimate of a filter from those of its stages. */
 void plan_sum_interval(const struct tamis_interval *parts, uint32_t n,
                        struct tamis_interval *out);
-/* Set are so many of n_bits in the one, the other, and their union; n_damaged is left
- * alone. */
+/* `set`: how many of n_bits are set in one, in the other, and in their union. Leaves
+ * n_damaged alone. */
 void plan_overlap(const struct geometry *g, uint64_t n_bits, const uint64_t set[3],
                   struct tamis_comparison *out);
 
