@@ -185,6 +185,34 @@ static void test_an_overtaken_refresh(void **state)
     assert_false(is_absent(reader, keys[N - 1]));
 }
 
+/* A thread publishes a view by a header whose sequence or watermark is below one that
+ * another thread saw in the old view meanwhile: of an older copy, which the new view
+ * refuses, too. */
+static void refreshes_by_an_older_copy(bool watermark)
+{
+    struct held t;
+    enum tamis_reason why;
+    grow();
+    start(&t, "refresh: view made", 1, probe_key, &keys[0]);
+    struct view *v = atomic_load(&reader->view);
+    atomic_fetch_add(watermark ? &v->watermark : &v->sequence, 9);
+    end(&t);
+    assert_int_equal(ask(reader, keys[N - 1], &why), TAMIS_MAYBE);
+    assert_int_equal(why, TAMIS_UNREADABLE);
+}
+
+static void test_a_refresh_by_an_older_sequence(void **state)
+{
+    (void)state;
+    refreshes_by_an_older_copy(false);
+}
+
+static void test_a_refresh_by_an_older_watermark(void **state)
+{
+    (void)state;
+    refreshes_by_an_older_copy(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +224,8 @@ int main(void)
         TEST_WITH_PAIR(test_a_reader_amid_a_seal),
         TEST_WITH_PAIR(test_two_refreshes),
         TEST_WITH_PAIR(test_an_overtaken_refresh),
+        TEST_WITH_PAIR(test_a_refresh_by_an_older_sequence),
+        TEST_WITH_PAIR(test_a_refresh_by_an_older_watermark),
     };
     return cmocka_run_group_tests_name("interleavings: growth", tests, pair_set_up,
                                        test_dir_remove);
