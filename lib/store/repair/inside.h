@@ -8,9 +8,9 @@
  * it only finishes files of dead writers (R3), as any writer would. Then it acts, in an
  * order that may be cut anywhere and begun again:
  *
- *   1. damaged files get a second name in quarantine/, which is synced; 2. the catalog
- *      changes, in one transaction, or is replaced by a new one, whole; 3. what nothing
- *      names is unlinked from filters/.
+ *   1. damaged files get a second name in quarantine/, which is synced;
+ *   2. the catalog changes, in one transaction, or is replaced by a new one, whole;
+ *   3. what nothing names is unlinked from filters/.
  *
  * Before 2 nothing has changed, and the next repair decides the same. After 2 only
  * orphans are left, which every edit sweeps. */
