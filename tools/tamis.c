@@ -43,7 +43,7 @@ static void print_commands(FILE *to)
             "disk.\nusage: tamis COMMAND ...\n\n");
     print_summaries(to, false);
     fprintf(to, "  tamis %-10s %s\n", "file ...",
-            "one filter file, no store: 'tamis help file'");
+            "work on one filter file: 'tamis help file'");
     fprintf(to,
             "\n'tamis help COMMAND' describes a command, 'tamis help keys', 'exit' and "
             "'json'\nwhat all share. All take --color=never|auto|always; 'tamis "

@@ -101,7 +101,7 @@ changed() {
     "$DATABASE" fill db 5000
     "$TAMIS" init store
     ok "$OFFLINE" store db
-    prints 'KiB of log: what is in it is in no table and in no segment yet'
+    prints 'KiB of log: its keys are in no table and no segment yet'
     name=$(cd db && ls ./*.ldb | head -n 1 | cut -c 3-)
     sum=$(xxhsum -H3 "db/$name" | sed 's/^XXH3_//; s/.*= //; s/ .*//')
     identity=$("$OFFLINE" --json store db | jq -r .identity)

@@ -171,7 +171,7 @@ void OfflineMissing()
     const std::string both = StorePath() + " " + DbPath() + " " + other;
     ExpectTool(3, "name all directories of its db_paths");
     EXPECT(Listed().empty(), "it changed something");
-    ExpectTool(0, "bytes of log: what is in it is in no table", both);
+    ExpectTool(0, "bytes of log: its keys are in no table", both);
     EXPECT(Listed().size() == 1, "one table");
     const fs::path sst = other + "/" + Listed()[0];
     EXPECT(fs::exists(sst), "the other directory has it");

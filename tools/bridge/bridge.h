@@ -69,7 +69,7 @@ enum bridge_action {
 };
 struct bridge_change {
     enum bridge_action action;
-    enum mirror_owner owner; /* of what was there; N_MIRROR_OWNERS: nothing was */
+    enum mirror_owner owner; /* of the former segment; N_MIRROR_OWNERS: none */
     char name[TAMIS_NAME_MAX + 1];
 };
 struct bridge_report {

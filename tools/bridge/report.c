@@ -15,7 +15,7 @@ static const char *action_name(enum bridge_action action)
     return names[action];
 }
 
-/* One word each, which stays as it is. */
+/* One stable word each. */
 static const char *owner_name(enum mirror_owner owner)
 {
     static const char *const names[] = {"this",   "unknown", "database",
@@ -77,9 +77,8 @@ static void print_text(const struct bridge_report *r)
 
     printf("%s%" PRIu64 " table%s: %" PRIu64 " built, %" PRIu64 " kept, %" PRIu64
            " without a filter, %" PRIu64 " dropped",
-           r->bridge->dry_run ? "dry run: " : "", r->tables,
-           r->tables == 1 ? "" : "s", r->built, r->kept, r->bare,
-           r->dropped);
+           r->bridge->dry_run ? "dry run: " : "", r->tables, r->tables == 1 ? "" : "s",
+           r->built, r->kept, r->bare, r->dropped);
     if (r->keys)
         printf("; %" PRIu64 " keys", r->keys);
     if (r->left)
@@ -88,7 +87,7 @@ static void print_text(const struct bridge_report *r)
     for (size_t i = 0; i < r->n_changes; i++)
         print_change(r, &r->changes[i]);
     if (r->log_bytes)
-        printf("%s of log: what is in it is in no table and in no segment yet\n",
+        printf("%s of log: its keys are in no table and no segment yet\n",
                size_text(text, (double)r->log_bytes));
 }
 

@@ -51,7 +51,7 @@ static int run(int argc, char **argv)
 const struct command cmd_compare = {
     .name = "compare",
     .arguments = "STORE SEGMENT SEGMENT",
-    .summary = "how many keys two segments share",
+    .summary = "estimate how many keys two segments share",
     .about = "Estimates from their sealed filters how many distinct keys two segments "
              "have, together and in common: 'tamis help file compare'.\n",
     .options = {OPTION(JSON, NULL)},

@@ -1,5 +1,5 @@
-/* `tamis union`, `intersect`, `fold`: a segment whose filter is made from those of
- * others, in one edit. */
+/* `tamis union`, `intersect`, `fold`: a segment whose filter is made from the filters
+ * of others, in one edit. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ struct derive {
     struct tamis_derive_report report;
 };
 
-/* Is the segment one of those that the new one is made of? */
+/* Is the segment a source of the new one? */
 static bool is_source(const struct derive *d, const char *name,
                       struct tamis_segment_info *info)
 {
@@ -132,7 +132,7 @@ static int run(int argc, char **argv)
 const struct command cmd_union = {
     .name = "union",
     .arguments = "STORE NEW SEGMENT... [--replaces OLD]...",
-    .summary = "a segment of the keys of others, without the keys",
+    .summary = "merge segments' filters, without their keys",
     .about = "Registers the segment NEW with a sealed filter of all keys of the sealed "
              "SEGMENTs, as for a merge of them: 'tamis help file union'. Its error is "
              "above the error of a filter built from the keys.\n",
@@ -147,7 +147,7 @@ const struct command cmd_union = {
 const struct command cmd_intersect = {
     .name = "intersect",
     .arguments = "STORE NEW SEGMENT... [--replaces OLD]...",
-    .summary = "a segment of the keys that others share",
+    .summary = "make a segment of the keys that others share",
     .about = "Registers the segment NEW with a sealed filter of the keys that all the "
              "sealed SEGMENTs have: 'tamis help file intersect'.\n",
     .options = {OPTION(REPLACES, NULL), OPTION(BIND, NULL), OPTION(RANK, NULL),
@@ -160,7 +160,7 @@ const struct command cmd_intersect = {
 const struct command cmd_fold = {
     .name = "fold",
     .arguments = "STORE NEW SEGMENT --by F | STORE NEW SEGMENT --fpr P",
-    .summary = "a segment's filter in less space",
+    .summary = "shrink the filter of a segment",
     .about =
         "Registers the segment NEW with a smaller filter of the keys of the sealed "
         "SEGMENT: 'tamis help file fold'. With --replaces SEGMENT, NEW may have the "

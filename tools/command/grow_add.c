@@ -85,7 +85,7 @@ int grow_end(int status)
 
 struct session {
     const struct grow *g;
-    bool failed;      /* the writer has, and said so */
+    bool failed;      /* the writer has, and reported it */
     bool interrupted; /* before the end of the list, or before the commit */
     bool committed;
 };

@@ -256,7 +256,7 @@ static int run(int argc, char **argv)
 const struct command cmd_plan = {
     .name = "plan",
     .arguments = "STORE --bytes B | --sizes FILE | --keys N --fpr P | --growth",
-    .summary = "sizes and errors, of one filter or over a store",
+    .summary = "compute sizes and errors, of a filter or a store",
     .about = "Computes keys, error or size of the bits from the other two.\n",
     .options =
         {OPTION(N_KEYS, NULL),

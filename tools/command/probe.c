@@ -206,7 +206,7 @@ static int run(int argc, char **argv)
 const struct command cmd_probe = {
     .name = "probe",
     .arguments = "STORE KEY... | STORE --keys FILE [--segment SEGMENT]...",
-    .summary = "which segments may hold a key?",
+    .summary = "list the segments that may hold a key",
     .about = "Prints KEY<TAB>SEGMENT<TAB>HIT, or another reason to read the segment: "
              "DAMAGED, NO_FILTER, FILE_LOST, BEHIND, MISMATCH, UNREADABLE, "
              "UNKNOWN_SEGMENT. A line KEY<TAB>-<TAB>ABSENT is a proof that no segment "

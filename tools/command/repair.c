@@ -211,7 +211,7 @@ static int run(int argc, char **argv)
 const struct command cmd_repair = {
     .name = "repair",
     .arguments = "STORE [--dry-run] [--uuid HEX] | STORE --confirm [--force]",
-    .summary = "mend a store, or make its catalog anew",
+    .summary = "mend a store, or rebuild its catalog",
     .about =
         "Finishes the work of dead writers, removes unfinished files, and moves "
         "damaged filters and filters of no segment to STORE/quarantine. Segments stay "

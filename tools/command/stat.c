@@ -349,7 +349,7 @@ static int run(int argc, char **argv)
 const struct command cmd_stat = {
     .name = "stat",
     .arguments = "STORE [SEGMENT...] [--residency] [--json | --svg FILE | ...]",
-    .summary = "totals of a store, details of segments",
+    .summary = "print totals of a store, details of segments",
     .about = "Prints the totals of the store, and the stages of each segment named: "
              "how full they are, their expected error and their target. If a filter is "
              "over its target, as a union may be, build it anew ('tamis build "

@@ -156,7 +156,7 @@ static int run(int argc, char **argv)
 const struct command cmd_file_build = {
     .name = "file build",
     .arguments = "FILE [KEYFILE|-]",
-    .summary = "build one filter file, no store",
+    .summary = "build a filter file without a store",
     .about = "Builds a sealed filter of exact size. FILE must not exist.\n",
     .options = {OPTION(FPR,
                        "error, 1e-8..0.5 or with %; default: the store's, or 0.01"),

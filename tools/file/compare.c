@@ -90,7 +90,7 @@ static int run(int argc, char **argv)
 const struct command cmd_file_contains = {
     .name = "file contains",
     .arguments = "WHOLE PART",
-    .summary = "may a filter have every key of another?",
+    .summary = "tell whether a filter may have all keys of another",
     .about = "Prints MAYBE, or ABSENT if a bit of PART is missing in WHOLE. PART then "
              "has a key that WHOLE lacks, unless PART is an intersection, which has "
              "bits of no key. To ask for one key, build PART from it. Both filters "
@@ -108,7 +108,7 @@ const struct command cmd_file_contains = {
 const struct command cmd_file_equal = {
     .name = "file equal",
     .arguments = "FILE OTHER",
-    .summary = "have two filters the same bits?",
+    .summary = "tell whether two filters have the same bits",
     .about = "Prints EQUAL if two sealed filters have the same stages with the same "
              "bits, else DIFFERENT. Names, bindings and dates may differ. A damaged "
              "page exits 3, because its bits are unknown.\n",
@@ -123,7 +123,7 @@ const struct command cmd_file_equal = {
 const struct command cmd_file_compare = {
     .name = "file compare",
     .arguments = "FILE OTHER",
-    .summary = "how many keys two filters share",
+    .summary = "estimate how many keys two filters share",
     .about = "Estimates from the bits alone how many distinct keys two sealed filters "
              "have, together and in common, and the Jaccard index, common / together. "
              "Each has bounds between which the truth lies 19 times in 20. The filters "

@@ -63,7 +63,7 @@ static int run(int argc, char **argv)
 const struct command cmd_file_union = {
     .name = "file union",
     .arguments = "OUT FILE...",
-    .summary = "one filter of the keys of several",
+    .summary = "merge filters into one",
     .about =
         "Makes a new sealed filter, OUT, that has every key of every FILE, without the "
         "keys. The FILEs are sealed and of one seed. Stages of equal size become one, "
@@ -81,7 +81,7 @@ const struct command cmd_file_union = {
 const struct command cmd_file_intersect = {
     .name = "file intersect",
     .arguments = "OUT FILE...",
-    .summary = "one filter of the keys that several share",
+    .summary = "make a filter of the keys that others share",
     .about = "Makes a new sealed filter, OUT, that has every key that all FILEs have. "
              "It may say HIT of more other keys than a filter built from the common "
              "keys. The FILEs are sealed, of one seed, of one stage, and of sizes that "
@@ -99,7 +99,7 @@ const struct command cmd_file_intersect = {
 const struct command cmd_file_fold = {
     .name = "file fold",
     .arguments = "OUT FILE --by F | OUT FILE --fpr P",
-    .summary = "a smaller filter of the same keys",
+    .summary = "shrink a filter",
     .about = "Makes a new sealed filter, OUT, of the keys of the sealed FILE in less "
              "space, without the keys, as if built at that size. Its error is larger. "
              "Damaged pages count as all ones: no key is lost, and it exits 3.\n",

@@ -82,7 +82,7 @@ static int run(int argc, char **argv)
 const struct command cmd_file_estimate = {
     .name = "file estimate",
     .arguments = "FILE [--seed HEX] [--offset N] [--json]",
-    .summary = "keys and error, as the bits tell",
+    .summary = "estimate keys and error from the bits",
     .about = "Reads every page and estimates the number of distinct keys, the error "
              "from the fill of each block, and the error as measured with 1000000 "
              "random keys. Estimate and measurement have bounds between which the "
@@ -94,7 +94,7 @@ const struct command cmd_file_estimate = {
              "filters of several sizes counts shared keys several times, and its error "
              "looks higher. A filter that grew lacks keys that it took for present. An "
              "intersection has bits of no key, so the estimate is too high.\n",
-    .options = {OPTION(SEED, "other random keys, 16 hex digits; 0"),
+    .options = {OPTION(SEED, "other random keys, 16 hex digits; default: 0"),
                 OPTION(OFFSET, NULL), OPTION(JSON, NULL)},
     .examples = "tamis file estimate words.tamis\n",
     .run = run,

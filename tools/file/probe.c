@@ -68,7 +68,7 @@ static int run(int argc, char **argv)
 const struct command cmd_file_probe = {
     .name = "file probe",
     .arguments = "FILE KEY... | FILE --keys KEYFILE [--quiet]",
-    .summary = "may a key be in this filter?",
+    .summary = "tell whether a filter may hold a key",
     .about =
         "Prints KEY<TAB>SEGMENT<TAB>HIT (or another reason), or KEY<TAB>-<TAB>ABSENT. "
         "The segment is the name that the filter has, else the file's.\n",

@@ -122,9 +122,8 @@ static inline bool given(const struct options *o, enum option_id id)
 }
 /* Frees the lists that parse_options() has made. */
 void options_free(void);
-/* The one that this command makes, which is its variant. Exits unless a fold has --by
- * or
- * --fpr, and not both. */
+/* The derivation that this command makes. Exits unless a fold has --by or --fpr, and
+ * not both. */
 struct tamis_derivation derivation_of(const struct options *o);
 
 /* ==== ask.c: the keys that a probe asks for ====================================== */

@@ -15,7 +15,7 @@ enum { LINE_MAX_BYTES = 65536, BATCH_KEYS = 1024 };
 struct key_reader;
 /* "-" is standard input. Prints what is wrong and returns a status. */
 int keys_open(const char *path, enum key_format format, struct key_reader **out);
-/* 1: a key, valid until the next call; 0: the end; -1: failed, and said so. */
+/* 1: a key, valid until the next call; 0: the end; -1: failed, and reported. */
 int keys_next(struct key_reader *reader, const void **key, size_t *n_bytes);
 int keys_status(const struct key_reader *reader); /* after -1 */
 /* Is a key to come? 1, 0 or -1, as keys_next(), which returns this key next. */

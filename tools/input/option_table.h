@@ -90,7 +90,7 @@ X(CHECK, "check", 0, FLAG, given, NULL, NO_RANGE, \
   "ask the filter for every key: finds bits flipped in memory") \
 X(COLOR, "color", 0, COLOUR, given, NULL, NO_RANGE, NULL) \
 X(SVG, "svg", 0, FILE, svg, "FILE", NO_RANGE, NULL) \
-X(NAMES, "names", 0, FLAG, given, NULL, NO_RANGE, "only the names") \
+X(NAMES, "names", 0, FLAG, given, NULL, NO_RANGE, "print only the names") \
 X(READS, "reads", 0, REAL, reads, "R", REALS(0, 1e9), NULL) \
 X(SIZES, "sizes", 0, FILE, sizes, "FILE", NO_RANGE, NULL) \
 X(LEVELS, "levels", 0, FLAG, given, NULL, NO_RANGE, NULL) \

@@ -22,7 +22,7 @@ bool lies_inside(const char *path, const char *store);
 
 /* ==== segment.c: segments of a store ============================================= */
 
-/* Queries a file in the store's directory. False: errno has the reason. */
+/* stat() of a file in the store's directory. False: errno has the reason. */
 bool stat_in(const char *store, const char *file, struct stat *st);
 /* The disk space of the segment's file: a file with holes takes less than its
  * length. If the file cannot be asked: its length in the catalog. */
