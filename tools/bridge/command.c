@@ -17,9 +17,9 @@ const char bridge_options_help[] =
 
 const char bridge_exit_help[] =
     "Exit: 0 done; 2 usage; 3 damage, another comparator, no such database, or not\n"
-    "the one that STORE mirrors; 4 input or output; 5 STORE or the directory is not\n"
-    "there; 6 in use. STORE changes in one edit, or not at all. If only the summary\n"
-    "cannot be written, the edit is done, and it exits 4.\n";
+    "the one that STORE mirrors; 4 I/O error; 5 no such STORE or directory; 6 in use.\n"
+    "STORE changes in one edit, or not at all. If only the summary fails, the edit is\n"
+    "done, and it exits 4.\n";
 
 static int parse_error(const char *text, double *error)
 {

@@ -10,11 +10,11 @@ static const char help[] =
     "\n"
     "Brings STORE (see 'tamis init') up to date with a LevelDB database, in use or\n"
     "not: a segment for each table, with a filter of its keys, tombstones included.\n"
-    "Segments of tables that are gone are dropped. Keys that are only in LevelDB's\n"
-    "log are in no segment. STORE remembers the database by the inode and the birth\n"
-    "time of its file LOCK: a copy is another database. A segment's binding is the\n"
-    "text leveldb:DATABASE/SIZE/DIGEST: 'identity' of --json, the bytes of the file,\n"
-    "and their XXH3-64 (seed 0) in 16 hex digits. Its rank is its level.\n"
+    "Drops the segments of deleted tables. Keys that are only in LevelDB's log are\n"
+    "in no segment. STORE knows the database by the inode and the birth time of its\n"
+    "file LOCK: a copy is another database. The binding of a segment is the text\n"
+    "leveldb:DATABASE/SIZE/DIGEST: 'identity' of --json, the bytes of the file, and\n"
+    "their XXH3-64 (seed 0) in 16 hex digits. Its rank is the table's level.\n"
     "\n";
 
 int main(int argc, char **argv)

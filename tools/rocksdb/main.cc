@@ -25,14 +25,13 @@ using tamis::Segment;
 const char help[] =
     "usage: tamis-rocksdb [OPTION]... STORE DATABASE [DIRECTORY]...\n"
     "\n"
-    "Brings STORE (see 'tamis init') up to date with the .sst files of a RocksDB\n"
-    "database that is closed, in DATABASE and in the other DIRECTORYs of its\n"
-    "db_paths: a segment for each, with a filter of its keys, tombstones included.\n"
-    "Segments of files that are gone are dropped. If the database is open, take a\n"
-    "checkpoint. Keys that are only in RocksDB's log are in no segment. STORE\n"
-    "remembers the identity that RocksDB gives a database. A file that cannot be\n"
-    "filtered is listed without a filter, and a line says so: it stays a candidate\n"
-    "for each key.\n"
+    "Brings STORE (see 'tamis init') up to date with the .sst files of a closed\n"
+    "RocksDB database, in DATABASE and in the other DIRECTORYs of its db_paths: a\n"
+    "segment for each, with a filter of its keys, tombstones included. Drops the\n"
+    "segments of deleted files. If the database is open, take a checkpoint. Keys\n"
+    "that are only in RocksDB's log are in no segment. STORE knows the database by\n"
+    "the identity that RocksDB gives it. A file that cannot be filtered is reported\n"
+    "and listed without a filter: it stays a candidate for every key.\n"
     "\n";
 
 struct Work {
