@@ -68,7 +68,7 @@ static int plan(struct derived *d, const struct tamis_derivation *what,
     return TAMIS_ERR_RANGE;
 }
 
-/* What the kind of the sources must be able to do. */
+/* Finds the ability that the kind of the sources must have. */
 static int check_derivation(const struct tamis_derivation *what, size_t n,
                             enum algebra *must, struct tamis_diag *diag)
 {

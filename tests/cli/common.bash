@@ -1,4 +1,4 @@
-# What the command-line tests share. $TAMIS is the command under test.
+# Shared by the command-line tests. $TAMIS is the command under test.
 bats_require_minimum_version 1.5.0
 
 TAMIS=${TAMIS:-$(dirname "${BASH_SOURCE[0]}")/../../build/tamis}

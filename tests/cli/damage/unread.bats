@@ -1,5 +1,5 @@
-# What keeps a file from being read or written says nothing about its bytes: it is no
-# damage, exits with 4, and nobody is told to build anything anew.
+# A file that cannot be read or written is no damage: the command exits with 4, and tells
+# nobody to build anything anew.
 load ../common
 
 # plain PATTERN COMMAND...: fails with 4 and the pattern, and without a word of damage.

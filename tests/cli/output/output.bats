@@ -18,7 +18,7 @@ teardown() {
     done
 }
 
-# What is done is told to be done, whatever becomes of its report.
+# Work that is done is reported as done, even if the report is lost.
 @test "a report that cannot be written: the work is done, and the line says so" {
     make_store
     printf '1\n' >k
@@ -56,7 +56,7 @@ teardown() {
     for c in help "ls store" "probe store a" "stat store --json"; do
         fails 4 "standard output: writing failed" bash -c "\"\$TAMIS\" $c >&-"
     done
-    # What prints nothing needs no output.
+    # A command that prints nothing needs no output.
     ok bash -c 'echo x | "$TAMIS" build store three >&-'
     run bash -c '"$TAMIS" probe store -q nope >&-'
     [ "$status" -eq 10 ]

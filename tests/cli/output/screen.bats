@@ -1,4 +1,4 @@
-# What only people see: colours, bars, progress. Each on a terminal that is made for it.
+# Colours, bars and progress, which only people see: each on a terminal of its own.
 load ../common
 
 red=$'\e[1;31m' green=$'\e[32m' end=$'\e[0m'

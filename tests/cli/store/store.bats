@@ -245,7 +245,7 @@ load ../common
     prints 'catalog    '
     fails 3 "2 lost: 'tamis verify' says which$" "$TAMIS" stat store --json
     [ "$(jq .lost <<<"$output")" = 2 ]
-    # What is named is whole.
+    # The segment that is named is whole.
     ok "$TAMIS" stat store two
     fails 3 "No such file or directory: build the segment anew from its keys$" "$TAMIS" stat store one
 }
@@ -271,7 +271,7 @@ load ../common
     [ "$(jq .unreadable <<<"$output")" = 1 ]
 }
 
-# What a program would have to close is what its user has to end.
+# A program would have to close the store; a user has to end the command.
 @test "a store that is replaced while it is open: who has it open has to end" {
     end="end every process that has the store open, then run it again$"
     "$TAMIS" init store

@@ -18,7 +18,7 @@ static bool was_sliced; /* the last filling */
 static uint64_t *late_victim;
 /* A bit of the victim's in lane 0 flips when its page is about to be digested. */
 static bool digest_flips;
-/* What the header says is another; 0: nothing. */
+/* The part of the header that is flipped; 0: none. */
 enum {
     FLIP_WORDS = 1,
     FLIP_LANES,

@@ -152,7 +152,7 @@ static void test_spool_failures_stick(void **state)
     (void)state;
     fail_once(CALL_PWRITE, 2, ENOSPC);
     assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, 10000), ENOSPC);
-    /* Which hashes got lost is not known, so nothing may come of it. */
+    /* It is unknown which hashes got lost, so no filter may come of it. */
     assert_int_equal(tamis_builder_add_hashes(b, domain.tag, keys, 1), ENOSPC);
     assert_int_equal(tamis_builder_add_key(b, "k", 1), ENOSPC);
     assert_int_equal(tamis_builder_finish_file(b, path_of("failed"), &diag), ENOSPC);
@@ -179,7 +179,7 @@ static void test_a_spool_that_fails_in_the_end(void **state)
     fail_once(CALL_PWRITE, 1, ENOSPC);
     assert_int_equal(tamis_builder_finish_file(b, path_of("late"), &diag), ENOSPC);
     assert_non_null(strstr(diag.what, "cannot spool"));
-    /* Which is no reason of another failure. */
+    /* This is no reason for another failure. */
     uint64_t n_bytes;
     assert_int_equal(tamis_builder_finish_fd(b, -1, INT64_MAX - 4095, &n_bytes, &diag),
                      EFBIG);

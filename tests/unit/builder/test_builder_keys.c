@@ -1,5 +1,4 @@
-/* What a builder counts, refuses and notes of the keys on their way: batches, options,
- * key ranges. */
+/* A builder's counts, refusals and notes about keys: batches, options, key ranges. */
 #include "tests/unit/builder/builder_support.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* What a builder takes of memory: its limit is for the hashes and the filter together,
- * whatever the error; a filter that is larger alone is built all the same. */
+/* The memory of a builder: its limit holds for hashes and filter together, whatever the
+ * error; a filter that is larger alone is built all the same. */
 #include "tests/support/support.h"
 
 #include "lib/builder/inside.h"

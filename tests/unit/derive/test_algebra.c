@@ -67,7 +67,7 @@ static void test_union_of_sizes(void **state)
     close_all(f, 2);
 }
 
-/* Of one shape, the larger one first: two stages all the same. */
+/* The same shape, the larger one first: two stages all the same. */
 static void test_union_of_a_smaller_one(void **state)
 {
     struct tamis_derive_report report;
@@ -294,7 +294,7 @@ static void test_shrink_of_odd_sizes(void **state)
     assert_true(n_odd > 2 && n_folded > 2);
 }
 
-/* Of a filter that grew the last stage alone has room. */
+/* In a filter that grew, only the last stage has room. */
 static void test_shrink_grown(void **state)
 {
     struct tamis_filter *f = grown("a", keys[0], N);
@@ -316,7 +316,8 @@ static void test_shrink_grown(void **state)
     tamis_filter_close(f);
 }
 
-/* Of more error all of them have some, and each takes what the others leave. */
+/* With more error allowed all stages have some, and each takes what the others leave.
+ */
 static void test_shrink_all_stages(void **state)
 {
     struct tamis_filter *f = grown("a", keys[0], N);

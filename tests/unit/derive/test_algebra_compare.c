@@ -84,8 +84,8 @@ static void test_contains_of_damaged(void **state)
     close_all(g, 2);
 }
 
-/* What was damaged before, and was copied as ones with a good digest, proves nothing
- * either. */
+/* A page that was damaged before, and was copied as ones with a good digest, proves
+ * nothing either. */
 static void test_contains_of_mended(void **state)
 {
     struct tamis_derive_report report;

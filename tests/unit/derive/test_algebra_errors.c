@@ -21,7 +21,7 @@ static double error_now(const char *path)
     return e.error;
 }
 
-/* What it says is what its blocks say, in the report and in the file. */
+/* The error in the report and in the file is that of the blocks. */
 static void check_error(const char *path, const struct tamis_derive_report *r)
 {
     double error = error_now(path), stated = 0;
@@ -66,7 +66,7 @@ static void test_damaged(void **state)
         0);
     check_error(path_of("common"), &r);
     close_all(f, 2);
-    /* What was copied as ones is no damage any more, and still no keys' work. */
+    /* A page copied as ones is no damage any more, and still has bits of no key. */
     f[0] = open_filter(path_of("fold"));
     assert_int_equal(
         tamis_filter_derive(
@@ -78,7 +78,7 @@ static void test_damaged(void **state)
     tamis_filter_close(f[0]);
 }
 
-/* Of a filter with damage, and of one that such a filter was copied to. */
+/* A filter with damage, and one that such a filter was copied to. */
 static void test_shrink_of_damaged(void **state)
 {
     struct tamis_derive_report r;
@@ -160,7 +160,7 @@ static void test_full(void **state)
     close_all(f, 2);
 }
 
-/* Of no keys there is no error; a record must state one all the same. */
+/* A filter without keys has no error; a record must state one all the same. */
 static void test_empty(void **state)
 {
     struct tamis_derive_report r;
@@ -178,8 +178,8 @@ static void test_empty(void **state)
     tamis_filter_close(f);
 }
 
-/* What is all ones stays so, whatever it is folded to, and no count of keys is below
- * what may be in it: that of records that say 0, or more than there can be. */
+/* A filter of all ones stays so, whatever it is folded to. Its count of keys is never
+ * below what may be in it, even if a record says 0, or more than there can be. */
 static void test_fold_of_full(void **state)
 {
     struct tamis_derive_report r;
@@ -265,7 +265,7 @@ static void test_uneven(void **state)
     tamis_filter_close(f[0]);
 }
 
-/* What filters have in common has bits that no key set, here and there. */
+/* An intersection has bits that no key set, here and there. */
 static void test_common(void **state)
 {
     struct tamis_derive_report r;
@@ -281,7 +281,7 @@ static void test_common(void **state)
     close_all(f, 2);
 }
 
-/* Of a large stage not every block is measured, but each of nothing but ones counts. */
+/* Not every block of a large stage is measured, but each block of all ones counts. */
 static void test_large(void **state)
 {
     enum { LARGE = 8000000 };
@@ -329,7 +329,7 @@ static void test_whole(void **state)
                                              path_of("out"), NULL, &r, NULL),
                          0);
         assert_true(r.error < error * 1.02);
-        /* What is folded has fewer bits to tell the keys than it had before. */
+        /* After a fold fewer bits tell the keys. */
         struct stage_desc before = commit_of(path_of("a")).stages[0];
         uint64_t told = plan_keys_of_bits(&before.geometry, before.bits_set);
         remove(path_of("out"));

@@ -154,7 +154,8 @@ static void hurt(const char *path, uint64_t from)
     free(bytes);
 }
 
-/* What the result has to have: keys[0] of an intersection are in both sources. */
+/* The keys that the result must have: keys[0] of an intersection are in both sources.
+ */
 static void check_keys(enum how how, const char *path)
 {
     struct tamis_filter *f = open_filter(path);

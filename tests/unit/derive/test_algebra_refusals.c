@@ -107,7 +107,7 @@ static void test_refusals(void **state)
             &a, 1, &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = 1e-6},
             path_of("x"), NULL, NULL, NULL),
         TAMIS_ERR_UNFIT);
-    /* What is there already stays as it is. */
+    /* A file that is there already stays as it is. */
     file_write(path_of("there"), "x", 1);
     assert_int_equal(
         tamis_filter_derive(&a, 1, &(struct tamis_derivation){.operation = TAMIS_UNION},

@@ -19,7 +19,7 @@ static const char *build(const char *name, size_t n, double error)
     return path;
 }
 
-/* Of some 3 MiB of bits, which begin at 2 MiB. */
+/* Has some 3 MiB of bits, which begin at 2 MiB. */
 static const char *build_large(void)
 {
     const char *path = build("large", N_KEYS, 1e-8);

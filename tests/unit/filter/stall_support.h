@@ -48,7 +48,7 @@ static UNUSED ssize_t our_pread(int fd, void *buf, size_t n, off_t offset)
     return r;
 }
 
-/* Of the file, not of memory. */
+/* Mappings of the file, not of memory. */
 static UNUSED void *our_mmap(void *at, size_t n, int prot, int flags, int fd,
                              off_t offset)
 {

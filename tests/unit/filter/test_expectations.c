@@ -1,5 +1,5 @@
-/* What a reader may expect of a file (R5): its names, its age, the watermark that it
- * must have reached, and keys of its domain. */
+/* Expectations that a reader may have of a file (R5): its names, its age, the watermark
+ * that it must have reached, and keys of its domain. */
 #include "tests/support/support.h"
 
 enum { N_KEYS = 50 * 1000 };

@@ -142,7 +142,7 @@ static int open_unreadable(void *ctx)
                                                                                  : 3;
 }
 
-/* Whose a file is does not matter, as long as it can be read; for writing as well. */
+/* The owner of a file does not matter if it can be read; for writing as well. */
 static void files_of_another_owner(void **state)
 {
     (void)state;

@@ -138,7 +138,7 @@ static void test_an_older_copy_that_was_recovered(void **state)
     }
 }
 
-/* What the reader saw was not durable yet, and the sync failed. */
+/* The reader saw a watermark that was not durable yet, and the sync failed. */
 static void test_a_watermark_that_is_taken_back(void **state)
 {
     enum { MARK = 9 };

@@ -1,5 +1,5 @@
-/* What of a filter is in memory: counted, warmed, and what stands in the way: old
- * kernels, pages that cannot be had. */
+/* Residency of a filter: counting, warming, and obstacles: old kernels, pages that
+ * cannot be had. */
 #include "tests/unit/filter/residency_support.h"
 
 /* ---- counting ---- */

@@ -1,5 +1,5 @@
-/* What of a filter is locked in memory: as much as the budget and the limit allow, and
- * what that means for children and for filters that grow. */
+/* Locking a filter in memory: as much as the budget and the limit allow; children, and
+ * filters that grow. */
 #include "tests/unit/filter/residency_support.h"
 
 /* ---- locking ---- */

@@ -131,7 +131,7 @@ static void damage_is_seen(void **state)
     }
 }
 
-/* What a catalog remembers of a sealed filter is the stage table and nothing else. */
+/* A catalog remembers the stage table of a sealed filter, and nothing else. */
 static void table_digest_is_of_the_stages(void **state)
 {
     (void)state;

@@ -1,6 +1,5 @@
-/* What headers of format/ hold, compiled here: the words of verdicts, and tags of
- * domains, which are never 0. No domain is known whose hash is, so the hash is one that
- * is 0 when it is told to. */
+/* Inline code of format's headers: the words of verdicts, and tags of domains, which
+ * are never 0. No domain is known whose hash is 0, so the hash here is 0 when told. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>

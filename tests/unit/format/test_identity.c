@@ -159,7 +159,7 @@ static void rules_of_growth(void **state)
     struct identity id = growing();
     identity_encode(&id, record);
     rules_hold(geometric, N_OF(geometric), record, sizeof record, reseal_decode);
-    /* What grows has two slots; what never grew may have them. */
+    /* A filter that grows has two slots; one that never grew may have them. */
     put_le(record + offsetof(struct identity_disk, header_pages), 4, 1);
     verdict_is(reseal_decode(record), VERDICT_RANGE, 76, "growth_rule");
     id = at_birth();

@@ -204,7 +204,7 @@ static void rules_of_a_record(void **state)
         R(min_stages, 30, OK), R(binding_bytes, 64, OK)};
     rules_hold(inside, N_OF(inside), bytes, record_bytes, record_reseal);
 
-    /* What a state forbids. */
+    /* Fields that a state forbids. */
     static const struct rule growing[] = {
         R(has_range, 1, RANGE), R(first_bytes, 1, RANGE), R(last_bytes, 1, RANGE)};
     r.state = RECORD_GROWING;

@@ -1,4 +1,4 @@
-/* What a fork leaves to the child (R14): readers, but no writer and no lock. */
+/* After a fork (R14) the child has readers, but no writer and no lock. */
 #include "tests/support/support.h"
 
 #include <pthread.h>

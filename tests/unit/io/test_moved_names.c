@@ -1,5 +1,5 @@
-/* Which name does a reader of a growing filter look at, and what does it make of what
- * it finds there (SPEC.md 13.5)? test_moved.c has the looks. */
+/* The name that a reader of a growing filter looks at, and its answer to what it finds
+ * there (SPEC.md 13.5). test_moved.c has the looks. */
 #include "tests/support/moved_support.h"
 
 static void the_path_is_the_one_that_was_given(void **state)

@@ -117,7 +117,7 @@ static void test_half_a_seal_is_not_read_there(void **state)
     free(sealed);
 }
 
-/* Which descriptor reads what is being written. */
+/* Finds the descriptor that reads what is being written. */
 static void test_on_an_overlay_it_is_opened_for_writing(void **state)
 {
     struct tamis_filter *f;
@@ -144,7 +144,7 @@ static void test_on_an_overlay_it_is_opened_for_writing(void **state)
     assert_int_equal(count_absent(f, &key, 1), 0);
     tamis_filter_close(f);
 
-    /* What is being executed can't be opened for writing; not by root either. */
+    /* A file that is being executed can't be opened for writing, not even by root. */
     told_type = 0;
     fd = (close(fd), open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
     told_type = OVERLAY;

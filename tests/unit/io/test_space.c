@@ -8,7 +8,7 @@
 
 enum { PAGE = PAGE_BYTES, MAX_EXTENTS = 80 };
 
-/* What the file system says of the file: pages, and whether they are shared. */
+/* The file system's answer about the file: pages, and whether they are shared. */
 static struct extent {
     unsigned first, n;
     bool shared;

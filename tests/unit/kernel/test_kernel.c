@@ -303,7 +303,7 @@ static void test_large_planes(void **state)
     }
 }
 
-/* Which one is chosen, told by a child of its own: it is chosen once. */
+/* Tells which kernel is chosen, by a child of its own: it is chosen once. */
 static const char *chosen_with(const char *name)
 {
     static char got[32];

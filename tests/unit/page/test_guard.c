@@ -122,7 +122,7 @@ static void test_floors_cut_off(void **state)
     struct tamis_filter *f = open_filter(path), *fresh = open_filter(path);
     assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
     cut(path, c.stages[0].floors_offset);
-    /* What was found good may be used. */
+    /* Pages that were found good may be used. */
     assert_int_equal(count_absent(f, keys, N_KEYS), 0);
     assert_in_range(count_absent(f, others, N_OTHERS), N_OTHERS * 9 / 10, N_OTHERS);
     assert_int_equal(count_absent(fresh, others, N_OTHERS), 0);

@@ -26,8 +26,8 @@ static size_t n_mappings(void)
     return n;
 }
 
-/* Of a large file every page is lost and asked for: a mapping each would be more than
- * the kernel allows (65,530). */
+/* Every page of a large file is lost and asked for. A mapping for each would be more
+ * than the kernel allows (65,530). */
 static void test_large_file_does_not_use_up_the_mappings(void **state)
 {
     const char *path = path_of("large");
@@ -165,7 +165,7 @@ static void test_list_of_mappings(void **state)
                 assert_true(lost_page(&m[i], area + i * 4096 + 4095));
         }
     }
-    /* What one leaves another takes: the list does not grow for ever. */
+    /* A place that one leaves another takes: the list does not grow for ever. */
     struct watched *was = m[0].watched;
     lost_forget(&m[0]);
     assert_int_equal(lost_watch(&m[0], false, NULL), 0);

@@ -1,7 +1,7 @@
-/* What a stage remembers of its pages (R12), while another thread or process changes
- * it: map.c is compiled into this test with a seam at each of its atomic operations and
- * before each of its checks, where the test lets the other one run. A page that anyone
- * found bad stays bad, whatever the order. */
+/* The memory that a stage has of its pages (R12), while another thread or process
+ * changes it: map.c is compiled into this test with a seam at each of its atomic
+ * operations and before each of its checks, where the test lets the other one run. A
+ * page that anyone found bad stays bad, whatever the order. */
 #include <stdatomic.h>
 
 #include "format/integrity.h"
@@ -87,7 +87,7 @@ static struct stage_desc desc;
 static struct mapping map;
 static void *memory;
 
-/* What a writer has condemned: 0..7 floors of one page. */
+/* Condemns floors 0..7 of one page, as a writer does. */
 static void set_floors(uint64_t page, uint16_t floor)
 {
     struct floor_sector_disk *s = &floors[page / PAGES_PER_FLOOR_SECTOR];
@@ -273,8 +273,8 @@ static void test_who_knows_finds_it_bad(void **state)
     assert_true(n_learned > 6);
 }
 
-/* What was in use when the mark was set is not believed either: the bits may have been
- * filled up in between. */
+/* A page that was in use when the mark was set is not believed either: its bits may
+ * have been filled up in between. */
 static void test_a_check_that_was_overtaken_fails(void **state)
 {
     (void)state;

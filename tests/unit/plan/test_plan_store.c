@@ -46,7 +46,7 @@ static void the_closed_form_is_the_least_of_all(void **state)
     }
 }
 
-/* What it says is what its own errors take, and are. */
+/* The closed form gives the bits that its errors take, and the errors. */
 static void the_closed_form_takes_its_bits(void **state)
 {
     (void)state;
@@ -212,7 +212,7 @@ static void segments_of_a_level_have_one_error(void **state)
     assert_int_equal(summary.n_runs, 3);
     for (size_t i = 1; i < 3; i++)
         assert_true(fabs(log(shares[i].error / shares[0].error)) < 0.05);
-    /* Of the run of 4.4 million keys to that of 2. */
+    /* The run of 4.4 million keys, against the run of 2. */
     assert_true(fabs(log(shares[0].error / shares[5].error / 2.2)) < 0.05);
     assert_near(shares[0].ideal_error / shares[4].ideal_error, 44, 1e-6);
 }

@@ -1,4 +1,4 @@
-/* What the tests of backup share: a store with a bit of everything, and its backup. */
+/* For tests of backup: a store with a bit of everything, and its backup. */
 #ifndef TAMIS_TESTS_BACKUP_SUPPORT_H
 #define TAMIS_TESTS_BACKUP_SUPPORT_H
 

@@ -47,7 +47,7 @@ static void the_copy_of_a_quiet_store_is_the_same(void **state)
     remove_both(s);
 }
 
-/* What a writer will map has its space in the copy, though it be zeros (R1). */
+/* Bytes that a writer will map have their space in the copy, even zeros (R1). */
 static void growing_filters_have_their_space(void **state)
 {
     enum { MANY = 2 * 1000 * 1000 };

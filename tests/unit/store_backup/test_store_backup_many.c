@@ -58,7 +58,7 @@ long syscall(long number, ...)
 
 static struct tamis_store *changing;
 
-/* What happens at the first read of a filter's bits. */
+/* Called at the first read of a filter's bits. */
 static void (*at_read)(void);
 
 static ssize_t interrupted_pread(int fd, void *buf, size_t n, off_t at)

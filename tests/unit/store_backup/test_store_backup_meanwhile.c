@@ -5,7 +5,7 @@
 
 /* ---- a writer between two reads of the backup ---- */
 
-/* What happens at a read of bits, before it or after it. */
+/* Called before or after a read of bits. */
 static void (*before_bits)(void), (*after_bits)(void);
 
 /* The catalog's pages are read with the right to write held. */

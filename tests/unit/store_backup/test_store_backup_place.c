@@ -11,7 +11,7 @@ static int backup_code(struct tamis_store *s)
     return rc;
 }
 
-/* What happens just before the backup gets its name. */
+/* Called just before the backup gets its name. */
 static void (*at_naming)(void);
 
 static void in_the_way(void)

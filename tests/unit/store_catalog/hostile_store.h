@@ -1,5 +1,4 @@
-/* What tests of stores made to hurt share: a store to hurt, and what opening it says.
- */
+/* For tests of hostile stores: a store to hurt, and the result of opening it. */
 #ifndef TAMIS_TESTS_HOSTILE_STORE_H
 #define TAMIS_TESTS_HOSTILE_STORE_H
 

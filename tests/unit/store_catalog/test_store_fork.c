@@ -80,9 +80,9 @@ static int create_one(void *ctx)
     return tamis_store_create(path_of("first"), NULL, NULL);
 }
 
-/* What is registered first is locked last. Did fork.c's handlers come after those of
- * the registry, a fork would take the two locks in the other order than closing a
- * store. The first test: handlers are registered once in a process. */
+/* Handlers registered first lock last. If fork.c's handlers came after those of the
+ * registry, a fork would take the two locks in another order than closing a store. The
+ * first test: handlers are registered once in a process. */
 static void handlers_keep_their_order(void **state)
 {
     struct tamis_store *s;

@@ -19,8 +19,8 @@ int fstatfs(int fd, struct statfs *fs)
     return r;
 }
 
-/* What can't be opened for writing is refused: here because the lower layer's mount is
- * read-only, as a container's volume may be. */
+/* A catalog that can't be opened for writing is refused: here because the lower layer's
+ * mount is read-only, as a container's volume may be. */
 static int on_what_looks_like_an_overlay(void)
 {
     struct tamis_store *s;

@@ -61,8 +61,8 @@ static bool check_flipped(const char *store, const char *filter)
     return true;
 }
 
-/* Of the pages' heads, and of what is not zero behind them, some bits; the free list
- * has pages by then. */
+/* Flips some bits of the pages' heads, and of bytes behind them that are not zero. The
+ * free list has pages by then. */
 static void a_flipped_bit_loses_no_key(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* What is no regular file is not even opened: opening a device or a FIFO may already do
- * something. The kernel tells of each opening, by inotify. */
+/* A name that is no regular file is not even opened: opening a device or a FIFO may
+ * already do something. The kernel tells of each opening, by inotify. */
 #include "tests/support/store_support.h"
 
 #include <sys/inotify.h>

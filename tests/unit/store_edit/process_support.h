@@ -1,4 +1,4 @@
-/* What tests of several processes need: to run this program again with an argument, to
+/* For tests of several processes: to run this program again with an argument, to
  * share numbers with it, and to wait for it. */
 #ifndef TAMIS_TESTS_PROCESS_SUPPORT_H
 #define TAMIS_TESTS_PROCESS_SUPPORT_H
@@ -37,7 +37,7 @@ static UNUSED void sleep_ms(long ms)
     nanosleep(&t, NULL);
 }
 
-/* What the processes of a test share, in a mapped file. */
+/* Shared by the processes of a test, in a mapped file. */
 struct shared {
     _Atomic uint64_t n_added; /* keys below it have been added */
     _Atomic uint64_t n_base;  /* keys below it are in segment "base" */
@@ -98,7 +98,7 @@ static UNUSED void put_range(struct tamis_edit *e, const char *name, uint64_t n)
     tamis_builder_free(b);
 }
 
-/* Who is run by run(): in the test's directory, and gone when the test is. */
+/* Becomes the program of run(): in the test's directory, and gone when the test is. */
 static UNUSED void become(char **argv)
 {
     snprintf(test_dir, sizeof test_dir, "%s", argv[2]);

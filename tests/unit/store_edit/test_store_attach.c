@@ -255,7 +255,7 @@ static void attach_then_drop_keeps_the_file(void **state)
     tamis_store_close(s);
 }
 
-/* What was lost a moment ago is found again by the next snapshot. */
+/* A file that was lost a moment ago is found again by the next snapshot. */
 static void a_file_attached_again_is_not_lost(void **state)
 {
     (void)state;

@@ -36,7 +36,7 @@ static void check_range(struct tamis_store *s, const char *name, const char *fir
     tamis_snapshot_release(snap);
 }
 
-/* What the list and the file say of the segment "a". */
+/* Compares the list and the file of the segment "a". */
 static void check_record(struct tamis_store *s, const struct tamis_segment_options *opt)
 {
     struct tamis_segment_info info;
@@ -184,7 +184,7 @@ static void ranges_of_prefixes(void **state)
     tamis_store_close(s);
 }
 
-/* What was added by hash may be any key: the result's range is not known. */
+/* A key that was added by hash may be any: the result's range is unknown. */
 static void one_unknown_range_is_no_range(void **state)
 {
     struct tamis_builder *b;
@@ -338,7 +338,8 @@ static void damaged_pages_become_ones(void **state)
                          &(struct tamis_derivation){.operation = TAMIS_UNION}, NULL,
                          &report, NULL));
     assert_int_equal(report.n_damaged, 1);
-    /* What it would be is told though it is not made, and whom it is of. */
+    /* The report tells the result though it is not made, and the diagnosis its source.
+     */
     struct tamis_diag diag;
     assert_int_equal(tamis_edit_derive(e, "v", 1, snap, &(size_t){0}, 1,
                                        &(struct tamis_derivation){

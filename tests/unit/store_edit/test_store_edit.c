@@ -290,7 +290,7 @@ static void threads_put_into_one_edit(void **state)
     tamis_store_close(s);
 }
 
-/* What was made of a filter takes its place only while it is the one that is listed. */
+/* A derived filter takes its source's place only while the source is listed. */
 static void a_filter_that_was_replaced_is_not_dropped(void **state)
 {
     struct tamis_segment_info info;
@@ -332,7 +332,7 @@ static void a_filter_that_was_replaced_is_not_dropped(void **state)
     tamis_store_close(s);
 }
 
-/* What one engine's file had goes only while it is that file's, filter or not. */
+/* A segment of an engine's file goes only while it is that file's, filter or not. */
 static void a_binding_that_was_replaced_is_not_dropped(void **state)
 {
     struct tamis_segment_options ours = {

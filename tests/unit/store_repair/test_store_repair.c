@@ -91,7 +91,7 @@ static void damaged_files_are_set_aside_and_their_records_stay(void **state)
     }
 }
 
-/* What an earlier repair set aside under the same name stays what it is. */
+/* A file that an earlier repair set aside under the same name stays. */
 static void quarantine_keeps_what_it_has(void **state)
 {
     size_t n;

@@ -11,7 +11,7 @@ static char log_text[4096]; /* a letter a call that changes names */
 static size_t log_n;
 
 /* Changes of names that a power cut may undo: those since their directory was synced.
- * What is unlinked or replaced is kept aside for that. */
+ * Files that are unlinked or replaced are kept aside for this. */
 static struct change {
     char kind; /* of dir_letter(), of the directory */
     bool made; /* the name is new */
@@ -85,7 +85,7 @@ static void note(char c)
     log_text[log_n] = 0;
 }
 
-/* Which of the store's directories is this? */
+/* Names the directory of the store. */
 static char dir_letter(int fd)
 {
     static const char *const names[] = {"s", "s/filters", "s/quarantine"};

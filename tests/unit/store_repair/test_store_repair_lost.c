@@ -130,7 +130,7 @@ static void good_records_are_kept(void **state)
     remove_tree("s");
 }
 
-/* Of a segment that was replaced both files are there: one was dropped, and nobody can
+/* A segment was replaced, and both files are there: one was dropped, and nobody can
  * tell which. */
 static void two_files_of_one_name_prove_nothing(void **state)
 {
@@ -273,7 +273,7 @@ static void an_open_store_is_not_rebuilt_under_its_users(void **state)
     remove_tree("s");
 }
 
-/* Who opens the store while its catalog is exchanged gets the new one. */
+/* A process that opens the store while its catalog is exchanged gets the new one. */
 static pthread_t opener;
 static _Atomic bool opening;
 

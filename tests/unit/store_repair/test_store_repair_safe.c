@@ -1,4 +1,4 @@
-/* What repair must not harm: files that the lock file leads to, filters that the
+/* Repair must not harm files that the lock file leads to, filters that the
  * catalog has forgotten, and what cannot be read just now. */
 #include "tests/support/repair_support.h"
 
@@ -55,8 +55,7 @@ static ssize_t failing_page(int fd, void *buf, size_t n, off_t at)
     return calls_before.pread(fd, buf, n, at);
 }
 
-/* What a page that fails to be read says is nothing, least of all that the catalog is
- * lost. */
+/* A page that cannot be read does not mean that the catalog is lost. */
 static void a_walk_that_fails_is_no_lost_catalog(void **state)
 {
     (void)state;
@@ -171,7 +170,7 @@ static ssize_t failing_pread(int fd, void *buf, size_t n, off_t at)
     return calls_before.pread(fd, buf, n, at);
 }
 
-/* Of whatever is mapped there is nothing: SIGBUS. */
+/* A mapping with nothing behind it: SIGBUS. */
 static void *failing_mmap(void *at, size_t n, int prot, int flags, int fd, off_t from)
 {
     struct stat st;

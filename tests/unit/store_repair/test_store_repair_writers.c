@@ -13,7 +13,7 @@ static unsigned n_taken;                /* locks taken by descriptor */
 static int look_fails;                  /* an errno for whoever looks at a lock */
 static struct tamis_writer *closes_now; /* closed while somebody looks */
 
-/* Of a filter, or of LMDB; not those by which a process says that it has the store
+/* Locks of a filter or of LMDB; not those by which a process says that it has the store
  * open. */
 static int is_watched(int fd)
 {
@@ -113,7 +113,7 @@ static void nor_is_a_store_rebuilt_whose_lock_file_cannot_be_looked_at(void **st
     remove_tree("s");
 }
 
-/* What was read before its lock was looked at says that its writer died. */
+/* The header, read before the lock was looked at, says that its writer died. */
 static void a_writer_that_closes_meanwhile_has_not_died(void **state)
 {
     (void)state;

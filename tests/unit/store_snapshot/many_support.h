@@ -1,4 +1,4 @@
-/* What tests of many segments share: their names, and how far their planes are. */
+/* For tests of many segments: their names, and how far their planes are. */
 #ifndef TAMIS_TESTS_MANY_SUPPORT_H
 #define TAMIS_TESTS_MANY_SUPPORT_H
 

@@ -1,4 +1,4 @@
-/* What the tests of preparing share: three segments of some rank each, and how large
+/* For tests of preparing: three segments of some rank each, and how large
  * their filters are. */
 #ifndef TAMIS_TESTS_PREPARE_SUPPORT_H
 #define TAMIS_TESTS_PREPARE_SUPPORT_H

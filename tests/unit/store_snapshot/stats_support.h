@@ -1,4 +1,4 @@
-/* What the tests of counting share: a small store and its sums. */
+/* For tests of counting: a small store and its sums. */
 #ifndef TAMIS_TESTS_STATS_SUPPORT_H
 #define TAMIS_TESTS_STATS_SUPPORT_H
 

@@ -1,5 +1,5 @@
-/* What an answer rests on: the block that is named lacks a bit, the page that is named
- * fails its check, and a range is named only where it excludes the key. */
+/* Explanations of an answer: the block named lacks a bit, the page named fails its
+ * check, and a range is named only where it excludes the key. */
 #include "tests/support/store_support.h"
 
 enum { N = 4000, STAGES = 3 };
@@ -126,7 +126,7 @@ static void names_the_range_and_the_page(void **state)
     tamis_store_close(s);
 }
 
-/* Of a key whose pages all fail, that of its first lane. */
+/* If all pages of a key fail, that of its first lane is named. */
 static void names_the_first_page_of_several(void **state)
 {
     struct tamis_domain d;

@@ -15,7 +15,7 @@ static struct tamis_store *store;
 static struct tamis_snapshot *snapshot;
 static struct tamis_key present, absent;
 
-/* What a probe says of a key that the segment has, and of one that it lacks. */
+/* Probes for a key that the segment has, and for one that it lacks. */
 static int answers_are_right(void)
 {
     struct tamis_target t;

@@ -1,4 +1,4 @@
-/* What a segment answers without its bits: key ranges and watermarks. */
+/* Answers of a segment without its bits: key ranges and watermarks. */
 #include "tests/support/store_support.h"
 
 static enum tamis_reason probe_bytes(struct tamis_snapshot *snap, const char *name,

@@ -146,8 +146,8 @@ static void lines_are_those_of_the_table(void **state)
     free_spec(NULL);
 }
 
-/* What a growing filter's record says of its watermark is a lower bound: only the file
- * tells that it is behind. */
+/* A growing filter's record has a lower bound of its watermark: only the file tells
+ * that it is behind. */
 static void a_growing_filter_is_behind_by_its_file(void **state)
 {
     struct tamis_target t;

@@ -1,5 +1,5 @@
-/* What is counted is what was answered: each reason, by each way of asking, of each
- * segment and in sum. The oracle asks each key of each segment alone, with counting
+/* Counts agree with answers: each reason, by each way of asking, for each segment and
+ * in sum. The oracle asks each key of each segment alone, with counting
  * off. */
 #include "tests/support/store_kinds.h"
 

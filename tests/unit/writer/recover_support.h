@@ -1,4 +1,4 @@
-/* What must hold after a writer came to no good end. */
+/* Checks after a writer came to no good end. */
 #ifndef TAMIS_TESTS_RECOVER_SUPPORT_H
 #define TAMIS_TESTS_RECOVER_SUPPORT_H
 

@@ -163,7 +163,7 @@ static void test_growth_that_failed(void **state)
     assert_int_equal(tamis_writer_close(w), 0);
 }
 
-/* What is refused leaves nothing announced: a sealer would wait for it for ever. */
+/* A refused add leaves nothing announced: a sealer would wait for it for ever. */
 static void test_refused_adds_leave_no_trace(void **state)
 {
     (void)state;

@@ -230,8 +230,8 @@ static ssize_t noting_pwrite(int fd, const void *buf, size_t n, off_t offset)
     return calls_before.pwrite(fd, buf, n, offset);
 }
 
-/* What the dead writer wrote may be in the page cache only: it is written again, to the
- * last page that is the filter's, and then synced (R3, R4). */
+/* A dead writer's bytes may be in the page cache only: they are written again, to the
+ * last page of the filter, and then synced (R3, R4). */
 static void test_a_settled_seal_is_written_again(void **state)
 {
     const char *path = path_of("again");
@@ -259,7 +259,7 @@ static void test_a_settled_seal_is_written_again(void **state)
     unlink(path);
 }
 
-/* What this version does not know of the record is in both slots. */
+/* Bytes of the record that this version does not know are in both slots. */
 static void test_a_settled_seal_keeps_every_byte(void **state)
 {
     const char *path = path_of("bytes");

@@ -11,7 +11,7 @@ static uint64_t keys[N], more[N];
 static char path[1024];
 static struct io_calls real;
 
-/* What the next calls find, and do. */
+/* The state that the next calls find. */
 static struct tamis_writer *w;
 static enum { SEEN_NOTHING, SEEN_FLOORS, SEEN_SYNC } seen;
 static bool fail_write, fail_sync;

@@ -1,6 +1,6 @@
-/* What another thread may do between two steps, done there without threads: a page that
- * may not be read is a place at which a step stops, and the handler does the other
- * thread's part; sched_yield() and the syncs are others. */
+/* Does between two steps, without threads, what another thread may do there. A step
+ * stops at a page that may not be read, and the handler does the other thread's part;
+ * sched_yield() and the syncs are other such places. */
 #include "tests/support/guard_support.h"
 #include "lib/writer/inside.h"
 
@@ -257,7 +257,7 @@ static void test_a_session_that_loses_pages_as_it_begins(void **state)
 static bool watching;
 static uint8_t digests[PAGE_BYTES];
 
-/* Of the library's digests; the one that it takes of digests is a place to stop at. */
+/* The library's digests; the digest of digests is a place to stop at. */
 XXH64_hash_t XXH3_64bits(const void *input, size_t n)
 {
     XXH64_hash_t digest = XXH3_64bits_withSeed(input, n, 0);
@@ -279,7 +279,7 @@ static void its_digest_is_made_to_fit(void)
     put_digest(0);
 }
 
-/* What counts is the digest in the copy that was checked. */
+/* The digest in the copy that was checked counts. */
 static void test_a_digest_that_changes_once_checked(void **state)
 {
     static uint64_t room[8];

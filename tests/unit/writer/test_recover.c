@@ -111,7 +111,8 @@ static void test_recount_after_an_unclean_end(void **state)
     assert_int_equal(tamis_writer_close(w), 0);
 }
 
-/* What a dead writer allocated and never committed may not be zero: it stays unused. */
+/* Space that a dead writer allocated and never committed may not be zero: it stays
+ * unused. */
 static void test_space_of_a_dead_writer(void **state)
 {
     char path[1024];

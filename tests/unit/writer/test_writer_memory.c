@@ -1,5 +1,5 @@
-/* What a writer holds while it is open, and that nothing of it is left afterwards:
- * mappings, descriptors, memory, the lock. */
+/* A writer holds mappings, descriptors, memory and the lock while it is open, and
+ * nothing of these afterwards. */
 #include "tests/support/one_file.h"
 #include "lib/writer/inside.h"
 

@@ -1,5 +1,5 @@
-/* Who may write, and where: options and their ranges, one writer at a time, space for
- * what is there (R5). */
+/* Opening and creating for writing: options and their ranges, one writer at a time,
+ * space for what is there (R5). */
 #include "tests/support/support.h"
 
 #include <math.h>
@@ -106,7 +106,7 @@ static void test_names_and_places(void **state)
     assert_int_equal(tamis_writer_open(test_dir, &w, NULL), EISDIR);
 }
 
-/* What is just inside the limits, and a domain that is half right. */
+/* Options just inside the limits, and a domain that is half right. */
 static void test_the_limits_of_options(void **state)
 {
     static const uint8_t binding[64] = {1, 2, 3, [63] = 64};

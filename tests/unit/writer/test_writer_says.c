@@ -1,5 +1,5 @@
-/* What a writer says when it refuses or fails: the code, the words, the file; and that
- * it says nothing when all went well. */
+/* A writer's diagnosis when it refuses or fails: the code, the words, the file; and
+ * none when all went well. */
 #include "tests/support/one_file.h"
 
 #include <sys/mman.h>
