@@ -79,66 +79,60 @@ static struct tamis_filter *open_reader(const struct run *r, const char *path,
     return f;
 }
 
-void expect_keys(const struct run *r, struct tamis_filter *f, size_t n)
+/* ---- promises ---- */
+
+static const struct run *checked; /* for model_fail() */
+
+_Noreturn void model_broken(const char *text)
 {
-    static uint64_t absent[MAX_KEYS / 64];
-    enum tamis_reason why;
-    size_t n_absent =
-        tamis_filter_probe_batch(f, r->promise.tag, r->promise.keys, n, absent, &why);
-    if (why != TAMIS_NO_REASON)
-        run_fail(r, "every answer is MAYBE: %s", tamis_reason_name(why));
-    for (size_t i = 0; n_absent && i < n; i++)
-        if (absent[i / 64] >> (i % 64) & 1)
-            run_fail(r, "key %zu of %zu is ABSENT (%zu are)", i, n, n_absent);
+    run_fail(checked, "%s", text);
 }
 
-/* A power cut alone damages no page: a floor never promises what is not durable, and a
- * stage is whole before a slot names it. Nor does one mend a page that has rotted; a
- * seal closes over its ones (R11). */
-static void expect_whole(const struct run *r, struct tamis_filter *f, bool sealed,
-                         bool both_slots)
+bool key_of_part(const void *ctx, uint64_t i, struct tamis_key *out)
 {
-    uint64_t lost_page = sealed ? 0 : r->promise.lost_page;
-    struct tamis_verify report;
-    struct tamis_diag diag;
-    int err = tamis_filter_verify(f, &report, &diag);
-    if (lost_page && !report.n_damaged)
-        run_fail(r, "the page at byte %llu lost a sector, and passes its check",
-                 (unsigned long long)lost_page);
-    if (lost_page && report.n_damaged == 1 && report.first_damaged == lost_page)
-        return;
-    if (report.n_damaged || (err && (both_slots || !report.n_stale_slots)))
-        run_fail(r, "verify: %s", diag.what);
+    const struct log_part *part = ctx;
+    const struct promise *p = &part->run->promise;
+    *out = tamis_key_of_hash(p->tag, p->keys[part->from + i]);
+    return true;
+}
+
+void expect_log(const struct run *r, struct tamis_filter *f, size_t n)
+{
+    struct log_part log = {r, 0};
+    struct promised_keys keys = {key_of_part, &log, n};
+    checked = r;
+    expect_keys("the filter", f, &keys, r->promise.lost_page != 0);
+}
+
+struct promised_filter promised_by(const struct run *r, bool rotten)
+{
+    static struct log_part logs[MAX_LEVEL];
+    const struct promise *p = &r->promise;
+    checked = r;
+    logs[r->level].run = r;
+    return (struct promised_filter){
+        .keys = {key_of_part, &logs[r->level], 0},
+        .grows = true,
+        .watermark = p->watermark,
+        .asked = p->asked,
+        .stages = p->stages,
+        .seal = p->sealed ? THERE : COMING,
+        .rotten_slot = rotten,
+        .lost_page = p->lost_page,
+    };
 }
 
 void expect_promises(const struct run *r, struct tamis_filter *f, bool rotten)
 {
-    const struct promise *p = &r->promise;
-    struct tamis_filter_info info;
-    if (tamis_filter_info(f, &info) != 0)
-        run_fail(r, "no info");
-    if (info.n_stages < p->stages)
-        run_fail(r, "%u stages, promised were %u%s", info.n_stages, p->stages,
-                 rotten ? " (one slot rotten)" : "");
-    if (p->sealed && !info.sealed)
-        run_fail(r, "open, but its seal had returned%s",
-                 rotten ? " (one slot rotten)" : "");
-    if (info.watermark > p->asked)
-        run_fail(r, "watermark %llu was never asked for",
-                 (unsigned long long)info.watermark);
-    if (!rotten && info.watermark < p->watermark)
-        run_fail(r, "watermark %llu, promised was %llu",
-                 (unsigned long long)info.watermark, (unsigned long long)p->watermark);
-    uint64_t n = info.watermark > p->watermark ? info.watermark : p->watermark;
-    expect_keys(r, f, (size_t)n);
-    expect_whole(r, f, info.sealed, p->sealed && !rotten);
+    struct promised_filter p = promised_by(r, rotten);
+    expect_filter(rotten ? "the filter, one slot rotten," : "the filter", f, &p);
 }
 
 /* Who remembers no page as good finds the same. */
 static void expect_strict(const struct run *r, const char *path)
 {
     struct tamis_filter *f = open_reader(r, path, TAMIS_CHECK_STRICT);
-    expect_keys(r, f, (size_t)r->promise.watermark);
+    expect_log(r, f, (size_t)r->promise.watermark);
     tamis_filter_close(f);
 }
 

@@ -3,6 +3,7 @@
 #define TAMIS_TESTS_CRASH_CHECK_H
 
 #include "tests/crash/record/record.h"
+#include "tests/model/model.h"
 
 /* Files that states are written to, one a level, under `dir`. */
 void check_open_images(const char *dir);
@@ -18,7 +19,16 @@ void check_state(struct run *r, const struct disk_state *s, uint64_t hash, bool 
 void expect_promises(const struct run *r, struct tamis_filter *f, bool rotten);
 
 /* The first n keys of the log are all MAYBE, and because they are there. */
-void expect_keys(const struct run *r, struct tamis_filter *f, size_t n);
+void expect_log(const struct run *r, struct tamis_filter *f, size_t n);
+/* The promises of the run's filter as the model has them. Failures are the run's from
+ * now on. */
+struct promised_filter promised_by(const struct run *r, bool rotten);
+/* Keys of the run's log from a position on. */
+struct log_part {
+    const struct run *run;
+    size_t from;
+};
+bool key_of_part(const void *log_part, uint64_t i, struct tamis_key *out);
 
 /* ---- session.c ---- */
 /* A session: opens the filter, replays from its watermark, adds more, commits, and

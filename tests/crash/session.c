@@ -140,14 +140,14 @@ void session(struct run *r, struct tamis_filter *f, bool may_seal)
     if (recording == r)
         record_event(r);
     if (f)
-        expect_keys(r, f, (size_t)watermark);
+        expect_log(r, f, (size_t)watermark);
     replay(r, watermark);
     uint64_t more = rng_below(&r->rng, 2) * rng_below(&r->rng, 4);
     for (; more > 0 && p->n_keys < MAX_KEYS; more--)
         session_add(r, p->n_keys);
     session_commit(r);
     if (f)
-        expect_keys(r, f, p->n_keys);
+        expect_log(r, f, p->n_keys);
     expect_fresh_stages(r, n_before, file_bytes);
     uint64_t end = rng_below(&r->rng, 8);
     if (end == 0 && may_seal)

@@ -16,65 +16,43 @@ static bool has_filter(const struct item *it)
     return it->worth == GOOD || (it->worth == TWICE && !inventory.lost);
 }
 
-static void expect_filter(const struct run *r, struct tamis_snapshot *snapshot,
-                          const struct item *it, size_t index)
-{
-    struct tamis_filter *f;
-    struct tamis_verify report;
-    struct tamis_diag diag;
-    if (tamis_snapshot_filter(snapshot, index, &f, &diag) != 0)
-        run_fail(r, "segment %s has lost its good filter: %s", it->name, diag.what);
-    if (it->growing)
-        expect_promises(r, f, false);
-    else if (tamis_filter_verify(f, &report, &diag) != 0)
-        run_fail(r, "segment %s: %s", it->name, diag.what);
-}
-
-/* The filter itself: a list that is not confirmed answers nothing of it. */
-static void expect_own_keys(const struct run *r, struct tamis_snapshot *snapshot,
-                            const struct item *it, size_t index, size_t n)
-{
-    uint64_t absent[MAX_KEYS / 64];
-    struct tamis_filter *f;
-    enum tamis_reason why;
-    if (tamis_snapshot_filter(snapshot, index, &f, NULL) != 0)
-        return;
-    size_t n_absent = tamis_filter_probe_batch(
-        f, r->promise.tag, r->promise.keys + it->from, n, absent, &why);
-    if (n_absent)
-        run_fail(r, "segment %s: %zu of %zu keys are ABSENT from its filter", it->name,
-                 n_absent, n);
-}
-
 static void expect_item(const struct run *r, struct tamis_snapshot *snapshot,
                         const struct item *it, bool repaired)
 {
-    uint64_t absent[MAX_KEYS / 64];
     struct tamis_target target;
     struct tamis_segment_info info;
-    enum tamis_reason why;
-    const uint64_t *keys = r->promise.keys + it->from;
-    size_t n = it->growing ? (size_t)r->promise.watermark : it->n_keys;
+    struct tamis_filter *f;
+    struct tamis_diag diag;
+    struct log_part part = {r, it->from};
+    struct promised_filter p = promised_by(r, false);
+    p.grows = it->growing;
+    p.keys = (struct promised_keys){
+        key_of_part, &part, it->growing ? (size_t)r->promise.watermark : it->n_keys};
+    p.any_damage = !has_filter(it);
     int err =
         tamis_snapshot_find(snapshot, it->name, strlen(it->name), NULL, 0, 0, &target);
     bool unknowable = it->worth == BARE || it->worth == GONE;
     if (err && !(inventory.lost && unknowable))
         run_fail(r, "segment %s is not listed", it->name);
-    for (size_t i = 0; i < n; i += i < 4 ? 1 : 50) {
-        struct tamis_key key = tamis_key_of_hash(r->promise.tag, keys[i]);
+    for (size_t i = 0; err && i < p.keys.n; i += i < 4 ? 1 : 50) {
+        struct tamis_key key;
+        key_of_part(&part, i, &key);
         if (tamis_snapshot_probe_all(snapshot, &key, NULL, NULL) == TAMIS_ABSENT)
             run_fail(r, "key %zu of segment %s is ABSENT everywhere", i, it->name);
     }
     if (err)
         return;
-    size_t n_absent = tamis_snapshot_probe_batch(snapshot, &target, r->promise.tag,
-                                                 keys, n, absent, &why);
-    if (n_absent)
-        run_fail(r, "segment %s: %zu of %zu keys are ABSENT", it->name, n_absent, n);
-    expect_own_keys(r, snapshot, it, target.slot - 1, n);
-    if (has_filter(it))
-        expect_filter(r, snapshot, it, target.slot - 1);
-    tamis_snapshot_segment(snapshot, target.slot - 1, &info);
+    size_t index = target.slot - 1;
+    expect_keys_of_segment(it->name, snapshot, index, &p.keys, TAMIS_NO_REASON);
+    /* The filter itself: a list that is not confirmed answers nothing of it. */
+    err = tamis_snapshot_filter(snapshot, index, &f, &diag);
+    if (err && has_filter(it))
+        run_fail(r, "segment %s has lost its good filter: %s", it->name, diag.what);
+    if (!err && has_filter(it))
+        expect_filter(it->name, f, &p);
+    else if (!err)
+        expect_keys(it->name, f, &p.keys, true);
+    tamis_snapshot_segment(snapshot, index, &info);
     if (repaired && it->worth == ROTTEN && info.state != TAMIS_SEGMENT_BARE)
         run_fail(r, "segment %s still has its rotten filter", it->name);
 }

@@ -3,10 +3,9 @@
 #define TAMIS_TESTS_CRASH_STORE_H
 
 #include "tests/crash/check.h"
+#include "tests/model/model.h"
 
 enum { MAX_SEGMENTS = 32 };
-enum standing { NOT_THERE, COMING, THERE, GOING, CHANGING };
-
 /* Segment "0", "1", ... of sealed filters; "g" is the growing one, whose promises are
  * those of the run. Keys of sealed ones come from the end of the run's list. */
 struct segment {

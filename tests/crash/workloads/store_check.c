@@ -89,98 +89,36 @@ static void materialise(const struct run *r, const struct disk_state *state)
     }
 }
 
-static void expect_segment(const struct run *r, struct tamis_snapshot *snapshot,
-                           const struct segment *g, size_t index, bool replaced)
+/* Returns how many files the listed segments have. *took: the edit under way took
+ * effect. */
+static size_t expect_store(const struct run *r, struct tamis_snapshot *snapshot,
+                           bool *took)
 {
-    struct tamis_filter *f;
-    struct tamis_diag diag;
-    if (g->bare)
-        return;
-    if (tamis_snapshot_filter(snapshot, index, &f, &diag) != 0)
-        run_fail(r, "segment %s has no filter: %s", g->name, diag.what);
-    struct tamis_target target = tamis_snapshot_target(snapshot, index);
-    size_t from = replaced ? g->next_from : g->from;
-    size_t n = g->growing ? (size_t)r->promise.watermark
-               : replaced ? g->next_n_keys
-                          : g->n_keys;
-    uint64_t absent[1024 / 64];
-    enum tamis_reason why;
-    size_t n_absent = tamis_snapshot_probe_batch(
-        snapshot, &target, r->promise.tag, r->promise.keys + from, n, absent, &why);
-    if (n_absent || why != TAMIS_NO_REASON)
-        run_fail(r, "segment %s: %zu of %zu keys are ABSENT (%s)", g->name, n_absent, n,
-                 tamis_reason_name(why));
-    struct tamis_verify report;
-    if (g->growing)
-        expect_promises(r, f, false);
-    else if (tamis_filter_verify(f, &report, &diag) != 0)
-        run_fail(r, "segment %s: %s", g->name, diag.what);
-}
-
-static bool find(const struct tamis_snapshot *snapshot, const char *name, size_t *index)
-{
-    struct tamis_target target;
-    if (tamis_snapshot_find(snapshot, name, strlen(name), NULL, 0, 0, &target) ==
-        TAMIS_ERR_NO_SEGMENT)
-        return false;
-    *index = target.slot - 1;
-    return true;
-}
-
-/* Is it there as the edit under way has it (or as it was before)? */
-static bool is_new(const struct run *r, const struct tamis_snapshot *snapshot,
-                   const struct segment *g, bool there, size_t index)
-{
-    struct tamis_segment_info info;
-    if (g->standing != CHANGING)
-        return (g->standing == COMING) == there;
-    if (!there || tamis_snapshot_segment(snapshot, index, &info) != 0)
-        run_fail(r, "segment %s was to be replaced, and is gone", g->name);
-    if (info.rank != g->version && info.rank != g->version + 1)
-        run_fail(r, "segment %s is neither the old nor the new one", g->name);
-    return info.rank != g->version;
-}
-
-/* Returns how many files they have. *take: the edit under way took effect. */
-static size_t expect_segments(const struct run *r, struct tamis_snapshot *snapshot,
-                              bool *took)
-{
+    static struct promised_segment promised[MAX_SEGMENTS];
+    static struct log_part parts[MAX_SEGMENTS][2];
     const struct store_run *s = r->store;
-    size_t n_files = 0, index, n_new = 0, n_old = 0;
+    enum outcome outcome[MODEL_EDITS] = {EDIT_UNKNOWN};
+    struct promised_filter growing = promised_by(r, false);
     for (size_t i = 0; i < s->n_segments; i++) {
         const struct segment *g = &s->segments[i];
-        bool there = find(snapshot, g->name, &index), replaced = false;
-        if (there && g->standing == NOT_THERE)
-            run_fail(r, "segment %s is listed, its drop had been committed", g->name);
-        if (!there && g->standing == THERE)
-            run_fail(r, "segment %s is not listed", g->name);
-        if (g->standing == COMING || g->standing == GOING || g->standing == CHANGING) {
-            bool now = is_new(r, snapshot, g, there, index);
-            n_new += now;
-            n_old += !now;
-            replaced = now && g->standing == CHANGING;
+        parts[i][0] = (struct log_part){r, g->from};
+        parts[i][1] = (struct log_part){r, g->next_from};
+        promised[i] = (struct promised_segment){
+            .standing = g->standing,
+            .rank = g->version,
+            .bare = g->bare,
+            .filter.keys = {key_of_part, &parts[i][0], g->n_keys},
+            .next.keys = {key_of_part, &parts[i][1], g->next_n_keys},
+        };
+        if (g->growing) {
+            growing.keys.n = r->promise.watermark;
+            promised[i].filter = growing;
         }
-        if (there)
-            expect_segment(r, snapshot, g, index, replaced);
-        n_files += there && !g->bare;
+        snprintf(promised[i].name, sizeof promised[i].name, "%s", g->name);
     }
-    if (n_new && n_old)
-        run_fail(r, "half of an edit took effect");
-    *took = n_new > 0;
+    size_t n_files = expect_segments(snapshot, promised, s->n_segments, outcome);
+    *took = outcome[0] == EDIT_DONE;
     return n_files;
-}
-
-static size_t count_files(const char *dir)
-{
-    size_t n = 0;
-    char path[2 * RUN_PATH_BYTES];
-    snprintf(path, sizeof path, "%s/filters", dir);
-    DIR *d = opendir(path);
-    for (struct dirent *e; d && (e = readdir(d));)
-        n += e->d_name[0] != '.';
-    if (d)
-        closedir(d);
-    return n;
 }
 
 /* ---- going on from a state ---- */
@@ -266,10 +204,10 @@ static void repair_first(struct run *r, struct tamis_store *store, size_t n_file
                  (unsigned long long)report.n_rebuilt,
                  (unsigned long long)report.n_damaged);
     ours(r, tamis_snapshot_current(store, &snapshot, &diag), "snapshot", &diag);
-    if (expect_segments(r, snapshot, &took) != n_files ||
-        count_files(r->store->image) != n_files)
+    if (expect_store(r, snapshot, &took) != n_files ||
+        count_filter_files(r->store->image) != n_files)
         run_fail(r, "after a repair %zu files for %zu segments",
-                 count_files(r->store->image), n_files);
+                 count_filter_files(r->store->image), n_files);
     tamis_snapshot_release(snapshot);
 }
 
@@ -284,7 +222,7 @@ void store_check(struct run *r, const struct disk_state *state, uint64_t hash,
     materialise(r, state);
     ours(r, tamis_store_open(r->store->image, &store, &diag), "store_open", &diag);
     ours(r, tamis_snapshot_current(store, &snapshot, &diag), "snapshot", &diag);
-    size_t n_files = expect_segments(r, snapshot, &took);
+    size_t n_files = expect_store(r, snapshot, &took);
     tamis_snapshot_release(snapshot);
     if (!deep && hash / 512 % 8 == 0)
         repair_first(r, store, n_files);
@@ -297,11 +235,11 @@ void store_check(struct run *r, const struct disk_state *state, uint64_t hash,
     engine_writes(next, store);
     engine_edits(next, store);
     recording = NULL;
-    if (count_files(r->store->image) != n_files + 1)
-        run_fail(r, "%zu files for %zu segments", count_files(r->store->image),
+    if (count_filter_files(r->store->image) != n_files + 1)
+        run_fail(r, "%zu files for %zu segments", count_filter_files(r->store->image),
                  n_files + 1);
     ours(r, tamis_snapshot_current(store, &snapshot, &diag), "snapshot", &diag);
-    expect_segments(next, snapshot, &took);
+    expect_store(next, snapshot, &took);
     tamis_snapshot_release(snapshot);
     tamis_store_close(store);
     record_end(next);

@@ -1,0 +1,318 @@
+/* Holds filters and snapshots against what was promised. */
+#include "tests/model/model.h"
+
+#include <dirent.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SINGLY = 1024, BATCH = 256, STRANGERS = 64 };
+
+struct model_counts model_counts;
+
+static _Noreturn __attribute__((format(printf, 1, 2))) void broken(const char *format,
+                                                                   ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    model_broken(text);
+}
+
+/* ---- keys ---- */
+
+/* Asks a filter, or a segment of a snapshot. */
+struct asked {
+    const char *who;
+    struct tamis_filter *filter;
+    struct tamis_snapshot *snapshot;
+    struct tamis_target target;
+    enum tamis_reason expected; /* of every MAYBE; any_damage allows others */
+    bool any_damage;
+};
+
+static enum tamis_answer ask(const struct asked *a, const struct tamis_key *key,
+                             enum tamis_reason *why)
+{
+    return a->filter ? tamis_filter_probe(a->filter, key, why)
+                     : tamis_snapshot_probe(a->snapshot, &a->target, key, why);
+}
+
+static void expect_maybe(const struct asked *a, const struct tamis_key *key, uint64_t i,
+                         uint64_t n)
+{
+    enum tamis_reason why;
+    if (ask(a, key, &why) == TAMIS_ABSENT)
+        broken("%s: key %llu of %llu is ABSENT", a->who, (unsigned long long)i,
+               (unsigned long long)n);
+    if (why != a->expected && !a->any_damage)
+        broken("%s: key %llu of %llu is MAYBE/%s", a->who, (unsigned long long)i,
+               (unsigned long long)n, tamis_reason_name(why));
+}
+
+static void expect_batch(const struct asked *a, uint64_t tag, const uint64_t *hashes,
+                         size_t n, uint64_t first)
+{
+    uint64_t absent[BATCH / 64];
+    enum tamis_reason why;
+    size_t n_absent =
+        a->filter ? tamis_filter_probe_batch(a->filter, tag, hashes, n, absent, &why)
+                  : tamis_snapshot_probe_batch(a->snapshot, &a->target, tag, hashes, n,
+                                               absent, &why);
+    if (n_absent)
+        broken("%s: %zu of the keys %llu to %llu are ABSENT in a batch", a->who,
+               n_absent, (unsigned long long)first,
+               (unsigned long long)(first + n - 1));
+    if (a->expected == TAMIS_HIT && !a->any_damage && why != TAMIS_NO_REASON)
+        broken("%s: every answer is MAYBE/%s", a->who, tamis_reason_name(why));
+}
+
+/* All in batches; the first ones, and some of the others, one at a time as well. */
+static void expect_all(const struct asked *a, const struct promised_keys *keys)
+{
+    uint64_t hashes[BATCH], tag = 0, first = 0;
+    size_t n = 0;
+    for (uint64_t i = 0; i < keys->n; i++) {
+        struct tamis_key key;
+        if (!keys->key(keys->ctx, i, &key))
+            continue;
+        if (i < SINGLY || i % 16 == 0)
+            expect_maybe(a, &key, i, keys->n);
+        first = n ? first : i;
+        tag = key.tag;
+        hashes[n++] = key.hash;
+        model_counts.n_asked++;
+        if (n == BATCH) {
+            expect_batch(a, tag, hashes, n, first);
+            n = 0;
+        }
+    }
+    if (n)
+        expect_batch(a, tag, hashes, n, first);
+}
+
+void expect_keys(const char *who, struct tamis_filter *f,
+                 const struct promised_keys *keys, bool any_damage)
+{
+    struct asked a = {
+        .who = who, .filter = f, .expected = TAMIS_HIT, .any_damage = any_damage};
+    expect_all(&a, keys);
+}
+
+/* Most keys that nobody added are ABSENT: a filter that is MAYBE for all keys would
+ * keep every other promise. */
+static void expect_strangers(const char *who, struct tamis_filter *f, uint64_t n)
+{
+    uint64_t tag = tamis_filter_domain(f).tag, n_absent = 0;
+    for (uint64_t i = 1; i <= n; i++) {
+        uint64_t hash = (i + 0x57a4e) * UINT64_C(0x9E3779B97F4A7C15);
+        struct tamis_key key = tamis_key_of_hash(tag, hash ^ hash >> 32);
+        n_absent += tamis_filter_probe(f, &key, NULL) == TAMIS_ABSENT;
+    }
+    if (n_absent < n / 2)
+        broken("%s: only %llu of %llu keys that nobody added are ABSENT", who,
+               (unsigned long long)n_absent, (unsigned long long)n);
+    model_counts.n_strangers += n;
+    model_counts.n_absent += n_absent;
+}
+
+/* ---- a filter ---- */
+
+/* A seal that was not acknowledged may have reached one slot only; so may the newest
+ * commit of an open filter. */
+static void expect_whole(const char *who, struct tamis_filter *f,
+                         const struct promised_filter *p, bool sealed)
+{
+    bool both_slots = (!p->grows || p->seal == THERE) && !p->rotten_slot;
+    uint64_t lost_page = sealed && p->grows ? 0 : p->lost_page;
+    struct tamis_verify report;
+    struct tamis_diag diag;
+    int err = tamis_filter_verify(f, &report, &diag);
+    if (!report.n_pages)
+        broken("%s: verify looked at no page", who);
+    if (p->any_damage)
+        return;
+    if (lost_page && !report.n_damaged)
+        broken("%s: the page at byte %llu lost a sector, and passes its check", who,
+               (unsigned long long)lost_page);
+    if (lost_page && report.n_damaged == 1 && report.first_damaged == lost_page)
+        return;
+    if (report.n_damaged || (err && (both_slots || !report.n_stale_slots)))
+        broken("%s: verify: %s (%llu damaged pages, %u stale slots)", who,
+               err ? diag.what : "good", (unsigned long long)report.n_damaged,
+               report.n_stale_slots);
+}
+
+void expect_watermark(const char *who, uint64_t watermark,
+                      const struct promised_filter *p)
+{
+    if (watermark < p->watermark && !p->rotten_slot)
+        broken("%s: watermark %llu, acknowledged was %llu", who,
+               (unsigned long long)watermark, (unsigned long long)p->watermark);
+    if (watermark > p->asked)
+        broken("%s: watermark %llu was never asked for", who,
+               (unsigned long long)watermark);
+}
+
+static void expect_growing(const char *who, struct tamis_filter *f,
+                           const struct promised_filter *p, bool *sealed)
+{
+    struct tamis_filter_info info;
+    struct promised_keys keys = p->keys;
+    if (tamis_filter_info(f, &info) != 0)
+        broken("%s: no info", who);
+    *sealed = info.sealed;
+    if (info.n_stages < p->stages)
+        broken("%s: %u stages, promised were %u%s", who, info.n_stages, p->stages,
+               p->rotten_slot ? " (one slot rotten)" : "");
+    if (p->seal == THERE && !info.sealed)
+        broken("%s: open, but its seal had returned%s", who,
+               p->rotten_slot ? " (one slot rotten)" : "");
+    if (p->seal == NOT_THERE && info.sealed)
+        broken("%s: sealed, and nobody asked for it", who);
+    expect_watermark(who, info.watermark, p);
+    keys.n = info.watermark > p->watermark ? info.watermark : p->watermark;
+    keys.n = keys.n > p->keys.n ? keys.n : p->keys.n;
+    expect_keys(who, f, &keys, p->any_damage || p->lost_page);
+}
+
+void expect_filter(const char *who, struct tamis_filter *f,
+                   const struct promised_filter *p)
+{
+    bool sealed = true;
+    if (p->grows)
+        expect_growing(who, f, p, &sealed);
+    else
+        expect_keys(who, f, &p->keys, p->any_damage || p->lost_page);
+    expect_keys(who, f, &p->more, p->any_damage || p->lost_page);
+    expect_whole(who, f, p, sealed);
+    if (!p->any_damage && !p->lost_page)
+        expect_strangers(who, f, p->n_strangers ? p->n_strangers : STRANGERS);
+}
+
+/* ---- the segments of a store ---- */
+
+static bool has_binding(struct tamis_snapshot *snapshot,
+                        const struct promised_segment *g, size_t index)
+{
+    struct tamis_segment_info info;
+    return tamis_snapshot_segment(snapshot, index, &info) == 0 &&
+           info.binding_bytes == g->binding_bytes &&
+           memcmp(info.binding, g->binding, g->binding_bytes) == 0;
+}
+
+bool model_find(struct tamis_snapshot *snapshot, const struct promised_segment *g,
+                size_t *index)
+{
+    struct tamis_target target;
+    if (!g->binding) {
+        tamis_snapshot_find(snapshot, g->name, strlen(g->name), NULL, 0, 0, &target);
+        *index = target.slot - 1;
+        return target.slot > 0;
+    }
+    for (*index = 0; *index < tamis_snapshot_n_segments(snapshot); ++*index)
+        if (has_binding(snapshot, g, *index))
+            return true;
+    return false;
+}
+
+/* Is it as the edit under way has it, or as it was before? */
+static bool is_new(struct tamis_snapshot *snapshot, const struct promised_segment *g,
+                   bool there, size_t index)
+{
+    struct tamis_segment_info info;
+    if (g->standing != CHANGING)
+        return (g->standing == COMING) == there;
+    if (!there || tamis_snapshot_segment(snapshot, index, &info) != 0)
+        broken("segment %s was to be replaced, and is gone", g->name);
+    if (info.rank != g->rank && info.rank != g->rank + 1)
+        broken("segment %s is neither the old nor the new one", g->name);
+    return info.rank != g->rank;
+}
+
+/* Did the edit take effect on this segment? As on its others. */
+static bool expect_standing(struct tamis_snapshot *snapshot,
+                            const struct promised_segment *g, bool there, size_t index,
+                            enum outcome outcome[MODEL_EDITS])
+{
+    if (there && g->standing == NOT_THERE)
+        broken("segment %s is listed, its drop had been committed", g->name);
+    if (!there && g->standing == THERE)
+        broken("segment %s is not listed", g->name);
+    if (g->standing == NOT_THERE || g->standing == THERE)
+        return false;
+    enum outcome now = is_new(snapshot, g, there, index) ? EDIT_DONE : EDIT_UNDONE;
+    if (outcome[g->edit] != EDIT_UNKNOWN && outcome[g->edit] != now)
+        broken("half of edit %u took effect: segment %s", g->edit, g->name);
+    outcome[g->edit] = now;
+    return now == EDIT_DONE && g->standing == CHANGING;
+}
+
+void expect_keys_of_segment(const char *who, struct tamis_snapshot *snapshot,
+                            size_t index, const struct promised_keys *keys,
+                            enum tamis_reason expected)
+{
+    struct asked a = {.who = who,
+                      .snapshot = snapshot,
+                      .target = tamis_snapshot_target(snapshot, index),
+                      .expected = expected,
+                      .any_damage = expected == TAMIS_NO_REASON};
+    struct tamis_key key;
+    expect_all(&a, keys);
+    for (uint64_t i = 0; i < keys->n; i += i < 4 ? 1 : 50)
+        if (keys->key(keys->ctx, i, &key) &&
+            tamis_snapshot_probe_all(snapshot, &key, NULL, NULL) == TAMIS_ABSENT)
+            broken("%s: key %llu is ABSENT everywhere", who, (unsigned long long)i);
+}
+
+static void expect_listed(struct tamis_snapshot *snapshot, size_t index,
+                          const struct promised_segment *g, bool replaced)
+{
+    const struct promised_filter *p = replaced ? &g->next : &g->filter;
+    struct tamis_filter *f;
+    struct tamis_diag diag;
+    char who[80];
+    snprintf(who, sizeof who, "segment %s", g->name);
+    if (!g->bare && tamis_snapshot_filter(snapshot, index, &f, &diag) != 0)
+        broken("%s has no filter: %s", who, diag.what);
+    expect_keys_of_segment(who, snapshot, index, &p->keys,
+                           g->bare                         ? TAMIS_NO_FILTER
+                           : p->any_damage || p->lost_page ? TAMIS_NO_REASON
+                                                           : TAMIS_HIT);
+    if (!g->bare)
+        expect_filter(who, f, p);
+}
+
+size_t expect_segments(struct tamis_snapshot *snapshot,
+                       const struct promised_segment *segments, size_t n,
+                       enum outcome outcome[MODEL_EDITS])
+{
+    enum outcome ours[MODEL_EDITS] = {EDIT_UNKNOWN};
+    size_t n_files = 0, index;
+    if (!outcome)
+        outcome = ours;
+    for (size_t i = 0; i < n; i++) {
+        const struct promised_segment *g = &segments[i];
+        bool there = model_find(snapshot, g, &index);
+        bool replaced = expect_standing(snapshot, g, there, index, outcome);
+        if (there)
+            expect_listed(snapshot, index, g, replaced);
+        n_files += there && !g->bare;
+    }
+    return n_files;
+}
+
+size_t count_filter_files(const char *store)
+{
+    size_t n = 0;
+    char path[4200];
+    snprintf(path, sizeof path, "%s/filters", store);
+    DIR *d = opendir(path);
+    for (struct dirent *e; d && (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    if (d)
+        closedir(d);
+    return n;
+}
