@@ -2,7 +2,6 @@
 #include "tests/powercut/check.h"
 #include "lib/tamis.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -43,60 +42,49 @@ static void ours(int err, const char *name, const char *doing,
 
 /* ---- filters ---- */
 
-static void expect_keys(struct tamis_filter *f, uint32_t id, bool helper, uint32_t n)
+/* The keys of an object: those of the main thread, those of the second one. */
+struct keys_of {
+    uint32_t id;
+    bool helper;
+};
+
+static bool key_of_object(const void *ctx, uint64_t i, struct tamis_key *out)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        struct tamis_key key =
-            tamis_key_of_hash(domain.tag, history_key(h, id, helper, i));
-        enum tamis_reason why;
-        enum tamis_answer answer = tamis_filter_probe(f, &key, &why);
-        finding->n_keys++;
-        if (answer == TAMIS_ABSENT || why != TAMIS_HIT)
-            wrong(NULL, "object %u: %s key %u of %u is %s (%s)", id,
-                  helper ? "the second thread's" : "the main thread's", i, n,
-                  answer == TAMIS_ABSENT ? "ABSENT" : "MAYBE", tamis_reason_name(why));
-    }
+    const struct keys_of *of = ctx;
+    *out = tamis_key_of_hash(domain.tag, history_key(h, of->id, of->helper, i));
+    return true;
 }
 
-/* A seal that nobody was told of may have reached one slot only. */
-static void expect_whole(struct tamis_filter *f, uint32_t id, bool acknowledged)
+static struct promised_filter promised_of(uint32_t id)
 {
-    struct tamis_verify report;
-    struct tamis_diag diag;
-    if (tamis_filter_verify(f, &report, &diag) == 0)
-        return;
-    if (acknowledged || report.n_damaged > 0 || report.n_stale_slots != 1)
-        wrong(&diag, "object %u does not verify: %llu damaged pages, %u stale slots",
-              id, (unsigned long long)report.n_damaged, report.n_stale_slots);
-}
-
-static void expect_growing(struct tamis_filter *f, uint32_t id)
-{
+    static struct keys_of logs[MAX_OBJECTS][2];
     const struct expected_object *o = &expected.object[id];
-    struct tamis_filter_info info;
-    ours(tamis_filter_info(f, &info), h->object[id].name, "info", NULL);
-    if (info.watermark < o->watermark || info.watermark > o->asked)
-        wrong(NULL, "object %u: watermark %llu, acknowledged %u, asked for %u", id,
-              (unsigned long long)info.watermark, o->watermark, o->asked);
-    if (o->seal == THERE && !info.sealed)
-        wrong(NULL, "object %u is not sealed", id);
-    if (info.sealed && o->seal == NOT_THERE)
-        wrong(NULL, "object %u is sealed", id);
-    if (info.sealed)
-        expect_whole(f, id, o->seal == THERE);
-    expect_keys(f, id, false, (uint32_t)info.watermark);
-    expect_keys(f, id, true, o->n_helper);
+    enum object_kind kind = h->object[id].kind;
+    logs[id][0] = (struct keys_of){id, false};
+    logs[id][1] = (struct keys_of){id, true};
+    bool grows = kind == OBJECT_GROWING || kind == OBJECT_LONE;
+    return (struct promised_filter){
+        .keys = {key_of_object, &logs[id][0],
+                 grows ? o->watermark : h->object[id].n_keys},
+        .more = {key_of_object, &logs[id][1], grows ? o->n_helper : 0},
+        .grows = grows,
+        .watermark = o->watermark,
+        .asked = o->asked,
+        .seal = o->seal,
+    };
 }
 
-static void expect_filter(struct tamis_filter *f, uint32_t id)
+static void expect_object(struct tamis_filter *f, uint32_t id)
 {
-    enum object_kind kind = h->object[id].kind;
-    if (kind == OBJECT_GROWING || kind == OBJECT_LONE) {
-        expect_growing(f, id);
-    } else {
-        expect_whole(f, id, true);
-        expect_keys(f, id, false, h->object[id].n_keys);
-    }
+    struct promised_filter p = promised_of(id);
+    char who[32];
+    snprintf(who, sizeof who, "object %u", id);
+    expect_filter(who, f, &p);
+}
+
+_Noreturn void model_broken(const char *text)
+{
+    wrong(NULL, "%s", text);
 }
 
 /* ---- files of the engine ---- */
@@ -137,7 +125,7 @@ static void expect_file(uint32_t id)
     } else {
         ours(tamis_filter_open(o->name, NULL, &f, &diag), o->name, "open", &diag);
     }
-    expect_filter(f, id);
+    expect_object(f, id);
     tamis_filter_close(f);
 }
 
@@ -156,10 +144,10 @@ static void expect_files(void)
 
 /* ---- the store ---- */
 
-/* Which segment of the snapshot is which object: by its binding. */
-static void list_segments(const struct tamis_snapshot *s, bool listed[MAX_OBJECTS],
-                          size_t index[MAX_OBJECTS])
+/* Each listed segment is an object, by its binding, and each object is listed once. */
+static void expect_objects_only(const struct tamis_snapshot *s)
 {
+    bool listed[MAX_OBJECTS] = {false};
     for (size_t i = 0; i < tamis_snapshot_n_segments(s); i++) {
         struct tamis_segment_info info;
         uint32_t id = MAX_OBJECTS;
@@ -173,48 +161,36 @@ static void list_segments(const struct tamis_snapshot *s, bool listed[MAX_OBJECT
         if (id >= h->n_objects || listed[id])
             wrong(NULL, "segment %zu is no object, or one that is listed twice", i);
         listed[id] = true;
-        index[id] = i;
     }
 }
 
-/* All of an edit took effect, or nothing; half: by its number, 1: none, 2: all. */
-static void expect_standing(uint32_t id, bool listed, uint8_t half[MAX_CHANGES])
+static size_t expect_store(struct tamis_store *store)
 {
-    const struct expected_object *o = &expected.object[id];
-    if (o->standing == THERE && !listed)
-        wrong(NULL, "object %u is not listed", id);
-    if (o->standing == NOT_THERE && listed)
-        wrong(NULL, "object %u is listed", id);
-    if (o->standing == COMING || o->standing == GOING) {
-        uint8_t now = listed == (o->standing == COMING) ? 2 : 1;
-        if (half[o->edit] && half[o->edit] != now)
-            wrong(NULL, "half of edit %u took effect", o->edit);
-        half[o->edit] = now;
-    }
-}
-
-static size_t expect_segments(struct tamis_store *store)
-{
-    bool listed[MAX_OBJECTS] = {false};
-    size_t index[MAX_OBJECTS], n_files = 0;
-    uint8_t half[MAX_CHANGES] = {0};
+    static struct promised_segment promised[MAX_OBJECTS];
+    static uint32_t ids[MAX_OBJECTS];
     struct tamis_snapshot *s;
-    struct tamis_filter *f;
     struct tamis_diag diag;
+    size_t n = 0;
     ours(tamis_snapshot_current(store, &s, &diag), STORE_NAME, "snapshot", &diag);
-    list_segments(s, listed, index);
+    expect_objects_only(s);
     for (uint32_t id = 0; id < h->n_objects; id++) {
-        enum object_kind kind = h->object[id].kind;
-        if (kind > OBJECT_GROWING)
+        const struct expected_object *o = &expected.object[id];
+        if (h->object[id].kind > OBJECT_GROWING)
             continue;
-        expect_standing(id, listed[id], half);
-        if (!listed[id] || kind == OBJECT_BARE)
-            continue;
-        n_files++;
-        if (tamis_snapshot_filter(s, index[id], &f, &diag) != 0)
-            wrong(&diag, "object %u: a segment without its filter", id);
-        expect_filter(f, id);
+        ids[n] = id;
+        promised[n] = (struct promised_segment){
+            .binding = &ids[n],
+            .binding_bytes = sizeof ids[n],
+            .standing = o->standing,
+            .edit = o->edit,
+            .bare = h->object[id].kind == OBJECT_BARE,
+            .filter = promised_of(id),
+        };
+        snprintf(promised[n].name, sizeof promised[n].name, "%s (object %u)",
+                 h->object[id].name, id);
+        n++;
     }
+    size_t n_files = expect_segments(s, promised, n, NULL);
     tamis_snapshot_release(s);
     return n_files;
 }
@@ -228,9 +204,8 @@ static void replay(struct tamis_writer *w, uint32_t id)
     struct tamis_diag diag;
     uint64_t watermark = tamis_writer_watermark(w), key;
     uint32_t n = h->object[id].n_keys;
-    if (watermark < o->watermark || watermark > o->asked)
-        wrong(NULL, "object %u: the writer says %llu, acknowledged %u, asked for %u",
-              id, (unsigned long long)watermark, o->watermark, o->asked);
+    struct promised_filter p = promised_of(id);
+    expect_watermark(h->object[id].name, watermark, &p);
     for (uint64_t i = watermark; i < n; i++) {
         key = history_key(h, id, false, i);
         ours(tamis_writer_add_hashes(w, domain.tag, &key, 1), h->object[id].name, "add",
@@ -262,17 +237,6 @@ static void replay_all(struct tamis_store *store)
     }
 }
 
-static size_t count_files(void)
-{
-    size_t n = 0;
-    DIR *d = opendir(STORE_NAME "/filters");
-    for (struct dirent *e; d && (e = readdir(d));)
-        n += e->d_name[0] != '.';
-    if (d)
-        closedir(d);
-    return n;
-}
-
 /* The edit sweeps what nothing names. */
 static void edit(struct tamis_store *store, size_t n_files)
 {
@@ -287,8 +251,9 @@ static void edit(struct tamis_store *store, size_t n_files)
     ours(tamis_edit_put(e, b, &diag), STORE_NAME, "put", &diag);
     tamis_builder_free(b);
     ours(tamis_edit_commit(e, &diag), STORE_NAME, "edit_commit", &diag);
-    if (count_files() != n_files + 1)
-        wrong(NULL, "%zu files for %zu segments", count_files(), n_files + 1);
+    size_t n_now = count_filter_files(STORE_NAME);
+    if (n_now != n_files + 1)
+        wrong(NULL, "%zu files for %zu segments", n_now, n_files + 1);
 }
 
 /* An engine whose store was not made yet makes it again. */
@@ -321,16 +286,18 @@ void check_run(const struct history *history, uint64_t cut, const char *dir, boo
         wrong(NULL, "chdir: %s", strerror(errno));
     tamis_domain_init(&domain, 1, HISTORY_HASH_SEED);
     expect_files();
+    out->n_keys = (unsigned)model_counts.n_asked;
     if (!open_store(&store, go_on))
         _exit(0);
-    size_t n_files = expect_segments(store);
+    size_t n_files = expect_store(store);
     if (go_on) {
         replay_all(store);
         edit(store, n_files);
-        expect_segments(store);
+        expect_store(store);
         expect_files();
         out->went_on = true;
     }
     tamis_store_close(store);
+    out->n_keys = (unsigned)model_counts.n_asked;
     _exit(0);
 }

@@ -8,6 +8,7 @@
 #define TAMIS_TESTS_POWERCUT_HISTORY_H
 
 #include "tests/crash/disk/disk.h" /* random numbers */
+#include "tests/model/model.h"
 #include "tests/powercut/device.h"
 
 enum object_kind {
@@ -80,8 +81,6 @@ uint64_t history_key(const struct history *h, uint32_t object, bool helper, uint
 enum { HISTORY_HASH_SEED = 7 };
 
 /* ---- what must hold ---- */
-
-enum standing { NOT_THERE, COMING, THERE, GOING };
 
 struct expected {
     enum standing store;

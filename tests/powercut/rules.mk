@@ -2,7 +2,8 @@
 
 # Not among TEST_PROGRAMS: `make check` needs neither root nor FUSE.
 POWERCUT_COMMON := $(patsubst %,$B/tests/powercut/%.o,device host) $B/tests/crash/disk/disk.o
-POWERCUT_OBJ := $(patsubst %,$B/tests/powercut/%.o,powercut runs workload resume session history check replay)
+POWERCUT_OBJ := $(patsubst %,$B/tests/powercut/%.o,powercut runs workload resume session history check replay) \
+    $B/tests/model/model.o
 
 .PHONY: deps-powercut check-powercut
 deps-powercut: | deps-build
