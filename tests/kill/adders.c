@@ -51,16 +51,13 @@ static void commit(struct tamis_writer *w, struct log *log, uint64_t watermark)
     shared->n_commits++;
 }
 
-uint64_t expect_watermark(struct tamis_writer *w, enum mode which, uint64_t base)
+uint64_t resume_from(struct tamis_writer *w, enum mode which, uint64_t base)
 {
     struct log *log = &shared->log[which];
     uint64_t watermark = tamis_writer_watermark(w);
-    if (watermark > log->asked)
-        lost("watermark %llu was never asked for (%llu)", (unsigned long long)watermark,
-             (unsigned long long)log->asked);
-    if (log->acked > base && watermark < log->acked)
-        lost("watermark %llu, acknowledged was %llu", (unsigned long long)watermark,
-             (unsigned long long)log->acked);
+    struct promised_filter p = {.watermark = log->acked > base ? log->acked : 0,
+                                .asked = log->asked};
+    expect_watermark("the writer", watermark, &p);
     watermark = watermark > base ? watermark : base;
     raise_to(&log->acked, watermark);
     uint64_t seen = log->added[0] < log->added[1] ? log->added[1] : log->added[0];

@@ -73,6 +73,11 @@ void lost(const char *format, ...)
     _exit(3);
 }
 
+_Noreturn void model_broken(const char *text)
+{
+    lost("%s", text);
+}
+
 void must(int rc, const char *doing, const struct tamis_diag *diag)
 {
     if (rc)

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "tests/model/model.h"
 #include "tests/support/internals.h"
 
 enum mode { MODE_STORE, MODE_LONE, MODE_CREATE, N_MODES };
@@ -135,7 +136,7 @@ void child_thread(const struct orders *o);
 void add_and_commit(const struct orders *o, uint64_t *rng, struct tamis_writer *w,
                     enum mode log, uint64_t from, uint64_t end);
 /* The watermark that a writer reports: none acknowledged is lost, none is invented. */
-uint64_t expect_watermark(struct tamis_writer *w, enum mode log, uint64_t base);
+uint64_t resume_from(struct tamis_writer *w, enum mode log, uint64_t base);
 
 /* ---- store.c, lone.c, create.c: a writer's life ---- */
 void store_writer(const struct orders *o);
@@ -153,7 +154,6 @@ struct listed { /* listed.c */
 struct listed expect_listed(struct tamis_snapshot *snapshot);
 struct tamis_store *open_store(const char *path);
 struct tamis_snapshot *snapshot_of(struct tamis_store *s);
-size_t count_filter_files(void);
 void create_store(void);
 
 /* ---- reader.c ---- */

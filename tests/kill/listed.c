@@ -1,7 +1,6 @@
 /* What a store lists, and that it is what whole edits have left. */
 #include "tests/kill/kill.h"
 
-#include <dirent.h>
 #include <string.h>
 
 struct tamis_store *open_store(const char *path)
@@ -18,17 +17,6 @@ struct tamis_snapshot *snapshot_of(struct tamis_store *s)
     struct tamis_diag diag;
     must(tamis_snapshot_current(s, &snapshot, &diag), "a snapshot", &diag);
     return snapshot;
-}
-
-size_t count_filter_files(void)
-{
-    size_t n = 0;
-    DIR *d = opendir(path_to("s/filters"));
-    for (const struct dirent *e; d && (e = readdir(d));)
-        n += e->d_name[0] != '.';
-    if (d)
-        closedir(d);
-    return n;
 }
 
 static bool has(const struct tamis_snapshot *snapshot, char kind, uint64_t number)

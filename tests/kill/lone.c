@@ -67,7 +67,7 @@ static void fill(const struct orders *o, uint64_t *rng, struct tamis_writer *w,
                  uint64_t number)
 {
     uint64_t base = number * LONE_KEYS, end = base + LONE_KEYS;
-    uint64_t from = expect_watermark(w, MODE_LONE, base);
+    uint64_t from = resume_from(w, MODE_LONE, base);
     bool whole = rng_below(rng, 3) > 0;
     uint64_t to = whole ? end : from + rng_below(rng, end - from + 1);
     add_and_commit(o, rng, w, MODE_LONE, from, to);

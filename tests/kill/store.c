@@ -102,10 +102,11 @@ static bool commit_edit(struct life *l, struct tamis_edit *e)
     shared->n_edits++;
     look_around(l);
     /* The first edit of a process sweeps what the dead have left. */
-    while (count_filter_files() != l->listed.n_files && try_again())
+    while (count_filter_files(path_to("s")) != l->listed.n_files && try_again())
         tamis_edit_abort(begin_edit(l->store));
-    if (count_filter_files() != l->listed.n_files)
-        lost("%zu files for %zu segments", count_filter_files(), l->listed.n_files);
+    size_t n_files = count_filter_files(path_to("s"));
+    if (n_files != l->listed.n_files)
+        lost("%zu files for %zu segments", n_files, l->listed.n_files);
     return true;
 }
 
@@ -231,7 +232,7 @@ static bool fill(struct life *l, uint64_t number)
     }
     must(rc, "opening a segment for writing", &diag);
     live.writer = w;
-    uint64_t from = expect_watermark(w, MODE_STORE, base);
+    uint64_t from = resume_from(w, MODE_STORE, base);
     expect_bounds(l, name, w);
     bool whole = rng_below(&l->rng, 3) > 0;
     uint64_t to = whole ? end : from + rng_below(&l->rng, end - from + 1);
