@@ -8,6 +8,7 @@
 
 #include "tests/support/internals.h"
 #include "tests/faults/wrap/wrap.h"
+#include "tests/model/model.h"
 
 enum { PATH_BYTES = 512, MAX_KEYS = 2048 };
 
@@ -84,10 +85,10 @@ extern bool damage_expected;
 uint64_t hash_of(uint64_t i);
 void hashes_of(uint64_t from, uint64_t n, uint64_t *hashes);
 /* Keys 0 .. n - 1 are there, with the reason HIT. */
-void expect_keys(struct tamis_filter *f, uint64_t n);
+void expect_numbers(struct tamis_filter *f, uint64_t n);
 /* None of them is ABSENT, whatever the reason. */
 void expect_none_absent(struct tamis_filter *f, uint64_t n);
 /* The file opens, has these keys, and each of its pages is good. */
-void expect_filter(struct run *r, const char *path, uint64_t n);
+void expect_file(struct run *r, const char *path, uint64_t n);
 
 #endif

@@ -92,7 +92,7 @@ static void check(struct run *r)
         if (!done[i])
             unlink(path);
         CHECK(done[i] || make(r, i, f) == 0, "the next attempt: %s", r->diag.what);
-        expect_filter(r, path, i == 1 ? N_OLD : N_ALL);
+        expect_file(r, path, i == 1 ? N_OLD : N_ALL);
     }
     IN_LIB_VOID(tamis_filter_close(f[0]));
     IN_LIB_VOID(tamis_filter_close(f[1]));

@@ -107,7 +107,7 @@ static void build_check(struct run *r)
         }
         MUST(r, tamis_builder_finish_file(builder, path, &r->diag));
     }
-    expect_filter(r, path, n_built);
+    expect_file(r, path, n_built);
     drop_builder();
     if (!r->littered)
         expect_names(r->dir, (const char *const[]){"built", NULL});
@@ -151,7 +151,7 @@ static void embed_check(struct run *r)
                                         &r->diag));
     }
     MUST(r, tamis_filter_open_fd(engine_fd, 4096, embedded_bytes, NULL, &f, &r->diag));
-    expect_keys(f, n_built);
+    expect_numbers(f, n_built);
     IN_LIB_VOID(tamis_filter_close(f));
     CHECK(pread(engine_fd, page, sizeof page, 0) == sizeof page, "engine's file");
     for (size_t i = 0; i < sizeof page; i++)
@@ -207,9 +207,9 @@ static void reader_body(struct run *r)
 static void reader_check(struct run *r)
 {
     if (reader)
-        expect_keys(reader, N_LATER);
+        expect_numbers(reader, N_LATER);
     IN_LIB_VOID(tamis_filter_close(reader));
-    expect_filter(r, in_dir(r, "f"), N_LATER);
+    expect_file(r, in_dir(r, "f"), N_LATER);
 }
 
 static void sealed_prepare(struct run *r)
@@ -279,8 +279,8 @@ static void ask_body(struct run *r)
 
 static void ask_check(struct run *r)
 {
-    expect_filter(r, in_dir(r, "sealed"), N_LATER);
-    expect_filter(r, in_dir(r, "f"), N_FIRST);
+    expect_file(r, in_dir(r, "sealed"), N_LATER);
+    expect_file(r, in_dir(r, "f"), N_FIRST);
 }
 
 /* Large enough for advice against reading ahead, and for reading it all the same. */
@@ -331,7 +331,7 @@ static void large_check(struct run *r)
 {
     struct tamis_filter *f;
     MUST(r, tamis_filter_open(in_dir(r, "large"), NULL, &f, &r->diag));
-    expect_keys(f, 1000);
+    expect_numbers(f, 1000);
     IN_LIB_VOID(tamis_filter_close(f));
 }
 

@@ -303,14 +303,14 @@ static void writer_check(struct run *r)
         /* The next attempt: as if there had been none. */
         CHECK(create(r, &w) == 0, "creating again");
     } else {
-        expect_filter(r, path_in(r), l.acked);
+        expect_file(r, path_in(r), l.acked);
         if (l.sealed)
             expect_sealed(r);
         r->diag.code = NO_DIAG;
         int rc = IN_LIB(tamis_writer_open(path_in(r), &w, &r->diag));
         if (rc == TAMIS_ERR_SEALED) {
             /* A seal that failed late may stand; then with all that it was given. */
-            expect_filter(r, path_in(r), l.asked);
+            expect_file(r, path_in(r), l.asked);
             return;
         }
         CHECK(!l.sealed, "a sealed filter has a writer");
@@ -323,7 +323,7 @@ static void writer_check(struct run *r)
     }
     go_on(r, w, 60, 30); /* replays, and goes on */
     close_it(r, w);
-    expect_filter(r, path_in(r), l.acked);
+    expect_file(r, path_in(r), l.acked);
     CHECK(is_clean(r), "closed, and not clean");
     if (!r->littered)
         expect_names(r->dir, (const char *const[]){"f", NULL});
