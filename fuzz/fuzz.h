@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/model/model.h"
 #include "tests/support/internals.h"
 #include "format/field.h"
 #include "format/record.h"

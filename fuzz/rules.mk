@@ -3,7 +3,7 @@
 #help make fuzz-minimize TARGET=name    merge what a search has found into the corpus
 
 FUZZ_TARGETS := header record file rot keys ops store
-FUZZ_SHARED  := $(call obj,fuzz/support.c fuzz/mutate.c)
+FUZZ_SHARED  := $(call obj,fuzz/support.c fuzz/mutate.c tests/model/model.c)
 FUZZ_REPLAY  := $(FUZZ_TARGETS:%=$B/fuzz/replay_%)
 TEST_PROGRAMS += $(FUZZ_REPLAY)
 

@@ -15,6 +15,11 @@ void fuzz_broken(const char *file, int line, const char *condition)
     abort();
 }
 
+_Noreturn void model_broken(const char *text)
+{
+    fuzz_broken("model", 0, text);
+}
+
 /* ---- numbers ---- */
 
 uint64_t rng_u64(uint64_t *state)
