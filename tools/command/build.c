@@ -335,8 +335,7 @@ const struct command cmd_build = {
     .name = "build",
     .arguments = "STORE SEGMENT [KEYFILE|-] | STORE --each KEYFILE...",
     .summary = "build sealed filters from keys",
-    .about =
-        "Builds a filter of exact size from all keys of a segment and registers it.\n",
+    .about = "Builds a filter of exact size from a segment's keys and registers it.\n",
     .options = {OPTION(FPR, "error, 1e-8..0.5 or with %; default: the store's"),
                 OPTION(REPLACES, NULL),
                 OPTION(BIND, NULL),

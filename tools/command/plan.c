@@ -257,7 +257,7 @@ const struct command cmd_plan = {
     .name = "plan",
     .arguments = "STORE --bytes B | --sizes FILE | --keys N --fpr P | --growth",
     .summary = "compute sizes and errors, of a filter or a store",
-    .about = "Computes keys, error or size of the bits from the other two.\n",
+    .about = "Computes keys, error or size from the other two.\n",
     .options =
         {OPTION(N_KEYS, NULL),
          OPTION(FPR, NULL),

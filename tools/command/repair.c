@@ -215,7 +215,7 @@ const struct command cmd_repair = {
     .about =
         "Finishes the work of dead writers, removes unfinished files, and moves "
         "damaged filters and filters of no segment to STORE/quarantine. Segments stay "
-        "listed. A lost catalog is made anew from the filters. It may lack segments, "
+        "listed. It rebuilds a lost catalog from the filters. It may lack segments, "
         "so until --confirm only 'probe --bind' says ABSENT. It prints:\n"
         "\n"
         "  noted         left as it is\n"

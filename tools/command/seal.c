@@ -121,9 +121,9 @@ const struct command cmd_seal = {
     .summary = "close growing filters for ever",
     .about =
         "Commits, digests every page and closes the filters: they take no more keys. "
-        "It checks all segments first. If one is missing, is not growing, or is beyond "
-        "the watermark, it seals none. Then it seals one after the other, up to the "
-        "first failure, for example because a writer has the segment.\n",
+        "If a segment is missing, not growing or beyond the watermark, none is sealed. "
+        "Else they are sealed in turn, up to the first failure, such as a segment that "
+        "a writer has.\n",
     .options = {OPTION(WATERMARK, "your log position; default: the last commit's")},
     .examples = "tamis seal store memtable --watermark 2000\n",
     .run = run,

@@ -353,8 +353,8 @@ const struct command cmd_stat = {
     .about = "Prints the totals of the store, and the stages of each segment named: "
              "how full they are, their expected error and their target. If a filter is "
              "over its target, as a union may be, build it anew ('tamis build "
-             "--replaces'). A filter whose file is missing or truncated counts as "
-             "lost. It exits 3 if a filter is lost or damaged, 4 if one cannot be "
+             "--replaces'). A filter with a missing or truncated file counts as lost. "
+             "It exits 3 if a filter is lost or damaged, 4 if one cannot be "
              "read; with names, only for these. --prometheus prints nothing if this "
              "process lacks the permission or the room to open a filter.\n",
     .options =

@@ -321,8 +321,8 @@ const struct command cmd_verify = {
     .about = "Checks every page of the filters, one line for each segment: ok, bare "
              "(no filter), damaged, lost, unreadable. Damage costs disk reads, never "
              "keys. Filters replaced meanwhile are checked anew, and dropped ones "
-             "ignored. Files that belong to no segment are listed as orphan; "
-             "'tamis repair' removes them.\n",
+             "ignored. Files of no segment are listed as orphan; 'tamis repair' "
+             "removes them.\n",
     .options = {OPTION(AGAINST, NULL),
                 OPTION(AGAINST_EACH, NULL),
                 OPTION(STRIP, NULL),

@@ -126,7 +126,7 @@ const struct command cmd_file_compare = {
     .summary = "estimate how many keys two filters share",
     .about = "Estimates from the bits alone how many distinct keys two sealed filters "
              "have, together and in common, and the Jaccard index, common / together. "
-             "Each has bounds between which the truth lies 19 times in 20. The filters "
+             "Each has bounds that hold 19 times in 20. The filters "
              "are of one seed, of one stage, and of sizes that divide each other, as "
              "for 'tamis file intersect'. The bounds do not hold for an intersection, "
              "which has bits of no key.\n",

@@ -85,8 +85,8 @@ const struct command cmd_file_estimate = {
     .summary = "estimate keys and error from the bits",
     .about = "Reads every page and estimates the number of distinct keys, the error "
              "from the fill of each block, and the error as measured with 1000000 "
-             "random keys. Estimate and measurement have bounds between which the "
-             "truth lies 19 times in 20. Damaged pages are left out of the keys, and "
+             "random keys. Estimate and measurement have bounds that hold 19 times in "
+             "20. Damaged pages are left out of the keys, and "
              "count as all ones for the error.\n"
              "\n"
              "The bounds hold for one stage built from keys, or a union or fold of "
