@@ -215,8 +215,8 @@ const struct command cmd_repair = {
     .about =
         "Finishes the work of dead writers, removes unfinished files, and moves "
         "damaged filters and filters of no segment to STORE/quarantine. Segments stay "
-        "listed. It rebuilds a lost catalog from the filters. It may lack segments, "
-        "so until --confirm only 'probe --bind' says ABSENT. It prints:\n"
+        "listed. It rebuilds a lost catalog from the filters. The new catalog may lack "
+        "segments, so until --confirm only 'probe --bind' says ABSENT. It prints:\n"
         "\n"
         "  noted         left as it is\n"
         "  finished      a filter that a writer left open, or sealed\n"
