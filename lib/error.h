@@ -1,4 +1,4 @@
-/* What public calls return, and their messages. */
+/* Results of public calls, and their messages. */
 #ifndef TAMIS_ERROR_H
 #define TAMIS_ERROR_H
 

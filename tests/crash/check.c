@@ -128,7 +128,7 @@ void expect_promises(const struct run *r, struct tamis_filter *f, bool rotten)
     expect_filter(rotten ? "the filter, one slot rotten," : "the filter", f, &p);
 }
 
-/* Who remembers no page as good finds the same. */
+/* A reader that remembers no page as good finds the same. */
 static void expect_strict(const struct run *r, const char *path)
 {
     struct tamis_filter *f = open_reader(r, path, TAMIS_CHECK_STRICT);
@@ -191,7 +191,7 @@ static void check_lost_sector(const struct run *r, const struct image *m,
 
 /* ---- a state ---- */
 
-/* What the state's writer does is drawn from the state: the same again. */
+/* The state's writer draws what it does from the state: the same again. */
 static void go_on(struct run *r, const struct image *m, struct tamis_filter *f,
                   uint64_t hash, bool deep)
 {

@@ -1,4 +1,4 @@
-/* What must hold of every state that a power cut leaves. */
+/* The checks of every state that a power cut leaves. */
 #ifndef TAMIS_TESTS_CRASH_CHECK_H
 #define TAMIS_TESTS_CRASH_CHECK_H
 

@@ -1,5 +1,5 @@
-/* Which of the states that are possible at an event are looked at: every combination
- * while there are few, else those most likely to hurt, and random ones. */
+/* Chooses the states of an event to look at: every combination while there are few,
+ * else those most likely to hurt, and random ones. */
 #include "tests/crash/choose.h"
 
 static void (*consider_one)(struct run *r);
@@ -29,7 +29,7 @@ enum area {
     N_AREAS
 };
 
-/* What a sector is for, going by the newest header that the file has had. */
+/* The use of a sector, by the newest header that the file has had. */
 static enum area area_of(const struct disk_file *f, const struct commit *c, size_t at)
 {
     (void)f;

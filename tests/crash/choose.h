@@ -4,7 +4,7 @@
 
 #include "tests/crash/record/record.h"
 
-/* What one level of cuts may cost at one event. */
+/* The cost that one level of cuts may have at one event. */
 struct budget {
     uint64_t exhaustive; /* so many combinations are all tried */
     unsigned n_random;

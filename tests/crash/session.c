@@ -1,5 +1,5 @@
-/* What a writer of one filter does, and what its calls promise: of the workloads, and
- * of the writer that opens a state. */
+/* The calls of a writer of one filter, and their promises: for the workloads, and for
+ * the writer that opens a state. */
 #include "tests/crash/check.h"
 
 static bool sync_has_failed(const struct run *r)
@@ -106,8 +106,8 @@ static void replay(struct run *r, uint64_t from)
     }
 }
 
-/* What a growth or a seal that was cut has left after the stages may not be zero: bits
- * there would be taken for keys. New stages come after it (R10). */
+/* Bytes that a growth or a seal has left behind the stages when it was cut may not be
+ * zero: bits there would be taken for keys. New stages come after it (R10). */
 static void expect_fresh_stages(const struct run *r, uint32_t n_before,
                                 uint64_t file_bytes)
 {

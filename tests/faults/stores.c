@@ -211,7 +211,7 @@ static bool expect_segment(struct run *r, struct tamis_snapshot *snapshot,
     return true;
 }
 
-/* Those of segments that the list does not have, too. */
+/* Pages of segments that the list does not have are checked, too. */
 static void expect_good_pages(struct run *r, struct tamis_snapshot *snapshot, size_t i)
 {
     struct tamis_segment_info info;

@@ -1,4 +1,4 @@
-/* What all processes of the kill test need: keys, paths, and how a loss is told. */
+/* Shared by all processes of the kill test: keys, paths, and the report of a loss. */
 #include "tests/kill/kill.h"
 
 #include <stdarg.h>

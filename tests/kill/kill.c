@@ -3,8 +3,8 @@
  *
  *     kill [--cycles N] [--seed S]
  *
- * Which writer is killed how is drawn from the seed; what its threads were at just then
- * is the scheduler's, so a run cannot be repeated exactly. */
+ * The seed decides which writer is killed how. The scheduler decides what its threads
+ * were doing then, so a run cannot be repeated exactly. */
 #include "tests/kill/kill.h"
 
 #include <errno.h>

@@ -119,7 +119,8 @@ void trap_set(const struct orders *o);
 void trap_allow_child(bool yes);
 
 /* ---- child.c ---- */
-/* What a forked child tries, as far as it is open and nobody is closing it. */
+/* The objects that a forked child tries, if they are open and nobody is closing them.
+ */
 struct live {
     struct tamis_writer *writer;
     struct tamis_store *store;
@@ -142,9 +143,9 @@ uint64_t resume_from(struct tamis_writer *w, enum mode log, uint64_t base);
 void store_writer(const struct orders *o);
 void lone_writer(const struct orders *o);
 void creator(const struct orders *o);
-/* What a snapshot lists: "m<first>" to "m<merged - 1>", "g<3 * merged>" to "g<end - 1>"
- * and "mark", whose rank is the number of the last edit. Nothing else can be left of
- * whole edits. */
+/* The list of a snapshot: "m<first>" to "m<merged - 1>", "g<3 * merged>" to "g<end -
+ * 1>" and "mark", whose rank is the number of the last edit. Nothing else can be left
+ * of whole edits. */
 struct listed { /* listed.c */
     uint64_t mark, first, merged, end;
     bool throwaway;   /* "t", a growing segment that every other edit drops */

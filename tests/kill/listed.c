@@ -1,4 +1,4 @@
-/* What a store lists, and that it is what whole edits have left. */
+/* The list of a store, and a check that whole edits have left it. */
 #include "tests/kill/kill.h"
 
 #include <string.h>

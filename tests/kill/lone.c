@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a creation that was cut short leaves; no store is there to sweep it. */
+/* Removes what a cut creation leaves; no store is there to sweep it. */
 static void remove_temporaries(void)
 {
     DIR *d = opendir(path_to("lone"));

@@ -35,7 +35,8 @@ struct orders draw_orders(uint64_t *rng, enum mode left)
     }
     if (rng_below(rng, 2))
         draw_trap(&o, rng);
-    /* Who dies while it locks had better leave somebody who may have the lock. */
+    /* A process that dies while it locks should leave another that may have the lock.
+     */
     if (rng_below(rng, 3) == 0 || (o.trap == TRAP_LOCK && rng_below(rng, 2)))
         o.child =
             o.trap ? CHILD_OF_TRAP : CHILD_OF_MAIN + (enum child)rng_below(rng, 2);

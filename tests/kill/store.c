@@ -121,8 +121,8 @@ static bool begin_segment(struct life *l)
     return commit_edit(l, e);
 }
 
-/* What is to stay, instead of what is to go: "mark", "t", "m<first>" to "m<merged -
- * 1>", and what comes after the segments that become "m<merged>". */
+/* Names the segments that stay, instead of those that go: "mark", "t", "m<first>" to
+ * "m<merged - 1>", and those after the segments that become "m<merged>". */
 static void retain(struct tamis_edit *e, uint64_t first, const struct listed *at)
 {
     enum { MOST = KEPT + 16 };

@@ -1,5 +1,5 @@
-/* What callers of the library were promised, and a checker that holds an open filter or
- * a snapshot against it: for power cuts, kills, faults and fuzzing alike.
+/* The promises to callers of the library, and a checker that holds an open filter or a
+ * snapshot against them: for power cuts, kills, faults and fuzzing alike.
  *
  *     harness: its own record of calls ---> struct promised_... ---> expect_...()
  *                                                                         |
@@ -19,7 +19,7 @@
 
 #include "lib/tamis.h"
 
-/* Of an object that an edit or a call makes, removes or replaces. */
+/* The standing of an object that an edit or a call makes, removes or replaces. */
 enum standing { NOT_THERE, COMING, THERE, GOING, CHANGING };
 
 /* A log of keys, of which the first n are in; key() is false for one that is not. */
@@ -61,7 +61,7 @@ enum outcome { EDIT_UNKNOWN, EDIT_UNDONE, EDIT_DONE };
 /* The harness's: says what is broken, and ends the process. */
 _Noreturn void model_broken(const char *text);
 
-/* Of this process: 0 lost of 0 would mean nothing. */
+/* Counts of this process: 0 lost of 0 would mean nothing. */
 extern struct model_counts {
     uint64_t n_asked, n_strangers, n_absent; /* absent: of the strangers */
 } model_counts;

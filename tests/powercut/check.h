@@ -1,4 +1,4 @@
-/* What must hold of a file system that comes back after a power cut. */
+/* The checks of a file system that comes back after a power cut. */
 #ifndef TAMIS_TESTS_POWERCUT_CHECK_H
 #define TAMIS_TESTS_POWERCUT_CHECK_H
 
@@ -11,7 +11,7 @@ struct finding {
     bool wrong;       /* and what: */
     bool file_system; /* the file system itself reports that it is damaged */
     char what[FINDING_BYTES];
-    /* Of files that nobody synced. */
+    /* Files that nobody synced. */
     unsigned n_unsynced, n_unsynced_lost;
     unsigned n_keys; /* asked for, all acknowledged */
     bool went_on;

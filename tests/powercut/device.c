@@ -46,7 +46,7 @@ static bool fails(const atomic_bool *flag)
     return true;
 }
 
-/* Of the requests that change something. */
+/* Counts only requests that change something. */
 static bool is_nth(void)
 {
     int n = atomic_load(&disk->fail_nth);

@@ -30,7 +30,7 @@ enum { DEVICE_MAX_ENTRIES = 1 << 18 };
 /* Shared between the processes; zero when made. */
 struct device {
     _Atomic uint64_t n_entries;
-    /* What shall fail with EIO, while set: and how often that has happened. */
+    /* The requests that fail with EIO while set, and how often they have. */
     atomic_bool fail_writes, fail_flushes, fail_reads;
     atomic_bool lose_writes; /* the write is answered well, and the old bytes stay */
     atomic_int fail_nth;     /* so many writes and flushes from now: one fails */
@@ -49,7 +49,7 @@ void device_serve(struct device *d, const char *dir);
 void device_stop(struct device *d, const char *dir);
 void device_free(struct device *d);
 
-/* What of the log is durable when it is cut before entry `cut`: as many entries. */
+/* The number of entries that are durable if the log is cut before entry `cut`. */
 uint64_t device_durable(const struct device *d, uint64_t cut);
 
 #endif

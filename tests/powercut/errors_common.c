@@ -1,4 +1,4 @@
-/* What the tests of device errors share. */
+/* Shared by the tests of device errors. */
 #include "tests/powercut/errors.h"
 
 #include <stdarg.h>

@@ -171,7 +171,7 @@ static void bad_seal(struct note *n)
     expect_poisoned(n, w);
 }
 
-/* What failed may have been the last sync of all: then the seal stands. */
+/* The last sync of all may have failed: then the seal stands. */
 static void after_bad_seal(struct note *n)
 {
     struct tamis_filter *f;

@@ -1,4 +1,4 @@
-/* What a disk that was cut at some point must hold. */
+/* The content that a disk must have after a cut at some point. */
 #include "tests/powercut/history.h"
 #include "tests/powercut/host.h"
 

@@ -1,6 +1,7 @@
-/* What a run did and when: the objects that it made, what it began, and what the
- * library acknowledged, each stamped with the length of the disk's log at that moment.
- * From that follows what a disk that was cut at any point must hold, and what it may.
+/* The history of a run: the objects that it made, the calls that it began, and those
+ * that the library acknowledged, each stamped with the length of the disk's log at that
+ * moment. From it follows what a disk must have, and may have, after a cut at any
+ * point.
  *
  * A begin is stamped before the call, an acknowledgement after it has returned: an
  * acknowledgement that is stamped n holds of every cut at n or later. */
@@ -47,7 +48,7 @@ struct event {
     uint32_t watermark, n_helper; /* of a commit or a seal */
 };
 
-/* Of an edit: the object comes, or it goes. */
+/* A change by an edit: the object comes, or it goes. */
 struct change {
     uint32_t edit, object;
     bool drop;

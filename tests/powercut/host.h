@@ -1,7 +1,7 @@
-/* What the tests need of this machine: a place that goes away with them, loop devices,
- * file systems. All of it lives in mount and process namespaces of their own: when the
- * first process there ends, in whatever way, the kernel kills the others, unmounts what
- * they had mounted, and lets the loop devices go. */
+/* The parts of this machine that the tests need: a place that goes away with them, loop
+ * devices, file systems. All of it lives in mount and process namespaces of their own:
+ * when the first process there ends, in whatever way, the kernel kills the others,
+ * unmounts what they had mounted, and lets the loop devices go. */
 #ifndef TAMIS_TESTS_POWERCUT_HOST_H
 #define TAMIS_TESTS_POWERCUT_HOST_H
 

@@ -6,7 +6,7 @@
 #include "tests/powercut/check.h"
 #include "tests/powercut/host.h"
 
-/* Of the command line. per_run: states of one run. */
+/* The wishes of the command line. per_run: states of one run. */
 struct wanted {
     const char *fs; /* one of them; NULL: all */
     uint64_t n_states, seed, per_run;
@@ -19,7 +19,7 @@ struct set {
     size_t n, room; /* a power of two */
 };
 
-/* What a run begins with: a new file system, or what a power cut left of another. */
+/* The beginning of a run: a new file system, or the remains of another after a cut. */
 struct start {
     struct host_made made;
     struct history *before; /* NULL: new */

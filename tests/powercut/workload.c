@@ -1,4 +1,4 @@
-/* What an engine does with the library: it makes a store, puts, attaches, replaces and
+/* An engine that uses the library: it makes a store, puts, attaches, replaces and
  * drops segments, writes to growing ones from two threads, seals them, keeps filters in
  * files of its own; now and then it dies, and comes back. */
 #include "tests/powercut/workload.h"
@@ -78,7 +78,7 @@ static bool is_listed(const struct object *o)
     return o->kind <= OBJECT_GROWING && !o->dropped;
 }
 
-/* What a writer may have open is not dropped. */
+/* A filter that a writer may have open is not dropped. */
 static bool may_go(const struct object *o, bool closed)
 {
     return is_listed(o) && (o->kind != OBJECT_GROWING || o->sealed || closed);

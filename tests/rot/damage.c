@@ -40,8 +40,7 @@ static void bits(struct list *l, uint64_t at, uint64_t n, uint64_t every,
     }
 }
 
-/* Of descriptors more than of the rest: what they say is what a reader computes with.
- */
+/* Damages descriptors more than the rest: a reader computes with them. */
 static void record_bits(struct list *l, uint64_t at, uint64_t n)
 {
     uint64_t every = l->effort->every;

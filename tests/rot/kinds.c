@@ -101,7 +101,7 @@ struct shape {
     enum ending ending;
 };
 
-/* What the hook of a store's writer notes (R5). */
+/* Notes what the hook of a store's writer notes (R5). */
 static int note(void *ctx, const struct commit *c, struct tamis_diag *diag)
 {
     struct kind *k = ctx;

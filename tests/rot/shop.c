@@ -107,7 +107,7 @@ void shop_make(struct shop *s, const char *dir, const struct kind *kind)
     memset(s, 0, sizeof *s);
     s->kind = kind;
     snprintf(s->path, sizeof s->path, "%s/store", dir);
-    /* That of the other kinds of file, which are attached. */
+    /* The domain of the other kinds of file, which are attached. */
     CHECK(tamis_domain_init(&s->domain, 1, 0x5eed) == 0);
     CHECK(tamis_store_create(s->path, &o, NULL) == 0);
     CHECK(tamis_store_open(s->path, &store, NULL) == 0);

@@ -39,7 +39,7 @@ static void ask_segment(const struct shop *s, struct tamis_snapshot *now,
     struct tamis_domain d = s->domain;
     bool seen = false;
     int rc = tamis_snapshot_find(now, g->name, strlen(g->name), NULL, 0, 0, &t);
-    /* That a catalog lists every segment is up to it: an older one may not. */
+    /* A catalog need not list every segment: an older one may lack some. */
     bool listed = rc != TAMIS_ERR_NO_SEGMENT;
     for (size_t n = 0; n < KEYS_ASKED; n++) {
         size_t i = n == 0 ? 0 : n == 1 ? g->n_keys - 1 : random_below(g->n_keys);
@@ -92,8 +92,8 @@ static void rot_files(const struct shop *s, const struct effort *e)
         struct file f = {.kind = &k, .fd = open(g->path, O_RDWR | O_CLOEXEC)};
         char text[200];
         CHECK(identity_decode(g->now.bytes, g->now.n, &k.id).code == VERDICT_OK);
-        CHECK(commit_choose_slot(g->now.bytes, &k.id, g->now.n, &k.commit, &health).code ==
-              VERDICT_OK);
+        CHECK(commit_choose_slot(g->now.bytes, &k.id, g->now.n, &k.commit, &health)
+                  .code == VERDICT_OK);
         f.is.bytes = malloc(g->now.n + (1 << 20));
         f.is.n = g->now.n;
         memcpy(f.is.bytes, g->now.bytes, g->now.n);

@@ -36,7 +36,7 @@ static void complain(const struct session *s, const char *what, unsigned long lo
          s->seal ? "sealed" : "closed", what, n, first, second);
 }
 
-/* What is wrong before the session; false if nobody can read it. */
+/* Notes the faults before the session; false if nobody can read the file. */
 static bool look_before(struct session *s)
 {
     const struct kind *k = s->f->kind;

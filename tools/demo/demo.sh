@@ -41,7 +41,7 @@ candidates_of() {
     done
 }
 
-# Which of the candidates have the path? Reads only these lists.
+# Prints the candidates that have the path. Reads only these lists.
 owners_among() {
     owners=()
     [ ${#candidates[@]} -eq 0 ] ||

@@ -108,7 +108,7 @@ bool Record::ReadNewFile(uint64_t tag, Slice *in)
     if (!SkipNumbers(in, 1) || !Number(in, &number)) /* its level */
         return false;
     made.push_back(number);
-    /* Which path; its size; the first and the last key, and sequence number. */
+    /* The path; its size; the first and the last key, and sequence number. */
     return SkipNumbers(in, tag == kNewFile3 ? 2 : 1) && SkipTexts(in, 2) &&
            SkipNumbers(in, tag == kNewFile ? 0 : 2) &&
            (tag != kNewFile4 || SkipFields(in, 1));

@@ -1,4 +1,4 @@
-/* Which tables of a closed database are live. A list of the files in directories must
+/* Finds the live tables of a closed database. A list of the files in directories must
  * lack none: for keys in a missing file the store would say ABSENT.
  */
 #ifndef TAMIS_ROCKSDB_LIVE_H

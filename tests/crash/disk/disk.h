@@ -86,13 +86,15 @@ void disk_free(struct disk *d);
 /* A file that exists, durable as given (n_bytes 0: created just now). */
 size_t disk_add_file(struct disk *d, uint64_t inode, const void *bytes, size_t n_bytes);
 int disk_find_file(const struct disk *d, uint64_t inode);
-/* What programs see of the file now; all that differs was stored since. By a mapping:
- * a sector may also have been written back with half of the words that changed. */
+/* The bytes that programs see in the file now; those that differ were stored since. By
+ * a mapping: a sector may also have been written back with half of the words that
+ * changed. */
 void disk_store(struct disk_file *f, const uint8_t *bytes, uint64_t n_bytes,
                 bool by_mapping);
-/* Of a sector's content at its place; zeros hash to 0, as what was never written. */
+/* Hashes a sector's content at its place; zeros hash to 0, as bytes never written do.
+ */
 uint64_t disk_sector_hash(uint32_t at, const uint8_t *bytes);
-/* What was stored before the begin is durable after the end. */
+/* Bytes stored before the begin are durable after the end. */
 void disk_sync_begin(struct disk_file *f);
 void disk_sync_end(struct disk_file *f);
 /* A sync that failed: some pages reached the disk, some are lost and look clean. */
@@ -130,10 +132,10 @@ struct disk_state {
     uint8_t choice[DISK_MAX_ITEMS];
 };
 
-/* What is undecided now; a length in between is drawn from r. */
+/* Lists the items that are undecided now; a length in between is drawn from r. */
 void disk_items(const struct disk *d, struct rng *r, struct disk_items *out);
-/* Of all that can be seen: names, and bytes that a name leads to. What only a
- * temporary name leads to does not count: nobody opens it. */
+/* Hashes all that can be seen: names, and bytes that a name leads to. A file with only
+ * a temporary name does not count: nobody opens it. */
 uint64_t disk_hash(const struct disk_state *s);
 int disk_state_file(const struct disk_state *s, size_t name); /* or -1 */
 /* The file's bytes, written to `to` (f->capacity bytes of room); its length. */

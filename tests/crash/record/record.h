@@ -6,7 +6,7 @@
 #include "lib/writer/inside.h"
 #include "tests/crash/disk/disk.h"
 
-/* What has been promised to the caller of the library: what must survive. The keys
+/* The promises to the caller of the library, which must survive. The keys
  * are a log, the watermark a position in it: all keys before it are in. */
 struct promise {
     const uint64_t *keys;
@@ -95,7 +95,7 @@ void tree_note(struct run *r, bool durable);
 /* After what LMDB has written was looked at. */
 void tree_settle(struct disk_file *f);
 void tree_clear(const char *path);
-/* Of all names and contents, but for locks. */
+/* Hashes all names and contents, but for locks. */
 uint64_t tree_hash(const char *path);
 /* The state, as files and directories. */
 void tree_put(const struct disk_state *s, const char *path);

@@ -65,9 +65,10 @@ void tree_note(struct run *r, bool durable)
     note_dir(r, DISK_ROOT, r->dir, durable);
 }
 
-/* What of LMDB's file is not synced yet are pages that no meta page names; its meta
- * pages, the first two, are written through a descriptor that syncs, after them. (Were
- * they written without a sync of the others, nothing would be durable here.) */
+/* The pages of LMDB's file that are not synced yet are pages that no meta page names.
+ * Its meta pages, the first two, are written through a descriptor that syncs, after
+ * them. (Were they written without a sync of the others, nothing would be durable
+ * here.) */
 void tree_settle(struct disk_file *f)
 {
     for (size_t i = 0; i < f->n_dirty; i++)

@@ -1,7 +1,7 @@
 /* Backup of a store whose growing filter is being written. What is recorded is the
  * directory in which both are.
  *
- * Of a state must hold: the store is as it was; the copy is not there, or it is whole:
+ * In each state the store is as it was; the copy is not there, or it is whole:
  * it opens, lists every segment and has every key that had been acknowledged before;
  * once the call has returned it is there. Where it is not, another backup makes it. */
 #include "tests/crash/workloads/inventory.h"

@@ -2,7 +2,7 @@
  * durable by the time that it gets its name, for LMDB has synced its commit; the names
  * are what the disk model leaves of them, filters/ among them.
  *
- * Of a state must hold: the store opens, whole and empty; or, as long as its creation
+ * In each state the store opens, whole and empty; or, as long as its creation
  * had not returned, there is none yet, and it can be created there; then it opens. */
 #include "tests/crash/workloads/store.h"
 #include "tests/crash/workloads/workload.h"

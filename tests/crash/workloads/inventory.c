@@ -206,7 +206,7 @@ static void remove_kept(const char *path, const struct item *it)
         }
 }
 
-/* What an earlier repair has set aside, under the same name. */
+/* Puts a file where an earlier repair has set one aside under the same name. */
 static void put_aside_before(const char *path, const char *name)
 {
     char file[2 * RUN_PATH_BYTES];

@@ -1,4 +1,4 @@
-/* What must hold of a store that is repaired or copied: no key is lost, no filter goes
+/* The checks of a store that is repaired or copied: no key is lost, no filter goes
  * away, and what was good stays as good. */
 #include "tests/crash/workloads/inventory.h"
 

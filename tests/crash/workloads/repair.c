@@ -2,7 +2,7 @@
  * missing, a writer died, files lie about that nothing names, the catalog is lost. All
  * of the store is recorded: its own directory, filters/, quarantine/, and the catalogs.
  *
- * Of a state must hold: no key is lost; filters are where they were, or in quarantine/;
+ * In each state no key is lost; filters are where they were, or in quarantine/;
  * a store that opens is as good as before, and lists what it should; another repair
  * completes (and is cut again), and after it one more finds nothing to do; an engine
  * can go on, and its edit sweeps nothing that is wanted. */

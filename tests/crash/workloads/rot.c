@@ -52,7 +52,7 @@ void rot(struct run *r, uint64_t at)
 {
     record_look(r);
     struct disk_file *f = &r->disk.files[0];
-    /* What is dirty is in the page cache, and will be written over the rot. */
+    /* A dirty page is in the page cache, and will be written over the rot. */
     if (page_is_dirty(f, (size_t)at / PAGE_BYTES))
         run_fail(r, "the page at byte %llu is to rot, and is dirty",
                  (unsigned long long)at);

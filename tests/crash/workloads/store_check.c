@@ -1,7 +1,7 @@
-/* Of a store's state must hold: the store opens; what was committed is listed and what
- * was dropped is not; of an edit under way everything or nothing; each listed segment
- * has its file, whole; an engine can go on, and an edit sweeps what nothing names; and
- * all that again after a cut of what that engine does. */
+/* In each state of a store: the store opens; committed segments are listed and dropped
+ * ones are not; an edit under way took effect as a whole or not at all; each listed
+ * segment has its file, whole; an engine can go on, and an edit sweeps files that
+ * nothing names; and all that again after a cut of that engine's calls. */
 #include "tests/crash/workloads/store.h"
 
 #include <dirent.h>
@@ -146,7 +146,7 @@ static void adopt_files(struct run *next, const struct disk_state *state)
     }
 }
 
-/* What the state's engine does is drawn from the state: the same again. */
+/* The state's engine draws what it does from the state: the same again. */
 static struct run *next_run(struct run *r, uint64_t hash)
 {
     static struct run *runs[MAX_LEVEL];

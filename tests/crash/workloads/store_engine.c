@@ -1,5 +1,5 @@
-/* What an engine does with a store: the calls that the workload and the engine that
- * comes back after a cut have in common. */
+/* An engine's calls to a store: those that the workload and the engine that comes back
+ * after a cut have in common. */
 #include "tests/crash/workloads/store.h"
 
 #include <stdlib.h>

@@ -186,7 +186,7 @@ static void expect_copy(struct run *r, const char *path)
     }
 }
 
-/* Of a call that failed: nothing, but for a temporary if it could not be removed. */
+/* A call that failed leaves nothing, but for a temporary that could not be removed. */
 static void expect_nothing_made(struct run *r)
 {
     DIR *d = opendir(r->dir);
@@ -209,14 +209,14 @@ static void expect_store(struct run *r)
     CHECK(n_filters == 2, "the store that was copied lacks filters");
 }
 
-/* What cannot be read is left out, or is damage; what cannot be written, or had, is an
- * error. */
+/* A file that cannot be read is left out, or is damage. A failed write, or a lack of
+ * memory, is an error. */
 static bool reading_failed(const struct run *r)
 {
     const struct plan *p = r->plan;
-    return p && (p->call == CALL_pread || p->call == CALL_fstat ||
-                 p->call == CALL_fstatat || p->call == CALL_syscall ||
-                 p->call == CALL_openat);
+    return p &&
+           (p->call == CALL_pread || p->call == CALL_fstat || p->call == CALL_fstatat ||
+            p->call == CALL_syscall || p->call == CALL_openat);
 }
 
 static void backup_check(struct run *r)

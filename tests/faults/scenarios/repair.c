@@ -83,8 +83,8 @@ static void damage_prepare(struct run *r)
     the.expected.n_quarantined = 2;
 }
 
-/* What a writer that has added and committed leaves when it is killed, and the catalog
- * has not heard of its growth; or of its seal. */
+/* The files of a writer that added, committed and was killed. The catalog has not heard
+ * of its growth, or of its seal. */
 static void dead_prepare(struct run *r)
 {
     char path[2 * PATH_BYTES];
@@ -321,7 +321,7 @@ static void expect_files(struct run *r)
     }
 }
 
-/* What is repaired: nothing to do, and the store serves. */
+/* After a repair there is nothing to do, and the store serves. */
 static void expect_settled(struct run *r, bool litter)
 {
     uint64_t tree = r->plan ? 0 : tree_of(store_path(r));

@@ -48,7 +48,7 @@ static void create_check(struct run *r)
     close_store();
 }
 
-/* What a creation that was killed left is in the way. */
+/* Remains of a creation that was killed are in the way. */
 static void remains_prepare(struct run *r)
 {
     FILE *f;
@@ -99,7 +99,7 @@ static void short_prepare(struct run *r)
     close(fd);
 }
 
-/* What fails for one filter is told in the report. */
+/* The report has a failure of one filter. */
 static void prepare(struct run *r, struct tamis_snapshot *snapshot)
 {
     enum { BUDGET = 1 << 16 };
@@ -233,7 +233,7 @@ static void follow_check(struct run *r)
 
 static pid_t holder; /* keeps the catalog open, or LMDB would settle it itself */
 
-/* What cannot be done here ends the process with an exit code. */
+/* A failure here ends the process with an exit code. */
 static pid_t start_process(void (*fn)(struct run *r, int ready), struct run *r)
 {
     int ends[2];

@@ -1,5 +1,6 @@
-/* What LMDB calls, as a shared library: the definitions here come before libc's. The
- * library's own calls go to the wrappers instead, which end in the plain_ functions. */
+/* The calls that LMDB makes, as a shared library: the definitions here come before
+ * libc's. The library's own calls go to the wrappers instead, which end in the plain_
+ * functions. */
 #include "tests/faults/wrap/wrap.h"
 
 #include <errno.h>

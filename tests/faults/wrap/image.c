@@ -38,7 +38,7 @@ static bool active(void)
     return p && p->fault->effect == LOSE;
 }
 
-/* Of a regular file, while images are kept; else NULL. */
+/* The image of a regular file, while images are kept; else NULL. */
 static struct image *image_of(int fd, size_t *n_bytes)
 {
     struct stat st;

@@ -12,7 +12,7 @@ static struct refusal {
     off_t at, n;
 } refused;
 
-/* What the images call does not count as the library's. */
+/* Calls of the images do not count as the library's. */
 #define ASIDE(call)                                                                    \
     do {                                                                               \
         int depth_ = in_lib;                                                           \

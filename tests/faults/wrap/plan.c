@@ -42,7 +42,7 @@ const struct plan *faults_plan(void)
     return now.planned ? &now.plan : NULL;
 }
 
-/* What a system without the newer calls answers. */
+/* The answer of a system without the newer calls. */
 static const struct fault *old_answer(enum call call)
 {
     static const struct fault no_call = {"ENOSYS", ENOSYS, FAIL, true, 0};

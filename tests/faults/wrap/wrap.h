@@ -1,6 +1,7 @@
 /* Calls that fail when told to. The library's objects are linked with --wrap for every
- * function of calls.txt: each call of theirs passes through a wrapper of this folder. What
- * LMDB calls itself passes through below.c. Only calls made inside IN_LIB() count. */
+ * function of calls.txt: each call of theirs passes through a wrapper of this folder.
+ * What LMDB calls itself passes through below.c. Only calls made inside IN_LIB() count.
+ */
 #ifndef TAMIS_FAULTS_WRAP_H
 #define TAMIS_FAULTS_WRAP_H
 
@@ -9,8 +10,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What may fail. Those of below.c stand for LMDB's own calls; "populate" is the one
- * madvise() that is more than advice. */
+/* Calls that may fail. Those of below.c stand for LMDB's own calls; "populate" is the
+ * one madvise() that is more than advice. */
 #define CALLS(X)                                                                       \
     X(aligned_alloc)                                                                   \
     X(calloc)                                                                          \
@@ -121,7 +122,7 @@ struct call_type {
 };
 extern const struct call_type call_types[N_CALLS];
 
-/* What is to fail: call number `nth` (from 1) and, if `ever`, all that follow. Of
+/* The call that fails: number `nth` (from 1) and, if `ever`, all that follow. For
  * CALL_space: all writes once `nth` - 1 bytes are written. */
 struct plan {
     enum call call;
@@ -130,7 +131,7 @@ struct plan {
     bool ever;
 };
 
-/* Of one run, from faults_begin(). */
+/* The marks of one run, from faults_begin(). */
 enum { MAX_MARKS = 1024 };
 struct tally {
     uint64_t called[N_CALLS];
