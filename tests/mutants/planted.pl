@@ -1,5 +1,9 @@
 # The planted bugs: reads planted/ROOM.bugs and applies one bug to the text of a tree.
-# run.pl loads it; run by itself (make check-planted) it says whether every bug applies.
+# run.pl loads it. Run by itself in the tree:
+#
+#     planted.pl DIR...                 does every bug apply? (make check-planted)
+#     planted.pl --list DIR             the names
+#     planted.pl --apply DIR NAME COPY  plants it; COPY/ gets the files as they were
 #
 # A bug is an entry of lines without a blank one between them:
 #
@@ -26,15 +30,15 @@ sub planted_slurp {
     return scalar(<$h>) // '';
 }
 
-# All entries below $here/planted, in the order of their numbers.
+# All entries of $dir/*.bugs, in the order of their numbers.
 sub planted_entries {
-    my ($here) = @_;
+    my ($dir) = @_;
     my (@out, %seen);
-    for my $path (glob "$here/planted/*.bugs") {
+    for my $path (glob "$dir/*.bugs") {
         for my $entry (grep { !/^#/ && /\S/ } split /\n{2,}/, planted_slurp($path)) {
             my ($name, @lines) = split /\n/, $entry;
             my %bug = (name => $name, head => {}, edits => []);
-            die "$path: not NUMBER-NAME: $name\n" unless $name =~ /^(\d{3})-[a-z0-9-]+$/;
+            die "$path: not NUMBER-NAME: $name\n" unless $name =~ /^(\d{2,3})-[a-z0-9-]+$/;
             die "$path: $name has the number of $seen{$1}\n" if $seen{$1};
             $seen{$1} = $name;
             for (@lines) {
@@ -50,7 +54,6 @@ sub planted_entries {
                     die "$path: $name: cannot be read: $_\n";
                 }
             }
-            for (qw(Rule Bug Lost)) { die "$path: $name needs the line $_:\n" unless $bug{head}{$_} }
             die "$path: $name changes nothing\n" unless @{ $bug{edits} };
             push @out, \%bug;
         }
@@ -62,9 +65,9 @@ sub planted_entries {
 sub planted_functions {
     my ($root) = @_;
     my %at;
-    for my $f (sort split /\n/, `cd '$root' && find lib format tools -name '*.c' -o -name '*.h'`) {
+    for my $f (sort split /\n/, `cd '$root' && find lib format tools -name '*.c' -o -name '*.h' -o -name '*.cc'`) {
         my $text = planted_slurp("$root/$f");
-        while ($text =~ /^([A-Za-z_][^;{}#]*?\))\n\{\n.*?^\}/gms) {
+        while ($text =~ /^([A-Za-z_][^;{}#]*?\)(?: const)?)\n\{\n.*?^\}/gms) {
             my ($start, $length, $head) = ($-[0], $+[0] - $-[0], $1);
             $head =~ s/__attribute__\(\(.*?\)\)//gs;
             push @{ $at{$1} }, [$f, $start, $length] if $head =~ /(\w+)\(/;
@@ -126,14 +129,34 @@ sub planted_apply {
     return \%new;
 }
 
-unless (caller) {
+sub planted_check {
     my $functions = planted_functions('.');
     my ($n, $bad) = (0, 0);
-    for my $bug (planted_entries('tests/mutants')) {
+    for my $bug (map { planted_entries($_) } @_) {
         $n++;
         eval { planted_apply('.', $bug, $functions); 1 } or do { print $@; $bad++ };
     }
     print "$n planted bugs, $bad of which do not apply\n";
-    exit($bad || !$n ? 1 : 0);
+    return $bad || !$n ? 1 : 0;
+}
+
+sub planted_plant {
+    my ($dir, $name, $copy) = @_;
+    my ($bug) = grep { $_->{name} eq $name } planted_entries($dir) or die "no bug $name\n";
+    my $new = planted_apply('.', $bug, planted_functions('.'));
+    for my $file (keys %$new) {
+        system('cp', '--parents', $file, $copy) == 0 or die "cannot copy $file\n";
+        open my $h, '>:raw', $file or die "$file: $!\n";
+        print $h $new->{$file};
+        close $h or die "$file: $!\n";
+    }
+    return 0;
+}
+
+unless (caller) {
+    my $what = $ARGV[0] // '';
+    exit planted_plant(@ARGV[1 .. 3]) if $what eq '--apply';
+    exit planted_check(@ARGV) if $what ne '--list';
+    print "$_->{name}\n" for planted_entries($ARGV[1]);
 }
 1;

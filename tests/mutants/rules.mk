@@ -13,4 +13,4 @@ check-mutants: | deps-mutants
 	    $(if $(LIST),--list) $(if $(AGAIN),--again) $(if $(QUICK),--quick) $(if $(TRUST),--trust) $(if $(KIND),--$(KIND))
 
 check-planted: | deps-mutants
-	@perl tests/mutants/planted.pl
+	@perl tests/mutants/planted.pl tests/mutants/planted tests/leveldb/planted tests/rocksdb/planted

@@ -71,8 +71,9 @@ sub number_of {
 sub planted {
     my $functions = planted_functions($source);
     my @out;
-    for my $entry (planted_entries($here)) {
+    for my $entry (planted_entries("$here/planted")) {
         my ($name, $head) = @$entry{ 'name', 'head' };
+        for (qw(Rule Bug Lost)) { die "$name needs the line $_:\n" unless $head->{$_} }
         my $changes = planted_apply($source, $entry, $functions);
         push @out, { kind => 'planted', name => $name, changes => $changes, files => [sort keys %$changes],
             rule => $head->{Rule}, hint => $head->{'Caught-by'} || '', bug => $head->{Bug} };
