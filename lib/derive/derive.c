@@ -72,12 +72,14 @@ static int plan(struct derived *d, const struct tamis_derivation *what,
 static int check_derivation(const struct tamis_derivation *what, size_t n,
                             enum algebra *must, struct tamis_diag *diag)
 {
-    bool one =
-        what && (what->operation == TAMIS_FOLD || what->operation == TAMIS_SHRINK);
-    if (!what || (unsigned)what->operation > TAMIS_SHRINK || (one && n != 1))
-        return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
-                         one ? "a fold has one source" : "no such derivation");
-    *must = one ? CAN_FOLD : what->operation == TAMIS_UNION ? CAN_UNITE : CAN_INTERSECT;
+    if (!what || (unsigned)what->operation > TAMIS_SHRINK)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no such derivation");
+    *must = what->operation == TAMIS_UNION          ? CAN_UNITE
+            : what->operation == TAMIS_INTERSECTION ? CAN_INTERSECT
+                                                    : CAN_FOLD;
+    if (*must == CAN_FOLD && n != 1)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "a fold has one source, not %zu",
+                         n);
     return 0;
 }
 
@@ -99,12 +101,13 @@ int derive(struct tamis_filter *const *sources, size_t n,
     struct derived *d = calloc(1, sizeof *d);
     err = d ? derived_begin(d, &s[0], to->uuid, opt, diag)
             : diag_errno(diag, ENOMEM, NULL, "cannot combine filters");
-    if (!err)
+    if (!err) {
         err = plan(d, what, s, n, diag);
-    if (err && n == 1)
-        diag_in(diag, sources[0]->path);
-    if (!err)
-        err = derived_write(d, to, diag);
+        if (err && n == 1)
+            diag_in(diag, sources[0]->path);
+        if (!err)
+            err = derived_write(d, to, diag);
+    }
     bool unfit = err == TAMIS_ERR_UNFIT && d->commit.committed_bytes;
     if (unfit && n == 1)
         diag_in(diag, sources[0]->path);

@@ -178,6 +178,34 @@ static void test_options(void **state)
     tamis_filter_close(a);
 }
 
+/* No operation, one that there is not, and a fold of none or of two. */
+static void test_derivations(void **state)
+{
+    static const struct tamis_derivation none = {.operation = (enum tamis_operation)4},
+                                         fold = {.operation = TAMIS_FOLD, .factor = 1},
+                                         shrink = {.operation = TAMIS_SHRINK,
+                                                   .error = 0.5};
+    struct tamis_filter *a = built("a", keys[0], 100, 0.01);
+    struct tamis_filter *two[] = {a, a};
+    struct tamis_diag diag;
+    const char *to = path_of("u");
+    (void)state;
+    assert_int_equal(tamis_filter_derive(&a, 1, NULL, to, NULL, NULL, &diag),
+                     TAMIS_ERR_RANGE);
+    assert_non_null(strstr(diag.what, "no such derivation"));
+    assert_int_equal(tamis_filter_derive(&a, 1, &none, to, NULL, NULL, NULL),
+                     TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_filter_derive(two, 2, &fold, to, NULL, NULL, &diag),
+                     TAMIS_ERR_RANGE);
+    assert_non_null(strstr(diag.what, "one source, not 2"));
+    assert_int_equal(tamis_filter_derive(two, 2, &shrink, to, NULL, NULL, NULL),
+                     TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_filter_derive(&a, 0, &fold, to, NULL, NULL, NULL),
+                     TAMIS_ERR_RANGE);
+    assert_int_equal(count_files(test_dir), 1);
+    tamis_filter_close(a);
+}
+
 /* A disk that fails leaves no file, nor a part of one. */
 static void test_failing_disk(void **state)
 {
@@ -239,6 +267,7 @@ int main(void)
         TEST(test_damaged_sources),
         TEST(test_refusals),
         TEST(test_options),
+        TEST(test_derivations),
         cmocka_unit_test_setup_teardown(test_failing_disk, set_up_faults,
                                         tear_down_faults),
     };
