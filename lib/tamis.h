@@ -40,22 +40,19 @@
  * snapshot.
  *
  * SIGNALS. A signal handler may probe any filter, also the one that the interrupted
- * thread is probing; errno is preserved. Two probes call malloc(), and are for handlers
- * only where malloc() is: the first one of a segment in a process, which
- * tamis_snapshot_prepare() makes ahead, and a thread's first one in a snapshot that
- * counts (tamis_store_count()). siglongjmp() out of a probe leaves no output that says
- * ABSENT and delays no other probe. It may leave cancellation disabled in its thread. A
- * jump out of opening a file leaks what was opened. A jump out of mapping a filter that
- * has grown leaks a mapping until the filter is closed. After 16 such jumps it follows
- * no growth, and answers MAYBE/UNREADABLE until it is opened anew. A probe is no
- * cancellation point. No function supports asynchronous cancellation
- * (PTHREAD_CANCEL_ASYNCHRONOUS).
+ * thread is probing; errno is preserved. Two probes call malloc(): the first one of a
+ * segment in a process, which tamis_snapshot_prepare() makes ahead, and a thread's
+ * first one in a snapshot that counts (tamis_store_count()). siglongjmp() out of a
+ * probe leaves no output that says ABSENT and delays no other probe, but may leave
+ * cancellation disabled in its thread. A jump out of opening a file leaks what was
+ * opened; out of mapping growth it leaks a mapping until the filter is closed, and
+ * after 16 of these the filter answers MAYBE/UNREADABLE. A probe is no cancellation
+ * point. No function supports asynchronous cancellation (PTHREAD_CANCEL_ASYNCHRONOUS).
  *
- * SIGBUS. A page of a mapped file can be unavailable: an I/O error, a file that
- * somebody truncated, no space where the file system allocates late. The thread that
- * touches it, reader or writer, gets SIGBUS, which kills the process. Nothing
- * acknowledged is lost. With tamis_guard_install() a reader gets MAYBE and a writer an
- * error. */
+ * SIGBUS. After an I/O error, in a truncated file, or where the file system allocates
+ * late and has no space, the thread that touches a mapped page gets SIGBUS, which kills
+ * the process. Nothing acknowledged is lost. With tamis_guard_install() a reader gets
+ * MAYBE and a writer an error. */
 #ifndef TAMIS_H
 #define TAMIS_H
 
@@ -130,17 +127,17 @@ struct tamis_diag {
 
 /* ---- the guard against SIGBUS -------------------------------------------------- */
 
-/* Installs a handler of SIGBUS for the process, for present and future mappings of
- * filters. For a reader an unavailable page is all ones, thus MAYBE, while that mapping
- * lasts; tamis_filter_verify() counts it as damaged, and opening anew tries the page
- * again. A writer ends: adds in flight, adds, commits and seals get ERR_POISONED. The
- * file stays unclean with the watermark of the last commit; reopen and replay. Opening
- * for writing fails with EIO if a page is unavailable.
+/* Installs a handler of SIGBUS for present and future mappings of filters. For a reader
+ * an unavailable page is all ones, thus MAYBE, while that mapping lasts;
+ * tamis_filter_verify() counts it as damaged, and opening anew tries the page again. A
+ * writer ends: adds, also those in flight, commits and seals get ERR_POISONED. The file
+ * stays unclean with the watermark of the last commit; reopen and replay. Opening for
+ * writing fails with EIO if a page is unavailable.
  *
- * Changed contents are not covered: a file that somebody else writes to, or truncates
- * in the middle of a page, whose rest is then zeros. See TAMIS_CHECK_STRICT. If a
- * mapping loses many pages, ever larger parts of it are given up, intact pages
- * included: otherwise the kernel's limit of mappings would kill the process.
+ * Changed contents are not covered: a file that somebody writes to, or truncates in the
+ * middle of a page, whose rest is then zeros. See TAMIS_CHECK_STRICT. If a mapping
+ * loses many pages, larger and larger parts of it become ones, intact pages included,
+ * because the kernel limits the number of mappings.
  *
  * Any other SIGBUS (LMDB's mapping, the host's, a sent signal) goes to the previous
  * handler with its siginfo, context and mask, or to the default action. A later handler

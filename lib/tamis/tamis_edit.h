@@ -53,11 +53,11 @@ int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_byt
                       struct tamis_diag *diag);
 /* Makes a filter from n segments of a snapshot of the same store, without their keys,
  * as tamis_filter_derive(), and registers it under a new name. `segments` has their
- * numbers. Their filters must be sealed (else ERR_UNFIT), and the list must be confirmed
- * (else ERR_MISMATCH: tamis_store_confirm_complete()). They stay listed unless they are
- * dropped. The same edit may drop them; it drops a source before the put if the result
- * takes its name. If the key ranges of all sources are known, the result has one. The
- * caller sets the watermark (0: none). report may be NULL. */
+ * numbers. Their filters must be sealed (else ERR_UNFIT), and the list must be
+ * confirmed (else ERR_MISMATCH: tamis_store_confirm_complete()). They stay listed
+ * unless they are dropped. The same edit may drop them; it drops a source before the
+ * put if the result takes its name. If the key ranges of all sources are known, the
+ * result has one. The caller sets the watermark (0: none). report may be NULL. */
 int tamis_edit_derive(struct tamis_edit *edit, const void *name, size_t name_bytes,
                       struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
                       const struct tamis_derivation *what,

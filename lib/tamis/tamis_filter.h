@@ -37,17 +37,22 @@ struct tamis_filter_options {
  * an overlay, as in a container, if it may not be opened for writing there: a reader
  * would not see its writer's adds.
  *
- * REPLACED FILES. While a filter grows, its path must go on naming its file. If a copy
- * takes the name, a later writer adds its keys to the copy, where this filter never
- * sees them. So probes look at the name: if no thread has looked for half a second, a
- * probe takes two system calls more. At most a second after the exchange every probe
- * answers MAYBE/MISMATCH, for ever; open the filter again. Each look follows links on
- * the path. A missing name is no fault, and probes go on; a name that another filter
- * has is one. While the name cannot be looked at (EACCES, EIO), probes answer
- * MAYBE/UNREADABLE, and each of them looks. So do probes of a file that was mounted by
- * itself, once no directory has it any more. A process that changes its root directory,
- * or loses the right to search the path, must open the filter after that. The first
- * probe that sees a seal looks once more, then none does. */
+ * REPLACED FILES. While a filter grows, its path must go on naming its file: if a copy
+ * takes the name, a later writer adds to the copy, unseen here. So if no thread has
+ * looked at the name for half a second, a probe looks, by two system calls; links on
+ * the path are followed. The first probe that sees a seal looks once more, then none
+ * does.
+ *
+ *   the name leads to                  probes
+ *   the file, or nothing               go on
+ *   another file                       MAYBE/MISMATCH for ever, at most a second later;
+ *                                      open the filter again
+ *   the file, mounted by itself, that  MAYBE/UNREADABLE, each after a look
+ *   no directory has any more
+ *   unknown (EACCES, EIO)              the same
+ *
+ * A process that changes its root directory, or loses the right to search the path,
+ * must open the filter after that. */
 int tamis_filter_open(const char *path, const struct tamis_filter_options *opt,
                       struct tamis_filter **out, struct tamis_diag *diag);
 /* Opens a filter inside another file, at `offset`, a multiple of 4096. n_bytes limits
@@ -98,11 +103,9 @@ struct tamis_explanation {
     struct tamis_stage_answer stages[TAMIS_MAX_STAGES]; /* the oldest first */
     uint64_t reserved[8];                               /* 0 */
 };
-/* Asks as tamis_filter_probe() and says which stage, lane and block decided. It returns
- * out->answer. It is for people, and slower than a probe: it asks, then looks at every
- * stage again. It says ABSENT only if both do; a key that a writer adds in between is
- * MAYBE. *out is always complete. A NULL filter or key is MAYBE, as in a probe. It
- * cannot fail. */
+/* Asks as tamis_filter_probe(), then looks at every stage again, and says which stage,
+ * lane and block decided; for people. Returns out->answer, which is ABSENT only if both
+ * say so: a key that a writer adds in between is MAYBE. *out is always complete. */
 enum tamis_answer tamis_filter_explain(struct tamis_filter *filter,
                                        const struct tamis_key *key,
                                        struct tamis_explanation *out);

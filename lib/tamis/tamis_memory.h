@@ -5,12 +5,10 @@
 /* ---- a filter in memory: load, lock and count its pages ------------------------
  *
  * Opening reads a filter's header. Its other pages come from the disk one at a time as
- * they are probed, and the kernel evicts them as it needs the memory. These functions
- * load pages before the first probe, keep them, and count them. They cover the pages
- * that probes use: the header, the bits of all stages and their digests, but not the
- * holes between. For a growing filter they cover what is mapped now; a stage that is
- * added later is neither warm nor locked. Any thread may call them while others probe.
- * A forked child has the pages, but none of the locks. */
+ * they are probed, and may be evicted again. These functions load, keep and count the
+ * pages that probes use: the header, the bits of all stages and their digests, but not
+ * the holes between; for a growing filter those mapped now, not those of a later stage.
+ * Any thread may call them while others probe. A forked child has none of the locks. */
 
 struct tamis_residency {
     uint64_t n_pages;    /* of the machine's size, sysconf(_SC_PAGESIZE) */

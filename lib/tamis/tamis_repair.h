@@ -50,28 +50,28 @@ struct tamis_repair_report {
     int complete;       /* 0: confirm, if it is */
 };
 
-/* Repairs a store. It records what dead writers finished and removes what was never
- * finished. It moves damaged filters, and filters that nothing names, to
- * STORE/quarantine/. The segments of damaged filters stay listed without a filter:
- * MAYBE. Durable on return.
+/* Repairs a store, durable on return. It records what dead writers finished, removes
+ * what was never finished, and moves damaged filters and filters that nothing names to
+ * STORE/quarantine/. Segments of damaged filters stay listed without a filter: MAYBE.
  *
  * If the catalog is lost, repair makes a new one from the filters, marked incomplete.
  * Segments of filters that were set aside before are listed in it without a filter.
  * Until tamis_store_confirm() a segment answers ABSENT only if it is asked for by its
  * binding (SPEC.md section 15).
  *
- * A second repair finds nothing to do. An interrupted repair may be run again. Repair
- * finishes a filter under the filter's lock: a writer that opens it at that moment gets
- * ERR_BUSY. It judges files by reading them, not through a mapping.
+ * A second repair finds nothing to do; an interrupted one may be run again. Files are
+ * judged by reading them, not through a mapping, and finished under their lock: a
+ * writer that opens one at that moment gets ERR_BUSY.
  *
- * ERR_BUSY while an edit is under way and, if the catalog is lost, while any process
- * has the store open. ERR_MISMATCH if the filters belong to several stores and
- * store_uuid does not choose one; also if store_uuid differs from the catalog's or,
- * without a catalog, from every filter's. No record or filter has changed then.
- * ERR_NO_STORE if there is nothing to rebuild from. An I/O error stops a rebuild;
- * otherwise repair leaves its file alone. *report, which may be NULL, is always
- * complete. After a failure, report and opt->found have what was done, and nothing that
- * the call did not reach. */
+ *   ERR_BUSY      an edit is under way; without a catalog: a process has the store open
+ *   ERR_MISMATCH  the filters belong to several stores and store_uuid chooses none, or
+ *                 differs from the catalog's or, without a catalog, from every filter's;
+ *                 no record or filter has changed
+ *   ERR_NO_STORE  there is nothing to rebuild from
+ *   an I/O error  stops a rebuild; otherwise repair leaves its file alone
+ *
+ * *report, which may be NULL, is always complete. After a failure, report and
+ * opt->found have what was done, and no more. */
 int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
                        struct tamis_repair_report *report, struct tamis_diag *diag);
 
@@ -83,21 +83,20 @@ struct tamis_confirm_options {
     void *ctx;
 };
 
-/* Confirms that every segment of the engine is listed, with its own filter. A catalog
- * that repair rebuilt, or that lost an unreadable record, is incomplete until then: it
- * proves neither "absent everywhere" nor anything about a segment that is asked for
- * without a binding. Before the call, compare every segment and binding with the
- * engine's own list. A segment that is missing here means lost keys. So does a segment
- * with the filter of an edit that was never committed: drop it, or put it anew. Durable
- * on return. Any number of threads may call it. If the list is confirmed already, it
- * changes nothing and returns 0, but still calls opt->found for filters in the way.
+/* Confirms that every segment of the engine is listed, with its own filter; durable on
+ * return. Until then a catalog that repair rebuilt, or that lost an unreadable record,
+ * is incomplete: it proves neither "absent everywhere" nor anything about a segment
+ * that is asked for without a binding. Before the call, compare every segment and
+ * binding with the engine's own list. A missing segment means lost keys. So does a
+ * segment with the filter of an edit that was never committed: drop it, or put it anew.
+ * If the list is confirmed already, nothing changes, the result is 0, and opt->found is
+ * still called for filters in the way.
  *
  * ERR_MISMATCH, and nothing has changed, if STORE/quarantine/ has a filter of this
- * store whose segment is not listed, or that does not say its segment: a segment of the
- * engine may be missing. Put that segment, at least without a filter, or remove the
- * file if the segment is gone. Set `force` only if you compared with the engine's own
- * list, and not with the list here. An I/O error is returned, unless `force` is set.
- * ERR_READ_ONLY, ERR_RANGE, ERR_CATALOG. */
+ * store whose segment is not listed or not known: a segment of the engine may be
+ * missing. Put that segment, at least without a filter, or remove the file if the
+ * segment is gone. Set `force` only if you compared with the engine's own list. With it
+ * an I/O error in quarantine/ is no failure. ERR_READ_ONLY, ERR_RANGE, ERR_CATALOG. */
 int tamis_store_confirm(struct tamis_store *store,
                         const struct tamis_confirm_options *opt,
                         struct tamis_diag *diag);
@@ -114,24 +113,23 @@ struct tamis_backup_report {
     uint64_t n_left;    /* filters that are lost or unreadable: without one there */
 };
 
-/* Copies the store, as of one moment during the call, into the new directory `path`. It
- * appears whole or not at all (ERR_EXISTS if it is there), durable on return. The copy
- * is the same store, with the same UUID. It has every edit and every commit that
- * returned before the call. Do not go on with both stores: filters of one mean nothing
- * to the log of the other. fn, which may be NULL, is called for every filter that is
- * damaged or left out.
+/* Copies the store, as of one moment during the call, into the new directory `path`,
+ * which appears whole or not at all (ERR_EXISTS if it is there), durable on return. The
+ * copy is the same store, with the same UUID, and has every edit and commit that
+ * returned before the call. Do not go on with both: filters of one mean nothing to the
+ * log of the other. fn, which may be NULL, is called for every filter that is damaged
+ * or left out.
  *
  * Edits and commits go on meanwhile, but for the moment in which backup reads the list
- * and opens what is not copied yet. Then edits wait with their commit. Writers of the
- * store wait when they are opened, add a stage, seal or close, and commits of such a
- * writer wait for that. A store that is open for reading only holds nobody off:
- * ERR_BUSY if its list does not stay the same long enough.
+ * and opens what is not copied yet. Then edits wait with their commit, and writers of
+ * the store when they are opened, add a stage, seal or close. A store that is open for
+ * reading only holds nobody off: ERR_BUSY if its list does not stay the same long
+ * enough.
  *
  * Every growing filter, and the few that were sealed meanwhile, take a descriptor until
- * they are copied (EMFILE). A killed process leaves a directory PATH.<8 hex
- * digits>.tmp; remove it by hand. A call that fails and cannot remove its files leaves
- * it, too. ERR_VERSION if the store has a feature of a newer version that a copy could
- * lack. */
+ * they are copied (EMFILE). A process that is killed, or cannot remove its files,
+ * leaves a directory PATH.<8 hex digits>.tmp; remove it by hand. ERR_VERSION: a copy
+ * could lack a feature of a newer version. */
 int tamis_store_backup(struct tamis_store *store, const char *path, tamis_repair_fn *fn,
                        void *ctx, struct tamis_backup_report *report,
                        struct tamis_diag *diag);

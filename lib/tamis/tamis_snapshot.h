@@ -9,15 +9,14 @@
  * once, a release for each reference. Fork: usable. Segments are numbered 0 .. n-1 by
  * rank, then name.
  *
- * REPLACED STORES. Probes look whether the path of the store still names it. If no
- * thread has looked for half a second, a probe takes four system calls more. Once the
- * store was replaced, every probe of the snapshot answers MAYBE/MISMATCH, also in a
- * forked child, and also after the store is closed: repairing or moving the store then
- * counts as replacing it. While the path cannot be looked at, probes answer
- * MAYBE/UNREADABLE, and each of them looks. A long batch is answered as of its
- * beginning. For a growing segment a probe also looks at the name of the file, as
- * tamis_filter_open() says; all segments share one look at the clock. A filter from
- * tamis_snapshot_filter() looks at its own file alone. */
+ * REPLACED STORES. If no thread has looked for half a second, a probe looks whether the
+ * path of the store still names it, by four system calls. Once the store was replaced,
+ * every probe of the snapshot answers MAYBE/MISMATCH, also in a forked child, and after
+ * the store is closed: to repair or move it then is to replace it. While the path
+ * cannot be looked at, probes answer MAYBE/UNREADABLE, each after a look. A long batch
+ * is answered as of its beginning. A probe of a growing segment also looks at the
+ * file's name (tamis_filter_open()); all segments share one look at the clock. A filter
+ * from tamis_snapshot_filter() looks at its own file alone. */
 
 struct tamis_snapshot;
 
@@ -113,11 +112,11 @@ struct tamis_prepare_report {
  * listed twice counts once. Filters of older snapshots only stay locked until these are
  * released.
  *
- * A limit of locked memory that is too low is no error; the report says so. A filter
- * that cannot be opened or read is no error either, because its file may be lost, or an
- * edit may have dropped it since this snapshot. diag is about the first of them, even
- * if the result is 0. *report, which may be NULL, is always complete. ECANCELED if fn
- * stopped it; ENOMEM, ERR_RANGE. */
+ * Two things are no error, and stand in the report: a limit of locked memory that is
+ * too low, and a filter that cannot be opened or read, because its file may be lost, or
+ * dropped since. diag is about the first of these, even if the result is 0. *report,
+ * which may be NULL, is always complete. ECANCELED if fn stopped it; ENOMEM, ERR_RANGE.
+ */
 int tamis_snapshot_prepare(struct tamis_snapshot *snapshot,
                            const struct tamis_prepare_options *opt,
                            struct tamis_prepare_report *report,

@@ -7,20 +7,17 @@
  * A directory with a catalog (LMDB) and a filter for each segment, for any number of
  * processes. Threads: all calls at once, close alone and last. Fork: ERR_FORKED.
  *
- * ONE COPY. The handles of a process share one LMDB environment, by means of this
- * library's memory. A host and its plugin can each have a copy of the library, because
- * the static archive hides its symbols. Two copies must not have one store open at a
- * time: the second gets ERR_BUSY, and the diag says so. Other stores are free, and so
- * is the same store once the first copy has closed it. A copy of a version before this
- * rule is not noticed.
+ * ONE COPY. The handles of a process share one LMDB environment through this library's
+ * memory. A host and its plugin can each have a copy of the library, because the static
+ * archive hides its symbols. Only one copy may have a store open at a time: a second
+ * gets ERR_BUSY, and the diag says so. A copy from before this rule is not noticed.
  *
  * REPLACED. While a store is open, its path must go on naming it. It is replaced if
- * catalog.lmdb or catalog.lmdb-lock is removed or replaced, if an older copy is written
- * over the catalog, or if the directory is moved. Then edits and all other writing
- * calls get ERR_REPLACED; they write nothing and unlink nothing. At most a second after
- * the exchange, snapshots answer MAYBE/MISMATCH for ever. Close every handle, then open
- * the store again. A process that changes its root directory, or loses the right to
- * search the path, must open the store after that. */
+ * catalog.lmdb or catalog.lmdb-lock is removed or replaced, an older copy is written
+ * over the catalog, or the directory is moved. Then writing calls get ERR_REPLACED, and
+ * write and unlink nothing; snapshots answer MAYBE/MISMATCH for ever, at most a second
+ * later. Close every handle, then open the store again. A process that changes its root
+ * directory, or loses the right to search the path, must open the store after that. */
 
 struct tamis_store;
 

@@ -41,16 +41,15 @@ int tamis_writer_add_hashes(struct tamis_writer *writer, uint64_t tag,
  * failed sync poisons the writer: close it, reopen, replay.
  *
  * The commit after a growth also digests the stage that growth left, once adds in
- * flight there have ended. Growth, open and close do so for stages that still lack
- * digests. Damage that only digests find is then MAYBE. Settling takes 0.24 s of
- * processor time for a GB of the stage, 0.5% of what filling it took, and one more
- * sync.
+ * flight there have ended; growth, open and close do so for stages that still lack
+ * digests. Damage that only digests find is then MAYBE. A GB of the stage takes 0.24 s
+ * of processor time, 0.5% of filling it, and one more sync.
  *
- * ERR_REPLACED: the path that the writer was opened by names another file now, and
- * nobody finds the keys here. Close the writer, open the path, and replay from the
- * watermark of the file there. An errno from looking at the path leaves it unknown;
- * commit again. A seal looks at the path, too. If that fails, the writer's file is
- * sealed all the same, and a second seal is ERR_SEALED: open the path and look. */
+ * ERR_REPLACED: the writer's path names another file now, and nobody finds the keys
+ * here. Close the writer, open the path, and replay from the watermark there. An errno
+ * from looking at the path leaves it unknown; commit again. A seal looks, too; if that
+ * fails, the writer's file is sealed all the same, and a second seal is ERR_SEALED:
+ * open the path and look. */
 int tamis_writer_commit(struct tamis_writer *writer, uint64_t watermark,
                         struct tamis_diag *diag);
 /* Returns the watermark of the last durable commit: replay from there. */
