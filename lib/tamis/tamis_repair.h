@@ -65,7 +65,7 @@ struct tamis_repair_report {
  *
  *   ERR_BUSY      an edit is under way; without a catalog: a process has the store open
  *   ERR_MISMATCH  the filters belong to several stores and store_uuid chooses none, or
- *                 differs from the catalog's or, without a catalog, from every filter's;
+ *                 differs from the catalog's or, without one, from every filter's;
  *                 no record or filter has changed
  *   ERR_NO_STORE  there is nothing to rebuild from
  *   an I/O error  stops a rebuild; otherwise repair leaves its file alone
