@@ -46,7 +46,7 @@ static inline void write_run(FILE *out, const struct answer_run *r,
         struct tamis_key k = tamis_key_of(d, key, answer_key(key, r, i));
         if (ask(what, &k, &why) == TAMIS_ABSENT)
             continue;
-        digits[i / 4] |= 8U >> i % 4;
+        digits[i / 4] = (unsigned char)(digits[i / 4] | 8U >> i % 4);
         seen[why]++;
     }
     fprintf(out, "%s %s %s %u %u %u", r->who, shared_reason(seen), r->prefix, r->first,
