@@ -113,6 +113,23 @@ extern const size_t n_commit_fields;
 extern const struct field stage_fields[];
 extern const size_t n_stage_fields;
 
+/* ==== stage.c: a stage descriptor ==== */
+
+void stage_encode(const struct stage_desc *s, uint8_t out[STAGE_BYTES]);
+/* Decodes descriptor i into c->stages[i], and checks it; c has its head. */
+struct verdict stage_decode(const struct stage_disk *d, size_t i, uint8_t slot,
+                            struct commit *c);
+
+/* Does the record have no feature that this code does not know? Only then must bytes
+ * be zero that it takes for unused. */
+static inline bool commit_unused_is_ours(const struct commit *c)
+{
+    return !(c->compat & ~COMMIT_COMPAT_KNOWN) &&
+           !(c->ro_compat & ~COMMIT_RO_COMPAT_KNOWN);
+}
+
+/* ==== commit.c ==== */
+
 static inline size_t commit_slot_bytes(uint8_t slot)
 {
     return slot == SLOT_BIRTH ? BIRTH_BYTES : SLOT_BYTES;

@@ -11,7 +11,7 @@
  *
  * A new kind supplies:
  * - its number, and what its descriptors must be: kind_known() in format/identity.h,
- *   check_stage() in format/commit.c, SPEC.md sections 5, 6 and 8;
+ *   check_stage() in format/stage.c, SPEC.md sections 5, 6 and 8;
  * - a file in this room, or a room, with a row that sets each field of the struct;
  * - a line in the table of kind.c;
  * - what makes it: the number is written where filters are made, for kind 1 in

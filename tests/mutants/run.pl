@@ -33,7 +33,7 @@ do "$here/tree.pl" or die $@ || $!;
 do "$here/planted.pl" or die $@ || $!;
 $| = 1;
 
-my @FILES = qw(format/commit.c format/integrity.c format/geometry.c format/identity.c
+my @FILES = qw(format/commit.c format/stage.c format/integrity.c format/geometry.c format/identity.c
     format/record.c lib/writer/writer.c lib/writer/create.c lib/writer/stage.c
     lib/writer/add.c lib/writer/commit.c lib/writer/durable.c lib/writer/floors.c lib/writer/grow.c
     lib/writer/seal.c lib/writer/recover.c lib/page/map.c lib/page/check.c lib/io/reserve.c

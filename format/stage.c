@@ -1,0 +1,145 @@
+/* Stage descriptors: encode, and decode with every check of SPEC.md §8.3 in its order.
+ */
+#include "commit.h"
+
+_Static_assert(sizeof(struct stage_disk) == STAGE_BYTES, "SPEC.md section 6");
+
+#define F(member, type) FIELD(struct stage_disk, member, type)
+const struct field stage_fields[] = {
+    F(offset, FIELD_UINT),         F(length, FIELD_UINT),
+    F(capacity, FIELD_UINT),       F(keys, FIELD_UINT),
+    F(target_error, FIELD_F64),    F(floors_offset, FIELD_UINT),
+    F(digests_offset, FIELD_UINT), F(root, FIELD_HEX),
+    F(layout, FIELD_UINT),         F(settled_page, FIELD_UINT),
+    F(settled_root, FIELD_HEX),    F(n_blocks, FIELD_UINT),
+    F(bits_set, FIELD_UINT),       F(lanes, FIELD_UINT),
+    F(words, FIELD_UINT),          F(kind_unused, FIELD_UNUSED),
+};
+#undef F
+const size_t n_stage_fields = sizeof stage_fields / sizeof stage_fields[0];
+
+void stage_encode(const struct stage_desc *s, uint8_t out[STAGE_BYTES])
+{
+    struct stage_disk d;
+    memset(&d, 0, sizeof d);
+    d.offset = le64_of(s->offset);
+    d.length = le64_of(s->length);
+    d.capacity = le64_of(s->capacity);
+    d.keys = le64_of(s->keys);
+    d.target_error = le64_of_f64(s->target_error);
+    d.floors_offset = le64_of(s->floors_offset);
+    d.digests_offset = le64_of(s->digests_offset);
+    d.root = le64_of(s->root);
+    d.layout = le16_of(s->layout);
+    struct le64 page = le64_of(s->settled_offset / PAGE_BYTES);
+    memcpy(d.settled_page, &page, sizeof d.settled_page);
+    d.settled_root = le64_of(s->settled_root);
+    d.n_blocks = le64_of(s->geometry.n_blocks);
+    d.bits_set = le64_of(s->bits_set);
+    d.lanes = (uint8_t)s->geometry.lanes;
+    d.words = (uint8_t)s->geometry.words;
+    memcpy(out, &d, sizeof d);
+}
+
+#define AT(code, member)                                                               \
+    ((struct verdict){VERDICT_##code, (uint32_t)offsetof(struct stage_disk, member),   \
+                      "stage." #member})
+
+static void stage_load(const struct stage_disk *d, bool settled, struct stage_desc *s)
+{
+    s->offset = le64_get(d->offset);
+    s->length = le64_get(d->length);
+    s->capacity = le64_get(d->capacity);
+    s->keys = le64_get(d->keys);
+    s->target_error = le64_get_f64(d->target_error);
+    s->floors_offset = le64_get(d->floors_offset);
+    s->digests_offset = le64_get(d->digests_offset);
+    s->root = le64_get(d->root);
+    s->layout = le16_get(d->layout);
+    if (settled) { /* else the bytes are not ours to read */
+        struct le64 page = {{0}};
+        memcpy(&page, d->settled_page, sizeof d->settled_page);
+        s->settled_offset = le64_get(page) * PAGE_BYTES; /* 48 bits: it can't wrap */
+        s->settled_root = le64_get(d->settled_root);
+    }
+    s->bits_set = le64_get(d->bits_set);
+    s->geometry.n_blocks = le64_get(d->n_blocks);
+    s->geometry.lanes = d->lanes;
+    s->geometry.words = d->words;
+}
+
+/* Integrity areas: an open stage has floors and no digests; a sealed stage of more
+ * than one page has digests, and floors if it once was open; one sealed at birth never
+ * had any. */
+static struct verdict check_integrity(const struct stage_desc *s,
+                                      const struct commit *c, uint8_t slot)
+{
+    bool may_have_floors = slot != SLOT_BIRTH, needs_floors = c->state == STATE_OPEN;
+    if (s->floors_offset % PAGE_BYTES != 0 ||
+        (s->floors_offset ? !may_have_floors : needs_floors))
+        return AT(RANGE, floors_offset);
+    if (s->digests_offset % PAGE_BYTES != 0)
+        return AT(RANGE, digests_offset);
+    bool wants_digests = c->state == STATE_SEALED && s->length > PAGE_BYTES;
+    if ((s->digests_offset != 0) != wants_digests)
+        return AT(RANGE, digests_offset);
+    if (c->state == STATE_OPEN && s->root != 0)
+        return AT(RANGE, root);
+    return VERDICT_GOOD;
+}
+
+/* Digests of a settled stage are asked for where those of a sealed one are. */
+static struct verdict check_settled(const struct stage_disk *d,
+                                    const struct stage_desc *s, const struct commit *c,
+                                    bool settled)
+{
+    if (settled)
+        return (s->settled_offset != 0) == (s->length > PAGE_BYTES)
+                   ? VERDICT_GOOD
+                   : AT(RANGE, settled_page);
+    if (commit_unused_is_ours(c) && !all_zero(d->settled_page, sizeof d->settled_page))
+        return AT(UNUSED, settled_page);
+    if (commit_unused_is_ours(c) && le64_get(d->settled_root) != 0)
+        return AT(UNUSED, settled_root);
+    return VERDICT_GOOD;
+}
+
+/* In the order of SPEC.md section 8. Layout, geometry, length, bits_set and kind_unused
+ * are those of kind 1: a second kind has its own checks here. */
+static struct verdict check_stage(const struct stage_disk *d,
+                                  const struct stage_desc *s, const struct commit *c,
+                                  uint8_t slot, bool settled)
+{
+    uint64_t n_bytes;
+    if (s->layout != LAYOUT_SPLIT_BLOCKS)
+        return AT(KIND, layout);
+    if (s->geometry.n_blocks < 1 || s->geometry.n_blocks > MAX_BLOCKS ||
+        s->geometry.n_blocks % BLOCKS_PER_PAGE != 0)
+        return AT(RANGE, n_blocks);
+    if (s->geometry.lanes < 1 || s->geometry.lanes > MAX_LANES)
+        return AT(RANGE, lanes);
+    if (s->geometry.words < 1 || s->geometry.words > MAX_WORDS)
+        return AT(RANGE, words);
+    if (!geometry_bytes(&s->geometry, &n_bytes) || n_bytes != s->length)
+        return AT(RANGE, length);
+    if (s->offset == 0 || s->offset % PAGE_BYTES != 0)
+        return AT(RANGE, offset);
+    if (!(s->target_error > 0 && s->target_error <= 1))
+        return AT(RANGE, target_error);
+    if (s->bits_set > n_bytes * 8)
+        return AT(RANGE, bits_set);
+    struct verdict v = check_settled(d, s, c, settled);
+    if (v.code != VERDICT_OK)
+        return v;
+    if (commit_unused_is_ours(c) && !all_zero(d->kind_unused, sizeof d->kind_unused))
+        return AT(UNUSED, kind_unused);
+    return check_integrity(s, c, slot);
+}
+
+struct verdict stage_decode(const struct stage_disk *d, size_t i, uint8_t slot,
+                            struct commit *c)
+{
+    bool settled = i < c->n_settled;
+    stage_load(d, settled, &c->stages[i]);
+    return check_stage(d, &c->stages[i], c, slot, settled);
+}
