@@ -1,7 +1,7 @@
-/* A sealed filter whose pages come one after the other, written in memory that does not
- * grow with it: bits in large pieces, and of its digests one page a level. The header
- * goes last. */
+/* A sealed filter whose pages come one after the other: its stages, then the header, in
+ * a file that gets its name last. */
 #include "lib/derive/inside.h"
+#include "lib/page/stage_writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,85 +9,23 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Pieces end at multiples of it in the file, so that they are large folios of the page
- * cache. */
-enum { PIECE_BYTES = 1 << 20 };
-
-/* ---- the digest tree, as its pages fill ---- */
-
-struct digesting {
-    int fd;
-    uint64_t offset, root;
-    struct digest_tree tree;
-    uint64_t n[MAX_DIGEST_LEVELS + 1]; /* digests of each level so far */
-    uint8_t page[MAX_DIGEST_LEVELS + 1][PAGE_BYTES];
-};
-
-/* The next digest of a page of the level below. */
-static int put_digest(struct digesting *g, uint32_t level, uint64_t digest)
-{
-    if (level == g->tree.n_levels) {
-        g->root = digest;
-        return 0;
-    }
-    struct le64 d = le64_of(digest);
-    uint8_t *page = g->page[level];
-    uint64_t i = g->n[level]++, in_page = i % DIGESTS_PER_PAGE;
-    memcpy(page + in_page * DIGEST_BYTES, &d, sizeof d);
-    if (in_page + 1 < DIGESTS_PER_PAGE && i + 1 < g->tree.n_pages[level - 1])
-        return 0;
-    memset(page + (in_page + 1) * DIGEST_BYTES, 0,
-           PAGE_BYTES - (in_page + 1) * DIGEST_BYTES);
-    int err =
-        io_write(g->fd, page, PAGE_BYTES,
-                 g->offset + g->tree.offset[level] + i / DIGESTS_PER_PAGE * PAGE_BYTES);
-    return err ? err : put_digest(g, level + 1, page_digest(page));
-}
-
 /* ---- stages ---- */
-
-static int write_bits(struct derived *d, uint32_t stage, int fd, uint8_t *piece,
-                      struct digesting *g)
-{
-    struct stage_desc *s = &d->commit.stages[stage];
-    uint64_t n_pages = s->length / PAGE_BYTES;
-    size_t in_piece = 0;
-    derived_count_begin(d, stage);
-    for (uint64_t page = 0; page < n_pages; page++) {
-        uint8_t *out = piece + in_piece;
-        recipe_page(&d->recipes[stage], page, out, &d->n_damaged);
-        derived_count_page(d, stage, page, out);
-        in_piece += PAGE_BYTES;
-        int err = put_digest(g, 1, page_digest(out));
-        uint64_t end = s->offset + (page + 1) * PAGE_BYTES;
-        if (!err && (end % PIECE_BYTES == 0 || page + 1 == n_pages)) {
-            uint64_t at = end - in_piece;
-            err = io_write(fd, piece, in_piece, at);
-            if (!err)
-                io_start_writing(fd, at, in_piece);
-            in_piece = 0;
-        }
-        if (err)
-            return err;
-    }
-    return 0;
-}
 
 static int write_stage(struct derived *d, uint32_t stage, int fd)
 {
     struct stage_desc *s = &d->commit.stages[stage];
-    struct digesting *g = calloc(1, sizeof *g);
-    uint8_t *piece = malloc(PIECE_BYTES);
-    int err = g && piece ? 0 : ENOMEM;
-    if (!err) {
-        g->fd = fd;
-        g->offset = s->digests_offset;
-        digest_tree_of(s->length / PAGE_BYTES, &g->tree);
-        err = write_bits(d, stage, fd, piece, g);
-        s->root = g->root;
+    struct stage_writer *w;
+    int err = stage_writer_new(fd, s, &w);
+    if (err)
+        return err;
+    derived_count_begin(d, stage);
+    for (uint64_t page = 0; page < s->length / PAGE_BYTES && !err; page++) {
+        uint8_t *out = stage_writer_room(w);
+        recipe_page(&d->recipes[stage], page, out, &d->n_damaged);
+        derived_count_page(d, stage, page, out);
+        err = stage_writer_put(w);
     }
-    free(piece);
-    free(g);
+    s->root = stage_writer_end(w);
     return err;
 }
 

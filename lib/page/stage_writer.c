@@ -1,0 +1,86 @@
+/* A sealed stage, page by page, and the digest tree as its pages fill. */
+#include "lib/page/stage_writer.h"
+#include "format/integrity.h"
+#include "lib/io/io.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Pieces end at multiples of it in the file, so that they are large folios of the page
+ * cache. */
+enum { PIECE_BYTES = 1 << 20 };
+
+struct stage_writer {
+    int fd;
+    struct stage_desc stage;
+    uint64_t n_pages, page; /* in all; so many are in */
+    uint64_t root;
+    struct digest_tree tree;
+    uint64_t n[MAX_DIGEST_LEVELS + 1]; /* digests of each level so far */
+    uint8_t digests[MAX_DIGEST_LEVELS + 1][PAGE_BYTES];
+    size_t in_piece;
+    uint8_t piece[PIECE_BYTES];
+};
+
+int stage_writer_new(int fd, const struct stage_desc *s, struct stage_writer **out)
+{
+    struct stage_writer *w = *out = malloc(sizeof *w);
+    if (!w)
+        return ENOMEM;
+    memset(w, 0, offsetof(struct stage_writer, piece));
+    w->fd = fd;
+    w->stage = *s;
+    w->n_pages = s->length / PAGE_BYTES;
+    digest_tree_of(w->n_pages, &w->tree);
+    return 0;
+}
+
+/* The next digest of a page of the level below. */
+static int put_digest(struct stage_writer *w, uint32_t level, uint64_t digest)
+{
+    if (level == w->tree.n_levels) {
+        w->root = digest;
+        return 0;
+    }
+    struct le64 d = le64_of(digest);
+    uint8_t *page = w->digests[level];
+    uint64_t i = w->n[level]++, in_page = i % DIGESTS_PER_PAGE;
+    memcpy(page + in_page * DIGEST_BYTES, &d, sizeof d);
+    if (in_page + 1 < DIGESTS_PER_PAGE && i + 1 < w->tree.n_pages[level - 1])
+        return 0;
+    memset(page + (in_page + 1) * DIGEST_BYTES, 0,
+           PAGE_BYTES - (in_page + 1) * DIGEST_BYTES);
+    int err = io_write(w->fd, page, PAGE_BYTES,
+                       w->stage.digests_offset + w->tree.offset[level] +
+                           i / DIGESTS_PER_PAGE * PAGE_BYTES);
+    return err ? err : put_digest(w, level + 1, page_digest(page));
+}
+
+uint8_t *stage_writer_room(struct stage_writer *w)
+{
+    return w->piece + w->in_piece;
+}
+
+int stage_writer_put(struct stage_writer *w)
+{
+    int err = put_digest(w, 1, page_digest(stage_writer_room(w)));
+    w->in_piece += PAGE_BYTES;
+    w->page++;
+    uint64_t end = w->stage.offset + w->page * PAGE_BYTES;
+    if (!err && (end % PIECE_BYTES == 0 || w->page == w->n_pages)) {
+        uint64_t at = end - w->in_piece;
+        err = io_write(w->fd, w->piece, w->in_piece, at);
+        if (!err)
+            io_start_writing(w->fd, at, w->in_piece);
+        w->in_piece = 0;
+    }
+    return err;
+}
+
+uint64_t stage_writer_end(struct stage_writer *w)
+{
+    uint64_t root = w ? w->root : 0;
+    free(w);
+    return root;
+}
