@@ -95,6 +95,10 @@ struct kernel {
     /* Sets the bits of n keys in one lane, in private memory. */
     void (*fill)(uint8_t *lane, uint64_t n_blocks, uint32_t words,
                  const uint64_t *hashes, size_t n);
+    /* Turns 64 blocks into the 512 rows of a pack (SPEC.md §17.1), in place: bit i of
+     * block c becomes bit c of the 64-bit row blocks[i % 64][i / 64]. Aligned to 64
+     * bytes. */
+    void (*transpose)(uint64_t blocks[64][WORDS_PER_BLOCK]);
 };
 
 /* The kernels of this architecture. */
