@@ -3,6 +3,7 @@
 #include "commit.h"
 #include "checksum.h"
 #include "integrity.h"
+#include "pack.h"
 
 static const uint8_t MAGIC[8] = {0x89, 'T', 'C', 'R', '\r', '\n', 0x1a, '\n'};
 
@@ -149,6 +150,8 @@ static struct verdict check_head(const struct commit_disk *d, const struct commi
         return AT(RANGE, committed_bytes);
     if (c->committed_bytes > available_bytes)
         return AT(SHORT, committed_bytes);
+    if (id->kind == KIND_PACK && c->n_stages != PACK_STAGES)
+        return AT(RANGE, n_stages);
     return VERDICT_GOOD;
 }
 
@@ -210,7 +213,7 @@ static struct verdict check_stages(const uint8_t *in, uint8_t slot,
         struct stage_disk d;
         size_t at = STAGES_OFFSET + i * STAGE_BYTES;
         memcpy(&d, in + at, sizeof d);
-        struct verdict v = stage_decode(&d, i, slot, c);
+        struct verdict v = stage_decode(&d, i, slot, id, c);
         if (v.code != VERDICT_OK) {
             v.offset += (uint32_t)at;
             return v;

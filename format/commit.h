@@ -22,6 +22,10 @@ enum {
     STATE_OPEN = 1,
     STATE_SEALED = 2,
     LAYOUT_SPLIT_BLOCKS = 1,
+    LAYOUT_ROWS = 2,
+    LAYOUT_TABLE = 6,
+    CONTENT_BANDS = 1,
+    CONTENT_COLUMNS = 2,
 };
 
 /* Some stages of an open filter are settled: they have digests (SPEC.md §7.2). */
@@ -77,6 +81,20 @@ struct stage_disk {
     uint8_t kind_unused[30];
 };
 
+/* The area of kind 2, pack, in the first stage and in the other two (SPEC.md §17). */
+enum { AREA_OFFSET = 80, AREA_BYTES = STAGE_BYTES - AREA_OFFSET };
+struct rows_area_disk {
+    struct le32 n_bands;
+    struct le32 n_columns;
+    uint8_t area_unused[40];
+};
+struct table_area_disk {
+    struct le64 used_bytes;
+    struct le32 n_entries;
+    struct le16 content;
+    uint8_t area_unused[34];
+};
+
 struct stage_desc {
     uint64_t offset; /* bytes from the start of the filter, page-aligned */
     uint64_t length; /* bytes of the bit arrays */
@@ -91,6 +109,10 @@ struct stage_desc {
     uint16_t layout;
     uint64_t bits_set; /* a hint for growth, never an argument for ABSENT (R9) */
     struct geometry geometry;
+    uint32_t n_bands, n_columns; /* of a pack's rows */
+    uint64_t used_bytes;         /* of a pack's table, and the next two */
+    uint32_t n_entries;
+    uint16_t content;
 };
 
 struct commit {
@@ -112,13 +134,17 @@ extern const struct field commit_fields[];
 extern const size_t n_commit_fields;
 extern const struct field stage_fields[];
 extern const size_t n_stage_fields;
+extern const struct field rows_area_fields[];
+extern const size_t n_rows_area_fields;
+extern const struct field table_area_fields[];
+extern const size_t n_table_area_fields;
 
 /* ==== stage.c: a stage descriptor ==== */
 
 void stage_encode(const struct stage_desc *s, uint8_t out[STAGE_BYTES]);
 /* Decodes descriptor i into c->stages[i], and checks it; c has its head. */
 struct verdict stage_decode(const struct stage_disk *d, size_t i, uint8_t slot,
-                            struct commit *c);
+                            const struct identity *id, struct commit *c);
 
 /* Does the record have no feature that this code does not know? Only then must bytes
  * be zero that it takes for unused. */

@@ -118,6 +118,17 @@ static struct verdict check_growth(const struct identity_disk *d,
     return VERDICT_GOOD;
 }
 
+/* A pack is made in one go, for many segments (SPEC.md §17.3). */
+static struct verdict check_kind(const struct identity *id)
+{
+    if (id->kind == KIND_PACK &&
+        (id->header_pages != 1 || id->growth_rule != GROWTH_NONE))
+        return AT(RANGE, kind);
+    if (id->kind == KIND_PACK && id->name_bytes)
+        return AT(RANGE, name_bytes);
+    return VERDICT_GOOD;
+}
+
 static struct verdict check_ranges(const struct identity_disk *d,
                                    const struct identity *id)
 {
@@ -145,7 +156,8 @@ static struct verdict check_ranges(const struct identity_disk *d,
         if (!all_zero(d->unused, sizeof d->unused))
             return AT(UNUSED, unused);
     }
-    return check_growth(d, id);
+    struct verdict v = check_growth(d, id);
+    return v.code == VERDICT_OK ? check_kind(id) : v;
 }
 
 static struct verdict decode(const struct identity_disk *d, struct identity *id)

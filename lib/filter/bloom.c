@@ -15,8 +15,9 @@ static size_t memory(const struct commit *c)
     return c->n_stages * sizeof(struct plane);
 }
 
-static void map(struct view *v, void *at)
+static void map(struct view *v, const struct commit *c, void *at)
 {
+    (void)c;
     v->planes = at;
     for (uint32_t i = 0; i < v->n_stages; i++)
         v->planes[i] = plane_of(v->stages[i].bits, &v->stages[i].geometry);

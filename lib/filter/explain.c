@@ -18,6 +18,8 @@ enum tamis_answer filter_explain_from(struct tamis_filter *f, uint64_t min_water
         return out->answer;
     struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
     out->by = TAMIS_BY_FILTER;
+    if (!f->kind->explain)
+        return out->answer;
     out->n_stages = v->n_stages;
     for (uint32_t i = 0; i < v->n_stages; i++) {
         struct stage *s = &v->stages[i];

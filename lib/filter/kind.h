@@ -1,5 +1,5 @@
-/* A kind of filter, as readers see it: here a second kind joins. kind.c has the table,
- * bloom.c its only row. A filter holds the row of its kind from open to close.
+/* A kind of filter, as readers see it: here another kind joins. kind.c has the table,
+ * bloom.c and pack.c a row each. A filter holds the row of its kind from open to close.
  *
  *     identity.kind --kind_find()--> struct filter_kind
  *                                     |  memory, map, planes <---- view_create()
@@ -77,14 +77,14 @@ struct filter_kind {
     /* Bytes that map needs in a view. */
     size_t (*memory)(const struct commit *c);
     /* Sets up what the kind has in a view whose stages are mapped. */
-    void (*map)(struct view *v, void *memory);
+    void (*map)(struct view *v, const struct commit *c, void *memory);
 
     kind_probe_fn *probe;
     kind_probe_many_fn *probe_many;
     kind_prefetch_fn *prefetch;
 
     /* Where this stage decides the answer. `begin` is the stage's offset in the file.
-     */
+     * NULL: no stage does by itself. */
     void (*explain)(struct stage *s, const struct kernel *k, uint64_t begin, uint64_t h,
                     struct tamis_stage_answer *out);
     void (*stage_info)(const struct identity *id, const struct stage_desc *s,
@@ -93,7 +93,7 @@ struct filter_kind {
     bool (*over_target)(const struct stage_desc *last);
 };
 
-extern const struct filter_kind kind_bloom;
+extern const struct filter_kind kind_bloom, kind_pack;
 
 /* NULL if unknown. identity_decode() refuses such a kind. */
 const struct filter_kind *kind_find(uint16_t number);

@@ -147,7 +147,7 @@ int view_create(struct tamis_filter *f, int fd, const struct header *h,
         return err;
     }
     view_stages(v, f, c, bitmaps);
-    f->kind->map(v, (uint8_t *)v + of_kind);
+    f->kind->map(v, c, (uint8_t *)v + of_kind);
     v->plain = f->kind->planes && header_sealed_for_good(h) && c->n_stages == 1 &&
                c->watermark >= f->min_watermark;
     if (v->plain) /* nobody else has it yet */

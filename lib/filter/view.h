@@ -29,7 +29,9 @@ struct view {
     _Atomic uint64_t watermark, sequence; /* the highest found good */
     uint32_t n_stages, n_settled;
     struct plane
-        *planes; /* kind_bloom's: of the stages, once nothing is left to check */
+        *planes;        /* kind_bloom's: of the stages, once nothing is left to check */
+    struct band *bands; /* kind_pack's; NULL: the table of bands failed a check */
+    uint32_t n_bands;
     struct stage stages[];
 };
 

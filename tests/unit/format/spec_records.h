@@ -6,6 +6,7 @@
 #include "tests/support/spec_text.h"
 
 #include "format/integrity.h"
+#include "format/pack.h"
 #include "format/record.h"
 
 /* Not const: how many fields there are is known when the program runs. */
@@ -18,6 +19,10 @@ static struct record_table {
     {"identity_disk", identity_fields, &n_identity_fields, IDENTITY_BYTES},
     {"commit_disk", commit_fields, &n_commit_fields, COMMIT_HEAD_BYTES},
     {"stage_disk", stage_fields, &n_stage_fields, STAGE_BYTES},
+    {"rows_area_disk", rows_area_fields, &n_rows_area_fields, AREA_BYTES},
+    {"table_area_disk", table_area_fields, &n_table_area_fields, AREA_BYTES},
+    {"band_disk", band_fields, &n_band_fields, BAND_BYTES},
+    {"column_disk", column_fields, &n_column_fields, COLUMN_HEAD_BYTES},
     {"floor_sector_disk", floor_sector_fields, &n_floor_sector_fields, SECTOR_BYTES},
     {"meta_disk", meta_fields, &n_meta_fields, META_BYTES},
     {"record_disk", record_fields, &n_record_fields, RECORD_HEAD_BYTES},

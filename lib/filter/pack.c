@@ -1,0 +1,348 @@
+/* Kind 2, packs: rows that hold one bit of each of many filters.
+ *
+ * Each page of rows is checked when it is first used. A page that failed its check
+ * counts as ones: they exclude no column. As a filter of its own a pack answers for all
+ * of its columns together, dead ones, too. */
+#include "lib/filter/pack.h"
+#include "lib/filter/filter.h"
+#include "lib/filter/kind.h"
+#include "lib/filter/view.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum {
+    LINE = 64,
+    BANDS_PER_PAGE = PAGE_BYTES / BAND_BYTES,
+    /* Of a long row the processor fetches the rest by itself. */
+    PREFETCH_BYTES = 4 * LINE,
+};
+
+/* ---- what is mapped ---- */
+
+static size_t memory(const struct commit *c)
+{
+    return c->stages[PACK_ROWS].n_bands * sizeof(struct band);
+}
+
+static bool read_bands(struct view *v, const struct commit *c, struct band *bands)
+{
+    struct stage *table = &v->stages[PACK_BANDS];
+    uint8_t copy[PAGE_BYTES];
+    uint32_t n = c->stages[PACK_ROWS].n_bands;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = i % BANDS_PER_PAGE;
+        if (at == 0 && !stage_copy_page(table, i / BANDS_PER_PAGE, copy))
+            return false;
+        if (band_decode(copy + at * BAND_BYTES, c, i, i ? &bands[i - 1] : NULL,
+                        &bands[i])
+                .code != VERDICT_OK)
+            return false;
+    }
+    return true;
+}
+
+static void map(struct view *v, const struct commit *c, void *at)
+{
+    v->bands = read_bands(v, c, at) ? at : NULL;
+    v->n_bands = v->bands ? c->stages[PACK_ROWS].n_bands : 0;
+}
+
+static struct view *view_of(struct tamis_filter *f)
+{
+    return atomic_load_explicit(&f->view, memory_order_acquire);
+}
+
+const struct band *pack_bands(struct tamis_filter *f, uint32_t *n_bands)
+{
+    *n_bands = view_of(f)->n_bands;
+    return view_of(f)->bands;
+}
+
+/* ---- rows ---- */
+
+/* Where the rows of one lane begin, from the start of the rows. */
+static uint32_t rows_of_lane(const struct band *b, uint32_t lane, uint64_t h,
+                             uint64_t rows[MAX_WORDS])
+{
+    const struct geometry *g = &b->geometry;
+    uint64_t block = band_row(b, lane, geometry_block(h, g->n_blocks), 0);
+    for (uint32_t i = 0; i < g->words; i++) {
+        uint32_t word = (geometry_start(h) + i) % WORDS_PER_BLOCK;
+        rows[i] = block + (word * 64 + geometry_bit(h, word)) * (uint64_t)b->row_bytes;
+    }
+    return g->words;
+}
+
+static void prefetch_band(const struct view *v, const struct band *b, uint64_t h)
+{
+    const uint8_t *bits = v->stages[PACK_ROWS].bits;
+    uint64_t rows[MAX_WORDS];
+    uint32_t n = rows_of_lane(b, 0, h, rows);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t at = 0; at < b->row_bytes && at < PREFETCH_BYTES; at += LINE)
+            __builtin_prefetch(bits + rows[i] + at);
+}
+
+void pack_prefetch(struct tamis_filter *f, const struct band *b, uint64_t h)
+{
+    prefetch_band(view_of(f), b, h);
+}
+
+typedef uint64_t line __attribute__((vector_size(LINE), aligned(1), may_alias));
+
+/* ANDs rows of good pages into out. Returns whether a bit is left. */
+static bool and_lines(uint8_t *out, const uint8_t *const *rows, uint32_t n,
+                      uint32_t row_bytes)
+{
+    line any = {0};
+    for (uint32_t at = 0; at < row_bytes; at += LINE) {
+        line bits = *(const line *)(const void *)(out + at);
+        for (uint32_t i = 0; i < n; i++)
+            bits &= *(const line *)(const void *)(rows[i] + at);
+        *(line *)(void *)(out + at) = bits;
+        any |= bits;
+    }
+    return (any[0] | any[1] | any[2] | any[3] | any[4] | any[5] | any[6] | any[7]) != 0;
+}
+
+/* The next bytes of a row, 1, 2, 4 or 8 of them; never more, for a row may be the last
+ * bytes of the mapping. */
+static inline uint64_t load(const uint8_t *p, uint32_t n)
+{
+    uint64_t bits = 0;
+    if (n >= 8)
+        memcpy(&bits, p, 8);
+    else if (n == 4)
+        memcpy(&bits, p, 4);
+    else if (n == 2)
+        memcpy(&bits, p, 2);
+    else
+        memcpy(&bits, p, 1);
+    return bits;
+}
+
+static bool and_bytes(uint8_t *out, const uint8_t *const *rows, uint32_t n,
+                      uint32_t row_bytes)
+{
+    uint64_t any = 0, bits;
+    for (uint32_t at = 0; at < row_bytes; at += 8) {
+        memcpy(&bits, out + at, sizeof bits);
+        for (uint32_t i = 0; i < n; i++)
+            bits &= load(rows[i] + at, row_bytes);
+        memcpy(out + at, &bits, sizeof bits);
+        any |= bits;
+    }
+    return any != 0;
+}
+
+static bool and_rows(uint8_t *out, const uint8_t *const *rows, uint32_t n,
+                     uint32_t row_bytes)
+{
+    return row_bytes % LINE == 0 ? and_lines(out, rows, n, row_bytes)
+                                 : and_bytes(out, rows, n, row_bytes);
+}
+
+/* One row, page by page: a row of more than a line may reach into the next. */
+static void and_checked(struct stage *s, uint64_t row, uint32_t row_bytes, uint8_t *out,
+                        bool *damaged)
+{
+    bool strict = s->mode == TAMIS_CHECK_STRICT;
+    uint8_t copy[PAGE_BYTES];
+    for (uint64_t at = row, end = row + row_bytes; at < end;) {
+        uint64_t page = at / PAGE_BYTES, in_page = at % PAGE_BYTES;
+        uint64_t n = PAGE_BYTES - in_page < end - at ? PAGE_BYTES - in_page : end - at;
+        bool good = strict ? stage_copy_page(s, page, copy) : stage_page_good(s, page);
+        const uint8_t *bits = strict ? copy + in_page : s->bits + at;
+        if (good)
+            for (uint64_t i = 0; i < n; i++)
+                out[at - row + i] &= bits[i];
+        else
+            *damaged = true;
+        at += n;
+    }
+}
+
+/* Are all pages of these rows good? Checks those that were not. */
+static bool rows_good(struct stage *s, const uint64_t *rows, uint32_t n,
+                      uint32_t row_bytes)
+{
+    if (stage_all_good(s))
+        return true;
+    bool good = s->mode != TAMIS_CHECK_STRICT;
+    for (uint32_t i = 0; i < n && good; i++) {
+        uint64_t last = (rows[i] + row_bytes - 1) / PAGE_BYTES;
+        for (uint64_t page = rows[i] / PAGE_BYTES; page <= last && good; page++)
+            good = stage_page_good(s, page);
+    }
+    return good;
+}
+
+/* ANDs the rows of one lane into out. */
+static bool and_lane(struct view *v, const struct band *b, uint32_t lane, uint64_t h,
+                     uint8_t *out, bool *damaged)
+{
+    struct stage *s = &v->stages[PACK_ROWS];
+    uint64_t rows[MAX_WORDS];
+    const uint8_t *bits[MAX_WORDS];
+    uint32_t n = rows_of_lane(b, lane, h, rows);
+    if (rows_good(s, rows, n, b->row_bytes)) {
+        for (uint32_t i = 0; i < n; i++)
+            bits[i] = s->bits + rows[i];
+        return and_rows(out, bits, n, b->row_bytes);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        and_checked(s, rows[i], b->row_bytes, out, damaged);
+    return !all_zero(out, b->row_bytes);
+}
+
+/* Ones for the columns, zeros behind them. */
+static void all_columns(const struct band *b, uint8_t *out)
+{
+    uint32_t whole = b->n_columns / 8;
+    uint32_t n = b->row_bytes < 8 ? 8 : b->row_bytes;
+    memset(out, 0, n);
+    memset(out, 0xff, whole);
+    if (b->n_columns % 8)
+        out[whole] = (uint8_t)((1U << b->n_columns % 8) - 1);
+}
+
+static bool probe_band(struct view *v, const struct band *b, uint64_t h, uint8_t *hits,
+                       bool *damaged)
+{
+    bool any = true;
+    all_columns(b, hits);
+    for (uint32_t lane = 0; lane < b->geometry.lanes && any; lane++) {
+        any = and_lane(v, b, lane, h, hits, damaged);
+        h = geometry_next_lane(h);
+    }
+    return any;
+}
+
+bool pack_probe_band(struct tamis_filter *f, const struct band *b, uint64_t h,
+                     uint8_t hits[ROW_MAX_BYTES], bool *damaged)
+{
+    return probe_band(view_of(f), b, h, hits, damaged);
+}
+
+/* ---- one column ---- */
+
+/* Its bit in one row: 0 or 1; -1 if the page failed its check. */
+static int column_bit(struct stage *s, uint64_t at, uint32_t bit)
+{
+    uint8_t copy[PAGE_BYTES];
+    bool strict = s->mode == TAMIS_CHECK_STRICT;
+    uint64_t page = at / PAGE_BYTES;
+    if (!(strict ? stage_copy_page(s, page, copy) : stage_page_good(s, page)))
+        return -1;
+    return (strict ? copy[at % PAGE_BYTES] : s->bits[at]) >> bit & 1;
+}
+
+enum tamis_reason pack_probe_column(struct tamis_filter *f, const struct band *b,
+                                    uint32_t column, uint64_t h)
+{
+    struct view *v = view_of(f);
+    struct stage *s = &v->stages[PACK_ROWS];
+    enum tamis_reason reason = TAMIS_HIT;
+    uint64_t rows[MAX_WORDS];
+    for (uint32_t lane = 0; lane < b->geometry.lanes; lane++) {
+        uint32_t n = rows_of_lane(b, lane, h, rows);
+        for (uint32_t i = 0; i < n; i++)
+            __builtin_prefetch(s->bits + rows[i] + column / 8);
+        for (uint32_t i = 0; i < n; i++) {
+            int bit = column_bit(s, rows[i] + column / 8, column % 8);
+            if (bit == 0)
+                return TAMIS_NO_REASON;
+            if (bit < 0)
+                reason = TAMIS_DAMAGED; /* ones: this row says nothing */
+        }
+        h = geometry_next_lane(h);
+    }
+    return reason;
+}
+
+/* ---- all columns together, as a filter ---- */
+
+/* May any column have the key? Only damage says so if each of its bits that is left
+ * rests on a page that failed. */
+static enum tamis_reason probe_bands(struct view *v, uint64_t h)
+{
+    uint8_t hits[ROW_MAX_BYTES];
+    enum tamis_reason reason = TAMIS_NO_REASON;
+    for (uint32_t i = 0; i < v->n_bands; i++) {
+        bool damaged = false;
+        if (!probe_band(v, &v->bands[i], h, hits, &damaged))
+            continue;
+        if (!damaged)
+            return TAMIS_HIT;
+        reason = TAMIS_DAMAGED;
+    }
+    return reason;
+}
+
+static enum tamis_reason probe_one(struct view *v, const struct kernel *k, uint64_t h)
+{
+    (void)k;
+    if (!v->bands)
+        return TAMIS_DAMAGED;
+    for (uint32_t i = 0; i < v->n_bands; i++)
+        prefetch_band(v, &v->bands[i], h);
+    return probe_bands(v, h);
+}
+
+static void prefetch(const struct view *v, uint64_t h)
+{
+    for (uint32_t i = 0; i < v->n_bands; i++)
+        prefetch_band(v, &v->bands[i], h);
+}
+
+static size_t probe_many(struct view *v, const struct kernel *k, const uint64_t *hashes,
+                         size_t n, uint64_t *absent)
+{
+    size_t n_absent = 0;
+    for (size_t done = 0; done < n; done += 64) {
+        uint64_t word = 0;
+        for (size_t i = done; i < n && i < done + 64; i++)
+            word |= (uint64_t)(probe_one(v, k, hashes[i]) == TAMIS_NO_REASON) << i % 64;
+        absent[done / 64] = word; /* whole: a caller may jump out of a probe */
+        n_absent += (size_t)__builtin_popcountll(word);
+    }
+    return n_absent;
+}
+
+/* ---- for people ---- */
+
+static void stage_info(const struct identity *id, const struct stage_desc *s,
+                       struct tamis_stage_info *info)
+{
+    (void)id;
+    *info = (struct tamis_stage_info){
+        .offset = s->offset,
+        .bits_bytes = s->length,
+        .capacity = s->capacity,
+        .keys = s->keys,
+        .target_error = s->target_error,
+        .expected_error = s->target_error,
+    };
+}
+
+static bool over_target(const struct stage_desc *last)
+{
+    (void)last;
+    return false;
+}
+
+const struct filter_kind kind_pack = {
+    .number = KIND_PACK,
+    .name = "pack",
+    .algebra = 0,
+    .planes = false,
+    .memory = memory,
+    .map = map,
+    .probe = probe_one,
+    .probe_many = probe_many,
+    .prefetch = prefetch,
+    .explain = NULL, /* no stage decides by itself */
+    .stage_info = stage_info,
+    .over_target = over_target,
+};
