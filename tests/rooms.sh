@@ -22,6 +22,7 @@ lib/filter: lib lib/io lib/plan lib/kernel lib/page
 lib/builder: lib lib/io lib/plan lib/kernel lib/filter
 lib/writer: lib lib/io lib/plan lib/kernel lib/page lib/filter
 lib/derive: lib lib/io lib/plan lib/kernel lib/page lib/filter lib/builder
+lib/pack: lib lib/io lib/plan lib/kernel lib/page lib/filter
 lib/store/base: lib lib/io lib/page lib/filter
 lib/store/catalog: lib lib/io lib/page lib/filter lib/store/base
 lib/store: lib lib/io lib/plan lib/filter lib/writer lib/store/base lib/store/catalog

@@ -1,0 +1,70 @@
+/* Packs made: many filters in one file, side by side (SPEC.md §17).
+ *
+ *     sources --bands_choose()--> plan: which column has which place
+ *                                  |
+ *                 pack_write() <---+   rows, table of bands, table of columns, header
+ *
+ * lib/filter/pack.h reads what is made here. */
+#ifndef TAMIS_PACK_PACK_H
+#define TAMIS_PACK_PACK_H
+
+#include "format/pack.h"
+#include "lib/tamis.h"
+
+/* ==== bands.c: which filters lie in one band ==== */
+
+/* One filter that is to become a column. The caller sets the first three fields, the
+ * plan the others. */
+struct pack_source {
+    struct geometry geometry; /* of its blocks as they are */
+    uint64_t keys;            /* as many as its bits show, at least */
+    double target_error;      /* to be kept when it is folded */
+    uint64_t own_blocks;      /* folded to so many a lane */
+    uint32_t band, column;
+};
+struct pack_plan {
+    struct band *bands;
+    uint32_t n_bands, n_columns;
+    uint32_t *order;     /* of the columns: numbers of sources */
+    uint64_t rows_bytes; /* whole pages */
+};
+/* Chooses bands: the rows take few bytes, and a probe few lines. ENOMEM, EFBIG (the
+ * rows would be longer than a file can be), ERR_RANGE (no source, more than 1048576, or
+ * more than 4096 bands). */
+int bands_choose(struct pack_source *sources, size_t n, struct pack_plan *out);
+void pack_plan_free(struct pack_plan *p);
+
+/* ==== columns.c: the table of an open pack ==== */
+
+/* Reads the table of columns, in the order of their numbers, until `fn` returns
+ * non-zero, and returns that. ERR_DAMAGED: a page or an entry fails its check. */
+typedef int pack_column_fn(void *ctx, uint32_t band, uint32_t column,
+                           const struct column *col);
+int pack_each_column(struct tamis_filter *f, pack_column_fn *fn, void *ctx,
+                     struct tamis_diag *diag);
+
+/* ==== write.c: the file ==== */
+
+/* Where the blocks of a column come from. Fills out with blocks [first, first + n) of a
+ * lane of source number `source`, as they are, before any fold. ERR_DAMAGED: a page of
+ * them fails its check. */
+typedef int pack_blocks_fn(void *ctx, uint32_t source, uint32_t lane, uint64_t first,
+                           uint64_t n, uint8_t *out);
+struct pack_job {
+    const struct pack_plan *plan;
+    const struct pack_source *sources;
+    const struct column *columns; /* of the sources, by their numbers */
+    pack_blocks_fn *blocks;
+    void *ctx;
+    const uint8_t *uuid, *store_uuid;
+    struct tamis_domain domain;
+    /* After it the number of the source at fault, if the error is one's. */
+    uint32_t failed;
+};
+/* Writes the pack under its name in `dir`; synced, but for the directory. On failure
+ * nothing stays. *table_digest and *file_bytes are the pack's. ERR_DAMAGED: a source's.
+ * ERR_EXISTS, ERR_NETWORK, an errno. */
+int pack_write(struct pack_job *job, int dir, const char *name, uint64_t *table_digest,
+               uint64_t *file_bytes, struct tamis_diag *diag);
+
+#endif

@@ -1,0 +1,144 @@
+/* Blocks to rows: 64 columns at a time, and of those a chunk of blocks.
+ *
+ *     column   0   1   2 ... 63        for each block of the chunk
+ *     source  [ ] [ ] [ ]    [ ]       64 blocks side by side
+ *              |   |   |      |                 |
+ *     fold, repeat                       kernel->transpose()
+ *              v   v   v      v                 |
+ *     blocks  [ ] [ ] [ ]    [ ]  --->  512 rows of 64 bits, put into their places
+ *
+ * Rows of a chunk stay in the cache while all columns go into them. */
+#include "lib/pack/inside.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    GROUP = 64, /* columns that are turned together */
+    CHUNK_BYTES = 1 << 20,
+    CHUNK_BLOCKS = 64, /* a page of each column */
+    /* A column's blocks before its fold come in pieces of this size. */
+    SOURCE_BYTES = 1 << 16,
+    SOURCE_BLOCKS = SOURCE_BYTES / BLOCK_BYTES,
+};
+
+int rows_create(struct rows *r, struct pack_job *job)
+{
+    /* The widest row takes 2 MiB for a block. */
+    size_t n = (size_t)ROW_MAX_BYTES * BLOCK_BITS;
+    *r = (struct rows){
+        .job = job,
+        .kernel = kernel_get(),
+        .blocks = aligned_alloc(BLOCK_BYTES, GROUP * CHUNK_BLOCKS * BLOCK_BYTES),
+        .source = aligned_alloc(BLOCK_BYTES, SOURCE_BYTES),
+        .rows = aligned_alloc(BLOCK_BYTES, n > CHUNK_BYTES ? n : CHUNK_BYTES),
+    };
+    if (r->blocks && r->source && r->rows)
+        return 0;
+    rows_free(r);
+    return ENOMEM;
+}
+
+void rows_free(struct rows *r)
+{
+    free(r->blocks);
+    free(r->source);
+    free(r->rows);
+    memset(r, 0, sizeof *r);
+}
+
+void rows_begin(struct rows *r, const struct band *b)
+{
+    uint32_t n = CHUNK_BYTES / (BLOCK_BITS * b->row_bytes);
+    r->band = b;
+    r->chunk_blocks = n == 0 ? 1 : n > CHUNK_BLOCKS ? CHUNK_BLOCKS : n;
+}
+
+static void or_block(uint8_t *to, const uint8_t *from)
+{
+    uint64_t a[WORDS_PER_BLOCK], b[WORDS_PER_BLOCK];
+    memcpy(a, to, sizeof a);
+    memcpy(b, from, sizeof b);
+    for (size_t i = 0; i < WORDS_PER_BLOCK; i++)
+        a[i] |= b[i];
+    memcpy(to, a, sizeof a);
+}
+
+/* Own blocks [first, first + n) of a column: each the union of `fold` blocks of the
+ * source. */
+static int read_own(struct rows *r, uint32_t source, uint32_t lane, uint64_t first,
+                    uint64_t n, uint8_t *out)
+{
+    const struct pack_source *s = &r->job->sources[source];
+    uint64_t fold = s->geometry.n_blocks / s->own_blocks;
+    if (fold == 1)
+        return r->job->blocks(r->job->ctx, source, lane, first, n, out);
+    memset(out, 0, n * BLOCK_BYTES);
+    for (uint64_t at = 0, some; at < n * fold; at += some) {
+        some = n * fold - at < SOURCE_BLOCKS ? n * fold - at : SOURCE_BLOCKS;
+        int err = r->job->blocks(r->job->ctx, source, lane, first * fold + at, some,
+                                 r->source);
+        if (err)
+            return err;
+        for (uint64_t i = 0; i < some; i++)
+            or_block(out + (at + i) / fold * BLOCK_BYTES, r->source + i * BLOCK_BYTES);
+    }
+    return 0;
+}
+
+/* Blocks [first, first + n) of a column as the band has them. */
+static int read_column(struct rows *r, uint32_t source, uint32_t lane, uint64_t first,
+                       uint32_t n, uint8_t *out)
+{
+    const struct pack_source *s = &r->job->sources[source];
+    uint64_t times = r->band->geometry.n_blocks / s->own_blocks;
+    uint64_t begin = first / times, end = (first + n - 1) / times + 1;
+    int err = read_own(r, source, lane, begin, end - begin, out);
+    if (err)
+        r->job->failed = source;
+    /* From the end on: a block moves up, and never onto one that is still to move. */
+    for (uint32_t i = n; times > 1 && !err && i-- > 0;)
+        memmove(out + i * BLOCK_BYTES,
+                out + ((first + i) / times - begin) * BLOCK_BYTES, BLOCK_BYTES);
+    return err;
+}
+
+/* 64 columns of block i of the chunk, from column `column` on. */
+static void put_rows(struct rows *r, uint32_t i, uint32_t column, uint32_t n_columns)
+{
+    _Alignas(BLOCK_BYTES) uint64_t square[GROUP][WORDS_PER_BLOCK];
+    uint32_t row_bytes = r->band->row_bytes;
+    uint32_t n = row_bytes < 8 ? row_bytes : 8;
+    for (uint32_t c = 0; c < n_columns; c++)
+        memcpy(square[c], r->blocks + (c * CHUNK_BLOCKS + i) * BLOCK_BYTES,
+               BLOCK_BYTES);
+    memset(square[n_columns], 0, (GROUP - n_columns) * sizeof square[0]);
+    r->kernel->transpose(square);
+    uint8_t *out = r->rows + (size_t)i * BLOCK_BITS * row_bytes + column / 8;
+    for (uint32_t word = 0; word < WORDS_PER_BLOCK; word++)
+        for (uint32_t bit = 0; bit < GROUP; bit++, out += row_bytes)
+            memcpy(out, &square[bit][word], n == 8 ? 8 : n);
+}
+
+int rows_make(struct rows *r, uint32_t lane, uint64_t first, uint32_t n)
+{
+    const struct band *b = r->band;
+    const uint32_t *order = r->job->plan->order + b->first_column;
+    for (uint32_t column = 0; column < b->n_columns; column += GROUP) {
+        uint32_t left = b->n_columns - column, some = left < GROUP ? left : GROUP;
+        for (uint32_t c = 0; c < some; c++) {
+            int err = read_column(r, order[column + c], lane, first, n,
+                                  r->blocks + (size_t)c * CHUNK_BLOCKS * BLOCK_BYTES);
+            if (err)
+                return err;
+        }
+        for (uint32_t i = 0; i < n; i++)
+            put_rows(r, i, column, some);
+    }
+    /* Columns that there are not: the rest of the rows. */
+    uint32_t used = (b->n_columns + GROUP - 1) / GROUP * 8;
+    for (size_t row = 0; used < b->row_bytes && row < (size_t)n * BLOCK_BITS; row++)
+        memset(r->rows + row * b->row_bytes + used, 0, b->row_bytes - used);
+    return 0;
+}

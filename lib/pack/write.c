@@ -1,0 +1,233 @@
+/* The file of a pack: rows, table of bands, table of columns, and the header last. */
+#include "lib/pack/inside.h"
+#include "lib/error.h"
+#include "lib/page/stage_writer.h"
+#include "format/integrity.h"
+#include "lib/io/io.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- bytes that come one after the other, as pages of a stage ---- */
+
+struct output {
+    struct stage_writer *writer;
+    size_t in_page;
+};
+
+static int put_bytes(struct output *o, const uint8_t *bytes, size_t n)
+{
+    int err = 0;
+    for (size_t some; n && !err; bytes += some, n -= some) {
+        some = PAGE_BYTES - o->in_page < n ? PAGE_BYTES - o->in_page : n;
+        memcpy(stage_writer_room(o->writer) + o->in_page, bytes, some);
+        o->in_page += some;
+        if (o->in_page == PAGE_BYTES) {
+            o->in_page = 0;
+            err = stage_writer_put(o->writer);
+        }
+    }
+    return err;
+}
+
+/* Zeros to the end of the last page. */
+static int pad_page(struct output *o)
+{
+    if (o->in_page == 0)
+        return 0;
+    memset(stage_writer_room(o->writer) + o->in_page, 0, PAGE_BYTES - o->in_page);
+    o->in_page = 0;
+    return stage_writer_put(o->writer);
+}
+
+/* ---- the stages ---- */
+
+static int write_band(struct rows *r, const struct band *b, struct output *o)
+{
+    size_t block_bytes = (size_t)BLOCK_BITS * b->row_bytes;
+    int err = 0;
+    rows_begin(r, b);
+    for (uint32_t lane = 0; lane < b->geometry.lanes; lane++)
+        for (uint64_t at = 0; at < b->geometry.n_blocks && !err;) {
+            uint64_t left = b->geometry.n_blocks - at;
+            uint32_t n = left < r->chunk_blocks ? (uint32_t)left : r->chunk_blocks;
+            err = rows_make(r, lane, at, n);
+            if (!err)
+                err = put_bytes(o, r->rows, n * block_bytes);
+            at += n;
+        }
+    return err;
+}
+
+static int write_rows(struct pack_job *job, struct output *o)
+{
+    struct rows r;
+    int err = rows_create(&r, job);
+    for (uint32_t i = 0; i < job->plan->n_bands && !err; i++)
+        err = write_band(&r, &job->plan->bands[i], o);
+    rows_free(&r);
+    return err;
+}
+
+static int write_bands(struct pack_job *job, struct output *o)
+{
+    uint8_t entry[BAND_BYTES];
+    int err = 0;
+    for (uint32_t i = 0; i < job->plan->n_bands && !err; i++) {
+        band_encode(&job->plan->bands[i], entry);
+        err = put_bytes(o, entry, sizeof entry);
+    }
+    return err;
+}
+
+static int write_columns(struct pack_job *job, struct output *o)
+{
+    uint8_t entry[COLUMN_MAX_BYTES];
+    int err = 0;
+    for (uint32_t i = 0; i < job->plan->n_columns && !err; i++) {
+        uint32_t source = job->plan->order[i];
+        struct column col = job->columns[source];
+        col.own_blocks = job->sources[source].own_blocks;
+        err = put_bytes(o, entry, column_encode(&col, entry));
+    }
+    return err;
+}
+
+static int write_stage(struct pack_job *job, int fd, struct stage_desc *s,
+                       int (*fill)(struct pack_job *job, struct output *o))
+{
+    struct output o = {.in_page = 0};
+    int err = stage_writer_new(fd, s, &o.writer);
+    if (err)
+        return err;
+    err = fill(job, &o);
+    if (!err)
+        err = pad_page(&o);
+    s->root = stage_writer_end(o.writer);
+    return err;
+}
+
+/* ---- the header ---- */
+
+static void describe(const struct pack_job *job, struct identity *id, struct commit *c)
+{
+    *id = (struct identity){
+        .major = FORMAT_MAJOR,
+        .minor = FORMAT_MINOR,
+        .header_pages = 1,
+        .kind = KIND_PACK,
+        .hash_id = (uint16_t)job->domain.hash_id,
+        .hash_seed = job->domain.seed,
+        .target_error = ERROR_MIN,
+        .created = io_calls.now(),
+    };
+    memcpy(id->uuid, job->uuid, UUID_BYTES);
+    memcpy(id->store_uuid, job->store_uuid, UUID_BYTES);
+    memset(c, 0, sizeof *c);
+    memcpy(c->uuid, job->uuid, UUID_BYTES);
+    c->sequence = c->generation = 1;
+    c->state = STATE_SEALED;
+    c->clean = 1;
+    c->n_stages = PACK_STAGES;
+    for (uint32_t i = 0; i < job->plan->n_columns; i++) {
+        const struct column *col = &job->columns[i];
+        c->keys += col->keys;
+        if (col->target_error > id->target_error)
+            id->target_error = col->target_error;
+    }
+    if (id->target_error > ERROR_MAX)
+        id->target_error = ERROR_MAX;
+}
+
+static uint64_t columns_bytes(const struct pack_job *job)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < job->plan->n_columns; i++)
+        n += column_bytes(job->columns[i].name_bytes, job->columns[i].binding_bytes);
+    return n;
+}
+
+/* The place of a stage behind the one before. */
+static uint64_t place_stage(struct stage_desc *s, uint64_t at)
+{
+    uint64_t digests = digests_bytes(s->length / PAGE_BYTES);
+    s->offset = at;
+    s->digests_offset = digests ? at + s->length : 0;
+    return at + s->length + digests;
+}
+
+static void lay_out(const struct pack_job *job, const struct identity *id,
+                    struct commit *c)
+{
+    struct stage_desc *rows = &c->stages[PACK_ROWS], *bands = &c->stages[PACK_BANDS],
+                      *columns = &c->stages[PACK_COLUMNS];
+    const struct pack_plan *p = job->plan;
+    rows->layout = LAYOUT_ROWS;
+    rows->length = p->rows_bytes;
+    rows->n_bands = p->n_bands;
+    rows->n_columns = p->n_columns;
+    rows->capacity = rows->keys = c->keys;
+    rows->target_error = id->target_error;
+    bands->layout = columns->layout = LAYOUT_TABLE;
+    bands->content = CONTENT_BANDS;
+    columns->content = CONTENT_COLUMNS;
+    bands->n_entries = p->n_bands;
+    columns->n_entries = p->n_columns;
+    bands->used_bytes = (uint64_t)p->n_bands * BAND_BYTES;
+    columns->used_bytes = columns_bytes(job);
+    bands->target_error = columns->target_error = 1;
+    align_up_u64(bands->used_bytes, PAGE_BYTES, &bands->length);
+    align_up_u64(columns->used_bytes, PAGE_BYTES, &columns->length);
+    uint64_t at = PAGE_BYTES;
+    for (size_t i = 0; i < PACK_STAGES; i++)
+        at = place_stage(&c->stages[i], at);
+    c->committed_bytes = at;
+}
+
+static int write_all(struct pack_job *job, int fd, uint64_t *table_digest,
+                     uint64_t *file_bytes)
+{
+    uint8_t header[PAGE_BYTES];
+    struct identity id;
+    struct commit c;
+    describe(job, &id, &c);
+    lay_out(job, &id, &c);
+    int err = io_refuse_network(fd);
+    if (!err)
+        err = write_stage(job, fd, &c.stages[PACK_ROWS], write_rows);
+    if (!err)
+        err = write_stage(job, fd, &c.stages[PACK_BANDS], write_bands);
+    if (!err)
+        err = write_stage(job, fd, &c.stages[PACK_COLUMNS], write_columns);
+    if (err)
+        return err;
+    identity_encode(&id, header);
+    commit_encode(&c, SLOT_BIRTH, header + IDENTITY_BYTES);
+    *table_digest = commit_table_digest(&c);
+    *file_bytes = c.committed_bytes;
+    return io_write(fd, header, sizeof header, 0);
+}
+
+int pack_write(struct pack_job *job, int dir, const char *name, uint64_t *table_digest,
+               uint64_t *file_bytes, struct tamis_diag *diag)
+{
+    char temp[IO_TEMP_NAME_BYTES];
+    int fd, err = io_create_temp(dir, name, temp, &fd);
+    if (err)
+        return diag_errno(diag, err, name, "cannot create");
+    err = write_all(job, fd, table_digest, file_bytes);
+    if (!err)
+        err = io_publish(dir, temp, name, fd, false);
+    if (!err) {
+        close(fd);
+        return 0;
+    }
+    io_discard(dir, temp, fd);
+    if (err == EEXIST)
+        return diag_fail(diag, TAMIS_ERR_EXISTS, name, "exists already");
+    if (err < 0)
+        return diag_fail(diag, err, name, "%s", tamis_strerror(err));
+    return diag_errno(diag, err, name, "cannot write");
+}

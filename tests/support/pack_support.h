@@ -1,0 +1,121 @@
+/* Filters in memory and a pack of them, for the tests of packs. */
+#ifndef TAMIS_TESTS_PACK_SUPPORT_H
+#define TAMIS_TESTS_PACK_SUPPORT_H
+
+#include "tests/support/support.h"
+#include "lib/filter/pack.h"
+#include "lib/pack/pack.h"
+
+enum { MAX_SOURCES = 2100 };
+
+/* A filter to be packed, with the keys that it has. */
+struct some_source {
+    uint8_t *bits;
+    uint64_t *keys;
+    size_t n_keys;
+};
+static struct some_source some[MAX_SOURCES];
+static struct pack_source sources[MAX_SOURCES];
+static struct column columns[MAX_SOURCES];
+static size_t n_sources;
+static struct pack_plan plan;
+static const struct tamis_domain some_domain = {1, 77, 0};
+
+static UNUSED int some_blocks(void *ctx, uint32_t source, uint32_t lane, uint64_t first,
+                              uint64_t n, uint8_t *out)
+{
+    const struct geometry *g = &sources[source].geometry;
+    (void)ctx;
+    assert_true(source < n_sources && lane < g->lanes && first + n <= g->n_blocks);
+    memcpy(out, some[source].bits + (lane * g->n_blocks + first) * BLOCK_BYTES,
+           n * BLOCK_BYTES);
+    return 0;
+}
+
+/* Adds a source of this geometry with random keys. */
+static UNUSED void add_source(struct geometry g, size_t n_keys, double error)
+{
+    uint64_t n_bytes;
+    size_t i = n_sources++;
+    assert_true(i < MAX_SOURCES && geometry_bytes(&g, &n_bytes));
+    some[i].bits = calloc(1, n_bytes);
+    some[i].keys = calloc(n_keys + 1, sizeof *some[i].keys);
+    some[i].n_keys = n_keys;
+    random_hashes(some[i].keys, n_keys);
+    for (size_t k = 0; k < n_keys; k++)
+        geometry_add(some[i].bits, &g, some[i].keys[k]);
+    sources[i] =
+        (struct pack_source){.geometry = g, .keys = n_keys, .target_error = error};
+    columns[i] = (struct column){.table_digest = i + 1,
+                                 .generation = 1,
+                                 .watermark = 10 * i,
+                                 .keys = n_keys,
+                                 .target_error = error,
+                                 .rank = (uint32_t)i};
+    columns[i].name_bytes =
+        (uint16_t)snprintf((char *)columns[i].name, 32, "segment-%zu", i);
+    columns[i].binding_bytes =
+        (uint8_t)snprintf((char *)columns[i].binding, 32, i % 3 ? "b%zu" : "", i);
+    io_calls.random(columns[i].uuid, UUID_BYTES);
+}
+
+static UNUSED void forget_sources(void)
+{
+    for (size_t i = 0; i < n_sources; i++) {
+        free(some[i].bits);
+        free(some[i].keys);
+    }
+    n_sources = 0;
+    pack_plan_free(&plan);
+}
+
+/* Writes the pack of all sources; the name is free. */
+static UNUSED struct tamis_filter *pack_sources(const char *name,
+                                                const struct tamis_filter_options *opt)
+{
+    uint8_t uuid[UUID_BYTES], store[UUID_BYTES] = {0};
+    uint64_t digest = 0, n_bytes = 0;
+    struct tamis_diag diag = {0};
+    struct pack_job job = {.plan = &plan,
+                           .sources = sources,
+                           .columns = columns,
+                           .blocks = some_blocks,
+                           .uuid = uuid,
+                           .store_uuid = store,
+                           .domain = some_domain};
+    io_calls.random(uuid, sizeof uuid);
+    pack_plan_free(&plan);
+    assert_int_equal(bands_choose(sources, n_sources, &plan), 0);
+    int dir = open(test_dir, O_RDONLY | O_DIRECTORY);
+    assert_true(dir >= 0);
+    if (pack_write(&job, dir, name, &digest, &n_bytes, &diag) != 0)
+        fail_msg("%s", diag.what);
+    close(dir);
+    struct tamis_filter *f = NULL;
+    struct tamis_filter_info info;
+    if (tamis_filter_open(path_of(name), opt, &f, &diag) != 0)
+        fail_msg("%s", diag.what);
+    assert_int_equal(tamis_filter_info(f, &info), 0);
+    assert_true(info.table_digest == digest && info.file_bytes == n_bytes);
+    return f;
+}
+
+/* Has source i, folded as in the pack, all bits of the key? By blocks of its own. */
+static UNUSED bool folded_has(size_t i, uint64_t h)
+{
+    const struct geometry *g = &sources[i].geometry;
+    uint64_t own = sources[i].own_blocks, fold = g->n_blocks / own;
+    for (uint32_t lane = 0; lane < g->lanes; lane++) {
+        uint8_t block[BLOCK_BYTES] = {0};
+        uint64_t begin = lane * g->n_blocks + geometry_block(h, own) * fold;
+        for (uint64_t b = begin; b < begin + fold; b++)
+            for (size_t byte = 0; byte < BLOCK_BYTES; byte++)
+                block[byte] |= some[i].bits[b * BLOCK_BYTES + byte];
+        if (!geometry_block_probe(block, g->words, h))
+            return false;
+        h = geometry_next_lane(h);
+    }
+    return true;
+}
+
+#endif

@@ -1,0 +1,271 @@
+/* A pack answers for each of its columns as that column's filter does, folded to the
+ * blocks that it has of its own: bit for bit, in each mode, by each kernel. */
+#include "tests/support/pack_support.h"
+
+enum { N_PROBES = 3000 };
+
+/* Sizes that divide each other and others, one lane and three, a band of one column. */
+static void add_mixed(size_t n)
+{
+    static const uint64_t blocks[] = {1, 2, 3, 8, 13, 64, 96, 128, 192, 320};
+    for (size_t i = 0; i < n; i++) {
+        uint64_t n_blocks = blocks[random_below(10)];
+        struct geometry g = {n_blocks, 1, 6};
+        add_source(g, random_below(n_blocks * 51 + 1), 0.01);
+    }
+    for (size_t i = 0; i < n / 8; i++)
+        add_source((struct geometry){64, 3, 4}, random_below(2000), 0.001);
+    add_source((struct geometry){5, 2, 8}, 100, 0.01);
+}
+
+static void check_key(struct tamis_filter *f, uint64_t h)
+{
+    static uint8_t hits[ROW_MAX_BYTES];
+    uint32_t n_bands;
+    const struct band *bands = pack_bands(f, &n_bands);
+    assert_int_equal(n_bands, plan.n_bands);
+    for (uint32_t i = 0; i < n_bands; i++) {
+        const struct band *b = &bands[i];
+        bool damaged = false, any = pack_probe_band(f, b, h, hits, &damaged),
+             one = false;
+        assert_false(damaged);
+        for (uint32_t c = 0; c < b->n_columns; c++) {
+            bool maybe = hits[c / 8] >> c % 8 & 1;
+            assert_int_equal(maybe, folded_has(plan.order[b->first_column + c], h));
+            assert_int_equal(pack_probe_column(f, b, c, h),
+                             maybe ? TAMIS_HIT : TAMIS_NO_REASON);
+            one |= maybe;
+        }
+        assert_int_equal(any, one);
+        for (uint32_t c = b->n_columns; c < 8 * b->row_bytes; c++)
+            assert_false(hits[c / 8] >> c % 8 & 1);
+    }
+}
+
+static void check_pack(struct tamis_filter *f)
+{
+    for (size_t i = 0; i < n_sources; i++)
+        for (size_t k = 0; k < some[i].n_keys && k < 3; k++) {
+            assert_true(folded_has(i, some[i].keys[k]));
+            check_key(f, some[i].keys[k]);
+        }
+    for (size_t k = 0; k < N_PROBES; k++)
+        check_key(f, random_u64());
+}
+
+static void columns_answer_as_their_filters(void **state)
+{
+    static const size_t sizes[] = {1, 7, 40, 150, 700};
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        add_mixed(sizes[i]);
+        struct tamis_filter *f = pack_sources("pack", NULL);
+        check_pack(f);
+        tamis_filter_close(f);
+        unlink(path_of("pack"));
+        forget_sources();
+    }
+}
+
+static void strict_readers_get_the_same(void **state)
+{
+    struct tamis_filter_options strict = {.size = sizeof strict,
+                                          .check = TAMIS_CHECK_STRICT};
+    (void)state;
+    add_mixed(60);
+    struct tamis_filter *f = pack_sources("pack", &strict);
+    for (size_t k = 0; k < 100; k++)
+        check_key(f, random_u64());
+    tamis_filter_close(f);
+    unlink(path_of("pack"));
+    forget_sources();
+}
+
+/* Rows of more than a line reach from one page into the next. */
+static void rows_cross_pages(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 1500; i++)
+        add_source((struct geometry){2, 1, 6}, 64, 0.01);
+    struct tamis_filter *f = pack_sources("pack", NULL);
+    assert_int_equal(plan.n_bands, 1);
+    assert_int_equal(plan.bands[0].row_bytes, 192);
+    for (size_t k = 0; k < 300; k++)
+        check_key(f, k < 100 ? some[k].keys[k % 64] : random_u64());
+    tamis_filter_close(f);
+    unlink(path_of("pack"));
+    forget_sources();
+}
+
+static int check_column(void *ctx, uint32_t band, uint32_t column,
+                        const struct column *col)
+{
+    uint32_t *n = ctx;
+    const struct band *b = &plan.bands[band];
+    assert_int_equal(b->first_column + column, *n);
+    uint32_t source = plan.order[(*n)++];
+    struct column want = columns[source];
+    want.own_blocks = sources[source].own_blocks;
+    assert_memory_equal(col, &want, sizeof want);
+    assert_int_equal(b->geometry.n_blocks % want.own_blocks, 0);
+    return 0;
+}
+
+static int stop_at_third(void *ctx, uint32_t band, uint32_t column,
+                         const struct column *col)
+{
+    uint32_t *n = ctx;
+    (void)band, (void)column, (void)col;
+    return ++*n == 3 ? 42 : 0;
+}
+
+static void columns_are_listed(void **state)
+{
+    uint32_t n = 0;
+    (void)state;
+    add_mixed(300);
+    struct tamis_filter *f = pack_sources("pack", NULL);
+    assert_int_equal(pack_each_column(f, check_column, &n, NULL), 0);
+    assert_int_equal(n, n_sources);
+    n = 0;
+    assert_int_equal(pack_each_column(f, stop_at_third, &n, NULL), 42);
+    assert_int_equal(n, 3);
+    tamis_filter_close(f);
+    unlink(path_of("pack"));
+    forget_sources();
+}
+
+/* As a filter it answers for all columns together. */
+static void a_pack_is_a_filter_of_all(void **state)
+{
+    struct tamis_verify report;
+    uint64_t hashes[640], absent[10];
+    (void)state;
+    add_mixed(20);
+    struct tamis_filter *f = pack_sources("pack", NULL);
+    assert_int_equal(tamis_filter_verify(f, &report, NULL), 0);
+    assert_int_equal(report.n_damaged, 0);
+    random_hashes(hashes, 600);
+    for (size_t i = 0; i < 40; i++)
+        hashes[600 + i] = some[i % n_sources].n_keys ? some[i % n_sources].keys[0] : i;
+    size_t n_absent = tamis_filter_probe_batch(f, tamis_filter_domain(f).tag, hashes,
+                                               640, absent, NULL);
+    size_t n = 0;
+    for (size_t k = 0; k < 640; k++) {
+        enum tamis_reason why;
+        bool any = false;
+        for (size_t i = 0; i < n_sources; i++)
+            any |= folded_has(i, hashes[k]);
+        assert_int_equal(ask(f, hashes[k], &why), any ? TAMIS_MAYBE : TAMIS_ABSENT);
+        assert_int_equal(why, any ? TAMIS_HIT : TAMIS_NO_REASON);
+        assert_int_equal(absent[k / 64] >> k % 64 & 1, !any);
+        n += !any;
+    }
+    assert_int_equal(n, n_absent);
+    assert_true(n > 0);
+    tamis_filter_close(f);
+    unlink(path_of("pack"));
+    forget_sources();
+}
+
+/* The pack's bytes are the same whichever kernel turned the blocks, and as the
+ * definition has them. */
+static void kernels_turn_alike(void **state)
+{
+    _Alignas(64) uint64_t in[64][8], out[64][8];
+    const struct kernel *k;
+    (void)state;
+    for (size_t round = 0; round < 50; round++) {
+        random_hashes(in[0], 512);
+        for (size_t i = 0; (k = kernel_at(i)); i++) {
+            memcpy(out, in, sizeof in);
+            k->transpose(out);
+            for (size_t n = 0; n < 2000; n++) {
+                size_t c = random_below(64), bit = random_below(512);
+                const uint8_t *block = (const uint8_t *)in[c];
+                const uint8_t *row = (const uint8_t *)&out[bit % 64][bit / 64];
+                assert_int_equal(row[c / 8] >> c % 8 & 1,
+                                 block[bit / 8] >> bit % 8 & 1);
+            }
+        }
+    }
+}
+
+/* Each page of rows in turn is damaged: no column with the key becomes absent. */
+static void damaged_rows_exclude_nothing(void **state)
+{
+    (void)state;
+    add_mixed(120);
+    struct tamis_filter *f = pack_sources("pack", NULL);
+    struct tamis_stage_info rows;
+    assert_int_equal(tamis_filter_stage(f, 0, &rows), 0);
+    tamis_filter_close(f);
+    size_t n_damaged = 0;
+    for (uint64_t page = 0; page < rows.bits_bytes / PAGE_BYTES; page += 3) {
+        uint8_t zeros[64] = {0};
+        file_copy(path_of("pack"), path_of("rotten"));
+        for (uint64_t at = 0; at < PAGE_BYTES; at += 64)
+            file_poke(path_of("rotten"), rows.offset + page * PAGE_BYTES + at, zeros,
+                      64);
+        f = open_filter(path_of("rotten"));
+        for (size_t i = 0; i < n_sources; i++)
+            for (size_t k = 0; k < some[i].n_keys && k < 5; k++) {
+                const struct band *b = &plan.bands[sources[i].band];
+                uint64_t h = some[i].keys[k];
+                uint8_t hits[ROW_MAX_BYTES];
+                bool damaged = false;
+                enum tamis_reason why = pack_probe_column(f, b, sources[i].column, h);
+                assert_true(why == TAMIS_HIT || why == TAMIS_DAMAGED);
+                n_damaged += why == TAMIS_DAMAGED;
+                assert_true(pack_probe_band(f, b, h, hits, &damaged));
+                assert_true(hits[sources[i].column / 8] >> sources[i].column % 8 & 1);
+                assert_int_equal(ask(f, h, NULL), TAMIS_MAYBE);
+            }
+        tamis_filter_close(f);
+    }
+    assert_true(n_damaged > 100);
+    unlink(path_of("pack"));
+    unlink(path_of("rotten"));
+    forget_sources();
+}
+
+static void without_its_bands_all_is_damaged(void **state)
+{
+    (void)state;
+    add_mixed(10);
+    struct tamis_filter *f = pack_sources("pack", NULL);
+    struct tamis_stage_info s;
+    enum tamis_reason why;
+    uint32_t n;
+    uint64_t absent[1], h = random_u64();
+    assert_int_equal(tamis_filter_stage(f, PACK_BANDS, &s), 0);
+    tamis_filter_close(f);
+    file_poke(path_of("pack"), s.offset + 100, "x", 1);
+    f = open_filter(path_of("pack"));
+    assert_null(pack_bands(f, &n));
+    assert_int_equal(n, 0);
+    assert_int_equal(ask(f, h, &why), TAMIS_MAYBE);
+    assert_int_equal(why, TAMIS_DAMAGED);
+    assert_int_equal(
+        tamis_filter_probe_batch(f, tamis_filter_domain(f).tag, &h, 1, absent, NULL),
+        0);
+    assert_int_equal(pack_each_column(f, stop_at_third, &n, NULL), TAMIS_ERR_DAMAGED);
+    tamis_filter_close(f);
+    unlink(path_of("pack"));
+    forget_sources();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kernels_turn_alike),
+        cmocka_unit_test(columns_answer_as_their_filters),
+        cmocka_unit_test(strict_readers_get_the_same),
+        cmocka_unit_test(rows_cross_pages),
+        cmocka_unit_test(columns_are_listed),
+        cmocka_unit_test(a_pack_is_a_filter_of_all),
+        cmocka_unit_test(damaged_rows_exclude_nothing),
+        cmocka_unit_test(without_its_bands_all_is_damaged),
+    };
+    return cmocka_run_group_tests_name("pack", tests, test_dir_create, test_dir_remove);
+}
