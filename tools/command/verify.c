@@ -252,7 +252,7 @@ static int verify(struct verify *v)
     v->status =
         pick_segments(v->snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
     progress_start("verify", work(v, picked, n));
-    for (size_t i = 0; i < n && picked != NULL; i++) {
+    for (size_t i = 0; i < n; i++) {
         check_segment(v, picked[i], given(o, OPT_AGAINST) ? o->against : NULL);
         if (!output_works())
             break;

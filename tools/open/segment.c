@@ -111,6 +111,7 @@ int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
                                (struct tamis_name){names[i], strlen(names[i])});
             free(*list);
             *list = NULL;
+            *n = 0;
             break;
         }
         if (!picked[target.slot - 1])

@@ -111,6 +111,17 @@ make_example() {
     "$TAMIS" ls store | wc -l | grep -qx 4
 }
 
+@test "an unknown segment after a known one" {
+    make_store
+    for c in ls stat verify seal drop "verify --json" "stat --json" "stat --prometheus" \
+        "stat --residency" "stat --svg=-" "union new" "compare"; do
+        # shellcheck disable=SC2086
+        set -- $c
+        fails 5 "no segment 'nope': 'tamis ls'" "$TAMIS" "$1" store ${2:-} one nope
+    done
+    "$TAMIS" ls store | wc -l | grep -qx 2
+}
+
 @test "what --each leaves no name of names its file" {
     "$TAMIS" init store
     mkdir d && : >d/.keys
