@@ -199,25 +199,40 @@ static uint32_t n_processors(void)
     return n < 1 ? 1 : n > MAX_JOBS ? MAX_JOBS : (uint32_t)n;
 }
 
-/* Reports a long option that getopt_long() refuses: ambiguous, a flag with a value, or
- * unknown. */
+/* Reports a letter that getopt_long() refuses, as a whole character: if there is more
+ * of it, getopt_long() is still at this word. */
+_Noreturn static void bad_letter(const char *word)
+{
+    char byte = (char)optopt;
+    const char *at = word ? strchr(word, byte) : NULL;
+    size_t n = at ? printable((const uint8_t *)at, strlen(at)) : 0;
+
+    usage_error("unknown option '-%.*s'", n > 0 ? (int)n : 1, n > 0 ? at : &byte);
+}
+
+/* Reports a long option that getopt_long() refuses: a flag with a value, which is in
+ * optopt, or a name that is ambiguous or unknown. */
 _Noreturn static void bad_option(const char *word, const struct option *longs)
 {
-    size_t n = word[0] == '-' && word[1] == '-' ? strcspn(word + 2, "=") : 0;
+    size_t n = strcspn(word + 2, "="), end = 0;
     struct suggestion meant;
+    char list[512] = "";
 
     suggest_begin(&meant, word + 2, n);
-    for (; n > 0 && longs->name != NULL; longs++) {
-        size_t length = strlen(longs->name);
-
-        if (length == n && memcmp(word + 2, longs->name, n) == 0)
+    for (; longs->name != NULL; longs++) {
+        if (longs->val == optopt)
             usage_error("option '--%s' takes no value", longs->name);
-        suggest_among(&meant, longs->name, length);
+        suggest_among(&meant, longs->name, strlen(longs->name));
+        if (n > 0 && strncmp(longs->name, word + 2, n) == 0 && end < sizeof(list))
+            end += (size_t)snprintf(list + end, sizeof(list) - end, "%s--%s",
+                                    end ? ", " : "", longs->name);
     }
+    if (end > 0)
+        usage_error("ambiguous option '%.*s': %s", (int)n + 2, word, list);
     if (meant.best != NULL)
-        usage_error("unknown or ambiguous option '%.*s': did you mean '--%.*s'?",
-                    (int)n + 2, word, (int)meant.best_bytes, meant.best);
-    usage_error("unknown or ambiguous option '%s'", word);
+        usage_error("unknown option '%.*s': did you mean '--%.*s'?", (int)n + 2, word,
+                    (int)meant.best_bytes, meant.best);
+    usage_error("unknown option '%s'", word);
 }
 
 /* Gives getopt_long() the options of this command. */
@@ -267,8 +282,9 @@ void parse_options(int argc, char **argv, size_t min, size_t max, struct options
         if (code == ':')
             usage_error("option '%s' needs a value", argv[optind - 1]);
         /* A known letter: its long name, with a value that it does not take. */
-        if (code == '?' && optopt > 0 && optopt < 256 && !strchr(shorts, optopt))
-            usage_error("unknown option '-%c'", optopt);
+        if (code == '?' && optopt != 0 && optopt < 256 &&
+            (optopt == ':' || !strchr(shorts, optopt)))
+            bad_letter(argv[optind]);
         if (code == '?')
             bad_option(argv[optind - 1], longs);
         take(o, id_of(code, allowed), optarg);

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../talk/talk.h"
 #include "input.h"
@@ -16,7 +17,7 @@ void usage_error(const char *format, ...)
     va_start(args, format);
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);
-    complain(0, "%s: %s: see 'tamis help %s'", this_command->name, message,
-             this_command->name);
+    complain(0, "%s: %s%s see 'tamis help %s'", this_command->name, message,
+             message[strlen(message) - 1] == '?' ? "" : ":", this_command->name);
     exit(EXIT_USAGE);
 }

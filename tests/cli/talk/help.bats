@@ -82,13 +82,25 @@ make_example() {
 }
 
 @test "mistyped options" {
-    fails 2 "option '--jsno': did you mean '--json'\?: see" "$TAMIS" ls store --jsno
+    fails 2 "option '--jsno': did you mean '--json'\? see" "$TAMIS" ls store --jsno
     fails 2 "option '--frp': did you mean '--fpr'\?" "$TAMIS" init store --frp=1
     fails 2 "'--repalce': did you mean '--replaces'\?" "$TAMIS" build store a --repalce x
     fails 2 "option '--json' takes no value" "$TAMIS" ls store --json=3
-    fails 2 "unknown or ambiguous option '--xyzzy': see" "$TAMIS" ls store --xyzzy
+    fails 2 "option '--quiet' takes no value" "$TAMIS" probe store a --q=
+    fails 2 " unknown option '--xyzzy': see" "$TAMIS" ls store --xyzzy
+    fails 2 " ambiguous option '--n': --null, --names: see" "$TAMIS" ls store --n
+    fails 2 " ambiguous option '--bi': --binary, --bind: see" "$TAMIS" build store s - --bi=00
     # Only what the command takes is meant.
-    fails 2 "unknown or ambiguous option '--fprr': see" "$TAMIS" ls store --fprr
+    fails 2 " unknown option '--fprr': see" "$TAMIS" ls store --fprr
+}
+
+@test "an option of one letter that is unknown: no other word is blamed" {
+    fails 2 "unknown option '-:': see" "$TAMIS" probe store a -:q
+    for at in "-é store" "store -é" "store -é0" "-0é store"; do
+        # shellcheck disable=SC2086
+        fails 2 "ls: unknown option '-é': see" "$TAMIS" ls $at
+    done
+    fails 2 "ls: unknown option '-.xff': see" "$TAMIS" ls store $'-\xff'
 }
 
 @test "mistyped segments" {
