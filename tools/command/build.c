@@ -148,38 +148,6 @@ static uint64_t plan_tasks(const struct options *o, struct work *w)
     return total;
 }
 
-static int compare_tasks(const void *left, const void *right)
-{
-    const struct tamis_name *a = &(*(const struct task *const *)left)->name;
-    const struct tamis_name *b = &(*(const struct task *const *)right)->name;
-    int order =
-        memcmp(a->bytes, b->bytes, a->n_bytes < b->n_bytes ? a->n_bytes : b->n_bytes);
-
-    return order ? order : (a->n_bytes > b->n_bytes) - (a->n_bytes < b->n_bytes);
-}
-
-/* Two key files of one name would be one segment: exits. */
-static void check_tasks(const struct work *w)
-{
-    const struct task **sorted = memory_or_exit(malloc((w->n + 1) * sizeof(*sorted)));
-    const struct task *a = NULL, *b = NULL;
-
-    for (size_t i = 0; i < w->n; i++)
-        sorted[i] = &w->tasks[i];
-    qsort(sorted, w->n, sizeof(*sorted), compare_tasks);
-    for (size_t i = 1; i < w->n && a == NULL; i++)
-        if (compare_tasks(&sorted[i - 1], &sorted[i]) == 0) {
-            a = sorted[i - 1] < sorted[i] ? sorted[i - 1] : sorted[i];
-            b = sorted[i - 1] < sorted[i] ? sorted[i] : sorted[i - 1];
-        }
-    free(sorted);
-    if (a != NULL)
-        usage_error("--each: %s and %s are both for segment '%.*s': rename one, or "
-                    "build it by 'tamis build STORE SEGMENT KEYFILE'",
-                    a->file, b->file, (int)a->name.n_bytes,
-                    (const char *)a->name.bytes);
-}
-
 static int drop_replaced(struct work *w, struct tamis_store *store)
 {
     struct tamis_diag diag = {0};
@@ -325,7 +293,10 @@ static int run(int argc, char **argv)
     w.o = &o;
     w.store_path = o.args[0];
     total = plan_tasks(&o, &w);
-    check_tasks(&w);
+    if (given(&o, OPT_EACH))
+        check_key_files(o.args + 1, w.n, o.strip,
+                        "rename one, or build it by 'tamis build STORE SEGMENT "
+                        "KEYFILE'");
     status = edit(&w, total);
     free(w.tasks);
     return status;

@@ -291,6 +291,8 @@ static int run(int argc, char **argv)
         usage_error("--against checks one SEGMENT; --against-each many");
     if (given(&o, OPT_AGAINST_EACH) && o.n_args < 2)
         usage_error("--against-each needs key files");
+    if (given(&o, OPT_AGAINST_EACH))
+        check_key_files(o.args + 1, o.n_args - 1, o.strip, "check one at a time");
     if (given(&o, OPT_STRIP) && !given(&o, OPT_AGAINST_EACH))
         usage_error("--strip is for --against-each");
     if (given(&o, OPT_EMPTY) && !with_keys(&o))

@@ -57,3 +57,41 @@ struct tamis_name name_of_file(const char *path, const char *strip)
     check_name(name.bytes, name.n_bytes);
     return name;
 }
+
+static int compare_bytes(const void *left, const void *right)
+{
+    const struct tamis_name *a = *(const struct tamis_name *const *)left;
+    const struct tamis_name *b = *(const struct tamis_name *const *)right;
+    int order =
+        memcmp(a->bytes, b->bytes, a->n_bytes < b->n_bytes ? a->n_bytes : b->n_bytes);
+
+    return order ? order : (a->n_bytes > b->n_bytes) - (a->n_bytes < b->n_bytes);
+}
+
+void check_key_files(char *const *files, size_t n, const char *strip,
+                     const char *remedy)
+{
+    struct tamis_name *names = memory_or_exit(malloc((n + 1) * sizeof(*names)));
+    const struct tamis_name **sorted =
+        memory_or_exit(malloc((n + 1) * sizeof(*sorted)));
+    struct tamis_name name = {NULL, 0};
+    size_t a = n, b = n;
+
+    for (size_t i = 0; i < n; i++) {
+        names[i] = name_of_file(files[i], strip);
+        sorted[i] = &names[i];
+    }
+    qsort(sorted, n, sizeof(*sorted), compare_bytes);
+    for (size_t i = 1; i < n && a == n; i++)
+        if (compare_bytes(&sorted[i - 1], &sorted[i]) == 0) {
+            a = (size_t)(sorted[i - 1] - names);
+            b = (size_t)(sorted[i] - names);
+            name = names[a];
+        }
+    free(sorted);
+    free(names);
+    if (a < n)
+        usage_error("%s and %s are both for segment '%.*s': %s", files[a < b ? a : b],
+                    files[a < b ? b : a], (int)name.n_bytes, (const char *)name.bytes,
+                    remedy);
+}

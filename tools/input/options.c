@@ -300,6 +300,7 @@ void parse_options(int argc, char **argv, size_t min, size_t max, struct options
                     (int)strcspn(this_command->arguments, " "),
                     this_command->arguments);
     check_names(o->replaces.at, o->replaces.n);
+    check_names(o->segments.at, o->segments.n);
 }
 
 struct tamis_derivation derivation_of(const struct options *o)

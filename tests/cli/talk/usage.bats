@@ -184,6 +184,11 @@ commands="init build attach grow seal drop probe ls stat verify plan"
     fails 2 "drop: segment 'one' is named twice" "$TAMIS" drop store one two one
     fails 2 "build: segment 'one' is named twice" \
         "$TAMIS" build store x /dev/null --replaces one --replaces one
+    fails 2 "probe: segment 'one' is named twice: once will do" \
+        "$TAMIS" probe store a --segment one --segment two --segment one
+    mkdir d && echo a | tee one >d/one
+    fails 2 "verify: one and d/one are both for segment 'one': check one at a time" \
+        "$TAMIS" verify store --against-each one two d/one
     ok "$TAMIS" ls store
     [ "${#lines[@]}" -eq 2 ]
 }
