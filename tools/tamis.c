@@ -148,27 +148,44 @@ static int unknown(char *const *words, size_t n)
     return unknown_command(words[0]);
 }
 
+/* The text of a topic of `tamis help`; NULL: it is none. */
+static const char *topic(const char *word)
+{
+    return strcmp(word, "json") == 0   ? json_help
+           : strcmp(word, "keys") == 0 ? key_help
+           : strcmp(word, "exit") == 0 ? exit_help
+           : strcmp(word, "help") == 0 ? help_help
+                                       : NULL;
+}
+
 static int help(char *const *words, size_t n)
 {
-    size_t used;
+    const char *text = n > 0 ? topic(words[0]) : NULL;
+    bool of_file = n == 1 && strcmp(words[0], "file") == 0;
+    size_t used = n > 0;
 
+    if (n > 0 && text == NULL && !of_file &&
+        (this_command = find(words, n, &used)) == NULL)
+        return unknown(words, n);
+    if (n > used)
+        return complain(EXIT_USAGE,
+                        "help: too many arguments, from '%s' on: see 'tamis help help'",
+                        words[used]);
     if (n == 0)
         print_commands(stdout);
-    else if (strcmp(words[0], "json") == 0)
-        fputs(json_help, stdout);
-    else if (strcmp(words[0], "keys") == 0)
-        fputs(key_help, stdout);
-    else if (strcmp(words[0], "exit") == 0)
-        fputs(exit_help, stdout);
-    else if (strcmp(words[0], "help") == 0)
-        fputs(help_help, stdout);
-    else if (n == 1 && strcmp(words[0], "file") == 0)
+    else if (text != NULL)
+        fputs(text, stdout);
+    else if (of_file)
         print_summaries(stdout, true);
-    else if ((this_command = find(words, n, &used)) != NULL)
-        print_help_and_exit();
     else
-        return unknown(words, n);
+        print_help_and_exit();
     return EXIT_DONE;
+}
+
+static bool asks_for_help(const char *word)
+{
+    return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 ||
+           strcmp(word, "-h") == 0;
 }
 
 static int run(int argc, char **argv)
@@ -179,9 +196,12 @@ static int run(int argc, char **argv)
         print_commands(stderr);
         return EXIT_USAGE;
     }
-    if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 ||
-        strcmp(argv[1], "-h") == 0)
+    if (asks_for_help(argv[1]))
         return help(argv + 2, n - 1);
+    if (n > 1 && strcmp(argv[1], "file") == 0 && asks_for_help(argv[2])) {
+        argv[2] = argv[1];
+        return help(argv + 2, n - 1);
+    }
     bool version = strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0;
     if (version && n > 1)
         return complain(EXIT_USAGE, "%s takes no argument: leave it out", argv[1]);

@@ -29,6 +29,24 @@ commands="init build attach grow seal drop probe ls stat verify plan"
         [ "$output" = "$help" ]
     done
     for topic in json keys exit; do ok "$TAMIS" help $topic; done
+    ok "$TAMIS" help file
+    help=$output
+    for c in help --help -h; do
+        ok "$TAMIS" file $c
+        [ "$output" = "$help" ]
+    done
+    help=$("$TAMIS" help file show)
+    ok "$TAMIS" file help show
+    [ "$output" = "$help" ]
+}
+
+@test "help refuses words that it does not use" {
+    for c in probe "file show" json keys exit help; do
+        fails 2 "^tamis: help: too many arguments, from 'extra' on: see" "$TAMIS" help $c extra more
+    done
+    fails 2 "too many arguments, from 'extra'" "$TAMIS" --help ls extra
+    fails 2 "no such command 'sift'" "$TAMIS" help sift extra
+    fails 2 "file: no such command 'extra'" "$TAMIS" help file extra
 }
 
 @test "--version" {
