@@ -25,6 +25,9 @@ int check_new_file(const char *path)
     char *parent;
     int err = 0;
 
+    if (strcmp(path, "-") == 0)
+        return complain(EXIT_USAGE, "-: a filter is a file, not standard output: ./- "
+                                    "is a file of that name");
     if (lstat(path, &st) == 0) {
         struct tamis_diag diag = {.code = TAMIS_ERR_EXISTS, .what = "exists already"};
 

@@ -42,6 +42,17 @@ load ../common
     [ "$(md5sum f.tamis)" = "$sum" ]
 }
 
+@test "a filter does not go to standard output" {
+    make_file
+    for c in "build - keys" "fold - f.tamis --by 1" "union - f.tamis f.tamis"; do
+        # shellcheck disable=SC2086
+        fails 2 "^tamis: -: a filter is a file, not standard output: ./- is" "$TAMIS" file $c
+        [ ! -e - ]
+    done
+    ok "$TAMIS" file build ./- keys
+    ok "$TAMIS" file probe - 7
+}
+
 @test "lost keys are found and named" {
     make_file
     seq 990 1020 >other
