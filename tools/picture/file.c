@@ -95,7 +95,9 @@ static bool may_replace(const char *path)
     ssize_t n;
     int fd;
 
-    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+    if (stat(path, &st) != 0)
+        return lstat(path, &st) != 0; /* a link to nothing is no picture */
+    if (!S_ISREG(st.st_mode) || st.st_size == 0)
         return true; /* replace_file() says what else is wrong */
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)

@@ -212,12 +212,14 @@ whole() {
     printf '1000\tone\n' >list
     printf 'rocksdb.table' >000012.sst
     ln -s 000012.sst link
-    for at in 000012.sst link; do
+    ln -s nowhere dangling
+    for at in 000012.sst link dangling; do
         fails 2 "--svg replaces only an SVG picture, and $at is none: remove it first" "$TAMIS" stat store --svg $at
         fails 2 "and $at is none: remove it" "$TAMIS" plan store --bytes 1M --svg $at
         fails 2 "and $at is none: remove it" "$TAMIS" plan --sizes list --bytes 1M --svg $at
     done
     [ "$(cat 000012.sst)" = rocksdb.table ]
+    [ -L dangling ] && [ ! -e nowhere ]
     : >empty
     printf '<?xml version="1.0"?><svg/>' >other.svg
     for at in empty other.svg new.svg; do
