@@ -42,17 +42,14 @@ static int range_error(const struct options *o, int err)
 {
     const char *advice = NULL;
     uint64_t least = given(o, OPT_BYTES) ? least_bytes(o) : 0;
-    char text[64];
 
-    if (err == TAMIS_ERR_RANGE && least > 0) {
-        snprintf(text, sizeof(text), "take more --bytes, at least %llu",
-                 (unsigned long long)least);
-        advice = text;
-    } else if (err == TAMIS_ERR_RANGE && given(o, OPT_BYTES) && o->n_keys == 0) {
-        advice = "take more --keys, at least 1";
-    } else if (err == TAMIS_ERR_RANGE) {
+    if (err == TAMIS_ERR_RANGE && least > 0)
+        usage_error("--bytes is at least %llu, not %llu", (unsigned long long)least,
+                    (unsigned long long)o->n_bytes);
+    if (err == TAMIS_ERR_RANGE && given(o, OPT_BYTES) && o->n_keys == 0)
+        usage_error("--keys is at least 1, not 0");
+    if (err == TAMIS_ERR_RANGE)
         advice = given(o, OPT_BYTES) ? "take fewer --bytes" : "--fpr is 1e-8..0.5";
-    }
     if (err == TAMIS_ERR_TOO_LARGE)
         advice = given(o, OPT_BYTES)
                      ? "take fewer --bytes, or split them over several filters"

@@ -63,12 +63,12 @@ load ../common
     fails 2 "--bytes" "$TAMIS" plan --bytes 99999999999999999T --fpr 0.1
     fails 2 "--keys" "$TAMIS" plan --keys many --fpr 0.1
     fails 2 "too large.*: take fewer --bytes" "$TAMIS" plan --bytes 256T --keys 1
-    fails 2 "take more --keys, at least 1" "$TAMIS" plan --bytes 64K --keys 0
+    fails 2 "plan: --keys is at least 1, not 0: see" "$TAMIS" plan --bytes 64K --keys 0
     fails 2 "too large.*: take fewer --keys" "$TAMIS" plan --keys 256T --fpr 1e-8
-    fails 2 "take more --bytes, at least 4096$" "$TAMIS" plan --bytes 1 --keys 1
-    fails 2 "take more --bytes, at least 4096$" "$TAMIS" plan --bytes 1K --fpr 1%
+    fails 2 "plan: --bytes is at least 4096, not 1: see" "$TAMIS" plan --bytes 1 --keys 1
+    fails 2 "--bytes is at least 4096, not 1024: see" "$TAMIS" plan --bytes 1K --fpr 1%
     ok "$TAMIS" plan --bytes 4096 --fpr 1%
-    fails 2 "at least 7$" "$TAMIS" plan --layout classic --bytes 6 --fpr 1e-8
+    fails 2 "--bytes is at least 7, not 6: see" "$TAMIS" plan --layout classic --bytes 6 --fpr 1e-8
     ok "$TAMIS" plan --layout classic --bytes 7 --fpr 1e-8
 }
 

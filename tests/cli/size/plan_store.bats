@@ -91,6 +91,7 @@ make_levels() {
     make_store
     fails 2 "one of --bytes and --reads" "$TAMIS" plan store
     fails 2 "one of --bytes and --reads" "$TAMIS" plan store --bytes 1M --reads 1
+    fails 2 "a plan of a store takes .*no --keys" "$TAMIS" plan store --keys 10
     fails 2 "no --keys" "$TAMIS" plan store --bytes 1M --keys 5
     fails 2 "no --keys" "$TAMIS" plan store --bytes 1M -s 2
     fails 2 "for a STORE" "$TAMIS" plan --sizes x --bytes 1M --apply
