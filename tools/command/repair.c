@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "../input/input.h"
 #include "../open/open.h"
@@ -12,15 +13,20 @@
 #include "tamis.h"
 
 struct repair {
-    json_t *list;      /* NULL: text */
-    uint64_t n_damage; /* findings that are damage, mended or not */
+    const char *store;
+    json_t *list;       /* NULL: text */
+    uint64_t n_damage;  /* findings that are damage, mended or not */
+    uint64_t n_missing; /* filters that are noted, and have no file */
     struct unread unread;
 };
 
 static void found(void *ctx, const struct tamis_repair_finding *f)
 {
     struct repair *r = ctx;
+    struct stat st;
 
+    r->n_missing += f->damage && f->action == TAMIS_REPAIR_NOTED &&
+                    !stat_in(r->store, f->file, &st);
     r->n_damage += f->damage || f->action == TAMIS_REPAIR_REBUILT;
     note_unread(&r->unread, f);
     print_finding(r->list, f);
@@ -49,9 +55,10 @@ static void print_report(json_t *root, const struct tamis_repair_report *report,
     if (failed)
         return;
     if (done == 0)
-        printf("nothing to do: %llu segment%s\n",
-               (unsigned long long)report->n_segments,
-               report->n_segments == 1 ? "" : "s");
+        printf(
+            "nothing %s: %llu segment%s\n",
+            report->n_damaged + report->n_unread > 0 ? "that repair can mend" : "to do",
+            (unsigned long long)report->n_segments, report->n_segments == 1 ? "" : "s");
     else
         printf(
             "%s: %llu finished, %llu rebuilt, %llu quarantined, %llu swept; %llu "
@@ -171,6 +178,7 @@ static int run(int argc, char **argv)
     }
     if (given(&o, OPT_FORCE))
         usage_error("--force is for --confirm");
+    r.store = o.args[0];
     if (given(&o, OPT_JSON)) {
         root = memory_or_exit(json_object());
         r.list = memory_or_exit(json_array());
@@ -194,12 +202,15 @@ static int run(int argc, char **argv)
     if (!output_works())
         return EXIT_IO;
     if (report.n_damaged > 0)
-        status = complain(
-            EXIT_DAMAGE,
-            "%s: %llu damaged filter%s left as noted: build the segment%s "
-            "anew from the keys",
-            o.args[0], (unsigned long long)report.n_damaged,
-            report.n_damaged == 1 ? " is" : "s are", report.n_damaged == 1 ? "" : "s");
+        status = complain(EXIT_DAMAGE,
+                          "%s: %llu %s filter%s left as noted: build the segment%s "
+                          "anew from the keys",
+                          o.args[0], (unsigned long long)report.n_damaged,
+                          r.n_missing == report.n_damaged ? "missing"
+                          : r.n_missing > 0               ? "damaged or missing"
+                                                          : "damaged",
+                          report.n_damaged == 1 ? " is" : "s are",
+                          report.n_damaged == 1 ? "" : "s");
     else if (r.n_damage > 0)
         status = complain(EXIT_DAMAGE, "%s: damage %s", o.args[0],
                           opt.dry_run ? "was found" : "was found, and dealt with");

@@ -45,9 +45,19 @@ tree() {
 @test "a lost filter is damage that repair can't mend" {
     make_store
     rm "$(filter_of one)"
-    fails 3 "1 damaged filter is left as noted: build the segment anew" "$TAMIS" repair store
-    prints $'^noted\tone\tfilters/.*missing'
-    prints 'nothing to do'
+    for more in "" --dry-run; do
+        fails 3 ": 1 missing filter is left as noted: build the segment anew" \
+            "$TAMIS" repair store $more
+        prints $'^noted\tone\tfilters/.*missing\nnothing that repair can mend: 2 segments$'
+    done
+    # A growing filter stays where it is; its writer condemns the page.
+    seq 2000 | "$TAMIS" grow store g
+    dd if=/dev/zero of="$(filter_of g)" bs=4096 seek=8 count=1 conv=notrunc status=none
+    fails 3 ": 2 damaged or missing filters are left as noted: build the segments anew" \
+        "$TAMIS" repair store
+    "$TAMIS" drop store one
+    fails 3 ": 1 damaged filter is left as noted: build the segment anew" "$TAMIS" repair store
+    prints 'nothing that repair can mend: 2 segments$'
 }
 
 @test "orphans: verify tells, repair sets aside" {

@@ -41,7 +41,7 @@ dead_writer() {
     prints $'^one\tunreadable\topening the filter: Permission denied'
     plain "filters/.*: left alone: Permission denied .and 1 more.: run it as" \
         others "$TAMIS" repair store
-    prints 'nothing to do: 2 segments'
+    prints 'nothing that repair can mend: 2 segments'
     [ "$tree" = "$(ls -R store)" ]
     fails 4 "Permission denied" others "$TAMIS" repair store --dry-run --json
     prints '"error": "Permission denied"'
