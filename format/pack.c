@@ -1,9 +1,13 @@
 /* The tables of a pack: encode, and decode with every check of SPEC.md §17.3 in its
  * order; and the reference probe of a column. */
 #include "pack.h"
+#include "checksum.h"
+
+static const uint8_t MAGIC[8] = {0x89, 'T', 'P', 'D', '\r', '\n', 0x1a, '\n'};
 
 _Static_assert(sizeof(struct band_disk) == BAND_BYTES, "SPEC.md section 17.1");
 _Static_assert(sizeof(struct column_disk) == COLUMN_HEAD_BYTES, "SPEC.md section 17.2");
+_Static_assert(sizeof(struct dead_disk) == DEAD_HEAD_BYTES, "SPEC.md section 17.5");
 _Static_assert((COLUMN_HEAD_BYTES + NAME_MAX_BYTES + BINDING_MAX_BYTES + 7) / 8 * 8 ==
                    COLUMN_MAX_BYTES,
                "SPEC.md section 17.3, P9");
@@ -26,6 +30,15 @@ const struct field column_fields[] = {
 };
 #undef F
 const size_t n_column_fields = sizeof column_fields / sizeof column_fields[0];
+
+#define F(member, type) FIELD(struct dead_disk, member, type)
+const struct field dead_fields[] = {
+    F(magic, FIELD_BYTES),    F(major, FIELD_UINT), F(minor, FIELD_UINT),
+    F(n_columns, FIELD_UINT), F(uuid, FIELD_UUID),  F(table_digest, FIELD_HEX),
+    F(unused, FIELD_UNUSED),
+};
+#undef F
+const size_t n_dead_fields = sizeof dead_fields / sizeof dead_fields[0];
 
 /* ---- bands ---- */
 
@@ -215,6 +228,50 @@ struct verdict column_decode(const uint8_t *in, size_t n_bytes, const struct com
     memcpy(col->binding, in + sizeof d + col->name_bytes, col->binding_bytes);
     *used = n;
     return v;
+}
+
+#undef AT
+#define AT(code, member) VERDICT_AT(VERDICT_##code, struct dead_disk, member)
+
+/* ---- tombstones ---- */
+
+void dead_encode(const uint8_t uuid[UUID_BYTES], uint64_t table_digest,
+                 uint32_t n_columns, uint8_t *file)
+{
+    struct dead_disk d = {.major = le16_of(FORMAT_MAJOR),
+                          .minor = le16_of(FORMAT_MINOR),
+                          .n_columns = le32_of(n_columns),
+                          .table_digest = le64_of(table_digest)};
+    memcpy(d.magic, MAGIC, sizeof d.magic);
+    memcpy(d.uuid, uuid, UUID_BYTES);
+    memcpy(file, &d, sizeof d);
+    checksum_set(file, dead_bytes(n_columns), 0);
+}
+
+struct verdict dead_decode(const uint8_t *in, size_t n_bytes,
+                           const uint8_t uuid[UUID_BYTES], uint64_t table_digest,
+                           uint32_t *n_columns)
+{
+    struct dead_disk d;
+    *n_columns = 0;
+    if (n_bytes < sizeof d)
+        return AT(SHORT, magic);
+    memcpy(&d, in, sizeof d);
+    uint32_t n = le32_get(d.n_columns);
+    if (memcmp(d.magic, MAGIC, sizeof MAGIC) != 0)
+        return AT(MAGIC, magic);
+    if (le16_get(d.major) != FORMAT_MAJOR)
+        return AT(VERSION, major);
+    if (n < 1 || n > PACK_MAX_COLUMNS || n_bytes != dead_bytes(n))
+        return AT(SHORT, n_columns);
+    if (!checksum_good(in, n_bytes, 0))
+        return AT(CHECKSUM, magic);
+    if (memcmp(d.uuid, uuid, UUID_BYTES) != 0)
+        return AT(IDENTITY, uuid);
+    if (le64_get(d.table_digest) != table_digest)
+        return AT(IDENTITY, table_digest);
+    *n_columns = n;
+    return VERDICT_GOOD;
 }
 
 /* ---- the reference probe ---- */

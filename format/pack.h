@@ -75,6 +75,22 @@ struct column {
     uint8_t name[NAME_MAX_BYTES], binding[BINDING_MAX_BYTES];
 };
 
+/* Tombstones: the file "<uuid>.dead" (SPEC.md §17.5). Behind the head a bit for each
+ * column, then the checksum. */
+struct dead_disk {
+    uint8_t magic[8];
+    struct le16 major;
+    struct le16 minor;
+    struct le32 n_columns;
+    uint8_t uuid[UUID_BYTES];
+    struct le64 table_digest;
+    uint8_t unused[8];
+};
+enum {
+    DEAD_HEAD_BYTES = 48,
+    DEAD_MAX_BYTES = DEAD_HEAD_BYTES + PACK_MAX_COLUMNS / 8 + 8
+};
+
 extern const struct field band_fields[];
 extern const size_t n_band_fields;
 extern const struct field column_fields[];
@@ -104,6 +120,24 @@ size_t column_encode(const struct column *col, uint8_t out[COLUMN_MAX_BYTES]);
  * left of the table. On VERDICT_OK *used is the length of the entry. */
 struct verdict column_decode(const uint8_t *in, size_t n_bytes, const struct commit *c,
                              const struct band *b, struct column *col, size_t *used);
+
+extern const struct field dead_fields[];
+extern const size_t n_dead_fields;
+
+static inline size_t dead_bytes(uint32_t n_columns)
+{
+    return DEAD_HEAD_BYTES + ((size_t)n_columns + 7) / 8 + 8;
+}
+
+/* Writes the head and the checksum of a file of dead_bytes(n_columns) bytes. The caller
+ * has put the bits where they belong, at DEAD_HEAD_BYTES. */
+void dead_encode(const uint8_t uuid[UUID_BYTES], uint64_t table_digest,
+                 uint32_t n_columns, uint8_t *file);
+/* Checks the file of the pack with this UUID and digest. On VERDICT_OK *n_columns bits
+ * begin at DEAD_HEAD_BYTES. */
+struct verdict dead_decode(const uint8_t *in, size_t n_bytes,
+                           const uint8_t uuid[UUID_BYTES], uint64_t table_digest,
+                           uint32_t *n_columns);
 
 /* The row of bit i of block `block` of lane `lane`, as an offset from the start of the
  * rows. */

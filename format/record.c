@@ -3,6 +3,7 @@
 #include "record.h"
 #include "checksum.h"
 #include "hash.h"
+#include "pack.h"
 
 static const uint8_t MAGIC[8] = {0x89, 'T', 'S', 'T', '\r', '\n', 0x1a, '\n'};
 
@@ -36,6 +37,8 @@ const struct field record_fields[] = {
     F(watermark, FIELD_UINT),     F(min_sequence, FIELD_UINT),
     F(min_stages, FIELD_UINT),    F(rank, FIELD_UINT),
     F(created, FIELD_TIME),       F(binding, FIELD_BYTES),
+    F(place_uuid, FIELD_UUID),    F(place_digest, FIELD_HEX),
+    F(band, FIELD_UINT),          F(column, FIELD_UINT),
     F(unused, FIELD_UNUSED),
 };
 #undef F
@@ -163,6 +166,10 @@ size_t record_encode(const struct record *r, const void *name, size_t name_bytes
     d.rank = le32_of(r->rank);
     d.created = le64_of(r->created);
     memcpy(d.binding, r->binding, r->binding_bytes);
+    memcpy(d.place_uuid, r->place.uuid, sizeof d.place_uuid);
+    d.place_digest = le64_of(r->place.digest);
+    d.band = le32_of(r->place.band);
+    d.column = le32_of(r->place.column);
 
     size_t n = sizeof d;
     memcpy(out, &d, sizeof d);
@@ -196,6 +203,12 @@ static void record_load(const struct record_disk *d, struct record *r)
     r->rank = le32_get(d->rank);
     r->created = le64_get(d->created);
     memcpy(r->binding, d->binding, sizeof r->binding);
+    if (!record_packed(r)) /* else the bytes are not ours to read */
+        return;
+    memcpy(r->place.uuid, d->place_uuid, sizeof r->place.uuid);
+    r->place.digest = le64_get(d->place_digest);
+    r->place.band = le32_get(d->band);
+    r->place.column = le32_get(d->column);
 }
 
 #undef AT
@@ -209,6 +222,32 @@ static struct verdict record_check_range(const struct record *r)
         return AT(RANGE, first_bytes);
     if (r->last_bytes > (r->has_range ? RANGE_MAX_BYTES : 0))
         return AT(RANGE, last_bytes);
+    return VERDICT_GOOD;
+}
+
+static bool record_unused_is_ours(const struct record *r)
+{
+    return !(r->compat & ~RECORD_COMPAT_KNOWN) &&
+           !(r->ro_compat & ~RECORD_RO_COMPAT_KNOWN);
+}
+
+static struct verdict record_check_place(const struct record_disk *d,
+                                         const struct record *r)
+{
+    if (record_packed(r)) {
+        if (r->state != RECORD_SEALED)
+            return AT(RANGE, ro_compat);
+        if (all_zero(r->place.uuid, UUID_BYTES))
+            return AT(RANGE, place_uuid);
+        if (r->place.band >= PACK_MAX_BANDS)
+            return AT(RANGE, band);
+        if (r->place.column >= PACK_MAX_COLUMNS)
+            return AT(RANGE, column);
+    } else if (record_unused_is_ours(r) &&
+               !all_zero(d->place_uuid, offsetof(struct record_disk, unused) -
+                                            offsetof(struct record_disk, place_uuid))) {
+        return AT(UNUSED, place_uuid);
+    }
     return VERDICT_GOOD;
 }
 
@@ -229,9 +268,10 @@ static struct verdict record_check(const struct record_disk *d, const struct rec
         return AT(RANGE, binding_bytes);
     if (!all_zero(d->binding + r->binding_bytes, BINDING_MAX_BYTES - r->binding_bytes))
         return AT(UNUSED, binding);
-    if (!(r->compat & ~RECORD_COMPAT_KNOWN) &&
-        !(r->ro_compat & ~RECORD_RO_COMPAT_KNOWN) &&
-        !all_zero(d->unused, sizeof d->unused))
+    struct verdict v = record_check_place(d, r);
+    if (v.code != VERDICT_OK)
+        return v;
+    if (record_unused_is_ours(r) && !all_zero(d->unused, sizeof d->unused))
         return AT(UNUSED, unused);
     return record_check_range(r);
 }

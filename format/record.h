@@ -15,12 +15,17 @@ enum {
     RECORD_SEALED = 3,
 };
 
-#define META_COMPAT_KNOWN      UINT64_C(0)
-#define META_RO_COMPAT_KNOWN   UINT64_C(0)
-#define META_INCOMPAT_KNOWN    UINT64_C(0)
-#define RECORD_COMPAT_KNOWN    UINT64_C(0)
-#define RECORD_RO_COMPAT_KNOWN UINT64_C(0)
-#define RECORD_INCOMPAT_KNOWN  UINT64_C(0)
+/* The filter is a column of a pack (SPEC.md §17.4), and its own file is there, too. */
+#define META_RO_COMPAT_PACKS    UINT64_C(1)
+#define RECORD_RO_COMPAT_PACKED UINT64_C(1)
+#define RECORD_COMPAT_KEPT      UINT64_C(1)
+
+#define META_COMPAT_KNOWN       UINT64_C(0)
+#define META_RO_COMPAT_KNOWN    META_RO_COMPAT_PACKS
+#define META_INCOMPAT_KNOWN     UINT64_C(0)
+#define RECORD_COMPAT_KNOWN     RECORD_COMPAT_KEPT
+#define RECORD_RO_COMPAT_KNOWN  RECORD_RO_COMPAT_PACKED
+#define RECORD_INCOMPAT_KNOWN   UINT64_C(0)
 
 /* Database `meta`, key "store". */
 struct meta_disk {
@@ -79,8 +84,21 @@ struct record_disk {
     struct le32 rank;
     struct le64 created;
     uint8_t binding[BINDING_MAX_BYTES];
-    uint8_t unused[56];
+    uint8_t place_uuid[UUID_BYTES];
+    struct le64 place_digest;
+    struct le32 band;
+    struct le32 column;
+    uint8_t unused[24];
 };
+
+/* Where a filter is in a pack. */
+struct pack_place {
+    uint8_t uuid[UUID_BYTES]; /* the pack's */
+    uint64_t digest;          /* its table digest */
+    uint32_t band;
+    uint32_t column; /* of the pack, not of the band */
+};
+enum { PLACE_KEY_BYTES = UUID_BYTES + 8 }; /* uuid and digest: which pack */
 
 struct record {
     uint16_t state; /* RECORD_* */
@@ -99,9 +117,15 @@ struct record {
     uint32_t rank;
     uint64_t created;
     uint8_t binding[BINDING_MAX_BYTES];
+    struct pack_place place;        /* zeros unless record_packed() */
     uint8_t first[RANGE_MAX_BYTES]; /* at or below every key, perhaps cut short */
     uint8_t last[RANGE_MAX_BYTES];  /* the greatest key, never cut */
 };
+
+static inline bool record_packed(const struct record *r)
+{
+    return r->ro_compat & RECORD_RO_COMPAT_PACKED;
+}
 
 extern const struct field meta_fields[];
 extern const size_t n_meta_fields;

@@ -60,7 +60,10 @@ static bool identity_by_spec(const uint8_t *p, size_t n)
     bool features = get(p + 16, 8) || get(p + 24, 8);
     size_t name = (size_t)get(p + 78, 2);
     double error = real(p + 88);
-    return get(p + 32, 8) == 0 && !zeros(p + 40, 16) && get(p + 72, 2) == 1 &&
+    bool pack = get(p + 72, 2) == 2;
+    if (pack && (get(p + 12, 4) != 1 || get(p + 76, 2) != 0 || name != 0))
+        return false;
+    return get(p + 32, 8) == 0 && !zeros(p + 40, 16) && (pack || get(p + 72, 2) == 1) &&
            get(p + 74, 2) == 1 && error >= 1e-8 && error <= 0.5 && name <= 255 &&
            !memchr(p + 128, 0, name) && zeros(p + 128 + name, 256 - name) &&
            (features || zeros(p + 384, 512 + 1144)) && growth_by_spec(p);
@@ -95,19 +98,41 @@ static wide digests_by_spec(wide pages)
     return sum * 4096;
 }
 
-static bool stage_by_spec(const uint8_t *p, bool sealed, int slot, bool features)
+static bool blocks_by_spec(const uint8_t *p, bool features)
 {
     wide n_blocks = get(p + 80, 8), length = get(p + 8, 8);
-    double error = real(p + 32);
-    uint64_t floors = get(p + 40, 8), digests = get(p + 48, 8);
     return get(p + 64, 2) == 1 && n_blocks >= 64 && n_blocks <= (wide)1 << 32 &&
            n_blocks % 64 == 0 && p[96] >= 1 && p[96] <= 4 && p[97] >= 1 && p[97] <= 8 &&
-           length == p[96] * n_blocks * 64 && get(p, 8) % 4096 == 0 && get(p, 8) != 0 &&
-           error > 0 && error <= 1 && get(p + 88, 8) <= 8 * length &&
-           (features || (zeros(p + 66, 14) && zeros(p + 98, 30))) &&
-           floors % 4096 == 0 && (slot != 2 || !floors) && (sealed || floors) &&
-           digests % 4096 == 0 && (digests != 0) == (sealed && length > 4096) &&
-           (sealed || !get(p + 56, 8));
+           length == p[96] * n_blocks * 64 && get(p + 88, 8) <= 8 * length &&
+           (features || zeros(p + 98, 30));
+}
+
+/* §17.3: descriptor i of a pack, whose first one is `rows`. */
+static bool pack_stage_by_spec(const uint8_t *p, size_t i, const uint8_t *rows,
+                               bool features)
+{
+    uint64_t bands = get(rows + 80, 4), columns = get(rows + 84, 4);
+    uint64_t length = get(p + 8, 8), used = get(p + 80, 8),
+             n = i == 1 ? bands : columns;
+    if (i == 0)
+        return get(p + 64, 2) == 2 && bands >= 1 && bands <= 4096 && columns >= bands &&
+               columns <= 1048576 && length != 0 && length % 4096 == 0 &&
+               (features || zeros(p + 88, 40));
+    return get(p + 64, 2) == 6 && get(p + 92, 2) == i && get(p + 88, 4) == n &&
+           used % 8 == 0 && used >= n * (i == 1 ? 32 : 88) &&
+           used <= n * (i == 1 ? 32 : 400) && length == (used + 4095) / 4096 * 4096 &&
+           (features || zeros(p + 94, 34));
+}
+
+static bool stage_by_spec(const uint8_t *p, bool sealed, int slot, bool features)
+{
+    wide length = get(p + 8, 8);
+    double error = real(p + 32);
+    uint64_t floors = get(p + 40, 8), digests = get(p + 48, 8);
+    return get(p, 8) % 4096 == 0 && get(p, 8) != 0 && error > 0 && error <= 1 &&
+           (features || zeros(p + 66, 14)) && floors % 4096 == 0 &&
+           (slot != 2 || !floors) && (sealed || floors) && digests % 4096 == 0 &&
+           (digests != 0) == (sealed && length > 4096) && (sealed || !get(p + 56, 8));
 }
 
 static size_t areas_of(const uint8_t *slot, size_t header_bytes, struct area *areas)
@@ -153,9 +178,16 @@ static bool commit_by_spec(const uint8_t *header, int slot, uint64_t available)
         (!features && (!zeros(p + 93, 3) || !zeros(p + 160, 88))) ||
         get(p + 72, 8) % 4096 || get(p + 72, 8) > available)
         return false;
-    for (size_t i = 0; i < n; i++)
-        if (!stage_by_spec(p + 248 + 128 * i, sealed, slot, features))
+    bool pack = get(header + 72, 2) == 2;
+    if (pack && n != 3)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *d = p + 248 + 128 * i;
+        if (!stage_by_spec(d, sealed, slot, features) ||
+            !(pack ? pack_stage_by_spec(d, i, p + 248, features)
+                   : blocks_by_spec(d, features)))
             return false;
+    }
     return zeros(p + end, slot_bytes[slot] - 8 - end) &&
            areas_by_spec(p, slot == 2 ? 4096 : 12288);
 }

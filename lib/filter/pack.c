@@ -261,6 +261,24 @@ enum tamis_reason pack_probe_column(struct tamis_filter *f, const struct band *b
     return reason;
 }
 
+void pack_probe_column_many(struct tamis_filter *f, const struct band *b,
+                            uint32_t column, const uint64_t *hashes, size_t n,
+                            uint64_t *absent)
+{
+    const uint8_t *bits = view_of(f)->stages[PACK_ROWS].bits + column / 8;
+    uint64_t rows[MAX_WORDS];
+    for (size_t i = 0; i < n; i++) {
+        uint32_t n_rows = rows_of_lane(b, 0, hashes[i], rows);
+        for (uint32_t r = 0; r < n_rows; r++)
+            __builtin_prefetch(bits + rows[r]);
+    }
+    *absent = 0;
+    for (size_t i = 0; i < n; i++)
+        *absent |=
+            (uint64_t)(pack_probe_column(f, b, column, hashes[i]) == TAMIS_NO_REASON)
+            << i;
+}
+
 /* ---- all columns together, as a filter ---- */
 
 /* May any column have the key? Only damage says so if each of its bits that is left

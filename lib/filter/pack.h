@@ -34,4 +34,9 @@ bool pack_probe_band(struct tamis_filter *f, const struct band *b, uint64_t h,
 enum tamis_reason pack_probe_column(struct tamis_filter *f, const struct band *b,
                                     uint32_t column, uint64_t h);
 
+/* The same for at most 64 keys: bit i of *absent is set if the column lacks key i. */
+void pack_probe_column_many(struct tamis_filter *f, const struct band *b,
+                            uint32_t column, const uint64_t *hashes, size_t n,
+                            uint64_t *absent);
+
 #endif

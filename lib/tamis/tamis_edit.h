@@ -51,6 +51,37 @@ int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t nam
 int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_bytes,
                       const char *path, const struct tamis_segment_options *opt,
                       struct tamis_diag *diag);
+/* ---- packs: the filters of many segments, side by side in one file ----
+ *
+ * One key is asked of all segments of a pack in a few cache lines. Snapshots use packs
+ * by themselves. */
+struct tamis_pack_options {
+    size_t size;
+    int keep; /* the segments' own files; else the commit removes them */
+};
+struct tamis_pack_report {
+    uint64_t n_packed; /* segments */
+    /* Left as they were: in a pack already, without a filter, still growing, of several
+     * stages, damaged or unreadable. */
+    uint64_t n_packed_before, n_bare, n_growing, n_stages, n_unreadable;
+    uint64_t n_bands, rows_bytes, file_bytes;
+    uint8_t uuid[16]; /* of the pack; zeros if there is none */
+    uint64_t reserved[8];
+};
+/* Writes a pack of n segments of a snapshot of this store (segments NULL: of all), with
+ * what may be packed: filters that are sealed, of one stage, in files of their own, and
+ * good in every page. Segments that are listed twice get one column each; the last
+ * counts. With nothing to pack it returns 0, and report->n_packed is 0. The filters are
+ * folded where that keeps their error. The pack takes effect at commit, for segments
+ * whose filter is still the same then; others stay as they are. Snapshots that were
+ * taken before go on, if they have the files open or `keep` is set; else they answer
+ * MAYBE/FILE_LOST for them. Memory: a few MiB beside the mappings, and 600 bytes a
+ * segment. ERR_RANGE: more than 1048576 segments, or of more than 4096 sizes.
+ * ERR_MISMATCH: a snapshot of another store. report may be NULL. */
+int tamis_edit_pack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
+                    const uint32_t *segments, size_t n,
+                    const struct tamis_pack_options *opt,
+                    struct tamis_pack_report *report, struct tamis_diag *diag);
 /* Makes a filter from n segments of a snapshot of the same store, without their keys,
  * as tamis_filter_derive(), and registers it under a new name. `segments` has their
  * numbers. Their filters must be sealed (else ERR_UNFIT), and the list must be

@@ -35,6 +35,13 @@ static void tell(const struct backup *b, const struct backup_item *it, int error
         b->fn(b->ctx, &f);
 }
 
+static void leave_pack(struct record *r)
+{
+    r->ro_compat &= ~RECORD_RO_COMPAT_PACKED;
+    r->compat &= ~RECORD_COMPAT_KEPT;
+    r->place = (struct pack_place){.digest = 0};
+}
+
 /* The copy's record of a segment whose filter is not in it. */
 static int leave_out(struct backup *b, struct backup_item *it, int code,
                      const char *what, const char *more)
@@ -49,6 +56,7 @@ static int leave_out(struct backup *b, struct backup_item *it, int code,
     backup_record(it, &r);
     if (r.ro_compat & ~RECORD_RO_COMPAT_KNOWN)
         return 0; /* not ours to change; its file is missing there */
+    leave_pack(&r);
     r.state = RECORD_NO_FILTER;
     memset(r.uuid, 0, sizeof r.uuid);
     r.table_digest = 0;
@@ -143,6 +151,14 @@ static int open_rest(struct backup *b, struct tamis_diag *diag)
 {
     for (size_t i = 0; i < b->n; i++) {
         struct backup_item *it = &b->items[i];
+        if (it->packed) {
+            struct record r;
+            backup_record(it, &r);
+            int failed = backup_note_pack(b, it, &r);
+            if (failed)
+                return diag_errno(diag, failed, b->catalog->path,
+                                  "opening the packs of the store");
+        }
         if (!backup_has_file(it))
             continue;
         it->early = backup_find_early(b, it);
@@ -275,14 +291,41 @@ static int finish_item(struct backup *b, struct backup_item *it,
     return rc;
 }
 
+/* A segment whose filter is in a pack, and perhaps in a file of its own, too. Returns
+ * whether its own file is to be copied as any other. */
+static int finish_packed(struct backup *b, struct backup_item *it, bool *own,
+                         struct tamis_diag *diag)
+{
+    struct backup_pack *p = &b->packs[it->pack - 1];
+    struct record r;
+    int rc = 0;
+    *own = it->kept;
+    if (p->failure && it->kept) { /* its own file is enough */
+        backup_record(it, &r);
+        leave_pack(&r);
+        rc = backup_set_record(it, &r);
+    } else if (p->failure) {
+        rc = leave_out(b, it, p->failure, "its pack", tamis_strerror(p->failure));
+    } else if (!p->told) {
+        p->told = true;
+        count_copy(b, it, p->n_bytes, p->damaged);
+    }
+    return rc ? diag_errno(diag, rc, b->catalog->path, "listing the copies") : 0;
+}
+
 static int copy_rest(struct backup *b, struct tamis_diag *diag)
 {
-    int rc = 0;
+    bool own = true;
+    int rc = backup_copy_packs(b, diag);
     for (size_t i = 0; i < b->n && !rc; i++) {
         struct backup_item *it = &b->items[i];
         if (!it->state) {
             tell(b, it, 0, "its record is damaged: copied as it is, without its file");
             b->report->n_damaged++;
+        } else if (it->packed) {
+            rc = finish_packed(b, it, &own, diag);
+            if (!rc && own)
+                rc = finish_item(b, it, diag);
         } else if (backup_has_file(it)) {
             rc = finish_item(b, it, diag);
         }

@@ -148,6 +148,7 @@ static int backup_to(struct backup *b, const char *path, struct tamis_diag *diag
     close_fd(b->dir);
     close_fd(b->parent);
     backup_free_items(b);
+    backup_free_packs(b);
     backup_free_early(b);
     free(b->temp_path);
     return rc;

@@ -17,7 +17,21 @@ struct backup_item {
     uint16_t state; /* 0: its record is unreadable */
     int from;       /* its file, open; -1 */
     int failure;    /* of opening it */
+    bool packed;    /* a column of a pack: it has a file of its own only if `kept` */
+    bool kept;
+    uint32_t pack; /* which, + 1 */
     struct backup_early *early;
+};
+
+/* A pack that records name. */
+struct backup_pack {
+    struct pack_place place;
+    int from;      /* -1 */
+    int failure;   /* of opening it, or of its tombstones; or why it is left out */
+    uint8_t *dead; /* the file of its tombstones */
+    uint32_t n_columns;
+    uint64_t n_bytes;
+    bool damaged, told;
 };
 
 /* A sealed file looked at before the list was taken. */
@@ -42,6 +56,8 @@ struct backup {
     char *temp_path;
     struct backup_item *items;
     size_t n, max;
+    struct backup_pack *packs;
+    size_t n_packs;
     struct backup_early **early;
     size_t n_early, max_early;
     struct names by_uuid; /* -> index in `early` + 1 */
@@ -49,7 +65,8 @@ struct backup {
 
 static inline bool backup_has_file(const struct backup_item *it)
 {
-    return it->state == RECORD_SEALED || it->state == RECORD_GROWING;
+    return (it->state == RECORD_SEALED && (!it->packed || it->kept)) ||
+           it->state == RECORD_GROWING;
 }
 
 /* ==== copy.c: one file of a backup ==== */
@@ -81,6 +98,14 @@ int backup_note_early(struct backup *b, const struct backup_item *it,
 struct backup_early *backup_find_early(const struct backup *b,
                                        const struct backup_item *it);
 void backup_free_early(struct backup *b);
+
+/* ==== packs.c ==== */
+
+/* Notes the pack of a segment, and opens it if it is new; EMFILE and the like. */
+int backup_note_pack(struct backup *b, struct backup_item *it, const struct record *r);
+void backup_free_packs(struct backup *b);
+/* Copies all of them. A pack that is no good has its failure, and is left out. */
+int backup_copy_packs(struct backup *b, struct tamis_diag *diag);
 
 /* ==== backup.c ==== */
 

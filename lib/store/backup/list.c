@@ -53,6 +53,8 @@ static int add_item(struct backup *b, const void *name, size_t name_bytes,
         .table_digest = r->table_digest,
         .state = r->state,
         .from = -1,
+        .packed = record_packed(r),
+        .kept = r->compat & RECORD_COMPAT_KEPT,
     };
     memcpy(it->uuid, r->uuid, UUID_BYTES);
     memcpy(it->name, name, name_bytes);
@@ -74,6 +76,8 @@ static int add_new(void *ctx, const void *name, size_t name_bytes, const uint8_t
     struct backup *b = ctx;
     struct record r = {0};
     record_decode(value, value_bytes, name, name_bytes, &r);
+    if (record_packed(&r) && !(r.compat & RECORD_COMPAT_KEPT))
+        return 0; /* no file of its own */
     if (r.state != RECORD_SEALED || names_get(&b->by_uuid, r.uuid, UUID_BYTES))
         return 0;
     return add_item(b, name, name_bytes, value, value_bytes, &r);
@@ -82,6 +86,7 @@ static int add_new(void *ctx, const void *name, size_t name_bytes, const uint8_t
 int backup_list_all(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     backup_free_items(ctx);
+    backup_free_packs(ctx);
     return catalog_each(t, add_any, ctx, diag);
 }
 
@@ -111,6 +116,8 @@ int backup_set_record(struct backup_item *it, const struct record *r)
     it->value = memory + it->name_bytes;
     it->value_bytes = (uint32_t)n;
     it->state = r->state;
+    it->packed = record_packed(r);
+    it->kept = r->compat & RECORD_COMPAT_KEPT;
     memcpy(it->uuid, r->uuid, UUID_BYTES);
     it->table_digest = r->table_digest;
     return 0;

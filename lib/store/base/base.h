@@ -65,6 +65,24 @@ void uuid_random(uint8_t uuid[UUID_BYTES]);
  * the source failed. */
 int filter_file_copy(int from, int to, uint64_t n_bytes, bool *unreadable);
 
+/* ==== dead.c: the tombstones of packs ==== */
+
+/* "<uuid>.dead" */
+void dead_file_name(const uint8_t uuid[UUID_BYTES], char name[FILTER_NAME_BYTES]);
+/* Is this such a name, and `rest`? */
+bool dead_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest);
+/* Reads the file of the pack with this UUID and table digest; *file is malloc'd, its
+ * bits begin at DEAD_HEAD_BYTES. An errno, or the code of a file that is not good. */
+int dead_load(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest, uint8_t **file,
+              uint32_t *n_columns);
+/* A new one, all clear; synced, but for the directory. */
+int dead_create(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest,
+                uint32_t n_columns);
+/* Sets the bits of these columns; durable on return. The caller is in a write
+ * transaction (R18). *all: no column is left. */
+int dead_bury(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest,
+              const uint32_t *columns, size_t n, bool *all);
+
 /* ==== copies.c: other copies of this library in the process ==== */
 
 /* `dir` is STORE, opened for this only. ERR_BUSY: another copy, or another catalog of

@@ -171,8 +171,8 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Is this "<uuid>.tamis" followed by `rest` bytes of a temporary's ending? */
-bool filter_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest)
+/* The digits at the start of a name. */
+static bool uuid_parse(const char *name, uint8_t uuid[UUID_BYTES])
 {
     for (size_t i = 0; i < UUID_BYTES; i++) {
         int high = hex_digit(name[2 * i]);
@@ -181,11 +181,29 @@ bool filter_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **
             return false;
         uuid[i] = (uint8_t)(high << 4 | low);
     }
-    name += (size_t)2 * UUID_BYTES;
-    if (strncmp(name, ".tamis", 6) != 0)
-        return false;
-    *rest = name + 6;
     return true;
+}
+
+static bool name_parse(const char *name, const char *ending, uint8_t uuid[UUID_BYTES],
+                       const char **rest)
+{
+    size_t n = strlen(ending);
+    if (!uuid_parse(name, uuid))
+        return false;
+    name += (size_t)2 * UUID_BYTES;
+    *rest = name + n;
+    return strncmp(name, ending, n) == 0;
+}
+
+/* `rest` is that of a temporary, or nothing. */
+bool filter_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest)
+{
+    return name_parse(name, ".tamis", uuid, rest);
+}
+
+bool dead_name_parse(const char *name, uint8_t uuid[UUID_BYTES], const char **rest)
+{
+    return name_parse(name, ".dead", uuid, rest);
 }
 
 /* ".<8 hex>.tmp", as io_create_temp() makes them */

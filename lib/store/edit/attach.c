@@ -27,6 +27,9 @@ static int check_header(const struct attach *a, const struct header *h,
     const struct identity *id = &h->identity;
     const struct commit *c = &h->commit;
     const struct meta *m = &a->catalog->meta;
+    if (id->kind != KIND_BLOOM)
+        return diag_fail(diag, TAMIS_ERR_UNFIT, a->path,
+                         "a pack of many segments: it can't be one segment's filter");
     if (c->state != STATE_SEALED)
         return diag_fail(diag, TAMIS_ERR_RANGE, a->path,
                          "still growing: seal it, then attach it");

@@ -14,27 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A growing array of bytes. */
-struct buffer {
-    uint8_t *bytes;
-    size_t n, max;
-};
-
-static int buffer_add(struct buffer *b, const void *bytes, size_t n)
-{
-    if (b->max - b->n < n) {
-        size_t max = (b->max + n) * 2;
-        uint8_t *more = realloc(b->bytes, max);
-        if (!more)
-            return ENOMEM;
-        b->bytes = more;
-        b->max = max;
-    }
-    memcpy(b->bytes + b->n, bytes, n);
-    b->n += n;
-    return 0;
-}
-
 struct locked {
     struct io_guarded_fd guard;
     struct locked *next;
@@ -46,6 +25,7 @@ struct apply {
     const struct edit_op *op;
     struct names own;      /* put by this edit, and not dropped since: 1 */
     struct buffer dropped; /* UUIDs */
+    struct buffer columns; /* of packs, that go */
     struct buffer to_drop; /* of a retain: length bytes and names */
     struct locked *locked; /* growing filters that are to go */
     bool doubtful;         /* who knows whose record has gone? */
@@ -66,6 +46,7 @@ static void apply_reset(struct apply *a)
     unlock_dropped(a);
     names_clear(&a->own);
     a->dropped.n = 0;
+    a->columns.n = 0;
     a->to_drop.n = 0;
     a->doubtful = false;
 }
@@ -75,6 +56,7 @@ static void apply_free(struct apply *a)
     unlock_dropped(a);
     names_clear(&a->own);
     free(a->dropped.bytes);
+    free(a->columns.bytes);
     free(a->to_drop.bytes);
 }
 
@@ -125,7 +107,8 @@ static int note_dropped(struct apply *a, const void *name, size_t name_bytes,
         a->doubtful |= verdict_error(v.code) != TAMIS_ERR_VERSION;
     if (v.code != VERDICT_OK || r.state == RECORD_NO_FILTER)
         return 0;
-    if (buffer_add(&a->dropped, r.uuid, UUID_BYTES))
+    if (buffer_add(&a->dropped, r.uuid, UUID_BYTES) ||
+        (record_packed(&r) && bury_later(&a->columns, &r.place)))
         return ENOMEM;
     return r.state == RECORD_GROWING ? lock_dropped(a, &r, name, name_bytes) : 0;
 }
@@ -292,6 +275,9 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
             rc = apply_put(t, a, diag);
         else if (a->op->kind == EDIT_DROP)
             rc = apply_drop(t, a, diag);
+        else if (a->op->kind == EDIT_PACK)
+            rc = no_memory(t, place_columns(t, a->op, &a->columns, &a->dropped, diag),
+                           diag);
         else
             rc = apply_retain(t, a, diag);
     }
@@ -337,9 +323,10 @@ int tamis_edit_commit(struct tamis_edit *edit, struct tamis_diag *diag)
     rc = sync_files(edit, diag);
     if (!rc && edit->n_ops)
         rc = catalog_write(edit->catalog, apply, &a, &unsure, diag);
-    if (!rc)
+    if (!rc) {
+        bury_columns(edit->catalog, edit->dir.fd, &a.columns);
         unlink_dropped(&a);
-    else if (!unsure)
+    } else if (!unsure)
         edit_unlink_written(edit);
     /* Unsure: the names may be on the disk, so their files stay. If they are not,
      * the next sweep removes the files. */

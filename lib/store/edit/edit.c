@@ -75,6 +75,7 @@ int tamis_edit_begin(struct tamis_store *store, struct tamis_edit **out,
 void edit_op_free(struct edit_op *op)
 {
     names_clear(&op->keep);
+    free(op->pack);
     free(op);
 }
 
@@ -92,6 +93,15 @@ void edit_free(struct tamis_edit *e)
     free(e);
 }
 
+void edit_unlink_op(const struct tamis_edit *e, const struct edit_op *op)
+{
+    char name[FILTER_NAME_BYTES];
+    filter_file_unlink(e->dir.fd, op->uuid);
+    dead_file_name(op->uuid, name);
+    if (op->kind == EDIT_PACK)
+        io_calls.unlinkat(e->dir.fd, name, 0);
+}
+
 /* Not in a store that may be another by now: the next sweep does it there. */
 void edit_unlink_written(const struct tamis_edit *e)
 {
@@ -99,7 +109,7 @@ void edit_unlink_written(const struct tamis_edit *e)
         return;
     for (size_t i = 0; i < e->n_ops; i++)
         if (e->ops[i]->has_file)
-            filter_file_unlink(e->dir.fd, e->ops[i]->uuid);
+            edit_unlink_op(e, e->ops[i]);
 }
 
 void tamis_edit_abort(struct tamis_edit *edit)
@@ -206,7 +216,7 @@ static int append_locked(struct tamis_edit *e, struct edit_op *op)
         e->max_ops = max;
     }
     int rc = 0;
-    if (op->kind != EDIT_RETAIN)
+    if (op->kind == EDIT_PUT || op->kind == EDIT_DROP)
         rc = names_set(&e->touched, op->bytes, op->name_bytes, (uint32_t)op->kind + 1);
     if (rc)
         return rc;
@@ -220,7 +230,7 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
 {
     int rc = 0;
     pthread_mutex_lock(&e->mutex);
-    if (op->kind != EDIT_RETAIN)
+    if (op->kind == EDIT_PUT || op->kind == EDIT_DROP)
         rc = expect_locked(e, op->bytes, op->name_bytes, op->kind == EDIT_DROP, diag);
     if (!rc) {
         rc = append_locked(e, op);

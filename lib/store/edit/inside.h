@@ -15,7 +15,21 @@ void sweep_orphans(struct catalog *c, int dir);
 
 /* ==== edit.c, put.c, commit.c ==== */
 
-enum edit_kind { EDIT_PUT, EDIT_DROP, EDIT_RETAIN };
+enum edit_kind { EDIT_PUT, EDIT_DROP, EDIT_RETAIN, EDIT_PACK };
+
+/* A column of a pack that this edit wrote, for the segment of a name. */
+struct placement {
+    uint8_t uuid[UUID_BYTES]; /* of the filter that was packed */
+    uint64_t table_digest;
+    uint32_t name_at, name_bytes; /* in the operation's bytes */
+    uint32_t band, column;
+};
+struct edit_pack {
+    struct pack_place place; /* uuid and digest */
+    bool keep;               /* the segments' own files */
+    uint32_t n;
+    struct placement placements[];
+};
 
 struct edit_op {
     enum edit_kind kind;
@@ -24,9 +38,10 @@ struct edit_op {
     bool only;  /* drop: if the record's filter is this one */
     bool bound; /* drop: if the record's binding is `value` */
     uint8_t uuid[UUID_BYTES];
-    struct names keep; /* retain */
+    struct names keep;      /* retain */
+    struct edit_pack *pack; /* pack */
     size_t name_bytes, value_bytes;
-    uint8_t bytes[]; /* name, record; bound drop: name, binding; retain: all names */
+    uint8_t bytes[]; /* name, record; bound drop: name, binding; retain, pack: names */
 };
 
 struct tamis_edit {
@@ -49,6 +64,7 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
 struct edit_op *edit_op_new(enum edit_kind kind, const void *name, size_t name_bytes,
                             const struct record *r);
 void edit_op_free(struct edit_op *op);
+void edit_unlink_op(const struct tamis_edit *e, const struct edit_op *op);
 void edit_unlink_written(const struct tamis_edit *e);
 void edit_free(struct tamis_edit *e);
 
@@ -67,6 +83,29 @@ int edit_put_append(struct tamis_edit *e, const void *name, size_t name_bytes,
 /* Returns rc. Gives a message the file's path: its writer knew the name only. */
 int edit_not_put(const struct tamis_edit *e, int rc, const char *file,
                  struct tamis_diag *diag);
+
+/* ==== place.c: which records have which columns ==== */
+
+/* A growing array of bytes. */
+struct buffer {
+    uint8_t *bytes;
+    size_t n, max;
+};
+int buffer_add(struct buffer *b, const void *bytes, size_t n); /* ENOMEM */
+
+/* Columns that no record may use any more, as struct pack_place. */
+int bury_later(struct buffer *columns, const struct pack_place *place); /* ENOMEM */
+/* Sets their tombstones, in a write transaction of its own (R18), and removes packs
+ * that have no column left. What fails here is left to the next sweep. */
+void bury_columns(struct catalog *c, int dir, struct buffer *columns);
+/* The same inside a transaction. */
+void bury_in(int dir, struct buffer *columns);
+/* Gives the records of the operation's segments their places. Columns whose segment has
+ * another filter by now, and places that they had, go to `columns`; uuids of files to
+ * be removed to `files`. */
+int place_columns(struct catalog_txn *t, const struct edit_op *op,
+                  struct buffer *columns, struct buffer *files,
+                  struct tamis_diag *diag);
 
 /* ==== attach.c ==== */
 

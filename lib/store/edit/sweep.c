@@ -1,32 +1,64 @@
 /* Orphans: files in filters/ that no record names, left by a process that died between
  * writing a file and committing its name, or between dropping a name and unlinking the
- * file (R13). */
+ * file (R13); and columns of packs that no record names, left likewise (R18). */
 #include "lib/store/edit/inside.h"
+#include "format/pack.h"
 #include "format/record.h"
 #include "lib/io/io.h"
 #include "lib/store/base/base.h"
 #include "lib/store/catalog/catalog.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 struct sweep {
     int dir;
-    struct names live; /* UUIDs, as they lie in the catalog's pages */
-    bool unsure;       /* a record can't be read: it may name any file */
+    struct names live;  /* UUIDs of filters and packs, as they lie in the catalog */
+    struct names packs; /* of packs: index + 1 of the next */
+    struct used *used;
+    size_t n_packs;
+    bool unsure; /* a record can't be read: it may name any file */
+};
+
+/* The columns of a pack that records name. */
+struct used {
+    struct pack_place place;
+    uint8_t *columns; /* a bit each */
 };
 
 static bool is_orphan(const struct sweep *s, const char *name)
 {
     uint8_t uuid[UUID_BYTES];
     const char *rest;
-    if (!filter_name_parse(name, uuid, &rest))
+    if (!filter_name_parse(name, uuid, &rest) && !dead_name_parse(name, uuid, &rest))
         return false; /* not a name of ours: not ours to remove */
     if (*rest)
         return filter_rest_temporary(rest);
     return !s->unsure && !names_get(&s->live, uuid, UUID_BYTES);
+}
+
+/* ---- what records name ---- */
+
+static int note_column(struct sweep *s, const struct pack_place *place,
+                       const uint8_t *uuid)
+{
+    uint32_t at = names_get(&s->packs, uuid, UUID_BYTES);
+    if (!at) {
+        struct used *more = realloc(s->used, (s->n_packs + 1) * sizeof *more);
+        if (!more)
+            return ENOMEM;
+        s->used = more;
+        s->used[s->n_packs] =
+            (struct used){*place, calloc(1, (size_t)PACK_MAX_COLUMNS / 8)};
+        at = (uint32_t)++s->n_packs;
+        if (!s->used[at - 1].columns || names_set(&s->packs, uuid, UUID_BYTES, at))
+            return ENOMEM;
+    }
+    s->used[at - 1].columns[place->column / 8] |= (uint8_t)(1U << place->column % 8);
+    return names_set(&s->live, uuid, UUID_BYTES, 1);
 }
 
 static int note_live(void *ctx, const void *name, size_t name_bytes,
@@ -35,14 +67,55 @@ static int note_live(void *ctx, const void *name, size_t name_bytes,
     struct sweep *s = ctx;
     struct record r;
     struct verdict v = record_decode(value, value_bytes, name, name_bytes, &r);
+    const struct record_disk *d = (const void *)value;
     if (v.code != VERDICT_OK) {
         s->unsure = true;
         return 0;
     }
     if (r.state == RECORD_NO_FILTER)
         return 0;
-    return names_set(&s->live, value + offsetof(struct record_disk, uuid), UUID_BYTES,
-                     1);
+    int rc = record_packed(&r) ? note_column(s, &r.place, d->place_uuid) : 0;
+    if (rc || (record_packed(&r) && !(r.compat & RECORD_COMPAT_KEPT)))
+        return rc;
+    return names_set(&s->live, d->uuid, UUID_BYTES, 1);
+}
+
+static void sweep_forget(struct sweep *s)
+{
+    for (size_t i = 0; i < s->n_packs; i++)
+        free(s->used[i].columns);
+    free(s->used);
+    names_clear(&s->live);
+    names_clear(&s->packs);
+    s->used = NULL;
+    s->n_packs = 0;
+    s->unsure = false;
+}
+
+/* ---- what they do not name ---- */
+
+/* Columns without a record and without a tombstone. */
+static void bury_unused(const struct sweep *s)
+{
+    struct buffer columns = {0};
+    for (size_t i = 0; i < s->n_packs; i++) {
+        const struct used *u = &s->used[i];
+        uint8_t *file;
+        uint32_t n;
+        if (dead_load(s->dir, u->place.uuid, u->place.digest, &file, &n) != 0)
+            continue;
+        for (uint32_t c = 0; c < n; c++) {
+            struct pack_place place = u->place;
+            place.column = c;
+            if (!(u->columns[c / 8] >> c % 8 & 1) &&
+                !(file[DEAD_HEAD_BYTES + c / 8] >> c % 8 & 1) &&
+                bury_later(&columns, &place) != 0)
+                break;
+        }
+        free(file);
+    }
+    bury_in(s->dir, &columns);
+    free(columns.bytes);
 }
 
 static void unlink_orphans(const struct sweep *s)
@@ -69,12 +142,14 @@ static void unlink_orphans(const struct sweep *s)
 static int sweep_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct sweep *s = ctx;
-    names_clear(&s->live);
-    s->unsure = false;
+    sweep_forget(s);
     int rc = catalog_each(t, note_live, s, diag);
-    if (!rc)
+    if (!rc) {
+        if (!s->unsure)
+            bury_unused(s);
         unlink_orphans(s);
-    names_clear(&s->live);
+    }
+    sweep_forget(s);
     return rc;
 }
 

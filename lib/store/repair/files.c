@@ -111,7 +111,8 @@ static bool meta_of_file(struct repair *r, const struct repair_file *f, struct m
 {
     struct identity identity, *id = &identity;
     bool none;
-    if (f->temporary || repair_identify(r->filters.fd, f->name, id, &none) != 0 ||
+    if (f->temporary || f->dead ||
+        repair_identify(r->filters.fd, f->name, id, &none) != 0 ||
         all_zero(id->store_uuid, UUID_BYTES))
         return false;
     struct tamis_growth growth = {0};
@@ -240,52 +241,10 @@ int repair_find_meta(struct repair *r, struct tamis_diag *diag)
     return rc;
 }
 
-/* ---- who claims a name ---- */
+/* ---- one file ---- */
 
-/* Claims so far: name -> number of its segment + 1, and NAME_TWICE if there are more.
- */
-struct claims {
-    struct names by_name;
-    size_t *file_of; /* by segment: the file that claimed it first */
-};
-
-static int claim(struct repair *r, struct claims *c, size_t file,
-                 const struct judgement *j)
-{
-    const struct identity *id = &j->h.identity;
-    struct repair_file *f = &r->files[file];
-    struct record bare = {.state = RECORD_NO_FILTER, .created = id->created};
-    struct repair_segment *s;
-    uint32_t number = names_get(&c->by_name, id->name, id->name_bytes);
-    if (!number) {
-        int rc = repair_add_segment(r, id->name, id->name_bytes, NULL, 0, &s);
-        if (!rc)
-            rc =
-                names_set(&c->by_name, s->name, s->name_bytes, (uint32_t)r->n_segments);
-        if (rc)
-            return rc;
-        struct record record = j->state == FILE_GOOD ? repair_record_of(&j->h) : bare;
-        repair_set_record(s, &record);
-        c->file_of[r->n_segments - 1] = file;
-        f->named = f->aside == false;
-        return 0;
-    }
-    s = &r->segments[number - 1];
-    struct repair_file *other = &r->files[c->file_of[number - 1]];
-    if (!other->aside)
-        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, other->name,
-                    "two files claim this segment: which is its own nobody can tell");
-    if (!f->aside)
-        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, f->name,
-                    "two files claim this segment: which is its own nobody can tell");
-    other->aside = f->aside = true;
-    other->named = f->named = false;
-    repair_set_record(s, &bare);
-    return 0;
-}
-
-static int judge_file(struct repair *r, struct claims *c, size_t i, struct judgement *j,
-                      struct tamis_diag *diag)
+static int judge_file(struct repair *r, struct names *names, size_t i,
+                      struct judgement *j, struct tamis_diag *diag)
 {
     struct repair_file *f = &r->files[i];
     if (f->temporary) {
@@ -293,9 +252,13 @@ static int judge_file(struct repair *r, struct claims *c, size_t i, struct judge
         repair_tell(r, TAMIS_REPAIR_SWEPT, NULL, f->name, "was never finished");
         return 0;
     }
+    if (f->dead)
+        return 0; /* see settle_tombstones() */
     int rc = repair_judge(r, NULL, NULL, f->name, j, diag);
     if (rc)
         return rc;
+    if (j->state == FILE_GOOD && j->h.identity.kind == KIND_PACK)
+        return claim_pack(r, names, i, j, diag);
     const struct identity *id = &j->h.identity;
     bool nameless = !j->has_identity || !id->name_bytes;
     struct repair_segment who = {.name = j->h.identity.name,
@@ -325,73 +288,37 @@ static int judge_file(struct repair *r, struct claims *c, size_t i, struct judge
     /* A foreign store's names are not ours; any other's segment is listed. */
     if (nameless || !repair_is_ours(r, id))
         return 0;
-    rc = claim(r, c, i, j);
+    struct record record = {.state = RECORD_NO_FILTER, .created = id->created};
+    if (j->state == FILE_GOOD)
+        record = repair_record_of(&j->h);
+    rc = claim_name(r, names, i, id->name, id->name_bytes, &record);
     return rc ? diag_errno(diag, rc, r->path, "listing segments") : 0;
 }
 
-/* ---- names in quarantine ---- */
-
-/* For list_aside(). */
-struct aside {
-    struct repair *r;
-    struct claims *c;
-    struct tamis_diag *diag;
-};
-
-/* The lost catalog had the segment of this filter without one, or not at all: then the
- * caller drops it. A file in filters/ that claims the name says more. */
-static int list_aside(void *ctx, struct quarantined *q)
+/* Tombstones go where their pack goes. */
+static void settle_tombstones(struct repair *r)
 {
-    const struct aside *a = ctx;
-    const struct identity *id = &q->identity;
-    struct repair_segment *s;
-    char path[300];
-    snprintf(path, sizeof path, "/quarantine/%.255s", q->file);
-    if (q->error)
-        return diag_errno(a->diag, q->error, a->r->path,
-                          "reading a filter in quarantine/, to list its segment");
-    if (q->has_identity && !repair_is_ours(a->r, id))
-        return 0;
-    if (!q->has_identity || !id->name_bytes) {
-        repair_tell(a->r, TAMIS_REPAIR_NOTED, NULL, path,
-                    "nobody can tell which segment it is of");
-        return 0;
+    for (size_t i = 0; i < r->n_files; i++) {
+        struct repair_file *f = &r->files[i];
+        if (!f->dead || f->temporary || f->named)
+            continue;
+        const struct repair_file *pack = repair_find_file(r, f->uuid);
+        f->aside = pack && pack->aside;
+        f->unlink = !pack;
     }
-    if (names_get(&a->c->by_name, id->name, id->name_bytes))
-        return 0;
-    int rc = repair_add_segment(a->r, id->name, id->name_bytes, NULL, 0, &s);
-    if (!rc)
-        rc = names_set(&a->c->by_name, s->name, s->name_bytes,
-                       (uint32_t)a->r->n_segments);
-    if (rc)
-        return diag_errno(a->diag, rc, a->r->path, "listing segments");
-    struct record bare = {.state = RECORD_NO_FILTER, .created = id->created};
-    repair_set_record(s, &bare);
-    repair_tell(a->r, TAMIS_REPAIR_REBUILT, s, path,
-                "its filter was set aside before: listed without one");
-    return 0;
-}
-
-static int list_quarantine(struct repair *r, struct claims *c, struct tamis_diag *diag)
-{
-    struct aside a = {r, c, diag};
-    int rc = quarantine_each(r->store_fd, list_aside, &a);
-    if (rc > 0 && (!diag || !diag->code))
-        return diag_errno(diag, rc, r->path, "looking into quarantine/");
-    return rc;
 }
 
 int repair_by_files(struct repair *r, struct tamis_diag *diag)
 {
     struct judgement *j = malloc(sizeof *j);
-    struct claims c = {.file_of = calloc(r->n_files + 1, sizeof(size_t))};
-    int rc = j && c.file_of ? 0 : diag_errno(diag, ENOMEM, r->path, "repairing");
+    struct names names = {0};
+    int rc = j ? 0 : diag_errno(diag, ENOMEM, r->path, "repairing");
     for (size_t i = 0; i < r->n_files && !rc; i++)
-        rc = judge_file(r, &c, i, j, diag);
+        rc = judge_file(r, &names, i, j, diag);
+    settle_tombstones(r);
     if (!rc)
-        rc = list_quarantine(r, &c, diag);
-    names_clear(&c.by_name);
-    free(c.file_of);
+        rc = claim_quarantined(r, &names, diag);
+    names_clear(&names);
     free(j);
     return rc;
 }

@@ -28,7 +28,8 @@ struct repair_segment {
     uint8_t *name, *before, *value; /* before: NULL if the record is new */
     size_t name_bytes, before_bytes, value_bytes;
     bool changed;
-    bool lost_uuid; /* the record was damaged, and its file is unknown */
+    bool lost_uuid;    /* the record was damaged, and its file is unknown */
+    size_t claimed_by; /* without a catalog: the file that claimed it first */
 };
 
 /* A file in filters/. */
@@ -36,6 +37,7 @@ struct repair_file {
     char name[256];
     uint8_t uuid[UUID_BYTES]; /* by its name */
     bool temporary;
+    bool dead;    /* the tombstones of a pack */
     bool named;   /* by a record */
     bool suspect; /* a damaged record may name it */
     bool aside;   /* to quarantine/ */
@@ -60,6 +62,8 @@ struct repair {
     struct meta meta;
     struct repair_segment *segments;
     size_t n_segments, max_segments;
+    struct pack_place *packs; /* that were looked at */
+    size_t n_packs;
     enum repair_step step;
     struct repair_finding *findings; /* told at the end, in this order */
     size_t n_findings, max_findings;
@@ -142,6 +146,10 @@ void repair_set_record(struct repair_segment *s, const struct record *record);
 int repair_read_records(struct catalog *c, struct repair *r, struct tamis_diag *diag);
 int repair_list_files(struct repair *r, struct tamis_diag *diag);
 struct repair_file *repair_find_file(struct repair *r, const uint8_t uuid[UUID_BYTES]);
+/* A record names this pack: marks its files. */
+void repair_name_pack(struct repair *r, const uint8_t uuid[UUID_BYTES]);
+/* Does a record name its filter's own file? */
+bool repair_record_names_own(const struct record *record);
 
 /* ==== records.c, files.c ==== */
 
@@ -156,6 +164,28 @@ int repair_by_files(struct repair *r, struct tamis_diag *diag);
 int repair_find_meta(struct repair *r, struct tamis_diag *diag);
 /* ERR_MISMATCH if the caller gave another store's UUID than r->meta has. */
 int repair_check_uuid(struct repair *r, struct tamis_diag *diag);
+
+/* ==== claims.c: who claims a name, when there is no catalog ==== */
+
+/* Claims so far are in `names`: name -> number of its segment + 1. */
+int claim_name(struct repair *r, struct names *names, size_t file, const uint8_t *name,
+               size_t name_bytes, const struct record *record);
+/* The living columns of a pack; a pack without a good table goes aside. */
+int claim_pack(struct repair *r, struct names *names, size_t i,
+               const struct judgement *j, struct tamis_diag *diag);
+int claim_quarantined(struct repair *r, struct names *names, struct tamis_diag *diag);
+
+/* ==== packs.c ==== */
+
+/* Tells what is wrong with the pack of a record, once for each pack; ENOMEM. */
+int repair_look_at_pack(struct repair *r, const struct repair_segment *s,
+                        const struct record *record);
+/* Calls fn with a record for each living column of a pack; its result, or why the table
+ * cannot be read: ERR_DAMAGED, an errno. */
+typedef int repair_column_fn(void *ctx, const uint8_t *name, size_t name_bytes,
+                             const struct record *record);
+int repair_list_columns(struct repair *r, const char *name, const struct header *h,
+                        repair_column_fn *fn, void *ctx, struct tamis_diag *diag);
 
 /* ==== quarantine.c ==== */
 

@@ -97,7 +97,8 @@ static const char *not_the_one(const struct repair *r, const struct record *reco
 
 /* ---- pages ---- */
 
-/* A page of a sealed filter that fails is rot: the filter goes. In one that grows, a
+/* A page of a sealed filter that fails is rot: the filter goes. A pack stays: a page is
+ * a small part of many filters. In one that grows, a
  * page below its floors counts as ones, and its writer condemns it for good before it
  * uses it: the filter is more use, to its writer too, where it is. */
 static int judge_pages(int fd, struct judgement *j)
@@ -107,7 +108,10 @@ static int judge_pages(int fd, struct judgement *j)
     if (rc)
         return unread(j, rc, "left alone", tamis_strerror(rc));
     if (v.n_damaged)
-        return say(j, j->h.commit.state == STATE_SEALED ? FILE_BAD : FILE_GOOD,
+        return say(j,
+                   j->h.commit.state == STATE_SEALED && j->h.identity.kind != KIND_PACK
+                       ? FILE_BAD
+                       : FILE_GOOD,
                    "%llu of %llu pages fail their check, the first at byte %llu",
                    (unsigned long long)v.n_damaged, (unsigned long long)v.n_pages,
                    (unsigned long long)v.first_damaged);

@@ -91,6 +91,30 @@ struct repair_file *repair_find_file(struct repair *r, const uint8_t uuid[UUID_B
                       : NULL;
 }
 
+static struct repair_file *find_dead(struct repair *r, const uint8_t uuid[UUID_BYTES])
+{
+    char name[FILTER_NAME_BYTES];
+    dead_file_name(uuid, name);
+    for (size_t i = 0; i < r->n_files; i++)
+        if (r->files[i].dead && strcmp(r->files[i].name, name) == 0)
+            return &r->files[i];
+    return NULL;
+}
+
+void repair_name_pack(struct repair *r, const uint8_t uuid[UUID_BYTES])
+{
+    struct repair_file *f = repair_find_file(r, uuid), *dead = find_dead(r, uuid);
+    if (f)
+        f->named = true;
+    if (dead)
+        dead->named = true;
+}
+
+bool repair_record_names_own(const struct record *record)
+{
+    return !record_packed(record) || record->compat & RECORD_COMPAT_KEPT;
+}
+
 static int add_file(struct repair *r, const char *name)
 {
     struct repair_file f;
@@ -98,7 +122,8 @@ static int add_file(struct repair *r, const char *name)
     memset(&f, 0, sizeof f);
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return 0;
-    bool ours = filter_name_parse(name, f.uuid, &rest);
+    f.dead = dead_name_parse(name, f.uuid, &rest);
+    bool ours = f.dead || filter_name_parse(name, f.uuid, &rest);
     f.temporary = ours && *rest && filter_rest_temporary(rest);
     if (!ours || (*rest && !f.temporary)) {
         repair_tell(r, TAMIS_REPAIR_NOTED, NULL, name,
@@ -153,10 +178,13 @@ static void tell_orphans(struct repair *r)
             record_decode(s->before, s->before_bytes, s->name, s->name_bytes, &record);
         if (v.code != VERDICT_OK)
             r->unsure = true; /* may name any file */
-        struct repair_file *f =
-            v.code == VERDICT_OK ? repair_find_file(r, record.uuid) : NULL;
+        struct repair_file *f = v.code == VERDICT_OK && repair_record_names_own(&record)
+                                    ? repair_find_file(r, record.uuid)
+                                    : NULL;
         if (f)
             f->named = true;
+        if (v.code == VERDICT_OK && record_packed(&record))
+            repair_name_pack(r, record.place.uuid);
     }
     for (size_t i = 0; i < r->n_files; i++)
         if (!r->files[i].named && (r->files[i].temporary || !r->unsure))

@@ -41,8 +41,18 @@ static void drop_filter(struct repair_segment *s, const struct record *record)
     bare.table_digest = 0;
     bare.has_range = 0;
     bare.first_bytes = bare.last_bytes = 0;
-    bare.compat &= RECORD_COMPAT_KNOWN;
+    bare.compat &= RECORD_COMPAT_KNOWN & ~RECORD_COMPAT_KEPT;
+    bare.ro_compat &= ~RECORD_RO_COMPAT_PACKED;
+    bare.place = (struct pack_place){.digest = 0};
     repair_set_record(s, &bare);
+}
+
+/* Its own file goes, and its column stays. */
+static void drop_kept(struct repair_segment *s, const struct record *record)
+{
+    struct record packed = *record;
+    packed.compat &= RECORD_COMPAT_KNOWN & ~RECORD_COMPAT_KEPT;
+    repair_set_record(s, &packed);
 }
 
 /* Without a catalog to write to, a writer could not tell it how far it had come. */
@@ -70,11 +80,20 @@ static int judge_good_record(struct repair *r, struct repair_segment *s,
                              struct tamis_diag *diag)
 {
     char name[FILTER_NAME_BYTES];
+    int rc = 0;
     filter_file_name(record->uuid, name);
+    if (record_packed(record)) {
+        repair_name_pack(r, record->place.uuid);
+        rc = repair_look_at_pack(r, s, record);
+    }
+    if (rc)
+        return diag_errno(diag, rc, r->path, "repairing");
+    if (!repair_record_names_own(record))
+        return 0;
     struct repair_file *f = repair_find_file(r, record->uuid);
     if (f)
         f->named = true;
-    int rc = repair_judge(r, s, record, name, j, diag);
+    rc = repair_judge(r, s, record, name, j, diag);
     if (rc)
         return rc;
     if (!r->store && j->finished && j->state == FILE_GOOD &&
@@ -82,7 +101,10 @@ static int judge_good_record(struct repair *r, struct repair_segment *s,
         follow(s, record, &j->h);
     if (j->state == FILE_BAD && !(record->ro_compat & ~RECORD_RO_COMPAT_KNOWN)) {
         repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, name, "%s", j->what);
-        drop_filter(s, record);
+        if (record_packed(record))
+            drop_kept(s, record);
+        else
+            drop_filter(s, record);
         if (f)
             f->aside = true;
     } else if (j->state == FILE_UNREAD || j->state == FILE_STRANGE) {
@@ -183,6 +205,11 @@ static void judge_orphan(struct repair *r, struct repair_file *f)
     const char *what = NULL;
     if (f->named || (r->unsure && !f->temporary))
         return;
+    if (f->dead && !f->temporary) { /* with its pack, if there is one */
+        f->aside = repair_find_file(r, f->uuid) != NULL;
+        f->unlink = !f->aside;
+        return;
+    }
     int rc = f->temporary ? 0 : repair_identify(r->filters.fd, f->name, &id, &none);
     if (rc) {
         repair_tell(r, TAMIS_REPAIR_NOTED, NULL, f->name, "no record names it; %s",

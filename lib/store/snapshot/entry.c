@@ -42,6 +42,8 @@ struct entry *entry_new(const void *name, size_t name_bytes, const uint8_t *valu
     e->has_range = r.has_range;
     e->rank = r.rank;
     e->watermark = r.watermark;
+    e->packed = record_packed(&r);
+    e->place = r.place;
     return e;
 }
 

@@ -12,6 +12,8 @@ struct entry {
     atomic_int failure;                    /* why it can't be opened, finally */
     bool borrowed;                         /* the filter is the caller's */
     bool has_range;
+    bool packed; /* a column of a pack, at `place` */
+    struct pack_place place;
     uint16_t state;          /* RECORD_*, or 0: the record is unreadable */
     int refusal;             /* why, as a public code */
     struct account *account; /* of its filter; of those before and after it, too */

@@ -25,6 +25,8 @@ enum tamis_answer tamis_snapshot_explain(struct tamis_snapshot *snapshot,
         return explain(out, TAMIS_BY_RANGE, reason);
     if (reason != TAMIS_NO_REASON && reason != TAMIS_HIT && reason != TAMIS_DAMAGED)
         return explain(out, TAMIS_BY_NOTHING, reason);
+    if (packs_seat(&snapshot->packs, target->slot - 1))
+        return explain(out, TAMIS_BY_FILTER, reason);
     /* The filter was there a moment ago: the target is this snapshot's. */
     struct tamis_filter *f = entry_filter_or_reason(
         snapshot->entries[target->slot - 1], snapshot->dir, &snapshot->domain, &reason);

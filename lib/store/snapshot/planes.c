@@ -46,7 +46,9 @@ int planes_make(struct tamis_snapshot *s)
     for (size_t i = 0; i < s->n; i++) {
         p->gate[i] = gate_of(s->entries[i]);
         p->any_range |= p->gate[i].first != 0 || p->gate[i].last != UINT64_MAX;
-        planes_offer(s, i); /* another snapshot may have opened it long ago */
+        planes_offer(s, i);           /* another snapshot may have opened it long ago */
+        if (packs_seat(&s->packs, i)) /* its pack is open, and the record's */
+            atomic_fetch_or(&p->opened[i / 64], UINT64_C(1) << i % 64);
     }
     return 0;
 }

@@ -58,8 +58,12 @@ static void open_filters(struct preparing *p)
         struct place *place = &p->places[i];
         if (!place->listed)
             continue;
+        const struct seat *seat = packs_seat(&s->packs, i);
         if (s->entries[i]->state == RECORD_NO_FILTER) {
             p->report->n_skipped++;
+        } else if (seat) {
+            place->filter = seat->pack; /* one for many segments */
+            p->report->n_open++;
         } else if (entry_filter(s->entries[i], s->dir, &s->domain, &place->filter,
                                 diag_of_first(p)) == 0) {
             p->report->n_open++;

@@ -14,7 +14,8 @@
 
 enum {
     TILE = 64,
-    FEW = 16, /* for so many keys a plane's lines are not fetched for all */
+    FEW = 16,        /* for so many keys a plane's lines are not fetched for all */
+    PACKS_AHEAD = 4, /* keys whose rows are fetched before they are asked */
 };
 
 struct keys {
@@ -41,6 +42,10 @@ struct tile {
     size_t n_planes;
     /* With care, or of a few keys: in the order of segments. */
     uint64_t slow[TILE], few[TILE];
+    /* Segments of the tile that packs answer for: then only keys of another domain are
+     * asked here. Of all segments only, not of a list. */
+    uint64_t seated;
+    bool packs;
 };
 
 static void keys_begin(struct keys *k, const struct tamis_snapshot *s,
@@ -93,6 +98,24 @@ static uint64_t ask_filter(struct tamis_filter *f, uint64_t tag, uint64_t min_wa
     return absent;
 }
 
+/* The same of a column of a pack. */
+static uint64_t ask_seat(struct tamis_snapshot *s, const struct tamis_target *t,
+                         const struct seat *seat, const struct keys *k, uint64_t mask)
+{
+    uint64_t absent = 0;
+    for (uint64_t m = mask; m; m &= m - 1) {
+        size_t i = (size_t)__builtin_ctzll(m);
+        bool by_range = outside_range(s->entries[t->slot - 1], &k->keys[i]);
+        enum tamis_reason why = by_range ? TAMIS_NO_REASON
+                                         : pack_probe_column(seat->pack, seat->band,
+                                                             seat->column, k->hash[i]);
+        absent |= why == TAMIS_NO_REASON ? m & -m : 0;
+        if (counters_on(&s->counts))
+            count_one(s, t, why, by_range);
+    }
+    return absent;
+}
+
 /* Keys of a mask, all of the snapshot's domain, on one segment. */
 static uint64_t ask_segment(struct tamis_snapshot *s, const struct tamis_target *t,
                             const struct keys *k, uint64_t mask)
@@ -100,6 +123,9 @@ static uint64_t ask_segment(struct tamis_snapshot *s, const struct tamis_target 
     enum tamis_reason why = target_reason(s, t, s->domain.tag);
     uint64_t by_range = 0, absent = 0;
     struct entry *e = why == TAMIS_NO_REASON ? s->entries[t->slot - 1] : NULL;
+    const struct seat *seat = e ? packs_seat(&s->packs, t->slot - 1) : NULL;
+    if (seat)
+        return ask_seat(s, t, seat, k, mask);
     struct tamis_filter *f =
         e ? entry_filter_or_reason(e, s->dir, &s->domain, &why) : NULL;
     for (uint64_t m = f ? mask : 0; m; m &= m - 1)
@@ -181,6 +207,10 @@ static void choose(struct tile *t, size_t i, const struct keys *k, bool current)
     size_t at = t->targets ? t->targets[t->base + i].slot - 1U : t->base + i;
     t->absent[i] = t->by_range[i] = t->few[i] = 0;
     t->slow[i] = k->plain;
+    if (t->seated >> i & 1) {
+        t->slow[i] = 0;
+        return;
+    }
     if (t->targets ? !target_plain(s, &t->targets[t->base + i]) : !s->complete)
         return;
     t->absent[i] = t->by_range[i] = excluded(s, at, k);
@@ -209,6 +239,8 @@ static void count_fast(const struct tile *t, const struct keys *k)
 {
     for (size_t i = 0; i < t->n; i++) {
         uint64_t asked = k->plain & ~(t->by_range[i] | t->slow[i]);
+        if (t->seated >> i & 1)
+            continue;
         size_t at = t->targets ? t->targets[t->base + i].slot - 1U : t->base + i;
         if (t->by_range[i])
             count_excluded(t->snapshot, t->by_range[i]);
@@ -218,12 +250,19 @@ static void count_fast(const struct tile *t, const struct keys *k)
     }
 }
 
+/* What is left to other segments than those of packs. */
+static uint64_t seated_here(const struct tile *t)
+{
+    return t->packs ? t->snapshot->packs.seated[t->base / TILE] : 0;
+}
+
 static void ask_tile(struct tile *t, const struct keys *k)
 {
     struct planes *p = &t->snapshot->planes;
     bool current = planes_current(p);
     uint64_t hits[TILE];
     t->n_planes = 0;
+    t->seated = seated_here(t);
     for (size_t i = 0; i < t->n; i++)
         choose(t, i, k, current);
     p->kernel->probe_grid(t->planes, t->n_planes, k->hash, k->n, 0, hits);
@@ -251,6 +290,58 @@ static void transpose(uint64_t words[TILE])
         }
 }
 
+/* Takes out the segments whose range excludes key i; returns them. */
+static uint64_t excluded_hits(const struct tamis_snapshot *s, const struct keys *k,
+                              size_t i, size_t word, uint64_t hits)
+{
+    uint64_t out = 0;
+    for (uint64_t m = k->bytes >> i & 1 ? hits : 0; m; m &= m - 1)
+        if (outside_gate(s, word * 64 + (size_t)__builtin_ctzll(m), k->prefix[i],
+                         &k->keys[i]))
+            out |= m & -m;
+    return out;
+}
+
+/* Some of the hits may be damage alone. */
+static void count_hits(const struct tile *t, const struct keys *k, size_t i,
+                       size_t word, uint64_t absent, uint64_t hits, bool damaged)
+{
+    struct tamis_snapshot *s = t->snapshot;
+    size_t left = s->n - word * 64;
+    count_of_all(t->sheet, word, left < 64 ? (UINT64_C(1) << left) - 1 : UINT64_MAX,
+                 absent, damaged ? 0 : hits);
+    for (uint64_t m = damaged ? hits : 0; m; m &= m - 1) {
+        struct tamis_target target =
+            tamis_snapshot_target(s, word * 64 + (size_t)__builtin_ctzll(m));
+        bool by_range = false;
+        count_one(s, &target, probe_target(s, &target, k->now, &k->keys[i], &by_range),
+                  by_range);
+    }
+}
+
+/* Key i on all columns; adds to its row. May any of them have it? */
+static bool ask_packs(const struct tile *t, const struct keys *k, size_t i,
+                      uint64_t *row)
+{
+    struct tamis_snapshot *s = t->snapshot;
+    uint64_t found[PACK_WORDS], any = 0;
+    bool damaged;
+    packs_ask(&s->packs, 0, s->n, k->hash[i], found, &damaged);
+    for (size_t word = 0; word < s->n / 64 + (s->n % 64 != 0); word++) {
+        uint64_t seated = s->packs.seated[word], hits = found[word];
+        uint64_t by_range = excluded_hits(s, k, i, word, hits);
+        hits &= ~by_range;
+        any |= hits;
+        if (row)
+            row[word] |= seated & ~hits;
+        if (t->sheet && by_range)
+            count_excluded(s, by_range);
+        if (t->sheet && seated)
+            count_hits(t, k, i, word, seated & ~(hits | by_range), hits, damaged);
+    }
+    return any;
+}
+
 /* Returns which of 64 keys are absent from all segments, and writes their rows. */
 static uint64_t ask_keys(struct tile *t, const struct keys *k, size_t n, uint64_t *rows)
 {
@@ -261,13 +352,19 @@ static uint64_t ask_keys(struct tile *t, const struct keys *k, size_t n, uint64_
         t->n = n - t->base < TILE ? n - t->base : TILE;
         ask_tile(t, k);
         for (size_t i = 0; i < t->n; i++)
-            everywhere &= t->absent[i];
+            everywhere &= t->absent[i] | (t->seated >> i & 1 ? k->plain : 0);
         if (!rows)
             continue;
         memset(t->absent + t->n, 0, (TILE - t->n) * sizeof t->absent[0]);
         transpose(t->absent);
         for (size_t i = 0; i < k->n; i++)
             rows[i * n_words + word] = t->absent[i];
+    }
+    for (size_t i = 0; t->packs && i < k->n; i++) {
+        if (i + PACKS_AHEAD < k->n)
+            packs_prefetch(&t->snapshot->packs, 0, k->hash[i + PACKS_AHEAD]);
+        if (k->plain >> i & 1 && ask_packs(t, k, i, rows ? rows + i * n_words : NULL))
+            everywhere &= ~(UINT64_C(1) << i);
     }
     return everywhere;
 }
@@ -287,6 +384,8 @@ size_t tamis_snapshot_probe_keys(struct tamis_snapshot *snapshot,
         return 0;
     if (counters_on(&snapshot->counts))
         t.sheet = counters_sheet(&snapshot->counts, snapshot->n);
+    t.packs = !targets && snapshot->complete && snapshot->packs.n_seated &&
+              n <= (size_t)PACK_WORDS * 64;
     for (size_t done = 0; done < n_keys; done += k.n) {
         keys_begin(&k, snapshot, keys + done, n_keys - done);
         uint64_t everywhere =

@@ -1,5 +1,8 @@
 /* One key, many segments, 64 at a time.
  *
+ * Packs come first: all of their columns are asked at once (packs.c), and what that
+ * says is taken 64 segments at a time, too.
+ *
  * Most segments need nothing but their bits asked (planes.c): the kernel goes
  * over those in a window that rolls on from one 64 to the next. Key ranges come before
  * that, as numbers. What is left (filters that grow, that have several stages, that
@@ -18,8 +21,11 @@ enum { ITEM = 64, N_ITEMS = ROW_LAG + 1, FEW = 4 };
 
 /* 64 segments on their way. */
 struct item {
-    size_t base;               /* of the list */
-    uint64_t asked, absent;    /* all of them; those known to be so at once */
+    size_t base;            /* of the list */
+    uint64_t asked, absent; /* all of them; those known to be so at once */
+    uint64_t by_range;      /* of these */
+    uint64_t packed;        /* by a pack; those of them that may have the key */
+    uint64_t pack_hits;
     uint64_t slow;             /* to be asked with care */
     struct row_item fast;      /* by the kernel */
     uint64_t hits;             /* of the fast ones */
@@ -43,6 +49,8 @@ struct question {
     uint8_t *reasons;
     uint32_t *segments;
     size_t max_segments, n_segments;
+    bool packs, damaged;            /* of those in packs; a hit may be damage */
+    uint64_t pack_hits[PACK_WORDS]; /* of the segments from a window's base on */
     struct row row;
     struct item items[N_ITEMS];
 };
@@ -71,6 +79,24 @@ static uint64_t excluded(const struct question *a, size_t base, uint64_t asked)
     return out;
 }
 
+static void ask_packs(struct question *a, size_t base, size_t n)
+{
+    const struct packs *p = &a->snapshot->packs;
+    packs_prefetch(p, base, a->key->hash);
+    packs_ask(p, base, n, a->key->hash, a->pack_hits, &a->damaged);
+}
+
+/* What packs say of these segments. A hit that may be damage is asked with care. */
+static void take_from_packs(struct question *a, struct item *t)
+{
+    size_t word = t->base / ITEM;
+    uint64_t seated = a->snapshot->packs.seated[word] & ~t->by_range;
+    uint64_t hits = a->pack_hits[word % PACK_WORDS] & seated;
+    t->packed = a->damaged ? seated & ~hits : seated;
+    t->pack_hits = hits & t->packed;
+    t->absent |= t->packed & ~t->pack_hits;
+}
+
 static void choose_of_all(struct question *a, struct item *t)
 {
     struct planes *p = &a->snapshot->planes;
@@ -78,12 +104,26 @@ static void choose_of_all(struct question *a, struct item *t)
     if (!a->plain || !a->snapshot->complete)
         return;
     if (a->ranged)
-        t->absent = excluded(a, t->base, t->asked) & planes_word(p->opened, word);
+        t->by_range = excluded(a, t->base, t->asked) & planes_word(p->opened, word);
+    t->absent = t->by_range;
+    if (a->packs)
+        take_from_packs(a, t);
     if (!planes_current(p))
         return;
-    t->fast.ask = planes_word(p->ready, word) & ~t->absent;
+    t->fast.ask = planes_word(p->ready, word) & ~(t->absent | t->packed);
     t->fast.deep = atomic_load_explicit(&p->deep[word], memory_order_relaxed);
     t->fast.planes = p->plane + t->base;
+}
+
+static void take_seat_of_list(const struct question *a, struct item *t, uint32_t i,
+                              size_t at)
+{
+    uint64_t bit = UINT64_C(1) << i;
+    bool hit = a->pack_hits[at / 64] >> at % 64 & 1;
+    if (hit && a->damaged)
+        return; /* with care */
+    t->packed |= bit;
+    *(hit ? &t->pack_hits : &t->absent) |= bit;
 }
 
 static void choose_of_list(struct question *a, struct item *t)
@@ -98,6 +138,9 @@ static void choose_of_list(struct question *a, struct item *t)
         size_t at = target->slot - 1;
         if (a->ranged && outside_gate(a->snapshot, at, a->prefix, a->key)) {
             t->absent |= UINT64_C(1) << i;
+            t->by_range |= UINT64_C(1) << i;
+        } else if (a->packs && packs_seat(&a->snapshot->packs, at)) {
+            take_seat_of_list(a, t, i, at);
         } else if (current && planes_bit(p->ready, at)) {
             t->fast.ask |= UINT64_C(1) << i;
             t->fast.deep |= (uint64_t)(p->plane[at].lanes > 1) << i;
@@ -124,13 +167,15 @@ static void send_and_prefetch(struct question *a, struct item *t, size_t base)
     size_t n = a->n - base;
     t->base = base;
     t->asked = n < ITEM ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
-    t->absent = 0;
+    t->absent = t->by_range = t->packed = t->pack_hits = 0;
     t->fast = (struct row_item){t->planes, 0, 0, &t->hits};
+    if (a->packs && !a->targets && base % ((size_t)PACK_WORDS * ITEM) == 0)
+        ask_packs(a, base, a->n);
     if (a->snapshot && a->targets)
         choose_of_list(a, t);
     else if (a->snapshot)
         choose_of_all(a, t);
-    t->slow = t->asked & ~(t->absent | t->fast.ask);
+    t->slow = t->asked & ~(t->absent | t->fast.ask | t->packed);
     prefetch_slow(a, t);
     /* The kernel prefetches these lines, and tests those of earlier steps. */
     a->kernel->row_step(&a->row, &t->fast);
@@ -170,12 +215,11 @@ static void give_reasons(struct question *a, const struct item *t)
 }
 
 /* Counts the segments that took the fast way. */
-static void count_fast(const struct question *a, const struct item *t,
-                       uint64_t by_range)
+static void count_fast(const struct question *a, const struct item *t)
 {
-    uint64_t absent = t->fast.ask & ~t->hits;
-    if (by_range)
-        count_excluded(a->snapshot, by_range);
+    uint64_t absent = (t->fast.ask | t->packed) & ~t->hits;
+    if (t->by_range)
+        count_excluded(a->snapshot, t->by_range);
     if (a->targets)
         count_of_list(a->sheet, a->targets + t->base, absent, t->hits);
     else
@@ -186,8 +230,8 @@ static void count_fast(const struct question *a, const struct item *t,
  * signal handler of the host's perhaps, is left with MAYBE. */
 static size_t receive(struct question *a, struct item *t)
 {
-    uint64_t by_range = t->absent;
     t->absent |= t->fast.ask & ~t->hits;
+    t->hits |= t->pack_hits;
     ask_with_care(a, t);
     if (a->reasons)
         give_reasons(a, t);
@@ -198,7 +242,7 @@ static size_t receive(struct question *a, struct item *t)
             a->segments[a->n_segments] =
                 (uint32_t)(t->base + (size_t)__builtin_ctzll(m));
     if (a->sheet)
-        count_fast(a, t, by_range);
+        count_fast(a, t);
     return (size_t)__builtin_popcountll(t->absent);
 }
 
@@ -221,7 +265,7 @@ static size_t ask_few(struct question *a)
     struct item *t = &a->items[0];
     t->base = 0;
     t->asked = t->slow = (UINT64_C(1) << a->n) - 1;
-    t->absent = t->hits = 0;
+    t->absent = t->hits = t->by_range = t->packed = t->pack_hits = 0;
     t->fast = (struct row_item){0};
     prefetch_slow(a, t);
     return receive(a, t);
@@ -251,7 +295,7 @@ static size_t ask(struct question *a)
 static void question_begin(struct question *a, struct tamis_snapshot *s,
                            const struct tamis_key *key, size_t n)
 {
-    memset(a, 0, offsetof(struct question, row));
+    memset(a, 0, offsetof(struct question, pack_hits));
     a->snapshot = s;
     a->key = key;
     a->n = n;
@@ -263,8 +307,19 @@ static void question_begin(struct question *a, struct tamis_snapshot *s,
         return;
     a->now = origin_clock(s->origin);
     a->plain = origin_known(s->origin) == TAMIS_NO_REASON && key->tag == s->domain.tag;
+    a->packs = a->plain && s->packs.n_seated;
     a->ranged = key->bytes && s->planes.any_range;
     a->prefix = a->ranged ? key_prefix(key->bytes, key->n_bytes) : 0;
+}
+
+/* All columns are asked for a list only if that takes fewer lines than one by one. */
+static void packs_for_list(struct question *a)
+{
+    const struct packs *p = a->snapshot ? &a->snapshot->packs : NULL;
+    a->packs = a->packs && a->n > FEW && a->n * MAX_WORDS > p->n_lines &&
+               a->snapshot->n <= (size_t)PACK_WORDS * ITEM;
+    if (a->packs)
+        ask_packs(a, 0, a->snapshot->n);
 }
 
 enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
@@ -277,6 +332,7 @@ enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
     a.targets = targets;
     a.absent = absent;
     a.reasons = reasons;
+    packs_for_list(&a);
     if (n && !targets) {
         clear_answers(&a);
         return TAMIS_MAYBE;

@@ -82,6 +82,13 @@ static inline enum tamis_reason ask(struct tamis_snapshot *s,
     if (why != TAMIS_NO_REASON)
         return why;
     struct entry *e = s->entries[t->slot - 1];
+    const struct seat *seat = packs_seat(&s->packs, t->slot - 1);
+    if (seat && outside_range(e, key)) {
+        *by_range = true;
+        return TAMIS_NO_REASON;
+    }
+    if (seat)
+        return pack_probe_column(seat->pack, seat->band, seat->column, key->hash);
     struct tamis_filter *f = entry_filter_or_reason(e, s->dir, &s->domain, &why);
     if (!f)
         return why;
@@ -117,6 +124,29 @@ enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
     return reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
 }
 
+static size_t batch_in_pack(struct tamis_snapshot *s, const struct tamis_target *t,
+                            const struct seat *seat, const uint64_t *hashes, size_t n,
+                            uint64_t *absent, enum tamis_reason *why)
+{
+    size_t n_absent = 0;
+    for (size_t done = 0; absent && done < n; done += 64) {
+        uint64_t word = 0;
+        size_t some = n - done < 64 ? n - done : 64;
+        pack_probe_column_many(seat->pack, seat->band, seat->column, hashes + done,
+                               some, &word);
+        absent[done / 64] = word;
+        size_t n_word = (size_t)__builtin_popcountll(word);
+        n_absent += n_word;
+        if (counters_on(&s->counts)) {
+            uint64_t asked = some < 64 ? (UINT64_C(1) << some) - 1 : UINT64_MAX;
+            count_keys(counters_sheet(&s->counts, s->n), t->slot, word, asked & ~word);
+        }
+    }
+    if (why)
+        *why = TAMIS_NO_REASON;
+    return n_absent;
+}
+
 size_t tamis_snapshot_probe_batch(struct tamis_snapshot *snapshot,
                                   const struct tamis_target *target, uint64_t tag,
                                   const uint64_t *hashes, size_t n, uint64_t *absent,
@@ -128,6 +158,11 @@ size_t tamis_snapshot_probe_batch(struct tamis_snapshot *snapshot,
     size_t n_absent = 0;
     if (absent)
         memset(absent, 0, (n / 64 + (n % 64 != 0)) * sizeof *absent);
+    const struct seat *seat = reason == TAMIS_NO_REASON
+                                  ? packs_seat(&snapshot->packs, target->slot - 1)
+                                  : NULL;
+    if (seat)
+        return batch_in_pack(snapshot, target, seat, hashes, n, absent, why);
     if (reason == TAMIS_NO_REASON) {
         struct entry *e = snapshot->entries[target->slot - 1];
         f = entry_filter_or_reason(e, snapshot->dir, &snapshot->domain, &reason);

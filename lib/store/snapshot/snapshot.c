@@ -72,6 +72,7 @@ static void snapshot_clear(struct tamis_snapshot *s)
     free(s->entries);
     names_clear(&s->by_name);
     planes_free(&s->planes);
+    packs_free(&s->packs);
     s->entries = NULL;
     s->n = 0;
 }
@@ -185,6 +186,8 @@ static int load(struct catalog *c, const struct tamis_snapshot *previous,
     if (!rc) {
         rc = index_names(s);
         if (!rc)
+            rc = packs_make(s, previous);
+        if (!rc)
             rc = planes_make(s);
         if (!rc)
             rc = stats_join(s);
@@ -203,7 +206,8 @@ static int current_locked(struct catalog *c, struct tamis_snapshot **out,
                           struct tamis_snapshot **stale, struct tamis_diag *diag)
 {
     *stale = NULL;
-    if (!c->cached || !catalog_is_at(c, c->cached->number)) {
+    if (!c->cached || c->cached->packs.transient ||
+        !catalog_is_at(c, c->cached->number)) {
         struct tamis_snapshot *fresh = NULL;
         int rc = load(c, c->cached, &fresh, diag);
         if (rc)

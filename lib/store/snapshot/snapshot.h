@@ -5,6 +5,7 @@
 #include "lib/store/base/counters.h"
 #include "lib/store/catalog/catalog.h"
 #include "lib/store/snapshot/entry.h"
+#include "lib/store/snapshot/packs.h"
 
 /* ==== planes.c: what a snapshot has at hand of all its segments ==== */
 
@@ -47,6 +48,7 @@ struct tamis_snapshot {
     size_t n;
     struct entry **entries; /* by rank, then name */
     struct names by_name;   /* -> index + 1, or NAME_TWICE */
+    struct packs packs;
     struct planes planes;
     struct counters counts;
     struct ledger *ledger;                       /* NULL: filters of the caller's */

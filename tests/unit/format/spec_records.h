@@ -23,6 +23,7 @@ static struct record_table {
     {"table_area_disk", table_area_fields, &n_table_area_fields, AREA_BYTES},
     {"band_disk", band_fields, &n_band_fields, BAND_BYTES},
     {"column_disk", column_fields, &n_column_fields, COLUMN_HEAD_BYTES},
+    {"dead_disk", dead_fields, &n_dead_fields, DEAD_HEAD_BYTES},
     {"floor_sector_disk", floor_sector_fields, &n_floor_sector_fields, SECTOR_BYTES},
     {"meta_disk", meta_fields, &n_meta_fields, META_BYTES},
     {"record_disk", record_fields, &n_record_fields, RECORD_HEAD_BYTES},

@@ -185,7 +185,9 @@ static void rules_of_a_record(void **state)
         R(binding_bytes, 255, RANGE),
         B(120 + 4, binding, 1, UNUSED),
         B(120 + 63, binding, 1, UNUSED),
-        B(184, unused, 1, UNUSED),
+        B(184, place_uuid, 1, UNUSED),
+        B(215, place_uuid, 1, UNUSED),
+        B(216, unused, 1, UNUSED),
         B(239, unused, 0x80, UNUSED),
         R(has_range, 2, RANGE),
         R(has_range, 255, RANGE),
@@ -216,6 +218,39 @@ static void rules_of_a_record(void **state)
     r = (struct record){.state = RECORD_NO_FILTER};
     record_bytes = record_encode(&r, NAME, NAME_BYTES, bytes);
     rules_hold(bare, N_OF(bare), bytes, record_bytes, record_reseal);
+}
+
+/* A filter that is a column of a pack (SPEC.md section 17.4). */
+static void rules_of_a_place(void **state)
+{
+    static const struct rule rules[] = {
+        R(state, RECORD_GROWING, RANGE),
+        R(place_uuid, 0, RANGE),
+        R(band, 4096, RANGE),
+        R(band, UINT32_MAX, RANGE),
+        R(column, 1 << 20, RANGE),
+        R(column, UINT32_MAX, RANGE),
+        B(216, unused, 1, UNUSED),
+    };
+    static const struct rule inside[] = {
+        R(band, 4095, OK), R(column, (1 << 20) - 1, OK), R(place_digest, 0, OK),
+        R(compat, RECORD_COMPAT_KEPT, OK)};
+    uint8_t bytes[RECORD_MAX_BYTES];
+    struct record r = a_record(), out;
+    (void)state;
+    r.ro_compat = RECORD_RO_COMPAT_PACKED;
+    r.place =
+        (struct pack_place){.uuid = "a pack", .digest = 5, .band = 6, .column = 7};
+    record_bytes = record_encode(&r, NAME, NAME_BYTES, bytes);
+    verdict_is(record_decode(bytes, record_bytes, NAME, NAME_BYTES, &out), VERDICT_OK,
+               0, "");
+    assert_memory_equal(&out, &r, sizeof r);
+    struct rule state_rule = rules[0];
+    state_rule.offset = offsetof(struct record_disk, ro_compat);
+    state_rule.field = "ro_compat";
+    rules_hold(&state_rule, 1, bytes, record_bytes, record_reseal);
+    rules_hold(rules + 1, N_OF(rules) - 1, bytes, record_bytes, record_reseal);
+    rules_hold(inside, N_OF(inside), bytes, record_bytes, record_reseal);
 }
 
 static void lengths_must_agree(void **state)
@@ -324,6 +359,7 @@ int main(void)
         cmocka_unit_test(rules_of_meta),
         cmocka_unit_test(meta_short_and_damaged),
         cmocka_unit_test(rules_of_a_record),
+        cmocka_unit_test(rules_of_a_place),
         cmocka_unit_test(lengths_must_agree),
         cmocka_unit_test(ranges_are_in_order),
         cmocka_unit_test(records_know_their_name),

@@ -254,7 +254,7 @@ static void unknown_ro_feature_opens_read_only(void **state)
     put_segment(s, "a", 0, 10);
     tamis_store_close(s);
     struct meta m = meta_in("s");
-    m.ro_compat = 1;
+    m.ro_compat = UINT64_C(1) << 63;
     put_meta("s", &m);
     s = store_open("s");
     assert_int_equal(tamis_edit_begin(s, &e, NULL), TAMIS_ERR_READ_ONLY);

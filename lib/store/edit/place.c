@@ -1,0 +1,163 @@
+/* Which records have which columns: packs published, and columns that are dropped
+ * (SPEC.md §17.5, R18). */
+#include "lib/store/edit/inside.h"
+#include "format/pack.h"
+#include "format/record.h"
+#include "lib/error.h"
+#include "lib/io/io.h"
+#include "lib/store/base/base.h"
+#include "lib/store/catalog/catalog.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int buffer_add(struct buffer *b, const void *bytes, size_t n)
+{
+    if (b->max - b->n < n) {
+        size_t max = (b->max + n) * 2;
+        uint8_t *more = realloc(b->bytes, max);
+        if (!more)
+            return ENOMEM;
+        b->bytes = more;
+        b->max = max;
+    }
+    memcpy(b->bytes + b->n, bytes, n);
+    b->n += n;
+    return 0;
+}
+
+/* ---- tombstones ---- */
+
+int bury_later(struct buffer *columns, const struct pack_place *place)
+{
+    return buffer_add(columns, place, sizeof *place);
+}
+
+static int compare_places(const void *left, const void *right)
+{
+    const struct pack_place *a = left, *b = right;
+    int order = memcmp(a->uuid, b->uuid, UUID_BYTES);
+    if (order || a->digest != b->digest)
+        return order ? order : a->digest < b->digest ? -1 : 1;
+    return (a->column > b->column) - (a->column < b->column);
+}
+
+/* Columns of one pack. */
+static void bury_of_pack(int dir, const struct pack_place *places, size_t n)
+{
+    uint32_t *columns = malloc(n * sizeof *columns);
+    char name[FILTER_NAME_BYTES];
+    bool all;
+    for (size_t i = 0; columns && i < n; i++)
+        columns[i] = places[i].column;
+    if (columns &&
+        dead_bury(dir, places->uuid, places->digest, columns, n, &all) == 0 && all) {
+        filter_file_unlink(dir, places->uuid);
+        dead_file_name(places->uuid, name);
+        io_calls.unlinkat(dir, name, 0);
+        io_sync_dir(dir);
+    }
+    free(columns);
+}
+
+void bury_in(int dir, struct buffer *columns)
+{
+    struct pack_place *p = (struct pack_place *)(void *)columns->bytes;
+    size_t n = columns->n / sizeof *p, first = 0;
+    if (n > 1)
+        qsort(p, n, sizeof *p, compare_places);
+    for (size_t i = 1; i <= n; i++)
+        if (i == n || memcmp(p[i].uuid, p[first].uuid, UUID_BYTES) != 0 ||
+            p[i].digest != p[first].digest) {
+            bury_of_pack(dir, p + first, i - first);
+            first = i;
+        }
+}
+
+struct burial {
+    int dir;
+    struct buffer *columns;
+};
+
+static int bury(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    const struct burial *b = ctx;
+    (void)t, (void)diag;
+    bury_in(b->dir, b->columns);
+    return 0;
+}
+
+void bury_columns(struct catalog *c, int dir, struct buffer *columns)
+{
+    struct burial b = {dir, columns};
+    if (columns->n)
+        catalog_write(c, bury, &b, NULL, NULL);
+}
+
+/* ---- a pack published ---- */
+
+/* May this record get the place? Only with the very filter that was packed. */
+static bool is_packed_one(const struct record *r, const struct placement *p)
+{
+    return r->state == RECORD_SEALED && r->table_digest == p->table_digest &&
+           memcmp(r->uuid, p->uuid, UUID_BYTES) == 0 &&
+           !(r->ro_compat & ~RECORD_RO_COMPAT_KNOWN) &&
+           !(r->compat & ~RECORD_COMPAT_KNOWN);
+}
+
+static int place_record(struct catalog_txn *t, const struct edit_op *op,
+                        const struct placement *p, struct buffer *columns,
+                        struct buffer *files, struct tamis_diag *diag)
+{
+    const struct edit_pack *pack = op->pack;
+    const uint8_t *name = op->bytes + p->name_at, *value;
+    struct pack_place place = pack->place;
+    uint8_t bytes[RECORD_MAX_BYTES];
+    struct record r;
+    size_t n;
+    place.band = p->band;
+    place.column = p->column;
+    int rc = catalog_get(t, name, p->name_bytes, &value, &n, diag);
+    if (rc && rc != TAMIS_ERR_NO_SEGMENT)
+        return rc;
+    if (rc || record_decode(value, n, name, p->name_bytes, &r).code != VERDICT_OK ||
+        !is_packed_one(&r, p)) {
+        diag_clear(diag);
+        return bury_later(columns, &place);
+    }
+    if (record_packed(&r))
+        rc = bury_later(columns, &r.place);
+    else
+        rc = 0;
+    r.ro_compat |= RECORD_RO_COMPAT_PACKED;
+    r.compat =
+        pack->keep ? r.compat | RECORD_COMPAT_KEPT : r.compat & ~RECORD_COMPAT_KEPT;
+    r.place = place;
+    if (!rc && !pack->keep)
+        rc = buffer_add(files, r.uuid, UUID_BYTES);
+    if (rc)
+        return rc;
+    n = record_encode(&r, name, p->name_bytes, bytes);
+    return catalog_replace(t, name, p->name_bytes, bytes, n, diag);
+}
+
+/* In the transaction that names the first column. */
+static int note_packs(struct catalog_txn *t, struct tamis_diag *diag)
+{
+    struct meta m;
+    int rc = catalog_meta(t, &m, diag);
+    if (rc || m.ro_compat & META_RO_COMPAT_PACKS)
+        return rc;
+    m.ro_compat |= META_RO_COMPAT_PACKS;
+    return catalog_set_meta(t, &m, diag);
+}
+
+int place_columns(struct catalog_txn *t, const struct edit_op *op,
+                  struct buffer *columns, struct buffer *files, struct tamis_diag *diag)
+{
+    int rc = note_packs(t, diag);
+    for (uint32_t i = 0; i < op->pack->n && !rc; i++)
+        rc = place_record(t, op, &op->pack->placements[i], columns, files, diag);
+    return rc;
+}

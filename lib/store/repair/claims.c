@@ -1,0 +1,166 @@
+/* Repair by files: who claims a segment's name? A filter that has the name, a column of
+ * a pack, a filter in quarantine. Two files that claim one name are set aside. */
+#include "lib/store/repair/inside.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Is one the column, and the other the own file, of the same filter? */
+static bool is_kept_beside(const struct record *a, const struct record *b)
+{
+    return a->state == RECORD_SEALED && b->state == RECORD_SEALED &&
+           record_packed(a) != record_packed(b) &&
+           memcmp(a->uuid, b->uuid, UUID_BYTES) == 0 &&
+           a->table_digest == b->table_digest;
+}
+
+static void keep_both(struct repair_segment *s, const struct record *own,
+                      const struct record *column)
+{
+    struct record kept = *own;
+    kept.ro_compat = RECORD_RO_COMPAT_PACKED;
+    kept.compat = RECORD_COMPAT_KEPT;
+    kept.place = column->place;
+    repair_set_record(s, &kept);
+}
+
+/* A file that is `whole` is of one segment, and goes aside if another claims it, too.
+ * The file that a segment kept beside its column is the column's. */
+int claim_name(struct repair *r, struct names *names, size_t file, const uint8_t *name,
+               size_t name_bytes, const struct record *record)
+{
+    static const char both[] =
+        "two files claim this segment: which is its own nobody can tell";
+    struct repair_file *f = &r->files[file];
+    bool whole = !record_packed(record);
+    struct record bare = {.state = RECORD_NO_FILTER, .created = record->created};
+    struct repair_segment *s;
+    uint32_t number = names_get(names, name, name_bytes);
+    if (!number) {
+        int rc = repair_add_segment(r, name, name_bytes, NULL, 0, &s);
+        if (!rc)
+            rc = names_set(names, s->name, s->name_bytes, (uint32_t)r->n_segments);
+        if (rc)
+            return rc;
+        repair_set_record(s, record);
+        s->claimed_by = file;
+        f->named = !whole || f->aside == false;
+        return 0;
+    }
+    s = &r->segments[number - 1];
+    struct repair_file *other = &r->files[s->claimed_by];
+    struct record before;
+    record_decode(s->value, s->value_bytes, s->name, s->name_bytes, &before);
+    if (is_kept_beside(&before, record)) {
+        keep_both(s, whole ? record : &before, whole ? &before : record);
+        f->named = true;
+        return 0;
+    }
+    bool other_whole = !record_packed(&before);
+    if (!other->aside)
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, other->name, both);
+    if (!f->aside)
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, f->name, both);
+    other->aside |= other_whole;
+    f->aside |= whole;
+    other->named &= !other_whole;
+    f->named &= !whole;
+    repair_set_record(s, &bare);
+    return 0;
+}
+
+struct claiming {
+    struct repair *r;
+    struct names *names;
+    size_t file;
+};
+
+static int claim_column(void *ctx, const uint8_t *name, size_t name_bytes,
+                        const struct record *record)
+{
+    struct claiming *a = ctx;
+    a->r->meta.ro_compat |= META_RO_COMPAT_PACKS;
+    return claim_name(a->r, a->names, a->file, name, name_bytes, record);
+}
+
+/* The living columns of a pack; without a good table it goes aside. */
+int claim_pack(struct repair *r, struct names *names, size_t i,
+               const struct judgement *j, struct tamis_diag *diag)
+{
+    struct claiming a = {r, names, i};
+    struct repair_file *f = &r->files[i];
+    if (!repair_is_ours(r, &j->h.identity)) {
+        f->aside = true;
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, NULL, f->name,
+                    "the pack of another store");
+        return 0;
+    }
+    int rc = repair_list_columns(r, f->name, &j->h, claim_column, &a, diag);
+    if (rc == ENOMEM)
+        return diag_errno(diag, rc, r->path, "listing segments");
+    if (rc) {
+        diag_clear(diag);
+        f->aside = true;
+        f->named = false;
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, NULL, f->name,
+                    "a pack whose columns or tombstones cannot be read: %s",
+                    tamis_strerror(rc));
+        return 0;
+    }
+    repair_name_pack(r, j->h.identity.uuid);
+    if (j->what[0])
+        repair_tell(r, TAMIS_REPAIR_NOTED, NULL, f->name, "%s", j->what);
+    return 0;
+}
+
+/* ---- names in quarantine ---- */
+
+/* For list_aside(). */
+struct aside {
+    struct repair *r;
+    struct names *names;
+    struct tamis_diag *diag;
+};
+
+/* The lost catalog had the segment of this filter without one, or not at all: then the
+ * caller drops it. A file in filters/ that claims the name says more. */
+static int list_aside(void *ctx, struct quarantined *q)
+{
+    const struct aside *a = ctx;
+    const struct identity *id = &q->identity;
+    struct repair_segment *s;
+    char path[300];
+    snprintf(path, sizeof path, "/quarantine/%.255s", q->file);
+    if (q->error)
+        return diag_errno(a->diag, q->error, a->r->path,
+                          "reading a filter in quarantine/, to list its segment");
+    if (q->has_identity && !repair_is_ours(a->r, id))
+        return 0;
+    if (!q->has_identity || !id->name_bytes) {
+        repair_tell(a->r, TAMIS_REPAIR_NOTED, NULL, path,
+                    "nobody can tell which segment it is of");
+        return 0;
+    }
+    if (names_get(a->names, id->name, id->name_bytes))
+        return 0;
+    int rc = repair_add_segment(a->r, id->name, id->name_bytes, NULL, 0, &s);
+    if (!rc)
+        rc = names_set(a->names, s->name, s->name_bytes, (uint32_t)a->r->n_segments);
+    if (rc)
+        return diag_errno(a->diag, rc, a->r->path, "listing segments");
+    struct record bare = {.state = RECORD_NO_FILTER, .created = id->created};
+    repair_set_record(s, &bare);
+    repair_tell(a->r, TAMIS_REPAIR_REBUILT, s, path,
+                "its filter was set aside before: listed without one");
+    return 0;
+}
+
+int claim_quarantined(struct repair *r, struct names *names, struct tamis_diag *diag)
+{
+    struct aside a = {r, names, diag};
+    int rc = quarantine_each(r->store_fd, list_aside, &a);
+    if (rc > 0 && (!diag || !diag->code))
+        return diag_errno(diag, rc, r->path, "looking into quarantine/");
+    return rc;
+}

@@ -1,0 +1,270 @@
+/* Packs of a snapshot: opened, their tombstones read, asked. */
+#include "lib/store/snapshot/snapshot.h"
+#include "format/pack.h"
+#include "lib/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- open packs ---- */
+
+static void pack_release(struct open_pack *p)
+{
+    if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    tamis_filter_close(p->filter);
+    free(p);
+}
+
+static struct open_pack *pack_hold(struct open_pack *p)
+{
+    atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+    return p;
+}
+
+/* A pack with this digest and good bands; an errno or a code. */
+static int pack_open(const struct tamis_snapshot *s, const struct pack_place *place,
+                     struct open_pack **out)
+{
+    char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
+    struct tamis_filter_options opt = {
+        .size = sizeof opt,
+        .domain = &s->domain,
+        .uuid = place->uuid,
+        .table_digest = place->digest,
+    };
+    int fd;
+    struct open_pack *p = calloc(1, sizeof *p);
+    if (!p)
+        return ENOMEM;
+    filter_file_name(place->uuid, name);
+    filters_dir_path(s->dir, name, path);
+    int rc = place->digest ? io_open_raw(s->dir->fd, name, O_RDONLY, &fd)
+                           : TAMIS_ERR_MISMATCH; /* 0 would expect nothing */
+    if (!rc) {
+        rc = filter_open_fd(fd, path, &opt, NULL, &p->filter, NULL);
+        close(fd);
+    }
+    if (!rc)
+        p->bands = pack_bands(p->filter, &p->n_bands);
+    if (!rc && !p->bands) {
+        tamis_filter_close(p->filter);
+        rc = TAMIS_ERR_DAMAGED;
+    }
+    if (rc) {
+        free(p);
+        return rc;
+    }
+    atomic_init(&p->refs, 1);
+    const struct band *last = &p->bands[p->n_bands - 1];
+    p->n_columns = last->first_column + last->n_columns;
+    memcpy(p->uuid, place->uuid, UUID_BYTES);
+    p->digest = place->digest;
+    *out = p;
+    return 0;
+}
+
+static bool is_pack(const struct open_pack *p, const struct pack_place *place)
+{
+    return p && p->digest == place->digest &&
+           memcmp(p->uuid, place->uuid, UUID_BYTES) == 0;
+}
+
+static int pack_get(const struct tamis_snapshot *s,
+                    const struct tamis_snapshot *previous,
+                    const struct pack_place *place, struct open_pack **out)
+{
+    for (size_t i = 0; previous && i < previous->packs.n; i++)
+        if (is_pack(previous->packs.views[i].pack, place)) {
+            *out = pack_hold(previous->packs.views[i].pack);
+            return 0;
+        }
+    return pack_open(s, place, out);
+}
+
+static bool may_work_later(int rc)
+{
+    return rc == EMFILE || rc == ENFILE || rc == ENOMEM || rc == EINTR || rc == EAGAIN;
+}
+
+/* ---- the packs of a snapshot ---- */
+
+/* Opens the pack of a place, with slots for its columns: UINT32_MAX where a tombstone
+ * is. Without good tombstones no column counts. */
+static int view_make(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
+                     const struct pack_place *place, struct pack_view *v)
+{
+    uint8_t *file = NULL;
+    uint32_t n = 0;
+    struct open_pack *pack = NULL;
+    *v = (struct pack_view){.first = UINT32_MAX};
+    int rc = pack_get(s, previous, place, &pack);
+    if (!rc)
+        rc = dead_load(s->dir->fd, place->uuid, place->digest, &file, &n);
+    if (!rc && n == pack->n_columns) {
+        v->slots = calloc(n, sizeof *v->slots);
+        if (!v->slots)
+            rc = ENOMEM;
+    }
+    for (uint32_t i = 0; v->slots && i < n; i++)
+        if (file[DEAD_HEAD_BYTES + i / 8] >> i % 8 & 1)
+            v->slots[i] = UINT32_MAX;
+    free(file);
+    if (v->slots)
+        v->pack = pack;
+    else
+        pack_release(pack);
+    if (may_work_later(rc))
+        s->packs.transient = true;
+    return 0;
+}
+
+/* The view of a place; made if it is the first segment of this pack. */
+static int view_find(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
+                     struct names *known, const struct entry *e, struct pack_view **out)
+{
+    struct packs *p = &s->packs;
+    uint32_t at = names_get(known, &e->place, PLACE_KEY_BYTES);
+    if (!at) {
+        struct pack_view *more = realloc(p->views, (p->n + 1) * sizeof *more);
+        if (!more)
+            return ENOMEM;
+        p->views = more;
+        int rc = view_make(s, previous, &e->place, &p->views[p->n]);
+        if (!rc)
+            rc = names_set(known, &e->place, PLACE_KEY_BYTES, (uint32_t)p->n + 1);
+        p->n++;
+        if (rc)
+            return rc;
+        at = (uint32_t)p->n;
+    }
+    *out = &p->views[at - 1];
+    return 0;
+}
+
+/* Gives segment `index` its seat, if its column is there, alive, and no other's. */
+static void take_seat(struct packs *p, struct pack_view *v, const struct entry *e,
+                      uint32_t index)
+{
+    const struct pack_place *place = &e->place;
+    if (!v->pack || place->band >= v->pack->n_bands ||
+        place->column >= v->pack->n_columns)
+        return;
+    const struct band *b = &v->pack->bands[place->band];
+    if (place->column < b->first_column ||
+        place->column - b->first_column >= b->n_columns || v->slots[place->column])
+        return;
+    v->slots[place->column] = index + 1;
+    v->first = index < v->first ? index : v->first;
+    v->last = index > v->last ? index : v->last;
+    p->seats[index] =
+        (struct seat){v->pack->filter, b, place->column - b->first_column};
+    p->seated[index / 64] |= UINT64_C(1) << index % 64;
+    p->n_seated++;
+}
+
+static int seats_alloc(struct packs *p, size_t n)
+{
+    if (p->seats)
+        return 0;
+    p->seats = calloc(n, sizeof *p->seats);
+    p->seated = calloc(n / 64 + 1, sizeof *p->seated);
+    return p->seats && p->seated ? 0 : ENOMEM;
+}
+
+/* What is left in a slot is an index, or nothing. */
+static void forget_tombstones(struct packs *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        const struct pack_view *v = &p->views[i];
+        for (uint32_t c = 0; v->pack && c < v->pack->n_columns; c++)
+            if (v->slots[c] == UINT32_MAX)
+                v->slots[c] = 0;
+        for (uint32_t b = 0; v->pack && b < v->pack->n_bands; b++)
+            p->n_lines += v->pack->bands[b].geometry.words *
+                          ((v->pack->bands[b].row_bytes + 63) / 64);
+    }
+}
+
+int packs_make(struct tamis_snapshot *s, const struct tamis_snapshot *previous)
+{
+    struct names known = {0};
+    int rc = 0;
+    for (size_t i = 0; i < s->n && !rc; i++) {
+        struct pack_view *v;
+        if (!s->entries[i]->packed)
+            continue;
+        rc = seats_alloc(&s->packs, s->n);
+        if (!rc)
+            rc = view_find(s, previous, &known, s->entries[i], &v);
+        if (!rc)
+            take_seat(&s->packs, v, s->entries[i], (uint32_t)i);
+    }
+    names_clear(&known);
+    forget_tombstones(&s->packs);
+    return rc;
+}
+
+void packs_free(struct packs *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        pack_release(p->views[i].pack);
+        free(p->views[i].slots);
+    }
+    free(p->views);
+    free(p->seats);
+    free(p->seated);
+    *p = (struct packs){0};
+}
+
+/* ---- one key, all columns ---- */
+
+static bool asks(const struct pack_view *v, size_t base)
+{
+    return v->pack && v->first <= v->last && v->last >= base &&
+           v->first < base + (size_t)64 * PACK_WORDS;
+}
+
+/* Columns that are set, as segments. */
+static void note_hits(const struct pack_view *v, const struct band *b,
+                      const uint8_t *columns, size_t base, uint64_t *hits)
+{
+    const uint32_t *slots = v->slots + b->first_column;
+    for (uint32_t at = 0; at < b->n_columns; at += 64) {
+        struct le64 word;
+        memcpy(&word, columns + at / 8, sizeof word);
+        for (uint64_t m = le64_get(word); m; m &= m - 1) {
+            size_t index = slots[at + (uint32_t)__builtin_ctzll(m)] - (size_t)1 - base;
+            if (index < (size_t)64 * PACK_WORDS) /* wraps: none, or below */
+                hits[index / 64] |= UINT64_C(1) << index % 64;
+        }
+    }
+}
+
+void packs_prefetch(const struct packs *p, size_t base, uint64_t h)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        const struct pack_view *v = &p->views[i];
+        for (uint32_t b = 0; asks(v, base) && b < v->pack->n_bands; b++)
+            pack_prefetch(v->pack->filter, &v->pack->bands[b], h);
+    }
+}
+
+void packs_ask(const struct packs *p, size_t base, size_t n, uint64_t h,
+               uint64_t hits[PACK_WORDS], bool *damaged)
+{
+    _Alignas(64) uint8_t columns[ROW_MAX_BYTES];
+    size_t words = (n - base + 63) / 64;
+    *damaged = false;
+    memset(hits, 0, (words < PACK_WORDS ? words : PACK_WORDS) * sizeof *hits);
+    for (size_t i = 0; i < p->n; i++) {
+        const struct pack_view *v = &p->views[i];
+        for (uint32_t b = 0; asks(v, base) && b < v->pack->n_bands; b++)
+            if (pack_probe_band(v->pack->filter, &v->pack->bands[b], h, columns,
+                                damaged))
+                note_hits(v, &v->pack->bands[b], columns, base, hits);
+    }
+}

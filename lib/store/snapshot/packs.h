@@ -1,0 +1,70 @@
+/* The packs of a snapshot: which segments are columns, and their answers (SPEC.md
+ * §17.4).
+ *
+ *     packs    pack 0, pack 1      open files, shared by snapshots
+ *     seats    segment -> band and column of a pack; none: it has its own file
+ *     slots    column  -> segment; 0: dropped, or never this snapshot's
+ *
+ * All of it is made with the snapshot, and never changes: a pack is immutable. */
+#ifndef TAMIS_STORE_SNAPSHOT_PACKS_H
+#define TAMIS_STORE_SNAPSHOT_PACKS_H
+
+#include "lib/filter/filter.h"
+#include "lib/filter/pack.h"
+#include "lib/store/base/base.h"
+
+struct tamis_snapshot;
+
+struct seat {
+    struct tamis_filter *pack; /* NULL: the segment is in no pack that counts */
+    const struct band *band;
+    uint32_t column; /* of the band */
+};
+
+/* An open pack; snapshots share it. */
+struct open_pack {
+    atomic_size_t refs;
+    struct tamis_filter *filter;
+    const struct band *bands;
+    uint32_t n_bands, n_columns;
+    uint8_t uuid[UUID_BYTES];
+    uint64_t digest;
+};
+/* A pack as a snapshot sees it. */
+struct pack_view {
+    struct open_pack *pack; /* NULL: it can't be used */
+    uint32_t *slots;        /* of its columns: index + 1 */
+    uint32_t first, last;   /* the least and the greatest index */
+};
+
+struct packs {
+    struct pack_view *views;
+    size_t n;
+    struct seat *seats; /* by index; NULL: no segment has one */
+    uint64_t *seated;   /* a bit for each segment */
+    size_t n_seated;
+    size_t n_lines; /* lines that a key's first lanes take in all packs */
+    bool transient; /* one could not be opened that may be opened later */
+};
+
+/* Opens the packs of the entries, or takes those of `previous` (may be NULL), and reads
+ * their tombstones: after the records (R18). Packs that cannot be used are no failure.
+ * ENOMEM. */
+int packs_make(struct tamis_snapshot *s, const struct tamis_snapshot *previous);
+void packs_free(struct packs *p);
+
+/* Fetches the rows that packs_ask() reads first. */
+void packs_prefetch(const struct packs *p, size_t base, uint64_t h);
+/* The segments with index base .. base + 64 * PACK_WORDS - 1 that may have a key, a bit
+ * each; only of those that have a seat. *damaged: pages that failed took part, so that
+ * a bit may stand for damage alone. */
+enum { PACK_WORDS = 1024 };
+void packs_ask(const struct packs *p, size_t base, size_t n, uint64_t h,
+               uint64_t hits[PACK_WORDS], bool *damaged);
+
+static inline const struct seat *packs_seat(const struct packs *p, size_t index)
+{
+    return p->seats && p->seats[index].pack ? &p->seats[index] : NULL;
+}
+
+#endif

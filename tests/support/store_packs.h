@@ -1,0 +1,99 @@
+/* Stores of many segments, packed, for tests. */
+#ifndef TAMIS_TESTS_STORE_PACKS_H
+#define TAMIS_TESTS_STORE_PACKS_H
+
+#include <dirent.h>
+
+#include "store_kinds.h"
+
+enum { MAX_SEGMENTS = 400 };
+
+/* Segment i has keys i * 1000 .. + n_keys[i]. */
+static unsigned n_keys[MAX_SEGMENTS];
+
+static UNUSED void remove_store(const char *name)
+{
+    OK(nftw(path_of(name), remove_one, 16, FTW_DEPTH | FTW_PHYS));
+}
+
+static UNUSED const char *name_of(unsigned i)
+{
+    static char names[8][32];
+    static unsigned next;
+    char *name = names[next++ % 8];
+    snprintf(name, sizeof names[0], "s%u", i);
+    return name;
+}
+
+/* Sealed segments of many sizes, every fifth without a key range. */
+static UNUSED struct tamis_store *store_of(const char *name, unsigned n, unsigned most)
+{
+    struct tamis_store *s = store_new(name);
+    struct tamis_edit *e = edit_new(s);
+    for (unsigned i = 0; i < n; i++) {
+        struct tamis_segment_options so = {.size = sizeof so,
+                                           .rank = i % 7,
+                                           .watermark = 100 + i,
+                                           .binding = name_of(i),
+                                           .binding_bytes = strlen(name_of(i))};
+        struct tamis_builder *b;
+        n_keys[i] = 1 + (unsigned)random_below(most);
+        OK(tamis_edit_builder(e, name_of(i), strlen(name_of(i)), 0.01, &so, &b, NULL));
+        for (unsigned k = 0; k < n_keys[i]; k++) {
+            struct tamis_key key = key_in(s, i * 1000 + k);
+            add_to(b, i % 5 ? SEALED : BY_HASH, &key);
+        }
+        OK(tamis_edit_put(e, b, NULL));
+        tamis_builder_free(b);
+    }
+    OK(tamis_edit_commit(e, NULL));
+    return s;
+}
+
+static UNUSED struct tamis_pack_report pack_all(struct tamis_store *s, bool keep)
+{
+    struct tamis_pack_options opt = {.size = sizeof opt, .keep = keep};
+    struct tamis_pack_report report;
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_pack(e, snap, NULL, 0, &opt, &report, NULL));
+    tamis_snapshot_release(snap);
+    OK(tamis_edit_commit(e, NULL));
+    return report;
+}
+
+static UNUSED void save_catalog(const char *as)
+{
+    file_copy(path_of("s/catalog.lmdb"), path_of(as));
+}
+
+static UNUSED void put_back_catalog(const char *saved)
+{
+    file_copy(path_of(saved), path_of("s/catalog.lmdb"));
+    unlink(path_of("s/catalog.lmdb-lock"));
+}
+
+static UNUSED const char *dead_file(void)
+{
+    static char path[900];
+    char dir[600];
+    snprintf(dir, sizeof dir, "%s", path_of("s/filters"));
+    DIR *d = opendir(dir);
+    path[0] = 0;
+    for (struct dirent *entry; (entry = readdir(d));)
+        if (strstr(entry->d_name, ".dead"))
+            snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
+    closedir(d);
+    return path;
+}
+
+/* The file of the pack of store "s". */
+static UNUSED const char *pack_file(void)
+{
+    static char path[900];
+    const char *dead = dead_file();
+    snprintf(path, sizeof path, "%.*s.tamis", (int)strlen(dead) - 5, dead);
+    return path;
+}
+
+#endif

@@ -1,0 +1,220 @@
+/* Packs in the hands of backup and repair: nothing is lost, and nothing that was
+ * dropped comes back. */
+#include "tests/support/store_packs.h"
+
+static void all_say(const char *store, unsigned n, enum tamis_reason want)
+{
+    struct tamis_store *s = store_open(store);
+    for (unsigned i = 0; i < n; i++)
+        for (unsigned k = 0; k < n_keys[i]; k += 1 + n_keys[i] / 3)
+            assert_int_equal(reason_of(s, name_of(i), i * 1000 + k), want);
+    tamis_store_close(s);
+}
+
+static struct tamis_backup_report back_up(const char *to)
+{
+    struct tamis_backup_report report;
+    struct tamis_diag diag = {0};
+    struct tamis_store *s = store_open("s");
+    if (tamis_store_backup(s, path_of(to), NULL, NULL, &report, &diag) != 0)
+        fail_msg("%s", diag.what);
+    tamis_store_close(s);
+    return report;
+}
+
+static void backups_have_packs(void **state)
+{
+    (void)state;
+    for (int keep = 0; keep < 2; keep++) {
+        struct tamis_store *s = store_of("s", 40, 400);
+        pack_all(s, keep);
+        drop_segment(s, name_of(39));
+        put_segment(s, "loose", 8000000, 100);
+        tamis_store_close(s);
+        struct tamis_backup_report report = back_up("copy");
+        assert_int_equal(report.n_left, 0);
+        assert_int_equal(report.n_damaged, 0);
+        assert_int_equal(report.n_segments, 40);
+        assert_int_equal(report.n_files, keep ? 41 : 2);
+        all_say("copy", 39, TAMIS_HIT);
+        /* What was dropped stays dropped in the copy, too. */
+        size_t n, n_copy;
+        uint8_t *dead = file_read(dead_file(), &n);
+        char path[900];
+        snprintf(path, sizeof path, "%s/filters%s", path_of("copy"),
+                 strrchr(dead_file(), '/'));
+        uint8_t *copy = file_read(path, &n_copy);
+        assert_true(n == n_copy && memcmp(dead, copy, n) == 0);
+        free(dead);
+        free(copy);
+        remove_store("s");
+        remove_store("copy");
+    }
+}
+
+/* Without its pack, or with a bad one, a segment has its own file or none. */
+static void backups_of_bad_packs(void **state)
+{
+    (void)state;
+    for (int keep = 0; keep < 2; keep++)
+        for (int how = 0; how < 4; how++) {
+            struct tamis_store *s = store_of("s", 12, 300);
+            pack_all(s, keep);
+            tamis_store_close(s);
+            if (how == 0)
+                unlink(pack_file());
+            else if (how == 1)
+                zero_page(pack_file(), 0);
+            else if (how == 2)
+                unlink(dead_file());
+            else
+                OK(truncate(pack_file(), 5000));
+            struct tamis_backup_report report = back_up("copy");
+            assert_int_equal(report.n_left, keep ? 0 : 12);
+            all_say("copy", 12, keep ? TAMIS_HIT : TAMIS_NO_FILTER);
+            remove_store("s");
+            remove_store("copy");
+        }
+}
+
+static void a_damaged_page_is_copied_as_it_is(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_of("s", 12, 300);
+    pack_all(s, false);
+    tamis_store_close(s);
+    zero_page(pack_file(), 2);
+    struct tamis_backup_report report = back_up("copy");
+    assert_int_equal(report.n_damaged, 1);
+    assert_int_equal(report.n_left, 0);
+    s = store_open("copy");
+    for (unsigned i = 0; i < 12; i++)
+        assert_int_not_equal(reason_of(s, name_of(i), i * 1000), ABSENT_HERE);
+    tamis_store_close(s);
+    remove_store("s");
+    remove_store("copy");
+}
+
+static struct tamis_repair_report repair_s(void)
+{
+    struct tamis_repair_report report;
+    struct tamis_diag diag = {0};
+    if (tamis_store_repair(path_of("s"), NULL, &report, &diag) != 0)
+        fail_msg("%s", diag.what);
+    return report;
+}
+
+static void repair_leaves_packs(void **state)
+{
+    (void)state;
+    for (int keep = 0; keep < 2; keep++) {
+        struct tamis_store *s = store_of("s", 20, 300);
+        pack_all(s, keep);
+        uint64_t n_orphans;
+        OK(tamis_store_orphans(s, NULL, NULL, &n_orphans, NULL));
+        assert_int_equal(n_orphans, 0);
+        tamis_store_close(s);
+        struct tamis_repair_report report = repair_s();
+        assert_true(report.n_quarantined == 0 && report.n_swept == 0);
+        assert_false(report.rebuilt);
+        all_say("s", 20, TAMIS_HIT);
+        /* One bad page: told, and left where it is. */
+        zero_page(pack_file(), 1);
+        report = repair_s();
+        assert_int_equal(report.n_quarantined, 0);
+        assert_true(exists(pack_file()));
+        /* A kept file that rots goes; the column stays. */
+        if (keep) {
+            s = store_open("s");
+            zero_page(file_of(s, "s", name_of(3)), 1);
+            tamis_store_close(s);
+            report = repair_s();
+            assert_int_equal(report.n_quarantined, 1);
+        }
+        s = store_open("s");
+        for (unsigned i = 0; i < 20; i++)
+            assert_int_not_equal(reason_of(s, name_of(i), i * 1000), ABSENT_HERE);
+        tamis_store_close(s);
+        remove_store("s");
+    }
+}
+
+/* The list is made anew from the columns that live. */
+static void a_lost_catalog_is_made_of_columns(void **state)
+{
+    (void)state;
+    for (int keep = 0; keep < 2; keep++) {
+        struct tamis_store *s = store_of("s", 30, 300);
+        pack_all(s, keep);
+        drop_segment(s, name_of(29));
+        put_segment(s, "loose", 8000000, 100);
+        tamis_store_close(s);
+        OK(unlink(path_of("s/catalog.lmdb")));
+        unlink(path_of("s/catalog.lmdb-lock"));
+        struct tamis_repair_report report = repair_s();
+        assert_true(report.rebuilt);
+        assert_int_equal(report.n_quarantined, 0);
+        s = store_open("s");
+        struct tamis_snapshot *snap = snapshot_of(s);
+        assert_int_equal(tamis_snapshot_n_segments(snap), 30);
+        tamis_snapshot_release(snap);
+        OK(tamis_store_confirm_complete(s, NULL));
+        assert_int_equal(reason_of(s, name_of(29), 29000), TAMIS_UNKNOWN_SEGMENT);
+        assert_int_equal(reason_of(s, "loose", 8000001), TAMIS_HIT);
+        drop_segment(s, name_of(28));
+        tamis_store_close(s);
+        all_say("s", 28, TAMIS_HIT);
+        remove_store("s");
+    }
+}
+
+/* Without its tombstones nobody knows which columns live: the pack goes aside, and no
+ * segment is called absent. */
+static void a_lost_catalog_and_no_tombstones(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_of("s", 10, 300);
+    pack_all(s, false);
+    put_segment(s, "loose", 8000000, 100);
+    tamis_store_close(s);
+    unlink(dead_file());
+    OK(unlink(path_of("s/catalog.lmdb")));
+    unlink(path_of("s/catalog.lmdb-lock"));
+    struct tamis_repair_report report = repair_s();
+    assert_true(report.rebuilt && report.n_quarantined == 1);
+    assert_false(report.complete);
+    s = store_open("s");
+    for (unsigned i = 0; i < 10; i++)
+        assert_int_equal(reason_of(s, name_of(i), i * 1000), TAMIS_UNKNOWN_SEGMENT);
+    tamis_store_close(s);
+    remove_store("s");
+}
+
+static void a_pack_is_not_attached(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_of("s", 5, 300);
+    pack_all(s, false);
+    struct tamis_edit *e = edit_new(s);
+    struct tamis_diag diag;
+    assert_int_equal(tamis_edit_attach(e, "x", 1, pack_file(), NULL, &diag),
+                     TAMIS_ERR_UNFIT);
+    tamis_edit_abort(e);
+    tamis_store_close(s);
+    remove_store("s");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(backups_have_packs),
+        cmocka_unit_test(backups_of_bad_packs),
+        cmocka_unit_test(a_damaged_page_is_copied_as_it_is),
+        cmocka_unit_test(repair_leaves_packs),
+        cmocka_unit_test(a_lost_catalog_is_made_of_columns),
+        cmocka_unit_test(a_lost_catalog_and_no_tombstones),
+        cmocka_unit_test(a_pack_is_not_attached),
+    };
+    return cmocka_run_group_tests_name("store packs", tests, test_dir_create,
+                                       test_dir_remove);
+}
