@@ -73,15 +73,28 @@ struct tamis_segment_info {
     uint64_t keys, file_bytes, watermark, generation,
         created; /* growing: as last noted */
     double error;
-    char file[64]; /* within the store directory; empty if none */
+    char file[64]; /* within the store directory, a pack perhaps; empty if none */
 };
 int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
                            struct tamis_segment_info *info);
 /* Returns the filter of a segment, opened now if need be. It belongs to the snapshot:
  * do not close it. Use it for info, verify and the like. Its answers are about its own
- * keys, whether the list is confirmed or not. */
+ * keys, whether the list is confirmed or not. ERR_UNFIT: its filter is a column of a
+ * pack, and has no file of its own. */
 int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
                           struct tamis_filter **out, struct tamis_diag *diag);
+/* Where a segment's filter is in a pack. */
+struct tamis_pack_place {
+    uint8_t uuid[TAMIS_UUID_BYTES]; /* the pack's */
+    uint64_t n_blocks;              /* of the band, per lane */
+    uint32_t lanes, words, band;
+    uint32_t column, n_columns, row_bytes; /* of the band */
+};
+/* The pack that answers for a segment, and the segment's place in it (each may be
+ * NULL). The pack belongs to the snapshot: do not close it. As a filter it answers for
+ * all of its columns together. ERR_NO_SEGMENT: no pack answers for the segment. */
+int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
+                        struct tamis_filter **pack, struct tamis_pack_place *place);
 struct tamis_domain tamis_snapshot_domain(const struct tamis_snapshot *snapshot);
 
 struct tamis_prepare_options {

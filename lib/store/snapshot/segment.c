@@ -19,6 +19,11 @@ struct tamis_domain tamis_snapshot_domain(const struct tamis_snapshot *snapshot)
     return snapshot ? snapshot->domain : (struct tamis_domain){0};
 }
 
+static bool has_own_file(const struct entry *e)
+{
+    return !e->packed || le64_get(entry_record(e)->compat) & RECORD_COMPAT_KEPT;
+}
+
 static void info_of_record(const struct entry *e, struct tamis_segment_info *info)
 {
     const struct record_disk *r = entry_record(e);
@@ -38,7 +43,7 @@ static void info_of_record(const struct entry *e, struct tamis_segment_info *inf
     info->error = le64_get_f64(r->target_error);
     if (e->state != RECORD_NO_FILTER && !e->borrowed) {
         char name[FILTER_NAME_BYTES];
-        filter_file_name(r->uuid, name);
+        filter_file_name(has_own_file(e) ? r->uuid : e->place.uuid, name);
         snprintf(info->file, sizeof info->file, "filters/%s", name);
     }
 }
@@ -60,6 +65,41 @@ int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
     return 0;
 }
 
+static int in_a_pack(const struct entry *e, struct tamis_diag *diag)
+{
+    char text[NAME_TEXT_BYTES];
+    return diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
+                     "segment %s is a column of a pack, without a file of its own",
+                     name_text(text, e->bytes, e->name_bytes));
+}
+
+int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
+                        struct tamis_filter **out, struct tamis_pack_place *place)
+{
+    if (out)
+        *out = NULL;
+    if (place)
+        memset(place, 0, sizeof *place);
+    if (!snapshot || index >= snapshot->n)
+        return TAMIS_ERR_RANGE;
+    const struct seat *seat = packs_seat(&snapshot->packs, index);
+    if (!seat)
+        return TAMIS_ERR_NO_SEGMENT;
+    if (out)
+        *out = seat->pack;
+    if (place) {
+        memcpy(place->uuid, snapshot->entries[index]->place.uuid, UUID_BYTES);
+        place->n_blocks = seat->band->geometry.n_blocks;
+        place->lanes = seat->band->geometry.lanes;
+        place->words = seat->band->geometry.words;
+        place->band = snapshot->entries[index]->place.band;
+        place->column = seat->column;
+        place->n_columns = seat->band->n_columns;
+        place->row_bytes = seat->band->row_bytes;
+    }
+    return 0;
+}
+
 int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
                           struct tamis_filter **out, struct tamis_diag *diag)
 {
@@ -68,6 +108,8 @@ int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
         *out = NULL;
     if (!out || !snapshot || index >= snapshot->n)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no segment of that number");
+    if (packs_seat(&snapshot->packs, index) && !has_own_file(snapshot->entries[index]))
+        return in_a_pack(snapshot->entries[index], diag);
     return entry_filter(snapshot->entries[index], snapshot->dir, &snapshot->domain, out,
                         diag);
 }
