@@ -323,6 +323,59 @@ static void rules_of_columns(void **state)
                offsetof(struct column_disk, binding_bytes), "binding_bytes");
 }
 
+/* ---- tombstones ---- */
+
+static const uint8_t PACK_UUID[] = "0123456789abcdef";
+enum { N_DEAD_BYTES = DEAD_HEAD_BYTES + 2 + 8 }; /* of ten columns */
+
+static struct verdict decode_dead(uint8_t *bytes)
+{
+    uint32_t n;
+    struct verdict v = dead_decode(bytes, N_DEAD_BYTES, PACK_UUID, 99, &n);
+    assert_int_equal(n, v.code == VERDICT_OK ? 10 : 0);
+    return v;
+}
+
+static struct verdict decode_dead_resealed(uint8_t *bytes)
+{
+    checksum_set(bytes, N_DEAD_BYTES, 0);
+    return decode_dead(bytes);
+}
+
+#define D(member, value, code) RULE(struct dead_disk, member, value, VERDICT_##code)
+
+static void rules_of_tombstones(void **state)
+{
+    static const struct rule rules[] = {
+        D(magic, 0, MAGIC),
+        D(major, 2, VERSION),
+        D(n_columns, 0, SHORT),
+        D(n_columns, 17, SHORT),
+        D(n_columns, UINT32_MAX, SHORT),
+        D(uuid, 0, IDENTITY),
+        D(table_digest, 98, IDENTITY),
+    };
+    static const struct rule inside[] = {D(minor, 7, OK), D(unused, 1, OK)};
+    uint8_t good[N_DEAD_BYTES + 1] = {0};
+    uint32_t n;
+    (void)state;
+    good[DEAD_HEAD_BYTES] = 5;
+    dead_encode(PACK_UUID, 99, 10, good);
+    assert_int_equal(dead_bytes(10), N_DEAD_BYTES);
+    verdict_is(decode_dead(good), VERDICT_OK, 0, "");
+    rules_hold(rules, N_OF(rules), good, N_DEAD_BYTES, decode_dead_resealed);
+    rules_hold(inside, N_OF(inside), good, N_DEAD_BYTES, decode_dead_resealed);
+    for (size_t cut = 0; cut < N_DEAD_BYTES; cut += 19)
+        assert_int_equal(dead_decode(good, cut, PACK_UUID, 99, &n).code, VERDICT_SHORT);
+    assert_int_equal(dead_decode(good, N_DEAD_BYTES + 1, PACK_UUID, 99, &n).code,
+                     VERDICT_SHORT);
+    for (size_t bit = DEAD_HEAD_BYTES * 8; bit < N_DEAD_BYTES * 8; bit++) {
+        good[bit / 8] ^= (uint8_t)(1U << bit % 8);
+        assert_int_equal(decode_dead(good).code, VERDICT_CHECKSUM);
+        good[bit / 8] ^= (uint8_t)(1U << bit % 8);
+    }
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -338,6 +391,7 @@ int main(void)
         cmocka_unit_test_setup(rules_of_bands, set_up),
         cmocka_unit_test(rows_have_the_least_bytes),
         cmocka_unit_test_setup(rules_of_columns, set_up),
+        cmocka_unit_test(rules_of_tombstones),
     };
     return cmocka_run_group_tests_name("pack rules", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* Packs in the hands of backup and repair: nothing is lost, and nothing that was
  * dropped comes back. */
 #include "tests/support/store_packs.h"
+#include "format/checksum.h"
 
 static void all_say(const char *store, unsigned n, enum tamis_reason want)
 {
@@ -190,6 +191,23 @@ static void a_lost_catalog_and_no_tombstones(void **state)
     remove_store("s");
 }
 
+/* The same UUID, and another digest: not the pack that the records mean. */
+static void another_pack_by_its_name_does_not_count(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_of("s", 8, 300);
+    pack_all(s, false);
+    tamis_store_close(s);
+    size_t n;
+    uint8_t *bytes = file_read(pack_file(), &n);
+    bytes[IDENTITY_BYTES + STAGES_OFFSET + offsetof(struct stage_disk, keys)] ^= 1;
+    checksum_set(bytes + IDENTITY_BYTES, BIRTH_BYTES, 0);
+    file_write(pack_file(), bytes, n);
+    free(bytes);
+    all_say("s", 8, TAMIS_FILE_LOST);
+    remove_store("s");
+}
+
 static void a_pack_is_not_attached(void **state)
 {
     (void)state;
@@ -213,6 +231,7 @@ int main(void)
         cmocka_unit_test(repair_leaves_packs),
         cmocka_unit_test(a_lost_catalog_is_made_of_columns),
         cmocka_unit_test(a_lost_catalog_and_no_tombstones),
+        cmocka_unit_test(another_pack_by_its_name_does_not_count),
         cmocka_unit_test(a_pack_is_not_attached),
     };
     return cmocka_run_group_tests_name("store packs", tests, test_dir_create,
