@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* A band counts as this share of the bytes of all blocks. */
-enum { BAND_SHARE = 64 };
+enum { BAND_SHARE = 256 };
 
 /* Sources that would have the same blocks a lane. */
 struct group {
@@ -104,12 +104,27 @@ static size_t make_groups(struct pack_source *const *sorted, size_t n,
 
 /* ---- joining ---- */
 
-/* Bytes of the rows of so many columns; more than 32768 take several bands. */
-static double rows_cost(const struct geometry *g, uint32_t n)
+/* Bytes of the rows of n columns, at best, and what their bands count. *first: how many
+ * go into the first band. Rows are as wide as a power of two, so that 71 columns would
+ * leave 57 bits of each row empty: a band of 64 columns, and another one of seven, take
+ * less. */
+static double rows_cost(const struct geometry *g, uint32_t n, double band,
+                        uint32_t *first)
 {
-    double blocks = (double)g->n_blocks * g->lanes * BLOCK_BITS;
-    uint32_t whole = n / BAND_MAX_COLUMNS, rest = n % BAND_MAX_COLUMNS;
-    return blocks * (whole * (double)ROW_MAX_BYTES + (rest ? pack_row_bytes(rest) : 0));
+    double row =
+        (double)g->n_blocks * g->lanes * BLOCK_BITS; /* bytes, if a byte wide */
+    uint32_t rest, whole = n < BAND_MAX_COLUMNS ? n : BAND_MAX_COLUMNS;
+    double best = row * pack_row_bytes(whole) + band;
+    *first = whole;
+    if (n > whole)
+        return best + rows_cost(g, n - whole, band, &rest);
+    uint32_t part = pack_row_bytes(n) * 4; /* half as wide */
+    if (n <= 8 || n > 512 || part >= n)    /* wider rows waste little */
+        return best;
+    double split = row * (part / 8) + band + rows_cost(g, n - part, band, &rest);
+    if (split < best)
+        *first = part;
+    return split < best ? split : best;
 }
 
 /* Can all of a group lie in a band of b's blocks? Each is folded to the greatest common
@@ -127,11 +142,13 @@ static struct group *best_to_join(struct group *g, struct group *end, double ban
 {
     struct group *best = NULL;
     double most = 0;
+    uint32_t first;
     for (struct group *b = g + 1; b < end; b++) {
         if (b->into || !fits_into(g, b))
             continue;
-        double saved = rows_cost(&g->geometry, g->n) + rows_cost(&b->geometry, b->n) -
-                       rows_cost(&b->geometry, g->n + b->n) + band;
+        double saved = rows_cost(&g->geometry, g->n, band, &first) +
+                       rows_cost(&b->geometry, b->n, band, &first) -
+                       rows_cost(&b->geometry, g->n + b->n, band, &first);
         if (saved > most) {
             most = saved;
             best = b;
@@ -140,15 +157,21 @@ static struct group *best_to_join(struct group *g, struct group *end, double ban
     return best;
 }
 
-static void join_groups(struct group *groups, size_t n)
+/* What a band counts. */
+static double band_cost(const struct group *groups, size_t n)
 {
     double all = 0;
     for (size_t i = 0; i < n; i++)
         all += (double)groups[i].geometry.n_blocks * groups[i].geometry.lanes *
                BLOCK_BYTES * groups[i].n;
+    return all / BAND_SHARE;
+}
+
+static void join_groups(struct group *groups, size_t n, double band)
+{
     for (size_t i = 0; i < n; i++) {
         struct group *g = &groups[i];
-        struct group *b = best_to_join(g, groups + n, all / BAND_SHARE);
+        struct group *b = best_to_join(g, groups + n, band);
         if (!b)
             continue;
         b->n += g->n; /* its own sources are still those from `first` on */
@@ -175,10 +198,12 @@ static void place(struct pack_source *s, const struct band *b, uint32_t band,
     s->column = column;
 }
 
-static int add_bands(struct pack_plan *p, const struct group *g, uint32_t n)
+static int add_bands(struct pack_plan *p, const struct group *g, uint32_t n,
+                     double band)
 {
     while (n) {
-        uint32_t some = n < BAND_MAX_COLUMNS ? n : BAND_MAX_COLUMNS;
+        uint32_t some;
+        rows_cost(&g->geometry, n, band, &some);
         if (p->n_bands == PACK_MAX_BANDS)
             return TAMIS_ERR_RANGE;
         p->bands[p->n_bands++] = (struct band){.geometry = g->geometry,
@@ -258,9 +283,11 @@ static int choose(struct choosing *c, struct pack_source *sources, size_t n,
     }
     qsort(c->sorted, n, sizeof(struct pack_source *), compare_sources);
     size_t n_groups = make_groups(c->sorted, n, c->groups);
-    join_groups(c->groups, n_groups);
+    double band = band_cost(c->groups, n_groups);
+    join_groups(c->groups, n_groups, band);
     for (size_t i = 0; i < n_groups; i++) {
-        int err = c->groups[i].into ? 0 : add_bands(p, &c->groups[i], c->groups[i].n);
+        int err =
+            c->groups[i].into ? 0 : add_bands(p, &c->groups[i], c->groups[i].n, band);
         if (err)
             return err;
     }

@@ -183,6 +183,7 @@ static void forget_tombstones(struct packs *p)
         for (uint32_t c = 0; v->pack && c < v->pack->n_columns; c++)
             if (v->slots[c] == UINT32_MAX)
                 v->slots[c] = 0;
+        p->n_bands += v->pack ? v->pack->n_bands : 0;
         for (uint32_t b = 0; v->pack && b < v->pack->n_bands; b++)
             p->n_lines += v->pack->bands[b].geometry.words *
                           ((v->pack->bands[b].row_bytes + 63) / 64);

@@ -43,6 +43,7 @@ struct packs {
     struct seat *seats; /* by index; NULL: no segment has one */
     uint64_t *seated;   /* a bit for each segment */
     size_t n_seated;
+    size_t n_bands; /* of all packs */
     size_t n_lines; /* lines that a key's first lanes take in all packs */
     bool transient; /* one could not be opened that may be opened later */
 };

@@ -347,7 +347,9 @@ static uint64_t ask_keys(struct tile *t, const struct keys *k, size_t n, uint64_
 {
     uint64_t everywhere = k->all;
     size_t n_words = n / 64 + (n % 64 != 0);
-    for (size_t word = 0; word < n_words; word++) {
+    /* With nothing but packs, and no key of another domain, no tile is to be asked. */
+    bool tiles = !t->packs || t->snapshot->packs.n_seated < n || k->plain != k->all;
+    for (size_t word = 0; tiles && word < n_words; word++) {
         t->base = word * TILE;
         t->n = n - t->base < TILE ? n - t->base : TILE;
         ask_tile(t, k);
