@@ -43,6 +43,16 @@ typedef int pack_column_fn(void *ctx, uint32_t band, uint32_t column,
 int pack_each_column(struct tamis_filter *f, pack_column_fn *fn, void *ctx,
                      struct tamis_diag *diag);
 
+/* ==== unpack.c: a column as a filter of its own ==== */
+
+/* Writes column `column` of a band, with the facts of its entry, as a sealed filter of
+ * kind 1 under its name in `dir`; synced, but for the directory. The caller sets the
+ * uuid, store, hash and time of *id; *id and *c become those of the file. ERR_DAMAGED:
+ * a page of its rows fails its check. EFBIG, ERR_NETWORK, an errno. */
+int pack_unpack(struct tamis_filter *pack, const struct band *band, uint32_t column,
+                const struct column *col, struct identity *id, struct commit *c,
+                int dir, const char *name);
+
 /* ==== write.c: the file ==== */
 
 /* Where the blocks of a column come from. Fills out with blocks [first, first + n) of a

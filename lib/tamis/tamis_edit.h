@@ -82,6 +82,15 @@ int tamis_edit_pack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                     const uint32_t *segments, size_t n,
                     const struct tamis_pack_options *opt,
                     struct tamis_pack_report *report, struct tamis_diag *diag);
+/* Writes the columns of n segments of a snapshot of this store as files of their own
+ * again, with new UUIDs. At commit the segments have them, unless another edit has
+ * replaced one meanwhile: then the commit fails with ERR_MISMATCH, and changes nothing.
+ * Answers, bindings, ranks, ranges and watermarks stay. A file may be larger than the
+ * column, for its blocks are repeated to whole pages. ERR_NO_SEGMENT: a segment is in
+ * no pack that answers. ERR_DAMAGED: a page of its rows fails its check. After a
+ * failure abort the edit. */
+int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
+                      const uint32_t *segments, size_t n, struct tamis_diag *diag);
 /* Makes a filter from n segments of a snapshot of the same store, without their keys,
  * as tamis_filter_derive(), and registers it under a new name. `segments` has their
  * numbers. Their filters must be sealed (else ERR_UNFIT), and the list must be

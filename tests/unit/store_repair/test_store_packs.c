@@ -208,6 +208,105 @@ static void another_pack_by_its_name_does_not_count(void **state)
     remove_store("s");
 }
 
+/* ---- unpacked ---- */
+
+static void unpacked_filters_answer_alike(void **state)
+{
+    (void)state;
+    for (int keep = 0; keep < 2; keep++) {
+        struct tamis_store *s = store_of("s", 30, 500);
+        pack_all(s, keep);
+        struct tamis_snapshot *packed = snapshot_of(s), *now;
+        struct tamis_edit *e = edit_new(s);
+        uint32_t half[15];
+        for (uint32_t i = 0; i < 15; i++)
+            half[i] = 2 * i;
+        OK(tamis_edit_unpack(e, packed, half, 15, NULL));
+        OK(tamis_edit_commit(e, NULL));
+        now = snapshot_of(s);
+        for (uint32_t i = 0; i < 30; i++)
+            assert_int_equal(tamis_snapshot_pack(now, i, NULL, NULL),
+                             i % 2 ? 0 : TAMIS_ERR_NO_SEGMENT);
+        for (unsigned k = 0; k < 2000; k++) {
+            uint8_t was[30], is[30];
+            struct tamis_key key = key_in(s, random_u64() % 100000);
+            key.bytes = NULL;
+            tamis_snapshot_probe_all(packed, &key, NULL, was);
+            tamis_snapshot_probe_all(now, &key, NULL, is);
+            assert_memory_equal(was, is, 30);
+        }
+        for (uint32_t i = 0; i < 30; i++) {
+            struct tamis_segment_info a, b;
+            OK(tamis_snapshot_segment(packed, i, &a));
+            OK(tamis_snapshot_segment(now, i, &b));
+            assert_int_equal(a.rank, b.rank);
+            assert_int_equal(a.watermark, b.watermark);
+            assert_int_equal(a.keys, b.keys);
+            assert_int_equal(a.binding_bytes, b.binding_bytes);
+            assert_memory_equal(a.binding, b.binding, a.binding_bytes);
+            assert_int_equal(a.first_key_bytes, b.first_key_bytes);
+        }
+        /* The rest, too: then the pack goes. */
+        e = edit_new(s);
+        for (uint32_t i = 0; i < 15; i++)
+            half[i] = 2 * i + 1;
+        OK(tamis_edit_unpack(e, now, half, 15, NULL));
+        OK(tamis_edit_commit(e, NULL));
+        assert_int_equal(n_filter_files("s"), 30);
+        tamis_snapshot_release(packed);
+        tamis_snapshot_release(now);
+        tamis_store_close(s);
+        all_say("s", 30, TAMIS_HIT);
+        remove_store("s");
+    }
+}
+
+static void what_cannot_be_unpacked(void **state)
+{
+    (void)state;
+    struct tamis_diag diag;
+    struct tamis_store *s = store_of("s", 6, 500);
+    pack_all(s, false);
+    put_segment(s, "t", 8000000, 100);
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_target t;
+    OK(tamis_snapshot_find(snap, "t", 1, NULL, 0, 0, &t));
+    uint32_t loose = t.slot - 1, beyond = 7, some = loose ? 0 : 1;
+    struct tamis_edit *e = edit_new(s);
+    assert_int_equal(tamis_edit_unpack(e, snap, &loose, 1, &diag),
+                     TAMIS_ERR_NO_SEGMENT);
+    assert_int_equal(tamis_edit_unpack(e, snap, &beyond, 1, &diag), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_edit_unpack(e, NULL, &some, 1, &diag), TAMIS_ERR_RANGE);
+    OK(tamis_edit_unpack(e, snap, NULL, 0, &diag));
+    /* Replaced meanwhile: the edit fails, and leaves nothing. */
+    OK(tamis_edit_unpack(e, snap, &some, 1, &diag));
+    struct tamis_segment_info info;
+    OK(tamis_snapshot_segment(snap, some, &info));
+    char name[40];
+    snprintf(name, sizeof name, "%.*s", (int)info.name_bytes, (const char *)info.name);
+    drop_segment(s, name);
+    put_segment(s, name, 9000000, 10);
+    assert_int_equal(tamis_edit_commit(e, &diag), TAMIS_ERR_MISMATCH);
+    assert_int_equal(reason_of(s, name, 9000001), TAMIS_HIT);
+    assert_int_equal(n_filter_files("s"), 4); /* the pack, its tombstones, two loose */
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+    zero_page(pack_file(), 1);
+    s = store_open("s");
+    snap = snapshot_of(s);
+    size_t n_damaged = 0;
+    for (uint32_t i = 0; i < 7; i++) {
+        e = edit_new(s);
+        n_damaged += tamis_edit_unpack(e, snap, &i, 1, NULL) == TAMIS_ERR_DAMAGED;
+        tamis_edit_abort(e);
+    }
+    assert_true(n_damaged > 0);
+    assert_int_equal(n_filter_files("s"), 4);
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+    remove_store("s");
+}
+
 static void a_pack_is_not_attached(void **state)
 {
     (void)state;
@@ -232,6 +331,8 @@ int main(void)
         cmocka_unit_test(a_lost_catalog_is_made_of_columns),
         cmocka_unit_test(a_lost_catalog_and_no_tombstones),
         cmocka_unit_test(another_pack_by_its_name_does_not_count),
+        cmocka_unit_test(unpacked_filters_answer_alike),
+        cmocka_unit_test(what_cannot_be_unpacked),
         cmocka_unit_test(a_pack_is_not_attached),
     };
     return cmocka_run_group_tests_name("store packs", tests, test_dir_create,

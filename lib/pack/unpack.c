@@ -1,0 +1,161 @@
+/* A column as a filter of its own again: its blocks, gathered from the rows, in a file
+ * of kind 1. Blocks are repeated until they fill whole pages, which changes no answer.
+ */
+#include "lib/pack/pack.h"
+#include "lib/error.h"
+#include "lib/filter/view.h"
+#include "lib/io/io.h"
+#include "lib/page/stage_writer.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+struct gathering {
+    struct stage *rows;
+    const struct band *band;
+    uint32_t column;
+    uint64_t own_blocks;
+    struct geometry geometry; /* of the file */
+};
+
+/* Block `block` of the band, as this column has it. */
+static int gather(const struct gathering *g, uint32_t lane, uint64_t block,
+                  uint8_t out[BLOCK_BYTES])
+{
+    uint64_t first = band_row(g->band, lane, block, 0);
+    uint64_t n = (uint64_t)BLOCK_BITS * g->band->row_bytes;
+    for (uint64_t page = first / PAGE_BYTES; page <= (first + n - 1) / PAGE_BYTES;
+         page++)
+        if (!stage_page_good(g->rows, page))
+            return TAMIS_ERR_DAMAGED;
+    const uint8_t *row = g->rows->bits + first + g->column / 8;
+    memset(out, 0, BLOCK_BYTES);
+    for (uint32_t i = 0; i < BLOCK_BITS; i++, row += g->band->row_bytes)
+        out[i / 8] |= (uint8_t)((*row >> g->column % 8 & 1) << i % 8);
+    return 0;
+}
+
+static uint64_t count_bits(const uint8_t *bytes, size_t n)
+{
+    uint64_t sum = 0, word;
+    for (size_t i = 0; i < n; i += sizeof word) {
+        memcpy(&word, bytes + i, sizeof word);
+        sum += (uint64_t)__builtin_popcountll(word);
+    }
+    return sum;
+}
+
+static int write_pages(const struct gathering *g, struct stage_desc *s,
+                       struct stage_writer *w)
+{
+    uint64_t times = g->geometry.n_blocks / g->own_blocks;
+    uint64_t in_band = g->band->geometry.n_blocks / g->own_blocks;
+    uint64_t per_lane = g->geometry.n_blocks / BLOCKS_PER_PAGE;
+    for (uint64_t page = 0; page < s->length / PAGE_BYTES; page++) {
+        uint8_t *out = stage_writer_room(w);
+        for (uint32_t i = 0; i < BLOCKS_PER_PAGE; i++) {
+            uint64_t b = page % per_lane * BLOCKS_PER_PAGE + i;
+            uint8_t *block = out + i * BLOCK_BYTES;
+            int err = 0;
+            if (i > 0 && b / times == (b - 1) / times)
+                memcpy(block, block - BLOCK_BYTES, BLOCK_BYTES);
+            else
+                err =
+                    gather(g, (uint32_t)(page / per_lane), b / times * in_band, block);
+            if (err)
+                return err;
+        }
+        s->bits_set += count_bits(out, PAGE_BYTES);
+        int err = stage_writer_put(w);
+        if (err)
+            return err;
+    }
+    return 0;
+}
+
+static int write_all(const struct gathering *g, int fd, const struct identity *id,
+                     struct commit *c)
+{
+    struct stage_desc *s = &c->stages[0];
+    struct stage_writer *w;
+    uint8_t header[PAGE_BYTES];
+    int err = stage_writer_new(fd, s, &w);
+    if (err)
+        return err;
+    err = write_pages(g, s, w);
+    s->root = stage_writer_end(w);
+    if (err)
+        return err;
+    identity_encode(id, header);
+    commit_encode(c, SLOT_BIRTH, header + IDENTITY_BYTES);
+    return io_write(fd, header, sizeof header, 0);
+}
+
+/* The least number of whole pages a lane that own_blocks divides. */
+static uint64_t whole_pages(uint64_t own_blocks)
+{
+    uint64_t n = own_blocks;
+    while (n % BLOCKS_PER_PAGE != 0)
+        n += n;
+    return n;
+}
+
+static void describe(const struct gathering *g, const struct column *col,
+                     struct identity *id, struct commit *c)
+{
+    struct stage_desc *s = &c->stages[0];
+    id->kind = KIND_BLOOM;
+    id->header_pages = 1;
+    id->target_error = col->target_error < ERROR_MIN   ? ERROR_MIN
+                       : col->target_error > ERROR_MAX ? ERROR_MAX
+                                                       : col->target_error;
+    id->name_bytes = col->name_bytes;
+    memcpy(id->name, col->name, col->name_bytes);
+    memset(c, 0, sizeof *c);
+    memcpy(c->uuid, id->uuid, UUID_BYTES);
+    c->sequence = c->generation = 1;
+    c->keys = col->keys;
+    c->watermark = col->watermark;
+    c->state = STATE_SEALED;
+    c->clean = c->n_stages = 1;
+    c->binding_bytes = col->binding_bytes;
+    memcpy(c->binding, col->binding, col->binding_bytes);
+    s->layout = LAYOUT_SPLIT_BLOCKS;
+    s->geometry = g->geometry;
+    s->capacity = s->keys = col->keys;
+    s->target_error = id->target_error;
+    s->offset = PAGE_BYTES;
+    s->length = s->geometry.n_blocks * s->geometry.lanes * BLOCK_BYTES;
+    uint64_t digests = digests_bytes(s->length / PAGE_BYTES);
+    s->digests_offset = digests ? s->offset + s->length : 0;
+    c->committed_bytes = s->offset + s->length + digests;
+}
+
+int pack_unpack(struct tamis_filter *pack, const struct band *band, uint32_t column,
+                const struct column *col, struct identity *id, struct commit *c,
+                int dir, const char *name)
+{
+    struct view *v = atomic_load_explicit(&pack->view, memory_order_acquire);
+    struct gathering g = {&v->stages[PACK_ROWS], band, column, col->own_blocks,
+                          band->geometry};
+    char temp[IO_TEMP_NAME_BYTES];
+    g.geometry.n_blocks = whole_pages(col->own_blocks);
+    if (g.geometry.n_blocks > MAX_BLOCKS)
+        return EFBIG;
+    describe(&g, col, id, c);
+    int fd, err = io_create_temp(dir, name, temp, &fd);
+    if (err)
+        return err;
+    err = io_refuse_network(fd);
+    if (!err)
+        err = write_all(&g, fd, id, c);
+    if (!err)
+        err = io_publish(dir, temp, name, fd, false);
+    if (err)
+        io_discard(dir, temp, fd);
+    else
+        close(fd);
+    return err;
+}

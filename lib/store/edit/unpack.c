@@ -1,0 +1,144 @@
+/* tamis_edit_unpack(): columns of packs written as files of their own. The new filter
+ * has another UUID, for its bytes may differ from those that were packed. */
+#include "lib/store/edit/inside.h"
+#include "format/record.h"
+#include "lib/error.h"
+#include "lib/filter/filter.h"
+#include "lib/pack/pack.h"
+#include "lib/store/base/base.h"
+#include "lib/store/snapshot/snapshot.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct unpacking {
+    struct tamis_edit *edit;
+    struct tamis_snapshot *snapshot;
+    struct tamis_diag *diag;
+    struct tamis_filter *pack; /* at work */
+    bool *wanted;              /* by segment */
+};
+
+static struct record record_of(const struct entry *e)
+{
+    struct record r;
+    record_decode(e->bytes + e->name_bytes, e->value_bytes, e->bytes, e->name_bytes,
+                  &r);
+    return r;
+}
+
+static int write_filter(struct unpacking *u, const struct entry *e,
+                        const struct seat *seat, const struct column *col,
+                        struct record *r)
+{
+    const struct catalog *c = u->edit->catalog;
+    char name[FILTER_NAME_BYTES], text[NAME_TEXT_BYTES];
+    struct identity id = {
+        .major = FORMAT_MAJOR,
+        .minor = FORMAT_MINOR,
+        .hash_id = (uint16_t)c->domain.hash_id,
+        .hash_seed = c->domain.seed,
+        .created = io_calls.now(),
+    };
+    struct commit commit;
+    uuid_random(id.uuid);
+    memcpy(id.store_uuid, c->meta.store_uuid, UUID_BYTES);
+    filter_file_name(id.uuid, name);
+    int rc = pack_unpack(seat->pack, seat->band, seat->column, col, &id, &commit,
+                         u->edit->dir.fd, name);
+    if (rc)
+        return diag_fail(u->diag, rc, filter_path(seat->pack),
+                         "unpacking segment %s: %s",
+                         name_text(text, e->bytes, e->name_bytes), tamis_strerror(rc));
+    struct record now = edit_record(&commit, id.target_error, id.created, r->rank);
+    now.has_range = r->has_range;
+    now.first_bytes = r->first_bytes;
+    now.last_bytes = r->last_bytes;
+    memcpy(now.first, r->first, r->first_bytes);
+    memcpy(now.last, r->last, r->last_bytes);
+    *r = now;
+    return 0;
+}
+
+static int unpack_column(void *ctx, uint32_t band, uint32_t column,
+                         const struct column *col)
+{
+    struct unpacking *u = ctx;
+    struct tamis_snapshot *s = u->snapshot;
+    uint32_t n, slot = names_get(&s->by_name, col->name, col->name_bytes);
+    const struct band *bands = pack_bands(u->pack, &n);
+    const struct seat *seat = slot ? packs_seat(&s->packs, slot - 1) : NULL;
+    if (!seat || !u->wanted[slot - 1] || seat->pack != u->pack ||
+        seat->band != &bands[band] || seat->column != column)
+        return 0;
+    const struct entry *e = s->entries[slot - 1];
+    struct record r = record_of(e);
+    u->wanted[slot - 1] = false;
+    int rc = write_filter(u, e, seat, col, &r);
+    if (rc)
+        return rc;
+    rc = tamis_edit_drop_filter(u->edit, e->bytes, e->name_bytes, entry_record(e)->uuid,
+                                u->diag);
+    if (rc) {
+        filter_file_unlink(u->edit->dir.fd, r.uuid);
+        return rc;
+    }
+    return edit_put_append(u->edit, e->bytes, e->name_bytes, &r, false, u->diag);
+}
+
+/* All wanted columns of the pack of segment `index`. */
+static int unpack_of(struct unpacking *u, size_t index)
+{
+    char text[NAME_TEXT_BYTES];
+    const struct entry *e = u->snapshot->entries[index];
+    const struct seat *seat = packs_seat(&u->snapshot->packs, index);
+    u->pack = seat->pack;
+    int rc = pack_each_column(seat->pack, unpack_column, u, u->diag);
+    if (!rc && u->wanted[index])
+        rc = diag_fail(u->diag, TAMIS_ERR_MISMATCH, filter_path(seat->pack),
+                       "the pack's table has another place for segment %s",
+                       name_text(text, e->bytes, e->name_bytes));
+    return rc;
+}
+
+static int check_segment(const struct unpacking *u, size_t index)
+{
+    char text[NAME_TEXT_BYTES];
+    const struct tamis_snapshot *s = u->snapshot;
+    if (index >= s->n)
+        return diag_fail(u->diag, TAMIS_ERR_RANGE, u->edit->catalog->path,
+                         "the snapshot has no segment %zu", index);
+    if (packs_seat(&s->packs, index))
+        return 0;
+    return diag_fail(
+        u->diag, TAMIS_ERR_NO_SEGMENT, u->edit->catalog->path,
+        "segment %s is in no pack that answers",
+        name_text(text, s->entries[index]->bytes, s->entries[index]->name_bytes));
+}
+
+int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
+                      const uint32_t *segments, size_t n, struct tamis_diag *diag)
+{
+    struct unpacking u = {.edit = edit, .snapshot = snapshot, .diag = diag};
+    int rc = edit_usable(edit, diag);
+    if (rc)
+        return rc;
+    if (!snapshot || !snapshot->dir || (n && !segments) ||
+        snapshot->ledger != edit->catalog->ledger)
+        return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
+                         "no snapshot of this store, or no segments");
+    u.wanted = calloc(snapshot->n + 1, sizeof *u.wanted);
+    if (!u.wanted)
+        return diag_errno(diag, ENOMEM, edit->catalog->path, "unpacking");
+    for (size_t i = 0; i < n && !rc; i++) {
+        rc = check_segment(&u, segments[i]);
+        if (!rc)
+            u.wanted[segments[i]] = true;
+    }
+    for (size_t i = 0; i < n && !rc; i++)
+        if (u.wanted[segments[i]])
+            rc = unpack_of(&u, segments[i]);
+    free(u.wanted);
+    return rc;
+}
