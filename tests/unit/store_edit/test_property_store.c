@@ -1,5 +1,6 @@
-/* The store against an exact model: random edits, writers and reopenings, after each of
- * which no key of the model may be ABSENT, in the current snapshot or in older ones. */
+/* The store against an exact model: random edits, packs, writers and reopenings, after
+ * each of which no key of the model may be ABSENT, in the current snapshot or in older
+ * ones. */
 #include "tests/support/store_support.h"
 
 /* ---- the model ---- */
@@ -200,6 +201,16 @@ static void do_one(struct tamis_edit *e, struct model *m, uint8_t own[N_NAMES],
     own[i] |= want == 0;
 }
 
+/* An edit that drops the filter of the open writer is refused, and changes nothing. */
+static void commit(struct world *w, struct tamis_edit *e, const struct model *next)
+{
+    int rc = tamis_edit_commit(e, NULL);
+    if (rc == TAMIS_ERR_BUSY && w->writer)
+        return;
+    OK(rc);
+    w->now = *next;
+}
+
 static void do_edit(struct world *w)
 {
     struct model next = w->now;
@@ -212,8 +223,57 @@ static void do_edit(struct world *w)
         tamis_edit_abort(e);
         return;
     }
-    OK(tamis_edit_commit(e, NULL));
-    w->now = next;
+    commit(w, e, &next);
+}
+
+/* ---- random packing ---- */
+
+/* Some segments of the snapshot, packed or not as wanted. */
+static size_t pick(struct tamis_snapshot *snap, bool packed, uint32_t picked[N_NAMES])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < tamis_snapshot_n_segments(snap); i++)
+        if ((tamis_snapshot_pack(snap, i, NULL, NULL) == 0) == packed &&
+            random_below(4))
+            picked[n++] = (uint32_t)i;
+    return n;
+}
+
+/* With other changes before or behind it in the same edit. */
+static void do_pack(struct world *w)
+{
+    struct model next = w->now;
+    uint8_t own[N_NAMES] = {0};
+    uint32_t picked[N_NAMES];
+    struct tamis_domain d = tamis_store_domain(w->store);
+    struct tamis_pack_options opt = {.size = sizeof opt, .keep = random_below(4) == 0};
+    struct tamis_snapshot *snap = snapshot_of(w->store);
+    struct tamis_edit *e = edit_new(w->store);
+    size_t n = pick(snap, false, picked);
+    if (random_below(4) == 0)
+        do_one(e, &next, own, &d);
+    OK(tamis_edit_pack(e, snap, picked, n, &opt, NULL, NULL));
+    tamis_snapshot_release(snap);
+    if (random_below(4) == 0)
+        do_one(e, &next, own, &d);
+    if (random_below(6) == 0) {
+        tamis_edit_abort(e);
+        return;
+    }
+    commit(w, e, &next);
+}
+
+static void do_unpack(struct world *w)
+{
+    uint32_t picked[N_NAMES];
+    struct tamis_snapshot *snap = snapshot_of(w->store);
+    struct tamis_edit *e = edit_new(w->store);
+    OK(tamis_edit_unpack(e, snap, picked, pick(snap, true, picked), NULL));
+    tamis_snapshot_release(snap);
+    if (random_below(6) == 0)
+        tamis_edit_abort(e);
+    else
+        OK(tamis_edit_commit(e, NULL));
 }
 
 /* ---- random writing ---- */
@@ -277,12 +337,29 @@ static void reopen(struct world *w)
     w->store = store_open("s");
 }
 
-static size_t n_files_of(const struct model *m)
+/* The segments' own files, and each pack with its tombstones. */
+static size_t n_files_of(struct world *w)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < N_NAMES; i++)
-        n += m->state[i] >= GROWING;
-    return n;
+    struct tamis_snapshot *snap = snapshot_of(w->store);
+    uint8_t packs[N_NAMES][TAMIS_UUID_BYTES];
+    size_t n = 0, n_packs = 0;
+    for (size_t i = 0; i < tamis_snapshot_n_segments(snap); i++) {
+        struct tamis_segment_info info;
+        struct tamis_pack_place place;
+        size_t k = 0;
+        OK(tamis_snapshot_segment(snap, i, &info));
+        bool packed = tamis_snapshot_pack(snap, i, NULL, &place) == 0;
+        while (packed && k < n_packs && memcmp(packs[k], place.uuid, sizeof packs[k]))
+            k++;
+        if (packed && k == n_packs)
+            memcpy(packs[n_packs++], place.uuid, sizeof packs[0]);
+        char own[2 * TAMIS_UUID_BYTES + 1];
+        for (size_t b = 0; b < TAMIS_UUID_BYTES; b++)
+            snprintf(own + 2 * b, 3, "%02x", info.uuid[b]);
+        n += info.state != TAMIS_SEGMENT_BARE && strstr(info.file, own) != NULL;
+    }
+    tamis_snapshot_release(snap);
+    return n + 2 * n_packs;
 }
 
 static void no_key_is_ever_lost(void **state)
@@ -290,9 +367,16 @@ static void no_key_is_ever_lost(void **state)
     (void)state;
     struct world w = {.store = store_new("s")};
     for (unsigned steps = by_form(200, 600); steps > 0; steps--) {
-        switch (random_below(10)) {
+        switch (random_below(13)) {
         case 0:
             reopen(&w);
+            break;
+        case 10:
+        case 11:
+            do_pack(&w);
+            break;
+        case 12:
+            do_unpack(&w);
             break;
         case 1:
         case 2:
@@ -304,7 +388,7 @@ static void no_key_is_ever_lost(void **state)
             do_edit(&w);
         }
         check_all(&w);
-        assert_int_equal(n_filter_files("s"), n_files_of(&w.now));
+        assert_int_equal(n_filter_files("s"), n_files_of(&w));
     }
     reopen(&w);
     check_all(&w);
