@@ -35,7 +35,7 @@ static UNUSED int some_blocks(void *ctx, uint32_t source, uint32_t lane, uint64_
 /* Adds a source of this geometry with random keys. */
 static UNUSED void add_source(struct geometry g, size_t n_keys, double error)
 {
-    uint64_t n_bytes;
+    uint64_t n_bytes = 0;
     size_t i = n_sources++;
     assert_true(i < MAX_SOURCES && geometry_bytes(&g, &n_bytes));
     some[i].bits = calloc(1, n_bytes);
@@ -54,8 +54,9 @@ static UNUSED void add_source(struct geometry g, size_t n_keys, double error)
                                  .rank = (uint32_t)i};
     columns[i].name_bytes =
         (uint16_t)snprintf((char *)columns[i].name, 32, "segment-%zu", i);
-    columns[i].binding_bytes =
-        (uint8_t)snprintf((char *)columns[i].binding, 32, i % 3 ? "b%zu" : "", i);
+    if (i % 3) /* the others have no binding */
+        columns[i].binding_bytes =
+            (uint8_t)snprintf((char *)columns[i].binding, 32, "b%zu", i);
     io_calls.random(columns[i].uuid, UUID_BYTES);
 }
 
