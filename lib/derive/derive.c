@@ -109,7 +109,7 @@ int derive(struct tamis_filter *const *sources, size_t n,
             err = derived_write(d, to, diag);
     }
     bool unfit = err == TAMIS_ERR_UNFIT && d->commit.committed_bytes;
-    if (unfit && n == 1)
+    if (unfit) /* only a shrink has a limit, and one source */
         diag_in(diag, sources[0]->path);
     if ((!err || unfit) && report)
         derived_report(d, report);

@@ -135,7 +135,7 @@ static inline bool stage_page_good(struct stage *s, uint64_t page)
         return true;
     if (s->mode == TAMIS_CHECK_NONE) /* but a scrub may have found it bad */
         return !(stage_page_state(s, page) & PAGE_BAD);
-    if (s->mode != TAMIS_CHECK_STRICT && stage_page_state(s, page) == PAGE_GOOD)
+    if (stage_page_state(s, page) == PAGE_GOOD) /* never so with TAMIS_CHECK_STRICT */
         return true;
     return stage_check_page(s, page);
 }

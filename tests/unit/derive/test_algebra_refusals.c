@@ -81,6 +81,7 @@ static void test_refusals(void **state)
     struct tamis_writer *w = create_writer(path_of("open"), 0.01, 2, 1000);
     struct tamis_filter *open = open_filter(path_of("open"));
     refused((struct tamis_filter *[]){a, shape}, 2, TAMIS_ERR_UNFIT);
+    refused((struct tamis_filter *[]){shape, a}, 2, TAMIS_ERR_UNFIT);
     refused((struct tamis_filter *[]){a, size}, 2, TAMIS_ERR_UNFIT);
     refused((struct tamis_filter *[]){a, stages}, 2, TAMIS_ERR_UNFIT);
     refused((struct tamis_filter *[]){stages, stages}, 2, TAMIS_ERR_UNFIT);
