@@ -77,7 +77,8 @@ struct tamis_pack_report {
  * taken before go on, if they have the files open or `keep` is set; else they answer
  * MAYBE/FILE_LOST for them. Memory: a few MiB beside the mappings, and 600 bytes a
  * segment. ERR_RANGE: more than 1048576 segments, or of more than 4096 sizes.
- * ERR_MISMATCH: a snapshot of another store. report may be NULL. */
+ * ERR_MISMATCH: a snapshot of another store. An errno: a filter cannot be read, which
+ * says nothing about it. report may be NULL. */
 int tamis_edit_pack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                     const uint32_t *segments, size_t n,
                     const struct tamis_pack_options *opt,

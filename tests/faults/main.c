@@ -286,6 +286,7 @@ int main(int argc, char **argv)
     collect(edit_scenarios);
     collect(repair_scenarios);
     collect(backup_scenarios);
+    collect(pack_scenarios);
     if (!n_scenarios || jobs < 1)
         usage();
     snprintf(root, sizeof root, "%.400s/tamis-faults.XXXXXX",

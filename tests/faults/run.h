@@ -36,7 +36,7 @@ struct scenario {
 };
 extern const struct scenario filter_scenarios[], derive_scenarios[], writer_scenarios[],
     store_scenarios[], segment_scenarios[], edit_scenarios[], repair_scenarios[],
-    backup_scenarios[];
+    backup_scenarios[], pack_scenarios[];
 
 /* Says what is wrong with this run, and ends its process. */
 void fail_run(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));

@@ -187,6 +187,17 @@ static bool key_of_segment(const void *ctx, uint64_t i, struct tamis_key *out)
     return true;
 }
 
+/* The pages of a segment's pack; false if the segment has a file of its own. */
+static bool expect_pack(struct tamis_snapshot *snapshot, size_t index)
+{
+    struct promised_filter p = {.any_damage = damage_expected};
+    struct tamis_filter *pack;
+    if (tamis_snapshot_pack(snapshot, index, &pack, NULL) != 0)
+        return false;
+    IN_LIB_VOID(expect_filter("a pack", pack, &p));
+    return true;
+}
+
 /* False if it is not listed. */
 static bool expect_segment(struct run *r, struct tamis_snapshot *snapshot,
                            const struct segment *s)
@@ -204,7 +215,7 @@ static bool expect_segment(struct run *r, struct tamis_snapshot *snapshot,
                                        damage_expected ? TAMIS_NO_REASON
                                        : g.bare        ? TAMIS_NO_FILTER
                                                        : TAMIS_HIT));
-    if (g.bare)
+    if (g.bare || expect_pack(snapshot, index))
         return true;
     MUST(r, tamis_snapshot_filter(snapshot, index, &f, &r->diag));
     IN_LIB_VOID(expect_filter(s->name, f, &p));
@@ -218,7 +229,7 @@ static void expect_good_pages(struct run *r, struct tamis_snapshot *snapshot, si
     struct tamis_filter *f;
     struct promised_filter p = {.rotten_slot = true, .any_damage = damage_expected};
     MUST(r, tamis_snapshot_segment(snapshot, i, &info));
-    if (info.state == TAMIS_SEGMENT_BARE)
+    if (info.state == TAMIS_SEGMENT_BARE || expect_pack(snapshot, i))
         return;
     MUST(r, tamis_snapshot_filter(snapshot, i, &f, &r->diag));
     IN_LIB_VOID(expect_filter("a listed filter", f, &p));
@@ -266,22 +277,45 @@ void expect_nothing_absent(struct run *r, struct tamis_snapshot *snapshot,
     }
 }
 
+/* Names of a pack and its tombstones, once each. */
+static size_t name_pack(const struct tamis_pack_place *place, char files[][64],
+                        size_t n)
+{
+    char hex[33];
+    for (size_t i = 0; i < 16; i++)
+        snprintf(hex + 2 * i, 3, "%02x", place->uuid[i]);
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(files[i], hex, 32) == 0)
+            return n;
+    snprintf(files[n++], 64, "%s.tamis", hex);
+    snprintf(files[n++], 64, "%s.dead", hex);
+    return n;
+}
+
 void expect_swept(struct run *r)
 {
+    enum { MAX_FILES = 64 };
     struct tamis_edit *e;
     struct tamis_snapshot *snapshot;
-    const char *names[65];
-    struct tamis_segment_info info[64];
+    const char *names[MAX_FILES + 1] = {NULL};
+    static char files[MAX_FILES][64];
+    struct tamis_segment_info info;
+    struct tamis_pack_place place;
+    struct tamis_filter *own;
     size_t n = 0;
     MUST(r, tamis_edit_begin(store, &e, &r->diag));
     IN_LIB_VOID(tamis_edit_abort(e));
     MUST(r, tamis_snapshot_current(store, &snapshot, &r->diag));
-    for (size_t i = 0; tamis_snapshot_segment(snapshot, i, &info[n]) == 0; i++)
-        if (info[n].file[0]) {
-            names[n] = info[n].file + sizeof "filters";
-            n++;
-        }
-    names[n] = NULL;
+    for (size_t i = 0; tamis_snapshot_segment(snapshot, i, &info) == 0; i++) {
+        bool packed = tamis_snapshot_pack(snapshot, i, NULL, &place) == 0;
+        if (packed)
+            n = name_pack(&place, files, n);
+        if (info.file[0] &&
+            (!packed || IN_LIB(tamis_snapshot_filter(snapshot, i, &own, NULL)) == 0))
+            snprintf(files[n++], 64, "%s", info.file + sizeof "filters");
+    }
+    for (size_t i = 0; i < n; i++)
+        names[i] = files[i];
     expect_names(in_dir(r, "store/filters"), names);
     IN_LIB_VOID(tamis_snapshot_release(snapshot));
     expect_names(

@@ -61,33 +61,51 @@ static void take(struct packing *p, const struct entry *e, struct tamis_filter *
     p->n++;
 }
 
-/* Takes segment `index`, or counts why not. */
-static void consider(struct packing *p, size_t index)
+/* Takes a sealed segment, or counts why not. An error that says nothing of the file, of
+ * the disk perhaps, is the result. */
+static int consider_filter(struct packing *p, struct entry *e, struct tamis_diag *diag)
 {
     struct tamis_snapshot *s = p->snapshot;
-    struct entry *e = s->entries[index];
-    struct tamis_pack_report *report = p->report;
     struct tamis_stage_info stage;
     struct tamis_filter_info info;
     struct tamis_verify pages;
     struct tamis_filter *f;
     struct plane plane;
-    if (e->packed)
-        report->n_packed_before++;
-    else if (e->state == RECORD_NO_FILTER)
-        report->n_bare++;
-    else if (e->state == RECORD_GROWING)
-        report->n_growing++;
-    else if (entry_filter(e, s->dir, &s->domain, &f, NULL) != 0 ||
-             tamis_filter_info(f, &info) != 0 || tamis_filter_stage(f, 0, &stage) != 0)
-        report->n_unreadable++;
-    else if (info.n_stages != 1)
-        report->n_stages++;
-    else if (tamis_filter_verify(f, &pages, NULL) != 0 ||
-             !filter_plane(f, s->domain.tag, 0, &plane))
-        report->n_unreadable++;
+    int rc = entry_filter(e, s->dir, &s->domain, &f, diag);
+    if (!rc)
+        rc = tamis_filter_info(f, &info);
+    if (!rc)
+        rc = tamis_filter_stage(f, 0, &stage);
+    if (!rc && info.n_stages != 1) {
+        p->report->n_stages++;
+        return 0;
+    }
+    if (!rc)
+        rc = tamis_filter_verify(f, &pages, diag);
+    if (rc > 0 && rc != ENOENT)
+        return diag && diag->code
+                   ? rc
+                   : diag_errno(diag, rc, p->edit->catalog->path, "reading a filter");
+    diag_clear(diag);
+    if (rc || !filter_plane(f, s->domain.tag, 0, &plane))
+        p->report->n_unreadable++;
     else
         take(p, e, f, &plane, &stage);
+    return 0;
+}
+
+static int consider(struct packing *p, size_t index, struct tamis_diag *diag)
+{
+    struct entry *e = p->snapshot->entries[index];
+    if (e->packed)
+        p->report->n_packed_before++;
+    else if (e->state == RECORD_NO_FILTER)
+        p->report->n_bare++;
+    else if (e->state == RECORD_GROWING)
+        p->report->n_growing++;
+    else
+        return consider_filter(p, e, diag);
+    return 0;
 }
 
 static int packing_alloc(struct packing *p, size_t n)
@@ -279,7 +297,7 @@ int tamis_edit_pack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
     if (rc)
         diag_errno(diag, rc, edit->catalog->path, "packing");
     for (size_t i = 0; i < n && !rc; i++)
-        consider(&p, segments ? segments[i] : i);
+        rc = consider(&p, segments ? segments[i] : i, diag);
     if (!rc && p.n)
         rc = pack_taken(&p, diag);
     packing_free(&p);

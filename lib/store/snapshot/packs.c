@@ -87,7 +87,7 @@ static int pack_get(const struct tamis_snapshot *s,
 
 static bool may_work_later(int rc)
 {
-    return rc == EMFILE || rc == ENFILE || rc == ENOMEM || rc == EINTR || rc == EAGAIN;
+    return rc > 0 && rc != ENOENT;
 }
 
 /* ---- the packs of a snapshot ---- */

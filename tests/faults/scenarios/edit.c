@@ -1,5 +1,5 @@
 /* Edits: all of it or nothing, and no file left that nothing names. */
-#include "tests/faults/stores.h"
+#include "tests/faults/scenarios/edit.h"
 
 #include <stdio.h>
 
@@ -25,7 +25,7 @@ static void ask_again(struct run *r)
     TRY(r, tamis_store_info(store, &info, &r->diag));
 }
 
-static void edit_body(struct run *r)
+void edit_body(struct run *r)
 {
     const struct plan *p = faults_plan();
     /* The disk failed while LMDB wrote: then the catalog is the old one or the new. */
@@ -41,7 +41,7 @@ static void edit_body(struct run *r)
 }
 
 /* At once, in the same store, if it can go on: then in a store opened afresh. */
-static void edit_check(struct run *r)
+void edit_check(struct run *r)
 {
     r->panicked = c.may_panic;
     if (goes_on(r) && !c.done && !r->littered && !(c.unsure && lists(r, c.after))) {
@@ -63,8 +63,8 @@ static void edit_check(struct run *r)
     close_store();
 }
 
-static void begin_case(struct run *r, const struct segment *before,
-                       const struct segment *after, edit_fn *edit)
+void begin_case(struct run *r, const struct segment *before,
+                const struct segment *after, edit_fn *edit)
 {
     c.before = before;
     c.after = after;
