@@ -97,7 +97,7 @@ int claim_pack(struct repair *r, struct names *names, size_t i,
         return 0;
     }
     int rc = repair_list_columns(r, f->name, &j->h, claim_column, &a, diag);
-    if (rc > 0) /* better no catalog than one without these segments */
+    if (rc > 0 && rc != ENOENT) /* better no catalog than one without them */
         return diag_errno(diag, rc, f->name, "reading a pack, to list its columns");
     if (rc) {
         diag_clear(diag);

@@ -18,6 +18,8 @@ static void add_mixed(size_t n)
     add_source((struct geometry){5, 2, 8}, 100, 0.01);
 }
 
+static uint8_t *reference; /* the pack's rows, for band_probe() */
+
 static void check_key(struct tamis_filter *f, uint64_t h)
 {
     static uint8_t hits[ROW_MAX_BYTES];
@@ -34,6 +36,8 @@ static void check_key(struct tamis_filter *f, uint64_t h)
             assert_int_equal(maybe, folded_has(plan.order[b->first_column + c], h));
             assert_int_equal(pack_probe_column(f, b, c, h),
                              maybe ? TAMIS_HIT : TAMIS_NO_REASON);
+            if (reference)
+                assert_int_equal(band_probe(reference, b, c, h), maybe);
             one |= maybe;
         }
         assert_int_equal(any, one);
@@ -44,6 +48,11 @@ static void check_key(struct tamis_filter *f, uint64_t h)
 
 static void check_pack(struct tamis_filter *f)
 {
+    struct tamis_stage_info stage;
+    size_t n_bytes;
+    assert_int_equal(tamis_filter_stage(f, PACK_ROWS, &stage), 0);
+    uint8_t *bytes = file_read(path_of("pack"), &n_bytes);
+    reference = bytes + stage.offset;
     for (size_t i = 0; i < n_sources; i++)
         for (size_t k = 0; k < some[i].n_keys && k < 3; k++) {
             assert_true(folded_has(i, some[i].keys[k]));
@@ -51,6 +60,8 @@ static void check_pack(struct tamis_filter *f)
         }
     for (size_t k = 0; k < N_PROBES; k++)
         check_key(f, random_u64());
+    free(bytes);
+    reference = NULL;
 }
 
 static void columns_answer_as_their_filters(void **state)
@@ -257,6 +268,37 @@ static void without_its_bands_all_is_damaged(void **state)
     forget_sources();
 }
 
+static void a_damaged_table_of_columns_is_told(void **state)
+{
+    struct tamis_stage_info s;
+    struct tamis_diag diag;
+    uint32_t n = 0;
+    (void)state;
+    add_mixed(10);
+    struct tamis_filter *f = pack_sources("pack", NULL);
+    assert_int_equal(tamis_filter_stage(f, PACK_COLUMNS, &s), 0);
+    tamis_filter_close(f);
+    file_poke(path_of("pack"), s.offset + 3, "x", 1);
+    f = open_filter(path_of("pack"));
+    assert_int_equal(pack_each_column(f, stop_at_third, &n, &diag), TAMIS_ERR_DAMAGED);
+    assert_int_equal(n, 0);
+    /* Probes do not read it. */
+    for (size_t i = 0; i < n_sources; i++)
+        if (some[i].n_keys)
+            assert_int_equal(pack_probe_column(f, &plan.bands[sources[i].band],
+                                               sources[i].column, some[i].keys[0]),
+                             TAMIS_HIT);
+    filter_prefetch(f, 1); /* changes nothing */
+    struct tamis_explanation x;
+    struct tamis_key key = tamis_key_of_hash(tamis_filter_domain(f).tag, random_u64());
+    assert_int_equal(tamis_filter_explain(f, &key, &x),
+                     tamis_filter_probe(f, &key, NULL));
+    assert_int_equal(x.n_stages, 0);
+    tamis_filter_close(f);
+    unlink(path_of("pack"));
+    forget_sources();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +310,7 @@ int main(void)
         cmocka_unit_test(a_pack_is_a_filter_of_all),
         cmocka_unit_test(damaged_rows_exclude_nothing),
         cmocka_unit_test(without_its_bands_all_is_damaged),
+        cmocka_unit_test(a_damaged_table_of_columns_is_told),
     };
     return cmocka_run_group_tests_name("pack", tests, test_dir_create, test_dir_remove);
 }

@@ -1,0 +1,146 @@
+/* Which filters lie in one band (lib/pack/bands.c): each has a place, none is
+ * stretched, each keeps its error, and rows are filled. */
+#include "tests/support/support.h"
+#include "lib/pack/pack.h"
+#include "lib/plan/plan.h"
+
+enum { MOST = 40000 };
+static struct pack_source sources[MOST];
+
+static struct pack_source source(uint64_t n_blocks, uint32_t lanes, uint32_t words,
+                                 uint64_t keys, double error)
+{
+    return (struct pack_source){
+        .geometry = {n_blocks, lanes, words}, .keys = keys, .target_error = error};
+}
+
+/* Returns how many bytes the rows take, and checks the plan. */
+static uint64_t check_plan(size_t n, struct pack_plan *p)
+{
+    uint8_t *seen = calloc(n, 1);
+    uint64_t at = 0, n_bytes;
+    uint32_t column = 0;
+    assert_int_equal(bands_choose(sources, n, p), 0);
+    assert_int_equal(p->n_columns, n);
+    for (uint32_t i = 0; i < p->n_bands; i++) {
+        const struct band *b = &p->bands[i];
+        assert_true(b->rows_offset == at && b->first_column == column);
+        assert_true(b->n_columns >= 1 && b->n_columns <= 8 * b->row_bytes);
+        assert_true(i == 0 || b->row_bytes <= p->bands[i - 1].row_bytes);
+        assert_true(band_bytes(b, &n_bytes));
+        for (uint32_t c = 0; c < b->n_columns; c++) {
+            uint32_t k = p->order[column + c];
+            const struct pack_source *s = &sources[k];
+            struct geometry own = s->geometry;
+            assert_true(k < n && !seen[k]++);
+            assert_true(s->band == i && s->column == c);
+            assert_true(s->geometry.lanes == b->geometry.lanes &&
+                        s->geometry.words == b->geometry.words);
+            assert_true(s->geometry.n_blocks % s->own_blocks == 0 &&
+                        b->geometry.n_blocks % s->own_blocks == 0);
+            own.n_blocks = s->own_blocks;
+            double error = plan_geometry_error(&own, s->keys);
+            assert_true(error <= s->target_error ||
+                        error <= plan_geometry_error(&s->geometry, s->keys));
+        }
+        at += n_bytes;
+        column += b->n_columns;
+    }
+    free(seen);
+    assert_true(p->rows_bytes >= at && p->rows_bytes - at < PAGE_BYTES);
+    return at;
+}
+
+static void sizes_of_all_kinds(void **state)
+{
+    struct pack_plan p;
+    (void)state;
+    for (size_t n = 1; n < 3000; n = n * 3 + 1) {
+        for (size_t i = 0; i < n; i++) {
+            uint64_t n_blocks = 1 + random_below(i % 3 ? 64 : 5000);
+            uint32_t lanes = 1 + (uint32_t)random_below(3);
+            sources[i] = source(n_blocks, lanes, 3 + (uint32_t)random_below(5),
+                                random_below(n_blocks * 60), 0.01);
+        }
+        check_plan(n, &p);
+        pack_plan_free(&p);
+    }
+}
+
+/* A band has 32768 columns at most. */
+static void equal_filters_share_a_band(void **state)
+{
+    struct pack_plan p;
+    (void)state;
+    for (size_t i = 0; i < MOST; i++)
+        sources[i] = source(2, 1, 6, 64, 0.01);
+    check_plan(512, &p);
+    assert_true(p.n_bands == 1 && p.bands[0].row_bytes == 64);
+    pack_plan_free(&p);
+    check_plan(MOST, &p);
+    assert_int_equal(p.n_bands, 2);
+    assert_int_equal(p.bands[0].n_columns, 32768);
+    assert_int_equal(p.bands[1].n_columns, MOST - 32768);
+    pack_plan_free(&p);
+}
+
+/* A larger filter than its keys need is folded as far as its error allows. */
+static void filters_are_folded(void **state)
+{
+    struct pack_plan p;
+    (void)state;
+    for (size_t i = 0; i < 64; i++)
+        sources[i] = source(64, 1, 6, 50, 0.01);
+    check_plan(64, &p);
+    assert_true(p.n_bands == 1 && p.bands[0].geometry.n_blocks == 1);
+    pack_plan_free(&p);
+    /* One whose error is beyond its target already stays as it is. */
+    sources[0] = source(64, 1, 6, 64 * 200, 0.01);
+    check_plan(1, &p);
+    assert_int_equal(sources[0].own_blocks, 64);
+    pack_plan_free(&p);
+}
+
+/* 71 columns are 64 and seven, where the padding of one wide row would cost more. */
+static void padding_is_avoided(void **state)
+{
+    struct pack_plan p;
+    (void)state;
+    for (size_t i = 0; i < 71; i++)
+        sources[i] = source(1024, 1, 6, 50000, 0.01);
+    uint64_t n_bytes = check_plan(71, &p);
+    assert_true(n_bytes < (uint64_t)1024 * 512 * 10);
+    assert_int_equal(p.n_bands, 2);
+    pack_plan_free(&p);
+}
+
+static void what_cannot_be_planned(void **state)
+{
+    struct pack_plan p;
+    (void)state;
+    assert_int_equal(bands_choose(sources, 0, &p), TAMIS_ERR_RANGE);
+    assert_int_equal(bands_choose(sources, PACK_MAX_COLUMNS + 1, &p), TAMIS_ERR_RANGE);
+    /* Too many sizes that have nothing in common. */
+    size_t n = 0;
+    for (uint64_t k = 20011; n < 4200; k += 2) {
+        bool prime = true;
+        for (uint64_t d = 3; d * d <= k && prime; d += 2)
+            prime = k % d != 0;
+        if (prime)
+            sources[n++] = source(k, 1, 6, k * 50, 0.01);
+    }
+    assert_int_equal(bands_choose(sources, n, &p), TAMIS_ERR_RANGE);
+    assert_true(p.bands == NULL && p.order == NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_of_all_kinds),
+        cmocka_unit_test(equal_filters_share_a_band),
+        cmocka_unit_test(filters_are_folded),
+        cmocka_unit_test(padding_is_avoided),
+        cmocka_unit_test(what_cannot_be_planned),
+    };
+    return cmocka_run_group_tests_name("pack bands", tests, NULL, NULL);
+}
