@@ -90,7 +90,7 @@ struct tamis_confirm_options {
  * binding with the engine's own list. A missing segment means lost keys. So does a
  * segment with the filter of an edit that was never committed: drop it, or put it anew.
  * If the list is confirmed already, nothing changes, the result is 0, and opt->found is
- * still called for filters in the way.
+ * still called for filters in the way. Any number of threads may call it.
  *
  * ERR_MISMATCH, and nothing has changed, if STORE/quarantine/ has a filter of this
  * store whose segment is not listed or not known: a segment of the engine may be
