@@ -19,9 +19,11 @@ enum { TAMIS_MAX_REASONS = 16 };
 /* Each count only grows; the exceptions are n_absent, and so n_probes, of one
  * segment. */
 struct tamis_stats {
-    uint64_t n_probes;   /* questions: one key, one segment */
-    uint64_t n_absent;   /* answers ABSENT */
-    uint64_t n_excluded; /* answers ABSENT by the segment's key range alone */
+    uint64_t n_probes; /* questions: one key, one segment */
+    uint64_t n_absent; /* answers ABSENT */
+    /* Answers ABSENT by the segment's key range alone. Packs are asked before ranges.
+     */
+    uint64_t n_excluded;
     uint64_t n_maybe[TAMIS_MAX_REASONS]; /* by tamis_reason; the rest of n_probes */
     uint64_t n_false_positives;          /* reported by the caller */
     /* Pages that were checked, and pages that failed. A page counts once each time that

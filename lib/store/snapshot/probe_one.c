@@ -124,6 +124,21 @@ enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
     return reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
 }
 
+/* As count_word(): a batch does not say which maybes only damage says. */
+static void count_in_pack(struct tamis_snapshot *s, const struct tamis_target *t,
+                          const struct seat *seat, const uint64_t *hashes,
+                          uint64_t absent, uint64_t maybe)
+{
+    bool damaged = atomic_load_explicit(&filter_page_counts(seat->pack)->n_damaged,
+                                        memory_order_relaxed);
+    count_keys(counters_sheet(&s->counts, s->n), t->slot, absent, damaged ? 0 : maybe);
+    for (uint64_t m = damaged ? maybe : 0; m; m &= m - 1)
+        count_one(s, t,
+                  pack_probe_column(seat->pack, seat->band, seat->column,
+                                    hashes[__builtin_ctzll(m)]),
+                  false);
+}
+
 static size_t batch_in_pack(struct tamis_snapshot *s, const struct tamis_target *t,
                             const struct seat *seat, const uint64_t *hashes, size_t n,
                             uint64_t *absent, enum tamis_reason *why)
@@ -139,7 +154,7 @@ static size_t batch_in_pack(struct tamis_snapshot *s, const struct tamis_target 
         n_absent += n_word;
         if (counters_on(&s->counts)) {
             uint64_t asked = some < 64 ? (UINT64_C(1) << some) - 1 : UINT64_MAX;
-            count_keys(counters_sheet(&s->counts, s->n), t->slot, word, asked & ~word);
+            count_in_pack(s, t, seat, hashes + done, word, asked & ~word);
         }
     }
     if (why)
