@@ -92,7 +92,10 @@ static bool may_work_later(int rc)
 
 /* ---- the packs of a snapshot ---- */
 
-/* Opens the pack of a place, with slots for its columns: UINT32_MAX where a tombstone
+/* The column is dead, or two records claim it: nobody can tell whose it is. */
+#define NOBODYS UINT32_MAX
+
+/* Opens the pack of a place, with slots for its columns: NOBODYS where a tombstone
  * is. Without good tombstones no column counts. */
 static int view_make(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
                      const struct pack_place *place, struct pack_view *v)
@@ -111,7 +114,7 @@ static int view_make(struct tamis_snapshot *s, const struct tamis_snapshot *prev
     }
     for (uint32_t i = 0; v->slots && i < n; i++)
         if (file[DEAD_HEAD_BYTES + i / 8] >> i % 8 & 1)
-            v->slots[i] = UINT32_MAX;
+            v->slots[i] = NOBODYS;
     free(file);
     if (v->slots)
         v->pack = pack;
@@ -145,6 +148,13 @@ static int view_find(struct tamis_snapshot *s, const struct tamis_snapshot *prev
     return 0;
 }
 
+static void give_up_seat(struct packs *p, uint32_t index)
+{
+    p->seats[index] = (struct seat){0};
+    p->seated[index / 64] &= ~(UINT64_C(1) << index % 64);
+    p->n_seated--;
+}
+
 /* Gives segment `index` its seat, if its column is there, alive, and no other's. */
 static void take_seat(struct packs *p, struct pack_view *v, const struct entry *e,
                       uint32_t index)
@@ -154,10 +164,17 @@ static void take_seat(struct packs *p, struct pack_view *v, const struct entry *
         place->column >= v->pack->n_columns)
         return;
     const struct band *b = &v->pack->bands[place->band];
+    uint32_t *slot = &v->slots[place->column];
     if (place->column < b->first_column ||
-        place->column - b->first_column >= b->n_columns || v->slots[place->column])
+        place->column - b->first_column >= b->n_columns)
         return;
-    v->slots[place->column] = index + 1;
+    if (*slot) {
+        if (*slot != NOBODYS)
+            give_up_seat(p, *slot - 1);
+        *slot = NOBODYS;
+        return;
+    }
+    *slot = index + 1;
     v->first = index < v->first ? index : v->first;
     v->last = index > v->last ? index : v->last;
     p->seats[index] =
@@ -181,7 +198,7 @@ static void forget_tombstones(struct packs *p)
     for (size_t i = 0; i < p->n; i++) {
         const struct pack_view *v = &p->views[i];
         for (uint32_t c = 0; v->pack && c < v->pack->n_columns; c++)
-            if (v->slots[c] == UINT32_MAX)
+            if (v->slots[c] == NOBODYS)
                 v->slots[c] = 0;
         p->n_bands += v->pack ? v->pack->n_bands : 0;
         for (uint32_t b = 0; v->pack && b < v->pack->n_bands; b++)
