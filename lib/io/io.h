@@ -62,6 +62,9 @@ enum { HUGE_PAGE_BYTES = 2 << 20 };
 /* Opens a regular file; never a directory (EISDIR), FIFO or device (EINVAL). Looks at
  * the name before it opens anything. */
 int io_open(const char *path, int flags, int *fd);
+/* Does the error of one of these say that the name is a directory's, a link's or a
+ * device's? */
+bool io_not_regular(int err);
 /* The same for a name in a directory. Follows no link. */
 int io_open_beneath(int dir, const char *name, int flags, int *fd);
 /* The same for callers that check the descriptor themselves. */

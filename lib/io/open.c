@@ -47,6 +47,15 @@ static int keep_regular(int opened, int *fd)
     return err;
 }
 
+bool io_not_regular(int err)
+{
+    static const int errors[] = {EISDIR, EINVAL, ELOOP, ENXIO};
+    bool any = false;
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
+        any |= err == errors[i];
+    return any;
+}
+
 int io_open(const char *path, int flags, int *fd)
 {
     int err = refuse_special(AT_FDCWD, path, 0);

@@ -62,6 +62,24 @@ static UNUSED struct tamis_pack_report pack_all(struct tamis_store *s, bool keep
     return report;
 }
 
+/* The first half in one pack, the others in another. */
+static UNUSED void pack_in_two(struct tamis_store *s, bool keep)
+{
+    struct tamis_pack_options opt = {.size = sizeof opt, .keep = keep};
+    struct tamis_pack_report report;
+    struct tamis_snapshot *snap = snapshot_of(s);
+    uint32_t half[MAX_SEGMENTS], n = (uint32_t)tamis_snapshot_n_segments(snap) / 2;
+    for (uint32_t i = 0; i < n; i++)
+        half[i] = i;
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_pack(e, snap, half, n, &opt, &report, NULL));
+    assert_int_equal(report.n_packed, n);
+    OK(tamis_edit_commit(e, NULL));
+    tamis_snapshot_release(snap);
+    report = pack_all(s, keep);
+    assert_int_equal(report.n_packed_before, n);
+}
+
 static UNUSED void save_catalog(const char *as)
 {
     file_copy(path_of("s/catalog.lmdb"), path_of(as));

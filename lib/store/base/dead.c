@@ -42,7 +42,7 @@ int dead_load(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest, uint8_t 
     dead_file_name(uuid, name);
     int rc = io_open_beneath(dir, name, O_RDONLY, &fd);
     if (rc)
-        return rc;
+        return io_not_regular(rc) ? TAMIS_ERR_DAMAGED : rc;
     rc = read_whole(fd, file, &n_bytes);
     close(fd);
     if (!rc)

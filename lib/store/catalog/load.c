@@ -81,7 +81,7 @@ int registry_open_file(int dir, const char *path, int *fd, struct tamis_diag *di
     if (rc == ENOENT)
         return diag_fail(diag, TAMIS_ERR_NO_STORE, path,
                          "no store in this directory (no catalog.lmdb)");
-    if (rc == EISDIR || rc == EINVAL || rc == ELOOP || rc == ENXIO)
+    if (io_not_regular(rc))
         return diag_fail(diag, TAMIS_ERR_NOT_TAMIS, path,
                          "catalog.lmdb is not a regular file");
     if (rc)

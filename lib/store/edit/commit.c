@@ -76,7 +76,7 @@ static int lock_dropped(struct apply *a, const struct record *r, const void *nam
     int rc = io_open_guarded(a->edit->dir.fd, file, O_RDWR, &l->guard);
     if (rc)
         free(l);
-    if (rc == ENOENT || rc == EINVAL || rc == EISDIR || rc == ELOOP)
+    if (rc == ENOENT || io_not_regular(rc))
         return 0; /* no file of ours is there */
     if (rc)
         return diag_errno(a->diag, rc, store, "locking a growing filter");

@@ -295,19 +295,6 @@ static int judge_file(struct repair *r, struct names *names, size_t i,
     return rc ? diag_errno(diag, rc, r->path, "listing segments") : 0;
 }
 
-/* Tombstones go where their pack goes. */
-static void settle_tombstones(struct repair *r)
-{
-    for (size_t i = 0; i < r->n_files; i++) {
-        struct repair_file *f = &r->files[i];
-        if (!f->dead || f->temporary || f->named)
-            continue;
-        const struct repair_file *pack = repair_find_file(r, f->uuid);
-        f->aside = pack && pack->aside;
-        f->unlink = !pack;
-    }
-}
-
 int repair_by_files(struct repair *r, struct tamis_diag *diag)
 {
     struct judgement *j = malloc(sizeof *j);
@@ -315,7 +302,7 @@ int repair_by_files(struct repair *r, struct tamis_diag *diag)
     int rc = j ? 0 : diag_errno(diag, ENOMEM, r->path, "repairing");
     for (size_t i = 0; i < r->n_files && !rc; i++)
         rc = judge_file(r, &names, i, j, diag);
-    settle_tombstones(r);
+    repair_settle_tombstones(r);
     if (!rc)
         rc = claim_quarantined(r, &names, diag);
     names_clear(&names);

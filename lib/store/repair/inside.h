@@ -148,6 +148,8 @@ int repair_list_files(struct repair *r, struct tamis_diag *diag);
 struct repair_file *repair_find_file(struct repair *r, const uint8_t uuid[UUID_BYTES]);
 /* A record names this pack: marks its files. */
 void repair_name_pack(struct repair *r, const uint8_t uuid[UUID_BYTES]);
+/* Tombstones that no record names go where their pack goes. */
+void repair_settle_tombstones(struct repair *r);
 /* Does a record name its filter's own file? */
 bool repair_record_names_own(const struct record *record);
 

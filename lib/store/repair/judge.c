@@ -304,7 +304,7 @@ int repair_judge(struct repair *r, const struct repair_segment *segment,
     int rc = io_open_beneath(r->filters.fd, name, O_RDONLY, &fd);
     if (rc == ENOENT)
         return say(j, FILE_MISSING, "the filter's file is missing");
-    if (rc == EISDIR || rc == EINVAL || rc == ELOOP || rc == ENXIO)
+    if (io_not_regular(rc))
         return j->code = rc, say(j, FILE_STRANGE, "left alone: not a regular file");
     if (rc == EMFILE || rc == ENFILE || rc == ENOMEM)
         return diag_errno(diag, rc, r->path, "opening a filter");

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- segments ---- */
@@ -110,6 +111,18 @@ void repair_name_pack(struct repair *r, const uint8_t uuid[UUID_BYTES])
         dead->named = true;
 }
 
+void repair_settle_tombstones(struct repair *r)
+{
+    for (size_t i = 0; i < r->n_files; i++) {
+        struct repair_file *f = &r->files[i];
+        if (!f->dead || f->temporary || f->named)
+            continue;
+        const struct repair_file *pack = repair_find_file(r, f->uuid);
+        f->aside = pack && pack->aside;
+        f->unlink = !pack;
+    }
+}
+
 bool repair_record_names_own(const struct record *record)
 {
     return !record_packed(record) || record->compat & RECORD_COMPAT_KEPT;
@@ -119,6 +132,7 @@ static int add_file(struct repair *r, const char *name)
 {
     struct repair_file f;
     const char *rest;
+    struct stat st;
     memset(&f, 0, sizeof f);
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return 0;
@@ -128,6 +142,12 @@ static int add_file(struct repair *r, const char *name)
     if (!ours || (*rest && !f.temporary)) {
         repair_tell(r, TAMIS_REPAIR_NOTED, NULL, name,
                     "left alone: not a name of tamis");
+        return 0;
+    }
+    if (f.dead && (fstatat(r->filters.fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+                   !S_ISREG(st.st_mode))) {
+        repair_tell(r, TAMIS_REPAIR_NOTED, NULL, name,
+                    "left alone: not a regular file");
         return 0;
     }
     if (r->n_files == r->max_files) {

@@ -32,7 +32,7 @@ static bool is_filter_name(const char *name)
  */
 static bool is_no_file(int rc)
 {
-    return rc == ENOENT || rc == EISDIR || rc == EINVAL || rc == ELOOP || rc == ENXIO;
+    return rc == ENOENT || io_not_regular(rc);
 }
 
 static int look_at(int dir, const char *name, quarantine_fn *fn, void *ctx)

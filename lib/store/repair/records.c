@@ -203,13 +203,8 @@ static void judge_orphan(struct repair *r, struct repair_file *f)
     struct identity id;
     bool none = true;
     const char *what = NULL;
-    if (f->named || (r->unsure && !f->temporary))
+    if (f->named || (!f->temporary && (r->unsure || f->dead)))
         return;
-    if (f->dead && !f->temporary) { /* with its pack, if there is one */
-        f->aside = repair_find_file(r, f->uuid) != NULL;
-        f->unlink = !f->aside;
-        return;
-    }
     int rc = f->temporary ? 0 : repair_identify(r->filters.fd, f->name, &id, &none);
     if (rc) {
         repair_tell(r, TAMIS_REPAIR_NOTED, NULL, f->name, "no record names it; %s",
@@ -246,6 +241,8 @@ int repair_by_records(struct repair *r, struct tamis_diag *diag)
         rc = judge_segment(r, &r->segments[i], j, diag);
     for (size_t i = 0; i < r->n_files && !rc; i++)
         judge_orphan(r, &r->files[i]);
+    if (!r->unsure)
+        repair_settle_tombstones(r);
     free(j);
     return rc;
 }
