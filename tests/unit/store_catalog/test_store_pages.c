@@ -237,9 +237,73 @@ static void a_leaf_that_is_older_loses_no_key(void **state)
         free(old[i]);
 }
 
+/* A list of free pages that takes pages of its own; returns the first. */
+static size_t long_free_list(const char *store, uint8_t **bytes, size_t *n)
+{
+    enum { SEGMENTS = 3500 };
+    struct tamis_store *s = store_open(store);
+    struct tamis_edit *e = edit_new(s);
+    struct tamis_name keep = {"a", 1};
+    char name[240];
+    for (unsigned i = 0; i < SEGMENTS; i++) {
+        snprintf(name, sizeof name, "%0200u", i);
+        OK(tamis_edit_put_bare(e, name, 200, NULL, NULL));
+    }
+    OK(tamis_edit_commit(e, NULL));
+    e = edit_new(s);
+    OK(tamis_edit_retain(e, &keep, 1, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    tamis_store_close(s);
+    *bytes = file_read(in_store(store, "catalog.lmdb"), n);
+    for (size_t page = 2; page < *n / 4096; page++) {
+        uint64_t number;
+        uint16_t flags;
+        memcpy(&number, *bytes + page * 4096, 8);
+        memcpy(&flags, *bytes + page * 4096 + 10, 2);
+        if (number == page && flags == 4)
+            return page;
+    }
+    fail_msg("no page of a long list");
+    return 0;
+}
+
+static void a_long_list_of_free_pages_is_checked(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t at;
+        uint8_t flip;
+    } damages[] = {
+        {0, 1},  /* its own number */
+        {10, 2}, /* overflow, and a leaf */
+        {12, 1}, /* how many pages */
+        {13, 1}, /* more than the file has */
+        {18, 1}, /* how many numbers */
+        {24, 1}, /* the first of them */
+        {31, 1}, /* far behind the end */
+    };
+    const char *store = fresh_store();
+    uint8_t *bytes;
+    size_t n, page = long_free_list(store, &bytes, &n);
+    for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
+        size_t at = page * 4096 + damages[i].at;
+        uint8_t bad = bytes[at] ^ damages[i].flip;
+        poke(store, at, &bad, 1);
+        expect_store(store, TAMIS_ERR_DAMAGED, "makes no sense");
+        poke(store, at, &bytes[at], 1);
+    }
+    struct tamis_store *s = store_open(store);
+    put_segment(s, "c", 0, 10); /* from the free pages */
+    assert_int_equal(reason_of(s, "a", 7), TAMIS_HIT);
+    tamis_store_close(s);
+    tamis_store_close(store_open(store));
+    free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_long_list_of_free_pages_is_checked),
         cmocka_unit_test(pages_that_lead_back_end),
         cmocka_unit_test(a_flipped_bit_loses_no_key),
         cmocka_unit_test(a_free_page_in_use_is_not_written),

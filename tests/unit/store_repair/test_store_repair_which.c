@@ -58,6 +58,71 @@ static void what_is_left_of_the_catalog_says_which_store(void **state)
     remove_tree("t");
 }
 
+/* Copies the filter of segment "a" of another store to "s". */
+static void put_foreign(const char *store)
+{
+    char to[1200];
+    struct tamis_store *t = store_new(store);
+    put_segment(t, "a", 8000, 10);
+    const char *foreign = file_of(t, store, "a");
+    snprintf(to, sizeof to, "%s%s", path_of("s/filters"), strrchr(foreign, '/'));
+    file_copy(foreign, to);
+    tamis_store_close(t);
+}
+
+/* The caller names a store, and the files are another one's. */
+static void a_store_that_the_caller_does_not_mean(void **state)
+{
+    static const uint8_t other[16] = {0xab, 0xcd}, zeros[2 * 4096];
+    struct tamis_diag diag;
+    (void)state;
+    tamis_store_close(store_agw("s"));
+    uint64_t before = tree_of("s");
+    assert_int_equal(repair_code("s", 0, other, NULL, &diag), TAMIS_ERR_MISMATCH);
+    assert_non_null(strstr(diag.what, "and not of abcd0000"));
+    file_poke(path_of("s/catalog.lmdb"), 0, zeros, sizeof zeros);
+    assert_true(tree_of("s") != before);
+    before = tree_of("s");
+    for (int several = 0; several < 2; several++) {
+        assert_int_equal(repair_code("s", 0, other, NULL, &diag), TAMIS_ERR_MISMATCH);
+        assert_non_null(strstr(diag.what, "no filter is of store abcd0000"));
+        assert_int_equal(strstr(diag.what, "and others") != NULL, several);
+        assert_true(tree_of("s") == before);
+        if (!several)
+            put_foreign("t");
+        before = tree_of("s");
+    }
+    remove_tree("s");
+    remove_tree("t");
+}
+
+/* A damaged catalog of another store makes no strangers of the filters. */
+static void a_damaged_catalog_of_another_store(void **state)
+{
+    static const uint8_t zeros[2 * 4096];
+    struct tamis_diag diag;
+    struct tamis_repair_report r;
+    struct tamis_store_info info;
+    (void)state;
+    struct tamis_store *s = store_agw("s");
+    OK(tamis_store_info(s, &info, NULL));
+    tamis_store_close(s);
+    tamis_store_close(store_agw("t"));
+    file_copy(path_of("t/catalog.lmdb"), path_of("s/catalog.lmdb"));
+    file_poke(path_of("s/catalog.lmdb"), 0, zeros, sizeof zeros);
+    uint64_t before = tree_of("s");
+    assert_int_equal(repair_code("s", 0, NULL, NULL, &diag), TAMIS_ERR_MISMATCH);
+    assert_non_null(strstr(diag.what, "of another store than the filters"));
+    assert_true(tree_of("s") == before);
+    OK(repair_code("s", 0, info.uuid, &r, &diag));
+    assert_int_equal(r.n_segments, 3);
+    s = store_open("s");
+    check_agw(s);
+    tamis_store_close(s);
+    remove_tree("s");
+    remove_tree("t");
+}
+
 static void nothing_to_rebuild_from(void **state)
 {
     struct tamis_diag diag;
@@ -172,6 +237,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(filters_of_another_store_must_be_told_apart),
         cmocka_unit_test(what_is_left_of_the_catalog_says_which_store),
+        cmocka_unit_test(a_store_that_the_caller_does_not_mean),
+        cmocka_unit_test(a_damaged_catalog_of_another_store),
         cmocka_unit_test(nothing_to_rebuild_from),
         cmocka_unit_test(a_newer_store_is_left_alone),
         cmocka_unit_test(a_newer_store_is_not_made_anew),
