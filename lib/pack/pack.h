@@ -45,6 +45,12 @@ int pack_each_column(struct tamis_filter *f, pack_column_fn *fn, void *ctx,
 
 /* ==== unpack.c: a column as a filter of its own ==== */
 
+/* Blocks [first, first + n) of a lane of a column that has own_blocks of its own.
+ * ERR_DAMAGED: a page of its rows fails its check. */
+int pack_gather(struct tamis_filter *pack, const struct band *band, uint32_t column,
+                uint64_t own_blocks, uint32_t lane, uint64_t first, uint64_t n,
+                uint8_t *out);
+
 /* Writes column `column` of a band, with the facts of its entry, as a sealed filter of
  * kind 1 under its name in `dir`; synced, but for the directory. The caller sets the
  * uuid, store, hash and time of *id; *id and *c become those of the file. ERR_DAMAGED:
@@ -60,10 +66,12 @@ int pack_unpack(struct tamis_filter *pack, const struct band *band, uint32_t col
  * them fails its check. */
 typedef int pack_blocks_fn(void *ctx, uint32_t source, uint32_t lane, uint64_t first,
                            uint64_t n, uint8_t *out);
+/* The facts of a source, but for own_blocks. Asked some times. */
+typedef void pack_facts_fn(void *ctx, uint32_t source, struct column *out);
 struct pack_job {
     const struct pack_plan *plan;
     const struct pack_source *sources;
-    const struct column *columns; /* of the sources, by their numbers */
+    pack_facts_fn *facts;
     pack_blocks_fn *blocks;
     void *ctx;
     const uint8_t *uuid, *store_uuid;
@@ -71,6 +79,8 @@ struct pack_job {
     /* After it the number of the source at fault, if the error is one's. */
     uint32_t failed;
 };
+/* How long the file will be. */
+uint64_t pack_file_bytes(const struct pack_job *job);
 /* Writes the pack under its name in `dir`; synced, but for the directory. On failure
  * nothing stays. *table_digest and *file_bytes are the pack's. ERR_DAMAGED: a source's.
  * ERR_EXISTS, ERR_NETWORK, an errno. */

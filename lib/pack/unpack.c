@@ -13,28 +13,41 @@
 #include <unistd.h>
 
 struct gathering {
-    struct stage *rows;
+    struct tamis_filter *pack;
     const struct band *band;
     uint32_t column;
     uint64_t own_blocks;
     struct geometry geometry; /* of the file */
 };
 
-/* Block `block` of the band, as this column has it. */
-static int gather(const struct gathering *g, uint32_t lane, uint64_t block,
-                  uint8_t out[BLOCK_BYTES])
+/* Block `block` of the band, as the column has it. */
+static int gather_block(struct stage *rows, const struct band *band, uint32_t column,
+                        uint32_t lane, uint64_t block, uint8_t out[BLOCK_BYTES])
 {
-    uint64_t first = band_row(g->band, lane, block, 0);
-    uint64_t n = (uint64_t)BLOCK_BITS * g->band->row_bytes;
+    uint64_t first = band_row(band, lane, block, 0);
+    uint64_t n = (uint64_t)BLOCK_BITS * band->row_bytes;
     for (uint64_t page = first / PAGE_BYTES; page <= (first + n - 1) / PAGE_BYTES;
          page++)
-        if (!stage_page_good(g->rows, page))
+        if (!stage_page_good(rows, page))
             return TAMIS_ERR_DAMAGED;
-    const uint8_t *row = g->rows->bits + first + g->column / 8;
+    const uint8_t *row = rows->bits + first + column / 8;
     memset(out, 0, BLOCK_BYTES);
-    for (uint32_t i = 0; i < BLOCK_BITS; i++, row += g->band->row_bytes)
-        out[i / 8] |= (uint8_t)((*row >> g->column % 8 & 1) << i % 8);
+    for (uint32_t i = 0; i < BLOCK_BITS; i++, row += band->row_bytes)
+        out[i / 8] |= (uint8_t)((*row >> column % 8 & 1) << i % 8);
     return 0;
+}
+
+int pack_gather(struct tamis_filter *pack, const struct band *band, uint32_t column,
+                uint64_t own_blocks, uint32_t lane, uint64_t first, uint64_t n,
+                uint8_t *out)
+{
+    struct view *v = atomic_load_explicit(&pack->view, memory_order_acquire);
+    uint64_t in_band = band->geometry.n_blocks / own_blocks;
+    int err = 0;
+    for (uint64_t i = 0; i < n && !err; i++)
+        err = gather_block(&v->stages[PACK_ROWS], band, column, lane,
+                           (first + i) * in_band, out + i * BLOCK_BYTES);
+    return err;
 }
 
 static uint64_t count_bits(const uint8_t *bytes, size_t n)
@@ -51,7 +64,6 @@ static int write_pages(const struct gathering *g, struct stage_desc *s,
                        struct stage_writer *w)
 {
     uint64_t times = g->geometry.n_blocks / g->own_blocks;
-    uint64_t in_band = g->band->geometry.n_blocks / g->own_blocks;
     uint64_t per_lane = g->geometry.n_blocks / BLOCKS_PER_PAGE;
     for (uint64_t page = 0; page < s->length / PAGE_BYTES; page++) {
         uint8_t *out = stage_writer_room(w);
@@ -62,8 +74,8 @@ static int write_pages(const struct gathering *g, struct stage_desc *s,
             if (i > 0 && b / times == (b - 1) / times)
                 memcpy(block, block - BLOCK_BYTES, BLOCK_BYTES);
             else
-                err =
-                    gather(g, (uint32_t)(page / per_lane), b / times * in_band, block);
+                err = pack_gather(g->pack, g->band, g->column, g->own_blocks,
+                                  (uint32_t)(page / per_lane), b / times, 1, block);
             if (err)
                 return err;
         }
@@ -137,9 +149,7 @@ int pack_unpack(struct tamis_filter *pack, const struct band *band, uint32_t col
                 const struct column *col, struct identity *id, struct commit *c,
                 int dir, const char *name)
 {
-    struct view *v = atomic_load_explicit(&pack->view, memory_order_acquire);
-    struct gathering g = {&v->stages[PACK_ROWS], band, column, col->own_blocks,
-                          band->geometry};
+    struct gathering g = {pack, band, column, col->own_blocks, band->geometry};
     char temp[IO_TEMP_NAME_BYTES];
     g.geometry.n_blocks = whole_pages(col->own_blocks);
     if (g.geometry.n_blocks > MAX_BLOCKS)

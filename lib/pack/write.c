@@ -87,8 +87,9 @@ static int write_columns(struct pack_job *job, struct output *o)
     uint8_t entry[COLUMN_MAX_BYTES];
     int err = 0;
     for (uint32_t i = 0; i < job->plan->n_columns && !err; i++) {
+        struct column col;
         uint32_t source = job->plan->order[i];
-        struct column col = job->columns[source];
+        job->facts(job->ctx, source, &col);
         col.own_blocks = job->sources[source].own_blocks;
         err = put_bytes(o, entry, column_encode(&col, entry));
     }
@@ -111,6 +112,61 @@ static int write_stage(struct pack_job *job, int fd, struct stage_desc *s,
 
 /* ---- the header ---- */
 
+/* What the facts of all columns come to; the table's bytes. */
+static uint64_t sum_columns(const struct pack_job *job, struct identity *id,
+                            struct commit *c)
+{
+    uint64_t n_bytes = 0;
+    for (uint32_t i = 0; i < job->plan->n_columns; i++) {
+        struct column col;
+        job->facts(job->ctx, i, &col);
+        n_bytes += column_bytes(col.name_bytes, col.binding_bytes);
+        c->keys += col.keys;
+        if (col.target_error > id->target_error)
+            id->target_error = col.target_error;
+    }
+    if (id->target_error > ERROR_MAX)
+        id->target_error = ERROR_MAX;
+    return n_bytes;
+}
+
+/* The place of a stage behind the one before. */
+static uint64_t place_stage(struct stage_desc *s, uint64_t at)
+{
+    uint64_t digests = digests_bytes(s->length / PAGE_BYTES);
+    s->offset = at;
+    s->digests_offset = digests ? at + s->length : 0;
+    return at + s->length + digests;
+}
+
+static void lay_out(const struct pack_job *job, uint64_t columns_bytes,
+                    const struct identity *id, struct commit *c)
+{
+    struct stage_desc *rows = &c->stages[PACK_ROWS], *bands = &c->stages[PACK_BANDS],
+                      *columns = &c->stages[PACK_COLUMNS];
+    const struct pack_plan *p = job->plan;
+    rows->layout = LAYOUT_ROWS;
+    rows->length = p->rows_bytes;
+    rows->n_bands = p->n_bands;
+    rows->n_columns = p->n_columns;
+    rows->capacity = rows->keys = c->keys;
+    rows->target_error = id->target_error;
+    bands->layout = columns->layout = LAYOUT_TABLE;
+    bands->content = CONTENT_BANDS;
+    columns->content = CONTENT_COLUMNS;
+    bands->n_entries = p->n_bands;
+    columns->n_entries = p->n_columns;
+    bands->used_bytes = (uint64_t)p->n_bands * BAND_BYTES;
+    columns->used_bytes = columns_bytes;
+    bands->target_error = columns->target_error = 1;
+    align_up_u64(bands->used_bytes, PAGE_BYTES, &bands->length);
+    align_up_u64(columns->used_bytes, PAGE_BYTES, &columns->length);
+    uint64_t at = PAGE_BYTES;
+    for (size_t i = 0; i < PACK_STAGES; i++)
+        at = place_stage(&c->stages[i], at);
+    c->committed_bytes = at;
+}
+
 static void describe(const struct pack_job *job, struct identity *id, struct commit *c)
 {
     *id = (struct identity){
@@ -131,59 +187,15 @@ static void describe(const struct pack_job *job, struct identity *id, struct com
     c->state = STATE_SEALED;
     c->clean = 1;
     c->n_stages = PACK_STAGES;
-    for (uint32_t i = 0; i < job->plan->n_columns; i++) {
-        const struct column *col = &job->columns[i];
-        c->keys += col->keys;
-        if (col->target_error > id->target_error)
-            id->target_error = col->target_error;
-    }
-    if (id->target_error > ERROR_MAX)
-        id->target_error = ERROR_MAX;
+    lay_out(job, sum_columns(job, id, c), id, c);
 }
 
-static uint64_t columns_bytes(const struct pack_job *job)
+uint64_t pack_file_bytes(const struct pack_job *job)
 {
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < job->plan->n_columns; i++)
-        n += column_bytes(job->columns[i].name_bytes, job->columns[i].binding_bytes);
-    return n;
-}
-
-/* The place of a stage behind the one before. */
-static uint64_t place_stage(struct stage_desc *s, uint64_t at)
-{
-    uint64_t digests = digests_bytes(s->length / PAGE_BYTES);
-    s->offset = at;
-    s->digests_offset = digests ? at + s->length : 0;
-    return at + s->length + digests;
-}
-
-static void lay_out(const struct pack_job *job, const struct identity *id,
-                    struct commit *c)
-{
-    struct stage_desc *rows = &c->stages[PACK_ROWS], *bands = &c->stages[PACK_BANDS],
-                      *columns = &c->stages[PACK_COLUMNS];
-    const struct pack_plan *p = job->plan;
-    rows->layout = LAYOUT_ROWS;
-    rows->length = p->rows_bytes;
-    rows->n_bands = p->n_bands;
-    rows->n_columns = p->n_columns;
-    rows->capacity = rows->keys = c->keys;
-    rows->target_error = id->target_error;
-    bands->layout = columns->layout = LAYOUT_TABLE;
-    bands->content = CONTENT_BANDS;
-    columns->content = CONTENT_COLUMNS;
-    bands->n_entries = p->n_bands;
-    columns->n_entries = p->n_columns;
-    bands->used_bytes = (uint64_t)p->n_bands * BAND_BYTES;
-    columns->used_bytes = columns_bytes(job);
-    bands->target_error = columns->target_error = 1;
-    align_up_u64(bands->used_bytes, PAGE_BYTES, &bands->length);
-    align_up_u64(columns->used_bytes, PAGE_BYTES, &columns->length);
-    uint64_t at = PAGE_BYTES;
-    for (size_t i = 0; i < PACK_STAGES; i++)
-        at = place_stage(&c->stages[i], at);
-    c->committed_bytes = at;
+    struct identity id;
+    struct commit c;
+    describe(job, &id, &c);
+    return c.committed_bytes;
 }
 
 static int write_all(struct pack_job *job, int fd, uint64_t *table_digest,
@@ -193,7 +205,6 @@ static int write_all(struct pack_job *job, int fd, uint64_t *table_digest,
     struct identity id;
     struct commit c;
     describe(job, &id, &c);
-    lay_out(job, &id, &c);
     int err = io_refuse_network(fd);
     if (!err)
         err = write_stage(job, fd, &c.stages[PACK_ROWS], write_rows);

@@ -55,9 +55,18 @@ int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_byt
  *
  * One key is asked of all segments of a pack in a few cache lines. Snapshots use packs
  * by themselves. */
+enum tamis_repack {
+    TAMIS_REPACK_NONE, /* segments that are in a pack stay there */
+    TAMIS_REPACK_ALL,  /* they are taken, too */
+    /* The library chooses: what is loose, and the packs that are half dead, or as small
+     * as three others. `segments` must be NULL. */
+    TAMIS_REPACK_AUTO
+};
 struct tamis_pack_options {
     size_t size;
     int keep; /* the segments' own files; else the commit removes them */
+    enum tamis_repack repack;
+    int dry_run; /* writes nothing: the report says what would be */
 };
 struct tamis_pack_report {
     uint64_t n_packed; /* segments */
@@ -65,19 +74,23 @@ struct tamis_pack_report {
      * stages, damaged or unreadable. */
     uint64_t n_packed_before, n_bare, n_growing, n_stages, n_unreadable;
     uint64_t n_bands, rows_bytes, file_bytes;
-    uint8_t uuid[16]; /* of the pack; zeros if there is none */
-    uint64_t reserved[8];
+    uint8_t uuid[16];    /* of the pack; zeros if there is none */
+    uint64_t n_repacked; /* of n_packed: those that came from other packs */
+    uint64_t free_bytes; /* of the file system, before the pack is written */
+    uint64_t reserved[6];
 };
 /* Writes a pack of n segments of a snapshot of this store (segments NULL: of all), with
- * what may be packed: filters that are sealed, of one stage, in files of their own, and
- * good in every page. Segments that are listed twice get one column each; the last
- * counts. With nothing to pack it returns 0, and report->n_packed is 0. The filters are
- * folded where that keeps their error. The pack takes effect at commit, for segments
- * whose filter is still the same then; others stay as they are. Snapshots that were
- * taken before go on, if they have the files open or `keep` is set; else they answer
- * MAYBE/FILE_LOST for them. Memory: a few MiB beside the mappings, and 600 bytes a
- * segment. ERR_RANGE: more than 1048576 segments, or of more than 4096 sizes.
- * ERR_MISMATCH: a snapshot of another store. An errno: a filter cannot be read, which
+ * what may be packed: filters that are sealed, of one stage, and good in every page.
+ * Segments that are listed twice get one column each; the last counts. With nothing to
+ * pack it returns 0, and report->n_packed is 0. The filters are folded where that keeps
+ * their error. The pack takes effect at commit, for segments whose filter is still the
+ * same then; others stay as they are. Columns that other packs had of these segments
+ * are dead from then on, and a pack without a living column is removed: until then the
+ * disk holds both. Snapshots that were taken before go on, if they have the files open
+ * or `keep` is set; else they answer MAYBE/FILE_LOST for them. Memory: a few MiB beside
+ * the mappings, and 250 bytes a segment. ERR_RANGE: more than 1048576 segments, or of
+ * more than 4096 sizes. ERR_MISMATCH: a snapshot of another store. ENOSPC: the pack
+ * would not fit; nothing was written. Another errno: a filter cannot be read, which
  * says nothing about it. report may be NULL. */
 int tamis_edit_pack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                     const uint32_t *segments, size_t n,

@@ -32,6 +32,13 @@ static UNUSED int some_blocks(void *ctx, uint32_t source, uint32_t lane, uint64_
     return 0;
 }
 
+static UNUSED void some_facts(void *ctx, uint32_t source, struct column *out)
+{
+    (void)ctx;
+    assert_true(source < n_sources);
+    *out = columns[source];
+}
+
 /* Adds a source of this geometry with random keys. */
 static UNUSED void add_source(struct geometry g, size_t n_keys, double error)
 {
@@ -79,7 +86,7 @@ static UNUSED struct tamis_filter *pack_sources(const char *name,
     struct tamis_diag diag = {0};
     struct pack_job job = {.plan = &plan,
                            .sources = sources,
-                           .columns = columns,
+                           .facts = some_facts,
                            .blocks = some_blocks,
                            .uuid = uuid,
                            .store_uuid = store,

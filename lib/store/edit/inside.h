@@ -1,12 +1,14 @@
 /* An edit from inside: edit.c (begin, abort), put.c and derive.c (files), attach.c,
- * commit.c, sweep.c. */
+ * pack.c, inputs.c, tiers.c and unpack.c (columns), place.c, commit.c, sweep.c. */
 #ifndef TAMIS_STORE_EDIT_INSIDE_H
 #define TAMIS_STORE_EDIT_INSIDE_H
 
 #include <pthread.h>
 
 #include "lib/builder/builder.h"
+#include "lib/pack/pack.h"
 #include "lib/store/catalog/catalog.h"
+#include "lib/store/snapshot/snapshot.h"
 
 /* ==== sweep.c: files that nothing names ==== */
 
@@ -106,6 +108,48 @@ void bury_in(int dir, struct buffer *columns);
 int place_columns(struct catalog_txn *t, const struct edit_op *op,
                   struct buffer *columns, struct buffer *files,
                   struct tamis_diag *diag);
+
+/* ==== inputs.c: what is packed, and where its blocks are ==== */
+
+/* A segment taken: its blocks are those of a file, or a column of another pack. */
+struct pack_input {
+    uint32_t segment;            /* of the snapshot */
+    bool gone;                   /* lost while it was packed: nobody gets its column */
+    const struct seat *seat;     /* the column; NULL: a file */
+    struct tamis_filter *filter; /* NULL: it is opened again when its band is written */
+    struct plane plane;
+};
+struct packing {
+    struct tamis_edit *edit;
+    struct tamis_snapshot *snapshot;
+    struct tamis_pack_options opt;
+    struct tamis_pack_report *report;
+    bool *chosen; /* by tiers.c, by segment; NULL: as the caller says */
+    size_t n;     /* taken */
+    struct pack_input *inputs;
+    struct pack_source *sources;
+    struct pack_plan plan;
+    size_t n_open; /* files that stay open until the pack is written */
+    uint32_t band; /* whose files are open beside them */
+};
+/* Room for n segments; ENOMEM. */
+int inputs_alloc(struct packing *p, size_t n);
+void inputs_free(struct packing *p);
+/* Takes a segment, or counts why not. An error that says nothing of the file, of the
+ * disk perhaps, is the result. */
+int input_consider(struct packing *p, size_t index, struct tamis_diag *diag);
+/* After all are considered: how many blocks columns of other packs have. */
+int inputs_of_packs(struct packing *p, struct tamis_diag *diag);
+/* For struct pack_job; the context is the packing. */
+pack_facts_fn input_facts;
+pack_blocks_fn input_blocks;
+/* After the pack is written: those whose pages were not good to the end are gone. */
+void inputs_check(struct packing *p);
+
+/* ==== tiers.c: what is worth packing now ==== */
+
+/* Sets p->chosen. ENOMEM. */
+int tiers_choose(struct packing *p);
 
 /* ==== attach.c ==== */
 

@@ -130,11 +130,12 @@ static int place_record(struct catalog_txn *t, const struct edit_op *op,
         rc = bury_later(columns, &r.place);
     else
         rc = 0;
+    bool has_own = !record_packed(&r) || r.compat & RECORD_COMPAT_KEPT;
     r.ro_compat |= RECORD_RO_COMPAT_PACKED;
-    r.compat =
-        pack->keep ? r.compat | RECORD_COMPAT_KEPT : r.compat & ~RECORD_COMPAT_KEPT;
+    r.compat &= ~RECORD_COMPAT_KEPT;
+    r.compat |= pack->keep && has_own ? RECORD_COMPAT_KEPT : 0;
     r.place = place;
-    if (!rc && !pack->keep)
+    if (!rc && has_own && !pack->keep)
         rc = buffer_add(files, r.uuid, UUID_BYTES);
     if (rc)
         return rc;

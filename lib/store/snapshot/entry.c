@@ -50,7 +50,7 @@ struct entry *entry_new(const void *name, size_t name_bytes, const uint8_t *valu
 /* How many filters are open, over all snapshots of the process. */
 static atomic_size_t n_open;
 
-static void close_filter(struct tamis_filter *f)
+void entry_close(struct tamis_filter *f)
 {
     tamis_filter_close(f);
     atomic_fetch_sub(&n_open, 1);
@@ -68,7 +68,7 @@ void entry_release(struct entry *e)
         return;
     struct tamis_filter *f = atomic_load(&e->filter);
     if (f && !e->borrowed)
-        close_filter(f);
+        entry_close(f);
     account_release(e->account);
     free(e);
 }
@@ -201,6 +201,18 @@ static int check_state(const struct entry *e, struct tamis_diag *diag)
                      text, tamis_strerror(e->refusal));
 }
 
+int entry_open(const struct entry *e, const struct filters_dir *dir,
+               const struct tamis_domain *domain, struct tamis_filter **out,
+               struct tamis_diag *diag)
+{
+    if (!take_place())
+        return diag_errno(diag, ENOMEM, dir->path, "mapping one more filter");
+    int rc = open_file(e, dir, domain, out, diag);
+    if (rc)
+        atomic_fetch_sub(&n_open, 1);
+    return rc;
+}
+
 int entry_filter(struct entry *e, const struct filters_dir *dir,
                  const struct tamis_domain *domain, struct tamis_filter **out,
                  struct tamis_diag *diag)
@@ -212,17 +224,14 @@ int entry_filter(struct entry *e, const struct filters_dir *dir,
     if (rc)
         return rc;
     struct tamis_filter *mine, *none = NULL;
-    if (!take_place())
-        return diag_errno(diag, ENOMEM, dir->path, "mapping one more filter");
-    rc = open_file(e, dir, domain, &mine, diag);
+    rc = entry_open(e, dir, domain, &mine, diag);
     if (rc) {
-        atomic_fetch_sub(&n_open, 1);
         if (!is_transient(rc))
             atomic_store_explicit(&e->failure, rc, memory_order_relaxed);
         return rc;
     }
     if (!atomic_compare_exchange_strong(&e->filter, &none, mine)) {
-        close_filter(mine); /* another thread was first */
+        entry_close(mine); /* another thread was first */
         mine = none;
     }
     *out = mine;

@@ -30,6 +30,12 @@ bool entry_is(const struct entry *e, const uint8_t *value, size_t value_bytes);
 /* Why a filter with this header, and the record's UUID, is not the record's filter
  * (SPEC.md section 13.3); NULL if it is. */
 const char *record_mismatch(const struct record *r, const struct header *h);
+/* Opens the filter for the caller alone, who closes it by entry_close(). Either counts
+ * it among those that a process may have mapped. */
+int entry_open(const struct entry *e, const struct filters_dir *dir,
+               const struct tamis_domain *domain, struct tamis_filter **out,
+               struct tamis_diag *diag);
+void entry_close(struct tamis_filter *f);
 /* The open filter; opens it if needed. */
 int entry_filter(struct entry *e, const struct filters_dir *dir,
                  const struct tamis_domain *domain, struct tamis_filter **out,
