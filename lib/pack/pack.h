@@ -58,6 +58,10 @@ int pack_gather(struct tamis_filter *pack, const struct band *band, uint32_t col
 int pack_unpack(struct tamis_filter *pack, const struct band *band, uint32_t column,
                 const struct column *col, struct identity *id, struct commit *c,
                 int dir, const char *name);
+/* The same into an empty file, without any sync. */
+int pack_unpack_into(struct tamis_filter *pack, const struct band *band,
+                     uint32_t column, const struct column *col, struct identity *id,
+                     struct commit *c, int fd);
 
 /* ==== write.c: the file ==== */
 

@@ -145,22 +145,29 @@ static void describe(const struct gathering *g, const struct column *col,
     c->committed_bytes = s->offset + s->length + digests;
 }
 
-int pack_unpack(struct tamis_filter *pack, const struct band *band, uint32_t column,
-                const struct column *col, struct identity *id, struct commit *c,
-                int dir, const char *name)
+int pack_unpack_into(struct tamis_filter *pack, const struct band *band,
+                     uint32_t column, const struct column *col, struct identity *id,
+                     struct commit *c, int fd)
 {
     struct gathering g = {pack, band, column, col->own_blocks, band->geometry};
-    char temp[IO_TEMP_NAME_BYTES];
     g.geometry.n_blocks = whole_pages(col->own_blocks);
     if (g.geometry.n_blocks > MAX_BLOCKS)
         return EFBIG;
     describe(&g, col, id, c);
+    return write_all(&g, fd, id, c);
+}
+
+int pack_unpack(struct tamis_filter *pack, const struct band *band, uint32_t column,
+                const struct column *col, struct identity *id, struct commit *c,
+                int dir, const char *name)
+{
+    char temp[IO_TEMP_NAME_BYTES];
     int fd, err = io_create_temp(dir, name, temp, &fd);
     if (err)
         return err;
     err = io_refuse_network(fd);
     if (!err)
-        err = write_all(&g, fd, id, c);
+        err = pack_unpack_into(pack, band, column, col, id, c, fd);
     if (!err)
         err = io_publish(dir, temp, name, fd, false);
     if (err)

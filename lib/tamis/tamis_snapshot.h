@@ -70,8 +70,8 @@ struct tamis_segment_info {
     uint8_t uuid[TAMIS_UUID_BYTES];
     enum tamis_segment_state state; /* 0: its record is unreadable */
     uint32_t rank;
-    uint64_t keys, file_bytes, watermark, generation,
-        created; /* growing: as last noted */
+    /* Growing: as last noted. The file_bytes of a column are its share of the rows. */
+    uint64_t keys, file_bytes, watermark, generation, created;
     double error;
     char file[64]; /* within the store directory, a pack perhaps; empty if none */
 };
@@ -79,8 +79,8 @@ int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
                            struct tamis_segment_info *info);
 /* Returns the filter of a segment, opened now if need be. It belongs to the snapshot:
  * do not close it. Use it for info, verify and the like. Its answers are about its own
- * keys, whether the list is confirmed or not. ERR_UNFIT: its filter is a column of a
- * pack, and has no file of its own. */
+ * keys, whether the list is confirmed or not. A column of a pack is copied into memory,
+ * and is a filter of its own there. */
 int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
                           struct tamis_filter **out, struct tamis_diag *diag);
 /* Where a segment's filter is in a pack. */

@@ -192,22 +192,7 @@ int inputs_of_packs(struct packing *p, struct tamis_diag *diag)
 void input_facts(void *ctx, uint32_t source, struct column *out)
 {
     const struct packing *p = ctx;
-    const struct entry *e = p->snapshot->entries[p->inputs[source].segment];
-    const struct record_disk *r = entry_record(e);
-    *out = (struct column){
-        .table_digest = le64_get(r->table_digest),
-        .generation = le64_get(r->generation),
-        .watermark = le64_get(r->watermark),
-        .keys = le64_get(r->keys),
-        .target_error = le64_get_f64(r->target_error),
-        .created = le64_get(r->created),
-        .rank = e->rank,
-        .name_bytes = (uint16_t)e->name_bytes,
-        .binding_bytes = r->binding_bytes,
-    };
-    memcpy(out->uuid, r->uuid, UUID_BYTES);
-    memcpy(out->name, e->bytes, e->name_bytes);
-    memcpy(out->binding, r->binding, r->binding_bytes);
+    entry_facts(p->snapshot->entries[p->inputs[source].segment], out);
 }
 
 /* Were all pages good to the end? One that was found bad while it was copied may have

@@ -47,13 +47,37 @@ struct entry *entry_new(const void *name, size_t name_bytes, const uint8_t *valu
     return e;
 }
 
+void entry_facts(const struct entry *e, struct column *out)
+{
+    const struct record_disk *r = entry_record(e);
+    *out = (struct column){
+        .table_digest = le64_get(r->table_digest),
+        .generation = le64_get(r->generation),
+        .watermark = le64_get(r->watermark),
+        .keys = le64_get(r->keys),
+        .target_error = le64_get_f64(r->target_error),
+        .created = le64_get(r->created),
+        .rank = e->rank,
+        .name_bytes = (uint16_t)e->name_bytes,
+        .binding_bytes = r->binding_bytes,
+    };
+    memcpy(out->uuid, r->uuid, UUID_BYTES);
+    memcpy(out->name, e->bytes, e->name_bytes);
+    memcpy(out->binding, r->binding, r->binding_bytes);
+}
+
 /* How many filters are open, over all snapshots of the process. */
 static atomic_size_t n_open;
+
+void entry_leave_place(void)
+{
+    atomic_fetch_sub(&n_open, 1);
+}
 
 void entry_close(struct tamis_filter *f)
 {
     tamis_filter_close(f);
-    atomic_fetch_sub(&n_open, 1);
+    entry_leave_place();
 }
 
 struct entry *entry_hold(struct entry *e)
@@ -127,7 +151,7 @@ static size_t read_max_open(void)
     return (allowed ? allowed : 65530) / 8 * 7;
 }
 
-static bool take_place(void)
+bool entry_take_place(void)
 {
     /* Not pthread_once(): no probe waits for another thread. Some may read it twice. */
     static atomic_size_t max_open;
@@ -205,12 +229,21 @@ int entry_open(const struct entry *e, const struct filters_dir *dir,
                const struct tamis_domain *domain, struct tamis_filter **out,
                struct tamis_diag *diag)
 {
-    if (!take_place())
+    if (!entry_take_place())
         return diag_errno(diag, ENOMEM, dir->path, "mapping one more filter");
     int rc = open_file(e, dir, domain, out, diag);
     if (rc)
-        atomic_fetch_sub(&n_open, 1);
+        entry_leave_place();
     return rc;
+}
+
+struct tamis_filter *entry_share(struct entry *e, struct tamis_filter *mine)
+{
+    struct tamis_filter *none = NULL;
+    if (atomic_compare_exchange_strong(&e->filter, &none, mine))
+        return mine;
+    entry_close(mine); /* another thread was first */
+    return none;
 }
 
 int entry_filter(struct entry *e, const struct filters_dir *dir,
@@ -223,18 +256,14 @@ int entry_filter(struct entry *e, const struct filters_dir *dir,
     int rc = check_state(e, diag);
     if (rc)
         return rc;
-    struct tamis_filter *mine, *none = NULL;
+    struct tamis_filter *mine;
     rc = entry_open(e, dir, domain, &mine, diag);
     if (rc) {
         if (!is_transient(rc))
             atomic_store_explicit(&e->failure, rc, memory_order_relaxed);
         return rc;
     }
-    if (!atomic_compare_exchange_strong(&e->filter, &none, mine)) {
-        entry_close(mine); /* another thread was first */
-        mine = none;
-    }
-    *out = mine;
+    *out = entry_share(e, mine);
     return 0;
 }
 

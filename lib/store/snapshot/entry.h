@@ -2,6 +2,7 @@
 #ifndef TAMIS_STORE_SNAPSHOT_ENTRY_H
 #define TAMIS_STORE_SNAPSHOT_ENTRY_H
 
+#include "format/pack.h"
 #include "lib/filter/filter.h"
 #include "lib/store/base/base.h"
 #include "lib/store/base/counters.h"
@@ -26,6 +27,8 @@ struct entry *entry_new(const void *name, size_t name_bytes, const uint8_t *valu
                         size_t value_bytes);
 struct entry *entry_hold(struct entry *e);
 void entry_release(struct entry *e);
+/* What a pack says of the segment, but for own_blocks. */
+void entry_facts(const struct entry *e, struct column *out);
 bool entry_is(const struct entry *e, const uint8_t *value, size_t value_bytes);
 /* Why a filter with this header, and the record's UUID, is not the record's filter
  * (SPEC.md section 13.3); NULL if it is. */
@@ -36,6 +39,12 @@ int entry_open(const struct entry *e, const struct filters_dir *dir,
                const struct tamis_domain *domain, struct tamis_filter **out,
                struct tamis_diag *diag);
 void entry_close(struct tamis_filter *f);
+/* One more filter may be mapped, and is counted; false: no more. */
+bool entry_take_place(void);
+void entry_leave_place(void);
+/* Gives the entry a filter of entry_open(), unless another thread was first. Returns
+ * the entry's. */
+struct tamis_filter *entry_share(struct entry *e, struct tamis_filter *mine);
 /* The open filter; opens it if needed. */
 int entry_filter(struct entry *e, const struct filters_dir *dir,
                  const struct tamis_domain *domain, struct tamis_filter **out,

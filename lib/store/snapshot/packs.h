@@ -29,6 +29,7 @@ struct open_pack {
     uint32_t n_bands, n_columns;
     uint8_t uuid[UUID_BYTES];
     uint64_t digest;
+    _Atomic(uint64_t *) own_blocks; /* of each column; NULL: not read yet */
 };
 /* A pack as a snapshot sees it. */
 struct pack_view {
@@ -62,6 +63,11 @@ void packs_prefetch(const struct packs *p, size_t base, uint64_t h);
 enum { PACK_WORDS = 1024 };
 void packs_ask(const struct packs *p, size_t base, size_t n, uint64_t h,
                uint64_t hits[PACK_WORDS], bool *damaged);
+
+/* unpacked.c: the filter of a segment that has a seat and no file of its own: a copy of
+ * its column in memory, as entry_filter(). */
+int unpacked_filter(struct tamis_snapshot *s, size_t index, struct tamis_filter **out,
+                    struct tamis_diag *diag);
 
 static inline const struct seat *packs_seat(const struct packs *p, size_t index)
 {

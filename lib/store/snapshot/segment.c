@@ -62,15 +62,11 @@ int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
     info->state = (enum tamis_segment_state)e->state;
     if (e->state)
         info_of_record(e, info);
+    const struct seat *seat = packs_seat(&snapshot->packs, index);
+    uint64_t n_bytes;
+    if (seat && !has_own_file(e) && band_bytes(seat->band, &n_bytes))
+        info->file_bytes = n_bytes / seat->band->n_columns;
     return 0;
-}
-
-static int in_a_pack(const struct entry *e, struct tamis_diag *diag)
-{
-    char text[NAME_TEXT_BYTES];
-    return diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
-                     "segment %s is a column of a pack, without a file of its own",
-                     name_text(text, e->bytes, e->name_bytes));
 }
 
 int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
@@ -109,7 +105,7 @@ int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
     if (!out || !snapshot || index >= snapshot->n)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no segment of that number");
     if (packs_seat(&snapshot->packs, index) && !has_own_file(snapshot->entries[index]))
-        return in_a_pack(snapshot->entries[index], diag);
+        return unpacked_filter(snapshot, index, out, diag);
     return entry_filter(snapshot->entries[index], snapshot->dir, &snapshot->domain, out,
                         diag);
 }

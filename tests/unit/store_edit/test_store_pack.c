@@ -267,49 +267,6 @@ static void a_pack_without_columns_goes(void **state)
     remove_store("s");
 }
 
-/* ---- facts ---- */
-
-static void the_place_of_a_segment(void **state)
-{
-    (void)state;
-    for (int keep = 0; keep < 2; keep++) {
-        struct tamis_store *s = store_of("s", 12, 300);
-        struct tamis_snapshot *snap = snapshot_of(s);
-        struct tamis_segment_info info;
-        struct tamis_pack_place place;
-        struct tamis_filter *pack, *own;
-        assert_int_equal(tamis_snapshot_pack(snap, 0, &pack, &place),
-                         TAMIS_ERR_NO_SEGMENT);
-        assert_null(pack);
-        tamis_snapshot_release(snap);
-        struct tamis_pack_report report = pack_all(s, keep);
-        snap = snapshot_of(s);
-        for (size_t i = 0; i < 12; i++) {
-            OK(tamis_snapshot_pack(snap, i, &pack, &place));
-            assert_memory_equal(place.uuid, report.uuid, 16);
-            assert_true(place.band < report.n_bands && place.column < place.n_columns);
-            assert_true(place.n_columns <= 8 * place.row_bytes);
-            OK(tamis_snapshot_segment(snap, i, &info));
-            char file[700];
-            snprintf(file, sizeof file, "%s/%s", path_of("s"), info.file);
-            assert_true(exists(file));
-            assert_int_equal(tamis_snapshot_filter(snap, i, &own, NULL),
-                             keep ? 0 : TAMIS_ERR_UNFIT);
-        }
-        assert_int_equal(tamis_snapshot_pack(snap, 12, &pack, NULL), TAMIS_ERR_RANGE);
-        assert_int_equal(tamis_snapshot_pack(NULL, 0, NULL, NULL), TAMIS_ERR_RANGE);
-        /* A snapshot is prepared, its pack as one file. */
-        struct tamis_prepare_options warm = {.size = sizeof warm, .warm = 1};
-        struct tamis_prepare_report prepared;
-        OK(tamis_snapshot_prepare(snap, &warm, &prepared, NULL));
-        assert_true(prepared.n_open == 12 && prepared.n_failed == 0);
-        assert_true(prepared.warm_bytes < report.file_bytes + 4096);
-        tamis_snapshot_release(snap);
-        tamis_store_close(s);
-        remove_store("s");
-    }
-}
-
 /* ---- while it is packed ---- */
 
 static void a_segment_replaced_meanwhile_is_left(void **state)
@@ -437,7 +394,6 @@ int main(void)
         cmocka_unit_test(a_dropped_column_stays_dropped),
         cmocka_unit_test(without_tombstones_no_column_counts),
         cmocka_unit_test(a_pack_without_columns_goes),
-        cmocka_unit_test(the_place_of_a_segment),
         cmocka_unit_test(a_segment_replaced_meanwhile_is_left),
         cmocka_unit_test(an_aborted_pack_leaves_nothing),
         cmocka_unit_test(damaged_packs_lose_nothing),

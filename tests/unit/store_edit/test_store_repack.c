@@ -102,10 +102,6 @@ static void own_files_are_kept_where_they_are(void **state)
     PACK(s, .keep = 1, .repack = TAMIS_REPACK_ALL);
     assert_int_equal(n_filter_files("s"), 2);
     all_hit(s, 20);
-    struct tamis_snapshot *snap = snapshot_of(s);
-    struct tamis_filter *f;
-    assert_int_equal(tamis_snapshot_filter(snap, 0, &f, NULL), TAMIS_ERR_UNFIT);
-    tamis_snapshot_release(snap);
     tamis_store_close(s);
     remove_store("s");
 }

@@ -1,0 +1,131 @@
+/* Columns of packs as the segments of a snapshot: their places, their facts, and their
+ * filters. */
+#include "tests/support/store_packs.h"
+
+/* A column is a filter in memory: of the same facts, with the same answers. */
+static void check_own_filter(struct tamis_snapshot *snap, size_t i,
+                             struct tamis_filter *own, bool keep)
+{
+    struct tamis_target t = tamis_snapshot_target(snap, i);
+    struct tamis_segment_info info;
+    struct tamis_filter_info of;
+    struct tamis_filter *again;
+    struct tamis_verify pages;
+    OK(tamis_snapshot_segment(snap, i, &info));
+    OK(tamis_filter_info(own, &of));
+    OK(tamis_filter_verify(own, &pages, NULL));
+    OK(tamis_snapshot_filter(snap, i, &again, NULL));
+    assert_ptr_equal(own, again);
+    assert_memory_equal(of.uuid, info.uuid, 16);
+    assert_true(of.keys == info.keys && of.watermark == info.watermark);
+    assert_true(info.file_bytes > 0 && (!keep || info.file_bytes == of.file_bytes));
+    for (unsigned k = 0; k < 500 && !keep; k++) {
+        struct tamis_key key =
+            tamis_key_of_hash(tamis_snapshot_domain(snap).tag, random_u64());
+        enum tamis_reason why, whole;
+        tamis_snapshot_probe(snap, &t, &key, &why);
+        tamis_filter_probe(own, &key, &whole);
+        assert_int_equal(why, whole);
+    }
+}
+
+static void the_place_of_a_segment(void **state)
+{
+    (void)state;
+    for (int keep = 0; keep < 2; keep++) {
+        struct tamis_store *s = store_of("s", 12, 300);
+        struct tamis_snapshot *snap = snapshot_of(s);
+        struct tamis_segment_info info;
+        struct tamis_pack_place place;
+        struct tamis_filter *pack, *own;
+        assert_int_equal(tamis_snapshot_pack(snap, 0, &pack, &place),
+                         TAMIS_ERR_NO_SEGMENT);
+        assert_null(pack);
+        tamis_snapshot_release(snap);
+        struct tamis_pack_report report = pack_all(s, keep);
+        snap = snapshot_of(s);
+        for (size_t i = 0; i < 12; i++) {
+            OK(tamis_snapshot_pack(snap, i, &pack, &place));
+            assert_memory_equal(place.uuid, report.uuid, 16);
+            assert_true(place.band < report.n_bands && place.column < place.n_columns);
+            assert_true(place.n_columns <= 8 * place.row_bytes);
+            OK(tamis_snapshot_segment(snap, i, &info));
+            char file[700];
+            snprintf(file, sizeof file, "%s/%s", path_of("s"), info.file);
+            assert_true(exists(file));
+            OK(tamis_snapshot_filter(snap, i, &own, NULL));
+            check_own_filter(snap, i, own, keep);
+        }
+        assert_int_equal(tamis_snapshot_pack(snap, 12, &pack, NULL), TAMIS_ERR_RANGE);
+        assert_int_equal(tamis_snapshot_pack(NULL, 0, NULL, NULL), TAMIS_ERR_RANGE);
+        /* A snapshot is prepared, its pack as one file. */
+        struct tamis_prepare_options warm = {.size = sizeof warm, .warm = 1};
+        struct tamis_prepare_report prepared;
+        OK(tamis_snapshot_prepare(snap, &warm, &prepared, NULL));
+        assert_true(prepared.n_open == 12 && prepared.n_failed == 0);
+        assert_true(prepared.warm_bytes < report.file_bytes + 4096);
+        tamis_snapshot_release(snap);
+        tamis_store_close(s);
+        remove_store("s");
+    }
+}
+
+/* The first filter of a pack reads its table of columns; all need their rows. */
+static void damaged_columns_are_no_filters(void **state)
+{
+    (void)state;
+    for (int table = 0; table < 2; table++) {
+        struct tamis_store *s = store_of("s", 40, 300);
+        struct tamis_pack_report report = pack_all(s, false);
+        tamis_store_close(s);
+        zero_page(pack_file(), table ? report.file_bytes / PAGE_BYTES - 1 : 1);
+        s = store_open("s");
+        struct tamis_snapshot *snap = snapshot_of(s);
+        size_t n_damaged = 0;
+        for (size_t i = 0; i < 40; i++) {
+            struct tamis_filter *f;
+            struct tamis_diag diag;
+            int rc = tamis_snapshot_filter(snap, i, &f, &diag);
+            n_damaged += rc == TAMIS_ERR_DAMAGED;
+            assert_true(rc == 0 || (rc == TAMIS_ERR_DAMAGED && diag.what[0] && !f));
+        }
+        assert_true(table ? n_damaged == 40 : n_damaged > 0);
+        tamis_snapshot_release(snap);
+        tamis_store_close(s);
+        remove_store("s");
+    }
+}
+
+/* Filters made of columns: their union has the keys of both. */
+static void columns_are_sources_of_derivations(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_segment(s, "a", 0, 100);
+    put_segment(s, "b", 1000, 100);
+    pack_all(s, false);
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_edit *e = edit_new(s);
+    struct tamis_derivation what = {.operation = TAMIS_UNION};
+    size_t both[] = {0, 1};
+    OK(tamis_edit_derive(e, "c", 1, snap, both, 2, &what, NULL, NULL, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    for (unsigned k = 0; k < 100; k += 9) {
+        assert_int_equal(reason_of(s, "c", k), TAMIS_HIT);
+        assert_int_equal(reason_of(s, "c", 1000 + k), TAMIS_HIT);
+    }
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+    remove_store("s");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_place_of_a_segment),
+        cmocka_unit_test(damaged_columns_are_no_filters),
+        cmocka_unit_test(columns_are_sources_of_derivations),
+    };
+    return cmocka_run_group_tests_name("store columns", tests, test_dir_create,
+                                       test_dir_remove);
+}
