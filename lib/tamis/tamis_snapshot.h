@@ -89,6 +89,8 @@ struct tamis_pack_place {
     uint64_t n_blocks;              /* of the band, per lane */
     uint32_t lanes, words, band;
     uint32_t column, n_columns, row_bytes; /* of the band */
+    uint32_t n_columns_of_pack;            /* dead ones among them */
+    uint32_t n_bands_of_pack;
 };
 /* The pack that answers for a segment, and the segment's place in it (each may be
  * NULL). The pack belongs to the snapshot: do not close it. As a filter it answers for

@@ -278,18 +278,25 @@ void expect_nothing_absent(struct run *r, struct tamis_snapshot *snapshot,
 }
 
 /* Names of a pack and its tombstones, once each. */
+static size_t name_file(const char *name, char files[][64], size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(files[i], name) == 0)
+            return n;
+    snprintf(files[n], 64, "%s", name);
+    return n + 1;
+}
+
 static size_t name_pack(const struct tamis_pack_place *place, char files[][64],
                         size_t n)
 {
-    char hex[33];
+    char name[64];
     for (size_t i = 0; i < 16; i++)
-        snprintf(hex + 2 * i, 3, "%02x", place->uuid[i]);
-    for (size_t i = 0; i < n; i++)
-        if (strncmp(files[i], hex, 32) == 0)
-            return n;
-    snprintf(files[n++], 64, "%s.tamis", hex);
-    snprintf(files[n++], 64, "%s.dead", hex);
-    return n;
+        snprintf(name + 2 * i, 3, "%02x", place->uuid[i]);
+    memcpy(name + 32, ".tamis", 7);
+    n = name_file(name, files, n);
+    memcpy(name + 32, ".dead", 6);
+    return name_file(name, files, n);
 }
 
 void expect_swept(struct run *r)
@@ -301,18 +308,15 @@ void expect_swept(struct run *r)
     static char files[MAX_FILES][64];
     struct tamis_segment_info info;
     struct tamis_pack_place place;
-    struct tamis_filter *own;
     size_t n = 0;
     MUST(r, tamis_edit_begin(store, &e, &r->diag));
     IN_LIB_VOID(tamis_edit_abort(e));
     MUST(r, tamis_snapshot_current(store, &snapshot, &r->diag));
     for (size_t i = 0; tamis_snapshot_segment(snapshot, i, &info) == 0; i++) {
-        bool packed = tamis_snapshot_pack(snapshot, i, NULL, &place) == 0;
-        if (packed)
+        if (tamis_snapshot_pack(snapshot, i, NULL, &place) == 0)
             n = name_pack(&place, files, n);
-        if (info.file[0] &&
-            (!packed || IN_LIB(tamis_snapshot_filter(snapshot, i, &own, NULL)) == 0))
-            snprintf(files[n++], 64, "%s", info.file + sizeof "filters");
+        if (info.file[0]) /* a pack, perhaps */
+            n = name_file(info.file + sizeof "filters", files, n);
     }
     for (size_t i = 0; i < n; i++)
         names[i] = files[i];

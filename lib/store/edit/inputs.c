@@ -164,25 +164,37 @@ static int note_blocks(void *ctx, uint32_t band, uint32_t column,
     return 0;
 }
 
+static bool any_column(const struct packing *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (p->inputs[i].seat)
+            return true;
+    return false;
+}
+
 /* A pack whose table fails its checks: its columns have all the band's blocks. */
 int inputs_of_packs(struct packing *p, struct tamis_diag *diag)
 {
     struct tamis_snapshot *s = p->snapshot;
-    struct numbering n = {.packing = p,
-                          .by_segment = calloc(s->n + 1, sizeof *n.by_segment)};
-    int rc = n.by_segment ? 0 : ENOMEM;
-    for (uint32_t i = 0; i < p->n && !rc; i++)
+    struct numbering n = {.packing = p};
+    int rc = 0;
+    if (!any_column(p))
+        return 0;
+    n.by_segment = calloc(s->n + 1, sizeof *n.by_segment);
+    if (!n.by_segment)
+        return diag_errno(diag, ENOMEM, p->edit->catalog->path, "packing");
+    for (uint32_t i = 0; i < p->n; i++)
         if (p->inputs[i].seat)
             n.by_segment[p->inputs[i].segment] = i + 1;
-    for (size_t i = 0; i < s->packs.n && !rc; i++) {
+    for (size_t i = 0; i < s->packs.n && (!rc || rc == TAMIS_ERR_DAMAGED); i++) {
         struct open_pack *pack = s->packs.views[i].pack;
-        if (!pack)
-            continue;
-        n.pack = pack->filter;
-        rc = pack_each_column(pack->filter, note_blocks, &n, diag);
-        rc = rc == TAMIS_ERR_DAMAGED ? 0 : rc;
+        n.pack = pack ? pack->filter : NULL;
+        rc = pack ? pack_each_column(pack->filter, note_blocks, &n, diag) : 0;
     }
-    diag_clear(diag);
+    if (rc == TAMIS_ERR_DAMAGED)
+        rc = 0;
+    if (!rc)
+        diag_clear(diag);
     free(n.by_segment);
     return rc;
 }

@@ -240,6 +240,14 @@ void packs_free(struct packs *p)
     *p = (struct packs){0};
 }
 
+struct open_pack *packs_of_seat(const struct packs *p, const struct seat *seat)
+{
+    size_t i = 0;
+    while (!p->views[i].pack || p->views[i].pack->filter != seat->pack)
+        i++;
+    return p->views[i].pack;
+}
+
 /* ---- one key, all columns ---- */
 
 static bool asks(const struct pack_view *v, size_t base)

@@ -69,6 +69,7 @@ void packs_ask(const struct packs *p, size_t base, size_t n, uint64_t h,
 int unpacked_filter(struct tamis_snapshot *s, size_t index, struct tamis_filter **out,
                     struct tamis_diag *diag);
 
+struct open_pack *packs_of_seat(const struct packs *p, const struct seat *seat);
 static inline const struct seat *packs_seat(const struct packs *p, size_t index)
 {
     return p->seats && p->seats[index].pack ? &p->seats[index] : NULL;

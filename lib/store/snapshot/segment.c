@@ -92,6 +92,9 @@ int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
         place->column = seat->column;
         place->n_columns = seat->band->n_columns;
         place->row_bytes = seat->band->row_bytes;
+        const struct open_pack *pack = packs_of_seat(&snapshot->packs, seat);
+        place->n_columns_of_pack = pack->n_columns;
+        place->n_bands_of_pack = pack->n_bands;
     }
     return 0;
 }

@@ -39,18 +39,10 @@ static int read_table(struct open_pack *p, struct tamis_diag *diag)
     return rc;
 }
 
-static struct open_pack *pack_of(const struct packs *p, const struct seat *seat)
-{
-    size_t i = 0;
-    while (!p->views[i].pack || p->views[i].pack->filter != seat->pack)
-        i++;
-    return p->views[i].pack;
-}
-
 static int blocks_of(const struct packs *p, const struct seat *seat, uint64_t *n,
                      struct tamis_diag *diag)
 {
-    struct open_pack *pack = pack_of(p, seat);
+    struct open_pack *pack = packs_of_seat(p, seat);
     int rc = atomic_load(&pack->own_blocks) ? 0 : read_table(pack, diag);
     if (!rc)
         *n = atomic_load(&pack->own_blocks)[seat->band->first_column + seat->column];

@@ -15,10 +15,12 @@ static const struct segment without_a[] = {{"b", BARE, 2},      {"g", GROWING, 1
                                            {"n", SEALED, 30},   {"s", SEALED, 150},
                                            {"t", SEALED, 1500}, {0}};
 static int keep;
+static enum tamis_repack repack;
 
 static int pack_edit(struct run *r, struct tamis_edit *e)
 {
-    struct tamis_pack_options opt = {.size = sizeof opt, .keep = keep};
+    struct tamis_pack_options opt = {
+        .size = sizeof opt, .keep = keep, .repack = repack};
     struct tamis_pack_report report;
     struct tamis_snapshot *snapshot;
     int rc = TRY(r, tamis_snapshot_current(store, &snapshot, &r->diag));
@@ -55,6 +57,7 @@ static int drop_edit(struct run *r, struct tamis_edit *e)
 static void pack_prepare(struct run *r)
 {
     keep = 0;
+    repack = TAMIS_REPACK_NONE;
     begin_case(r, some, some, pack_edit);
 }
 
@@ -70,9 +73,24 @@ static void pack_now(struct run *r)
     close_store();
 }
 
+static void repack_prepare(struct run *r)
+{
+    pack_prepare(r);
+    pack_now(r);
+    repack = TAMIS_REPACK_ALL;
+}
+
+/* Nothing is loose, and no pack is half dead. */
+static void auto_prepare(struct run *r)
+{
+    repack_prepare(r);
+    repack = TAMIS_REPACK_AUTO;
+}
+
 static void unpack_prepare(struct run *r)
 {
     keep = 0;
+    repack = TAMIS_REPACK_NONE;
     begin_case(r, some, some, unpack_edit);
     pack_now(r);
 }
@@ -80,11 +98,21 @@ static void unpack_prepare(struct run *r)
 static void drop_prepare(struct run *r)
 {
     keep = 0;
+    repack = TAMIS_REPACK_NONE;
     begin_case(r, some, without_a, drop_edit);
     pack_now(r);
 }
 
 /* ---- asked ---- */
+
+/* The filters of columns, in memory. */
+static void ask_filters(struct run *r, struct tamis_snapshot *snapshot)
+{
+    struct tamis_filter *f;
+    for (size_t i = 0; i < tamis_snapshot_n_segments(snapshot); i++)
+        if (tamis_snapshot_pack(snapshot, i, NULL, NULL) == 0)
+            TRY(r, tamis_snapshot_filter(snapshot, i, &f, &r->diag));
+}
 
 static void ask_body(struct run *r)
 {
@@ -92,6 +120,7 @@ static void ask_body(struct run *r)
     if (open_store(r) == 0 &&
         TRY(r, tamis_snapshot_current(store, &snapshot, &r->diag)) == 0) {
         expect_nothing_absent(r, snapshot, some);
+        ask_filters(r, snapshot);
         IN_LIB_VOID(tamis_snapshot_release(snapshot));
     }
 }
@@ -172,6 +201,8 @@ static void backup_check(struct run *r)
 const struct scenario pack_scenarios[] = {
     {"pack", pack_prepare, edit_body, edit_check, false, false, NULL},
     {"pack-keep", keep_prepare, edit_body, edit_check, false, false, NULL},
+    {"repack", repack_prepare, edit_body, edit_check, false, false, NULL},
+    {"pack-auto", auto_prepare, edit_body, edit_check, false, false, NULL},
     {"unpack", unpack_prepare, edit_body, edit_check, false, false, NULL},
     {"pack-drop", drop_prepare, edit_body, edit_check, false, false, NULL},
     {"pack-ask", unpack_prepare, ask_body, ask_check, false, false, NULL},

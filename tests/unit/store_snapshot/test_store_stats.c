@@ -123,10 +123,10 @@ static void expect_one(struct expected *x, struct tamis_snapshot *s,
 
 static void expect(struct expected *x, struct tamis_snapshot *s,
                    const struct tamis_target *t, size_t n, const struct tamis_key *keys,
-                   size_t n_keys)
+                   size_t n_of_keys)
 {
     OK(tamis_snapshot_count(s, 0));
-    for (size_t k = 0; k < n_keys; k++)
+    for (size_t k = 0; k < n_of_keys; k++)
         for (size_t i = 0; i < n; i++)
             expect_one(x, s, &t[i], &keys[k]);
     OK(tamis_snapshot_count(s, 1));
