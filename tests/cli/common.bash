@@ -23,7 +23,7 @@ ok() {
 }
 
 is_closing() {
-    [[ $1 != *$'\n'* && $1 =~ ^(built|listed|added|dropped)\  ]]
+    [[ $1 != *$'\n'* && $1 =~ ^(built|listed|added|dropped|packed|unpacked|would pack|nothing)\  ]]
 }
 
 # fails STATUS PATTERN COMMAND...: that status, and on stderr one line, of the command that

@@ -5,7 +5,7 @@
 #define TAMIS_COMMAND_H
 
 extern const struct command cmd_attach, cmd_backup, cmd_build, cmd_compare, cmd_drop,
-    cmd_fold, cmd_grow, cmd_init, cmd_intersect, cmd_ls, cmd_plan, cmd_probe,
-    cmd_repair, cmd_seal, cmd_stat, cmd_union, cmd_verify;
+    cmd_fold, cmd_grow, cmd_init, cmd_intersect, cmd_ls, cmd_pack, cmd_plan, cmd_probe,
+    cmd_repair, cmd_seal, cmd_stat, cmd_union, cmd_unpack, cmd_verify;
 
 #endif

@@ -11,7 +11,7 @@
 #include "command.h"
 #include "tamis.h"
 
-static void print_line(const struct tamis_segment_info *s)
+static void print_line(const struct tamis_segment_info *s, bool packed)
 {
     char percent[TEXT_BYTES], created[TEXT_BYTES];
 
@@ -20,7 +20,8 @@ static void print_line(const struct tamis_segment_info *s)
         printf("%-8s %5u %12s %12s %9s %12s ", state_name(s->state), s->rank, "-", "-",
                "-", "-");
     else
-        printf("%-8s %5u %12llu %12llu %9s %12llu ", state_name(s->state), s->rank,
+        printf("%-8s %5u %12llu %12llu %9s %12llu ",
+               packed ? "packed" : state_name(s->state), s->rank,
                (unsigned long long)s->keys, (unsigned long long)s->file_bytes, percent,
                (unsigned long long)s->watermark);
     printf("%-20s  ", time_text(created, s->created));
@@ -36,6 +37,17 @@ static void print_name(const struct tamis_segment_info *s, bool as_they_are)
     else
         print_escaped(stdout, s->name, s->name_bytes);
     putchar(as_they_are ? '\0' : '\n');
+}
+
+static json_t *listed_json(struct tamis_snapshot *snapshot, size_t i,
+                           const struct tamis_segment_info *info)
+{
+    struct tamis_pack_place place;
+    json_t *o = segment_json(info);
+
+    if (tamis_snapshot_pack(snapshot, i, NULL, &place) == 0)
+        json_put(o, "pack", place_json(&place));
+    return o;
 }
 
 static int run(int argc, char **argv)
@@ -68,11 +80,12 @@ static int run(int argc, char **argv)
         if (err != 0)
             status = complain_error(err, NULL, o.args[0], NULL);
         else if (list != NULL)
-            json_put(list, NULL, segment_json(&info));
+            json_put(list, NULL, listed_json(snapshot, picked[i], &info));
         else if (given(&o, OPT_NAMES))
             print_name(&info, given(&o, OPT_NUL));
         else
-            print_line(&info);
+            print_line(&info,
+                       tamis_snapshot_pack(snapshot, picked[i], NULL, NULL) == 0);
     }
     if (list != NULL)
         json_print(list);
@@ -87,9 +100,10 @@ const struct command cmd_ls = {
     .arguments = "STORE [SEGMENT...] [--names [-0]] [--json]",
     .summary = "list segments",
     .about =
-        "Prints one line for each segment, by rank and name: state (sealed, growing, "
-        "or bare: without a filter), rank, keys, bytes of the file, target error, "
-        "watermark, time of registration, name. For a growing filter these are the "
+        "Prints one line for each segment, by rank and name: state (sealed, packed, "
+        "growing, or bare: without a filter), rank, keys, bytes of the file or of its "
+        "share of a pack, target error, watermark, time of registration, name. For a "
+        "growing filter these are the "
         "catalog's last figures; 'tamis stat' reads the file.\n",
     .options = {OPTION(NAMES, NULL),
                 OPTION(NUL, "... as they are and NUL-terminated, for xargs -0"),

@@ -18,6 +18,7 @@
 struct totals {
     uint64_t n[4]; /* by state */
     uint64_t keys, bytes, allocated, catalog_file, over_target, unreadable, lost;
+    uint64_t n_packs, n_packed, n_dead, pack_bytes;
     int status; /* of filters that do not open; damage ranks before I/O errors */
 };
 
@@ -77,6 +78,7 @@ static void add_segment(struct totals *t, struct tamis_store *store,
     struct tamis_segment_info s;
     struct stat st = {0};
     struct tamis_filter_info info;
+    struct tamis_pack_place place;
     bool lost;
     int err, status;
 
@@ -85,6 +87,10 @@ static void add_segment(struct totals *t, struct tamis_store *store,
     t->n[s.state <= TAMIS_SEGMENT_SEALED ? s.state : 0]++;
     if (s.state == TAMIS_SEGMENT_BARE)
         return;
+    if (is_column(snapshot, i, &place)) {
+        t->keys += s.keys; /* the pack is a file, and is added once */
+        return;
+    }
     lost = is_lost(&s, stat_in(path, s.file, &st), &st);
     t->allocated += (uint64_t)st.st_blocks * 512;
     err = look_inside(snapshot, i, &s, path, &info);
@@ -102,6 +108,25 @@ static void add_segment(struct totals *t, struct tamis_store *store,
     }
     t->keys += s.keys;
     t->bytes += s.file_bytes;
+}
+
+static void add_packs(struct totals *t, struct tamis_snapshot *snapshot,
+                      const char *path)
+{
+    size_t n;
+    struct pack *packs = packs_list(snapshot, path, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct pack *p = &packs[i];
+
+        t->n_packed += p->n_segments;
+        t->n_dead += p->place.n_columns_of_pack - p->n_segments;
+        t->pack_bytes += p->allocated;
+        t->allocated += p->allocated;
+        t->bytes += p->file_bytes;
+    }
+    t->n_packs = n;
+    packs_forget(packs, n);
 }
 
 static json_t *totals_json(const struct totals *t, const struct tamis_store_info *info,
@@ -126,6 +151,10 @@ static json_t *totals_json(const struct totals *t, const struct tamis_store_info
     json_put(o, "sealed", json_count(t->n[TAMIS_SEGMENT_SEALED]));
     json_put(o, "growing", json_count(t->n[TAMIS_SEGMENT_GROWING]));
     json_put(o, "bare", json_count(t->n[TAMIS_SEGMENT_BARE]));
+    json_put(o, "packs", json_count(t->n_packs));
+    json_put(o, "packed", json_count(t->n_packed));
+    json_put(o, "dead_columns", json_count(t->n_dead));
+    json_put(o, "pack_allocated_bytes", json_count(t->pack_bytes));
     json_put(o, "over_target", json_count(t->over_target));
     json_put(o, "unreadable", json_count(t->unreadable));
     json_put(o, "lost", json_count(t->lost));
@@ -158,6 +187,10 @@ static void print_totals_text(const struct totals *t,
            (unsigned long long)t->n[TAMIS_SEGMENT_SEALED],
            (unsigned long long)t->n[TAMIS_SEGMENT_GROWING],
            (unsigned long long)t->n[TAMIS_SEGMENT_BARE]);
+    if (t->n_packs > 0)
+        printf("packs      %llu: %llu segments, %llu dead columns, %s\n",
+               (unsigned long long)t->n_packs, (unsigned long long)t->n_packed,
+               (unsigned long long)t->n_dead, size_text(a, (double)t->pack_bytes));
     if (t->over_target > 0 || t->unreadable > 0 || t->lost > 0)
         print_tinted(TINT_BAD,
                      "           %llu over their target error, %llu unreadable, %llu "
@@ -193,7 +226,9 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
 {
     struct tamis_segment_info s;
     struct tamis_filter *filter = NULL;
+    struct tamis_pack_place place;
     struct tamis_diag diag = {0};
+    uint64_t allocated;
     int err = tamis_snapshot_segment(snapshot, i, &s);
 
     if (err != 0)
@@ -202,6 +237,8 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
         err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
     if (err != 0)
         return unopened(store, &s, path, err, &diag);
+    allocated =
+        is_column(snapshot, i, &place) ? s.file_bytes : allocated_bytes(path, &s);
     if (list != NULL) {
         json_t *o = segment_json(&s);
 
@@ -210,8 +247,10 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
 
             json_object_update(o, inside); /* the file knows better than the catalog */
             json_decref(inside);
-            json_put(o, "allocated_bytes", json_count(allocated_bytes(path, &s)));
+            json_put(o, "allocated_bytes", json_count(allocated));
         }
+        if (tamis_snapshot_pack(snapshot, i, NULL, &place) == 0)
+            json_put(o, "pack", place_json(&place));
         json_put(list, NULL, o);
         return EXIT_DONE;
     }
@@ -223,7 +262,12 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
         return EXIT_DONE;
     }
     printf("  file        %s\n", s.file);
-    print_filter(filter, allocated_bytes(path, &s));
+    if (tamis_snapshot_pack(snapshot, i, NULL, &place) == 0)
+        printf(
+            "  pack        column %u of %u in band %u: rows of %u bytes, %llu blocks\n",
+            place.column, place.n_columns, place.band, place.row_bytes,
+            (unsigned long long)place.n_blocks);
+    print_filter(filter, allocated);
     return EXIT_DONE;
 }
 
@@ -256,6 +300,7 @@ static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
         return status;
     for (size_t i = 0; i < tamis_snapshot_n_segments(snapshot); i++)
         add_segment(&totals, store, snapshot, i, o->args[0]);
+    add_packs(&totals, snapshot, o->args[0]);
     if (stat_in(o->args[0], "catalog.lmdb", &st))
         totals.catalog_file = (uint64_t)st.st_size;
     if (given(o, OPT_JSON)) {

@@ -22,6 +22,16 @@ struct verify {
     uint64_t damaged;
     int status; /* the first that was not 0 */
     struct against against;
+    struct checked *packs; /* each is checked once */
+    size_t n_packs;
+};
+
+/* A pack of the snapshot, checked. */
+struct checked {
+    const struct tamis_filter *pack;
+    struct tamis_verify report;
+    struct tamis_diag diag;
+    int err;
 };
 
 static bool with_keys(const struct options *o)
@@ -56,6 +66,7 @@ struct place {
     size_t index;
     struct tamis_segment_info info;
     struct tamis_filter *filter; /* NULL: bare */
+    bool column;                 /* then the filter is the pack */
     struct tamis_diag diag;
     bool gone; /* meanwhile */
 };
@@ -70,6 +81,8 @@ static void leave(const struct verify *v, struct place *p)
  * dropped or replaced the segment since the snapshot: a newer snapshot tells. */
 static int find_filter(const struct verify *v, size_t i, struct place *p)
 {
+    struct tamis_pack_place in_pack;
+
     *p = (struct place){.snapshot = v->snapshot, .index = i};
     for (;;) {
         struct place old = *p;
@@ -77,6 +90,9 @@ static int find_filter(const struct verify *v, size_t i, struct place *p)
 
         if (err != 0 || p->info.state == TAMIS_SEGMENT_BARE)
             return err;
+        p->column = is_column(p->snapshot, p->index, &in_pack);
+        if (p->column)
+            return tamis_snapshot_pack(p->snapshot, p->index, &p->filter, NULL);
         err = tamis_snapshot_filter(p->snapshot, p->index, &p->filter, &p->diag);
         if (err != ENOENT)
             return err;
@@ -130,6 +146,44 @@ static int report_gone(const struct verify *v, const struct place *p)
     return EXIT_NONE;
 }
 
+static const struct checked *check_pack(struct verify *v, struct tamis_filter *pack)
+{
+    struct checked *c;
+
+    for (size_t i = 0; i < v->n_packs; i++)
+        if (v->packs[i].pack == pack)
+            return &v->packs[i];
+    v->packs = memory_or_exit(realloc(v->packs, (v->n_packs + 1) * sizeof(*v->packs)));
+    c = &v->packs[v->n_packs++];
+    *c = (struct checked){.pack = pack};
+    c->err = tamis_filter_verify(pack, &c->report, &c->diag);
+    return c;
+}
+
+/* A damaged page of a pack may be of any of its columns. */
+static int verify_column(struct verify *v, const struct place *p, const char *path)
+{
+    const struct checked *c = check_pack(v, p->filter);
+    char what[128];
+
+    snprintf(what, sizeof(what), "column; of its pack %llu of %llu page%s damaged",
+             (unsigned long long)c->report.n_damaged,
+             (unsigned long long)c->report.n_pages,
+             c->report.n_pages == 1 ? " is" : "s are");
+    if (c->err == 0)
+        snprintf(what, sizeof(what), "column of a pack of %llu pages",
+                 (unsigned long long)c->report.n_pages);
+    verify_line(v->list, (struct tamis_name){p->info.name, p->info.name_bytes},
+                c->err == 0  ? "ok"
+                : c->err > 0 ? "unreadable"
+                             : "damaged",
+                path, what, &c->report);
+    if (c->err != 0)
+        complain_error(c->err, &c->diag, path,
+                       "build its segments anew from their keys");
+    return status_of_error(c->err);
+}
+
 /* The caller leaves the place. */
 static bool verify_segment(struct verify *v, size_t i, struct place *p)
 {
@@ -149,8 +203,9 @@ static bool verify_segment(struct verify *v, size_t i, struct place *p)
     }
     path = memory_or_exit(malloc(strlen(v->o->args[0]) + strlen(p->info.file) + 2));
     sprintf(path, "%s/%s", v->o->args[0], p->info.file);
-    status = err ? report_unopened(v, p, path, err)
-                 : verify_one(p->filter, name, path, v->list);
+    status = err         ? report_unopened(v, p, path, err)
+             : p->column ? verify_column(v, p, path)
+                         : verify_one(p->filter, name, path, v->list);
     v->damaged += status != EXIT_DONE;
     if (!with_keys(v->o))
         progress_advance(0, p->info.file_bytes);
@@ -180,6 +235,9 @@ static void check_segment(struct verify *v, size_t i, const char *keyfile)
     if (verify_segment(v, i, &p) && keyfile != NULL) {
         struct tamis_name name = {p.info.name, p.info.name_bytes};
 
+        if (p.column &&
+            tamis_snapshot_filter(p.snapshot, p.index, &p.filter, NULL) != 0)
+            p.filter = NULL; /* told: it has every key */
         note(v, against_list(&v->against, keyfile, v->o, &v->domain, name, probe,
                              p.filter));
     }
@@ -311,6 +369,7 @@ static int run(int argc, char **argv)
     verify(&v);
     progress_clear();
     finish(&v);
+    free(v.packs);
     tamis_snapshot_release(v.snapshot);
     tamis_store_close(v.store);
     return v.status;

@@ -99,6 +99,12 @@ X(APPLY, "apply", 0, FLAG, given, NULL, NO_RANGE, \
   "shrink filters of STORE that may have more error") \
 X(BY, "by", 0, NUMBER, by, "F", NUMBERS(1, UINT64_C(1) << 32), \
   "in 1/F of the space; F divides the pages of each lane") \
+X(KEEP, "keep", 0, FLAG, given, NULL, NO_RANGE, \
+  "keep the filters' own files beside the pack") \
+X(AUTO, "auto", 0, FLAG, given, NULL, NO_RANGE, \
+  "choose: what is loose, packs half dead, small packs") \
+X(REPACK, "repack", 0, FLAG, given, NULL, NO_RANGE, \
+  "take segments of other packs, too") \
 X(EXPLAIN, "explain", 0, FLAG, given, NULL, NO_RANGE, NULL) \
 X(FORCE, "force", 0, FLAG, given, NULL, NO_RANGE, NULL) \
 X(EMPTY, "empty", 0, FLAG, given, NULL, NO_RANGE, "accept a list without keys")

@@ -15,8 +15,8 @@ enum option_type {
     OPTION_PAGES, /* bytes, a multiple of 4096 */
     OPTION_TEXT,
     OPTION_PATH,
-    OPTION_FILE, /* a path, or '-' */
-    OPTION_NAMES,  /* of segments; may be repeated */
+    OPTION_FILE,  /* a path, or '-' */
+    OPTION_NAMES, /* of segments; may be repeated */
     OPTION_SEED,
     OPTION_BINDING,
     OPTION_UUID,

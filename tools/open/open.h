@@ -48,6 +48,21 @@ int segment_now(struct tamis_store *store, const struct tamis_segment_info *old,
 const char *state_name(enum tamis_segment_state state);
 void segment_options(const struct options *o, struct tamis_segment_options *out);
 
+/* ==== packs.c: packs of a store ================================================== */
+
+struct pack {
+    struct tamis_filter *filter; /* the snapshot's */
+    struct tamis_pack_place place;
+    char file[64], *name; /* in the store; the UUID in hex digits */
+    uint64_t file_bytes, allocated, n_segments;
+};
+/* Those that answer for segments; packs_forget() frees the list. */
+struct pack *packs_list(struct tamis_snapshot *snapshot, const char *store, size_t *n);
+void packs_forget(struct pack *packs, size_t n);
+/* Is the segment a column of a pack, without a file of its own? *place is its place. */
+bool is_column(struct tamis_snapshot *snapshot, size_t i,
+               struct tamis_pack_place *place);
+
 /* ==== file.c: files outside stores =============================================== */
 
 uint64_t regular_bytes(const char *path); /* 0: no regular file */

@@ -80,6 +80,7 @@ void print_filter(struct tamis_filter *filter, uint64_t allocated);
 /* ==== segment.c: a segment in its catalog ======================================== */
 
 json_t *segment_json(const struct tamis_segment_info *info);
+json_t *place_json(const struct tamis_pack_place *place);
 
 /* ==== residency.c: how much of a filter is in memory ============================= */
 

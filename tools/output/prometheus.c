@@ -121,6 +121,7 @@ static int gather(struct tamis_store *store, struct tamis_snapshot *snapshot, si
     struct tamis_snapshot *fresh = NULL;
     struct tamis_segment_info s;
     struct tamis_filter *filter;
+    struct tamis_pack_place place;
     struct tamis_diag diag = {0};
     size_t index;
     int err = tamis_snapshot_segment(snapshot, i, &s);
@@ -153,6 +154,12 @@ static int gather(struct tamis_store *store, struct tamis_snapshot *snapshot, si
         f->created = (double)s.created / 1e6;
         f->watermark = (double)s.watermark;
         f->target_error = s.error > 0 ? s.error : NAN;
+    }
+    if (is_column(snapshot, i, &place)) {
+        f->allocated = f->bytes; /* the pack's file has metrics of its own */
+        f->readable = 1;
+        f->stages = 1;
+        return EXIT_DONE;
     }
     err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
     if (err == 0) {
@@ -218,6 +225,54 @@ static void print_segments(const char *store, const struct facts *facts, size_t 
     }
 }
 
+enum pack_metric { PACK_BYTES, PACK_SEGMENTS, PACK_DEAD, PACK_DAMAGED };
+
+static double pack_value(const struct pack *p, enum pack_metric m)
+{
+    struct tamis_verify report;
+
+    switch (m) {
+    case PACK_BYTES:
+        return (double)p->allocated;
+    case PACK_SEGMENTS:
+        return (double)p->n_segments;
+    case PACK_DEAD:
+        return (double)(p->place.n_columns_of_pack - p->n_segments);
+    case PACK_DAMAGED:
+        break;
+    }
+    tamis_filter_verify(p->filter, &report, NULL);
+    return (double)report.n_damaged;
+}
+
+/* Returns how many of their pages failed their check, if they were checked. */
+static double print_packs(struct tamis_snapshot *snapshot, const struct options *o,
+                          const char *store)
+{
+    static const char *const metrics_of[][2] = {
+        {"tamis_pack_allocated_bytes", "Disk space of a pack."},
+        {"tamis_pack_segments", "Segments that the pack answers for."},
+        {"tamis_pack_dead_columns", "Columns of segments that are gone."},
+        {"tamis_pack_damaged_pages", "Pages of the pack that failed their check."}};
+    size_t n;
+    struct pack *packs = packs_list(snapshot, o->args[0], &n);
+    double damaged = 0;
+
+    for (int m = 0; n > 0 && m < (given(o, OPT_CHECK) ? 4 : 3); m++) {
+        print_head(metrics_of[m][0], metrics_of[m][1]);
+        for (size_t i = 0; i < n; i++) {
+            double x = pack_value(&packs[i], (enum pack_metric)m);
+
+            printf("%s{store=\"%s\",pack=\"%s\"}", metrics_of[m][0], store,
+                   packs[i].name);
+            print_number(x);
+            damaged += m == PACK_DAMAGED ? x : 0;
+        }
+    }
+    packs_forget(packs, n);
+    return damaged;
+}
+
 /* Counts all segments, whichever are named. */
 static void print_totals_of(const struct tamis_snapshot *snapshot,
                             const struct tamis_store_info *info, const char *store)
@@ -244,10 +299,9 @@ static void print_totals_of(const struct tamis_snapshot *snapshot,
 }
 
 /* Says how many pages failed their check, if they were checked. */
-static int complain_pages(const struct facts *facts, size_t n, const char *store)
+static int complain_pages(const struct facts *facts, size_t n, double damaged,
+                          const char *store)
 {
-    double damaged = 0;
-
     for (size_t i = 0; i < n; i++)
         damaged += isnan(facts[i].damaged) ? 0 : facts[i].damaged;
     if (damaged == 0 || !output_works())
@@ -283,7 +337,7 @@ int print_prometheus(struct tamis_store *store, struct tamis_snapshot *snapshot,
     if (status == EXIT_DONE) { /* a part would be taken for all */
         print_totals_of(snapshot, &info, path);
         print_segments(path, facts, n);
-        status = complain_pages(facts, n, o->args[0]);
+        status = complain_pages(facts, n, print_packs(snapshot, o, path), o->args[0]);
     }
     for (size_t i = 0; i < n; i++)
         free(facts[i].name);

@@ -85,6 +85,33 @@ static int no_count(struct sum *sum, struct tamis_store *store,
     return complain_error(err, diag, path, NULL);
 }
 
+static void add_counts(struct sum *sum, const struct tamis_residency *r,
+                       const char *store, const char *file, const char *what,
+                       struct tamis_name name)
+{
+    char path[4096];
+    bool told;
+
+    snprintf(path, sizeof(path), "%s/%s", store, file);
+    told = kernel_tells(path);
+    sum->all.n_pages += r->n_pages;
+    sum->all.n_resident += r->n_resident;
+    sum->told = sum->told && told;
+    if (sum->list != NULL) {
+        json_t *o = memory_or_exit(json_object());
+
+        json_put(o, what, json_escaped(name.bytes, name.n_bytes));
+        put_counts(o, r, told);
+        json_put(sum->list, NULL, o);
+        return;
+    }
+    print_counts(r, told);
+    if (strcmp(what, "segment") != 0)
+        printf("%s ", what);
+    print_escaped(stdout, name.bytes, name.n_bytes);
+    putchar('\n');
+}
+
 static int add_one(struct sum *sum, struct tamis_store *store,
                    struct tamis_snapshot *snapshot, size_t i, const char *path)
 {
@@ -92,34 +119,47 @@ static int add_one(struct sum *sum, struct tamis_store *store,
     struct tamis_segment_info s;
     struct tamis_filter *filter;
     struct tamis_diag diag = {0};
-    char file[4096];
-    bool told;
+    struct tamis_pack_place place;
     int err = tamis_snapshot_segment(snapshot, i, &s);
 
-    if (err != 0 || s.state == TAMIS_SEGMENT_BARE)
+    if (err != 0 || s.state == TAMIS_SEGMENT_BARE || is_column(snapshot, i, &place))
         return err ? complain_error(err, NULL, path, NULL) : EXIT_DONE;
     err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
     if (err == 0)
         err = tamis_filter_residency(filter, &r);
     if (err != 0)
         return no_count(sum, store, &s, err, &diag, path);
-    snprintf(file, sizeof(file), "%s/%s", path, s.file);
-    told = kernel_tells(file);
-    sum->all.n_pages += r.n_pages;
-    sum->all.n_resident += r.n_resident;
-    sum->told = sum->told && told;
-    if (sum->list != NULL) {
-        json_t *o = memory_or_exit(json_object());
-
-        json_put(o, "segment", json_escaped(s.name, s.name_bytes));
-        put_counts(o, &r, told);
-        json_put(sum->list, NULL, o);
-        return EXIT_DONE;
-    }
-    print_counts(&r, told);
-    print_escaped(stdout, s.name, s.name_bytes);
-    putchar('\n');
+    add_counts(sum, &r, path, s.file, "segment",
+               (struct tamis_name){s.name, s.name_bytes});
     return EXIT_DONE;
+}
+
+/* The packs of these segments, each once. */
+static int add_packs(struct sum *sum, struct tamis_snapshot *snapshot, const char *path,
+                     const size_t *segments, size_t n_segments)
+{
+    struct tamis_residency r;
+    struct tamis_filter *filter;
+    size_t n;
+    struct pack *packs = packs_list(snapshot, path, &n);
+    int status = EXIT_DONE;
+
+    for (size_t i = 0; i < n; i++) {
+        bool named = false;
+        int err;
+
+        for (size_t k = 0; k < n_segments && !named; k++)
+            named = tamis_snapshot_pack(snapshot, segments[k], &filter, NULL) == 0 &&
+                    filter == packs[i].filter;
+        err = named ? tamis_filter_residency(packs[i].filter, &r) : 0;
+        if (err != 0)
+            status = complain_errno(err, path, "asking which pages are in memory");
+        else if (named)
+            add_counts(sum, &r, path, packs[i].file, "pack",
+                       (struct tamis_name){packs[i].name, strlen(packs[i].name)});
+    }
+    packs_forget(packs, n);
+    return status;
 }
 
 int segments_residency(struct tamis_store *store, struct tamis_snapshot *snapshot,
@@ -138,6 +178,9 @@ int segments_residency(struct tamis_store *store, struct tamis_snapshot *snapsho
 
         status = status ? status : one;
     }
+    int packs = add_packs(&sum, snapshot, path, segments, n);
+
+    status = status ? status : packs;
     if (root != NULL) {
         json_put(root, "page_bytes", json_count(page_bytes()));
         put_counts(root, &sum.all, sum.told);

@@ -29,3 +29,18 @@ json_t *segment_json(const struct tamis_segment_info *s)
     }
     return o;
 }
+
+json_t *place_json(const struct tamis_pack_place *p)
+{
+    json_t *o = memory_or_exit(json_object());
+
+    json_put(o, "uuid", json_hex(p->uuid, sizeof(p->uuid)));
+    json_put(o, "band", json_count(p->band));
+    json_put(o, "column", json_count(p->column));
+    json_put(o, "columns", json_count(p->n_columns));
+    json_put(o, "blocks", json_count(p->n_blocks));
+    json_put(o, "lanes", json_count(p->lanes));
+    json_put(o, "words", json_count(p->words));
+    json_put(o, "row_bytes", json_count(p->row_bytes));
+    return o;
+}

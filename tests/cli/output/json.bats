@@ -48,6 +48,8 @@ make_kinds() {
     printf 'a\nb\n' | "$TAMIS" build store bound --bind 0102
     printf 'x' | "$TAMIS" grow store growing --watermark 7
     "$TAMIS" build store bare --bare
+    seq 50 | "$TAMIS" build store packed
+    "$TAMIS" pack store packed
     seq 5000 | "$TAMIS" build store bad
     flip "$(filter_of bad)" 5000
     rm "$(filter_of two)"
@@ -64,6 +66,17 @@ make_kinds() {
     shows "tamis file build" file build f.tamis k
     shows "tamis drop" drop store one bare g
     for c in build grow "file build" drop; do agrees "tamis $c"; done
+}
+
+@test "pack, unpack" {
+    "$TAMIS" init store
+    for s in one two; do seq 100 | "$TAMIS" build store $s; done
+    "$TAMIS" build store bare --bare
+    shows "tamis pack" pack store --dry-run
+    shows "tamis pack" pack store
+    shows "tamis pack" pack store
+    shows "tamis unpack" unpack store one
+    for c in pack unpack; do agrees "tamis $c"; done
 }
 
 @test "probe" {
@@ -85,9 +98,9 @@ make_kinds() {
     make_kinds
     shows "tamis ls" ls store
     agrees "tamis ls"
-    shows "tamis stat" stat store one growing bare bound
+    shows "tamis stat" stat store one growing bare bound packed
     agrees "tamis stat"
-    shows "tamis stat --residency" stat store one bound growing two bare --residency
+    shows "tamis stat --residency" stat store one bound growing two bare packed --residency
     agrees "tamis stat --residency" "tamis stat"
 }
 

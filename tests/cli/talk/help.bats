@@ -49,6 +49,7 @@ make_example() {
     [ "$1" = build ] || "$TAMIS" build store 000012.sst keys.txt
     [ "$1" = build ] || "$TAMIS" build store a lists/a.keys
     "$TAMIS" grow store memtable keys.txt --watermark 1000
+    [ "$1" != unpack ] || "$TAMIS" pack store
     [[ $1 != "file "@(show|probe|verify|estimate) ]] || "$TAMIS" file build words.tamis keys.txt
 }
 

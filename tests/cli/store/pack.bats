@@ -1,0 +1,124 @@
+# tamis pack, unpack: the same answers from one file, and what is left, and why.
+load ../common
+
+# Segments s1 .. sN of some keys each, in store.
+many() {
+    "$TAMIS" init store
+    for i in $(seq "$1"); do seq $((i * 1000)) $((i * 1000 + i * 7)) >s$i.keys; done
+    "$TAMIS" build store --each s*.keys --strip .keys
+}
+
+answers() {
+    "$TAMIS" probe store 1003 2003 40014 nope | grep -v ABSENT
+}
+
+n_files() {
+    ls store/filters | wc -l
+}
+
+@test "packed and unpacked, a store answers alike" {
+    many 40
+    answers >before
+    ok "$TAMIS" pack store
+    [ "$(n_files)" -eq 2 ]
+    answers | diff before -
+    ok "$TAMIS" verify store
+    ok "$TAMIS" verify store --against-each s*.keys --strip .keys
+    prints "checked [0-9]+ keys in 40 segments: 0 lost"
+    ok "$TAMIS" ls store
+    prints "^packed "
+    ok "$TAMIS" stat store s7
+    prints "packs +1: 40 segments, 0 dead columns"
+    prints "pack +column [0-9]+ of [0-9]+ in band"
+    ok "$TAMIS" stat store --residency
+    prints "pack [0-9a-f]{32}"
+    ok "$TAMIS" stat store --prometheus --check
+    prints 'tamis_pack_segments\{store="store",pack="[0-9a-f]{32}"\} 40'
+    ok "$TAMIS" compare store s7 s8
+    ok "$TAMIS" union store both s7 s8
+    ok "$TAMIS" unpack store s7
+    ok "$TAMIS" unpack store
+    answers | diff before -
+    [ "$(n_files)" -eq 41 ]
+}
+
+@test "what is left is counted; of named segments it is a failure" {
+    many 3
+    seq 9 | "$TAMIS" grow store growing
+    "$TAMIS" build store bare --bare
+    ok "$TAMIS" pack store --dry-run
+    [[ $stderr == "would pack 3 segments, 0 of them from other packs: "*", free: "*"; left: 1 bare, 1 growing" ]]
+    [ "$(n_files)" -eq 4 ]
+    fails 2 "of the segments named, 1 growing: only sealed" "$TAMIS" pack store growing -q
+    fails 2 "of the segments named, 1 bare" "$TAMIS" pack store s1 bare -q
+    ok "$TAMIS" pack store
+    [[ $stderr == "packed 2 segments, "*"; left: 1 packed before, 1 bare, 1 growing" ]]
+    ok "$TAMIS" pack store
+    [[ $stderr == "nothing to pack: 3 packed before, 1 bare, 1 growing" ]]
+    fails 2 "1 packed before: .*--repack" "$TAMIS" pack store s2 -q
+    ok "$TAMIS" pack store --repack
+    [[ $stderr == "packed 3 segments, 3 of them from other packs"* ]]
+    fails 2 "segment 'growing' is in no pack" "$TAMIS" unpack store s1 growing
+    fails 5 "no segment 'none'" "$TAMIS" pack store none
+    fails 5 "no segment 'none'" "$TAMIS" unpack store none
+    fails 2 "--auto chooses segments itself: leave out their names" "$TAMIS" pack store s1 --auto
+    fails 2 "leave out --repack" "$TAMIS" pack store --auto --repack
+}
+
+@test "damaged filters are left, and told" {
+    many 3
+    f=$("$TAMIS" ls store s2 --json | jq -r '.[0].file')
+    poke "store/$f" 5000 '\x55'
+    fails 3 "1 filter is damaged or unreadable, and left as it is" "$TAMIS" pack store -q
+    ok "$TAMIS" ls store s1
+    prints "^packed"
+    fails 3 "pages fail their check" "$TAMIS" verify store
+    f=$("$TAMIS" ls store s1 --json | jq -r '.[0].file')
+    poke "store/$f" 5000 '\x55\x55\x55\x55\x55\x55\x55\x55'
+    fails 3 "pages? fails? (its|their) check|build its segments anew" "$TAMIS" verify store s1
+    run "$TAMIS" verify store s1
+    [[ $output == *damaged*"column; of its pack 1 of "* ]]
+    run "$TAMIS" probe store 1003
+    [[ $output == *s1* ]]
+}
+
+@test "packs are kept small in number, and half dead ones rewritten" {
+    many 24
+    "$TAMIS" pack store -q
+    ok "$TAMIS" pack store --auto
+    [[ $stderr == "nothing to pack: 24 packed before" ]]
+    "$TAMIS" drop store $(seq -f s%g 13) -q
+    ok "$TAMIS" pack store --auto
+    [[ $stderr == "packed 11 segments, 11 of them from other packs"* ]]
+    [ "$(n_files)" -eq 2 ]
+    for i in $(seq 9); do
+        seq $((i * 10)) | "$TAMIS" build store n$i -q
+        ok "$TAMIS" pack store --auto
+    done
+    [ "$(ls store/filters | grep -c dead)" -le 6 ]
+    ok "$TAMIS" verify store
+}
+
+@test "kept files stay, until the next pack without --keep" {
+    many 5
+    ok "$TAMIS" pack store --keep
+    [ "$(n_files)" -eq 7 ]
+    rm store/filters/*.dead
+    ok "$TAMIS" probe store 2003
+    prints "s2	HIT"
+    ok "$TAMIS" verify store
+}
+
+@test "no room: told before a byte is written" {
+    mkdir small
+    as_root mount -t tmpfs -o size=1m,mode=1777 tmpfs small
+    "$TAMIS" init small/store
+    for i in 1 2 3; do seq $i | "$TAMIS" build small/store s$i -q; done
+    cat /dev/zero >small/ballast 2>/dev/null || :
+    truncate -s -8K small/ballast
+    run "$TAMIS" pack small/store -q
+    ls small/store/filters >after
+    as_root umount small
+    [ "$status" -eq 4 ] && [[ $output == *"the pack needs "*" bytes, and the disk has "* ]] || explain 4
+    [ "$(wc -l <after)" -eq 3 ]
+}
