@@ -44,6 +44,7 @@ static bool read_bands(struct view *v, const struct commit *c, struct band *band
 
 static void map(struct view *v, const struct commit *c, void *at)
 {
+    map_at_random(&v->map);
     v->bands = read_bands(v, c, at) ? at : NULL;
     v->n_bands = v->bands ? c->stages[PACK_ROWS].n_bands : 0;
 }

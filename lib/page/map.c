@@ -33,8 +33,13 @@ int map_file(int fd, uint64_t offset, uint64_t n_bytes, bool writable,
      * faults, with it and without). Cold, 200 random touches read 200 pages of a file
      * of 1 GiB with it, 200,091 without. */
     if (m->n_bytes >= RANDOM_ADVICE_BYTES)
-        io_calls.madvise(p, m->n_bytes, MADV_RANDOM);
+        map_at_random(m);
     return 0;
+}
+
+void map_at_random(const struct mapping *m)
+{
+    io_calls.madvise(m->address, m->n_bytes, MADV_RANDOM);
 }
 
 void map_drop(struct mapping *m)

@@ -42,6 +42,8 @@ enum { RANDOM_ADVICE_BYTES = 1 << 20 };
 /* Maps a part of a file and watches it (`alarm` as above). */
 int map_file(int fd, uint64_t offset, uint64_t n_bytes, bool writable,
              _Atomic bool *alarm, struct mapping *m);
+/* The same advice for a smaller one, of which a reader touches few pages. */
+void map_at_random(const struct mapping *m);
 void map_drop(struct mapping *m);
 /* A mapping keeps its file description open, and so a lock. So forked children do not
  * get this one, and abandon what the parent had mapped. */
