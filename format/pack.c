@@ -55,10 +55,10 @@ static bool row_bytes_valid(uint32_t n)
     return n >= 1 && n <= ROW_MAX_BYTES && (n <= 64 ? (n & (n - 1)) == 0 : n % 64 == 0);
 }
 
-bool band_bytes(const struct band *b, uint64_t *n_bytes)
+/* At most 2^32 blocks * 4 lanes * 2^9 rows * 2^12 bytes: 2^55. */
+uint64_t band_bytes(const struct band *b)
 {
-    return mul_u64(b->geometry.n_blocks, b->geometry.lanes, n_bytes) &&
-           mul_u64(*n_bytes, (uint64_t)BLOCK_BITS * b->row_bytes, n_bytes);
+    return b->geometry.n_blocks * b->geometry.lanes * BLOCK_BITS * b->row_bytes;
 }
 
 void band_encode(const struct band *b, uint8_t out[BAND_BYTES])
@@ -81,12 +81,8 @@ void band_encode(const struct band *b, uint8_t out[BAND_BYTES])
  * rows, which lie within the stage. */
 static void band_end(const struct band *b, uint64_t *rows, uint32_t *column)
 {
-    uint64_t n_bytes = 0;
-    *rows = *column = 0;
-    if (!b || !band_bytes(b, &n_bytes))
-        return;
-    *rows = b->rows_offset + n_bytes;
-    *column = b->first_column + b->n_columns;
+    *rows = b ? b->rows_offset + band_bytes(b) : 0;
+    *column = b ? b->first_column + b->n_columns : 0;
 }
 
 static struct verdict band_check(const struct band_disk *d, const struct commit *c,
@@ -94,7 +90,7 @@ static struct verdict band_check(const struct band_disk *d, const struct commit 
                                  const struct band *b)
 {
     const struct stage_desc *rows = &c->stages[PACK_ROWS];
-    uint64_t n_bytes, end, begin;
+    uint64_t begin;
     uint32_t first;
     band_end(before, &begin, &first);
     if (b->geometry.n_blocks < 1 || b->geometry.n_blocks > MAX_BLOCKS)
@@ -109,8 +105,8 @@ static struct verdict band_check(const struct band_disk *d, const struct commit 
         return AT(RANGE, n_columns);
     if (b->first_column != first)
         return AT(RANGE, first_column);
-    if (b->rows_offset != begin || !band_bytes(b, &n_bytes) ||
-        !add_u64(begin, n_bytes, &end) || end > rows->length)
+    uint64_t end = begin + band_bytes(b); /* below 2^63 + 2^55 */
+    if (b->rows_offset != begin || end > rows->length)
         return AT(RANGE, rows_offset);
     if (commit_unused_is_ours(c) && !all_zero(d->unused, sizeof d->unused))
         return AT(UNUSED, unused);

@@ -98,8 +98,8 @@ extern const size_t n_column_fields;
 
 /* The smallest row for so many columns, 1..32768. */
 uint32_t pack_row_bytes(uint32_t n_columns);
-/* Bytes of a band's rows; false if they exceed 64 bits. */
-bool band_bytes(const struct band *b, uint64_t *n_bytes);
+/* Bytes of a band's rows. */
+uint64_t band_bytes(const struct band *b);
 
 void band_encode(const struct band *b, uint8_t out[BAND_BYTES]);
 /* Decodes entry i of n_bands, and checks it against the descriptors of `c`. `before` is

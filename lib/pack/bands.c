@@ -229,7 +229,7 @@ static int compare_bands(const void *left, const void *right)
 
 static int lay_out(struct pack_plan *p)
 {
-    uint64_t at = 0, n_bytes;
+    uint64_t at = 0;
     uint32_t column = 0;
     if (p->n_bands > 1)
         qsort(p->bands, p->n_bands, sizeof *p->bands, compare_bands);
@@ -238,12 +238,13 @@ static int lay_out(struct pack_plan *p)
         b->rows_offset = at;
         b->first_column = column;
         column += b->n_columns;
-        if (!band_bytes(b, &n_bytes) || !add_u64(at, n_bytes, &at) ||
-            at > INT64_MAX / 2)
+        at += band_bytes(b);
+        if (at > INT64_MAX / 2)
             return EFBIG;
     }
     p->n_columns = column;
-    return align_up_u64(at, PAGE_BYTES, &p->rows_bytes) ? 0 : EFBIG;
+    align_up_u64(at, PAGE_BYTES, &p->rows_bytes);
+    return 0;
 }
 
 /* Gives each source the next free column of a band of its group's geometry. */

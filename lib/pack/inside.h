@@ -20,6 +20,6 @@ int rows_create(struct rows *r, struct pack_job *job);
 void rows_free(struct rows *r);
 void rows_begin(struct rows *r, const struct band *b);
 /* Makes the rows of blocks [first, first + n) of a lane, n <= chunk_blocks. */
-int rows_make(struct rows *r, uint32_t lane, uint64_t first, uint32_t n);
+void rows_make(struct rows *r, uint32_t lane, uint64_t first, uint32_t n);
 
 #endif

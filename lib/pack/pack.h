@@ -66,10 +66,10 @@ int pack_unpack_into(struct tamis_filter *pack, const struct band *band,
 /* ==== write.c: the file ==== */
 
 /* Where the blocks of a column come from. Fills out with blocks [first, first + n) of a
- * lane of source number `source`, as they are, before any fold. ERR_DAMAGED: a page of
- * them fails its check. */
-typedef int pack_blocks_fn(void *ctx, uint32_t source, uint32_t lane, uint64_t first,
-                           uint64_t n, uint8_t *out);
+ * lane of source number `source`, as they are, before any fold; with ones if they
+ * cannot be read. */
+typedef void pack_blocks_fn(void *ctx, uint32_t source, uint32_t lane, uint64_t first,
+                            uint64_t n, uint8_t *out);
 /* The facts of a source, but for own_blocks. Asked some times. */
 typedef void pack_facts_fn(void *ctx, uint32_t source, struct column *out);
 struct pack_job {
@@ -80,14 +80,12 @@ struct pack_job {
     void *ctx;
     const uint8_t *uuid, *store_uuid;
     struct tamis_domain domain;
-    /* After it the number of the source at fault, if the error is one's. */
-    uint32_t failed;
 };
 /* How long the file will be. */
 uint64_t pack_file_bytes(const struct pack_job *job);
 /* Writes the pack under its name in `dir`; synced, but for the directory. On failure
- * nothing stays. *table_digest and *file_bytes are the pack's. ERR_DAMAGED: a source's.
- * ERR_EXISTS, ERR_NETWORK, an errno. */
+ * nothing stays. *table_digest and *file_bytes are the pack's. ERR_EXISTS, ERR_NETWORK,
+ * an errno. */
 int pack_write(struct pack_job *job, int dir, const char *name, uint64_t *table_digest,
                uint64_t *file_bytes, struct tamis_diag *diag);
 

@@ -67,41 +67,37 @@ static void or_block(uint8_t *to, const uint8_t *from)
 
 /* Own blocks [first, first + n) of a column: each the union of `fold` blocks of the
  * source. */
-static int read_own(struct rows *r, uint32_t source, uint32_t lane, uint64_t first,
-                    uint64_t n, uint8_t *out)
+static void read_own(struct rows *r, uint32_t source, uint32_t lane, uint64_t first,
+                     uint64_t n, uint8_t *out)
 {
-    const struct pack_source *s = &r->job->sources[source];
+    const struct pack_job *job = r->job;
+    const struct pack_source *s = &job->sources[source];
     uint64_t fold = s->geometry.n_blocks / s->own_blocks;
-    if (fold == 1)
-        return r->job->blocks(r->job->ctx, source, lane, first, n, out);
+    if (fold == 1) {
+        job->blocks(job->ctx, source, lane, first, n, out);
+        return;
+    }
     memset(out, 0, n * BLOCK_BYTES);
     for (uint64_t at = 0, some; at < n * fold; at += some) {
         some = n * fold - at < SOURCE_BLOCKS ? n * fold - at : SOURCE_BLOCKS;
-        int err = r->job->blocks(r->job->ctx, source, lane, first * fold + at, some,
-                                 r->source);
-        if (err)
-            return err;
+        job->blocks(job->ctx, source, lane, first * fold + at, some, r->source);
         for (uint64_t i = 0; i < some; i++)
             or_block(out + (at + i) / fold * BLOCK_BYTES, r->source + i * BLOCK_BYTES);
     }
-    return 0;
 }
 
 /* Blocks [first, first + n) of a column as the band has them. */
-static int read_column(struct rows *r, uint32_t source, uint32_t lane, uint64_t first,
-                       uint32_t n, uint8_t *out)
+static void read_column(struct rows *r, uint32_t source, uint32_t lane, uint64_t first,
+                        uint32_t n, uint8_t *out)
 {
     const struct pack_source *s = &r->job->sources[source];
     uint64_t times = r->band->geometry.n_blocks / s->own_blocks;
     uint64_t begin = first / times, end = (first + n - 1) / times + 1;
-    int err = read_own(r, source, lane, begin, end - begin, out);
-    if (err)
-        r->job->failed = source;
+    read_own(r, source, lane, begin, end - begin, out);
     /* From the end on: a block moves up, and never onto one that is still to move. */
-    for (uint32_t i = n; times > 1 && !err && i-- > 0;)
+    for (uint32_t i = n; times > 1 && i-- > 0;)
         memmove(out + i * BLOCK_BYTES,
                 out + ((first + i) / times - begin) * BLOCK_BYTES, BLOCK_BYTES);
-    return err;
 }
 
 /* 64 columns of block i of the chunk, from column `column` on. */
@@ -121,18 +117,15 @@ static void put_rows(struct rows *r, uint32_t i, uint32_t column, uint32_t n_col
             memcpy(out, &square[bit][word], n == 8 ? 8 : n);
 }
 
-int rows_make(struct rows *r, uint32_t lane, uint64_t first, uint32_t n)
+void rows_make(struct rows *r, uint32_t lane, uint64_t first, uint32_t n)
 {
     const struct band *b = r->band;
     const uint32_t *order = r->job->plan->order + b->first_column;
     for (uint32_t column = 0; column < b->n_columns; column += GROUP) {
         uint32_t left = b->n_columns - column, some = left < GROUP ? left : GROUP;
-        for (uint32_t c = 0; c < some; c++) {
-            int err = read_column(r, order[column + c], lane, first, n,
-                                  r->blocks + (size_t)c * CHUNK_BLOCKS * BLOCK_BYTES);
-            if (err)
-                return err;
-        }
+        for (uint32_t c = 0; c < some; c++)
+            read_column(r, order[column + c], lane, first, n,
+                        r->blocks + (size_t)c * CHUNK_BLOCKS * BLOCK_BYTES);
         for (uint32_t i = 0; i < n; i++)
             put_rows(r, i, column, some);
     }
@@ -140,5 +133,4 @@ int rows_make(struct rows *r, uint32_t lane, uint64_t first, uint32_t n)
     uint32_t used = (b->n_columns + GROUP - 1) / GROUP * 8;
     for (size_t row = 0; used < b->row_bytes && row < (size_t)n * BLOCK_BITS; row++)
         memset(r->rows + row * b->row_bytes + used, 0, b->row_bytes - used);
-    return 0;
 }

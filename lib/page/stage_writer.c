@@ -80,7 +80,7 @@ int stage_writer_put(struct stage_writer *w)
 
 uint64_t stage_writer_end(struct stage_writer *w)
 {
-    uint64_t root = w ? w->root : 0;
+    uint64_t root = w->root;
     free(w);
     return root;
 }

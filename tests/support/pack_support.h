@@ -21,15 +21,14 @@ static size_t n_sources;
 static struct pack_plan plan;
 static const struct tamis_domain some_domain = {1, 77, 0};
 
-static UNUSED int some_blocks(void *ctx, uint32_t source, uint32_t lane, uint64_t first,
-                              uint64_t n, uint8_t *out)
+static UNUSED void some_blocks(void *ctx, uint32_t source, uint32_t lane,
+                               uint64_t first, uint64_t n, uint8_t *out)
 {
     const struct geometry *g = &sources[source].geometry;
     (void)ctx;
     assert_true(source < n_sources && lane < g->lanes && first + n <= g->n_blocks);
     memcpy(out, some[source].bits + (lane * g->n_blocks + first) * BLOCK_BYTES,
            n * BLOCK_BYTES);
-    return 0;
 }
 
 static UNUSED void some_facts(void *ctx, uint32_t source, struct column *out)

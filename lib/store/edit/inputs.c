@@ -229,8 +229,8 @@ static void close_band(struct packing *p)
 }
 
 /* Blocks of what is gone: all ones, so that the column would answer MAYBE. */
-int input_blocks(void *ctx, uint32_t source, uint32_t lane, uint64_t first, uint64_t n,
-                 uint8_t *out)
+void input_blocks(void *ctx, uint32_t source, uint32_t lane, uint64_t first, uint64_t n,
+                  uint8_t *out)
 {
     struct packing *p = ctx;
     struct pack_input *o = &p->inputs[source];
@@ -250,7 +250,6 @@ int input_blocks(void *ctx, uint32_t source, uint32_t lane, uint64_t first, uint
     else if (!o->seat)
         memcpy(out, o->plane.bits + (lane * o->plane.n_blocks + first) * BLOCK_BYTES,
                n_bytes);
-    return 0;
 }
 
 void inputs_check(struct packing *p)

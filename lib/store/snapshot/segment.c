@@ -63,9 +63,8 @@ int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
     if (e->state)
         info_of_record(e, info);
     const struct seat *seat = packs_seat(&snapshot->packs, index);
-    uint64_t n_bytes;
-    if (seat && !has_own_file(e) && band_bytes(seat->band, &n_bytes))
-        info->file_bytes = n_bytes / seat->band->n_columns;
+    if (seat && !has_own_file(e))
+        info->file_bytes = band_bytes(seat->band) / seat->band->n_columns;
     return 0;
 }
 

@@ -215,6 +215,9 @@ static void rules_of_bands(void **state)
     verdict_is(decode_band(bytes), VERDICT_RANGE,
                offsetof(struct band_disk, rows_offset), "rows_offset");
     pack.stages[0].length = 3 * 4096;
+    pack.stages[0].n_columns = 4; /* one would be in no band */
+    verdict_is(decode_band(bytes), VERDICT_RANGE, offsetof(struct band_disk, n_columns),
+               "n_columns");
     pack.stages[0].n_columns = 1;
     band_encode(&bands[0], bytes);
     entry = 0;
@@ -309,6 +312,13 @@ static void rules_of_columns(void **state)
     n_left = 87;
     verdict_is(decode_column(good), VERDICT_SHORT,
                offsetof(struct column_disk, name_bytes), "name_bytes");
+    /* What a newer minor version says there is its own. */
+    n_left = 88;
+    pack.compat = UINT64_C(1) << 40;
+    good[87] = 1;
+    verdict_is(decode_column(good), VERDICT_OK, 0, "");
+    good[87] = 0;
+    pack = a_pack();
     /* The longest one. */
     memset(c.name, 'n', sizeof c.name);
     memset(c.binding, 'b', sizeof c.binding);
