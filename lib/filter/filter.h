@@ -59,6 +59,10 @@ size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
  */
 bool filter_plane(struct tamis_filter *f, uint64_t tag, uint64_t min_watermark,
                   struct plane *plane);
+/* Copies blocks of a lane of such a filter; each page is checked as it was copied, for
+ * what probes remember of it may be older than its damage. False: one fails. */
+bool filter_copy_blocks(struct tamis_filter *f, uint32_t lane, uint64_t first,
+                        uint64_t n, uint8_t *out);
 /* Prefetches the lines that a probe reads first. */
 void filter_prefetch(struct tamis_filter *f, uint64_t h);
 /* From now on pages are counted in `counts`, not in the filter. No other thread may

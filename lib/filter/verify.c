@@ -45,3 +45,19 @@ int tamis_filter_verify(struct tamis_filter *f, struct tamis_verify *report,
                                         h.health.frame[0].code ? SLOT_A : SLOT_B));
     return TAMIS_ERR_DAMAGED;
 }
+
+bool filter_copy_blocks(struct tamis_filter *f, uint32_t lane, uint64_t first,
+                        uint64_t n, uint8_t *out)
+{
+    struct view *v = filter_view(f);
+    uint8_t page[PAGE_BYTES];
+    uint64_t at = (lane * v->plane.n_blocks + first) * BLOCK_BYTES;
+    for (uint64_t end = at + n * BLOCK_BYTES, some; at < end; at += some, out += some) {
+        uint64_t in_page = at % PAGE_BYTES;
+        some = PAGE_BYTES - in_page < end - at ? PAGE_BYTES - in_page : end - at;
+        if (!stage_copy_page(&v->stages[0], at / PAGE_BYTES, page))
+            return false;
+        memcpy(out, page + in_page, some);
+    }
+    return true;
+}

@@ -45,11 +45,16 @@ int pack_each_column(struct tamis_filter *f, pack_column_fn *fn, void *ctx,
 
 /* ==== unpack.c: a column as a filter of its own ==== */
 
+/* Copies of pages of rows, each checked as it was copied: what probes remember of a
+ * page may be older than its damage (SPEC.md §16.4). 4 MiB; NULL: no memory. */
+struct pack_window *pack_window_new(void);
+void pack_window_free(struct pack_window *w);
 /* Blocks [first, first + n) of a lane of a column that has own_blocks of its own.
- * ERR_DAMAGED: a page of its rows fails its check. */
-int pack_gather(struct tamis_filter *pack, const struct band *band, uint32_t column,
-                uint64_t own_blocks, uint32_t lane, uint64_t first, uint64_t n,
-                uint8_t *out);
+ * ERR_DAMAGED: a page of its rows fails its check, or own_blocks does not divide the
+ * band's. */
+int pack_gather(struct pack_window *w, struct tamis_filter *pack,
+                const struct band *band, uint32_t column, uint64_t own_blocks,
+                uint32_t lane, uint64_t first, uint64_t n, uint8_t *out);
 
 /* Writes column `column` of a band, with the facts of its entry, as a sealed filter of
  * kind 1 under its name in `dir`; synced, but for the directory. The caller sets the

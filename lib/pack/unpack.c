@@ -9,46 +9,91 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+/* ---- checked copies of pages ---- */
+
+enum { WINDOW_PAGES = 1024 }; /* the widest block has 512 */
+
+struct pack_window {
+    const struct stage *of[WINDOW_PAGES];
+    uint64_t page[WINDOW_PAGES];
+    uint8_t bytes[WINDOW_PAGES][PAGE_BYTES];
+};
+
+struct pack_window *pack_window_new(void)
+{
+    return calloc(1, sizeof(struct pack_window));
+}
+
+void pack_window_free(struct pack_window *w)
+{
+    free(w);
+}
+
+/* The page; NULL if it fails its check. */
+static const uint8_t *window_page(struct pack_window *w, struct stage *s, uint64_t page)
+{
+    size_t slot = page % WINDOW_PAGES;
+    if (w->of[slot] == s && w->page[slot] == page)
+        return w->bytes[slot];
+    w->of[slot] = NULL;
+    if (!stage_copy_page(s, page, w->bytes[slot]))
+        return NULL;
+    w->of[slot] = s;
+    w->page[slot] = page;
+    return w->bytes[slot];
+}
+
+/* ---- a column's blocks ---- */
+
+/* Block `block` of the band, as the column has it. */
+static int gather_block(struct pack_window *w, struct stage *rows,
+                        const struct band *band, uint32_t column, uint32_t lane,
+                        uint64_t block, uint8_t out[BLOCK_BYTES])
+{
+    uint64_t at = band_row(band, lane, block, 0) + column / 8, page = UINT64_MAX;
+    const uint8_t *bytes = NULL;
+    memset(out, 0, BLOCK_BYTES);
+    for (uint32_t i = 0; i < BLOCK_BITS; i++, at += band->row_bytes) {
+        if (at / PAGE_BYTES != page) {
+            page = at / PAGE_BYTES;
+            bytes = window_page(w, rows, page);
+            if (!bytes)
+                return TAMIS_ERR_DAMAGED;
+        }
+        out[i / 8] |= (uint8_t)((bytes[at % PAGE_BYTES] >> column % 8 & 1) << i % 8);
+    }
+    return 0;
+}
+
+int pack_gather(struct pack_window *w, struct tamis_filter *pack,
+                const struct band *band, uint32_t column, uint64_t own_blocks,
+                uint32_t lane, uint64_t first, uint64_t n, uint8_t *out)
+{
+    struct view *v = atomic_load_explicit(&pack->view, memory_order_acquire);
+    if (own_blocks == 0 || band->geometry.n_blocks % own_blocks != 0)
+        return TAMIS_ERR_DAMAGED;
+    uint64_t in_band = band->geometry.n_blocks / own_blocks;
+    int err = 0;
+    for (uint64_t i = 0; i < n && !err; i++)
+        err = gather_block(w, &v->stages[PACK_ROWS], band, column, lane,
+                           (first + i) * in_band, out + i * BLOCK_BYTES);
+    return err;
+}
+
+/* ---- a filter of its own ---- */
+
 struct gathering {
+    struct pack_window *window;
     struct tamis_filter *pack;
     const struct band *band;
     uint32_t column;
     uint64_t own_blocks;
     struct geometry geometry; /* of the file */
 };
-
-/* Block `block` of the band, as the column has it. */
-static int gather_block(struct stage *rows, const struct band *band, uint32_t column,
-                        uint32_t lane, uint64_t block, uint8_t out[BLOCK_BYTES])
-{
-    uint64_t first = band_row(band, lane, block, 0);
-    uint64_t n = (uint64_t)BLOCK_BITS * band->row_bytes;
-    for (uint64_t page = first / PAGE_BYTES; page <= (first + n - 1) / PAGE_BYTES;
-         page++)
-        if (!stage_page_good(rows, page))
-            return TAMIS_ERR_DAMAGED;
-    const uint8_t *row = rows->bits + first + column / 8;
-    memset(out, 0, BLOCK_BYTES);
-    for (uint32_t i = 0; i < BLOCK_BITS; i++, row += band->row_bytes)
-        out[i / 8] |= (uint8_t)((*row >> column % 8 & 1) << i % 8);
-    return 0;
-}
-
-int pack_gather(struct tamis_filter *pack, const struct band *band, uint32_t column,
-                uint64_t own_blocks, uint32_t lane, uint64_t first, uint64_t n,
-                uint8_t *out)
-{
-    struct view *v = atomic_load_explicit(&pack->view, memory_order_acquire);
-    uint64_t in_band = band->geometry.n_blocks / own_blocks;
-    int err = 0;
-    for (uint64_t i = 0; i < n && !err; i++)
-        err = gather_block(&v->stages[PACK_ROWS], band, column, lane,
-                           (first + i) * in_band, out + i * BLOCK_BYTES);
-    return err;
-}
 
 static uint64_t count_bits(const uint8_t *bytes, size_t n)
 {
@@ -74,7 +119,7 @@ static int write_pages(const struct gathering *g, struct stage_desc *s,
             if (i > 0 && b / times == (b - 1) / times)
                 memcpy(block, block - BLOCK_BYTES, BLOCK_BYTES);
             else
-                err = pack_gather(g->pack, g->band, g->column, g->own_blocks,
+                err = pack_gather(g->window, g->pack, g->band, g->column, g->own_blocks,
                                   (uint32_t)(page / per_lane), b / times, 1, block);
             if (err)
                 return err;
@@ -149,12 +194,17 @@ int pack_unpack_into(struct tamis_filter *pack, const struct band *band,
                      uint32_t column, const struct column *col, struct identity *id,
                      struct commit *c, int fd)
 {
-    struct gathering g = {pack, band, column, col->own_blocks, band->geometry};
+    struct gathering g = {NULL, pack, band, column, col->own_blocks, band->geometry};
     g.geometry.n_blocks = whole_pages(col->own_blocks);
     if (g.geometry.n_blocks > MAX_BLOCKS)
         return EFBIG;
+    g.window = pack_window_new();
+    if (!g.window)
+        return ENOMEM;
     describe(&g, col, id, c);
-    return write_all(&g, fd, id, c);
+    int err = write_all(&g, fd, id, c);
+    pack_window_free(g.window);
+    return err;
 }
 
 int pack_unpack(struct tamis_filter *pack, const struct band *band, uint32_t column,

@@ -58,8 +58,9 @@ int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_byt
 enum tamis_repack {
     TAMIS_REPACK_NONE, /* segments that are in a pack stay there */
     TAMIS_REPACK_ALL,  /* they are taken, too */
-    /* The library chooses: what is loose, and the packs that are half dead, or as small
-     * as three others. `segments` must be NULL. */
+    /* The library chooses: segments that are in no pack; packs with at most half of
+     * their columns living; and, if there are three or more of them, the packs of the
+     * new pack's size class or below. `segments` must be NULL. */
     TAMIS_REPACK_AUTO
 };
 struct tamis_pack_options {
@@ -81,13 +82,14 @@ struct tamis_pack_report {
 };
 /* Writes a pack of n segments of a snapshot of this store (segments NULL: of all), with
  * what may be packed: filters that are sealed, of one stage, and good in every page.
- * Segments that are listed twice get one column each; the last counts. With nothing to
- * pack it returns 0, and report->n_packed is 0. The filters are folded where that keeps
+ * A segment that is listed twice is packed once. With nothing to pack it returns 0, and
+ * report->n_packed is 0. The filters are folded where that keeps
  * their error. The pack takes effect at commit, for segments whose filter is still the
  * same then; others stay as they are. Columns that other packs had of these segments
  * are dead from then on, and a pack without a living column is removed: until then the
  * disk holds both. Snapshots that were taken before go on, if they have the files open
- * or `keep` is set; else they answer MAYBE/FILE_LOST for them. Memory: a few MiB beside
+ * or `keep` is set; else they answer MAYBE/FILE_LOST for those
+ * segments. Memory: a few MiB beside
  * the mappings, and 250 bytes a segment. ERR_RANGE: more than 1048576 segments, or of
  * more than 4096 sizes. ERR_MISMATCH: a snapshot of another store. ENOSPC: the pack
  * would not fit; nothing was written. Another errno: a filter cannot be read, which
@@ -101,7 +103,8 @@ int tamis_edit_pack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
  * replaced one meanwhile: then the commit fails with ERR_MISMATCH, and changes nothing.
  * Answers, bindings, ranks, ranges and watermarks stay. A file may be larger than the
  * column, for its blocks are repeated to whole pages. ERR_NO_SEGMENT: a segment is in
- * no pack that answers. ERR_DAMAGED: a page of its rows fails its check. After a
+ * no usable pack. ERR_DAMAGED: a page of its rows, or of the pack's table of columns,
+ * fails its check. ERR_MISMATCH: the table has another filter in its place. After a
  * failure abort the edit. */
 int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                       const uint32_t *segments, size_t n, struct tamis_diag *diag);

@@ -1,7 +1,7 @@
-/* What tamis_edit_pack() packs, and where the blocks are: in the segment's own file, or
- * in a column of another pack. Files are checked page by page before a bit is copied. A
- * process may map only so many files, so that of many only the first stay open; the
- * others are opened, and checked, a second time when their band is written. */
+/* Inputs of tamis_edit_pack(), and where their blocks are: in the segment's own file,
+ * or in a column of another pack. Each page is checked as it is copied (SPEC.md §16.4).
+ * A process may map only so many files, so that of many only the first stay open; the
+ * others are opened a second time when their band is written. */
 #include "lib/store/edit/inside.h"
 #include "lib/error.h"
 #include "lib/filter/filter.h"
@@ -17,7 +17,9 @@ int inputs_alloc(struct packing *p, size_t n)
 {
     p->inputs = calloc(n + 1, sizeof *p->inputs);
     p->sources = calloc(n + 1, sizeof *p->sources);
-    return p->inputs && p->sources ? 0 : ENOMEM;
+    p->taken = calloc(p->snapshot->n + 1, sizeof *p->taken);
+    p->window = pack_window_new();
+    return p->inputs && p->sources && p->taken && p->window ? 0 : ENOMEM;
 }
 
 static void input_close(struct pack_input *o)
@@ -34,6 +36,8 @@ void inputs_free(struct packing *p)
     free(p->inputs);
     free(p->sources);
     free(p->chosen);
+    free(p->taken);
+    pack_window_free(p->window);
     pack_plan_free(&p->plan);
 }
 
@@ -111,27 +115,42 @@ static int consider_file(struct packing *p, size_t index, struct tamis_diag *dia
     return 0;
 }
 
-/* It was folded to the least that keeps its error when it was packed first. */
-static void take_column(struct packing *p, size_t index, const struct seat *seat)
+/* It was folded to the least that keeps its error when it was packed first. A pack
+ * without a good table: the column has all blocks of its band. */
+static int take_column(struct packing *p, size_t index, const struct seat *seat,
+                       struct tamis_diag *diag)
 {
-    p->sources[p->n] = (struct pack_source){
+    struct pack_source s = {
         .geometry = seat->band->geometry,
         .keys = le64_get(entry_record(p->snapshot->entries[index])->keys),
         .target_error = 0,
     };
+    int rc = packs_own_blocks(p->snapshot, index, &s.geometry.n_blocks, diag);
+    if (rc > 0)
+        return rc;
+    diag_clear(diag);
+    if (rc == TAMIS_ERR_MISMATCH) {
+        p->report->n_unreadable++;
+        return 0;
+    }
+    p->sources[p->n] = s;
     take(p, index)->seat = seat;
+    return 0;
 }
 
 int input_consider(struct packing *p, size_t index, struct tamis_diag *diag)
 {
     const struct entry *e = p->snapshot->entries[index];
     const struct seat *seat = packs_seat(&p->snapshot->packs, index);
+    if (p->taken[index]) /* it is listed twice */
+        return 0;
+    p->taken[index] = true;
     if (p->chosen && !p->chosen[index])
         p->report->n_packed_before += e->packed;
     else if (e->packed && p->opt.repack == TAMIS_REPACK_NONE)
         p->report->n_packed_before++;
     else if (seat)
-        take_column(p, index, seat);
+        return take_column(p, index, seat, diag);
     else if (e->state == RECORD_NO_FILTER)
         p->report->n_bare++;
     else if (e->state == RECORD_GROWING)
@@ -139,64 +158,6 @@ int input_consider(struct packing *p, size_t index, struct tamis_diag *diag)
     else
         return consider_file(p, index, diag);
     return 0;
-}
-
-/* ---- columns of other packs ---- */
-
-struct numbering {
-    struct packing *packing;
-    const struct tamis_filter *pack;
-    uint32_t *by_segment; /* number of the input + 1 */
-};
-
-static int note_blocks(void *ctx, uint32_t band, uint32_t column,
-                       const struct column *col)
-{
-    struct numbering *n = ctx;
-    struct tamis_snapshot *s = n->packing->snapshot;
-    uint32_t slot = names_get(&s->by_name, col->name, col->name_bytes);
-    const struct seat *seat = slot ? packs_seat(&s->packs, slot - 1) : NULL;
-    (void)band;
-    if (seat && seat->pack == n->pack && seat->column == column &&
-        n->by_segment[slot - 1])
-        n->packing->sources[n->by_segment[slot - 1] - 1].geometry.n_blocks =
-            col->own_blocks;
-    return 0;
-}
-
-static bool any_column(const struct packing *p)
-{
-    for (size_t i = 0; i < p->n; i++)
-        if (p->inputs[i].seat)
-            return true;
-    return false;
-}
-
-/* A pack whose table fails its checks: its columns have all the band's blocks. */
-int inputs_of_packs(struct packing *p, struct tamis_diag *diag)
-{
-    struct tamis_snapshot *s = p->snapshot;
-    struct numbering n = {.packing = p};
-    int rc = 0;
-    if (!any_column(p))
-        return 0;
-    n.by_segment = calloc(s->n + 1, sizeof *n.by_segment);
-    if (!n.by_segment)
-        return diag_errno(diag, ENOMEM, p->edit->catalog->path, "packing");
-    for (uint32_t i = 0; i < p->n; i++)
-        if (p->inputs[i].seat)
-            n.by_segment[p->inputs[i].segment] = i + 1;
-    for (size_t i = 0; i < s->packs.n && (!rc || rc == TAMIS_ERR_DAMAGED); i++) {
-        struct open_pack *pack = s->packs.views[i].pack;
-        n.pack = pack ? pack->filter : NULL;
-        rc = pack ? pack_each_column(pack->filter, note_blocks, &n, diag) : 0;
-    }
-    if (rc == TAMIS_ERR_DAMAGED)
-        rc = 0;
-    if (!rc)
-        diag_clear(diag);
-    free(n.by_segment);
-    return rc;
 }
 
 /* ---- for pack_write() ---- */
@@ -207,53 +168,38 @@ void input_facts(void *ctx, uint32_t source, struct column *out)
     entry_facts(p->snapshot->entries[p->inputs[source].segment], out);
 }
 
-/* Were all pages good to the end? One that was found bad while it was copied may have
- * given fewer bits than it had. */
-static void check_still_good(struct packing *p, struct pack_input *o)
-{
-    struct plane plane;
-    if (o->filter && !filter_plane(o->filter, p->snapshot->domain.tag, 0, &plane))
-        o->gone = true;
-}
-
 /* Files beyond the first that are open belong to one band. */
 static void close_band(struct packing *p)
 {
-    for (size_t i = 0, n_kept = 0; i < p->n; i++) {
-        struct pack_input *o = &p->inputs[i];
-        if (o->seat || n_kept++ < p->n_open)
-            continue;
-        check_still_good(p, o);
-        input_close(o);
-    }
+    for (size_t i = 0, n_kept = 0; i < p->n; i++)
+        if (!p->inputs[i].seat && n_kept++ >= p->n_open)
+            input_close(&p->inputs[i]);
 }
 
-/* Blocks of what is gone: all ones, so that the column would answer MAYBE. */
+static bool copy_blocks(struct packing *p, struct pack_input *o, uint32_t source,
+                        uint32_t lane, uint64_t first, uint64_t n, uint8_t *out)
+{
+    const struct pack_source *s = &p->sources[source];
+    if (o->seat)
+        return pack_gather(p->window, o->seat->pack, o->seat->band, o->seat->column,
+                           s->geometry.n_blocks, lane, first, n, out) == 0;
+    if (!o->filter) {
+        if (p->band != s->band)
+            close_band(p);
+        p->band = s->band;
+        if (open_file(p, p->snapshot->entries[o->segment], o, NULL) != 0)
+            return false;
+    }
+    return filter_copy_blocks(o->filter, lane, first, n, out);
+}
+
 void input_blocks(void *ctx, uint32_t source, uint32_t lane, uint64_t first, uint64_t n,
                   uint8_t *out)
 {
     struct packing *p = ctx;
     struct pack_input *o = &p->inputs[source];
-    const struct pack_source *s = &p->sources[source];
-    size_t n_bytes = (size_t)n * BLOCK_BYTES;
-    if (o->seat && !o->gone)
-        o->gone = pack_gather(o->seat->pack, o->seat->band, o->seat->column,
-                              s->geometry.n_blocks, lane, first, n, out) != 0;
-    if (!o->seat && !o->gone && !o->filter) {
-        if (p->band != s->band)
-            close_band(p);
-        p->band = s->band;
-        o->gone = open_file(p, p->snapshot->entries[o->segment], o, NULL) != 0;
-    }
+    if (!o->gone)
+        o->gone = !copy_blocks(p, o, source, lane, first, n, out);
     if (o->gone)
-        memset(out, 0xff, n_bytes);
-    else if (!o->seat)
-        memcpy(out, o->plane.bits + (lane * o->plane.n_blocks + first) * BLOCK_BYTES,
-               n_bytes);
-}
-
-void inputs_check(struct packing *p)
-{
-    for (size_t i = 0; i < p->n; i++)
-        check_still_good(p, &p->inputs[i]);
+        memset(out, 0xff, (size_t)n * BLOCK_BYTES);
 }

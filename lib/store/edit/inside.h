@@ -109,7 +109,7 @@ int place_columns(struct catalog_txn *t, const struct edit_op *op,
                   struct buffer *columns, struct buffer *files,
                   struct tamis_diag *diag);
 
-/* ==== inputs.c: what is packed, and where its blocks are ==== */
+/* ==== inputs.c: segments that are packed, and where their blocks are ==== */
 
 /* A segment taken: its blocks are those of a file, or a column of another pack. */
 struct pack_input {
@@ -125,7 +125,9 @@ struct packing {
     struct tamis_pack_options opt;
     struct tamis_pack_report *report;
     bool *chosen; /* by tiers.c, by segment; NULL: as the caller says */
-    size_t n;     /* taken */
+    bool *taken;  /* by segment: considered before */
+    struct pack_window *window;
+    size_t n; /* taken */
     struct pack_input *inputs;
     struct pack_source *sources;
     struct pack_plan plan;
@@ -138,15 +140,11 @@ void inputs_free(struct packing *p);
 /* Takes a segment, or counts why not. An error that says nothing of the file, of the
  * disk perhaps, is the result. */
 int input_consider(struct packing *p, size_t index, struct tamis_diag *diag);
-/* After all are considered: how many blocks columns of other packs have. */
-int inputs_of_packs(struct packing *p, struct tamis_diag *diag);
 /* For struct pack_job; the context is the packing. */
 pack_facts_fn input_facts;
 pack_blocks_fn input_blocks;
-/* After the pack is written: those whose pages were not good to the end are gone. */
-void inputs_check(struct packing *p);
 
-/* ==== tiers.c: what is worth packing now ==== */
+/* ==== tiers.c: packs and segments that are worth packing now ==== */
 
 /* Sets p->chosen. ENOMEM. */
 int tiers_choose(struct packing *p);

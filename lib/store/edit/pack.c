@@ -40,6 +40,26 @@ static int make_report(struct packing *p, struct tamis_diag *diag)
         (unsigned long long)r->file_bytes, (unsigned long long)r->free_bytes);
 }
 
+/* Columns of segments that were lost meanwhile are dead from the start. */
+static int make_tombstones(const struct packing *p, const struct pack_place *place)
+{
+    int dir = p->edit->dir.fd;
+    uint32_t *gone = malloc((p->n + 1) * sizeof *gone);
+    size_t n = 0;
+    bool all;
+    if (!gone)
+        return ENOMEM;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->inputs[i].gone)
+            gone[n++] =
+                p->plan.bands[p->sources[i].band].first_column + p->sources[i].column;
+    int rc = dead_create(dir, place->uuid, place->digest, p->plan.n_columns);
+    if (!rc && n)
+        rc = dead_bury(dir, place->uuid, place->digest, gone, n, &all);
+    free(gone);
+    return rc;
+}
+
 /* Its name stays free if this fails. */
 static int write_files(struct packing *p, struct pack_place *place,
                        struct tamis_diag *diag)
@@ -62,8 +82,7 @@ static int write_files(struct packing *p, struct pack_place *place,
     int rc = pack_write(&job, p->edit->dir.fd, name, &place->digest, &n_bytes, diag);
     if (rc)
         return edit_not_put(p->edit, rc, name, diag);
-    inputs_check(p);
-    rc = dead_create(p->edit->dir.fd, place->uuid, place->digest, p->plan.n_columns);
+    rc = make_tombstones(p, place);
     if (rc)
         diag_errno(diag, rc, c->filters->path, "writing the tombstones of a pack");
     if (rc)
@@ -195,10 +214,10 @@ int tamis_edit_pack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
         diag_errno(diag, rc, edit->catalog->path, "packing");
     for (size_t i = 0; i < n && !rc; i++)
         rc = input_consider(&p, segments ? segments[i] : i, diag);
-    if (!rc)
-        rc = inputs_of_packs(&p, diag);
     if (!rc && p.n)
         rc = pack_taken(&p, diag);
     inputs_free(&p);
+    if (rc)
+        *p.report = (struct tamis_pack_report){0};
     return rc;
 }

@@ -38,15 +38,6 @@ static bool is_loose(const struct tamis_snapshot *s, size_t i)
     return s->entries[i]->state == RECORD_SEALED && !packs_seat(&s->packs, i);
 }
 
-/* Which view has the seat's pack? */
-static size_t view_of(const struct packs *p, const struct seat *seat)
-{
-    size_t i = 0;
-    while (!p->views[i].pack || p->views[i].pack->filter != seat->pack)
-        i++;
-    return i;
-}
-
 static void weigh(const struct tamis_snapshot *s, struct weighed *w)
 {
     for (size_t i = 0; i < s->packs.n; i++)
@@ -55,13 +46,13 @@ static void weigh(const struct tamis_snapshot *s, struct weighed *w)
         const struct seat *seat = packs_seat(&s->packs, i);
         if (!seat)
             continue;
-        struct weighed *of = &w[view_of(&s->packs, seat)];
+        struct weighed *of = &w[seat->view];
         of->keys += keys_of(s->entries[i]);
         of->n_living++;
     }
 }
 
-/* Takes every pack that `low` says; returns their keys. */
+/* Takes every pack of the tier or below; returns their keys. */
 static uint64_t take_packs(struct weighed *w, size_t n, unsigned tier)
 {
     uint64_t keys = 0;
@@ -113,7 +104,7 @@ int tiers_choose(struct packing *p)
     choose_packs(s, w);
     for (size_t i = 0; i < s->n; i++) {
         const struct seat *seat = packs_seat(&s->packs, i);
-        p->chosen[i] = !seat || w[view_of(&s->packs, seat)].taken;
+        p->chosen[i] = !seat || w[seat->view].taken;
     }
     free(w);
     return 0;

@@ -16,8 +16,7 @@ struct unpacking {
     struct tamis_edit *edit;
     struct tamis_snapshot *snapshot;
     struct tamis_diag *diag;
-    struct tamis_filter *pack; /* at work */
-    bool *wanted;              /* by segment */
+    bool *wanted; /* by segment */
 };
 
 static struct record record_of(const struct entry *e)
@@ -61,21 +60,16 @@ static int write_filter(struct unpacking *u, const struct entry *e,
     return 0;
 }
 
-static int unpack_column(void *ctx, uint32_t band, uint32_t column,
-                         const struct column *col)
+static int unpack_segment(struct unpacking *u, size_t index)
 {
-    struct unpacking *u = ctx;
     struct tamis_snapshot *s = u->snapshot;
-    uint32_t n, slot = names_get(&s->by_name, col->name, col->name_bytes);
-    const struct band *bands = pack_bands(u->pack, &n);
-    const struct seat *seat = slot ? packs_seat(&s->packs, slot - 1) : NULL;
-    if (!seat || !u->wanted[slot - 1] || seat->pack != u->pack ||
-        seat->band != &bands[band] || seat->column != column)
-        return 0;
-    const struct entry *e = s->entries[slot - 1];
+    const struct entry *e = s->entries[index];
     struct record r = record_of(e);
-    u->wanted[slot - 1] = false;
-    int rc = write_filter(u, e, seat, col, &r);
+    struct column col;
+    entry_facts(e, &col);
+    int rc = packs_own_blocks(s, index, &col.own_blocks, u->diag);
+    if (!rc)
+        rc = write_filter(u, e, packs_seat(&s->packs, index), &col, &r);
     if (rc)
         return rc;
     rc = tamis_edit_drop_filter(u->edit, e->bytes, e->name_bytes, entry_record(e)->uuid,
@@ -85,21 +79,6 @@ static int unpack_column(void *ctx, uint32_t band, uint32_t column,
         return rc;
     }
     return edit_put_append(u->edit, e->bytes, e->name_bytes, &r, false, u->diag);
-}
-
-/* All wanted columns of the pack of segment `index`. */
-static int unpack_of(struct unpacking *u, size_t index)
-{
-    char text[NAME_TEXT_BYTES];
-    const struct entry *e = u->snapshot->entries[index];
-    const struct seat *seat = packs_seat(&u->snapshot->packs, index);
-    u->pack = seat->pack;
-    int rc = pack_each_column(seat->pack, unpack_column, u, u->diag);
-    if (!rc && u->wanted[index])
-        rc = diag_fail(u->diag, TAMIS_ERR_MISMATCH, filter_path(seat->pack),
-                       "the pack's table has another place for segment %s",
-                       name_text(text, e->bytes, e->name_bytes));
-    return rc;
 }
 
 static int check_segment(const struct unpacking *u, size_t index)
@@ -113,7 +92,7 @@ static int check_segment(const struct unpacking *u, size_t index)
         return 0;
     return diag_fail(
         u->diag, TAMIS_ERR_NO_SEGMENT, u->edit->catalog->path,
-        "segment %s is in no pack that answers",
+        "segment %s is in no usable pack",
         name_text(text, s->entries[index]->bytes, s->entries[index]->name_bytes));
 }
 
@@ -137,8 +116,10 @@ int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
             u.wanted[segments[i]] = true;
     }
     for (size_t i = 0; i < n && !rc; i++)
-        if (u.wanted[segments[i]])
-            rc = unpack_of(&u, segments[i]);
+        if (u.wanted[segments[i]]) {
+            u.wanted[segments[i]] = false; /* it may be listed twice */
+            rc = unpack_segment(&u, segments[i]);
+        }
     free(u.wanted);
     return rc;
 }

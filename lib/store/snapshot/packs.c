@@ -16,7 +16,7 @@ static void pack_release(struct open_pack *p)
     if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1)
         return;
     tamis_filter_close(p->filter);
-    free(atomic_load_explicit(&p->own_blocks, memory_order_relaxed));
+    free(atomic_load_explicit(&p->table, memory_order_relaxed));
     free(p);
 }
 
@@ -60,7 +60,7 @@ static int pack_open(const struct tamis_snapshot *s, const struct pack_place *pl
         return rc;
     }
     atomic_init(&p->refs, 1);
-    atomic_init(&p->own_blocks, NULL);
+    atomic_init(&p->table, NULL);
     const struct band *last = &p->bands[p->n_bands - 1];
     p->n_columns = last->first_column + last->n_columns;
     memcpy(p->uuid, place->uuid, UUID_BYTES);
@@ -179,8 +179,8 @@ static void take_seat(struct packs *p, struct pack_view *v, const struct entry *
     *slot = index + 1;
     v->first = index < v->first ? index : v->first;
     v->last = index > v->last ? index : v->last;
-    p->seats[index] =
-        (struct seat){v->pack->filter, b, place->column - b->first_column};
+    p->seats[index] = (struct seat){v->pack->filter, b, place->column - b->first_column,
+                                    (uint32_t)(v - p->views)};
     p->seated[index / 64] |= UINT64_C(1) << index % 64;
     p->n_seated++;
 }
@@ -238,14 +238,6 @@ void packs_free(struct packs *p)
     free(p->seats);
     free(p->seated);
     *p = (struct packs){0};
-}
-
-struct open_pack *packs_of_seat(const struct packs *p, const struct seat *seat)
-{
-    size_t i = 0;
-    while (!p->views[i].pack || p->views[i].pack->filter != seat->pack)
-        i++;
-    return p->views[i].pack;
 }
 
 /* ---- one key, all columns ---- */

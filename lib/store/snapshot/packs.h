@@ -5,7 +5,8 @@
  *     seats    segment -> band and column of a pack; none: it has its own file
  *     slots    column  -> segment; 0: dropped, or never this snapshot's
  *
- * All of it is made with the snapshot, and never changes: a pack is immutable. */
+ * All of it is made with the snapshot, and never changes, but for what is read of a
+ * pack when it is asked for: a pack is immutable. */
 #ifndef TAMIS_STORE_SNAPSHOT_PACKS_H
 #define TAMIS_STORE_SNAPSHOT_PACKS_H
 
@@ -19,6 +20,12 @@ struct seat {
     struct tamis_filter *pack; /* NULL: the segment is in no pack that counts */
     const struct band *band;
     uint32_t column; /* of the band */
+    uint32_t view;   /* the pack's number in `views` */
+};
+/* What the table of columns says of one. */
+struct own_column {
+    uint64_t n_blocks;
+    uint8_t uuid[UUID_BYTES];
 };
 
 /* An open pack; snapshots share it. */
@@ -29,7 +36,7 @@ struct open_pack {
     uint32_t n_bands, n_columns;
     uint8_t uuid[UUID_BYTES];
     uint64_t digest;
-    _Atomic(uint64_t *) own_blocks; /* of each column; NULL: not read yet */
+    _Atomic(struct own_column *) table; /* NULL: not read yet */
 };
 /* A pack as a snapshot sees it. */
 struct pack_view {
@@ -66,10 +73,19 @@ void packs_ask(const struct packs *p, size_t base, size_t n, uint64_t h,
 
 /* unpacked.c: the filter of a segment that has a seat and no file of its own: a copy of
  * its column in memory, as entry_filter(). */
+/* How many blocks its column has of its own. ERR_DAMAGED: the table of columns fails
+ * its check. ERR_MISMATCH: it has another filter in this place. */
+int packs_own_blocks(struct tamis_snapshot *s, size_t index, uint64_t *n,
+                     struct tamis_diag *diag);
 int unpacked_filter(struct tamis_snapshot *s, size_t index, struct tamis_filter **out,
                     struct tamis_diag *diag);
 
-struct open_pack *packs_of_seat(const struct packs *p, const struct seat *seat);
+static inline struct open_pack *packs_of_seat(const struct packs *p,
+                                              const struct seat *seat)
+{
+    return p->views[seat->view].pack;
+}
+
 static inline const struct seat *packs_seat(const struct packs *p, size_t index)
 {
     return p->seats && p->seats[index].pack ? &p->seats[index] : NULL;

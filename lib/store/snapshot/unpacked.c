@@ -10,43 +10,55 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- how many blocks a column has of its own ---- */
+/* ---- what the table of columns says ---- */
 
 struct reading {
-    uint64_t *own_blocks;
+    struct own_column *table;
     uint32_t next;
 };
 
-static int note_blocks(void *ctx, uint32_t band, uint32_t column,
+static int note_column(void *ctx, uint32_t band, uint32_t column,
                        const struct column *col)
 {
     struct reading *r = ctx;
+    struct own_column *to = &r->table[r->next++];
     (void)band, (void)column;
-    r->own_blocks[r->next++] = col->own_blocks;
+    to->n_blocks = col->own_blocks;
+    memcpy(to->uuid, col->uuid, UUID_BYTES);
     return 0;
 }
 
-/* From the table of columns, which is read once for all columns. */
+/* Reads it once for all columns. */
 static int read_table(struct open_pack *p, struct tamis_diag *diag)
 {
-    struct reading r = {.own_blocks = calloc(p->n_columns, sizeof *r.own_blocks)};
-    uint64_t *none = NULL;
-    if (!r.own_blocks)
+    struct reading r = {.table = calloc(p->n_columns, sizeof *r.table)};
+    struct own_column *none = NULL;
+    if (!r.table)
         return diag_errno(diag, ENOMEM, filter_path(p->filter), "reading its columns");
-    int rc = pack_each_column(p->filter, note_blocks, &r, diag);
-    if (rc || !atomic_compare_exchange_strong(&p->own_blocks, &none, r.own_blocks))
-        free(r.own_blocks);
+    int rc = pack_each_column(p->filter, note_column, &r, diag);
+    if (rc || !atomic_compare_exchange_strong(&p->table, &none, r.table))
+        free(r.table);
     return rc;
 }
 
-static int blocks_of(const struct packs *p, const struct seat *seat, uint64_t *n,
+int packs_own_blocks(struct tamis_snapshot *s, size_t index, uint64_t *n,
                      struct tamis_diag *diag)
 {
-    struct open_pack *pack = packs_of_seat(p, seat);
-    int rc = atomic_load(&pack->own_blocks) ? 0 : read_table(pack, diag);
-    if (!rc)
-        *n = atomic_load(&pack->own_blocks)[seat->band->first_column + seat->column];
-    return rc;
+    char text[NAME_TEXT_BYTES];
+    const struct entry *e = s->entries[index];
+    const struct seat *seat = packs_seat(&s->packs, index);
+    struct open_pack *pack = packs_of_seat(&s->packs, seat);
+    int rc = atomic_load(&pack->table) ? 0 : read_table(pack, diag);
+    if (rc)
+        return rc;
+    const struct own_column *own =
+        &atomic_load(&pack->table)[seat->band->first_column + seat->column];
+    *n = own->n_blocks;
+    if (memcmp(own->uuid, entry_record(e)->uuid, UUID_BYTES) == 0)
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_MISMATCH, filter_path(pack->filter),
+                     "the pack's table has another filter where segment %s should be",
+                     name_text(text, e->bytes, e->name_bytes));
 }
 
 /* ---- the filter ---- */
@@ -88,7 +100,7 @@ int unpacked_filter(struct tamis_snapshot *s, size_t index, struct tamis_filter 
     if (*out)
         return 0;
     entry_facts(e, &col);
-    int rc = blocks_of(&s->packs, seat, &col.own_blocks, diag);
+    int rc = packs_own_blocks(s, index, &col.own_blocks, diag);
     if (rc)
         return rc;
     if (!entry_take_place())

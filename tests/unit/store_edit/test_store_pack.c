@@ -371,11 +371,10 @@ static void bad_calls_are_refused(void **state)
                      TAMIS_ERR_RANGE);
     assert_int_equal(tamis_edit_pack(NULL, snap, NULL, 0, NULL, NULL, &diag),
                      TAMIS_ERR_RANGE);
-    /* Twice in the list: the last column counts. */
     uint32_t twice[] = {1, 1, 2};
     struct tamis_pack_report report;
     OK(tamis_edit_pack(e, snap, twice, 3, NULL, &report, &diag));
-    assert_int_equal(report.n_packed, 3);
+    assert_int_equal(report.n_packed, 2);
     OK(tamis_edit_commit(e, NULL));
     check_keys_of(s, 3, TAMIS_HIT);
     tamis_snapshot_release(snap);

@@ -126,6 +126,65 @@ static void damaged_columns_are_left(void **state)
     remove_store("s");
 }
 
+/* Pages that probes have found good, and that rot later: nothing is made of them that
+ * would pass for whole. */
+static void rot_is_not_written_anew(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 3; how++) {
+        struct tamis_store *s = store_of("s", 8, 1000);
+        struct tamis_pack_report report = pack_all(s, false);
+        all_hit(s, 8);
+        struct tamis_snapshot *snap = snapshot_of(s);
+        for (uint64_t page = 1; page <= report.rows_bytes / PAGE_BYTES; page++)
+            zero_page(pack_file(), page);
+        struct tamis_edit *e = edit_new(s);
+        struct tamis_pack_options all = {.size = sizeof all,
+                                         .repack = TAMIS_REPACK_ALL};
+        for (uint32_t i = 0; i < 8; i++) {
+            struct tamis_filter *f;
+            if (how == 0)
+                assert_int_equal(tamis_edit_unpack(e, snap, &i, 1, NULL),
+                                 TAMIS_ERR_DAMAGED);
+            else if (how == 1)
+                assert_int_equal(tamis_snapshot_filter(snap, i, &f, NULL),
+                                 TAMIS_ERR_DAMAGED);
+        }
+        if (how == 2) {
+            OK(tamis_edit_pack(e, snap, NULL, 0, &all, &report, NULL));
+            assert_true(report.n_packed == 0 && report.n_unreadable == 8);
+            OK(tamis_edit_commit(e, NULL));
+        } else {
+            tamis_edit_abort(e);
+        }
+        tamis_snapshot_release(snap);
+        tamis_store_close(s);
+        s = store_open("s");
+        for (unsigned i = 0; i < 8; i++)
+            assert_int_not_equal(reason_of(s, name_of(i), i * 1000), ABSENT_HERE);
+        tamis_store_close(s);
+        remove_store("s");
+    }
+}
+
+static void blocks_are_checked_as_they_are_copied(void **state)
+{
+    (void)state;
+    struct tamis_verify pages;
+    struct tamis_filter *f;
+    uint8_t blocks[64 * BLOCK_BYTES];
+    struct tamis_store *s = store_of("s", 1, 20);
+    struct tamis_snapshot *snap = snapshot_of(s);
+    OK(tamis_snapshot_filter(snap, 0, &f, NULL));
+    OK(tamis_filter_verify(f, &pages, NULL));
+    assert_true(filter_copy_blocks(f, 0, 3, 5, blocks));
+    zero_page(file_of(s, "s", name_of(0)), 1);
+    assert_false(filter_copy_blocks(f, 0, 3, 5, blocks));
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+    remove_store("s");
+}
+
 /* A pack whose table of columns is lost gives columns with all blocks of their band. */
 static void a_pack_without_its_table(void **state)
 {
@@ -263,6 +322,8 @@ int main(void)
         cmocka_unit_test(columns_answer_alike_in_another_pack),
         cmocka_unit_test(own_files_are_kept_where_they_are),
         cmocka_unit_test(damaged_columns_are_left),
+        cmocka_unit_test(rot_is_not_written_anew),
+        cmocka_unit_test(blocks_are_checked_as_they_are_copied),
         cmocka_unit_test(a_pack_without_its_table),
         cmocka_unit_test(tiers_bound_packs_and_rewrites),
         cmocka_unit_test(half_dead_packs_are_rewritten),
