@@ -102,6 +102,11 @@ static void own_files_are_kept_where_they_are(void **state)
     PACK(s, .keep = 1, .repack = TAMIS_REPACK_ALL);
     assert_int_equal(n_filter_files("s"), 2);
     all_hit(s, 20);
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_segment_info info;
+    OK(tamis_snapshot_segment(snap, 0, &info));
+    assert_non_null(strstr(pack_file(), info.file));
+    tamis_snapshot_release(snap);
     tamis_store_close(s);
     remove_store("s");
 }
