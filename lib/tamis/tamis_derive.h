@@ -39,8 +39,8 @@ struct tamis_derive_report {
     uint64_t keys;      /* as far as known; of combined filters, as the bits tell */
     uint64_t n_damaged; /* source pages that counted as ones */
     /* Expected, as the bits tell. Bits of damaged pages, and bits that filters have in
-     * common, do not lie as keys set them: then it is from the fill of blocks, as
-     * tamis_filter_estimate() has it. */
+     * common, are not spread as keys would spread them. In that case the error is
+     * computed from the fill of blocks, as in tamis_filter_estimate(). */
     double error;
 };
 

@@ -105,7 +105,9 @@ struct tamis_explanation {
 };
 /* Asks as tamis_filter_probe(), then looks at every stage again, and says which stage,
  * lane and block decided; for people. Returns out->answer, which is ABSENT only if both
- * say so: a key that a writer adds in between is MAYBE. *out is always complete. */
+ * say so: a key that a writer adds in between is MAYBE. *out is always complete. It
+ * is slower than a probe, writes nothing and cannot fail. Any thread, while others
+ * probe. */
 enum tamis_answer tamis_filter_explain(struct tamis_filter *filter,
                                        const struct tamis_key *key,
                                        struct tamis_explanation *out);

@@ -27,8 +27,8 @@ int tamis_plan_within(uint64_t bits_bytes, uint64_t n_keys, double error,
 double tamis_plan_error(uint32_t lanes, uint32_t words, uint64_t n_blocks,
                         uint64_t n_keys);
 
-/* The growth of a filter: stage i holds first_capacity * factor^i keys at error error *
- * (1 - tightening) * tightening^i. */
+/* The growth of a filter: stage i holds n0 * s^i keys at an error of P * (1 - r) * r^i.
+ */
 struct tamis_growth {
     double error;            /* P, 1e-8 .. 0.5; default 0.01 */
     double factor;           /* s, 1.25 .. 16; default 2 */
@@ -48,10 +48,10 @@ struct tamis_classic {
     uint64_t n_exact; /* keys at which k whole slices of m bits reach the error */
 };
 int tamis_plan_classic(uint64_t n_bytes, double error, struct tamis_classic *out);
-/* Plans stage 0 .. of the literature's growing filter, whose first slices have first_m
- * bits. It uses error, factor (from 1 on) and tightening of the growth; all must be
- * given. n is reached when the slices are half full. ERR_TOO_LARGE for slices of 2^53
- * bits and more. */
+/* Plans one stage (0, 1, ...) of the literature's growing filter, whose first slices
+ * have first_m bits. It uses error, factor (from 1 on) and tightening of the growth;
+ * all must be given. n is reached when the slices are half full. ERR_TOO_LARGE for
+ * slices of 2^53 bits and more. */
 int tamis_plan_classic_stage(const struct tamis_growth *growth, uint64_t first_m,
                              uint32_t stage, struct tamis_classic *out);
 

@@ -122,7 +122,8 @@ struct tamis_backup_report {
  *
  * Edits and commits go on meanwhile, but for the moment in which backup reads the list
  * and opens what is not copied yet. Then edits wait with their commit, and writers of
- * the store when they are opened, add a stage, seal or close. A store that is open for
+ * the store when they are opened, add a stage, seal or close; commits of such a writer
+ * wait for that. A store that is open for
  * reading only holds nobody off: ERR_BUSY if its list does not stay the same long
  * enough.
  *

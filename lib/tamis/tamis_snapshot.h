@@ -12,8 +12,9 @@
  * REPLACED STORES. If no thread has looked for half a second, a probe looks whether the
  * path of the store still names it, by four system calls. Once the store was replaced,
  * every probe of the snapshot answers MAYBE/MISMATCH, also in a forked child, and after
- * the store is closed: to repair or move it then is to replace it. While the path
- * cannot be looked at, probes answer MAYBE/UNREADABLE, each after a look. A long batch
+ * the store is closed: a store that is repaired or moved after its last close counts as
+ * replaced. While the path cannot be looked at, probes answer MAYBE/UNREADABLE, and
+ * each looks at the path again. A long batch
  * is answered as of its beginning. A probe of a growing segment also looks at the
  * file's name (tamis_filter_open()); all segments share one look at the clock. A filter
  * from tamis_snapshot_filter() looks at its own file alone. */
@@ -124,12 +125,13 @@ struct tamis_prepare_report {
  *
  * A call for each new snapshot keeps to the budget: it unlocks filters that an earlier
  * call locked if they come too late in the order or are no targets. A filter that is
- * listed twice counts once. Filters of older snapshots only stay locked until these are
- * released.
+ * listed twice counts once. A filter that only older snapshots have stays locked until
+ * they are released.
  *
  * Two things are no error, and stand in the report: a limit of locked memory that is
  * too low, and a filter that cannot be opened or read, because its file may be lost, or
- * dropped since. diag is about the first of these, even if the result is 0. *report,
+ * dropped since. diag describes the first filter that could not be opened or read, even
+ * if the result is 0. *report,
  * which may be NULL, is always complete. ECANCELED if fn stopped it; ENOMEM, ERR_RANGE.
  */
 int tamis_snapshot_prepare(struct tamis_snapshot *snapshot,

@@ -7,12 +7,12 @@
  * Counting is off until it is switched on. Then each thread counts in memory of its
  * own, 88 bytes for each segment of a snapshot that it probes; threads beyond 63 share
  * one such piece. Counting costs some 40 instructions for a probe of one segment, 17
- * for each target of a list, and at most 5% of all other probes. Counts are exact,
- * begin at 0 in each process, and go into no file. Any thread may read them at any
- * time; a probe in flight may be counted or not yet. A forked child goes on from its
- * parent's counts. Probes of a filter without a snapshot, by tamis_filter_probe(), are
- * not counted. If a probe in a signal handler interrupts another probe, either of them
- * may be missed. */
+ * for each target of a list, and makes every other probe at most 5% slower. Counts are
+ * exact, begin at 0 in each process, and go into no file. Any thread may read them at
+ * any time; a probe in flight may be counted or not yet. A forked child goes on from
+ * its parent's counts. Probes of a filter without a snapshot, by tamis_filter_probe(),
+ * are not counted. If a probe in a signal handler interrupts another probe, either of
+ * them may be missed. */
 
 enum { TAMIS_MAX_REASONS = 16 };
 
@@ -21,7 +21,8 @@ enum { TAMIS_MAX_REASONS = 16 };
 struct tamis_stats {
     uint64_t n_probes; /* questions: one key, one segment */
     uint64_t n_absent; /* answers ABSENT */
-    /* Answers ABSENT by the segment's key range alone. Packs are asked before ranges.
+    /* Answers ABSENT by the segment's key range alone. A pack may be asked before
+     * the range.
      */
     uint64_t n_excluded;
     uint64_t n_maybe[TAMIS_MAX_REASONS]; /* by tamis_reason; the rest of n_probes */

@@ -68,7 +68,8 @@ int tamis_store_confirm_complete(struct tamis_store *store, struct tamis_diag *d
 /* Opens the growing filter of a segment for writing, as tamis_writer_open(). The
  * catalog follows its growth and its seal. If the catalog cannot, opening fails; a seal
  * returns the error, and stands; after a growth each commit tries again. Failures at
- * close are ignored: they only leave out what detects an older copy put back. Keep the
+ * close are ignored: the catalog then keeps older lower bounds, and may not detect an
+ * older copy that is put back. Keep the
  * store open until the writer is closed. ERR_SEALED, ERR_NO_SEGMENT, ERR_BUSY. Once the
  * store was replaced, commits get ERR_REPLACED: their keys are in a file that nobody
  * finds. Replay them from the watermark of the store's own file. */

@@ -45,11 +45,11 @@ int tamis_writer_add_hashes(struct tamis_writer *writer, uint64_t tag,
  * digests. Damage that only digests find is then MAYBE. A GB of the stage takes 0.24 s
  * of processor time, 0.5% of filling it, and one more sync.
  *
- * ERR_REPLACED: the writer's path names another file now, and nobody finds the keys
- * here. Close the writer, open the path, and replay from the watermark there. An errno
- * from looking at the path leaves it unknown; commit again. A seal looks, too; if that
- * fails, the writer's file is sealed all the same, and a second seal is ERR_SEALED:
- * open the path and look. */
+ * ERR_REPLACED: the writer's path names another file now: readers that open the path do
+ * not see the keys of this writer. Close the writer, open the path, and replay from the
+ * watermark there. An errno from looking at the path leaves it unknown; commit again. A
+ * seal looks, too; if that fails, the writer's file is sealed all the same, and a
+ * second seal is ERR_SEALED: open the path and look. */
 int tamis_writer_commit(struct tamis_writer *writer, uint64_t watermark,
                         struct tamis_diag *diag);
 /* Returns the watermark of the last durable commit: replay from there. */
