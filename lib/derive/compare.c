@@ -12,8 +12,8 @@ static bool page_beyond(const uint8_t part[PAGE_BYTES], const uint8_t whole[PAGE
     return beyond != 0;
 }
 
-/* A bit that the whole lacks is some key's. Of damaged pages the part counts for
- * nothing, and the whole for everything: neither may prove what is not so. */
+/* A bit that the whole lacks is some key's. A damaged page counts as zeros in the part,
+ * and as ones in the whole: neither may prove what is not so. */
 static enum tamis_answer compare(const struct operand *part,
                                  const struct operand *whole, uint64_t n_pages)
 {

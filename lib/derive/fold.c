@@ -82,7 +82,7 @@ int derive_fold(struct derived *d, const struct source *s, uint64_t factor,
         factors[i] = factor;
         passes *= 1 - stage_error(&s->header.commit.stages[i], factor);
     }
-    /* Whoever names the factor wants what comes of it. */
+    /* A caller who names the factor accepts the error. */
     d->target = common_target(s, 1);
     if (1 - passes > d->target)
         d->target = 1 - passes;

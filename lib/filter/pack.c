@@ -18,7 +18,7 @@ enum {
     PREFETCH_BYTES = 4 * LINE,
 };
 
-/* ---- what is mapped ---- */
+/* ---- the mapping ---- */
 
 static size_t memory(const struct commit *c)
 {

@@ -157,7 +157,7 @@ static struct group *best_to_join(struct group *g, struct group *end, double ban
     return best;
 }
 
-/* What a band counts. */
+/* The cost of a band, in bytes. */
 static double band_cost(const struct group *groups, size_t n)
 {
     double all = 0;

@@ -15,7 +15,7 @@ struct rows {
     uint8_t *source;       /* of one column, before its fold */
     uint8_t *rows;         /* the result, chunk_blocks * 512 rows */
 };
-/* Memory for any band of the plan, at most 64 MiB; ENOMEM. */
+/* Memory for any band of the plan, about 2 MiB; ENOMEM. */
 int rows_create(struct rows *r, struct pack_job *job);
 void rows_free(struct rows *r);
 void rows_begin(struct rows *r, const struct band *b);

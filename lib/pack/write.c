@@ -111,7 +111,7 @@ static int write_stage(struct pack_job *job, int fd, struct stage_desc *s,
 
 /* ---- the header ---- */
 
-/* What the facts of all columns come to; the table's bytes. */
+/* Sums the facts of all columns; returns the bytes of their table. */
 static uint64_t sum_columns(const struct pack_job *job, struct identity *id,
                             struct commit *c)
 {

@@ -92,8 +92,8 @@ static double keys_of(const struct spread *s, uint64_t n_set)
 }
 
 /* The number of keys of which the share of bits that are clear is Z deviations, and as
- * many as `sign` says, from what is expected. Of few clear bits it is far better to
- * count these than their logarithm, which is what the keys are. */
+ * many as `sign` says, from what is expected. If few bits are clear, counting them is
+ * far better than taking their logarithm, as the number of keys does. */
 static double bound(const struct spread *s, double clear, double seen, double sign)
 {
     enum { STEPS = 100 };
@@ -173,8 +173,8 @@ static double overlap_of(const struct overlap *o, double common, double *half)
 }
 
 /* The least (sign 1) or the most (-1) that is not too far from the estimate: as far as
- * it would be if that were true. What is far off at the estimate may not be at a bound,
- * where filters are less full, or fuller. */
+ * it would be if that were true. A value far off at the estimate may not be so at a
+ * bound, where filters are less full, or fuller. */
 static double overlap_bound(const struct overlap *o, double estimate, double sign,
                             double most)
 {

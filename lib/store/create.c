@@ -91,8 +91,8 @@ static int check_empty(const char *path, struct tamis_diag *diag)
     return rc;
 }
 
-/* Whoever finds a store there looks for them no more: what cannot be removed now would
- * stay. */
+/* Once a store is there, nobody looks for them again: remains that cannot be removed
+ * now would stay. */
 static int remove_remains(int dir)
 {
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

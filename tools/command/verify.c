@@ -180,7 +180,8 @@ static int verify_column(struct verify *v, const struct place *p, const char *pa
                 path, what, &c->report);
     if (c->err != 0)
         complain_error(c->err, &c->diag, path,
-                       "build its segments anew from their keys");
+                       "'tamis pack --repack' saves what is good; build the "
+                       "other segments anew from their keys");
     return status_of_error(c->err);
 }
 
@@ -383,7 +384,7 @@ const struct command cmd_verify = {
              "(no filter), damaged, lost, unreadable. Damage costs disk reads, never "
              "keys. Filters replaced meanwhile are checked anew, and dropped ones "
              "ignored. Files of no segment are listed as orphan; 'tamis repair' "
-             "removes them.\n",
+             "sweeps them, or sets them aside.\n",
     .options = {OPTION(AGAINST, NULL),
                 OPTION(AGAINST_EACH, NULL),
                 OPTION(STRIP, NULL),

@@ -78,9 +78,9 @@ static int open_env(const char *file, unsigned flags, MDB_env **out)
     return rc;
 }
 
-/* Before LMDB looks for the databases. What it reads as of is held by a reader's slot,
- * which others that write respect; where there is none, they are in the way at most
- * some times. */
+/* Before LMDB looks for the databases. A reader's slot holds the transaction that it
+ * reads, which writers respect. Without slots they are in the way at most some times.
+ */
 static int walk_env(struct catalog *c, struct tamis_diag *diag)
 {
     enum { TRIES = 100 };

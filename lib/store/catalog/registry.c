@@ -79,10 +79,10 @@ static int share(struct catalog *c, const struct stat *file, const struct stat *
     return rc;
 }
 
-/* Whoever replaces a catalog file locks STORE exclusively; who has a store open holds
- * it shared. (LMDB's own lock would not do: it goes away with its file.) Where a file
- * system knows no such locks, nobody repairs either. EAGAIN: not now. ERR_BUSY: another
- * copy of this library is in the way. */
+/* A process that replaces a catalog file locks STORE exclusively; one that has a store
+ * open holds it shared. (LMDB's own lock would not do: it goes away with its file.)
+ * Where a file system knows no such locks, nobody repairs either. EAGAIN: not now.
+ * ERR_BUSY: another copy of this library is in the way. */
 static int take_turn(struct catalog *c, int dir, const struct stat *st)
 {
     struct stat now;

@@ -1,5 +1,5 @@
 /* tamis_edit_pack(): sealed segments of a snapshot, written as columns of one pack.
- * What may not be packed is left as it is, and counted. */
+ * Segments that may not be packed are left as they are, and counted. */
 #include "lib/store/edit/inside.h"
 #include "format/pack.h"
 #include "lib/error.h"
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-/* What the pack comes to, and is there room? Better told before the first byte than
- * when the disk is full. */
+/* Reports the size of the pack. Is there room for it? Better told before the first byte
+ * than when the disk is full. */
 static int make_report(struct packing *p, struct tamis_diag *diag)
 {
     static const uint8_t none[UUID_BYTES];

@@ -1,4 +1,4 @@
-/* What is worth packing now: what is loose, packs that are half dead, and packs of
+/* Chooses what is packed now: what is loose, packs that are half dead, and packs of
  * about the size of the new one.
  *
  * A pack's weight is the keys of its segments; tiers are powers of FAN_OUT. While there

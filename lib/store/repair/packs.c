@@ -16,7 +16,7 @@
 
 /* ---- with a catalog ---- */
 
-/* What is wrong with a pack, or NULL. */
+/* Says why a pack is not good, or NULL. */
 static const char *look_at(struct repair *r, const struct pack_place *place,
                            char what[160])
 {

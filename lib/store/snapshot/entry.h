@@ -27,7 +27,7 @@ struct entry *entry_new(const void *name, size_t name_bytes, const uint8_t *valu
                         size_t value_bytes);
 struct entry *entry_hold(struct entry *e);
 void entry_release(struct entry *e);
-/* What a pack says of the segment, but for own_blocks. */
+/* The segment's entry in a table of columns, but for own_blocks. */
 void entry_facts(const struct entry *e, struct column *out);
 bool entry_is(const struct entry *e, const uint8_t *value, size_t value_bytes);
 /* Why a filter with this header, and the record's UUID, is not the record's filter

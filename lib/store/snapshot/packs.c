@@ -194,7 +194,7 @@ static int seats_alloc(struct packs *p, size_t n)
     return p->seats && p->seated ? 0 : ENOMEM;
 }
 
-/* What is left in a slot is an index, or nothing. */
+/* From here on a slot has an index, or nothing. */
 static void forget_tombstones(struct packs *p)
 {
     for (size_t i = 0; i < p->n; i++) {

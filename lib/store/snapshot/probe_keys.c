@@ -43,7 +43,7 @@ struct tile {
     /* With care, or of a few keys: in the order of segments. */
     uint64_t slow[TILE], few[TILE];
     /* Segments of the tile that packs answer for: then only keys of another domain are
-     * asked here. Of all segments only, not of a list. */
+     * asked here. Packs are asked for all segments, not for a list. */
     uint64_t seated;
     bool packs;
 };
@@ -250,7 +250,7 @@ static void count_fast(const struct tile *t, const struct keys *k)
     }
 }
 
-/* What is left to other segments than those of packs. */
+/* The segments of this tile that packs answer for. */
 static uint64_t seated_here(const struct tile *t)
 {
     return t->packs ? t->snapshot->packs.seated[t->base / TILE] : 0;

@@ -87,7 +87,8 @@ static void ask_packs(struct question *a, size_t base, size_t n)
     packs_ask(p, base, n, a->key->hash, a->pack_hits, &a->damaged);
 }
 
-/* What packs say of these segments. A hit that may be damage is asked with care. */
+/* Takes the answers of packs for these segments. A hit that may be damage is asked with
+ * care. */
 static void take_from_packs(struct question *a, struct item *t)
 {
     size_t word = t->base / ITEM;

@@ -1,8 +1,9 @@
 /* Probing one segment of a snapshot. probe_target() says TAMIS_NO_REASON, the one thing
  * that becomes ABSENT, only where it has a proof: a healthy filter of this very
- * segment, or a key range of a sealed one whose file is the record's. What asks many
- * segments (probe_many.c, probe_keys.c) either ends here, or knows that nothing is left
- * of what is asked here. */
+ * segment, or a key range of a sealed one whose file is the record's. Probes of many
+ * segments (probe_many.c, probe_keys.c) either end here, or know that all of this
+ * holds.
+ */
 #include "lib/store/snapshot/snapshot.h"
 #include "format/record.h"
 #include "lib/filter/filter.h"
