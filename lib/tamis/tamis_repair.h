@@ -68,6 +68,7 @@ struct tamis_repair_report {
  *                 differs from the catalog's or, without one, from every filter's;
  *                 no record or filter has changed
  *   ERR_NO_STORE  there is nothing to rebuild from
+ *   ERR_VERSION   a newer version wrote the catalog, and must repair it
  *   an I/O error  stops a rebuild; otherwise repair leaves its file alone
  *
  * *report, which may be NULL, is always complete. After a failure, report and
