@@ -192,7 +192,8 @@ check-all: deps-test deps-clang deps-check-install deps-bench deps-paper deps-ch
 	@tests/check_all.sh
 
 # Some tests hold what these write against the files that are frozen.
-GOLDEN_MAKERS := $B/tests/golden/make_golden $B/tests/golden/make_extensions
+GOLDEN_MAKERS := $B/tests/golden/make_golden $B/tests/golden/make_extensions \
+    $B/tests/golden/make_packs
 
 # All test programs of this build, built but not run.
 .PHONY: tests
@@ -250,9 +251,10 @@ check-docs: all
 	@CC='$(CC)' SANITIZE='$(SANITIZE)' tests/readme.sh $B
 
 goldens: $(GOLDEN_MAKERS)
-	@mkdir -p $B/golden/extensions
+	@mkdir -p $B/golden/extensions $B/golden/packs
 	$B/tests/golden/make_golden $B/golden
 	$B/tests/golden/make_extensions $B/golden/extensions
+	$B/tests/golden/make_packs $B/golden/packs
 
 $(GOLDEN_MAKERS): %: %.o $B/tests/golden/handmade.o $B/tests/golden/image.o $(LIB_OBJ)
 	$(call say,LD,$@)
