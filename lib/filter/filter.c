@@ -106,8 +106,6 @@ static int open_fd(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
     int err = options_copy(&o, sizeof o, opt);
     if (err || o.check > TAMIS_CHECK_NONE)
         return diag_fail(diag, TAMIS_ERR_RANGE, path, "options are not valid");
-    if (ours) /* else the header brings megabytes behind it */
-        posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
     err = header_load(fd, ours, offset, n_bytes, path, &h, diag);
     if (!err)
         err = check_expected(&o, known, &h, path, diag);
