@@ -71,6 +71,6 @@ struct listed expect_listed(struct tamis_snapshot *snapshot)
              (unsigned long long)l.end, (int)l.mark);
     if (l.first * MERGED * STORE_KEYS > shared->forgotten)
         lost("segments were dropped that nobody gave up");
-    l.n_files = n;
+    l.n_files = count_listed_files(snapshot);
     return l;
 }

@@ -162,6 +162,32 @@ static bool merge(struct life *l)
     return commit_edit(l, e);
 }
 
+/* Packs what is loose, all, or what the library chooses; now and then unpacks it. The
+ * list stays the same. */
+static void pack(struct life *l)
+{
+    struct tamis_pack_options opt = {
+        .size = sizeof opt, .repack = (enum tamis_repack)rng_below(&l->rng, 3)};
+    struct tamis_snapshot *snapshot = snapshot_of(l->store);
+    struct tamis_edit *e = begin_edit(l->store);
+    struct tamis_diag diag;
+    uint32_t packed[KEPT + 16];
+    size_t n = 0;
+    opt.keep = rng_below(&l->rng, 3) == 0;
+    for (uint32_t i = 0; i < tamis_snapshot_n_segments(snapshot) && n < KEPT + 16; i++)
+        if (tamis_snapshot_pack(snapshot, i, NULL, NULL) == 0)
+            packed[n++] = i;
+    shared->phase = PHASE_EDIT;
+    if (n && rng_below(&l->rng, 4) == 0)
+        must(tamis_edit_unpack(e, snapshot, packed, n, &diag), "unpack", &diag);
+    else
+        must(tamis_edit_pack(e, snapshot, NULL, 0, &opt, NULL, &diag), "pack", &diag);
+    tamis_snapshot_release(snapshot);
+    int rc = tamis_edit_commit(e, &diag);
+    if (rc != TAMIS_ERR_MISMATCH) /* of an unpacking: replaced meanwhile */
+        must(rc, "edit_commit", &diag);
+}
+
 /* ---- the growing segment ---- */
 
 /* The last writer sealed it and died before the catalog knew. */
@@ -260,6 +286,8 @@ void store_writer(const struct orders *o)
         look_around(&l);
         while (l.listed.end - l.listed.merged * MERGED >= MERGED && !merge(&l))
             ;
+        if (rng_below(&l.rng, 2))
+            pack(&l);
     } while (!shared->stop);
     trap_allow_child(false);
     live.store = NULL;

@@ -285,12 +285,55 @@ static void expect_listed(struct tamis_snapshot *snapshot, size_t index,
         expect_filter(who, f, p);
 }
 
+/* Names in filters/, each once. */
+struct names_of_files {
+    char name[2 * MODEL_EDITS][64];
+    size_t n;
+};
+
+static void name_file(struct names_of_files *f, const char *name)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (strcmp(f->name[i], name) == 0)
+            return;
+    snprintf(f->name[f->n++], sizeof f->name[0], "%s", name);
+}
+
+/* Its own file, or a pack; a pack has tombstones. */
+static void name_files(struct names_of_files *f, struct tamis_snapshot *snapshot,
+                       size_t index)
+{
+    struct tamis_segment_info info;
+    struct tamis_pack_place place;
+    char name[64] = "filters/";
+    if (tamis_snapshot_segment(snapshot, index, &info) != 0 || !info.file[0])
+        return;
+    name_file(f, info.file);
+    if (tamis_snapshot_pack(snapshot, index, NULL, &place) != 0)
+        return;
+    for (size_t i = 0; i < 16; i++)
+        snprintf(name + 8 + 2 * i, 3, "%02x", place.uuid[i]);
+    memcpy(name + 40, ".tamis", 7);
+    name_file(f, name);
+    memcpy(name + 40, ".dead", 6);
+    name_file(f, name);
+}
+
+size_t count_listed_files(struct tamis_snapshot *snapshot)
+{
+    static struct names_of_files files;
+    files.n = 0;
+    for (size_t i = 0; i < tamis_snapshot_n_segments(snapshot); i++)
+        name_files(&files, snapshot, i);
+    return files.n;
+}
+
 size_t expect_segments(struct tamis_snapshot *snapshot,
                        const struct promised_segment *segments, size_t n,
                        enum outcome outcome[MODEL_EDITS])
 {
     enum outcome ours[MODEL_EDITS] = {EDIT_UNKNOWN};
-    size_t n_files = 0, index;
+    size_t index;
     if (!outcome)
         outcome = ours;
     for (size_t i = 0; i < n; i++) {
@@ -299,9 +342,8 @@ size_t expect_segments(struct tamis_snapshot *snapshot,
         bool replaced = expect_standing(snapshot, g, there, index, outcome);
         if (there)
             expect_listed(snapshot, index, g, replaced);
-        n_files += there && !g->bare;
     }
-    return n_files;
+    return count_listed_files(snapshot);
 }
 
 size_t count_filter_files(const char *store)

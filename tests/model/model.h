@@ -81,12 +81,14 @@ void expect_watermark(const char *who, uint64_t watermark,
                       const struct promised_filter *p);
 /* Each segment is listed or not, as it stands; of an edit under way all took effect or
  * nothing (outcome, by its number, if not NULL); what is listed keeps its promises.
- * Returns how many filters the listed ones have. */
+ * Returns how many files the listed ones have. */
 size_t expect_segments(struct tamis_snapshot *snapshot,
                        const struct promised_segment *segments, size_t n,
                        enum outcome outcome[MODEL_EDITS]);
 bool model_find(struct tamis_snapshot *snapshot, const struct promised_segment *g,
                 size_t *index);
+/* Files that listed segments have: their own, packs, tombstones. */
+size_t count_listed_files(struct tamis_snapshot *snapshot);
 /* Files in a store's filters/. */
 size_t count_filter_files(const char *store);
 

@@ -144,6 +144,30 @@ static void edit(struct life *l, bool growing)
                   (struct event){.kind = EVENT_EDIT, .object = number, .done = true});
 }
 
+/* No segment comes or goes: their promises are the same from any file. */
+static void pack(struct life *l)
+{
+    struct tamis_pack_options opt = {.size = sizeof opt,
+                                     .keep = below(l, 3) == 0,
+                                     .repack = (enum tamis_repack)below(l, 3)};
+    struct tamis_snapshot *snapshot;
+    struct tamis_edit *e;
+    struct tamis_diag diag;
+    uint32_t packed[MAX_OBJECTS];
+    size_t n = 0;
+    must(tamis_snapshot_current(l->store, &snapshot, &diag), "snapshot", &diag);
+    for (uint32_t i = 0; i < tamis_snapshot_n_segments(snapshot); i++)
+        if (tamis_snapshot_pack(snapshot, i, NULL, NULL) == 0)
+            packed[n++] = i;
+    must(tamis_edit_begin(l->store, &e, &diag), "edit_begin", &diag);
+    if (n && below(l, 3) == 0)
+        must(tamis_edit_unpack(e, snapshot, packed, n, &diag), "unpack", &diag);
+    else
+        must(tamis_edit_pack(e, snapshot, NULL, 0, &opt, NULL, &diag), "pack", &diag);
+    tamis_snapshot_release(snapshot);
+    must(tamis_edit_commit(e, &diag), "edit_commit", &diag);
+}
+
 /* ---- one process of the engine ---- */
 
 static void open_store(struct life *l)
@@ -172,7 +196,11 @@ static bool a_growing_one(struct life *l, enum object_kind kind, uint32_t *id)
 static void step(struct life *l)
 {
     uint32_t id;
-    switch (below(l, 8)) {
+    switch (below(l, 10)) {
+    case 8:
+    case 9:
+        pack(l);
+        break;
     case 0:
         edit(l, false);
         break;

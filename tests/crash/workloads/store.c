@@ -140,6 +140,43 @@ static void edit(struct run *r, bool growing)
     settle(r, true);
 }
 
+/* Packs what is loose, or all, or what the library chooses. */
+static void pack(struct run *r)
+{
+    struct tamis_pack_options opt = {
+        .size = sizeof opt,
+        .keep = rng_below(&r->rng, 3) == 0,
+        .repack = (enum tamis_repack)rng_below(&r->rng, 3),
+    };
+    struct tamis_snapshot *snapshot;
+    struct tamis_edit *e;
+    struct tamis_diag diag;
+    ours(r, tamis_snapshot_current(r->store->store, &snapshot, &diag), "snapshot",
+         &diag);
+    ours(r, tamis_edit_begin(r->store->store, &e, &diag), "edit_begin", &diag);
+    ours(r, tamis_edit_pack(e, snapshot, NULL, 0, &opt, NULL, &diag), "pack", &diag);
+    tamis_snapshot_release(snapshot);
+    ours(r, tamis_edit_commit(e, &diag), "edit_commit", &diag);
+}
+
+static void unpack(struct run *r)
+{
+    struct tamis_snapshot *snapshot;
+    struct tamis_edit *e;
+    struct tamis_diag diag;
+    uint32_t packed[MAX_SEGMENTS];
+    size_t n = 0;
+    ours(r, tamis_snapshot_current(r->store->store, &snapshot, &diag), "snapshot",
+         &diag);
+    for (uint32_t i = 0; i < tamis_snapshot_n_segments(snapshot); i++)
+        if (tamis_snapshot_pack(snapshot, i, NULL, NULL) == 0 && rng_below(&r->rng, 2))
+            packed[n++] = i;
+    ours(r, tamis_edit_begin(r->store->store, &e, &diag), "edit_begin", &diag);
+    ours(r, tamis_edit_unpack(e, snapshot, packed, n, &diag), "unpack", &diag);
+    tamis_snapshot_release(snapshot);
+    ours(r, tamis_edit_commit(e, &diag), "edit_commit", &diag);
+}
+
 static void write_growing(struct run *r, bool seal)
 {
     struct tamis_writer *w;
@@ -191,9 +228,12 @@ void run_store(struct run *r)
     r->check = store_check;
     edit(r, false);
     edit(r, true);
+    pack(r);
     write_growing(r, false);
     edit(r, false);
+    pack(r);
     write_growing(r, rng_below(&r->rng, 2) == 0);
+    unpack(r);
     s.last = true;
     edit(r, false);
     recording = NULL;
