@@ -33,18 +33,19 @@ int tamis_filter_contains(struct tamis_filter *whole, struct tamis_filter *part,
 {
     struct tamis_filter *const both[] = {part, whole};
     struct source *s;
-    uint64_t n_bytes;
+    struct geometry g;
+    uint64_t n_bytes = 0;
     *answer = TAMIS_MAYBE;
     diag_clear(diag);
     int err = sources_take(both, 2, CAN_COMPARE, &s, diag);
     if (err)
         return err;
-    const struct geometry *g = common_geometry(s, 2, "containment", diag);
-    if (g && geometry_bytes(g, &n_bytes)) {
-        struct operand a = operand_folded_to(&s[0], g), b = operand_folded_to(&s[1], g);
+    err = common_geometry(s, 2, "containment", &g, diag);
+    if (!err) {
+        struct operand a = operand_folded_to(&s[0], &g),
+                       b = operand_folded_to(&s[1], &g);
+        geometry_bytes(&g, &n_bytes); /* less than those of valid ones */
         *answer = compare(&a, &b, n_bytes / PAGE_BYTES);
-    } else {
-        err = TAMIS_ERR_UNFIT;
     }
     free(s);
     return err;

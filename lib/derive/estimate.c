@@ -194,7 +194,8 @@ int tamis_filter_compare(struct tamis_filter *one, struct tamis_filter *other,
 {
     struct tamis_filter *const both[] = {one, other};
     struct source *s;
-    uint64_t n_bytes, set[3] = {0};
+    struct geometry g;
+    uint64_t n_bytes = 0, set[3] = {0};
     diag_clear(diag);
     if (!out)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "nowhere to put the comparison");
@@ -202,14 +203,13 @@ int tamis_filter_compare(struct tamis_filter *one, struct tamis_filter *other,
     int err = sources_take(both, 2, CAN_COMPARE, &s, diag);
     if (err)
         return err;
-    const struct geometry *g = common_geometry(s, 2, "a comparison", diag);
-    if (g && geometry_bytes(g, &n_bytes)) {
-        struct operand o[2] = {operand_folded_to(&s[0], g),
-                               operand_folded_to(&s[1], g)};
+    err = common_geometry(s, 2, "a comparison", &g, diag);
+    if (!err) {
+        struct operand o[2] = {operand_folded_to(&s[0], &g),
+                               operand_folded_to(&s[1], &g)};
+        geometry_bytes(&g, &n_bytes); /* less than those of valid ones */
         uint64_t n_bits = sum_pair(o, n_bytes / PAGE_BYTES, set, &out->n_damaged);
-        plan_overlap(g, n_bits, set, out);
-    } else {
-        err = TAMIS_ERR_UNFIT;
+        plan_overlap(&g, n_bits, set, out);
     }
     free(s);
     return err;

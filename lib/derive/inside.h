@@ -30,10 +30,10 @@ const struct geometry *only_stage(const struct source *s);
 /* The largest target error (SPEC.md section 16.4). */
 double common_target(const struct source *s, size_t n);
 bool same_geometry(const struct geometry *a, const struct geometry *b);
-/* The size to which all can be folded: the smallest, if it divides the others. NULL:
- * none; the diag says why. */
-const struct geometry *common_geometry(const struct source *s, size_t n,
-                                       const char *doing, struct tamis_diag *diag);
+/* The size to which all can be folded: the greatest common divisor of their blocks,
+ * which is whole pages. ERR_UNFIT: they have other shapes, or several stages. */
+int common_geometry(const struct source *s, size_t n, const char *doing,
+                    struct geometry *out, struct tamis_diag *diag);
 
 /* ---- pages.c ---- */
 

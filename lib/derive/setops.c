@@ -57,24 +57,25 @@ int derive_union(struct derived *d, const struct source *s, size_t n,
 int derive_intersection(struct derived *d, const struct source *s, size_t n,
                         struct tamis_diag *diag)
 {
-    const struct geometry *g = common_geometry(s, n, "an intersection", diag);
-    if (!g)
-        return TAMIS_ERR_UNFIT;
+    struct geometry g;
+    int err = common_geometry(s, n, "an intersection", &g, diag);
+    if (err)
+        return err;
     struct operand *operands = calloc(n, sizeof *operands);
     if (!operands)
         return diag_errno(diag, ENOMEM, NULL, "cannot combine filters");
     uint64_t keys = UINT64_MAX;
     for (size_t i = 0; i < n; i++) {
-        operands[i] = operand_folded_to(&s[i], g);
+        operands[i] = operand_folded_to(&s[i], &g);
         if (s[i].header.commit.stages[0].keys < keys)
             keys = s[i].header.commit.stages[0].keys;
     }
-    d->recipes[0] = (struct recipe){.geometry = *g,
+    d->recipes[0] = (struct recipe){.geometry = g,
                                     .common = true,
                                     .operands = operands,
                                     .n_operands = n,
                                     .keys = keys};
-    d->commit.stages[0].geometry = *g;
+    d->commit.stages[0].geometry = g;
     d->commit.n_stages = 1;
     d->target = common_target(s, n);
     return 0;

@@ -111,40 +111,37 @@ bool same_geometry(const struct geometry *a, const struct geometry *b)
 
 /* ---- one geometry for stages of several sizes ---- */
 
-const struct geometry *common_geometry(const struct source *s, size_t n,
-                                       const char *doing, struct tamis_diag *diag)
+static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
 {
-    const struct geometry *least = only_stage(&s[0]);
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+int common_geometry(const struct source *s, size_t n, const char *doing,
+                    struct geometry *out, struct tamis_diag *diag)
+{
+    const struct geometry *first = only_stage(&s[0]);
     for (size_t i = 0; i < n; i++) {
         const struct geometry *g = only_stage(&s[i]);
-        if (!g) {
-            diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
-                      "%s needs filters of one stage: a key may be in any stage of "
-                      "another; build it anew from its keys",
-                      doing);
-            return NULL;
-        }
-        if (!same_words(g, least)) {
-            diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
-                      "%s needs filters of one shape: %u lane%s of %u word%s, and %u "
-                      "of %u; build one anew for the other's error",
-                      doing, least->lanes, least->lanes == 1 ? "" : "s", least->words,
-                      least->words == 1 ? "" : "s", g->lanes, g->words);
-            return NULL;
-        }
-        if (g->n_blocks < least->n_blocks)
-            least = g;
+        if (!g)
+            return diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
+                             "%s needs filters of one stage: a key may be in any stage "
+                             "of another; build it anew from its keys",
+                             doing);
+        if (!same_words(g, first))
+            return diag_fail(
+                diag, TAMIS_ERR_UNFIT, NULL,
+                "%s needs filters of one shape: %u lane%s of %u word%s, and %u "
+                "of %u; build one anew for the other's error",
+                doing, first->lanes, first->lanes == 1 ? "" : "s", first->words,
+                first->words == 1 ? "" : "s", g->lanes, g->words);
+        if (i == 0)
+            *out = *g;
+        out->n_blocks = greatest_common_divisor(out->n_blocks, g->n_blocks);
     }
-    for (size_t i = 0; i < n; i++) {
-        uint64_t n_blocks = only_stage(&s[i])->n_blocks;
-        if (n_blocks % least->n_blocks == 0)
-            continue;
-        diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
-                  "%s needs sizes that divide each other: %llu and %llu blocks a lane; "
-                  "fold both to a common divisor, a multiple of 64",
-                  doing, (unsigned long long)least->n_blocks,
-                  (unsigned long long)n_blocks);
-        return NULL;
-    }
-    return least;
+    return 0;
 }

@@ -50,9 +50,9 @@ struct tamis_derive_report {
  *   made of the keys. The others stay stages, and their errors add up. ERR_UNFIT if
  *   more than 30 are left.
  * - Intersection: loses no key. Its error may be above that of a filter built from the
- *   common keys. Each source must have one stage, with the same lanes and words; the
- *   blocks of the smallest must divide the others' (else ERR_UNFIT). Larger sources are
- *   folded to the smallest.
+ *   common keys. Each source must have one stage, with the same lanes and words (else
+ *   ERR_UNFIT). All are folded to the greatest common divisor of their blocks: if that
+ *   is far below the smallest, little is left to tell keys apart.
  * - Fold, one source: bit for bit what a builder would have made of its keys at that
  *   size. The factor must divide the pages of a lane of every stage (else ERR_UNFIT).
  * - Shrink, one source: folds each stage by a factor of its own, as long as the
@@ -114,7 +114,7 @@ struct tamis_comparison {
     uint64_t n_damaged;
 };
 /* Estimates the distinct keys of two filters and those that they share. The filters
- * must fit as for an intersection. Folding to the smaller one's size makes it less
- * sure. ERR_UNFIT, ERR_MISMATCH. */
+ * must fit as for an intersection. Folding to a smaller size makes it less sure, and
+ * the bounds wider. ERR_UNFIT, ERR_MISMATCH. */
 int tamis_filter_compare(struct tamis_filter *one, struct tamis_filter *other,
                          struct tamis_comparison *out, struct tamis_diag *diag);

@@ -94,8 +94,9 @@ const struct command cmd_file_contains = {
     .about = "Prints MAYBE, or ABSENT if a bit of PART is missing in WHOLE. PART then "
              "has a key that WHOLE lacks, unless PART is an intersection, which has "
              "bits of no key. To ask for one key, build PART from it. Both filters "
-             "are sealed, of one seed, of one stage, and of sizes that divide each "
-             "other. A damaged page proves nothing: MAYBE then exits 3, and ABSENT "
+             "are sealed, of one seed and of one stage. They are folded to the "
+             "greatest size that divides both, and MAYBE says less then. A damaged "
+             "page proves nothing: MAYBE then exits 3, and ABSENT "
              "stays a proof.\n",
     .options = {OPTION(QUIET, "print nothing: exit 0 if it may, 10 if not")},
     .examples = "tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
@@ -127,8 +128,9 @@ const struct command cmd_file_compare = {
     .about = "Estimates from the bits alone how many distinct keys two sealed filters "
              "have, together and in common, and the Jaccard index, common / together. "
              "Each has bounds that hold 19 times in 20. The filters "
-             "are of one seed, of one stage, and of sizes that divide each other, as "
-             "for 'tamis file intersect'. The bounds do not hold for an intersection, "
+             "are of one seed and of one stage, as for 'tamis file intersect', and are "
+             "folded as there, which makes the bounds wider. They do not hold for an "
+             "intersection, "
              "which has bits of no key.\n",
     .options = {OPTION(JSON, NULL)},
     .examples = "tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"

@@ -84,8 +84,9 @@ const struct command cmd_file_intersect = {
     .summary = "make a filter of the keys that others share",
     .about = "Makes a new sealed filter, OUT, that has every key that all FILEs have. "
              "It may say HIT of more other keys than a filter built from the common "
-             "keys. The FILEs are sealed, of one seed, of one stage, and of sizes that "
-             "divide each other: build them for the same error. Damaged pages count as "
+             "keys. The FILEs are sealed, of one seed and of one stage: build them "
+             "for the same error. They are folded to the greatest size that divides "
+             "all of theirs. Damaged pages count as "
              "all ones: no key is lost, and it exits 3.\n",
     .options = {OPTION(SEGMENT, NULL), OPTION(BIND, NULL), OPTION(WATERMARK, NULL),
                 OPTION(JSON, NULL)},

@@ -46,6 +46,59 @@ static void test_contains(void **state)
     close_all(all, 4);
 }
 
+/* Folded by this factor; *name is a file that is not there. */
+static struct tamis_filter *folded(struct tamis_filter *f, uint64_t factor,
+                                   const char *name)
+{
+    struct tamis_derivation fold = {.operation = TAMIS_FOLD, .factor = factor};
+    assert_int_equal(tamis_filter_derive(&f, 1, &fold, path_of(name), NULL, NULL, NULL),
+                     0);
+    return open_filter(path_of(name));
+}
+
+static uint64_t blocks_of(struct tamis_filter *f)
+{
+    struct tamis_stage_info stage;
+    assert_int_equal(tamis_filter_stage(f, 0, &stage), 0);
+    return stage.n_blocks;
+}
+
+/* Halves and thirds of one size: neither divides the other, and both fold to sixths. */
+static void sizes_fold_to_what_divides_both(void **state)
+{
+    (void)state;
+    size_t n = N;
+    struct tamis_filter *a = built("a", keys[0], n, 0.01);
+    while (blocks_of(a) % (6 * BLOCKS_PER_PAGE)) {
+        tamis_filter_close(a);
+        unlink(path_of("a"));
+        n -= 100;
+        a = built("a", keys[0], n, 0.01);
+    }
+    struct tamis_filter *b = built("b", keys[1], n, 0.01);
+    struct tamis_filter *half = folded(a, 2, "half"), *third = folded(a, 3, "third"),
+                        *other = folded(b, 3, "other");
+    struct tamis_comparison c;
+    assert_int_equal(contains(half, third), TAMIS_MAYBE);
+    assert_int_equal(contains(third, half), TAMIS_MAYBE);
+    assert_int_equal(contains(half, other), TAMIS_ABSENT);
+    assert_int_equal(tamis_filter_compare(half, third, &c, NULL), 0);
+    assert_true(c.common.low <= (double)n && c.common.high >= (double)n);
+    assert_int_equal(tamis_filter_compare(half, other, &c, NULL), 0);
+    assert_true(c.all.low <= 2.0 * (double)n && c.all.high >= 2.0 * (double)n);
+    struct tamis_filter *both[] = {half, third};
+    assert_int_equal(
+        tamis_filter_derive(both, 2,
+                            &(struct tamis_derivation){.operation = TAMIS_INTERSECTION},
+                            path_of("common"), NULL, NULL, NULL),
+        0);
+    struct tamis_filter *common = open_filter(path_of("common"));
+    assert_int_equal(blocks_of(common), blocks_of(a) / 6);
+    check_present(path_of("common"), keys[0], n);
+    struct tamis_filter *all[] = {a, b, half, third, other, common};
+    close_all(all, 6);
+}
+
 /* A filter of one key is the question for that key. */
 static void test_contains_one_key(void **state)
 {
@@ -192,6 +245,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_contains),
+        TEST(sizes_fold_to_what_divides_both),
         TEST(test_contains_one_key),
         TEST(test_contains_of_damaged),
         TEST(test_contains_of_mended),

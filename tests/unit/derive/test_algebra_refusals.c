@@ -72,7 +72,6 @@ static void test_refusals(void **state)
     struct tamis_domain before = domain;
     struct tamis_filter *a = built("a", keys[0], N, 0.01);
     struct tamis_filter *shape = built("shape", keys[0], N, 0.0001);
-    struct tamis_filter *size = built("size", keys[0], N * 9 / 10, 0.01);
     struct tamis_filter *stages = grown("stages", keys[0], N);
     tamis_domain_init(&domain, 1, 43);
     struct tamis_filter *seed = built("seed", keys[0], N, 0.01);
@@ -82,7 +81,6 @@ static void test_refusals(void **state)
     struct tamis_filter *open = open_filter(path_of("open"));
     refused((struct tamis_filter *[]){a, shape}, 2, TAMIS_ERR_UNFIT);
     refused((struct tamis_filter *[]){shape, a}, 2, TAMIS_ERR_UNFIT);
-    refused((struct tamis_filter *[]){a, size}, 2, TAMIS_ERR_UNFIT);
     refused((struct tamis_filter *[]){a, stages}, 2, TAMIS_ERR_UNFIT);
     refused((struct tamis_filter *[]){stages, stages}, 2, TAMIS_ERR_UNFIT);
     refused((struct tamis_filter *[]){a, seed}, 2, TAMIS_ERR_MISMATCH);
@@ -118,8 +116,8 @@ static void test_refusals(void **state)
     uint8_t *bytes = file_read(path_of("there"), &n);
     assert_int_equal(n, 1);
     free(bytes);
-    struct tamis_filter *all[] = {a, shape, size, stages, seed, open};
-    close_all(all, 6);
+    struct tamis_filter *all[] = {a, shape, stages, seed, open};
+    close_all(all, 5);
     tamis_writer_close(w);
 }
 
