@@ -23,6 +23,7 @@ struct sizes {
     uint64_t probes;       /* a lap */
     uint64_t stage_keys;   /* of the first of ten stages */
     uint64_t segments, segment_keys;
+    uint64_t pack_segments, pack_keys;
     uint64_t first_max; /* bytes of the largest file of the first answers */
     uint64_t build;     /* keys */
     uint64_t adds;      /* a lap */
@@ -186,6 +187,7 @@ void figures_large(void);
 void figures_check(void);
 void figures_stages(void);
 void figures_segments(void);
+void figures_packs(void);
 void figures_first(void);
 void figures_build(void);
 void figures_algebra(void);

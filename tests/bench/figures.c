@@ -79,6 +79,16 @@ struct figure figures[] = {
     F("segments_changed", "one key, all segments, just after one was replaced",
       "after the edit", "before it", "us", MOST, 1.05),
 
+    F("packs_loose", "one key, all columns of a pack", "packed", "the same, loose",
+      "us", LEAST, 30),
+    F("packs_rows", "the same, one key at a time, against its rows", "packed",
+      "bare loads", "ns", MOST, 1.5),
+    F("packs_rows_many", "the same, in batches", "packed", "bare loads", "ns", MOST,
+      1.5),
+    F("packs_lines", "cache lines of a key, a segment", "lines", "", "", MOST, 0.012),
+    F("packs_packing", "packing", "tamis_edit_pack()", "read, write and fsync", "ms",
+      MOST, 2),
+
     F("first_answer", "first answer, from the open call", "open and probe",
       "reading the file", "us", LEAST, 1000),
     /* Not quite the same: the digests of 4 GiB have three levels, each a page fault and
