@@ -90,23 +90,6 @@ void pack_prefetch(struct tamis_filter *f, const struct band *b, uint64_t h)
     prefetch_band(view_of(f), b, h);
 }
 
-typedef uint64_t line __attribute__((vector_size(LINE), aligned(1), may_alias));
-
-/* ANDs rows of good pages into out. Returns whether a bit is left. */
-static bool and_lines(uint8_t *out, const uint8_t *const *rows, uint32_t n,
-                      uint32_t row_bytes)
-{
-    line any = {0};
-    for (uint32_t at = 0; at < row_bytes; at += LINE) {
-        line bits = *(const line *)(const void *)(out + at);
-        for (uint32_t i = 0; i < n; i++)
-            bits &= *(const line *)(const void *)(rows[i] + at);
-        *(line *)(void *)(out + at) = bits;
-        any |= bits;
-    }
-    return (any[0] | any[1] | any[2] | any[3] | any[4] | any[5] | any[6] | any[7]) != 0;
-}
-
 /* The next bytes of a row, 1, 2, 4 or 8 of them; never more, for a row may be the last
  * bytes of the mapping. */
 static inline uint64_t load(const uint8_t *p, uint32_t n)
@@ -135,13 +118,6 @@ static bool and_bytes(uint8_t *out, const uint8_t *const *rows, uint32_t n,
         any |= bits;
     }
     return any != 0;
-}
-
-static bool and_rows(uint8_t *out, const uint8_t *const *rows, uint32_t n,
-                     uint32_t row_bytes)
-{
-    return row_bytes % LINE == 0 ? and_lines(out, rows, n, row_bytes)
-                                 : and_bytes(out, rows, n, row_bytes);
 }
 
 /* One row, page by page: a row of more than a line may reach into the next. */
@@ -186,11 +162,16 @@ static bool and_lane(struct view *v, const struct band *b, uint32_t lane, uint64
     struct stage *s = &v->stages[PACK_ROWS];
     uint64_t rows[MAX_WORDS];
     const uint8_t *bits[MAX_WORDS];
+    if (b->row_bytes % LINE == 0 && stage_all_good(s)) {
+        uint64_t block = band_row(b, lane, geometry_block(h, b->geometry.n_blocks), 0);
+        return kernel_get()->and_rows(s->bits + block, b->row_bytes, b->geometry.words,
+                                      h, out);
+    }
     uint32_t n = rows_of_lane(b, lane, h, rows);
     if (rows_good(s, rows, n, b->row_bytes)) {
         for (uint32_t i = 0; i < n; i++)
             bits[i] = s->bits + rows[i];
-        return and_rows(out, bits, n, b->row_bytes);
+        return and_bytes(out, bits, n, b->row_bytes);
     }
     for (uint32_t i = 0; i < n; i++)
         and_checked(s, rows[i], b->row_bytes, out, damaged);

@@ -99,6 +99,10 @@ struct kernel {
      * block c becomes bit c of the 64-bit row blocks[i % 64][i / 64]. Aligned to 64
      * bytes. */
     void (*transpose)(uint64_t blocks[64][WORDS_PER_BLOCK]);
+    /* ANDs the rows of the key's bits in a block of a pack into `out`: row_bytes is a
+     * multiple of 64, `block` the row of the block's first bit. Is a bit left? */
+    bool (*and_rows)(const uint8_t *block, uint32_t row_bytes, uint32_t words,
+                     uint64_t h, uint8_t *out);
 };
 
 /* The kernels of this architecture. */

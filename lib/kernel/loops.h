@@ -16,8 +16,8 @@
  * - pattern_fill(&x, WORDS(words), block): sets them, private
  *
  * Here is what asks and sets one block, and one plane; row.h has one key on many
- * planes, grid.h many keys on many planes, transpose.h makes rows of blocks. They are
- * included by this file only.
+ * planes, grid.h many keys on many planes, transpose.h makes rows of blocks, rows.h
+ * asks them. They are included by this file only.
  *
  * A miss of the cache costs a hundred tests. So a line is asked for long before it is
  * looked at: the unit is an item, at most 64 keys on one plane (or 64 planes for one
@@ -118,6 +118,7 @@ KERNEL enum tamis_answer answer(const struct plane *p, const struct tamis_key *k
 #include "lib/kernel/row.h"
 #include "lib/kernel/grid.h"
 #include "lib/kernel/transpose.h"
+#include "lib/kernel/rows.h"
 
 const struct kernel KERNEL_SYMBOL = {
     .name = KERNEL_NAME,
@@ -131,4 +132,5 @@ const struct kernel KERNEL_SYMBOL = {
     .count_page = count_page,
     .fill = fill,
     .transpose = transpose,
+    .and_rows = and_rows,
 };

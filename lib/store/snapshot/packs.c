@@ -197,18 +197,58 @@ static int seats_alloc(struct packs *p, size_t n)
 }
 
 /* From here on a slot has an index, or nothing. */
-static void forget_tombstones(struct packs *p)
+static void forget_tombstones(struct pack_view *v)
 {
-    for (size_t i = 0; i < p->n; i++) {
-        const struct pack_view *v = &p->views[i];
-        for (uint32_t c = 0; v->pack && c < v->pack->n_columns; c++)
-            if (v->slots[c] == NOBODYS)
-                v->slots[c] = 0;
-        p->n_bands += v->pack ? v->pack->n_bands : 0;
-        for (uint32_t b = 0; v->pack && b < v->pack->n_bands; b++)
-            p->n_lines += v->pack->bands[b].geometry.words *
-                          ((v->pack->bands[b].row_bytes + 63) / 64);
+    for (uint32_t c = 0; c < v->pack->n_columns; c++)
+        if (v->slots[c] == NOBODYS)
+            v->slots[c] = 0;
+}
+
+/* Is the band a run? Sets the bits of its living columns. */
+static void look_for_run(const struct pack_view *v, const struct band *b,
+                         struct band_run *run)
+{
+    const uint32_t *slots = v->slots + b->first_column;
+    run->is_run = true;
+    for (uint32_t c = 0, any = 0; c < b->n_columns; c++) {
+        if (!slots[c])
+            continue;
+        if (!any++)
+            run->first = slots[c] - 1 - c; /* wraps: then it is none */
+        run->is_run &= slots[c] - 1 == run->first + c && run->first < NOBODYS / 2;
+        v->living[run->living_at + c / 64] |= UINT64_C(1) << c % 64;
     }
+}
+
+static int find_runs(struct packs *p, struct pack_view *v)
+{
+    size_t n_words = 0;
+    v->runs = calloc(v->pack->n_bands, sizeof *v->runs);
+    if (!v->runs)
+        return ENOMEM;
+    for (uint32_t b = 0; b < v->pack->n_bands; b++) {
+        const struct band *band = &v->pack->bands[b];
+        v->runs[b].living_at = n_words;
+        n_words += (band->n_columns + 63) / 64;
+        p->n_lines += band->geometry.words * ((band->row_bytes + 63) / 64);
+    }
+    p->n_bands += v->pack->n_bands;
+    v->living = calloc(n_words, sizeof *v->living);
+    for (uint32_t b = 0; v->living && b < v->pack->n_bands; b++)
+        look_for_run(v, &v->pack->bands[b], &v->runs[b]);
+    return v->living ? 0 : ENOMEM;
+}
+
+/* After all seats are taken. */
+static int settle(struct packs *p)
+{
+    int rc = 0;
+    for (size_t i = 0; i < p->n && !rc; i++)
+        if (p->views[i].pack) {
+            forget_tombstones(&p->views[i]);
+            rc = find_runs(p, &p->views[i]);
+        }
+    return rc;
 }
 
 int packs_make(struct tamis_snapshot *s, const struct tamis_snapshot *previous)
@@ -226,8 +266,7 @@ int packs_make(struct tamis_snapshot *s, const struct tamis_snapshot *previous)
             take_seat(&s->packs, v, s->entries[i], (uint32_t)i);
     }
     names_clear(&known);
-    forget_tombstones(&s->packs);
-    return rc;
+    return rc ? rc : settle(&s->packs);
 }
 
 void packs_free(struct packs *p)
@@ -235,6 +274,8 @@ void packs_free(struct packs *p)
     for (size_t i = 0; i < p->n; i++) {
         pack_release(p->views[i].pack);
         free(p->views[i].slots);
+        free(p->views[i].runs);
+        free(p->views[i].living);
     }
     free(p->views);
     free(p->seats);
@@ -244,26 +285,64 @@ void packs_free(struct packs *p)
 
 /* ---- one key, all columns ---- */
 
+enum { WINDOW = 64 * PACK_WORDS };
+
 static bool asks(const struct pack_view *v, size_t base)
 {
     return v->pack && v->first <= v->last && v->last >= base &&
-           v->first < base + (size_t)64 * PACK_WORDS;
+           v->first < base + (size_t)WINDOW;
 }
 
-/* Columns that are set, as segments. */
-static void note_hits(const struct pack_view *v, const struct band *b,
-                      const uint8_t *columns, size_t base, uint64_t *hits)
+/* Columns that are set, as segments, one by one. */
+static void note_each(const uint32_t *slots, uint64_t set, size_t base, uint64_t *hits)
 {
-    const uint32_t *slots = v->slots + b->first_column;
-    for (uint32_t at = 0; at < b->n_columns; at += 64) {
-        struct le64 word;
-        memcpy(&word, columns + at / 8, sizeof word);
-        for (uint64_t m = le64_get(word); m; m &= m - 1) {
-            size_t index = slots[at + (uint32_t)__builtin_ctzll(m)] - (size_t)1 - base;
-            if (index < (size_t)64 * PACK_WORDS) /* wraps: none, or below */
-                hits[index / 64] |= UINT64_C(1) << index % 64;
-        }
+    for (uint64_t m = set; m; m &= m - 1) {
+        size_t index = slots[(uint32_t)__builtin_ctzll(m)] - (size_t)1 - base;
+        if (index < (size_t)WINDOW) /* wraps: below */
+            hits[index / 64] |= UINT64_C(1) << index % 64;
     }
+}
+
+/* In one load: le64_get() takes a byte at a time. */
+static uint64_t word_of(const uint8_t *columns, uint32_t word)
+{
+    uint64_t w;
+    memcpy(&w, columns + word * sizeof w, sizeof w);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    w = __builtin_bswap64(w);
+#endif
+    return w;
+}
+
+/* A run within the window: without a branch, for about half of all words have a hit. */
+static void note_run(uint64_t *hits, size_t to, const uint8_t *columns,
+                     const uint64_t *living, uint32_t n_words)
+{
+    uint32_t shift = to % 64;
+    hits += to / 64;
+    for (uint32_t i = 0; i < n_words; i++) {
+        uint64_t set = word_of(columns, i) & living[i];
+        hits[i] |= set << shift;
+        hits[i + 1] |= set >> 1 >> (63 - shift);
+    }
+}
+
+/* Columns that are set and living, as segments. */
+static void note_hits(const struct pack_view *v, uint32_t band, const uint8_t *columns,
+                      size_t base, uint64_t *hits)
+{
+    const struct band *b = &v->pack->bands[band];
+    const struct band_run *run = &v->runs[band];
+    const uint64_t *living = v->living + run->living_at;
+    uint32_t n_words = (b->n_columns + 63) / 64;
+    size_t to = run->first - base; /* wraps: below */
+    if (run->is_run && to < (size_t)WINDOW - 64 * (size_t)n_words) {
+        note_run(hits, to, columns, living, n_words);
+        return;
+    }
+    for (uint32_t i = 0; i < n_words; i++)
+        note_each(v->slots + b->first_column + i * 64, word_of(columns, i) & living[i],
+                  base, hits);
 }
 
 void packs_prefetch(const struct packs *p, size_t base, uint64_t h)
@@ -276,17 +355,17 @@ void packs_prefetch(const struct packs *p, size_t base, uint64_t h)
 }
 
 void packs_ask(const struct packs *p, size_t base, size_t n, uint64_t h,
-               uint64_t hits[PACK_WORDS], bool *damaged)
+               uint64_t hits[PACK_WORDS + 1], bool *damaged)
 {
     _Alignas(64) uint8_t columns[ROW_MAX_BYTES];
     size_t words = (n - base + 63) / 64;
     *damaged = false;
-    memset(hits, 0, (words < PACK_WORDS ? words : PACK_WORDS) * sizeof *hits);
+    memset(hits, 0, ((words < PACK_WORDS ? words : PACK_WORDS) + 1) * sizeof *hits);
     for (size_t i = 0; i < p->n; i++) {
         const struct pack_view *v = &p->views[i];
         for (uint32_t b = 0; asks(v, base) && b < v->pack->n_bands; b++)
             if (pack_probe_band(v->pack->filter, &v->pack->bands[b], h, columns,
                                 damaged))
-                note_hits(v, &v->pack->bands[b], columns, base, hits);
+                note_hits(v, b, columns, base, hits);
     }
 }

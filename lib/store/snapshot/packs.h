@@ -43,6 +43,15 @@ struct pack_view {
     struct open_pack *pack; /* NULL: it can't be used */
     uint32_t *slots;        /* of its columns: index + 1 */
     uint32_t first, last;   /* the least and the greatest index */
+    struct band_run *runs;  /* of its bands */
+    uint64_t *living; /* a bit for each column; bands begin at words of their own */
+};
+/* A band whose living columns are segments one after the other: column c is segment
+ * first + c. Then 64 hits are one word, shifted. */
+struct band_run {
+    bool is_run;
+    uint32_t first;
+    size_t living_at; /* the band's first word in `living` */
 };
 
 struct packs {
@@ -66,10 +75,10 @@ void packs_free(struct packs *p);
 void packs_prefetch(const struct packs *p, size_t base, uint64_t h);
 /* The segments with index base .. base + 64 * PACK_WORDS - 1 that may have a key, a bit
  * each; only of those that have a seat. *damaged: pages that failed took part, so that
- * a bit may stand for damage alone. */
+ * a bit may stand for damage alone. The word behind them is overwritten. */
 enum { PACK_WORDS = 1024 };
 void packs_ask(const struct packs *p, size_t base, size_t n, uint64_t h,
-               uint64_t hits[PACK_WORDS], bool *damaged);
+               uint64_t hits[PACK_WORDS + 1], bool *damaged);
 
 /* unpacked.c: the filter of a segment that has a seat and no file of its own: a copy of
  * its column in memory, as entry_filter(). */

@@ -324,7 +324,7 @@ static bool ask_packs(const struct tile *t, const struct keys *k, size_t i,
                       uint64_t *row)
 {
     struct tamis_snapshot *s = t->snapshot;
-    uint64_t found[PACK_WORDS], any = 0;
+    uint64_t found[PACK_WORDS + 1], any = 0;
     bool damaged;
     packs_ask(&s->packs, 0, s->n, k->hash[i], found, &damaged);
     for (size_t word = 0; word < s->n / 64 + (s->n % 64 != 0); word++) {

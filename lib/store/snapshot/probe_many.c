@@ -48,9 +48,10 @@ struct question {
     uint64_t *absent;
     uint8_t *reasons;
     uint32_t *segments;
+    bool candidates; /* are counted, and as many as there is room for listed */
     size_t max_segments, n_segments;
-    bool packs, damaged;            /* of those in packs; a hit may be damage */
-    uint64_t pack_hits[PACK_WORDS]; /* of the segments from a window's base on */
+    bool packs, damaged;                /* of those in packs; a hit may be damage */
+    uint64_t pack_hits[PACK_WORDS + 1]; /* of the segments from a window's base on */
     struct row row;
     struct item items[N_ITEMS];
 };
@@ -280,9 +281,20 @@ static bool only_packs(const struct question *a)
            a->snapshot->packs.n_seated == a->n && a->n <= (size_t)PACK_WORDS * ITEM;
 }
 
+static void tell_hits(struct question *a, size_t word, uint64_t hits)
+{
+    for (uint64_t m = hits; m; m &= m - 1, a->n_segments++) {
+        size_t i = word * ITEM + (size_t)__builtin_ctzll(m);
+        if (a->reasons)
+            a->reasons[i] = TAMIS_HIT;
+        if (a->n_segments < a->max_segments)
+            a->segments[a->n_segments] = (uint32_t)i;
+    }
+}
+
 /* 64 segments, by what their packs have said. Their answers leave when they are whole.
  */
-static size_t receive_packed(struct question *a, size_t word, uint64_t asked)
+static uint64_t receive_packed(struct question *a, size_t word, uint64_t asked)
 {
     uint64_t hits = a->pack_hits[word], by_range = 0;
     for (uint64_t m = a->ranged ? hits : 0; m; m &= m - 1)
@@ -293,31 +305,27 @@ static size_t receive_packed(struct question *a, size_t word, uint64_t asked)
     if (a->reasons)
         memset(a->reasons + word * ITEM, TAMIS_NO_REASON,
                (size_t)__builtin_popcountll(asked));
-    for (uint64_t m = hits; m; m &= m - 1, a->n_segments++) {
-        size_t i = word * ITEM + (size_t)__builtin_ctzll(m);
-        if (a->reasons)
-            a->reasons[i] = TAMIS_HIT;
-        if (a->n_segments < a->max_segments)
-            a->segments[a->n_segments] = (uint32_t)i;
-    }
+    if (a->reasons || a->candidates)
+        tell_hits(a, word, hits);
     if (a->absent)
         a->absent[word] = asked & ~hits;
     if (a->sheet && by_range)
         count_excluded(a->snapshot, by_range);
     if (a->sheet)
         count_of_all(a->sheet, word, asked, asked & ~(hits | by_range), hits);
-    return (size_t)__builtin_popcountll(asked & ~hits);
+    return hits;
 }
 
-static size_t receive_all_packed(struct question *a)
+/* Is the key absent from all? */
+static bool receive_all_packed(struct question *a)
 {
-    size_t n_absent = 0;
+    uint64_t hits = 0;
     for (size_t word = 0; word < n_items_of(a); word++) {
         size_t left = a->n - word * ITEM;
-        n_absent += receive_packed(
-            a, word, left < ITEM ? (UINT64_C(1) << left) - 1 : UINT64_MAX);
+        hits |= receive_packed(a, word,
+                               left < ITEM ? (UINT64_C(1) << left) - 1 : UINT64_MAX);
     }
-    return n_absent;
+    return !hits;
 }
 
 /* Returns the number of segments from which the key is absent. */
@@ -328,7 +336,7 @@ static size_t ask(struct question *a)
     if (only_packs(a)) {
         ask_packs(a, 0, a->n);
         if (!a->damaged)
-            return receive_all_packed(a);
+            return receive_all_packed(a) ? a->n : 0;
     }
     if (a->n <= FEW)
         return a->n ? ask_few(a) : 0;
@@ -418,6 +426,7 @@ enum tamis_answer tamis_snapshot_candidates(struct tamis_snapshot *snapshot,
     struct question a;
     question_begin(&a, snapshot, key, tamis_snapshot_n_segments(snapshot));
     a.segments = segments;
+    a.candidates = true;
     a.max_segments = segments ? max : 0;
     enum tamis_answer answer = ask_all(&a);
     if (n)

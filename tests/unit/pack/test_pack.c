@@ -299,9 +299,41 @@ static void a_damaged_table_of_columns_is_told(void **state)
     forget_sources();
 }
 
+/* Of every kernel: a column is left if all its rows have it, and it was there before.
+ */
+static void every_kernel_asks_rows_alike(void **state)
+{
+    enum { MOST = 192 };
+    uint8_t *block = malloc((size_t)BLOCK_BITS * MOST), out[MOST], before[MOST];
+    const struct kernel *k;
+    (void)state;
+    for (size_t round = 0; round < 300; round++) {
+        uint32_t row_bytes = 64 * (1 + (uint32_t)round % 3);
+        uint32_t words = 1 + (uint32_t)round % 8;
+        uint64_t h = random_u64();
+        for (size_t i = 0; i < (size_t)BLOCK_BITS * row_bytes; i++)
+            block[i] = (uint8_t)(random_u64() | random_u64()); /* three bits of four */
+        io_calls.random(before, row_bytes);
+        for (size_t i = 0; (k = kernel_at(i)); i++) {
+            bool any = false;
+            memcpy(out, before, row_bytes);
+            bool said = k->and_rows(block, row_bytes, words, h, out);
+            for (uint32_t c = 0; c < row_bytes * 8; c++) {
+                struct band b = {.geometry = {1, 1, words}, .row_bytes = row_bytes};
+                bool left = before[c / 8] >> c % 8 & 1 && band_probe(block, &b, c, h);
+                assert_int_equal(out[c / 8] >> c % 8 & 1, left);
+                any |= left;
+            }
+            assert_int_equal(said, any);
+        }
+    }
+    free(block);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kernel_asks_rows_alike),
         cmocka_unit_test(kernels_turn_alike),
         cmocka_unit_test(columns_answer_as_their_filters),
         cmocka_unit_test(strict_readers_get_the_same),
