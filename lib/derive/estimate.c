@@ -55,7 +55,8 @@ double block_error(const uint8_t *block, uint32_t words)
 }
 
 struct stage_sums {
-    uint64_t n_bits, n_set; /* of the pages that are good */
+    struct geometry geometry; /* of blocks that differ */
+    uint64_t n_bits, n_set;   /* of these, in the pages that are good */
     uint64_t n_damaged;
     double error;
 };
@@ -65,7 +66,10 @@ static void sum_stage(struct stage *s, struct stage_sums *out)
     _Alignas(BLOCK_BYTES) uint8_t page[PAGE_BYTES];
     const struct geometry *g = &s->geometry;
     uint64_t in_lane = s->n_pages / g->lanes;
+    uint32_t run = stage_repeats(s);
     memset(out, 0, sizeof *out);
+    out->geometry = *g;
+    out->geometry.n_blocks /= run;
     out->error = 1;
     for (uint32_t lane = 0; lane < g->lanes; lane++) {
         double sum = 0;
@@ -75,8 +79,8 @@ static void sum_stage(struct stage *s, struct stage_sums *out)
                 sum += BLOCKS_PER_PAGE;
                 continue;
             }
-            out->n_bits += PAGE_BYTES * 8;
-            out->n_set += bits_in(page);
+            out->n_bits += PAGE_BYTES * 8 / run;
+            out->n_set += bits_in(page) / run;
             for (size_t at = 0; at < PAGE_BYTES; at += BLOCK_BYTES)
                 sum += block_error(page + at, g->words);
         }
@@ -102,7 +106,7 @@ int tamis_filter_estimate(struct tamis_filter *filter, struct tamis_estimate *ou
     struct view *v = filter_view(filter);
     for (uint32_t i = 0; i < v->n_stages; i++) {
         sum_stage(&v->stages[i], &sums);
-        plan_keys_interval(&v->stages[i].geometry, sums.n_bits, sums.n_set, &parts[i]);
+        plan_keys_interval(&sums.geometry, sums.n_bits, sums.n_set, &parts[i]);
         out->n_damaged += sums.n_damaged;
         passes *= 1 - sums.error;
     }
@@ -126,7 +130,7 @@ int tamis_filter_estimate_stage(struct tamis_filter *filter, uint32_t stage,
     if (err)
         return err;
     sum_stage(&v->stages[stage], &sums);
-    plan_keys_interval(&v->stages[stage].geometry, sums.n_bits, sums.n_set, &out->keys);
+    plan_keys_interval(&sums.geometry, sums.n_bits, sums.n_set, &out->keys);
     out->error = sums.error;
     out->n_damaged = sums.n_damaged;
     return 0;
@@ -167,9 +171,17 @@ int tamis_filter_measure(struct tamis_filter *filter, uint64_t n_probes, uint64_
 
 /* ---- two filters ---- */
 
-/* Set bits of the one, the other, and their union, in pages that are good in both. */
-static uint64_t sum_pair(const struct operand o[2], uint64_t n_pages, uint64_t set[3],
-                         uint64_t *n_damaged)
+/* How many blocks of it are equal, as it is folded. */
+static uint32_t repeats_of(const struct operand *o)
+{
+    uint32_t run = stage_repeats(o->stage);
+    return run % o->factor == 0 ? run / (uint32_t)o->factor : 1;
+}
+
+/* Set bits of the one, the other, and their union, in pages that are good in both, once
+ * runs of blocks are one. */
+static uint64_t sum_pair(const struct operand o[2], uint64_t n_pages, uint32_t run,
+                         uint64_t set[3], uint64_t *n_damaged)
 {
     uint8_t pages[2][PAGE_BYTES];
     uint64_t n_bits = 0;
@@ -179,9 +191,11 @@ static uint64_t sum_pair(const struct operand o[2], uint64_t n_pages, uint64_t s
             operand_page(&o[k], i, DAMAGED_AS_ONES, pages[k], n_damaged);
         if (*n_damaged != before)
             continue;
-        n_bits += PAGE_BYTES * 8;
-        for (int k = 0; k < 2; k++)
+        n_bits += PAGE_BYTES * 8 / run;
+        for (int k = 0; k < 2; k++) {
+            fold_runs(pages[k], run);
             set[k] += bits_in(pages[k]);
+        }
         for (size_t at = 0; at < PAGE_BYTES; at++)
             pages[0][at] |= pages[1][at];
         set[2] += bits_in(pages[0]);
@@ -208,7 +222,10 @@ int tamis_filter_compare(struct tamis_filter *one, struct tamis_filter *other,
         struct operand o[2] = {operand_folded_to(&s[0], &g),
                                operand_folded_to(&s[1], &g)};
         geometry_bytes(&g, &n_bytes); /* less than those of valid ones */
-        uint64_t n_bits = sum_pair(o, n_bytes / PAGE_BYTES, set, &out->n_damaged);
+        uint32_t run = repeats_of(&o[0]), of_other = repeats_of(&o[1]);
+        run = of_other > run ? of_other : run;
+        g.n_blocks /= run;
+        uint64_t n_bits = sum_pair(o, n_bytes / PAGE_BYTES, run, set, &out->n_damaged);
         plan_overlap(&g, n_bits, set, out);
     }
     free(s);

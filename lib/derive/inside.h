@@ -35,6 +35,13 @@ bool same_geometry(const struct geometry *a, const struct geometry *b);
 int common_geometry(const struct source *s, size_t n, const char *doing,
                     struct geometry *out, struct tamis_diag *diag);
 
+/* ---- repeats.c ---- */
+
+/* Blocks come in runs of so many equal ones: 1, 2, 4 .. 64. */
+uint32_t stage_repeats(struct stage *s);
+/* Each run becomes one block, the union of its blocks; zeros behind them. */
+void fold_runs(uint8_t page[PAGE_BYTES], uint32_t run);
+
 /* ---- pages.c ---- */
 
 /* A folded stage of a sealed source: its block b is the union of `factor` blocks from b

@@ -3,6 +3,7 @@
  * A process may map only so many files, so that of many only the first stay open; the
  * others are opened a second time when their band is written. */
 #include "lib/store/edit/inside.h"
+#include "lib/derive/derive.h"
 #include "lib/error.h"
 #include "lib/filter/filter.h"
 #include "lib/plan/plan.h"
@@ -100,7 +101,9 @@ static int consider_file(struct packing *p, size_t index, struct tamis_diag *dia
     if (rc || n_stages != 1)
         return 0;
     struct geometry g = {found.plane.n_blocks, found.plane.lanes, found.plane.words};
-    uint64_t by_bits = plan_keys_of_bits(&g, stage.bits_set);
+    uint32_t run = filter_repeats(found.filter); /* if it was unpacked */
+    struct geometry own = {g.n_blocks / run, g.lanes, g.words};
+    uint64_t by_bits = plan_keys_of_bits(&own, stage.bits_set / run);
     p->sources[p->n] = (struct pack_source){
         .geometry = g,
         .keys = stage.keys > by_bits ? stage.keys : by_bits,

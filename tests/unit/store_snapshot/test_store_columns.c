@@ -19,6 +19,11 @@ static void check_own_filter(struct tamis_snapshot *snap, size_t i,
     assert_memory_equal(of.uuid, info.uuid, 16);
     assert_true(of.keys == info.keys && of.watermark == info.watermark);
     assert_true(info.file_bytes > 0 && (!keep || info.file_bytes == of.file_bytes));
+    /* Its blocks may be repeated to a page: they count once. */
+    struct tamis_estimate estimate;
+    OK(tamis_filter_estimate(own, &estimate, NULL));
+    double off = estimate.keys.value - (double)of.keys;
+    assert_true(off * off <= (5 + (double)of.keys / 5) * (5 + (double)of.keys / 5));
     for (unsigned k = 0; k < 500 && !keep; k++) {
         struct tamis_key key =
             tamis_key_of_hash(tamis_snapshot_domain(snap).tag, random_u64());
@@ -96,6 +101,32 @@ static void damaged_columns_are_no_filters(void **state)
     }
 }
 
+/* Columns of few blocks against a filter of many. */
+static void columns_are_compared_by_their_own_blocks(void **state)
+{
+    (void)state;
+    struct tamis_comparison c;
+    struct tamis_filter *one, *other;
+    struct tamis_store *s = store_new("s");
+    put_segment(s, "a", 0, 60);
+    put_segment(s, "b", 30, 60);
+    pack_all(s, false);
+    put_segment(s, "c", 0, 60);
+    struct tamis_snapshot *snap = snapshot_of(s);
+    for (size_t i = 1; i < 3; i++) {
+        OK(tamis_snapshot_filter(snap, 0, &one, NULL));
+        OK(tamis_snapshot_filter(snap, i, &other, NULL));
+        OK(tamis_filter_compare(one, other, &c, NULL));
+        assert_true(c.keys[0].value > 50 && c.keys[0].value < 70);
+        assert_true(c.keys[1].value > 50 && c.keys[1].value < 70);
+        double common = i == 1 ? 30 : 60;
+        assert_true(c.common.low <= common && c.common.high >= common);
+    }
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+    remove_store("s");
+}
+
 /* Filters made of columns: their union has the keys of both. */
 static void columns_are_sources_of_derivations(void **state)
 {
@@ -124,6 +155,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_place_of_a_segment),
         cmocka_unit_test(damaged_columns_are_no_filters),
+        cmocka_unit_test(columns_are_compared_by_their_own_blocks),
         cmocka_unit_test(columns_are_sources_of_derivations),
     };
     return cmocka_run_group_tests_name("store columns", tests, test_dir_create,
