@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 
 int __wrap_open(const char *path, int flags, ...);
@@ -18,6 +19,8 @@ int __wrap_fstat(int fd, struct stat *st);
 int __wrap_fstatat(int dir, const char *path, struct stat *st, int flags);
 int __real_fstatat(int dir, const char *path, struct stat *st, int flags);
 int __wrap_fstatfs(int fd, struct statfs *fs);
+int __wrap_fstatvfs(int fd, struct statvfs *fs);
+int __wrap_memfd_create(const char *name, unsigned flags);
 int __wrap_ioctl(int fd, unsigned long request, void *argument);
 int __wrap_faccessat(int dir, const char *path, int mode, int flags);
 int __wrap_renameat2(int from_dir, const char *from, int to_dir, const char *to,
@@ -40,6 +43,8 @@ int __real_fcntl(int fd, int cmd, ...);
 int __real_flock(int fd, int how);
 int __real_fstat(int fd, struct stat *st);
 int __real_fstatfs(int fd, struct statfs *fs);
+int __real_fstatvfs(int fd, struct statvfs *fs);
+int __real_memfd_create(const char *name, unsigned flags);
 int __real_ioctl(int fd, unsigned long request, void *argument);
 int __real_faccessat(int dir, const char *path, int mode, int flags);
 int __real_renameat2(int from_dir, const char *from, int to_dir, const char *to,
@@ -129,6 +134,18 @@ int __wrap_ioctl(int fd, unsigned long request, void *argument)
 {
     FAIL_AS(CALL_ioctl, -1);
     return __real_ioctl(fd, request, argument);
+}
+
+int __wrap_fstatvfs(int fd, struct statvfs *fs)
+{
+    FAIL_AS(CALL_fstatvfs, -1);
+    return __real_fstatvfs(fd, fs);
+}
+
+int __wrap_memfd_create(const char *name, unsigned flags)
+{
+    FAIL_AS(CALL_memfd_create, -1);
+    return __real_memfd_create(name, flags);
 }
 
 int __wrap_fstatfs(int fd, struct statfs *fs)

@@ -54,6 +54,8 @@ const struct call_type call_types[N_CALLS] = {
     [CALL_fstatat] = {"fstatat", {ERR(EIO), ERR(ENOMEM)}},
     [CALL_ioctl] = {"ioctl", {ERR(EOPNOTSUPP), ERR(EIO)}}, /* FIEMAP */
     [CALL_fstatfs] = {"fstatfs", {ERR(EIO), ERR(ENOSYS)}},
+    [CALL_fstatvfs] = {"fstatvfs", {ERR(EIO), ERR(ENOSYS)}},
+    [CALL_memfd_create] = {"memfd_create", {ERR(EMFILE), ERR(ENFILE), ERR(ENOMEM)}},
     [CALL_fsync] = {"fsync",
                     {ERR(EIO),
                      ERR(ENOSPC),

@@ -26,6 +26,8 @@
     X(fstatat)                                                                         \
     X(ioctl)                                                                           \
     X(fstatfs)                                                                         \
+    X(fstatvfs)                                                                        \
+    X(memfd_create)                                                                    \
     X(fsync)                                                                           \
     X(ftruncate)                                                                       \
     X(getrandom)                                                                       \
