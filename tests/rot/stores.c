@@ -4,6 +4,7 @@
 #include "tests/rot/rot.h"
 #include "tests/rot/store.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -249,6 +250,84 @@ static void attach_damaged(const struct shop *s, struct tamis_store *store,
     file_close(&f);
 }
 
+/* ---- packs ---- */
+
+/* Packs the sealed segments of one stage; their own files go. */
+static void pack_all(const struct shop *s)
+{
+    struct tamis_store *store = open_store(s);
+    struct tamis_snapshot *now;
+    struct tamis_edit *edit;
+    struct tamis_pack_report report;
+    CHECK(store && tamis_snapshot_current(store, &now, NULL) == 0);
+    CHECK(tamis_edit_begin(store, &edit, NULL) == 0);
+    CHECK(tamis_edit_pack(edit, now, NULL, 0, NULL, &report, NULL) == 0);
+    tamis_snapshot_release(now);
+    CHECK(tamis_edit_commit(edit, NULL) == 0 && report.n_packed >= 3);
+    tamis_store_close(store);
+}
+
+/* The pack, or its tombstones. */
+static void find_pack(const struct shop *s, const char *ending, char path[PATH_BYTES])
+{
+    char dir[PATH_BYTES + 20];
+    snprintf(dir, sizeof dir, "%s/filters", s->path);
+    DIR *d = opendir(dir);
+    size_t n = 0;
+    CHECK(d);
+    for (const struct dirent *e; (e = readdir(d));)
+        if (strstr(e->d_name, ".dead"))
+            n = (size_t)snprintf(path, PATH_BYTES, "%.300s/%.32s%s", dir, e->d_name,
+                                 ending);
+    closedir(d);
+    CHECK(n);
+}
+
+static void hurt_bytes(uint8_t *bytes, size_t *n, char text[100])
+{
+    size_t at = random_below(*n), most = *n - at, some = 1 + random_below(9000);
+    uint64_t how = random_below(5);
+    some = some < most ? some : most;
+    snprintf(text, 100, "a pack's file, hurt %d at %zu, %zu bytes", (int)how, at, some);
+    if (how == 0)
+        bytes[at] ^= (uint8_t)(1 << random_below(8));
+    else if (how == 1)
+        memset(bytes + at, 0, some);
+    else if (how == 2)
+        memset(bytes + at, 0xff, some);
+    else if (how == 3)
+        *n = at;
+    else
+        memmove(bytes + at, bytes + random_below(*n - some + 1), some);
+}
+
+static void rot_packs(const struct shop *s, const struct effort *e)
+{
+    static const char *const endings[] = {".tamis", ".dead"};
+    pack_all(s);
+    ask_store(s, false, "nothing, packed");
+    for (size_t i = 0; i < 2; i++) {
+        char path[PATH_BYTES], text[100];
+        find_pack(s, endings[i], path);
+        struct image m = image_read(path);
+        uint8_t *bytes = malloc(m.n);
+        CHECK(bytes);
+        for (uint64_t k = 0; k < 4 * e->n_stores && !enough(); k++) {
+            size_t n = m.n;
+            memcpy(bytes, m.bytes, m.n);
+            hurt_bytes(bytes, &n, text);
+            write_file(path, bytes, n);
+            ask_store(s, false, text);
+        }
+        CHECK(unlink(path) == 0);
+        ask_store(s, false, "a pack's file is gone");
+        write_file(path, m.bytes, m.n);
+        free(bytes);
+        free(m.bytes);
+    }
+    older_catalogs(s);
+}
+
 void stores_run(const char *dir, const struct effort *e)
 {
     static const struct kind name = {.name = "in a store"};
@@ -260,6 +339,7 @@ void stores_run(const char *dir, const struct effort *e)
     older_catalogs(&s);
     rot_records(&s, e);
     rot_files(&s, e);
+    rot_packs(&s, e);
     struct tamis_store *store = open_store(&s);
     CHECK(store);
     for (size_t i = 0; i < sizeof attached / sizeof attached[0]; i++) {
