@@ -240,6 +240,8 @@ static int add_segment(struct tamis_snapshot *snapshot, size_t index,
                        const struct options *o, struct store_plan *p, size_t *max)
 {
     struct tamis_segment_info info;
+    struct tamis_pack_place place;
+    bool column = is_column(snapshot, index, &place);
     int err = tamis_snapshot_segment(snapshot, index, &info);
     struct planned *s;
 
@@ -261,10 +263,11 @@ static int add_segment(struct tamis_snapshot *snapshot, size_t index,
         .last_key = info.last_key,
         .first_key_bytes = info.first_key_bytes,
         .last_key_bytes = info.last_key_bytes,
-        .bytes_now = allocated_bytes(o->args[0], &info),
-        .length_now = info.file_bytes,
+        .bytes_now = column ? info.file_bytes : allocated_bytes(o->args[0], &info),
     };
     look_inside(snapshot, p, s);
+    if (column || s->length_now == 0)
+        s->length_now = info.file_bytes;
     return EXIT_DONE;
 }
 
