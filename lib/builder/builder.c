@@ -51,6 +51,7 @@ static void take_options(struct tamis_builder *b, const struct tamis_builder_opt
     b->spool_fd = -1;
     b->range.known = true;
     b->checks = o->check != 0;
+    b->for_packs = o->for_packs != 0;
     check_note(b);
 }
 

@@ -145,7 +145,9 @@ static int plan_built(const struct tamis_builder *b, const uint8_t uuid[UUID_BYT
 
     struct stage_desc *s = &c->stages[0];
     double expected;
-    int err = plan_stage_geometry(b->n_keys, b->error, &s->geometry, &expected);
+    int err = b->for_packs
+                  ? plan_grid_geometry(b->n_keys, b->error, &s->geometry)
+                  : plan_stage_geometry(b->n_keys, b->error, &s->geometry, &expected);
     if (err)
         return err;
     s->layout = LAYOUT_SPLIT_BLOCKS;

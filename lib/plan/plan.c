@@ -216,6 +216,35 @@ int plan_stage_geometry(uint64_t n_keys, double error, struct geometry *g,
     return err;
 }
 
+/* ---- for packs ---- */
+
+/* At most an eighth more: the next of 1 .. 15, 16, 18, 20 .. 30, 32, 36 .. */
+static uint64_t round_to_grid(uint64_t n_blocks)
+{
+    uint64_t unit = 1;
+    while (n_blocks > 15 * unit)
+        unit *= 2;
+    return (n_blocks + unit - 1) / unit * unit;
+}
+
+/* The shape of a large filter of this error: small ones would differ by what a page has
+ * room for. */
+int plan_grid_geometry(uint64_t n_keys, double error, struct geometry *g)
+{
+    enum { MANY = 1000000 };
+    int err = least_geometry(MANY, error, 1, g);
+    if (err)
+        return err;
+    uint64_t own = least_blocks(g->lanes, g->words, n_keys ? n_keys : 1, error, 1);
+    if (own == 0)
+        return TAMIS_ERR_TOO_LARGE;
+    own = round_to_grid(own);
+    g->n_blocks = own;
+    while (g->n_blocks % BLOCKS_PER_PAGE)
+        g->n_blocks += g->n_blocks; /* doubles at most six times: own is odd * 2^k */
+    return g->n_blocks <= MAX_BLOCKS ? 0 : TAMIS_ERR_TOO_LARGE;
+}
+
 /* ---- the public plans ---- */
 
 void plan_describe(const struct geometry *g, uint64_t n_keys, struct tamis_plan *plan)

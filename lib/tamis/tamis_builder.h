@@ -34,6 +34,10 @@ struct tamis_builder_options {
      * counted it, and a key range that changes between tamis_edit_put() and the
      * commit. */
     uint64_t check; /* of 64 bits: an older caller has padding in the place of 32 */
+    /* Not 0: the filter will be packed. Filters of one error get one shape, and blocks
+     * that fold to one of eight sizes an octave, so that they share bands. The file may
+     * have up to 15 pages more. */
+    uint64_t for_packs;
 };
 
 int tamis_builder_create(const struct tamis_builder_options *opt,

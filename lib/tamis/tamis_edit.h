@@ -22,6 +22,7 @@ struct tamis_segment_options {
     uint64_t memory_limit;
     uint32_t n_threads;
     uint64_t check;
+    uint64_t for_packs;
 };
 
 int tamis_edit_begin(struct tamis_store *store, struct tamis_edit **out,

@@ -61,6 +61,7 @@ static int build_one(struct work *w, const struct task *task, uint32_t n_threads
     segment_options(w->o, &opt);
     opt.n_threads = n_threads;
     opt.check = given(w->o, OPT_CHECK);
+    opt.for_packs = given(w->o, OPT_FOR_PACKS);
     pthread_mutex_lock(&w->lock);
     err = tamis_edit_builder(w->edit, task->name.bytes, task->name.n_bytes,
                              w->o->growth.error, &opt, &builder, &diag);
@@ -314,14 +315,15 @@ const struct command cmd_build = {
                 OPTION(BARE, NULL),
                 OPTION(EACH, NULL),
                 OPTION(STRIP, NULL),
+                OPTION(FOR_PACKS, NULL),
                 OPTION(CHECK, NULL),
                 OPTION(JOBS, NULL),
                 OPTION(EMPTY, "accept a list without keys: every key is ABSENT"),
                 {WITH(OPT_QUIET) | WITH(OPT_JSON),
                  "print no closing line, or JSON: 'tamis help json'", NULL},
                 {KEY_FLAGS, NULL, NULL}},
-    .notes = "A thread keeps 64 MiB of hashes, 8 bytes a key; others go to an unlinked "
-             "file in $TMPDIR or /tmp. A larger filter takes its own size.\n",
+    .notes = "A thread keeps 64 MiB of hashes; more go to an unlinked file in $TMPDIR "
+             "or /tmp.\n",
     .examples = "tamis build store 000012.sst keys.txt --replaces 000007.sst\n"
                 "tamis build store --each lists/*.keys --strip .keys -j 4\n",
     .run = run,

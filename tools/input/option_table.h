@@ -99,6 +99,8 @@ X(APPLY, "apply", 0, FLAG, given, NULL, NO_RANGE, \
   "shrink filters of STORE that may have more error") \
 X(BY, "by", 0, NUMBER, by, "F", NUMBERS(1, UINT64_C(1) << 32), \
   "in 1/F of the space; F divides the pages of each lane") \
+X(FOR_PACKS, "for-packs", 0, FLAG, given, NULL, NO_RANGE, \
+  "sizes that 'tamis pack' lays side by side; longer files") \
 X(KEEP, "keep", 0, FLAG, given, NULL, NO_RANGE, \
   "keep the filters' own files beside the pack") \
 X(AUTO, "auto", 0, FLAG, given, NULL, NO_RANGE, \

@@ -146,6 +146,7 @@ int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_by
         .memory_limit = ours.memory_limit,
         .n_threads = ours.n_threads,
         .check = ours.check,
+        .for_packs = ours.for_packs,
     };
     rc = tamis_builder_create(&b, out, diag);
     if (!rc)

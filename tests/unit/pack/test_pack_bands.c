@@ -133,9 +133,43 @@ static void what_cannot_be_planned(void **state)
     assert_true(p.bands == NULL && p.order == NULL);
 }
 
+/* Filters that are built for packs: one shape for an error, and a size of the grid to
+ * which they fold and keep their error. */
+static void filters_for_packs_fold_to_the_grid(void **state)
+{
+    static const double errors[] = {0.1, 0.01, 1e-4, 1e-7};
+    (void)state;
+    for (size_t e = 0; e < 4; e++) {
+        struct geometry first = {0};
+        for (uint64_t keys = 1; keys < 50000000; keys += 1 + keys / 13) {
+            struct geometry g;
+            assert_int_equal(plan_grid_geometry(keys, errors[e], &g), 0);
+            if (keys == 1)
+                first = g;
+            assert_true(g.lanes == first.lanes && g.words == first.words);
+            assert_true(geometry_valid(&g) && g.n_blocks % BLOCKS_PER_PAGE == 0);
+            uint64_t own = g.n_blocks, unit;
+            for (struct geometry half = g; own % 2 == 0; own /= 2) {
+                half.n_blocks = own / 2;
+                if (plan_geometry_error(&half, keys) > errors[e])
+                    break;
+            }
+            for (unit = 1; own > 15 * unit; unit *= 2)
+                ;
+            assert_int_equal(own % unit, 0);
+            struct geometry folded = {own, g.lanes, g.words};
+            assert_true(plan_geometry_error(&folded, keys) <= errors[e]);
+        }
+        struct geometry g;
+        assert_int_equal(plan_grid_geometry(UINT64_C(1) << 45, errors[e], &g),
+                         TAMIS_ERR_TOO_LARGE);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(filters_for_packs_fold_to_the_grid),
         cmocka_unit_test(sizes_of_all_kinds),
         cmocka_unit_test(equal_filters_share_a_band),
         cmocka_unit_test(filters_are_folded),
