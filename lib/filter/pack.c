@@ -75,14 +75,23 @@ static uint32_t rows_of_lane(const struct band *b, uint32_t lane, uint64_t h,
     return g->words;
 }
 
-static void prefetch_band(const struct view *v, const struct band *b, uint64_t h)
+static void prefetch_lane(const struct view *v, const struct band *b, uint32_t lane,
+                          uint64_t h)
 {
     const uint8_t *bits = v->stages[PACK_ROWS].bits;
     uint64_t rows[MAX_WORDS];
-    uint32_t n = rows_of_lane(b, 0, h, rows);
+    uint32_t n = rows_of_lane(b, lane, h, rows);
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t at = 0; at < b->row_bytes && at < PREFETCH_BYTES; at += LINE)
             __builtin_prefetch(bits + rows[i] + at);
+}
+
+/* Of many columns some have the key in the first lane: then the next is asked, too. */
+static void prefetch_band(const struct view *v, const struct band *b, uint64_t h)
+{
+    uint32_t n_lanes = b->n_columns < 64 ? 1 : b->geometry.lanes;
+    for (uint32_t lane = 0; lane < n_lanes; lane++, h = geometry_next_lane(h))
+        prefetch_lane(v, b, lane, h);
 }
 
 void pack_prefetch(struct tamis_filter *f, const struct band *b, uint64_t h)
