@@ -43,8 +43,9 @@ static void print_commands(FILE *to)
     print_summaries(to, false);
     fprintf(to, "  tamis %-10s %s\n", "file ...",
             "work on one filter file: 'tamis help file'");
-    fprintf(to, "'tamis help COMMAND' describes a command; 'tamis help help' lists the "
-                "topics.\n");
+    fprintf(to,
+            "'tamis help COMMAND' describes one; 'tamis help keys', 'exit', 'json' the "
+            "rest.\n");
 }
 
 static const char key_help[] =
