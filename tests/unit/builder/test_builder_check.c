@@ -195,7 +195,7 @@ static void test_an_older_caller(void **state)
            sizeof opt - offsetof(struct tamis_builder_options, n_threads) -
                sizeof opt.n_threads);
     opt.size = offsetof(struct tamis_builder_options, check);
-    assert_true(opt.size == 96 && sizeof opt == 104);
+    assert_true(opt.size == 96 && sizeof opt > opt.size);
     assert_int_equal(tamis_builder_create(&opt, &b, NULL), 0);
     assert_false(b->checks);
     tamis_builder_free(b);
