@@ -2,27 +2,26 @@
  *
  * All columns of a band have the same number of blocks. A filter gets there by a fold,
  * to a divisor of its blocks that keeps its error, and by repeating: own_blocks divides
- * both. A band costs bytes, for repeated blocks and for padding of its rows, and every
- * probe `words` lines. So filters are grouped by the least blocks that keep their
- * error, and a group joins a larger one where that saves more bytes than it takes; a
- * band counts as a share of all bytes, so that few are left of small ones. */
+ * both. One that is made from hashes may have any size from the least on.
+ *
+ * So each filter has the least blocks that keep its error, and can lie in any larger
+ * band of its chain: 2^k times as many blocks, or, if it is made from hashes, any
+ * number. A chain in order of these sizes is cut into runs, each a band as large as its
+ * last filter. A band costs bytes, for what its smaller filters and the padding of its
+ * rows take, and every probe `words` lines. The cheapest cut is found by dynamic
+ * programming, run by run from the left. A filter that would leave a row nearly empty
+ * goes into the padding of the next band. */
 #include "lib/pack/pack.h"
 #include "lib/plan/plan.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A band counts as this share of the bytes of all blocks. */
-enum { BAND_SHARE = 256 };
-
-/* Sources that would have the same blocks a lane. */
-struct group {
-    struct geometry geometry;
-    uint32_t first, n;  /* of the sorted sources */
-    uint64_t common;    /* the greatest common divisor of their blocks */
-    struct group *into; /* joined this group */
-};
+/* A band of rows of one line counts as this share of the bytes of all blocks, and each
+ * further line half as much: it is next to the first. */
+enum { BAND_SHARE = 128, LINE_COLUMNS = 512 };
 
 static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
 {
@@ -61,158 +60,111 @@ static uint64_t least_blocks(const struct pack_source *s)
     return least;
 }
 
-/* ---- groups ---- */
+/* ---- chains ---- */
+
+/* All of a chain can lie in a band as large as the last of them. */
+struct chain {
+    uint32_t lanes, words;
+    uint64_t odd; /* the odd factor of its sizes; 0: from hashes */
+};
+
+static struct chain chain_of(const struct pack_source *s)
+{
+    uint64_t odd = s->any_size ? 0 : s->own_blocks;
+    while (odd && odd % 2 == 0)
+        odd /= 2;
+    return (struct chain){s->geometry.lanes, s->geometry.words, odd};
+}
+
+static int compare_chains(const struct chain *a, const struct chain *b)
+{
+    if (a->lanes != b->lanes)
+        return a->lanes < b->lanes ? -1 : 1;
+    if (a->words != b->words)
+        return a->words < b->words ? -1 : 1;
+    return (a->odd > b->odd) - (a->odd < b->odd);
+}
 
 static int compare_sources(const void *left, const void *right)
 {
     const struct pack_source *a = *(struct pack_source *const *)left;
     const struct pack_source *b = *(struct pack_source *const *)right;
-    if (a->geometry.lanes != b->geometry.lanes)
-        return a->geometry.lanes < b->geometry.lanes ? -1 : 1;
-    if (a->geometry.words != b->geometry.words)
-        return a->geometry.words < b->geometry.words ? -1 : 1;
+    struct chain of_a = chain_of(a), of_b = chain_of(b);
+    int order = compare_chains(&of_a, &of_b);
+    if (order)
+        return order;
     if (a->own_blocks != b->own_blocks)
         return a->own_blocks < b->own_blocks ? -1 : 1;
     return (a > b) - (a < b);
 }
 
-static bool same_shape(const struct geometry *a, const struct geometry *b)
+/* ---- a chain cut into runs ---- */
+
+/* The cheapest cut of the first filters of a chain: its cost, and how wide the rows of
+ * its last run are. */
+struct cut {
+    double cost;
+    uint32_t row_bytes;
+};
+
+static uint32_t next_row_bytes(uint32_t row_bytes)
 {
-    return a->lanes == b->lanes && a->words == b->words;
+    return row_bytes < 64 ? row_bytes * 2 : row_bytes + 64;
 }
 
-static size_t make_groups(struct pack_source *const *sorted, size_t n,
-                          struct group *groups)
+/* The cost of a cut never falls as filters come in, so the best run of rows of a width
+ * has all columns that they have room for. */
+static struct cut cut_at(const struct cut *cuts, uint32_t n,
+                         const struct pack_source *s, double band)
 {
-    size_t n_groups = 0;
-    for (size_t i = 0; i < n; i++) {
-        const struct pack_source *s = sorted[i];
-        struct group *g = n_groups ? &groups[n_groups - 1] : NULL;
-        if (!g || g->geometry.n_blocks != s->own_blocks ||
-            !same_shape(&g->geometry, &s->geometry)) {
-            g = &groups[n_groups++];
-            *g = (struct group){.geometry = s->geometry,
-                                .first = (uint32_t)i,
-                                .common = s->geometry.n_blocks};
-            g->geometry.n_blocks = s->own_blocks;
-        }
-        g->common = greatest_common_divisor(g->common, s->geometry.n_blocks);
-        g->n++;
-    }
-    return n_groups;
-}
-
-/* ---- joining ---- */
-
-/* Bytes of the rows of n columns, at best, and what their bands count. *first: how many
- * go into the first band. Rows are as wide as a power of two, so that 71 columns would
- * leave 57 bits of each row empty: a band of 64 columns, and another one of seven, take
- * less. */
-static double rows_cost(const struct geometry *g, uint32_t n, double band,
-                        uint32_t *first)
-{
-    double row =
-        (double)g->n_blocks * g->lanes * BLOCK_BITS; /* bytes, if a byte wide */
-    uint32_t rest, whole = n < BAND_MAX_COLUMNS ? n : BAND_MAX_COLUMNS;
-    double best = row * pack_row_bytes(whole) + band;
-    *first = whole;
-    if (n > whole)
-        return best + rows_cost(g, n - whole, band, &rest);
-    uint32_t part = pack_row_bytes(n) * 4; /* half as wide */
-    if (n <= 8 || n > 512 || part >= n)    /* wider rows waste little */
-        return best;
-    double split = row * (part / 8) + band + rows_cost(g, n - part, band, &rest);
-    if (split < best)
-        *first = part;
-    return split < best ? split : best;
-}
-
-/* Can all of a group lie in a band of b's blocks? Each is folded to the greatest common
- * divisor of its blocks and the band's. */
-static bool fits_into(const struct group *g, const struct group *b)
-{
-    return same_shape(&g->geometry, &b->geometry) &&
-           greatest_common_divisor(g->common, b->geometry.n_blocks) >=
-               g->geometry.n_blocks;
-}
-
-/* The best group for g to join, of those behind it, which are larger; NULL: it stays.
- */
-static struct group *best_to_join(struct group *g, struct group *end, double band)
-{
-    struct group *best = NULL;
-    double most = 0;
-    uint32_t first;
-    for (struct group *b = g + 1; b < end; b++) {
-        if (b->into || !fits_into(g, b))
-            continue;
-        double saved = rows_cost(&g->geometry, g->n, band, &first) +
-                       rows_cost(&b->geometry, b->n, band, &first) -
-                       rows_cost(&b->geometry, g->n + b->n, band, &first);
-        if (saved > most) {
-            most = saved;
-            best = b;
-        }
+    double row = (double)s->own_blocks * s->geometry.lanes * BLOCK_BITS;
+    struct cut best = {.cost = INFINITY};
+    for (uint32_t b = 1; b <= ROW_MAX_BYTES; b = next_row_bytes(b)) {
+        uint32_t before = n > b * 8 ? n - b * 8 : 0;
+        uint32_t n_lines = (b * 8 + LINE_COLUMNS - 1) / LINE_COLUMNS;
+        double cost = cuts[before].cost + row * b + band * (1 + n_lines) / 2;
+        if (cost < best.cost)
+            best = (struct cut){cost, b};
+        if (!before)
+            break;
     }
     return best;
 }
 
-/* The cost of a band, in bytes. */
-static double band_cost(const struct group *groups, size_t n)
+/* The bands of sorted filters [first, first + n), one chain; cuts has room for n + 1.
+ */
+static int cut_chain(struct pack_source *const *sorted, uint32_t first, uint32_t n,
+                     double band, struct cut *cuts, struct pack_plan *p)
 {
-    double all = 0;
-    for (size_t i = 0; i < n; i++)
-        all += (double)groups[i].geometry.n_blocks * groups[i].geometry.lanes *
-               BLOCK_BYTES * groups[i].n;
-    return all / BAND_SHARE;
-}
-
-static void join_groups(struct group *groups, size_t n, double band)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct group *g = &groups[i];
-        struct group *b = best_to_join(g, groups + n, band);
-        if (!b)
-            continue;
-        b->n += g->n; /* its own sources are still those from `first` on */
-        b->common = greatest_common_divisor(b->common, g->common);
-        g->into = b;
-    }
-}
-
-static struct group *group_at_last(struct group *g)
-{
-    while (g->into)
-        g = g->into;
-    return g;
-}
-
-/* ---- the plan ---- */
-
-/* Its own blocks: all that the band has room for. */
-static void place(struct pack_source *s, const struct band *b, uint32_t band,
-                  uint32_t column)
-{
-    s->own_blocks = greatest_common_divisor(s->geometry.n_blocks, b->geometry.n_blocks);
-    s->band = band;
-    s->column = column;
-}
-
-static int add_bands(struct pack_plan *p, const struct group *g, uint32_t n,
-                     double band)
-{
-    while (n) {
-        uint32_t some;
-        rows_cost(&g->geometry, n, band, &some);
+    cuts[0] = (struct cut){0, 0};
+    for (uint32_t i = 1; i <= n; i++)
+        cuts[i] = cut_at(cuts, i, sorted[first + i - 1], band);
+    for (uint32_t at = n, some; at; at -= some) {
+        const struct pack_source *last = sorted[first + at - 1];
+        uint32_t row_bytes = cuts[at].row_bytes;
+        some = row_bytes * 8 < at ? row_bytes * 8 : at;
         if (p->n_bands == PACK_MAX_BANDS)
             return TAMIS_ERR_RANGE;
-        p->bands[p->n_bands++] = (struct band){.geometry = g->geometry,
-                                               .n_columns = some,
-                                               .row_bytes = pack_row_bytes(some)};
-        n -= some;
+        struct band *b = &p->bands[p->n_bands++];
+        *b = (struct band){.geometry = last->geometry,
+                           .n_columns = some,
+                           .first_column = first + at - some,
+                           .row_bytes = pack_row_bytes(some)};
+        b->geometry.n_blocks = last->own_blocks;
     }
     return 0;
 }
+
+/* The cost of a band, in bytes. */
+static double band_cost(struct pack_source *const *sorted, size_t n)
+{
+    double all = 0;
+    for (size_t i = 0; i < n; i++)
+        all += (double)sorted[i]->own_blocks * sorted[i]->geometry.lanes * BLOCK_BYTES;
+    return all / BAND_SHARE;
+}
+
+/* ---- the plan ---- */
 
 static int compare_bands(const void *left, const void *right)
 {
@@ -221,13 +173,30 @@ static int compare_bands(const void *left, const void *right)
         return a->row_bytes > b->row_bytes ? -1 : 1;
     if (a->geometry.n_blocks != b->geometry.n_blocks)
         return a->geometry.n_blocks > b->geometry.n_blocks ? -1 : 1;
-    if (a->geometry.lanes != b->geometry.lanes)
-        return a->geometry.lanes < b->geometry.lanes ? -1 : 1;
-    return (a->geometry.words > b->geometry.words) -
-           (a->geometry.words < b->geometry.words);
+    return (a->first_column > b->first_column) - (a->first_column < b->first_column);
 }
 
-static int lay_out(struct pack_plan *p)
+/* Gives the filters of a run their columns. Its own blocks: all that the band has room
+ * for. */
+static void fill_band(struct pack_plan *p, uint32_t band,
+                      struct pack_source *const *run, const struct pack_source *sources)
+{
+    const struct band *b = &p->bands[band];
+    for (uint32_t i = 0; i < b->n_columns; i++) {
+        struct pack_source *s = run[i];
+        if (s->any_size)
+            s->geometry.n_blocks = b->geometry.n_blocks;
+        s->own_blocks =
+            greatest_common_divisor(s->geometry.n_blocks, b->geometry.n_blocks);
+        s->band = band;
+        s->column = i;
+        p->order[b->first_column + i] = (uint32_t)(s - sources);
+    }
+}
+
+/* Until here the first column of a band was the number of its first sorted source. */
+static int lay_out(struct pack_plan *p, struct pack_source *const *sorted,
+                   const struct pack_source *sources)
 {
     uint64_t at = 0;
     uint32_t column = 0;
@@ -235,8 +204,10 @@ static int lay_out(struct pack_plan *p)
         qsort(p->bands, p->n_bands, sizeof *p->bands, compare_bands);
     for (uint32_t i = 0; i < p->n_bands; i++) {
         struct band *b = &p->bands[i];
+        uint32_t run = b->first_column;
         b->rows_offset = at;
         b->first_column = column;
+        fill_band(p, i, sorted + run, sources);
         column += b->n_columns;
         at += band_bytes(b);
         if (at > INT64_MAX / 2)
@@ -247,55 +218,26 @@ static int lay_out(struct pack_plan *p)
     return 0;
 }
 
-/* Gives each source the next free column of a band of its group's geometry. */
-static void fill_bands(struct pack_plan *p, const struct pack_source *sources,
-                       struct pack_source *const *sorted, struct group *groups,
-                       size_t n_groups, uint32_t *used, size_t n)
+static int choose(struct pack_source **sorted, struct cut *cuts,
+                  struct pack_source *sources, uint32_t n, struct pack_plan *p)
 {
-    for (size_t k = 0; k < n_groups; k++) {
-        const struct group *g = group_at_last(&groups[k]);
-        size_t end = k + 1 < n_groups ? groups[k + 1].first : n;
-        uint32_t band = 0;
-        for (size_t i = groups[k].first; i < end; i++) {
-            struct pack_source *s = sorted[i];
-            while (p->bands[band].geometry.n_blocks != g->geometry.n_blocks ||
-                   !same_shape(&p->bands[band].geometry, &g->geometry) ||
-                   used[band] == p->bands[band].n_columns)
-                band++;
-            p->order[p->bands[band].first_column + used[band]] =
-                (uint32_t)(s - sources);
-            place(s, &p->bands[band], band, used[band]++);
-        }
+    for (uint32_t i = 0; i < n; i++) {
+        sorted[i] = &sources[i];
+        if (!sources[i].any_size)
+            sources[i].own_blocks = least_blocks(&sources[i]);
     }
-}
-
-struct choosing {
-    struct pack_source **sorted;
-    uint32_t *used;
-    struct group *groups;
-};
-
-static int choose(struct choosing *c, struct pack_source *sources, size_t n,
-                  struct pack_plan *p)
-{
-    for (size_t i = 0; i < n; i++) {
-        c->sorted[i] = &sources[i];
-        sources[i].own_blocks = least_blocks(&sources[i]);
-    }
-    qsort(c->sorted, n, sizeof(struct pack_source *), compare_sources);
-    size_t n_groups = make_groups(c->sorted, n, c->groups);
-    double band = band_cost(c->groups, n_groups);
-    join_groups(c->groups, n_groups, band);
-    for (size_t i = 0; i < n_groups; i++) {
-        int err =
-            c->groups[i].into ? 0 : add_bands(p, &c->groups[i], c->groups[i].n, band);
+    qsort(sorted, n, sizeof(struct pack_source *), compare_sources);
+    double band = band_cost(sorted, n);
+    for (uint32_t first = 0, end; first < n; first = end) {
+        struct chain chain = chain_of(sorted[first]), other;
+        for (end = first + 1; end < n; end++)
+            if (other = chain_of(sorted[end]), compare_chains(&chain, &other) != 0)
+                break;
+        int err = cut_chain(sorted, first, end - first, band, cuts, p);
         if (err)
             return err;
     }
-    int err = lay_out(p);
-    if (!err)
-        fill_bands(p, sources, c->sorted, c->groups, n_groups, c->used, n);
-    return err;
+    return lay_out(p, sorted, sources);
 }
 
 int bands_choose(struct pack_source *sources, size_t n, struct pack_plan *out)
@@ -303,19 +245,15 @@ int bands_choose(struct pack_source *sources, size_t n, struct pack_plan *out)
     memset(out, 0, sizeof *out);
     if (n == 0 || n > PACK_MAX_COLUMNS)
         return TAMIS_ERR_RANGE;
-    struct choosing c = {
-        .sorted = malloc(n * sizeof(struct pack_source *)),
-        .used = calloc(PACK_MAX_BANDS, sizeof *c.used),
-        .groups = malloc(n * sizeof *c.groups),
-    };
+    struct pack_source **sorted = malloc(n * sizeof(struct pack_source *));
+    struct cut *cuts = malloc((n + 1) * sizeof *cuts);
     out->bands = calloc(PACK_MAX_BANDS, sizeof *out->bands);
     out->order = malloc(n * sizeof *out->order);
-    int err = c.sorted && c.used && c.groups && out->bands && out->order
-                  ? choose(&c, sources, n, out)
+    int err = sorted && cuts && out->bands && out->order
+                  ? choose(sorted, cuts, sources, (uint32_t)n, out)
                   : ENOMEM;
-    free(c.sorted);
-    free(c.used);
-    free(c.groups);
+    free(sorted);
+    free(cuts);
     if (err)
         pack_plan_free(out);
     return err;

@@ -13,13 +13,16 @@
 
 /* ==== bands.c: which filters lie in one band ==== */
 
-/* One filter that is to become a column. The caller sets the first three fields, the
+/* One filter that is to become a column. The caller sets the first four fields, the
  * plan the others. */
 struct pack_source {
     struct geometry geometry; /* of its blocks as they are */
     uint64_t keys;            /* as many as its bits show, at least */
     double target_error;      /* to be kept when it is folded */
-    uint64_t own_blocks;      /* folded to so many a lane */
+    /* It is made from hashes, and may have any number of blocks from own_blocks on,
+     * which the caller sets; the plan sets geometry.n_blocks. */
+    bool any_size;
+    uint64_t own_blocks; /* folded to so many a lane */
     uint32_t band, column;
 };
 struct pack_plan {

@@ -218,30 +218,36 @@ int plan_stage_geometry(uint64_t n_keys, double error, struct geometry *g,
 
 /* ---- for packs ---- */
 
-/* At most an eighth more: the next of 1 .. 15, 16, 18, 20 .. 30, 32, 36 .. */
+/* The next of 1, 2, 3, 4, 6, 8, 12, 16 .. With more sizes an octave filters would be
+ * rounded up less, but rows would have fewer columns: 1,000 segments of 50 to 50,000
+ * keys on sizes (8 .. 15) * 2^k make twice as many bands, of about as many bytes. */
 static uint64_t round_to_grid(uint64_t n_blocks)
 {
-    uint64_t unit = 1;
-    while (n_blocks > 15 * unit)
-        unit *= 2;
-    return (n_blocks + unit - 1) / unit * unit;
+    uint64_t power = 1;
+    while (power < n_blocks)
+        power *= 2;
+    return power >= 4 && power / 4 * 3 >= n_blocks ? power / 4 * 3 : power;
 }
 
 /* The shape of a large filter of this error: small ones would differ by what a page has
  * room for. */
-int plan_grid_geometry(uint64_t n_keys, double error, struct geometry *g)
+int plan_packed_geometry(uint64_t n_keys, double error, struct geometry *g)
 {
     enum { MANY = 1000000 };
     int err = least_geometry(MANY, error, 1, g);
+    if (!err)
+        g->n_blocks = least_blocks(g->lanes, g->words, n_keys ? n_keys : 1, error, 1);
+    return !err && g->n_blocks == 0 ? TAMIS_ERR_TOO_LARGE : err;
+}
+
+int plan_grid_geometry(uint64_t n_keys, double error, struct geometry *g)
+{
+    int err = plan_packed_geometry(n_keys, error, g);
     if (err)
         return err;
-    uint64_t own = least_blocks(g->lanes, g->words, n_keys ? n_keys : 1, error, 1);
-    if (own == 0)
-        return TAMIS_ERR_TOO_LARGE;
-    own = round_to_grid(own);
-    g->n_blocks = own;
+    g->n_blocks = round_to_grid(g->n_blocks);
     while (g->n_blocks % BLOCKS_PER_PAGE)
-        g->n_blocks += g->n_blocks; /* doubles at most six times: own is odd * 2^k */
+        g->n_blocks *= 2;
     return g->n_blocks <= MAX_BLOCKS ? 0 : TAMIS_ERR_TOO_LARGE;
 }
 

@@ -11,8 +11,11 @@
 int plan_stage_geometry(uint64_t n_keys, double error, struct geometry *g,
                         double *expected_error);
 double plan_geometry_error(const struct geometry *g, uint64_t n_keys);
-/* For a filter that will be packed: filters of one error have one shape, and fold to
- * (8 .. 15) * 2^k blocks, or 1 .. 7. ERR_TOO_LARGE. */
+/* For a column of a pack: filters of one error have one shape. The least blocks that
+ * keep the error, not in whole pages. ERR_TOO_LARGE. */
+int plan_packed_geometry(uint64_t n_keys, double error, struct geometry *g);
+/* For a filter that will be packed: the same shape, and whole pages that fold to the
+ * next 2^k or 3 * 2^k blocks. ERR_TOO_LARGE. */
 int plan_grid_geometry(uint64_t n_keys, double error, struct geometry *g);
 /* Bits that n_keys distinct keys are expected to set. */
 uint64_t plan_expected_bits(const struct geometry *g, uint64_t n_keys);

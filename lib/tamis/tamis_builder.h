@@ -35,8 +35,8 @@ struct tamis_builder_options {
      * commit. */
     uint64_t check; /* of 64 bits: an older caller has padding in the place of 32 */
     /* Not 0: the filter will be packed. Filters of one error get one shape, and blocks
-     * that fold to one of eight sizes an octave, so that they share bands. The file may
-     * have up to 15 pages more. */
+     * that fold to one of two sizes an octave, so that they share bands. The file may
+     * be half as large again, or two pages larger. */
     uint64_t for_packs;
 };
 
