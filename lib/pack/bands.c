@@ -15,7 +15,7 @@
 #include "lib/plan/plan.h"
 
 #include <errno.h>
-#include <math.h>
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,7 +118,7 @@ static struct cut cut_at(const struct cut *cuts, uint32_t n,
                          const struct pack_source *s, double band)
 {
     double row = (double)s->own_blocks * s->geometry.lanes * BLOCK_BITS;
-    struct cut best = {.cost = INFINITY};
+    struct cut best = {.cost = DBL_MAX};
     for (uint32_t b = 1; b <= ROW_MAX_BYTES; b = next_row_bytes(b)) {
         uint32_t before = n > b * 8 ? n - b * 8 : 0;
         uint32_t n_lines = (b * 8 + LINE_COLUMNS - 1) / LINE_COLUMNS;
