@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pieces end at multiples of it in the file, so that they are large folios of the page
- * cache. */
-enum { PIECE_BYTES = 1 << 20 };
+/* Pieces end at multiples of it in the file, so that each is one folio of the page cache
+ * that one entry of the page table maps: it must be as large as such an entry. */
+enum { PIECE_BYTES = 2 << 20 };
 
 struct stage_writer {
     int fd;
