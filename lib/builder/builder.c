@@ -296,6 +296,15 @@ struct tamis_domain tamis_builder_domain(const struct tamis_builder *b)
     return b->domain;
 }
 
+const uint64_t *builder_hashes(const struct tamis_builder *b, size_t *n)
+{
+    static const uint64_t none[1];
+    *n = b->n_hashes;
+    if (b->n_spooled)
+        return NULL;
+    return b->n_hashes ? b->hashes : none;
+}
+
 const struct key_range *builder_range(const struct tamis_builder *b)
 {
     return &b->range;

@@ -18,6 +18,12 @@ struct built {
 };
 const struct key_range *builder_range(const struct tamis_builder *b);
 void builder_name(const struct tamis_builder *b, const void **name, size_t *n_bytes);
+/* All hashes so far, repeats among them; NULL if some are spooled. */
+const uint64_t *builder_hashes(const struct tamis_builder *b, size_t *n);
+/* What the header of its filter would say. Sets the fields that stand before the
+ * filter is sized, and no uuid. The result of an add that failed. */
+int builder_describe(const struct tamis_builder *b, struct identity *id,
+                     struct commit *c);
 void builder_set_rank(struct tamis_builder *b, uint32_t rank);
 uint32_t builder_rank(const struct tamis_builder *b);
 /* finish_file() with the caller's UUID, in an open directory, which is synced only if

@@ -119,29 +119,36 @@ static int write_stage(struct tamis_builder *b, int fd, uint64_t at, uint8_t *bi
                      : 0;
 }
 
-static int plan_built(const struct tamis_builder *b, const uint8_t uuid[UUID_BYTES],
-                      struct built *out)
+int builder_describe(const struct tamis_builder *b, struct identity *id,
+                     struct commit *c)
 {
-    struct identity *id = &out->identity;
-    struct commit *c = &out->commit;
-    memset(out, 0, sizeof *out);
+    memset(id, 0, sizeof *id);
+    memset(c, 0, sizeof *c);
     id->major = FORMAT_MAJOR;
     id->minor = FORMAT_MINOR;
     id->header_pages = 1;
-    memcpy(id->uuid, uuid, UUID_BYTES);
     id->kind = KIND_BLOOM;
     id->hash_id = (uint16_t)b->domain.hash_id;
     id->hash_seed = b->domain.seed;
     id->target_error = b->error;
     id->created = io_calls.now();
     identity_write(&b->who, id, c);
-
-    memcpy(c->uuid, uuid, UUID_BYTES);
     c->sequence = c->generation = 1;
     c->keys = b->n_keys;
     c->watermark = b->watermark;
     c->state = STATE_SEALED;
     c->clean = c->n_stages = 1;
+    return b->failed;
+}
+
+static int plan_built(const struct tamis_builder *b, const uint8_t uuid[UUID_BYTES],
+                      struct built *out)
+{
+    struct commit *c = &out->commit;
+    memset(out, 0, sizeof *out);
+    builder_describe(b, &out->identity, c);
+    memcpy(out->identity.uuid, uuid, UUID_BYTES);
+    memcpy(c->uuid, uuid, UUID_BYTES);
 
     struct stage_desc *s = &c->stages[0];
     double expected;

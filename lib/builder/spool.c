@@ -10,8 +10,6 @@
 #include "lib/io/io.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -89,28 +87,11 @@ void spool_free(struct tamis_builder *b)
 
 /* ---- the file ---- */
 
-/* An unlinked temporary file: it is gone however this process ends. */
-static int open_spool(const char *dir)
-{
-    int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
-        return fd;
-    char path[4096];
-    if (snprintf(path, sizeof path, "%s/tamis.XXXXXX", dir) >= (int)sizeof path)
-        return errno = ENAMETOOLONG, -1;
-    fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0)
-        unlink(path);
-    return fd;
-}
-
 static int spool(struct tamis_builder *b)
 {
-    if (b->spool_fd < 0)
-        b->spool_fd = open_spool(b->spool_dir);
-    if (b->spool_fd < 0)
-        return errno;
-    int err = io_write(b->spool_fd, b->hashes, b->n_hashes * sizeof *b->hashes,
+    int err = b->spool_fd < 0 ? io_open_nameless(b->spool_dir, &b->spool_fd) : 0;
+    if (!err)
+        err = io_write(b->spool_fd, b->hashes, b->n_hashes * sizeof *b->hashes,
                        b->n_spooled * sizeof *b->hashes);
     if (err)
         return err;

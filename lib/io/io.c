@@ -169,6 +169,23 @@ int io_sync_dir(int dir)
     return io_calls.fsync(dir) == 0 ? 0 : errno;
 }
 
+int io_open_nameless(const char *path, int *fd)
+{
+    char name[4096];
+    *fd = open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (*fd >= 0)
+        return 0;
+    if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
+        return errno;
+    if (snprintf(name, sizeof name, "%s/tamis.XXXXXX", path) >= (int)sizeof name)
+        return ENAMETOOLONG;
+    *fd = mkostemp(name, O_CLOEXEC);
+    if (*fd < 0)
+        return errno;
+    unlink(name);
+    return 0;
+}
+
 int io_publish(int dir, const char *temp, const char *name, int fd, bool sync_dir)
 {
     if (io_calls.fsync(fd) != 0)

@@ -52,6 +52,9 @@ int io_rename(int dir, const char *temp, const char *name);
 int io_replace(int dir, const char *temp, const char *name);
 void io_discard(int dir, const char *temp, int fd);
 int io_sync_dir(int dir);
+/* Opens a new file without a name in the directory `path`: it is gone however this
+ * process ends. */
+int io_open_nameless(const char *path, int *fd);
 
 /* A huge page of most machines. */
 enum { HUGE_PAGE_BYTES = 2 << 20 };

@@ -37,6 +37,26 @@ struct pack_plan {
 int bands_choose(struct pack_source *sources, size_t n, struct pack_plan *out);
 void pack_plan_free(struct pack_plan *p);
 
+/* ==== hashes.c: columns that never had a file ==== */
+
+struct pack_hashes;
+/* Its file, nameless, is made in the directory `dir`; an errno. */
+int pack_hashes_new(const char *dir, struct pack_hashes **out);
+void pack_hashes_free(struct pack_hashes *h);
+/* Takes the hashes of the next filter, which has so many lanes. *n_distinct: of them
+ * are different. An errno. */
+int pack_hashes_add(struct pack_hashes *h, uint32_t lanes, const uint64_t *hashes,
+                    size_t n, uint64_t *n_distinct);
+void pack_hashes_forget(struct pack_hashes *h); /* the last one */
+/* Blocks [first, first + n) of a lane of filter `number`. The caller asks for each block
+ * once, in order: lane by lane, and all of them. EIO: other hashes came back. */
+int pack_hashes_blocks(struct pack_hashes *h, uint32_t number,
+                       const struct pack_source *s, uint32_t lane, uint64_t first,
+                       uint64_t n, uint8_t *out);
+/* The table digest that a column without a file has, once its blocks were read
+ * (SPEC.md §17.2). */
+uint64_t pack_hashes_digest(const struct pack_hashes *h, uint32_t number);
+
 /* ==== columns.c: the table of an open pack ==== */
 
 /* Reads the table of columns, in the order of their numbers, until `fn` returns

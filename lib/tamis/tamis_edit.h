@@ -79,7 +79,8 @@ struct tamis_pack_report {
     uint8_t uuid[16];    /* of the pack; zeros if there is none */
     uint64_t n_repacked; /* of n_packed: those that came from other packs */
     uint64_t free_bytes; /* of the file system, before the pack is written */
-    uint64_t reserved[6];
+    uint64_t n_loose;    /* tamis_edit_put_packed(): got files of their own */
+    uint64_t reserved[5];
 };
 /* Writes a pack of n segments of a snapshot of this store (segments NULL: of all), with
  * what may be packed: filters that are sealed, of one stage, and good in every page.
@@ -99,6 +100,38 @@ int tamis_edit_pack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                     const uint32_t *segments, size_t n,
                     const struct tamis_pack_options *opt,
                     struct tamis_pack_report *report, struct tamis_diag *diag);
+/* ---- packs of new segments, without a file for each ----
+ *
+ *     tamis_edit_packer()
+ *     for each segment: tamis_edit_builder(), tamis_builder_add_keys() ...,
+ *                       tamis_packer_take(), tamis_builder_free()
+ *     tamis_edit_put_packed(), tamis_packer_free()
+ *
+ * Columns have just the size that their keys need, so this takes fewer bytes than
+ * packing files. Threads: one at a time. Fork: ERR_FORKED. */
+struct tamis_packer;
+struct tamis_packer_options {
+    size_t size;
+    /* For 8 bytes a key and lane; default $TMPDIR, else /tmp. The file has no name. */
+    const char *spool_dir;
+};
+/* Free the packer before the edit is committed or aborted. */
+int tamis_edit_packer(struct tamis_edit *edit, const struct tamis_packer_options *opt,
+                      struct tamis_packer **out, struct tamis_diag *diag);
+/* Takes the keys of a builder of this store, and what else it says of the segment. The
+ * caller still frees the builder. One whose hashes were spooled is too large for a
+ * column: tamis_edit_put() makes its file. `check` of the builder says nothing here.
+ * Memory: 16 bytes a key of the largest segment, and 300 bytes a segment. ERR_EXISTS:
+ * the name is taken. ERR_MISMATCH: the builder is of another store. After a failure the
+ * packer is as before. */
+int tamis_packer_take(struct tamis_packer *packer, struct tamis_builder *builder,
+                      struct tamis_diag *diag);
+/* Writes the pack of all segments that were taken, and registers them. They exist from
+ * the commit on. With none it returns 0, and report->n_packed is 0. Call it once.
+ * ERR_RANGE, ENOSPC: as tamis_edit_pack(). report may be NULL. */
+int tamis_edit_put_packed(struct tamis_edit *edit, struct tamis_packer *packer,
+                          struct tamis_pack_report *report, struct tamis_diag *diag);
+void tamis_packer_free(struct tamis_packer *packer);
 /* Writes the columns of n segments of a snapshot of this store as files of their own
  * again, with new UUIDs. At commit the segments have them, unless another edit has
  * replaced one meanwhile: then the commit fails with ERR_MISMATCH, and changes nothing.

@@ -217,6 +217,7 @@ void run_scenario(const struct scenario *s, const struct plan *plan, const char 
     unsigned descriptors = count_descriptors();
     memset(&tally, 0, sizeof tally);
     damage_expected = plan && plan->call == CALL_pread && plan->fault->effect == NONE;
+    wrap_begin(2); /* else files of the body might get names that these have */
     if (s->prepare)
         s->prepare(&r);
     faults_begin(plan, s->first ? &first : NULL, s->old_system);

@@ -97,7 +97,8 @@ int add_to(struct run *r, struct tamis_writer *w, const char *segment, uint64_t 
 
 /* ---- edits ---- */
 
-int put_built(struct run *r, struct tamis_edit *e, const struct segment *s)
+int put_into(struct run *r, struct tamis_edit *e, struct tamis_packer *p,
+             const struct segment *s)
 {
     struct tamis_builder *b;
     char text[64];
@@ -109,10 +110,17 @@ int put_built(struct run *r, struct tamis_edit *e, const struct segment *s)
         struct tamis_key key = key_of(s->name, i, text);
         rc = TRY(r, tamis_builder_add_key(b, key.bytes, key.n_bytes));
     }
-    if (!rc)
+    if (!rc && p)
+        rc = TRY(r, tamis_packer_take(p, b, &r->diag));
+    else if (!rc)
         rc = TRY(r, tamis_edit_put(e, b, &r->diag));
     IN_LIB_VOID(tamis_builder_free(b));
     return rc;
+}
+
+int put_built(struct run *r, struct tamis_edit *e, const struct segment *s)
+{
+    return put_into(r, e, NULL, s);
 }
 
 int put_listed(struct run *r, struct tamis_edit *e, const struct segment *list)

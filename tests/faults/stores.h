@@ -28,6 +28,9 @@ void make_store(struct run *r, const struct segment *list);
 const char *path_of_segment(struct run *r, const char *name);
 
 /* Parts of an edit. Each returns what the first call that failed did. */
+/* Into a packer, or NULL: a file of its own. */
+int put_into(struct run *r, struct tamis_edit *e, struct tamis_packer *p,
+             const struct segment *s);
 int put_built(struct run *r, struct tamis_edit *e, const struct segment *s);
 int put_listed(struct run *r, struct tamis_edit *e, const struct segment *list);
 /* An edit with this content, committed; aborted if part of it fails. */

@@ -24,6 +24,7 @@ struct work {
     const struct options *o;
     const char *store_path;
     struct tamis_edit *edit;
+    struct tamis_packer *packer; /* NULL: each gets a file */
     struct task *tasks;
     size_t n, next;
     size_t n_workers; /* that have begun, of so many */
@@ -46,6 +47,19 @@ static int put_error(const struct work *w, const struct task *task, int err,
     complain(0, "%s: segment '%s' exists already: %s", w->store_path, name, advice);
     free(name);
     return EXIT_USAGE;
+}
+
+/* A packer serves one thread at a time. */
+static int put(struct work *w, struct tamis_builder *builder, struct tamis_diag *diag)
+{
+    int err;
+
+    if (w->packer == NULL)
+        return tamis_edit_put(w->edit, builder, diag);
+    pthread_mutex_lock(&w->lock);
+    err = tamis_packer_take(w->packer, builder, diag);
+    pthread_mutex_unlock(&w->lock);
+    return err;
 }
 
 static int build_one(struct work *w, const struct task *task, uint32_t n_threads)
@@ -72,7 +86,7 @@ static int build_one(struct work *w, const struct task *task, uint32_t n_threads
         status = check_empty(keys, given(w->o, OPT_EMPTY),
                              "its filter would say ABSENT of every key");
     if (err == 0 && status == EXIT_DONE)
-        err = tamis_edit_put(w->edit, builder, &diag);
+        err = put(w, builder, &diag);
     if (err != 0)
         status = put_error(w, task, err, &diag);
     tamis_builder_free(builder);
@@ -175,6 +189,23 @@ static int put_bare(struct work *w)
     return err ? put_error(w, &w->tasks[0], err, &diag) : EXIT_DONE;
 }
 
+static int build_pack(struct work *w)
+{
+    struct tamis_diag diag = {0};
+    int err = tamis_edit_packer(w->edit, NULL, &w->packer, &diag), status;
+
+    if (err != 0)
+        return complain_error(err, &diag, w->store_path, NULL);
+    status = build_all(w);
+    if (status == EXIT_DONE) {
+        err = tamis_edit_put_packed(w->edit, w->packer, NULL, &diag);
+        if (err != 0)
+            status = put_error(w, &w->tasks[0], err, &diag);
+    }
+    tamis_packer_free(w->packer);
+    return status;
+}
+
 static bool is_replaced(const struct options *o, const struct tamis_name *name)
 {
     for (size_t i = 0; i < o->replaces.n; i++)
@@ -211,9 +242,11 @@ static int put_all(struct work *w, struct tamis_store *store)
 
     if (status == EXIT_DONE)
         status = check_free(w, store);
-    if (status == EXIT_DONE)
-        status = given(w->o, OPT_BARE) ? put_bare(w) : build_all(w);
-    return status;
+    if (status != EXIT_DONE)
+        return status;
+    if (given(w->o, OPT_BARE))
+        return put_bare(w);
+    return given(w->o, OPT_PACK) ? build_pack(w) : build_all(w);
 }
 
 /* Reports the segments as listed now. A segment that another process has dropped is
@@ -235,7 +268,10 @@ static void print_closing(const struct work *w, struct tamis_store *store)
             tamis_snapshot_segment(snapshot, target.slot - 1, &info) == 0)
             closing_add(&closing, &info);
     }
-    closing_end(&closing, w->o, given(w->o, OPT_BARE) ? "listed" : "built");
+    closing_end(&closing, w->o,
+                given(w->o, OPT_BARE)   ? "listed"
+                : given(w->o, OPT_PACK) ? "packed"
+                                        : "built");
     closing_free(&closing);
     tamis_snapshot_release(snapshot);
 }
@@ -291,6 +327,11 @@ static int run(int argc, char **argv)
         usage_error("--strip is for --each");
     if (given(&o, OPT_CHECK) && given(&o, OPT_BARE))
         usage_error("--check is for a filter, and --bare makes none");
+    if (given(&o, OPT_PACK) && !given(&o, OPT_EACH))
+        usage_error("--pack is for --each");
+    if (given(&o, OPT_PACK) && (given(&o, OPT_CHECK) || given(&o, OPT_FOR_PACKS)))
+        usage_error("--pack makes no files: leave out %s",
+                    given(&o, OPT_CHECK) ? "--check" : "--for-packs");
     w.o = &o;
     w.store_path = o.args[0];
     total = plan_tasks(&o, &w);
@@ -315,6 +356,7 @@ const struct command cmd_build = {
                 OPTION(BARE, NULL),
                 OPTION(EACH, NULL),
                 OPTION(STRIP, NULL),
+                OPTION(PACK, NULL),
                 OPTION(FOR_PACKS, NULL),
                 OPTION(CHECK, NULL),
                 OPTION(JOBS, NULL),
@@ -325,6 +367,6 @@ const struct command cmd_build = {
     .notes = "A thread keeps 64 MiB of hashes; more go to an unlinked file in $TMPDIR "
              "or /tmp.\n",
     .examples = "tamis build store 000012.sst keys.txt --replaces 000007.sst\n"
-                "tamis build store --each lists/*.keys --strip .keys -j 4\n",
+                "tamis build store --each lists/*.keys --strip .keys --pack\n",
     .run = run,
 };

@@ -87,7 +87,7 @@ X(RESIDENCY, "residency", 0, FLAG, given, NULL, NO_RANGE, \
   "also print the pages in memory: 'tamis help stat'") \
 X(PROMETHEUS, "prometheus", 0, FLAG, given, NULL, NO_RANGE, NULL) \
 X(CHECK, "check", 0, FLAG, given, NULL, NO_RANGE, \
-  "ask the filter for every key: finds bits flipped in memory") \
+  "ask the filter for every key: finds flipped bits") \
 X(COLOR, "color", 0, COLOUR, given, NULL, NO_RANGE, NULL) \
 X(SVG, "svg", 0, FILE, svg, "FILE", NO_RANGE, NULL) \
 X(NAMES, "names", 0, FLAG, given, NULL, NO_RANGE, "print only the names") \
@@ -101,6 +101,8 @@ X(BY, "by", 0, NUMBER, by, "F", NUMBERS(1, UINT64_C(1) << 32), \
   "in 1/F of the space; F divides the pages of each lane") \
 X(FOR_PACKS, "for-packs", 0, FLAG, given, NULL, NO_RANGE, \
   "sizes that 'tamis pack' lays side by side; longer files") \
+X(PACK, "pack", 0, FLAG, given, NULL, NO_RANGE, \
+  "with --each: into one pack, without a file for each") \
 X(KEEP, "keep", 0, FLAG, given, NULL, NO_RANGE, \
   "keep the filters' own files beside the pack") \
 X(AUTO, "auto", 0, FLAG, given, NULL, NO_RANGE, \

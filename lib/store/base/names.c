@@ -45,13 +45,19 @@ static int names_grow(struct names *s)
     return 0;
 }
 
+int names_reserve(struct names *s, size_t n)
+{
+    int rc = 0;
+    while (!rc && s->n_slots / 2 < s->n + n)
+        rc = names_grow(s);
+    return rc;
+}
+
 int names_set(struct names *s, const void *name, size_t n_bytes, uint32_t value)
 {
-    if (s->n >= s->n_slots / 2) {
-        int rc = names_grow(s);
-        if (rc)
-            return rc;
-    }
+    int rc = names_reserve(s, 1);
+    if (rc)
+        return rc;
     uint64_t hash = hash_key(0, name, n_bytes);
     struct name_slot *slot = names_find(s, name, n_bytes, hash);
     if (!slot->bytes) {

@@ -205,39 +205,59 @@ int edit_expect(struct tamis_edit *e, const void *name, size_t name_bytes, bool 
     return rc;
 }
 
-static int append_locked(struct tamis_edit *e, struct edit_op *op)
+static bool has_name(const struct edit_op *op)
 {
-    if (e->n_ops == e->max_ops) {
-        size_t max = e->max_ops ? e->max_ops * 2 : 16;
+    return op->kind == EDIT_PUT || op->kind == EDIT_DROP;
+}
+
+/* Then nothing below can fail. */
+static int reserve_locked(struct tamis_edit *e, size_t n)
+{
+    size_t max = e->max_ops ? e->max_ops : 16;
+    while (max < e->n_ops + n)
+        max *= 2;
+    if (max > e->max_ops) {
         struct edit_op **ops = realloc(e->ops, max * sizeof(struct edit_op *));
         if (!ops)
             return ENOMEM;
         e->ops = ops;
         e->max_ops = max;
     }
-    int rc = 0;
-    if (op->kind == EDIT_PUT || op->kind == EDIT_DROP)
-        rc = names_set(&e->touched, op->bytes, op->name_bytes, (uint32_t)op->kind + 1);
-    if (rc)
-        return rc;
+    return names_reserve(&e->touched, n);
+}
+
+static void append_locked(struct tamis_edit *e, struct edit_op *op)
+{
+    if (has_name(op))
+        names_set(&e->touched, op->bytes, op->name_bytes, (uint32_t)op->kind + 1);
     e->ops[e->n_ops++] = op;
     e->n_retains += op->kind == EDIT_RETAIN;
     e->n_attached += op->attached;
-    return 0;
+}
+
+int edit_append_all(struct tamis_edit *e, struct edit_op *const *ops, size_t n,
+                    struct tamis_diag *diag)
+{
+    int rc = 0;
+    pthread_mutex_lock(&e->mutex);
+    for (size_t i = 0; i < n && !rc; i++)
+        if (has_name(ops[i]))
+            rc = expect_locked(e, ops[i]->bytes, ops[i]->name_bytes,
+                               ops[i]->kind == EDIT_DROP, diag);
+    if (!rc) {
+        rc = reserve_locked(e, n);
+        if (rc)
+            diag_errno(diag, rc, e->catalog->path, "noting the change");
+    }
+    for (size_t i = 0; i < n && !rc; i++)
+        append_locked(e, ops[i]);
+    pthread_mutex_unlock(&e->mutex);
+    return rc;
 }
 
 int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *diag)
 {
-    int rc = 0;
-    pthread_mutex_lock(&e->mutex);
-    if (op->kind == EDIT_PUT || op->kind == EDIT_DROP)
-        rc = expect_locked(e, op->bytes, op->name_bytes, op->kind == EDIT_DROP, diag);
-    if (!rc) {
-        rc = append_locked(e, op);
-        if (rc)
-            diag_errno(diag, rc, e->catalog->path, "noting the change");
-    }
-    pthread_mutex_unlock(&e->mutex);
+    int rc = edit_append_all(e, &op, 1, diag);
     if (rc)
         edit_op_free(op);
     return rc;

@@ -1,5 +1,6 @@
 /* An edit from inside: edit.c (begin, abort), put.c and derive.c (files), attach.c,
- * pack.c, inputs.c, tiers.c and unpack.c (columns), place.c, commit.c, sweep.c. */
+ * pack.c, inputs.c, tiers.c, packer.c and unpack.c (columns), place.c, commit.c,
+ * sweep.c. */
 #ifndef TAMIS_STORE_EDIT_INSIDE_H
 #define TAMIS_STORE_EDIT_INSIDE_H
 
@@ -63,6 +64,10 @@ int edit_expect(struct tamis_edit *e, const void *name, size_t name_bytes, bool 
                 struct tamis_diag *diag);
 /* Takes over the operation after another edit_expect(); frees it on failure. */
 int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *diag);
+/* The same for n operations, all or none; no two have one name. On failure none of them
+ * is freed. */
+int edit_append_all(struct tamis_edit *e, struct edit_op *const *ops, size_t n,
+                    struct tamis_diag *diag);
 struct edit_op *edit_op_new(enum edit_kind kind, const void *name, size_t name_bytes,
                             const struct record *r);
 void edit_op_free(struct edit_op *op);
@@ -70,7 +75,7 @@ void edit_unlink_op(const struct tamis_edit *e, const struct edit_op *op);
 void edit_unlink_written(const struct tamis_edit *e);
 void edit_free(struct tamis_edit *e);
 
-/* ---- put.c, for derive.c as well ---- */
+/* ---- put.c, for derive.c and packer.c as well ---- */
 
 /* Checks that the name is free, and the options, which it copies to *opt. */
 int edit_put_begin(struct tamis_edit *e, const void *name, size_t name_bytes,
@@ -79,6 +84,9 @@ int edit_put_begin(struct tamis_edit *e, const void *name, size_t name_bytes,
 struct record edit_record(const struct commit *c, double target_error, uint64_t created,
                           uint32_t rank);
 void edit_record_range(struct record *r, const struct key_range *range);
+/* A builder may have been made without the edit, but not for another store. */
+int edit_check_built(const struct tamis_edit *e, const struct identity *id,
+                     struct tamis_diag *diag);
 /* Appends the operation. On failure removes what it wrote. */
 int edit_put_append(struct tamis_edit *e, const void *name, size_t name_bytes,
                     const struct record *r, bool attached, struct tamis_diag *diag);
@@ -143,6 +151,20 @@ int input_consider(struct packing *p, size_t index, struct tamis_diag *diag);
 /* For struct pack_job; the context is the packing. */
 pack_facts_fn input_facts;
 pack_blocks_fn input_blocks;
+
+/* ==== pack.c, for packer.c as well ==== */
+
+/* Which column has which place; ERR_RANGE, ENOMEM. */
+int pack_plan_bands(const struct tamis_edit *e, struct pack_source *sources, size_t n,
+                    struct pack_plan *plan, struct tamis_diag *diag);
+/* Reports the size of the pack. Is there room for it? Better told before the first byte
+ * than when the disk is full. */
+int pack_room(const struct tamis_edit *e, const struct pack_job *job, bool dry_run,
+              struct tamis_pack_report *r, struct tamis_diag *diag);
+/* Writes the pack without its tombstones, under a new uuid. Sets the job's uuids and
+ * domain, and the place's uuid and digest. */
+int pack_write_file(struct tamis_edit *e, struct pack_job *job,
+                    struct pack_place *place, struct tamis_diag *diag);
 
 /* ==== tiers.c: packs and segments that are worth packing now ==== */
 

@@ -10,34 +10,41 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-/* Reports the size of the pack. Is there room for it? Better told before the first byte
- * than when the disk is full. */
-static int make_report(struct packing *p, struct tamis_diag *diag)
+int pack_room(const struct tamis_edit *e, const struct pack_job *job, bool dry_run,
+              struct tamis_pack_report *r, struct tamis_diag *diag)
 {
-    static const uint8_t none[UUID_BYTES];
     struct statvfs fs;
-    struct tamis_pack_report *r = p->report;
-    struct pack_job job = {.plan = &p->plan,
-                           .facts = input_facts,
-                           .ctx = p,
-                           .uuid = none,
-                           .store_uuid = none};
-    r->n_packed = p->n;
-    for (size_t i = 0; i < p->n; i++)
-        r->n_repacked += p->inputs[i].seat != NULL;
-    r->n_bands = p->plan.n_bands;
-    r->rows_bytes = p->plan.rows_bytes;
-    r->file_bytes = pack_file_bytes(&job);
-    if (fstatvfs(p->edit->dir.fd, &fs) != 0)
-        return diag_errno(diag, errno, p->edit->catalog->path, "looking for room");
+    r->n_packed = job->plan->n_columns;
+    r->n_bands = job->plan->n_bands;
+    r->rows_bytes = job->plan->rows_bytes;
+    r->file_bytes = pack_file_bytes(job);
+    if (fstatvfs(e->dir.fd, &fs) != 0)
+        return diag_errno(diag, errno, e->catalog->path, "looking for room");
     r->free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
-    if (p->opt.dry_run || r->free_bytes >= r->file_bytes)
+    if (dry_run || r->free_bytes >= r->file_bytes)
         return 0;
     return diag_fail(
-        diag, ENOSPC, p->edit->catalog->path,
+        diag, ENOSPC, e->catalog->path,
         "the pack needs %llu bytes, and the disk has %llu left: free some, "
         "or pack fewer segments at a time",
         (unsigned long long)r->file_bytes, (unsigned long long)r->free_bytes);
+}
+
+static int too_many(const struct tamis_edit *e, size_t n, struct tamis_diag *diag)
+{
+    return diag_fail(diag, TAMIS_ERR_RANGE, e->catalog->path,
+                     "%zu segments are too many for one pack, or of too many sizes: "
+                     "pack fewer at a time",
+                     n);
+}
+
+int pack_plan_bands(const struct tamis_edit *e, struct pack_source *sources, size_t n,
+                    struct pack_plan *plan, struct tamis_diag *diag)
+{
+    int rc = bands_choose(sources, n, plan);
+    if (rc == TAMIS_ERR_RANGE)
+        return too_many(e, n, diag);
+    return rc ? diag_errno(diag, rc, e->catalog->path, "packing") : 0;
 }
 
 /* Columns of segments that were lost meanwhile are dead from the start. */
@@ -60,31 +67,31 @@ static int make_tombstones(const struct packing *p, const struct pack_place *pla
     return rc;
 }
 
-/* Its name stays free if this fails. */
-static int write_files(struct packing *p, struct pack_place *place,
-                       struct tamis_diag *diag)
+int pack_write_file(struct tamis_edit *e, struct pack_job *job,
+                    struct pack_place *place, struct tamis_diag *diag)
 {
-    const struct catalog *c = p->edit->catalog;
     char name[FILTER_NAME_BYTES];
-    struct pack_job job = {
-        .plan = &p->plan,
-        .sources = p->sources,
-        .facts = input_facts,
-        .blocks = input_blocks,
-        .ctx = p,
-        .uuid = place->uuid,
-        .store_uuid = c->meta.store_uuid,
-        .domain = c->domain,
-    };
+    uint64_t n_bytes;
     uuid_random(place->uuid);
     filter_file_name(place->uuid, name);
-    uint64_t n_bytes;
-    int rc = pack_write(&job, p->edit->dir.fd, name, &place->digest, &n_bytes, diag);
+    job->uuid = place->uuid;
+    job->store_uuid = e->catalog->meta.store_uuid;
+    job->domain = e->catalog->domain;
+    int rc = pack_write(job, e->dir.fd, name, &place->digest, &n_bytes, diag);
+    return rc ? edit_not_put(e, rc, name, diag) : 0;
+}
+
+/* Its name stays free if this fails. */
+static int write_files(struct packing *p, struct pack_job *job,
+                       struct pack_place *place, struct tamis_diag *diag)
+{
+    int rc = pack_write_file(p->edit, job, place, diag);
     if (rc)
-        return edit_not_put(p->edit, rc, name, diag);
+        return rc;
     rc = make_tombstones(p, place);
     if (rc)
-        diag_errno(diag, rc, c->filters->path, "writing the tombstones of a pack");
+        diag_errno(diag, rc, p->edit->catalog->filters->path,
+                   "writing the tombstones of a pack");
     if (rc)
         filter_file_unlink(p->edit->dir.fd, place->uuid);
     return rc;
@@ -136,21 +143,24 @@ static struct edit_op *make_op(const struct packing *p, const struct pack_place 
 
 static int pack_taken(struct packing *p, struct tamis_diag *diag)
 {
+    static const uint8_t none[UUID_BYTES];
     struct pack_place place = {.digest = 0};
     const char *store = p->edit->catalog->path;
-    int rc = bands_choose(p->sources, p->n, &p->plan);
-    if (rc == TAMIS_ERR_RANGE)
-        return diag_fail(
-            diag, rc, store,
-            "%zu segments are too many for one pack, or of too many sizes: "
-            "pack fewer at a time",
-            p->n);
-    if (rc)
-        return diag_errno(diag, rc, store, "packing");
-    rc = make_report(p, diag);
+    struct pack_job job = {.plan = &p->plan,
+                           .sources = p->sources,
+                           .facts = input_facts,
+                           .blocks = input_blocks,
+                           .ctx = p,
+                           .uuid = none,
+                           .store_uuid = none};
+    int rc = pack_plan_bands(p->edit, p->sources, p->n, &p->plan, diag);
+    if (!rc)
+        rc = pack_room(p->edit, &job, p->opt.dry_run, p->report, diag);
+    for (size_t i = 0; i < p->n; i++)
+        p->report->n_repacked += p->inputs[i].seat != NULL;
     if (rc || p->opt.dry_run)
         return rc;
-    rc = write_files(p, &place, diag);
+    rc = write_files(p, &job, &place, diag);
     if (rc)
         return rc;
     struct edit_op *op = make_op(p, &place);

@@ -154,9 +154,8 @@ int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_by
     return rc;
 }
 
-/* A builder may have been made without the edit, but not for another store. */
-static int check_built(const struct tamis_edit *e, const struct identity *id,
-                       struct tamis_diag *diag)
+int edit_check_built(const struct tamis_edit *e, const struct identity *id,
+                     struct tamis_diag *diag)
 {
     if (all_zero(id->store_uuid, UUID_BYTES) ||
         memcmp(id->store_uuid, e->catalog->meta.store_uuid, UUID_BYTES) == 0)
@@ -187,7 +186,7 @@ int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,
     rc = builder_finish_at(builder, uuid, edit->dir.fd, file, false, &built, diag);
     if (rc)
         return edit_not_put(edit, rc, file, diag);
-    rc = check_built(edit, &built.identity, diag);
+    rc = edit_check_built(edit, &built.identity, diag);
     if (rc) {
         filter_file_unlink(edit->dir.fd, uuid);
         return rc;

@@ -122,3 +122,26 @@ n_files() {
     [ "$status" -eq 4 ] && [[ $output == *"the pack needs "*" bytes, and the disk has "* ]] || explain 4
     [ "$(wc -l <after)" -eq 3 ]
 }
+
+@test "segments are built into a pack at once" {
+    many 30
+    answers >before
+    "$TAMIS" init packed
+    ok "$TAMIS" build packed --each s*.keys --strip .keys --pack
+    [[ $stderr == "packed 30 segments: "* ]]
+    [ "$(ls packed/filters | wc -l)" -eq 2 ]
+    ok "$TAMIS" verify packed --against-each s*.keys --strip .keys
+    prints "checked [0-9]+ keys in 30 segments: 0 lost"
+    "$TAMIS" probe packed 1003 2003 40014 nope | grep -v ABSENT | cut -f 2 >got
+    cut -f 2 before | diff - got
+    # Again, in one edit, and beside others.
+    ok "$TAMIS" build packed --each s1.keys s2.keys --strip .keys --replaces s1 --replaces s2 --pack
+    [ "$(ls packed/filters | wc -l)" -eq 4 ]
+    fails 2 "exists already" "$TAMIS" build packed --each s4.keys s5.keys --strip .keys --pack -q
+    fails 2 "no key is in this list" "$TAMIS" build packed --each s6.keys /dev/null --strip .keys --pack -q --replaces s6
+    ok "$TAMIS" verify packed --against-each s*.keys --strip .keys
+    prints "checked [0-9]+ keys in 30 segments: 0 lost"
+    fails 2 "pack is for --each" "$TAMIS" build packed new s1.keys --pack
+    fails 2 "leave out --check" "$TAMIS" build packed --each s1.keys --pack --check
+    fails 2 "leave out --for-packs" "$TAMIS" build packed --each s1.keys --pack --for-packs
+}

@@ -54,6 +54,28 @@ static int drop_edit(struct run *r, struct tamis_edit *e)
     return rc ? rc : put_listed(r, e, n);
 }
 
+/* Puts two segments into a pack without files. */
+static int packer_edit(struct run *r, struct tamis_edit *e)
+{
+    static const struct segment put[] = {{"m", SEALED, 40}, {"n", SEALED, 30}};
+    struct tamis_packer *p = NULL;
+    int rc = TRY(r, tamis_edit_packer(e, NULL, &p, &r->diag));
+    for (size_t i = 0; i < 2 && !rc; i++)
+        rc = put_into(r, e, p, &put[i]);
+    if (!rc)
+        rc = TRY(r, tamis_edit_put_packed(e, p, NULL, &r->diag));
+    IN_LIB_VOID(tamis_packer_free(p));
+    return rc;
+}
+
+static void packer_prepare(struct run *r)
+{
+    static const struct segment after[] = {
+        {"a", SEALED, 20}, {"b", BARE, 2},     {"g", GROWING, 10},  {"m", SEALED, 40},
+        {"n", SEALED, 30}, {"s", SEALED, 150}, {"t", SEALED, 1500}, {0}};
+    begin_case(r, some, after, packer_edit);
+}
+
 static void pack_prepare(struct run *r)
 {
     keep = 0;
@@ -200,6 +222,7 @@ static void backup_check(struct run *r)
 
 const struct scenario pack_scenarios[] = {
     {"pack", pack_prepare, edit_body, edit_check, false, false, NULL},
+    {"packer", packer_prepare, edit_body, edit_check, false, false, NULL},
     {"pack-keep", keep_prepare, edit_body, edit_check, false, false, NULL},
     {"repack", repack_prepare, edit_body, edit_check, false, false, NULL},
     {"pack-auto", auto_prepare, edit_body, edit_check, false, false, NULL},

@@ -22,9 +22,9 @@ static struct refusal {
         in_lib = depth_;                                                               \
     } while (0)
 
-void wrap_begin(void)
+void wrap_begin(uint64_t seed)
 {
-    random_state = 1;
+    random_state = seed;
     refused.n = 0;
 }
 

@@ -28,7 +28,7 @@ void faults_begin(const struct plan *plan, const struct plan *first, bool old_sy
     if (first)
         now.first = *first;
     now.old_system = old_system;
-    wrap_begin();
+    wrap_begin(1);
     image_clear();
 }
 

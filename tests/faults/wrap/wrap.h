@@ -185,7 +185,7 @@ const struct fault *due(enum call call);
             return value;                                                              \
     } while (0)
 int late(const struct fault *f, int result); /* it is done; now it fails */
-void wrap_begin(void);
+void wrap_begin(uint64_t seed); /* of random numbers */
 bool faults_old_system(void);
 
 /* The system calls themselves, past everything (below.c). */

@@ -1,0 +1,347 @@
+/* Packs of new segments, made without a file for each (lib/store/edit/packer.c). */
+#include "tests/support/store_packs.h"
+#include "format/pack.h"
+#include "lib/io/io.h"
+#include "lib/pack/pack.h"
+
+#include <sys/stat.h>
+
+static struct tamis_packer *packer_of(struct tamis_edit *e)
+{
+    struct tamis_packer *p;
+    OK(tamis_edit_packer(e, NULL, &p, NULL));
+    return p;
+}
+
+/* A builder of segment i with keys i * 1000 .. + n. */
+static struct tamis_builder *builder_of(struct tamis_store *s, struct tamis_edit *e,
+                                        unsigned i, unsigned n, double error,
+                                        uint64_t memory_limit)
+{
+    struct tamis_segment_options so = {.size = sizeof so,
+                                       .rank = i % 7,
+                                       .watermark = 100 + i,
+                                       .binding = name_of(i),
+                                       .binding_bytes = strlen(name_of(i)),
+                                       .memory_limit = memory_limit};
+    struct tamis_builder *b;
+    OK(tamis_edit_builder(e, name_of(i), strlen(name_of(i)), error, &so, &b, NULL));
+    for (unsigned k = 0; k < n; k++) {
+        struct tamis_key key = key_in(s, i * 1000 + k % 900);
+        add_to(b, i % 5 ? SEALED : BY_HASH, &key);
+    }
+    return b;
+}
+
+static void take(struct tamis_packer *p, struct tamis_builder *b, int want)
+{
+    assert_int_equal(tamis_packer_take(p, b, NULL), want);
+    tamis_builder_free(b);
+}
+
+/* Segments of many sizes and errors, of one lane and of several; every tenth empty. */
+static struct tamis_pack_report put_many(struct tamis_store *s, unsigned n)
+{
+    static const double errors[] = {0.01, 0.01, 0.01, 1e-3, 1e-6};
+    struct tamis_pack_report report;
+    struct tamis_edit *e = edit_new(s);
+    struct tamis_packer *p = packer_of(e);
+    for (unsigned i = 0; i < n; i++) {
+        n_keys[i] = i % 10 == 9 ? 0 : 1 + (unsigned)random_below(i % 3 ? 900 : 60);
+        take(p, builder_of(s, e, i, n_keys[i], errors[i % 5], 0), 0);
+    }
+    OK(tamis_edit_put_packed(e, p, &report, NULL));
+    tamis_packer_free(p);
+    OK(tamis_edit_commit(e, NULL));
+    return report;
+}
+
+static void check_keys_of(struct tamis_store *s, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        for (unsigned k = 0; k < n_keys[i]; k++)
+            assert_int_equal(reason_of(s, name_of(i), i * 1000 + k), TAMIS_HIT);
+}
+
+/* ---- what is put is there ---- */
+
+struct column_check {
+    struct tamis_store *s;
+    struct tamis_snapshot *snap;
+    unsigned n;
+};
+
+/* The column answers as a filter of its keys and blocks, bit for bit, and the table
+ * digest is made of the filter's blocks. */
+static int check_column(void *ctx, uint32_t band, uint32_t column,
+                        const struct column *col)
+{
+    struct column_check *c = ctx;
+    struct tamis_pack_place place;
+    struct tamis_segment_info info;
+    struct tamis_target t;
+    unsigned i = (unsigned)atoi((const char *)col->name + 1);
+    OK(tamis_snapshot_find(c->snap, col->name, col->name_bytes, NULL, 0, 0, &t));
+    OK(tamis_snapshot_pack(c->snap, t.slot - 1, NULL, &place));
+    OK(tamis_snapshot_segment(c->snap, t.slot - 1, &info));
+    assert_true(place.band == band && col->own_blocks == place.n_blocks);
+    (void)column;
+    assert_true(info.keys == n_keys[i] && info.watermark == 100 + i &&
+                info.rank == i % 7 && col->rank == i % 7 && col->keys == n_keys[i] &&
+                col->watermark == 100 + i);
+    assert_memory_equal(info.binding, name_of(i), strlen(name_of(i)));
+    struct geometry g = {place.n_blocks, place.lanes, place.words};
+    size_t n_bytes = (size_t)g.n_blocks * g.lanes * BLOCK_BYTES;
+    uint8_t *bits = calloc(1, n_bytes);
+    for (unsigned k = 0; k < n_keys[i]; k++)
+        geometry_add(bits, &g, key_in(c->s, i * 1000 + k).hash);
+    uint64_t d = 0;
+    for (size_t at = 0; at < n_bytes; at += BLOCK_BYTES)
+        d = XXH3_64bits_withSeed(bits + at, BLOCK_BYTES, d);
+    assert_int_equal(col->table_digest, d);
+    for (unsigned k = 0; k < 300; k++) {
+        struct tamis_key key =
+            tamis_key_of_hash(tamis_snapshot_domain(c->snap).tag, random_u64());
+        assert_int_equal(tamis_snapshot_probe(c->snap, &t, &key, NULL),
+                         geometry_probe(bits, &g, key.hash) ? TAMIS_MAYBE
+                                                            : TAMIS_ABSENT);
+    }
+    free(bits);
+    c->n++;
+    return 0;
+}
+
+static void check_columns(struct tamis_store *s, unsigned n)
+{
+    struct column_check c = {.s = s, .snap = snapshot_of(s)};
+    struct tamis_filter *pack;
+    OK(tamis_snapshot_pack(c.snap, 0, &pack, NULL));
+    OK(pack_each_column(pack, check_column, &c, NULL));
+    assert_int_equal(c.n, n);
+    tamis_snapshot_release(c.snap);
+}
+
+static void segments_are_there(void **state)
+{
+    static const unsigned sizes[] = {1, 7, 64, 300};
+    (void)state;
+    for (size_t round = 0; round < 4; round++) {
+        struct tamis_store *s = store_new("s");
+        struct tamis_pack_report r = put_many(s, sizes[round]);
+        assert_true(r.n_packed == sizes[round] && r.n_loose == 0 && r.n_bands >= 1);
+        assert_int_equal(n_filter_files("s"), 2);
+        check_keys_of(s, sizes[round]);
+        check_columns(s, sizes[round]);
+        tamis_store_close(s);
+        s = store_open("s");
+        check_keys_of(s, sizes[round]);
+        tamis_store_close(s);
+        remove_store("s");
+    }
+}
+
+/* As any column: repacked, written as a file, listed anew without a catalog. */
+static void they_are_columns_as_any(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_many(s, 40);
+    put_segment(s, "loose", 9000000, 100);
+    struct tamis_pack_options opt = {.size = sizeof opt, .repack = TAMIS_REPACK_ALL};
+    struct tamis_pack_report report;
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_pack(e, snap, NULL, 0, &opt, &report, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    tamis_snapshot_release(snap);
+    assert_true(report.n_packed == 41 && report.n_repacked == 40);
+    assert_int_equal(n_filter_files("s"), 2);
+    check_keys_of(s, 40);
+    snap = snapshot_of(s);
+    e = edit_new(s);
+    const uint32_t some[] = {0, 11, 30};
+    OK(tamis_edit_unpack(e, snap, some, 3, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    tamis_snapshot_release(snap);
+    assert_int_equal(n_filter_files("s"), 5);
+    check_keys_of(s, 40);
+    tamis_store_close(s);
+    unlink(path_of("s/catalog.lmdb"));
+    unlink(path_of("s/catalog.lmdb-lock"));
+    OK(tamis_store_repair(path_of("s"), NULL, NULL, NULL));
+    s = store_open("s");
+    OK(tamis_store_confirm_complete(s, NULL));
+    check_keys_of(s, 40);
+    tamis_store_close(s);
+    remove_store("s");
+}
+
+/* ---- what is left out ---- */
+
+static void a_large_one_gets_a_file(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    struct tamis_packer *p = packer_of(e);
+    struct tamis_pack_report report;
+    n_keys[0] = n_keys[1] = 900;
+    take(p, builder_of(s, e, 0, 5000, 0.01, 1), 0); /* the least: 512 hashes */
+    take(p, builder_of(s, e, 1, 900, 0.01, 0), 0);
+    OK(tamis_edit_put_packed(e, p, &report, NULL));
+    tamis_packer_free(p);
+    assert_true(report.n_packed == 1 && report.n_loose == 1);
+    OK(tamis_edit_commit(e, NULL));
+    assert_int_equal(n_filter_files("s"), 3);
+    check_keys_of(s, 2);
+    tamis_store_close(s);
+    remove_store("s");
+}
+
+static void names_are_put_once(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_segment(s, name_of(3), 1, 10);
+    struct tamis_edit *e = edit_new(s), *other = edit_new(s);
+    struct tamis_packer *p = packer_of(e);
+    struct tamis_builder *b = builder_of(s, e, 1, 10, 0.01, 0);
+    OK(tamis_packer_take(p, b, NULL));
+    take(p, b, TAMIS_ERR_EXISTS);
+    b = builder_of(s, e, 2, 10, 0.01, 0);
+    OK(tamis_builder_rename(b, name_of(3), strlen(name_of(3)), NULL, 0));
+    take(p, b, TAMIS_ERR_EXISTS);
+    b = builder_of(s, e, 2, 10, 0.01, 0);
+    OK(tamis_packer_take(p, b, NULL));
+    OK(tamis_edit_put(e, b, NULL)); /* meanwhile */
+    tamis_builder_free(b);
+    struct tamis_pack_report report;
+    assert_int_equal(tamis_edit_put_packed(other, p, &report, NULL), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_edit_put_packed(e, p, &report, NULL), TAMIS_ERR_EXISTS);
+    assert_int_equal(report.n_packed, 0);
+    assert_int_equal(n_filter_files("s"), 2);
+    tamis_packer_free(p);
+    OK(tamis_edit_commit(e, NULL));
+    tamis_edit_abort(other);
+    assert_int_equal(reason_of(s, name_of(1), 1000), TAMIS_UNKNOWN_SEGMENT);
+    assert_int_equal(reason_of(s, name_of(2), 2000), TAMIS_HIT);
+    tamis_store_close(s);
+    remove_store("s");
+}
+
+static void builders_of_others_are_refused(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s"), *t = store_new("t");
+    struct tamis_edit *e = edit_new(s), *f = edit_new(t);
+    struct tamis_packer *p = packer_of(e);
+    take(p, builder_of(t, f, 1, 10, 0.01, 0), TAMIS_ERR_MISMATCH);
+    struct tamis_domain d = tamis_store_domain(s);
+    uint8_t uuid[16] = {1};
+    struct tamis_builder_options opt = {
+        .size = sizeof opt,
+        .domain = &d,
+        .identity = {.name = "x", .name_bytes = 1, .store_uuid = uuid}};
+    struct tamis_builder *b;
+    OK(tamis_builder_create(&opt, &b, NULL));
+    take(p, b, TAMIS_ERR_MISMATCH);
+    opt.identity = (struct tamis_identity){.name = NULL};
+    OK(tamis_builder_create(&opt, &b, NULL));
+    take(p, b, TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_packer_take(p, NULL, NULL), TAMIS_ERR_RANGE);
+    struct tamis_pack_report report;
+    OK(tamis_edit_put_packed(e, p, &report, NULL)); /* nothing */
+    assert_int_equal(report.n_packed, 0);
+    OK(tamis_edit_put_packed(e, p, NULL, NULL));
+    tamis_packer_free(p);
+    tamis_packer_free(NULL);
+    struct tamis_packer_options none = {.size = sizeof none,
+                                        .spool_dir = "/nonexistent"};
+    assert_int_equal(tamis_edit_packer(e, &none, &p, NULL), ENOENT);
+    assert_null(p);
+    assert_int_equal(tamis_edit_packer(e, NULL, NULL, NULL), TAMIS_ERR_RANGE);
+    tamis_edit_abort(e);
+    tamis_edit_abort(f);
+    tamis_store_close(s);
+    tamis_store_close(t);
+    remove_store("s");
+    remove_store("t");
+}
+
+/* ---- what ends early ---- */
+
+static void an_abort_leaves_nothing(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    struct tamis_packer *p = packer_of(e);
+    take(p, builder_of(s, e, 1, 10, 0.01, 0), 0);
+    OK(tamis_edit_put_packed(e, p, NULL, NULL));
+    tamis_packer_free(p);
+    assert_int_equal(n_filter_files("s"), 2);
+    tamis_edit_abort(e);
+    assert_int_equal(n_filter_files("s"), 0);
+    /* Put and dropped by one edit. */
+    e = edit_new(s);
+    p = packer_of(e);
+    take(p, builder_of(s, e, 1, 10, 0.01, 0), 0);
+    OK(tamis_edit_put_packed(e, p, NULL, NULL));
+    tamis_packer_free(p);
+    OK(tamis_edit_drop(e, name_of(1), strlen(name_of(1)), NULL));
+    OK(tamis_edit_commit(e, NULL));
+    assert_int_equal(n_filter_files("s"), 0);
+    assert_int_equal(reason_of(s, name_of(1), 1000), TAMIS_UNKNOWN_SEGMENT);
+    tamis_store_close(s);
+    remove_store("s");
+}
+
+/* Reads of a file without a name come back with a bit changed. */
+static ssize_t (*real_pread)(int, void *, size_t, off_t);
+static int flip_at;
+
+static ssize_t flipping_pread(int fd, void *buf, size_t n, off_t offset)
+{
+    struct stat st;
+    ssize_t got = real_pread(fd, buf, n, offset);
+    if (got > flip_at && fstat(fd, &st) == 0 && st.st_nlink == 0)
+        ((uint8_t *)buf)[flip_at] ^= 1;
+    return got;
+}
+
+static void a_spool_that_changed_is_told(void **state)
+{
+    (void)state;
+    for (flip_at = 0; flip_at < 64; flip_at++) {
+        struct tamis_store *s = store_new("s");
+        struct tamis_edit *e = edit_new(s);
+        struct tamis_packer *p = packer_of(e);
+        struct tamis_diag diag = {0};
+        take(p, builder_of(s, e, 1, 300, flip_at % 2 ? 1e-6 : 0.01, 0), 0);
+        real_pread = io_calls.pread;
+        io_calls.pread = flipping_pread;
+        assert_int_equal(tamis_edit_put_packed(e, p, NULL, &diag), EIO);
+        io_calls.pread = real_pread;
+        assert_non_null(strstr(diag.what, "hashes"));
+        assert_int_equal(n_filter_files("s"), 0);
+        tamis_packer_free(p);
+        OK(tamis_edit_commit(e, NULL));
+        tamis_store_close(s);
+        remove_store("s");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(segments_are_there),
+        cmocka_unit_test(they_are_columns_as_any),
+        cmocka_unit_test(a_large_one_gets_a_file),
+        cmocka_unit_test(names_are_put_once),
+        cmocka_unit_test(builders_of_others_are_refused),
+        cmocka_unit_test(an_abort_leaves_nothing),
+        cmocka_unit_test(a_spool_that_changed_is_told),
+    };
+    return cmocka_run_group_tests_name("packer", tests, test_dir_create,
+                                       test_dir_remove);
+}
