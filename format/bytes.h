@@ -33,12 +33,12 @@ static inline uint32_t le32_get(struct le32 f)
            (uint32_t)f.b[3] << 24;
 }
 
+/* Written out: compilers make one load of it, and none of a loop. */
 static inline uint64_t le64_get(struct le64 f)
 {
-    uint64_t v = 0;
-    for (int i = 7; i >= 0; i--)
-        v = v << 8 | f.b[i];
-    return v;
+    return (uint64_t)f.b[0] | (uint64_t)f.b[1] << 8 | (uint64_t)f.b[2] << 16 |
+           (uint64_t)f.b[3] << 24 | (uint64_t)f.b[4] << 32 | (uint64_t)f.b[5] << 40 |
+           (uint64_t)f.b[6] << 48 | (uint64_t)f.b[7] << 56;
 }
 
 static inline struct le16 le16_of(uint16_t v)
@@ -99,9 +99,13 @@ static inline bool align_up_u64(uint64_t v, uint64_t unit, uint64_t *out)
 static inline bool all_zero(const void *p, size_t n)
 {
     const uint8_t *b = p;
-    uint8_t any = 0;
-    for (size_t i = 0; i < n; i++)
-        any |= b[i];
+    uint64_t any = 0, word;
+    for (; n >= sizeof word; n -= sizeof word, b += sizeof word) {
+        memcpy(&word, b, sizeof word);
+        any |= word;
+    }
+    while (n > 0)
+        any |= b[--n];
     return any == 0;
 }
 

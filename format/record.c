@@ -277,18 +277,18 @@ static struct verdict record_check(const struct record_disk *d, const struct rec
 }
 
 /* A range whose ends are exchanged would call every key absent. */
-static bool range_in_order(const struct record *r)
+static bool range_in_order(const struct record *r, const uint8_t *ends)
 {
     size_t n = r->first_bytes < r->last_bytes ? r->first_bytes : r->last_bytes;
-    int order = memcmp(r->first, r->last, n);
+    int order = memcmp(ends, ends + r->first_bytes, n);
     return order < 0 || (order == 0 && r->first_bytes <= r->last_bytes);
 }
 
-struct verdict record_decode(const uint8_t *in, size_t n_bytes, const void *name,
-                             size_t name_bytes, struct record *r)
+struct verdict record_decode_head(const uint8_t *in, size_t n_bytes, const void *name,
+                                  size_t name_bytes, struct record *r)
 {
     struct record_disk d;
-    memset(r, 0, sizeof *r);
+    memset(r, 0, offsetof(struct record, first));
     if (n_bytes < sizeof d + 8)
         return (struct verdict){VERDICT_SHORT, (uint32_t)n_bytes, "record"};
     if (!checksum_good(in, n_bytes, name_seed(name, name_bytes)))
@@ -299,13 +299,21 @@ struct verdict record_decode(const uint8_t *in, size_t n_bytes, const void *name
     if (v.code == VERDICT_OK &&
         n_bytes != sizeof d + r->first_bytes + r->last_bytes + (size_t)8)
         v = (struct verdict){VERDICT_SHORT, (uint32_t)n_bytes, "record"};
-    if (v.code == VERDICT_OK) {
-        memcpy(r->first, in + sizeof d, r->first_bytes);
-        memcpy(r->last, in + sizeof d + r->first_bytes, r->last_bytes);
-        if (!range_in_order(r))
-            v = AT(RANGE, first_bytes);
-    }
+    if (v.code == VERDICT_OK && !range_in_order(r, in + sizeof d))
+        v = AT(RANGE, first_bytes);
     if (v.code != VERDICT_OK)
-        memset(r, 0, sizeof *r);
+        memset(r, 0, offsetof(struct record, first));
+    return v;
+}
+
+struct verdict record_decode(const uint8_t *in, size_t n_bytes, const void *name,
+                             size_t name_bytes, struct record *r)
+{
+    memset(r, 0, sizeof *r);
+    struct verdict v = record_decode_head(in, n_bytes, name, name_bytes, r);
+    if (v.code == VERDICT_OK) {
+        memcpy(r->first, in + RECORD_HEAD_BYTES, r->first_bytes);
+        memcpy(r->last, in + RECORD_HEAD_BYTES + r->first_bytes, r->last_bytes);
+    }
     return v;
 }

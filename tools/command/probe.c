@@ -14,8 +14,8 @@ struct probe {
     const struct options *o;
     struct tamis_snapshot *snapshot;
     struct tamis_target *targets; /* NULL: all segments, by number */
-    struct tamis_name *names;
-    uint64_t *absent; /* of ASK_KEYS keys */
+    struct tamis_name *names;     /* NULL: all, looked up where they are listed */
+    uint64_t *absent;             /* of ASK_KEYS keys */
     size_t n;
     bool complete;
     struct answers answers;
@@ -31,6 +31,17 @@ static struct tamis_target target_of(const struct probe *p, size_t segment)
                               : tamis_snapshot_target(p->snapshot, segment);
 }
 
+/* Few segments are listed of many that are asked. */
+static struct tamis_name name_of(const struct probe *p, size_t segment)
+{
+    struct tamis_segment_info info;
+
+    if (p->names != NULL)
+        return p->names[segment];
+    tamis_snapshot_segment(p->snapshot, segment, &info);
+    return (struct tamis_name){info.name, info.name_bytes};
+}
+
 /* Is the segment a candidate for the key? The reason is asked for now, so a growing
  * filter may have caught up meanwhile. */
 static bool list_pair(struct probe *p, const struct tamis_key *key, size_t segment)
@@ -40,7 +51,7 @@ static bool list_pair(struct probe *p, const struct tamis_key *key, size_t segme
 
     if (tamis_snapshot_probe(p->snapshot, &target, key, &why) == TAMIS_ABSENT)
         return false;
-    answer_pair(&p->answers, key, p->names[segment], why);
+    answer_pair(&p->answers, key, name_of(p, segment), why);
     return true;
 }
 
@@ -54,7 +65,7 @@ static bool explain_key(struct probe *p, const struct tamis_key *key)
         struct tamis_explanation e;
 
         listed |= tamis_snapshot_explain(p->snapshot, &target, key, &e) != TAMIS_ABSENT;
-        answer_explained(&p->answers, key, p->names[i], &e);
+        answer_explained(&p->answers, key, name_of(p, i), &e);
     }
     return listed;
 }
@@ -130,17 +141,11 @@ static int find_named(struct probe *p)
     return status;
 }
 
-static void find_all(struct probe *p)
+static void require_watermark(struct probe *p)
 {
     for (size_t i = 0; i < p->n; i++) {
-        struct tamis_segment_info info;
-
-        if (tamis_snapshot_segment(p->snapshot, i, &info) == 0)
-            p->names[i] = (struct tamis_name){info.name, info.name_bytes};
-        if (p->targets != NULL) {
-            p->targets[i] = tamis_snapshot_target(p->snapshot, i);
-            p->targets[i].min_watermark = p->o->min_watermark;
-        }
+        p->targets[i] = tamis_snapshot_target(p->snapshot, i);
+        p->targets[i].min_watermark = p->o->min_watermark;
     }
 }
 
@@ -151,14 +156,15 @@ static int probe(struct probe *p)
     int named = EXIT_DONE, status;
 
     p->n = o->segments.n ? o->segments.n : tamis_snapshot_n_segments(p->snapshot);
-    p->names = memory_or_exit(calloc(p->n + 1, sizeof(*p->names)));
     p->absent = memory_or_exit(calloc(p->n / 64 + 1, ASK_KEYS * sizeof(*p->absent)));
     if (o->segments.n > 0 || o->min_watermark > 0)
         p->targets = memory_or_exit(calloc(p->n + 1, sizeof(*p->targets)));
-    if (o->segments.n > 0)
+    if (o->segments.n > 0) {
+        p->names = memory_or_exit(calloc(p->n + 1, sizeof(*p->names)));
         named = find_named(p);
-    else
-        find_all(p);
+    } else if (p->targets != NULL) {
+        require_watermark(p);
+    }
     p->answers.json = given(o, OPT_JSON);
     p->answers.explain = given(o, OPT_EXPLAIN);
     p->answers.format = o->format;

@@ -31,7 +31,7 @@ struct entry *entry_new(const void *name, size_t name_bytes, const uint8_t *valu
     memcpy(e->bytes, name, name_bytes);
     memcpy(e->bytes + name_bytes, value, value_bytes);
 
-    struct verdict v = record_decode(value, value_bytes, name, name_bytes, &r);
+    struct verdict v = record_decode_head(value, value_bytes, name, name_bytes, &r);
     if (v.code != VERDICT_OK) {
         /* Never vanishes: its segment may hold any key. */
         e->refusal = verdict_error(v.code);
