@@ -64,25 +64,35 @@ static size_t node_bytes(const struct node *n, bool branch)
     return bytes + (bytes & 1);
 }
 
-static bool nodes_tile(const struct walk *w, const uint8_t *page, bool branch)
+/* Notes where each node ends. Returns how many could be noted: the first that could not
+ * lies over another, or outside. */
+static size_t note_ends(const struct walk *w, const uint8_t *page, bool branch)
 {
-    size_t n = walk_count(page), at = walk_get16(page + 14), n_met = 0;
+    size_t n = walk_count(page), at = walk_get16(page + 14);
     uint32_t *ends = w->ends;
-    memset(ends, 0, w->page_bytes / 2 * sizeof *ends);
     for (size_t i = 0; i < n; i++) {
         size_t from = node_at(page, i);
         if (from < at || from & 1 || from + NODE_HEAD > w->page_bytes || ends[from / 2])
-            return false;
+            return i;
         struct node node = walk_node(page, i, branch);
         size_t bytes = node_bytes(&node, branch);
         if (bytes > w->page_bytes - from)
-            return false;
+            return i;
         ends[from / 2] = (uint32_t)(from + bytes);
     }
-    while (at < w->page_bytes && ends[at / 2]) {
-        at = ends[at / 2];
+    return n;
+}
+
+static bool nodes_tile(const struct walk *w, const uint8_t *page, bool branch)
+{
+    size_t n = walk_count(page), at = walk_get16(page + 14), n_met = 0;
+    size_t n_noted = note_ends(w, page, branch);
+    while (n_noted == n && at < w->page_bytes && w->ends[at / 2]) {
+        at = w->ends[at / 2];
         n_met++;
     }
+    for (size_t i = 0; i < n_noted; i++) /* the next page begins with zeros */
+        w->ends[node_at(page, i) / 2] = 0;
     return at == w->page_bytes && n_met == n;
 }
 
@@ -100,16 +110,31 @@ static bool page_good(const struct walk *w, const uint8_t *page, uint64_t number
 
 uint8_t *walk_page(struct walk *w, uint64_t number, bool branch)
 {
-    if (!walk_mark(w, number, 1, w->n_pages))
+    if (number >= w->n_pages)
         return NULL;
     uint8_t *page = malloc(w->page_bytes);
     if (!page)
         w->failed = ENOMEM;
     if (page && walk_read(w, page, w->page_bytes, number * w->page_bytes) &&
-        page_good(w, page, number, branch))
+        walk_good(w, page, number, branch))
         return page;
     free(page);
     return NULL;
+}
+
+bool walk_good(struct walk *w, const uint8_t *page, uint64_t number, bool branch)
+{
+    return walk_mark(w, number, 1, w->n_pages) && page_good(w, page, number, branch);
+}
+
+size_t walk_children(struct walk *w, const uint8_t *page, size_t index, uint8_t *pages)
+{
+    size_t n_nodes = walk_count(page), n = 0;
+    uint64_t first = walk_node(page, index, true).child;
+    while (n < WALK_AHEAD && index + n < n_nodes && first + n < w->n_pages &&
+           walk_node(page, index + n, true).child == first + n)
+        n++;
+    return n && walk_read(w, pages, n * w->page_bytes, first * w->page_bytes) ? n : 0;
 }
 
 /* There may be more of them than the data needs, when there was more of it once. */

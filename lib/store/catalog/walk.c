@@ -73,27 +73,72 @@ static bool leaf_node(struct walk *w, struct tree *t, const struct node *n)
     return walk_tree(w, &named, TREE_NAMED);
 }
 
+static bool leaf_nodes(struct walk *w, struct tree *t, const uint8_t *page)
+{
+    size_t n = walk_count(page);
+    t->counted.n_leaf++;
+    for (size_t i = 0; i < n; i++) {
+        struct node node = walk_node(page, i, false);
+        if (!leaf_node(w, t, &node))
+            return false;
+    }
+    return true;
+}
+
+/* The key of a branch's first node is not looked at, whatever it is. */
+static bool branch_key(struct tree *t, const struct node *n, size_t index)
+{
+    return index == 0 || next_key(t, n, true);
+}
+
+/* A branch above leaves. LMDB mostly puts them side by side: one read for several. */
+static bool walk_leaves(struct walk *w, struct tree *t, const uint8_t *branch)
+{
+    uint8_t *leaves = malloc(WALK_AHEAD * w->page_bytes);
+    size_t n = walk_count(branch), at = 0, n_read = 0;
+    bool good = leaves != NULL;
+    if (!good)
+        w->failed = ENOMEM;
+    for (size_t i = 0; good && i < n; i++, at++) {
+        struct node node = walk_node(branch, i, true);
+        if (at == n_read) {
+            at = 0;
+            n_read = walk_children(w, branch, i, leaves);
+        }
+        const uint8_t *leaf = leaves + at * w->page_bytes;
+        good = n_read && branch_key(t, &node, i) &&
+               walk_good(w, leaf, node.child, false) && leaf_nodes(w, t, leaf);
+    }
+    free(leaves);
+    return good;
+}
+
+static bool walk_pages(struct walk *w, struct tree *t, uint64_t number, unsigned level);
+
+static bool branch_nodes(struct walk *w, struct tree *t, const uint8_t *page,
+                         unsigned level)
+{
+    size_t n = walk_count(page);
+    t->counted.n_branch++;
+    if (n == 1 && t->kind != TREE_FREE) /* LMDB's own list may be left with one child */
+        return false;
+    if (level + 1 == t->depth)
+        return walk_leaves(w, t, page);
+    for (size_t i = 0; i < n; i++) {
+        struct node node = walk_node(page, i, true);
+        if (!branch_key(t, &node, i) || !walk_pages(w, t, node.child, level + 1))
+            return false;
+    }
+    return true;
+}
+
 static bool walk_pages(struct walk *w, struct tree *t, uint64_t number, unsigned level)
 {
     bool branch = level < t->depth;
     uint8_t *page = walk_page(w, number, branch);
-    bool good = page != NULL;
-    size_t n = good ? walk_count(page) : 0;
-    /* LMDB's own list may be left with a branch of one child. */
-    good = good && (!branch || n > 1 || t->kind == TREE_FREE);
-    for (size_t i = 0; good && i < n; i++) {
-        struct node node = walk_node(page, i, branch);
-        if (!branch)
-            good = leaf_node(w, t, &node);
-        else /* the first one's key is not looked at, whatever it is */
-            good = (i == 0 || next_key(t, &node, true)) &&
-                   walk_pages(w, t, node.child, level + 1);
-    }
+    bool good =
+        page && (branch ? branch_nodes(w, t, page, level) : leaf_nodes(w, t, page));
     free(page);
-    if (branch)
-        t->counted.n_branch++;
-    else
-        t->counted.n_leaf++;
     return good;
 }
 

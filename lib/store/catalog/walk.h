@@ -16,6 +16,7 @@ enum {
     FIRST_PAGE = 2,
     MAX_DEPTH = 32,
     MAX_KEY_BYTES = 511,
+    WALK_AHEAD = 16, /* leaves that are read at once, if they are neighbours */
 };
 
 struct walk {
@@ -25,7 +26,8 @@ struct walk {
     uint64_t last_page; /* the last that may be free: it need not be in the file */
     uint64_t txn;
     uint8_t *seen; /* a bit per page, in a tree or free: none may occur twice */
-    /* For one page, by offset / 2: the end of the node that begins there. */
+    /* For one page, by offset / 2: the end of the node that begins there. Zeros between
+     * pages. */
     uint32_t *ends;
     int failed; /* an errno of a read: the trees may be good */
 };
@@ -69,6 +71,11 @@ bool walk_read(struct walk *w, void *p, size_t n_bytes, uint64_t offset);
 bool walk_mark(struct walk *w, uint64_t page, uint64_t n, uint64_t end);
 /* A page of a tree, its nodes checked; NULL if it is none. The caller frees it. */
 uint8_t *walk_page(struct walk *w, uint64_t number, bool branch);
+/* The same of a page that was read already. */
+bool walk_good(struct walk *w, const uint8_t *page, uint64_t number, bool branch);
+/* Reads the child of a branch's node, and those of the nodes behind it that follow it
+ * in the file, up to WALK_AHEAD. Returns how many; 0: it can't be read. */
+size_t walk_children(struct walk *w, const uint8_t *page, size_t index, uint8_t *pages);
 size_t walk_count(const uint8_t *page);
 struct node walk_node(const uint8_t *page, size_t index, bool branch);
 /* The overflow pages of a node's data: the first, and how many. */
