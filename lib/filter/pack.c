@@ -12,10 +12,8 @@
 #include <string.h>
 
 enum {
-    LINE = 64,
     BANDS_PER_PAGE = PAGE_BYTES / BAND_BYTES,
-    /* Of a long row the processor fetches the rest by itself. */
-    PREFETCH_BYTES = 4 * LINE,
+    WIDE = 64, /* of so many columns some go on to the next lane */
 };
 
 /* ---- the mapping ---- */
@@ -60,73 +58,28 @@ const struct band *pack_bands(struct tamis_filter *f, uint32_t *n_bands)
     return view_of(f)->bands;
 }
 
-/* ---- rows ---- */
+/* ---- all columns of a band ---- */
 
-/* Where the rows of one lane begin, from the start of the rows. */
-static uint32_t rows_of_lane(const struct band *b, uint32_t lane, uint64_t h,
-                             uint64_t rows[MAX_WORDS])
+static struct band_rows view_band_rows(struct view *v, const struct band *b)
 {
-    const struct geometry *g = &b->geometry;
-    uint64_t block = band_row(b, lane, geometry_block(h, g->n_blocks), 0);
-    for (uint32_t i = 0; i < g->words; i++) {
-        uint32_t word = (geometry_start(h) + i) % WORDS_PER_BLOCK;
-        rows[i] = block + (word * 64 + geometry_bit(h, word)) * (uint64_t)b->row_bytes;
-    }
-    return g->words;
+    struct stage *s = &v->stages[PACK_ROWS];
+    return (struct band_rows){
+        .kernel = kernel_get(),
+        .stage = s,
+        .bits = s->bits + b->rows_offset,
+        .n_blocks = b->geometry.n_blocks,
+        .block_bytes = (uint64_t)BLOCK_BITS * b->row_bytes,
+        .row_bytes = b->row_bytes,
+        .lanes = (uint8_t)b->geometry.lanes,
+        .words = (uint8_t)b->geometry.words,
+        .at_once = b->n_columns < WIDE ? 1 : (uint8_t)b->geometry.lanes,
+        .n_columns = b->n_columns,
+    };
 }
 
-static void prefetch_lane(const struct view *v, const struct band *b, uint32_t lane,
-                          uint64_t h)
+struct band_rows pack_band_rows(struct tamis_filter *f, const struct band *b)
 {
-    const uint8_t *bits = v->stages[PACK_ROWS].bits;
-    uint64_t rows[MAX_WORDS];
-    uint32_t n = rows_of_lane(b, lane, h, rows);
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t at = 0; at < b->row_bytes && at < PREFETCH_BYTES; at += LINE)
-            __builtin_prefetch(bits + rows[i] + at);
-}
-
-/* Of many columns some have the key in the first lane: then the next is asked, too. */
-static void prefetch_band(const struct view *v, const struct band *b, uint64_t h)
-{
-    uint32_t n_lanes = b->n_columns < 64 ? 1 : b->geometry.lanes;
-    for (uint32_t lane = 0; lane < n_lanes; lane++, h = geometry_next_lane(h))
-        prefetch_lane(v, b, lane, h);
-}
-
-void pack_prefetch(struct tamis_filter *f, const struct band *b, uint64_t h)
-{
-    prefetch_band(view_of(f), b, h);
-}
-
-/* The next bytes of a row, 1, 2, 4 or 8 of them; never more, for a row may be the last
- * bytes of the mapping. */
-static inline uint64_t load(const uint8_t *p, uint32_t n)
-{
-    uint64_t bits = 0;
-    if (n >= 8)
-        memcpy(&bits, p, 8);
-    else if (n == 4)
-        memcpy(&bits, p, 4);
-    else if (n == 2)
-        memcpy(&bits, p, 2);
-    else
-        memcpy(&bits, p, 1);
-    return bits;
-}
-
-static bool and_bytes(uint8_t *out, const uint8_t *const *rows, uint32_t n,
-                      uint32_t row_bytes)
-{
-    uint64_t any = 0, bits;
-    for (uint32_t at = 0; at < row_bytes; at += 8) {
-        memcpy(&bits, out + at, sizeof bits);
-        for (uint32_t i = 0; i < n; i++)
-            bits &= load(rows[i] + at, row_bytes);
-        memcpy(out + at, &bits, sizeof bits);
-        any |= bits;
-    }
-    return any != 0;
+    return view_band_rows(view_of(f), b);
 }
 
 /* One row, page by page: a row of more than a line may reach into the next. */
@@ -149,74 +102,94 @@ static void and_checked(struct stage *s, uint64_t row, uint32_t row_bytes, uint8
     }
 }
 
+static void and_all_checked(const struct band_rows *b, const uint8_t *const *rows,
+                            uint32_t n, const uint64_t *columns, uint64_t *hits,
+                            bool *damaged)
+{
+    struct le64 left[ROW_MAX_WORDS];
+    uint32_t n_words = (b->row_bytes + 7) / 8;
+    memset(left, 0xff, n_words * sizeof left[0]);
+    for (uint32_t i = 0; i < n; i++)
+        and_checked(b->stage, (uint64_t)(rows[i] - b->stage->bits), b->row_bytes,
+                    (uint8_t *)left, damaged);
+    for (uint32_t i = 0; i < n_words; i++)
+        hits[i] = columns[i] & le64_get(left[i]);
+}
+
 /* Are all pages of these rows good? Checks those that were not. */
-static bool rows_good(struct stage *s, const uint64_t *rows, uint32_t n,
+static bool rows_good(struct stage *s, const uint8_t *const *rows, uint32_t n,
                       uint32_t row_bytes)
 {
     if (stage_all_good(s))
         return true;
     bool good = s->mode != TAMIS_CHECK_STRICT;
     for (uint32_t i = 0; i < n && good; i++) {
-        uint64_t last = (rows[i] + row_bytes - 1) / PAGE_BYTES;
-        for (uint64_t page = rows[i] / PAGE_BYTES; page <= last && good; page++)
+        uint64_t at = (uint64_t)(rows[i] - s->bits);
+        uint64_t last = (at + row_bytes - 1) / PAGE_BYTES;
+        for (uint64_t page = at / PAGE_BYTES; page <= last && good; page++)
             good = stage_page_good(s, page);
     }
     return good;
 }
 
-/* ANDs the rows of one lane into out. */
-static bool and_lane(struct view *v, const struct band *b, uint32_t lane, uint64_t h,
-                     uint8_t *out, bool *damaged)
+static void ask_some(const struct band_rows *b, const uint8_t *const *rows, uint32_t n,
+                     const uint64_t *columns, uint64_t *hits, bool *damaged)
 {
-    struct stage *s = &v->stages[PACK_ROWS];
-    uint64_t rows[MAX_WORDS];
-    const uint8_t *bits[MAX_WORDS];
-    if (b->row_bytes % LINE == 0 && stage_all_good(s)) {
-        uint64_t block = band_row(b, lane, geometry_block(h, b->geometry.n_blocks), 0);
-        return kernel_get()->and_rows(s->bits + block, b->row_bytes, b->geometry.words,
-                                      h, out);
-    }
-    uint32_t n = rows_of_lane(b, lane, h, rows);
-    if (rows_good(s, rows, n, b->row_bytes)) {
-        for (uint32_t i = 0; i < n; i++)
-            bits[i] = s->bits + rows[i];
-        return and_bytes(out, bits, n, b->row_bytes);
-    }
-    for (uint32_t i = 0; i < n; i++)
-        and_checked(s, rows[i], b->row_bytes, out, damaged);
-    return !all_zero(out, b->row_bytes);
+    if (rows_good(b->stage, rows, n, b->row_bytes))
+        b->kernel->and_rows(rows, n, b->row_bytes, columns, hits);
+    else
+        and_all_checked(b, rows, n, columns, hits, damaged);
 }
 
-/* Ones for the columns, zeros behind them. */
-static void all_columns(const struct band *b, uint8_t *out)
+/* Lane by lane, while a column is left. A band of so few columns is one word wide. */
+void pack_ask_slowly(const struct band_rows *b, const struct key_rows *first,
+                     const uint64_t *columns, uint64_t *hits, bool *damaged)
 {
-    uint32_t whole = b->n_columns / 8;
-    uint32_t n = b->row_bytes < 8 ? 8 : b->row_bytes;
-    memset(out, 0, n);
-    memset(out, 0xff, whole);
-    if (b->n_columns % 8)
-        out[whole] = (uint8_t)((1U << b->n_columns % 8) - 1);
-}
-
-static bool probe_band(struct view *v, const struct band *b, uint64_t h, uint8_t *hits,
-                       bool *damaged)
-{
-    bool any = true;
-    all_columns(b, hits);
-    for (uint32_t lane = 0; lane < b->geometry.lanes && any; lane++) {
-        any = and_lane(v, b, lane, h, hits, damaged);
+    const uint8_t *rows[MAX_WORDS];
+    uint64_t h = first->hash, left;
+    if (b->at_once == b->lanes) {
+        ask_some(b, first->at, first->n, columns, hits, damaged);
+        return;
+    }
+    ask_some(b, first->at, first->n, columns, &left, damaged);
+    for (uint32_t lane = 1; lane < b->lanes && left; lane++) {
+        uint64_t before = left;
         h = geometry_next_lane(h);
+        pack_fetch_lane(b, lane, h, rows);
+        ask_some(b, rows, b->words, &before, &left, damaged);
     }
-    return any;
+    *hits = left;
 }
 
-bool pack_probe_band(struct tamis_filter *f, const struct band *b, uint64_t h,
-                     uint8_t hits[ROW_MAX_BYTES], bool *damaged)
+bool pack_probe_band(const struct band_rows *b, uint64_t h,
+                     uint64_t hits[ROW_MAX_WORDS], bool *damaged)
 {
-    return probe_band(view_of(f), b, h, hits, damaged);
+    struct key_rows rows;
+    uint64_t columns[ROW_MAX_WORDS] = {0}, any = 0;
+    uint32_t n = (b->row_bytes + 7) / 8;
+    for (uint32_t c = 0; c < b->n_columns; c++)
+        columns[c / 64] |= UINT64_C(1) << c % 64;
+    pack_fetch_rows(b, h, &rows);
+    pack_ask_rows(b, &rows, columns, hits, damaged);
+    for (uint32_t i = 0; i < n; i++)
+        any |= hits[i];
+    return any != 0;
 }
 
 /* ---- one column ---- */
+
+/* Where the rows of one lane begin, from the start of the rows. */
+static uint32_t rows_of_lane(const struct band *b, uint32_t lane, uint64_t h,
+                             uint64_t rows[MAX_WORDS])
+{
+    const struct geometry *g = &b->geometry;
+    uint64_t block = band_row(b, lane, geometry_block(h, g->n_blocks), 0);
+    for (uint32_t i = 0; i < g->words; i++) {
+        uint32_t word = (geometry_start(h) + i) % WORDS_PER_BLOCK;
+        rows[i] = block + (word * 64 + geometry_bit(h, word)) * (uint64_t)b->row_bytes;
+    }
+    return g->words;
+}
 
 /* Its bit in one row: 0 or 1; -1 if the page failed its check. */
 static int column_bit(struct stage *s, uint64_t at, uint32_t bit)
@@ -276,11 +249,12 @@ void pack_probe_column_many(struct tamis_filter *f, const struct band *b,
  * rests on a page that failed. */
 static enum tamis_reason probe_bands(struct view *v, uint64_t h)
 {
-    uint8_t hits[ROW_MAX_BYTES];
+    uint64_t hits[ROW_MAX_WORDS];
     enum tamis_reason reason = TAMIS_NO_REASON;
     for (uint32_t i = 0; i < v->n_bands; i++) {
         bool damaged = false;
-        if (!probe_band(v, &v->bands[i], h, hits, &damaged))
+        struct band_rows r = view_band_rows(v, &v->bands[i]);
+        if (!pack_probe_band(&r, h, hits, &damaged))
             continue;
         if (!damaged)
             return TAMIS_HIT;
@@ -289,20 +263,22 @@ static enum tamis_reason probe_bands(struct view *v, uint64_t h)
     return reason;
 }
 
+static void prefetch(const struct view *v, uint64_t h)
+{
+    const uint8_t *bits = v->stages[PACK_ROWS].bits;
+    uint64_t rows[MAX_WORDS];
+    for (uint32_t b = 0; b < v->n_bands; b++)
+        for (uint32_t i = rows_of_lane(&v->bands[b], 0, h, rows); i > 0; i--)
+            __builtin_prefetch(bits + rows[i - 1]);
+}
+
 static enum tamis_reason probe_one(struct view *v, const struct kernel *k, uint64_t h)
 {
     (void)k;
     if (!v->bands)
         return TAMIS_DAMAGED;
-    for (uint32_t i = 0; i < v->n_bands; i++)
-        prefetch_band(v, &v->bands[i], h);
+    prefetch(v, h);
     return probe_bands(v, h);
-}
-
-static void prefetch(const struct view *v, uint64_t h)
-{
-    for (uint32_t i = 0; i < v->n_bands; i++)
-        prefetch_band(v, &v->bands[i], h);
 }
 
 static size_t probe_many(struct view *v, const struct kernel *k, const uint64_t *hashes,

@@ -12,23 +12,118 @@
 #define TAMIS_FILTER_PACK_H
 
 #include "format/pack.h"
+#include "lib/kernel/kernel.h"
+#include "lib/page/page.h"
 #include "lib/tamis.h"
-
-struct view;
 
 /* The bands; NULL if f is no pack, or if its table of bands failed a check. Then every
  * answer is MAYBE. */
 const struct band *pack_bands(struct tamis_filter *f, uint32_t *n_bands);
 
-/* Fetches the rows that a key's first lane has in this band. */
-void pack_prefetch(struct tamis_filter *f, const struct band *b, uint64_t h);
+/* ---- all columns of a band ----
+ *
+ *     pack_fetch_rows()   h --> addresses of rows, on their way to the cache
+ *     pack_ask_rows()     are their pages good? --> columns with all of their bits
+ *
+ * Between the two other work is done while the rows arrive. Inline: for one band it all
+ * takes some 20 ns beside the rows. */
 
-/* Asks all columns of a band: bit c % 8 of hits[c / 8] is set if column c may have the
- * key. Writes row_bytes bytes, at least 8. Bits beyond the last column are 0. False:
- * none may. *damaged becomes true if a page that failed its check took part; it is not
- * cleared. Waits for nothing. */
-bool pack_probe_band(struct tamis_filter *f, const struct band *b, uint64_t h,
-                     uint8_t hits[ROW_MAX_BYTES], bool *damaged);
+/* A band as probes read it; good as long as the filter is open. */
+struct band_rows {
+    const struct kernel *kernel;
+    struct stage *stage; /* of the rows of all bands */
+    const uint8_t *bits; /* where the band's rows begin */
+    uint64_t n_blocks, block_bytes;
+    uint32_t row_bytes;
+    uint8_t lanes, words;
+    /* So many lanes are asked at once: all, if of so many columns some go on to the
+     * next lane, else one. */
+    uint8_t at_once;
+    uint32_t n_columns;
+};
+struct band_rows pack_band_rows(struct tamis_filter *f, const struct band *b);
+
+/* Words of a set of columns, which is as long as a row: column c is bit c % 64 of word
+ * c / 64. */
+static inline uint32_t pack_row_words(const struct band *b)
+{
+    return (b->row_bytes + 7) / 8;
+}
+
+/* The rows that a key has in a band. */
+enum { KEY_ROWS = MAX_LANES * MAX_WORDS, ROW_MAX_WORDS = ROW_MAX_BYTES / 8 };
+struct key_rows {
+    uint64_t hash;
+    uint32_t n;
+    const uint8_t *at[KEY_ROWS];
+};
+
+static inline void pack_fetch_lane(const struct band_rows *b, uint32_t lane, uint64_t h,
+                                   const uint8_t **rows)
+{
+    uint64_t block = lane * b->n_blocks + geometry_block(h, b->n_blocks);
+    b->kernel->fetch_rows(b->bits + block * b->block_bytes, b->row_bytes, b->words, h,
+                          rows);
+}
+
+static inline void pack_fetch_rows(const struct band_rows *b, uint64_t h,
+                                   struct key_rows *rows)
+{
+    uint32_t n = b->words;
+    rows->hash = h;
+    pack_fetch_lane(b, 0, h, rows->at);
+    for (uint32_t lane = 1; lane < b->at_once; lane++, n += b->words) {
+        h = geometry_next_lane(h);
+        pack_fetch_lane(b, lane, h, rows->at + n);
+    }
+    rows->n = n;
+}
+
+/* Are all pages of these rows known as good? Without a branch for each: most of the
+ * pages of a pack are so long before all are. */
+static inline bool pack_rows_known(const struct band_rows *b,
+                                   const struct key_rows *rows)
+{
+    const _Atomic uint64_t *pages = b->stage->pages;
+    const uint8_t *bits = b->stage->bits;
+    uint64_t good = PAGE_GOOD, bad = 0;
+    if (b->row_bytes > BLOCK_BYTES) /* one may lie in two pages */
+        return false;
+    for (uint32_t i = 0; i < rows->n; i++) {
+        uint64_t page = (uint64_t)(rows->at[i] - bits) / PAGE_BYTES;
+        uint64_t state =
+            atomic_load_explicit(&pages[page / PAGES_PER_WORD], memory_order_relaxed) >>
+            page % PAGES_PER_WORD * 2;
+        good &= state;
+        bad |= state;
+    }
+    atomic_thread_fence(memory_order_acquire); /* bits after what is known of them */
+    return good && !(bad & PAGE_BAD);
+}
+
+/* The same with pages that must be checked, or lane by lane. */
+void pack_ask_slowly(const struct band_rows *b, const struct key_rows *rows,
+                     const uint64_t *among, uint64_t *hits, bool *damaged);
+
+/* Writes the columns of `among` that may have the key to `hits`. *damaged becomes
+ * true if a page that failed its check took part: then a bit may stand for damage
+ * alone. It is not cleared. Waits for nothing. */
+static inline void pack_ask_rows(const struct band_rows *b, const struct key_rows *rows,
+                                 const uint64_t *among, uint64_t *hits, bool *damaged)
+{
+    if (b->at_once == b->lanes &&
+        (stage_all_good(b->stage) || pack_rows_known(b, rows)))
+        b->kernel->and_rows(rows->at, rows->n, b->row_bytes, among, hits);
+    else
+        pack_ask_slowly(b, rows, among, hits, damaged);
+}
+
+/* Asks all columns of a band, dead ones, too, and writes all words of `hits`. False:
+ * none may have the key. */
+bool pack_probe_band(const struct band_rows *b, uint64_t h,
+                     uint64_t hits[ROW_MAX_WORDS], bool *damaged);
+
+/* ---- one column ---- */
 
 /* One column of a band: TAMIS_NO_REASON (absent), TAMIS_HIT or TAMIS_DAMAGED. */
 enum tamis_reason pack_probe_column(struct tamis_filter *f, const struct band *b,

@@ -99,10 +99,19 @@ struct kernel {
      * block c becomes bit c of the 64-bit row blocks[i % 64][i / 64]. Aligned to 64
      * bytes. */
     void (*transpose)(uint64_t blocks[64][WORDS_PER_BLOCK]);
-    /* ANDs the rows of the key's bits in a block of a pack into `out`: row_bytes is a
-     * multiple of 64, `block` the row of the block's first bit. Is a bit left? */
-    bool (*and_rows)(const uint8_t *block, uint32_t row_bytes, uint32_t words,
-                     uint64_t h, uint8_t *out);
+    /* Finds the rows that a key has in one block of a pack (SPEC.md §17.1), and
+     * prefetches them. `block` is the row of the block's first bit. Writes `words`
+     * addresses. */
+    void (*fetch_rows)(const uint8_t *block, uint32_t row_bytes, uint32_t words,
+                       uint64_t h, const uint8_t **rows);
+    /* Writes to `to` those columns that are set in all of these n rows: bit c % 64 of
+     * word c / 64 is column c. At least one row; row_bytes is 1, 2, 4, 8, 16, 32 or a
+     * multiple of 64, and both sets of columns have as many bytes, at least 8. */
+    void (*and_rows)(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
+                     const uint64_t *columns, uint64_t *to);
+    /* Writes the inverse of n_words words of hits to `absent` (may be NULL). Is there a
+     * hit? */
+    bool (*tell_absent)(const uint64_t *hits, size_t n_words, uint64_t *absent);
 };
 
 /* The kernels of this architecture. */

@@ -132,5 +132,7 @@ const struct kernel KERNEL_SYMBOL = {
     .count_page = count_page,
     .fill = fill,
     .transpose = transpose,
+    .fetch_rows = fetch_rows,
     .and_rows = and_rows,
+    .tell_absent = tell_absent,
 };

@@ -1,24 +1,100 @@
 /* One key asked of the columns of a pack (SPEC.md §17.1), for every kernel: included by
- * loops.h only. */
+ * loops.h only.
+ *
+ *     fetch_rows()  h --> addresses of its rows in a block; they are on their way
+ *     and_rows()    rows, columns --> columns whose bit is set in all of them
+ *
+ * Between the two the caller makes sure of their pages. */
 
 typedef uint64_t line_words
     __attribute__((vector_size(BLOCK_BYTES), aligned(1), may_alias));
+typedef uint64_t row_word __attribute__((aligned(1), may_alias));
+typedef uint32_t row_half __attribute__((aligned(1), may_alias));
+typedef uint16_t row_quarter __attribute__((aligned(1), may_alias));
 
-KERNEL bool and_rows(const uint8_t *block, uint32_t row_bytes, uint32_t words,
-                     uint64_t h, uint8_t *out)
+KERNEL void fetch_rows(const uint8_t *block, uint32_t row_bytes, uint32_t words,
+                       uint64_t h, const uint8_t **rows)
 {
-    const uint8_t *rows[MAX_WORDS];
-    line_words any = {0};
+    uint32_t at[WORDS_PER_BLOCK], start = geometry_start(h);
+    for (uint32_t w = 0; w < WORDS_PER_BLOCK; w++) /* in one step of vectors */
+        at[w] = (w * 64 + geometry_bit(h, w)) * row_bytes;
     for (uint32_t i = 0; i < words; i++) {
-        uint32_t word = (geometry_start(h) + i) % WORDS_PER_BLOCK;
-        rows[i] = block + (word * 64 + geometry_bit(h, word)) * (size_t)row_bytes;
+        rows[i] = block + at[(start + i) % WORDS_PER_BLOCK];
+        __builtin_prefetch(rows[i]);
+    }
+    /* Of a long row the processor fetches the rest by itself. */
+    for (uint32_t i = 0; row_bytes > BLOCK_BYTES && i < words; i++)
+        for (uint32_t next = BLOCK_BYTES; next < row_bytes && next < 4 * BLOCK_BYTES;
+             next += BLOCK_BYTES)
+            __builtin_prefetch(rows[i] + next);
+}
+
+/* Column c is bit c % 8 of byte c / 8 of a row, and bit c % 64 of word c / 64 here. */
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define COLUMNS(bits, n) (__builtin_bswap64((uint64_t)(bits)) >> (64 - 8 * (n)))
+#else
+#define COLUMNS(bits, n) ((uint64_t)(bits))
+#endif
+
+/* Never a byte beyond the row: it may be the last of the mapping. */
+KERNEL inline uint64_t row_load(const uint8_t *row, uint32_t row_bytes)
+{
+    switch (row_bytes) {
+    case 1:
+        return row[0];
+    case 2:
+        return *(const row_quarter *)(const void *)row;
+    case 4:
+        return *(const row_half *)(const void *)row;
+    default:
+        return *(const row_word *)(const void *)row;
+    }
+}
+
+KERNEL inline void and_words(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
+                             const uint64_t *columns, uint64_t *to)
+{
+    uint32_t n_bytes = row_bytes < 8 ? row_bytes : 8;
+    for (uint32_t at = 0; at < row_bytes; at += 8, columns++, to++) {
+        uint64_t bits = row_load(rows[0] + at, n_bytes);
+        for (uint32_t i = 1; i < n; i++)
+            bits &= row_load(rows[i] + at, n_bytes);
+        *to = *columns & COLUMNS(bits, n_bytes);
+    }
+}
+
+KERNEL void and_rows(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
+                     const uint64_t *columns, uint64_t *to)
+{
+    if (row_bytes < BLOCK_BYTES || __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) {
+        and_words(rows, n, row_bytes, columns, to);
+        return;
     }
     for (uint32_t at = 0; at < row_bytes; at += BLOCK_BYTES) {
-        line_words bits = *(const line_words *)(const void *)(out + at);
-        for (uint32_t i = 0; i < words; i++)
+        line_words bits = *(const line_words *)(const void *)(columns + at / 8);
+        for (uint32_t i = 0; i < n; i++)
             bits &= *(const line_words *)(const void *)(rows[i] + at);
-        *(line_words *)(void *)(out + at) = bits;
-        any |= bits;
+        *(line_words *)(void *)(to + at / 8) = bits;
     }
-    return (any[0] | any[1] | any[2] | any[3] | any[4] | any[5] | any[6] | any[7]) != 0;
+}
+
+KERNEL bool tell_absent(const uint64_t *hits, size_t n_words, uint64_t *absent)
+{
+    line_words any = {0};
+    uint64_t some = 0;
+    size_t i = 0;
+    for (; i + WORDS_PER_BLOCK <= n_words; i += WORDS_PER_BLOCK) {
+        line_words line = *(const line_words *)(const void *)(hits + i);
+        any |= line;
+        if (absent)
+            *(line_words *)(void *)(absent + i) = ~line;
+    }
+    for (; i < n_words; i++) {
+        some |= hits[i];
+        if (absent)
+            absent[i] = ~hits[i];
+    }
+    for (i = 0; i < WORDS_PER_BLOCK; i++)
+        some |= any[i];
+    return some != 0;
 }

@@ -1,4 +1,4 @@
-/* Packs of a snapshot: opened, their tombstones read, asked. */
+/* Packs of a snapshot: opened, their tombstones read. packs_ask.c asks them. */
 #include "lib/store/snapshot/snapshot.h"
 #include "format/pack.h"
 #include "lib/error.h"
@@ -107,7 +107,7 @@ static int view_make(struct tamis_snapshot *s, const struct tamis_snapshot *prev
     uint8_t *file = NULL;
     uint32_t n = 0;
     struct open_pack *pack = NULL;
-    *v = (struct pack_view){.first = UINT32_MAX};
+    *v = (struct pack_view){0};
     int rc = pack_get(s, previous, place, &pack);
     if (!rc)
         rc = dead_load(s->dir->fd, place->uuid, place->digest, &file, &n);
@@ -179,8 +179,6 @@ static void take_seat(struct packs *p, struct pack_view *v, const struct entry *
         return;
     }
     *slot = index + 1;
-    v->first = index < v->first ? index : v->first;
-    v->last = index > v->last ? index : v->last;
     p->seats[index] = (struct seat){v->pack->filter, b, place->column - b->first_column,
                                     (uint32_t)(v - p->views)};
     p->seated[index / 64] |= UINT64_C(1) << index % 64;
@@ -197,58 +195,79 @@ static int seats_alloc(struct packs *p, size_t n)
 }
 
 /* From here on a slot has an index, or nothing. */
-static void forget_tombstones(struct pack_view *v)
+static void forget_tombstones(const struct pack_view *v)
 {
     for (uint32_t c = 0; c < v->pack->n_columns; c++)
         if (v->slots[c] == NOBODYS)
             v->slots[c] = 0;
 }
 
-/* Is the band a run? Sets the bits of its living columns. */
-static void look_for_run(const struct pack_view *v, const struct band *b,
-                         struct band_run *run)
+/* Is the stripe a run? Sets the bits of its living columns. */
+static void look_for_run(struct stripe *t, uint64_t *living)
 {
-    const uint32_t *slots = v->slots + b->first_column;
-    run->is_run = true;
-    for (uint32_t c = 0, any = 0; c < b->n_columns; c++) {
-        if (!slots[c])
+    t->is_run = true;
+    t->least = UINT32_MAX;
+    for (uint32_t c = 0, any = 0; c < t->rows.n_columns; c++) {
+        if (!t->slots[c])
             continue;
+        uint32_t index = t->slots[c] - 1;
         if (!any++)
-            run->first = slots[c] - 1 - c; /* wraps: then it is none */
-        run->is_run &= slots[c] - 1 == run->first + c && run->first < NOBODYS / 2;
-        v->living[run->living_at + c / 64] |= UINT64_C(1) << c % 64;
+            t->first = index - c; /* wraps: then it is none */
+        t->is_run &= index == t->first + c && t->first < NOBODYS / 2;
+        t->least = index < t->least ? index : t->least;
+        t->last = index > t->last ? index : t->last;
+        living[c / 64] |= UINT64_C(1) << c % 64;
     }
 }
 
-static int find_runs(struct packs *p, struct pack_view *v)
+/* Words of `living` of all bands. */
+static size_t count_words(const struct packs *p)
 {
-    size_t n_words = 0;
-    v->runs = calloc(v->pack->n_bands, sizeof *v->runs);
-    if (!v->runs)
-        return ENOMEM;
-    for (uint32_t b = 0; b < v->pack->n_bands; b++) {
-        const struct band *band = &v->pack->bands[b];
-        v->runs[b].living_at = n_words;
-        n_words += (band->n_columns + 63) / 64;
-        p->n_lines += band->geometry.words * ((band->row_bytes + 63) / 64);
-    }
-    p->n_bands += v->pack->n_bands;
-    v->living = calloc(n_words, sizeof *v->living);
-    for (uint32_t b = 0; v->living && b < v->pack->n_bands; b++)
-        look_for_run(v, &v->pack->bands[b], &v->runs[b]);
-    return v->living ? 0 : ENOMEM;
+    size_t n = 0;
+    for (size_t i = 0; i < p->n; i++)
+        for (uint32_t b = 0; p->views[i].pack && b < p->views[i].pack->n_bands; b++)
+            n += pack_row_words(&p->views[i].pack->bands[b]);
+    return n;
+}
+
+static void add_stripe(struct packs *p, const struct pack_view *v,
+                       const struct band *band, uint64_t *living)
+{
+    struct stripe *t = &p->stripes[p->n_stripes];
+    *t = (struct stripe){
+        .rows = pack_band_rows(v->pack->filter, band),
+        .living = living,
+        .slots = v->slots + band->first_column,
+        .n_words = pack_row_words(band),
+    };
+    look_for_run(t, living);
+    if (t->least > t->last)
+        return;
+    p->n_stripes++;
+    p->n_lines += band->geometry.words * ((band->row_bytes + 63) / 64);
 }
 
 /* After all seats are taken. */
 static int settle(struct packs *p)
 {
-    int rc = 0;
-    for (size_t i = 0; i < p->n && !rc; i++)
-        if (p->views[i].pack) {
-            forget_tombstones(&p->views[i]);
-            rc = find_runs(p, &p->views[i]);
+    size_t n_bands = 0;
+    for (size_t i = 0; i < p->n; i++)
+        n_bands += p->views[i].pack ? p->views[i].pack->n_bands : 0;
+    p->stripes = calloc(n_bands + 1, sizeof *p->stripes);
+    p->living = calloc(count_words(p) + 1, sizeof *p->living);
+    if (!p->stripes || !p->living)
+        return ENOMEM;
+    uint64_t *living = p->living;
+    for (size_t i = 0; i < p->n; i++) {
+        const struct pack_view *v = &p->views[i];
+        for (uint32_t b = 0; v->pack && b < v->pack->n_bands; b++) {
+            if (b == 0)
+                forget_tombstones(v);
+            add_stripe(p, v, &v->pack->bands[b], living);
+            living += pack_row_words(&v->pack->bands[b]);
         }
-    return rc;
+    }
+    return 0;
 }
 
 int packs_make(struct tamis_snapshot *s, const struct tamis_snapshot *previous)
@@ -274,98 +293,11 @@ void packs_free(struct packs *p)
     for (size_t i = 0; i < p->n; i++) {
         pack_release(p->views[i].pack);
         free(p->views[i].slots);
-        free(p->views[i].runs);
-        free(p->views[i].living);
     }
     free(p->views);
+    free(p->stripes);
+    free(p->living);
     free(p->seats);
     free(p->seated);
     *p = (struct packs){0};
-}
-
-/* ---- one key, all columns ---- */
-
-enum { WINDOW = 64 * PACK_WORDS };
-
-static bool asks(const struct pack_view *v, size_t base)
-{
-    return v->pack && v->first <= v->last && v->last >= base &&
-           v->first < base + (size_t)WINDOW;
-}
-
-/* Columns that are set, as segments, one by one. */
-static void note_each(const uint32_t *slots, uint64_t set, size_t base, uint64_t *hits)
-{
-    for (uint64_t m = set; m; m &= m - 1) {
-        size_t index = slots[(uint32_t)__builtin_ctzll(m)] - (size_t)1 - base;
-        if (index < (size_t)WINDOW) /* wraps: below */
-            hits[index / 64] |= UINT64_C(1) << index % 64;
-    }
-}
-
-/* In one load: le64_get() takes a byte at a time. */
-static uint64_t word_of(const uint8_t *columns, uint32_t word)
-{
-    uint64_t w;
-    memcpy(&w, columns + word * sizeof w, sizeof w);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    w = __builtin_bswap64(w);
-#endif
-    return w;
-}
-
-/* A run within the window: without a branch, for about half of all words have a hit. */
-static void note_run(uint64_t *hits, size_t to, const uint8_t *columns,
-                     const uint64_t *living, uint32_t n_words)
-{
-    uint32_t shift = to % 64;
-    hits += to / 64;
-    for (uint32_t i = 0; i < n_words; i++) {
-        uint64_t set = word_of(columns, i) & living[i];
-        hits[i] |= set << shift;
-        hits[i + 1] |= set >> 1 >> (63 - shift);
-    }
-}
-
-/* Columns that are set and living, as segments. */
-static void note_hits(const struct pack_view *v, uint32_t band, const uint8_t *columns,
-                      size_t base, uint64_t *hits)
-{
-    const struct band *b = &v->pack->bands[band];
-    const struct band_run *run = &v->runs[band];
-    const uint64_t *living = v->living + run->living_at;
-    uint32_t n_words = (b->n_columns + 63) / 64;
-    size_t to = run->first - base; /* wraps: below */
-    if (run->is_run && to < (size_t)WINDOW - 64 * (size_t)n_words) {
-        note_run(hits, to, columns, living, n_words);
-        return;
-    }
-    for (uint32_t i = 0; i < n_words; i++)
-        note_each(v->slots + b->first_column + i * 64, word_of(columns, i) & living[i],
-                  base, hits);
-}
-
-void packs_prefetch(const struct packs *p, size_t base, uint64_t h)
-{
-    for (size_t i = 0; i < p->n; i++) {
-        const struct pack_view *v = &p->views[i];
-        for (uint32_t b = 0; asks(v, base) && b < v->pack->n_bands; b++)
-            pack_prefetch(v->pack->filter, &v->pack->bands[b], h);
-    }
-}
-
-void packs_ask(const struct packs *p, size_t base, size_t n, uint64_t h,
-               uint64_t hits[PACK_WORDS + 1], bool *damaged)
-{
-    _Alignas(64) uint8_t columns[ROW_MAX_BYTES];
-    size_t words = (n - base + 63) / 64;
-    *damaged = false;
-    memset(hits, 0, ((words < PACK_WORDS ? words : PACK_WORDS) + 1) * sizeof *hits);
-    for (size_t i = 0; i < p->n; i++) {
-        const struct pack_view *v = &p->views[i];
-        for (uint32_t b = 0; asks(v, base) && b < v->pack->n_bands; b++)
-            if (pack_probe_band(v->pack->filter, &v->pack->bands[b], h, columns,
-                                damaged))
-                note_hits(v, b, columns, base, hits);
-    }
 }

@@ -42,25 +42,29 @@ struct open_pack {
 struct pack_view {
     struct open_pack *pack; /* NULL: it can't be used */
     uint32_t *slots;        /* of its columns: index + 1 */
-    uint32_t first, last;   /* the least and the greatest index */
-    struct band_run *runs;  /* of its bands */
-    uint64_t *living; /* a bit for each column; bands begin at words of their own */
 };
-/* A band whose living columns are segments one after the other: column c is segment
- * first + c. Then 64 hits are one word, shifted. */
-struct band_run {
+/* A band as a snapshot sees it: all that a probe of its columns needs. */
+struct stripe {
+    struct band_rows rows;
+    const uint64_t *living; /* a bit for each column */
+    const uint32_t *slots;  /* of its columns */
+    uint32_t n_words;       /* of `living`, and of a row */
+    uint32_t least, last;   /* index of a living column; least > last: none lives */
+    /* Living columns are segments one after the other: column c is segment first + c.
+     * Then 64 hits are one word, shifted. */
     bool is_run;
     uint32_t first;
-    size_t living_at; /* the band's first word in `living` */
 };
 
 struct packs {
     struct pack_view *views;
     size_t n;
+    struct stripe *stripes; /* those of all packs that have living columns */
+    size_t n_stripes;
+    uint64_t *living;   /* of all stripes */
     struct seat *seats; /* by index; NULL: no segment has one */
     uint64_t *seated;   /* a bit for each segment */
     size_t n_seated;
-    size_t n_bands; /* of all packs */
     size_t n_lines; /* lines that a key's first lanes take in all packs */
     bool transient; /* one could not be opened that may be opened later */
 };
@@ -71,14 +75,35 @@ struct packs {
 int packs_make(struct tamis_snapshot *s, const struct tamis_snapshot *previous);
 void packs_free(struct packs *p);
 
-/* Fetches the rows that packs_ask() reads first. */
-void packs_prefetch(const struct packs *p, size_t base, uint64_t h);
+/* ==== packs_ask.c: keys asked of all columns ==== */
+
 /* The segments with index base .. base + 64 * PACK_WORDS - 1 that may have a key, a bit
  * each; only of those that have a seat. *damaged: pages that failed took part, so that
- * a bit may stand for damage alone. The word behind them is overwritten. */
-enum { PACK_WORDS = 1024 };
+ * a bit may stand for damage alone. The words behind those of n segments are anyone's.
+ */
+enum { PACK_WORDS = 1024, PACK_WINDOW = 64 * PACK_WORDS };
 void packs_ask(const struct packs *p, size_t base, size_t n, uint64_t h,
-               uint64_t hits[PACK_WORDS + 1], bool *damaged);
+               uint64_t hits[PACK_WORDS], bool *damaged);
+
+/* The same for many keys, one after the other:
+ *
+ *     key 0           key 1           key 2
+ *     stripe 0 1 2    stripe 0 1 2    stripe 0 1 2
+ *            ^ asked next                    ^ fetched next  */
+enum { PACKS_AHEAD = 8 };
+struct packs_turn {
+    const struct packs *packs;
+    size_t base, n_words;
+    bool whole; /* one stripe that is all segments */
+    const uint64_t *hashes;
+    size_t n_keys, key;
+    size_t stripe; /* whose rows are fetched next, for `key` */
+    uint32_t n_fetched, n_asked;
+    struct key_rows ring[PACKS_AHEAD];
+};
+void packs_begin(struct packs_turn *t, const struct packs *p, size_t base, size_t n,
+                 const uint64_t *hashes, size_t n_keys);
+void packs_next(struct packs_turn *t, uint64_t hits[PACK_WORDS], bool *damaged);
 
 /* unpacked.c: the filter of a segment that has a seat and no file of its own: a copy of
  * its column in memory, as entry_filter(). */

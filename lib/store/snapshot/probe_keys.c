@@ -14,8 +14,7 @@
 
 enum {
     TILE = 64,
-    FEW = 16,        /* for so many keys a plane's lines are not fetched for all */
-    PACKS_AHEAD = 4, /* keys whose rows are fetched before they are asked */
+    FEW = 16, /* for so many keys a plane's lines are not fetched for all */
 };
 
 struct keys {
@@ -319,14 +318,12 @@ static void count_hits(const struct tile *t, const struct keys *k, size_t i,
     }
 }
 
-/* Key i on all columns; adds to its row. May any of them have it? */
-static bool ask_packs(const struct tile *t, const struct keys *k, size_t i,
-                      uint64_t *row)
+/* What packs found of key i; adds to its row. May any of them have it? */
+static bool take_from_packs(const struct tile *t, const struct keys *k, size_t i,
+                            const uint64_t *found, bool damaged, uint64_t *row)
 {
     struct tamis_snapshot *s = t->snapshot;
-    uint64_t found[PACK_WORDS + 1], any = 0;
-    bool damaged;
-    packs_ask(&s->packs, 0, s->n, k->hash[i], found, &damaged);
+    uint64_t any = 0;
     for (size_t word = 0; word < s->n / 64 + (s->n % 64 != 0); word++) {
         uint64_t seated = s->packs.seated[word], hits = found[word];
         uint64_t by_range = excluded_hits(s, k, i, word, hits);
@@ -340,6 +337,29 @@ static bool ask_packs(const struct tile *t, const struct keys *k, size_t i,
             count_hits(t, k, i, word, seated & ~(hits | by_range), hits, damaged);
     }
     return any;
+}
+
+/* All keys on all columns; returns those that some column may have. */
+static uint64_t ask_packs(const struct tile *t, const struct keys *k, size_t n,
+                          uint64_t *rows)
+{
+    const struct tamis_snapshot *s = t->snapshot;
+    size_t n_words = n / 64 + (n % 64 != 0);
+    uint64_t found[PACK_WORDS], some = 0;
+    bool plainly = all_packed(s) && !t->sheet && !k->bytes, damaged;
+    struct packs_turn turn;
+    packs_begin(&turn, &s->packs, 0, n, k->hash, k->n);
+    for (size_t i = 0; i < k->n; i++) {
+        uint64_t *row = rows ? rows + i * n_words : NULL;
+        bool any;
+        packs_next(&turn, found, &damaged);
+        if (!(k->plain >> i & 1))
+            continue;
+        any = plainly ? tell_absent(s, found, row)
+                      : take_from_packs(t, k, i, found, damaged, row);
+        some |= (uint64_t)any << i;
+    }
+    return some;
 }
 
 /* Returns which of 64 keys are absent from all segments, and writes their rows. */
@@ -362,12 +382,8 @@ static uint64_t ask_keys(struct tile *t, const struct keys *k, size_t n, uint64_
         for (size_t i = 0; i < k->n; i++)
             rows[i * n_words + word] = t->absent[i];
     }
-    for (size_t i = 0; t->packs && i < k->n; i++) {
-        if (i + PACKS_AHEAD < k->n)
-            packs_prefetch(&t->snapshot->packs, 0, k->hash[i + PACKS_AHEAD]);
-        if (k->plain >> i & 1 && ask_packs(t, k, i, rows ? rows + i * n_words : NULL))
-            everywhere &= ~(UINT64_C(1) << i);
-    }
+    if (t->packs)
+        everywhere &= ~ask_packs(t, k, n, rows);
     return everywhere;
 }
 
@@ -387,7 +403,7 @@ size_t tamis_snapshot_probe_keys(struct tamis_snapshot *snapshot,
     if (counters_on(&snapshot->counts))
         t.sheet = counters_sheet(&snapshot->counts, snapshot->n);
     t.packs = !targets && snapshot->complete && snapshot->packs.n_seated &&
-              n <= (size_t)PACK_WORDS * 64;
+              n <= (size_t)PACK_WINDOW;
     for (size_t done = 0; done < n_keys; done += k.n) {
         keys_begin(&k, snapshot, keys + done, n_keys - done);
         uint64_t everywhere =

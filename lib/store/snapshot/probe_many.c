@@ -44,14 +44,9 @@ struct question {
     bool ranged;
     uint64_t prefix;
     struct sheet *sheet; /* NULL: nothing is counted */
-    /* Where the answers go; each may be NULL. */
-    uint64_t *absent;
-    uint8_t *reasons;
-    uint32_t *segments;
-    bool candidates; /* are counted, and as many as there is room for listed */
-    size_t max_segments, n_segments;
-    bool packs, damaged;                /* of those in packs; a hit may be damage */
-    uint64_t pack_hits[PACK_WORDS + 1]; /* of the segments from a window's base on */
+    struct outputs to;
+    bool packs, damaged;            /* of those in packs; a hit may be damage */
+    uint64_t pack_hits[PACK_WORDS]; /* of the segments from a window's base on */
     struct row row;
     struct item items[N_ITEMS];
 };
@@ -82,10 +77,7 @@ static uint64_t excluded(const struct question *a, size_t base, uint64_t asked)
 
 static void ask_packs(struct question *a, size_t base, size_t n)
 {
-    const struct packs *p = &a->snapshot->packs;
-    if (p->n_bands > 1) /* one band's rows are asked for side by side anyhow */
-        packs_prefetch(p, base, a->key->hash);
-    packs_ask(p, base, n, a->key->hash, a->pack_hits, &a->damaged);
+    packs_ask(&a->snapshot->packs, base, n, a->key->hash, a->pack_hits, &a->damaged);
 }
 
 /* Takes the answers of packs for these segments. A hit that may be damage is asked with
@@ -172,7 +164,7 @@ static void send_and_prefetch(struct question *a, struct item *t, size_t base)
     t->asked = n < ITEM ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
     t->absent = t->by_range = t->packed = t->pack_hits = 0;
     t->fast = (struct row_item){t->planes, 0, 0, &t->hits};
-    if (a->packs && !a->targets && base % ((size_t)PACK_WORDS * ITEM) == 0)
+    if (a->packs && !a->targets && base % ((size_t)PACK_WINDOW) == 0)
         ask_packs(a, base, a->n);
     if (a->snapshot && a->targets)
         choose_of_list(a, t);
@@ -196,8 +188,8 @@ static void ask_with_care(struct question *a, struct item *t)
             probe_target(a->snapshot, &target, a->now, a->key, &by_range);
         if (a->sheet)
             count_one(a->snapshot, &target, reason, by_range);
-        if (a->reasons)
-            a->reasons[i] = (uint8_t)reason;
+        if (a->to.reasons)
+            a->to.reasons[i] = (uint8_t)reason;
         if (reason == TAMIS_NO_REASON)
             t->absent |= m & -m;
         if (a->snapshot && target_here(a->snapshot, &target))
@@ -208,7 +200,7 @@ static void ask_with_care(struct question *a, struct item *t)
 /* Writes the reasons of segments that took the fast way. */
 static void give_reasons(struct question *a, const struct item *t)
 {
-    uint8_t *reasons = a->reasons + t->base;
+    uint8_t *reasons = a->to.reasons + t->base;
     if (!t->slow)
         memset(reasons, TAMIS_NO_REASON, (size_t)__builtin_popcountll(t->asked));
     for (uint64_t m = t->slow ? t->absent & ~t->slow : 0; m; m &= m - 1)
@@ -236,13 +228,13 @@ static size_t receive(struct question *a, struct item *t)
     t->absent |= t->fast.ask & ~t->hits;
     t->hits |= t->pack_hits;
     ask_with_care(a, t);
-    if (a->reasons)
+    if (a->to.reasons)
         give_reasons(a, t);
-    if (a->absent)
-        a->absent[t->base / ITEM] = t->absent;
-    for (uint64_t m = t->asked & ~t->absent; m; m &= m - 1, a->n_segments++)
-        if (a->n_segments < a->max_segments)
-            a->segments[a->n_segments] =
+    if (a->to.absent)
+        a->to.absent[t->base / ITEM] = t->absent;
+    for (uint64_t m = t->asked & ~t->absent; m; m &= m - 1, a->to.n_segments++)
+        if (a->to.n_segments < a->to.max_segments)
+            a->to.segments[a->to.n_segments] =
                 (uint32_t)(t->base + (size_t)__builtin_ctzll(m));
     if (a->sheet)
         count_fast(a, t);
@@ -256,10 +248,10 @@ static size_t n_items_of(const struct question *a)
 
 static void clear_answers(const struct question *a)
 {
-    if (a->absent)
-        memset(a->absent, 0, n_items_of(a) * sizeof *a->absent);
-    if (a->reasons)
-        memset(a->reasons, TAMIS_UNREADABLE, a->n);
+    if (a->to.absent)
+        memset(a->to.absent, 0, n_items_of(a) * sizeof *a->to.absent);
+    if (a->to.reasons)
+        memset(a->to.reasons, TAMIS_UNREADABLE, a->n);
 }
 
 /* For so few a window is not worth its steps. */
@@ -274,70 +266,11 @@ static size_t ask_few(struct question *a)
     return receive(a, t);
 }
 
-/* Are all segments columns, and is nothing else to be asked? */
-static bool only_packs(const struct question *a)
-{
-    return a->packs && !a->targets && a->snapshot->complete &&
-           a->snapshot->packs.n_seated == a->n && a->n <= (size_t)PACK_WORDS * ITEM;
-}
-
-static void tell_hits(struct question *a, size_t word, uint64_t hits)
-{
-    for (uint64_t m = hits; m; m &= m - 1, a->n_segments++) {
-        size_t i = word * ITEM + (size_t)__builtin_ctzll(m);
-        if (a->reasons)
-            a->reasons[i] = TAMIS_HIT;
-        if (a->n_segments < a->max_segments)
-            a->segments[a->n_segments] = (uint32_t)i;
-    }
-}
-
-/* 64 segments, by what their packs have said. Their answers leave when they are whole.
- */
-static uint64_t receive_packed(struct question *a, size_t word, uint64_t asked)
-{
-    uint64_t hits = a->pack_hits[word], by_range = 0;
-    for (uint64_t m = a->ranged ? hits : 0; m; m &= m - 1)
-        if (outside_gate(a->snapshot, word * ITEM + (size_t)__builtin_ctzll(m),
-                         a->prefix, a->key))
-            by_range |= m & -m;
-    hits &= ~by_range;
-    if (a->reasons)
-        memset(a->reasons + word * ITEM, TAMIS_NO_REASON,
-               (size_t)__builtin_popcountll(asked));
-    if (a->reasons || a->candidates)
-        tell_hits(a, word, hits);
-    if (a->absent)
-        a->absent[word] = asked & ~hits;
-    if (a->sheet && by_range)
-        count_excluded(a->snapshot, by_range);
-    if (a->sheet)
-        count_of_all(a->sheet, word, asked, asked & ~(hits | by_range), hits);
-    return hits;
-}
-
-/* Is the key absent from all? */
-static bool receive_all_packed(struct question *a)
-{
-    uint64_t hits = 0;
-    for (size_t word = 0; word < n_items_of(a); word++) {
-        size_t left = a->n - word * ITEM;
-        hits |= receive_packed(a, word,
-                               left < ITEM ? (UINT64_C(1) << left) - 1 : UINT64_MAX);
-    }
-    return !hits;
-}
-
 /* Returns the number of segments from which the key is absent. */
 static size_t ask(struct question *a)
 {
     size_t n_absent = 0, n_items = n_items_of(a);
     clear_answers(a);
-    if (only_packs(a)) {
-        ask_packs(a, 0, a->n);
-        if (!a->damaged)
-            return receive_all_packed(a) ? a->n : 0;
-    }
     if (a->n <= FEW)
         return a->n ? ask_few(a) : 0;
     row_begin(&a->row, a->key ? a->key->hash : 0);
@@ -379,7 +312,7 @@ static void packs_for_list(struct question *a)
 {
     const struct packs *p = a->snapshot ? &a->snapshot->packs : NULL;
     a->packs = a->packs && a->n > FEW && a->n * MAX_WORDS > p->n_lines &&
-               a->snapshot->n <= (size_t)PACK_WORDS * ITEM;
+               a->snapshot->n <= (size_t)PACK_WINDOW;
     if (a->packs)
         ask_packs(a, 0, a->snapshot->n);
 }
@@ -392,8 +325,7 @@ enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
     struct question a;
     question_begin(&a, snapshot, key, n);
     a.targets = targets;
-    a.absent = absent;
-    a.reasons = reasons;
+    a.to = (struct outputs){.absent = absent, .reasons = reasons};
     packs_for_list(&a);
     if (n && !targets) {
         clear_answers(&a);
@@ -403,33 +335,38 @@ enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
 }
 
 /* An incomplete catalog proves nothing of the segments that it lacks. */
-static enum tamis_answer ask_all(struct question *a)
+static __attribute__((noinline)) enum tamis_answer
+ask_all(struct tamis_snapshot *s, const struct tamis_key *key, struct outputs *to)
 {
-    return ask(a) == a->n && a->n && a->snapshot->complete ? TAMIS_ABSENT : TAMIS_MAYBE;
+    struct question a;
+    question_begin(&a, s, key, tamis_snapshot_n_segments(s));
+    a.to = *to;
+    bool everywhere = ask(&a) == a.n && a.n && s->complete;
+    to->n_segments = a.to.n_segments;
+    return everywhere ? TAMIS_ABSENT : TAMIS_MAYBE;
 }
 
 enum tamis_answer tamis_snapshot_probe_all(struct tamis_snapshot *snapshot,
                                            const struct tamis_key *key,
                                            uint64_t *absent, uint8_t *reasons)
 {
-    struct question a;
-    question_begin(&a, snapshot, key, tamis_snapshot_n_segments(snapshot));
-    a.absent = absent;
-    a.reasons = reasons;
-    return ask_all(&a);
+    struct outputs to = {.absent = absent, .reasons = reasons};
+    enum tamis_answer answer;
+    if (probe_packed(snapshot, key, &to, &answer))
+        return answer;
+    return ask_all(snapshot, key, &to);
 }
 
 enum tamis_answer tamis_snapshot_candidates(struct tamis_snapshot *snapshot,
                                             const struct tamis_key *key,
                                             uint32_t *segments, size_t max, size_t *n)
 {
-    struct question a;
-    question_begin(&a, snapshot, key, tamis_snapshot_n_segments(snapshot));
-    a.segments = segments;
-    a.candidates = true;
-    a.max_segments = segments ? max : 0;
-    enum tamis_answer answer = ask_all(&a);
+    struct outputs to = {
+        .segments = segments, .max_segments = segments ? max : 0, .candidates = true};
+    enum tamis_answer answer;
+    if (!probe_packed(snapshot, key, &to, &answer))
+        answer = ask_all(snapshot, key, &to);
     if (n)
-        *n = a.n_segments;
+        *n = to.n_segments;
     return answer;
 }

@@ -102,6 +102,33 @@ void count_of_list(struct sheet *sheet, const struct tamis_target *targets,
 void count_of_all(struct sheet *sheet, size_t word, uint64_t asked, uint64_t absent,
                   uint64_t hits);
 
+/* ==== probe_packed.c: all segments, where each is a column of a pack ==== */
+
+/* Where the answers of one key go; each may be NULL. */
+struct outputs {
+    uint64_t *absent;
+    uint8_t *reasons;
+    uint32_t *segments;
+    size_t max_segments, n_segments;
+    bool candidates; /* are counted, and as many as there is room for listed */
+};
+/* Do packs answer for all segments of this snapshot, and prove that there are no more?
+ */
+static inline bool all_packed(const struct tamis_snapshot *s)
+{
+    return s->packs.n_seated == s->n && s->n && s->complete &&
+           s->n <= (size_t)PACK_WINDOW;
+}
+
+/* Asks one key of all segments. False: that takes more care, and nothing was answered.
+ * s and key may be NULL. */
+bool probe_packed(struct tamis_snapshot *s, const struct tamis_key *key,
+                  struct outputs *to, enum tamis_answer *answer);
+/* Turns hits into answers, where packs answer for all: the bits of absent (may be
+ * NULL). False: the key is absent from all. */
+bool tell_absent(const struct tamis_snapshot *s, const uint64_t *hits,
+                 uint64_t *absent);
+
 /* ==== probe_many.c, probe_keys.c: many segments, by what is at hand ==== */
 
 /* Does the target mean a segment of this snapshot? */

@@ -22,17 +22,17 @@ static uint8_t *reference; /* the pack's rows, for band_probe() */
 
 static void check_key(struct tamis_filter *f, uint64_t h)
 {
-    static uint8_t hits[ROW_MAX_BYTES];
+    static uint64_t hits[ROW_MAX_WORDS];
     uint32_t n_bands;
     const struct band *bands = pack_bands(f, &n_bands);
     assert_int_equal(n_bands, plan.n_bands);
     for (uint32_t i = 0; i < n_bands; i++) {
         const struct band *b = &bands[i];
-        bool damaged = false, any = pack_probe_band(f, b, h, hits, &damaged),
-             one = false;
+        struct band_rows r = pack_band_rows(f, b);
+        bool damaged = false, any = pack_probe_band(&r, h, hits, &damaged), one = false;
         assert_false(damaged);
         for (uint32_t c = 0; c < b->n_columns; c++) {
-            bool maybe = hits[c / 8] >> c % 8 & 1;
+            bool maybe = hits[c / 64] >> c % 64 & 1;
             assert_int_equal(maybe, folded_has(plan.order[b->first_column + c], h));
             assert_int_equal(pack_probe_column(f, b, c, h),
                              maybe ? TAMIS_HIT : TAMIS_NO_REASON);
@@ -41,8 +41,8 @@ static void check_key(struct tamis_filter *f, uint64_t h)
             one |= maybe;
         }
         assert_int_equal(any, one);
-        for (uint32_t c = b->n_columns; c < 8 * b->row_bytes; c++)
-            assert_false(hits[c / 8] >> c % 8 & 1);
+        for (uint32_t c = b->n_columns; c < 64 * pack_row_words(b); c++)
+            assert_false(hits[c / 64] >> c % 64 & 1);
     }
 }
 
@@ -202,36 +202,59 @@ static void kernels_turn_alike(void **state)
     }
 }
 
-/* Each page of rows in turn is damaged: no column with the key becomes absent. */
+static void zero_rows(const char *path, const struct tamis_stage_info *rows,
+                      uint64_t page)
+{
+    uint8_t zeros[PAGE_BYTES] = {0};
+    file_poke(path, rows->offset + page * PAGE_BYTES, zeros, sizeof zeros);
+}
+
+/* No column with a key says that it is absent; returns how often only damage says so.
+ */
+static size_t keys_stay(struct tamis_filter *f)
+{
+    size_t n_damaged = 0;
+    for (size_t i = 0; i < n_sources; i++)
+        for (size_t k = 0; k < some[i].n_keys && k < 5; k++) {
+            const struct band *b = &plan.bands[sources[i].band];
+            struct band_rows r = pack_band_rows(f, b);
+            uint64_t h = some[i].keys[k], hits[ROW_MAX_WORDS];
+            uint32_t c = sources[i].column;
+            bool damaged = false;
+            assert_true(pack_probe_band(&r, h, hits, &damaged));
+            assert_true(hits[c / 64] >> c % 64 & 1);
+            enum tamis_reason why = pack_probe_column(f, b, c, h);
+            assert_true(why == TAMIS_HIT || (why == TAMIS_DAMAGED && damaged));
+            n_damaged += why == TAMIS_DAMAGED;
+            assert_int_equal(ask(f, h, NULL), TAMIS_MAYBE);
+        }
+    return n_damaged;
+}
+
+/* Each page of rows in turn is damaged, before it is read or when it was good once: no
+ * column with the key becomes absent. */
 static void damaged_rows_exclude_nothing(void **state)
 {
     (void)state;
     add_mixed(120);
     struct tamis_filter *f = pack_sources("pack", NULL);
     struct tamis_stage_info rows;
+    struct tamis_verify report;
     assert_int_equal(tamis_filter_stage(f, 0, &rows), 0);
     tamis_filter_close(f);
     size_t n_damaged = 0;
     for (uint64_t page = 0; page < rows.bits_bytes / PAGE_BYTES; page += 3) {
-        uint8_t zeros[64] = {0};
+        bool scrub = page % 2;
         file_copy(path_of("pack"), path_of("rotten"));
-        for (uint64_t at = 0; at < PAGE_BYTES; at += 64)
-            file_poke(path_of("rotten"), rows.offset + page * PAGE_BYTES + at, zeros,
-                      64);
+        if (!scrub)
+            zero_rows(path_of("rotten"), &rows, page);
         f = open_filter(path_of("rotten"));
-        for (size_t i = 0; i < n_sources; i++)
-            for (size_t k = 0; k < some[i].n_keys && k < 5; k++) {
-                const struct band *b = &plan.bands[sources[i].band];
-                uint64_t h = some[i].keys[k];
-                uint8_t hits[ROW_MAX_BYTES];
-                bool damaged = false;
-                enum tamis_reason why = pack_probe_column(f, b, sources[i].column, h);
-                assert_true(why == TAMIS_HIT || why == TAMIS_DAMAGED);
-                n_damaged += why == TAMIS_DAMAGED;
-                assert_true(pack_probe_band(f, b, h, hits, &damaged));
-                assert_true(hits[sources[i].column / 8] >> sources[i].column % 8 & 1);
-                assert_int_equal(ask(f, h, NULL), TAMIS_MAYBE);
-            }
+        if (scrub) {
+            assert_int_equal(keys_stay(f), 0);
+            zero_rows(path_of("rotten"), &rows, page);
+            assert_int_equal(tamis_filter_verify(f, &report, NULL), TAMIS_ERR_DAMAGED);
+        }
+        n_damaged += keys_stay(f);
         tamis_filter_close(f);
     }
     assert_true(n_damaged > 100);
@@ -299,41 +322,63 @@ static void a_damaged_table_of_columns_is_told(void **state)
     forget_sources();
 }
 
-/* Of every kernel: a column is left if all its rows have it, and it was there before.
- */
+/* Of every kernel: a column is left if all its rows have it, and it was asked of. */
 static void every_kernel_asks_rows_alike(void **state)
 {
-    enum { MOST = 192 };
-    uint8_t *block = malloc((size_t)BLOCK_BITS * MOST), out[MOST], before[MOST];
+    static const uint32_t widths[] = {1, 2, 4, 8, 16, 32, 64, 128, 192};
+    enum { MOST = 192, N_WIDTHS = sizeof widths / sizeof widths[0] };
     const struct kernel *k;
     (void)state;
-    for (size_t round = 0; round < 300; round++) {
-        uint32_t row_bytes = 64 * (1 + (uint32_t)round % 3);
+    for (size_t round = 0; round < 100 * N_WIDTHS; round++) {
+        uint32_t row_bytes = widths[round % N_WIDTHS], n_words = (row_bytes + 7) / 8;
         uint32_t words = 1 + (uint32_t)round % 8;
-        uint64_t h = random_u64();
+        /* Of its size: a byte read beyond the last row is found by a sanitizer. */
+        uint8_t *block = malloc((size_t)BLOCK_BITS * row_bytes);
+        uint64_t h = random_u64(), asked[MOST / 8], left[MOST / 8];
+        const uint8_t *rows[MAX_WORDS];
         for (size_t i = 0; i < (size_t)BLOCK_BITS * row_bytes; i++)
             block[i] = (uint8_t)(random_u64() | random_u64()); /* three bits of four */
-        io_calls.random(before, row_bytes);
+        for (uint32_t i = 0; i < n_words; i++)
+            asked[i] = random_u64() >> (row_bytes < 8 ? 64 - 8 * row_bytes : 0);
         for (size_t i = 0; (k = kernel_at(i)); i++) {
-            bool any = false;
-            memcpy(out, before, row_bytes);
-            bool said = k->and_rows(block, row_bytes, words, h, out);
-            for (uint32_t c = 0; c < row_bytes * 8; c++) {
+            k->fetch_rows(block, row_bytes, words, h, rows);
+            k->and_rows(rows, words, row_bytes, asked, left);
+            for (uint32_t c = 0; c < n_words * 64; c++) {
                 struct band b = {.geometry = {1, 1, words}, .row_bytes = row_bytes};
-                bool left = before[c / 8] >> c % 8 & 1 && band_probe(block, &b, c, h);
-                assert_int_equal(out[c / 8] >> c % 8 & 1, left);
-                any |= left;
+                bool has = asked[c / 64] >> c % 64 & 1 && band_probe(block, &b, c, h);
+                assert_int_equal(left[c / 64] >> c % 64 & 1, has);
             }
-            assert_int_equal(said, any);
         }
+        free(block);
     }
-    free(block);
+}
+
+static void every_kernel_tells_absent_alike(void **state)
+{
+    enum { MOST = 27 };
+    const struct kernel *k;
+    (void)state;
+    for (size_t n = 1; n < MOST; n++)
+        for (size_t hit = 0; hit <= n; hit++) /* n: none */
+            for (size_t i = 0; (k = kernel_at(i)); i++) {
+                uint64_t hits[MOST] = {0}, absent[MOST];
+                memset(absent, 0x55, sizeof absent);
+                if (hit < n)
+                    hits[hit] = UINT64_C(1) << hit % 64;
+                hits[n] = UINT64_MAX; /* not asked for */
+                assert_int_equal(k->tell_absent(hits, n, absent), hit < n);
+                assert_int_equal(k->tell_absent(hits, n, NULL), hit < n);
+                for (size_t w = 0; w < n; w++)
+                    assert_true(absent[w] == ~hits[w]);
+                assert_true(absent[n] == UINT64_C(0x5555555555555555));
+            }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kernel_asks_rows_alike),
+        cmocka_unit_test(every_kernel_tells_absent_alike),
         cmocka_unit_test(kernels_turn_alike),
         cmocka_unit_test(columns_answer_as_their_filters),
         cmocka_unit_test(strict_readers_get_the_same),

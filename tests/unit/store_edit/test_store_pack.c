@@ -67,6 +67,22 @@ static void same_by_one(struct tamis_snapshot *snap, const struct tamis_key *key
     }
 }
 
+static void say_mismatch(struct tamis_snapshot *snap, const struct tamis_key *key)
+{
+    struct tamis_key other = *key;
+    uint64_t absent[MAX_WORDS_HERE];
+    uint8_t reasons[MAX_SEGMENTS];
+    size_t n = tamis_snapshot_n_segments(snap), n_found;
+    other.tag++;
+    assert_int_equal(tamis_snapshot_probe_all(snap, &other, absent, reasons),
+                     TAMIS_MAYBE);
+    for (size_t i = 0; i < n; i++)
+        assert_true(reasons[i] > TAMIS_HIT && !(absent[i / 64] >> i % 64 & 1));
+    assert_int_equal(tamis_snapshot_candidates(snap, &other, NULL, 0, &n_found),
+                     TAMIS_MAYBE);
+    assert_int_equal(n_found, n);
+}
+
 /* Asks all, and compares every other way with it. */
 static void ask_in_every_way(struct tamis_snapshot *snap, const struct tamis_key *key,
                              uint8_t reasons[MAX_SEGMENTS])
@@ -86,6 +102,7 @@ static void ask_in_every_way(struct tamis_snapshot *snap, const struct tamis_key
     same_by_lists(snap, key, reasons);
     same_by_keys(snap, key, absent);
     same_by_one(snap, key, reasons);
+    say_mismatch(snap, key);
 }
 
 static size_t index_of(struct tamis_snapshot *snap, unsigned segment)

@@ -321,9 +321,42 @@ static void a_pack_is_not_attached(void **state)
     remove_store("s");
 }
 
+/* A list that is not confirmed proves nothing, though packs answer for all of it. */
+static void unconfirmed_packs_prove_nothing(void **state)
+{
+    uint8_t reasons[MAX_SEGMENTS];
+    uint64_t absent[MAX_SEGMENTS / 64 + 1];
+    (void)state;
+    struct tamis_store *s = store_of("s", 70, 300);
+    pack_all(s, false);
+    tamis_store_close(s);
+    struct meta m = meta_in("s");
+    m.complete = 0;
+    put_meta("s", &m);
+    s = store_open("s");
+    struct tamis_snapshot *snap = snapshot_of(s);
+    for (unsigned k = 0; k < 100; k++) {
+        struct tamis_key key = key_in(s, 90000000 + k);
+        size_t n_found;
+        assert_int_equal(tamis_snapshot_probe_all(snap, &key, absent, reasons),
+                         TAMIS_MAYBE);
+        assert_true(!absent[0] && !absent[1]);
+        for (unsigned i = 0; i < 70; i++)
+            assert_true(reasons[i] > TAMIS_HIT);
+        tamis_snapshot_candidates(snap, &key, NULL, 0, &n_found);
+        assert_int_equal(n_found, 70);
+        assert_int_equal(tamis_snapshot_probe_keys(snap, NULL, 0, &key, 1, absent), 0);
+        assert_true(!absent[0] && !absent[1]);
+    }
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+    remove_store("s");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unconfirmed_packs_prove_nothing),
         cmocka_unit_test(backups_have_packs),
         cmocka_unit_test(backups_of_bad_packs),
         cmocka_unit_test(a_damaged_page_is_copied_as_it_is),

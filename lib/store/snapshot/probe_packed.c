@@ -1,0 +1,101 @@
+/* One key, all segments, where each is a column of a pack: the shortest way.
+ *
+ * Nothing is done segment by segment but for hits: rows make words of hits
+ * (packs_ask.c), and these are the answers. A page that fails its check, a key of
+ * another domain, a store that was replaced: then probe_many.c asks with care. */
+#include "lib/store/base/counters.h"
+#include "lib/store/catalog/origin.h"
+#include "lib/store/snapshot/snapshot.h"
+
+#include <string.h>
+
+static size_t words_of(size_t n)
+{
+    return n / 64 + (n % 64 != 0);
+}
+
+/* The segments of a word. */
+static uint64_t asked_in(size_t n, size_t word)
+{
+    size_t left = n - word * 64;
+    return left < 64 ? (UINT64_C(1) << left) - 1 : UINT64_MAX;
+}
+
+bool tell_absent(const struct tamis_snapshot *s, const uint64_t *hits, uint64_t *absent)
+{
+    size_t last = (s->n - 1) / 64;
+    bool any = s->planes.kernel->tell_absent(hits, last + 1, absent);
+    if (absent)
+        absent[last] &= asked_in(s->n, last);
+    return any;
+}
+
+/* Takes out the segments of a word whose range excludes the key; returns them. */
+static uint64_t exclude(const struct tamis_snapshot *s, const struct tamis_key *key,
+                        size_t word, uint64_t *hits)
+{
+    uint64_t prefix = key_prefix(key->bytes, key->n_bytes), out = 0;
+    for (uint64_t m = *hits; m; m &= m - 1)
+        if (outside_gate(s, word * 64 + (size_t)__builtin_ctzll(m), prefix, key))
+            out |= m & -m;
+    *hits &= ~out;
+    return out;
+}
+
+/* With ranges, or counting. */
+static __attribute__((noinline)) void
+refine(struct tamis_snapshot *s, const struct tamis_key *key, uint64_t *hits)
+{
+    bool ranged = key->bytes && s->planes.any_range;
+    struct sheet *sheet =
+        counters_on(&s->counts) ? counters_sheet(&s->counts, s->n) : NULL;
+    for (size_t word = 0; word < words_of(s->n); word++) {
+        uint64_t asked = asked_in(s->n, word);
+        uint64_t by_range = ranged ? exclude(s, key, word, &hits[word]) : 0;
+        if (!sheet)
+            continue;
+        if (by_range)
+            count_excluded(s, by_range);
+        count_of_all(sheet, word, asked, asked & ~(hits[word] | by_range), hits[word]);
+    }
+}
+
+/* Hits as reasons, or as a list. */
+static void tell_hits(const uint64_t *hits, size_t n, struct outputs *to)
+{
+    if (to->reasons)
+        memset(to->reasons, TAMIS_NO_REASON, n);
+    for (size_t word = 0; word < words_of(n); word++)
+        for (uint64_t m = hits[word]; m; m &= m - 1, to->n_segments++) {
+            size_t i = word * 64 + (size_t)__builtin_ctzll(m);
+            if (to->reasons)
+                to->reasons[i] = TAMIS_HIT;
+            if (to->n_segments < to->max_segments)
+                to->segments[to->n_segments] = (uint32_t)i;
+        }
+}
+
+/* Answers leave when they are whole: whoever jumps out of a probe, from a signal
+ * handler of the host's perhaps, is left with MAYBE. */
+bool probe_packed(struct tamis_snapshot *s, const struct tamis_key *key,
+                  struct outputs *to, enum tamis_answer *answer)
+{
+    uint64_t hits[PACK_WORDS];
+    bool damaged;
+    if (!s || !key || !all_packed(s) || key->tag != s->domain.tag ||
+        origin_now(s->origin) != TAMIS_NO_REASON)
+        return false;
+    if (to->absent)
+        memset(to->absent, 0, words_of(s->n) * sizeof *to->absent);
+    if (to->reasons)
+        memset(to->reasons, TAMIS_UNREADABLE, s->n);
+    packs_ask(&s->packs, 0, s->n, key->hash, hits, &damaged);
+    if (damaged)
+        return false;
+    if (counters_on(&s->counts) || (key->bytes && s->planes.any_range))
+        refine(s, key, hits);
+    if (to->reasons || to->candidates)
+        tell_hits(hits, s->n, to);
+    *answer = tell_absent(s, hits, to->absent) ? TAMIS_MAYBE : TAMIS_ABSENT;
+    return true;
+}
