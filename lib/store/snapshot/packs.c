@@ -159,21 +159,29 @@ static void give_up_seat(struct packs *p, uint32_t index)
     p->n_seated--;
 }
 
-/* Gives segment `index` its seat, if its column is there, alive, and no other's. */
+static const struct band *band_of(const struct pack_view *v,
+                                  const struct pack_place *place)
+{
+    if (place->band >= v->pack->n_bands)
+        return NULL;
+    const struct band *b = &v->pack->bands[place->band];
+    bool in_it = place->column >= b->first_column &&
+                 place->column - b->first_column < b->n_columns;
+    return in_it ? b : NULL;
+}
+
+/* Gives segment `index` its seat, if its column is there, alive, and no other's. A
+ * record that has the column in another band names it, too. */
 static void take_seat(struct packs *p, struct pack_view *v, const struct entry *e,
                       uint32_t index)
 {
     const struct pack_place *place = &e->place;
-    if (!v->pack || place->band >= v->pack->n_bands ||
-        place->column >= v->pack->n_columns)
+    if (!v->pack || place->column >= v->pack->n_columns)
         return;
-    const struct band *b = &v->pack->bands[place->band];
+    const struct band *b = band_of(v, place);
     uint32_t *slot = &v->slots[place->column];
-    if (place->column < b->first_column ||
-        place->column - b->first_column >= b->n_columns)
-        return;
-    if (*slot) {
-        if (*slot != NOBODYS)
+    if (*slot || !b) {
+        if (*slot && *slot != NOBODYS)
             give_up_seat(p, *slot - 1);
         *slot = NOBODYS;
         return;
