@@ -56,6 +56,38 @@ void fuzz_remove(const char *path);
 int memory_file(const void *bytes, size_t n);
 const char *memory_path(void);
 
+/* ==== stores.c: stores as bytes ==== */
+
+void read_whole_file(const char *path, uint8_t **bytes, size_t *n);
+void write_whole_file(const char *path, const void *bytes, size_t n);
+
+enum { MAX_SAVED = 128 };
+struct saved_file {
+    char name[64]; /* within the store */
+    uint8_t *bytes;
+    size_t n;
+};
+struct saved_store {
+    struct saved_file files[MAX_SAVED];
+    size_t n;
+};
+/* Keeps the catalog and all files in filters/ of a store that nobody has open. */
+void save_store(struct saved_store *s, const char *store);
+void forget_store(struct saved_store *s);
+/* Other files that are there stay. */
+void put_back_store(const struct saved_store *s, const char *store);
+void put_back_file(const struct saved_file *f, const char *store);
+/* The first file with this in its name, or NULL. */
+struct saved_file *saved_named(struct saved_store *s, const char *part);
+
+/* A name of the catalog and its value. */
+struct item {
+    const uint8_t *name, *value;
+    size_t name_bytes, value_bytes;
+};
+void write_records(const char *store, const struct item *items, size_t n);
+void read_record(const char *store, const char *name, struct record *out);
+
 /* ==== mutate.c: hostile values, and checksums that let them pass ==== */
 
 /* Puts a value that hurts into one field of a record. */

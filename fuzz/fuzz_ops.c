@@ -1,42 +1,24 @@
 /* Operations: the input is a program for a store (edits, builders, writers, snapshots,
- * reopening), run next to an exact model of what each segment holds. No key that was
- * added is ever ABSENT, each call returns what the model says it must, and what is
- * listed is what the model lists.
+ * packs, reopening, files put back and damaged), run next to an exact model of what
+ * each segment holds. No key that was added is ever ABSENT, each call returns what the
+ * model says it must, and what is listed is what the model lists.
  *
  * Input: pairs of bytes, what to do and with what. */
-#include "fuzz/fuzz.h"
+#include "fuzz/ops.h"
 
-enum { N_NAMES = 4, N_IDS = 512, N_OTHERS = 64, MAX_STEPS = 48 };
-enum kind { NONE, BARE, GROWING, SEALED };
+enum { N_OTHERS = 64, MAX_STEPS = 48 };
 
-/* Segments as the model has them. */
-struct segment {
-    enum kind kind;
-    bool put_here; /* in an edit: put by it */
-    uint64_t incarnation, watermark;
-    uint8_t has[N_IDS];
-};
-
-static struct world {
-    struct tamis_store *store;
-    struct tamis_domain domain;
-    struct segment now[N_NAMES], edited[N_NAMES], held[N_NAMES];
-    struct tamis_edit *edit;
-    struct tamis_writer *writer[N_NAMES];
-    struct tamis_snapshot *snapshot; /* held, of `held` */
-    uint64_t incarnations;
-    char path[300];
-} w;
+struct world w;
 
 static char long_name[256];
-static const char *const names[N_NAMES] = {"a", "../x", "with\ttab", long_name};
+const char *const names[N_NAMES] = {"a", "../x", "with\ttab", long_name};
 
-static size_t bytes_of(size_t i)
+size_t bytes_of(size_t i)
 {
     return strlen(names[i]);
 }
 
-static struct tamis_key key_of_id(size_t id)
+struct tamis_key key_of_id(size_t id)
 {
     static char text[16];
     int n = snprintf(text, sizeof text, "key-%zu", id);
@@ -64,9 +46,7 @@ static bool key_of_model(const void *ctx, uint64_t id, struct tamis_key *out)
     return m->has[id];
 }
 
-/* any: the snapshot is an older one, and has perhaps lost files since; no keys. */
-static void check_keys(struct tamis_snapshot *s, size_t i, const struct segment *m,
-                       bool any)
+void check_keys(struct tamis_snapshot *s, size_t i, const struct segment *m, bool any)
 {
     struct tamis_target t;
     struct promised_keys keys = {key_of_model, m, N_IDS};
@@ -91,16 +71,16 @@ static void check_others(struct tamis_snapshot *s, size_t i, const struct segmen
         MUST(m->kind != BARE || why == TAMIS_NO_FILTER);
     }
     /* A filter that always says maybe would pass all of the above. */
-    MUST((n_absent > N_OTHERS / 2) == (m->kind >= GROWING));
+    MUST(m->kind < GROWING ? !n_absent : w.hurt || n_absent > N_OTHERS / 2);
 }
 
-static void check_now(void)
+void check_now(void)
 {
     struct tamis_snapshot *s;
     size_t n = 0;
     MUST(tamis_snapshot_current(w.store, &s, NULL) == 0);
     for (size_t i = 0; i < N_NAMES; i++) {
-        check_keys(s, i, &w.now[i], false);
+        check_keys(s, i, &w.now[i], w.hurt);
         check_others(s, i, &w.now[i]);
         n += w.now[i].kind != NONE;
     }
@@ -117,7 +97,7 @@ static void check_now(void)
 }
 
 /* An older snapshot may have lost files since; it has lost no keys. */
-static void check_held(void)
+void check_held(void)
 {
     for (size_t i = 0; w.snapshot && i < N_NAMES; i++)
         check_keys(w.snapshot, i, &w.held[i], true);
@@ -125,7 +105,7 @@ static void check_held(void)
 
 /* ---- steps ---- */
 
-static void begin(void)
+void begin(void)
 {
     if (w.edit)
         return;
@@ -281,7 +261,7 @@ static void hold(void)
     memcpy(w.held, w.now, sizeof w.held);
 }
 
-static void close_all(void)
+void close_all(void)
 {
     abort_edit();
     for (size_t i = 0; i < N_NAMES; i++)
@@ -291,6 +271,14 @@ static void close_all(void)
 
 static void step(uint8_t what, uint8_t arg)
 {
+    if (what / 64 == 1) {
+        step_pack(what, arg);
+        return;
+    }
+    if (what / 64 == 2) {
+        step_files(what, arg);
+        return;
+    }
     size_t i = what / 16 % N_NAMES;
     switch (what % 16) {
     case 0:
@@ -363,6 +351,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     tamis_snapshot_release(w.snapshot);
     tamis_store_close(w.store);
     fuzz_remove(w.path);
+    packs_end();
     return 0;
 }
 
@@ -375,7 +364,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned see
         return LLVMFuzzerMutate(data, n, max);
     size_t at = rng_below(&rng, n / 2 + 1) * 2;
     memmove(data + at + 2, data + at, n - at);
-    data[at] = (uint8_t)rng_below(&rng, 64);
+    data[at] = (uint8_t)rng_below(&rng, 192);
     data[at + 1] = (uint8_t)rng_u64(&rng);
     return n + 2;
 }

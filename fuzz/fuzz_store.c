@@ -8,23 +8,14 @@
 #include "fuzz/fuzz.h"
 #include "format/checksum.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <lmdb.h>
-#include <sys/stat.h>
-#include <unistd.h>
+enum { N_KEYS = 200, MAX_ITEMS = 16, N_PACKED = 3 };
 
-enum { MAX_FILES = 4, N_KEYS = 200, MAX_ITEMS = 16 };
-
-static struct saved {
-    char name[64]; /* within the store */
-    uint8_t *bytes;
-    size_t n;
-} saved[MAX_FILES];
-static size_t n_saved;
+static struct saved_store saved;
 static char store_path[300];
 static struct tamis_domain domain;
 static uint8_t good_uuid[UUID_BYTES];
+static const char *const packed[N_PACKED] = {"p0", "p1", "p2"};
+static struct record packed_record[N_PACKED];
 
 static struct tamis_key key_number(size_t i)
 {
@@ -35,43 +26,40 @@ static struct tamis_key key_number(size_t i)
 
 /* ---- the template ---- */
 
-static void save(const char *name)
+static void put_sealed(struct tamis_edit *e, const char *name)
 {
-    char path[700];
-    struct stat st;
-    struct saved *s = &saved[n_saved++];
-    MUST(n_saved <= MAX_FILES);
-    snprintf(s->name, sizeof s->name, "%s", name);
-    snprintf(path, sizeof path, "%s/%s", store_path, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    MUST(fd >= 0 && fstat(fd, &st) == 0);
-    s->n = (size_t)st.st_size;
-    s->bytes = malloc(s->n);
-    MUST(s->bytes && pread(fd, s->bytes, s->n, 0) == (ssize_t)s->n);
-    close(fd);
+    struct tamis_builder *b;
+    MUST(tamis_edit_builder(e, name, strlen(name), 0, NULL, &b, NULL) == 0);
+    for (size_t i = 0; i < N_KEYS; i++) {
+        struct tamis_key key = key_number(i);
+        MUST(tamis_builder_add_key(b, key.bytes, key.n_bytes) == 0);
+    }
+    MUST(tamis_edit_put(e, b, NULL) == 0);
+    tamis_builder_free(b);
 }
 
-static void save_filters(void)
+static void pack_some(struct tamis_store *s)
 {
-    char path[400], name[300];
-    snprintf(path, sizeof path, "%s/filters", store_path);
-    DIR *d = opendir(path);
-    MUST(d);
-    for (const struct dirent *e; (e = readdir(d));) {
-        snprintf(name, sizeof name, "filters/%s", e->d_name);
-        if (e->d_name[0] != '.')
-            save(name);
+    struct tamis_edit *e;
+    struct tamis_snapshot *snapshot;
+    struct tamis_target t;
+    uint32_t some[N_PACKED];
+    MUST(tamis_snapshot_current(s, &snapshot, NULL) == 0);
+    MUST(tamis_edit_begin(s, &e, NULL) == 0);
+    for (size_t i = 0; i < N_PACKED; i++) {
+        MUST(tamis_snapshot_find(snapshot, packed[i], 2, NULL, 0, 0, &t) == 0);
+        some[i] = t.slot - 1;
     }
-    closedir(d);
+    MUST(tamis_edit_pack(e, snapshot, some, N_PACKED, NULL, NULL, NULL) == 0);
+    MUST(tamis_edit_commit(e, NULL) == 0);
+    tamis_snapshot_release(snapshot);
 }
 
 static void make_template(void)
 {
     struct tamis_store *s;
     struct tamis_edit *e;
-    struct tamis_builder *b;
-    struct tamis_snapshot *snapshot;
-    struct tamis_segment_info info;
+    struct record r;
     struct tamis_store_options opt = {.size = sizeof opt, .domain = &domain};
     opt.growth.first_capacity = 50;
     fuzz_calm_io();
@@ -80,46 +68,22 @@ static void make_template(void)
     MUST(tamis_store_create(store_path, &opt, NULL) == 0);
     MUST(tamis_store_open(store_path, &s, NULL) == 0);
     MUST(tamis_edit_begin(s, &e, NULL) == 0);
-    MUST(tamis_edit_builder(e, "good", 4, 0, NULL, &b, NULL) == 0);
-    for (size_t i = 0; i < N_KEYS; i++) {
-        struct tamis_key key = key_number(i);
-        MUST(tamis_builder_add_key(b, key.bytes, key.n_bytes) == 0);
-    }
-    MUST(tamis_edit_put(e, b, NULL) == 0);
-    tamis_builder_free(b);
+    put_sealed(e, "good");
+    for (size_t i = 0; i < N_PACKED; i++)
+        put_sealed(e, packed[i]);
     MUST(tamis_edit_put_growing(e, "open", 4, NULL, NULL, NULL) == 0);
     MUST(tamis_edit_commit(e, NULL) == 0);
-    MUST(tamis_snapshot_current(s, &snapshot, NULL) == 0);
-    MUST(tamis_snapshot_segment(snapshot, 0, &info) == 0);
-    memcpy(good_uuid, info.uuid, sizeof good_uuid);
-    tamis_snapshot_release(snapshot);
+    pack_some(s);
     tamis_store_close(s);
-    save("catalog.lmdb");
-    save_filters();
+    read_record(store_path, "good", &r);
+    memcpy(good_uuid, r.uuid, sizeof good_uuid);
+    for (size_t i = 0; i < N_PACKED; i++)
+        read_record(store_path, packed[i], &packed_record[i]);
+    save_store(&saved, store_path);
     fuzz_remove(store_path);
 }
 
-static void restore_template(void)
-{
-    char path[700];
-    MUST(mkdir(store_path, 0777) == 0);
-    snprintf(path, sizeof path, "%s/filters", store_path);
-    MUST(mkdir(path, 0777) == 0);
-    for (size_t i = 0; i < n_saved; i++) {
-        snprintf(path, sizeof path, "%s/%s", store_path, saved[i].name);
-        int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        MUST(fd >= 0);
-        MUST(pwrite(fd, saved[i].bytes, saved[i].n, 0) == (ssize_t)saved[i].n);
-        close(fd);
-    }
-}
-
 /* ---- the records ---- */
-
-struct item {
-    const uint8_t *name, *value;
-    size_t name_bytes, value_bytes;
-};
 
 static size_t parse(const uint8_t *data, size_t n, struct item items[MAX_ITEMS])
 {
@@ -137,27 +101,6 @@ static size_t parse(const uint8_t *data, size_t n, struct item items[MAX_ITEMS])
         k += i->name_bytes > 0;
     }
     return k;
-}
-
-static void write_records(const struct item *items, size_t n)
-{
-    char path[400];
-    MDB_env *env;
-    MDB_txn *txn;
-    MDB_dbi dbi;
-    snprintf(path, sizeof path, "%s/catalog.lmdb", store_path);
-    MUST(mdb_env_create(&env) == 0);
-    MUST(mdb_env_set_maxdbs(env, 8) == 0);
-    MUST(mdb_env_open(env, path, MDB_NOSUBDIR | MDB_NOTLS | MDB_NOSYNC, 0666) == 0);
-    MUST(mdb_txn_begin(env, NULL, 0, &txn) == 0);
-    MUST(mdb_dbi_open(txn, "segments", 0, &dbi) == 0);
-    for (size_t i = 0; i < n; i++) {
-        MDB_val k = {items[i].name_bytes, (void *)(uintptr_t)items[i].name};
-        MDB_val v = {items[i].value_bytes, (void *)(uintptr_t)items[i].value};
-        MUST(mdb_put(txn, dbi, &k, &v, 0) == 0);
-    }
-    MUST(mdb_txn_commit(txn) == 0);
-    mdb_env_close(env);
 }
 
 /* ---- questions ---- */
@@ -179,16 +122,47 @@ static bool key_of_good(const void *ctx, uint64_t i, struct tamis_key *out)
 }
 
 /* A list that may lack segments proves nothing by a name alone (SPEC.md 13.1). */
-static void check_good(struct tamis_store *store, bool complete)
+static void check_good(struct tamis_store *store, const char *name, bool complete,
+                       bool lost)
 {
     struct tamis_snapshot *s;
     struct tamis_target t;
     struct promised_keys keys = {key_of_good, NULL, N_KEYS};
     MUST(tamis_snapshot_current(store, &s, NULL) == 0);
-    MUST(tamis_snapshot_find(s, "good", 4, NULL, 0, 0, &t) == 0);
-    expect_keys_of_segment("good", s, t.slot - 1, &keys,
-                           complete ? TAMIS_HIT : TAMIS_MISMATCH);
+    MUST(tamis_snapshot_find(s, name, strlen(name), NULL, 0, 0, &t) == 0);
+    expect_keys_of_segment(name, s, t.slot - 1, &keys,
+                           !complete ? TAMIS_MISMATCH
+                           : lost    ? TAMIS_FILE_LOST
+                                     : TAMIS_HIT);
     tamis_snapshot_release(s);
+}
+
+/* Does an item name this column, too? An item that a later one replaces does not. */
+static bool is_claimed(const struct item *items, size_t n, const struct pack_place *p)
+{
+    struct record r;
+    for (size_t i = 0; i < n; i++) {
+        bool last = true;
+        for (size_t k = i + 1; k < n; k++)
+            last &= items[k].name_bytes != items[i].name_bytes ||
+                    memcmp(items[k].name, items[i].name, items[i].name_bytes) != 0;
+        if (last &&
+            record_decode(items[i].value, items[i].value_bytes, items[i].name,
+                          items[i].name_bytes, &r)
+                    .code == VERDICT_OK &&
+            record_packed(&r) && memcmp(r.place.uuid, p->uuid, UUID_BYTES) == 0 &&
+            r.place.digest == p->digest && r.place.column == p->column)
+            return true;
+    }
+    return false;
+}
+
+static void check_packed(struct tamis_store *store, const struct item *items, size_t n)
+{
+    for (size_t i = 0; i < N_PACKED; i++)
+        if (!is_named(items, n, packed[i]))
+            check_good(store, packed[i], true,
+                       is_claimed(items, n, &packed_record[i].place));
 }
 
 static void check_segment(struct tamis_snapshot *s, size_t i)
@@ -261,12 +235,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct tamis_store *store;
     struct tamis_snapshot *s;
     struct tamis_store_info info;
-    if (!n_saved)
+    if (!saved.n)
         make_template();
     fuzz_restart();
     size_t n_items = parse(data, n, items);
-    restore_template();
-    write_records(items, n_items);
+    put_back_store(&saved, store_path);
+    write_records(store_path, items, n_items);
     bool good = !is_named(items, n_items, "good");
 
     MUST(tamis_store_open(store_path, &store, NULL) == 0);
@@ -278,19 +252,31 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (n_items) /* the last one: nothing was written over it */
         check_item(s, &items[n_items - 1]);
     if (good)
-        check_good(store, true);
+        check_good(store, "good", true, false);
+    check_packed(store, items, n_items);
     check_writers(store, items, n_items);
     tamis_snapshot_release(s);
     drop_all_but_good(store);
     if (good) {
         MUST(tamis_store_info(store, &info, NULL) == 0);
-        check_good(store, info.complete);
+        check_good(store, "good", info.complete, false);
         MUST(tamis_store_confirm_complete(store, NULL) == 0);
-        check_good(store, true);
+        check_good(store, "good", true, false);
     }
     tamis_store_close(store);
     fuzz_remove(store_path);
     return 0;
+}
+
+static void claim_column(struct record_disk *d, uint64_t *rng)
+{
+    const struct pack_place *p = &packed_record[rng_below(rng, N_PACKED)].place;
+    d->state = le16_of(RECORD_SEALED);
+    d->ro_compat = le64_of(RECORD_RO_COMPAT_PACKED);
+    memcpy(d->place_uuid, p->uuid, UUID_BYTES);
+    d->place_digest = le64_of(p->digest);
+    d->band = le32_of(p->band + (uint32_t)(rng_below(rng, 4) == 0));
+    d->column = le32_of(p->column);
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned seed)
@@ -307,6 +293,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned see
         name[rng_below(&rng, i->name_bytes)] = odd[rng_below(&rng, sizeof odd)];
     else if (rng_below(&rng, 8) == 0)
         memcpy(value + offsetof(struct record_disk, uuid), good_uuid, UUID_BYTES);
+    else if (rng_below(&rng, 6) == 0)
+        claim_column((struct record_disk *)(void *)value, &rng);
     else
         mutate_record(value, record_fields, n_record_fields, &rng);
     if (i->value_bytes >= 8 && rng_below(&rng, 16))

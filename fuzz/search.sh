@@ -15,7 +15,7 @@ for target in "$@"; do
     header) max=12292 ;;
     record) max=2560 ;;
     file) max=73728 ;;
-    rot) max=256 ;;
+    rot | pack) max=256 ;;
     ops | keys) max=512 ;;
     store) max=8192 ;;
     esac
