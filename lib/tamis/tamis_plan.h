@@ -99,3 +99,18 @@ int tamis_plan_store(const struct tamis_plan_segment *segments, size_t n,
 int tamis_plan_store_reads(const struct tamis_plan_segment *segments, size_t n,
                            double reads, struct tamis_plan_share *shares,
                            struct tamis_plan_summary *summary);
+
+/* A pack of n segments of one error, planned from their keys. */
+struct tamis_plan_packed {
+    uint64_t rows_bytes; /* rows, their padding and their digests */
+    double bits_per_key; /* of these */
+    uint32_t n_bands;
+    uint32_t n_lines;     /* cache lines that have the rows of one key */
+    uint64_t files_bytes; /* of the files that it is made from */
+};
+/* from_files 1: of files that were built for_packs (tamis_edit_pack()); 0: from the
+ * keys (tamis_edit_packer()). Each segment has up to 2^48 keys. ERR_RANGE: n is 0 or
+ * more than 1048576, an error beyond 1e-8 .. 0.5, or too many sizes. ERR_TOO_LARGE,
+ * ENOMEM. */
+int tamis_plan_pack(const uint64_t *n_keys, size_t n, double error, int from_files,
+                    struct tamis_plan_packed *plan);

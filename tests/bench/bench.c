@@ -43,6 +43,7 @@ static const struct {
     {"stages", figures_stages},
     {"segments", figures_segments},
     {"packs", figures_packs},
+    {"sizes", figures_sizes},
     {"first", figures_first},
     {"keys", figures_keys},
     {"adds", figures_adds},

@@ -188,6 +188,7 @@ void figures_check(void);
 void figures_stages(void);
 void figures_segments(void);
 void figures_packs(void);
+void figures_sizes(void);
 void figures_first(void);
 void figures_build(void);
 void figures_algebra(void);

@@ -89,6 +89,14 @@ struct figure figures[] = {
     F("packs_packing", "packing", "tamis_edit_pack()", "read, write and fsync", "ms",
       MOST, 2),
 
+    F("sizes_files", "1,000 segments of 50 to 50,000 keys, packed files", "bits a key",
+      "", "", MOST, 13),
+    F("sizes_keys", "the same, packed from keys", "bits a key", "", "", MOST, 12.5),
+    F("sizes_lines", "cache lines of a key there", "packed files", "loose", "lines",
+      LEAST, 8),
+    F("sizes_small", "10,000 segments of 64 keys, packed files", "bits a key", "", "",
+      MOST, 16.5),
+
     F("first_answer", "first answer, from the open call", "open and probe",
       "reading the file", "us", LEAST, 1000),
     /* Not quite the same: the digests of 4 GiB have three levels, each a page fault and

@@ -231,6 +231,8 @@ static int run(int argc, char **argv)
     struct options o;
 
     parse_options(argc, argv, 0, 0, &o);
+    if (given(&o, OPT_FOR_PACKS))
+        return plan_packs(&o);
     if (o.n_args > 0 || given(&o, OPT_SIZES))
         return plan_store(&o);
     if ((o.given & STORE_OPTIONS) != 0)
@@ -273,6 +275,7 @@ const struct command cmd_plan = {
           "segments of one rank are a run, or each is one; else key ranges tell. A "
           "lookup reads at most one segment of a run",
           NULL},
+         OPTION(FOR_PACKS, "the pack of a list, a store or --keys, with --fpr"),
          OPTION(APPLY, NULL),
          OPTION(SVG, "draw the errors over the sizes; replaces only an SVG"),
          OPTION(JSON, NULL)},

@@ -143,7 +143,9 @@ static int bad_line(const struct options *o, uint64_t number, const void *line,
 /* Segments of one rank may be a run or several; only the list's author knows. */
 static int check_ranks(const struct options *o, const struct store_plan *p)
 {
-    for (size_t i = 1; i < p->n && !given(o, OPT_RUNS) && !given(o, OPT_LEVELS); i++)
+    if (given(o, OPT_RUNS) || given(o, OPT_LEVELS) || given(o, OPT_FOR_PACKS))
+        return EXIT_DONE;
+    for (size_t i = 1; i < p->n; i++)
         if (same_rank(&p->segments[i], &p->segments[i - 1]))
             return complain(EXIT_USAGE,
                             "%s: several segments of rank %lu: --levels if a lookup "

@@ -21,4 +21,8 @@ json_t *lanes_json(const struct tamis_plan *chosen, double error);
 
 int plan_store(const struct options *o);
 
+/* ==== packs.c: the pack of some segments ========================================= */
+
+int plan_packs(const struct options *o);
+
 #endif

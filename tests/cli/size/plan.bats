@@ -130,3 +130,29 @@ load ../common
         and ([.[].sum_error] | . == sort) and .[-1].sum_error <= 0.01
         and .[-1].sum_lines >= length and .[-1].sum_lines < 1.2 * length' plan.json
 }
+
+@test "the pack of a list is planned, and is as large as planned" {
+    for i in $(seq 30); do seq $((i * 1000)) $((i * 1000 + i * 20)) >s$i.keys; done
+    wc -l s*.keys | awk '$2 != "total" { print $1 }' >sizes
+    ok "$TAMIS" plan --sizes sizes --fpr 1% --for-packs
+    prints "^segments +30, 9330 keys"
+    prints "packed from keys .* bits per key, [0-9]+ bands?, [0-9]+ lines"
+    "$TAMIS" init store
+    ok "$TAMIS" build store --each s*.keys --for-packs
+    plan=$("$TAMIS" plan --sizes sizes --fpr 1% --for-packs --json)
+    ok "$TAMIS" plan store --fpr 1% --for-packs --json
+    [ "$output" = "$plan" ]
+    ok "$TAMIS" pack store --json
+    [ "$(jq .rows_bytes <<<"$output")" -le "$(jq .from_files.rows_bytes <<<"$plan")" ]
+    [ "$(jq .bands <<<"$output")" -eq "$(jq .from_files.bands <<<"$plan")" ]
+    ok "$TAMIS" plan --keys 300k --fpr 1% --for-packs
+    fails 2 "needs --fpr" "$TAMIS" plan --sizes sizes --for-packs
+    fails 2 "one of --sizes" "$TAMIS" plan --fpr 1% --for-packs
+    fails 2 "one of --sizes" "$TAMIS" plan store --keys 3 --fpr 1% --for-packs
+    fails 2 "goes with" "$TAMIS" plan --sizes sizes --fpr 1% --for-packs --bytes 1M
+    fails 2 "unexpected" "$TAMIS" plan store more --fpr 1% --for-packs
+    : >sizes
+    fails 2 "1 to 1048576 segments" "$TAMIS" plan --sizes sizes --fpr 1% --for-packs
+    echo 281474976710656 >sizes
+    fails 2 "fewer keys" "$TAMIS" plan --sizes sizes --fpr 1e-8 --for-packs
+}

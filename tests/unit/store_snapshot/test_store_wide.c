@@ -31,14 +31,14 @@ static size_t index_of(struct tamis_snapshot *snap, unsigned segment)
 /* A key of one segment: it alone says HIT, or some say so by chance. */
 static void check_key_of(struct tamis_store *s, struct tamis_snapshot *snap, unsigned i)
 {
-    static uint64_t absent[WIDE / 64 + 1], rows[3][WIDE / 64 + 1];
+    static uint64_t absent[WIDE / 64 + 1], rows[3 * (WIDE / 64 + 1)];
     static uint8_t reasons[WIDE + 1];
     struct tamis_key key = key_in(s, i), keys[3] = {key, key, key};
     uint32_t found[5000];
     size_t n = tamis_snapshot_n_segments(snap), n_found, n_hits = 0, k = 0;
     tamis_snapshot_probe_all(snap, &key, absent, reasons);
     tamis_snapshot_candidates(snap, &key, found, 5000, &n_found);
-    tamis_snapshot_probe_keys(snap, NULL, 0, keys, 3, rows[0]);
+    tamis_snapshot_probe_keys(snap, NULL, 0, keys, 3, rows);
     assert_int_equal(reasons[index_of(snap, i)], TAMIS_HIT);
     for (size_t at = 0; at < n; at++) {
         bool is_absent = reasons[at] == ABSENT_HERE;
@@ -48,10 +48,9 @@ static void check_key_of(struct tamis_store *s, struct tamis_snapshot *snap, uns
             assert_int_equal(found[k++], at);
     }
     assert_int_equal(n_found, n_hits);
-    for (size_t w = 0; w < n / 64 + (n % 64 != 0); w++) {
-        assert_true(rows[0][w] == absent[w]);
-        assert_true(rows[0][2 * (n / 64 + (n % 64 != 0)) + w] == absent[w]);
-    }
+    size_t n_words = n / 64 + (n % 64 != 0);
+    for (size_t w = 0; w < n_words; w++)
+        assert_true(rows[w] == absent[w] && rows[2 * n_words + w] == absent[w]);
 }
 
 /* More segments than a process may have files mapped, too. */

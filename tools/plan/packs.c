@@ -1,0 +1,131 @@
+/* `tamis plan --for-packs`: how large a pack is, of how many lines, from files and from
+ * keys. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../input/input.h"
+#include "../open/open.h"
+#include "../output/json.h"
+#include "../talk/talk.h"
+#include "inside.h"
+#include "plan.h"
+#include "tamis.h"
+
+struct pack_plans {
+    uint64_t n, keys;
+    double error;
+    struct tamis_plan_packed from_files, from_keys;
+};
+
+static json_t *packed_json(const struct tamis_plan_packed *p)
+{
+    json_t *o = memory_or_exit(json_object());
+
+    json_put(o, "rows_bytes", json_count(p->rows_bytes));
+    json_put(o, "bits_per_key", json_number(p->bits_per_key));
+    json_put(o, "bands", json_count(p->n_bands));
+    json_put(o, "lines", json_count(p->n_lines));
+    return o;
+}
+
+static void print_json(const struct pack_plans *p)
+{
+    json_t *o = memory_or_exit(json_object());
+
+    json_put(o, "segments", json_count(p->n));
+    json_put(o, "keys", json_count(p->keys));
+    json_put(o, "error", json_number(p->error));
+    json_put(o, "files_bytes", json_count(p->from_files.files_bytes));
+    json_put(o, "from_files", packed_json(&p->from_files));
+    json_put(o, "from_keys", packed_json(&p->from_keys));
+    json_print(o);
+}
+
+static void print_packed(const char *what, const struct tamis_plan_packed *p)
+{
+    char size[TEXT_BYTES];
+
+    printf("%s  %s, %.3f bits per key, %u band%s, %u lines a lookup touches\n", what,
+           size_text(size, (double)p->rows_bytes), p->bits_per_key, p->n_bands,
+           p->n_bands == 1 ? "" : "s", p->n_lines);
+}
+
+static void print_text(const struct pack_plans *p)
+{
+    char size[TEXT_BYTES];
+
+    printf("segments         %llu, %llu keys\n", (unsigned long long)p->n,
+           (unsigned long long)p->keys);
+    printf("files for packs  %s, %llu lines a lookup touches, one of each\n",
+           size_text(size, (double)p->from_files.files_bytes),
+           (unsigned long long)p->n);
+    print_packed("packed           ", &p->from_files);
+    print_packed("packed from keys ", &p->from_keys);
+}
+
+static int plan(const struct options *o, const uint64_t *keys, size_t n)
+{
+    struct pack_plans p = {.n = n, .error = o->growth.error};
+    int err;
+
+    for (size_t i = 0; i < n; i++)
+        p.keys += keys[i];
+    err = tamis_plan_pack(keys, n, p.error, 1, &p.from_files);
+    if (err == 0)
+        err = tamis_plan_pack(keys, n, p.error, 0, &p.from_keys);
+    if (err == TAMIS_ERR_RANGE)
+        return complain_error(err, NULL, "plan",
+                              "a pack has 1 to 1048576 segments, of up to 4096 sizes");
+    if (err != 0)
+        return complain_error(err, NULL, "plan", "take fewer keys a segment");
+    if (given(o, OPT_JSON))
+        print_json(&p);
+    else
+        print_text(&p);
+    return EXIT_DONE;
+}
+
+static void check(const struct options *o)
+{
+    if (!given(o, OPT_FPR))
+        usage_error("--for-packs needs --fpr");
+    if (given(o, OPT_N_KEYS) + given(o, OPT_SIZES) + (o->n_args > 0) != 1)
+        usage_error("--for-packs needs one of --sizes, STORE and --keys");
+    if (o->n_args > 1)
+        usage_error("unexpected argument '%s'", o->args[1]);
+    if ((o->given & ~(WITH(OPT_FOR_PACKS) | WITH(OPT_FPR) | WITH(OPT_N_KEYS) |
+                      WITH(OPT_SIZES) | WITH(OPT_JSON))) != 0)
+        usage_error("--for-packs goes with --fpr, --sizes, --keys and --json only");
+}
+
+int plan_packs(const struct options *o)
+{
+    struct tamis_snapshot *snapshot = NULL;
+    struct tamis_store *store = NULL;
+    struct store_plan p = {0};
+    uint64_t *keys;
+    int status = EXIT_DONE;
+
+    check(o);
+    if (given(o, OPT_N_KEYS))
+        return plan(o, &o->n_keys, 1);
+    if (given(o, OPT_SIZES)) {
+        status = plan_from_list(o, &p);
+    } else {
+        status = store_snapshot(o->args[0], &store, &snapshot);
+        if (status == EXIT_DONE)
+            status = plan_from_store(snapshot, o, &p);
+    }
+    if (status == EXIT_DONE) {
+        keys = memory_or_exit(calloc(p.n + 1, sizeof(*keys)));
+        for (size_t i = 0; i < p.n; i++)
+            keys[i] = p.segments[i].keys;
+        status = plan(o, keys, p.n);
+        free(keys);
+    }
+    plan_free(&p);
+    tamis_snapshot_release(snapshot);
+    tamis_store_close(store);
+    return status;
+}
