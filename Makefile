@@ -218,8 +218,9 @@ unit-again: $(filter-out $(STATISTICS:%=$B/tests/%),$(TESTS)) | $(GOLDEN_MAKERS)
 # The tests with threads and processes, for TSan.
 THREADED := test_writer_threads test_guard_many test_store_edit test_store_snapshot \
             test_process test_process_killed test_store_backup_meanwhile \
-            test_store_prepare test_partition test_builder_check \
-            test_store_many_at_once test_store_stats_threads test_never_waits \
+            test_store_prepare test_partition test_builder_check test_pack_threads \
+            test_store_pack_threads test_store_many_at_once test_store_stats_threads \
+            test_never_waits \
             test_interrupted_probes test_settle test_store_replaced test_store_names \
             test_store_looks test_builder_check_hashes test_interleavings_floors \
             test_interleavings_growth

@@ -29,8 +29,8 @@
  *   snapshot   all; a release a reference     any                  usable
  *
  * "close alone": no other call on the object may run or follow. The library prints
- * nothing. It starts threads only for a builder's n_threads, and only during a call. It
- * installs a signal handler only in tamis_guard_install().
+ * nothing. It starts threads only for n_threads of a builder or of packing, and only
+ * during a call. It installs a signal handler only in tamis_guard_install().
  *
  * PROBES WAIT FOR NO ONE. A probe never waits for another thread, even one that is
  * stalled, of lower priority, or gone. When a growing filter changes, each thread reads

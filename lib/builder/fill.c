@@ -68,7 +68,7 @@ int fill_begin(struct fill *f, const struct geometry *g, uint8_t *bits,
     if (!f->finished)
         return ENOMEM;
     if (n > 0 && (region_bytes ? f->n_regions > 1 : !is_small(g, n_threads))) {
-        f->threads = threads_start(n_threads);
+        f->threads = threads_start(n_threads, false);
         slices_create(f, n);
     }
     return 0;

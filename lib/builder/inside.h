@@ -1,12 +1,13 @@
 /* A builder from inside: builder.c (keys in), spool.c (keeps their hashes), fill.c
- * (hashes to bits), partition.c and threads.c (for fill.c), finish.c (filter out),
- * check.c (is it right?). */
+ * (hashes to bits), partition.c (for fill.c), finish.c (filter out), check.c (is it
+ * right?). */
 #ifndef TAMIS_BUILDER_H
 #define TAMIS_BUILDER_H
 
 #include "lib/builder/builder.h"
 #include "format/commit.h"
 #include "lib/filter/header.h"
+#include "lib/io/threads.h"
 #include "lib/kernel/kernel.h"
 
 /* The sum of a list of hashes, whatever their order (check.c). */
@@ -69,17 +70,6 @@ int spool_settle(struct tamis_builder *b, uint64_t filter_bytes);
  * keys, with good digests. */
 int spool_read(struct tamis_builder *b, uint64_t done, uint64_t *check, size_t *n);
 void spool_free(struct tamis_builder *b);
-
-/* ==== threads.c: threads for the time of one call =============================== */
-
-struct threads;
-/* Starts up to n - 1 threads beside the caller's; NULL if none start. */
-struct threads *threads_start(unsigned n);
-unsigned threads_size(const struct threads *threads); /* with the caller; of NULL 1 */
-/* All run fn, the caller as number 0. Returns when all have returned. */
-void threads_run(struct threads *threads, void (*fn)(void *ctx, unsigned number),
-                 void *ctx);
-void threads_end(struct threads *threads);
 
 /* ==== fill.c: hashes to bits ============================================== */
 

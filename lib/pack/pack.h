@@ -94,10 +94,10 @@ int pack_unpack_into(struct tamis_filter *pack, const struct band *band,
 /* ==== write.c: the file ==== */
 
 /* Where the blocks of a column come from. Fills out with blocks [first, first + n) of a
- * lane of source number `source`, as they are, before any fold; with ones if they
- * cannot be read. */
-typedef void pack_blocks_fn(void *ctx, uint32_t source, uint32_t lane, uint64_t first,
-                            uint64_t n, uint8_t *out);
+ * lane of source number `source`, as they are, before any fold; false: they cannot be
+ * read. With threads it is called in each of them, at once; `thread` is its number. */
+typedef bool pack_blocks_fn(void *ctx, unsigned thread, uint32_t source, uint32_t lane,
+                            uint64_t first, uint64_t n, uint8_t *out);
 /* The facts of a source, but for own_blocks. Asked some times. */
 typedef void pack_facts_fn(void *ctx, uint32_t source, struct column *out);
 struct pack_job {
@@ -106,9 +106,16 @@ struct pack_job {
     pack_facts_fn *facts;
     pack_blocks_fn *blocks;
     void *ctx;
+    /* By source, false at first: blocks could not be read. From there on the column has
+     * ones, and is not to be used. NULL: blocks() is never false. */
+    bool *gone;
+    struct threads *threads; /* that help; NULL: none (lib/io/threads.h) */
     const uint8_t *uuid, *store_uuid;
     struct tamis_domain domain;
 };
+/* More threads are not put to work: each has up to 6 MiB, with its window, and all of it
+ * must fit 64 MiB. */
+enum { PACK_MAX_THREADS = 8 };
 /* How long the file will be. */
 uint64_t pack_file_bytes(const struct pack_job *job);
 /* Writes the pack under its name in `dir`; synced, but for the directory. On failure

@@ -23,18 +23,22 @@ enum {
     SOURCE_BLOCKS = SOURCE_BYTES / BLOCK_BYTES,
 };
 
-int rows_create(struct rows *r, struct pack_job *job)
+uint32_t chunk_blocks(const struct band *b)
 {
-    /* The widest row takes 2 MiB for a block. */
-    size_t n = (size_t)ROW_MAX_BYTES * BLOCK_BITS;
+    uint32_t n = CHUNK_BYTES / (BLOCK_BITS * b->row_bytes);
+    return n == 0 ? 1 : n > CHUNK_BLOCKS ? CHUNK_BLOCKS : n;
+}
+
+int rows_create(struct rows *r, struct pack_job *job, unsigned thread)
+{
     *r = (struct rows){
         .job = job,
         .kernel = kernel_get(),
+        .thread = thread,
         .blocks = aligned_alloc(BLOCK_BYTES, GROUP * CHUNK_BLOCKS * BLOCK_BYTES),
         .source = aligned_alloc(BLOCK_BYTES, SOURCE_BYTES),
-        .rows = aligned_alloc(BLOCK_BYTES, n > CHUNK_BYTES ? n : CHUNK_BYTES),
     };
-    if (r->blocks && r->source && r->rows)
+    if (r->blocks && r->source)
         return 0;
     rows_free(r);
     return ENOMEM;
@@ -44,15 +48,24 @@ void rows_free(struct rows *r)
 {
     free(r->blocks);
     free(r->source);
-    free(r->rows);
     memset(r, 0, sizeof *r);
 }
 
-void rows_begin(struct rows *r, const struct band *b)
+/* Blocks of a source as they are. Once some cannot be read, its column is ones from
+ * there on. Which ones these are must not depend on threads: so with others at work
+ * this only says so, and chunks.c makes the chunk again when it is alone. */
+static bool read_blocks(struct rows *r, uint32_t source, uint32_t lane, uint64_t first,
+                        uint64_t n, uint8_t *out)
 {
-    uint32_t n = CHUNK_BYTES / (BLOCK_BITS * b->row_bytes);
-    r->band = b;
-    r->chunk_blocks = n == 0 ? 1 : n > CHUNK_BLOCKS ? CHUNK_BLOCKS : n;
+    const struct pack_job *job = r->job;
+    if (!(job->gone && job->gone[source]) &&
+        job->blocks(job->ctx, r->thread, source, lane, first, n, out))
+        return true;
+    if (!r->alone)
+        return false;
+    job->gone[source] = true;
+    memset(out, 0xff, (size_t)n * BLOCK_BYTES);
+    return true;
 }
 
 static void or_block(uint8_t *to, const uint8_t *from)
@@ -67,70 +80,75 @@ static void or_block(uint8_t *to, const uint8_t *from)
 
 /* Own blocks [first, first + n) of a column: each the union of `fold` blocks of the
  * source. */
-static void read_own(struct rows *r, uint32_t source, uint32_t lane, uint64_t first,
+static bool read_own(struct rows *r, uint32_t source, uint32_t lane, uint64_t first,
                      uint64_t n, uint8_t *out)
 {
-    const struct pack_job *job = r->job;
-    const struct pack_source *s = &job->sources[source];
+    const struct pack_source *s = &r->job->sources[source];
     uint64_t fold = s->geometry.n_blocks / s->own_blocks;
-    if (fold == 1) {
-        job->blocks(job->ctx, source, lane, first, n, out);
-        return;
-    }
+    if (fold == 1)
+        return read_blocks(r, source, lane, first, n, out);
     memset(out, 0, n * BLOCK_BYTES);
     for (uint64_t at = 0, some; at < n * fold; at += some) {
         some = n * fold - at < SOURCE_BLOCKS ? n * fold - at : SOURCE_BLOCKS;
-        job->blocks(job->ctx, source, lane, first * fold + at, some, r->source);
+        if (!read_blocks(r, source, lane, first * fold + at, some, r->source))
+            return false;
         for (uint64_t i = 0; i < some; i++)
             or_block(out + (at + i) / fold * BLOCK_BYTES, r->source + i * BLOCK_BYTES);
     }
+    return true;
 }
 
-/* Blocks [first, first + n) of a column as the band has them. */
-static void read_column(struct rows *r, uint32_t source, uint32_t lane, uint64_t first,
-                        uint32_t n, uint8_t *out)
+/* The chunk of a column as the band has it. */
+static bool read_column(struct rows *r, uint32_t source, const struct chunk *c,
+                        uint8_t *out)
 {
-    const struct pack_source *s = &r->job->sources[source];
-    uint64_t times = r->band->geometry.n_blocks / s->own_blocks;
-    uint64_t begin = first / times, end = (first + n - 1) / times + 1;
-    read_own(r, source, lane, begin, end - begin, out);
+    const struct pack_job *job = r->job;
+    uint64_t times = job->plan->bands[c->band].geometry.n_blocks /
+                     job->sources[source].own_blocks;
+    uint64_t begin = c->first / times, end = (c->first + c->n - 1) / times + 1;
+    if (!read_own(r, source, c->lane, begin, end - begin, out))
+        return false;
     /* From the end on: a block moves up, and never onto one that is still to move. */
-    for (uint32_t i = n; times > 1 && i-- > 0;)
+    for (uint32_t i = c->n; times > 1 && i-- > 0;)
         memmove(out + i * BLOCK_BYTES,
-                out + ((first + i) / times - begin) * BLOCK_BYTES, BLOCK_BYTES);
+                out + ((c->first + i) / times - begin) * BLOCK_BYTES, BLOCK_BYTES);
+    return true;
 }
 
-/* 64 columns of block i of the chunk, from column `column` on. */
-static void put_rows(struct rows *r, uint32_t i, uint32_t column, uint32_t n_columns)
+/* 64 columns of block i of the chunk, to `out` and every row_bytes behind it. */
+static void put_rows(struct rows *r, uint32_t i, uint32_t n_columns, uint8_t *out,
+                     uint32_t row_bytes)
 {
     _Alignas(BLOCK_BYTES) uint64_t square[GROUP][WORDS_PER_BLOCK];
-    uint32_t row_bytes = r->band->row_bytes;
     uint32_t n = row_bytes < 8 ? row_bytes : 8;
     for (uint32_t c = 0; c < n_columns; c++)
         memcpy(square[c], r->blocks + (c * CHUNK_BLOCKS + i) * BLOCK_BYTES,
                BLOCK_BYTES);
     memset(square[n_columns], 0, (GROUP - n_columns) * sizeof square[0]);
     r->kernel->transpose(square);
-    uint8_t *out = r->rows + (size_t)i * BLOCK_BITS * row_bytes + column / 8;
     for (uint32_t word = 0; word < WORDS_PER_BLOCK; word++)
         for (uint32_t bit = 0; bit < GROUP; bit++, out += row_bytes)
             memcpy(out, &square[bit][word], n == 8 ? 8 : n);
 }
 
-void rows_make(struct rows *r, uint32_t lane, uint64_t first, uint32_t n)
+bool rows_make(struct rows *r, const struct chunk *chunk, uint8_t *out)
 {
-    const struct band *b = r->band;
+    const struct band *b = &r->job->plan->bands[chunk->band];
     const uint32_t *order = r->job->plan->order + b->first_column;
     for (uint32_t column = 0; column < b->n_columns; column += GROUP) {
         uint32_t left = b->n_columns - column, some = left < GROUP ? left : GROUP;
         for (uint32_t c = 0; c < some; c++)
-            read_column(r, order[column + c], lane, first, n,
-                        r->blocks + (size_t)c * CHUNK_BLOCKS * BLOCK_BYTES);
-        for (uint32_t i = 0; i < n; i++)
-            put_rows(r, i, column, some);
+            if (!read_column(r, order[column + c], chunk,
+                             r->blocks + (size_t)c * CHUNK_BLOCKS * BLOCK_BYTES))
+                return false;
+        for (uint32_t i = 0; i < chunk->n; i++)
+            put_rows(r, i, some, out + (size_t)i * BLOCK_BITS * b->row_bytes + column / 8,
+                     b->row_bytes);
     }
     /* Columns that there are not: the rest of the rows. */
     uint32_t used = (b->n_columns + GROUP - 1) / GROUP * 8;
-    for (size_t row = 0; used < b->row_bytes && row < (size_t)n * BLOCK_BITS; row++)
-        memset(r->rows + row * b->row_bytes + used, 0, b->row_bytes - used);
+    for (size_t row = 0; used < b->row_bytes && row < (size_t)chunk->n * BLOCK_BITS;
+         row++)
+        memset(out + row * b->row_bytes + used, 0, b->row_bytes - used);
+    return true;
 }

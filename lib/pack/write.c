@@ -44,30 +44,14 @@ static int pad_page(struct output *o)
 
 /* ---- the stages ---- */
 
-static int write_band(struct rows *r, const struct band *b, struct output *o)
+static int put_rows(void *to, const uint8_t *rows, size_t n_bytes)
 {
-    size_t block_bytes = (size_t)BLOCK_BITS * b->row_bytes;
-    int err = 0;
-    rows_begin(r, b);
-    for (uint32_t lane = 0; lane < b->geometry.lanes; lane++)
-        for (uint64_t at = 0; at < b->geometry.n_blocks && !err;) {
-            uint64_t left = b->geometry.n_blocks - at;
-            uint32_t n = left < r->chunk_blocks ? (uint32_t)left : r->chunk_blocks;
-            rows_make(r, lane, at, n);
-            err = put_bytes(o, r->rows, n * block_bytes);
-            at += n;
-        }
-    return err;
+    return put_bytes(to, rows, n_bytes);
 }
 
 static int write_rows(struct pack_job *job, struct output *o)
 {
-    struct rows r;
-    int err = rows_create(&r, job);
-    for (uint32_t i = 0; i < job->plan->n_bands && !err; i++)
-        err = write_band(&r, &job->plan->bands[i], o);
-    rows_free(&r);
-    return err;
+    return chunks_make(job, put_rows, o);
 }
 
 static int write_bands(struct pack_job *job, struct output *o)

@@ -69,6 +69,12 @@ struct tamis_pack_options {
     int keep; /* the segments' own files; else the commit removes them */
     enum tamis_repack repack;
     int dry_run; /* writes nothing: the report says what would be */
+    /* The calling thread and up to n_threads - 1 others read the filters and turn them,
+     * at most 8 in all (0: 1). The caller's thread alone writes. The pack is the same
+     * for any number. Of more than 16384 files with one thread. The others block all
+     * signals but SIGBUS: its handler, if the program has one, must not jump out of
+     * them. Of this width because older callers may leave the bytes before it unset. */
+    uint64_t n_threads;
 };
 struct tamis_pack_report {
     uint64_t n_packed; /* segments */
@@ -91,7 +97,7 @@ struct tamis_pack_report {
  * are dead from then on, and a pack without a living column is removed: until then the
  * disk holds both. Snapshots that were taken before go on, if they have the files open
  * or `keep` is set; else they answer MAYBE/FILE_LOST for those
- * segments. Memory: a few MiB beside
+ * segments. Memory: 6 MiB a thread beside
  * the mappings, and 250 bytes a segment. ERR_RANGE: more than 1048576 segments, or of
  * more than 4096 sizes. ERR_MISMATCH: a snapshot of another store. ENOSPC: the pack
  * would not fit; nothing was written. Another errno: a filter cannot be read, which

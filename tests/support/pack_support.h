@@ -18,17 +18,20 @@ static struct some_source some[MAX_SOURCES];
 static struct pack_source sources[MAX_SOURCES];
 static struct column columns[MAX_SOURCES];
 static size_t n_sources;
+static bool gone_sources[MAX_SOURCES];
+static struct threads *pack_threads; /* that help pack_sources(); NULL: none */
 static struct pack_plan plan;
 static const struct tamis_domain some_domain = {1, 77, 0};
 
-static UNUSED void some_blocks(void *ctx, uint32_t source, uint32_t lane,
-                               uint64_t first, uint64_t n, uint8_t *out)
+static UNUSED bool some_blocks(void *ctx, unsigned thread, uint32_t source,
+                               uint32_t lane, uint64_t first, uint64_t n, uint8_t *out)
 {
     const struct geometry *g = &sources[source].geometry;
-    (void)ctx;
+    (void)ctx, (void)thread;
     assert_true(source < n_sources && lane < g->lanes && first + n <= g->n_blocks);
     memcpy(out, some[source].bits + (lane * g->n_blocks + first) * BLOCK_BYTES,
            n * BLOCK_BYTES);
+    return true;
 }
 
 static UNUSED void some_facts(void *ctx, uint32_t source, struct column *out)
@@ -77,27 +80,39 @@ static UNUSED void forget_sources(void)
 }
 
 /* Writes the pack of all sources; the name is free. */
-static UNUSED struct tamis_filter *pack_sources(const char *name,
-                                                const struct tamis_filter_options *opt)
+static UNUSED int write_sources(const char *name, pack_blocks_fn *blocks,
+                                uint64_t *digest, uint64_t *n_bytes,
+                                struct tamis_diag *diag)
 {
     uint8_t uuid[UUID_BYTES], store[UUID_BYTES] = {0};
-    uint64_t digest = 0, n_bytes = 0;
-    struct tamis_diag diag = {0};
     struct pack_job job = {.plan = &plan,
                            .sources = sources,
                            .facts = some_facts,
-                           .blocks = some_blocks,
+                           .blocks = blocks,
+                           .gone = gone_sources,
+                           .threads = pack_threads,
                            .uuid = uuid,
                            .store_uuid = store,
                            .domain = some_domain};
     io_calls.random(uuid, sizeof uuid);
+    memset(gone_sources, 0, sizeof gone_sources);
     pack_plan_free(&plan);
     assert_int_equal(bands_choose(sources, n_sources, &plan), 0);
     int dir = open(test_dir, O_RDONLY | O_DIRECTORY);
     assert_true(dir >= 0);
-    if (pack_write(&job, dir, name, &digest, &n_bytes, &diag) != 0)
-        fail_msg("%s", diag.what);
+    int rc = pack_write(&job, dir, name, digest, n_bytes, diag);
     close(dir);
+    return rc;
+}
+
+/* The same, opened. */
+static UNUSED struct tamis_filter *pack_sources(const char *name,
+                                                const struct tamis_filter_options *opt)
+{
+    uint64_t digest = 0, n_bytes = 0;
+    struct tamis_diag diag = {0};
+    if (write_sources(name, some_blocks, &digest, &n_bytes, &diag) != 0)
+        fail_msg("%s", diag.what);
     struct tamis_filter *f = NULL;
     struct tamis_filter_info info;
     if (tamis_filter_open(path_of(name), opt, &f, &diag) != 0)

@@ -87,6 +87,7 @@ static int write_pack(struct packing *p)
         .size = sizeof(opt),
         .keep = given(o, OPT_KEEP),
         .dry_run = given(o, OPT_DRY_RUN),
+        .n_threads = o->jobs,
         .repack = given(o, OPT_AUTO)     ? TAMIS_REPACK_AUTO
                   : given(o, OPT_REPACK) ? TAMIS_REPACK_ALL
                                          : TAMIS_REPACK_NONE,
@@ -223,6 +224,7 @@ const struct command cmd_pack = {
                 OPTION(REPACK, NULL),
                 OPTION(KEEP, NULL),
                 OPTION(DRY_RUN, NULL),
+                OPTION(JOBS, "use N threads, of which 8 help; default: one a processor"),
                 {WITH(OPT_QUIET) | WITH(OPT_JSON),
                  "print no closing line, or JSON: 'tamis help json'", NULL}},
     .examples = "tamis pack store 000007.sst 000009.sst --keep\n"

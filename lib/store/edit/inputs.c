@@ -6,9 +6,11 @@
 #include "lib/derive/derive.h"
 #include "lib/error.h"
 #include "lib/filter/filter.h"
+#include "lib/io/threads.h"
 #include "lib/plan/plan.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,11 +18,19 @@ enum { MAX_OPEN = 16384 };
 
 int inputs_alloc(struct packing *p, size_t n)
 {
+    unsigned room = 1;
     p->inputs = calloc(n + 1, sizeof *p->inputs);
     p->sources = calloc(n + 1, sizeof *p->sources);
+    p->gone = calloc(n + 1, sizeof *p->gone);
     p->taken = calloc(p->snapshot->n + 1, sizeof *p->taken);
-    p->window = pack_window_new();
-    return p->inputs && p->sources && p->taken && p->window ? 0 : ENOMEM;
+    p->windows[0] = pack_window_new();
+    if (!p->inputs || !p->sources || !p->gone || !p->taken || !p->windows[0])
+        return ENOMEM;
+    while (room < p->opt.n_threads && room < PACK_MAX_THREADS &&
+           (p->windows[room] = pack_window_new()) != NULL)
+        room++;
+    p->threads = threads_start(room, true);
+    return 0;
 }
 
 static void input_close(struct pack_input *o)
@@ -34,11 +44,14 @@ void inputs_free(struct packing *p)
 {
     for (size_t i = 0; p->inputs && i < p->n; i++)
         input_close(&p->inputs[i]);
+    threads_end(p->threads);
     free(p->inputs);
     free(p->sources);
+    free(p->gone);
     free(p->chosen);
     free(p->taken);
-    pack_window_free(p->window);
+    for (size_t i = 0; i < PACK_MAX_THREADS; i++)
+        pack_window_free(p->windows[i]);
     pack_plan_free(&p->plan);
 }
 
@@ -76,41 +89,60 @@ static int stages_of(struct tamis_filter *f, struct tamis_stage_info *stage,
     return rc ? rc : tamis_filter_stage(f, 0, stage);
 }
 
-static int consider_file(struct packing *p, size_t index, struct tamis_diag *diag)
-{
-    const struct entry *e = p->snapshot->entries[index];
-    struct pack_input found = {.segment = (uint32_t)index}, *o;
+/* What a segment's file was found to be, or the seat that it has. */
+struct look {
+    size_t index;
+    enum { PASS, AT_SEAT, AT_FILE } at;
+    const struct seat *seat;
+    struct pack_input found;
     struct tamis_stage_info stage;
-    uint32_t n_stages = 1;
-    int rc = open_file(p, e, &found, diag);
-    if (found.filter && (rc == TAMIS_ERR_UNFIT || !rc)) {
-        int failed = stages_of(found.filter, &stage, &n_stages);
-        rc = failed ? failed : rc;
+    uint32_t n_stages;
+    int rc;
+    struct tamis_diag diag;
+};
+
+static void look_at_file(const struct packing *p, struct look *l)
+{
+    const struct entry *e = p->snapshot->entries[l->index];
+    l->found.segment = (uint32_t)l->index;
+    l->n_stages = 1;
+    l->rc = open_file(p, e, &l->found, &l->diag);
+    if (l->found.filter && (l->rc == TAMIS_ERR_UNFIT || !l->rc)) {
+        int failed = stages_of(l->found.filter, &l->stage, &l->n_stages);
+        l->rc = failed ? failed : l->rc;
     }
-    if (rc || n_stages != 1)
-        input_close(&found);
-    if (rc > 0 && rc != ENOENT)
-        return diag && diag->code
-                   ? rc
-                   : diag_errno(diag, rc, p->edit->catalog->path, "reading a filter");
-    diag_clear(diag);
-    if (n_stages != 1)
+    if (l->rc || l->n_stages != 1)
+        input_close(&l->found);
+}
+
+static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
+{
+    int rc = l->rc;
+    if (rc > 0 && rc != ENOENT) {
+        if (diag && l->diag.code)
+            *diag = l->diag;
+        else
+            diag_errno(diag, rc, p->edit->catalog->path, "reading a filter");
+        return rc;
+    }
+    if (l->n_stages != 1)
         p->report->n_stages++;
     else if (rc)
         p->report->n_unreadable++;
-    if (rc || n_stages != 1)
+    if (rc || l->n_stages != 1)
         return 0;
-    struct geometry g = {found.plane.n_blocks, found.plane.lanes, found.plane.words};
-    uint32_t run = filter_repeats(found.filter); /* if it was unpacked */
+    const struct plane *plane = &l->found.plane;
+    struct geometry g = {plane->n_blocks, plane->lanes, plane->words};
+    uint32_t run = filter_repeats(l->found.filter); /* if it was unpacked */
     struct geometry own = {g.n_blocks / run, g.lanes, g.words};
-    uint64_t by_bits = plan_keys_of_bits(&own, stage.bits_set / run);
+    uint64_t by_bits = plan_keys_of_bits(&own, l->stage.bits_set / run);
     p->sources[p->n] = (struct pack_source){
         .geometry = g,
-        .keys = stage.keys > by_bits ? stage.keys : by_bits,
-        .target_error = stage.target_error,
+        .keys = l->stage.keys > by_bits ? l->stage.keys : by_bits,
+        .target_error = l->stage.target_error,
     };
-    o = take(p, index);
-    *o = found;
+    struct pack_input *o = take(p, l->index);
+    *o = l->found;
     if (p->n_open < MAX_OPEN)
         p->n_open++;
     else
@@ -141,26 +173,87 @@ static int take_column(struct packing *p, size_t index, const struct seat *seat,
     return 0;
 }
 
-int input_consider(struct packing *p, size_t index, struct tamis_diag *diag)
+/* Where to look, unless the report's counts say already why it is not packed. */
+static void where(struct packing *p, size_t index, struct look *l)
 {
     const struct entry *e = p->snapshot->entries[index];
-    const struct seat *seat = packs_seat(&p->snapshot->packs, index);
+    *l = (struct look){.index = index, .seat = packs_seat(&p->snapshot->packs, index)};
     if (p->taken[index]) /* it is listed twice */
-        return 0;
+        return;
     p->taken[index] = true;
     if (p->chosen && !p->chosen[index])
         p->report->n_packed_before += e->packed;
     else if (e->packed && p->opt.repack == TAMIS_REPACK_NONE)
         p->report->n_packed_before++;
-    else if (seat)
-        return take_column(p, index, seat, diag);
+    else if (l->seat)
+        l->at = AT_SEAT;
     else if (e->state == RECORD_NO_FILTER)
         p->report->n_bare++;
     else if (e->state == RECORD_GROWING)
         p->report->n_growing++;
     else
-        return consider_file(p, index, diag);
-    return 0;
+        l->at = AT_FILE;
+}
+
+/* So many files are looked at together, by all threads. */
+enum { LOOKS = 128 };
+struct looking {
+    const struct packing *packing;
+    struct look look[LOOKS];
+    size_t n;
+    _Atomic size_t next;
+};
+
+static void look_at_some(void *ctx, unsigned number)
+{
+    struct looking *all = ctx;
+    size_t i;
+    (void)number;
+    while ((i = atomic_fetch_add(&all->next, 1)) < all->n)
+        if (all->look[i].at == AT_FILE)
+            look_at_file(all->packing, &all->look[i]);
+}
+
+/* In their order, as if they had been looked at one by one. */
+static int take_looked(struct packing *p, struct looking *all, struct tamis_diag *diag)
+{
+    int rc = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        struct look *l = &all->look[i];
+        if (rc)
+            input_close(&l->found);
+        else if (l->at == AT_FILE)
+            rc = take_file(p, l, diag);
+        else if (l->at == AT_SEAT)
+            rc = take_column(p, l->index, l->seat, diag);
+    }
+    return rc;
+}
+
+int inputs_consider(struct packing *p, const uint32_t *segments, size_t n,
+                    struct tamis_diag *diag)
+{
+    struct looking *all = malloc(sizeof *all);
+    int rc = all ? 0 : diag_errno(diag, ENOMEM, p->edit->catalog->path, "packing");
+    for (size_t done = 0; done < n && !rc; done += all->n) {
+        all->packing = p;
+        all->n = n - done < LOOKS ? n - done : LOOKS;
+        atomic_init(&all->next, 0);
+        for (size_t i = 0; i < all->n; i++)
+            where(p, segments ? segments[done + i] : done + i, &all->look[i]);
+        threads_run(p->threads, look_at_some, all);
+        rc = take_looked(p, all, diag);
+    }
+    free(all);
+    return rc;
+}
+
+bool inputs_stay_open(const struct packing *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (!p->inputs[i].seat && !p->inputs[i].filter)
+            return false;
+    return true;
 }
 
 /* ---- for pack_write() ---- */
@@ -179,14 +272,17 @@ static void close_band(struct packing *p)
             input_close(&p->inputs[i]);
 }
 
-static bool copy_blocks(struct packing *p, struct pack_input *o, uint32_t source,
-                        uint32_t lane, uint64_t first, uint64_t n, uint8_t *out)
+bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t lane,
+                  uint64_t first, uint64_t n, uint8_t *out)
 {
+    struct packing *p = ctx;
+    struct pack_input *o = &p->inputs[source];
     const struct pack_source *s = &p->sources[source];
     if (o->seat)
-        return pack_gather(p->window, o->seat->pack, o->seat->band, o->seat->column,
-                           s->geometry.n_blocks, lane, first, n, out) == 0;
-    if (!o->filter) {
+        return pack_gather(p->windows[thread], o->seat->pack, o->seat->band,
+                           o->seat->column, s->geometry.n_blocks, lane, first, n,
+                           out) == 0;
+    if (!o->filter) { /* never with threads: inputs_stay_open() */
         if (p->band != s->band)
             close_band(p);
         p->band = s->band;
@@ -194,15 +290,4 @@ static bool copy_blocks(struct packing *p, struct pack_input *o, uint32_t source
             return false;
     }
     return filter_copy_blocks(o->filter, lane, first, n, out);
-}
-
-void input_blocks(void *ctx, uint32_t source, uint32_t lane, uint64_t first, uint64_t n,
-                  uint8_t *out)
-{
-    struct packing *p = ctx;
-    struct pack_input *o = &p->inputs[source];
-    if (!o->gone)
-        o->gone = !copy_blocks(p, o, source, lane, first, n, out);
-    if (o->gone)
-        memset(out, 0xff, (size_t)n * BLOCK_BYTES);
 }

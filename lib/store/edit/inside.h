@@ -122,7 +122,6 @@ int place_columns(struct catalog_txn *t, const struct edit_op *op,
 /* A segment taken: its blocks are those of a file, or a column of another pack. */
 struct pack_input {
     uint32_t segment;            /* of the snapshot */
-    bool gone;                   /* lost while it was packed: nobody gets its column */
     const struct seat *seat;     /* the column; NULL: a file */
     struct tamis_filter *filter; /* NULL: it is opened again when its band is written */
     struct plane plane;
@@ -134,20 +133,25 @@ struct packing {
     struct tamis_pack_report *report;
     bool *chosen; /* by tiers.c, by segment; NULL: as the caller says */
     bool *taken;  /* by segment: considered before */
-    struct pack_window *window;
+    struct threads *threads; /* that help; NULL: none */
+    struct pack_window *windows[PACK_MAX_THREADS]; /* each has its own */
     size_t n; /* taken */
     struct pack_input *inputs;
+    bool *gone; /* by input: lost while it was packed, nobody gets its column */
     struct pack_source *sources;
     struct pack_plan plan;
     size_t n_open; /* files that stay open until the pack is written */
     uint32_t band; /* whose files are open beside them */
 };
-/* Room for n segments; ENOMEM. */
+/* Room for n segments, and the threads; ENOMEM. */
 int inputs_alloc(struct packing *p, size_t n);
 void inputs_free(struct packing *p);
-/* Takes a segment, or counts why not. An error that says nothing of the file, of the
- * disk perhaps, is the result. */
-int input_consider(struct packing *p, size_t index, struct tamis_diag *diag);
+/* Takes segments, or counts why not; NULL: the first n. An error that says nothing of
+ * the file, of the disk perhaps, is the result. */
+int inputs_consider(struct packing *p, const uint32_t *segments, size_t n,
+                    struct tamis_diag *diag);
+/* Are all files open until the pack is written? Then threads may ask for blocks. */
+bool inputs_stay_open(const struct packing *p);
 /* For struct pack_job; the context is the packing. */
 pack_facts_fn input_facts;
 pack_blocks_fn input_blocks;

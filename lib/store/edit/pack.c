@@ -57,7 +57,7 @@ static int make_tombstones(const struct packing *p, const struct pack_place *pla
     if (!gone)
         return ENOMEM;
     for (size_t i = 0; i < p->n; i++)
-        if (p->inputs[i].gone)
+        if (p->gone[i])
             gone[n++] =
                 p->plan.bands[p->sources[i].band].first_column + p->sources[i].column;
     int rc = dead_create(dir, place->uuid, place->digest, p->plan.n_columns);
@@ -136,7 +136,7 @@ static struct edit_op *make_op(const struct packing *p, const struct pack_place 
     pack->keep = p->opt.keep;
     n_bytes = 0;
     for (size_t i = 0; i < p->n; i++)
-        if (!p->inputs[i].gone)
+        if (!p->gone[i])
             add_placement(p, i, op, &n_bytes);
     return op;
 }
@@ -151,6 +151,7 @@ static int pack_taken(struct packing *p, struct tamis_diag *diag)
                            .facts = input_facts,
                            .blocks = input_blocks,
                            .ctx = p,
+                           .gone = p->gone,
                            .uuid = none,
                            .store_uuid = none};
     int rc = pack_plan_bands(p->edit, p->sources, p->n, &p->plan, diag);
@@ -160,6 +161,7 @@ static int pack_taken(struct packing *p, struct tamis_diag *diag)
         p->report->n_repacked += p->inputs[i].seat != NULL;
     if (rc || p->opt.dry_run)
         return rc;
+    job.threads = inputs_stay_open(p) ? p->threads : NULL;
     rc = write_files(p, &job, &place, diag);
     if (rc)
         return rc;
@@ -173,7 +175,7 @@ static int pack_taken(struct packing *p, struct tamis_diag *diag)
         return rc;
     }
     for (size_t i = 0; i < p->n; i++)
-        p->report->n_unreadable += p->inputs[i].gone;
+        p->report->n_unreadable += p->gone[i];
     p->report->n_packed = op->pack->n;
     memcpy(p->report->uuid, place.uuid, UUID_BYTES);
     return 0;
@@ -222,8 +224,8 @@ int tamis_edit_pack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
         rc = tiers_choose(&p);
     if (rc)
         diag_errno(diag, rc, edit->catalog->path, "packing");
-    for (size_t i = 0; i < n && !rc; i++)
-        rc = input_consider(&p, segments ? segments[i] : i, diag);
+    if (!rc)
+        rc = inputs_consider(&p, segments, n, diag);
     if (!rc && p.n)
         rc = pack_taken(&p, diag);
     inputs_free(&p);

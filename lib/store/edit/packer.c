@@ -205,15 +205,18 @@ static void facts(void *ctx, uint32_t source, struct column *out)
     memcpy(out->binding, r.binding, r.binding_bytes);
 }
 
-static void blocks(void *ctx, uint32_t source, uint32_t lane, uint64_t first,
-                   uint64_t n, uint8_t *out)
+/* No column is given up: after a failure the whole pack is. */
+static bool blocks(void *ctx, unsigned thread, uint32_t source, uint32_t lane,
+                   uint64_t first, uint64_t n, uint8_t *out)
 {
     struct tamis_packer *p = ctx;
+    (void)thread;
     if (!p->failed)
         p->failed = pack_hashes_blocks(p->hashes, source, &p->sources[source], lane,
                                        first, n, out);
     if (p->failed)
         memset(out, 0xff, (size_t)n * BLOCK_BYTES);
+    return true;
 }
 
 /* Writes pack and tombstones. Their names stay free if this fails. */

@@ -1,9 +1,10 @@
-/* Threads that help in one call of the library, and are joined before it returns. They
- * touch private memory only, and get no signals: those are the caller's. */
-#include "lib/builder/inside.h"
+/* Threads that help in one call of the library, and are joined before it returns. */
+#include "lib/io/threads.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 struct member {
@@ -20,6 +21,7 @@ struct threads {
     uint64_t round;   /* of work; a member runs each once */
     unsigned running; /* members that have not finished this round */
     bool end;
+    int cancel; /* was it enabled in the caller's thread? */
     unsigned n; /* members beside the caller */
     struct member members[];
 };
@@ -46,7 +48,21 @@ static void *member_main(void *arg)
     return NULL;
 }
 
-struct threads *threads_start(unsigned n)
+/* Blocks what helpers must not get: a signal that is sent to the process is the
+ * caller's. A fault of a mapping goes to the thread that touches it, and kills the
+ * process if that one blocks it: so SIGBUS stays as the caller has it. */
+static void block_signals(bool read_mappings, sigset_t *before)
+{
+    sigset_t blocked;
+    sigfillset(&blocked);
+    pthread_sigmask(SIG_SETMASK, &blocked, before);
+    if (!read_mappings || sigismember(before, SIGBUS))
+        return;
+    sigdelset(&blocked, SIGBUS);
+    pthread_sigmask(SIG_SETMASK, &blocked, NULL);
+}
+
+struct threads *threads_start(unsigned n, bool read_mappings)
 {
     struct threads *t =
         n < 2 ? NULL : calloc(1, sizeof *t + (n - 1) * sizeof t->members[0]);
@@ -55,9 +71,8 @@ struct threads *threads_start(unsigned n)
     pthread_mutex_init(&t->mutex, NULL);
     pthread_cond_init(&t->work, NULL);
     pthread_cond_init(&t->done, NULL);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    block_signals(read_mappings, &before);
     for (; t->n + 1 < n; t->n++) {
         struct member *m = &t->members[t->n];
         *m = (struct member){.threads = t, .number = t->n + 1};
@@ -65,6 +80,8 @@ struct threads *threads_start(unsigned n)
             break; /* fewer do the same work */
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    /* A caller that is cancelled while it waits would leave its stack to them. */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &t->cancel);
     return t;
 }
 
@@ -106,5 +123,6 @@ void threads_end(struct threads *t)
     pthread_cond_destroy(&t->done);
     pthread_cond_destroy(&t->work);
     pthread_mutex_destroy(&t->mutex);
+    pthread_setcancelstate(t->cancel, NULL);
     free(t);
 }
