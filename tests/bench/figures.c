@@ -88,6 +88,8 @@ struct figure figures[] = {
     F("packs_lines", "cache lines of a key, a segment", "lines", "", "", MOST, 0.012),
     F("packs_packing", "packing", "tamis_edit_pack()", "read, write and fsync", "ms",
       MOST, 2),
+    F("packs_threads", "packing, by a thread a processor", "all of them", "one thread",
+      "ms", LEAST, 1.6),
 
     F("sizes_files", "1,000 segments of 50 to 50,000 keys, packed files", "bits a key",
       "", "", MOST, 13),

@@ -110,6 +110,50 @@ static double copy_file_ns(uint64_t n_bytes)
     return ns;
 }
 
+/* Packs all in an edit, in nanoseconds. */
+static double pack_ns(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
+                      uint64_t n_threads, struct tamis_pack_report *report)
+{
+    struct tamis_pack_options opt = {.size = sizeof opt, .n_threads = n_threads};
+    struct tamis_diag diag = {0};
+    uint64_t began = now_ns();
+    must(tamis_edit_pack(edit, snapshot, NULL, 0, &opt, report, &diag), &diag, "pack");
+    return (double)(now_ns() - began);
+}
+
+struct packing {
+    struct tamis_store *store;
+    struct tamis_snapshot *snapshot;
+    uint64_t n_threads;
+};
+
+/* The pack is thrown away. */
+static double lap_pack(void *ctx)
+{
+    const struct packing *p = ctx;
+    struct tamis_pack_report report;
+    struct tamis_edit *edit;
+    struct tamis_diag diag = {0};
+    must(tamis_edit_begin(p->store, &edit, &diag), &diag, "edit");
+    double ns = pack_ns(edit, p->snapshot, p->n_threads, &report);
+    tamis_edit_abort(edit);
+    return ns;
+}
+
+static void pack_by_threads(struct tamis_store *store, struct tamis_snapshot *snapshot)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    struct packing all = {store, snapshot, n > 0 ? (uint64_t)n : 1}, one = all;
+    one.n_threads = 1;
+    struct lap laps[] = {{.run = lap_pack, .ctx = &one},
+                         {.run = lap_pack, .ctx = &all}};
+    unpin();
+    race(laps, 2, bench.sizes.reps < 5 ? bench.sizes.reps : 5);
+    pin();
+    figure("packs_threads", laps[1].ns / 1e6, laps[0].ns / 1e6,
+           "%llu threads, synced", (unsigned long long)all.n_threads);
+}
+
 /* Packs all; the pack is one band, and its rows begin behind the header. */
 static struct tamis_pack_report pack_all(struct tamis_store *store,
                                          struct tamis_snapshot *snapshot)
@@ -118,9 +162,7 @@ static struct tamis_pack_report pack_all(struct tamis_store *store,
     struct tamis_edit *edit;
     struct tamis_diag diag = {0};
     must(tamis_edit_begin(store, &edit, &diag), &diag, "edit");
-    uint64_t began = now_ns();
-    must(tamis_edit_pack(edit, snapshot, NULL, 0, NULL, &report, &diag), &diag, "pack");
-    double ns = (double)(now_ns() - began);
+    double ns = pack_ns(edit, snapshot, 1, &report);
     must(tamis_edit_commit(edit, &diag), &diag, "commit of an edit");
     if (report.n_bands != 1)
         give_up("equal segments came to %llu bands",
@@ -182,6 +224,7 @@ void figures_packs(void)
     snprintf(path, sizeof path, "%s", path_in("packs"));
     struct tamis_store *store = segments_store(path, s->pack_segments, s->pack_keys);
     must(tamis_snapshot_current(store, &loose, &diag), &diag, "snapshot");
+    pack_by_threads(store, loose);
     struct tamis_pack_report report = pack_all(store, loose);
     must(tamis_snapshot_current(store, &packed, &diag), &diag, "snapshot");
     check_keys(packed, s->pack_keys);
