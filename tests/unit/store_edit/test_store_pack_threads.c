@@ -2,6 +2,8 @@
  * files are damaged, are lost beneath their mappings, or the caller is cancelled. */
 #include "tests/support/store_packs.h"
 #include "tests/support/guard_support.h"
+#include "lib/filter/filter.h"
+#include "lib/io/threads.h"
 
 #include <pthread.h>
 
@@ -123,7 +125,35 @@ static ssize_t cutting_pwrite(int fd, const void *buf, size_t n, off_t offset)
     return pwrite(fd, buf, n, offset);
 }
 
-static void lost_beneath_a_thread(void **state)
+static bool was_copied;
+
+static void copy_in_a_helper(void *ctx, unsigned number)
+{
+    uint8_t block[BLOCK_BYTES];
+    if (number == 1)
+        was_copied = filter_copy_blocks(ctx, 0, 0, 1, block);
+}
+
+/* The thread that touches a lost page gets the signal, and must be able to. */
+static void a_helper_loses_a_page(void **state)
+{
+    struct tamis_filter *f;
+    uint64_t hashes[20000];
+    (void)state;
+    random_hashes(hashes, 20000);
+    build_filter(path_of("lost"), hashes, 20000);
+    OK(tamis_filter_open(path_of("lost"), NULL, &f, NULL));
+    struct threads *threads = threads_start(2, true);
+    assert_int_equal(threads_size(threads), 2);
+    cut(path_of("lost"), PAGE_BYTES);
+    was_copied = true;
+    threads_run(threads, copy_in_a_helper, f);
+    threads_end(threads);
+    assert_false(was_copied);
+    tamis_filter_close(f);
+}
+
+static void lost_beneath_all_threads(void **state)
 {
     struct tamis_pack_options opt = with(3);
     struct tamis_pack_report report;
@@ -217,7 +247,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_pack),
         cmocka_unit_test(cancelled_at_work),
-        TEST_WITH_GUARD(lost_beneath_a_thread),
+        TEST_WITH_GUARD(a_helper_loses_a_page),
+        TEST_WITH_GUARD(lost_beneath_all_threads),
         cmocka_unit_test(the_same_pack_again),
         cmocka_unit_test(damaged_inputs),
         cmocka_unit_test(an_older_caller),
