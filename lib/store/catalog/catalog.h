@@ -81,6 +81,10 @@ int catalog_delete(struct catalog_txn *t, const void *name, size_t name_bytes,
 /* In the order of names, until a result is not 0. */
 int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
                  struct tamis_diag *diag);
+/* How many there are, and bytes that they and their names do not exceed: as the tree's
+ * root says, which is not checked here. */
+int catalog_size(struct catalog_txn *t, size_t *n_records, size_t *n_bytes,
+                 struct tamis_diag *diag);
 int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag);
 int catalog_set_meta(struct catalog_txn *t, const struct meta *m,
                      struct tamis_diag *diag);

@@ -104,6 +104,18 @@ int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
                            (size_t)stat.ms_entries);
 }
 
+int catalog_size(struct catalog_txn *t, size_t *n_records, size_t *n_bytes,
+                 struct tamis_diag *diag)
+{
+    MDB_stat stat;
+    int rc = mdb_stat(t->txn, t->catalog->segments_db, &stat);
+    if (rc)
+        return catalog_txn_fail(t, rc, "counting the segments", diag);
+    *n_records = stat.ms_entries;
+    *n_bytes = (stat.ms_leaf_pages + stat.ms_overflow_pages) * stat.ms_psize;
+    return 0;
+}
+
 int catalog_meta_value(struct catalog_txn *t, const uint8_t **value,
                        size_t *value_bytes, struct tamis_diag *diag)
 {

@@ -59,8 +59,8 @@ void inputs_free(struct packing *p)
 
 /* The open filter, every page of it checked, and its blocks. Negative: it cannot be
  * packed, and says so. */
-static int open_file(const struct packing *p, const struct entry *e,
-                     struct pack_input *o, struct tamis_diag *diag)
+static int open_file(const struct packing *p, struct entry *e, struct pack_input *o,
+                     struct tamis_diag *diag)
 {
     const struct tamis_snapshot *s = p->snapshot;
     struct tamis_verify pages;
@@ -103,7 +103,7 @@ struct look {
 
 static void look_at_file(const struct packing *p, struct look *l)
 {
-    const struct entry *e = p->snapshot->entries[l->index];
+    struct entry *e = p->snapshot->entries[l->index];
     l->found.segment = (uint32_t)l->index;
     l->n_stages = 1;
     l->rc = open_file(p, e, &l->found, &l->diag);

@@ -18,20 +18,37 @@
 #include <string.h>
 #include <unistd.h>
 
-struct entry *entry_new(const void *name, size_t name_bytes, const uint8_t *value,
-                        size_t value_bytes)
+static struct entry *entry_alloc(struct arena *a, size_t name_bytes, size_t value_bytes)
 {
-    struct record r;
-    struct entry *e = calloc(1, sizeof *e + name_bytes + value_bytes);
+    struct chunk *chunk;
+    struct entry *e = arena_take(a, sizeof *e + name_bytes + value_bytes, &chunk);
     if (!e)
         return NULL;
+    *e = (struct entry){
+        .chunk = chunk,
+        .name_bytes = (uint16_t)name_bytes, /* LMDB's keys have 511 at most */
+        .value_bytes = (uint16_t)value_bytes,
+    };
     atomic_init(&e->refs, 1);
-    e->name_bytes = (uint32_t)name_bytes;
-    e->value_bytes = (uint32_t)value_bytes;
+    atomic_init(&e->filter, NULL);
+    atomic_init(&e->account, NULL);
+    atomic_init(&e->failure, 0);
+    return e;
+}
+
+struct entry *entry_new(struct arena *a, const void *name, size_t name_bytes,
+                        const uint8_t *value, size_t value_bytes)
+{
+    struct record r;
+    struct entry *e = entry_alloc(a, name_bytes, value_bytes);
+    if (!e)
+        return NULL;
     memcpy(e->bytes, name, name_bytes);
     memcpy(e->bytes + name_bytes, value, value_bytes);
 
-    struct verdict v = record_decode_head(value, value_bytes, name, name_bytes, &r);
+    /* The copy: what is checked is what probes will read. */
+    struct verdict v = record_decode_head(e->bytes + name_bytes, value_bytes, e->bytes,
+                                          name_bytes, &r);
     if (v.code != VERDICT_OK) {
         /* Never vanishes: its segment may hold any key. */
         e->refusal = verdict_error(v.code);
@@ -43,7 +60,6 @@ struct entry *entry_new(const void *name, size_t name_bytes, const uint8_t *valu
     e->rank = r.rank;
     e->watermark = r.watermark;
     e->packed = record_packed(&r);
-    e->place = r.place;
     return e;
 }
 
@@ -86,15 +102,50 @@ struct entry *entry_hold(struct entry *e)
     return e;
 }
 
-void entry_release(struct entry *e)
+static void entry_end(struct entry *e)
 {
-    if (!e || atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1)
-        return;
     struct tamis_filter *f = atomic_load(&e->filter);
     if (f && !e->borrowed)
         entry_close(f);
-    account_release(e->account);
-    free(e);
+    account_release(atomic_load(&e->account));
+}
+
+/* Whoever has the last reference is alone with it: nobody can take another. */
+static bool was_last(struct entry *e)
+{
+    return atomic_load_explicit(&e->refs, memory_order_acquire) == 1 ||
+           atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) == 1;
+}
+
+void entries_release(struct entry **entries, size_t n)
+{
+    struct chunk *chunk = NULL; /* neighbours are mostly in one chunk */
+    size_t n_ended = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct entry *e = entries[i];
+        if (!was_last(e))
+            continue;
+        entry_end(e);
+        if (e->chunk != chunk) {
+            chunk_release(chunk, n_ended);
+            chunk = e->chunk;
+            n_ended = 0;
+        }
+        n_ended++;
+    }
+    chunk_release(chunk, n_ended);
+}
+
+struct account *entry_account(struct entry *e)
+{
+    struct account *there = atomic_load_explicit(&e->account, memory_order_acquire);
+    if (there || !e->chunk->pages)
+        return there;
+    struct account *mine = account_new(e->chunk->pages);
+    if (!mine || atomic_compare_exchange_strong(&e->account, &there, mine))
+        return mine;
+    account_release(mine); /* another thread was first */
+    return there;
 }
 
 bool entry_is(const struct entry *e, const uint8_t *value, size_t value_bytes)
@@ -163,7 +214,7 @@ bool entry_take_place(void)
     return false;
 }
 
-static int open_file(const struct entry *e, const struct filters_dir *dir,
+static int open_file(struct entry *e, const struct filters_dir *dir,
                      const struct tamis_domain *domain, struct tamis_filter **out,
                      struct tamis_diag *diag)
 {
@@ -184,8 +235,11 @@ static int open_file(const struct entry *e, const struct filters_dir *dir,
         .n_stages = le32_get(r->min_stages),
     };
     int fd;
+    struct account *account = entry_account(e);
     filter_file_name(r->uuid, name);
     filters_dir_path(dir, name, path);
+    if (!account)
+        return diag_errno(diag, ENOMEM, path, "opening the filter");
     int rc = io_open_raw(dir->fd, name, O_RDONLY, &fd); /* the header's reader asks */
     if (rc)
         return diag_open(diag, rc, path, "opening the filter");
@@ -193,7 +247,7 @@ static int open_file(const struct entry *e, const struct filters_dir *dir,
     close(fd);
     if (rc)
         return rc;
-    filter_count_pages(*out, &e->account->pages);
+    filter_count_pages(*out, &account->pages);
     rc = filter_name_in(*out, dir->named->at, dir->named->path, name);
     if (rc) {
         tamis_filter_close(*out);
@@ -225,7 +279,7 @@ static int check_state(const struct entry *e, struct tamis_diag *diag)
                      text, tamis_strerror(e->refusal));
 }
 
-int entry_open(const struct entry *e, const struct filters_dir *dir,
+int entry_open(struct entry *e, const struct filters_dir *dir,
                const struct tamis_domain *domain, struct tamis_filter **out,
                struct tamis_diag *diag)
 {

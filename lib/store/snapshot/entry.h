@@ -6,27 +6,33 @@
 #include "lib/filter/filter.h"
 #include "lib/store/base/base.h"
 #include "lib/store/base/counters.h"
+#include "lib/store/snapshot/arena.h"
 
 struct entry {
     atomic_size_t refs;
+    struct chunk *chunk;                   /* where it is */
     _Atomic(struct tamis_filter *) filter; /* NULL until first used */
-    atomic_int failure;                    /* why it can't be opened, finally */
-    bool borrowed;                         /* the filter is the caller's */
+    /* Of its filter; of those before and after it, too. NULL until somebody counts. */
+    _Atomic(struct account *) account;
+    atomic_int failure; /* why it can't be opened, finally */
+    int refusal;        /* why, as a public code */
+    uint16_t state;     /* RECORD_*, or 0: the record is unreadable */
+    bool borrowed;      /* the filter is the caller's */
     bool has_range;
-    bool packed; /* a column of a pack, at `place` */
-    struct pack_place place;
-    uint16_t state;          /* RECORD_*, or 0: the record is unreadable */
-    int refusal;             /* why, as a public code */
-    struct account *account; /* of its filter; of those before and after it, too */
+    bool packed; /* a column of a pack, at entry_place() */
+    uint16_t name_bytes, value_bytes;
     uint32_t rank;
     uint64_t watermark;
-    uint32_t name_bytes, value_bytes;
     uint8_t bytes[]; /* name, record as in the catalog */
 };
-struct entry *entry_new(const void *name, size_t name_bytes, const uint8_t *value,
-                        size_t value_bytes);
+/* NULL: no memory. */
+struct entry *entry_new(struct arena *a, const void *name, size_t name_bytes,
+                        const uint8_t *value, size_t value_bytes);
 struct entry *entry_hold(struct entry *e);
-void entry_release(struct entry *e);
+void entries_release(struct entry **entries, size_t n);
+/* The account, made if nobody has counted yet. NULL: no memory, or the caller's filter.
+ */
+struct account *entry_account(struct entry *e);
 /* The segment's entry in a table of columns, but for own_blocks. */
 void entry_facts(const struct entry *e, struct column *out);
 bool entry_is(const struct entry *e, const uint8_t *value, size_t value_bytes);
@@ -35,7 +41,7 @@ bool entry_is(const struct entry *e, const uint8_t *value, size_t value_bytes);
 const char *record_mismatch(const struct record *r, const struct header *h);
 /* Opens the filter for the caller alone, who closes it by entry_close(). Either counts
  * it among those that a process may have mapped. */
-int entry_open(const struct entry *e, const struct filters_dir *dir,
+int entry_open(struct entry *e, const struct filters_dir *dir,
                const struct tamis_domain *domain, struct tamis_filter **out,
                struct tamis_diag *diag);
 void entry_close(struct tamis_filter *f);
@@ -59,6 +65,31 @@ struct tamis_filter *entry_filter_or_reason(struct entry *e,
 static inline const struct record_disk *entry_record(const struct entry *e)
 {
     return (const struct record_disk *)(const void *)(e->bytes + e->name_bytes);
+}
+
+/* Below 0, 0 or above: as names are ordered in a catalog. */
+static inline int entry_compare_name(const struct entry *e, const void *name,
+                                     size_t name_bytes)
+{
+    size_t n = e->name_bytes < name_bytes ? e->name_bytes : name_bytes;
+    int order = n ? memcmp(e->bytes, name, n) : 0;
+    return order ? order : (e->name_bytes > name_bytes) - (e->name_bytes < name_bytes);
+}
+
+/* Which pack a packed segment is in, PLACE_KEY_BYTES. */
+static inline const uint8_t *entry_pack(const struct entry *e)
+{
+    return entry_record(e)->place_uuid;
+}
+
+static inline struct pack_place entry_place(const struct entry *e)
+{
+    const struct record_disk *r = entry_record(e);
+    struct pack_place place = {.digest = le64_get(r->place_digest),
+                               .band = le32_get(r->band),
+                               .column = le32_get(r->column)};
+    memcpy(place.uuid, r->place_uuid, UUID_BYTES);
+    return place;
 }
 
 static inline const uint8_t *entry_first(const struct entry *e, size_t *n_bytes)

@@ -129,26 +129,27 @@ static int view_make(struct tamis_snapshot *s, const struct tamis_snapshot *prev
     return 0;
 }
 
-/* The view of a place; made if it is the first segment of this pack. */
+/* The view of an entry's place; made if it is the first segment of this pack. */
 static int view_find(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
-                     struct names *known, const struct entry *e, struct pack_view **out)
+                     struct names *known, const struct entry *e, size_t *view)
 {
     struct packs *p = &s->packs;
-    uint32_t at = names_get(known, &e->place, PLACE_KEY_BYTES);
+    uint32_t at = names_get(known, entry_pack(e), PLACE_KEY_BYTES);
     if (!at) {
+        struct pack_place place = entry_place(e);
         struct pack_view *more = realloc(p->views, (p->n + 1) * sizeof *more);
         if (!more)
             return ENOMEM;
         p->views = more;
-        int rc = view_make(s, previous, &e->place, &p->views[p->n]);
+        int rc = view_make(s, previous, &place, &p->views[p->n]);
         if (!rc)
-            rc = names_set(known, &e->place, PLACE_KEY_BYTES, (uint32_t)p->n + 1);
+            rc = names_set(known, entry_pack(e), PLACE_KEY_BYTES, (uint32_t)p->n + 1);
         p->n++;
         if (rc)
             return rc;
         at = (uint32_t)p->n;
     }
-    *out = &p->views[at - 1];
+    *view = at - 1;
     return 0;
 }
 
@@ -175,7 +176,7 @@ static const struct band *band_of(const struct pack_view *v,
 static void take_seat(struct packs *p, struct pack_view *v, const struct entry *e,
                       uint32_t index)
 {
-    const struct pack_place *place = &e->place;
+    const struct pack_place at = entry_place(e), *place = &at;
     if (!v->pack || place->column >= v->pack->n_columns)
         return;
     const struct band *b = band_of(v, place);
@@ -195,8 +196,6 @@ static void take_seat(struct packs *p, struct pack_view *v, const struct entry *
 
 static int seats_alloc(struct packs *p, size_t n)
 {
-    if (p->seats)
-        return 0;
     p->seats = calloc(n, sizeof *p->seats);
     p->seated = calloc(n / 64 + 1, sizeof *p->seated);
     return p->seats && p->seated ? 0 : ENOMEM;
@@ -281,16 +280,21 @@ static int settle(struct packs *p)
 int packs_make(struct tamis_snapshot *s, const struct tamis_snapshot *previous)
 {
     struct names known = {0};
+    const struct entry *last = NULL; /* neighbours are mostly in one pack */
+    size_t view = 0;
     int rc = 0;
     for (size_t i = 0; i < s->n && !rc; i++) {
-        struct pack_view *v;
-        if (!s->entries[i]->packed)
+        const struct entry *e = s->entries[i];
+        if (!e->packed)
             continue;
-        rc = seats_alloc(&s->packs, s->n);
+        if (!last)
+            rc = seats_alloc(&s->packs, s->n);
+        if (!rc &&
+            (!last || memcmp(entry_pack(e), entry_pack(last), PLACE_KEY_BYTES) != 0))
+            rc = view_find(s, previous, &known, e, &view);
         if (!rc)
-            rc = view_find(s, previous, &known, s->entries[i], &v);
-        if (!rc)
-            take_seat(&s->packs, v, s->entries[i], (uint32_t)i);
+            take_seat(&s->packs, &s->packs.views[view], e, (uint32_t)i);
+        last = e;
     }
     names_clear(&known);
     return rc ? rc : settle(&s->packs);

@@ -43,7 +43,7 @@ static void info_of_record(const struct entry *e, struct tamis_segment_info *inf
     info->error = le64_get_f64(r->target_error);
     if (e->state != RECORD_NO_FILTER && !e->borrowed) {
         char name[FILTER_NAME_BYTES];
-        filter_file_name(has_own_file(e) ? r->uuid : e->place.uuid, name);
+        filter_file_name(has_own_file(e) ? r->uuid : r->place_uuid, name);
         snprintf(info->file, sizeof info->file, "filters/%s", name);
     }
 }
@@ -83,11 +83,12 @@ int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
     if (out)
         *out = seat->pack;
     if (place) {
-        memcpy(place->uuid, snapshot->entries[index]->place.uuid, UUID_BYTES);
+        struct pack_place at = entry_place(snapshot->entries[index]);
+        memcpy(place->uuid, at.uuid, UUID_BYTES);
         place->n_blocks = seat->band->geometry.n_blocks;
         place->lanes = seat->band->geometry.lanes;
         place->words = seat->band->geometry.words;
-        place->band = snapshot->entries[index]->place.band;
+        place->band = at.band;
         place->column = seat->column;
         place->n_columns = seat->band->n_columns;
         place->row_bytes = seat->band->row_bytes;
@@ -114,6 +115,32 @@ int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
 
 /* ---- finding ---- */
 
+/* Of a catalog's: the first in the order of names that is not before this one. */
+static size_t first_from(const struct tamis_snapshot *s, const void *name,
+                         size_t name_bytes)
+{
+    size_t from = 0, to = s->n;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (entry_compare_name(s->named[middle], name, name_bytes) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+uint32_t snapshot_slot(const struct tamis_snapshot *s, const void *name,
+                       size_t name_bytes)
+{
+    if (!s->named)
+        return names_get(&s->by_name, name, name_bytes);
+    size_t at = name && name_bytes ? first_from(s, name, name_bytes) : s->n;
+    if (at == s->n || entry_compare_name(s->named[at], name, name_bytes) != 0)
+        return 0;
+    return s->slots ? s->slots[at] : (uint32_t)at + 1;
+}
+
 static bool has_binding(const struct entry *e, const void *binding, size_t n_bytes)
 {
     const struct record_disk *r = entry_record(e);
@@ -129,7 +156,7 @@ static uint32_t find_among_twins(const struct tamis_snapshot *s, const void *nam
     uint32_t slot = 0;
     for (size_t i = 0; binding && i < s->n; i++) {
         const struct entry *e = s->entries[i];
-        if (e->name_bytes != name_bytes || memcmp(e->bytes, name, name_bytes) != 0 ||
+        if (entry_compare_name(e, name, name_bytes) != 0 ||
             !has_binding(e, binding, binding_bytes))
             continue;
         if (slot)
@@ -157,7 +184,7 @@ int tamis_snapshot_find(const struct tamis_snapshot *snapshot, const void *name,
         return TAMIS_ERR_RANGE;
     *target = (struct tamis_target){.refusal = TAMIS_UNKNOWN_SEGMENT,
                                     .min_watermark = min_watermark};
-    uint32_t slot = snapshot ? names_get(&snapshot->by_name, name, name_bytes) : 0;
+    uint32_t slot = snapshot ? snapshot_slot(snapshot, name, name_bytes) : 0;
     if (!slot)
         return TAMIS_ERR_NO_SEGMENT;
     if (slot == NAME_TWICE)

@@ -16,34 +16,6 @@
 
 /* ---- building ---- */
 
-static int compare_entries(const void *left, const void *right)
-{
-    const struct entry *a = *(struct entry *const *)left;
-    const struct entry *b = *(struct entry *const *)right;
-    if (a->rank != b->rank)
-        return a->rank < b->rank ? -1 : 1;
-    size_t n = a->name_bytes < b->name_bytes ? a->name_bytes : b->name_bytes;
-    int order = memcmp(a->bytes, b->bytes, n);
-    if (order)
-        return order;
-    return (a->name_bytes > b->name_bytes) - (a->name_bytes < b->name_bytes);
-}
-
-static int index_names(struct tamis_snapshot *s)
-{
-    for (size_t i = 0; i < s->n; i++) {
-        const struct entry *e = s->entries[i];
-        if (!e->name_bytes)
-            continue;
-        bool twice = names_get(&s->by_name, e->bytes, e->name_bytes) != 0;
-        int rc = names_set(&s->by_name, e->bytes, e->name_bytes,
-                           twice ? NAME_TWICE : (uint32_t)i + 1);
-        if (rc)
-            return rc;
-    }
-    return 0;
-}
-
 static int add_entry(struct tamis_snapshot *s, struct entry *e, size_t *max)
 {
     if (!e)
@@ -54,7 +26,7 @@ static int add_entry(struct tamis_snapshot *s, struct entry *e, size_t *max)
             more < NAME_TWICE ? realloc(s->entries, more * sizeof(struct entry *))
                               : NULL;
         if (!entries) {
-            entry_release(e);
+            entries_release(&e, 1);
             return ENOMEM;
         }
         s->entries = entries;
@@ -67,13 +39,16 @@ static int add_entry(struct tamis_snapshot *s, struct entry *e, size_t *max)
 /* Frees what a snapshot refers to, and leaves it empty. */
 static void snapshot_clear(struct tamis_snapshot *s)
 {
-    for (size_t i = 0; i < s->n; i++)
-        entry_release(s->entries[i]);
+    entries_release(s->entries, s->n);
+    if (s->named != s->entries)
+        free(s->named);
     free(s->entries);
+    free(s->slots);
     names_clear(&s->by_name);
     planes_free(&s->planes);
     packs_free(&s->packs);
-    s->entries = NULL;
+    s->entries = s->named = NULL;
+    s->slots = NULL;
     s->n = 0;
 }
 
@@ -113,42 +88,64 @@ void tamis_snapshot_release(struct tamis_snapshot *snapshot)
 struct loading {
     struct tamis_snapshot *snapshot;
     const struct tamis_snapshot *previous; /* may be NULL */
+    struct arena arena;
     size_t max;
+    size_t next; /* of previous->named: all before it are passed */
 };
 
 /* A filter whose record has changed, by a growth perhaps, goes on counting. */
-static struct account *account_for(const struct entry *e, const struct entry *before,
-                                   struct ledger *ledger)
+static int keep_account(struct entry *e, struct entry *before)
 {
-    if (before && before->state && e->state &&
-        memcmp(entry_record(before)->uuid, entry_record(e)->uuid, UUID_BYTES) == 0)
-        return account_hold(before->account);
-    return account_new(&ledger->pages);
+    if (!before->state || !e->state ||
+        memcmp(entry_record(before)->uuid, entry_record(e)->uuid, UUID_BYTES) != 0)
+        return 0;
+    struct account *account = entry_account(before);
+    if (!account)
+        return ENOMEM;
+    atomic_store(&e->account, account_hold(account));
+    return 0;
+}
+
+/* The segment of this name in the snapshot before; NULL: there is none. Names come in
+ * their order. */
+static struct entry *entry_before(struct loading *l, const void *name,
+                                  size_t name_bytes)
+{
+    const struct tamis_snapshot *s = l->previous;
+    int order = 1;
+    while (s && l->next < s->n &&
+           (order = entry_compare_name(s->named[l->next], name, name_bytes)) < 0)
+        l->next++;
+    return order == 0 ? s->named[l->next] : NULL;
 }
 
 static int load_entry(void *ctx, const void *name, size_t name_bytes,
                       const uint8_t *value, size_t value_bytes)
 {
     struct loading *l = ctx;
-    struct entry *e = NULL, *before = NULL;
-    if (l->previous) {
-        uint32_t slot = names_get(&l->previous->by_name, name, name_bytes);
-        before = slot ? l->previous->entries[slot - 1] : NULL;
-        /* One that failed to open may open now, though its record reads the same. */
-        if (before && entry_is(before, value, value_bytes) &&
-            !atomic_load(&before->failure))
-            e = entry_hold(before);
-    }
-    if (!e) {
-        e = entry_new(name, name_bytes, value, value_bytes);
-        if (e)
-            e->account = account_for(e, before, l->snapshot->ledger);
-        if (e && !e->account) {
-            entry_release(e);
-            e = NULL;
-        }
+    struct entry *before = entry_before(l, name, name_bytes);
+    /* One that failed to open may open now, though its record reads the same. */
+    if (before && entry_is(before, value, value_bytes) &&
+        !atomic_load(&before->failure))
+        return add_entry(l->snapshot, entry_hold(before), &l->max);
+    struct entry *e = entry_new(&l->arena, name, name_bytes, value, value_bytes);
+    if (e && before && keep_account(e, before) != 0) {
+        entries_release(&e, 1);
+        e = NULL;
     }
     return add_entry(l->snapshot, e, &l->max);
+}
+
+/* Room for all of it at once, if there is no snapshot that has most of it. */
+static int expect(struct loading *l, struct catalog_txn *t, struct tamis_diag *diag)
+{
+    size_t n, n_bytes;
+    int rc = catalog_size(t, &n, &n_bytes, diag);
+    arena_end(&l->arena);
+    l->arena = (struct arena){.pages = &l->snapshot->ledger->pages};
+    if (!rc && !l->previous)
+        l->arena.expected = n_bytes + n * (sizeof(struct entry) + 8);
+    return rc;
 }
 
 static int load_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
@@ -156,13 +153,57 @@ static int load_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     struct loading *l = ctx;
     struct meta m;
     snapshot_clear(l->snapshot);
-    l->max = 0;
+    l->max = l->next = 0;
     int rc = catalog_meta(t, &m, diag);
+    if (!rc)
+        rc = expect(l, t, diag);
     if (rc)
         return rc;
     l->snapshot->complete = m.complete;
     l->snapshot->number = catalog_txn_number(t);
     return catalog_each(t, load_entry, l, diag);
+}
+
+/* ---- the order ---- */
+
+/* A rank, and under it the place in the order of names. */
+static int compare_keys(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+static int sort_by_rank(struct tamis_snapshot *s)
+{
+    uint64_t *keys = malloc(s->n * sizeof *keys);
+    s->named = s->entries;
+    s->entries = malloc(s->n * sizeof(struct entry *));
+    s->slots = malloc(s->n * sizeof *s->slots);
+    bool good = keys && s->entries && s->slots;
+    if (!good) {
+        free(s->entries);
+        s->entries = s->named;
+    }
+    for (size_t i = 0; good && i < s->n; i++)
+        keys[i] = (uint64_t)s->named[i]->rank << 32 | i;
+    if (good)
+        qsort(keys, s->n, sizeof *keys, compare_keys);
+    for (size_t i = 0; good && i < s->n; i++) {
+        s->entries[i] = s->named[(uint32_t)keys[i]];
+        s->slots[(uint32_t)keys[i]] = (uint32_t)i + 1;
+    }
+    free(keys);
+    return good ? 0 : ENOMEM;
+}
+
+/* The catalog lists its segments by name, and often that is their order. */
+static int order_entries(struct tamis_snapshot *s)
+{
+    for (size_t i = 1; i < s->n; i++)
+        if (s->entries[i]->rank < s->entries[i - 1]->rank)
+            return sort_by_rank(s);
+    s->named = s->entries;
+    return 0;
 }
 
 static int load(struct catalog *c, const struct tamis_snapshot *previous,
@@ -177,14 +218,13 @@ static int load(struct catalog *c, const struct tamis_snapshot *previous,
     s->ledger = ledger_hold(c->ledger);
     struct loading l = {.snapshot = s, .previous = previous};
     int rc = catalog_read(c, load_in, &l, diag);
+    arena_end(&l.arena);
     if (!rc)
         rc = catalog_agrees(c, diag);
     if (!rc)
         origin_note(c->origin, s->number);
-    if (!rc && s->n)
-        qsort(s->entries, s->n, sizeof(struct entry *), compare_entries);
     if (!rc) {
-        rc = index_names(s);
+        rc = order_entries(s);
         if (!rc)
             rc = packs_make(s, previous);
         if (!rc)
@@ -245,7 +285,8 @@ int tamis_snapshot_current(struct tamis_store *store, struct tamis_snapshot **ou
 /* ---- from filters ---- */
 
 /* A filter that the caller opened, with the record that a catalog would have of it. */
-static struct entry *entry_of_filter(struct tamis_filter *f, uint32_t rank)
+static struct entry *entry_of_filter(struct arena *a, struct tamis_filter *f,
+                                     uint32_t rank)
 {
     struct tamis_filter_info info;
     if (tamis_filter_info(f, &info) != 0)
@@ -268,7 +309,7 @@ static struct entry *entry_of_filter(struct tamis_filter *f, uint32_t rank)
     memcpy(r.binding, info.binding, info.binding_bytes);
     uint8_t value[RECORD_MAX_BYTES];
     size_t n = record_encode(&r, info.name, info.name_bytes, value);
-    struct entry *e = entry_new(info.name, info.name_bytes, value, n);
+    struct entry *e = entry_new(a, info.name, info.name_bytes, value, n);
     if (!e)
         return NULL;
     /* Whatever the record's checks make of a foreign filter, the filter is open. */
@@ -279,6 +320,21 @@ static struct entry *entry_of_filter(struct tamis_filter *f, uint32_t rank)
     e->borrowed = true;
     atomic_init(&e->filter, f);
     return e;
+}
+
+static int index_names(struct tamis_snapshot *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct entry *e = s->entries[i];
+        if (!e->name_bytes)
+            continue;
+        bool twice = names_get(&s->by_name, e->bytes, e->name_bytes) != 0;
+        int rc = names_set(&s->by_name, e->bytes, e->name_bytes,
+                           twice ? NAME_TWICE : (uint32_t)i + 1);
+        if (rc)
+            return rc;
+    }
+    return 0;
 }
 
 int tamis_snapshot_from_filters(struct tamis_filter *const *filters, size_t n,
@@ -298,10 +354,12 @@ int tamis_snapshot_from_filters(struct tamis_filter *const *filters, size_t n,
     s->complete = true; /* the list is the caller's own */
     if (n)
         s->domain = tamis_filter_domain(filters[0]);
+    struct arena arena = {0};
     size_t max = 0;
     int rc = 0;
     for (size_t i = 0; i < n && !rc; i++)
-        rc = add_entry(s, entry_of_filter(filters[i], (uint32_t)i), &max);
+        rc = add_entry(s, entry_of_filter(&arena, filters[i], (uint32_t)i), &max);
+    arena_end(&arena);
     if (!rc)
         rc = index_names(s);
     if (!rc)

@@ -47,7 +47,9 @@ struct tamis_snapshot {
     struct origin *origin;   /* the same */
     size_t n;
     struct entry **entries; /* by rank, then name */
-    struct names by_name;   /* -> index + 1, or NAME_TWICE */
+    struct entry **named;   /* by name; NULL: the filters are the caller's */
+    uint32_t *slots;        /* of `named`: index + 1; NULL: the order is the same */
+    struct names by_name;   /* the caller's: -> index + 1, or NAME_TWICE */
     struct packs packs;
     struct planes planes;
     struct counters counts;
@@ -55,6 +57,9 @@ struct tamis_snapshot {
     struct tamis_snapshot *next_live, **to_live; /* under the ledger's lock */
 };
 #define NAME_TWICE UINT32_MAX
+/* segment.c: index + 1 of the segment of this name; 0: none; or NAME_TWICE. */
+uint32_t snapshot_slot(const struct tamis_snapshot *s, const void *name,
+                       size_t name_bytes);
 
 /* ==== probe_one.c: one segment, with care ==== */
 

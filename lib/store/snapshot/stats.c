@@ -94,20 +94,31 @@ static void add_pages(struct tamis_stats *out, const struct page_counts *pages)
 static void add_pages_of(struct tamis_stats *out, struct entry *e)
 {
     struct tamis_filter *f = atomic_load_explicit(&e->filter, memory_order_acquire);
-    if (e->account)
-        add_pages(out, &e->account->pages);
+    struct account *account = atomic_load_explicit(&e->account, memory_order_acquire);
+    if (account)
+        add_pages(out, &account->pages);
     else if (f)
         add_pages(out, filter_page_counts(f));
 }
 
 /* ---- a snapshot comes and goes ---- */
 
+/* With an account for each segment: there must be no lack of memory when a snapshot
+ * goes. */
+static int begin(struct tamis_snapshot *s)
+{
+    for (size_t i = 0; s->ledger && i < s->n; i++)
+        if (!entry_account(s->entries[i]))
+            return ENOMEM;
+    return counters_begin(&s->counts, s->n);
+}
+
 int stats_join(struct tamis_snapshot *s)
 {
     struct ledger *l = s->ledger;
     if (!ledger_lock(l))
         return 0;
-    int rc = l->on ? counters_begin(&s->counts, s->n) : 0;
+    int rc = l->on ? begin(s) : 0;
     if (!rc) {
         s->next_live = l->live;
         s->to_live = &l->live;
@@ -121,7 +132,7 @@ int stats_join(struct tamis_snapshot *s)
 
 static void fold_segment(struct tamis_snapshot *s, size_t index)
 {
-    struct account *t = s->entries[index]->account;
+    struct account *t = atomic_load(&s->entries[index]->account);
     struct segment_sum sum = {0};
     add_segment(&sum, s, index);
     t->absent += sum.absent;
@@ -153,7 +164,7 @@ int tamis_snapshot_count(struct tamis_snapshot *snapshot, int on)
     if (!snapshot)
         return TAMIS_ERR_RANGE;
     if (on)
-        return counters_begin(&snapshot->counts, snapshot->n);
+        return begin(snapshot);
     atomic_store(&snapshot->counts.on, false);
     return 0;
 }
@@ -210,8 +221,10 @@ int tamis_snapshot_stats(struct tamis_snapshot *snapshot, struct tamis_stats *ou
 /* Where this segment's filter is in another snapshot of the store; n if nowhere. */
 static size_t find_account(const struct tamis_snapshot *s, const struct entry *e)
 {
-    uint32_t slot = names_get(&s->by_name, e->bytes, e->name_bytes);
-    return slot && s->entries[slot - 1]->account == e->account ? slot - 1 : s->n;
+    uint32_t slot = snapshot_slot(s, e->bytes, e->name_bytes);
+    const struct entry *other = slot ? s->entries[slot - 1] : NULL;
+    return other && atomic_load(&other->account) == atomic_load(&e->account) ? slot - 1
+                                                                             : s->n;
 }
 
 /* In all snapshots that are held and those that were; in a child of a fork, and of
@@ -223,7 +236,11 @@ static void sum_segment(struct tamis_snapshot *s, size_t index, struct segment_s
         add_segment(sum, s, index);
         return;
     }
-    const struct account *t = e->account;
+    const struct account *t = atomic_load(&e->account);
+    if (!t) { /* nobody has counted */
+        ledger_unlock(s->ledger);
+        return;
+    }
     sum->absent = t->absent;
     sum->n_false = t->n_false;
     memcpy(sum->n, t->n, sizeof sum->n);

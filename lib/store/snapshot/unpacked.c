@@ -63,7 +63,7 @@ int packs_own_blocks(struct tamis_snapshot *s, size_t index, uint64_t *n,
 
 /* ---- the filter ---- */
 
-static int fill(const struct tamis_snapshot *s, const struct entry *e,
+static int fill(const struct tamis_snapshot *s, struct entry *e,
                 const struct seat *seat, const struct column *col, int fd,
                 struct tamis_filter **out, struct tamis_diag *diag)
 {
@@ -77,6 +77,9 @@ static int fill(const struct tamis_snapshot *s, const struct entry *e,
     };
     struct tamis_filter_options opt = {.size = sizeof opt, .domain = &s->domain};
     const char *path = filter_path(seat->pack);
+    struct account *account = entry_account(e);
+    if (!account)
+        return diag_errno(diag, ENOMEM, path, "unpacking a column");
     memcpy(id.uuid, col->uuid, UUID_BYTES);
     int rc = pack_unpack_into(seat->pack, seat->band, seat->column, col, &id, &c, fd);
     if (rc == TAMIS_ERR_DAMAGED)
@@ -85,7 +88,7 @@ static int fill(const struct tamis_snapshot *s, const struct entry *e,
         return diag_errno(diag, rc, path, "unpacking a column");
     rc = filter_open_fd(fd, path, &opt, NULL, out, diag);
     if (!rc)
-        filter_count_pages(*out, &e->account->pages);
+        filter_count_pages(*out, &account->pages);
     return rc;
 }
 

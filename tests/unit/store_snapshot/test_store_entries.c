@@ -1,0 +1,148 @@
+/* Entries of snapshots: where they lie, in which order, how long they live, and which
+ * of them newer snapshots share. The segments have no filters: that takes no files. */
+#include "tests/support/store_support.h"
+#include "tests/support/store_internals.h"
+
+#define N_OF(array) (sizeof(array) / sizeof((array)[0]))
+enum { MANY = 3000 }; /* for several chunks */
+
+static const char *name_at(unsigned i)
+{
+    static char name[16];
+    snprintf(name, sizeof name, "n%05u", i);
+    return name;
+}
+
+/* Of `many` segments each step-th gets its record again, with another rank. */
+static void put_bare(struct tamis_store *s, unsigned step, bool again, uint64_t salt)
+{
+    struct tamis_edit *e = edit_new(s);
+    for (unsigned i = 0; i < MANY; i += step) {
+        struct tamis_segment_options opt = {.size = sizeof opt,
+                                            .rank = (uint32_t)((i + 1) * salt % 1009)};
+        const char *name = name_at(i);
+        if (again)
+            OK(tamis_edit_drop(e, name, strlen(name), NULL));
+        OK(tamis_edit_put_bare(e, name, strlen(name), &opt, NULL));
+    }
+    OK(tamis_edit_commit(e, NULL));
+}
+
+/* In the order of ranks, then names; each is found under its name, and no other. */
+static void check_order(struct tamis_snapshot *snap)
+{
+    static const char *const missing[] = {"",        "a",       "n",       "n0000",
+                                          "n000000", "n00001x", "n02999a", "z"};
+    struct tamis_segment_info info, last = {0};
+    struct tamis_target t;
+    assert_int_equal(tamis_snapshot_n_segments(snap), MANY);
+    for (size_t i = 0; i < MANY; i++, last = info) {
+        OK(tamis_snapshot_segment(snap, i, &info));
+        assert_int_equal(info.name_bytes, 6);
+        assert_true(i == 0 || last.rank < info.rank ||
+                    (last.rank == info.rank && memcmp(last.name, info.name, 6) < 0));
+        OK(tamis_snapshot_find(snap, info.name, 6, NULL, 0, 0, &t));
+        assert_int_equal(t.slot, i + 1);
+    }
+    for (size_t i = 0; i < N_OF(missing); i++)
+        assert_int_equal(
+            tamis_snapshot_find(snap, missing[i], strlen(missing[i]), NULL, 0, 0, &t),
+            TAMIS_ERR_NO_SEGMENT);
+}
+
+static void ranks_order_them_and_names_find_them(void **state)
+{
+    static const uint64_t salts[] = {0, 1, 7, 1008, 500};
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    for (size_t i = 0; i < N_OF(salts); i++) {
+        put_bare(s, 1, i > 0, salts[i]);
+        struct tamis_snapshot *snap = snapshot_of(s);
+        check_order(snap);
+        tamis_snapshot_release(snap);
+    }
+    tamis_store_close(s);
+}
+
+static struct entry *entry_named(struct tamis_snapshot *snap, unsigned i)
+{
+    struct tamis_target t;
+    OK(tamis_snapshot_find(snap, name_at(i), 6, NULL, 0, 0, &t));
+    return snap->entries[t.slot - 1];
+}
+
+/* Every 50th survives five edits, alone in its chunk. */
+static void entries_outlive_their_snapshot(void **state)
+{
+    struct tamis_snapshot *first, *now;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_bare(s, 1, false, 3);
+    first = snapshot_of(s);
+    put_bare(s, 50, true, 11);
+    now = snapshot_of(s);
+    for (unsigned i = 0; i < MANY; i++)
+        assert_int_equal(entry_named(first, i) == entry_named(now, i), i % 50 != 0);
+    check_order(first);
+    tamis_snapshot_release(first);
+    check_order(now);
+    for (uint64_t salt = 2; salt < 7; salt++) {
+        struct tamis_edit *e = edit_new(s);
+        for (unsigned i = 0; i < MANY; i++) {
+            struct tamis_segment_options opt = {.size = sizeof opt,
+                                                .rank = (uint32_t)(i * salt % 97)};
+            if (i % 50 == 0)
+                continue;
+            OK(tamis_edit_drop(e, name_at(i), 6, NULL));
+            OK(tamis_edit_put_bare(e, name_at(i), 6, &opt, NULL));
+        }
+        OK(tamis_edit_commit(e, NULL));
+        struct tamis_snapshot *next = snapshot_of(s);
+        assert_ptr_equal(entry_named(now, 50), entry_named(next, 50));
+        assert_ptr_not_equal(entry_named(now, 51), entry_named(next, 51));
+        tamis_snapshot_release(now);
+        check_order(next);
+        now = next;
+    }
+    tamis_store_close(s);
+    check_order(now);
+    tamis_snapshot_release(now);
+}
+
+/* A chunk goes with the last of its entries, whether it is still being filled or not.
+ */
+static void chunks_go_with_their_entries(void **state)
+{
+    struct arena a = {.expected = 100};
+    struct chunk *in[3], *big;
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        uint8_t *p = arena_take(&a, 13, &in[i]);
+        assert_non_null(p);
+        assert_int_equal((uintptr_t)p % 8, 0);
+        memset(p, 0xff, 13);
+    }
+    assert_ptr_equal(in[0], in[1]);
+    chunk_release(in[0], 2);
+    assert_non_null(arena_take(&a, CHUNK_MAX_BYTES + 1, &big)); /* of its own */
+    assert_ptr_not_equal(big, in[2]);
+    assert_int_equal(in[2]->refs, 1);
+    chunk_release(in[2], 1);
+    chunk_release(big, 1);
+    assert_int_equal(big->refs, CHUNK_FILLING - 1);
+    arena_end(&a);
+    arena_end(&a);
+    assert_null(a.chunk);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, test_dir_create, test_dir_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(ranks_order_them_and_names_find_them),
+        TEST(entries_outlive_their_snapshot),
+        TEST(chunks_go_with_their_entries),
+    };
+    return cmocka_run_group_tests_name("store_entries", tests, NULL, NULL);
+}
