@@ -90,6 +90,41 @@ static void a_flipped_bit_loses_no_key(void **state)
     assert_true(n_seen > n_flipped / 8);
 }
 
+/* Leaves that are neighbours are read at once, and none of them is believed for that.
+ */
+static void every_leaf_is_checked(void **state)
+{
+    enum { SEGMENTS = 900 };
+    size_t n, n_leaves = 0;
+    char name[8];
+    (void)state;
+    const char *store = fresh_store();
+    struct tamis_store *s = store_open(store);
+    struct tamis_edit *e = edit_new(s);
+    for (unsigned i = 0; i < SEGMENTS; i++) {
+        snprintf(name, sizeof name, "n%05u", i);
+        OK(tamis_edit_put_bare(e, name, 6, NULL, NULL));
+    }
+    OK(tamis_edit_commit(e, NULL));
+    tamis_store_close(s);
+    uint8_t *bytes = file_read(in_store(store, "catalog.lmdb"), &n);
+    for (uint8_t *page = bytes + 2 * 4096; page < bytes + n; page += 4096) {
+        uint16_t node;
+        memcpy(&node, page + 16, 2);
+        if (page[10] != 2 || node > 4000 || memcmp(page + node + 8, "n0", 2) != 0)
+            continue;
+        page[0] ^= 1; /* its number */
+        file_write(in_store(store, "catalog.lmdb"), bytes, n);
+        page[0] ^= 1;
+        expect_store(store, TAMIS_ERR_DAMAGED, "makes no sense");
+        n_leaves++;
+    }
+    file_write(in_store(store, "catalog.lmdb"), bytes, n);
+    tamis_store_close(store_open(store));
+    free(bytes);
+    assert_true(n_leaves > 40);
+}
+
 /* ---- damage while a store is open ---- */
 
 static void poke(const char *store, size_t at, const void *bytes, size_t n)
@@ -306,6 +341,7 @@ int main(void)
         cmocka_unit_test(a_long_list_of_free_pages_is_checked),
         cmocka_unit_test(pages_that_lead_back_end),
         cmocka_unit_test(a_flipped_bit_loses_no_key),
+        cmocka_unit_test(every_leaf_is_checked),
         cmocka_unit_test(a_free_page_in_use_is_not_written),
         cmocka_unit_test(a_leaf_that_is_older_loses_no_key),
         cmocka_unit_test(a_page_size_that_rotted_is_no_crash),
