@@ -82,6 +82,20 @@ struct band_rows pack_band_rows(struct tamis_filter *f, const struct band *b)
     return view_band_rows(view_of(f), b);
 }
 
+void pack_band_pages(struct tamis_filter *f, const struct band *b,
+                     struct tamis_verify *out)
+{
+    struct stage *rows = pack_band_rows(f, b).stage;
+    uint64_t end = band_row(b, b->geometry.lanes, 0, 0);
+    uint64_t at = f->offset + (uint64_t)(rows->bits - rows->map->base);
+    memset(out, 0, sizeof *out);
+    for (uint64_t page = b->rows_offset / PAGE_BYTES; page * PAGE_BYTES < end; page++) {
+        out->n_pages++;
+        if (stage_is_bad(rows, page) && out->n_damaged++ == 0)
+            out->first_damaged = at + page * PAGE_BYTES;
+    }
+}
+
 /* One row, page by page: a row of more than a line may reach into the next. */
 static void and_checked(struct stage *s, uint64_t row, uint32_t row_bytes, uint8_t *out,
                         bool *damaged)

@@ -42,6 +42,9 @@ struct band_rows {
     uint32_t n_columns;
 };
 struct band_rows pack_band_rows(struct tamis_filter *f, const struct band *b);
+/* The pages that hold rows of the band, and those of them that were found damaged. */
+void pack_band_pages(struct tamis_filter *f, const struct band *b,
+                     struct tamis_verify *out);
 
 /* Words of a set of columns, which is as long as a row: column c is bit c % 64 of word
  * c / 64. */

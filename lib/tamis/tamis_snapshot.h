@@ -98,6 +98,12 @@ struct tamis_pack_place {
  * all of its columns together. ERR_NO_SEGMENT: no pack answers for the segment. */
 int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
                         struct tamis_filter **pack, struct tamis_pack_place *place);
+/* The pages of a pack that hold rows of a segment, and those of them that failed a check
+ * until now: tamis_filter_verify() of the pack checks all. Other damaged pages of the
+ * pack change no answer about the segment. They are of other rows, or of the table of
+ * columns, which repacking and repair read. ERR_NO_SEGMENT: no pack answers for it. */
+int tamis_snapshot_pack_pages(struct tamis_snapshot *snapshot, size_t index,
+                              struct tamis_verify *out);
 struct tamis_domain tamis_snapshot_domain(const struct tamis_snapshot *snapshot);
 
 struct tamis_prepare_options {

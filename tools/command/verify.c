@@ -12,6 +12,7 @@
 #include "../talk/talk.h"
 #include "command.h"
 #include "tamis.h"
+#include "verify.h"
 
 struct verify {
     const struct options *o;
@@ -22,16 +23,7 @@ struct verify {
     uint64_t damaged;
     int status; /* the first that was not 0 */
     struct against against;
-    struct checked *packs; /* each is checked once */
-    size_t n_packs;
-};
-
-/* A pack of the snapshot, checked. */
-struct checked {
-    const struct tamis_filter *pack;
-    struct tamis_verify report;
-    struct tamis_diag diag;
-    int err;
+    struct checked_packs packs;
 };
 
 static bool with_keys(const struct options *o)
@@ -146,51 +138,12 @@ static int report_gone(const struct verify *v, const struct place *p)
     return EXIT_NONE;
 }
 
-static const struct checked *check_pack(struct verify *v, struct tamis_filter *pack)
-{
-    struct checked *c;
-
-    for (size_t i = 0; i < v->n_packs; i++)
-        if (v->packs[i].pack == pack)
-            return &v->packs[i];
-    v->packs = memory_or_exit(realloc(v->packs, (v->n_packs + 1) * sizeof(*v->packs)));
-    c = &v->packs[v->n_packs++];
-    *c = (struct checked){.pack = pack};
-    c->err = tamis_filter_verify(pack, &c->report, &c->diag);
-    return c;
-}
-
-/* A damaged page of a pack may be of any of its columns. */
-static int verify_column(struct verify *v, const struct place *p, const char *path)
-{
-    const struct checked *c = check_pack(v, p->filter);
-    char what[128];
-
-    snprintf(what, sizeof(what), "column; of its pack %llu of %llu page%s damaged",
-             (unsigned long long)c->report.n_damaged,
-             (unsigned long long)c->report.n_pages,
-             c->report.n_pages == 1 ? " is" : "s are");
-    if (c->err == 0)
-        snprintf(what, sizeof(what), "column of a pack of %llu pages",
-                 (unsigned long long)c->report.n_pages);
-    verify_line(v->list, (struct tamis_name){p->info.name, p->info.name_bytes},
-                c->err == 0  ? "ok"
-                : c->err > 0 ? "unreadable"
-                             : "damaged",
-                path, what, &c->report);
-    if (c->err != 0)
-        complain_error(c->err, &c->diag, path,
-                       "'tamis pack --repack' saves what is good; build the "
-                       "other segments anew from their keys");
-    return status_of_error(c->err);
-}
-
 /* The caller leaves the place. */
 static bool verify_segment(struct verify *v, size_t i, struct place *p)
 {
     struct tamis_name name;
     char *path;
-    int err = find_filter(v, i, p), status;
+    int err = find_filter(v, i, p), status, of_pack = EXIT_DONE;
 
     if (err != 0 && (p->info.name == NULL || p->gone)) {
         note(v, p->gone ? report_gone(v, p)
@@ -205,12 +158,14 @@ static bool verify_segment(struct verify *v, size_t i, struct place *p)
     path = memory_or_exit(malloc(strlen(v->o->args[0]) + strlen(p->info.file) + 2));
     sprintf(path, "%s/%s", v->o->args[0], p->info.file);
     status = err         ? report_unopened(v, p, path, err)
-             : p->column ? verify_column(v, p, path)
+             : p->column ? verify_column(&v->packs, p->snapshot, p->index, p->filter,
+                                         path, v->list, &of_pack)
                          : verify_one(p->filter, name, path, v->list);
     v->damaged += status != EXIT_DONE;
     if (!with_keys(v->o))
         progress_advance(0, p->info.file_bytes);
     note(v, status);
+    note(v, of_pack);
     free(path);
     return true;
 }
@@ -228,20 +183,36 @@ static size_t probe(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
                : tamis_filter_probe_batch(filter, tag, hashes, n, absent, &why);
 }
 
+/* The rows of a column, where they are: a copy of it would stay in memory. */
+static size_t probe_rows(void *ctx, uint64_t tag, const uint64_t *hashes, size_t n,
+                         uint64_t *absent)
+{
+    struct place *p = ctx;
+    struct tamis_target target = tamis_snapshot_target(p->snapshot, p->index);
+
+    return tamis_snapshot_probe_batch(p->snapshot, &target, tag, hashes, n, absent,
+                                      NULL);
+}
+
+static int against(struct verify *v, const char *keyfile, struct place *p)
+{
+    struct tamis_name name = {p->info.name, p->info.name_bytes};
+
+    if (p->column && tamis_snapshot_target(p->snapshot, p->index).refusal == 0)
+        return against_list(&v->against, keyfile, v->o, &v->domain, name, probe_rows,
+                            p);
+    if (p->column && tamis_snapshot_filter(p->snapshot, p->index, &p->filter, NULL) != 0)
+        p->filter = NULL; /* told: it has every key */
+    return against_list(&v->against, keyfile, v->o, &v->domain, name, probe, p->filter);
+}
+
 /* A segment, and the keys that it should have (NULL: only the segment). */
 static void check_segment(struct verify *v, size_t i, const char *keyfile)
 {
     struct place p;
 
-    if (verify_segment(v, i, &p) && keyfile != NULL) {
-        struct tamis_name name = {p.info.name, p.info.name_bytes};
-
-        if (p.column &&
-            tamis_snapshot_filter(p.snapshot, p.index, &p.filter, NULL) != 0)
-            p.filter = NULL; /* told: it has every key */
-        note(v, against_list(&v->against, keyfile, v->o, &v->domain, name, probe,
-                             p.filter));
-    }
+    if (verify_segment(v, i, &p) && keyfile != NULL)
+        note(v, against(v, keyfile, &p));
     leave(v, &p);
 }
 
@@ -329,6 +300,7 @@ static void finish(struct verify *v)
     if (v->root != NULL) {
         json_put(v->root, "segments", v->list);
         json_put(v->root, "damaged_segments", json_count(v->damaged));
+        json_put(v->root, "packs", v->packs.damaged);
         json_put(v->root, "orphans", v->orphans);
     }
     if (with_keys(o))
@@ -360,17 +332,19 @@ static int run(int argc, char **argv)
     if (status != EXIT_DONE)
         return status;
     v.o = &o;
+    v.packs.store = o.args[0];
     v.domain = tamis_snapshot_domain(v.snapshot);
     if (given(&o, OPT_JSON)) {
         v.root = memory_or_exit(json_object());
         v.list = memory_or_exit(json_array());
         v.orphans = memory_or_exit(json_array());
+        v.packs.damaged = memory_or_exit(json_array());
         v.against.list = memory_or_exit(json_array());
     }
     verify(&v);
     progress_clear();
     finish(&v);
-    free(v.packs);
+    free(v.packs.at);
     tamis_snapshot_release(v.snapshot);
     tamis_store_close(v.store);
     return v.status;
@@ -383,8 +357,9 @@ const struct command cmd_verify = {
     .about = "Checks every page of the filters, one line for each segment: ok, bare "
              "(no filter), damaged, lost, unreadable. Damage costs disk reads, never "
              "keys. Filters replaced meanwhile are checked anew, and dropped ones "
-             "ignored. Files of no segment are listed as orphan; 'tamis repair' "
-             "sweeps them, or sets them aside.\n",
+             "ignored. A damaged page of a pack costs the segments that have rows in "
+             "it; a line says how many. Files of no segment are listed as orphan; "
+             "'tamis repair' sweeps them, or sets them aside.\n",
     .options = {OPTION(AGAINST, NULL),
                 OPTION(AGAINST_EACH, NULL),
                 OPTION(STRIP, NULL),

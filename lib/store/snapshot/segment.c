@@ -99,6 +99,19 @@ int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
     return 0;
 }
 
+int tamis_snapshot_pack_pages(struct tamis_snapshot *snapshot, size_t index,
+                              struct tamis_verify *out)
+{
+    memset(out, 0, sizeof *out);
+    if (!snapshot || index >= snapshot->n)
+        return TAMIS_ERR_RANGE;
+    const struct seat *seat = packs_seat(&snapshot->packs, index);
+    if (!seat)
+        return TAMIS_ERR_NO_SEGMENT;
+    pack_band_pages(seat->pack, seat->band, out);
+    return 0;
+}
+
 int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
                           struct tamis_filter **out, struct tamis_diag *diag)
 {

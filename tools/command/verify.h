@@ -1,0 +1,25 @@
+/* tamis verify: verify.c checks filters, verify_packs.c packs and their columns. */
+#ifndef TAMIS_VERIFY_H
+#define TAMIS_VERIFY_H
+
+#include <jansson.h>
+
+#include "../input/input.h"
+#include "tamis.h"
+
+/* The packs that were checked; each is once. */
+struct checked_packs {
+    const char *store; /* its path */
+    json_t *damaged;   /* of these an object each; NULL: text */
+    struct checked *at;
+    size_t n;
+};
+/* Checks a segment that is a column of `pack` and nothing else, and prints its result.
+ * With the first one of a damaged pack it prints what is damaged there, and sets
+ * *of_pack to the status of that. Returns the segment's own: a damaged page costs the
+ * segments that have rows in it, and no others. */
+int verify_column(struct checked_packs *packs, struct tamis_snapshot *snapshot,
+                  size_t index, struct tamis_filter *pack, const char *path, json_t *list,
+                  int *of_pack);
+
+#endif
