@@ -111,6 +111,9 @@ make_kinds() {
     shows "tamis verify" verify store one --against other
     echo 78797a >hexes
     shows "tamis verify" verify store one --against hexes --hex
+    f=store/$("$TAMIS" ls store packed --json | jq -r '.[0].file')
+    poke "$f" $(($(stat -c %s "$f") - 4086)) '\x55'
+    shows "tamis verify" verify store packed
     agrees "tamis verify"
     shows "tamis file verify" file verify f.tamis --against other
     shows "tamis file verify" file verify f.tamis --against hexes --hex
