@@ -16,11 +16,12 @@ enum {
 };
 
 /* The filter is a column of a pack (SPEC.md §17.4), and its own file is there, too. */
+#define META_COMPAT_FOR_PACKS   UINT64_C(1)
 #define META_RO_COMPAT_PACKS    UINT64_C(1)
 #define RECORD_RO_COMPAT_PACKED UINT64_C(1)
 #define RECORD_COMPAT_KEPT      UINT64_C(1)
 
-#define META_COMPAT_KNOWN       UINT64_C(0)
+#define META_COMPAT_KNOWN       META_COMPAT_FOR_PACKS
 #define META_RO_COMPAT_KNOWN    META_RO_COMPAT_PACKS
 #define META_INCOMPAT_KNOWN     UINT64_C(0)
 #define RECORD_COMPAT_KNOWN     RECORD_COMPAT_KEPT

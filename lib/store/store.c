@@ -75,6 +75,11 @@ int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
     return rc;
 }
 
+int tamis_store_for_packs(const struct tamis_store *store)
+{
+    return store && store->catalog->meta.compat & META_COMPAT_FOR_PACKS;
+}
+
 struct tamis_domain tamis_store_domain(const struct tamis_store *store)
 {
     return store ? store->catalog->domain : (struct tamis_domain){0};

@@ -25,6 +25,7 @@ struct tamis_store_options {
     size_t size;
     struct tamis_growth growth;        /* defaults for new filters */
     const struct tamis_domain *domain; /* default: a random one */
+    uint64_t for_packs; /* not 0: so is each builder of the store */
 };
 
 /* Creates the directory `path`, or uses an empty one, and an empty store in it, durable
@@ -61,6 +62,8 @@ struct tamis_store_info {
 int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,
                      struct tamis_diag *diag);
 struct tamis_domain tamis_store_domain(const struct tamis_store *store);
+/* 1: the store was made for_packs. */
+int tamis_store_for_packs(const struct tamis_store *store);
 
 /* Confirms the list as tamis_store_confirm() without options. */
 int tamis_store_confirm_complete(struct tamis_store *store, struct tamis_diag *diag);

@@ -19,6 +19,7 @@ struct totals {
     uint64_t n[4]; /* by state */
     uint64_t keys, bytes, allocated, catalog_file, over_target, unreadable, lost;
     uint64_t n_packs, n_packed, n_dead, pack_bytes;
+    bool for_packs;
     int status; /* of filters that do not open; damage ranks before I/O errors */
 };
 
@@ -147,6 +148,7 @@ static json_t *totals_json(const struct totals *t, const struct tamis_store_info
     json_put(o, "factor", json_number(info->growth.factor));
     json_put(o, "tightening", json_number(info->growth.tightening));
     json_put(o, "n0", json_count(info->growth.first_capacity));
+    json_put(o, "for_packs", json_boolean(t->for_packs));
     json_put(o, "segments", json_count(info->n_segments));
     json_put(o, "sealed", json_count(t->n[TAMIS_SEGMENT_SEALED]));
     json_put(o, "growing", json_count(t->n[TAMIS_SEGMENT_GROWING]));
@@ -179,9 +181,10 @@ static void print_totals_text(const struct totals *t,
     printf("\nuuid       %s, made %s\n", uuid, time_text(a, info->created));
     printf("hash       %u, seed %016llx\n", info->domain.hash_id,
            (unsigned long long)info->domain.seed);
-    printf("defaults   error %s, growing by %g, tightening %g, from %llu keys\n",
+    printf("defaults   error %s, growing by %g, tightening %g, from %llu keys%s\n",
            percent_text(a, info->growth.error), info->growth.factor,
-           info->growth.tightening, (unsigned long long)info->growth.first_capacity);
+           info->growth.tightening, (unsigned long long)info->growth.first_capacity,
+           t->for_packs ? ", for packs" : "");
     printf("segments   %llu: %llu sealed, %llu growing, %llu without a filter\n",
            (unsigned long long)info->n_segments,
            (unsigned long long)t->n[TAMIS_SEGMENT_SEALED],
@@ -284,7 +287,7 @@ static int complain_totals(const struct totals *t, const char *path)
 static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
                 const struct options *o)
 {
-    struct totals totals = {0};
+    struct totals totals = {.for_packs = tamis_store_for_packs(store)};
     struct tamis_store_info info;
     struct tamis_diag diag = {0};
     json_t *root = NULL, *list = NULL;

@@ -146,7 +146,7 @@ int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_by
         .memory_limit = ours.memory_limit,
         .n_threads = ours.n_threads,
         .check = ours.check,
-        .for_packs = ours.for_packs,
+        .for_packs = ours.for_packs || c->meta.compat & META_COMPAT_FOR_PACKS,
     };
     rc = tamis_builder_create(&b, out, diag);
     if (!rc)

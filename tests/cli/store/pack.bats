@@ -173,6 +173,19 @@ n_files() {
     [ "$(wc -l <after)" -eq 3 ]
 }
 
+@test "a store may be made for packs" {
+    ok "$TAMIS" init store --for-packs
+    seq 5000 | "$TAMIS" build store a
+    ok "$TAMIS" stat store a --json
+    prints '"for_packs": true'
+    ok "$TAMIS" stat store a
+    prints "from 65536 keys, for packs"
+    prints " 1     6          128 "
+    "$TAMIS" init other
+    ok "$TAMIS" stat other
+    [[ $output != *"for packs"* ]]
+}
+
 @test "segments are built into a pack at once" {
     many 30
     answers >before

@@ -91,7 +91,7 @@ static void columns_answer_as_they_did(void **state)
     assert_int_equal(n, 70);
 }
 
-/* SPEC.md 17.6. */
+/* SPEC.md 17.7. */
 static void the_example_is_right(void **state)
 {
     static const struct {

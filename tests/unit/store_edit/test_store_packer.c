@@ -3,6 +3,7 @@
 #include "format/pack.h"
 #include "lib/io/io.h"
 #include "lib/pack/pack.h"
+#include "lib/plan/plan.h"
 
 #include <sys/stat.h>
 
@@ -268,6 +269,55 @@ static void builders_of_others_are_refused(void **state)
     remove_store("t");
 }
 
+/* ---- files that will be packed ---- */
+
+static struct tamis_stage_info stage_of(struct tamis_store *s, const char *name)
+{
+    struct tamis_stage_info stage;
+    struct tamis_filter *f;
+    struct tamis_target t;
+    struct tamis_snapshot *snap = snapshot_of(s);
+    OK(tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t));
+    OK(tamis_snapshot_filter(snap, t.slot - 1, &f, NULL));
+    OK(tamis_filter_stage(f, 0, &stage));
+    tamis_snapshot_release(snap);
+    return stage;
+}
+
+/* As the store says, also after its meta record was written anew (SPEC.md 13.1), and in
+ * a copy. */
+static void a_store_for_packs_builds_for_them(void **state)
+{
+    (void)state;
+    for (int for_packs = 0; for_packs < 2; for_packs++) {
+        struct tamis_store_options opt = {.size = sizeof opt,
+                                          .for_packs = (uint64_t)for_packs};
+        OK(tamis_store_create(path_of("s"), &opt, NULL));
+        struct tamis_store *s = store_open("s");
+        assert_int_equal(tamis_store_for_packs(s), for_packs);
+        OK(tamis_store_confirm_complete(s, NULL));
+        put_segment(s, "a", 1, 5000);
+        struct tamis_pack_report report = pack_all(s, false);
+        assert_int_equal(report.n_packed, 1);
+        put_segment(s, "b", 1, 5000);
+        OK(tamis_store_backup(s, path_of("t"), NULL, NULL, NULL, NULL));
+        tamis_store_close(s);
+        s = store_open("t");
+        assert_int_equal(tamis_store_for_packs(s), for_packs);
+        struct geometry g;
+        double error;
+        OK(for_packs ? plan_grid_geometry(5000, 0.01, &g)
+                     : plan_stage_geometry(5000, 0.01, &g, &error));
+        struct tamis_stage_info stage = stage_of(s, "b");
+        assert_true(stage.n_blocks == g.n_blocks && stage.lanes == g.lanes &&
+                    stage.words == g.words);
+        tamis_store_close(s);
+        remove_store("s");
+        remove_store("t");
+    }
+    assert_int_equal(tamis_store_for_packs(NULL), 0);
+}
+
 /* ---- what ends early ---- */
 
 static void an_abort_leaves_nothing(void **state)
@@ -339,6 +389,7 @@ int main(void)
         cmocka_unit_test(a_large_one_gets_a_file),
         cmocka_unit_test(names_are_put_once),
         cmocka_unit_test(builders_of_others_are_refused),
+        cmocka_unit_test(a_store_for_packs_builds_for_them),
         cmocka_unit_test(an_abort_leaves_nothing),
         cmocka_unit_test(a_spool_that_changed_is_told),
     };
