@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+enum { AT_ONCE_BYTES = 64 * 1024 };
+
 void chunk_release(struct chunk *c, size_t n)
 {
     if (c && atomic_fetch_sub_explicit(&c->refs, n, memory_order_acq_rel) == n)
@@ -20,7 +22,9 @@ void arena_end(struct arena *a)
 }
 
 /* Has the kernel map memory that will be written from end to end in one call, not page
- * by page as it is touched: a third of the time. Kernels before 5.14 do not know it. */
+ * by page as it is touched: a third of the time. Kernels before 5.14 do not know it.
+ * It is not worth a call for less than AT_ONCE_BYTES; and whether a few pages have a
+ * whole one among them would depend on where they are, so that no run repeats another. */
 static void map_at_once(void *memory, size_t n_bytes)
 {
 #ifdef MADV_POPULATE_WRITE
@@ -51,7 +55,7 @@ static bool next_chunk(struct arena *a, size_t n_bytes)
     struct chunk *c = malloc(sizeof *c + size);
     if (!c)
         return false;
-    if (a->expected >= size)
+    if (a->expected >= size && size >= AT_ONCE_BYTES)
         map_at_once(c, sizeof *c + size);
     arena_end(a);
     atomic_init(&c->refs, CHUNK_FILLING);
