@@ -203,6 +203,7 @@ static void record_load(const struct record_disk *d, struct record *r)
     r->rank = le32_get(d->rank);
     r->created = le64_get(d->created);
     memcpy(r->binding, d->binding, sizeof r->binding);
+    memset(&r->place, 0, sizeof r->place);
     if (!record_packed(r)) /* else the bytes are not ours to read */
         return;
     memcpy(r->place.uuid, d->place_uuid, sizeof r->place.uuid);
@@ -284,23 +285,28 @@ static bool range_in_order(const struct record *r, const uint8_t *ends)
     return order < 0 || (order == 0 && r->first_bytes <= r->last_bytes);
 }
 
-struct verdict record_decode_head(const uint8_t *in, size_t n_bytes, const void *name,
+static struct verdict decode_head(const uint8_t *in, size_t n_bytes, const void *name,
                                   size_t name_bytes, struct record *r)
 {
-    struct record_disk d;
-    memset(r, 0, offsetof(struct record, first));
-    if (n_bytes < sizeof d + 8)
+    const struct record_disk *d = (const void *)in;
+    if (n_bytes < sizeof *d + 8)
         return (struct verdict){VERDICT_SHORT, (uint32_t)n_bytes, "record"};
     if (!checksum_good(in, n_bytes, name_seed(name, name_bytes)))
         return (struct verdict){VERDICT_CHECKSUM, (uint32_t)n_bytes - 8, "checksum"};
-    memcpy(&d, in, sizeof d);
-    record_load(&d, r);
-    struct verdict v = record_check(&d, r);
+    record_load(d, r);
+    struct verdict v = record_check(d, r);
     if (v.code == VERDICT_OK &&
-        n_bytes != sizeof d + r->first_bytes + r->last_bytes + (size_t)8)
+        n_bytes != sizeof *d + r->first_bytes + r->last_bytes + (size_t)8)
         v = (struct verdict){VERDICT_SHORT, (uint32_t)n_bytes, "record"};
-    if (v.code == VERDICT_OK && !range_in_order(r, in + sizeof d))
+    if (v.code == VERDICT_OK && !range_in_order(r, in + sizeof *d))
         v = AT(RANGE, first_bytes);
+    return v;
+}
+
+struct verdict record_decode_head(const uint8_t *in, size_t n_bytes, const void *name,
+                                  size_t name_bytes, struct record *r)
+{
+    struct verdict v = decode_head(in, n_bytes, name, name_bytes, r);
     if (v.code != VERDICT_OK)
         memset(r, 0, offsetof(struct record, first));
     return v;

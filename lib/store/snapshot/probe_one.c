@@ -21,13 +21,14 @@ static int compare_keys(const void *a, size_t a_bytes, const void *b, size_t b_b
 
 uint64_t key_prefix(const void *key, size_t n_bytes)
 {
-    uint8_t bytes[8] = {0};
-    uint64_t prefix = 0;
-    if (n_bytes)
-        memcpy(bytes, key, n_bytes < 8 ? n_bytes : 8);
-    for (size_t i = 0; i < 8; i++)
-        prefix = prefix << 8 | bytes[i];
-    return prefix;
+    uint8_t b[8] = {0};
+    if (n_bytes >= sizeof b)
+        memcpy(b, key, sizeof b);
+    else if (n_bytes)
+        memcpy(b, key, n_bytes);
+    return (uint64_t)b[0] << 56 | (uint64_t)b[1] << 48 | (uint64_t)b[2] << 40 |
+           (uint64_t)b[3] << 32 | (uint64_t)b[4] << 24 | (uint64_t)b[5] << 16 |
+           (uint64_t)b[6] << 8 | (uint64_t)b[7];
 }
 
 /* Only of a key given with its bytes, and of a sealed record with a range, which a

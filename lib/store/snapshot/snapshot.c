@@ -90,7 +90,8 @@ struct loading {
     const struct tamis_snapshot *previous; /* may be NULL */
     struct arena arena;
     size_t max;
-    size_t next; /* of previous->named: all before it are passed */
+    size_t next;  /* of previous->named: all before it are passed */
+    bool by_rank; /* so far the order of names is that of ranks, too */
 };
 
 /* A filter whose record has changed, by a growth perhaps, goes on counting. */
@@ -119,6 +120,14 @@ static struct entry *entry_before(struct loading *l, const void *name,
     return order == 0 ? s->named[l->next] : NULL;
 }
 
+static int add_loaded(struct loading *l, struct entry *e)
+{
+    struct tamis_snapshot *s = l->snapshot;
+    if (e && s->n)
+        l->by_rank &= e->rank >= s->entries[s->n - 1]->rank;
+    return add_entry(s, e, &l->max);
+}
+
 static int load_entry(void *ctx, const void *name, size_t name_bytes,
                       const uint8_t *value, size_t value_bytes)
 {
@@ -127,22 +136,26 @@ static int load_entry(void *ctx, const void *name, size_t name_bytes,
     /* One that failed to open may open now, though its record reads the same. */
     if (before && entry_is(before, value, value_bytes) &&
         !atomic_load(&before->failure))
-        return add_entry(l->snapshot, entry_hold(before), &l->max);
+        return add_loaded(l, entry_hold(before));
     struct entry *e = entry_new(&l->arena, name, name_bytes, value, value_bytes);
     if (e && before && keep_account(e, before) != 0) {
         entries_release(&e, 1);
         e = NULL;
     }
-    return add_entry(l->snapshot, e, &l->max);
+    return add_loaded(l, e);
 }
 
 /* Room for all of it at once, if there is no snapshot that has most of it. */
 static int expect(struct loading *l, struct catalog_txn *t, struct tamis_diag *diag)
 {
+    enum { MAX_EXPECTED = 1 << 24 }; /* more only as they come */
     size_t n, n_bytes;
     int rc = catalog_size(t, &n, &n_bytes, diag);
     arena_end(&l->arena);
     l->arena = (struct arena){.pages = &l->snapshot->ledger->pages};
+    if (!rc && n < MAX_EXPECTED)
+        l->snapshot->entries = malloc((n + 1) * sizeof(struct entry *));
+    l->max = l->snapshot->entries ? n + 1 : 0;
     if (!rc && !l->previous)
         l->arena.expected = n_bytes + n * (sizeof(struct entry) + 8);
     return rc;
@@ -154,6 +167,7 @@ static int load_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     struct meta m;
     snapshot_clear(l->snapshot);
     l->max = l->next = 0;
+    l->by_rank = true;
     int rc = catalog_meta(t, &m, diag);
     if (!rc)
         rc = expect(l, t, diag);
@@ -166,7 +180,8 @@ static int load_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 
 /* ---- the order ---- */
 
-/* A rank, and under it the place in the order of names. */
+/* The catalog lists its segments by name, and often that is their order.
+ * A key is a rank, and under it the place in the order of names. */
 static int compare_keys(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
@@ -176,7 +191,6 @@ static int compare_keys(const void *left, const void *right)
 static int sort_by_rank(struct tamis_snapshot *s)
 {
     uint64_t *keys = malloc(s->n * sizeof *keys);
-    s->named = s->entries;
     s->entries = malloc(s->n * sizeof(struct entry *));
     s->slots = malloc(s->n * sizeof *s->slots);
     bool good = keys && s->entries && s->slots;
@@ -194,16 +208,6 @@ static int sort_by_rank(struct tamis_snapshot *s)
     }
     free(keys);
     return good ? 0 : ENOMEM;
-}
-
-/* The catalog lists its segments by name, and often that is their order. */
-static int order_entries(struct tamis_snapshot *s)
-{
-    for (size_t i = 1; i < s->n; i++)
-        if (s->entries[i]->rank < s->entries[i - 1]->rank)
-            return sort_by_rank(s);
-    s->named = s->entries;
-    return 0;
 }
 
 static int load(struct catalog *c, const struct tamis_snapshot *previous,
@@ -224,7 +228,9 @@ static int load(struct catalog *c, const struct tamis_snapshot *previous,
     if (!rc)
         origin_note(c->origin, s->number);
     if (!rc) {
-        rc = order_entries(s);
+        s->named = s->entries;
+        if (!l.by_rank)
+            rc = sort_by_rank(s);
         if (!rc)
             rc = packs_make(s, previous);
         if (!rc)
