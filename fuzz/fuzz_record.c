@@ -34,7 +34,8 @@ static bool meta_by_spec(const uint8_t *p, size_t n)
     if (n < 256 || memcmp(p, "\x89TST\r\n\x1a\n", 8) != 0 || get(p + 8, 2) != 1 ||
         get(p + 248, 8) != XXH3_64bits(p, 248))
         return false;
-    bool features = get(p + 16, 8) || get(p + 24, 8) & ~UINT64_C(1); /* but PACKS */
+    /* All but FOR_PACKS and PACKS. */
+    bool features = get(p + 16, 8) & ~UINT64_C(1) || get(p + 24, 8) & ~UINT64_C(1);
     return get(p + 32, 8) == 0 && get(p + 12, 2) == 1 && p[14] <= 1 &&
            !zeros(p + 40, 16) && real_within(p + 64, 1e-8, 0.5) &&
            real_within(p + 72, 1.25, 16) && real_within(p + 80, 0.5, 0.95) &&
