@@ -166,16 +166,26 @@ static bool areas_by_spec(const uint8_t *slot, size_t header_bytes)
     return true;
 }
 
+/* C9 and C10: SETTLED is the bit that is known. */
+static bool settled_by_spec(const uint8_t *p, bool features)
+{
+    if (p[32] & 1)
+        return p[93] < p[91] && (p[89] != 2 || p[93] == 0);
+    return features || p[93] == 0;
+}
+
 static bool commit_by_spec(const uint8_t *header, int slot, uint64_t available)
 {
     const uint8_t *p = header + slot_at[slot];
-    bool features = get(p + 32, 8) || get(p + 40, 8), sealed = p[89] == 2;
+    bool features = get(p + 32, 8) & ~UINT64_C(1) || get(p + 40, 8);
+    bool sealed = p[89] == 2;
     size_t most = slot == 2 ? 14 : 30, n = p[91], end = 248 + 128 * n;
     if (get(p + 48, 8) || !get(p + 24, 8) || !get(p + 80, 8) ||
         (p[89] != 1 && !sealed) || ((slot == 2 || !get(header + 76, 2)) && !sealed) ||
         p[90] > 1 || (sealed && !p[90]) || n < 1 || n > most || p[92] > 64 ||
         !zeros(p + 96 + p[92], 64u - p[92]) ||
-        (!features && (!zeros(p + 93, 3) || !zeros(p + 160, 88))) ||
+        !settled_by_spec(p, features) ||
+        (!features && (!zeros(p + 94, 2) || !zeros(p + 160, 88))) ||
         get(p + 72, 8) % 4096 || get(p + 72, 8) > available)
         return false;
     bool pack = get(header + 72, 2) == 2;
