@@ -178,13 +178,17 @@ void pack_ask_slowly(const struct band_rows *b, const struct key_rows *first,
 bool pack_probe_band(const struct band_rows *b, uint64_t h,
                      uint64_t hits[ROW_MAX_WORDS], bool *damaged)
 {
-    struct key_rows rows;
     uint64_t columns[ROW_MAX_WORDS] = {0}, any = 0;
     uint32_t n = (b->row_bytes + 7) / 8;
     for (uint32_t c = 0; c < b->n_columns; c++)
         columns[c / 64] |= UINT64_C(1) << c % 64;
-    pack_fetch_rows(b, h, &rows);
-    pack_ask_rows(b, &rows, columns, hits, damaged);
+    struct key_rows rows;
+    if (stage_all_good(b->stage)) {
+        pack_ask_good(b, h, columns, hits);
+    } else {
+        pack_fetch_rows(b, h, &rows);
+        pack_ask_rows(b, &rows, columns, hits, damaged);
+    }
     for (uint32_t i = 0; i < n; i++)
         any |= hits[i];
     return any != 0;

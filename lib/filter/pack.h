@@ -61,12 +61,17 @@ struct key_rows {
     const uint8_t *at[KEY_ROWS];
 };
 
+static inline const uint8_t *pack_block(const struct band_rows *b, uint32_t lane,
+                                        uint64_t h)
+{
+    uint64_t block = lane * b->n_blocks + geometry_block(h, b->n_blocks);
+    return b->bits + block * b->block_bytes;
+}
+
 static inline void pack_fetch_lane(const struct band_rows *b, uint32_t lane, uint64_t h,
                                    const uint8_t **rows)
 {
-    uint64_t block = lane * b->n_blocks + geometry_block(h, b->n_blocks);
-    b->kernel->fetch_rows(b->bits + block * b->block_bytes, b->row_bytes, b->words, h,
-                          rows);
+    b->kernel->fetch_rows(pack_block(b, lane, h), b->row_bytes, b->words, h, rows);
 }
 
 static inline void pack_fetch_rows(const struct band_rows *b, uint64_t h,
@@ -119,6 +124,18 @@ static inline void pack_ask_rows(const struct band_rows *b, const struct key_row
         b->kernel->and_rows(rows->at, rows->n, b->row_bytes, among, hits);
     else
         pack_ask_slowly(b, rows, among, hits, damaged);
+}
+
+/* Both at once, where all pages were good before: for one key, of one band, with
+ * nothing to do meanwhile. */
+static inline void pack_ask_good(const struct band_rows *b, uint64_t h,
+                                 const uint64_t *among, uint64_t *hits)
+{
+    for (uint32_t lane = 0; lane < b->lanes; lane++, among = hits) {
+        b->kernel->ask_block(pack_block(b, lane, h), b->row_bytes, b->words, h, among,
+                             hits);
+        h = geometry_next_lane(h);
+    }
 }
 
 /* Asks all columns of a band, dead ones, too, and writes all words of `hits`. False:

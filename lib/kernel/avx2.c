@@ -8,6 +8,7 @@
 #define KERNEL_NAME        "avx2"
 #define KERNEL_SYMBOL      kernel_avx2
 #define NEAR_BYTES         (512 << 10)
+#define VECTOR_BYTES       32
 
 #define WORDS(words)       (words)
 #define PLANE_WORDS(plane) ((plane)->words)

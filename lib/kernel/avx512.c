@@ -8,6 +8,7 @@
 #define KERNEL_NAME        "avx512"
 #define KERNEL_SYMBOL      kernel_avx512
 #define NEAR_BYTES         (2 << 20)
+#define VECTOR_BYTES       64
 
 #define WORDS(words)       plane_ring(words)
 #define PLANE_WORDS(plane) ((plane)->ring)

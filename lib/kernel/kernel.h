@@ -109,6 +109,10 @@ struct kernel {
      * multiple of 64, and both sets of columns have as many bytes, at least 8. */
     void (*and_rows)(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
                      const uint64_t *columns, uint64_t *to);
+    /* Both at once, where the pages of the block were good before. `columns` may be
+     * `to`. */
+    void (*ask_block)(const uint8_t *block, uint32_t row_bytes, uint32_t words,
+                      uint64_t h, const uint64_t *columns, uint64_t *to);
     /* Writes the inverse of n_words words of hits to `absent` (may be NULL). Is there a
      * hit? */
     bool (*tell_absent)(const uint64_t *hits, size_t n_words, uint64_t *absent);

@@ -5,6 +5,7 @@
  * - NEAR_BYTES: what is smaller stays in the second-level cache of such processors,
  * mostly: near enough for their own window, so that fetching lines ahead is not worth
  * its work
+ * - VECTOR_BYTES: what a register holds
  * - struct pattern and pattern_of(h): the bits that one hash stands for in a block
  * - WORDS(words) and PLANE_WORDS(plane): the number of words as it likes to have it
  * - pattern_lacks(&x, words, block): 0 if they are all set in so many words, of 8 bits
@@ -134,5 +135,6 @@ const struct kernel KERNEL_SYMBOL = {
     .transpose = transpose,
     .fetch_rows = fetch_rows,
     .and_rows = and_rows,
+    .ask_block = ask_block,
     .tell_absent = tell_absent,
 };

@@ -8,6 +8,7 @@
 #define KERNEL_NAME        "neon"
 #define KERNEL_SYMBOL      kernel_neon
 #define NEAR_BYTES         (512 << 10)
+#define VECTOR_BYTES       16
 
 #define WORDS(words)       (words)
 #define PLANE_WORDS(plane) ((plane)->words)

@@ -6,8 +6,9 @@
  *
  * Between the two the caller makes sure of their pages. */
 
-typedef uint64_t line_words
-    __attribute__((vector_size(BLOCK_BYTES), aligned(1), may_alias));
+/* As much as a register has: a compiler keeps what is longer in memory. */
+typedef uint64_t row_piece
+    __attribute__((vector_size(VECTOR_BYTES), aligned(1), may_alias));
 typedef uint64_t row_word __attribute__((aligned(1), may_alias));
 typedef uint32_t row_half __attribute__((aligned(1), may_alias));
 typedef uint16_t row_quarter __attribute__((aligned(1), may_alias));
@@ -70,31 +71,50 @@ KERNEL void and_rows(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
         and_words(rows, n, row_bytes, columns, to);
         return;
     }
-    for (uint32_t at = 0; at < row_bytes; at += BLOCK_BYTES) {
-        line_words bits = *(const line_words *)(const void *)(columns + at / 8);
+    for (uint32_t at = 0; at < row_bytes; at += VECTOR_BYTES) {
+        row_piece bits = *(const row_piece *)(const void *)(columns + at / 8);
         for (uint32_t i = 0; i < n; i++)
-            bits &= *(const line_words *)(const void *)(rows[i] + at);
-        *(line_words *)(void *)(to + at / 8) = bits;
+            bits &= *(const row_piece *)(const void *)(rows[i] + at);
+        *(row_piece *)(void *)(to + at / 8) = bits;
+    }
+}
+
+KERNEL void ask_block(const uint8_t *block, uint32_t row_bytes, uint32_t words,
+                      uint64_t h, const uint64_t *columns, uint64_t *to)
+{
+    uint32_t at[WORDS_PER_BLOCK], start = geometry_start(h);
+    const uint8_t *rows[MAX_WORDS];
+    if (row_bytes != BLOCK_BYTES || __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) {
+        fetch_rows(block, row_bytes, words, h, rows);
+        and_rows(rows, words, row_bytes, columns, to);
+        return;
+    }
+    for (uint32_t w = 0; w < WORDS_PER_BLOCK; w++)
+        at[w] = (w * 64 + geometry_bit(h, w)) * BLOCK_BYTES;
+    for (size_t piece = 0; piece < BLOCK_BYTES; piece += VECTOR_BYTES) {
+        row_piece bits = *(const row_piece *)(const void *)(columns + piece / 8);
+        for (uint32_t i = start; i < start + words; i++)
+            bits &= *(const row_piece *)(const void *)(block + piece +
+                                                       at[i % WORDS_PER_BLOCK]);
+        *(row_piece *)(void *)(to + piece / 8) = bits;
     }
 }
 
 KERNEL bool tell_absent(const uint64_t *hits, size_t n_words, uint64_t *absent)
 {
-    line_words any = {0};
-    uint64_t some = 0;
+    uint64_t any = 0; /* a bit for each byte of a line, or for each of a word */
     size_t i = 0;
     for (; i + WORDS_PER_BLOCK <= n_words; i += WORDS_PER_BLOCK) {
-        line_words line = *(const line_words *)(const void *)(hits + i);
-        any |= line;
-        if (absent)
-            *(line_words *)(void *)(absent + i) = ~line;
+        const void *line = hits + i;
+        any |= ~zero_bytes(line);
+        for (size_t w = 0; absent && w < WORDS_PER_BLOCK; w += VECTOR_BYTES / 8)
+            *(row_piece *)(void *)(absent + i + w) =
+                ~*(const row_piece *)(const void *)(hits + i + w);
     }
     for (; i < n_words; i++) {
-        some |= hits[i];
+        any |= hits[i];
         if (absent)
             absent[i] = ~hits[i];
     }
-    for (i = 0; i < WORDS_PER_BLOCK; i++)
-        some |= any[i];
-    return some != 0;
+    return any != 0;
 }

@@ -5,6 +5,7 @@
 #define KERNEL_NAME        "scalar"
 #define KERNEL_SYMBOL      kernel_scalar
 #define NEAR_BYTES         (512 << 10)
+#define VECTOR_BYTES       16
 
 #define WORDS(words)       (words)
 #define PLANE_WORDS(plane) ((plane)->words)

@@ -254,8 +254,8 @@ static void add_stripe(struct packs *p, const struct pack_view *v,
     p->n_lines += band->geometry.words * ((band->row_bytes + 63) / 64);
 }
 
-/* After all seats are taken. */
-static int settle(struct packs *p)
+/* After all seats of n segments are taken. */
+static int settle(struct packs *p, size_t n)
 {
     size_t n_bands = 0;
     for (size_t i = 0; i < p->n; i++)
@@ -274,6 +274,9 @@ static int settle(struct packs *p)
             living += pack_row_words(&v->pack->bands[b]);
         }
     }
+    const struct stripe *one = p->stripes;
+    p->whole = p->n_stripes == 1 && one->is_run && one->first == 0 &&
+               one->n_words >= (n + 63) / 64 && p->n_seated == n;
     return 0;
 }
 
@@ -297,7 +300,7 @@ int packs_make(struct tamis_snapshot *s, const struct tamis_snapshot *previous)
         last = e;
     }
     names_clear(&known);
-    return rc ? rc : settle(&s->packs);
+    return rc ? rc : settle(&s->packs, s->n);
 }
 
 void packs_free(struct packs *p)

@@ -61,7 +61,10 @@ struct packs {
     size_t n;
     struct stripe *stripes; /* those of all packs that have living columns */
     size_t n_stripes;
-    uint64_t *living;   /* of all stripes */
+    uint64_t *living; /* of all stripes */
+    /* Are there no other columns than those of one stripe, and is each the segment of
+     * its number? Then a row is all answers. */
+    bool whole;
     struct seat *seats; /* by index; NULL: no segment has one */
     uint64_t *seated;   /* a bit for each segment */
     size_t n_seated;

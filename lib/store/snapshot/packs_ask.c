@@ -72,14 +72,6 @@ static inline size_t words_from(size_t base, size_t n)
     return n_words < PACK_WORDS ? n_words : PACK_WORDS;
 }
 
-/* Are there no other columns, and each is the segment of its number? Then a row makes
- * all words of hits. */
-static inline bool is_whole(const struct packs *p, size_t base, size_t n_words)
-{
-    const struct stripe *s = p->stripes;
-    return p->n_stripes == 1 && s->is_run && s->first == base && s->n_words >= n_words;
-}
-
 /* Fetches the rows of the next stripe that counts. */
 static inline void fetch_next(struct packs_turn *t)
 {
@@ -105,7 +97,6 @@ void packs_begin(struct packs_turn *t, const struct packs *p, size_t base, size_
     t->packs = p;
     t->base = base;
     t->n_words = words_from(base, n);
-    t->whole = is_whole(p, base, t->n_words);
     t->hashes = hashes;
     t->n_keys = p->n_stripes ? n_keys : 0;
     t->key = t->stripe = 0;
@@ -119,7 +110,7 @@ void packs_next(struct packs_turn *t, uint64_t hits[PACK_WORDS], bool *damaged)
     const struct packs *p = t->packs;
     const struct stripe *s = p->stripes;
     *damaged = false;
-    if (t->whole) {
+    if (p->whole) {
         pack_ask_rows(&s->rows, &t->ring[t->n_asked++ % PACKS_AHEAD], s->living, hits,
                       damaged);
         fetch_next(t);
@@ -139,12 +130,6 @@ void packs_ask(const struct packs *p, size_t base, size_t n, uint64_t h,
                uint64_t hits[PACK_WORDS], bool *damaged)
 {
     struct packs_turn t;
-    if (is_whole(p, base, words_from(base, n))) {
-        pack_fetch_rows(&p->stripes->rows, h, &t.ring[0]);
-        *damaged = false;
-        pack_ask_rows(&p->stripes->rows, &t.ring[0], p->stripes->living, hits, damaged);
-        return;
-    }
     packs_begin(&t, p, base, n, &h, 1);
     packs_next(&t, hits, damaged);
 }

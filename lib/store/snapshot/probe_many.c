@@ -335,8 +335,8 @@ enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
 }
 
 /* An incomplete catalog proves nothing of the segments that it lacks. */
-static __attribute__((noinline)) enum tamis_answer
-ask_all(struct tamis_snapshot *s, const struct tamis_key *key, struct outputs *to)
+enum tamis_answer probe_all_with_care(struct tamis_snapshot *s,
+                                      const struct tamis_key *key, struct outputs *to)
 {
     struct question a;
     question_begin(&a, s, key, tamis_snapshot_n_segments(s));
@@ -344,29 +344,4 @@ ask_all(struct tamis_snapshot *s, const struct tamis_key *key, struct outputs *t
     bool everywhere = ask(&a) == a.n && a.n && s->complete;
     to->n_segments = a.to.n_segments;
     return everywhere ? TAMIS_ABSENT : TAMIS_MAYBE;
-}
-
-enum tamis_answer tamis_snapshot_probe_all(struct tamis_snapshot *snapshot,
-                                           const struct tamis_key *key,
-                                           uint64_t *absent, uint8_t *reasons)
-{
-    struct outputs to = {.absent = absent, .reasons = reasons};
-    enum tamis_answer answer;
-    if (probe_packed(snapshot, key, &to, &answer))
-        return answer;
-    return ask_all(snapshot, key, &to);
-}
-
-enum tamis_answer tamis_snapshot_candidates(struct tamis_snapshot *snapshot,
-                                            const struct tamis_key *key,
-                                            uint32_t *segments, size_t max, size_t *n)
-{
-    struct outputs to = {
-        .segments = segments, .max_segments = segments ? max : 0, .candidates = true};
-    enum tamis_answer answer;
-    if (!probe_packed(snapshot, key, &to, &answer))
-        answer = ask_all(snapshot, key, &to);
-    if (n)
-        *n = to.n_segments;
-    return answer;
 }

@@ -21,13 +21,14 @@ static uint64_t asked_in(size_t n, size_t word)
     return left < 64 ? (UINT64_C(1) << left) - 1 : UINT64_MAX;
 }
 
-bool tell_absent(const struct tamis_snapshot *s, const uint64_t *hits, uint64_t *absent)
+/* As memset(), which takes longer than a line. */
+static inline void clear_words(uint64_t *words, size_t n)
 {
-    size_t last = (s->n - 1) / 64;
-    bool any = s->planes.kernel->tell_absent(hits, last + 1, absent);
-    if (absent)
-        absent[last] &= asked_in(s->n, last);
-    return any;
+    typedef uint64_t line __attribute__((vector_size(64), aligned(8), may_alias));
+    for (; n >= 8; words += 8, n -= 8)
+        *(line *)(void *)words = (line){0};
+    if (n)
+        memset(words, 0, n * sizeof *words);
 }
 
 /* Takes out the segments of a word whose range excludes the key; returns them. */
@@ -77,8 +78,8 @@ static void tell_hits(const uint64_t *hits, size_t n, struct outputs *to)
 
 /* Answers leave when they are whole: whoever jumps out of a probe, from a signal
  * handler of the host's perhaps, is left with MAYBE. */
-bool probe_packed(struct tamis_snapshot *s, const struct tamis_key *key,
-                  struct outputs *to, enum tamis_answer *answer)
+static bool probe_packed(struct tamis_snapshot *s, const struct tamis_key *key,
+                         struct outputs *to, enum tamis_answer *answer)
 {
     uint64_t hits[PACK_WORDS];
     bool damaged;
@@ -86,7 +87,7 @@ bool probe_packed(struct tamis_snapshot *s, const struct tamis_key *key,
         origin_now(s->origin) != TAMIS_NO_REASON)
         return false;
     if (to->absent)
-        memset(to->absent, 0, words_of(s->n) * sizeof *to->absent);
+        clear_words(to->absent, words_of(s->n));
     if (to->reasons)
         memset(to->reasons, TAMIS_UNREADABLE, s->n);
     packs_ask(&s->packs, 0, s->n, key->hash, hits, &damaged);
@@ -98,4 +99,57 @@ bool probe_packed(struct tamis_snapshot *s, const struct tamis_key *key,
         tell_hits(hits, s->n, to);
     *answer = tell_absent(s, hits, to->absent) ? TAMIS_MAYBE : TAMIS_ABSENT;
     return true;
+}
+
+/* ---- one row is all answers ---- */
+
+/* Nothing is left to be asked but rows, whose pages were all good before. */
+static inline bool only_a_row(struct tamis_snapshot *s, const struct tamis_key *key)
+{
+    return s && key && s->packs.whole && s->complete &&
+           stage_all_good(s->packs.stripes->rows.stage) && key->tag == s->domain.tag &&
+           !(key->bytes && s->planes.any_range) && !counters_on(&s->counts) &&
+           origin_now(s->origin) == TAMIS_NO_REASON;
+}
+
+static inline enum tamis_answer answer_by_row(const struct tamis_snapshot *s,
+                                          const struct tamis_key *key, uint64_t *absent)
+{
+    const struct stripe *t = s->packs.stripes;
+    uint64_t hits[ROW_MAX_WORDS];
+    if (absent)
+        clear_words(absent, words_of(s->n));
+    pack_ask_good(&t->rows, key->hash, t->living, hits);
+    return tell_absent(s, hits, absent) ? TAMIS_MAYBE : TAMIS_ABSENT;
+}
+
+/* ---- the ways in ---- */
+
+static __attribute__((noinline)) enum tamis_answer
+probe_all(struct tamis_snapshot *s, const struct tamis_key *key, struct outputs *to)
+{
+    enum tamis_answer answer;
+    return probe_packed(s, key, to, &answer) ? answer : probe_all_with_care(s, key, to);
+}
+
+enum tamis_answer tamis_snapshot_probe_all(struct tamis_snapshot *snapshot,
+                                           const struct tamis_key *key,
+                                           uint64_t *absent, uint8_t *reasons)
+{
+    if (!reasons && only_a_row(snapshot, key))
+        return answer_by_row(snapshot, key, absent);
+    struct outputs to = {.absent = absent, .reasons = reasons};
+    return probe_all(snapshot, key, &to);
+}
+
+enum tamis_answer tamis_snapshot_candidates(struct tamis_snapshot *snapshot,
+                                            const struct tamis_key *key,
+                                            uint32_t *segments, size_t max, size_t *n)
+{
+    struct outputs to = {
+        .segments = segments, .max_segments = segments ? max : 0, .candidates = true};
+    enum tamis_answer answer = probe_all(snapshot, key, &to);
+    if (n)
+        *n = to.n_segments;
+    return answer;
 }

@@ -125,14 +125,20 @@ static inline bool all_packed(const struct tamis_snapshot *s)
            s->n <= (size_t)PACK_WINDOW;
 }
 
-/* Asks one key of all segments. False: that takes more care, and nothing was answered.
- * s and key may be NULL. */
-bool probe_packed(struct tamis_snapshot *s, const struct tamis_key *key,
-                  struct outputs *to, enum tamis_answer *answer);
+/* probe_many.c: asks all segments, whatever they are. Both may be NULL. */
+enum tamis_answer probe_all_with_care(struct tamis_snapshot *s,
+                                      const struct tamis_key *key, struct outputs *to);
 /* Turns hits into answers, where packs answer for all: the bits of absent (may be
  * NULL). False: the key is absent from all. */
-bool tell_absent(const struct tamis_snapshot *s, const uint64_t *hits,
-                 uint64_t *absent);
+static inline bool tell_absent(const struct tamis_snapshot *s, const uint64_t *hits,
+                               uint64_t *absent)
+{
+    size_t n_words = (s->n + 63) / 64;
+    bool any = s->planes.kernel->tell_absent(hits, n_words, absent);
+    if (absent)
+        absent[n_words - 1] &= UINT64_MAX >> (-s->n % 64); /* no segments behind them */
+    return any;
+}
 
 /* ==== probe_many.c, probe_keys.c: many segments, by what is at hand ==== */
 
