@@ -1,0 +1,275 @@
+/* For test_packs_alike.c: the model of two stores, and every way to ask them. Each
+ * answer is judged by the model, and where nothing is damaged by the filter as it must
+ * be, too. */
+#ifndef TAMIS_TESTS_ALIKE_SUPPORT_H
+#define TAMIS_TESTS_ALIKE_SUPPORT_H
+
+#include "folded_support.h"
+#include "tests/support/store_support.h"
+
+#include <dirent.h>
+
+enum { N_NAMES = 70, UNIVERSE = 12000, MOST_KEYS = 3000, N_WORDS = 2 };
+enum state { GONE, NO_BITS, GROWS, WHOLE };
+
+struct model {
+    enum state state[N_NAMES];
+    unsigned version[N_NAMES]; /* of the filter under this name */
+    uint8_t has[N_NAMES][UNIVERSE / 8];
+};
+
+/* One of the two stores. */
+struct side {
+    const char *dir;
+    struct tamis_store *store;
+    bool packs;
+    unsigned version[N_NAMES]; /* that `bits` are of */
+    bool unsure[N_NAMES];      /* its file was hurt, or it has grown */
+    struct folded bits[N_NAMES];
+};
+
+static struct world {
+    struct side loose, packed;
+    struct model now, then; /* then: as of the catalogs that were kept */
+    bool kept, hurt;        /* hurt: something is damaged at the moment */
+    unsigned versions;
+    struct tamis_domain domain;
+    struct tamis_key keys[UNIVERSE];
+} w;
+
+static struct counts {
+    unsigned long long n_there, n_lost, n_exact, n_false, n_wrong;
+    unsigned long long n_edits, n_packs, n_repacked, n_unpacks, n_hurt, n_put_back;
+} n;
+
+/* ---- the model ---- */
+
+static bool has(const struct model *m, size_t i, size_t id)
+{
+    return m->has[i][id / 8] >> id % 8 & 1;
+}
+
+static const char *label(size_t i)
+{
+    static char text[4][16];
+    static unsigned next;
+    char *t = text[next++ % 4];
+    snprintf(t, sizeof text[0], "n%02zu", i * 37 % N_NAMES);
+    return t;
+}
+
+static size_t slot_of(struct tamis_snapshot *s, size_t i)
+{
+    struct tamis_target t;
+    tamis_snapshot_find(s, label(i), strlen(label(i)), NULL, 0, 0, &t);
+    return t.slot;
+}
+
+static void note_key(size_t i, size_t id)
+{
+    w.now.has[i][id / 8] |= (uint8_t)(1U << id % 8);
+}
+
+static void note_segment(size_t i, enum state state)
+{
+    memset(w.now.has[i], 0, sizeof w.now.has[i]);
+    w.now.state[i] = state;
+    w.now.version[i] = ++w.versions;
+}
+
+/* ---- what the bits must be ---- */
+
+static void build_bits(struct side *s, size_t i, struct geometry g)
+{
+    folded_empty(&s->bits[i], g);
+    for (size_t id = 0; id < UNIVERSE; id++)
+        if (has(&w.now, i, id))
+            geometry_add(s->bits[i].bits, &g, w.keys[id].hash);
+    s->version[i] = w.now.version[i];
+    s->unsure[i] = false;
+}
+
+/* Follows the filter from where it was to where it is. */
+static void follow(struct side *s, struct tamis_snapshot *snap, size_t i, size_t index)
+{
+    struct tamis_pack_place place;
+    struct tamis_stage_info stage;
+    struct tamis_filter *f;
+    struct geometry g;
+    bool packed = tamis_snapshot_pack(snap, index, NULL, &place) == 0;
+    if (packed) {
+        g = (struct geometry){place.n_blocks, place.lanes, place.words};
+    } else {
+        OK(tamis_snapshot_filter(snap, index, &f, NULL));
+        OK(tamis_filter_stage(f, 0, &stage));
+        g = (struct geometry){stage.n_blocks, stage.lanes, stage.words};
+    }
+    if (s->version[i] != w.now.version[i])
+        build_bits(s, i, g);
+    else if (packed)
+        folded_resize(&s->bits[i], folded_divisor(s->bits[i].g.n_blocks, g.n_blocks));
+    else
+        folded_resize(&s->bits[i], g.n_blocks);
+    assert_true(s->bits[i].g.lanes == g.lanes && s->bits[i].g.words == g.words);
+}
+
+static void follow_all(struct side *s)
+{
+    struct tamis_snapshot *snap = snapshot_of(s->store);
+    for (size_t i = 0; i < N_NAMES; i++) {
+        bool known = s->version[i] == w.now.version[i];
+        if (w.now.state[i] == WHOLE && !(known && s->unsure[i]))
+            follow(s, snap, i, slot_of(snap, i) - 1);
+    }
+    tamis_snapshot_release(snap);
+}
+
+/* ---- one answer ---- */
+
+static void judge(const struct side *s, const struct model *m, size_t i, size_t id,
+                  bool absent, bool by_hash)
+{
+    if (has(m, i, id)) {
+        n.n_there++;
+        n.n_lost += absent;
+        if (absent)
+            fail_msg("key %zu of segment %zu is lost, %s", id, i, s->dir);
+    }
+    if (m->state[i] == GONE || m->state[i] == NO_BITS) {
+        assert_false(absent);
+        return;
+    }
+    if (!by_hash || w.hurt || s->unsure[i] || m->state[i] != WHOLE || m != &w.now)
+        return;
+    bool want = !geometry_probe(s->bits[i].bits, &s->bits[i].g, w.keys[id].hash);
+    n.n_exact++;
+    n.n_false += !absent && !has(m, i, id);
+    if (absent != want)
+        fail_msg("key %zu of segment %zu is %s, %s", id, i, absent ? "absent" : "there",
+                 s->dir);
+}
+
+/* ---- every way to ask ---- */
+
+enum { AT_ONCE = 500, LISTED = 90 };
+
+struct asking {
+    const struct side *side;
+    const struct model *model;
+    struct tamis_snapshot *snap;
+    size_t n;               /* segments */
+    size_t at[N_NAMES + 1]; /* their numbers in the model, by index */
+};
+
+static struct asking ask_begin(const struct side *s, const struct model *m)
+{
+    struct asking a = {.side = s, .model = m, .snap = snapshot_of(s->store)};
+    a.n = tamis_snapshot_n_segments(a.snap);
+    assert_true(a.n <= N_NAMES);
+    for (size_t i = 0; i < N_NAMES; i++)
+        if (slot_of(a.snap, i))
+            a.at[slot_of(a.snap, i) - 1] = i;
+    return a;
+}
+
+/* A tenth of its keys in a batch, and single ones with their bytes. */
+static void ask_one_segment(const struct asking *a, size_t index)
+{
+    static uint64_t hashes[UNIVERSE], absent[UNIVERSE / 64 + 1];
+    static size_t ids[UNIVERSE];
+    size_t i = a->at[index], k = 0;
+    struct tamis_target t = tamis_snapshot_target(a->snap, index);
+    for (size_t id = 0; id < UNIVERSE; id++)
+        if (random_below(has(a->model, i, id) ? 10 : 200) == 0) {
+            hashes[k] = w.keys[id].hash;
+            ids[k++] = id;
+        }
+    tamis_snapshot_probe_batch(a->snap, &t, w.domain.tag, hashes, k, absent, NULL);
+    for (size_t j = 0; j < k; j++)
+        judge(a->side, a->model, i, ids[j], absent[j / 64] >> j % 64 & 1, true);
+    for (size_t j = 0; j < k; j += 1 + k / 8) {
+        enum tamis_reason why;
+        struct tamis_key key = w.keys[ids[j]];
+        bool by_hash = j % 2;
+        key.bytes = by_hash ? NULL : key.bytes;
+        tamis_snapshot_probe(a->snap, &t, &key, &why);
+        judge(a->side, a->model, i, ids[j], why == TAMIS_NO_REASON, by_hash);
+    }
+}
+
+/* One key of all segments, and of a list with some of them twice. */
+static void ask_one_key(const struct asking *a, size_t id)
+{
+    struct tamis_target targets[LISTED];
+    uint8_t reasons[LISTED];
+    uint64_t absent[N_WORDS];
+    uint32_t found[N_NAMES];
+    size_t n_found, at = 0, listed[LISTED];
+    struct tamis_key key = w.keys[id];
+    key.bytes = NULL;
+    tamis_snapshot_probe_all(a->snap, &key, absent, reasons);
+    tamis_snapshot_candidates(a->snap, &key, found, N_NAMES, &n_found);
+    for (size_t k = 0; k < a->n; k++) {
+        bool is_absent = absent[k / 64] >> k % 64 & 1, is_found;
+        is_found = at < n_found && found[at] == k;
+        at += is_found;
+        assert_int_equal(reasons[k] == TAMIS_NO_REASON, is_absent);
+        assert_int_equal(is_found, !is_absent);
+        judge(a->side, a->model, a->at[k], id, is_absent, true);
+    }
+    for (size_t k = 0; k < LISTED && a->n; k++) {
+        listed[k] = random_below(a->n);
+        targets[k] = tamis_snapshot_target(a->snap, listed[k]);
+    }
+    tamis_snapshot_probe_list(a->snap, targets, a->n ? LISTED : 0, &key, absent, NULL);
+    for (size_t k = 0; k < LISTED && a->n; k++)
+        judge(a->side, a->model, a->at[listed[k]], id, absent[k / 64] >> k % 64 & 1,
+              true);
+}
+
+/* Many keys of all segments, or of a list. */
+static void ask_many_keys(const struct asking *a, bool by_list)
+{
+    static uint64_t absent[AT_ONCE * N_WORDS];
+    struct tamis_key keys[AT_ONCE];
+    struct tamis_target targets[LISTED];
+    size_t ids[AT_ONCE], segments[LISTED], n_segments = by_list ? LISTED : a->n;
+    for (size_t k = 0; k < n_segments; k++) {
+        segments[k] = by_list ? random_below(a->n) : k;
+        targets[k] = tamis_snapshot_target(a->snap, segments[k]);
+    }
+    for (size_t k = 0; k < AT_ONCE; k++) {
+        ids[k] = random_below(UNIVERSE);
+        keys[k] = w.keys[ids[k]];
+        keys[k].bytes = NULL;
+    }
+    tamis_snapshot_probe_keys(a->snap, by_list ? targets : NULL, n_segments, keys,
+                              AT_ONCE, absent);
+    size_t n_words = (n_segments + 63) / 64;
+    for (size_t k = 0; k < AT_ONCE; k++)
+        for (size_t j = 0; j < n_segments; j++)
+            judge(a->side, a->model, a->at[segments[j]], ids[k],
+                  absent[k * n_words + j / 64] >> j % 64 & 1, true);
+}
+
+static void ask_side(const struct side *s, const struct model *m)
+{
+    struct asking a = ask_begin(s, m);
+    for (size_t k = 0; k < a.n; k++)
+        ask_one_segment(&a, k);
+    for (size_t k = 0; k < 20; k++)
+        ask_one_key(&a, random_below(UNIVERSE));
+    if (a.n) {
+        ask_many_keys(&a, false);
+        ask_many_keys(&a, true);
+    }
+    tamis_snapshot_release(a.snap);
+}
+
+static void ask_both(void)
+{
+    ask_side(&w.loose, &w.now);
+    ask_side(&w.packed, &w.now);
+}
+
+#endif
