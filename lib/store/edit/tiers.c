@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { FAN_OUT = 4 };
+enum { FAN_OUT = 4, TIERS = 32 }; /* 4^32: the keys that 64 bits count */
 
 /* A pack as it is now. */
 struct weighed {
@@ -72,6 +72,20 @@ static size_t count_packs(const struct weighed *w, size_t n, unsigned tier)
     return sum;
 }
 
+/* A tier of FAN_OUT packs or more, or TIERS: packs that were made from keys, and packs
+ * whose segments were dropped until their tier is a lower one. */
+static unsigned crowded_tier(const struct weighed *w, size_t n)
+{
+    size_t count[TIERS] = {0};
+    unsigned tier = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!w[i].taken && w[i].n_living)
+            count[tier_of(w[i].keys)]++;
+    while (tier < TIERS && count[tier] < FAN_OUT)
+        tier++;
+    return tier;
+}
+
 static void choose_packs(const struct tamis_snapshot *s, struct weighed *w)
 {
     size_t n = s->packs.n;
@@ -87,8 +101,14 @@ static void choose_packs(const struct tamis_snapshot *s, struct weighed *w)
             w[i].taken = any = true;
             keys += w[i].keys;
         }
-    while (any && count_packs(w, n, tier_of(keys)) >= FAN_OUT - 1)
-        keys += take_packs(w, n, tier_of(keys));
+    for (;;) {
+        bool joins = any && count_packs(w, n, tier_of(keys)) >= FAN_OUT - 1;
+        unsigned tier = joins ? tier_of(keys) : crowded_tier(w, n);
+        if (tier == TIERS)
+            return;
+        keys += take_packs(w, n, tier);
+        any = true;
+    }
 }
 
 int tiers_choose(struct packing *p)

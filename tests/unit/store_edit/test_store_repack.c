@@ -224,6 +224,25 @@ static size_t n_packs(void)
     return n;
 }
 
+/* Of all packs, dead ones among them. */
+static size_t n_columns(struct tamis_store *s)
+{
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_pack_place seen[64];
+    size_t n_seen = 0, sum = 0;
+    for (size_t i = 0; i < tamis_snapshot_n_segments(snap); i++) {
+        size_t at = 0;
+        assert_true(n_seen < 64);
+        OK(tamis_snapshot_pack(snap, i, NULL, &seen[n_seen]));
+        while (memcmp(seen[at].uuid, seen[n_seen].uuid, TAMIS_UUID_BYTES) != 0)
+            at++;
+        if (at == n_seen)
+            sum += seen[n_seen++].n_columns_of_pack;
+    }
+    tamis_snapshot_release(snap);
+    return sum;
+}
+
 /* A segment is rewritten once a tier, and there are few packs at any time. */
 static void tiers_bound_packs_and_rewrites(void **state)
 {
@@ -246,6 +265,64 @@ static void tiers_bound_packs_and_rewrites(void **state)
         assert_int_equal(reason_of(s, name_of(i), i * 1000 + 7), TAMIS_HIT);
     struct tamis_pack_report report = PACK(s, .repack = TAMIS_REPACK_AUTO);
     assert_true(report.n_packed == 0 && report.n_packed_before == ROUNDS * EACH);
+    tamis_store_close(s);
+    remove_store("s");
+}
+
+/* Segments that are packed as they come, and never loose. */
+static void packs_of_new_segments_are_merged(void **state)
+{
+    enum { PACKS = 16, KEYS = 20 };
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    for (unsigned i = 0; i < PACKS; i++) {
+        put_segment(s, name_of(i), i * 1000, KEYS);
+        assert_int_equal(PACK(s, .keep = 0).n_packed, 1);
+        assert_int_equal(n_packs(), i / 4 + i % 4 + 1);
+        struct tamis_pack_report report = PACK(s, .repack = TAMIS_REPACK_AUTO);
+        if (i % 4 != 3)
+            assert_int_equal(report.n_packed, 0);
+        else
+            assert_int_equal(n_packs(), i == PACKS - 1 ? 1 : i / 4 + 1);
+    }
+    tamis_store_close(s);
+    remove_store("s");
+}
+
+/* Drops some at random, puts as many, packs: each round. By counting: how often a
+ * segment is written, and how many columns there are for each that lives. */
+static void turnover_is_bounded(void **state)
+{
+    enum { LIVE = 48, EACH = 3, ROUNDS = 160, KEYS = 20 };
+    unsigned live[LIVE], n_live = 0, n_put = 0;
+    uint64_t n_written = 0;
+    size_t most_packs = 0;
+    double most_columns = 0;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned i = 0; i < EACH && round >= LIVE / EACH; i++) {
+            uint64_t at = random_below(n_live);
+            drop_segment(s, name_of(live[at]));
+            live[at] = live[--n_live];
+        }
+        for (unsigned i = 0; i < EACH; i++, n_put++) {
+            put_segment(s, name_of(n_put), n_put * 1000, KEYS);
+            live[n_live++] = n_put;
+        }
+        n_written += PACK(s, .repack = TAMIS_REPACK_AUTO).n_packed;
+        size_t packs = n_packs();
+        double columns = (double)n_columns(s) / n_live;
+        most_packs = packs > most_packs ? packs : most_packs;
+        most_columns = columns > most_columns ? columns : most_columns;
+    }
+    /* 16 = 4^2 batches live: two merges of each, and less than one more when the packs
+     * that it is in are half dead. */
+    assert_true(n_written <= 3 * n_put && n_written > n_put);
+    assert_true(most_columns < 2 && most_columns > 1);
+    assert_true(most_packs <= 3 * 3);
+    for (unsigned i = 0; i < n_live; i++)
+        assert_int_equal(reason_of(s, name_of(live[i]), live[i] * 1000 + 7), TAMIS_HIT);
     tamis_store_close(s);
     remove_store("s");
 }
@@ -331,6 +408,8 @@ int main(void)
         cmocka_unit_test(blocks_are_checked_as_they_are_copied),
         cmocka_unit_test(a_pack_without_its_table),
         cmocka_unit_test(tiers_bound_packs_and_rewrites),
+        cmocka_unit_test(packs_of_new_segments_are_merged),
+        cmocka_unit_test(turnover_is_bounded),
         cmocka_unit_test(half_dead_packs_are_rewritten),
         cmocka_unit_test(room_is_asked_for_first),
         cmocka_unit_test(bad_options_are_refused),
