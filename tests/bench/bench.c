@@ -21,11 +21,11 @@ struct bench bench = {.seed = 1, .dir = ".", .planted = ""};
 #define MIB (UINT64_C(1) << 20)
 
 static const struct sizes forms[] = {
-    {"full", 15, 5, M, 100 * M, 2 * M, 10 * K, 1000, 100 * K, 512, 400 * K, 4096 * MIB,
+    {"full", 15, 5, M, 100 * M, 2 * M, 10 * K, 1000, 100 * K, 512, 400 * K, 100 * K, 4096 * MIB,
      100 * M, 2 * M, M, 20 * M, 512 * MIB, 20 * K},
-    {"quick", 7, 3, M, 16 * M, 500 * K, 10 * K, 1000, 20 * K, 512, 20 * K, 256 * MIB,
+    {"quick", 7, 3, M, 16 * M, 500 * K, 10 * K, 1000, 20 * K, 512, 20 * K, 10 * K, 256 * MIB,
      4 * M, 200 * K, 200 * K, 4 * M, 128 * MIB, 5 * K},
-    {"tiny", 3, 3, 20 * K, 100 * K, 20 * K, 200, 20, K, 64, K, 4 * MIB, 50 * K, 5 * K,
+    {"tiny", 3, 3, 20 * K, 100 * K, 20 * K, 200, 20, K, 64, K, K, 4 * MIB, 50 * K, 5 * K,
      20 * K, 50 * K, MIB, 2 * K},
 };
 
@@ -44,6 +44,7 @@ static const struct {
     {"segments", figures_segments},
     {"packs", figures_packs},
     {"sizes", figures_sizes},
+    {"turnover", figures_turnover},
     {"first", figures_first},
     {"keys", figures_keys},
     {"adds", figures_adds},

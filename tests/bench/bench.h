@@ -24,6 +24,7 @@ struct sizes {
     uint64_t stage_keys;   /* of the first of ten stages */
     uint64_t segments, segment_keys;
     uint64_t pack_segments, pack_keys;
+    uint64_t turnover; /* segments that pass through a store */
     uint64_t first_max; /* bytes of the largest file of the first answers */
     uint64_t build;     /* keys */
     uint64_t adds;      /* a lap */
@@ -146,6 +147,8 @@ void limits_measure(void);
 /* ---- measure/flushes.c ---- */
 
 unsigned n_flushes(void); /* fsync and fdatasync of this process so far */
+/* From now on tamis flushes nothing: for what is counted. LMDB does as ever. */
+void flushes_skip(bool on);
 
 /* ---- figures.c: marks, and what was measured ---- */
 
@@ -189,6 +192,7 @@ void figures_stages(void);
 void figures_segments(void);
 void figures_packs(void);
 void figures_sizes(void);
+void figures_turnover(void);
 void figures_first(void);
 void figures_build(void);
 void figures_algebra(void);

@@ -99,6 +99,21 @@ struct figure figures[] = {
     F("sizes_small", "10,000 segments of 64 keys, packed files", "bits a key", "", "",
       MOST, 16.5),
 
+    F("turnover_writes", "packs written by --auto, in bytes", "written",
+      "one pack of each batch that came in", "MiB", MOST, 4),
+    F("turnover_space", "packs on the disk, the most at any time", "on the disk",
+      "one pack of what lives", "MiB", MOST, 2),
+    F("turnover_packs", "packs at any time", "at most", "at the end", "", RECORDED,
+      NAN),
+    F("turnover_lines", "cache lines of a key, at the end", "these packs",
+      "one pack of what lives", "lines", RECORDED, NAN),
+    F("turnover_edit", "an edit of one batch, median", "and pack --auto",
+      "the edit alone", "ms", RECORDED, NAN),
+    F("turnover_edit_p99", "the same, 99th percentile", "and pack --auto",
+      "the edit alone", "ms", RECORDED, NAN),
+    F("turnover_records", "an edit of 10,000 records without filters", "10,000 records",
+      "one record", "ms", RECORDED, NAN),
+
     F("first_answer", "first answer, from the open call", "open and probe",
       "reading the file", "us", LEAST, 1000),
     /* Not quite the same: the digests of 4 GiB have three levels, each a page fault and

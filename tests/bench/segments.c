@@ -18,7 +18,7 @@ void tree_remove(const char *path)
     nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static void put(struct tamis_edit *edit, uint64_t i, uint64_t n, uint64_t *hashes)
+void segments_put(struct tamis_edit *edit, uint64_t i, uint64_t first, uint64_t n)
 {
     char name[32];
     struct tamis_builder *builder;
@@ -27,11 +27,21 @@ static void put(struct tamis_edit *edit, uint64_t i, uint64_t n, uint64_t *hashe
         (size_t)snprintf(name, sizeof name, "segment-%06llu", (unsigned long long)i);
     must(tamis_edit_builder(edit, name, n_bytes, 0.01, NULL, &builder, &diag), &diag,
          "builder");
-    hashes_fill(i * n, n, hashes);
+    uint64_t *hashes = hashes_of(first, n);
     must(tamis_builder_add_hashes(builder, bench.domain.tag, hashes, n), NULL,
          "adding");
+    free(hashes);
     must(tamis_edit_put(edit, builder, &diag), &diag, "put");
     tamis_builder_free(builder);
+}
+
+void segments_drop(struct tamis_edit *edit, uint64_t i)
+{
+    char name[32];
+    struct tamis_diag diag = {0};
+    size_t n_bytes =
+        (size_t)snprintf(name, sizeof name, "segment-%06llu", (unsigned long long)i);
+    must(tamis_edit_drop(edit, name, n_bytes, &diag), &diag, "drop");
 }
 
 struct tamis_store *segments_store(const char *path, uint64_t n, uint64_t keys_each)
@@ -45,25 +55,18 @@ struct tamis_store *segments_store(const char *path, uint64_t n, uint64_t keys_e
     must(tamis_store_create(path, &options, &diag), &diag, path);
     must(tamis_store_open(path, &store, &diag), &diag, path);
     must(tamis_edit_begin(store, &edit, &diag), &diag, "edit");
-    uint64_t *hashes = allocate(keys_each * sizeof *hashes);
     for (uint64_t i = 0; i < n; i++)
-        put(edit, i, keys_each, hashes);
-    free(hashes);
+        segments_put(edit, i, i * keys_each, keys_each);
     must(tamis_edit_commit(edit, &diag), &diag, "commit of an edit");
     return store;
 }
 
 void segments_replace(struct tamis_store *store, uint64_t i, uint64_t keys_each)
 {
-    char name[32];
     struct tamis_edit *edit;
     struct tamis_diag diag = {0};
-    size_t n_bytes =
-        (size_t)snprintf(name, sizeof name, "segment-%06llu", (unsigned long long)i);
     must(tamis_edit_begin(store, &edit, &diag), &diag, "edit");
-    must(tamis_edit_drop(edit, name, n_bytes, &diag), &diag, "drop");
-    uint64_t *hashes = allocate(keys_each * sizeof *hashes);
-    put(edit, i, keys_each, hashes);
-    free(hashes);
+    segments_drop(edit, i);
+    segments_put(edit, i, i * keys_each, keys_each);
     must(tamis_edit_commit(edit, &diag), &diag, "commit of an edit");
 }
