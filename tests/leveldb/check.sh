@@ -4,10 +4,12 @@
 set -u
 b=$1
 export TAMIS="$b/tamis" OFFLINE="$b/tamis-leveldb" DATABASE="$b/tests/leveldb/database"
+BLOCKS=$(realpath "$b/tools/demo/blocks_leveldb") || exit 2
+export BLOCKS
 log=$(mktemp) || exit 2
 trap 'rm -f "$log"' EXIT
 
-tests/unit.sh tests/leveldb/offline.bats "$b"/tests/leveldb/test_policy \
+tests/unit.sh tests/leveldb/offline.bats tests/demo/blocks.bats "$b"/tests/leveldb/test_policy \
     "$b"/tests/leveldb/test_database "$b"/tests/leveldb/test_table >"$log" 2>&1
 grep -v ' passed, .* failed$' "$log"
 counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log" | tail -n 1)

@@ -13,7 +13,8 @@ $B/tests/rocksdb/rocksdb: $(ROCKSDB_TEST_OBJ) $B/libtamis-rocksdb.a $B/libtamis.
 
 KILLS ?= 16
 .PHONY: check-rocksdb
-check-rocksdb: $B/tests/rocksdb/rocksdb $B/tamis-rocksdb
+check-rocksdb: $B/tests/rocksdb/rocksdb $B/tamis-rocksdb $B/tools/demo/blocks_rocksdb | deps-test
+	@BLOCKS=$(abspath $B)/tools/demo/blocks_rocksdb tests/unit.sh tests/demo/blocks.bats
 	@CXX='$(CXX)' tests/rocksdb/readme.sh
 	@$< --tool $B/tamis-rocksdb --kills $(KILLS) --seed $(SEED) $(if $(KEYS),--keys $(KEYS))
 

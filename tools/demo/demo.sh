@@ -1,6 +1,7 @@
 #!/bin/bash
 # tamis on real data: every package's file list that dpkg keeps is a segment, its lines
-# are the keys. Usage: demo.sh TAMIS DIR; the store is left in DIR/store.
+# are the keys. Usage: demo.sh TAMIS DIR; the store is left in DIR/store. engines.sh is
+# its last part, and builds in the directory of TAMIS.
 set -euo pipefail
 export LC_ALL=C
 
@@ -230,6 +231,9 @@ cat <<END
    many paths at once one pass of grep is hard to beat. A filter pays where the store
    stays open and a read costs a disk.
 END
+
+title "Engines: blocks that RocksDB or LevelDB reads for absent paths"
+"$(dirname "$0")/engines.sh" "$(dirname "$tamis")" "${lists[@]}"
 
 title "Next"
 cat <<END

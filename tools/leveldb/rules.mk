@@ -50,7 +50,7 @@ $B/tests/leveldb/%: $B/tests/leveldb/%.o $B/libtamis-leveldb.a $B/libtamis.a
 	$(call say,LD,$@)
 	$(Q)$(CXX) $(SANITIZE) -o $@ $^ $(LIBS) -lleveldb
 
-check-leveldb: $(LEVELDB_TESTS) all leveldb | deps-check-leveldb
+check-leveldb: $(LEVELDB_TESTS) all leveldb $B/tools/demo/blocks_leveldb | deps-check-leveldb
 	@CC='$(CC)' SANITIZE='$(SANITIZE)' tests/leveldb/check.sh $B
 
 check-leveldb-planted: | deps-check-leveldb
