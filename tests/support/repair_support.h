@@ -298,16 +298,6 @@ static UNUSED const char *aside_of(const char *store, const char *file)
     return p;
 }
 
-static UNUSED void flip(const char *path, uint64_t at)
-{
-    size_t n;
-    uint8_t *bytes = file_read(path, &n);
-    assert_true(at < n);
-    bytes[at] ^= 0x10;
-    file_poke(path, at, bytes + at, 1);
-    free(bytes);
-}
-
 /* Clears the bytes of the first page of a growing filter's first stage that has bits:
  * the page is below its floors then. */
 static UNUSED void lose_page(const char *path)

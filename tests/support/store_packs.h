@@ -91,17 +91,19 @@ static UNUSED void put_back_catalog(const char *saved)
     unlink(path_of("s/catalog.lmdb-lock"));
 }
 
+/* The first by name: the order in which a directory is read may change by itself. */
 static UNUSED const char *dead_file(void)
 {
     static char path[900];
-    char dir[600];
+    char dir[600], first[256] = "";
     snprintf(dir, sizeof dir, "%s", path_of("s/filters"));
     DIR *d = opendir(dir);
-    path[0] = 0;
     for (struct dirent *entry; (entry = readdir(d));)
-        if (strstr(entry->d_name, ".dead"))
-            snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
+        if (strstr(entry->d_name, ".dead") &&
+            (!first[0] || strcmp(entry->d_name, first) < 0))
+            snprintf(first, sizeof first, "%s", entry->d_name);
     closedir(d);
+    snprintf(path, sizeof path, "%s/%s", dir, first);
     return path;
 }
 

@@ -56,16 +56,6 @@ static void compare(const char *path)
     n_damaged_seen += read.n_damaged;
 }
 
-static void flip(const char *path, uint64_t at)
-{
-    uint8_t byte = 0;
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    assert_true(fd >= 0 && pread(fd, &byte, 1, (off_t)at) == 1);
-    byte ^= 0xA5;
-    assert_int_equal(pwrite(fd, &byte, 1, (off_t)at), 1);
-    close(fd);
-}
-
 static void clear(const char *path, uint64_t at)
 {
     static const uint8_t zeros[SECTOR_BYTES];

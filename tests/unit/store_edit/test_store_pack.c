@@ -258,7 +258,7 @@ static void without_tombstones_no_column_counts(void **state)
             if (how == 0)
                 unlink(dead);
             else if (how == 1)
-                file_poke(dead, 50, "x", 1);
+                flip(dead, 50);
             else if (how == 2)
                 OK(truncate(dead, 40));
             else

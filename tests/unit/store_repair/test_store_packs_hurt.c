@@ -63,7 +63,7 @@ static void hurt_one(enum hurt how)
     else if (how == NO_TOMBSTONES)
         OK(unlink(dead));
     else if (how == BAD_TOMBSTONES)
-        file_poke(dead, 50, "x", 1);
+        flip(dead, 50);
     else if (how == A_DIRECTORY)
         make_directory(pack);
     else if (how == A_DEAD_DIRECTORY)

@@ -68,7 +68,7 @@ static void spoil(unsigned set)
     OK(system(command));
     snprintf(file, sizeof file, "%s%s", path_of("now"), made.file);
     if (set & 1U << UNREADABLE)
-        file_poke(file, 300, "x", 1);
+        flip(file, 300);
     if (set & 1U << LOST)
         OK(unlink(file));
     if (set & 1U << OTHER)
