@@ -23,6 +23,11 @@
  * further line half as much: it is next to the first. */
 enum { BAND_SHARE = 128, LINE_COLUMNS = 512 };
 
+/* So many filters of one size have little padding in one band, less than a line of a
+ * long row. Each band that they are cut into costs every key pages of its own, of rows
+ * and of digests: it counts as two bands more. */
+enum { MANY_ALIKE = 4096, OWN_PAGES = 2 };
+
 static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
 {
     while (b) {
@@ -101,10 +106,11 @@ static int compare_sources(const void *left, const void *right)
 /* ---- a chain cut into runs ---- */
 
 /* The cheapest cut of the first filters of a chain: its cost, and how wide the rows of
- * its last run are. */
+ * its last run are. So many filters before its end are as large as the last one. */
 struct cut {
     double cost;
     uint32_t row_bytes;
+    uint32_t n_alike;
 };
 
 static uint32_t next_row_bytes(uint32_t row_bytes)
@@ -115,16 +121,21 @@ static uint32_t next_row_bytes(uint32_t row_bytes)
 /* The cost of a cut never falls as filters come in, so the best run of rows of a width
  * has all columns that they have room for. */
 static struct cut cut_at(const struct cut *cuts, uint32_t n,
-                         const struct pack_source *s, double band)
+                         struct pack_source *const *chain, double band)
 {
+    const struct pack_source *s = chain[n - 1];
     double row = (double)s->own_blocks * s->geometry.lanes * BLOCK_BITS;
     struct cut best = {.cost = DBL_MAX};
+    bool alike = n > 1 && chain[n - 2]->own_blocks == s->own_blocks;
+    uint32_t n_alike = alike ? cuts[n - 1].n_alike + 1 : 1;
     for (uint32_t b = 1; b <= ROW_MAX_BYTES; b = next_row_bytes(b)) {
         uint32_t before = n > b * 8 ? n - b * 8 : 0;
         uint32_t n_lines = (b * 8 + LINE_COLUMNS - 1) / LINE_COLUMNS;
         double cost = cuts[before].cost + row * b + band * (1 + n_lines) / 2;
+        if (n_alike >= MANY_ALIKE && n_alike > n - before)
+            cost += OWN_PAGES * band;
         if (cost < best.cost)
-            best = (struct cut){cost, b};
+            best = (struct cut){cost, b, n_alike};
         if (!before)
             break;
     }
@@ -136,9 +147,9 @@ static struct cut cut_at(const struct cut *cuts, uint32_t n,
 static int cut_chain(struct pack_source *const *sorted, uint32_t first, uint32_t n,
                      double band, struct cut *cuts, struct pack_plan *p)
 {
-    cuts[0] = (struct cut){0, 0};
+    cuts[0] = (struct cut){0};
     for (uint32_t i = 1; i <= n; i++)
-        cuts[i] = cut_at(cuts, i, sorted[first + i - 1], band);
+        cuts[i] = cut_at(cuts, i, sorted + first, band);
     for (uint32_t at = n, some; at; at -= some) {
         const struct pack_source *last = sorted[first + at - 1];
         uint32_t row_bytes = cuts[at].row_bytes;

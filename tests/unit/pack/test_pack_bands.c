@@ -80,9 +80,15 @@ static void equal_filters_share_a_band(void **state)
     assert_true(p.n_bands == 1 && p.bands[0].row_bytes == 64);
     pack_plan_free(&p);
     uint64_t n_bytes = check_plan(MOST, &p);
-    assert_int_equal(p.bands[0].n_columns, 32768);
-    assert_int_equal(n_bytes, MOST / 8 * 2 * 512);
-    assert_in_range(p.n_bands, 2, 3);
+    assert_in_range(p.bands[0].n_columns, 32000, 32768);
+    assert_true(n_bytes < MOST / 8 * 2 * 512 * 102 / 100);
+    assert_int_equal(p.n_bands, 2);
+    pack_plan_free(&p);
+    /* Not a multiple of a line's columns: what is left goes into padding, not into a
+     * band of its own. */
+    n_bytes = check_plan(10000, &p);
+    assert_int_equal(p.n_bands, 1);
+    assert_true(n_bytes < 10000 / 8 * 2 * 512 * 103 / 100);
     pack_plan_free(&p);
 }
 
