@@ -21,13 +21,13 @@ static uint64_t asked_in(size_t n, size_t word)
     return left < 64 ? (UINT64_C(1) << left) - 1 : UINT64_MAX;
 }
 
-/* As memset(), which takes longer than a line. */
+/* memset() takes longer than a line, and a compiler makes it of a loop of lines. */
 static inline void clear_words(uint64_t *words, size_t n)
 {
     typedef uint64_t line __attribute__((vector_size(64), aligned(8), may_alias));
-    for (; n >= 8; words += 8, n -= 8)
+    if (n == sizeof(line) / sizeof *words)
         *(line *)(void *)words = (line){0};
-    if (n)
+    else
         memset(words, 0, n * sizeof *words);
 }
 
