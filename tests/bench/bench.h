@@ -25,6 +25,7 @@ struct sizes {
     uint64_t segments, segment_keys;
     uint64_t pack_segments, pack_keys;
     uint64_t turnover; /* segments that pass through a store */
+    uint64_t process_segments, process_keys;
     uint64_t first_max; /* bytes of the largest file of the first answers */
     uint64_t build;     /* keys */
     uint64_t adds;      /* a lap */
@@ -193,6 +194,7 @@ void figures_segments(void);
 void figures_packs(void);
 void figures_sizes(void);
 void figures_turnover(void);
+void figures_process(void);
 void figures_first(void);
 void figures_build(void);
 void figures_algebra(void);

@@ -114,6 +114,15 @@ struct figure figures[] = {
     F("turnover_records", "an edit of 10,000 records without filters", "10,000 records",
       "one record", "ms", RECORDED, NAN),
 
+    F("process_version", "one key, a process, many segments", "tamis probe",
+      "tamis --version", "us", MOST, 3.2),
+    F("process_grep", "the same", "tamis probe", "grep -lxF over the lists", "us",
+      LEAST, 12),
+    F("process_cold", "pages of packs that it reads when none is in memory", "pages",
+      "", "", MOST, 20),
+    F("process_columns", "pages of the tables of columns among them", "pages", "", "",
+      MOST, 0),
+
     F("first_answer", "first answer, from the open call", "open and probe",
       "reading the file", "us", LEAST, 1000),
     /* Not quite the same: the digests of 4 GiB have three levels, each a page fault and
