@@ -275,8 +275,9 @@ static int settle(struct packs *p, size_t n)
         }
     }
     const struct stripe *one = p->stripes;
-    p->whole = p->n_stripes == 1 && one->is_run && one->first == 0 &&
-               one->n_words >= (n + 63) / 64 && p->n_seated == n;
+    /* A run of all segments begins with the first one. */
+    p->whole = p->n_stripes == 1 && one->is_run && one->n_words >= (n + 63) / 64 &&
+               p->n_seated == n;
     return 0;
 }
 

@@ -164,6 +164,32 @@ static void packed_segments_answer(void **state)
     }
 }
 
+/* One row has the answers of all segments, behind the columns of dropped ones. */
+static void the_first_columns_are_dead(void **state)
+{
+    enum { N = 64 }; /* one band */
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    for (unsigned i = 0; i < N; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "s%03u", i);
+        put_segment(s, name, i * 1000, 50);
+    }
+    pack_all(s, false);
+    drop_segment(s, "s000");
+    drop_segment(s, "s001");
+    struct tamis_snapshot *snap = snapshot_of(s);
+    for (unsigned i = 2; i < N; i++) {
+        uint8_t reasons[MAX_SEGMENTS];
+        struct tamis_key key = key_in(s, i * 1000 + 7);
+        ask_in_every_way(snap, &key, reasons);
+        assert_int_equal(reasons[i - 2], TAMIS_HIT);
+    }
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+    remove_store("s");
+}
+
 /* Packs, and beside them segments of every other kind. */
 static void what_cannot_be_packed_is_left(void **state)
 {
@@ -406,6 +432,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packed_segments_answer),
+        cmocka_unit_test(the_first_columns_are_dead),
         cmocka_unit_test(what_cannot_be_packed_is_left),
         cmocka_unit_test(a_dropped_column_stays_dropped),
         cmocka_unit_test(without_tombstones_no_column_counts),
