@@ -86,7 +86,8 @@ struct tamis_pack_report {
     uint64_t n_repacked; /* of n_packed: those that came from other packs */
     uint64_t free_bytes; /* of the file system, before the pack is written */
     uint64_t n_loose;    /* tamis_edit_put_packed(): got files of their own */
-    uint64_t reserved[5];
+    uint64_t n_replaced; /* left: since the snapshot they were replaced or dropped */
+    uint64_t reserved[4];
 };
 /* Writes a pack of n segments of a snapshot of this store (segments NULL: of all), with
  * what may be packed: filters that are sealed, of one stage, and good in every page.

@@ -101,7 +101,7 @@ static int write_pack(struct packing *p)
 static uint64_t n_left(const struct tamis_pack_report *r)
 {
     return r->n_packed_before + r->n_bare + r->n_growing + r->n_stages +
-           r->n_unreadable;
+           r->n_unreadable + r->n_replaced;
 }
 
 static void print_json(const struct tamis_pack_report *r)
@@ -121,6 +121,7 @@ static void print_json(const struct tamis_pack_report *r)
     json_put(left, "growing", json_count(r->n_growing));
     json_put(left, "several_stages", json_count(r->n_stages));
     json_put(left, "unreadable", json_count(r->n_unreadable));
+    json_put(left, "replaced", json_count(r->n_replaced));
     json_put(o, "left", left);
     json_print(o);
 }
@@ -135,7 +136,8 @@ static void left_text(const struct tamis_pack_report *r, char *text, size_t room
                 {r->n_bare, "bare"},
                 {r->n_growing, "growing"},
                 {r->n_stages, "of several stages"},
-                {r->n_unreadable, "damaged or unreadable"}};
+                {r->n_unreadable, "damaged or unreadable"},
+                {r->n_replaced, "replaced or dropped meanwhile"}};
     size_t at = 0;
 
     text[0] = '\0';
@@ -224,7 +226,8 @@ const struct command cmd_pack = {
                 OPTION(REPACK, NULL),
                 OPTION(KEEP, NULL),
                 OPTION(DRY_RUN, NULL),
-                OPTION(JOBS, "use N threads, of which 8 help; default: one a processor"),
+                OPTION(JOBS,
+                       "use N threads, of which 8 help; default: one a processor"),
                 {WITH(OPT_QUIET) | WITH(OPT_JSON),
                  "print no closing line, or JSON: 'tamis help json'", NULL}},
     .examples = "tamis pack store 000007.sst 000009.sst --keep\n"
@@ -279,8 +282,11 @@ static int report_unpack(const struct packing *p)
         json_put(o, "unpacked", json_count(p->n));
         json_print(o);
     } else if (!given(p->o, OPT_QUIET)) {
-        progress_close("unpacked %llu segment%s", (unsigned long long)p->n,
-                       p->n == 1 ? "" : "s");
+        if (p->n == 0)
+            progress_close("nothing to unpack");
+        else
+            progress_close("unpacked %llu segment%s", (unsigned long long)p->n,
+                           p->n == 1 ? "" : "s");
     }
     return output_works() ? EXIT_DONE : EXIT_IO;
 }

@@ -115,6 +115,33 @@ static void look_at_file(const struct packing *p, struct look *l)
         input_close(&l->found);
 }
 
+/* Asks the catalog for the segment's record as of now. */
+struct now {
+    const struct entry *entry;
+    bool same;
+};
+
+static int compare_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    struct now *now = ctx;
+    const struct entry *e = now->entry;
+    const uint8_t *value;
+    size_t n_bytes;
+    int rc = catalog_get(t, e->bytes, e->name_bytes, &value, &n_bytes, diag);
+    now->same = !rc && n_bytes >= sizeof(struct record_disk) && value &&
+                memcmp(value, entry_record(e), sizeof(struct record_disk)) == 0;
+    return rc == TAMIS_ERR_NO_SEGMENT ? 0 : rc;
+}
+
+void input_lost(struct packing *p, size_t segment)
+{
+    struct now now = {.entry = p->snapshot->entries[segment]};
+    if (catalog_read(p->edit->catalog, compare_record, &now, NULL) == 0 && !now.same)
+        p->report->n_replaced++;
+    else
+        p->report->n_unreadable++;
+}
+
 static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
 {
     int rc = l->rc;
@@ -128,7 +155,7 @@ static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
     if (l->n_stages != 1)
         p->report->n_stages++;
     else if (rc)
-        p->report->n_unreadable++;
+        input_lost(p, l->index);
     if (rc || l->n_stages != 1)
         return 0;
     const struct plane *plane = &l->found.plane;

@@ -150,6 +150,9 @@ void inputs_free(struct packing *p);
  * the file, of the disk perhaps, is the result. */
 int inputs_consider(struct packing *p, const uint32_t *segments, size_t n,
                     struct tamis_diag *diag);
+/* Counts a segment whose filter could not be read, or was lost while it was packed: as
+ * replaced, if the catalog has another record of it by now. */
+void input_lost(struct packing *p, size_t segment);
 /* Are all files open until the pack is written? Then threads may ask for blocks. */
 bool inputs_stay_open(const struct packing *p);
 /* For struct pack_job; the context is the packing. */

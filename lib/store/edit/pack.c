@@ -23,11 +23,10 @@ int pack_room(const struct tamis_edit *e, const struct pack_job *job, bool dry_r
     r->free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
     if (dry_run || r->free_bytes >= r->file_bytes)
         return 0;
-    return diag_fail(
-        diag, ENOSPC, e->catalog->path,
-        "the pack needs %llu bytes, and the disk has %llu left: free some, "
-        "or pack fewer segments at a time",
-        (unsigned long long)r->file_bytes, (unsigned long long)r->free_bytes);
+    return diag_fail(diag, ENOSPC, e->catalog->path,
+                     "the pack needs %llu bytes, and the disk has %llu left",
+                     (unsigned long long)r->file_bytes,
+                     (unsigned long long)r->free_bytes);
 }
 
 static int too_many(const struct tamis_edit *e, size_t n, struct tamis_diag *diag)
@@ -175,7 +174,8 @@ static int pack_taken(struct packing *p, struct tamis_diag *diag)
         return rc;
     }
     for (size_t i = 0; i < p->n; i++)
-        p->report->n_unreadable += p->gone[i];
+        if (p->gone[i])
+            input_lost(p, p->inputs[i].segment);
     p->report->n_packed = op->pack->n;
     memcpy(p->report->uuid, place.uuid, UUID_BYTES);
     return 0;

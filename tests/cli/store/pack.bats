@@ -159,20 +159,6 @@ n_files() {
     ok "$TAMIS" verify store
 }
 
-@test "no room: told before a byte is written" {
-    mkdir small
-    as_root mount -t tmpfs -o size=1m,mode=1777 tmpfs small
-    "$TAMIS" init small/store
-    for i in 1 2 3; do seq $i | "$TAMIS" build small/store s$i -q; done
-    cat /dev/zero >small/ballast 2>/dev/null || :
-    truncate -s -8K small/ballast
-    run "$TAMIS" pack small/store -q
-    ls small/store/filters >after
-    as_root umount small
-    [ "$status" -eq 4 ] && [[ $output == *"the pack needs "*" bytes, and the disk has "* ]] || explain 4
-    [ "$(wc -l <after)" -eq 3 ]
-}
-
 @test "a store may be made for packs" {
     ok "$TAMIS" init store --for-packs
     seq 5000 | "$TAMIS" build store a

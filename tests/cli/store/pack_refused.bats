@@ -1,0 +1,133 @@
+# Packing that cannot be, or ends half-way: one line says why, and the store is as before.
+load ../common
+
+teardown() {
+    ! mountpoint -q small || as_root umount small
+}
+
+# Segments s1 .. s4 in a store, as loose files.
+four() {
+    for i in 1 2 3 4; do seq $((i * 1000)) $((i * 1000 + 300)) >s$i.keys; done
+    "$TAMIS" build "$1" --each s*.keys --strip .keys -q
+}
+
+# Everything that a store has: names, sizes and contents, but for the lock.
+contents() {
+    (cd "$1" && find . -type f ! -name '*-lock' -exec sha256sum {} + | sort)
+}
+
+# unchanged STORE CODE WORDS COMMAND...: it fails like this, and leaves no trace.
+unchanged() {
+    local store=$1 code=$2 words=$3
+    shift 3
+    contents "$store" >before
+    fails "$code" "$words" "$@"
+    contents "$store" | diff before - || explain "$store as before"
+    "$TAMIS" verify "$store" >verified || explain "a store without damage"
+}
+
+@test "nothing to pack is no failure" {
+    "$TAMIS" init store
+    for how in "" --repack --auto --dry-run; do
+        ok "$TAMIS" pack store $how
+        [ "$stderr" = "nothing to pack" ] || explain "nothing to pack"
+    done
+    ok "$TAMIS" unpack store
+    [ "$stderr" = "nothing to unpack" ] || explain "nothing to unpack"
+}
+
+@test "several stages, another domain" {
+    "$TAMIS" init store --n0 1k
+    four store
+    seq 20000 | "$TAMIS" grow store g -q
+    "$TAMIS" seal store g 2>sealed
+    unchanged store 2 "of the segments named, 1 of several stages" "$TAMIS" pack store g -q
+    ok "$TAMIS" pack store
+    [[ $stderr == *"; left: 1 of several stages" ]] || explain "it is counted"
+    "$TAMIS" init other
+    f=$("$TAMIS" ls store g --json | jq -r '.[0].file')
+    unchanged other 3 "built with another seed" "$TAMIS" attach other g "store/$f"
+}
+
+@test "no room before, and for each that needs some" {
+    mkdir small
+    as_root mount -t tmpfs -o size=3m,mode=1777 tmpfs small
+    "$TAMIS" init small/store
+    four small/store
+    "$TAMIS" pack small/store -q
+    seq 5000000 7000000 >big.keys
+    unchanged small/store 4 "the pack needs [0-9]+ bytes, and the disk has [0-9]+ left: free some space" \
+        "$TAMIS" build small/store --each big.keys s1.keys --strip .keys --pack --replaces s1
+    cat /dev/zero >small/ballast 2>/dev/null || :
+    unchanged small/store 4 "the pack needs [0-9]+ bytes" "$TAMIS" pack small/store --repack
+    unchanged small/store 4 "unpacking segment s1: No space left" "$TAMIS" unpack small/store
+    rm small/ballast
+    ok "$TAMIS" unpack small/store -q
+    ok "$TAMIS" verify small/store --against-each s*.keys --strip .keys
+    prints "in 4 segments: 0 lost"
+}
+
+# The limit is hit while the rows are written.
+@test "no room in the middle" {
+    "$TAMIS" init store
+    four store
+    (
+        ulimit -f 8
+        unchanged store 4 "cannot write: File too large: raise the limit" "$TAMIS" pack store
+    )
+    "$TAMIS" pack store -q
+    (
+        ulimit -f 8
+        unchanged store 4 "cannot write: File too large" "$TAMIS" pack store --repack
+        seq 300 >new.keys
+        unchanged store 4 "File too large" "$TAMIS" build store --each new.keys --strip .keys --pack
+    )
+}
+
+@test "a read-only file system" {
+    mkdir small
+    as_root mount -t tmpfs -o size=3m,mode=1777 tmpfs small
+    "$TAMIS" init small/store
+    four small/store
+    "$TAMIS" pack small/store s1 s2 -q
+    as_root mount -o remount,ro small
+    for how in "" --repack --auto; do
+        unchanged small/store 4 "could be opened for reading only" "$TAMIS" pack small/store $how
+    done
+    unchanged small/store 4 "could be opened for reading only" "$TAMIS" unpack small/store
+    unchanged small/store 4 "could be opened for reading only" \
+        "$TAMIS" build small/store --each s1.keys --pack
+    ok "$TAMIS" probe small/store 1003
+    prints "s1	HIT"
+}
+
+# Each of 20 packings meets an edit that replaces a segment.
+@test "segments are replaced while others are packed" {
+    "$TAMIS" init store
+    four store
+    (for i in $(seq 40); do "$TAMIS" build store s1 s1.keys --replaces s1 -q || exit 1; done) &
+    builder=$!
+    for i in $(seq 20); do
+        "$TAMIS" pack store -q || explain "packed"
+        "$TAMIS" pack store --repack -q || explain "packed"
+        [ -z "$("$TAMIS" probe store 1000 1300 2000 4300 | grep ABSENT)" ] || explain "no key is lost"
+    done
+    wait $builder
+    ok "$TAMIS" verify store --against-each s*.keys --strip .keys
+    prints "in 4 segments: 0 lost"
+}
+
+@test "more columns than a band has" {
+    mkdir lists
+    seq -w 33000 | split -l 1 -a 5 - lists/k
+    "$TAMIS" init store
+    ok "$TAMIS" build store --each lists/* --pack
+    [[ $stderr == "packed 33000 segments: "* ]] || explain "33000 segments"
+    ok "$TAMIS" pack store --repack
+    [[ $stderr == "packed 33000 segments, 33000 of them from other packs: "*", 2 bands" ]] ||
+        explain "2 bands"
+    ok "$TAMIS" probe store 00001 33000
+    [ "$(cut -f 3 <<<"$output" | sort -u)" = HIT ]
+    prints "kaaaaa"
+    prints "kabwvf"
+}
