@@ -334,7 +334,7 @@ static void every_kernel_asks_rows_alike(void **state)
         uint32_t words = 1 + (uint32_t)round % 8;
         /* Of its size: a byte read beyond the last row is found by a sanitizer. */
         uint8_t *block = malloc((size_t)BLOCK_BITS * row_bytes);
-        uint64_t h = random_u64(), asked[MOST / 8], left[MOST / 8];
+        uint64_t h = random_u64(), asked[MOST / 8], left[MOST / 8], at_once[MOST / 8];
         const uint8_t *rows[MAX_WORDS];
         for (size_t i = 0; i < (size_t)BLOCK_BITS * row_bytes; i++)
             block[i] = (uint8_t)(random_u64() | random_u64()); /* three bits of four */
@@ -343,6 +343,8 @@ static void every_kernel_asks_rows_alike(void **state)
         for (size_t i = 0; (k = kernel_at(i)); i++) {
             k->fetch_rows(block, row_bytes, words, h, rows);
             k->and_rows(rows, words, row_bytes, asked, left);
+            k->ask_block(block, row_bytes, words, h, asked, at_once);
+            assert_memory_equal(at_once, left, n_words * sizeof left[0]);
             for (uint32_t c = 0; c < n_words * 64; c++) {
                 struct band b = {.geometry = {1, 1, words}, .row_bytes = row_bytes};
                 bool has = asked[c / 64] >> c % 64 & 1 && band_probe(block, &b, c, h);

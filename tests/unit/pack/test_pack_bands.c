@@ -157,6 +157,61 @@ static void sizes_of_a_mixed_store(void **state)
         }
 }
 
+/* tamis_plan_pack() says what the bands of these segments come to. */
+static void a_pack_is_planned(void **state)
+{
+    enum { N = 700 };
+    (void)state;
+    for (int from_files = 0; from_files < 2; from_files++) {
+        static uint64_t n_keys[N];
+        struct tamis_plan_packed packed;
+        struct pack_plan p;
+        uint64_t keys = 0, files = 0, lines = 0;
+        for (size_t i = 0; i < N; i++) {
+            struct geometry g;
+            struct tamis_plan file;
+            n_keys[i] = random_below(i % 3 ? 2000 : 60);
+            assert_int_equal(from_files ? plan_grid_geometry(n_keys[i], 0.01, &g)
+                                        : plan_packed_geometry(n_keys[i], 0.01, &g),
+                             0);
+            sources[i] = source(g.n_blocks, g.lanes, g.words, n_keys[i], 0.01);
+            sources[i].any_size = !from_files;
+            sources[i].own_blocks = g.n_blocks;
+            plan_describe(&g, n_keys[i], &file);
+            files += from_files ? file.file_bytes : 0;
+            keys += n_keys[i];
+        }
+        check_plan(N, &p);
+        for (uint32_t b = 0; b < p.n_bands; b++)
+            lines += (p.bands[b].row_bytes + 63) / 64 * p.bands[b].geometry.words;
+        assert_int_equal(tamis_plan_pack(n_keys, N, 0.01, from_files, &packed), 0);
+        assert_true(packed.n_bands == p.n_bands && packed.n_lines == lines);
+        assert_true(packed.files_bytes == files);
+        assert_in_range(packed.rows_bytes, p.rows_bytes,
+                        p.rows_bytes * 102 / 100 + 8192);
+        assert_true(fabs(packed.bits_per_key * (double)keys / 8 -
+                         (double)packed.rows_bytes) < 1);
+        pack_plan_free(&p);
+        n_keys[3] = 0; /* one without keys, and none with any */
+        assert_int_equal(tamis_plan_pack(&n_keys[3], 1, 0.01, from_files, &packed), 0);
+        assert_true(packed.n_bands == 1 && packed.bits_per_key == 0);
+        n_keys[3] = (UINT64_C(1) << 48) + 1;
+        assert_int_equal(tamis_plan_pack(n_keys, N, 0.01, from_files, &packed),
+                         TAMIS_ERR_RANGE);
+        assert_true(packed.rows_bytes == 0 && packed.files_bytes == 0);
+        n_keys[3] = UINT64_C(1) << 48;
+        assert_int_equal(tamis_plan_pack(n_keys, N, 1e-8, from_files, &packed),
+                         TAMIS_ERR_TOO_LARGE);
+        assert_int_equal(tamis_plan_pack(n_keys, 0, 0.01, from_files, &packed),
+                         TAMIS_ERR_RANGE);
+        assert_int_equal(tamis_plan_pack(n_keys, N, 0.7, from_files, &packed),
+                         TAMIS_ERR_RANGE);
+        assert_int_equal(
+            tamis_plan_pack(n_keys, PACK_MAX_COLUMNS + 1, 0.01, from_files, &packed),
+            TAMIS_ERR_RANGE);
+    }
+}
+
 static void what_cannot_be_planned(void **state)
 {
     struct pack_plan p;
@@ -218,6 +273,7 @@ int main(void)
         cmocka_unit_test(filters_are_folded),
         cmocka_unit_test(padding_is_avoided),
         cmocka_unit_test(sizes_of_a_mixed_store),
+        cmocka_unit_test(a_pack_is_planned),
         cmocka_unit_test(what_cannot_be_planned),
     };
     return cmocka_run_group_tests_name("pack bands", tests, NULL, NULL);

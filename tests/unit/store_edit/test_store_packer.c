@@ -381,6 +381,45 @@ static void a_spool_that_changed_is_told(void **state)
     }
 }
 
+/* So many hashes that each lane is read in pieces, each of them put twice. */
+static void one_of_many_hashes(void **state)
+{
+    enum { N = 60000 };
+    static uint64_t hashes[N];
+    (void)state;
+    for (size_t i = 0; i < N; i++)
+        hashes[i] = random_u64();
+    struct tamis_store *s = store_new("s");
+    uint64_t tag = tamis_store_domain(s).tag;
+    struct tamis_edit *e = edit_new(s);
+    struct tamis_packer *p = packer_of(e);
+    struct tamis_builder *b;
+    OK(tamis_edit_builder(e, "large", 5, 1e-4, NULL, &b, NULL));
+    OK(tamis_builder_add_hashes(b, tag, hashes, N));
+    OK(tamis_builder_add_hashes(b, tag, hashes, N));
+    take(p, b, 0);
+    struct tamis_pack_report report;
+    OK(tamis_edit_put_packed(e, p, &report, NULL));
+    tamis_packer_free(p);
+    OK(tamis_edit_commit(e, NULL));
+    assert_int_equal(report.n_packed, 1);
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_pack_place place;
+    OK(tamis_snapshot_pack(snap, 0, NULL, &place));
+    assert_true(place.lanes > 1);
+    size_t n_absent = 0;
+    for (size_t i = 0; i < N; i++) {
+        struct tamis_key in = tamis_key_of_hash(tag, hashes[i]),
+                         out = tamis_key_of_hash(tag, random_u64());
+        assert_int_equal(tamis_snapshot_probe_all(snap, &in, NULL, NULL), TAMIS_MAYBE);
+        n_absent += tamis_snapshot_probe_all(snap, &out, NULL, NULL) == TAMIS_ABSENT;
+    }
+    assert_true(n_absent > N - N / 1000);
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+    remove_store("s");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +431,7 @@ int main(void)
         cmocka_unit_test(a_store_for_packs_builds_for_them),
         cmocka_unit_test(an_abort_leaves_nothing),
         cmocka_unit_test(a_spool_that_changed_is_told),
+        cmocka_unit_test(one_of_many_hashes),
     };
     return cmocka_run_group_tests_name("packer", tests, test_dir_create,
                                        test_dir_remove);
