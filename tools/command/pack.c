@@ -19,6 +19,7 @@ struct packing {
     struct tamis_edit *edit;
     uint32_t *segments; /* NULL: all */
     size_t n;
+    size_t n_lost; /* unpack: in packs that cannot be read */
     struct tamis_pack_report report;
 };
 
@@ -250,21 +251,29 @@ static int not_packed(const struct packing *p, size_t i)
     return EXIT_USAGE;
 }
 
+/* All that packs answer for; counts those of packs that cannot. */
+static void pick_packed(struct packing *p)
+{
+    size_t n = tamis_snapshot_n_segments(p->snapshot);
+
+    p->segments = memory_or_exit(calloc(n + 1, sizeof(*p->segments)));
+    for (size_t i = 0; i < n; i++)
+        if (tamis_snapshot_pack(p->snapshot, i, NULL, NULL) == 0)
+            p->segments[p->n++] = (uint32_t)i;
+        else
+            p->n_lost += is_in_lost_pack(p->snapshot, i);
+}
+
 static int write_files(struct packing *p)
 {
     struct tamis_diag diag = {0};
-    size_t n = tamis_snapshot_n_segments(p->snapshot);
     int err;
 
     for (size_t i = 0; p->segments != NULL && i < p->n; i++)
         if (tamis_snapshot_pack(p->snapshot, p->segments[i], NULL, NULL) != 0)
             return not_packed(p, p->segments[i]);
-    if (p->segments == NULL) {
-        p->segments = memory_or_exit(calloc(n + 1, sizeof(*p->segments)));
-        for (size_t i = 0; i < n; i++)
-            if (tamis_snapshot_pack(p->snapshot, i, NULL, NULL) == 0)
-                p->segments[p->n++] = (uint32_t)i;
-    }
+    if (p->segments == NULL)
+        pick_packed(p);
     err = tamis_edit_unpack(p->edit, p->snapshot, p->segments, p->n, &diag);
     return err ? complain_error(err, &diag, p->o->args[0],
                                 err == TAMIS_ERR_DAMAGED
@@ -288,7 +297,16 @@ static int report_unpack(const struct packing *p)
             progress_close("unpacked %llu segment%s", (unsigned long long)p->n,
                            p->n == 1 ? "" : "s");
     }
-    return output_works() ? EXIT_DONE : EXIT_IO;
+    if (!output_works())
+        return EXIT_IO;
+    if (p->n_lost > 0)
+        return complain(EXIT_DAMAGE,
+                        "%s: the pack%s of %llu segment%s missing or damaged: "
+                        "'tamis verify' says which",
+                        p->o->args[0], p->n_lost == 1 ? "" : "s",
+                        (unsigned long long)p->n_lost,
+                        p->n_lost == 1 ? " is" : "s are");
+    return EXIT_DONE;
 }
 
 static int unpack(int argc, char **argv)

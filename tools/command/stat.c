@@ -92,6 +92,12 @@ static void add_segment(struct totals *t, struct tamis_store *store,
         t->keys += s.keys; /* the pack is a file, and is added once */
         return;
     }
+    if (is_in_lost_pack(snapshot, i)) {
+        t->keys += s.keys;
+        t->lost++;
+        t->status = EXIT_DAMAGE;
+        return;
+    }
     lost = is_lost(&s, stat_in(path, s.file, &st), &st);
     t->allocated += (uint64_t)st.st_blocks * 512;
     err = look_inside(snapshot, i, &s, path, &info);

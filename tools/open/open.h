@@ -62,6 +62,8 @@ void packs_forget(struct pack *packs, size_t n);
 /* Is the segment a column of a pack, without a file of its own? *place is its place. */
 bool is_column(struct tamis_snapshot *snapshot, size_t i,
                struct tamis_pack_place *place);
+/* Has its record a pack that does not answer, and no file of its own? */
+bool is_in_lost_pack(struct tamis_snapshot *snapshot, size_t i);
 
 /* ==== file.c: files outside stores =============================================== */
 

@@ -29,6 +29,18 @@ bool is_column(struct tamis_snapshot *snapshot, size_t i,
     return strcmp(file, s.file) == 0;
 }
 
+bool is_in_lost_pack(struct tamis_snapshot *snapshot, size_t i)
+{
+    struct tamis_segment_info s;
+    char file[64];
+
+    if (tamis_snapshot_pack(snapshot, i, NULL, NULL) == 0 ||
+        tamis_snapshot_segment(snapshot, i, &s) != 0)
+        return false;
+    pack_file_name(s.uuid, file); /* a file of its own would have this name */
+    return s.file[0] != '\0' && strcmp(file, s.file) != 0;
+}
+
 static void add_pack(struct pack *pack, struct tamis_filter *filter,
                      const struct tamis_pack_place *place, const char *store)
 {

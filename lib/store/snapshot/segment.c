@@ -4,6 +4,7 @@
 #include "lib/error.h"
 #include "lib/store/base/base.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -112,6 +113,17 @@ int tamis_snapshot_pack_pages(struct tamis_snapshot *snapshot, size_t index,
     return 0;
 }
 
+/* No file of its own is to be looked for: it went when the segment was packed. */
+static int pack_is_lost(const struct tamis_snapshot *s, const struct entry *e,
+                        struct tamis_diag *diag)
+{
+    char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
+    filter_file_name(entry_record(e)->place_uuid, name);
+    filters_dir_path(s->dir, name, path);
+    return diag_fail(diag, ENOENT, path,
+                     "this pack, or the .dead file beside it, is missing or damaged");
+}
+
 int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
                           struct tamis_filter **out, struct tamis_diag *diag)
 {
@@ -122,6 +134,8 @@ int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no segment of that number");
     if (packs_seat(&snapshot->packs, index) && !has_own_file(snapshot->entries[index]))
         return unpacked_filter(snapshot, index, out, diag);
+    if (!has_own_file(snapshot->entries[index]))
+        return pack_is_lost(snapshot, snapshot->entries[index], diag);
     return entry_filter(snapshot->entries[index], snapshot->dir, &snapshot->domain, out,
                         diag);
 }

@@ -131,3 +131,19 @@ unchanged() {
     prints "kaaaaa"
     prints "kabwvf"
 }
+
+@test "a pack without its tombstones" {
+    "$TAMIS" init store
+    four store
+    "$TAMIS" pack store -q
+    rm store/filters/*.dead
+    fails 3 "the packs of 4 segments are missing or damaged" "$TAMIS" unpack store -q
+    fails 3 "4 filters are damaged or unreadable" "$TAMIS" pack store --repack -q
+    run --separate-stderr "$TAMIS" verify store
+    [ "$status" -eq 3 ]
+    [ "$(grep -c "lost.*this pack, or the .dead file beside it, is missing" <<<"$output")" -eq 4 ]
+    run "$TAMIS" stat store
+    prints "0 unreadable, 4 lost"
+    ok "$TAMIS" probe store 1003
+    [ "$(cut -f 3 <<<"$output" | sort -u)" = FILE_LOST ]
+}
