@@ -230,7 +230,8 @@ unit-threads: $(THREADED:%=$B/tests/%)
 # Tests that probe and add, for a kernel that this machine would not choose: KERNEL=name.
 PROBING := test_batch test_builder test_builder_keys test_builder_check \
            test_builder_check_hashes test_partition test_sealed_damage test_open_damage \
-           test_refresh test_writer_threads test_store_many test_blocks test_packs_alike
+           test_refresh test_writer_threads test_store_many test_blocks test_packs_alike \
+           test_packs_lanes
 unit-kernel: $(PROBING:%=$B/tests/%)
 	@TAMIS_KERNEL=$(KERNEL) tests/unit.sh $^
 

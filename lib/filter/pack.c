@@ -183,12 +183,8 @@ bool pack_probe_band(const struct band_rows *b, uint64_t h,
     for (uint32_t c = 0; c < b->n_columns; c++)
         columns[c / 64] |= UINT64_C(1) << c % 64;
     struct key_rows rows;
-    if (stage_all_good(b->stage)) {
-        pack_ask_good(b, h, columns, hits);
-    } else {
-        pack_fetch_rows(b, h, &rows);
-        pack_ask_rows(b, &rows, columns, hits, damaged);
-    }
+    pack_fetch_rows(b, h, &rows);
+    pack_ask_rows(b, &rows, columns, hits, damaged);
     for (uint32_t i = 0; i < n; i++)
         any |= hits[i];
     return any != 0;

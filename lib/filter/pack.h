@@ -126,18 +126,6 @@ static inline void pack_ask_rows(const struct band_rows *b, const struct key_row
         pack_ask_slowly(b, rows, among, hits, damaged);
 }
 
-/* Both at once, where all pages were good before: for one key, of one band, with
- * nothing to do meanwhile. */
-static inline void pack_ask_good(const struct band_rows *b, uint64_t h,
-                                 const uint64_t *among, uint64_t *hits)
-{
-    for (uint32_t lane = 0; lane < b->lanes; lane++, among = hits) {
-        b->kernel->ask_block(pack_block(b, lane, h), b->row_bytes, b->words, h, among,
-                             hits);
-        h = geometry_next_lane(h);
-    }
-}
-
 /* Asks all columns of a band, dead ones, too, and writes all words of `hits`. False:
  * none may have the key. */
 bool pack_probe_band(const struct band_rows *b, uint64_t h,

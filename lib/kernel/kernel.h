@@ -100,8 +100,8 @@ struct kernel {
      * bytes. */
     void (*transpose)(uint64_t blocks[64][WORDS_PER_BLOCK]);
     /* Finds the rows that a key has in one block of a pack (SPEC.md §17.1), and
-     * prefetches them. `block` is the row of the block's first bit. Writes `words`
-     * addresses. */
+     * prefetches them. `block` is the row of the block's first bit. Writes the addresses
+     * of all eight words, from the key's first one on; only `words` are prefetched. */
     void (*fetch_rows)(const uint8_t *block, uint32_t row_bytes, uint32_t words,
                        uint64_t h, const uint8_t **rows);
     /* Writes to `to` those columns that are set in all of these n rows: bit c % 64 of
@@ -109,13 +109,12 @@ struct kernel {
      * multiple of 64, and both sets of columns have as many bytes, at least 8. */
     void (*and_rows)(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
                      const uint64_t *columns, uint64_t *to);
-    /* Both at once, where the pages of the block were good before. `columns` may be
-     * `to`. */
-    void (*ask_block)(const uint8_t *block, uint32_t row_bytes, uint32_t words,
-                      uint64_t h, const uint64_t *columns, uint64_t *to);
     /* Writes the inverse of n_words words of hits to `absent` (may be NULL). Is there a
      * hit? */
     bool (*tell_absent)(const uint64_t *hits, size_t n_words, uint64_t *absent);
+    /* and_rows() and tell_absent() in one, for all words of the row. */
+    bool (*answer_rows)(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
+                        const uint64_t *columns, uint64_t *absent);
 };
 
 /* The kernels of this architecture. */

@@ -135,6 +135,6 @@ const struct kernel KERNEL_SYMBOL = {
     .transpose = transpose,
     .fetch_rows = fetch_rows,
     .and_rows = and_rows,
-    .ask_block = ask_block,
     .tell_absent = tell_absent,
+    .answer_rows = answer_rows,
 };

@@ -1,8 +1,9 @@
 /* One key asked of the columns of a pack (SPEC.md §17.1), for every kernel: included by
  * loops.h only.
  *
- *     fetch_rows()  h --> addresses of its rows in a block; they are on their way
- *     and_rows()    rows, columns --> columns whose bit is set in all of them
+ *     fetch_rows()   h --> addresses of its rows in a block; they are on their way
+ *     and_rows()     rows, columns --> columns whose bit is set in all of them
+ *     answer_rows()  the same, as answers
  *
  * Between the two the caller makes sure of their pages. */
 
@@ -16,13 +17,14 @@ typedef uint16_t row_quarter __attribute__((aligned(1), may_alias));
 KERNEL void fetch_rows(const uint8_t *block, uint32_t row_bytes, uint32_t words,
                        uint64_t h, const uint8_t **rows)
 {
-    uint32_t at[WORDS_PER_BLOCK], start = geometry_start(h);
+    uint32_t at[WORDS_PER_BLOCK];
     for (uint32_t w = 0; w < WORDS_PER_BLOCK; w++) /* in one step of vectors */
         at[w] = (w * 64 + geometry_bit(h, w)) * row_bytes;
-    for (uint32_t i = 0; i < words; i++) {
-        rows[i] = block + at[(start + i) % WORDS_PER_BLOCK];
+    rotate(at, geometry_start(h));
+    for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++) /* the same */
+        rows[i] = block + at[i];
+    for (uint32_t i = 0; i < words; i++)
         __builtin_prefetch(rows[i]);
-    }
     /* Of a long row the processor fetches the rest by itself. */
     for (uint32_t i = 0; row_bytes > BLOCK_BYTES && i < words; i++)
         for (uint32_t next = BLOCK_BYTES; next < row_bytes && next < 4 * BLOCK_BYTES;
@@ -52,23 +54,28 @@ KERNEL inline uint64_t row_load(const uint8_t *row, uint32_t row_bytes)
     }
 }
 
-KERNEL inline void and_words(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
-                             const uint64_t *columns, uint64_t *to)
+/* The word at byte `at` of a row. */
+KERNEL inline uint64_t and_word(const uint8_t *const *rows, uint32_t n, uint32_t at,
+                                uint32_t row_bytes, const uint64_t *columns)
 {
     uint32_t n_bytes = row_bytes < 8 ? row_bytes : 8;
-    for (uint32_t at = 0; at < row_bytes; at += 8, columns++, to++) {
-        uint64_t bits = row_load(rows[0] + at, n_bytes);
-        for (uint32_t i = 1; i < n; i++)
-            bits &= row_load(rows[i] + at, n_bytes);
-        *to = *columns & COLUMNS(bits, n_bytes);
-    }
+    uint64_t bits = row_load(rows[0] + at, n_bytes);
+    for (uint32_t i = 1; i < n; i++)
+        bits &= row_load(rows[i] + at, n_bytes);
+    return columns[at / 8] & COLUMNS(bits, n_bytes);
+}
+
+KERNEL inline bool by_words(uint32_t row_bytes)
+{
+    return row_bytes < BLOCK_BYTES || __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 }
 
 KERNEL void and_rows(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
                      const uint64_t *columns, uint64_t *to)
 {
-    if (row_bytes < BLOCK_BYTES || __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) {
-        and_words(rows, n, row_bytes, columns, to);
+    if (by_words(row_bytes)) {
+        for (uint32_t at = 0; at < row_bytes; at += 8)
+            to[at / 8] = and_word(rows, n, at, row_bytes, columns);
         return;
     }
     for (uint32_t at = 0; at < row_bytes; at += VECTOR_BYTES) {
@@ -76,27 +83,6 @@ KERNEL void and_rows(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
         for (uint32_t i = 0; i < n; i++)
             bits &= *(const row_piece *)(const void *)(rows[i] + at);
         *(row_piece *)(void *)(to + at / 8) = bits;
-    }
-}
-
-KERNEL void ask_block(const uint8_t *block, uint32_t row_bytes, uint32_t words,
-                      uint64_t h, const uint64_t *columns, uint64_t *to)
-{
-    uint32_t at[WORDS_PER_BLOCK], start = geometry_start(h);
-    const uint8_t *rows[MAX_WORDS];
-    if (row_bytes != BLOCK_BYTES || __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) {
-        fetch_rows(block, row_bytes, words, h, rows);
-        and_rows(rows, words, row_bytes, columns, to);
-        return;
-    }
-    for (uint32_t w = 0; w < WORDS_PER_BLOCK; w++)
-        at[w] = (w * 64 + geometry_bit(h, w)) * BLOCK_BYTES;
-    for (size_t piece = 0; piece < BLOCK_BYTES; piece += VECTOR_BYTES) {
-        row_piece bits = *(const row_piece *)(const void *)(columns + piece / 8);
-        for (uint32_t i = start; i < start + words; i++)
-            bits &= *(const row_piece *)(const void *)(block + piece +
-                                                       at[i % WORDS_PER_BLOCK]);
-        *(row_piece *)(void *)(to + piece / 8) = bits;
     }
 }
 
@@ -117,4 +103,37 @@ KERNEL bool tell_absent(const uint64_t *hits, size_t n_words, uint64_t *absent)
             absent[i] = ~hits[i];
     }
     return any != 0;
+}
+
+/* Apart, lest long rows pay for the registers that this needs. */
+KERNEL __attribute__((noinline)) bool
+answer_by_words(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
+                const uint64_t *columns, uint64_t *absent)
+{
+    uint64_t any = 0;
+    for (uint32_t at = 0; at < row_bytes; at += 8) {
+        uint64_t hits = and_word(rows, n, at, row_bytes, columns);
+        any |= hits;
+        absent[at / 8] = ~hits;
+    }
+    return any != 0;
+}
+
+KERNEL bool answer_rows(const uint8_t *const *rows, uint32_t n, uint32_t row_bytes,
+                        const uint64_t *columns, uint64_t *absent)
+{
+    row_piece any = {0};
+    uint64_t some = 0;
+    if (by_words(row_bytes))
+        return answer_by_words(rows, n, row_bytes, columns, absent);
+    for (uint32_t at = 0; at < row_bytes; at += VECTOR_BYTES) {
+        row_piece bits = *(const row_piece *)(const void *)(columns + at / 8);
+        for (uint32_t i = 0; i < n; i++)
+            bits &= *(const row_piece *)(const void *)(rows[i] + at);
+        any |= bits;
+        *(row_piece *)(void *)(absent + at / 8) = ~bits;
+    }
+    for (size_t i = 0; i < VECTOR_BYTES / sizeof some; i++)
+        some |= any[i];
+    return some != 0;
 }

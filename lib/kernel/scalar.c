@@ -126,4 +126,13 @@ KERNEL inline uint64_t block_count(const uint8_t *block)
     return sums * UINT64_C(0x0001000100010001) >> 48;
 }
 
+/* Of eight numbers the one of word `start` comes first. */
+KERNEL inline void rotate(uint32_t numbers[WORDS_PER_BLOCK], uint32_t start)
+{
+    uint32_t was[WORDS_PER_BLOCK];
+    memcpy(was, numbers, sizeof was);
+    for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++)
+        numbers[i] = was[(start + i) % WORDS_PER_BLOCK];
+}
+
 #include "lib/kernel/loops.h"

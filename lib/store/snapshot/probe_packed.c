@@ -103,23 +103,40 @@ static bool probe_packed(struct tamis_snapshot *s, const struct tamis_key *key,
 
 /* ---- one row is all answers ---- */
 
-/* Nothing is left to be asked but rows, whose pages were all good before. */
+/* Is there one band, of all segments, whose lanes are all fetched at once? */
+static inline bool is_one_row(const struct tamis_snapshot *s,
+                              const struct tamis_key *key)
+{
+    return s && key && s->packs.whole &&
+           s->packs.stripes->rows.at_once == s->packs.stripes->rows.lanes;
+}
+
+/* Is nothing to be asked but rows, whose pages were all good before? */
 static inline bool only_a_row(struct tamis_snapshot *s, const struct tamis_key *key)
 {
-    return s && key && s->packs.whole && s->complete &&
-           stage_all_good(s->packs.stripes->rows.stage) && key->tag == s->domain.tag &&
-           !(key->bytes && s->planes.any_range) && !counters_on(&s->counts) &&
-           origin_now(s->origin) == TAMIS_NO_REASON;
+    return s->complete && stage_all_good(s->packs.stripes->rows.stage) &&
+           key->tag == s->domain.tag && !(key->bytes && s->planes.any_range) &&
+           !counters_on(&s->counts) && origin_now(s->origin) == TAMIS_NO_REASON;
 }
 
 static inline enum tamis_answer answer_by_row(const struct tamis_snapshot *s,
-                                          const struct tamis_key *key, uint64_t *absent)
+                                              const uint8_t *const *rows,
+                                              uint64_t *absent)
 {
     const struct stripe *t = s->packs.stripes;
+    const struct band_rows *b = &t->rows;
+    size_t n_words = words_of(s->n);
     uint64_t hits[ROW_MAX_WORDS];
     if (absent)
-        clear_words(absent, words_of(s->n));
-    pack_ask_good(&t->rows, key->hash, t->living, hits);
+        clear_words(absent, n_words);
+    if (absent && n_words == t->n_words) {
+        bool any =
+            b->kernel->answer_rows(rows, b->words, b->row_bytes, t->living, absent);
+        if (s->n % 64) /* no segments behind them */
+            absent[n_words - 1] &= asked_in(s->n, n_words - 1);
+        return any ? TAMIS_MAYBE : TAMIS_ABSENT;
+    }
+    b->kernel->and_rows(rows, b->words, b->row_bytes, t->living, hits);
     return tell_absent(s, hits, absent) ? TAMIS_MAYBE : TAMIS_ABSENT;
 }
 
@@ -136,8 +153,14 @@ enum tamis_answer tamis_snapshot_probe_all(struct tamis_snapshot *snapshot,
                                            const struct tamis_key *key,
                                            uint64_t *absent, uint8_t *reasons)
 {
-    if (!reasons && only_a_row(snapshot, key))
-        return answer_by_row(snapshot, key, absent);
+    /* The rows are on their way while it is made sure that nothing else is to be asked:
+     * how much a processor has in flight at a time decides how long a key takes. */
+    if (!reasons && is_one_row(snapshot, key)) {
+        const uint8_t *rows[MAX_WORDS];
+        pack_fetch_lane(&snapshot->packs.stripes->rows, 0, key->hash, rows);
+        if (only_a_row(snapshot, key))
+            return answer_by_row(snapshot, rows, absent);
+    }
     struct outputs to = {.absent = absent, .reasons = reasons};
     return probe_all(snapshot, key, &to);
 }

@@ -343,8 +343,10 @@ static void every_kernel_asks_rows_alike(void **state)
         for (size_t i = 0; (k = kernel_at(i)); i++) {
             k->fetch_rows(block, row_bytes, words, h, rows);
             k->and_rows(rows, words, row_bytes, asked, left);
-            k->ask_block(block, row_bytes, words, h, asked, at_once);
-            assert_memory_equal(at_once, left, n_words * sizeof left[0]);
+            bool any = k->answer_rows(rows, words, row_bytes, asked, at_once);
+            assert_int_equal(any, !all_zero((const uint8_t *)left, n_words * 8));
+            for (uint32_t w = 0; w < n_words; w++)
+                assert_true(at_once[w] == ~left[w]);
             for (uint32_t c = 0; c < n_words * 64; c++) {
                 struct band b = {.geometry = {1, 1, words}, .row_bytes = row_bytes};
                 bool has = asked[c / 64] >> c % 64 & 1 && band_probe(block, &b, c, h);
