@@ -14,6 +14,7 @@
 enum {
     BANDS_PER_PAGE = PAGE_BYTES / BAND_BYTES,
     WIDE = 64, /* of so many columns some go on to the next lane */
+    WORD = 8,  /* bytes: what pack_ask_slowly() has room for, lane by lane */
 };
 
 /* ---- the mapping ---- */
@@ -72,7 +73,9 @@ static struct band_rows view_band_rows(struct view *v, const struct band *b)
         .row_bytes = b->row_bytes,
         .lanes = (uint8_t)b->geometry.lanes,
         .words = (uint8_t)b->geometry.words,
-        .at_once = b->n_columns < WIDE ? 1 : (uint8_t)b->geometry.lanes,
+        .at_once = b->n_columns < WIDE && b->row_bytes <= WORD
+                       ? 1
+                       : (uint8_t)b->geometry.lanes,
         .n_columns = b->n_columns,
     };
 }
@@ -155,7 +158,7 @@ static void ask_some(const struct band_rows *b, const uint8_t *const *rows, uint
         and_all_checked(b, rows, n, columns, hits, damaged);
 }
 
-/* Lane by lane, while a column is left. A band of so few columns is one word wide. */
+/* Lane by lane, while a column is left: then a row is a word. */
 void pack_ask_slowly(const struct band_rows *b, const struct key_rows *first,
                      const uint64_t *columns, uint64_t *hits, bool *damaged)
 {

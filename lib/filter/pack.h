@@ -36,8 +36,8 @@ struct band_rows {
     uint64_t n_blocks, block_bytes;
     uint32_t row_bytes;
     uint8_t lanes, words;
-    /* So many lanes are asked at once: all, if of so many columns some go on to the
-     * next lane, else one. */
+    /* So many lanes are asked at once: one, if there are so few columns that mostly none
+     * goes on to the next lane, and a row is a word; else all. */
     uint8_t at_once;
     uint32_t n_columns;
 };

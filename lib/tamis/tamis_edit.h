@@ -77,7 +77,9 @@ struct tamis_pack_options {
     uint64_t n_threads;
 };
 struct tamis_pack_report {
-    uint64_t n_packed; /* segments */
+    /* Segments in the pack. One that another process replaces or drops before the commit
+     * stays as that process has it. */
+    uint64_t n_packed;
     /* Left as they were: in a pack already, without a filter, still growing, of several
      * stages, damaged or unreadable. */
     uint64_t n_packed_before, n_bare, n_growing, n_stages, n_unreadable;

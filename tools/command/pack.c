@@ -59,7 +59,7 @@ static int edit(struct packing *p, int (*work)(struct packing *p), bool dry)
 }
 
 static int run_with(struct options *o, int (*work)(struct packing *p),
-                    int (*report)(const struct packing *p))
+                    int (*report)(struct packing *p))
 {
     struct packing p = {.o = o};
     int status = store_snapshot(o->args[0], &p.store, &p.snapshot);
@@ -79,6 +79,27 @@ static int run_with(struct options *o, int (*work)(struct packing *p),
 }
 
 /* ---- pack ---- */
+
+/* Another process may have replaced or dropped segments before the commit: these were not
+ * packed, whatever was in the file. */
+static void count_placed(struct packing *p)
+{
+    struct tamis_pack_report *r = &p->report;
+    struct tamis_snapshot *now = NULL;
+    struct tamis_pack_place place;
+    uint64_t n = 0;
+
+    if (r->n_packed == 0 || tamis_snapshot_current(p->store, &now, NULL) != 0)
+        return;
+    for (size_t i = 0; i < tamis_snapshot_n_segments(now); i++)
+        n += tamis_snapshot_pack(now, i, NULL, &place) == 0 &&
+             memcmp(place.uuid, r->uuid, sizeof(place.uuid)) == 0;
+    tamis_snapshot_release(now);
+    if (n < r->n_packed) {
+        r->n_replaced += r->n_packed - n;
+        r->n_packed = n;
+    }
+}
 
 static int write_pack(struct packing *p)
 {
@@ -170,12 +191,14 @@ static void print_line(const struct packing *p)
 }
 
 /* Segments that were named and are left are half the work. */
-static int report_pack(const struct packing *p)
+static int report_pack(struct packing *p)
 {
     const struct tamis_pack_report *r = &p->report;
     char left[200];
 
     work_is_done();
+    if (!given(p->o, OPT_DRY_RUN))
+        count_placed(p);
     if (given(p->o, OPT_JSON))
         print_json(r);
     else if (!given(p->o, OPT_QUIET))
@@ -282,7 +305,7 @@ static int write_files(struct packing *p)
                : EXIT_DONE;
 }
 
-static int report_unpack(const struct packing *p)
+static int report_unpack(struct packing *p)
 {
     work_is_done();
     if (given(p->o, OPT_JSON)) {

@@ -80,7 +80,15 @@ int pack_write_file(struct tamis_edit *e, struct pack_job *job,
     return rc ? edit_not_put(e, rc, name, diag) : 0;
 }
 
-/* Its name stays free if this fails. */
+/* A pack that no operation has. */
+static void unlink_files(const struct tamis_edit *e, const struct pack_place *place)
+{
+    struct edit_op written = {.kind = EDIT_PACK, .has_file = true};
+    memcpy(written.uuid, place->uuid, UUID_BYTES);
+    edit_unlink_op(e, &written);
+}
+
+/* If this fails, nothing is left of it. */
 static int write_files(struct packing *p, struct pack_job *job,
                        struct pack_place *place, struct tamis_diag *diag)
 {
@@ -92,7 +100,7 @@ static int write_files(struct packing *p, struct pack_job *job,
         diag_errno(diag, rc, p->edit->catalog->filters->path,
                    "writing the tombstones of a pack");
     if (rc)
-        filter_file_unlink(p->edit->dir.fd, place->uuid);
+        unlink_files(p->edit, place);
     return rc;
 }
 
@@ -164,19 +172,23 @@ static int pack_taken(struct packing *p, struct tamis_diag *diag)
     rc = write_files(p, &job, &place, diag);
     if (rc)
         return rc;
+    p->report->n_packed = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        p->report->n_packed += !p->gone[i];
+        if (p->gone[i])
+            input_lost(p, p->inputs[i].segment);
+    }
+    if (!p->report->n_packed) { /* all were lost meanwhile */
+        unlink_files(p->edit, &place);
+        return 0;
+    }
     struct edit_op *op = make_op(p, &place);
     rc = op ? edit_append(p->edit, op, diag)
             : diag_errno(diag, ENOMEM, store, "noting the pack");
     if (rc) { /* edit_append() has freed the operation, not its files */
-        struct edit_op written = {.kind = EDIT_PACK, .has_file = true};
-        memcpy(written.uuid, place.uuid, UUID_BYTES);
-        edit_unlink_op(p->edit, &written);
+        unlink_files(p->edit, &place);
         return rc;
     }
-    for (size_t i = 0; i < p->n; i++)
-        if (p->gone[i])
-            input_lost(p, p->inputs[i].segment);
-    p->report->n_packed = op->pack->n;
     memcpy(p->report->uuid, place.uuid, UUID_BYTES);
     return 0;
 }

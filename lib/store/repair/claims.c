@@ -6,15 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Is one the column, and the other the own file, of the same filter? */
-static bool is_kept_beside(const struct record *a, const struct record *b)
+/* Do both mean the same filter, in its own file, in a pack, or in two packs? */
+static bool is_same_filter(const struct record *a, const struct record *b)
 {
     return a->state == RECORD_SEALED && b->state == RECORD_SEALED &&
-           record_packed(a) != record_packed(b) &&
            memcmp(a->uuid, b->uuid, UUID_BYTES) == 0 &&
            a->table_digest == b->table_digest;
 }
 
+/* The file that a segment kept beside its column is the column's. Of two columns either
+ * is right. */
 static void keep_both(struct repair_segment *s, const struct record *own,
                       const struct record *column)
 {
@@ -25,16 +26,36 @@ static void keep_both(struct repair_segment *s, const struct record *own,
     repair_set_record(s, &kept);
 }
 
-/* A file that is `whole` is of one segment, and goes aside if another claims it, too.
- * The file that a segment kept beside its column is the column's. */
-int claim_name(struct repair *r, struct names *names, size_t file, const uint8_t *name,
-               size_t name_bytes, const struct record *record)
+static void claim_as_own(struct repair *r, struct repair_segment *s, size_t file)
+{
+    s->own = file + 1;
+    r->files[file].named = !r->files[file].aside;
+}
+
+/* A file of one segment goes aside. A pack stays, for the others in it. */
+static void dispute(struct repair *r, const struct repair_segment *s,
+                    struct repair_file *f, bool whole)
 {
     static const char both[] =
         "two files claim this segment: which is its own nobody can tell";
-    struct repair_file *f = &r->files[file];
+    if (!f)
+        return;
+    if (!whole) {
+        repair_tell(r, TAMIS_REPAIR_NOTED, s, f->name, "%s", both);
+        f->disputed = true;
+    }
+    if (!whole || f->aside)
+        return;
+    repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, f->name, "%s", both);
+    f->aside = true;
+    f->named = false;
+}
+
+int claim_name(struct repair *r, struct names *names, size_t file, const uint8_t *name,
+               size_t name_bytes, const struct record *record)
+{
     bool whole = !record_packed(record);
-    struct record bare = {.state = RECORD_NO_FILTER, .created = record->created};
+    struct record before, bare = {.state = RECORD_NO_FILTER, .created = record->created};
     struct repair_segment *s;
     uint32_t number = names_get(names, name, name_bytes);
     if (!number) {
@@ -44,30 +65,47 @@ int claim_name(struct repair *r, struct names *names, size_t file, const uint8_t
         if (rc)
             return rc;
         repair_set_record(s, record);
-        s->claimed_by = file;
-        f->named = !whole || f->aside == false;
+        if (whole)
+            claim_as_own(r, s, file);
         return 0;
     }
     s = &r->segments[number - 1];
-    struct repair_file *other = &r->files[s->claimed_by];
-    struct record before;
     record_decode(s->value, s->value_bytes, s->name, s->name_bytes, &before);
-    if (is_kept_beside(&before, record)) {
-        keep_both(s, whole ? record : &before, whole ? &before : record);
-        f->named = true;
+    if (!s->disputed && is_same_filter(&before, record)) {
+        if (whole)
+            claim_as_own(r, s, file);
+        if (whole != !record_packed(&before))
+            keep_both(s, whole ? record : &before, whole ? &before : record);
         return 0;
     }
-    bool other_whole = !record_packed(&before);
-    if (!other->aside)
-        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, other->name, both);
-    if (!f->aside)
-        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, f->name, both);
-    other->aside |= other_whole;
-    f->aside |= whole;
-    other->named &= !other_whole;
-    f->named &= !whole;
+    if (record_packed(&before))
+        dispute(r, s, repair_find_file(r, before.place.uuid), false);
+    if (s->own)
+        dispute(r, s, &r->files[s->own - 1], true);
+    dispute(r, s, &r->files[file], whole);
+    s->own = 0;
+    s->disputed = true;
     repair_set_record(s, &bare);
     return 0;
+}
+
+void claim_packs(struct repair *r)
+{
+    for (size_t i = 0; i < r->n_segments; i++) {
+        const struct repair_segment *s = &r->segments[i];
+        struct record record;
+        record_decode(s->value, s->value_bytes, s->name, s->name_bytes, &record);
+        if (record_packed(&record))
+            repair_name_pack(r, record.place.uuid);
+    }
+    for (size_t i = 0; i < r->n_files; i++) {
+        struct repair_file *f = &r->files[i];
+        if (!f->disputed || f->named || f->aside)
+            continue;
+        f->aside = true;
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, NULL, f->name,
+                    "a pack of which other files claim all segments, too");
+    }
 }
 
 struct claiming {
@@ -108,7 +146,6 @@ int claim_pack(struct repair *r, struct names *names, size_t i,
                     tamis_strerror(rc));
         return 0;
     }
-    repair_name_pack(r, j->h.identity.uuid);
     if (j->what[0])
         repair_tell(r, TAMIS_REPAIR_NOTED, NULL, f->name, "%s", j->what);
     return 0;

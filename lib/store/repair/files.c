@@ -302,6 +302,7 @@ int repair_by_files(struct repair *r, struct tamis_diag *diag)
     int rc = j ? 0 : diag_errno(diag, ENOMEM, r->path, "repairing");
     for (size_t i = 0; i < r->n_files && !rc; i++)
         rc = judge_file(r, &names, i, j, diag);
+    claim_packs(r);
     repair_settle_tombstones(r);
     if (!rc)
         rc = claim_quarantined(r, &names, diag);

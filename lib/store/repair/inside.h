@@ -29,7 +29,10 @@ struct repair_segment {
     size_t name_bytes, before_bytes, value_bytes;
     bool changed;
     bool lost_uuid;    /* the record was damaged, and its file is unknown */
-    size_t claimed_by; /* without a catalog: the file that claimed it first */
+    /* Without a catalog: 1 + the number of the file that is its own, or 0; do files claim
+     * it that are not the same filter? */
+    size_t own;
+    bool disputed;
 };
 
 /* A file in filters/. */
@@ -37,11 +40,12 @@ struct repair_file {
     char name[256];
     uint8_t uuid[UUID_BYTES]; /* by its name */
     bool temporary;
-    bool dead;    /* the tombstones of a pack */
-    bool named;   /* by a record */
-    bool suspect; /* a damaged record may name it */
-    bool aside;   /* to quarantine/ */
-    bool unlink;  /* from filters/, at the end */
+    bool dead;     /* the tombstones of a pack */
+    bool disputed; /* a pack: another file claims a segment of it, too */
+    bool named;    /* by a record */
+    bool suspect;  /* a damaged record may name it */
+    bool aside;    /* to quarantine/ */
+    bool unlink;   /* from filters/, at the end */
 };
 
 /* How far it got. Findings are told accordingly. */
@@ -175,6 +179,9 @@ int claim_name(struct repair *r, struct names *names, size_t file, const uint8_t
 /* The living columns of a pack; a pack without a good table goes aside. */
 int claim_pack(struct repair *r, struct names *names, size_t i,
                const struct judgement *j, struct tamis_diag *diag);
+/* After all claims: a pack goes aside if others claim its segments, too, and no record
+ * names it. */
+void claim_packs(struct repair *r);
 int claim_quarantined(struct repair *r, struct names *names, struct tamis_diag *diag);
 
 /* ==== packs.c ==== */

@@ -31,6 +31,7 @@ static struct entry *entry_alloc(struct arena *a, size_t name_bytes, size_t valu
     };
     atomic_init(&e->refs, 1);
     atomic_init(&e->filter, NULL);
+    atomic_init(&e->unpacked, NULL);
     atomic_init(&e->account, NULL);
     atomic_init(&e->failure, 0);
     return e;
@@ -104,9 +105,11 @@ struct entry *entry_hold(struct entry *e)
 
 static void entry_end(struct entry *e)
 {
-    struct tamis_filter *f = atomic_load(&e->filter);
+    struct tamis_filter *f = atomic_load(&e->filter), *copy = atomic_load(&e->unpacked);
     if (f && !e->borrowed)
         entry_close(f);
+    if (copy)
+        entry_close(copy);
     account_release(atomic_load(&e->account));
 }
 
@@ -171,8 +174,7 @@ const char *record_mismatch(const struct record *r, const struct header *h)
 
 /* ---- opening ---- */
 
-/* An error that may not happen again must not be remembered. */
-static bool is_transient(int code)
+bool entry_may_open_later(int code)
 {
     switch (code) {
     case EMFILE:
@@ -291,10 +293,11 @@ int entry_open(struct entry *e, const struct filters_dir *dir,
     return rc;
 }
 
-struct tamis_filter *entry_share(struct entry *e, struct tamis_filter *mine)
+struct tamis_filter *entry_share(_Atomic(struct tamis_filter *) *there,
+                                 struct tamis_filter *mine)
 {
     struct tamis_filter *none = NULL;
-    if (atomic_compare_exchange_strong(&e->filter, &none, mine))
+    if (atomic_compare_exchange_strong(there, &none, mine))
         return mine;
     entry_close(mine); /* another thread was first */
     return none;
@@ -313,11 +316,11 @@ int entry_filter(struct entry *e, const struct filters_dir *dir,
     struct tamis_filter *mine;
     rc = entry_open(e, dir, domain, &mine, diag);
     if (rc) {
-        if (!is_transient(rc))
+        if (!entry_may_open_later(rc))
             atomic_store_explicit(&e->failure, rc, memory_order_relaxed);
         return rc;
     }
-    *out = entry_share(e, mine);
+    *out = entry_share(&e->filter, mine);
     return 0;
 }
 

@@ -11,7 +11,10 @@
 struct entry {
     atomic_size_t refs;
     struct chunk *chunk;                   /* where it is */
-    _Atomic(struct tamis_filter *) filter; /* NULL until first used */
+    _Atomic(struct tamis_filter *) filter; /* its own file; NULL until first used */
+    /* Its column, copied into memory: for callers that want a filter. Probes ask the
+     * pack, since only tombstones say whether the column counts. */
+    _Atomic(struct tamis_filter *) unpacked;
     /* Of its filter; of those before and after it, too. NULL until somebody counts. */
     _Atomic(struct account *) account;
     atomic_int failure; /* why it can't be opened, finally */
@@ -45,12 +48,15 @@ int entry_open(struct entry *e, const struct filters_dir *dir,
                const struct tamis_domain *domain, struct tamis_filter **out,
                struct tamis_diag *diag);
 void entry_close(struct tamis_filter *f);
+/* Is this an error that may not happen again? Then it is not remembered. */
+bool entry_may_open_later(int code);
 /* One more filter may be mapped, and is counted; false: no more. */
 bool entry_take_place(void);
 void entry_leave_place(void);
-/* Gives the entry a filter of entry_open(), unless another thread was first. Returns
- * the entry's. */
-struct tamis_filter *entry_share(struct entry *e, struct tamis_filter *mine);
+/* Puts a filter of entry_open() there, unless another thread was first. Returns what is
+ * there then. */
+struct tamis_filter *entry_share(_Atomic(struct tamis_filter *) *there,
+                                 struct tamis_filter *mine);
 /* The open filter; opens it if needed. */
 int entry_filter(struct entry *e, const struct filters_dir *dir,
                  const struct tamis_domain *domain, struct tamis_filter **out,

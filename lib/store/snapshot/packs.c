@@ -89,11 +89,6 @@ static int pack_get(const struct tamis_snapshot *s,
     return pack_open(s, place, out);
 }
 
-static bool may_work_later(int rc)
-{
-    return rc > 0 && rc != ENOENT;
-}
-
 /* ---- the packs of a snapshot ---- */
 
 /* The column is dead, or two records claim it: nobody can tell whose it is. */
@@ -124,7 +119,7 @@ static int view_make(struct tamis_snapshot *s, const struct tamis_snapshot *prev
         v->pack = pack;
     else
         pack_release(pack);
-    if (may_work_later(rc))
+    if (entry_may_open_later(rc))
         s->packs.transient = true;
     return 0;
 }

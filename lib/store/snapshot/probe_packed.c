@@ -103,12 +103,11 @@ static bool probe_packed(struct tamis_snapshot *s, const struct tamis_key *key,
 
 /* ---- one row is all answers ---- */
 
-/* Is there one band, of all segments, whose lanes are all fetched at once? */
+/* Is there one band, of all segments and one lane? */
 static inline bool is_one_row(const struct tamis_snapshot *s,
                               const struct tamis_key *key)
 {
-    return s && key && s->packs.whole &&
-           s->packs.stripes->rows.at_once == s->packs.stripes->rows.lanes;
+    return s && key && s->packs.whole && s->packs.stripes->rows.lanes == 1;
 }
 
 /* Is nothing to be asked but rows, whose pages were all good before? */

@@ -99,7 +99,7 @@ int unpacked_filter(struct tamis_snapshot *s, size_t index, struct tamis_filter 
     const struct seat *seat = packs_seat(&s->packs, index);
     struct tamis_filter *mine;
     struct column col;
-    *out = atomic_load_explicit(&e->filter, memory_order_acquire);
+    *out = atomic_load_explicit(&e->unpacked, memory_order_acquire);
     if (*out)
         return 0;
     entry_facts(e, &col);
@@ -117,6 +117,6 @@ int unpacked_filter(struct tamis_snapshot *s, size_t index, struct tamis_filter 
         entry_leave_place();
         return rc;
     }
-    *out = entry_share(e, mine);
+    *out = entry_share(&e->unpacked, mine);
     return 0;
 }

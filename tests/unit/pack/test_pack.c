@@ -378,9 +378,51 @@ static void every_kernel_tells_absent_alike(void **state)
             }
 }
 
+/* Rows may be wider than their columns need (SPEC.md §17.4, B5): another writer's pack. */
+static void rows_wider_than_their_columns(void **state)
+{
+    static const uint32_t widths[] = {8, 16, 64, 128, ROW_MAX_BYTES};
+    (void)state;
+    for (uint32_t lanes = 1; lanes <= 3; lanes += 2)
+        for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++) {
+            uint8_t uuid[UUID_BYTES], store[UUID_BYTES] = {0};
+            struct pack_job job = {.plan = &plan,
+                                   .sources = sources,
+                                   .facts = some_facts,
+                                   .blocks = some_blocks,
+                                   .gone = gone_sources,
+                                   .uuid = uuid,
+                                   .store_uuid = store,
+                                   .domain = some_domain};
+            uint64_t digest, n_bytes;
+            for (int i = 0; i < 10; i++)
+                add_source((struct geometry){1, lanes, 6}, 20, 0.01);
+            io_calls.random(uuid, sizeof uuid);
+            assert_int_equal(bands_choose(sources, n_sources, &plan), 0);
+            assert_int_equal(plan.n_bands, 1);
+            plan.bands[0].row_bytes = widths[w];
+            plan.rows_bytes = band_bytes(&plan.bands[0]);
+            int dir = open(test_dir, O_RDONLY | O_DIRECTORY);
+            assert_int_equal(pack_write(&job, dir, "pack", &digest, &n_bytes, NULL), 0);
+            close(dir);
+            struct tamis_filter *f = open_filter(path_of("pack"));
+            check_pack(f);
+            uint64_t tag = tamis_filter_domain(f).tag;
+            for (size_t i = 0; i < n_sources; i++)
+                for (size_t k = 0; k < some[i].n_keys; k++) {
+                    struct tamis_key key = tamis_key_of_hash(tag, some[i].keys[k]);
+                    assert_int_equal(tamis_filter_probe(f, &key, NULL), TAMIS_MAYBE);
+                }
+            tamis_filter_close(f);
+            unlink(path_of("pack"));
+            forget_sources();
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_wider_than_their_columns),
         cmocka_unit_test(every_kernel_asks_rows_alike),
         cmocka_unit_test(every_kernel_tells_absent_alike),
         cmocka_unit_test(kernels_turn_alike),

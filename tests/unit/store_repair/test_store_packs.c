@@ -353,6 +353,26 @@ static void unconfirmed_packs_prove_nothing(void **state)
     remove_store("s");
 }
 
+/* Not even where a copy of the column was made before: without tombstones nobody can
+ * tell whether it counts (SPEC.md §17.5). */
+static void copies_of_columns_answer_nothing(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_of("s", 10, 300);
+    pack_all(s, false);
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_filter *copy;
+    for (unsigned i = 0; i < 10; i++)
+        OK(tamis_snapshot_filter(snap, i, &copy, NULL));
+    OK(unlink(dead_file()));
+    put_segment(s, "another", 8000000, 10);
+    for (unsigned i = 0; i < 10; i++)
+        assert_int_equal(reason_of_hash(s, name_of(i), 7777777), TAMIS_FILE_LOST);
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+    remove_store("s");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +385,7 @@ int main(void)
         cmocka_unit_test(a_lost_catalog_and_no_tombstones),
         cmocka_unit_test(another_pack_by_its_name_does_not_count),
         cmocka_unit_test(unpacked_filters_answer_alike),
+        cmocka_unit_test(copies_of_columns_answer_nothing),
         cmocka_unit_test(what_cannot_be_unpacked),
         cmocka_unit_test(a_pack_is_not_attached),
     };
