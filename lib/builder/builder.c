@@ -2,8 +2,8 @@
  * them. How many keys will come is not known, so their hashes are kept (spool.c). */
 #include "lib/builder/inside.h"
 #include "format/hash.h"
+#include "lib/filter/filter.h"
 #include "lib/filter/identity.h"
-#include "lib/filter/key.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,6 @@
 #define TAMIS_FILTER_FILTER_H
 
 #include "lib/filter/header.h"
-#include "lib/filter/key.h"
 #include "lib/page/page.h"
 
 /* ==== residency.c: what of it is in memory (public calls, too) ========== */
@@ -69,5 +68,13 @@ void filter_prefetch(struct tamis_filter *f, uint64_t h);
  * have the filter yet. */
 void filter_count_pages(struct tamis_filter *f, struct page_counts *counts);
 const struct page_counts *filter_page_counts(const struct tamis_filter *f);
+
+/* ==== key.c: hashes of many keys at once; the public calls hash one ==== */
+
+/* Hashes of n keys, of the bytes that they have. */
+void hash_keys(uint64_t seed, const struct tamis_key *keys, size_t n, uint64_t *hashes);
+
+/* ERR_RANGE unless the domain is NULL or one that tamis_domain_init() makes. */
+int domain_check(const struct tamis_domain *domain, struct tamis_diag *diag);
 
 #endif

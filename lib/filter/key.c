@@ -4,7 +4,6 @@
 #define XXH_INLINE_ALL
 #endif
 #include "lib/filter/filter.h"
-#include "lib/filter/key.h"
 #include "format/hash.h"
 #include "lib/error.h"
 #include "lib/io/io.h"

@@ -1,8 +1,8 @@
 /* Creating the file of a growing filter: a draft under a temporary name, with header
  * and first stage, which gets its name when all of it is durable (R13). */
 #include "lib/writer/inside.h"
+#include "lib/filter/filter.h"
 #include "lib/filter/identity.h"
-#include "lib/filter/key.h"
 #include "lib/plan/plan.h"
 
 #include <errno.h>
