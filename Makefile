@@ -119,10 +119,18 @@ $B/tamis: $(TOOL_OBJ) $B/libtamis.a
 $(TEST_SRC:%.c=$B/%.o): | deps-test
 $B/tests/test_store_memory: TEST_WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 $B/tests/test_builder_check $B/tests/test_builder_check_hashes: TEST_WRAP := -Wl,--wrap=kernel_get,--wrap=fill_begin,--wrap=fill_end,--wrap=page_digest,--wrap=commit_encode,--wrap=identity_encode
+# Loops over inline probes, for each processor that a caller's compiler may be told.
+INLINE_OBJ := $(patsubst %,$B/tests/support/inline/%.o,plain avx2 avx512)
+ifeq ($(shell uname -m),x86_64)
+$B/tests/support/inline/avx2.o: BASE += -mavx2 -mbmi2
+$B/tests/support/inline/avx512.o: BASE += -mavx512f -mbmi2
+endif
+$B/tests/test_inline $B/tests/test_store_inline: TEST_OBJ := $(INLINE_OBJ)
+$B/tests/test_inline $B/tests/test_store_inline: $(INLINE_OBJ)
 define unit_test
 $B/tests/$(notdir $1): $B/$1.o $$(LIB_OBJ) | deps-test
 	$$(call say,LD,$$@)
-	$$(Q)$$(CC) $$(SANITIZE) -o $$@ $$< $(if $(findstring /store_,$(dir $1)),$$(LIB_OBJ) $$(LIBS),$$(FILTER_OBJ) $$(FILTER_LIBS)) $$(TEST_WRAP) -lcmocka
+	$$(Q)$$(CC) $$(SANITIZE) -o $$@ $$< $$(TEST_OBJ) $(if $(findstring /store_,$(dir $1)),$$(LIB_OBJ) $$(LIBS),$$(FILTER_OBJ) $$(FILTER_LIBS)) $$(TEST_WRAP) -lcmocka
 endef
 $(foreach t,$(filter-out tests/unit/writer/test_interleavings_%,$(TEST_SRC:.c=)),$(eval $(call unit_test,$t)))
 

@@ -19,8 +19,8 @@ other=$(printf '%s\n' "$exports" | grep -vE "^tamis_[a-z_]+@@$node\$")
 [ -z "$other" ] || complain "libtamis.so exports more than tamis_* of version $node: $other"
 
 # The library exports what the headers declare, and nothing else.
-declared=$(sed -e 's,/\*.*\*/,,' -e '/\/\*/,/\*\//d' lib/tamis.h lib/tamis/*.h |
-    grep -oE '\<tamis_[a-z_]+\(' | tr -d '(' | grep -v '_fn$' | sort -u)
+declared=$(sed -e 's,/\*.*\*/,,' -e '/\/\*/,/\*\//d' lib/tamis.h lib/tamis_inline.h lib/tamis/*.h |
+    sed '/^\(static inline\|TAMIS_INLINE\|TAMIS_APART\)/,/^}/d' | grep -oE '\<tamis_[a-z_]+\(' | tr -d '(' | grep -v '_fn$' | sort -u)
 exported=$(printf '%s\n' "$exports" | sed 's/@.*//' | sort -u)
 [ "$declared" = "$exported" ] || complain "tamis.h and libtamis.so differ:
 $(printf '%s\n' "$declared" "$exported" | sort | uniq -u)"

@@ -127,6 +127,7 @@ static int open_fd(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
         free(copy);
         return diag_errno(diag, ENOMEM, path, "cannot open");
     }
+    atomic_init(&f->refs, 1);
     f->path = copy;
     f->fd = -1;
     f->counts = &f->own_counts;
@@ -199,9 +200,14 @@ int tamis_filter_open(const char *path, const struct tamis_filter_options *opt,
     return diag_errno(diag, err, path, "keeping its name");
 }
 
-void tamis_filter_close(struct tamis_filter *f)
+void filter_hold(struct tamis_filter *f)
 {
-    if (!f)
+    atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
+}
+
+void filter_release(struct tamis_filter *f)
+{
+    if (atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) != 1)
         return;
     struct view *v = atomic_load(&f->view);
     while (v) {
@@ -217,6 +223,17 @@ void tamis_filter_close(struct tamis_filter *f)
     named_free(f->named);
     free(f->path);
     free(f);
+}
+
+void tamis_filter_close(struct tamis_filter *f)
+{
+    if (!f)
+        return;
+    atomic_store(&f->closed, true);
+    for (struct view *v = atomic_load(&f->view); v; v = v->older)
+        for (uint32_t i = 0; i < v->n_stages; i++)
+            stage_unset_plain(&v->stages[i]);
+    filter_release(f);
 }
 
 void filter_count_pages(struct tamis_filter *f, struct page_counts *counts)

@@ -64,9 +64,9 @@ enum tamis_answer tamis_filter_probe(struct tamis_filter *f,
 {
     /* The way of nearly all probes, in as few instructions as can be: how many of them
      * a processor has in flight decides how many lines it waits for at a time. */
-    if (LIKELY(f && key && key->tag == f->tag)) {
+    if (LIKELY(f && key)) {
         struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
-        if (LIKELY(stage_plain_good(&v->stages[0])))
+        if (LIKELY(stage_is_plain(&v->stages[0], key->tag)))
             return f->answer(&v->plane, key, why);
     }
     return filter_probe_from(f, 0, 0, key, why);

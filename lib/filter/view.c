@@ -150,9 +150,8 @@ int view_create(struct tamis_filter *f, int fd, const struct header *h,
     f->kind->map(v, c, (uint8_t *)v + of_kind);
     v->plain = f->kind->planes && header_sealed_for_good(h) && c->n_stages == 1 &&
                c->watermark >= f->min_watermark;
-    if (v->plain) /* nobody else has it yet */
-        atomic_init(&v->stages[0].plain_good,
-                    stage_all_good(&v->stages[0]) ? ALL_GOOD : NOT_YET);
+    if (v->plain)
+        stage_set_plain(&v->stages[0]);
     v->generation = c->generation;
     v->shape = table_shape(c);
     v->n_settled = c->n_settled;

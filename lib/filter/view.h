@@ -1,6 +1,6 @@
 /* An open filter from inside: shared by filter.c (open, close), view.c (what is
- * mapped), bloom.c (what a kind makes of it), probe.c, explain.c, info.c, verify.c and
- * residency.c. */
+ * mapped), bloom.c (what a kind makes of it), probe.c, inline.c, explain.c, info.c,
+ * verify.c and residency.c. */
 #ifndef TAMIS_FILTER_H
 #define TAMIS_FILTER_H
 
@@ -60,8 +60,15 @@ struct tamis_filter {
     struct view *_Atomic making[MAX_MAKERS];
     struct page_counts own_counts, *counts; /* counted in `counts` */
     struct identity identity;
-    char *path; /* for messages */
+    char *path;         /* for messages */
+    atomic_size_t refs; /* the owner's, until it closes, and those of values */
+    atomic_bool closed;
 };
+
+/* ---- filter.c ---- */
+/* One more, or one less, who keeps the filter from being freed. */
+void filter_hold(struct tamis_filter *f);
+void filter_release(struct tamis_filter *f);
 
 /* ---- info.c ---- */
 /* The header as of now. */

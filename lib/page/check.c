@@ -6,6 +6,7 @@
  * never taken back. */
 #include "lib/page/page.h"
 #include "format/commit.h"
+#include "format/hash.h"
 #include "format/integrity.h"
 #include "lib/kernel/kernel.h"
 #include "lib/sync_point.h"
@@ -53,7 +54,8 @@ void stage_init(struct stage *s, const struct stage_desc *d, bool by_digests,
     uint8_t at_first = mode == TAMIS_CHECK_NONE ? ALL_GOOD : NOT_YET;
     atomic_init(&s->all_good, at_first);
     atomic_init(&s->first_good, at_first);
-    atomic_init(&s->plain_good, NEVER);
+    s->tag = hash_domain_tag(id->hash_id, id->hash_seed);
+    atomic_init(&s->plain_tag, stage_never_plain(s));
     memcpy(s->uuid, id->uuid, sizeof s->uuid);
     s->floors = floors;
     s->floors_offset = d->floors_offset;
@@ -201,7 +203,7 @@ static void count_page(const struct stage *s, bool first, bool damaged)
 void stage_mark_bad(struct stage *s, uint64_t page)
 {
     /* The page last: who finds it bad already finds nothing that says otherwise. */
-    atomic_exchange(&s->plain_good, NEVER);
+    stage_unset_plain(s);
     atomic_exchange(&s->first_good, NEVER);
     if (atomic_exchange(&s->all_good, NEVER) != NOT_YET)
         atomic_fetch_add(&epoch, 1); /* for each: another may be on its way to here */
@@ -231,8 +233,9 @@ static void mark_good(struct stage *s, uint64_t page)
     if (page < s->n_first_pages && count_good(&s->n_first_good, s->n_first_pages))
         set_good(&s->first_good);
     if (count_good(&s->n_good, s->n_pages)) {
+        uint64_t not_yet = stage_not_yet_plain(s);
         set_good(&s->all_good);
-        set_good(&s->plain_good);
+        atomic_compare_exchange_strong(&s->plain_tag, &not_yet, s->tag);
     }
 }
 

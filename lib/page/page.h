@@ -71,9 +71,10 @@ struct stage {
     bool by_digests; /* sealed or settled; else by floors */
     enum tamis_check mode;
     _Atomic uint8_t all_good, first_good; /* first: of the first lane */
-    /* all_good, where a filter's bits alone then decide: one load for the shortest
-     * probe. NEVER elsewhere. */
-    _Atomic uint8_t plain_good;
+    /* The tag of the filter's keys, once all pages are good where the bits alone then
+     * decide, and else a number that is no key's: one load for the shortest probe. */
+    _Atomic uint64_t plain_tag;
+    uint64_t tag;
     uint8_t uuid[UUID_BYTES];
     const uint8_t *floors; /* its floor sectors, mapped, if it is checked by them */
     uint64_t floors_offset;
@@ -117,10 +118,36 @@ static inline bool stage_first_good(struct stage *s)
     return atomic_load_explicit(&s->first_good, memory_order_acquire) == ALL_GOOD;
 }
 
-/* Are all pages good, and is nothing else to be checked? */
-static inline bool stage_plain_good(struct stage *s)
+/* Are all pages good, is nothing else to be checked, and is this the tag of its keys?
+ */
+static inline bool stage_is_plain(struct stage *s, uint64_t tag)
 {
-    return atomic_load_explicit(&s->plain_good, memory_order_acquire) == ALL_GOOD;
+    return atomic_load_explicit(&s->plain_tag, memory_order_acquire) == tag;
+}
+
+/* What plain_tag is before and for ever without: as unlike any key's tag as two tags
+ * are unlike each other. */
+static inline uint64_t stage_not_yet_plain(const struct stage *s)
+{
+    return ~s->tag;
+}
+
+static inline uint64_t stage_never_plain(const struct stage *s)
+{
+    return ~s->tag ^ 1;
+}
+
+/* From now on the bits alone decide: if all pages are good, or once they are. Nobody
+ * else has the stage yet. */
+static inline void stage_set_plain(struct stage *s)
+{
+    atomic_init(&s->plain_tag, stage_all_good(s) ? s->tag : stage_not_yet_plain(s));
+}
+
+/* From now on they decide nothing. */
+static inline void stage_unset_plain(struct stage *s)
+{
+    atomic_exchange(&s->plain_tag, stage_never_plain(s));
 }
 
 static inline uint32_t stage_page_state(struct stage *s, uint64_t page)

@@ -99,6 +99,7 @@ static const struct {
     {"limits", limits_measure},
     {"small", figures_small},
     {"large", figures_large},
+    {"inline", figures_inline},
     {"check", figures_check},
     {"readers", figures_readers},
     {"speed", figures_speed},

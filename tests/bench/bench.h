@@ -130,7 +130,9 @@ void check_error(double target, uint64_t n_maybe, uint64_t n, const char *what);
 /* ---- compare/loops.c: hand-written comparators over the same bits ---- */
 
 double lap_scalar(void *probing);
+double lap_avx2(void *probing);
 double lap_avx512(void *probing);
+bool have_avx2(void);
 bool have_avx512(void);
 
 /* ---- compare/limits.c: what the machine can do ---- */
@@ -188,6 +190,7 @@ void curve_close(struct curve *curve);
 
 void figures_small(void);
 void figures_large(void);
+void figures_inline(void);
 void figures_check(void);
 void figures_stages(void);
 void figures_segments(void);

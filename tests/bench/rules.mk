@@ -3,7 +3,7 @@
 
 # Not among TEST_PROGRAMS: it links the peers. It measures the library as it is linked by
 # others, the archive; format/geometry.o is the comparators'.
-BENCH_OBJ := $(call obj,$(wildcard tests/bench/*.c tests/bench/*/*.c)) $B/tests/bench/compare/peers.o
+BENCH_OBJ := $(call obj,$(wildcard tests/bench/*.c tests/bench/*/*.c)) $B/tests/bench/compare/peers.o $(INLINE_OBJ)
 BENCH_WRAP := -Wl,--wrap=fsync,--wrap=fdatasync
 BENCH_DIR := $B/bench
 CXX ?= g++

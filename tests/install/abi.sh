@@ -8,7 +8,7 @@ library=$2 record=$3
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 mkdir "$dir/include"
-cp -r "$(dirname "$0")/../../lib/tamis.h" "$(dirname "$0")/../../lib/tamis" "$dir/include"
+cp -r "$(dirname "$0")/../../lib/tamis.h" "$(dirname "$0")/../../lib/tamis_inline.h" "$(dirname "$0")/../../lib/tamis" "$dir/include"
 
 # A library without debug information has no types, and would equal anything.
 readelf -S "$library" | grep -q '\.debug_info' ||

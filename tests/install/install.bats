@@ -24,6 +24,7 @@ compile() {
     sort >wanted <<EOF
 bin/tamis
 include/tamis.h
+include/tamis_inline.h
 $(cd "$top/lib" && printf 'include/%s\n' tamis/*.h)
 lib/libtamis-filter.a
 lib/libtamis.a

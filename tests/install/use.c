@@ -1,9 +1,9 @@
 /* A program as a user of the installed library has it, C and C++ alike: use DIR makes a
- * store there with one segment, and asks it. */
+ * store there with one segment, and asks it by calls and inline. */
 #include <stdio.h>
 #include <string.h>
 
-#include <tamis.h>
+#include <tamis_inline.h>
 
 static int check(int err, const struct tamis_diag *diag)
 {
@@ -31,6 +31,27 @@ static int fill(struct tamis_store *store, const char *key, struct tamis_diag *d
     return err;
 }
 
+/* Asks the only segment for n hashes; how many are MAYBE? */
+static int n_maybe(struct tamis_snapshot *now, uint64_t tag, int n,
+                   struct tamis_key *key)
+{
+    struct tamis_target segment = tamis_snapshot_target(now, 0);
+    struct tamis_inline value;
+    int i, n_maybe = 0;
+
+    if (tamis_snapshot_inline(now, &segment, TAMIS_INLINE_VERSION, &value) != 0)
+        return -1;
+    for (i = 0; i < n; i++) {
+        struct tamis_key other = tamis_key_of_hash(tag, (uint64_t)i << 40);
+        if (tamis_inline_probe(&value, i == 0 ? key : &other, NULL) == TAMIS_MAYBE)
+            n_maybe++;
+    }
+    if (!tamis_inline_is_quick(&value, tag))
+        n_maybe = -1;
+    tamis_inline_release(&value);
+    return n_maybe;
+}
+
 int main(int argc, char **argv)
 {
     struct tamis_diag diag;
@@ -51,7 +72,8 @@ int main(int argc, char **argv)
     absent = tamis_key_of(&domain, "pear", 4);
     /* Outside the range of the segment's keys, whatever the bits say. */
     right = tamis_snapshot_probe_all(now, &present, NULL, NULL) == TAMIS_MAYBE &&
-            tamis_snapshot_probe_all(now, &absent, NULL, NULL) == TAMIS_ABSENT;
+            tamis_snapshot_probe_all(now, &absent, NULL, NULL) == TAMIS_ABSENT &&
+            n_maybe(now, domain.tag, 64, &present) == 1;
     printf("%s %s\n", tamis_version(), right ? "right" : "wrong");
     tamis_snapshot_release(now);
     tamis_store_close(store);

@@ -25,6 +25,7 @@ list() {
         echo "644|$build/libtamis.a|$LIBDIR/libtamis.a"
         echo "644|$build/libtamis-filter.a|$LIBDIR/libtamis-filter.a"
         echo "644|lib/tamis.h|$INCLUDEDIR/tamis.h"
+        echo "644|lib/tamis_inline.h|$INCLUDEDIR/tamis_inline.h"
         for part in lib/tamis/*.h; do
             echo "644|$part|$INCLUDEDIR/${part#lib/}"
         done

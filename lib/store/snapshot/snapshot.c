@@ -63,7 +63,7 @@ static struct tamis_snapshot *snapshot_alloc(void)
     return s;
 }
 
-static struct tamis_snapshot *snapshot_hold(struct tamis_snapshot *s)
+struct tamis_snapshot *snapshot_hold(struct tamis_snapshot *s)
 {
     atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
     return s;

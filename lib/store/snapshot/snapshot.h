@@ -57,6 +57,7 @@ struct tamis_snapshot {
     struct tamis_snapshot *next_live, **to_live; /* under the ledger's lock */
 };
 #define NAME_TWICE UINT32_MAX
+struct tamis_snapshot *snapshot_hold(struct tamis_snapshot *s); /* one reference more */
 /* segment.c: index + 1 of the segment of this name; 0: none; or NAME_TWICE. */
 uint32_t snapshot_slot(const struct tamis_snapshot *s, const void *name,
                        size_t name_bytes);

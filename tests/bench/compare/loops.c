@@ -120,10 +120,86 @@ AVX512 static size_t avx512(const struct probing *p)
 #define BY_AVX512(words) avx512_loop(p, words)
     return BY_WORDS(p->bits->geometry.words, BY_AVX512);
 }
+/* ---- AVX2 ---- */
+
+#define AVX2 __attribute__((target("avx2,bmi,bmi2")))
+
+bool have_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+}
+
+/* All bits of the words from start on, cyclically: 0 in those that count. */
+static uint64_t beyond[WORDS_PER_BLOCK][WORDS_PER_BLOCK] __attribute__((aligned(64)));
+
+static void avx2_begin(uint32_t words)
+{
+    for (uint32_t start = 0; start < WORDS_PER_BLOCK; start++)
+        for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++)
+            beyond[start][(start + i) % WORDS_PER_BLOCK] = i < words ? 0 : UINT64_MAX;
+}
+
+/* Two halves; a word that does not count is as if it were all ones. */
+AVX2 INLINE bool avx2_block(const uint8_t *block, uint32_t words, uint64_t h,
+                            __m256i salt)
+{
+    const __m256i one = _mm256_set1_epi64x(1), *b = (const void *)block;
+    const __m256i *other = (const void *)beyond[geometry_start(h)];
+    __m256i bit =
+        _mm256_srli_epi32(_mm256_mullo_epi32(_mm256_set1_epi32((int)h), salt), 26);
+    __m256i low =
+        _mm256_sllv_epi64(one, _mm256_cvtepu32_epi64(_mm256_castsi256_si128(bit)));
+    __m256i high =
+        _mm256_sllv_epi64(one, _mm256_cvtepu32_epi64(_mm256_extracti128_si256(bit, 1)));
+    __m256i is_low = _mm256_load_si256(b), is_high = _mm256_load_si256(b + 1);
+    if (words < WORDS_PER_BLOCK) {
+        is_low = _mm256_or_si256(is_low, _mm256_load_si256(other));
+        is_high = _mm256_or_si256(is_high, _mm256_load_si256(other + 1));
+    }
+    __m256i missing = _mm256_or_si256(_mm256_andnot_si256(is_low, low),
+                                      _mm256_andnot_si256(is_high, high));
+    return _mm256_testz_si256(missing, missing);
+}
+
+AVX2 INLINE size_t avx2_loop(const struct probing *p, uint32_t words)
+{
+    const struct geometry g = p->bits->geometry;
+    const uint8_t *base = p->bits->base;
+    const __m256i salt = _mm256_loadu_si256((const void *)salts);
+    size_t n_absent = 0;
+    uint64_t word = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        uint64_t h = p->hashes[i];
+        bool hit = avx2_block(base + geometry_block_offset(&g, 0, h), words, h, salt);
+        for (uint32_t lane = 1; __builtin_expect(hit && lane < g.lanes, 0); lane++) {
+            h = geometry_next_lane(h);
+            hit = avx2_block(base + geometry_block_offset(&g, lane, h), words, h, salt);
+        }
+        n_absent += answer(p, i, hit, &word);
+    }
+    return n_absent;
+}
+
+AVX2 static size_t avx2(const struct probing *p)
+{
+    avx2_begin(p->bits->geometry.words);
+#define BY_AVX2(words) avx2_loop(p, words)
+    return BY_WORDS(p->bits->geometry.words, BY_AVX2);
+}
 #else
 bool have_avx512(void)
 {
     return false;
+}
+
+bool have_avx2(void)
+{
+    return false;
+}
+
+static size_t avx2(const struct probing *p)
+{
+    return scalar(p);
 }
 
 static size_t avx512(const struct probing *p)
@@ -147,6 +223,11 @@ static double timed(struct probing *p, size_t (*loop)(const struct probing *))
 double lap_scalar(void *probing)
 {
     return timed(probing, scalar);
+}
+
+double lap_avx2(void *probing)
+{
+    return timed(probing, avx2);
 }
 
 double lap_avx512(void *probing)

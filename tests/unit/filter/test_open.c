@@ -150,8 +150,8 @@ static bool is_plain(struct tamis_filter *f)
     struct view *v = atomic_load(&f->view);
     struct plane plane;
     assert_int_equal(filter_plane(f, f->tag, 0, &plane),
-                     stage_plain_good(&v->stages[0]));
-    return stage_plain_good(&v->stages[0]);
+                     stage_is_plain(&v->stages[0], f->tag));
+    return stage_is_plain(&v->stages[0], f->tag);
 }
 
 static void test_good_pages_are_asked_by_the_shortest_way(void **state)

@@ -1,0 +1,113 @@
+/* Values for inline probes (tamis_inline.h): what of a filter a caller's own loop may
+ * read, and the call that it falls back to.
+ *
+ * A value points into the filter's view, at the bits and at plain_tag of its stage.
+ * That is the keys' tag only where the bits alone decide, and whoever finds a page bad
+ * changes it (page/check.c). A filter with values is not freed by its close: the last
+ * release frees it. */
+#include "lib/filter/inline.h"
+#include "lib/filter/view.h"
+
+#include <string.h>
+
+/* Programs that were compiled against version 1 read them as such. */
+_Static_assert(sizeof(struct tamis_inline) == 128, "the layout of version 1");
+_Static_assert(sizeof(_Atomic uint64_t) == sizeof(uint64_t), "plain_tag is a word");
+
+/* ---- how bits lie in blocks ---- */
+
+/* Unpacked and shuffled, AVX2 has the words in this order. */
+static const uint8_t in_pairs[WORDS_PER_BLOCK] = {0, 1, 4, 5, 2, 3, 6, 7};
+
+struct tamis_inline_geometry inline_geometry(uint64_t n_blocks, uint32_t lanes,
+                                             uint32_t words)
+{
+    struct tamis_inline_geometry g = {.n_blocks = n_blocks, .lanes = lanes};
+    for (uint32_t start = 0; start < WORDS_PER_BLOCK; start++) {
+        uint32_t has = plane_ring(words) << start >> WORDS_PER_BLOCK;
+        g.words[start] = (uint8_t)has;
+        for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++)
+            g.pairs[start] |= (uint8_t)((has >> in_pairs[i] & 1) << i);
+    }
+    return g;
+}
+
+/* ---- of a filter ---- */
+
+int inline_begin(const void *object, uint32_t version, struct tamis_inline *out)
+{
+    if (version != TAMIS_INLINE_VERSION)
+        return TAMIS_ERR_VERSION;
+    if (!out)
+        return TAMIS_ERR_RANGE;
+    memset(out, 0, sizeof *out);
+    return object ? 0 : TAMIS_ERR_RANGE;
+}
+
+void inline_filter(struct tamis_inline *value, struct tamis_filter *f,
+                   uint64_t min_watermark)
+{
+    struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
+    struct standing now;
+    filter_hold(f);
+    value->filter = f;
+    if (!v->plain || !view_is_current(v, &now) || now.watermark < min_watermark)
+        return;
+    const struct geometry *g = &v->stages[0].geometry;
+    value->bits = v->plane.bits;
+    value->geometry = inline_geometry(g->n_blocks, g->lanes, g->words);
+    const unsigned char *stage = (const unsigned char *)&v->stages[0];
+    const void *tag = stage + offsetof(struct stage, plain_tag);
+    *(g->lanes == 1 ? &value->one : &value->many) = tag;
+}
+
+bool inline_is_closed(const struct tamis_inline *value)
+{
+    return value->filter && atomic_load(&value->filter->closed);
+}
+
+void inline_release_filter(struct tamis_inline *value)
+{
+    if (value->filter)
+        filter_release(value->filter);
+}
+
+static enum tamis_answer ask(const struct tamis_inline *value,
+                             const struct tamis_key *key, enum tamis_reason *why)
+{
+    return tamis_filter_probe(value->filter, key, why);
+}
+
+static const struct tamis_inline_calls of_filter = {ask, inline_release_filter};
+
+int tamis_filter_inline(struct tamis_filter *filter, uint32_t version,
+                        struct tamis_inline *out)
+{
+    int err = inline_begin(filter, version, out);
+    if (err)
+        return err;
+    inline_filter(out, filter, filter->min_watermark);
+    out->calls = &of_filter;
+    return 0;
+}
+
+/* ---- of any ---- */
+
+enum tamis_answer tamis_inline_ask(const struct tamis_inline *value,
+                                   const struct tamis_key *key, enum tamis_reason *why)
+{
+    if (value && value->calls && !inline_is_closed(value))
+        return value->calls->ask(value, key, why);
+    if (why)
+        *why = TAMIS_UNREADABLE;
+    return TAMIS_MAYBE;
+}
+
+void tamis_inline_release(struct tamis_inline *value)
+{
+    if (!value)
+        return;
+    if (value->calls)
+        value->calls->release(value);
+    memset(value, 0, sizeof *value);
+}

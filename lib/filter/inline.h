@@ -1,0 +1,28 @@
+/* Values for inline probes, for other rooms: snapshots make values, too. */
+#ifndef TAMIS_FILTER_INLINE_H
+#define TAMIS_FILTER_INLINE_H
+
+#include <stdbool.h>
+
+#include "lib/tamis_inline.h"
+
+/* What a value needs of whoever made it: a filter alone, or a snapshot. */
+struct tamis_inline_calls {
+    enum tamis_answer (*ask)(const struct tamis_inline *value,
+                             const struct tamis_key *key, enum tamis_reason *why);
+    void (*release)(struct tamis_inline *value);
+};
+
+struct tamis_inline_geometry inline_geometry(uint64_t n_blocks, uint32_t lanes,
+                                             uint32_t words);
+/* Zeroes *out; ERR_RANGE, ERR_VERSION (then nothing is written). */
+int inline_begin(const void *object, uint32_t version, struct tamis_inline *out);
+/* Points the value to the filter, and holds it. Quick only at this watermark. */
+void inline_filter(struct tamis_inline *value, struct tamis_filter *f,
+                   uint64_t min_watermark);
+/* Was the filter closed? Then the value answers UNREADABLE. */
+bool inline_is_closed(const struct tamis_inline *value);
+/* Gives back the filter, if there is one. */
+void inline_release_filter(struct tamis_inline *value);
+
+#endif

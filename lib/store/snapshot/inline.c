@@ -1,0 +1,43 @@
+/* Values for inline probes of a snapshot's target (tamis_inline.h). */
+#include "lib/store/snapshot/snapshot.h"
+#include "lib/filter/inline.h"
+
+static enum tamis_answer ask(const struct tamis_inline *value,
+                             const struct tamis_key *key, enum tamis_reason *why)
+{
+    return tamis_snapshot_probe(value->snapshot, &value->target, key, why);
+}
+
+static void release(struct tamis_inline *value)
+{
+    inline_release_filter(value);
+    tamis_snapshot_release(value->snapshot);
+}
+
+static const struct tamis_inline_calls of_snapshot = {ask, release};
+
+/* The filter that may answer for this target by its bits alone, or NULL. */
+static struct tamis_filter *filter_of(struct tamis_snapshot *s,
+                                      const struct tamis_target *t)
+{
+    enum tamis_reason why = target_reason(s, t, s->domain.tag);
+    if (why != TAMIS_NO_REASON || packs_seat(&s->packs, t->slot - 1))
+        return NULL;
+    return entry_filter_or_reason(s->entries[t->slot - 1], s->dir, &s->domain, &why);
+}
+
+int tamis_snapshot_inline(struct tamis_snapshot *snapshot,
+                          const struct tamis_target *target, uint32_t version,
+                          struct tamis_inline *out)
+{
+    int err = inline_begin(target ? snapshot : NULL, version, out);
+    if (err)
+        return err;
+    struct tamis_filter *f = filter_of(snapshot, target);
+    if (f)
+        inline_filter(out, f, target->min_watermark);
+    out->snapshot = snapshot_hold(snapshot);
+    out->target = *target;
+    out->calls = &of_snapshot;
+    return 0;
+}

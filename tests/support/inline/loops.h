@@ -1,0 +1,39 @@
+/* Loops over inline probes (tamis_inline.h), compiled once for each processor that a
+ * caller's compiler may be told: for plain C, AVX2, AVX-512 and NEON, as far as this
+ * machine's compiler can. Tests compare their answers, the benchmark their speed. */
+#ifndef TAMIS_TESTS_INLINE_LOOPS_H
+#define TAMIS_TESTS_INLINE_LOOPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tamis_inline;
+struct tamis_key;
+
+struct inline_loops {
+    const char *name;
+    bool (*runs_here)(void);
+    /* Asks one value for n keys. Bit i % 64 of absent[i / 64]: key i is ABSENT. Returns
+     * how many are. */
+    size_t (*probe)(const struct tamis_inline *value, uint64_t tag,
+                    const uint64_t *hashes, size_t n, uint64_t *absent);
+    /* Asks n values for one key. Returns how many say ABSENT. */
+    size_t (*probe_each)(const struct tamis_inline *values, size_t n,
+                         const struct tamis_key *key);
+};
+
+extern const struct inline_loops inline_plain, inline_avx2, inline_avx512;
+
+/* The best of those that run here, "plain" last; NULL beyond. */
+static inline const struct inline_loops *inline_loops_at(size_t i)
+{
+    static const struct inline_loops *const all[] = {&inline_avx512, &inline_avx2,
+                                                     &inline_plain};
+    for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
+        if (all[k]->runs_here() && i-- == 0)
+            return all[k];
+    return NULL;
+}
+
+#endif
