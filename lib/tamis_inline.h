@@ -111,6 +111,11 @@ void tamis_inline_release(struct tamis_inline *value);
  * tamis_snapshot_probe(). */
 enum tamis_answer tamis_inline_ask(const struct tamis_inline *value,
                                    const struct tamis_key *key, enum tamis_reason *why);
+/* The same of tamis_inline_probe_few(): as tamis_filter_probe_batch() or
+ * tamis_snapshot_probe_batch(). */
+size_t tamis_inline_ask_few(const struct tamis_inline *value, uint64_t tag,
+                            const uint64_t *hashes, size_t n, uint64_t *absent,
+                            enum tamis_reason *why);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop
@@ -279,6 +284,35 @@ TAMIS_INLINE enum tamis_answer tamis_inline_probe(const struct tamis_inline *val
     if (why)
         *why = misses ? TAMIS_NO_REASON : TAMIS_HIT;
     return misses ? TAMIS_ABSENT : TAMIS_MAYBE;
+}
+
+/* Asks for n hashes of one domain, as tamis_filter_probe_batch() does. Up to 64 of a
+ * filter of one lane are asked inline: all lines are fetched, then looked at. */
+TAMIS_INLINE size_t tamis_inline_probe_few(const struct tamis_inline *value,
+                                           uint64_t tag, const uint64_t *hashes,
+                                           size_t n, uint64_t *absent,
+                                           enum tamis_reason *why)
+{
+    const unsigned char *block[64];
+    uint64_t lacks = 0;
+    size_t i, n_absent = 0;
+    if (__builtin_expect(
+            !tamis_inline_has(value->one, tag) || n - 1 > 63 || !hashes || !absent, 0))
+        return tamis_inline_ask_few(value, tag, hashes, n, absent, why);
+    for (i = 0; i < n; i++) {
+        block[i] = tamis_inline_block(value->bits, value->geometry.n_blocks, hashes[i]);
+        __builtin_prefetch(block[i]);
+    }
+    for (i = 0; i < n; i++) {
+        uint64_t is =
+            (uint64_t)tamis_inline_lacks(&value->geometry, block[i], hashes[i]);
+        lacks |= is << i;
+        n_absent += (size_t)is;
+    }
+    *absent = lacks;
+    if (why)
+        *why = TAMIS_NO_REASON;
+    return n_absent;
 }
 
 #ifdef __cplusplus

@@ -139,6 +139,7 @@ static int open_fd(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
     f->tag = hash_domain_tag(h.identity.hash_id, h.identity.hash_seed);
     f->kernel = kernel_get();
     f->answer = f->kernel->answer;
+    f->answer_few = f->kernel->answer_few;
     f->kind = kind_find(h.identity.kind); /* one that header_load() has let pass */
     f->probe = f->kind->probe;
     f->probe_many = f->kind->probe_many;

@@ -78,7 +78,15 @@ static enum tamis_answer ask(const struct tamis_inline *value,
     return tamis_filter_probe(value->filter, key, why);
 }
 
-static const struct tamis_inline_calls of_filter = {ask, inline_release_filter};
+static size_t ask_few(const struct tamis_inline *value, uint64_t tag,
+                      const uint64_t *hashes, size_t n, uint64_t *absent,
+                      enum tamis_reason *why)
+{
+    return tamis_filter_probe_batch(value->filter, tag, hashes, n, absent, why);
+}
+
+static const struct tamis_inline_calls of_filter = {ask, ask_few,
+                                                    inline_release_filter};
 
 int tamis_filter_inline(struct tamis_filter *filter, uint32_t version,
                         struct tamis_inline *out)
@@ -101,6 +109,15 @@ enum tamis_answer tamis_inline_ask(const struct tamis_inline *value,
     if (why)
         *why = TAMIS_UNREADABLE;
     return TAMIS_MAYBE;
+}
+
+size_t tamis_inline_ask_few(const struct tamis_inline *value, uint64_t tag,
+                            const uint64_t *hashes, size_t n, uint64_t *absent,
+                            enum tamis_reason *why)
+{
+    if (value && value->calls && !inline_is_closed(value))
+        return value->calls->ask_few(value, tag, hashes, n, absent, why);
+    return tamis_filter_probe_batch(NULL, tag, hashes, n, absent, why);
 }
 
 void tamis_inline_release(struct tamis_inline *value)

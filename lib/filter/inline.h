@@ -10,6 +10,9 @@
 struct tamis_inline_calls {
     enum tamis_answer (*ask)(const struct tamis_inline *value,
                              const struct tamis_key *key, enum tamis_reason *why);
+    size_t (*ask_few)(const struct tamis_inline *value, uint64_t tag,
+                      const uint64_t *hashes, size_t n, uint64_t *absent,
+                      enum tamis_reason *why);
     void (*release)(struct tamis_inline *value);
 };
 

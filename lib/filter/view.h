@@ -44,6 +44,8 @@ struct tamis_filter {
     /* The kernel's. */
     enum tamis_answer (*answer)(const struct plane *plane, const struct tamis_key *key,
                                 enum tamis_reason *why);
+    size_t (*answer_few)(const struct plane *plane, const uint64_t *hashes, size_t n,
+                         uint64_t *absent);
     const struct kernel *kernel;
     uint64_t min_watermark;
     struct named *named; /* NULL: it was sealed when opened, or not opened by a name */

@@ -4,7 +4,7 @@
 #ifdef __x86_64__
 #include <immintrin.h>
 
-#define KERNEL             __attribute__((target("avx2,bmi"))) static
+#define KERNEL             __attribute__((target("avx2,bmi,bmi2"))) static
 #define KERNEL_NAME        "avx2"
 #define KERNEL_SYMBOL      kernel_avx2
 #define NEAR_BYTES         (512 << 10)

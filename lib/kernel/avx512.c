@@ -4,7 +4,7 @@
 #ifdef __x86_64__
 #include <immintrin.h>
 
-#define KERNEL             __attribute__((target("avx512f,avx512bw,avx512dq,avx2,bmi"))) static
+#define KERNEL             __attribute__((target("avx512f,avx512bw,avx512dq,avx2,bmi,bmi2"))) static
 #define KERNEL_NAME        "avx512"
 #define KERNEL_SYMBOL      kernel_avx512
 #define NEAR_BYTES         (2 << 20)

@@ -20,7 +20,7 @@ static bool can_run(size_t i)
 {
 #if defined(__x86_64__) && !defined(ONLY_SCALAR)
     /* The processor has it, and the system saves its registers. */
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi");
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
     return i == 1 ? avx2
                   : avx2 && __builtin_cpu_supports("avx512f") &&
                         __builtin_cpu_supports("avx512bw") &&

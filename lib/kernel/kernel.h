@@ -79,6 +79,10 @@ struct kernel {
      * call costs. */
     enum tamis_answer (*answer)(const struct plane *plane, const struct tamis_key *key,
                                 enum tamis_reason *why);
+    /* 1 to 64 keys, one plane: writes one word of `absent`, and returns how many keys
+     * are. */
+    size_t (*answer_few)(const struct plane *plane, const uint64_t *hashes, size_t n,
+                         uint64_t *absent);
     /* One key, n planes, at most 64: bit i of *hits is set if it may be in plane i. */
     void (*probe_row)(const struct plane *planes, size_t n, uint64_t h, uint64_t *hits);
     /* Begins the next 64 planes, only those in next->ask. *next->hits gets a bit for

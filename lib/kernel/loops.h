@@ -16,8 +16,8 @@
  * - pattern_add(&x, words, block): sets them, shared; how many were clear
  * - pattern_fill(&x, WORDS(words), block): sets them, private
  *
- * Here is what asks and sets one block, and one plane; row.h has one key on many
- * planes, grid.h many keys on many planes, transpose.h makes rows of blocks, rows.h
+ * Here is what asks and sets one block, and one plane; few.h has some keys on one
+ * plane, row.h one key on many planes, grid.h many keys on many planes, transpose.h makes rows of blocks, rows.h
  * asks them. They are included by this file only.
  *
  * A miss of the cache costs a hundred tests. So a line is asked for long before it is
@@ -116,6 +116,7 @@ KERNEL enum tamis_answer answer(const struct plane *p, const struct tamis_key *k
     return answer_by_later_lanes(p, key, why);
 }
 
+#include "lib/kernel/few.h"
 #include "lib/kernel/row.h"
 #include "lib/kernel/grid.h"
 #include "lib/kernel/transpose.h"
@@ -127,6 +128,7 @@ const struct kernel KERNEL_SYMBOL = {
     .block_add = block_add,
     .probe = probe,
     .answer = answer,
+    .answer_few = answer_few,
     .probe_row = probe_row,
     .row_step = row_step,
     .probe_grid = probe_grid,

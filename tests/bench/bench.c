@@ -100,6 +100,7 @@ static const struct {
     {"small", figures_small},
     {"large", figures_large},
     {"inline", figures_inline},
+    {"few", figures_few},
     {"check", figures_check},
     {"readers", figures_readers},
     {"speed", figures_speed},

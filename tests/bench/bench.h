@@ -117,6 +117,7 @@ struct probing {
     size_t n;
     uint64_t *absent;
     size_t n_absent; /* of the last lap */
+    size_t few;      /* keys a call, where that is asked */
 };
 struct probing probing_of(struct tamis_filter *filter, const struct bits *bits,
                           const uint64_t *hashes, size_t n);
@@ -134,6 +135,10 @@ double lap_avx2(void *probing);
 double lap_avx512(void *probing);
 bool have_avx2(void);
 bool have_avx512(void);
+
+/* ---- compare/few.c: the same in short batches ---- */
+
+double lap_few(void *probing);
 
 /* ---- compare/limits.c: what the machine can do ---- */
 
@@ -191,6 +196,7 @@ void curve_close(struct curve *curve);
 void figures_small(void);
 void figures_large(void);
 void figures_inline(void);
+void figures_few(void);
 void figures_check(void);
 void figures_stages(void);
 void figures_segments(void);

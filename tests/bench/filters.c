@@ -149,7 +149,7 @@ struct probing probing_of(struct tamis_filter *filter, const struct bits *bits,
         absent = allocate(n_words * sizeof *absent);
         memset(absent, 0, n_words * sizeof *absent);
     }
-    return (struct probing){filter, bits, hashes, n, absent, 0};
+    return (struct probing){filter, bits, hashes, n, absent, 0, 0};
 }
 
 double lap_batch(void *probing)

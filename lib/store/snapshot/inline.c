@@ -8,13 +8,21 @@ static enum tamis_answer ask(const struct tamis_inline *value,
     return tamis_snapshot_probe(value->snapshot, &value->target, key, why);
 }
 
+static size_t ask_few(const struct tamis_inline *value, uint64_t tag,
+                      const uint64_t *hashes, size_t n, uint64_t *absent,
+                      enum tamis_reason *why)
+{
+    return tamis_snapshot_probe_batch(value->snapshot, &value->target, tag, hashes, n,
+                                      absent, why);
+}
+
 static void release(struct tamis_inline *value)
 {
     inline_release_filter(value);
     tamis_snapshot_release(value->snapshot);
 }
 
-static const struct tamis_inline_calls of_snapshot = {ask, release};
+static const struct tamis_inline_calls of_snapshot = {ask, ask_few, release};
 
 /* The filter that may answer for this target by its bits alone, or NULL. */
 static struct tamis_filter *filter_of(struct tamis_snapshot *s,

@@ -18,6 +18,9 @@ struct inline_loops {
      * how many are. */
     size_t (*probe)(const struct tamis_inline *value, uint64_t tag,
                     const uint64_t *hashes, size_t n, uint64_t *absent);
+    /* The same, `few` keys at a time, each few with a word of its own. */
+    size_t (*probe_few)(const struct tamis_inline *value, uint64_t tag,
+                        const uint64_t *hashes, size_t n, size_t few, uint64_t *absent);
     /* Asks n values for one key. Returns how many say ABSENT. */
     size_t (*probe_each)(const struct tamis_inline *values, size_t n,
                          const struct tamis_key *key);

@@ -46,6 +46,20 @@ static struct tamis_inline value_of(struct tamis_filter *f)
     return v;
 }
 
+/* As few as one, or too many for a few: the call's. */
+static void check_few(const struct tamis_inline *v, uint64_t tag, enum tamis_reason why)
+{
+    uint64_t absent[2] = {1, 1};
+    enum tamis_reason said = TAMIS_BEHIND;
+    for (size_t n = 0; n <= 100; n += 50) {
+        assert_int_equal(tamis_inline_probe_few(v, tag, keys, n, absent, &said), 0);
+        assert_int_equal(said, why);
+        assert_int_equal(absent[0], n == 0);
+    }
+    tamis_inline_probe_few(v, tag, NULL, 3, NULL, &said);
+    assert_int_not_equal(said, TAMIS_NO_REASON);
+}
+
 static enum tamis_reason reason(const struct tamis_inline *v, uint64_t tag, uint64_t h)
 {
     struct tamis_key key = tamis_key_of_hash(tag, h);
@@ -97,6 +111,24 @@ static void every_geometry_answers_as_the_reference(void **state)
     assert_true(n_loops >= 1);
 }
 
+static void few_as_call(const struct inline_loops *loops, const struct tamis_inline *v,
+                        struct tamis_filter *f, const uint64_t *hashes)
+{
+    for (size_t few = 1; few <= 64; few++) {
+        uint64_t absent[65], by_call;
+        enum { N = 200 };
+        size_t n = few > 3 ? N : 64 * few, n_absent = 0;
+        size_t got = loops->probe_few(v, domain.tag, hashes, n, few, absent);
+        for (size_t at = 0; at < n; at += few) {
+            size_t some = n - at < few ? n - at : few;
+            n_absent += tamis_filter_probe_batch(f, domain.tag, hashes + at, some,
+                                                 &by_call, NULL);
+            assert_int_equal(absent[at / few], by_call);
+        }
+        assert_int_equal(got, n_absent);
+    }
+}
+
 static void same_as_call(struct tamis_filter *f, const uint64_t *hashes, size_t n)
 {
     struct tamis_inline v = value_of(f);
@@ -107,6 +139,7 @@ static void same_as_call(struct tamis_filter *f, const uint64_t *hashes, size_t 
         assert_int_equal(n_absent, tamis_filter_probe_batch(f, domain.tag, hashes, n,
                                                             by_call, NULL));
         assert_memory_equal(absent, by_call, (n + 63) / 64 * sizeof absent[0]);
+        few_as_call(inline_loops_at(k), &v, f, hashes);
     }
     tamis_inline_release(&v);
 }
@@ -274,11 +307,14 @@ static void foreign_keys_and_bad_arguments(void **state)
     v = value_of(f);
     assert_int_equal(reason(&v, domain.tag + 1, others[0]), TAMIS_MISMATCH);
     assert_int_equal(reason(&v, 0, others[0]), TAMIS_MISMATCH);
+    check_few(&v, domain.tag, TAMIS_NO_REASON);
+    check_few(&v, domain.tag + 1, TAMIS_MISMATCH);
     tamis_inline_release(&v);
 
     memset(&v, 0, sizeof v);
     assert_int_equal(reason(&v, domain.tag, others[0]), TAMIS_UNREADABLE);
     assert_int_equal(reason(&v, 0, others[0]), TAMIS_UNREADABLE);
+    check_few(&v, domain.tag, TAMIS_UNREADABLE);
     tamis_inline_release(&v);
     tamis_inline_release(NULL);
     assert_int_equal(tamis_inline_ask(NULL, &key, &why), TAMIS_MAYBE);
