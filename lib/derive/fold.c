@@ -8,10 +8,33 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* A stage of a source, its blocks in runs of so many equal ones. */
+struct folding {
+    const struct stage_desc *desc;
+    uint32_t run;
+};
+
+static void foldings_of(const struct source *s, struct folding *out)
+{
+    for (uint32_t i = 0; i < s->view->n_stages; i++)
+        out[i] = (struct folding){&s->header.commit.stages[i],
+                                  stage_repeats(&s->view->stages[i])};
+}
+
+/* By its bits, where blocks that repeat count once. *own: those that differ. */
+static uint64_t keys_of(const struct folding *f, struct geometry *own)
+{
+    *own = f->desc->geometry;
+    own->n_blocks /= f->run;
+    return plan_keys_of_bits(own, f->desc->bits_set / f->run);
+}
+
 static int fold_stages(struct derived *d, const struct source *s,
-                       const uint64_t *factors, struct tamis_diag *diag)
+                       const struct folding *f, const uint64_t *factors,
+                       struct tamis_diag *diag)
 {
     struct commit *c = &d->commit;
+    struct geometry own;
     for (uint32_t i = 0; i < s->header.commit.n_stages; i++) {
         struct operand *o = malloc(sizeof *o);
         if (!o)
@@ -24,20 +47,39 @@ static int fold_stages(struct derived *d, const struct source *s,
                                         .operands = o,
                                         .n_operands = 1,
                                         .keys = c->stages[i].keys};
-        d->recipes[i].unfold =
-            plan_keys_of_bits(&o->stage->geometry, s->header.commit.stages[i].bits_set);
+        d->recipes[i].unfold = keys_of(&f[i], &own);
         c->n_stages++;
     }
     return 0;
 }
 
-/* Measures the error that a stage has once it is folded by this factor. */
-static double stage_error(const struct stage_desc *d, uint64_t factor)
+/* The error of so many lanes whose blocks are each the union of n different ones. */
+static double error_of_unions(struct geometry own, uint32_t lanes, uint64_t keys,
+                              uint64_t n)
 {
-    struct geometry g = d->geometry;
-    uint64_t keys = plan_keys_of_bits(&g, d->bits_set);
-    g.n_blocks /= factor;
-    return keys == UINT64_MAX ? 1 : plan_geometry_error(&g, keys);
+    own.lanes = lanes;
+    own.n_blocks /= n;
+    return own.n_blocks ? plan_geometry_error(&own, keys) : 1;
+}
+
+/* The error that a stage has once it is folded by this factor. A block of the fold
+ * begins anywhere in a run, and meets `least` runs, or one more. */
+static double stage_error(const struct folding *f, uint64_t factor)
+{
+    struct geometry own;
+    uint64_t keys = keys_of(f, &own);
+    if (keys == UINT64_MAX)
+        return 1;
+    uint64_t steps = f->run + factor - greatest_common_divisor(f->run, factor);
+    uint64_t least = steps / f->run;
+    double more = (double)(steps % f->run) / (double)f->run;
+    if (more <= 0)
+        return error_of_unions(own, own.lanes, keys, least);
+    double error = 1, of_lane = (1 - more) * error_of_unions(own, 1, keys, least) +
+                                more * error_of_unions(own, 1, keys, least + 1);
+    for (uint32_t lane = 0; lane < own.lanes; lane++)
+        error *= of_lane;
+    return error;
 }
 
 /* The factors that divide the lanes of every stage are the divisors of this. */
@@ -46,11 +88,7 @@ static uint64_t largest_factor(const struct view *v)
     uint64_t largest = 0;
     for (uint32_t i = 0; i < v->n_stages; i++) {
         uint64_t pages = v->stages[i].geometry.n_blocks / BLOCKS_PER_PAGE;
-        while (pages) {
-            uint64_t rest = largest % pages;
-            largest = pages;
-            pages = rest;
-        }
+        largest = greatest_common_divisor(largest, pages);
     }
     return largest;
 }
@@ -74,78 +112,85 @@ int derive_fold(struct derived *d, const struct source *s, uint64_t factor,
                 struct tamis_diag *diag)
 {
     uint64_t factors[MAX_STAGES];
+    struct folding f[MAX_STAGES];
     double passes = 1;
+    foldings_of(s, f);
     for (uint32_t i = 0; i < s->view->n_stages; i++) {
         uint64_t pages = s->view->stages[i].geometry.n_blocks / BLOCKS_PER_PAGE;
         if (factor == 0 || pages % factor)
             return does_not_divide(s->view, i, factor, diag);
         factors[i] = factor;
-        passes *= 1 - stage_error(&s->header.commit.stages[i], factor);
+        passes *= 1 - stage_error(&f[i], factor);
     }
     /* A caller who names the factor accepts the error. */
     d->target = common_target(s, 1);
     if (1 - passes > d->target)
         d->target = 1 - passes;
-    return fold_stages(d, s, factors, diag);
+    return fold_stages(d, s, f, factors, diag);
 }
 
 /* ---- fold to an error ---- */
 
 /* The largest factor at which the stage has at most this error; 1 if none has. */
-static uint64_t factor_at(const struct stage_desc *d, double error)
+static uint64_t factor_at(const struct folding *s, double error)
 {
-    uint64_t pages = d->geometry.n_blocks / BLOCKS_PER_PAGE, best = 1;
+    uint64_t pages = s->desc->geometry.n_blocks / BLOCKS_PER_PAGE, best = 1;
     for (uint64_t f = 1; f <= pages / f; f++) {
         if (pages % f)
             continue;
-        if (f > best && stage_error(d, f) <= error)
+        if (f > best && stage_error(s, f) <= error)
             best = f;
-        if (pages / f > best && stage_error(d, pages / f) <= error)
+        if (pages / f > best && stage_error(s, pages / f) <= error)
             best = pages / f;
     }
     return best;
 }
 
 /* Each stage folded as far as it may be at this error of its own; the whole's error. */
-static double factors_at(const struct commit *c, double error, uint64_t *factors)
+static double factors_at(const struct folding *f, uint32_t n, double error,
+                         uint64_t *factors)
 {
     double passes = 1;
-    for (uint32_t i = 0; i < c->n_stages; i++) {
-        factors[i] = factor_at(&c->stages[i], error);
-        passes *= 1 - stage_error(&c->stages[i], factors[i]);
+    for (uint32_t i = 0; i < n; i++) {
+        factors[i] = factor_at(&f[i], error);
+        passes *= 1 - stage_error(&f[i], factors[i]);
     }
     return 1 - passes;
 }
 
 /* One error for all stages, as large as the whole allows: the last one, which is seldom
  * full, gives most. False: the whole's error is above it as it is. */
-static bool choose_factors(const struct commit *c, double error, uint64_t *factors)
+static bool choose_factors(const struct folding *f, uint32_t n, double error,
+                           uint64_t *factors)
 {
     enum { STEPS = 30 };
     double low = 0, high = error;
-    if (factors_at(c, error, factors) <= error)
+    if (factors_at(f, n, error, factors) <= error)
         return true;
     for (int i = 0; i < STEPS; i++) {
         double middle = (low + high) / 2;
-        if (factors_at(c, middle, factors) <= error)
+        if (factors_at(f, n, middle, factors) <= error)
             low = middle;
         else
             high = middle;
     }
-    return factors_at(c, low, factors) <= error;
+    return factors_at(f, n, low, factors) <= error;
 }
 
 int derive_shrink(struct derived *d, const struct source *s, double error,
                   struct tamis_diag *diag)
 {
     uint64_t factors[MAX_STAGES];
+    struct folding f[MAX_STAGES];
+    uint32_t n = s->view->n_stages;
     if (!(error >= ERROR_MIN && error <= ERROR_MAX))
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "an error is 1e-8 to 0.5");
     d->target = error;
     d->most_error = error;
-    if (choose_factors(&s->header.commit, error, factors))
-        return fold_stages(d, s, factors, diag);
+    foldings_of(s, f);
+    if (choose_factors(f, n, error, factors))
+        return fold_stages(d, s, f, factors, diag);
     return diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
                      "its error is %.3g as it is: build it anew from its keys",
-                     factors_at(&s->header.commit, 0, factors));
+                     factors_at(f, n, 0, factors));
 }

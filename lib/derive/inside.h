@@ -29,6 +29,7 @@ int sources_take(struct tamis_filter *const *filters, size_t n, enum algebra wha
 const struct geometry *only_stage(const struct source *s);
 /* The largest target error (SPEC.md section 16.4). */
 double common_target(const struct source *s, size_t n);
+uint64_t greatest_common_divisor(uint64_t a, uint64_t b);
 bool same_geometry(const struct geometry *a, const struct geometry *b);
 /* The size to which all can be folded: the greatest common divisor of their blocks,
  * which is whole pages. ERR_UNFIT: they have other shapes, or several stages. */
@@ -37,8 +38,10 @@ int common_geometry(const struct source *s, size_t n, const char *doing,
 
 /* ---- repeats.c ---- */
 
-/* Blocks come in runs of so many equal ones: 1, 2, 4 .. 64. */
+/* Blocks come in runs of so many equal ones: 1, 2, 4 .. 64; of a page, at most `run`.
+ */
 uint32_t stage_repeats(struct stage *s);
+uint32_t page_repeats(const uint8_t page[PAGE_BYTES], uint32_t run);
 /* Each run becomes one block, the union of its blocks; zeros behind them. */
 void fold_runs(uint8_t page[PAGE_BYTES], uint32_t run);
 
@@ -88,6 +91,7 @@ double block_error(const uint8_t *block, uint32_t words);
  * `step`: all would cost more than writing. */
 struct tally {
     uint64_t step;
+    uint32_t run; /* blocks come in runs of so many equal ones, in all pages */
     uint64_t n_full[MAX_LANES], n_measured[MAX_LANES];
     double sum[MAX_LANES], squares[MAX_LANES]; /* of measured blocks' errors */
 };

@@ -6,13 +6,13 @@
 
 #include <string.h>
 
-static bool repeats(const uint8_t page[PAGE_BYTES], uint32_t run)
+uint32_t page_repeats(const uint8_t page[PAGE_BYTES], uint32_t run)
 {
     for (uint32_t b = 1; b < BLOCKS_PER_PAGE; b++)
-        if (b % run && memcmp(page + b * BLOCK_BYTES, page + (b - 1) * BLOCK_BYTES,
-                              BLOCK_BYTES) != 0)
-            return false;
-    return true;
+        while (b % run && memcmp(page + b * BLOCK_BYTES, page + (b - 1) * BLOCK_BYTES,
+                                 BLOCK_BYTES) != 0)
+            run /= 2;
+    return run;
 }
 
 uint32_t stage_repeats(struct stage *s)
@@ -20,8 +20,7 @@ uint32_t stage_repeats(struct stage *s)
     uint8_t page[PAGE_BYTES];
     uint32_t run = BLOCKS_PER_PAGE;
     for (uint64_t i = 0; i < s->n_pages && run > 1; i++)
-        while (run > 1 && (!stage_copy_page(s, i, page) || !repeats(page, run)))
-            run /= 2;
+        run = stage_copy_page(s, i, page) ? page_repeats(page, run) : 1;
     return run;
 }
 

@@ -111,7 +111,7 @@ bool same_geometry(const struct geometry *a, const struct geometry *b)
 
 /* ---- one geometry for stages of several sizes ---- */
 
-static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
+uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
 {
     while (b) {
         uint64_t rest = a % b;

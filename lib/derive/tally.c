@@ -34,6 +34,7 @@ void derived_count_begin(struct derived *d, uint32_t stage)
 {
     d->tallies[stage].step =
         d->commit.stages[stage].length / PAGE_BYTES / MEASURED_PAGES + 1;
+    d->tallies[stage].run = BLOCKS_PER_PAGE;
 }
 
 void derived_count_page(struct derived *d, uint32_t stage, uint64_t page,
@@ -45,7 +46,9 @@ void derived_count_page(struct derived *d, uint32_t stage, uint64_t page,
     kernel_get()->count_page(bits, counts);
     for (size_t i = 0; i < SECTORS_PER_PAGE; i++)
         s->bits_set += counts[i];
-    measure_page(&d->tallies[stage], lane, page, s->geometry.words, bits);
+    struct tally *t = &d->tallies[stage];
+    t->run = page_repeats(bits, t->run);
+    measure_page(t, lane, page, s->geometry.words, bits);
 }
 
 /* ---- what they tell ---- */
@@ -66,19 +69,30 @@ static uint64_t full_blocks(const struct tally *f)
     return n;
 }
 
+/* The stage as if blocks that repeat were there once: a key set its bits in one. */
+static struct geometry own_geometry(const struct stage_desc *s, const struct tally *f)
+{
+    struct geometry g = s->geometry;
+    g.n_blocks /= f->run;
+    return g;
+}
+
 /* Blocks of nothing but ones are no keys' work: a damaged page was copied as such, now
  * or before. Where there are no others, all that may be is told. */
 static uint64_t keys_told(const struct stage_desc *s, const struct recipe *r,
-                          uint64_t n_full)
+                          const struct tally *f)
 {
-    const struct geometry *g = &s->geometry;
-    uint64_t n_bits = s->length * 8, full = n_full * BLOCK_BITS;
-    uint64_t most = plan_keys_of_bits(g, n_bits - 1);
-    if (full == n_bits)
+    uint64_t n_full = full_blocks(f), n_bits = s->length * 8,
+             full = n_full * BLOCK_BITS;
+    if (full == n_bits) {
+        uint64_t most = plan_keys_of_bits(&s->geometry, n_bits - 1);
         return r->keys && r->keys < most ? r->keys : most;
+    }
+    struct geometry g = own_geometry(s, f);
+    uint64_t most = plan_keys_of_bits(&g, n_bits / f->run - 1);
     double share = (double)(s->bits_set - full) / (double)(n_bits - full);
     uint64_t n_set = n_full ? (uint64_t)(share * (double)n_bits) : s->bits_set;
-    uint64_t keys = plan_keys_of_bits(g, n_set);
+    uint64_t keys = plan_keys_of_bits(&g, n_set / f->run);
     return keys < most ? keys : most;
 }
 
@@ -88,14 +102,15 @@ static uint64_t keys_told(const struct stage_desc *s, const struct recipe *r,
 static double stage_error(const struct stage_desc *s, const struct recipe *r,
                           const struct tally *f, uint64_t keys)
 {
-    double expected = plan_geometry_error(&s->geometry, r->unfold ? r->unfold : keys);
+    struct geometry g = own_geometry(s, f);
+    double expected = plan_geometry_error(&g, r->unfold ? r->unfold : keys);
     double error = 1, variance = 0;
     for (uint32_t lane = 0; lane < s->geometry.lanes; lane++) {
         double full = (double)f->n_full[lane] / (double)s->geometry.n_blocks;
         double n = (double)f->n_measured[lane], mean = n > 0 ? f->sum[lane] / n : 1;
         error *= full + (1 - full) * mean;
         if (n > 0 && mean > 0)
-            variance += (f->squares[lane] / n / (mean * mean) - 1) / n;
+            variance += (f->squares[lane] / n / (mean * mean) - 1) / n * f->run;
     }
     double above = error - expected;
     bool told = !r->common && !full_blocks(f) &&
@@ -109,7 +124,7 @@ void derived_judge(struct derived *d)
     struct commit *c = &d->commit;
     for (uint32_t i = 0; i < c->n_stages; i++) {
         struct stage_desc *s = &c->stages[i];
-        uint64_t keys = keys_told(s, &d->recipes[i], full_blocks(&d->tallies[i]));
+        uint64_t keys = keys_told(s, &d->recipes[i], &d->tallies[i]);
         if (!s->keys)
             s->keys = keys;
         s->capacity = s->keys;

@@ -13,10 +13,11 @@
 
 /* ==== bands.c: which filters lie in one band ==== */
 
-/* One filter that is to become a column. The caller sets the first four fields, the
+/* One filter that is to become a column. The caller sets the first five fields, the
  * plan the others. */
 struct pack_source {
     struct geometry geometry; /* of its blocks as they are */
+    uint32_t run;             /* so many equal ones in a row, all over; 0: 1 */
     uint64_t keys;            /* as many as its bits show, at least */
     double target_error;      /* to be kept when it is folded */
     /* It is made from hashes, and may have any number of blocks from own_blocks on,

@@ -165,6 +165,7 @@ static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
     uint64_t by_bits = plan_keys_of_bits(&own, l->stage.bits_set / run);
     p->sources[p->n] = (struct pack_source){
         .geometry = g,
+        .run = run,
         .keys = l->stage.keys > by_bits ? l->stage.keys : by_bits,
         .target_error = l->stage.target_error,
     };

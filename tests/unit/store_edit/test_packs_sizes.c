@@ -1,0 +1,107 @@
+/* What packing, unpacking, and deriving from packed segments come to in keys and bytes.
+ */
+#include "tests/support/store_packs.h"
+
+#include <sys/stat.h>
+
+enum { KEYS = 30000, BASE = 1000000 };
+
+/* Segments of so many keys at 0.01%, straight into a pack: few blocks, and an odd
+ * number of them, which are repeated 64 times in a file. */
+static struct tamis_store *packed_store(unsigned n)
+{
+    struct tamis_packer *p;
+    struct tamis_store *s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_packer(e, NULL, &p, NULL));
+    for (unsigned i = 0; i < n; i++) {
+        struct tamis_builder *b;
+        OK(tamis_edit_builder(e, name_of(i), strlen(name_of(i)), 0, NULL, &b, NULL));
+        for (uint64_t k = 0; k < KEYS; k++) {
+            struct tamis_key key = key_in(s, i * BASE + k);
+            OK(tamis_builder_add_hashes(b, key.tag, &key.hash, 1));
+        }
+        OK(tamis_packer_take(p, b, NULL));
+        tamis_builder_free(b);
+    }
+    OK(tamis_edit_put_packed(e, p, NULL, NULL));
+    tamis_packer_free(p);
+    OK(tamis_edit_commit(e, NULL));
+    return s;
+}
+
+static struct tamis_derive_report derived(struct tamis_store *s, const char *name,
+                                          struct tamis_derivation what, size_t n)
+{
+    static const size_t both[] = {0, 1};
+    struct tamis_derive_report report;
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_derive(e, name, strlen(name), snap, both, n, &what, NULL, &report,
+                         NULL));
+    tamis_snapshot_release(snap);
+    OK(tamis_edit_commit(e, NULL));
+    return report;
+}
+
+static void unpack_two(struct tamis_store *s)
+{
+    static const uint32_t both[] = {0, 1};
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_unpack(e, snap, both, 2, NULL));
+    tamis_snapshot_release(snap);
+    OK(tamis_edit_commit(e, NULL));
+}
+
+/* A key counts once, however often its block is repeated, in a column and in a file. */
+static void repeated_blocks_count_once(void **state)
+{
+    (void)state;
+    struct tamis_store *s = packed_store(8);
+    uint64_t of_eight = 0;
+    struct stat st;
+    OK(stat(pack_file(), &st));
+    of_eight = (uint64_t)st.st_size;
+    for (int unpacked = 0; unpacked < 2; unpacked++) {
+        const struct tamis_derivation all = {.operation = TAMIS_UNION},
+                                      common = {.operation = TAMIS_INTERSECTION},
+                                      fold = {.operation = TAMIS_FOLD, .factor = 53},
+                                      shrink = {.operation = TAMIS_SHRINK,
+                                                .error = 0.001};
+        struct tamis_derive_report r = derived(s, unpacked ? "tu2" : "tu1", all, 2);
+        assert_in_range(r.keys, 2 * KEYS * 98 / 100, 2 * KEYS * 102 / 100);
+        assert_true(r.error > 0.01 && r.error < 0.02);
+        /* Names behind those of the sources, which stay number 0 and 1. */
+        r = derived(s, unpacked ? "ti2" : "ti1", common, 2);
+        assert_true(r.keys < KEYS / 2 && r.error < 1e-7);
+        r = derived(s, unpacked ? "tf2" : "tf1", fold, 1);
+        assert_true(r.keys == KEYS && r.error > 0.009 && r.error < 0.012);
+        r = derived(s, unpacked ? "ts2" : "ts1", shrink, 1);
+        assert_true(r.keys == KEYS && r.error > 1e-4 && r.error <= 0.001);
+        assert_true(r.file_bytes < 500000);
+        if (!unpacked)
+            unpack_two(s);
+    }
+    drop_segment(s, "tf1"), drop_segment(s, "tf2");
+    drop_segment(s, "ts1"), drop_segment(s, "ts2");
+    /* Their bits are folded to what differs when they are packed: six of them are no
+     * larger than the eight sources. */
+    struct tamis_pack_report packed = pack_all(s, false);
+    assert_int_equal(packed.n_packed, 6);
+    assert_true(packed.file_bytes <= of_eight);
+    for (uint64_t k = 0; k < KEYS; k += 7)
+        for (uint64_t i = 0; i < 2; i++)
+            assert_int_equal(reason_of(s, "tu1", i * BASE + k), TAMIS_HIT);
+    tamis_store_close(s);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, test_dir_create, test_dir_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(repeated_blocks_count_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
