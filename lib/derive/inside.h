@@ -15,6 +15,7 @@
 
 /* A sealed filter, as it was opened. */
 struct source {
+    const char *path;
     struct view *view;
     struct header header;
 };

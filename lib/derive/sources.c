@@ -52,6 +52,7 @@ static int source_take(struct source *s, struct tamis_filter *f, enum algebra wh
     if (err)
         return err;
     struct standing now;
+    s->path = f->path;
     s->view = filter_look(f, &now);
     if (s->view->live_sequence || s->header.commit.state != STATE_SEALED)
         return diag_fail(diag, TAMIS_ERR_UNFIT, f->path, "it still grows: seal it");
@@ -128,13 +129,13 @@ int common_geometry(const struct source *s, size_t n, const char *doing,
     for (size_t i = 0; i < n; i++) {
         const struct geometry *g = only_stage(&s[i]);
         if (!g)
-            return diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
+            return diag_fail(diag, TAMIS_ERR_UNFIT, s[i].path,
                              "%s needs filters of one stage: a key may be in any stage "
                              "of another; build it anew from its keys",
                              doing);
         if (!same_words(g, first))
             return diag_fail(
-                diag, TAMIS_ERR_UNFIT, NULL,
+                diag, TAMIS_ERR_UNFIT, s[i].path,
                 "%s needs filters of one shape: %u lane%s of %u word%s, and %u "
                 "of %u; build one anew for the other's error",
                 doing, first->lanes, first->lanes == 1 ? "" : "s", first->words,

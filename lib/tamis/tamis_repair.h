@@ -21,7 +21,7 @@ const char *tamis_repair_action_name(enum tamis_repair_action action); /* "swept
 struct tamis_repair_finding {
     enum tamis_repair_action action;
     int damage;          /* 1: proofs are lost; build the segment anew from its keys */
-    const uint8_t *name; /* of the segment; NULL: none */
+    const uint8_t *name; /* of the segment; NULL: none, or a pack of several */
     size_t name_bytes;
     const char *file; /* within the store directory; "": none */
     const char *what; /* one line */

@@ -46,11 +46,11 @@ static int print_report(json_t *root, const struct options *o, const struct back
     if (report->n_damaged + report->n_left == b->unread.n)
         return complain_unread(&b->unread, o->args[0]);
     return complain(EXIT_DAMAGE,
-                    "%s: copied, but %llu filter%s damaged in it and %llu left out: "
-                    "'tamis repair' the store",
+                    "%s: copied, but %llu file%s damaged in it and %llu filter%s left "
+                    "out: 'tamis repair' the store",
                     o->args[1], (unsigned long long)report->n_damaged,
                     report->n_damaged == 1 ? " is" : "s are",
-                    (unsigned long long)report->n_left);
+                    (unsigned long long)report->n_left, report->n_left == 1 ? "" : "s");
 }
 
 static int copy(struct tamis_store *store, const char *path, struct backup *b,

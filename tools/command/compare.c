@@ -11,17 +11,18 @@
 static int compare(struct tamis_snapshot *snapshot, const struct options *o,
                    const size_t *picked)
 {
+    struct tamis_diag diag = {0};
     struct tamis_filter *f[2];
+    struct compared c;
+    int err = 0;
 
-    for (int i = 0; i < 2; i++) {
-        struct tamis_diag diag = {0};
-        int err = tamis_snapshot_filter(snapshot, picked[i], &f[i], &diag);
-
-        if (err != 0)
-            return source_error(err, &diag, snapshot, o->args[0]);
-    }
-    return print_comparison(o, f[0], f[1],
-                            (const char *const[]){o->args[1], o->args[2]});
+    for (int i = 0; i < 2 && err == 0; i++)
+        err = tamis_snapshot_filter(snapshot, picked[i], &f[i], &diag);
+    if (err == 0)
+        err = compare_filters(f[0], f[1], &c, &diag);
+    if (err != 0)
+        return source_error(err, &diag, snapshot, picked, 2, o->args[0]);
+    return print_comparison(o, &c, (const char *const[]){o->args[1], o->args[2]});
 }
 
 static int run(int argc, char **argv)

@@ -72,7 +72,7 @@ static int put_error(const struct derive *d, int err, const struct tamis_diag *d
     char *name;
 
     if (err != TAMIS_ERR_EXISTS)
-        return source_error(err, diag, d->snapshot, path);
+        return source_error(err, diag, d->snapshot, d->segments, d->n, path);
     name = escape(d->o->args[1], strlen(d->o->args[1]));
     complain(0, "%s: segment '%s' exists already: --replaces '%.80s' replaces it", path,
              name, name);

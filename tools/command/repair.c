@@ -16,7 +16,8 @@ struct repair {
     const char *store;
     json_t *list;       /* NULL: text */
     uint64_t n_damage;  /* findings that are damage, mended or not */
-    uint64_t n_missing; /* filters that are noted, and have no file */
+    uint64_t n_missing; /* of what is noted: it has no file */
+    uint64_t n_packs;   /* of what is noted: packs */
     struct unread unread;
 };
 
@@ -25,8 +26,10 @@ static void found(void *ctx, const struct tamis_repair_finding *f)
     struct repair *r = ctx;
     struct stat st;
 
-    r->n_missing += f->damage && f->action == TAMIS_REPAIR_NOTED &&
-                    !stat_in(r->store, f->file, &st);
+    if (f->damage && f->action == TAMIS_REPAIR_NOTED) {
+        r->n_packs += f->name == NULL;
+        r->n_missing += !stat_in(r->store, f->file, &st);
+    }
     r->n_damage += f->damage || f->action == TAMIS_REPAIR_REBUILT;
     note_unread(&r->unread, f);
     print_finding(r->list, f);
@@ -142,6 +145,30 @@ static int confirm(const struct options *o)
     return status;
 }
 
+/* "1 filter and 2 packs": of packs only some segments may need to be built. */
+static int complain_left(const struct repair *r, uint64_t n)
+{
+    uint64_t n_own = n - r->n_packs;
+    const char *how = r->n_missing == 0   ? "damaged"
+                      : r->n_missing == n ? "missing"
+                                          : "damaged or missing";
+    char own[60] = "", packs[60] = "";
+
+    if (n_own > 0)
+        snprintf(own, sizeof(own), "%llu %s filter%s", (unsigned long long)n_own, how,
+                 n_own == 1 ? "" : "s");
+    if (r->n_packs > 0)
+        snprintf(packs, sizeof(packs), "%s%llu %s%spack%s", n_own > 0 ? " and " : "",
+                 (unsigned long long)r->n_packs, n_own > 0 ? "" : how,
+                 n_own > 0 ? "" : " ", r->n_packs == 1 ? "" : "s");
+    return complain(EXIT_DAMAGE, "%s: %s%s %s left as noted: %s", r->store, own, packs,
+                    n == 1 ? "is" : "are",
+                    r->n_packs > 0 ? "'tamis verify' says which segments to build anew "
+                                     "from the keys"
+                    : n == 1       ? "build the segment anew from the keys"
+                                   : "build the segments anew from the keys");
+}
+
 static const char *advice(int err, const char *path, bool uuid_given)
 {
     switch (err) {
@@ -202,15 +229,7 @@ static int run(int argc, char **argv)
     if (!output_works())
         return EXIT_IO;
     if (report.n_damaged > 0)
-        status = complain(EXIT_DAMAGE,
-                          "%s: %llu %s filter%s left as noted: build the segment%s "
-                          "anew from the keys",
-                          o.args[0], (unsigned long long)report.n_damaged,
-                          r.n_missing == report.n_damaged ? "missing"
-                          : r.n_missing > 0               ? "damaged or missing"
-                                                          : "damaged",
-                          report.n_damaged == 1 ? " is" : "s are",
-                          report.n_damaged == 1 ? "" : "s");
+        status = complain_left(&r, report.n_damaged);
     else if (r.n_damage > 0)
         status = complain(EXIT_DAMAGE, "%s: damage %s", o.args[0],
                           opt.dry_run ? "was found" : "was found, and dealt with");

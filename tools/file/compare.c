@@ -64,8 +64,13 @@ static int ask_equal(const struct options *o, struct tamis_filter **f)
 
 static int ask_compare(const struct options *o, struct tamis_filter **f)
 {
-    return print_comparison(o, f[0], f[1],
-                            (const char *const[]){o->args[0], o->args[1]});
+    struct tamis_diag diag = {0};
+    struct compared c;
+    int err = compare_filters(f[0], f[1], &c, &diag);
+
+    if (err != 0)
+        return derive_error(err, &diag, o->args[0]);
+    return print_comparison(o, &c, (const char *const[]){o->args[0], o->args[1]});
 }
 
 enum question { CONTAINS, EQUAL, COMPARE };

@@ -64,28 +64,29 @@ static void print_json(const struct tamis_comparison *c, const char *const names
     json_print(o);
 }
 
-int print_comparison(const struct options *o, struct tamis_filter *one,
-                     struct tamis_filter *other, const char *const names[2])
+int compare_filters(struct tamis_filter *one, struct tamis_filter *other,
+                    struct compared *out, struct tamis_diag *diag)
 {
-    struct tamis_comparison c;
-    struct tamis_diag diag = {0};
-    enum tamis_answer in[2];
-    int err = tamis_filter_compare(one, other, &c, &diag);
+    int err = tamis_filter_compare(one, other, &out->keys, diag);
 
     if (err == 0)
-        err = tamis_filter_contains(other, one, &in[0], &diag);
-    if (err == 0)
-        err = tamis_filter_contains(one, other, &in[1], &diag);
-    if (err != 0)
-        return derive_error(err, &diag, names[0]);
+        err = tamis_filter_contains(other, one, &out->in[0], diag);
+    return err ? err : tamis_filter_contains(one, other, &out->in[1], diag);
+}
+
+int print_comparison(const struct options *o, const struct compared *c,
+                     const char *const names[2])
+{
+    uint64_t n_damaged = c->keys.n_damaged;
+
     if (given(o, OPT_JSON))
-        print_json(&c, names, in);
+        print_json(&c->keys, names, c->in);
     else
-        print_text(&c, names, in);
-    if (c.n_damaged == 0)
+        print_text(&c->keys, names, c->in);
+    if (n_damaged == 0)
         return EXIT_DONE;
     return complain(EXIT_DAMAGE,
                     "%llu damaged page%s left out: 'tamis verify' and 'tamis file "
                     "verify' tell which",
-                    (unsigned long long)c.n_damaged, c.n_damaged == 1 ? "" : "s");
+                    (unsigned long long)n_damaged, n_damaged == 1 ? "" : "s");
 }

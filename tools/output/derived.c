@@ -28,16 +28,42 @@ static bool ends_with(const char *path, const char *end)
     return n_end > 0 && n >= n_end && strcmp(path + n - n_end, end) == 0;
 }
 
-int source_error(int err, const struct tamis_diag *diag,
-                 const struct tamis_snapshot *snapshot, const char *store)
+/* Which of the segments is meant. The columns of a pack have one file: then it is the
+ * one that cannot be opened. SIZE_MAX: none can be told. */
+static size_t find_source(const struct tamis_diag *diag,
+                          struct tamis_snapshot *snapshot, const size_t *segments,
+                          size_t n)
 {
     struct tamis_segment_info s;
+    struct tamis_filter *f;
+    size_t found = SIZE_MAX, n_found = 0;
 
-    for (size_t i = 0; tamis_snapshot_segment(snapshot, i, &s) == 0; i++)
-        if (ends_with(diag->file, s.file))
-            return segment_error(err, diag, store,
-                                 (struct tamis_name){s.name, s.name_bytes},
-                                 err == TAMIS_ERR_UNFIT ? "" : NULL);
+    for (size_t i = 0; i < n; i++)
+        if (segments[i] != found &&
+            tamis_snapshot_segment(snapshot, segments[i], &s) == 0 &&
+            ends_with(diag->file, s.file)) {
+            n_found++;
+            found = segments[i];
+        }
+    for (size_t i = 0; n_found > 1 && i < n; i++)
+        if (tamis_snapshot_segment(snapshot, segments[i], &s) == 0 &&
+            ends_with(diag->file, s.file) &&
+            tamis_snapshot_filter(snapshot, segments[i], &f, NULL) != 0)
+            return segments[i];
+    return n_found == 1 ? found : SIZE_MAX;
+}
+
+int source_error(int err, const struct tamis_diag *diag,
+                 struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
+                 const char *store)
+{
+    struct tamis_segment_info s;
+    size_t found = find_source(diag, snapshot, segments, n);
+
+    if (found != SIZE_MAX && tamis_snapshot_segment(snapshot, found, &s) == 0)
+        return segment_error(err, diag, store,
+                             (struct tamis_name){s.name, s.name_bytes},
+                             err == TAMIS_ERR_UNFIT ? "" : NULL);
     if (err == TAMIS_ERR_NO_SEGMENT)
         return complain_error(err, diag, store, "name segments that have filters");
     return err == TAMIS_ERR_MISMATCH ? complain_error(err, diag, store, "")

@@ -130,9 +130,10 @@ void closing_free(struct closing *c);
 
 /* Reports a failed call by `diag`, with advice. */
 int derive_error(int err, const struct tamis_diag *diag, const char *file);
-/* The same for a filter of the snapshot, by its segment's name. */
+/* The same for the filter of one of these segments, by the segment's name. */
 int source_error(int err, const struct tamis_diag *diag,
-                 const struct tamis_snapshot *snapshot, const char *store);
+                 struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
+                 const char *store);
 /* The same for a failed commit: 6 if a filter to be dropped had been replaced. */
 int replaced_error(int err, const struct tamis_diag *diag, const char *store);
 /* Prints the new filter, as text or JSON. 3, reported, if sources were damaged. */
@@ -142,8 +143,14 @@ int print_derived(const struct options *o, const char *what, const char *name,
 /* ==== comparison.c: two filters compared ========================================= */
 
 json_t *interval_json(const struct tamis_interval *i);
+struct compared {
+    struct tamis_comparison keys;
+    enum tamis_answer in[2]; /* all of the one in the other, and the reverse */
+};
+int compare_filters(struct tamis_filter *one, struct tamis_filter *other,
+                    struct compared *out, struct tamis_diag *diag);
 /* Prints how two filters compare, with bounds. */
-int print_comparison(const struct options *o, struct tamis_filter *one,
-                     struct tamis_filter *other, const char *const names[2]);
+int print_comparison(const struct options *o, const struct compared *c,
+                     const char *const names[2]);
 
 #endif

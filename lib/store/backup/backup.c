@@ -265,6 +265,24 @@ static void count_copy(struct backup *b, const struct backup_item *it, uint64_t 
         tell(b, it, 0, "pages fail their check: copied as they are");
 }
 
+/* Its pages are of many segments: 'tamis verify' says of which. */
+static void count_pack(struct backup *b, const struct backup_pack *p)
+{
+    char file[FILTER_NAME_BYTES], path[FILTER_NAME_BYTES + 8], text[100];
+    b->report->n_files++;
+    b->report->n_bytes += p->n_bytes;
+    b->report->n_damaged += p->damaged;
+    if (!p->damaged || !b->fn)
+        return;
+    filter_file_name(p->place.uuid, file);
+    snprintf(path, sizeof path, "filters/%s", file);
+    snprintf(text, sizeof text,
+             "the pack of %zu segment%s: pages fail their check: copied as they are",
+             p->n_segments, p->n_segments == 1 ? "" : "s");
+    struct tamis_repair_finding f = {.damage = 1, .file = path, .what = text};
+    b->fn(b->ctx, &f);
+}
+
 static int finish_item(struct backup *b, struct backup_item *it,
                        struct tamis_diag *diag)
 {
@@ -308,7 +326,7 @@ static int finish_packed(struct backup *b, struct backup_item *it, bool *own,
         rc = leave_out(b, it, p->failure, "its pack", tamis_strerror(p->failure));
     } else if (!p->told) {
         p->told = true;
-        count_copy(b, it, p->n_bytes, p->damaged);
+        count_pack(b, p);
     }
     return rc ? diag_errno(diag, rc, b->catalog->path, "listing the copies") : 0;
 }

@@ -31,6 +31,7 @@ struct backup_pack {
     uint8_t *dead; /* the file of its tombstones */
     uint32_t n_columns;
     uint64_t n_bytes;
+    size_t n_segments; /* that name it */
     bool damaged, told;
 };
 

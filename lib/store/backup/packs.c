@@ -30,13 +30,15 @@ int backup_note_pack(struct backup *b, struct backup_item *it, const struct reco
         if (b->packs[i].place.digest == r->place.digest &&
             memcmp(b->packs[i].place.uuid, r->place.uuid, UUID_BYTES) == 0) {
             it->pack = (uint32_t)i + 1;
+            b->packs[i].n_segments++;
             return 0;
         }
     struct backup_pack *more = realloc(b->packs, (b->n_packs + 1) * sizeof *more);
     if (!more)
         return ENOMEM;
     b->packs = more;
-    b->packs[b->n_packs] = (struct backup_pack){.place = r->place, .from = -1};
+    b->packs[b->n_packs] =
+        (struct backup_pack){.place = r->place, .from = -1, .n_segments = 1};
     open_pack(b, &b->packs[b->n_packs]);
     it->pack = (uint32_t)++b->n_packs;
     int rc = b->packs[b->n_packs - 1].failure;

@@ -28,9 +28,9 @@ struct repair_segment {
     uint8_t *name, *before, *value; /* before: NULL if the record is new */
     size_t name_bytes, before_bytes, value_bytes;
     bool changed;
-    bool lost_uuid;    /* the record was damaged, and its file is unknown */
-    /* Without a catalog: 1 + the number of the file that is its own, or 0; do files claim
-     * it that are not the same filter? */
+    bool lost_uuid; /* the record was damaged, and its file is unknown */
+    /* Without a catalog: 1 + the number of the file that is its own, or 0; do files
+     * claim it that are not the same filter? */
     size_t own;
     bool disputed;
 };
@@ -51,6 +51,12 @@ struct repair_file {
 /* How far it got. Findings are told accordingly. */
 enum repair_step { STEP_DECIDED, STEP_CHANGED, STEP_DONE };
 
+/* A pack, and how many segments the catalog has in it. */
+struct repair_pack {
+    struct pack_place place;
+    size_t n_segments;
+};
+
 struct repair {
     struct tamis_repair_options opt;
     struct tamis_repair_report *report;
@@ -66,7 +72,7 @@ struct repair {
     struct meta meta;
     struct repair_segment *segments;
     size_t n_segments, max_segments;
-    struct pack_place *packs; /* that were looked at */
+    struct repair_pack *packs; /* that records name */
     size_t n_packs;
     enum repair_step step;
     struct repair_finding *findings; /* told at the end, in this order */
@@ -82,6 +88,9 @@ struct repair {
 void repair_tell(struct repair *r, enum tamis_repair_action action,
                  const struct repair_segment *segment, const char *file,
                  const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Tells of a damaged pack, which is left as it is. */
+void repair_tell_pack(struct repair *r, const char *file, size_t n_segments,
+                      const char *what);
 /* Tells of a filter left as it is after an error, j->code: no damage. */
 struct judgement;
 void repair_tell_unread(struct repair *r, const struct repair_segment *segment,
@@ -186,9 +195,10 @@ int claim_quarantined(struct repair *r, struct names *names, struct tamis_diag *
 
 /* ==== packs.c ==== */
 
-/* Tells what is wrong with the pack of a record, once for each pack; ENOMEM. */
-int repair_look_at_pack(struct repair *r, const struct repair_segment *s,
-                        const struct record *record);
+/* Notes the pack of a record; ENOMEM. Once all are known, it is told what is wrong with
+ * each, and how many segments are in it. */
+int repair_note_pack(struct repair *r, const struct record *record);
+void repair_look_at_packs(struct repair *r);
 /* Calls fn with a record for each living column of a pack; its result, or why the table
  * cannot be read: ERR_DAMAGED, an errno. */
 typedef int repair_column_fn(void *ctx, const uint8_t *name, size_t name_bytes,

@@ -46,23 +46,31 @@ static const char *look_at(struct repair *r, const struct pack_place *place,
     return what;
 }
 
-int repair_look_at_pack(struct repair *r, const struct repair_segment *s,
-                        const struct record *record)
+int repair_note_pack(struct repair *r, const struct record *record)
 {
-    char name[FILTER_NAME_BYTES], what[160];
     for (size_t i = 0; i < r->n_packs; i++)
-        if (memcmp(&r->packs[i], &record->place, PLACE_KEY_BYTES) == 0)
-            return 0; /* told before */
-    struct pack_place *more = realloc(r->packs, (r->n_packs + 1) * sizeof *more);
+        if (memcmp(&r->packs[i].place, &record->place, PLACE_KEY_BYTES) == 0) {
+            r->packs[i].n_segments++;
+            return 0;
+        }
+    struct repair_pack *more = realloc(r->packs, (r->n_packs + 1) * sizeof *more);
     if (!more)
         return ENOMEM;
     r->packs = more;
-    r->packs[r->n_packs++] = record->place;
-    const char *wrong = look_at(r, &record->place, what);
-    filter_file_name(record->place.uuid, name);
-    if (wrong)
-        repair_tell(r, TAMIS_REPAIR_NOTED, s, name, "its pack: %s", wrong);
+    r->packs[r->n_packs++] = (struct repair_pack){record->place, 1};
     return 0;
+}
+
+void repair_look_at_packs(struct repair *r)
+{
+    char name[FILTER_NAME_BYTES], what[160];
+    for (size_t i = 0; i < r->n_packs; i++) {
+        const struct repair_pack *p = &r->packs[i];
+        const char *wrong = look_at(r, &p->place, what);
+        filter_file_name(p->place.uuid, name);
+        if (wrong)
+            repair_tell_pack(r, name, p->n_segments, wrong);
+    }
 }
 
 /* ---- without ---- */

@@ -84,7 +84,7 @@ static int judge_good_record(struct repair *r, struct repair_segment *s,
     filter_file_name(record->uuid, name);
     if (record_packed(record)) {
         repair_name_pack(r, record->place.uuid);
-        rc = repair_look_at_pack(r, s, record);
+        rc = repair_note_pack(r, record);
     }
     if (rc)
         return diag_errno(diag, rc, r->path, "repairing");
@@ -239,6 +239,8 @@ int repair_by_records(struct repair *r, struct tamis_diag *diag)
     int rc = j ? 0 : diag_errno(diag, ENOMEM, r->path, "repairing");
     for (size_t i = 0; i < r->n_segments && !rc; i++)
         rc = judge_segment(r, &r->segments[i], j, diag);
+    if (!rc)
+        repair_look_at_packs(r);
     for (size_t i = 0; i < r->n_files && !rc; i++)
         judge_orphan(r, &r->files[i]);
     if (!r->unsure)

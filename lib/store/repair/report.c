@@ -97,6 +97,18 @@ void repair_tell(struct repair *r, enum tamis_repair_action action,
     keep(r, f, segment, file, what);
 }
 
+void repair_tell_pack(struct repair *r, const char *file, size_t n_segments,
+                      const char *what)
+{
+    char text[200];
+    snprintf(text, sizeof text, "the pack of %zu segment%s: %s", n_segments,
+             n_segments == 1 ? "" : "s", what);
+    keep(r,
+         (struct repair_finding){
+             .action = TAMIS_REPAIR_NOTED, .step = STEP_DECIDED, .damage = true},
+         NULL, file, text);
+}
+
 void repair_tell_unread(struct repair *r, const struct repair_segment *segment,
                         const char *file, const struct judgement *j)
 {

@@ -224,3 +224,27 @@ tree() {
     ok "$TAMIS" probe store a
     prints ABSENT
 }
+
+# Four segments of one pack, of which the page at 5000 has rows of one band only.
+@test "a damaged pack is named as such, and a segment by its own name" {
+    "$TAMIS" init store --seed 0123456789abcdef
+    for i in 1 2 3 4; do seq $((i * 1000)) $((i * 1000 + 200)) >s$i.keys; done
+    "$TAMIS" build store --each s*.keys --strip .keys --pack -q
+    f=$("$TAMIS" ls store s1 --json | jq -r '.[0].file')
+    fails 2 "^tamis: store: segment 's3': 7 does not divide" "$TAMIS" fold store x s3 --by 7
+    poke "store/$f" 5000 '\x55\x55\x55\x55'
+    fails 3 "^tamis: store: 1 damaged pack is left as noted: 'tamis verify' says which" "$TAMIS" repair store
+    [[ $output == *$'noted\t-\t'"$f"$'\tthe pack of 4 segments: 1 of '* ]] || explain "the pack and its size"
+    fails 3 "copied, but 1 file is damaged" "$TAMIS" backup store copy
+    [[ $output == *$'\t-\t'"$f"$'\tthe pack of 4 segments: pages fail'* ]] || explain "the pack and its size"
+    for what in "union store x s3 s2" "compare store s3 s2" "fold store x s3 --by 1"; do
+        # shellcheck disable=SC2086
+        fails 3 "^tamis: store: segment 's3': a page of the column fails" "$TAMIS" $what
+    done
+    # A filter of its own beside it.
+    seq 100 | "$TAMIS" build store own -q
+    rm "store/$("$TAMIS" ls store own --json | jq -r '.[0].file')"
+    fails 3 ": 1 damaged or missing filter and 1 pack are left as noted" "$TAMIS" repair store
+    rm "store/$f"
+    fails 3 ": 1 missing filter and 1 pack are left as noted" "$TAMIS" repair store
+}

@@ -371,3 +371,21 @@ meanwhile() {
     ok "$TAMIS" probe store --segment a 2000
     prints HIT
 }
+
+@test "of two filters the one that does not fit is named" {
+    "$TAMIS" init store --n0 1k --seed 0123456789abcdef
+    seq 300 | "$TAMIS" build store one -q
+    seq 20000 | "$TAMIS" grow store two -q
+    fails 2 "^tamis: store: segment 'two': it still grows" "$TAMIS" compare store one two
+    "$TAMIS" seal store two 2>sealed
+    for what in "compare store one two" "compare store two one" "intersect store x one two"; do
+        # shellcheck disable=SC2086
+        fails 2 "^tamis: store: segment 'two': .* needs filters of one stage" "$TAMIS" $what
+    done
+    f=$("$TAMIS" ls store two --json | jq -r '.[0].file')
+    cp "store/$f" two
+    f=$("$TAMIS" ls store one --json | jq -r '.[0].file')
+    cp "store/$f" one
+    fails 2 "^tamis: two: a comparison needs filters of one stage" "$TAMIS" file compare one two
+    fails 2 "^tamis: two: an intersection needs filters of one stage" "$TAMIS" file intersect x one two
+}

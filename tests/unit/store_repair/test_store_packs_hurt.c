@@ -159,7 +159,7 @@ static void repairs_lose_nothing(void **state)
             struct tamis_repair_report report = repair("s");
             assert_false(report.rebuilt);
             if (how != UNHURT)
-                SAW("its pack: ");
+                SAW("the pack of ");
             assert_int_equal(none_is_lost("s"), n);
             /* And once more without the catalog. */
             OK(unlink(path_of("s/catalog.lmdb")));
