@@ -277,6 +277,61 @@ int bands_choose(struct pack_source *sources, size_t n, struct pack_plan *out)
     return err;
 }
 
+/* A column of another pack takes at least a row of a byte. */
+static uint64_t alone_bytes(const struct pack_source *s)
+{
+    return s->file_bytes ? s->file_bytes
+                         : s->own_blocks * s->geometry.lanes * BLOCK_BITS;
+}
+
+/* What the columns of a band take by themselves. *largest: of those with files; the
+ * last one, for columns are in the order of their sizes. */
+static uint64_t band_alone(const struct pack_source *sources, const struct pack_plan *p,
+                           const struct band *b, uint32_t *largest)
+{
+    uint64_t alone = 0;
+    *largest = UINT32_MAX;
+    for (uint32_t i = b->first_column; i < b->first_column + b->n_columns; i++) {
+        alone += alone_bytes(&sources[p->order[i]]);
+        if (sources[p->order[i]].file_bytes)
+            *largest = p->order[i];
+    }
+    return alone;
+}
+
+/* Marks the largest of each band that takes more than twice what its columns take by
+ * themselves, and so many bytes more. */
+static size_t leave_beyond(const struct pack_source *sources, const struct pack_plan *p,
+                           uint64_t more, bool *leave)
+{
+    size_t n_left = 0;
+    for (uint32_t i = 0; i < p->n_bands; i++) {
+        uint32_t largest;
+        uint64_t n_bytes = band_bytes(&p->bands[i]);
+        uint64_t alone = band_alone(sources, p, &p->bands[i], &largest);
+        if (largest == UINT32_MAX || n_bytes / 2 <= alone || n_bytes - alone <= more)
+            continue;
+        leave[largest] = true;
+        n_left++;
+    }
+    return n_left;
+}
+
+/* Of many bands some have few columns: what they waste may be little beside what the
+ * others save. */
+size_t bands_leave(const struct pack_source *sources, const struct pack_plan *p,
+                   bool *leave)
+{
+    enum { MUCH = 8 };
+    uint64_t alone = 0;
+    uint32_t largest;
+    for (uint32_t i = 0; i < p->n_bands; i++)
+        alone += band_alone(sources, p, &p->bands[i], &largest);
+    size_t n_left = leave_beyond(sources, p, p->rows_bytes / MUCH, leave);
+    return n_left || p->rows_bytes <= alone ? n_left
+                                            : leave_beyond(sources, p, 0, leave);
+}
+
 void pack_plan_free(struct pack_plan *p)
 {
     free(p->bands);

@@ -13,13 +13,14 @@
 
 /* ==== bands.c: which filters lie in one band ==== */
 
-/* One filter that is to become a column. The caller sets the first five fields, the
+/* One filter that is to become a column. The caller sets the first six fields, the
  * plan the others. */
 struct pack_source {
     struct geometry geometry; /* of its blocks as they are */
     uint32_t run;             /* so many equal ones in a row, all over; 0: 1 */
     uint64_t keys;            /* as many as its bits show, at least */
     double target_error;      /* to be kept when it is folded */
+    uint64_t file_bytes;      /* of its own file; 0: it has none to go on with */
     /* It is made from hashes, and may have any number of blocks from own_blocks on,
      * which the caller sets; the plan sets geometry.n_blocks. */
     bool any_size;
@@ -36,6 +37,12 @@ struct pack_plan {
  * rows would be longer than a file can be), ERR_RANGE (no source, more than 1048576, or
  * more than 4096 bands). */
 int bands_choose(struct pack_source *sources, size_t n, struct pack_plan *out);
+/* Marks filters that had better keep their own files: the largest of each band that
+ * takes more than twice what its columns take by themselves, if that is much of the
+ * pack, or all columns together would grow. Returns how many; without them the others
+ * may be well. */
+size_t bands_leave(const struct pack_source *sources, const struct pack_plan *p,
+                   bool *leave);
 void pack_plan_free(struct pack_plan *p);
 
 /* ==== hashes.c: columns that never had a file ==== */

@@ -77,8 +77,8 @@ struct tamis_pack_options {
     uint64_t n_threads;
 };
 struct tamis_pack_report {
-    /* Segments in the pack. One that another process replaces or drops before the commit
-     * stays as that process has it. */
+    /* Segments in the pack. One that another process replaces or drops before the
+     * commit stays as that process has it. */
     uint64_t n_packed;
     /* Left as they were: in a pack already, without a filter, still growing, of several
      * stages, damaged or unreadable. */
@@ -89,10 +89,14 @@ struct tamis_pack_report {
     uint64_t free_bytes; /* of the file system, before the pack is written */
     uint64_t n_loose;    /* tamis_edit_put_packed(): got files of their own */
     uint64_t n_replaced; /* left: since the snapshot they were replaced or dropped */
-    uint64_t reserved[4];
+    /* Left: in a row with few others, or none, the filter would take more than twice
+     * the bytes of its own file. */
+    uint64_t n_larger;
+    uint64_t reserved[3];
 };
 /* Writes a pack of n segments of a snapshot of this store (segments NULL: of all), with
  * what may be packed: filters that are sealed, of one stage, and good in every page.
+ * What would grow stays in its file: n_larger.
  * A segment that is listed twice is packed once. With nothing to pack it returns 0, and
  * report->n_packed is 0. The filters are folded where that keeps
  * their error. The pack takes effect at commit, for segments whose filter is still the

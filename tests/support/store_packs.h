@@ -10,6 +10,7 @@ enum { MAX_SEGMENTS = 400 };
 
 /* Segment i has keys i * 1000 .. + n_keys[i]. */
 static unsigned n_keys[MAX_SEGMENTS];
+static UNUSED uint64_t sized_for_packs; /* segments of store_of() have sizes for packs */
 
 static UNUSED void remove_store(const char *name)
 {
@@ -34,6 +35,7 @@ static UNUSED struct tamis_store *store_of(const char *name, unsigned n, unsigne
         struct tamis_segment_options so = {.size = sizeof so,
                                            .rank = i % 7,
                                            .watermark = 100 + i,
+                                           .for_packs = sized_for_packs,
                                            .binding = name_of(i),
                                            .binding_bytes = strlen(name_of(i))};
         struct tamis_builder *b;

@@ -80,8 +80,8 @@ static int run_with(struct options *o, int (*work)(struct packing *p),
 
 /* ---- pack ---- */
 
-/* Another process may have replaced or dropped segments before the commit: these were not
- * packed, whatever was in the file. */
+/* Another process may have replaced or dropped segments before the commit: these were
+ * not packed, whatever was in the file. */
 static void count_placed(struct packing *p)
 {
     struct tamis_pack_report *r = &p->report;
@@ -123,7 +123,7 @@ static int write_pack(struct packing *p)
 static uint64_t n_left(const struct tamis_pack_report *r)
 {
     return r->n_packed_before + r->n_bare + r->n_growing + r->n_stages +
-           r->n_unreadable + r->n_replaced;
+           r->n_unreadable + r->n_replaced + r->n_larger;
 }
 
 static void print_json(const struct tamis_pack_report *r)
@@ -144,6 +144,7 @@ static void print_json(const struct tamis_pack_report *r)
     json_put(left, "several_stages", json_count(r->n_stages));
     json_put(left, "unreadable", json_count(r->n_unreadable));
     json_put(left, "replaced", json_count(r->n_replaced));
+    json_put(left, "larger", json_count(r->n_larger));
     json_put(o, "left", left);
     json_print(o);
 }
@@ -159,7 +160,8 @@ static void left_text(const struct tamis_pack_report *r, char *text, size_t room
                 {r->n_growing, "growing"},
                 {r->n_stages, "of several stages"},
                 {r->n_unreadable, "damaged or unreadable"},
-                {r->n_replaced, "replaced or dropped meanwhile"}};
+                {r->n_replaced, "replaced or dropped meanwhile"},
+                {r->n_larger, "larger in a pack"}};
     size_t at = 0;
 
     text[0] = '\0';
@@ -216,7 +218,8 @@ static int report_pack(struct packing *p)
     if (p->segments != NULL && n_left(r) > 0)
         return complain(EXIT_USAGE,
                         "%s: of the segments named, %s: only sealed filters of one "
-                        "stage are packed, and --repack takes packed ones",
+                        "stage are packed, those with few others of their size stay "
+                        "files, and --repack takes packed ones",
                         p->o->args[0], left);
     return EXIT_DONE;
 }
@@ -240,7 +243,10 @@ const struct command cmd_pack = {
     .about =
         "Packs sealed filters, all or the named ones: then a key is asked of all of "
         "them in a few cache lines. Filters that grow, or have several stages, are "
-        "left as they are. The filters' own files go, unless --keep is given; engines "
+        "left as they are; so are those that would take more than twice the room, for "
+        "a "
+        "row of few columns is a byte wide: pack them with more of their size. The "
+        "filters' own files go, unless --keep is given; engines "
         "that mostly ask one segment at a time should keep them.\n"
         "\n"
         "With --auto it packs what is loose, and rewrites packs that are half dead or "

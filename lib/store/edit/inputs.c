@@ -80,15 +80,6 @@ static struct pack_input *take(struct packing *p, size_t index)
     return o;
 }
 
-static int stages_of(struct tamis_filter *f, struct tamis_stage_info *stage,
-                     uint32_t *n_stages)
-{
-    struct tamis_filter_info info;
-    int rc = tamis_filter_info(f, &info);
-    *n_stages = rc ? 0 : info.n_stages;
-    return rc ? rc : tamis_filter_stage(f, 0, stage);
-}
-
 /* What a segment's file was found to be, or the seat that it has. */
 struct look {
     size_t index;
@@ -97,9 +88,19 @@ struct look {
     struct pack_input found;
     struct tamis_stage_info stage;
     uint32_t n_stages;
+    uint64_t file_bytes;
     int rc;
     struct tamis_diag diag;
 };
+
+static int note_stages(struct look *l)
+{
+    struct tamis_filter_info info;
+    int rc = tamis_filter_info(l->found.filter, &info);
+    l->n_stages = rc ? 0 : info.n_stages;
+    l->file_bytes = rc ? 0 : info.file_bytes;
+    return rc ? rc : tamis_filter_stage(l->found.filter, 0, &l->stage);
+}
 
 static void look_at_file(const struct packing *p, struct look *l)
 {
@@ -108,7 +109,7 @@ static void look_at_file(const struct packing *p, struct look *l)
     l->n_stages = 1;
     l->rc = open_file(p, e, &l->found, &l->diag);
     if (l->found.filter && (l->rc == TAMIS_ERR_UNFIT || !l->rc)) {
-        int failed = stages_of(l->found.filter, &l->stage, &l->n_stages);
+        int failed = note_stages(l);
         l->rc = failed ? failed : l->rc;
     }
     if (l->rc || l->n_stages != 1)
@@ -168,6 +169,7 @@ static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
         .run = run,
         .keys = l->stage.keys > by_bits ? l->stage.keys : by_bits,
         .target_error = l->stage.target_error,
+        .file_bytes = l->file_bytes,
     };
     struct pack_input *o = take(p, l->index);
     *o = l->found;
@@ -274,6 +276,22 @@ int inputs_consider(struct packing *p, const uint32_t *segments, size_t n,
     }
     free(all);
     return rc;
+}
+
+void inputs_leave(struct packing *p, const bool *leave)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        if (leave[i]) {
+            p->n_open -= p->inputs[i].filter != NULL;
+            input_close(&p->inputs[i]);
+            continue;
+        }
+        p->inputs[n] = p->inputs[i];
+        p->sources[n++] = p->sources[i];
+    }
+    memset(p->inputs + n, 0, (p->n - n) * sizeof *p->inputs);
+    p->n = n;
 }
 
 bool inputs_stay_open(const struct packing *p)

@@ -131,11 +131,11 @@ struct packing {
     struct tamis_snapshot *snapshot;
     struct tamis_pack_options opt;
     struct tamis_pack_report *report;
-    bool *chosen; /* by tiers.c, by segment; NULL: as the caller says */
-    bool *taken;  /* by segment: considered before */
+    bool *chosen;            /* by tiers.c, by segment; NULL: as the caller says */
+    bool *taken;             /* by segment: considered before */
     struct threads *threads; /* that help; NULL: none */
     struct pack_window *windows[PACK_MAX_THREADS]; /* each has its own */
-    size_t n; /* taken */
+    size_t n;                                      /* taken */
     struct pack_input *inputs;
     bool *gone; /* by input: lost while it was packed, nobody gets its column */
     struct pack_source *sources;
@@ -153,6 +153,8 @@ int inputs_consider(struct packing *p, const uint32_t *segments, size_t n,
 /* Counts a segment whose filter could not be read, or was lost while it was packed: as
  * replaced, if the catalog has another record of it by now. */
 void input_lost(struct packing *p, size_t segment);
+/* Takes back those that are marked, by input. */
+void inputs_leave(struct packing *p, const bool *leave);
 /* Are all files open until the pack is written? Then threads may ask for blocks. */
 bool inputs_stay_open(const struct packing *p);
 /* For struct pack_job; the context is the packing. */
@@ -175,7 +177,7 @@ int pack_write_file(struct tamis_edit *e, struct pack_job *job,
 
 /* ==== tiers.c: packs and segments that are worth packing now ==== */
 
-/* Sets p->chosen. ENOMEM. */
+/* What is loose was taken already. Sets p->chosen. ENOMEM. */
 int tiers_choose(struct packing *p);
 
 /* ==== attach.c ==== */

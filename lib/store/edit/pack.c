@@ -46,6 +46,27 @@ int pack_plan_bands(const struct tamis_edit *e, struct pack_source *sources, siz
     return rc ? diag_errno(diag, rc, e->catalog->path, "packing") : 0;
 }
 
+/* The plan of what was taken, once filters that would grow are left out. With nothing
+ * left there is no plan. */
+static int plan_taken(struct packing *p, struct tamis_diag *diag)
+{
+    size_t n_left = 1;
+    int rc = 0;
+    while (!rc && n_left && p->n) {
+        bool *leave = calloc(p->n, sizeof *leave);
+        if (!leave)
+            return diag_errno(diag, ENOMEM, p->edit->catalog->path, "packing");
+        pack_plan_free(&p->plan);
+        rc = pack_plan_bands(p->edit, p->sources, p->n, &p->plan, diag);
+        n_left = rc ? 0 : bands_leave(p->sources, &p->plan, leave);
+        if (n_left)
+            inputs_leave(p, leave);
+        p->report->n_larger += n_left;
+        free(leave);
+    }
+    return rc;
+}
+
 /* Columns of segments that were lost meanwhile are dead from the start. */
 static int make_tombstones(const struct packing *p, const struct pack_place *place)
 {
@@ -161,7 +182,9 @@ static int pack_taken(struct packing *p, struct tamis_diag *diag)
                            .gone = p->gone,
                            .uuid = none,
                            .store_uuid = none};
-    int rc = pack_plan_bands(p->edit, p->sources, p->n, &p->plan, diag);
+    int rc = plan_taken(p, diag);
+    if (!rc && !p->n)
+        return 0;
     if (!rc)
         rc = pack_room(p->edit, &job, p->opt.dry_run, p->report, diag);
     for (size_t i = 0; i < p->n; i++)
@@ -215,6 +238,26 @@ static int check_call(const struct packing *p, const uint32_t *segments, size_t 
     return 0;
 }
 
+/* Takes what is loose, without what stays so, and chooses packs to go with it. */
+static int choose(struct packing *p, struct tamis_diag *diag)
+{
+    const struct tamis_snapshot *s = p->snapshot;
+    uint32_t *loose = malloc((s->n + 1) * sizeof *loose);
+    size_t n = 0;
+    if (!loose)
+        return diag_errno(diag, ENOMEM, p->edit->catalog->path, "packing");
+    for (size_t i = 0; i < s->n; i++)
+        if (!packs_seat(&s->packs, i))
+            loose[n++] = (uint32_t)i;
+    int rc = inputs_consider(p, loose, n, diag);
+    free(loose);
+    if (!rc)
+        rc = plan_taken(p, diag);
+    if (!rc && tiers_choose(p) != 0)
+        rc = diag_errno(diag, ENOMEM, p->edit->catalog->path, "packing");
+    return rc;
+}
+
 int tamis_edit_pack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                     const uint32_t *segments, size_t n,
                     const struct tamis_pack_options *opt,
@@ -232,10 +275,10 @@ int tamis_edit_pack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
         return rc;
     n = segments ? n : snapshot->n;
     rc = inputs_alloc(&p, n);
-    if (!rc && p.opt.repack == TAMIS_REPACK_AUTO)
-        rc = tiers_choose(&p);
     if (rc)
         diag_errno(diag, rc, edit->catalog->path, "packing");
+    if (!rc && p.opt.repack == TAMIS_REPACK_AUTO)
+        rc = choose(&p, diag);
     if (!rc)
         rc = inputs_consider(&p, segments, n, diag);
     if (!rc && p.n)

@@ -33,11 +33,6 @@ static uint64_t keys_of(const struct entry *e)
     return le64_get(entry_record(e)->keys);
 }
 
-static bool is_loose(const struct tamis_snapshot *s, size_t i)
-{
-    return s->entries[i]->state == RECORD_SEALED && !packs_seat(&s->packs, i);
-}
-
 static void weigh(const struct tamis_snapshot *s, struct weighed *w)
 {
     for (size_t i = 0; i < s->packs.n; i++)
@@ -86,16 +81,15 @@ static unsigned crowded_tier(const struct weighed *w, size_t n)
     return tier;
 }
 
-static void choose_packs(const struct tamis_snapshot *s, struct weighed *w)
+/* Segments that stay loose have no weight: they would call for a merge each time. */
+static void choose_packs(const struct packing *loose, struct weighed *w)
 {
+    const struct tamis_snapshot *s = loose->snapshot;
     size_t n = s->packs.n;
     uint64_t keys = 0;
-    bool any = false;
-    for (size_t i = 0; i < s->n; i++)
-        if (is_loose(s, i)) {
-            keys += keys_of(s->entries[i]);
-            any = true;
-        }
+    bool any = loose->n > 0;
+    for (size_t i = 0; i < loose->n; i++)
+        keys += keys_of(s->entries[loose->inputs[i].segment]);
     for (size_t i = 0; i < n; i++)
         if (w[i].n_living && w[i].n_living <= w[i].n_columns / 2) {
             w[i].taken = any = true;
@@ -121,7 +115,7 @@ int tiers_choose(struct packing *p)
         return ENOMEM;
     }
     weigh(s, w);
-    choose_packs(s, w);
+    choose_packs(p, w);
     for (size_t i = 0; i < s->n; i++) {
         const struct seat *seat = packs_seat(&s->packs, i);
         p->chosen[i] = !seat || w[seat->view].taken;

@@ -96,12 +96,80 @@ static void repeated_blocks_count_once(void **state)
     tamis_store_close(s);
 }
 
+/* ---- what would grow stays a file ---- */
+
+static struct tamis_pack_report packed(struct tamis_store *s, enum tamis_repack repack)
+{
+    struct tamis_pack_options opt = {.size = sizeof opt, .repack = repack};
+    struct tamis_pack_report report;
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_pack(e, snap, NULL, 0, &opt, &report, NULL));
+    tamis_snapshot_release(snap);
+    OK(tamis_edit_commit(e, NULL));
+    return report;
+}
+
+/* A row has room for eight. One large filter alone takes eight times its bytes, three
+ * more than twice, and four are packed; small ones are, whatever lies beside them. */
+static void large_filters_wait_for_others(void **state)
+{
+    (void)state;
+    for (int repack = TAMIS_REPACK_NONE; repack <= TAMIS_REPACK_AUTO; repack++) {
+        struct tamis_store *s = store_new("s");
+        for (unsigned i = 0; i < 3; i++) {
+            put_segment(s, name_of(i), i * BASE, KEYS);
+            struct tamis_pack_report report = packed(s, (enum tamis_repack)repack);
+            assert_true(report.n_packed == 0 && report.n_larger == i + 1);
+            assert_true(report.file_bytes == 0);
+            assert_int_equal(n_filter_files("s"), i + 1);
+        }
+        put_segment(s, "small", 0, 20);
+        struct tamis_pack_report report = packed(s, (enum tamis_repack)repack);
+        assert_true(report.n_packed == 1 && report.n_larger == 3);
+        assert_true(report.file_bytes < 20000);
+        put_segment(s, name_of(3), 3 * BASE, KEYS);
+        report = packed(s, (enum tamis_repack)repack);
+        assert_int_equal(report.n_larger, 0);
+        assert_int_equal(report.n_packed, repack == TAMIS_REPACK_ALL ? 5 : 4);
+        for (unsigned i = 0; i < 4; i++)
+            assert_int_equal(reason_of(s, name_of(i), i * BASE + 9), TAMIS_HIT);
+        /* A column has no file to stay in. */
+        for (unsigned i = 0; i < 3; i++)
+            drop_segment(s, name_of(i));
+        report = packed(s, TAMIS_REPACK_ALL);
+        assert_true(report.n_packed == 2 && report.n_larger == 0);
+        assert_int_equal(reason_of(s, name_of(3), 3 * BASE + 9), TAMIS_HIT);
+        tamis_store_close(s);
+        remove_store("s");
+    }
+}
+
+/* Filters that stay files, however large, do not call for merges of packs. */
+static void large_filters_merge_nothing(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_segment(s, "large", 9 * BASE, 200000);
+    uint64_t n_repacked = 0;
+    for (unsigned i = 0; i < 16; i++) {
+        put_segment(s, name_of(i), i * BASE, 100);
+        struct tamis_pack_report report = packed(s, TAMIS_REPACK_AUTO);
+        assert_true(report.n_larger == 1 && report.n_packed > 0);
+        n_repacked += report.n_repacked;
+    }
+    assert_true(n_repacked <= 2 * 16); /* once a tier */
+    tamis_store_close(s);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, test_dir_create, test_dir_remove)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(repeated_blocks_count_once),
+        TEST(large_filters_wait_for_others),
+        TEST(large_filters_merge_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -296,7 +296,7 @@ static void a_store_for_packs_builds_for_them(void **state)
         struct tamis_store *s = store_open("s");
         assert_int_equal(tamis_store_for_packs(s), for_packs);
         OK(tamis_store_confirm_complete(s, NULL));
-        put_segment(s, "a", 1, 5000);
+        put_segment(s, "a", 1, 500);
         struct tamis_pack_report report = pack_all(s, false);
         assert_int_equal(report.n_packed, 1);
         put_segment(s, "b", 1, 5000);
