@@ -98,6 +98,8 @@ int pack_unpack(struct tamis_filter *pack, const struct band *band, uint32_t col
 int pack_unpack_into(struct tamis_filter *pack, const struct band *band,
                      uint32_t column, const struct column *col, struct identity *id,
                      struct commit *c, int fd);
+/* How long the file will be; 0: too long for a filter. */
+uint64_t pack_unpacked_bytes(const struct band *band, uint64_t own_blocks);
 
 /* ==== write.c: the file ==== */
 

@@ -159,6 +159,16 @@ static uint64_t whole_pages(uint64_t own_blocks)
     return n;
 }
 
+uint64_t pack_unpacked_bytes(const struct band *band, uint64_t own_blocks)
+{
+    struct geometry g = band->geometry;
+    uint64_t n_bytes = 0;
+    g.n_blocks = own_blocks ? whole_pages(own_blocks) : 0;
+    if (g.n_blocks == 0 || g.n_blocks > MAX_BLOCKS || !geometry_bytes(&g, &n_bytes))
+        return 0;
+    return PAGE_BYTES + n_bytes + digests_bytes(n_bytes / PAGE_BYTES);
+}
+
 static void describe(const struct gathering *g, const struct column *col,
                      struct identity *id, struct commit *c)
 {

@@ -311,20 +311,43 @@ static int write_files(struct packing *p)
                : EXIT_DONE;
 }
 
+/* The files of the segments, as they are now. */
+static uint64_t unpacked_bytes(const struct packing *p)
+{
+    struct tamis_snapshot *now = NULL;
+    struct tamis_segment_info s;
+    struct tamis_target t;
+    uint64_t sum = 0;
+
+    if (tamis_snapshot_current(p->store, &now, NULL) != 0)
+        return 0;
+    for (size_t i = 0; i < p->n; i++)
+        if (tamis_snapshot_segment(p->snapshot, p->segments[i], &s) == 0 &&
+            tamis_snapshot_find(now, s.name, s.name_bytes, NULL, 0, 0, &t) == 0 &&
+            tamis_snapshot_segment(now, t.slot - 1, &s) == 0)
+            sum += s.file_bytes;
+    tamis_snapshot_release(now);
+    return sum;
+}
+
 static int report_unpack(struct packing *p)
 {
+    uint64_t n_bytes = unpacked_bytes(p);
+    char size[TEXT_BYTES];
+
     work_is_done();
     if (given(p->o, OPT_JSON)) {
         json_t *o = memory_or_exit(json_object());
 
         json_put(o, "unpacked", json_count(p->n));
+        json_put(o, "file_bytes", json_count(n_bytes));
         json_print(o);
     } else if (!given(p->o, OPT_QUIET)) {
         if (p->n == 0)
             progress_close("nothing to unpack");
         else
-            progress_close("unpacked %llu segment%s", (unsigned long long)p->n,
-                           p->n == 1 ? "" : "s");
+            progress_close("unpacked %llu segment%s: %s", (unsigned long long)p->n,
+                           p->n == 1 ? "" : "s", size_text(size, (double)n_bytes));
     }
     if (!output_works())
         return EXIT_IO;
@@ -353,7 +376,8 @@ const struct command cmd_unpack = {
     .summary = "give packed segments files of their own",
     .about =
         "Writes the columns of packs, all or those of the named segments, as files "
-        "again. A file may be larger than the column was. Answers stay the same.\n",
+        "again. A file may be up to 64 times as large as the column, whose blocks are "
+        "repeated to whole pages. Answers stay the same.\n",
     .options = {{WITH(OPT_QUIET) | WITH(OPT_JSON),
                  "print no closing line, or JSON: 'tamis help json'", NULL}},
     .examples = "tamis unpack store 000007.sst\n",

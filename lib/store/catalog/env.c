@@ -125,7 +125,7 @@ static int open_databases(struct catalog *c, unsigned flags, const struct meta *
         rc = mdb_put(txn, c->meta_db, &key, &data, 0);
     }
     if (!rc)
-        return mdb_txn_commit(txn);
+        return catalog_commit(c->env, txn);
     mdb_txn_abort(txn);
     return rc;
 }

@@ -3,8 +3,10 @@
 #include "lib/store/catalog/file.h"
 #include "lib/store/catalog/lmdb.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 int catalog_fail(struct tamis_diag *diag, const char *store_path, int rc,
                  const char *doing)
@@ -20,6 +22,18 @@ int catalog_fail(struct tamis_diag *diag, const char *store_path, int rc,
     if (rc == MDB_VERSION_MISMATCH)
         code = TAMIS_ERR_VERSION;
     return diag_fail(diag, code, file, "%s: %s", doing, mdb_strerror(rc));
+}
+
+/* A write that was cut short says nothing of why; what is left of the disk does. */
+int catalog_commit(MDB_env *env, MDB_txn *txn)
+{
+    enum { FULL_BYTES = 65536 };
+    struct statvfs fs;
+    int fd, rc = mdb_txn_commit(txn);
+    if (rc == EIO && mdb_env_get_fd(env, &fd) == 0 && fstatvfs(fd, &fs) == 0 &&
+        (uint64_t)fs.f_bavail * fs.f_frsize < FULL_BYTES)
+        return ENOSPC;
+    return rc;
 }
 
 int catalog_txn_walk(struct catalog *c, MDB_txn *txn, bool writing,

@@ -23,6 +23,8 @@ int catalog_fail(struct tamis_diag *diag, const char *store_path, int rc,
 /* The same inside a transaction, which remembers the first failure. */
 int catalog_txn_fail(struct catalog_txn *t, int rc, const char *doing,
                      struct tamis_diag *diag);
+/* mdb_txn_commit(). If the disk is full: ENOSPC, for which LMDB says EIO. */
+int catalog_commit(MDB_env *env, MDB_txn *txn);
 /* Are its trees sound as of this transaction, so that LMDB may read them? EAGAIN: ask
  * again with a new one. */
 int catalog_txn_walk(struct catalog *c, MDB_txn *txn, bool writing,

@@ -103,7 +103,7 @@ static int commit(struct catalog_txn *t, bool *unsure, struct tamis_diag *diag)
 {
     struct catalog *c = t->catalog;
     uint64_t number = mdb_txn_id(t->txn);
-    t->failure = mdb_txn_commit(t->txn);
+    t->failure = catalog_commit(c->env, t->txn);
     if (t->failure) {
         if (unsure)
             *unsure = commit_unsure(c);

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 struct unpacking {
     struct tamis_edit *edit;
@@ -96,6 +97,30 @@ static int check_segment(const struct unpacking *u, size_t index)
         name_text(text, s->entries[index]->bytes, s->entries[index]->name_bytes));
 }
 
+/* Is there room for the files? They may be much larger than the columns: better told
+ * before the first than when the disk is full. */
+static int check_room(struct unpacking *u, const uint32_t *segments, size_t n)
+{
+    struct statvfs fs;
+    uint64_t needs = 0, has;
+    for (size_t i = 0; i < n; i++) {
+        const struct seat *seat = packs_seat(&u->snapshot->packs, segments[i]);
+        uint64_t own_blocks;
+        int rc = packs_own_blocks(u->snapshot, segments[i], &own_blocks, u->diag);
+        if (rc)
+            return rc;
+        needs += pack_unpacked_bytes(seat->band, own_blocks);
+    }
+    if (fstatvfs(u->edit->dir.fd, &fs) != 0)
+        return diag_errno(u->diag, errno, u->edit->catalog->path, "looking for room");
+    has = (uint64_t)fs.f_bavail * fs.f_frsize;
+    if (has >= needs)
+        return 0;
+    return diag_fail(u->diag, ENOSPC, u->edit->catalog->path,
+                     "unpacking needs %llu bytes, and the disk has %llu left",
+                     (unsigned long long)needs, (unsigned long long)has);
+}
+
 int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                       const uint32_t *segments, size_t n, struct tamis_diag *diag)
 {
@@ -115,6 +140,8 @@ int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
         if (!rc)
             u.wanted[segments[i]] = true;
     }
+    if (!rc)
+        rc = check_room(&u, segments, n);
     for (size_t i = 0; i < n && !rc; i++)
         if (u.wanted[segments[i]]) {
             u.wanted[segments[i]] = false; /* it may be listed twice */
