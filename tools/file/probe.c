@@ -71,7 +71,9 @@ const struct command cmd_file_probe = {
     .summary = "tell whether a filter may hold a key",
     .about =
         "Prints KEY<TAB>SEGMENT<TAB>HIT (or another reason), or KEY<TAB>-<TAB>ABSENT. "
-        "The segment is the name that the filter has, else the file's.\n",
+        "The segment is the name that the filter has, else the file's. A "
+        "pack answers for all its columns together: with many of them few keys are "
+        "absent. 'tamis probe STORE' asks each.\n",
     .options = {OPTION(KEYS_FILE, NULL),
                 OPTION(OFFSET, "the filter starts here in FILE, a multiple of 4096"),
                 OPTION(BIND, "the filter must be bound to this"),

@@ -73,7 +73,10 @@ const struct command cmd_file_verify = {
     .name = "file verify",
     .arguments = "FILE [--offset N] [--against KEYFILE]",
     .summary = "check every page of one filter",
-    .about = "Reads and checks every page.\n",
+    .about =
+        "Reads and checks every page. A pack answers for all its columns together, "
+        "so that one may hide what another has lost: 'tamis verify STORE' asks "
+        "each.\n",
     .options = {OPTION(OFFSET, "the filter starts here in FILE, a multiple of 4096"),
                 OPTION(AGAINST, "look up every key of the list as well"),
                 OPTION(EMPTY, "accept a list without keys: it checks nothing"),

@@ -32,6 +32,7 @@ struct store_plan {
     struct planned *segments;
     size_t n;
     uint64_t n_bare;                  /* without a filter: their keys are unknown */
+    uint64_t n_packed;                /* left out: columns, which have no file to divide */
     uint64_t n_unread;                /* with a filter that does not open */
     int unread_status;                /* of the first of them */
     struct tamis_plan_segment *sizes; /* as the segments */

@@ -253,6 +253,10 @@ static int add_segment(struct tamis_snapshot *snapshot, size_t index,
         p->n_bare++;
         return EXIT_DONE;
     }
+    if (column && !given(o, OPT_FOR_PACKS)) {
+        p->n_packed++;
+        return EXIT_DONE;
+    }
     s = plan_add(p, max);
     *s = (struct planned){
         .name = escape(info.name, info.name_bytes),

@@ -114,6 +114,10 @@ static void print_plan(const struct options *o, const struct store_plan *p)
     if (p->n_bare > 0)
         printf("%-9s %llu without a filter, read every time: not planned\n", "bare",
                (unsigned long long)p->n_bare);
+    if (p->n_packed > 0)
+        printf("%-9s %llu in packs, without files of their own: not planned; 'tamis "
+               "plan STORE --for-packs' is for these\n",
+               "packed", (unsigned long long)p->n_packed);
     for (size_t i = 0; i < p->n; i++)
         if (p->segments[i].unread != NULL)
             printf("%-9s %s: %s\n", "unread", p->segments[i].name,
@@ -180,6 +184,7 @@ static void print_json(const struct options *o, const struct store_plan *p)
     json_put(root, "saving", json_number(saving(p)));
     if (is_live(o)) {
         json_put(root, "bare", json_count(p->n_bare));
+        json_put(root, "packed", json_count(p->n_packed));
         json_put(root, "bytes_now", json_count(p->bytes_now));
         json_put(root, "length_now", json_count(p->length_now));
         json_put(root, "reads_now", json_number(p->reads_now));

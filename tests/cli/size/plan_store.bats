@@ -288,3 +288,17 @@ label_is_free() {
     ok "$TAMIS" plan --sizes sizes --bytes 1G --svg pic.svg
     [ "$(stat -c %s pic.svg)" -lt 200000 ]
 }
+
+@test "columns of packs are left out, and counted" {
+    "$TAMIS" init store
+    for i in 1 2 3; do seq $((i * 1000)) $((i * 1000 + 100)) >s$i.keys; done
+    "$TAMIS" build store --each s*.keys --strip .keys --pack -q
+    seq 3000 | "$TAMIS" build store own -q
+    ok "$TAMIS" plan store --bytes 16K --json
+    [ "$(jq -c '[.packed, [.segments[].segment]]' <<<"$output")" = '[3,["own"]]' ]
+    ok "$TAMIS" plan store --reads 0.5
+    prints "packed +3 in packs, without files of their own: not planned; 'tamis plan STORE --for-packs'"
+    [[ $output != *s1* ]] || explain "no advice for columns"
+    ok "$TAMIS" plan store --for-packs --fpr 1%
+    prints "^segments +4,"
+}
