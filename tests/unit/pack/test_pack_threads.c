@@ -97,9 +97,13 @@ static void any_number_makes_the_same(void **state)
 {
     (void)state;
     same_for_any_number(0);
-    assert_int_equal(write_with(2, "some"), 0);
-    assert_true(n_asked[0] > 0 && n_asked[1] > 0); /* both were at work */
-    unlink(path_of("some"));
+    bool both = false;
+    for (int tries = 0; tries < 50 && !both; tries++) { /* on a busy machine one may */
+        assert_int_equal(write_with(2, "some"), 0);     /* do all before the other */
+        both = n_asked[0] > 0 && n_asked[1] > 0;        /* gets a core */
+        unlink(path_of("some"));
+    }
+    assert_true(both);
 }
 
 /* In the first chunk of all, in the middle of several, and in the last. */
