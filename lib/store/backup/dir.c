@@ -102,6 +102,8 @@ static void discard(struct backup *b, const char *base)
         filter_file_unlink(b->filters, b->early[i]->uuid);
     for (size_t i = 0; b->filters >= 0 && i < b->n; i++)
         filter_file_unlink(b->filters, b->items[i].uuid);
+    for (size_t i = 0; b->filters >= 0 && i < b->n_packs; i++)
+        backup_unlink_pack(b, &b->packs[i]);
     if (b->dir >= 0) {
         io_calls.unlinkat(b->dir, "filters", AT_REMOVEDIR);
         io_calls.unlinkat(b->dir, "catalog.lmdb", 0);

@@ -107,6 +107,8 @@ int backup_note_pack(struct backup *b, struct backup_item *it, const struct reco
 void backup_free_packs(struct backup *b);
 /* Copies all of them. A pack that is no good has its failure, and is left out. */
 int backup_copy_packs(struct backup *b, struct tamis_diag *diag);
+/* Removes what there is of its copy. */
+void backup_unlink_pack(const struct backup *b, const struct backup_pack *p);
 
 /* ==== backup.c ==== */
 

@@ -114,6 +114,14 @@ static int copy_dead(const struct backup *b, const struct backup_pack *p)
     return rc;
 }
 
+void backup_unlink_pack(const struct backup *b, const struct backup_pack *p)
+{
+    char name[FILTER_NAME_BYTES];
+    filter_file_unlink(b->filters, p->place.uuid);
+    dead_file_name(p->place.uuid, name);
+    io_calls.unlinkat(b->filters, name, 0);
+}
+
 /* 0 also if the pack is left out: p->failure says why. */
 static int copy_pack(struct backup *b, struct backup_pack *p, struct tamis_diag *diag)
 {
@@ -132,7 +140,7 @@ static int copy_pack(struct backup *b, struct backup_pack *p, struct tamis_diag 
         rc = copy_dead(b, p);
     if (!rc)
         return 0;
-    filter_file_unlink(b->filters, p->place.uuid);
+    backup_unlink_pack(b, p);
     if (!bad)
         return rc < 0 ? diag_fail(diag, rc, b->temp_path, "%s", tamis_strerror(rc))
                       : diag_errno(diag, rc, b->temp_path, "copying a pack");
