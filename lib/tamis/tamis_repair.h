@@ -111,7 +111,7 @@ int tamis_store_orphans(struct tamis_store *store, tamis_repair_fn *fn, void *ct
 struct tamis_backup_report {
     uint64_t n_segments, n_files, n_bytes;
     uint64_t n_damaged; /* copied as they are: their bad pages fail there too */
-    uint64_t n_left;    /* filters that are lost or unreadable: without one there */
+    uint64_t n_left;    /* files that are lost or unreadable, packs too: not there */
 };
 
 /* Copies the store, as of one moment during the call, into the new directory `path`,

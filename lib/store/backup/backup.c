@@ -16,15 +16,28 @@
 
 /* ---- files ---- */
 
-/* error: what kept it from being copied, and says nothing of its bytes; else 0. */
-static void tell(const struct backup *b, const struct backup_item *it, int error,
-                 const char *what)
+/* Of a segment's pack, or else of its own filter, to be named. */
+static void file_of(const struct backup_item *it, const struct backup_pack *p,
+                    char file[FILTER_NAME_BYTES])
+{
+    file[0] = 0;
+    if (p && p->no_dead)
+        dead_file_name(p->place.uuid, file);
+    else if (p)
+        filter_file_name(p->place.uuid, file);
+    else if (backup_has_file(it))
+        filter_file_name(it->uuid, file);
+}
+
+/* pack: it is about that, and not about the segment's own file. error: what kept it
+ * from being copied, and says nothing of its bytes; else 0. */
+static void tell(const struct backup *b, const struct backup_item *it,
+                 const struct backup_pack *pack, int error, const char *what)
 {
     char file[FILTER_NAME_BYTES], path[FILTER_NAME_BYTES + 8] = "";
-    if (backup_has_file(it)) {
-        filter_file_name(it->uuid, file);
+    file_of(it, pack, file);
+    if (file[0])
         snprintf(path, sizeof path, "filters/%s", file);
-    }
     struct tamis_repair_finding f = {.damage = error == 0,
                                      .error = error,
                                      .name = it->name,
@@ -42,20 +55,36 @@ static void leave_pack(struct record *r)
     r->place = (struct pack_place){.digest = 0};
 }
 
-/* The copy's record of a segment whose filter is not in it. */
+/* Whether the segment has another filter there, and which. */
+static void tell_left(struct backup *b, const struct backup_item *it,
+                      const struct backup_pack *pack, const char *whether, int code,
+                      const char *what, const char *more)
+{
+    char text[400];
+    snprintf(text, sizeof text, "left out, %s there: %s%s%s", whether, what,
+             *more ? ": " : "", more);
+    tell(b, it, pack, code > 0 || code == TAMIS_ERR_VERSION ? code : 0, text);
+    b->report->n_left++;
+}
+
+/* The copy's record of a segment whose filter is not in it: or whose pack has it. */
 static int leave_out(struct backup *b, struct backup_item *it, int code,
                      const char *what, const char *more)
 {
-    char text[400];
     struct record r;
-    snprintf(text, sizeof text,
-             "left out, its segment is without a filter there: %s%s%s", what,
-             *more ? ": " : "", more);
-    tell(b, it, code > 0 || code == TAMIS_ERR_VERSION ? code : 0, text);
-    b->report->n_left++;
+    const struct backup_pack *p = it->packed ? &b->packs[it->pack - 1] : NULL;
+    bool has_column = p && !p->failure;
+    tell_left(b, it, has_column ? NULL : p,
+              has_column ? "its segment's pack has the filter"
+                         : "its segment is without a filter",
+              code, what, more);
     backup_record(it, &r);
     if (r.ro_compat & ~RECORD_RO_COMPAT_KNOWN)
         return 0; /* not ours to change; its file is missing there */
+    if (has_column) {
+        r.compat &= RECORD_COMPAT_KNOWN & ~RECORD_COMPAT_KEPT;
+        return backup_set_record(it, &r);
+    }
     leave_pack(&r);
     r.state = RECORD_NO_FILTER;
     memset(r.uuid, 0, sizeof r.uuid);
@@ -240,29 +269,35 @@ static void remove_dropped(struct backup *b)
 
 /* ---- the rest ---- */
 
-static int leave_unopened(struct backup *b, struct backup_item *it)
+/* Of a file that cannot be opened. *code 0: it is damage. */
+static const char *why_unopened(int *code, const char **more)
 {
-    switch (it->failure) {
-    case ENOENT:
-        return leave_out(b, it, 0, "the file is missing", "");
-    case EISDIR:
-    case EINVAL:
-    case ELOOP:
-    case ENXIO:
-        return leave_out(b, it, it->failure, "not a regular file", "");
-    default:
-        return leave_out(b, it, it->failure, "opening it", tamis_strerror(it->failure));
-    }
+    int failure = *code;
+    *more = "";
+    if (failure == ENOENT)
+        return *code = 0, "the file is missing";
+    if (io_not_regular(failure))
+        return "not a regular file";
+    if (failure < 0)
+        return tamis_strerror(failure);
+    *more = tamis_strerror(failure);
+    return "opening it";
 }
 
-static void count_copy(struct backup *b, const struct backup_item *it, uint64_t n_bytes,
-                       bool damaged)
+static int leave_unopened(struct backup *b, struct backup_item *it, int code)
+{
+    const char *more, *what = why_unopened(&code, &more);
+    return leave_out(b, it, code, what, more);
+}
+
+static void count_copy(struct backup *b, const struct backup_item *it,
+                       const struct backup_pack *pack, uint64_t n_bytes, bool damaged)
 {
     b->report->n_files++;
     b->report->n_bytes += n_bytes;
     b->report->n_damaged += damaged;
     if (damaged)
-        tell(b, it, 0, "pages fail their check: copied as they are");
+        tell(b, it, pack, 0, "pages fail their check: copied as they are");
 }
 
 /* Its pages are of many segments: 'tamis verify' says of which. */
@@ -291,9 +326,9 @@ static int finish_item(struct backup *b, struct backup_item *it,
     if (it->early && it->early->left)
         rc = leave_out(b, it, it->early->code, it->early->left, "");
     else if (it->early)
-        count_copy(b, it, it->early->n_bytes, it->early->damaged);
+        count_copy(b, it, NULL, it->early->n_bytes, it->early->damaged);
     else if (it->failure)
-        rc = leave_unopened(b, it);
+        rc = leave_unopened(b, it, it->failure);
     if (rc)
         return diag_errno(diag, rc, b->catalog->path, "listing the copies");
     if (it->from < 0)
@@ -303,27 +338,39 @@ static int finish_item(struct backup *b, struct backup_item *it,
     if (rc)
         return rc;
     if (!done.left)
-        count_copy(b, it, done.n_bytes, done.n_damaged > 0);
+        count_copy(b, it, NULL, done.n_bytes, done.n_damaged > 0);
     else if (leave_out(b, it, done.diag.code, done.left, done.diag.what) != 0)
         rc = diag_errno(diag, ENOMEM, b->catalog->path, "listing the copies");
     return rc;
 }
 
-/* A segment whose filter is in a pack, and perhaps in a file of its own, too. Returns
- * whether its own file is to be copied as any other. */
+/* A pack that is not copied, of a segment whose own file is enough. */
+static int leave_its_pack(struct backup *b, struct backup_item *it,
+                          struct backup_pack *p)
+{
+    struct record r;
+    int code = p->failure;
+    const char *more, *what = why_unopened(&code, &more);
+    if (!p->told)
+        tell_left(b, it, p, "its segments have files of their own", code, what, more);
+    p->told = true;
+    backup_record(it, &r);
+    leave_pack(&r);
+    return backup_set_record(it, &r);
+}
+
+/* A segment whose filter is in a pack, and perhaps in a file of its own, too. *own: is
+ * that to be copied as any other? */
 static int finish_packed(struct backup *b, struct backup_item *it, bool *own,
                          struct tamis_diag *diag)
 {
     struct backup_pack *p = &b->packs[it->pack - 1];
-    struct record r;
     int rc = 0;
     *own = it->kept;
-    if (p->failure && it->kept) { /* its own file is enough */
-        backup_record(it, &r);
-        leave_pack(&r);
-        rc = backup_set_record(it, &r);
+    if (p->failure && it->kept) {
+        rc = leave_its_pack(b, it, p);
     } else if (p->failure) {
-        rc = leave_out(b, it, p->failure, "its pack", tamis_strerror(p->failure));
+        rc = leave_unopened(b, it, p->failure);
     } else if (!p->told) {
         p->told = true;
         count_pack(b, p);
@@ -338,7 +385,7 @@ static int copy_rest(struct backup *b, struct tamis_diag *diag)
     for (size_t i = 0; i < b->n && !rc; i++) {
         struct backup_item *it = &b->items[i];
         if (!it->state) {
-            tell(b, it, 0, "its record is damaged: copied as it is, without its file");
+            tell(b, it, NULL, 0, "its record is damaged: copied as it is, without its file");
             b->report->n_damaged++;
         } else if (it->packed) {
             rc = finish_packed(b, it, &own, diag);

@@ -28,6 +28,7 @@ struct backup_pack {
     struct pack_place place;
     int from;      /* -1 */
     int failure;   /* of opening it, or of its tombstones; or why it is left out */
+    bool no_dead;  /* of these */
     uint8_t *dead; /* the file of its tombstones */
     uint32_t n_columns;
     uint64_t n_bytes;

@@ -19,9 +19,11 @@ static void open_pack(const struct backup *b, struct backup_pack *p)
     int dir = b->catalog->filters->fd;
     filter_file_name(p->place.uuid, name);
     p->failure = io_open_beneath(dir, name, O_RDONLY, &p->from);
-    if (!p->failure)
-        p->failure =
-            dead_load(dir, p->place.uuid, p->place.digest, &p->dead, &p->n_columns);
+    if (p->failure)
+        return;
+    p->failure =
+        dead_load(dir, p->place.uuid, p->place.digest, &p->dead, &p->n_columns);
+    p->no_dead = p->failure != 0;
 }
 
 int backup_note_pack(struct backup *b, struct backup_item *it, const struct record *r)
