@@ -385,7 +385,8 @@ static int copy_rest(struct backup *b, struct tamis_diag *diag)
     for (size_t i = 0; i < b->n && !rc; i++) {
         struct backup_item *it = &b->items[i];
         if (!it->state) {
-            tell(b, it, NULL, 0, "its record is damaged: copied as it is, without its file");
+            tell(b, it, NULL, 0,
+                 "its record is damaged: copied as it is, without its file");
             b->report->n_damaged++;
         } else if (it->packed) {
             rc = finish_packed(b, it, &own, diag);

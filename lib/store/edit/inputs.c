@@ -23,8 +23,10 @@ int inputs_alloc(struct packing *p, size_t n)
     p->sources = calloc(n + 1, sizeof *p->sources);
     p->gone = calloc(n + 1, sizeof *p->gone);
     p->taken = calloc(p->snapshot->n + 1, sizeof *p->taken);
+    p->checked = calloc(p->snapshot->packs.n + 1, sizeof *p->checked);
     p->windows[0] = pack_window_new();
-    if (!p->inputs || !p->sources || !p->gone || !p->taken || !p->windows[0])
+    if (!p->inputs || !p->sources || !p->gone || !p->taken || !p->checked ||
+        !p->windows[0])
         return ENOMEM;
     while (room < p->opt.n_threads && room < PACK_MAX_THREADS &&
            (p->windows[room] = pack_window_new()) != NULL)
@@ -50,6 +52,7 @@ void inputs_free(struct packing *p)
     free(p->gone);
     free(p->chosen);
     free(p->taken);
+    free(p->checked);
     for (size_t i = 0; i < PACK_MAX_THREADS; i++)
         pack_window_free(p->windows[i]);
     pack_plan_free(&p->plan);
@@ -203,6 +206,21 @@ static int take_column(struct packing *p, size_t index, const struct seat *seat,
     return 0;
 }
 
+/* Is a page of its column damaged, and has it a file of its own to be taken instead? */
+static bool is_better_as_file(struct packing *p, const struct look *l)
+{
+    const struct record_disk *r = entry_record(p->snapshot->entries[l->index]);
+    const struct seat *seat = l->seat;
+    struct tamis_verify pages;
+    if (!(le64_get(r->compat) & RECORD_COMPAT_KEPT))
+        return false;
+    if (!p->checked[seat->view])
+        tamis_filter_verify(seat->pack, &pages, NULL);
+    p->checked[seat->view] = true;
+    pack_band_pages(seat->pack, seat->band, &pages);
+    return pages.n_damaged > 0;
+}
+
 /* Where to look, unless the report's counts say already why it is not packed. */
 static void where(struct packing *p, size_t index, struct look *l)
 {
@@ -215,7 +233,7 @@ static void where(struct packing *p, size_t index, struct look *l)
         p->report->n_packed_before += e->packed;
     else if (e->packed && p->opt.repack == TAMIS_REPACK_NONE)
         p->report->n_packed_before++;
-    else if (l->seat)
+    else if (l->seat && !is_better_as_file(p, l))
         l->at = AT_SEAT;
     else if (e->state == RECORD_NO_FILTER)
         p->report->n_bare++;

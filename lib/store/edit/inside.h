@@ -131,8 +131,9 @@ struct packing {
     struct tamis_snapshot *snapshot;
     struct tamis_pack_options opt;
     struct tamis_pack_report *report;
-    bool *chosen;            /* by tiers.c, by segment; NULL: as the caller says */
-    bool *taken;             /* by segment: considered before */
+    bool *chosen; /* by tiers.c, by segment; NULL: as the caller says */
+    bool *taken;  /* by segment: considered before */
+    bool *checked;           /* by pack of the snapshot: all of its pages */
     struct threads *threads; /* that help; NULL: none */
     struct pack_window *windows[PACK_MAX_THREADS]; /* each has its own */
     size_t n;                                      /* taken */

@@ -79,13 +79,15 @@ int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
     if (!snapshot || index >= snapshot->n)
         return TAMIS_ERR_RANGE;
     const struct seat *seat = packs_seat(&snapshot->packs, index);
+    const struct entry *e = snapshot->entries[index];
+    if (place && e->packed)
+        memcpy(place->uuid, entry_record(e)->place_uuid, UUID_BYTES);
     if (!seat)
         return TAMIS_ERR_NO_SEGMENT;
     if (out)
         *out = seat->pack;
     if (place) {
-        struct pack_place at = entry_place(snapshot->entries[index]);
-        memcpy(place->uuid, at.uuid, UUID_BYTES);
+        struct pack_place at = entry_place(e);
         place->n_blocks = seat->band->geometry.n_blocks;
         place->lanes = seat->band->geometry.lanes;
         place->words = seat->band->geometry.words;

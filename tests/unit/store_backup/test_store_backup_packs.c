@@ -67,8 +67,8 @@ static void hurt_one(struct tamis_store *s, int how)
         OK(unlink(file_of(s, "s", name_of(2))));
 }
 
-/* Pack or tombstones are missing, a page of the pack is damaged, a kept file is missing:
- * damage, and no error of this moment. */
+/* Pack or tombstones are missing, a page of the pack is damaged, a kept file is
+ * missing: damage, and no error of this moment. */
 static void what_is_hurt_is_named(void **state)
 {
     static const char *const words[][2] = {

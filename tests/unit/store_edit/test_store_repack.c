@@ -111,6 +111,26 @@ static void own_files_are_kept_where_they_are(void **state)
     remove_store("s");
 }
 
+/* A column with a bad page whose segment keeps its own file is made of that anew. */
+static void damaged_columns_have_kept_files(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_of("s", 60, 400);
+    struct tamis_pack_report report = pack_all(s, true);
+    tamis_store_close(s);
+    zero_page(pack_file(), 1 + random_below(report.rows_bytes / PAGE_BYTES));
+    s = store_open("s");
+    report = PACK(s, .repack = TAMIS_REPACK_ALL, .keep = 1);
+    assert_true(report.n_packed == 60 && report.n_unreadable == 0);
+    assert_true(report.n_repacked < 60);
+    assert_int_equal(n_filter_files("s"), 62);
+    all_hit(s, 60);
+    report = PACK(s, .repack = TAMIS_REPACK_ALL);
+    assert_true(report.n_packed == 60 && report.n_repacked == 60);
+    tamis_store_close(s);
+    remove_store("s");
+}
+
 /* Columns with a bad page stay where they are. */
 static void damaged_columns_are_left(void **state)
 {
@@ -403,6 +423,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_answer_alike_in_another_pack),
         cmocka_unit_test(own_files_are_kept_where_they_are),
+        cmocka_unit_test(damaged_columns_have_kept_files),
         cmocka_unit_test(damaged_columns_are_left),
         cmocka_unit_test(rot_is_not_written_anew),
         cmocka_unit_test(blocks_are_checked_as_they_are_copied),

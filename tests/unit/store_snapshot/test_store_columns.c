@@ -150,6 +150,34 @@ static void columns_are_sources_of_derivations(void **state)
     remove_store("s");
 }
 
+/* A segment is of no use to a pack that is gone, and still says which it was. */
+static void the_pack_that_is_lost(void **state)
+{
+    static const uint8_t none[TAMIS_UUID_BYTES];
+    (void)state;
+    for (int keep = 0; keep < 2; keep++) {
+        struct tamis_pack_place place;
+        struct tamis_store *s = store_of("s", 1, 100);
+        struct tamis_pack_report report = pack_all(s, keep);
+        put_segment(s, "z", 8000000, 100);
+        tamis_store_close(s);
+        OK(unlink(dead_file()));
+        s = store_open("s");
+        struct tamis_snapshot *snap = snapshot_of(s);
+        for (size_t i = 0; i < 2; i++) {
+            struct tamis_segment_info info;
+            OK(tamis_snapshot_segment(snap, i, &info));
+            assert_int_equal(tamis_snapshot_pack(snap, i, NULL, &place),
+                             TAMIS_ERR_NO_SEGMENT);
+            assert_memory_equal(place.uuid, info.name[0] == 'z' ? none : report.uuid,
+                                sizeof none);
+        }
+        tamis_snapshot_release(snap);
+        tamis_store_close(s);
+        remove_store("s");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +185,7 @@ int main(void)
         cmocka_unit_test(damaged_columns_are_no_filters),
         cmocka_unit_test(columns_are_compared_by_their_own_blocks),
         cmocka_unit_test(columns_are_sources_of_derivations),
+        cmocka_unit_test(the_pack_that_is_lost),
     };
     return cmocka_run_group_tests_name("store columns", tests, test_dir_create,
                                        test_dir_remove);
