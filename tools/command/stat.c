@@ -19,6 +19,7 @@ struct totals {
     uint64_t n[4]; /* by state */
     uint64_t keys, bytes, allocated, catalog_file, over_target, unreadable, lost;
     uint64_t n_packs, n_packed, n_dead, pack_bytes;
+    struct lost_packs lost_packs;
     bool for_packs;
     int status; /* of filters that do not open; damage ranks before I/O errors */
 };
@@ -92,6 +93,8 @@ static void add_segment(struct totals *t, struct tamis_store *store,
         t->keys += s.keys; /* the pack is a file, and is added once */
         return;
     }
+    if (add_lost_pack(&t->lost_packs, store, snapshot, i))
+        t->status = EXIT_DAMAGE;
     if (is_in_lost_pack(snapshot, i)) {
         t->keys += s.keys;
         t->lost++;
@@ -160,6 +163,7 @@ static json_t *totals_json(const struct totals *t, const struct tamis_store_info
     json_put(o, "growing", json_count(t->n[TAMIS_SEGMENT_GROWING]));
     json_put(o, "bare", json_count(t->n[TAMIS_SEGMENT_BARE]));
     json_put(o, "packs", json_count(t->n_packs));
+    json_put(o, "lost_packs", json_count(t->lost_packs.n));
     json_put(o, "packed", json_count(t->n_packed));
     json_put(o, "dead_columns", json_count(t->n_dead));
     json_put(o, "pack_allocated_bytes", json_count(t->pack_bytes));
@@ -196,10 +200,13 @@ static void print_totals_text(const struct totals *t,
            (unsigned long long)t->n[TAMIS_SEGMENT_SEALED],
            (unsigned long long)t->n[TAMIS_SEGMENT_GROWING],
            (unsigned long long)t->n[TAMIS_SEGMENT_BARE]);
-    if (t->n_packs > 0)
+    if (t->n_packs > 0 || t->lost_packs.n > 0)
         printf("packs      %llu: %llu segments, %llu dead columns, %s\n",
                (unsigned long long)t->n_packs, (unsigned long long)t->n_packed,
                (unsigned long long)t->n_dead, size_text(a, (double)t->pack_bytes));
+    if (t->lost_packs.n > 0)
+        print_tinted(TINT_BAD, "           %zu more missing or damaged\n",
+                     t->lost_packs.n);
     if (t->over_target > 0 || t->unreadable > 0 || t->lost > 0)
         print_tinted(TINT_BAD,
                      "           %llu over their target error, %llu unreadable, %llu "
@@ -221,12 +228,15 @@ static void print_totals_text(const struct totals *t,
 
 /* As in 'tamis verify', a lost filter is damage of the store. */
 static int unopened(struct tamis_store *store, const struct tamis_segment_info *s,
-                    const char *path, int err, const struct tamis_diag *diag)
+                    bool packed, const char *path, int err,
+                    const struct tamis_diag *diag)
 {
     bool lost = err == ENOENT && is_listed(store, s);
 
     complain_error(err, diag, path,
-                   lost ? "build the segment anew from its keys" : advice_unread(err));
+                   packed && (lost || err < 0) ? advice_packed
+                   : lost                      ? "build the segment anew from its keys"
+                                               : advice_unread(err));
     return lost ? EXIT_DAMAGE : status_unread(err);
 }
 
@@ -245,7 +255,10 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
     if (s.state != TAMIS_SEGMENT_BARE)
         err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
     if (err != 0)
-        return unopened(store, &s, path, err, &diag);
+        return unopened(store, &s,
+                        tamis_snapshot_pack(snapshot, i, NULL, NULL) == 0 &&
+                            has_own_file(&s),
+                        path, err, &diag);
     allocated =
         is_column(snapshot, i, &place) ? s.file_bytes : allocated_bytes(path, &s);
     if (list != NULL) {
@@ -282,12 +295,37 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
 
 static int complain_totals(const struct totals *t, const char *path)
 {
+    char packs[64] = "";
+
     if (t->status == EXIT_DONE)
         return EXIT_DONE;
+    if (t->lost_packs.n > 0)
+        snprintf(packs, sizeof(packs), ", %zu pack%s missing or damaged",
+                 t->lost_packs.n, t->lost_packs.n == 1 ? "" : "s");
     return complain(
-        t->status, "%s: %llu filter%s unreadable, %llu lost: 'tamis verify' says which",
-        path, (unsigned long long)t->unreadable, t->unreadable == 1 ? "" : "s",
-        (unsigned long long)t->lost);
+        t->status,
+        "%s: %llu filter%s unreadable, %llu lost%s: 'tamis verify' says which", path,
+        (unsigned long long)t->unreadable, t->unreadable == 1 ? "" : "s",
+        (unsigned long long)t->lost, packs);
+}
+
+/* After the picture, the metrics or the details: they show filters that do not open. */
+static int judge(struct tamis_store *store, struct tamis_snapshot *snapshot,
+                 const struct options *o)
+{
+    struct totals totals = {0};
+    size_t *picked, n;
+    int status =
+        pick_segments(snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
+
+    if (status != EXIT_DONE)
+        return status;
+    for (size_t i = 0; i < n; i++)
+        add_segment(&totals, store, snapshot, picked[i], o->args[0]);
+    free(picked);
+    status = complain_totals(&totals, o->args[0]);
+    free(totals.lost_packs.uuids);
+    return status;
 }
 
 static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
@@ -338,25 +376,11 @@ static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
         int all = complain_totals(&totals, o->args[0]);
 
         status = status ? status : all;
+    } else if (status == EXIT_DONE && output_works()) {
+        status = judge(store, snapshot, o);
     }
+    free(totals.lost_packs.uuids);
     return status;
-}
-
-/* Writes the picture and the metrics first: they show filters that do not open. */
-static int judge(struct tamis_store *store, struct tamis_snapshot *snapshot,
-                 const struct options *o)
-{
-    struct totals totals = {0};
-    size_t *picked, n;
-    int status =
-        pick_segments(snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
-
-    if (status != EXIT_DONE)
-        return status;
-    for (size_t i = 0; i < n; i++)
-        add_segment(&totals, store, snapshot, picked[i], o->args[0]);
-    free(picked);
-    return complain_totals(&totals, o->args[0]);
 }
 
 /* One form of output at a time. */
@@ -408,7 +432,7 @@ const struct command cmd_stat = {
              "how full they are, their expected error and their target. If a filter is "
              "over its target, as a union may be, build it anew ('tamis build "
              "--replaces'). A filter with a missing or truncated file counts as lost. "
-             "It exits 3 if a filter is lost or damaged, 4 if one cannot be "
+             "It exits 3 if a filter or pack is lost or damaged, 4 if one cannot be "
              "read; with names, only for these. --prometheus prints nothing if this "
              "process lacks the permission or the room to open a filter.\n",
     .options =

@@ -24,6 +24,7 @@ struct verify {
     int status; /* the first that was not 0 */
     struct against against;
     struct checked_packs packs;
+    struct lost_packs lost_packs;
 };
 
 static bool with_keys(const struct options *o)
@@ -59,6 +60,7 @@ struct place {
     struct tamis_segment_info info;
     struct tamis_filter *filter; /* NULL: bare */
     bool column;                 /* then the filter is the pack */
+    bool spare;                  /* its own file is, and its column is whole */
     struct tamis_diag diag;
     bool gone; /* meanwhile */
 };
@@ -120,7 +122,9 @@ static int report_unopened(const struct verify *v, const struct place *p,
     verify_line(v->list, (struct tamis_name){p->info.name, p->info.name_bytes},
                 err == ENOENT ? "lost" : "unreadable", path, what, NULL);
     complain_error(err, &p->diag, path,
-                   bad ? "build the segment anew from its keys" : advice_unread(err));
+                   bad && p->spare ? advice_packed
+                   : bad           ? "build the segment anew from its keys"
+                                   : advice_unread(err));
     return err == ENOENT ? EXIT_DAMAGE : status_unread(err);
 }
 
@@ -138,12 +142,26 @@ static int report_gone(const struct verify *v, const struct place *p)
     return EXIT_NONE;
 }
 
+/* Of a segment that has a file of its own: probes ask the pack all the same. */
+static int verify_its_pack(struct verify *v, struct place *p)
+{
+    int status = EXIT_DONE;
+
+    if (p->column || p->info.state == TAMIS_SEGMENT_BARE || !has_own_file(&p->info))
+        return EXIT_DONE;
+    p->spare = verify_kept(&v->packs, p->snapshot, p->index, &status);
+    if (!add_lost_pack(&v->lost_packs, v->store, p->snapshot, p->index))
+        return status;
+    verify_lost_pack(&v->packs, p->snapshot, v->lost_packs.uuids[v->lost_packs.n - 1]);
+    return EXIT_DAMAGE;
+}
+
 /* The caller leaves the place. */
 static bool verify_segment(struct verify *v, size_t i, struct place *p)
 {
     struct tamis_name name;
     char *path;
-    int err = find_filter(v, i, p), status, of_pack = EXIT_DONE;
+    int err = find_filter(v, i, p), status, of_pack;
 
     if (err != 0 && (p->info.name == NULL || p->gone)) {
         note(v, p->gone ? report_gone(v, p)
@@ -155,12 +173,14 @@ static bool verify_segment(struct verify *v, size_t i, struct place *p)
         verify_line(v->list, name, "bare", "", NULL, NULL);
         return true;
     }
+    of_pack = verify_its_pack(v, p);
     path = memory_or_exit(malloc(strlen(v->o->args[0]) + strlen(p->info.file) + 2));
     sprintf(path, "%s/%s", v->o->args[0], p->info.file);
     status = err         ? report_unopened(v, p, path, err)
              : p->column ? verify_column(&v->packs, p->snapshot, p->index, p->filter,
                                          path, v->list, &of_pack)
-                         : verify_one(p->filter, name, path, v->list);
+                         : verify_one(p->filter, name, path,
+                                      p->spare ? advice_packed : NULL, v->list);
     v->damaged += status != EXIT_DONE;
     if (!with_keys(v->o))
         progress_advance(0, p->info.file_bytes);
@@ -201,7 +221,8 @@ static int against(struct verify *v, const char *keyfile, struct place *p)
     if (p->column && tamis_snapshot_target(p->snapshot, p->index).refusal == 0)
         return against_list(&v->against, keyfile, v->o, &v->domain, name, probe_rows,
                             p);
-    if (p->column && tamis_snapshot_filter(p->snapshot, p->index, &p->filter, NULL) != 0)
+    if (p->column &&
+        tamis_snapshot_filter(p->snapshot, p->index, &p->filter, NULL) != 0)
         p->filter = NULL; /* told: it has every key */
     return against_list(&v->against, keyfile, v->o, &v->domain, name, probe, p->filter);
 }
@@ -345,6 +366,7 @@ static int run(int argc, char **argv)
     progress_clear();
     finish(&v);
     free(v.packs.at);
+    free(v.lost_packs.uuids);
     tamis_snapshot_release(v.snapshot);
     tamis_store_close(v.store);
     return v.status;

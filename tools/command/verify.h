@@ -21,5 +21,12 @@ struct checked_packs {
 int verify_column(struct checked_packs *packs, struct tamis_snapshot *snapshot,
                   size_t index, struct tamis_filter *pack, const char *path, json_t *list,
                   int *of_pack);
+/* The same for the pack of a segment that has a file of its own, too: prints nothing of
+ * the segment. Returns whether all rows of its column are good. */
+bool verify_kept(struct checked_packs *packs, struct tamis_snapshot *snapshot,
+                 size_t index, int *of_pack);
+/* Tells of a pack that does not answer for segments with files of their own. */
+void verify_lost_pack(struct checked_packs *packs, struct tamis_snapshot *snapshot,
+                      const uint8_t *uuid);
 
 #endif

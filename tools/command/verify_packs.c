@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../open/open.h"
 #include "../output/output.h"
 #include "../talk/screen.h"
 #include "../talk/talk.h"
@@ -16,7 +17,15 @@ struct checked {
     struct tamis_diag diag;
     int err;
     size_t n_segments, n_affected;
+    size_t n_kept; /* of those affected, or of a lost pack: with files of their own */
 };
+
+static bool keeps_file(struct tamis_snapshot *snapshot, size_t i)
+{
+    struct tamis_segment_info s;
+
+    return tamis_snapshot_segment(snapshot, i, &s) == 0 && has_own_file(&s);
+}
 
 /* All segments for which the pack answers, those that keep their own files, too. */
 static void count_affected(struct checked *c, struct tamis_snapshot *snapshot)
@@ -29,21 +38,40 @@ static void count_affected(struct checked *c, struct tamis_snapshot *snapshot)
         if (tamis_snapshot_pack(snapshot, i, &pack, NULL) == 0 && pack == c->pack &&
             tamis_snapshot_pack_pages(snapshot, i, &rows) == 0) {
             c->n_segments++;
-            c->n_affected += rows.n_damaged > 0;
+            if (rows.n_damaged == 0)
+                continue;
+            c->n_affected++;
+            c->n_kept += keeps_file(snapshot, i);
         }
 }
 
 static void damage_text(const struct checked *c, char *text, size_t room)
 {
-    int n = snprintf(text, room, "%llu of its %llu pages damaged: ",
-                     (unsigned long long)c->report.n_damaged,
-                     (unsigned long long)c->report.n_pages);
+    int n;
 
-    if (c->n_affected == 0)
+    if (c->pack == NULL) {
+        snprintf(
+            text, room,
+            "this pack, or the .dead file beside it, is missing or damaged: %zu of "
+            "its %zu segments have files of their own, and 'tamis pack --repack "
+            "--keep' packs these anew",
+            c->n_kept, c->n_segments);
+        return;
+    }
+    n = snprintf(text, room, "%llu of its %llu pages damaged: ",
+                 (unsigned long long)c->report.n_damaged,
+                 (unsigned long long)c->report.n_pages);
+    if (c->n_affected > 0 && c->n_kept == c->n_affected)
         snprintf(text + n, room - (size_t)n,
-                 "no answer of its %zu segment%s depends on that; 'tamis pack --repack' "
-                 "writes a whole pack",
-                 c->n_segments, c->n_segments == 1 ? "" : "s");
+                 "segments affected: %zu of %zu; all of these have files of their own, "
+                 "and 'tamis pack --repack --keep' packs them anew",
+                 c->n_affected, c->n_segments);
+    else if (c->n_affected == 0)
+        snprintf(
+            text + n, room - (size_t)n,
+            "no answer of its %zu segment%s depends on that; 'tamis pack --repack' "
+            "writes a whole pack",
+            c->n_segments, c->n_segments == 1 ? "" : "s");
     else
         snprintf(text + n, room - (size_t)n,
                  "segments affected: %zu of %zu; build these anew from their keys, and "
@@ -55,7 +83,7 @@ static void print_damage(const struct checked_packs *packs, const struct checked
                          const char *path)
 {
     const char *file = path + strlen(packs->store) + 1;
-    char what[256];
+    char what[320];
     json_t *o;
 
     damage_text(c, what, sizeof(what));
@@ -76,6 +104,25 @@ static void print_damage(const struct checked_packs *packs, const struct checked
     json_put(packs->damaged, NULL, o);
 }
 
+void verify_lost_pack(struct checked_packs *packs, struct tamis_snapshot *snapshot,
+                      const uint8_t *uuid)
+{
+    struct checked c = {.pack = NULL};
+    struct tamis_pack_place place;
+    char file[64], path[4200];
+
+    for (size_t i = 0; i < tamis_snapshot_n_segments(snapshot); i++)
+        if (tamis_snapshot_pack(snapshot, i, NULL, &place) != 0 &&
+            memcmp(place.uuid, uuid, sizeof(place.uuid)) == 0) {
+            c.n_segments++;
+            c.n_kept += keeps_file(snapshot, i);
+        }
+    c.n_affected = c.n_segments;
+    pack_file_name(uuid, file);
+    snprintf(path, sizeof(path), "%s/%s", packs->store, file);
+    print_damage(packs, &c, path);
+}
+
 static const struct checked *check_pack(struct checked_packs *packs,
                                         struct tamis_snapshot *snapshot,
                                         struct tamis_filter *pack, const char *path,
@@ -86,8 +133,7 @@ static const struct checked *check_pack(struct checked_packs *packs,
     for (size_t i = 0; i < packs->n; i++)
         if (packs->at[i].pack == pack)
             return &packs->at[i];
-    packs->at =
-        memory_or_exit(realloc(packs->at, (packs->n + 1) * sizeof(*packs->at)));
+    packs->at = memory_or_exit(realloc(packs->at, (packs->n + 1) * sizeof(*packs->at)));
     c = &packs->at[packs->n++];
     *c = (struct checked){.pack = pack};
     c->err = tamis_filter_verify(pack, &c->report, &c->diag);
@@ -101,9 +147,28 @@ static const struct checked *check_pack(struct checked_packs *packs,
     return c;
 }
 
+bool verify_kept(struct checked_packs *packs, struct tamis_snapshot *snapshot,
+                 size_t index, int *of_pack)
+{
+    const struct checked *c;
+    struct tamis_filter *pack;
+    struct tamis_pack_place place;
+    struct tamis_verify rows;
+    char file[64], path[4200];
+
+    if (tamis_snapshot_pack(snapshot, index, &pack, &place) != 0)
+        return false;
+    pack_file_name(place.uuid, file);
+    snprintf(path, sizeof(path), "%s/%s", packs->store, file);
+    c = check_pack(packs, snapshot, pack, path, of_pack);
+    return (c->err == 0 || c->report.n_damaged > 0) &&
+           tamis_snapshot_pack_pages(snapshot, index, &rows) == 0 &&
+           rows.n_damaged == 0;
+}
+
 int verify_column(struct checked_packs *packs, struct tamis_snapshot *snapshot,
-                  size_t index, struct tamis_filter *pack, const char *path, json_t *list,
-                  int *of_pack)
+                  size_t index, struct tamis_filter *pack, const char *path,
+                  json_t *list, int *of_pack)
 {
     const struct checked *c = check_pack(packs, snapshot, pack, path, of_pack);
     bool known = c->err == 0 || c->report.n_damaged > 0;

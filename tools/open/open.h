@@ -50,6 +50,7 @@ void segment_options(const struct options *o, struct tamis_segment_options *out)
 
 /* ==== packs.c: packs of a store ================================================== */
 
+void pack_file_name(const uint8_t *uuid, char file[64]); /* in the store */
 struct pack {
     struct tamis_filter *filter; /* the snapshot's */
     struct tamis_pack_place place;
@@ -59,11 +60,22 @@ struct pack {
 /* Those that answer for segments; packs_forget() frees the list. */
 struct pack *packs_list(struct tamis_snapshot *snapshot, const char *store, size_t *n);
 void packs_forget(struct pack *packs, size_t n);
+/* Does its record name a filter's file that is the segment's alone? */
+bool has_own_file(const struct tamis_segment_info *s);
 /* Is the segment a column of a pack, without a file of its own? *place is its place. */
 bool is_column(struct tamis_snapshot *snapshot, size_t i,
                struct tamis_pack_place *place);
 /* Has its record a pack that does not answer, and no file of its own? */
 bool is_in_lost_pack(struct tamis_snapshot *snapshot, size_t i);
+/* Packs that segments name, and that do not answer. */
+struct lost_packs {
+    uint8_t (*uuids)[TAMIS_UUID_BYTES];
+    size_t n;
+};
+/* Is the pack that the segment names one that was not known as lost, and is lost in a
+ * newer snapshot, too? Adds it. free() the list. */
+bool add_lost_pack(struct lost_packs *known, struct tamis_store *store,
+                   struct tamis_snapshot *snapshot, size_t i);
 
 /* ==== file.c: files outside stores =============================================== */
 

@@ -8,7 +8,7 @@
 #include "open.h"
 #include "tamis.h"
 
-static void pack_file_name(const uint8_t *uuid, char file[64])
+void pack_file_name(const uint8_t *uuid, char file[64])
 {
     char *name = hex(uuid, TAMIS_UUID_BYTES);
 
@@ -16,29 +16,81 @@ static void pack_file_name(const uint8_t *uuid, char file[64])
     free(name);
 }
 
+bool has_own_file(const struct tamis_segment_info *s)
+{
+    char file[64];
+
+    pack_file_name(s->uuid, file); /* it is named as packs are */
+    return strcmp(file, s->file) == 0;
+}
+
 bool is_column(struct tamis_snapshot *snapshot, size_t i,
                struct tamis_pack_place *place)
 {
     struct tamis_segment_info s;
-    char file[64];
 
-    if (tamis_snapshot_pack(snapshot, i, NULL, place) != 0 ||
-        tamis_snapshot_segment(snapshot, i, &s) != 0)
-        return false;
-    pack_file_name(place->uuid, file);
-    return strcmp(file, s.file) == 0;
+    return tamis_snapshot_pack(snapshot, i, NULL, place) == 0 &&
+           tamis_snapshot_segment(snapshot, i, &s) == 0 && !has_own_file(&s);
 }
 
 bool is_in_lost_pack(struct tamis_snapshot *snapshot, size_t i)
 {
     struct tamis_segment_info s;
-    char file[64];
 
-    if (tamis_snapshot_pack(snapshot, i, NULL, NULL) == 0 ||
-        tamis_snapshot_segment(snapshot, i, &s) != 0)
+    return tamis_snapshot_pack(snapshot, i, NULL, NULL) != 0 &&
+           tamis_snapshot_segment(snapshot, i, &s) == 0 && s.file[0] != '\0' &&
+           !has_own_file(&s);
+}
+
+/* *uuid: of the pack that the segment names and that does not answer. */
+static bool names_lost_pack(struct tamis_snapshot *snapshot, size_t i,
+                            uint8_t uuid[TAMIS_UUID_BYTES])
+{
+    static const uint8_t none[TAMIS_UUID_BYTES];
+    struct tamis_pack_place place = {0};
+
+    if (tamis_snapshot_pack(snapshot, i, NULL, &place) == 0)
         return false;
-    pack_file_name(s.uuid, file); /* a file of its own would have this name */
-    return s.file[0] != '\0' && strcmp(file, s.file) != 0;
+    memcpy(uuid, place.uuid, TAMIS_UUID_BYTES);
+    return memcmp(uuid, none, sizeof(none)) != 0;
+}
+
+/* Another process may have packed the segment anew since the snapshot. */
+static bool is_still_lost(struct tamis_store *store, struct tamis_snapshot *snapshot,
+                          size_t i, const uint8_t *uuid)
+{
+    uint8_t now[TAMIS_UUID_BYTES];
+    struct tamis_segment_info s;
+    struct tamis_snapshot *fresh;
+    struct tamis_target t;
+    bool lost = false;
+
+    if (tamis_snapshot_segment(snapshot, i, &s) != 0 ||
+        tamis_snapshot_current(store, &fresh, NULL) != 0)
+        return true;
+    tamis_snapshot_find(fresh, s.name, s.name_bytes, NULL, 0, 0, &t);
+    if (t.slot != 0 && names_lost_pack(fresh, t.slot - 1, now))
+        lost = memcmp(now, uuid, sizeof(now)) == 0;
+    tamis_snapshot_release(fresh);
+    return lost;
+}
+
+bool add_lost_pack(struct lost_packs *known, struct tamis_store *store,
+                   struct tamis_snapshot *snapshot, size_t i)
+{
+    uint8_t uuid[TAMIS_UUID_BYTES];
+
+    if (!names_lost_pack(snapshot, i, uuid))
+        return false;
+    for (size_t k = 0; k < known->n; k++)
+        if (memcmp(known->uuids[k], uuid, sizeof(uuid)) == 0)
+            return false;
+    if (!is_still_lost(store, snapshot, i, uuid))
+        return false;
+    known->uuids =
+        memory_or_exit(realloc(known->uuids, (known->n + 1) * sizeof(*known->uuids)));
+    memcpy(known->uuids[known->n++], uuid, sizeof(uuid));
+    return true;
 }
 
 static void add_pack(struct pack *pack, struct tamis_filter *filter,

@@ -63,9 +63,10 @@ int against_end(struct against *a, const char *file, json_t *root);
 
 /* ==== verified.c: is a filter whole? ============================================= */
 
-/* Checks every page and prints one line about it, or adds an object to `list`. */
+/* Checks every page and prints one line about it, or adds an object to `list`. `advice`
+ * as for complain_error(). */
 int verify_one(struct tamis_filter *filter, struct tamis_name segment, const char *file,
-               json_t *list);
+               const char *advice, json_t *list);
 void verify_line(json_t *list, struct tamis_name segment, const char *result,
                  const char *file, const char *what, const struct tamis_verify *report);
 

@@ -245,9 +245,39 @@ static double pack_value(const struct pack *p, enum pack_metric m)
     return (double)report.n_damaged;
 }
 
+static void print_pack(const char *metric, const char *store, const char *pack,
+                       double x)
+{
+    printf("%s{store=\"%s\",pack=\"%s\"}", metric, store, pack);
+    print_number(x);
+}
+
+/* Those that answer, and those that should. */
+static void print_readable_packs(struct tamis_store *of,
+                                 struct tamis_snapshot *snapshot,
+                                 const struct pack *packs, size_t n, const char *store)
+{
+    static const char metric[] = "tamis_pack_readable";
+    struct lost_packs lost = {0};
+
+    for (size_t i = 0; i < tamis_snapshot_n_segments(snapshot); i++)
+        add_lost_pack(&lost, of, snapshot, i);
+    if (n + lost.n > 0)
+        print_head(metric, "0 if the pack or its .dead file is missing or damaged.");
+    for (size_t i = 0; i < n; i++)
+        print_pack(metric, store, packs[i].name, 1);
+    for (size_t i = 0; i < lost.n; i++) {
+        char *name = hex(lost.uuids[i], TAMIS_UUID_BYTES);
+
+        print_pack(metric, store, name, 0);
+        free(name);
+    }
+    free(lost.uuids);
+}
+
 /* Returns how many of their pages failed their check, if they were checked. */
-static double print_packs(struct tamis_snapshot *snapshot, const struct options *o,
-                          const char *store)
+static double print_packs(struct tamis_store *of, struct tamis_snapshot *snapshot,
+                          const struct options *o, const char *store)
 {
     static const char *const metrics_of[][2] = {
         {"tamis_pack_allocated_bytes", "Disk space of a pack."},
@@ -258,14 +288,13 @@ static double print_packs(struct tamis_snapshot *snapshot, const struct options 
     struct pack *packs = packs_list(snapshot, o->args[0], &n);
     double damaged = 0;
 
+    print_readable_packs(of, snapshot, packs, n, store);
     for (int m = 0; n > 0 && m < (given(o, OPT_CHECK) ? 4 : 3); m++) {
         print_head(metrics_of[m][0], metrics_of[m][1]);
         for (size_t i = 0; i < n; i++) {
             double x = pack_value(&packs[i], (enum pack_metric)m);
 
-            printf("%s{store=\"%s\",pack=\"%s\"}", metrics_of[m][0], store,
-                   packs[i].name);
-            print_number(x);
+            print_pack(metrics_of[m][0], store, packs[i].name, x);
             damaged += m == PACK_DAMAGED ? x : 0;
         }
     }
@@ -337,7 +366,8 @@ int print_prometheus(struct tamis_store *store, struct tamis_snapshot *snapshot,
     if (status == EXIT_DONE) { /* a part would be taken for all */
         print_totals_of(snapshot, &info, path);
         print_segments(path, facts, n);
-        status = complain_pages(facts, n, print_packs(snapshot, o, path), o->args[0]);
+        status =
+            complain_pages(facts, n, print_packs(store, snapshot, o, path), o->args[0]);
     }
     for (size_t i = 0; i < n; i++)
         free(facts[i].name);

@@ -42,11 +42,10 @@ void verify_line(json_t *list, struct tamis_name segment, const char *result,
 }
 
 int verify_one(struct tamis_filter *filter, struct tamis_name segment, const char *file,
-               json_t *list)
+               const char *advice, json_t *list)
 {
     struct tamis_verify report = {0};
     struct tamis_diag diag = {0};
-    const char *advice = NULL;
     char what[128];
     int err = tamis_filter_verify(filter, &report, &diag);
 

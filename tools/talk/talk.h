@@ -32,6 +32,7 @@ int status_unread(int error);
 
 const char *usual_advice(int error); /* may be NULL, as those below */
 const char *advice_memory(void);
+extern const char advice_packed[];  /* a filter whose own file is no good */
 extern const char advice_flipped[]; /* where --check found that memory changed */
 const char *advice_unread(int error);
 /* How to mend the store at `path`, whose catalog cannot be used. NULL if no remedy is

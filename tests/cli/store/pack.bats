@@ -159,7 +159,53 @@ n_files() {
     rm store/filters/*.dead
     ok "$TAMIS" probe store 2003
     prints "s2	HIT"
-    ok "$TAMIS" verify store
+}
+
+# mends: what was said mends it.
+mends() {
+    ok "$TAMIS" pack store --repack --keep -q
+    ok "$TAMIS" verify store --against-each s*.keys --strip .keys
+    ok "$TAMIS" stat store --prometheus --check
+}
+
+@test "a pack is looked at though its segments have files of their own" {
+    many 5
+    "$TAMIS" pack store --keep -q
+    pack() { echo store/filters/*.dead | sed 's/dead$/tamis/'; }
+    poke "$(pack)" 5000 '\x55\x55\x55\x55\x55\x55\x55\x55'
+    fails 3 "[0-9a-f]+.tamis: 1 of .* damaged: segments affected: [1-5] of 5; all of these have files of their own, and 'tamis pack --repack --keep'" \
+        "$TAMIS" verify store
+    [ "$(cut -f 2 <<<"$output" | sort | uniq -c | xargs)" = "5 ok 1 pack" ]
+    fails 3 "1 damaged page" "$TAMIS" stat store --prometheus --check
+    mends
+    for gone in dead tamis; do
+        rm "$(pack | sed "s/tamis$/$gone/")"
+        fails 3 "is missing or damaged: 5 of its 5 segments have files of their own" "$TAMIS" verify store s3
+        prints $'s3\tok'
+        fails 3 "0 lost, 1 pack missing or damaged: 'tamis verify'" "$TAMIS" stat store
+        prints "packs      0: .*
+           1 more missing or damaged"
+        fails 3 "1 pack missing" "$TAMIS" stat store s3
+        fails 3 "1 pack missing" "$TAMIS" stat store --prometheus
+        prints 'tamis_pack_readable\{store="store",pack="[0-9a-f]{32}"\} 0'
+        mends
+    done
+}
+
+# Of a segment whose own file is no good the pack has the filter.
+@test "kept files that are gone are in the pack" {
+    many 5
+    "$TAMIS" pack store --keep -q
+    poke "$(filter_of s4)" 5000 '\x55\x55\x55'
+    fails 3 "fail their check .*: its pack has the filter, and 'tamis unpack'" "$TAMIS" verify store
+    rm "$(filter_of s2)" "$(filter_of s4)"
+    for how in "verify store" "verify store s2" "stat store s2"; do
+        fails 3 "No such file .*: its pack has the filter, and 'tamis unpack' or 'tamis pack --repack'" "$TAMIS" $how
+    done
+    ok "$TAMIS" unpack store s2
+    ok "$TAMIS" verify store s2
+    ok "$TAMIS" pack store --repack -q
+    ok "$TAMIS" verify store --against-each s*.keys --strip .keys
 }
 
 @test "a store may be made for packs" {
