@@ -220,7 +220,7 @@ static int still_listed(struct catalog *c, const struct wanted *w,
     if (rc || memcmp(now.record.uuid, w->record.uuid, UUID_BYTES) == 0)
         return rc;
     return diag_fail(diag, TAMIS_ERR_NO_SEGMENT, c->path,
-                     "segment %s has just been replaced",
+                     "segment '%s' has just been replaced",
                      name_text(text, w->name, w->name_bytes));
 }
 
@@ -275,12 +275,12 @@ static int check_state(const struct catalog *c, const struct wanted *w,
     name_text(text, w->name, w->name_bytes);
     if (w->record.state == RECORD_GROWING)
         return diag_fail(diag, TAMIS_ERR_VERSION, c->path,
-                         "segment %s has a feature that this tamis must not write",
+                         "segment '%s' has a feature that this tamis must not write",
                          text);
     if (w->record.state == RECORD_SEALED)
-        return diag_fail(diag, TAMIS_ERR_SEALED, c->path, "segment %s is sealed", text);
+        return diag_fail(diag, TAMIS_ERR_SEALED, c->path, "segment '%s' is sealed", text);
     return diag_fail(diag, TAMIS_ERR_NO_SEGMENT, c->path,
-                     "segment %s is registered without a filter", text);
+                     "segment '%s' is registered without a filter", text);
 }
 
 int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_bytes,

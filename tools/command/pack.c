@@ -293,6 +293,20 @@ static void pick_packed(struct packing *p)
             p->n_lost += is_in_lost_pack(p->snapshot, i);
 }
 
+/* Rows that failed are of some segments; the table of columns is of use to unpacking
+ * alone. */
+static const char *unpack_advice(const struct packing *p)
+{
+    struct tamis_verify rows;
+
+    for (size_t i = 0; i < p->n; i++)
+        if (tamis_snapshot_pack_pages(p->snapshot, p->segments[i], &rows) == 0 &&
+            rows.n_damaged > 0)
+            return "build the segment anew from its keys; others can be unpacked by "
+                   "their names, and 'tamis pack --repack' saves all that are good";
+    return "'tamis pack --repack' writes a whole pack, which can be unpacked";
+}
+
 static int write_files(struct packing *p)
 {
     struct tamis_diag diag = {0};
@@ -305,9 +319,7 @@ static int write_files(struct packing *p)
         pick_packed(p);
     err = tamis_edit_unpack(p->edit, p->snapshot, p->segments, p->n, &diag);
     return err ? complain_error(err, &diag, p->o->args[0],
-                                err == TAMIS_ERR_DAMAGED
-                                    ? "build the segment anew from its keys"
-                                    : NULL)
+                                err == TAMIS_ERR_DAMAGED ? unpack_advice(p) : NULL)
                : EXIT_DONE;
 }
 

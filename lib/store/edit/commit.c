@@ -91,7 +91,7 @@ static int lock_dropped(struct apply *a, const struct record *r, const void *nam
     if (rc != TAMIS_ERR_BUSY)
         return diag_errno(a->diag, rc, store, "locking a growing filter");
     return diag_fail(a->diag, rc, store,
-                     "segment %s: a writer has it open (process %ld)",
+                     "segment '%s': a writer has it open (process %ld)",
                      name_text(text, name, name_bytes), (long)holder);
 }
 
@@ -163,7 +163,7 @@ static int check_meant(const struct apply *a, const uint8_t *value, size_t n,
     if (is_meant(op, value, n))
         return 0;
     return diag_fail(diag, TAMIS_ERR_MISMATCH, a->edit->catalog->path,
-                     "segment %s has another %s than was meant: it was replaced",
+                     "segment '%s' has another %s than was meant: it was replaced",
                      name_text(text, op->bytes, op->name_bytes),
                      op->bound ? "binding" : "filter");
 }

@@ -49,7 +49,7 @@ static int write_filter(struct unpacking *u, const struct entry *e,
                          u->edit->dir.fd, name);
     if (rc)
         return diag_fail(u->diag, rc, filter_path(seat->pack),
-                         "unpacking segment %s: %s",
+                         "unpacking segment '%s': %s",
                          name_text(text, e->bytes, e->name_bytes), tamis_strerror(rc));
     struct record now = edit_record(&commit, id.target_error, id.created, r->rank);
     now.has_range = r->has_range;
@@ -93,7 +93,7 @@ static int check_segment(const struct unpacking *u, size_t index)
         return 0;
     return diag_fail(
         u->diag, TAMIS_ERR_NO_SEGMENT, u->edit->catalog->path,
-        "segment %s is in no usable pack",
+        "segment '%s' is in no usable pack",
         name_text(text, s->entries[index]->bytes, s->entries[index]->name_bytes));
 }
 

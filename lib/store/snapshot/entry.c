@@ -276,8 +276,8 @@ static int check_state(const struct entry *e, struct tamis_diag *diag)
     name_text(text, e->bytes, e->name_bytes);
     if (e->state == RECORD_NO_FILTER)
         return diag_fail(diag, TAMIS_ERR_NO_SEGMENT, NULL,
-                         "segment %s is registered without a filter", text);
-    return diag_fail(diag, e->refusal, NULL, "the catalog's record of segment %s: %s",
+                         "segment '%s' is registered without a filter", text);
+    return diag_fail(diag, e->refusal, NULL, "the catalog's record of segment '%s': %s",
                      text, tamis_strerror(e->refusal));
 }
 

@@ -57,7 +57,7 @@ int packs_own_blocks(struct tamis_snapshot *s, size_t index, uint64_t *n,
     if (memcmp(own->uuid, entry_record(e)->uuid, UUID_BYTES) == 0)
         return 0;
     return diag_fail(diag, TAMIS_ERR_MISMATCH, filter_path(pack->filter),
-                     "the pack's table has another filter where segment %s should be",
+                     "the pack's table has another filter where segment '%s' should be",
                      name_text(text, e->bytes, e->name_bytes));
 }
 

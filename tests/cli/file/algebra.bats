@@ -310,7 +310,7 @@ meanwhile() {
         # shellcheck disable=SC2086
         meanwhile "$TAMIS" $c
         [ "$status" -eq 6 ] || { cat out err && false; }
-        [[ $(cat err) =~ "segment a has another filter than was meant: it was replaced: run it again" ]]
+        [[ $(cat err) =~ "segment 'a' has another filter than was meant: it was replaced: run it again" ]]
         [ ! -s out ] || [[ $c == plan* ]]
         ok "$TAMIS" verify store a --against new
         prints ': 0 lost'

@@ -313,7 +313,7 @@ static void a_filter_that_was_replaced_is_not_dropped(void **state)
     OK(put_keys(e, "a", 200, 100, NULL));
     OK(tamis_edit_commit(e, NULL));
     assert_int_equal(tamis_edit_commit(mine, &diag), TAMIS_ERR_MISMATCH);
-    assert_non_null(strstr(diag.what, "segment a has another filter"));
+    assert_non_null(strstr(diag.what, "segment 'a' has another filter"));
     assert_int_equal(n_filter_files("s"), 1);
     for (uint64_t i = 200; i < 300; i++)
         assert_int_equal(reason_of(s, "a", i), TAMIS_HIT);
@@ -360,7 +360,7 @@ static void a_binding_that_was_replaced_is_not_dropped(void **state)
     OK(tamis_edit_put_bare(e, "a", 1, &theirs, NULL));
     OK(tamis_edit_commit(e, NULL));
     assert_int_equal(tamis_edit_commit(mine, &diag), TAMIS_ERR_MISMATCH);
-    assert_non_null(strstr(diag.what, "segment a has another binding"));
+    assert_non_null(strstr(diag.what, "segment 'a' has another binding"));
     assert_int_equal(reason_of(s, "a", 250), TAMIS_NO_FILTER);
     assert_int_equal(n_filter_files("s"), 1);
     /* One that begins with it is another one, and so is none. */
