@@ -39,21 +39,28 @@ static int pick(struct packing *p)
     return EXIT_DONE;
 }
 
-/* Opens the store, does `work` in an edit, and commits it unless it is `dry`. */
+/* Opens the store, does `work` in an edit, and commits it unless it is `dry`. A
+ * terminating signal makes the work fail, so that it leaves no file and no line. */
 static int edit(struct packing *p, int (*work)(struct packing *p), bool dry)
 {
     const char *path = p->o->args[0];
     struct tamis_diag diag = {0};
+    struct endings endings;
     int err = tamis_edit_begin(p->store, &p->edit, &diag), status;
 
     if (err != 0)
         return complain_error(err, &diag, path, NULL);
+    complain_later();
+    endings_catch(&endings);
     status = work(p);
-    if (status != EXIT_DONE || dry) {
+    if (status != EXIT_DONE || dry)
         tamis_edit_abort(p->edit);
+    else
+        endings_hold();
+    endings_let(&endings, status != EXIT_DONE);
+    complain_now();
+    if (status != EXIT_DONE || dry)
         return status;
-    }
-    endings_hold();
     err = tamis_edit_commit(p->edit, &diag);
     return err ? replaced_error(err, &diag, path) : EXIT_DONE;
 }

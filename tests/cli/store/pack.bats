@@ -257,3 +257,30 @@ mends() {
     ok "$TAMIS" pack store
     [ "$stderr" = "nothing to pack: 1 packed before, 1 larger in a pack" ] || explain "it is named"
 }
+
+more_than_ten() {
+    [ "$(n_files)" -gt 10 ]
+}
+
+# If it is done before the signal comes, all is done.
+@test "unpacking that is ended by a signal leaves nothing" {
+    "$TAMIS" init store
+    mkdir lists
+    for i in $(seq 2000); do echo $i >lists/$i; done
+    "$TAMIS" build store --each lists/* --pack -q
+    for signal in INT TERM HUP; do
+        env --default-signal=INT,TERM,HUP "$TAMIS" unpack store -q 2>said &
+        soon more_than_ten
+        kill -$signal $!
+        code=0
+        wait $! || code=$?
+        [ ! -s said ]
+        if [ "$code" -eq 0 ]; then
+            [ "$(n_files)" -eq 2000 ]
+            "$TAMIS" pack store -q
+        else
+            [ "$code" -eq $((128 + $(kill -l $signal))) ] || explain "$signal, got $code"
+            [ "$(n_files)" -eq 2 ] || explain "nothing left"
+        fi
+    done
+}
