@@ -24,7 +24,8 @@ static size_t n_in_quarantine(void)
 }
 
 /* Packs one segment alone. */
-static void pack_one(struct tamis_store *s, const char *name, int repack, bool keep)
+static void pack_one(struct tamis_store *s, const char *name, enum tamis_repack repack,
+                     bool keep)
 {
     struct tamis_pack_options opt = {.size = sizeof opt, .repack = repack, .keep = keep};
     struct tamis_snapshot *snap = snapshot_of(s);
