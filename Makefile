@@ -125,8 +125,8 @@ ifeq ($(shell uname -m),x86_64)
 $B/tests/support/inline/avx2.o: BASE += -mavx2 -mbmi2
 $B/tests/support/inline/avx512.o: BASE += -mavx512f -mbmi2
 endif
-$B/tests/test_inline $B/tests/test_store_inline: TEST_OBJ := $(INLINE_OBJ)
-$B/tests/test_inline $B/tests/test_store_inline: $(INLINE_OBJ)
+$B/tests/test_inline $B/tests/test_store_inline $B/tests/test_blocks: TEST_OBJ := $(INLINE_OBJ)
+$B/tests/test_inline $B/tests/test_store_inline $B/tests/test_blocks: $(INLINE_OBJ)
 define unit_test
 $B/tests/$(notdir $1): $B/$1.o $$(LIB_OBJ) | deps-test
 	$$(call say,LD,$$@)

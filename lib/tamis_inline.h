@@ -92,6 +92,14 @@ struct tamis_inline {
     uint64_t reserved[3]; /* 0 */
 };
 
+/* Blocks in the caller's memory (tamis_blocks.h), 64 bytes. */
+struct tamis_inline_blocks {
+    struct tamis_inline_geometry geometry;
+    uint64_t n_bytes; /* 0: nobody has set this value */
+    uint64_t tag;
+    uint64_t reserved[2]; /* 0 */
+};
+
 #ifdef __GNUC__
 #pragma GCC visibility push(default)
 #endif
@@ -105,6 +113,11 @@ int tamis_filter_inline(struct tamis_filter *filter, uint32_t version,
 int tamis_snapshot_inline(struct tamis_snapshot *snapshot,
                           const struct tamis_target *target, uint32_t version,
                           struct tamis_inline *out);
+/* Sets *out, a value for blocks of this geometry and domain. ERR_RANGE: no geometry, or
+ * no domain. ERR_VERSION. The value holds nothing: copy it, forget it, share it. */
+struct tamis_inline_blocks;
+int tamis_blocks_inline(const struct tamis_blocks *blocks, uint32_t version,
+                        struct tamis_inline_blocks *out);
 /* Gives back what the value holds, and zeroes it. */
 void tamis_inline_release(struct tamis_inline *value);
 /* What a probe falls back to: checks all, and answers as tamis_filter_probe() or
@@ -313,6 +326,100 @@ TAMIS_INLINE size_t tamis_inline_probe_few(const struct tamis_inline *value,
     if (why)
         *why = TAMIS_NO_REASON;
     return n_absent;
+}
+
+/* ---- blocks in the caller's memory ------------------------------------------- */
+
+/* Asks for one key, as tamis_blocks_probe() does: bits of another length are
+ * MAYBE/UNREADABLE, a key of another domain is MAYBE/MISMATCH. */
+TAMIS_INLINE enum tamis_answer
+tamis_inline_blocks_probe(const struct tamis_inline_blocks *value, const void *bits,
+                          size_t n_bytes, const struct tamis_key *key,
+                          enum tamis_reason *why)
+{
+    const unsigned char *at = (const unsigned char *)bits;
+    int misses;
+    if (__builtin_expect(!at || !n_bytes || n_bytes != value->n_bytes, 0)) {
+        if (why)
+            *why = TAMIS_UNREADABLE;
+        return TAMIS_MAYBE;
+    }
+    if (__builtin_expect(key->tag != value->tag, 0)) {
+        if (why)
+            *why = TAMIS_MISMATCH;
+        return TAMIS_MAYBE;
+    }
+    misses = __builtin_expect(value->geometry.lanes == 1, 1)
+                 ? tamis_inline_one_misses(&value->geometry, at, key->hash)
+                 : tamis_inline_misses(&value->geometry, at, key->hash);
+    if (why)
+        *why = misses ? TAMIS_NO_REASON : TAMIS_HIT;
+    return misses ? TAMIS_ABSENT : TAMIS_MAYBE;
+}
+
+/* Sets the bits of hash h in a block of 64 bytes. */
+TAMIS_INLINE void tamis_inline_set(const struct tamis_inline_geometry *g,
+                                   unsigned char *block, uint64_t h)
+{
+    uint32_t words = g->words[(uint32_t)h >> 29];
+    static const uint32_t salts[8] = TAMIS_INLINE_SALTS(UINT32_C);
+#if defined(__AVX512F__)
+    __m256i product =
+        _mm256_mullo_epi32(_mm256_set1_epi32((int)(uint32_t)h),
+                           _mm256_loadu_si256((const __m256i *)(const void *)salts));
+    __m512i bits =
+        _mm512_maskz_sllv_epi64((__mmask8)words, _mm512_set1_epi64(1),
+                                _mm512_cvtepu32_epi64(_mm256_srli_epi32(product, 26)));
+    _mm512_storeu_si512((void *)block,
+                        _mm512_or_si512(_mm512_loadu_si512((const void *)block), bits));
+#elif defined(__AVX2__)
+    __m256i *at = (__m256i *)(void *)block, one = _mm256_set1_epi64x(1);
+    __m256i bit = _mm256_srli_epi32(
+        _mm256_mullo_epi32(_mm256_set1_epi32((int)(uint32_t)h),
+                           _mm256_loadu_si256((const __m256i *)(const void *)salts)),
+        26);
+    __m256i low =
+        _mm256_sllv_epi64(one, _mm256_cvtepu32_epi64(_mm256_castsi256_si128(bit)));
+    __m256i high =
+        _mm256_sllv_epi64(one, _mm256_cvtepu32_epi64(_mm256_extracti128_si256(bit, 1)));
+    __m256i has = _mm256_set1_epi64x((long long)words);
+    __m256i in_low = _mm256_setr_epi64x(1, 2, 4, 8);
+    __m256i in_high = _mm256_setr_epi64x(16, 32, 64, 128);
+    low = _mm256_and_si256(low,
+                           _mm256_cmpeq_epi64(_mm256_and_si256(has, in_low), in_low));
+    high = _mm256_and_si256(
+        high, _mm256_cmpeq_epi64(_mm256_and_si256(has, in_high), in_high));
+    _mm256_storeu_si256(at, _mm256_or_si256(_mm256_loadu_si256(at), low));
+    _mm256_storeu_si256(at + 1, _mm256_or_si256(_mm256_loadu_si256(at + 1), high));
+#else
+    uint32_t i;
+    for (i = 0; i < 8; i++) {
+        uint32_t bit = (uint32_t)h * salts[i] >> 26;
+        block[8 * i + bit / 8] |= (unsigned char)((words >> i & 1) << bit % 8);
+    }
+#endif
+}
+
+/* Sets the bits of one key, as tamis_blocks_add() does: ERR_RANGE, ERR_MISMATCH. */
+TAMIS_INLINE int tamis_inline_blocks_add(const struct tamis_inline_blocks *value,
+                                         void *bits, size_t n_bytes,
+                                         const struct tamis_key *key)
+{
+    unsigned char *lane = (unsigned char *)bits;
+    uint64_t h = key->hash;
+    uint32_t i;
+    if (__builtin_expect(!lane || !n_bytes || n_bytes != value->n_bytes, 0))
+        return TAMIS_ERR_RANGE;
+    if (__builtin_expect(key->tag != value->tag, 0))
+        return TAMIS_ERR_MISMATCH;
+    for (i = 0; i < value->geometry.lanes; i++) {
+        size_t at =
+            (size_t)(tamis_inline_block(lane, value->geometry.n_blocks, h) - lane);
+        tamis_inline_set(&value->geometry, lane + at, h);
+        h = (h ^ h >> 32) * UINT64_C(0x9E3779B97F4A7C15);
+        lane += value->geometry.n_blocks * 64;
+    }
+    return 0;
 }
 
 #ifdef __cplusplus

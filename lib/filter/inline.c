@@ -14,24 +14,6 @@
 _Static_assert(sizeof(struct tamis_inline) == 128, "the layout of version 1");
 _Static_assert(sizeof(_Atomic uint64_t) == sizeof(uint64_t), "plain_tag is a word");
 
-/* ---- how bits lie in blocks ---- */
-
-/* Unpacked and shuffled, AVX2 has the words in this order. */
-static const uint8_t in_pairs[WORDS_PER_BLOCK] = {0, 1, 4, 5, 2, 3, 6, 7};
-
-struct tamis_inline_geometry inline_geometry(uint64_t n_blocks, uint32_t lanes,
-                                             uint32_t words)
-{
-    struct tamis_inline_geometry g = {.n_blocks = n_blocks, .lanes = lanes};
-    for (uint32_t start = 0; start < WORDS_PER_BLOCK; start++) {
-        uint32_t has = plane_ring(words) << start >> WORDS_PER_BLOCK;
-        g.words[start] = (uint8_t)has;
-        for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++)
-            g.pairs[start] |= (uint8_t)((has >> in_pairs[i] & 1) << i);
-    }
-    return g;
-}
-
 /* ---- of a filter ---- */
 
 int inline_begin(const void *object, uint32_t version, struct tamis_inline *out)
@@ -55,7 +37,7 @@ void inline_filter(struct tamis_inline *value, struct tamis_filter *f,
         return;
     const struct geometry *g = &v->stages[0].geometry;
     value->bits = v->plane.bits;
-    value->geometry = inline_geometry(g->n_blocks, g->lanes, g->words);
+    value->geometry = inline_geometry(g);
     const unsigned char *stage = (const unsigned char *)&v->stages[0];
     const void *tag = stage + offsetof(struct stage, plain_tag);
     *(g->lanes == 1 ? &value->one : &value->many) = tag;

@@ -16,8 +16,6 @@ struct tamis_inline_calls {
     void (*release)(struct tamis_inline *value);
 };
 
-struct tamis_inline_geometry inline_geometry(uint64_t n_blocks, uint32_t lanes,
-                                             uint32_t words);
 /* Zeroes *out; ERR_RANGE, ERR_VERSION (then nothing is written). */
 int inline_begin(const void *object, uint32_t version, struct tamis_inline *out);
 /* Points the value to the filter, and holds it. Quick only at this watermark. */

@@ -7,14 +7,16 @@
 #define KERNEL             __attribute__((target("avx2,bmi,bmi2"))) static
 #define KERNEL_NAME        "avx2"
 #define KERNEL_SYMBOL      kernel_avx2
+#define ANY_ADDRESS        true
 #define NEAR_BYTES         (512 << 10)
 #define VECTOR_BYTES       32
 
 #define WORDS(words)       (words)
 #define PLANE_WORDS(plane) ((plane)->words)
 
-/* Read at once, as another thread may be setting bits; words at 8 bytes. */
-typedef long long half __attribute__((vector_size(32), aligned(8), may_alias));
+/* Read at once, as another thread may be setting bits. At any address: blocks may be in
+ * the memory of a caller (blocks.c). */
+typedef long long half __attribute__((vector_size(32), aligned(1), may_alias));
 
 /* Eight numbers of 32 bits, one a word, are kept in the order 0 1 4 5, 2 3 6 7: two
  * unpackings make the shift counts for words 0 to 3 and 4 to 7 of them, and one shuffle

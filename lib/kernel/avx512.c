@@ -7,14 +7,16 @@
 #define KERNEL             __attribute__((target("avx512f,avx512bw,avx512dq,avx2,bmi,bmi2"))) static
 #define KERNEL_NAME        "avx512"
 #define KERNEL_SYMBOL      kernel_avx512
+#define ANY_ADDRESS        true
 #define NEAR_BYTES         (2 << 20)
 #define VECTOR_BYTES       64
 
 #define WORDS(words)       plane_ring(words)
 #define PLANE_WORDS(plane) ((plane)->ring)
 
-/* Read at once, as another thread may be setting bits; words at 8 bytes. */
-typedef long long block512 __attribute__((vector_size(64), aligned(8), may_alias));
+/* Read at once, as another thread may be setting bits. At any address: blocks may be in
+ * the memory of a caller (blocks.c). */
+typedef long long block512 __attribute__((vector_size(64), aligned(1), may_alias));
 
 struct pattern {
     __m512i bits; /* one in each word */

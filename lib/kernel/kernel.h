@@ -9,7 +9,7 @@
 #define TAMIS_KERNEL_H
 
 #include "format/geometry.h"
-#include "lib/tamis.h"
+#include "lib/tamis_inline.h"
 
 /* The part of a stage that a probe reads. Small, since many are asked in a row. */
 struct plane {
@@ -64,10 +64,16 @@ static inline void row_begin(struct row *r, uint64_t h)
         r->h[lane] = h;
 }
 
+/* blocks.c: for probes that are no call. */
+struct tamis_inline_geometry inline_geometry(const struct geometry *g);
+
 enum { SECTORS_IN_PAGE = PAGE_BYTES / SECTOR_BYTES };
 
 struct kernel {
     const char *name;
+    /* May answer(), probe() and fill() get blocks that begin anywhere, or only at
+     * multiples of 8? */
+    bool any_address;
     /* One block. */
     bool (*block_probe)(const uint8_t *block, uint32_t words, uint64_t h);
     /* Returns how many of the bits were clear. */

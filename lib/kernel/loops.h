@@ -2,6 +2,8 @@
  * The file that includes it defines KERNEL (static, for its processor), KERNEL_NAME,
  * KERNEL_SYMBOL, and:
  *
+ * - ANY_ADDRESS: may blocks that are asked or filled lie at any address, or at
+ * multiples of 8 only?
  * - NEAR_BYTES: what is smaller stays in the second-level cache of such processors,
  * mostly: near enough for their own window, so that fetching lines ahead is not worth
  * its work
@@ -124,6 +126,7 @@ KERNEL enum tamis_answer answer(const struct plane *p, const struct tamis_key *k
 
 const struct kernel KERNEL_SYMBOL = {
     .name = KERNEL_NAME,
+    .any_address = ANY_ADDRESS,
     .block_probe = block_probe,
     .block_add = block_add,
     .probe = probe,

@@ -7,6 +7,7 @@
 #define KERNEL             static
 #define KERNEL_NAME        "neon"
 #define KERNEL_SYMBOL      kernel_neon
+#define ANY_ADDRESS        false
 #define NEAR_BYTES         (512 << 10)
 #define VECTOR_BYTES       16
 

@@ -4,6 +4,7 @@
 #define KERNEL             static
 #define KERNEL_NAME        "scalar"
 #define KERNEL_SYMBOL      kernel_scalar
+#define ANY_ADDRESS        false
 #define NEAR_BYTES         (512 << 10)
 #define VECTOR_BYTES       16
 

@@ -8,7 +8,8 @@
  * keeps a filter of some dozen keys inside each of its own blocks, with its own header
  * and checksum. The functions check lengths only. The memory is the caller's and needs
  * no alignment. It must be zero before the first add, and must not change while it is
- * probed. The functions allocate nothing and make no system call. */
+ * probed. The functions allocate nothing and make no system call. tamis_inline.h has
+ * probes and adds that are no call. */
 
 struct tamis_blocks {
     uint32_t lanes, words; /* 1 .. 4; 1 .. 8 */

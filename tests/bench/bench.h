@@ -140,6 +140,16 @@ bool have_avx512(void);
 
 double lap_few(void *probing);
 
+/* ---- compare/adds.c: bits set by hand ---- */
+
+struct filling_bits {
+    uint8_t *bits;
+    struct geometry geometry;
+    const uint64_t *hashes;
+    size_t n;
+};
+double lap_add_by_hand(void *adding);
+
 /* ---- compare/limits.c: what the machine can do ---- */
 
 enum { WINDOW = 64 };
@@ -197,6 +207,7 @@ void figures_small(void);
 void figures_large(void);
 void figures_inline(void);
 void figures_few(void);
+void figures_blocks(void);
 void figures_check(void);
 void figures_stages(void);
 void figures_segments(void);

@@ -107,6 +107,15 @@ struct figure figures[] = {
     F("few_inline_large_32", "the same, inline", "inline", "two passes by hand", "ns",
       MOST, 1.25),
 
+    F("blocks_inline", "blocks in memory, negatives", "inline", "inline, of a file", "ns",
+      MOST, 1.2),
+    F("blocks_call", "blocks in memory, negatives", "public call", "inline, of a file",
+      "ns", RECORDED, NAN),
+    F("blocks_add_inline", "adding to blocks in memory", "inline", "loop by hand", "ns",
+      MOST, 1.5),
+    F("blocks_add", "adding to blocks in memory", "public call", "loop by hand", "ns",
+      MOST, 1.5),
+
     F("checked_batch", "everything checked, batch", "lazy", "none", "ns", MOST, 1.03),
     F("checked_single", "everything checked, one at a time", "lazy", "none", "ns", MOST,
       1.03),

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 struct tamis_inline;
+struct tamis_inline_blocks;
 struct tamis_key;
 
 struct inline_loops {
@@ -24,6 +25,14 @@ struct inline_loops {
     /* Asks n values for one key. Returns how many say ABSENT. */
     size_t (*probe_each)(const struct tamis_inline *values, size_t n,
                          const struct tamis_key *key);
+    /* As probe(), of blocks. */
+    size_t (*probe_blocks)(const struct tamis_inline_blocks *value, const void *bits,
+                           size_t n_bytes, uint64_t tag, const uint64_t *hashes,
+                           size_t n, uint64_t *absent);
+    /* Adds n keys to blocks, one by one. Returns how many were refused. */
+    size_t (*add_blocks)(const struct tamis_inline_blocks *value, void *bits,
+                         size_t n_bytes, uint64_t tag, const uint64_t *hashes,
+                         size_t n);
 };
 
 extern const struct inline_loops inline_plain, inline_avx2, inline_avx512;

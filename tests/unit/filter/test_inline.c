@@ -81,7 +81,7 @@ static void same_as_reference(const struct inline_loops *loops, uint8_t *bits,
                              .many = g->lanes > 1 ? &tag : NULL,
                              .bits = bits,
                              .geometry =
-                                 inline_geometry(g->n_blocks, g->lanes, g->words)};
+                                 inline_geometry(g)};
     uint64_t absent[ASKED / 64];
     size_t n = 0, n_absent = loops->probe(&v, 7, others, ASKED, absent);
     for (size_t i = 0; i < ASKED; i++) {

@@ -1,7 +1,10 @@
 /* Blocks in the caller's memory: the bits are those of SPEC.md §4 at any number of
  * blocks and any alignment, the error is the planned one even of a single block, and
  * what is uncertain is MAYBE. */
+#include "tests/support/inline/loops.h"
 #include "tests/support/support.h"
+
+#include "lib/tamis_inline.h"
 
 #include <math.h>
 
@@ -57,6 +60,85 @@ static void bits_are_those_of_the_geometry(void **state)
                                                                       : TAMIS_ABSENT);
                 }
             }
+}
+
+/* The same bits and the same answers inline, for each processor. */
+static void inline_ones_agree(const struct inline_loops *l,
+                              const struct tamis_blocks *b, uint8_t *memory,
+                              const uint64_t *hashes, size_t n)
+{
+    size_t n_bytes = (size_t)tamis_blocks_bytes(b);
+    struct tamis_inline_blocks v;
+    uint64_t absent[8];
+    uint8_t *bits = memory + random_below(64), expected[MOST_BYTES] = {0};
+    struct geometry g = {b->n_blocks, b->lanes, b->words};
+    memset(memory, 0, MOST_BYTES + 64);
+    for (size_t i = 0; i < n / 2; i++)
+        geometry_add(expected, &g, hashes[i]);
+    assert_int_equal(tamis_blocks_inline(b, TAMIS_INLINE_VERSION, &v), 0);
+    assert_int_equal(l->add_blocks(&v, bits, n_bytes, b->tag, hashes, n / 2), 0);
+    assert_memory_equal(bits, expected, n_bytes);
+    assert_int_equal(l->add_blocks(&v, bits, n_bytes, b->tag + 1, hashes, n), n);
+    assert_int_equal(l->add_blocks(&v, bits, n_bytes - 1, b->tag, hashes, n), n);
+    assert_memory_equal(bits, expected, n_bytes);
+    l->probe_blocks(&v, bits, n_bytes, b->tag, hashes, n, absent);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(absent[i / 64] >> i % 64 & 1,
+                         !geometry_probe(expected, &g, hashes[i]));
+    assert_int_equal(l->probe_blocks(&v, bits, n_bytes, b->tag + 1, hashes, n, absent),
+                     0);
+    assert_int_equal(l->probe_blocks(&v, bits, n_bytes + 64, b->tag, hashes, n, absent),
+                     0);
+}
+
+static void inline_blocks_are_the_same(void **state)
+{
+    (void)state;
+    static uint8_t memory[MOST_BYTES + 64];
+    uint64_t hashes[300];
+    for (size_t k = 0; inline_loops_at(k); k++)
+        for (uint32_t lanes = 1; lanes <= MAX_LANES; lanes++)
+            for (uint32_t words = 1; words <= MAX_WORDS; words++) {
+                struct tamis_blocks b = blocks_of(lanes, words, 1 + random_below(9));
+                random_hashes(hashes, 300);
+                inline_ones_agree(inline_loops_at(k), &b, memory, hashes, 300);
+            }
+}
+
+static void what_is_no_value_is_maybe(void **state)
+{
+    (void)state;
+    static const uint8_t zeros[64];
+    struct tamis_inline_blocks v;
+    struct tamis_blocks b = blocks_of(1, 6, 1), none = blocks_of(1, 9, 1);
+    struct tamis_key key = tamis_key_of_hash(domain.tag, 1), no_key = {0};
+    enum tamis_reason why;
+    assert_int_equal(tamis_blocks_inline(&none, TAMIS_INLINE_VERSION, &v),
+                     TAMIS_ERR_RANGE);
+    for (int zeroed = 0; zeroed < 2; zeroed++) {
+        assert_int_equal(tamis_inline_blocks_probe(&v, zeros, 64, &key, &why),
+                         TAMIS_MAYBE);
+        assert_int_equal(why, TAMIS_UNREADABLE);
+        assert_int_equal(tamis_inline_blocks_probe(&v, zeros, 0, &no_key, NULL),
+                         TAMIS_MAYBE);
+        memset(&v, 0, sizeof v);
+    }
+    b.tag = 0;
+    assert_int_equal(tamis_blocks_inline(&b, TAMIS_INLINE_VERSION, &v),
+                     TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_blocks_inline(NULL, TAMIS_INLINE_VERSION, &v),
+                     TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_blocks_inline(&b, TAMIS_INLINE_VERSION, NULL),
+                     TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_blocks_inline(&b, 0, &v), TAMIS_ERR_VERSION);
+    b.tag = domain.tag;
+    assert_int_equal(tamis_blocks_inline(&b, TAMIS_INLINE_VERSION, &v), 0);
+    assert_int_equal(tamis_inline_blocks_probe(&v, zeros, 64, &key, &why),
+                     TAMIS_ABSENT);
+    assert_int_equal(tamis_inline_blocks_probe(&v, NULL, 64, &key, &why), TAMIS_MAYBE);
+    assert_int_equal(tamis_inline_blocks_probe(&v, zeros, 64, &no_key, &why),
+                     TAMIS_MAYBE);
+    assert_int_equal(why, TAMIS_MISMATCH);
 }
 
 /* The measured error of many sets of n keys, as planned for `error`. */
@@ -214,6 +296,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_are_those_of_the_geometry),
+        cmocka_unit_test(inline_blocks_are_the_same),
+        cmocka_unit_test(what_is_no_value_is_maybe),
         cmocka_unit_test(errors_are_as_planned),
         cmocka_unit_test(plans_are_the_smallest),
         cmocka_unit_test(what_is_unsure_is_maybe),
