@@ -33,6 +33,8 @@
  * CONCURRENCY. Probes: all threads at once, in signal handlers (a probe that falls back
  * as the call), and in forked children. None waits.
  *
+ * COMPILERS. gcc and clang, C11 or C++11.
+ *
  * ABI. The layout of version TAMIS_INLINE_VERSION is fixed; a library that does not
  * know the caller's version refuses it (TAMIS_ERR_VERSION). */
 #ifndef TAMIS_INLINE_H
@@ -48,6 +50,17 @@
 #include <arm_neon.h>
 #endif
 
+/* Define TAMIS_INLINE_HASH before, to have tamis_inline_key_of(), too. */
+#ifdef TAMIS_INLINE_HASH
+#ifndef XXH_INLINE_ALL
+#define XXH_INLINE_ALL
+#endif
+#include <xxhash.h>
+#if XXH_VERSION_NUMBER < 800
+#error "tamis needs xxHash 0.8.0 or later"
+#endif
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -56,13 +69,8 @@ enum { TAMIS_INLINE_VERSION = 1 };
 
 /* What is nearly always done, wherever a probe stands; and what is done else, once in a
  * file, so that it takes no registers from a caller's loop. */
-#ifdef __GNUC__
 #define TAMIS_INLINE static inline __attribute__((always_inline))
 #define TAMIS_APART  static __attribute__((noinline, unused))
-#else
-#define TAMIS_INLINE static inline
-#define TAMIS_APART  static inline
-#endif
 
 /* How bits lie in blocks (SPEC.md section 4), as probes like to have it. */
 struct tamis_inline_geometry {
@@ -100,9 +108,7 @@ struct tamis_inline_blocks {
     uint64_t reserved[2]; /* 0 */
 };
 
-#ifdef __GNUC__
 #pragma GCC visibility push(default)
-#endif
 
 /* Sets *out, a value for probes of this filter. ERR_RANGE: an argument is NULL.
  * ERR_VERSION: pass TAMIS_INLINE_VERSION; then nothing is written. */
@@ -130,9 +136,7 @@ size_t tamis_inline_ask_few(const struct tamis_inline *value, uint64_t tag,
                             const uint64_t *hashes, size_t n, uint64_t *absent,
                             enum tamis_reason *why);
 
-#ifdef __GNUC__
 #pragma GCC visibility pop
-#endif
 
 /* ---- one block -------------------------------------------------------------- */
 
@@ -338,15 +342,10 @@ tamis_inline_blocks_probe(const struct tamis_inline_blocks *value, const void *b
                           enum tamis_reason *why)
 {
     const unsigned char *at = (const unsigned char *)bits;
-    int misses;
-    if (__builtin_expect(!at || !n_bytes || n_bytes != value->n_bytes, 0)) {
+    int misses, fits = at && n_bytes && n_bytes == value->n_bytes;
+    if (__builtin_expect(!fits || key->tag != value->tag, 0)) {
         if (why)
-            *why = TAMIS_UNREADABLE;
-        return TAMIS_MAYBE;
-    }
-    if (__builtin_expect(key->tag != value->tag, 0)) {
-        if (why)
-            *why = TAMIS_MISMATCH;
+            *why = fits ? TAMIS_MISMATCH : TAMIS_UNREADABLE;
         return TAMIS_MAYBE;
     }
     misses = __builtin_expect(value->geometry.lanes == 1, 1)
@@ -421,6 +420,26 @@ TAMIS_INLINE int tamis_inline_blocks_add(const struct tamis_inline_blocks *value
     }
     return 0;
 }
+
+/* ---- hashing ------------------------------------------------------------------ */
+
+#ifdef TAMIS_INLINE_HASH
+/* Hashes a key, as tamis_key_of() does. The hash of a short key takes less than a call;
+ * what is compiled in is all of xxhash.h, version 0.8.0 or later. */
+TAMIS_INLINE struct tamis_key tamis_inline_key_of(const struct tamis_domain *domain,
+                                                  const void *bytes, size_t n_bytes)
+{
+    struct tamis_key key;
+    key.bytes = n_bytes ? bytes : "";
+    key.n_bytes = n_bytes;
+    key.hash = key.tag = 0;
+    if (domain->hash_id == 1) { /* else nobody has set it */
+        key.hash = XXH3_64bits_withSeed(key.bytes, n_bytes, domain->seed);
+        key.tag = domain->tag;
+    }
+    return key;
+}
+#endif
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct tamis_domain;
 struct tamis_inline;
 struct tamis_inline_blocks;
 struct tamis_key;
@@ -25,6 +26,9 @@ struct inline_loops {
     /* Asks n values for one key. Returns how many say ABSENT. */
     size_t (*probe_each)(const struct tamis_inline *values, size_t n,
                          const struct tamis_key *key);
+    /* As tamis_key_of(). */
+    void (*key_of)(const struct tamis_domain *domain, const void *bytes, size_t n_bytes,
+                   struct tamis_key *key);
     /* As probe(), of blocks. */
     size_t (*probe_blocks)(const struct tamis_inline_blocks *value, const void *bits,
                            size_t n_bytes, uint64_t tag, const uint64_t *hashes,

@@ -80,8 +80,7 @@ static void same_as_reference(const struct inline_loops *loops, uint8_t *bits,
     struct tamis_inline v = {.one = g->lanes == 1 ? &tag : NULL,
                              .many = g->lanes > 1 ? &tag : NULL,
                              .bits = bits,
-                             .geometry =
-                                 inline_geometry(g)};
+                             .geometry = inline_geometry(g)};
     uint64_t absent[ASKED / 64];
     size_t n = 0, n_absent = loops->probe(&v, 7, others, ASKED, absent);
     for (size_t i = 0; i < ASKED; i++) {
@@ -156,6 +155,30 @@ static void a_filter_answers_as_the_call(void **state)
         same_as_call(f, keys, ASKED);
         tamis_filter_close(f);
     }
+}
+
+/* Of each length that XXH3 has a way of its own for. */
+static void keys_are_hashed_as_by_the_call(void **state)
+{
+    static uint8_t bytes[2000];
+    struct tamis_domain none = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)random_u64();
+    for (size_t k = 0; inline_loops_at(k); k++)
+        for (size_t n = 0; n <= sizeof bytes; n += n < 300 ? 1 : 77) {
+            struct tamis_key key, by_call = tamis_key_of(&domain, bytes, n);
+            inline_loops_at(k)->key_of(&domain, bytes, n, &key);
+            assert_true(key.hash == by_call.hash && key.tag == by_call.tag);
+            assert_int_equal(key.n_bytes, n);
+            assert_memory_equal(key.bytes, bytes, n);
+            inline_loops_at(k)->key_of(&none, bytes, n, &key);
+            assert_true(key.tag == 0);
+        }
+    struct tamis_key empty;
+    inline_loops_at(0)->key_of(&domain, NULL, 0, &empty);
+    assert_non_null(empty.bytes); /* else it were a hash alone */
+    assert_true(empty.hash == tamis_key_of(&domain, NULL, 0).hash);
 }
 
 /* ---- when it is quick ---- */
@@ -367,6 +390,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_geometry_answers_as_the_reference),
         cmocka_unit_test(a_filter_answers_as_the_call),
+        cmocka_unit_test(keys_are_hashed_as_by_the_call),
         cmocka_unit_test(a_value_is_quick_once_all_is_checked),
         cmocka_unit_test(a_bad_page_is_never_quick),
         cmocka_unit_test(a_scrub_turns_values_off),
