@@ -37,7 +37,8 @@ static int run(int argc, char **argv)
     status = store_snapshot(o.args[0], &store, &snapshot);
     if (status != EXIT_DONE)
         return status;
-    status = pick_segments(snapshot, o.args[0], o.args + 1, 2, &picked, &n);
+    status =
+        pick_open_segments(store, &snapshot, o.args[0], o.args + 1, 2, &picked, &n);
     if (status == EXIT_DONE) {
         if (n == 1) /* twice the same */
             picked[1] = picked[0];

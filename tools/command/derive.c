@@ -117,8 +117,8 @@ static int run(int argc, char **argv)
     status = store_snapshot(o.args[0], &d.store, &d.snapshot);
     if (status != EXIT_DONE)
         return status;
-    status = pick_segments(d.snapshot, o.args[0], o.args + 2, o.n_args - 2, &d.segments,
-                           &d.n);
+    status = pick_open_segments(d.store, &d.snapshot, o.args[0], o.args + 2,
+                                o.n_args - 2, &d.segments, &d.n);
     if (status == EXIT_DONE)
         status = edit(&d);
     free(d.segments);

@@ -180,6 +180,28 @@ static int probe(struct probe *p)
     return status ? status : named;
 }
 
+/* Opens the filters. Then none goes away between its answers. */
+static void open_filters(struct probe *p, struct tamis_store *store)
+{
+    const struct options *o = p->o;
+    struct tamis_prepare_report report;
+    struct tamis_target *targets =
+        memory_or_exit(calloc(o->segments.n + 1, sizeof(*targets)));
+    unsigned tries = 0;
+
+    do {
+        struct tamis_prepare_options opt = {.size = sizeof(opt)};
+
+        for (size_t i = 0; i < o->segments.n; i++)
+            tamis_snapshot_find(p->snapshot, o->segments.at[i],
+                                strlen(o->segments.at[i]), NULL, 0, 0, &targets[i]);
+        opt.targets = o->segments.n > 0 ? targets : NULL;
+        opt.n_targets = o->segments.n;
+        tamis_snapshot_prepare(p->snapshot, &opt, &report, NULL);
+    } while (report.n_failed > 0 && newer_snapshot(store, &p->snapshot, &tries));
+    free(targets);
+}
+
 static int run(int argc, char **argv)
 {
     struct probe p = {.complete = true};
@@ -197,6 +219,7 @@ static int run(int argc, char **argv)
     status = store_snapshot(o.args[0], &store, &p.snapshot);
     if (status != EXIT_DONE)
         return status;
+    open_filters(&p, store);
     err = tamis_store_info(store, &info, &diag);
     if (err != 0) {
         status = complain_error(err, &diag, o.args[0], NULL);

@@ -13,231 +13,32 @@
 #include "../talk/screen.h"
 #include "../talk/talk.h"
 #include "command.h"
+#include "stat.h"
 #include "tamis.h"
 
-struct totals {
-    uint64_t n[4]; /* by state */
-    uint64_t keys, bytes, allocated, catalog_file, over_target, unreadable, lost;
-    uint64_t n_packs, n_packed, n_dead, pack_bytes;
-    struct lost_packs lost_packs;
-    bool for_packs;
-    int status; /* of filters that do not open; damage ranks before I/O errors */
-};
+static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, size_t i,
+                  const char *path, json_t *list);
 
-enum { PATH_BYTES = 4096 };
-
-static bool path_of(const char *store, const char *file, char path[PATH_BYTES])
-{
-    return snprintf(path, PATH_BYTES, "%s/%s", store, file) < PATH_BYTES;
-}
-
-/* False if another process has dropped or replaced the segment meanwhile. */
-static bool is_listed(struct tamis_store *store, const struct tamis_segment_info *s)
+/* As in 'tamis verify': lost is damage, and elsewhere meanwhile is looked at there. */
+static int unopened(struct tamis_store *store, const struct tamis_segment_info *s,
+                    bool packed, const char *path, int err,
+                    const struct tamis_diag *diag, json_t *list)
 {
     struct tamis_snapshot *fresh;
     size_t index;
-    int err = segment_now(store, s, &fresh, &index);
+    bool same = segment_now(store, s, &fresh, &index) != TAMIS_ERR_NO_SEGMENT;
+    bool lost = same && err == ENOENT;
+    int status = lost ? EXIT_DAMAGE : status_unread(err);
 
+    if (!same && index != SIZE_MAX)
+        status = detail(store, fresh, index, path, list);
+    else
+        complain_error(err, diag, path,
+                       packed && (lost || err < 0) ? advice_packed
+                       : lost ? "build the segment anew from its keys"
+                              : advice_unread(err));
     tamis_snapshot_release(fresh);
-    return err != TAMIS_ERR_NO_SEGMENT;
-}
-
-/* Is its file missing, or cut short? */
-static bool is_lost(const struct tamis_segment_info *s, bool there,
-                    const struct stat *st)
-{
-    return there ? (uint64_t)st->st_size < s->file_bytes : errno == ENOENT;
-}
-
-/* Releases a sealed filter at once: a store may have more filters than a process has
- * room to map. */
-static int look_inside(struct tamis_snapshot *snapshot, size_t i,
-                       const struct tamis_segment_info *s, const char *store,
-                       struct tamis_filter_info *info)
-{
-    struct tamis_filter_options opt = {.size = sizeof(opt), .uuid = s->uuid};
-    struct tamis_filter *filter;
-    char path[PATH_BYTES];
-    int err;
-
-    if (s->state != TAMIS_SEGMENT_SEALED) {
-        err = tamis_snapshot_filter(snapshot, i, &filter, NULL);
-        return err ? err : tamis_filter_info(filter, info);
-    }
-    if (!path_of(store, s->file, path))
-        return ENAMETOOLONG;
-    err = tamis_filter_open(path, &opt, &filter, NULL);
-    if (err != 0)
-        return err;
-    err = tamis_filter_info(filter, info);
-    tamis_filter_close(filter);
-    return err;
-}
-
-static void add_segment(struct totals *t, struct tamis_store *store,
-                        struct tamis_snapshot *snapshot, size_t i, const char *path)
-{
-    struct tamis_segment_info s;
-    struct stat st = {0};
-    struct tamis_filter_info info;
-    struct tamis_pack_place place;
-    bool lost;
-    int err, status;
-
-    if (tamis_snapshot_segment(snapshot, i, &s) != 0)
-        return;
-    t->n[s.state <= TAMIS_SEGMENT_SEALED ? s.state : 0]++;
-    if (s.state == TAMIS_SEGMENT_BARE)
-        return;
-    if (is_column(snapshot, i, &place)) {
-        t->keys += s.keys; /* the pack is a file, and is added once */
-        return;
-    }
-    if (add_lost_pack(&t->lost_packs, store, snapshot, i))
-        t->status = EXIT_DAMAGE;
-    if (is_in_lost_pack(snapshot, i)) {
-        t->keys += s.keys;
-        t->lost++;
-        t->status = EXIT_DAMAGE;
-        return;
-    }
-    lost = is_lost(&s, stat_in(path, s.file, &st), &st);
-    t->allocated += (uint64_t)st.st_blocks * 512;
-    err = look_inside(snapshot, i, &s, path, &info);
-    if (err == 0) {
-        s.keys = info.keys;
-        s.file_bytes = info.file_bytes;
-        t->over_target += over_target(&info);
-    }
-    if ((lost || err != 0) && is_listed(store, &s)) {
-        t->lost += lost;
-        t->unreadable += !lost;
-        status = lost ? EXIT_DAMAGE : status_unread(err);
-        t->status =
-            t->status == EXIT_DONE || status == EXIT_DAMAGE ? status : t->status;
-    }
-    t->keys += s.keys;
-    t->bytes += s.file_bytes;
-}
-
-static void add_packs(struct totals *t, struct tamis_snapshot *snapshot,
-                      const char *path)
-{
-    size_t n;
-    struct pack *packs = packs_list(snapshot, path, &n);
-
-    for (size_t i = 0; i < n; i++) {
-        const struct pack *p = &packs[i];
-
-        t->n_packed += p->n_segments;
-        t->n_dead += p->place.n_columns_of_pack - p->n_segments;
-        t->pack_bytes += p->allocated;
-        t->allocated += p->allocated;
-        t->bytes += p->file_bytes;
-    }
-    t->n_packs = n;
-    packs_forget(packs, n);
-}
-
-static json_t *totals_json(const struct totals *t, const struct tamis_store_info *info,
-                           const char *path)
-{
-    json_t *o = memory_or_exit(json_object());
-    char seed[20];
-
-    snprintf(seed, sizeof(seed), "%016llx", (unsigned long long)info->domain.seed);
-    json_put(o, "store", json_escaped(path, strlen(path)));
-    json_put(o, "uuid", json_hex(info->uuid, sizeof(info->uuid)));
-    json_put(o, "created", json_count(info->created));
-    json_put(o, "complete", json_boolean(info->complete));
-    json_put(o, "read_only", json_boolean(info->read_only));
-    json_put(o, "hash_id", json_count(info->domain.hash_id));
-    json_put(o, "seed", json_string(seed));
-    json_put(o, "error", json_number(info->growth.error));
-    json_put(o, "factor", json_number(info->growth.factor));
-    json_put(o, "tightening", json_number(info->growth.tightening));
-    json_put(o, "n0", json_count(info->growth.first_capacity));
-    json_put(o, "for_packs", json_boolean(t->for_packs));
-    json_put(o, "segments", json_count(info->n_segments));
-    json_put(o, "sealed", json_count(t->n[TAMIS_SEGMENT_SEALED]));
-    json_put(o, "growing", json_count(t->n[TAMIS_SEGMENT_GROWING]));
-    json_put(o, "bare", json_count(t->n[TAMIS_SEGMENT_BARE]));
-    json_put(o, "packs", json_count(t->n_packs));
-    json_put(o, "lost_packs", json_count(t->lost_packs.n));
-    json_put(o, "packed", json_count(t->n_packed));
-    json_put(o, "dead_columns", json_count(t->n_dead));
-    json_put(o, "pack_allocated_bytes", json_count(t->pack_bytes));
-    json_put(o, "over_target", json_count(t->over_target));
-    json_put(o, "unreadable", json_count(t->unreadable));
-    json_put(o, "lost", json_count(t->lost));
-    json_put(o, "keys", json_count(t->keys));
-    json_put(o, "filter_bytes", json_count(t->bytes));
-    json_put(o, "filter_allocated_bytes", json_count(t->allocated));
-    json_put(o, "catalog_bytes", json_count(info->catalog_bytes));
-    json_put(o, "catalog_file_bytes", json_count(t->catalog_file));
-    return o;
-}
-
-static void print_totals_text(const struct totals *t,
-                              const struct tamis_store_info *info, const char *path)
-{
-    char *uuid = hex(info->uuid, sizeof(info->uuid));
-    char *name = escape(path, strlen(path));
-    char a[TEXT_BYTES], b[TEXT_BYTES];
-
-    printf("store      %s%s", name, info->read_only ? ", read-only" : "");
-    if (!info->complete)
-        print_tinted(TINT_DOUBT, ", INCOMPLETE: segments may be missing");
-    printf("\nuuid       %s, made %s\n", uuid, time_text(a, info->created));
-    printf("hash       %u, seed %016llx\n", info->domain.hash_id,
-           (unsigned long long)info->domain.seed);
-    printf("defaults   error %s, growing by %g, tightening %g, from %llu keys%s\n",
-           percent_text(a, info->growth.error), info->growth.factor,
-           info->growth.tightening, (unsigned long long)info->growth.first_capacity,
-           t->for_packs ? ", for packs" : "");
-    printf("segments   %llu: %llu sealed, %llu growing, %llu without a filter\n",
-           (unsigned long long)info->n_segments,
-           (unsigned long long)t->n[TAMIS_SEGMENT_SEALED],
-           (unsigned long long)t->n[TAMIS_SEGMENT_GROWING],
-           (unsigned long long)t->n[TAMIS_SEGMENT_BARE]);
-    if (t->n_packs > 0 || t->lost_packs.n > 0)
-        printf("packs      %llu: %llu segments, %llu dead columns, %s\n",
-               (unsigned long long)t->n_packs, (unsigned long long)t->n_packed,
-               (unsigned long long)t->n_dead, size_text(a, (double)t->pack_bytes));
-    if (t->lost_packs.n > 0)
-        print_tinted(TINT_BAD, "           %zu more missing or damaged\n",
-                     t->lost_packs.n);
-    if (t->over_target > 0 || t->unreadable > 0 || t->lost > 0)
-        print_tinted(TINT_BAD,
-                     "           %llu over their target error, %llu unreadable, %llu "
-                     "lost\n",
-                     (unsigned long long)t->over_target,
-                     (unsigned long long)t->unreadable, (unsigned long long)t->lost);
-    printf("keys       %llu\n", (unsigned long long)t->keys);
-    printf("filters    %s allocated", size_text(a, (double)t->allocated));
-    if (t->allocated != t->bytes)
-        printf(", %s long", size_text(b, (double)t->bytes));
-    if (t->keys > 0)
-        printf(", %.2f bits per key", 8 * (double)t->allocated / (double)t->keys);
-    printf("\ncatalog    %s in use, %s on disk\n",
-           size_text(a, (double)info->catalog_bytes),
-           size_text(b, (double)t->catalog_file));
-    free(name);
-    free(uuid);
-}
-
-/* As in 'tamis verify', a lost filter is damage of the store. */
-static int unopened(struct tamis_store *store, const struct tamis_segment_info *s,
-                    bool packed, const char *path, int err,
-                    const struct tamis_diag *diag)
-{
-    bool lost = err == ENOENT && is_listed(store, s);
-
-    complain_error(err, diag, path,
-                   packed && (lost || err < 0) ? advice_packed
-                   : lost                      ? "build the segment anew from its keys"
-                                               : advice_unread(err));
-    return lost ? EXIT_DAMAGE : status_unread(err);
+    return status;
 }
 
 static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, size_t i,
@@ -258,7 +59,7 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
         return unopened(store, &s,
                         tamis_snapshot_pack(snapshot, i, NULL, NULL) == 0 &&
                             has_own_file(&s),
-                        path, err, &diag);
+                        path, err, &diag, list);
     allocated =
         is_column(snapshot, i, &place) ? s.file_bytes : allocated_bytes(path, &s);
     if (list != NULL) {
@@ -293,44 +94,23 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
     return EXIT_DONE;
 }
 
-static int complain_totals(const struct totals *t, const char *path)
-{
-    char packs[64] = "";
-
-    if (t->status == EXIT_DONE)
-        return EXIT_DONE;
-    if (t->lost_packs.n > 0)
-        snprintf(packs, sizeof(packs), ", %zu pack%s missing or damaged",
-                 t->lost_packs.n, t->lost_packs.n == 1 ? "" : "s");
-    return complain(
-        t->status,
-        "%s: %llu filter%s unreadable, %llu lost%s: 'tamis verify' says which", path,
-        (unsigned long long)t->unreadable, t->unreadable == 1 ? "" : "s",
-        (unsigned long long)t->lost, packs);
-}
-
 /* After the picture, the metrics or the details: they show filters that do not open. */
-static int judge(struct tamis_store *store, struct tamis_snapshot *snapshot,
+static int judge(struct tamis_store *store, struct tamis_snapshot **snapshot,
                  const struct options *o)
 {
-    struct totals totals = {0};
-    size_t *picked, n;
+    struct totals t = {0};
     int status =
-        pick_segments(snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
+        add_segments(&t, store, snapshot, o->args[0], o->args + 1, o->n_args - 1);
 
-    if (status != EXIT_DONE)
-        return status;
-    for (size_t i = 0; i < n; i++)
-        add_segment(&totals, store, snapshot, picked[i], o->args[0]);
-    free(picked);
-    status = complain_totals(&totals, o->args[0]);
-    free(totals.lost_packs.uuids);
+    status = status ? status : complain_totals(&t, o->args[0]);
+    free(t.lost_packs.uuids);
     return status;
 }
 
-static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
+static int show(struct tamis_store *store, struct tamis_snapshot **held,
                 const struct options *o)
 {
+    struct tamis_snapshot *snapshot;
     struct totals totals = {.for_packs = tamis_store_for_packs(store)};
     struct tamis_store_info info;
     struct tamis_diag diag = {0};
@@ -341,12 +121,14 @@ static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
 
     if (err != 0)
         return complain_error(err, &diag, o->args[0], NULL);
+    add_segments(&totals, store, held, o->args[0], NULL, 0);
+    snapshot = *held;
     status =
         pick_segments(snapshot, o->args[0], o->args + 1, o->n_args - 1, &picked, &n);
-    if (status != EXIT_DONE)
+    if (status != EXIT_DONE) {
+        free(totals.lost_packs.uuids);
         return status;
-    for (size_t i = 0; i < tamis_snapshot_n_segments(snapshot); i++)
-        add_segment(&totals, store, snapshot, i, o->args[0]);
+    }
     add_packs(&totals, snapshot, o->args[0]);
     if (stat_in(o->args[0], "catalog.lmdb", &st))
         totals.catalog_file = (uint64_t)st.st_size;
@@ -377,7 +159,7 @@ static int show(struct tamis_store *store, struct tamis_snapshot *snapshot,
 
         status = status ? status : all;
     } else if (status == EXIT_DONE && output_works()) {
-        status = judge(store, snapshot, o);
+        status = judge(store, held, o);
     }
     free(totals.lost_packs.uuids);
     return status;
@@ -411,14 +193,14 @@ static int run(int argc, char **argv)
     if (status != EXIT_DONE)
         return status;
     if (given(&o, OPT_PROMETHEUS))
-        status = print_prometheus(store, snapshot, &o);
+        status = print_prometheus(store, &snapshot, &o);
     else if (given(&o, OPT_SVG))
         status = store_picture(snapshot, &o);
     else
-        status = show(store, snapshot, &o);
+        status = show(store, &snapshot, &o);
     if ((given(&o, OPT_PROMETHEUS) || given(&o, OPT_SVG)) && status == EXIT_DONE &&
         output_works())
-        status = judge(store, snapshot, &o);
+        status = judge(store, &snapshot, &o);
     tamis_snapshot_release(snapshot);
     tamis_store_close(store);
     return status;

@@ -72,7 +72,7 @@ static void leave(const struct verify *v, struct place *p)
 }
 
 /* Finds the filter of a segment. If the file is missing, another process may have
- * dropped or replaced the segment since the snapshot: a newer snapshot tells. */
+ * dropped, replaced or packed the segment since the snapshot: a newer one tells. */
 static int find_filter(const struct verify *v, size_t i, struct place *p)
 {
     struct tamis_pack_place in_pack;

@@ -10,9 +10,10 @@
 #include "../talk/screen.h"
 #include "../talk/talk.h"
 
-/* A pack of a snapshot, checked. */
+/* A pack of a snapshot, checked. Another snapshot's pack may be at its address later. */
 struct checked {
     const struct tamis_filter *pack;
+    uint8_t uuid[TAMIS_UUID_BYTES];
     struct tamis_verify report;
     struct tamis_diag diag;
     int err;
@@ -124,18 +125,22 @@ void verify_lost_pack(struct checked_packs *packs, struct tamis_snapshot *snapsh
 }
 
 static const struct checked *check_pack(struct checked_packs *packs,
-                                        struct tamis_snapshot *snapshot,
+                                        struct tamis_snapshot *snapshot, size_t index,
                                         struct tamis_filter *pack, const char *path,
                                         int *status)
 {
+    struct tamis_pack_place place;
     struct checked *c;
 
+    tamis_snapshot_pack(snapshot, index, NULL, &place);
     for (size_t i = 0; i < packs->n; i++)
-        if (packs->at[i].pack == pack)
+        if (packs->at[i].pack == pack &&
+            memcmp(packs->at[i].uuid, place.uuid, sizeof(place.uuid)) == 0)
             return &packs->at[i];
     packs->at = memory_or_exit(realloc(packs->at, (packs->n + 1) * sizeof(*packs->at)));
     c = &packs->at[packs->n++];
     *c = (struct checked){.pack = pack};
+    memcpy(c->uuid, place.uuid, sizeof(c->uuid));
     c->err = tamis_filter_verify(pack, &c->report, &c->diag);
     *status = status_of_error(c->err);
     if (c->report.n_damaged > 0) {
@@ -160,7 +165,7 @@ bool verify_kept(struct checked_packs *packs, struct tamis_snapshot *snapshot,
         return false;
     pack_file_name(place.uuid, file);
     snprintf(path, sizeof(path), "%s/%s", packs->store, file);
-    c = check_pack(packs, snapshot, pack, path, of_pack);
+    c = check_pack(packs, snapshot, index, pack, path, of_pack);
     return (c->err == 0 || c->report.n_damaged > 0) &&
            tamis_snapshot_pack_pages(snapshot, index, &rows) == 0 &&
            rows.n_damaged == 0;
@@ -170,7 +175,7 @@ int verify_column(struct checked_packs *packs, struct tamis_snapshot *snapshot,
                   size_t index, struct tamis_filter *pack, const char *path,
                   json_t *list, int *of_pack)
 {
-    const struct checked *c = check_pack(packs, snapshot, pack, path, of_pack);
+    const struct checked *c = check_pack(packs, snapshot, index, pack, path, of_pack);
     bool known = c->err == 0 || c->report.n_damaged > 0;
     struct tamis_segment_info info;
     struct tamis_verify rows;

@@ -34,17 +34,28 @@ int segment_error(int err, const struct tamis_diag *diag, const char *path,
  * into *list (malloc'd). An unknown name is reported. */
 int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
                   char *const *names, size_t n_names, size_t **list, size_t *n);
+/* The same, with the filters open: those that are not where the snapshot has them are
+ * looked for in newer ones. */
+int pick_open_segments(struct tamis_store *store, struct tamis_snapshot **snapshot,
+                       const char *path, char *const *names, size_t n_names,
+                       size_t **list, size_t *n);
 /* Reports a segment that tamis_snapshot_find() or an edit's drop did not find, with a
  * suggestion. Returns the status. */
 int not_found(int err, const struct tamis_snapshot *snapshot, const char *path,
               struct tamis_name name);
 int not_dropped(int err, struct tamis_store *store, const char *path, const char *name,
                 const struct tamis_diag *diag);
-/* Finds a segment of an older snapshot again. 0: it has the same filter still;
- * ERR_NO_SEGMENT: another filter, or none. *fresh, to be released, is a newer snapshot,
- * *index its segment of that name, SIZE_MAX if there is none. */
+/* Finds a segment of an older snapshot again. 0: it has the same filter in the same
+ * place still; ERR_NO_SEGMENT: another filter or place, or none. *fresh, to be
+ * released, is a newer snapshot, *index its segment of that name, SIZE_MAX if there is
+ * none. */
 int segment_now(struct tamis_store *store, const struct tamis_segment_info *old,
                 struct tamis_snapshot **fresh, size_t *index);
+/* Takes a newer snapshot in place of this one, in which files are not where they were:
+ * other processes pack and drop. False: there is none, or *tries, 0 at first, are up.
+ */
+bool newer_snapshot(struct tamis_store *store, struct tamis_snapshot **snapshot,
+                    unsigned *tries);
 const char *state_name(enum tamis_segment_state state);
 void segment_options(const struct options *o, struct tamis_segment_options *out);
 

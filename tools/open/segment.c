@@ -139,8 +139,64 @@ int segment_now(struct tamis_store *store, const struct tamis_segment_info *old,
     err = tamis_snapshot_segment(*fresh, *index, &now);
     if (err != 0)
         return err;
-    return memcmp(now.uuid, old->uuid, sizeof(now.uuid)) == 0 ? 0
-                                                              : TAMIS_ERR_NO_SEGMENT;
+    /* Packing keeps the UUID, and moves the filter to another file. */
+    return memcmp(now.uuid, old->uuid, sizeof(now.uuid)) == 0 &&
+                   strcmp(now.file, old->file) == 0
+               ? 0
+               : TAMIS_ERR_NO_SEGMENT;
+}
+
+bool newer_snapshot(struct tamis_store *store, struct tamis_snapshot **snapshot,
+                    unsigned *tries)
+{
+    enum { MAX_TRIES = 5 };
+    struct tamis_snapshot *fresh;
+
+    if (++*tries > MAX_TRIES || tamis_snapshot_current(store, &fresh, NULL) != 0)
+        return false;
+    if (fresh == *snapshot) {
+        tamis_snapshot_release(fresh);
+        return false;
+    }
+    tamis_snapshot_release(*snapshot);
+    *snapshot = fresh;
+    return true;
+}
+
+static bool any_moved(struct tamis_store *store, struct tamis_snapshot *snapshot,
+                      const size_t *list, size_t n)
+{
+    bool moved = false;
+
+    for (size_t i = 0; i < n && !moved; i++) {
+        struct tamis_segment_info info;
+        struct tamis_filter *filter;
+        struct tamis_snapshot *fresh;
+        size_t index;
+
+        if (tamis_snapshot_segment(snapshot, list[i], &info) != 0 ||
+            tamis_snapshot_filter(snapshot, list[i], &filter, NULL) != ENOENT)
+            continue;
+        moved = segment_now(store, &info, &fresh, &index) == TAMIS_ERR_NO_SEGMENT;
+        tamis_snapshot_release(fresh);
+    }
+    return moved;
+}
+
+int pick_open_segments(struct tamis_store *store, struct tamis_snapshot **snapshot,
+                       const char *path, char *const *names, size_t n_names,
+                       size_t **list, size_t *n)
+{
+    unsigned tries = 0;
+
+    for (;;) {
+        int status = pick_segments(*snapshot, path, names, n_names, list, n);
+
+        if (status != EXIT_DONE || !any_moved(store, *snapshot, *list, *n) ||
+            !newer_snapshot(store, snapshot, &tries))
+            return status;
+        free(*list);
+    }
 }
 
 const char *state_name(enum tamis_segment_state state)

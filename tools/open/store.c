@@ -15,16 +15,29 @@ int store_open(const char *path, struct tamis_store **store)
     return err ? complain_error(err, &diag, path, store_advice(err, path)) : EXIT_DONE;
 }
 
+static bool lacks_packs(struct tamis_snapshot *snapshot)
+{
+    for (size_t i = 0; i < tamis_snapshot_n_segments(snapshot); i++)
+        if (is_in_lost_pack(snapshot, i))
+            return true;
+    return false;
+}
+
 int store_snapshot(const char *path, struct tamis_store **store,
                    struct tamis_snapshot **snapshot)
 {
     struct tamis_diag diag = {0};
+    unsigned tries = 0;
     int err, status = store_open(path, store);
 
     *snapshot = NULL;
     if (status != EXIT_DONE)
         return status;
     err = tamis_snapshot_current(*store, snapshot, &diag);
+    /* A pack may have been replaced after the list was read. */
+    while (err == 0 && lacks_packs(*snapshot) &&
+           newer_snapshot(*store, snapshot, &tries))
+        ;
     if (err == 0)
         return EXIT_DONE;
     tamis_store_close(*store);

@@ -94,8 +94,9 @@ int file_residency(const struct options *o, json_t *root);
 
 /* ==== prometheus.c: a store for a monitor ======================================== */
 
-/* 3, reported, if --check is given and pages fail their check. */
-int print_prometheus(struct tamis_store *store, struct tamis_snapshot *snapshot,
+/* 3, reported, if --check is given and pages fail their check. *snapshot may be
+ * replaced by a newer one. */
+int print_prometheus(struct tamis_store *store, struct tamis_snapshot **snapshot,
                      const struct options *o);
 
 /* ==== findings.c: the findings of repair and backup ============================== */

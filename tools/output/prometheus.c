@@ -114,9 +114,10 @@ static bool is_ours(int err)
     return err > 0 && err != ENOENT && err != EIO && !is_wrong_type(err);
 }
 
-/* *there: false if another process has dropped the segment meanwhile. */
+/* *there: false if another process has dropped the segment meanwhile; or has replaced
+ * or packed it, then *moved is true. */
 static int gather(struct tamis_store *store, struct tamis_snapshot *snapshot, size_t i,
-                  const struct options *o, struct facts *f, bool *there)
+                  const struct options *o, struct facts *f, bool *there, bool *moved)
 {
     struct tamis_snapshot *fresh = NULL;
     struct tamis_segment_info s;
@@ -168,8 +169,49 @@ static int gather(struct tamis_store *store, struct tamis_snapshot *snapshot, si
     }
     *there = segment_now(store, &s, &fresh, &index) != TAMIS_ERR_NO_SEGMENT;
     tamis_snapshot_release(fresh);
+    *moved |= !*there && index != SIZE_MAX;
     return *there && is_ours(err) ? complain_error(err, &diag, o->args[0], NULL)
                                   : EXIT_DONE;
+}
+
+static void forget(struct facts *facts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(facts[i].name);
+    free(facts);
+}
+
+/* The named segments, or all, as one snapshot has them. */
+static int gather_all(struct tamis_store *store, struct tamis_snapshot **snapshot,
+                      const struct options *o, struct facts **facts, size_t *n)
+{
+    size_t *picked, n_picked;
+    unsigned tries = 0;
+    bool moved;
+    int status;
+
+    do {
+        moved = false;
+        forget(*facts, *n);
+        *n = 0;
+        status = pick_segments(*snapshot, o->args[0], o->args + 1, o->n_args - 1,
+                               &picked, &n_picked);
+        *facts = memory_or_exit(calloc(n_picked + 1, sizeof(**facts)));
+        for (size_t i = 0; i < n_picked; i++) {
+            bool there = false;
+            struct facts *f = *facts + *n;
+            int one = gather(store, *snapshot, picked[i], o, f, &there, &moved);
+
+            status = status ? status : one;
+            *n += there;
+            if (!there) {
+                free(f->name);
+                f->name = NULL;
+            }
+        }
+        free(picked);
+    } while (status == EXIT_DONE && moved && newer_snapshot(store, snapshot, &tries));
+    return status;
 }
 
 /* ---- printing ---- */
@@ -339,40 +381,25 @@ static int complain_pages(const struct facts *facts, size_t n, double damaged,
                     store, damaged, damaged == 1 ? "" : "s");
 }
 
-int print_prometheus(struct tamis_store *store, struct tamis_snapshot *snapshot,
+int print_prometheus(struct tamis_store *store, struct tamis_snapshot **held,
                      const struct options *o)
 {
     struct tamis_store_info info;
     struct tamis_diag diag = {0};
-    struct facts *facts;
+    struct facts *facts = NULL;
     char *path = label(o->args[0], strlen(o->args[0]));
-    size_t *picked = NULL, n_picked = 0, n = 0;
+    size_t n = 0;
     int err = tamis_store_info(store, &info, &diag), status;
 
     status = err ? complain_error(err, &diag, o->args[0], NULL)
-                 : pick_segments(snapshot, o->args[0], o->args + 1, o->n_args - 1,
-                                 &picked, &n_picked);
-    facts = memory_or_exit(calloc(n_picked + 1, sizeof(*facts)));
-    for (size_t i = 0; i < n_picked; i++) {
-        bool there = false;
-        int one = gather(store, snapshot, picked[i], o, &facts[n], &there);
-
-        status = status ? status : one;
-        if (there)
-            n++;
-        else
-            free(facts[n].name);
-    }
+                 : gather_all(store, held, o, &facts, &n);
     if (status == EXIT_DONE) { /* a part would be taken for all */
-        print_totals_of(snapshot, &info, path);
+        print_totals_of(*held, &info, path);
         print_segments(path, facts, n);
         status =
-            complain_pages(facts, n, print_packs(store, snapshot, o, path), o->args[0]);
+            complain_pages(facts, n, print_packs(store, *held, o, path), o->args[0]);
     }
-    for (size_t i = 0; i < n; i++)
-        free(facts[i].name);
-    free(facts);
-    free(picked);
+    forget(facts, n);
     free(path);
     return status;
 }

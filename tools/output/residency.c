@@ -55,8 +55,11 @@ struct sum {
     json_t *list;
 };
 
-/* The filter does not open. Another process may have dropped or replaced the segment
- * meanwhile. */
+static int add_one(struct sum *sum, struct tamis_store *store,
+                   struct tamis_snapshot *snapshot, size_t i, const char *path);
+
+/* The filter does not open. Another process may have dropped, replaced or packed the
+ * segment meanwhile. */
 static int no_count(struct sum *sum, struct tamis_store *store,
                     const struct tamis_segment_info *s, int err,
                     const struct tamis_diag *diag, const char *path)
@@ -64,11 +67,15 @@ static int no_count(struct sum *sum, struct tamis_store *store,
     const char *what = diag->what[0] ? diag->what : tamis_strerror(err);
     struct tamis_snapshot *fresh;
     size_t index;
-    bool gone = segment_now(store, s, &fresh, &index) == TAMIS_ERR_NO_SEGMENT;
+    int status = EXIT_DONE;
 
+    if (segment_now(store, s, &fresh, &index) == TAMIS_ERR_NO_SEGMENT) {
+        if (index != SIZE_MAX)
+            status = add_one(sum, store, fresh, index, path);
+        tamis_snapshot_release(fresh);
+        return status;
+    }
     tamis_snapshot_release(fresh);
-    if (gone)
-        return EXIT_DONE;
     if (sum->list != NULL) {
         json_t *o = memory_or_exit(json_object());
 

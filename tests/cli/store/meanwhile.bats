@@ -1,0 +1,98 @@
+# Another process packs, repacks or unpacks while a command looks at the store: what is
+# elsewhere by then is looked at there, and nothing is said to be lost.
+load ../common
+
+# Segments s1 .. s4, as loose files, in "loose"; in one pack, in "packed".
+setup_file() {
+    cd "$BATS_FILE_TMPDIR" || return 1
+    "$TAMIS" init loose --seed 0000000000000001
+    for i in 1 2 3 4; do seq $((i * 1000)) $((i * 1000 + 300)) >s$i.keys; done
+    "$TAMIS" build loose --each s*.keys --strip .keys -q
+    cp -a loose packed
+    "$TAMIS" pack packed -q
+}
+
+# goes_on PID: continues the process; true once it has ended.
+goes_on() {
+    ! kill -CONT "$1" 2>/dev/null
+}
+
+# meanwhile FROM CHANGE... -- COMMAND...: stops the command when it has asked for the file of
+# s1, the first one, makes the change to the store, and lets the command go on: all is well,
+# and no word of loss is said.
+meanwhile() {
+    local change=() file pid
+    rm -rf store trace pid
+    cp -a "$BATS_FILE_TMPDIR/$1" store
+    shift
+    while [ "$1" != -- ]; do change+=("$1") && shift; done
+    shift
+    file=$("$TAMIS" ls store s1 --json | jq -r '.[0].file')
+    # shellcheck disable=SC2016
+    ASAN_OPTIONS=detect_leaks=0 strace -f -o trace -P "$(realpath "store/$file")" -P "$(basename "$file")" \
+        -e trace=openat,openat2,newfstatat -e inject=openat,openat2,newfstatat:signal=STOP:when=1 \
+        sh -c 'echo $$ >pid && exec "$@"' sh "$@" >out 2>err 3>&- &
+    soon grep -qs "stopped by SIGSTOP" trace || explain "it stops"
+    pid=$(cat pid)
+    "${change[@]}" || explain "changed"
+    # Once for each kind of call: the first one of each stops it.
+    soon goes_on "$pid"
+    status=0
+    wait $! || status=$?
+    output=$(cat out) stderr=$(cat err)
+    [ "$status" -eq 0 ] && { [ -z "$stderr" ] || is_closing "$stderr"; } || explain 0
+    ! [[ $output$stderr =~ LOST|([1-9][0-9]*\ |$'\t')lost ]] || explain "no loss: $*"
+}
+
+# every COMMAND...: whatever changes meanwhile.
+every() {
+    meanwhile loose "$TAMIS" pack store -q -- "$@"
+    meanwhile packed "$TAMIS" pack store --repack -q -- "$@"
+    meanwhile packed "$TAMIS" unpack store -q -- "$@"
+}
+
+@test "verify" {
+    every "$TAMIS" verify store
+    [ "$(cut -f 2 <<<"$output" | sort | uniq -c | tr -s ' ')" = " 4 ok" ] || explain "4 ok"
+}
+
+@test "stat" {
+    every "$TAMIS" stat store
+    prints "segments +4: 4 sealed"
+    every "$TAMIS" stat store s1 s2 s3 s4
+    [ "$(grep -c "^segment  " <<<"$output")" -eq 4 ] || explain "4 segments"
+    every "$TAMIS" stat store --residency
+    every "$TAMIS" stat store --prometheus --check
+    [ "$(grep -c '^tamis_segment_readable.* 1$' <<<"$output")" -eq 4 ] || explain "4 readable"
+}
+
+@test "probe" {
+    for i in 1 2 3 4; do
+        every "$TAMIS" probe store $((i * 1000 + 7))
+        prints "s$i	HIT"
+    done
+    every "$TAMIS" probe store 2001 --segment s1 --segment s2 --min-watermark 0
+    prints "s2	HIT"
+}
+
+@test "union, compare, unpack" {
+    every "$TAMIS" union store both s1 s2
+    every "$TAMIS" compare store s1 s2
+    meanwhile packed "$TAMIS" pack store --repack -q -- "$TAMIS" unpack store
+    [[ $stderr == "unpacked 4 segments: "* ]] || explain "4 segments"
+}
+
+@test "what is lost is lost" {
+    for from in loose packed; do
+        rm -rf store
+        cp -a "$BATS_FILE_TMPDIR/$from" store
+        rm store/filters/*.tamis
+        fails 3 "build the segment anew" "$TAMIS" verify store
+        [ "$(grep -c "	lost	" <<<"$output")" -eq 4 ]
+        fails 3 "0 filters unreadable, 4 lost" "$TAMIS" stat store
+        fails 3 "0 filters unreadable, 4 lost" "$TAMIS" stat store --prometheus
+        ok "$TAMIS" probe store 1007
+        [ "$(cut -f 3 <<<"$output" | sort -u)" = FILE_LOST ]
+        fails 4 "segment 's1'" "$TAMIS" union store both s1 s2
+    done
+}

@@ -1,0 +1,37 @@
+/* tamis stat: stat.c shows a store and its segments, stat_totals.c adds them up. */
+#ifndef TAMIS_STAT_H
+#define TAMIS_STAT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../open/open.h"
+#include "tamis.h"
+
+/* free() the list of lost packs. */
+struct totals {
+    uint64_t n[4]; /* by state */
+    uint64_t keys, bytes, allocated, catalog_file, over_target, unreadable, lost;
+    uint64_t n_packs, n_packed, n_dead, pack_bytes;
+    struct lost_packs lost_packs;
+    bool for_packs;
+    bool moved; /* a segment is not where it was */
+    int status; /* of filters that do not open; damage ranks before I/O errors */
+};
+
+/* Adds the named segments, or all; in a newer snapshot if one is elsewhere meanwhile.
+ */
+int add_segments(struct totals *t, struct tamis_store *store,
+                 struct tamis_snapshot **snapshot, const char *path, char *const *names,
+                 size_t n_names);
+void add_packs(struct totals *t, struct tamis_snapshot *snapshot, const char *path);
+json_t *totals_json(const struct totals *t, const struct tamis_store_info *info,
+                    const char *path);
+void print_totals_text(const struct totals *t, const struct tamis_store_info *info,
+                       const char *path);
+/* Says how many filters and packs do not open. Returns the status. */
+int complain_totals(const struct totals *t, const char *path);
+
+#endif
