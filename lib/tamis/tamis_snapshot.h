@@ -95,8 +95,9 @@ struct tamis_pack_place {
 };
 /* The pack that answers for a segment, and the segment's place in it (each may be
  * NULL). The pack belongs to the snapshot: do not close it. As a filter it answers for
- * all of its columns together. ERR_NO_SEGMENT: no pack answers for the segment; the UUID
- * in *place is that of the pack that should, or zeros. */
+ * all of its columns together. ERR_NO_SEGMENT: no pack has a column of the segment. Any
+ * other error, an errno or a code, says why the pack, or the .dead file beside it, does
+ * not answer. The UUID in *place is that of the pack that should, or zeros. */
 int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
                         struct tamis_filter **pack, struct tamis_pack_place *place);
 /* The pages of a pack that hold rows of a segment, and those of them that failed a check

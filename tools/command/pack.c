@@ -1,4 +1,6 @@
 /* tamis pack, unpack: many filters side by side in one file, and back. */
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +21,8 @@ struct packing {
     struct tamis_edit *edit;
     uint32_t *segments; /* NULL: all */
     size_t n;
-    size_t n_lost; /* unpack: in packs that cannot be read */
+    size_t n_lost; /* unpack: in packs that are lost, damaged or unreadable */
+    int lost_error;
     struct tamis_pack_report report;
 };
 
@@ -205,12 +208,15 @@ static int report_pack(struct packing *p)
     const struct tamis_pack_report *r = &p->report;
     char left[200];
 
+    bool fails;
+
     work_is_done();
     if (!given(p->o, OPT_DRY_RUN))
         count_placed(p);
+    fails = r->n_unreadable > 0 || (p->segments != NULL && n_left(r) > 0);
     if (given(p->o, OPT_JSON))
         print_json(r);
-    else if (!given(p->o, OPT_QUIET))
+    else if (!given(p->o, OPT_QUIET) && (r->n_packed > 0 || !fails))
         print_line(p);
     if (!output_works())
         return EXIT_IO;
@@ -222,7 +228,7 @@ static int report_pack(struct packing *p)
                         p->o->args[0], (unsigned long long)r->n_unreadable,
                         r->n_unreadable == 1 ? " is" : "s are",
                         r->n_unreadable == 1 ? "it is" : "they are");
-    if (p->segments != NULL && n_left(r) > 0)
+    if (fails)
         return complain(EXIT_USAGE,
                         "%s: of the segments named, %s: only sealed filters of one "
                         "stage are packed, those with few others of their size stay "
@@ -287,17 +293,37 @@ static int not_packed(const struct packing *p, size_t i)
     return EXIT_USAGE;
 }
 
-/* All that packs answer for; counts those of packs that cannot. */
-static void pick_packed(struct packing *p)
+/* Damage ranks before other errors. */
+static void note_lost(struct packing *p, size_t i)
 {
-    size_t n = tamis_snapshot_n_segments(p->snapshot);
+    struct tamis_filter *none;
+    int err = tamis_snapshot_filter(p->snapshot, i, &none, NULL);
 
-    p->segments = memory_or_exit(calloc(n + 1, sizeof(*p->segments)));
-    for (size_t i = 0; i < n; i++)
+    if (p->n_lost++ == 0 || err == ENOENT || status_unread(err) == EXIT_DAMAGE)
+        p->lost_error = err;
+}
+
+/* Of the named segments, or of all, those that packs answer for; counts those of packs
+ * that cannot. */
+static int pick_packed(struct packing *p)
+{
+    bool named = p->segments != NULL;
+    size_t n = named ? p->n : tamis_snapshot_n_segments(p->snapshot);
+
+    if (!named)
+        p->segments = memory_or_exit(calloc(n + 1, sizeof(*p->segments)));
+    p->n = 0;
+    for (size_t k = 0; k < n; k++) {
+        size_t i = named ? p->segments[k] : k;
+
         if (tamis_snapshot_pack(p->snapshot, i, NULL, NULL) == 0)
             p->segments[p->n++] = (uint32_t)i;
-        else
-            p->n_lost += is_in_lost_pack(p->snapshot, i);
+        else if (is_in_lost_pack(p->snapshot, i))
+            note_lost(p, i);
+        else if (named)
+            return not_packed(p, i);
+    }
+    return EXIT_DONE;
 }
 
 /* Rows that failed are of some segments; the table of columns is of use to unpacking
@@ -317,13 +343,10 @@ static const char *unpack_advice(const struct packing *p)
 static int write_files(struct packing *p)
 {
     struct tamis_diag diag = {0};
-    int err;
+    int err, status = pick_packed(p);
 
-    for (size_t i = 0; p->segments != NULL && i < p->n; i++)
-        if (tamis_snapshot_pack(p->snapshot, p->segments[i], NULL, NULL) != 0)
-            return not_packed(p, p->segments[i]);
-    if (p->segments == NULL)
-        pick_packed(p);
+    if (status != EXIT_DONE)
+        return status;
     err = tamis_edit_unpack(p->edit, p->snapshot, p->segments, p->n, &diag);
     return err ? complain_error(err, &diag, p->o->args[0],
                                 err == TAMIS_ERR_DAMAGED ? unpack_advice(p) : NULL)
@@ -349,6 +372,23 @@ static uint64_t unpacked_bytes(const struct packing *p)
     return sum;
 }
 
+static int complain_lost(const struct packing *p)
+{
+    const char *s = p->n_lost == 1 ? "" : "s", *be = p->n_lost == 1 ? "is" : "are";
+    const char *advice = advice_unread(p->lost_error);
+
+    if (p->lost_error == ENOENT || status_unread(p->lost_error) == EXIT_DAMAGE)
+        return complain(EXIT_DAMAGE,
+                        "%s: the pack%s of %llu segment%s %s missing or damaged: "
+                        "'tamis verify' says which",
+                        p->o->args[0], s, (unsigned long long)p->n_lost, s, be);
+    return complain(status_of_error(p->lost_error),
+                    "%s: the pack%s of %llu segment%s %s unreadable: %s%s%s",
+                    p->o->args[0], s, (unsigned long long)p->n_lost, s, be,
+                    tamis_strerror(p->lost_error), advice ? ": " : "",
+                    advice ? advice : "");
+}
+
 static int report_unpack(struct packing *p)
 {
     uint64_t n_bytes = unpacked_bytes(p);
@@ -362,22 +402,15 @@ static int report_unpack(struct packing *p)
         json_put(o, "file_bytes", json_count(n_bytes));
         json_print(o);
     } else if (!given(p->o, OPT_QUIET)) {
-        if (p->n == 0)
+        if (p->n == 0 && p->n_lost == 0)
             progress_close("nothing to unpack");
-        else
+        else if (p->n > 0)
             progress_close("unpacked %llu segment%s: %s", (unsigned long long)p->n,
                            p->n == 1 ? "" : "s", size_text(size, (double)n_bytes));
     }
     if (!output_works())
         return EXIT_IO;
-    if (p->n_lost > 0)
-        return complain(EXIT_DAMAGE,
-                        "%s: the pack%s of %llu segment%s missing or damaged: "
-                        "'tamis verify' says which",
-                        p->o->args[0], p->n_lost == 1 ? "" : "s",
-                        (unsigned long long)p->n_lost,
-                        p->n_lost == 1 ? " is" : "s are");
-    return EXIT_DONE;
+    return p->n_lost > 0 ? complain_lost(p) : EXIT_DONE;
 }
 
 static int unpack(int argc, char **argv)

@@ -11,6 +11,13 @@
 #include "../talk/screen.h"
 #include "../talk/talk.h"
 
+/* Damage ranks before I/O errors. */
+static void note_status(struct totals *t, int status)
+{
+    if (t->status == EXIT_DONE || status == EXIT_DAMAGE)
+        t->status = status;
+}
+
 /* Another process may have dropped, replaced or packed the segment meanwhile. */
 static void add_unopened(struct totals *t, struct tamis_store *store,
                          const struct tamis_segment_info *s, bool lost, int err)
@@ -24,8 +31,8 @@ static void add_unopened(struct totals *t, struct tamis_store *store,
     t->moved |= !same && index != SIZE_MAX;
     t->lost += same && lost;
     t->unreadable += same && !lost;
-    if (same && (t->status == EXIT_DONE || status == EXIT_DAMAGE))
-        t->status = status;
+    if (same)
+        note_status(t, status);
 }
 
 /* Is its file missing, or cut short? */
@@ -80,7 +87,7 @@ static void add_segment(struct totals *t, struct tamis_store *store,
         return;
     }
     if (add_lost_pack(&t->lost_packs, store, snapshot, i))
-        t->status = EXIT_DAMAGE;
+        note_status(t, t->lost_packs.status);
     if (is_in_lost_pack(snapshot, i)) {
         t->keys += s.keys;
         err = tamis_snapshot_filter(snapshot, i, &(struct tamis_filter *){0}, NULL);
@@ -163,7 +170,8 @@ json_t *totals_json(const struct totals *t, const struct tamis_store_info *info,
     json_put(o, "growing", json_count(t->n[TAMIS_SEGMENT_GROWING]));
     json_put(o, "bare", json_count(t->n[TAMIS_SEGMENT_BARE]));
     json_put(o, "packs", json_count(t->n_packs));
-    json_put(o, "lost_packs", json_count(t->lost_packs.n));
+    json_put(o, "lost_packs", json_count(t->lost_packs.n - t->lost_packs.n_unread));
+    json_put(o, "unreadable_packs", json_count(t->lost_packs.n_unread));
     json_put(o, "packed", json_count(t->n_packed));
     json_put(o, "dead_columns", json_count(t->n_dead));
     json_put(o, "pack_allocated_bytes", json_count(t->pack_bytes));
@@ -205,8 +213,9 @@ void print_totals_text(const struct totals *t, const struct tamis_store_info *in
                (unsigned long long)t->n_packs, (unsigned long long)t->n_packed,
                (unsigned long long)t->n_dead, size_text(a, (double)t->pack_bytes));
     if (t->lost_packs.n > 0)
-        print_tinted(TINT_BAD, "           %zu more missing or damaged\n",
-                     t->lost_packs.n);
+        print_tinted(TINT_BAD,
+                     "           %zu more missing or damaged, %zu unreadable\n",
+                     t->lost_packs.n - t->lost_packs.n_unread, t->lost_packs.n_unread);
     if (t->over_target > 0 || t->unreadable > 0 || t->lost > 0)
         print_tinted(TINT_BAD,
                      "           %llu over their target error, %llu unreadable, %llu "
@@ -228,16 +237,20 @@ void print_totals_text(const struct totals *t, const struct tamis_store_info *in
 
 int complain_totals(const struct totals *t, const char *path)
 {
-    char packs[64] = "";
+    size_t n_unread = t->lost_packs.n_unread, n_lost = t->lost_packs.n - n_unread;
+    char lost[64] = "", unread[64] = "";
 
     if (t->status == EXIT_DONE)
         return EXIT_DONE;
-    if (t->lost_packs.n > 0)
-        snprintf(packs, sizeof(packs), ", %zu pack%s missing or damaged",
-                 t->lost_packs.n, t->lost_packs.n == 1 ? "" : "s");
+    if (n_lost > 0)
+        snprintf(lost, sizeof(lost), ", %zu pack%s missing or damaged", n_lost,
+                 n_lost == 1 ? "" : "s");
+    if (n_unread > 0)
+        snprintf(unread, sizeof(unread), ", %zu pack%s unreadable", n_unread,
+                 n_unread == 1 ? "" : "s");
     return complain(
         t->status,
-        "%s: %llu filter%s unreadable, %llu lost%s: 'tamis verify' says which", path,
+        "%s: %llu filter%s unreadable, %llu lost%s%s: 'tamis verify' says which", path,
         (unsigned long long)t->unreadable, t->unreadable == 1 ? "" : "s",
-        (unsigned long long)t->lost, packs);
+        (unsigned long long)t->lost, lost, unread);
 }

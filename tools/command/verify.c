@@ -152,8 +152,8 @@ static int verify_its_pack(struct verify *v, struct place *p)
     p->spare = verify_kept(&v->packs, p->snapshot, p->index, &status);
     if (!add_lost_pack(&v->lost_packs, v->store, p->snapshot, p->index))
         return status;
-    verify_lost_pack(&v->packs, p->snapshot, v->lost_packs.uuids[v->lost_packs.n - 1]);
-    return EXIT_DAMAGE;
+    verify_lost_pack(&v->packs, p->snapshot, &v->lost_packs);
+    return v->lost_packs.status;
 }
 
 /* The caller leaves the place. */

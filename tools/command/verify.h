@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "../input/input.h"
+#include "../open/open.h"
 #include "tamis.h"
 
 /* The packs that were checked; each is once. */
@@ -19,14 +20,15 @@ struct checked_packs {
  * *of_pack to the status of that. Returns the segment's own: a damaged page costs the
  * segments that have rows in it, and no others. */
 int verify_column(struct checked_packs *packs, struct tamis_snapshot *snapshot,
-                  size_t index, struct tamis_filter *pack, const char *path, json_t *list,
-                  int *of_pack);
+                  size_t index, struct tamis_filter *pack, const char *path,
+                  json_t *list, int *of_pack);
 /* The same for the pack of a segment that has a file of its own, too: prints nothing of
  * the segment. Returns whether all rows of its column are good. */
 bool verify_kept(struct checked_packs *packs, struct tamis_snapshot *snapshot,
                  size_t index, int *of_pack);
-/* Tells of a pack that does not answer for segments with files of their own. */
+/* Tells of the last of these packs, which does not answer for segments with files of
+ * their own. */
 void verify_lost_pack(struct checked_packs *packs, struct tamis_snapshot *snapshot,
-                      const uint8_t *uuid);
+                      const struct lost_packs *lost);
 
 #endif

@@ -10,7 +10,8 @@
 #include "../talk/screen.h"
 #include "../talk/talk.h"
 
-/* A pack of a snapshot, checked. Another snapshot's pack may be at its address later. */
+/* A pack of a snapshot, checked. Another snapshot's pack may be at its address later.
+ */
 struct checked {
     const struct tamis_filter *pack;
     uint8_t uuid[TAMIS_UUID_BYTES];
@@ -106,8 +107,9 @@ static void print_damage(const struct checked_packs *packs, const struct checked
 }
 
 void verify_lost_pack(struct checked_packs *packs, struct tamis_snapshot *snapshot,
-                      const uint8_t *uuid)
+                      const struct lost_packs *lost)
 {
+    const uint8_t *uuid = lost->uuids[lost->n - 1];
     struct checked c = {.pack = NULL};
     struct tamis_pack_place place;
     char file[64], path[4200];
@@ -121,7 +123,10 @@ void verify_lost_pack(struct checked_packs *packs, struct tamis_snapshot *snapsh
     c.n_affected = c.n_segments;
     pack_file_name(uuid, file);
     snprintf(path, sizeof(path), "%s/%s", packs->store, file);
-    print_damage(packs, &c, path);
+    if (lost->status == EXIT_DAMAGE)
+        print_damage(packs, &c, path);
+    else
+        complain_error(lost->error, NULL, path, advice_unread(lost->error));
 }
 
 static const struct checked *check_pack(struct checked_packs *packs,

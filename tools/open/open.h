@@ -81,7 +81,8 @@ bool is_in_lost_pack(struct tamis_snapshot *snapshot, size_t i);
 /* Packs that segments name, and that do not answer. */
 struct lost_packs {
     uint8_t (*uuids)[TAMIS_UUID_BYTES];
-    size_t n;
+    size_t n, n_unread; /* of these an error keeps from being read: they may be whole */
+    int error, status;  /* of the last one */
 };
 /* Is the pack that the segment names one that was not known as lost, and is lost in a
  * newer snapshot, too? Adds it. free() the list. */

@@ -1,4 +1,5 @@
 /* The packs of a store, as its segments name them. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,17 +43,16 @@ bool is_in_lost_pack(struct tamis_snapshot *snapshot, size_t i)
            !has_own_file(&s);
 }
 
-/* *uuid: of the pack that the segment names and that does not answer. */
-static bool names_lost_pack(struct tamis_snapshot *snapshot, size_t i,
-                            uint8_t uuid[TAMIS_UUID_BYTES])
+/* Why the pack that the segment names, *uuid, does not answer; 0: it does, or there is
+ * none. */
+static int lost_pack_of(struct tamis_snapshot *snapshot, size_t i,
+                        uint8_t uuid[TAMIS_UUID_BYTES])
 {
-    static const uint8_t none[TAMIS_UUID_BYTES];
     struct tamis_pack_place place = {0};
+    int err = tamis_snapshot_pack(snapshot, i, NULL, &place);
 
-    if (tamis_snapshot_pack(snapshot, i, NULL, &place) == 0)
-        return false;
     memcpy(uuid, place.uuid, TAMIS_UUID_BYTES);
-    return memcmp(uuid, none, sizeof(none)) != 0;
+    return err == TAMIS_ERR_NO_SEGMENT ? 0 : err;
 }
 
 /* Another process may have packed the segment anew since the snapshot. */
@@ -69,7 +69,7 @@ static bool is_still_lost(struct tamis_store *store, struct tamis_snapshot *snap
         tamis_snapshot_current(store, &fresh, NULL) != 0)
         return true;
     tamis_snapshot_find(fresh, s.name, s.name_bytes, NULL, 0, 0, &t);
-    if (t.slot != 0 && names_lost_pack(fresh, t.slot - 1, now))
+    if (t.slot != 0 && lost_pack_of(fresh, t.slot - 1, now) != 0)
         lost = memcmp(now, uuid, sizeof(now)) == 0;
     tamis_snapshot_release(fresh);
     return lost;
@@ -79,8 +79,9 @@ bool add_lost_pack(struct lost_packs *known, struct tamis_store *store,
                    struct tamis_snapshot *snapshot, size_t i)
 {
     uint8_t uuid[TAMIS_UUID_BYTES];
+    int err = lost_pack_of(snapshot, i, uuid);
 
-    if (!names_lost_pack(snapshot, i, uuid))
+    if (err == 0)
         return false;
     for (size_t k = 0; k < known->n; k++)
         if (memcmp(known->uuids[k], uuid, sizeof(uuid)) == 0)
@@ -90,6 +91,9 @@ bool add_lost_pack(struct lost_packs *known, struct tamis_store *store,
     known->uuids =
         memory_or_exit(realloc(known->uuids, (known->n + 1) * sizeof(*known->uuids)));
     memcpy(known->uuids[known->n++], uuid, sizeof(uuid));
+    known->error = err;
+    known->status = err == ENOENT ? EXIT_DAMAGE : status_unread(err);
+    known->n_unread += known->status != EXIT_DAMAGE;
     return true;
 }
 

@@ -114,6 +114,24 @@ static bool is_ours(int err)
     return err > 0 && err != ENOENT && err != EIO && !is_wrong_type(err);
 }
 
+/* The segment has a file of its own. Another process may have packed it anew meanwhile.
+ */
+static int unread_pack(struct tamis_store *store, struct tamis_snapshot *snapshot,
+                       size_t i, const char *path)
+{
+    struct lost_packs lost = {0};
+    char file[64];
+    int status = EXIT_DONE;
+
+    if (add_lost_pack(&lost, store, snapshot, i)) {
+        pack_file_name(lost.uuids[0], file);
+        status = complain(lost.status, "%s/%s: %s: %s", path, file,
+                          tamis_strerror(lost.error), advice_unread(lost.error));
+    }
+    free(lost.uuids);
+    return status;
+}
+
 /* *there: false if another process has dropped the segment meanwhile; or has replaced
  * or packed it, then *moved is true. */
 static int gather(struct tamis_store *store, struct tamis_snapshot *snapshot, size_t i,
@@ -163,6 +181,8 @@ static int gather(struct tamis_store *store, struct tamis_snapshot *snapshot, si
         return EXIT_DONE;
     }
     err = tamis_snapshot_filter(snapshot, i, &filter, &diag);
+    if (err == 0 && is_ours(tamis_snapshot_pack(snapshot, i, NULL, &place)))
+        return unread_pack(store, snapshot, i, o->args[0]);
     if (err == 0) {
         facts_of_filter(f, filter, given(o, OPT_CHECK));
         return EXIT_DONE;

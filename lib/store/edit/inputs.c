@@ -62,12 +62,15 @@ void inputs_free(struct packing *p)
 
 /* The open filter, every page of it checked, and its blocks. Negative: it cannot be
  * packed, and says so. */
-static int open_file(const struct packing *p, struct entry *e, struct pack_input *o,
+static int open_file(const struct packing *p, struct pack_input *o,
                      struct tamis_diag *diag)
 {
     const struct tamis_snapshot *s = p->snapshot;
+    struct entry *e = s->entries[o->segment];
     struct tamis_verify pages;
     int rc = entry_open(e, s->dir, &s->domain, &o->filter, diag);
+    if (rc == ENOENT && e->packed)
+        rc = packs_lost(s, o->segment, diag);
     if (rc)
         return o->filter = NULL, rc;
     rc = tamis_filter_verify(o->filter, &pages, diag);
@@ -107,10 +110,9 @@ static int note_stages(struct look *l)
 
 static void look_at_file(const struct packing *p, struct look *l)
 {
-    struct entry *e = p->snapshot->entries[l->index];
     l->found.segment = (uint32_t)l->index;
     l->n_stages = 1;
-    l->rc = open_file(p, e, &l->found, &l->diag);
+    l->rc = open_file(p, &l->found, &l->diag);
     if (l->found.filter && (l->rc == TAMIS_ERR_UNFIT || !l->rc)) {
         int failed = note_stages(l);
         l->rc = failed ? failed : l->rc;
@@ -350,7 +352,7 @@ bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t lane,
         if (p->band != s->band)
             close_band(p);
         p->band = s->band;
-        if (open_file(p, p->snapshot->entries[o->segment], o, NULL) != 0)
+        if (open_file(p, o, NULL) != 0)
             return false;
     }
     return filter_copy_blocks(o->filter, lane, first, n, out);

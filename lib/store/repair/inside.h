@@ -48,14 +48,18 @@ struct repair_file {
     bool unlink;   /* from filters/, at the end */
 };
 
-/* How far it got. Findings are told accordingly. */
-enum repair_step { STEP_DECIDED, STEP_CHANGED, STEP_DONE };
-
-/* A pack, and how many segments the catalog has in it. */
+/* A pack that records name, and how many of them. */
 struct repair_pack {
     struct pack_place place;
     size_t n_segments;
+    uint8_t *dead; /* its tombstones; NULL: no column counts */
+    uint32_t n_columns;
+    int error;      /* what kept it from being read, as an errno or a public code */
+    char what[160]; /* what is wrong with it, damage unless `error`; "": nothing */
 };
+
+/* How far it got. Findings are told accordingly. */
+enum repair_step { STEP_DECIDED, STEP_CHANGED, STEP_DONE };
 
 struct repair {
     struct tamis_repair_options opt;
@@ -88,9 +92,8 @@ struct repair {
 void repair_tell(struct repair *r, enum tamis_repair_action action,
                  const struct repair_segment *segment, const char *file,
                  const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* Tells of a damaged pack, which is left as it is. */
-void repair_tell_pack(struct repair *r, const char *file, size_t n_segments,
-                      const char *what);
+/* Tells what is wrong with a pack, which is left as it is. */
+void repair_tell_pack(struct repair *r, const char *file, const struct repair_pack *p);
 /* Tells of a filter left as it is after an error, j->code: no damage. */
 struct judgement;
 void repair_tell_unread(struct repair *r, const struct repair_segment *segment,
@@ -195,10 +198,14 @@ int claim_quarantined(struct repair *r, struct names *names, struct tamis_diag *
 
 /* ==== packs.c ==== */
 
-/* Notes the pack of a record; ENOMEM. Once all are known, it is told what is wrong with
- * each, and how many segments are in it. */
-int repair_note_pack(struct repair *r, const struct record *record);
-void repair_look_at_packs(struct repair *r);
+/* Looks at the pack of a record, if it is the first of this pack, counts the segment,
+ * and tells what is wrong with its column. Fails only if the repair cannot go on. */
+int repair_look_at_pack(struct repair *r, const struct repair_segment *s,
+                        const struct record *record, struct tamis_diag *diag);
+/* Once all records are known: tells what is wrong with each pack, and how many segments
+ * are in it. */
+void repair_tell_packs(struct repair *r);
+void repair_forget_packs(struct repair *r);
 /* Calls fn with a record for each living column of a pack; its result, or why the table
  * cannot be read: ERR_DAMAGED, an errno. */
 typedef int repair_column_fn(void *ctx, const uint8_t *name, size_t name_bytes,

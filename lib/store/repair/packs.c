@@ -4,73 +4,125 @@
  */
 #include "lib/store/repair/inside.h"
 #include "format/pack.h"
+#include "lib/error.h"
 #include "lib/filter/filter.h"
 #include "lib/filter/pack.h"
 #include "lib/pack/pack.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* ---- with a catalog ---- */
 
-/* Says why a pack is not good, or NULL. */
-static const char *look_at(struct repair *r, const struct pack_place *place,
-                           char what[160])
+/* `error` 0: it is damage. */
+static void note(struct repair_pack *p, int error, const char *before, const char *what)
 {
-    char name[FILTER_NAME_BYTES];
-    struct judgement j;
-    uint8_t *dead;
-    uint32_t n;
-    filter_file_name(place->uuid, name);
-    memset(&j, 0, sizeof j);
-    if (repair_judge(r, NULL, NULL, name, &j, NULL) != 0)
-        return "it cannot be judged now";
-    if (j.state == FILE_MISSING)
-        return "its file is missing";
-    if (j.state != FILE_GOOD) {
-        memcpy(what, j.what, sizeof j.what);
-        return what;
-    }
-    if (j.h.identity.kind != KIND_PACK ||
-        commit_table_digest(&j.h.commit) != place->digest)
-        return "not the pack that the catalog means";
-    if (dead_load(r->filters.fd, place->uuid, place->digest, &dead, &n) != 0)
-        return "its tombstones are missing or damaged, so that no column counts";
-    free(dead);
-    if (!j.what[0])
-        return NULL;
-    memcpy(what, j.what, sizeof j.what);
-    return what;
+    p->error = error;
+    snprintf(p->what, sizeof p->what, "%s%s", before, what);
 }
 
-int repair_note_pack(struct repair *r, const struct record *record)
+/* The tombstones of a good pack stay in *p. */
+static int look_at_tombstones(struct repair *r, struct repair_pack *p,
+                              const struct judgement *j, struct tamis_diag *diag)
 {
-    for (size_t i = 0; i < r->n_packs; i++)
-        if (memcmp(&r->packs[i].place, &record->place, PLACE_KEY_BYTES) == 0) {
-            r->packs[i].n_segments++;
-            return 0;
-        }
-    struct repair_pack *more = realloc(r->packs, (r->n_packs + 1) * sizeof *more);
-    if (!more)
-        return ENOMEM;
-    r->packs = more;
-    r->packs[r->n_packs++] = (struct repair_pack){record->place, 1};
+    int rc = dead_load(r->filters.fd, p->place.uuid, p->place.digest, &p->dead,
+                       &p->n_columns);
+    if (rc == EMFILE || rc == ENFILE || rc == ENOMEM)
+        return diag_errno(diag, rc, r->path, "opening tombstones");
+    if (!rc && p->n_columns != j->h.commit.stages[PACK_ROWS].n_columns) {
+        free(p->dead);
+        p->dead = NULL;
+        rc = TAMIS_ERR_DAMAGED;
+    }
+    if (rc > 0 && rc != ENOENT)
+        note(p, rc, "its tombstones: left alone: ", tamis_strerror(rc));
+    else if (rc)
+        note(p, 0, "",
+             "its tombstones are missing or damaged, so that no column counts");
+    else
+        note(p, 0, "", j->what);
     return 0;
 }
 
-void repair_look_at_packs(struct repair *r)
+static int look_at(struct repair *r, struct repair_pack *p, struct tamis_diag *diag)
 {
-    char name[FILTER_NAME_BYTES], what[160];
-    for (size_t i = 0; i < r->n_packs; i++) {
-        const struct repair_pack *p = &r->packs[i];
-        const char *wrong = look_at(r, &p->place, what);
-        filter_file_name(p->place.uuid, name);
-        if (wrong)
-            repair_tell_pack(r, name, p->n_segments, wrong);
+    char name[FILTER_NAME_BYTES];
+    struct judgement j;
+    filter_file_name(p->place.uuid, name);
+    int rc = repair_judge(r, NULL, NULL, name, &j, diag);
+    if (rc)
+        return rc;
+    if (j.state == FILE_UNREAD || j.state == FILE_STRANGE)
+        note(p, j.code, "", j.what);
+    else if (j.state != FILE_GOOD)
+        note(p, 0, "", j.state == FILE_MISSING ? "its file is missing" : j.what);
+    else if (j.h.identity.kind != KIND_PACK ||
+             commit_table_digest(&j.h.commit) != p->place.digest)
+        note(p, 0, "", "not the pack that the catalog means");
+    else
+        return look_at_tombstones(r, p, &j, diag);
+    return 0;
+}
+
+/* The pack of a record, looked at if it is the first of this pack; NULL: *rc. */
+static struct repair_pack *pack_of(struct repair *r, const struct record *record,
+                                   int *rc, struct tamis_diag *diag)
+{
+    for (size_t i = 0; i < r->n_packs; i++)
+        if (memcmp(&r->packs[i].place, &record->place, PLACE_KEY_BYTES) == 0)
+            return &r->packs[i];
+    struct repair_pack *more = realloc(r->packs, (r->n_packs + 1) * sizeof *more);
+    if (!more) {
+        *rc = diag_errno(diag, ENOMEM, r->path, "repairing");
+        return NULL;
     }
+    r->packs = more;
+    struct repair_pack *p = &r->packs[r->n_packs++];
+    *p = (struct repair_pack){.place = record->place};
+    *rc = look_at(r, p, diag);
+    return *rc ? NULL : p;
+}
+
+int repair_look_at_pack(struct repair *r, const struct repair_segment *s,
+                        const struct record *record, struct tamis_diag *diag)
+{
+    char name[FILTER_NAME_BYTES];
+    int rc = 0;
+    struct repair_pack *p = pack_of(r, record, &rc, diag);
+    if (!p)
+        return rc;
+    p->n_segments++;
+    if (!p->dead || repair_record_names_own(record))
+        return 0;
+    uint32_t i = record->place.column;
+    filter_file_name(record->place.uuid, name);
+    if (i >= p->n_columns)
+        repair_tell(r, TAMIS_REPAIR_NOTED, s, name, "its pack has no such column");
+    else if (p->dead[DEAD_HEAD_BYTES + i / 8] >> i % 8 & 1)
+        repair_tell(r, TAMIS_REPAIR_NOTED, s, name,
+                    "it was dropped from its pack: the catalog is older than that");
+    return 0;
+}
+
+void repair_tell_packs(struct repair *r)
+{
+    char name[FILTER_NAME_BYTES];
+    for (size_t i = 0; i < r->n_packs; i++) {
+        filter_file_name(r->packs[i].place.uuid, name);
+        if (r->packs[i].what[0])
+            repair_tell_pack(r, name, &r->packs[i]);
+    }
+}
+
+void repair_forget_packs(struct repair *r)
+{
+    for (size_t i = 0; i < r->n_packs; i++)
+        free(r->packs[i].dead);
+    free(r->packs);
 }
 
 /* ---- without ---- */

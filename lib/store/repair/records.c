@@ -84,12 +84,10 @@ static int judge_good_record(struct repair *r, struct repair_segment *s,
     filter_file_name(record->uuid, name);
     if (record_packed(record)) {
         repair_name_pack(r, record->place.uuid);
-        rc = repair_note_pack(r, record);
+        rc = repair_look_at_pack(r, s, record, diag);
     }
-    if (rc)
-        return diag_errno(diag, rc, r->path, "repairing");
-    if (!repair_record_names_own(record))
-        return 0;
+    if (rc || !repair_record_names_own(record))
+        return rc;
     struct repair_file *f = repair_find_file(r, record->uuid);
     if (f)
         f->named = true;
@@ -240,7 +238,7 @@ int repair_by_records(struct repair *r, struct tamis_diag *diag)
     for (size_t i = 0; i < r->n_segments && !rc; i++)
         rc = judge_segment(r, &r->segments[i], j, diag);
     if (!rc)
-        repair_look_at_packs(r);
+        repair_tell_packs(r);
     for (size_t i = 0; i < r->n_files && !rc; i++)
         judge_orphan(r, &r->files[i]);
     if (!r->unsure)

@@ -180,7 +180,7 @@ static void repair_free(struct repair *r)
     for (size_t i = 0; i < r->n_segments; i++)
         free(r->segments[i].name);
     free(r->segments);
-    free(r->packs);
+    repair_forget_packs(r);
     free(r->files);
     repair_let_store(r);
     close(r->store_fd);

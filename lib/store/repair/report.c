@@ -97,15 +97,16 @@ void repair_tell(struct repair *r, enum tamis_repair_action action,
     keep(r, f, segment, file, what);
 }
 
-void repair_tell_pack(struct repair *r, const char *file, size_t n_segments,
-                      const char *what)
+void repair_tell_pack(struct repair *r, const char *file, const struct repair_pack *p)
 {
-    char text[200];
-    snprintf(text, sizeof text, "the pack of %zu segment%s: %s", n_segments,
-             n_segments == 1 ? "" : "s", what);
+    char text[sizeof p->what + 60];
+    snprintf(text, sizeof text, "the pack of %zu segment%s: %s", p->n_segments,
+             p->n_segments == 1 ? "" : "s", p->what);
     keep(r,
-         (struct repair_finding){
-             .action = TAMIS_REPAIR_NOTED, .step = STEP_DECIDED, .damage = true},
+         (struct repair_finding){.action = TAMIS_REPAIR_NOTED,
+                                 .step = STEP_DECIDED,
+                                 .damage = !p->error,
+                                 .error = p->error},
          NULL, file, text);
 }
 

@@ -28,8 +28,7 @@ enum tamis_answer tamis_snapshot_explain(struct tamis_snapshot *snapshot,
     if (packs_seat(&snapshot->packs, target->slot - 1))
         return explain(out, TAMIS_BY_FILTER, reason);
     /* The filter was there a moment ago: the target is this snapshot's. */
-    struct tamis_filter *f = entry_filter_or_reason(
-        snapshot->entries[target->slot - 1], snapshot->dir, &snapshot->domain, &reason);
+    struct tamis_filter *f = filter_or_reason(snapshot, target->slot - 1, &reason);
     return f ? filter_explain_from(f, target->min_watermark, key, out)
              : explain(out, TAMIS_BY_NOTHING, reason);
 }

@@ -91,11 +91,8 @@ static int pack_get(const struct tamis_snapshot *s,
 
 /* ---- the packs of a snapshot ---- */
 
-/* The column is dead, or two records claim it: nobody can tell whose it is. */
-#define NOBODYS UINT32_MAX
-
-/* Opens the pack of a place, with slots for its columns: NOBODYS where a tombstone
- * is. Without good tombstones no column counts. */
+/* Opens the pack of a place, with slots for its columns: COLUMN_DROPPED where a
+ * tombstone is. Without good tombstones no column counts. */
 static int view_make(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
                      const struct pack_place *place, struct pack_view *v)
 {
@@ -104,16 +101,20 @@ static int view_make(struct tamis_snapshot *s, const struct tamis_snapshot *prev
     struct open_pack *pack = NULL;
     *v = (struct pack_view){0};
     int rc = pack_get(s, previous, place, &pack);
+    v->by_tombstones = !rc;
     if (!rc)
         rc = dead_load(s->dir->fd, place->uuid, place->digest, &file, &n);
-    if (!rc && n == pack->n_columns) {
+    if (!rc && n != pack->n_columns)
+        rc = TAMIS_ERR_DAMAGED;
+    if (!rc) {
         v->slots = calloc(n, sizeof *v->slots);
         if (!v->slots)
             rc = ENOMEM;
     }
     for (uint32_t i = 0; v->slots && i < n; i++)
         if (file[DEAD_HEAD_BYTES + i / 8] >> i % 8 & 1)
-            v->slots[i] = NOBODYS;
+            v->slots[i] = COLUMN_DROPPED;
+    v->failure = rc;
     free(file);
     if (v->slots)
         v->pack = pack;
@@ -150,7 +151,8 @@ static int view_find(struct tamis_snapshot *s, const struct tamis_snapshot *prev
 
 static void give_up_seat(struct packs *p, uint32_t index)
 {
-    p->seats[index] = (struct seat){0};
+    p->seats[index] =
+        (struct seat){.column = COLUMN_NOBODYS, .view = p->seats[index].view};
     p->seated[index / 64] &= ~(UINT64_C(1) << index % 64);
     p->n_seated--;
 }
@@ -172,14 +174,20 @@ static void take_seat(struct packs *p, struct pack_view *v, const struct entry *
                       uint32_t index)
 {
     const struct pack_place at = entry_place(e), *place = &at;
+    p->seats[index] =
+        (struct seat){.column = COLUMN_NOBODYS, .view = (uint32_t)(v - p->views)};
     if (!v->pack || place->column >= v->pack->n_columns)
         return;
     const struct band *b = band_of(v, place);
     uint32_t *slot = &v->slots[place->column];
     if (*slot || !b) {
-        if (*slot && *slot != NOBODYS)
+        if (*slot == COLUMN_DROPPED) {
+            p->seats[index].column = COLUMN_DROPPED;
+            return;
+        }
+        if (*slot && *slot != COLUMN_NOBODYS)
             give_up_seat(p, *slot - 1);
-        *slot = NOBODYS;
+        *slot = COLUMN_NOBODYS;
         return;
     }
     *slot = index + 1;
@@ -200,7 +208,7 @@ static int seats_alloc(struct packs *p, size_t n)
 static void forget_tombstones(const struct pack_view *v)
 {
     for (uint32_t c = 0; c < v->pack->n_columns; c++)
-        if (v->slots[c] == NOBODYS)
+        if (v->slots[c] >= COLUMN_NOBODYS)
             v->slots[c] = 0;
 }
 
@@ -215,7 +223,7 @@ static void look_for_run(struct stripe *t, uint64_t *living)
         uint32_t index = t->slots[c] - 1;
         if (!any++)
             t->first = index - c; /* wraps: then it is none */
-        t->is_run &= index == t->first + c && t->first < NOBODYS / 2;
+        t->is_run &= index == t->first + c && t->first < COLUMN_NOBODYS / 2;
         t->least = index < t->least ? index : t->least;
         t->last = index > t->last ? index : t->last;
         living[c / 64] |= UINT64_C(1) << c % 64;
@@ -297,6 +305,36 @@ int packs_make(struct tamis_snapshot *s, const struct tamis_snapshot *previous)
     }
     names_clear(&known);
     return rc ? rc : settle(&s->packs, s->n);
+}
+
+int packs_failure(const struct packs *p, size_t index)
+{
+    const struct pack_view *v = p->seats ? &p->views[p->seats[index].view] : NULL;
+    return v && !v->pack ? v->failure : TAMIS_ERR_NO_SEGMENT;
+}
+
+int packs_lost(const struct tamis_snapshot *s, size_t index, struct tamis_diag *diag)
+{
+    char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
+    const struct seat *seat = &s->packs.seats[index];
+    const struct pack_view *v = &s->packs.views[seat->view];
+    filter_file_name(entry_record(s->entries[index])->place_uuid, name);
+    filters_dir_path(s->dir, name, path);
+    const char *file =
+        v->by_tombstones ? "the .dead file beside this pack" : "this pack";
+    if (v->pack)
+        return diag_fail(diag, ENOENT, path,
+                         seat->column == COLUMN_DROPPED
+                             ? "the segment was dropped from this pack: the catalog is "
+                               "older than that"
+                             : "no column of this pack is known to be the segment's");
+    if (v->failure == ENOENT)
+        return diag_fail(diag, ENOENT, path, "%s is missing", file);
+    int rc =
+        diag_fail(diag, v->failure, path, "%s: %s", file, tamis_strerror(v->failure));
+    if (diag && v->failure > 0)
+        diag->os_errno = v->failure;
+    return rc;
 }
 
 void packs_free(struct packs *p)

@@ -19,9 +19,13 @@ struct tamis_snapshot;
 struct seat {
     struct tamis_filter *pack; /* NULL: the segment is in no pack that counts */
     const struct band *band;
-    uint32_t column; /* of the band */
+    uint32_t column; /* of the band; or COLUMN_DROPPED, COLUMN_NOBODYS: no seat */
     uint32_t view;   /* the pack's number in `views` */
 };
+/* A tombstone is set. Two records claim it, or it is not there: nobody can tell whose
+ * it is. */
+#define COLUMN_DROPPED UINT32_MAX
+#define COLUMN_NOBODYS (UINT32_MAX - 1)
 /* What the table of columns says of one. */
 struct own_column {
     uint64_t n_blocks;
@@ -41,6 +45,8 @@ struct open_pack {
 /* A pack as a snapshot sees it. */
 struct pack_view {
     struct open_pack *pack; /* NULL: it can't be used */
+    int failure;            /* why; an errno or a code */
+    bool by_tombstones;     /* they are what failed */
     uint32_t *slots;        /* of its columns: index + 1 */
 };
 /* A band as a snapshot sees it: all that a probe of its columns needs. */
@@ -77,6 +83,12 @@ struct packs {
  * ENOMEM. */
 int packs_make(struct tamis_snapshot *s, const struct tamis_snapshot *previous);
 void packs_free(struct packs *p);
+/* Why the pack of a segment's place cannot be used: an errno or a code. ERR_NO_SEGMENT:
+ * it can, and the column does not count. */
+int packs_failure(const struct packs *p, size_t index);
+/* Why a segment with a record of a place has no seat: an errno or a code; ENOENT also
+ * if its column does not count. */
+int packs_lost(const struct tamis_snapshot *s, size_t index, struct tamis_diag *diag);
 
 /* ==== packs_ask.c: keys asked of all columns ==== */
 

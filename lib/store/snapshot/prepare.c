@@ -64,8 +64,7 @@ static void open_filters(struct preparing *p)
         } else if (seat) {
             place->filter = seat->pack; /* one for many segments */
             p->report->n_open++;
-        } else if (entry_filter(s->entries[i], s->dir, &s->domain, &place->filter,
-                                diag_of_first(p)) == 0) {
+        } else if (tamis_snapshot_filter(s, i, &place->filter, diag_of_first(p)) == 0) {
             p->report->n_open++;
         } else {
             p->report->n_failed++;

@@ -125,8 +125,7 @@ static uint64_t ask_segment(struct tamis_snapshot *s, const struct tamis_target 
     const struct seat *seat = e ? packs_seat(&s->packs, t->slot - 1) : NULL;
     if (seat)
         return ask_seat(s, t, seat, k, mask);
-    struct tamis_filter *f =
-        e ? entry_filter_or_reason(e, s->dir, &s->domain, &why) : NULL;
+    struct tamis_filter *f = e ? filter_or_reason(s, t->slot - 1, &why) : NULL;
     for (uint64_t m = f ? mask : 0; m; m &= m - 1)
         if (outside_range(e, &k->keys[__builtin_ctzll(m)]))
             by_range |= m & -m;

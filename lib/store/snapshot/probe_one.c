@@ -91,7 +91,7 @@ static inline enum tamis_reason ask(struct tamis_snapshot *s,
     }
     if (seat)
         return pack_probe_column(seat->pack, seat->band, seat->column, key->hash);
-    struct tamis_filter *f = entry_filter_or_reason(e, s->dir, &s->domain, &why);
+    struct tamis_filter *f = filter_or_reason(s, t->slot - 1, &why);
     if (!f)
         return why;
     /* Only now: a record whose file is there and matches is not an older one. */
@@ -180,10 +180,8 @@ size_t tamis_snapshot_probe_batch(struct tamis_snapshot *snapshot,
                                   : NULL;
     if (seat)
         return batch_in_pack(snapshot, target, seat, hashes, n, absent, why);
-    if (reason == TAMIS_NO_REASON) {
-        struct entry *e = snapshot->entries[target->slot - 1];
-        f = entry_filter_or_reason(e, snapshot->dir, &snapshot->domain, &reason);
-    }
+    if (reason == TAMIS_NO_REASON)
+        f = filter_or_reason(snapshot, target->slot - 1, &reason);
     if (f)
         n_absent = filter_probe_batch_from(f, target->min_watermark, now, tag, hashes,
                                            n, absent, &reason);

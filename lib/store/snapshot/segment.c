@@ -83,7 +83,8 @@ int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
     if (place && e->packed)
         memcpy(place->uuid, entry_record(e)->place_uuid, UUID_BYTES);
     if (!seat)
-        return TAMIS_ERR_NO_SEGMENT;
+        return e->packed ? packs_failure(&snapshot->packs, index)
+                         : TAMIS_ERR_NO_SEGMENT;
     if (out)
         *out = seat->pack;
     if (place) {
@@ -115,17 +116,6 @@ int tamis_snapshot_pack_pages(struct tamis_snapshot *snapshot, size_t index,
     return 0;
 }
 
-/* No file of its own is to be looked for: it went when the segment was packed. */
-static int pack_is_lost(const struct tamis_snapshot *s, const struct entry *e,
-                        struct tamis_diag *diag)
-{
-    char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
-    filter_file_name(entry_record(e)->place_uuid, name);
-    filters_dir_path(s->dir, name, path);
-    return diag_fail(diag, ENOENT, path,
-                     "this pack, or the .dead file beside it, is missing or damaged");
-}
-
 int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
                           struct tamis_filter **out, struct tamis_diag *diag)
 {
@@ -136,8 +126,9 @@ int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no segment of that number");
     if (packs_seat(&snapshot->packs, index) && !has_own_file(snapshot->entries[index]))
         return unpacked_filter(snapshot, index, out, diag);
+    /* No file of its own is to be looked for: it went when the segment was packed. */
     if (!has_own_file(snapshot->entries[index]))
-        return pack_is_lost(snapshot, snapshot->entries[index], diag);
+        return packs_lost(snapshot, index, diag);
     return entry_filter(snapshot->entries[index], snapshot->dir, &snapshot->domain, out,
                         diag);
 }

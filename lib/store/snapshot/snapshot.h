@@ -2,6 +2,7 @@
 #ifndef TAMIS_STORE_SNAPSHOT_SNAPSHOT_H
 #define TAMIS_STORE_SNAPSHOT_SNAPSHOT_H
 
+#include "lib/error.h"
 #include "lib/store/base/counters.h"
 #include "lib/store/catalog/catalog.h"
 #include "lib/store/snapshot/entry.h"
@@ -61,6 +62,20 @@ struct tamis_snapshot *snapshot_hold(struct tamis_snapshot *s); /* one reference
 /* segment.c: index + 1 of the segment of this name; 0: none; or NAME_TWICE. */
 uint32_t snapshot_slot(const struct tamis_snapshot *s, const void *name,
                        size_t name_bytes);
+
+/* As entry_filter_or_reason(). Where an error keeps the segment's pack from being read,
+ * nothing is known to be lost. */
+static inline struct tamis_filter *
+filter_or_reason(struct tamis_snapshot *s, size_t index, enum tamis_reason *why)
+{
+    struct entry *e = s->entries[index];
+    struct tamis_filter *f = entry_filter_or_reason(e, s->dir, &s->domain, why);
+    if (!f && e->packed && *why == TAMIS_FILE_LOST) {
+        int rc = packs_lost(s, index, NULL);
+        *why = rc > 0 ? reason_of_error(rc) : TAMIS_FILE_LOST;
+    }
+    return f;
+}
 
 /* ==== probe_one.c: one segment, with care ==== */
 

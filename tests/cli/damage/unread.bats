@@ -54,6 +54,46 @@ dead_writer() {
     plain "keys: .*Permission denied: run it as" others "$TAMIS" build store new keys
 }
 
+@test "a pack, or its tombstones, that this user may not read" {
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+    make_store
+    "$TAMIS" pack store -q
+    chmod -R a+rwX . store
+    for file in store/filters/*.tamis store/filters/*.dead; do
+        chmod 600 "$file"
+        plain "Permission denied: run it as a user with permission" others "$TAMIS" verify store
+        prints $'^one\tunreadable\t.*this pack: Permission denied'
+        fails 4 "2 filters unreadable, 0 lost" others "$TAMIS" stat store
+        plain "Permission denied: run it as" others "$TAMIS" stat store --prometheus
+        [ -z "$output" ] || explain "no metrics"
+        ok others "$TAMIS" probe store a
+        [ "$(cut -f 3 <<<"$output" | sort -u)" = UNREADABLE ] || explain "UNREADABLE"
+        for command in "union store both one two" "compare store one two" \
+            "pack store --repack" "unpack store" "unpack store one" "repair store"; do
+            # shellcheck disable=SC2086
+            plain "Permission denied: run it as" others "$TAMIS" $command
+        done
+        chmod 644 "$file"
+    done
+    ok "$TAMIS" verify store
+}
+
+@test "a pack that this user may not read, of segments with files of their own" {
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+    make_store
+    "$TAMIS" pack store --keep -q
+    chmod -R a+rwX . store
+    chmod 600 store/filters/*.dead
+    plain "Permission denied: run it as a user with permission" others "$TAMIS" verify store
+    [ "$(cut -f 2 <<<"$output" | sort -u)" = ok ] || explain "ok"
+    fails 4 "0 filters unreadable, 0 lost, 1 pack unreadable" others "$TAMIS" stat store
+    plain "Permission denied: run it as" others "$TAMIS" stat store --prometheus
+    [ -z "$output" ] || explain "no metrics"
+    plain "Permission denied: run it as" others "$TAMIS" repair store
+    chmod 644 store/filters/*.dead
+    ok "$TAMIS" verify store
+}
+
 @test "damage is said even if other filters cannot be read" {
     [ "$(id -u)" -eq 0 ] || skip "needs root"
     open_store

@@ -36,6 +36,24 @@ unchanged() {
     [ "$stderr" = "nothing to unpack" ] || explain "nothing to unpack"
 }
 
+@test "a refusal is one line" {
+    "$TAMIS" init store
+    "$TAMIS" build store bare --bare
+    fails 2 "of the segments named, 1 bare" "$TAMIS" pack store bare
+    seq 9 | "$TAMIS" build store a -q
+    "$TAMIS" pack store -q
+    fails 2 "1 packed before" "$TAMIS" pack store a
+    # What has its own column is unpacked, and what is lost is told.
+    seq 5 | "$TAMIS" build store b -q
+    rm store/filters/*.dead
+    "$TAMIS" pack store -q
+    run --separate-stderr "$TAMIS" unpack store a b
+    [ "$status" -eq 3 ]
+    [[ ${stderr_lines[0]} == "unpacked 1 segment: "* ]]
+    [[ ${stderr_lines[1]} == *"the pack of 1 segment is missing or damaged"* ]]
+    fails 2 "segment 'b' is in no pack" "$TAMIS" unpack store a b
+}
+
 @test "several stages, another domain" {
     "$TAMIS" init store --n0 1k
     four store
@@ -161,11 +179,12 @@ unchanged() {
     four store
     "$TAMIS" pack store -q
     rm store/filters/*.dead
-    fails 3 "the packs of 4 segments are missing or damaged" "$TAMIS" unpack store -q
-    fails 3 "4 filters are damaged or unreadable" "$TAMIS" pack store --repack -q
+    fails 3 "the packs of 4 segments are missing or damaged" "$TAMIS" unpack store
+    fails 3 "the pack of 1 segment is missing or damaged" "$TAMIS" unpack store s2
+    fails 3 "4 filters are damaged or unreadable" "$TAMIS" pack store --repack
     run --separate-stderr "$TAMIS" verify store
     [ "$status" -eq 3 ]
-    [ "$(grep -c "lost.*this pack, or the .dead file beside it, is missing" <<<"$output")" -eq 4 ]
+    [ "$(grep -c "lost.*the .dead file beside this pack is missing" <<<"$output")" -eq 4 ]
     run "$TAMIS" stat store
     prints "0 unreadable, 4 lost"
     ok "$TAMIS" probe store 1003

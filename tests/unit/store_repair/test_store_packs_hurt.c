@@ -173,6 +173,122 @@ static void repairs_lose_nothing(void **state)
         }
 }
 
+/* ---- reasons ---- */
+
+/* Segments of the pack that is hurt say why; the others answer. */
+static void segments_have_the_reason_of_their_pack(void **state)
+{
+    static const struct {
+        enum tamis_reason why;
+        int code;
+        const char *words;
+    } wanted[N_HURTS] = {
+        [GONE] = {TAMIS_FILE_LOST, ENOENT, "this pack is missing"},
+        [NO_HEADER] = {TAMIS_FILE_LOST, TAMIS_ERR_NOT_TAMIS, "this pack: not a tamis"},
+        [SHORT] = {TAMIS_FILE_LOST, TAMIS_ERR_DAMAGED, "this pack: damaged"},
+        [ANOTHER_DIGEST] = {TAMIS_FILE_LOST, TAMIS_ERR_MISMATCH, "this pack: belongs"},
+        [ANOTHER_PACK] = {TAMIS_FILE_LOST, TAMIS_ERR_MISMATCH, "this pack: belongs"},
+        [A_FILTER] = {TAMIS_FILE_LOST, TAMIS_ERR_MISMATCH, "this pack: belongs"},
+        [STRANGE_PACK] = {TAMIS_FILE_LOST, TAMIS_ERR_MISMATCH, "this pack: belongs"},
+        [NO_TOMBSTONES] = {TAMIS_FILE_LOST, ENOENT,
+                           ".dead file beside this pack is mi"},
+        [BAD_TOMBSTONES] = {TAMIS_FILE_LOST, TAMIS_ERR_DAMAGED, ".dead file beside"},
+        [A_DIRECTORY] = {TAMIS_UNREADABLE, EISDIR, "this pack: Is a directory"},
+        [A_DEAD_DIRECTORY] = {TAMIS_FILE_LOST, TAMIS_ERR_DAMAGED, ".dead file beside"},
+    };
+    (void)state;
+    make_strange();
+    for (enum hurt how = GONE; how < N_HURTS; how++) {
+        store_in_two(false);
+        hurt_one(how);
+        struct tamis_store *s = store_open("s");
+        struct tamis_snapshot *snap = snapshot_of(s);
+        unsigned n_hurt = 0;
+        for (size_t i = 0; i < tamis_snapshot_n_segments(snap); i++) {
+            struct tamis_filter *f;
+            struct tamis_diag diag;
+            struct tamis_segment_info info;
+            struct tamis_target target = tamis_snapshot_target(snap, i);
+            struct tamis_key key = key_in(s, 77777777);
+            enum tamis_reason why;
+            int rc = tamis_snapshot_filter(snap, i, &f, &diag);
+            if (rc == 0)
+                continue;
+            n_hurt++;
+            OK(tamis_snapshot_segment(snap, i, &info));
+            assert_int_equal(tamis_snapshot_probe(snap, &target, &key, &why),
+                             TAMIS_MAYBE);
+            if (rc != wanted[how].code || why != wanted[how].why ||
+                !strstr(diag.what, wanted[how].words))
+                fail_msg("hurt %d: %d, %d, %s", (int)how, rc, (int)why, diag.what);
+            assert_string_equal(strrchr(diag.file, '/'), strrchr(info.file, '/'));
+        }
+        assert_true(n_hurt > 0 && n_hurt < SEGMENTS);
+        tamis_snapshot_release(snap);
+        tamis_store_close(s);
+        remove_store("s");
+    }
+}
+
+/* An I/O error says nothing about the bytes: it is no damage. */
+static void a_pack_that_cannot_be_read_is_not_lost(void **state)
+{
+    (void)state;
+    for (int dead = 0; dead < 2; dead++) {
+        struct stat st;
+        tamis_store_close(store_of("s", 3, 300));
+        struct tamis_store *s = store_open("s");
+        pack_all(s, false);
+        OK(stat(dead ? dead_file() : pack_file(), &st));
+        unreadable = st.st_ino;
+        calls_before = io_calls;
+        io_calls.pread = unreadable_pread;
+        for (unsigned i = 0; i < 3; i++)
+            assert_int_equal(reason_of(s, name_of(i), i * 1000), TAMIS_UNREADABLE);
+        tamis_store_close(s);
+        struct tamis_repair_report report = repair("s");
+        assert_int_equal(report.n_unread, 1);
+        assert_int_equal(report.n_damaged, 0);
+        SAW(dead ? "the pack of 3 segments: its tombstones: left alone: Input/output"
+                 : "the pack of 3 segments: left alone");
+        io_calls = calls_before;
+        check_settled("s");
+        remove_store("s");
+    }
+}
+
+/* Both files of the pack are whole: the catalog is what is wrong. */
+static void an_old_catalog_has_dropped_columns(void **state)
+{
+    (void)state;
+    tamis_store_close(store_of("s", 9, 300));
+    struct tamis_store *s = store_open("s");
+    pack_all(s, false);
+    tamis_store_close(s);
+    save_catalog("old");
+    s = store_open("s");
+    drop_segment(s, name_of(2));
+    drop_segment(s, name_of(5));
+    tamis_store_close(s);
+    put_back_catalog("old");
+    for (int again = 0; again < 2; again++) {
+        struct tamis_repair_report report = repair("s");
+        assert_int_equal(report.n_damaged, 2);
+        SAW("it was dropped from its pack: the catalog is older");
+    }
+    struct tamis_filter *f;
+    struct tamis_diag diag;
+    struct tamis_target t;
+    s = store_open("s");
+    struct tamis_snapshot *snap = snapshot_of(s);
+    OK(tamis_snapshot_find(snap, name_of(2), 2, NULL, 0, 0, &t));
+    assert_int_equal(tamis_snapshot_filter(snap, t.slot - 1, &f, &diag), ENOENT);
+    assert_non_null(strstr(diag.what, "the segment was dropped from this pack"));
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+    remove_store("s");
+}
+
 /* ---- places ---- */
 
 static void rest_answers(struct tamis_store *s, unsigned from, unsigned but)
@@ -265,6 +381,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(backups_lose_nothing),
         cmocka_unit_test(repairs_lose_nothing),
+        cmocka_unit_test(segments_have_the_reason_of_their_pack),
+        cmocka_unit_test(a_pack_that_cannot_be_read_is_not_lost),
+        cmocka_unit_test(an_old_catalog_has_dropped_columns),
         cmocka_unit_test(a_place_that_is_not_there),
         cmocka_unit_test(a_column_of_two_is_nobodys),
     };
