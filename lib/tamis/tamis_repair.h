@@ -17,10 +17,19 @@ enum tamis_repair_action {
 };
 const char *tamis_repair_action_name(enum tamis_repair_action action); /* "swept" */
 
+/* What mends damage that was noted. */
+enum tamis_repair_mend {
+    TAMIS_MEND_BUILDING = 0, /* the segment, from its keys */
+    /* A pack, whose segments have files of their own: tamis_edit_pack() with
+     * TAMIS_REPACK_ALL, and `keep` if they shall stay. */
+    TAMIS_MEND_PACKING,
+    TAMIS_MEND_UNPACKING /* tamis_edit_unpack(): the segment's pack has the filter */
+};
+
 /* One thing that was found, and its fate. Valid during the call. */
 struct tamis_repair_finding {
     enum tamis_repair_action action;
-    int damage;          /* 1: proofs are lost; build the segment anew from its keys */
+    int damage;          /* 1: proofs are lost, or would be with another file */
     const uint8_t *name; /* of the segment; NULL: none, or a pack of several */
     size_t name_bytes;
     const char *file; /* within the store directory; "": none */
@@ -28,6 +37,7 @@ struct tamis_repair_finding {
     /* The errno or TAMIS_ERR_* that kept the filter from being judged or finished; it
      * says nothing about the filter's bytes. 0: no error was in the way. */
     int error;
+    enum tamis_repair_mend mend; /* of damage that repair has noted */
 };
 typedef void tamis_repair_fn(void *ctx, const struct tamis_repair_finding *finding);
 

@@ -18,6 +18,7 @@ struct repair {
     uint64_t n_damage;  /* findings that are damage, mended or not */
     uint64_t n_missing; /* of what is noted: it has no file */
     uint64_t n_packs;   /* of what is noted: packs */
+    uint64_t n_mended_by[3];
     struct unread unread;
 };
 
@@ -29,6 +30,7 @@ static void found(void *ctx, const struct tamis_repair_finding *f)
     if (f->damage && f->action == TAMIS_REPAIR_NOTED) {
         r->n_packs += f->name == NULL;
         r->n_missing += !stat_in(r->store, f->file, &st);
+        r->n_mended_by[f->mend]++;
     }
     r->n_damage += f->damage || f->action == TAMIS_REPAIR_REBUILT;
     note_unread(&r->unread, f);
@@ -145,7 +147,28 @@ static int confirm(const struct options *o)
     return status;
 }
 
-/* "1 filter and 2 packs": of packs only some segments may need to be built. */
+/* What mends the n findings. Of packs only some segments may need to be built. */
+static const char *mend(const struct repair *r, uint64_t n)
+{
+    const uint64_t *by = r->n_mended_by;
+
+    if (by[TAMIS_MEND_PACKING] == n)
+        return "the segments have files of their own, and 'tamis pack --repack --keep' "
+               "packs these anew";
+    if (by[TAMIS_MEND_UNPACKING] == n)
+        return "there in a pack still, so 'tamis unpack' or 'tamis pack --repack' "
+               "mends "
+               "that";
+    if (r->n_packs > by[TAMIS_MEND_PACKING])
+        return "'tamis verify' says which segments to build anew from the keys";
+    if (by[TAMIS_MEND_BUILDING] < n)
+        return "'tamis pack --repack' saves those that are in another file, too; build "
+               "the other segments anew from the keys";
+    return n == 1 ? "build the segment anew from the keys"
+                  : "build the segments anew from the keys";
+}
+
+/* "1 filter and 2 packs". */
 static int complain_left(const struct repair *r, uint64_t n)
 {
     uint64_t n_own = n - r->n_packs;
@@ -162,11 +185,7 @@ static int complain_left(const struct repair *r, uint64_t n)
                  (unsigned long long)r->n_packs, n_own > 0 ? "" : how,
                  n_own > 0 ? "" : " ", r->n_packs == 1 ? "" : "s");
     return complain(EXIT_DAMAGE, "%s: %s%s %s left as noted: %s", r->store, own, packs,
-                    n == 1 ? "is" : "are",
-                    r->n_packs > 0 ? "'tamis verify' says which segments to build anew "
-                                     "from the keys"
-                    : n == 1       ? "build the segment anew from the keys"
-                                   : "build the segments anew from the keys");
+                    n == 1 ? "is" : "are", mend(r, n));
 }
 
 static const char *advice(int err, const char *path, bool uuid_given)

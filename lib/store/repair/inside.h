@@ -51,7 +51,7 @@ struct repair_file {
 /* A pack that records name, and how many of them. */
 struct repair_pack {
     struct pack_place place;
-    size_t n_segments;
+    size_t n_segments, n_kept; /* kept: with good files of their own */
     uint8_t *dead; /* its tombstones; NULL: no column counts */
     uint32_t n_columns;
     int error;      /* what kept it from being read, as an errno or a public code */
@@ -94,6 +94,10 @@ void repair_tell(struct repair *r, enum tamis_repair_action action,
                  const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* Tells what is wrong with a pack, which is left as it is. */
 void repair_tell_pack(struct repair *r, const char *file, const struct repair_pack *p);
+/* Notes damage of a file without which the filter is still there. */
+void repair_tell_mend(struct repair *r, enum tamis_repair_mend mend,
+                      const struct repair_segment *segment, const char *file,
+                      const char *what);
 /* Tells of a filter left as it is after an error, j->code: no damage. */
 struct judgement;
 void repair_tell_unread(struct repair *r, const struct repair_segment *segment,
@@ -201,7 +205,10 @@ int claim_quarantined(struct repair *r, struct names *names, struct tamis_diag *
 /* Looks at the pack of a record, if it is the first of this pack, counts the segment,
  * and tells what is wrong with its column. Fails only if the repair cannot go on. */
 int repair_look_at_pack(struct repair *r, const struct repair_segment *s,
-                        const struct record *record, struct tamis_diag *diag);
+                        const struct record *record, struct repair_pack **pack,
+                        struct tamis_diag *diag);
+/* Is the record's column one that counts, of a pack without damage? */
+bool repair_pack_has(const struct repair_pack *p, const struct record *record);
 /* Once all records are known: tells what is wrong with each pack, and how many segments
  * are in it. */
 void repair_tell_packs(struct repair *r);

@@ -87,22 +87,33 @@ static struct repair_pack *pack_of(struct repair *r, const struct record *record
     return *rc ? NULL : p;
 }
 
+static bool is_dropped(const struct repair_pack *p, uint32_t column)
+{
+    return p->dead[DEAD_HEAD_BYTES + column / 8] >> column % 8 & 1;
+}
+
+bool repair_pack_has(const struct repair_pack *p, const struct record *record)
+{
+    uint32_t column = record->place.column;
+    return p->dead && !p->what[0] && column < p->n_columns && !is_dropped(p, column);
+}
+
 int repair_look_at_pack(struct repair *r, const struct repair_segment *s,
-                        const struct record *record, struct tamis_diag *diag)
+                        const struct record *record, struct repair_pack **pack,
+                        struct tamis_diag *diag)
 {
     char name[FILTER_NAME_BYTES];
     int rc = 0;
-    struct repair_pack *p = pack_of(r, record, &rc, diag);
+    struct repair_pack *p = *pack = pack_of(r, record, &rc, diag);
     if (!p)
         return rc;
     p->n_segments++;
     if (!p->dead || repair_record_names_own(record))
         return 0;
-    uint32_t i = record->place.column;
     filter_file_name(record->place.uuid, name);
-    if (i >= p->n_columns)
+    if (record->place.column >= p->n_columns)
         repair_tell(r, TAMIS_REPAIR_NOTED, s, name, "its pack has no such column");
-    else if (p->dead[DEAD_HEAD_BYTES + i / 8] >> i % 8 & 1)
+    else if (is_dropped(p, record->place.column))
         repair_tell(r, TAMIS_REPAIR_NOTED, s, name,
                     "it was dropped from its pack: the catalog is older than that");
     return 0;

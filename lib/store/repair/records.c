@@ -80,11 +80,12 @@ static int judge_good_record(struct repair *r, struct repair_segment *s,
                              struct tamis_diag *diag)
 {
     char name[FILTER_NAME_BYTES];
+    struct repair_pack *pack = NULL;
     int rc = 0;
     filter_file_name(record->uuid, name);
     if (record_packed(record)) {
         repair_name_pack(r, record->place.uuid);
-        rc = repair_look_at_pack(r, s, record, diag);
+        rc = repair_look_at_pack(r, s, record, &pack, diag);
     }
     if (rc || !repair_record_names_own(record))
         return rc;
@@ -94,6 +95,8 @@ static int judge_good_record(struct repair *r, struct repair_segment *s,
     rc = repair_judge(r, s, record, name, j, diag);
     if (rc)
         return rc;
+    if (pack)
+        pack->n_kept += j->state == FILE_GOOD && !j->what[0];
     if (!r->store && j->finished && j->state == FILE_GOOD &&
         record->state == RECORD_GROWING)
         follow(s, record, &j->h);
@@ -107,6 +110,9 @@ static int judge_good_record(struct repair *r, struct repair_segment *s,
             f->aside = true;
     } else if (j->state == FILE_UNREAD || j->state == FILE_STRANGE) {
         repair_tell_unread(r, s, name, j);
+    } else if (j->state == FILE_MISSING && pack && repair_pack_has(pack, record)) {
+        repair_tell_mend(r, TAMIS_MEND_UNPACKING, s, name,
+                         "the filter's file is missing; its pack has the filter");
     } else if (j->what[0] &&
                (j->state != FILE_GOOD || j->h.commit.state == STATE_OPEN)) {
         /* A missing file may come back: the record still knows which it is, and what

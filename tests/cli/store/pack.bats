@@ -180,6 +180,9 @@ mends() {
         "$TAMIS" verify store
     [ "$(cut -f 2 <<<"$output" | sort | uniq -c | xargs)" = "5 ok 1 pack" ]
     fails 3 "1 damaged page" "$TAMIS" stat store --prometheus --check
+    fails 3 "1 damaged pack is left as noted: the segments have files of their own, and 'tamis pack --repack --keep'" \
+        "$TAMIS" repair store
+    prints "the pack of 5 segments: 1 of .*; all of its segments have files of their own"
     mends
     for gone in dead tamis; do
         rm "$(pack | sed "s/tamis$/$gone/")"
@@ -189,6 +192,7 @@ mends() {
         prints "packs      0: .*
            1 more missing or damaged"
         fails 3 "1 pack missing" "$TAMIS" stat store s3
+        fails 3 "1 (missing|damaged) pack is left as noted: .*pack --repack --keep" "$TAMIS" repair store
         fails 3 "1 pack missing" "$TAMIS" stat store --prometheus
         prints 'tamis_pack_readable\{store="store",pack="[0-9a-f]{32}"\} 0'
         mends
@@ -205,6 +209,11 @@ mends() {
     for how in "verify store" "verify store s2" "stat store s2"; do
         fails 3 "No such file .*: its pack has the filter, and 'tamis unpack' or 'tamis pack --repack'" "$TAMIS" $how
     done
+    fails 3 "2 missing filters are left as noted: there in a pack still, so 'tamis unpack'" "$TAMIS" repair store
+    prints $'s2\tfilters/.*is missing; its pack has the filter'
+    cp -a store both
+    rm both/filters/*.dead
+    fails 3 "2 damaged or missing filters and 1 pack .*: 'tamis verify' says which" "$TAMIS" repair both
     ok "$TAMIS" unpack store s2
     ok "$TAMIS" verify store s2
     ok "$TAMIS" pack store --repack -q
