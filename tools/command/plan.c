@@ -272,9 +272,8 @@ const struct command cmd_plan = {
          {WITH(OPT_READS), NULL, ""},
          OPTION(SIZES, "the same for a list of lines: KEYS [RANK [NAME]]"),
          {WITH(OPT_LEVELS) | WITH(OPT_RUNS),
-          "segments of one rank are a run, or each is one; else key ranges tell. A "
-          "lookup reads at most one segment of a run. Segments in packs, without "
-          "files of their own, are left out",
+          "segments of one rank are a run, or each is; else key ranges tell. A "
+          "lookup reads one of a run. Packed ones are left out",
           NULL},
          OPTION(FOR_PACKS, "the pack of a list, a store or --keys, with --fpr"),
          OPTION(APPLY, NULL),
