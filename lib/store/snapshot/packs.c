@@ -120,7 +120,7 @@ static int view_make(struct tamis_snapshot *s, const struct tamis_snapshot *prev
         v->pack = pack;
     else
         pack_release(pack);
-    if (entry_may_open_later(rc))
+    if (rc > 0 && rc != ENOENT && rc != EACCES)
         s->packs.transient = true;
     return 0;
 }

@@ -26,7 +26,14 @@ static int pack_edit(struct run *r, struct tamis_edit *e)
     int rc = TRY(r, tamis_snapshot_current(store, &snapshot, &r->diag));
     if (rc)
         return rc;
-    rc = TRY(r, tamis_edit_pack(e, snapshot, NULL, 0, &opt, &report, &r->diag));
+    /* A pack that could not be opened then is remembered as such by this snapshot. */
+    bool remembered = tally.fired > 0;
+    if (remembered)
+        rc = IN_LIB(tamis_edit_pack(e, snapshot, NULL, 0, &opt, &report, &r->diag));
+    else
+        rc = TRY(r, tamis_edit_pack(e, snapshot, NULL, 0, &opt, &report, &r->diag));
+    if (remembered && rc)
+        r->n_failed++;
     IN_LIB_VOID(tamis_snapshot_release(snapshot));
     return rc;
 }
