@@ -202,24 +202,34 @@ enum {
 
 /* Ones for readers, and ones for writers: all that these do to a page is to set bits,
  * so theirs stay ones too. They are doubled by mremap(), not mapped from a file whose
- * descriptor the host may close. */
-static uint8_t *ones[2];
+ * descriptor the host may close. They are written when a page is lost, as most
+ * processes lose none, and touching a megabyte may take longer than a whole command.
+ */
+static struct ones {
+    uint8_t *write, *source; /* two mappings of the same pages */
+    _Atomic size_t n_written;
+} ones[2];
 
 static int make_ones(bool writable)
 {
-    if (ones[writable])
+    struct ones *o = &ones[writable];
+    if (o->source)
         return 0;
     uint8_t *p = io_calls.mmap(NULL, ONES_BYTES, PROT_READ | PROT_WRITE,
                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
         return errno;
-    memset(p, 0xff, ONES_BYTES);
-    if (!writable && mprotect(p, ONES_BYTES, PROT_READ) != 0) {
+    uint8_t *source = writable ? p : mremap(p, 0, ONES_BYTES, MREMAP_MAYMOVE);
+    if (source == MAP_FAILED ||
+        (!writable && mprotect(source, ONES_BYTES, PROT_READ) != 0)) {
         int err = errno;
+        if (source != MAP_FAILED)
+            munmap(source, ONES_BYTES);
         munmap(p, ONES_BYTES);
         return err;
     }
-    ones[writable] = p;
+    o->write = p;
+    o->source = source;
     return 0;
 }
 
@@ -229,11 +239,26 @@ int lost_prepare(void)
     return err ? err : make_ones(true);
 }
 
+/* Threads that come here at once write the same. */
+static void write_ones(struct ones *o, size_t n_bytes)
+{
+    size_t n = atomic_load(&o->n_written);
+    if (n >= n_bytes)
+        return;
+    for (volatile uint64_t *at = (uint64_t *)(void *)(o->write + n),
+                           *end = (uint64_t *)(void *)(o->write + n_bytes);
+         at < end; at++)
+        *at = UINT64_MAX;
+    while (n < n_bytes && !atomic_compare_exchange_weak(&o->n_written, &n, n_bytes))
+        ;
+}
+
 /* In one step, so that no thread meets a hole. A system call as such: sanitizers put
  * more into the function than a handler may do. */
 static bool put_ones(uintptr_t begin, uintptr_t end, bool writable)
 {
-    return syscall(SYS_mremap, ones[writable], 0L, end - begin,
+    write_ones(&ones[writable], end - begin);
+    return syscall(SYS_mremap, ones[writable].source, 0L, end - begin,
                    MREMAP_MAYMOVE | MREMAP_FIXED, begin) == (long)begin;
 }
 

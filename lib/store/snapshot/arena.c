@@ -38,6 +38,14 @@ static void map_at_once(void *memory, size_t n_bytes)
 #endif
 }
 
+void *table_new(size_t n, size_t item_bytes)
+{
+    void *items = calloc(n, item_bytes);
+    if (items && n * item_bytes >= AT_ONCE_BYTES)
+        map_at_once(items, n * item_bytes);
+    return items;
+}
+
 /* As much as is still expected; else twice as much as before. */
 static size_t chunk_bytes(const struct arena *a, size_t n_bytes)
 {

@@ -39,6 +39,8 @@ struct arena {
 void *arena_take(struct arena *a, size_t n_bytes, struct chunk **in);
 /* Nothing more is taken. */
 void arena_end(struct arena *a);
+/* n zeroed items, all of which will be written; free() them. NULL: no memory. */
+void *table_new(size_t n, size_t item_bytes);
 void chunk_release(struct chunk *c, size_t n);
 
 #endif

@@ -199,7 +199,7 @@ static void take_seat(struct packs *p, struct pack_view *v, const struct entry *
 
 static int seats_alloc(struct packs *p, size_t n)
 {
-    p->seats = calloc(n, sizeof *p->seats);
+    p->seats = table_new(n, sizeof *p->seats);
     p->seated = calloc(n / 64 + 1, sizeof *p->seated);
     return p->seats && p->seated ? 0 : ENOMEM;
 }

@@ -36,7 +36,7 @@ int planes_make(struct tamis_snapshot *s)
     io_fork_epoch(); /* its first call installs handlers, for which no probe waits */
     p->kernel = kernel_get();
     p->plane = calloc(s->n + 1, sizeof *p->plane);
-    p->gate = calloc(s->n + 1, sizeof *p->gate);
+    p->gate = table_new(s->n + 1, sizeof *p->gate);
     p->opened = calloc(s->n / 64 + 1, sizeof *p->opened);
     p->ready = calloc(s->n / 64 + 1, sizeof *p->ready);
     p->deep = calloc(s->n / 64 + 1, sizeof *p->deep);

@@ -15,7 +15,7 @@
 /* A segment, by its number. */
 struct place {
     bool listed;
-    struct tamis_filter *filter; /* NULL: not open, or an earlier place's as well */
+    struct tamis_filter *filter; /* NULL: not open, or an earlier place's, too */
     uint64_t lock;               /* how much of it is to be locked, then: is */
 };
 
@@ -54,6 +54,7 @@ static void list_segments(struct preparing *p)
 static void open_filters(struct preparing *p)
 {
     struct tamis_snapshot *s = p->snapshot;
+    const struct tamis_filter *last = NULL; /* neighbours are mostly in one pack */
     for (size_t i = 0; i < s->n; i++) {
         struct place *place = &p->places[i];
         if (!place->listed)
@@ -62,7 +63,8 @@ static void open_filters(struct preparing *p)
         if (s->entries[i]->state == RECORD_NO_FILTER) {
             p->report->n_skipped++;
         } else if (seat) {
-            place->filter = seat->pack; /* one for many segments */
+            place->filter = seat->pack == last ? NULL : seat->pack;
+            last = seat->pack;
             p->report->n_open++;
         } else if (tamis_snapshot_filter(s, i, &place->filter, diag_of_first(p)) == 0) {
             p->report->n_open++;
@@ -225,7 +227,7 @@ int tamis_snapshot_prepare(struct tamis_snapshot *snapshot,
     if (err || !snapshot || (!p.opt.targets && p.opt.n_targets))
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
                          snapshot ? "options are not valid" : "no snapshot");
-    p.places = calloc(snapshot->n + 1, sizeof *p.places);
+    p.places = table_new(snapshot->n + 1, sizeof *p.places);
     if (!p.places)
         return diag_errno(diag, ENOMEM, NULL, "preparing a snapshot");
     list_segments(&p);
