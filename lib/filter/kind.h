@@ -33,7 +33,8 @@
  * - A probe waits for no thread, calls no malloc(), and may run in a signal handler.
  * - Answers leave probe_many only when a word of them is whole: a caller that jumps out
  *   of a probe is left with MAYBE.
- * - Warning: tamis_filter_probe() asks no row where the view is `plain`. */
+ * - Warning: tamis_filter_probe() asks no row where the view is `plain`, or quick
+ *   (page/quick.h): then planes of bits decide. */
 #ifndef TAMIS_FILTER_KIND_H
 #define TAMIS_FILTER_KIND_H
 

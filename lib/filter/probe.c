@@ -8,6 +8,8 @@
 #include <string.h>
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
+/* Apart, lest the shortest ways pay for the registers that it needs. */
+#define APART __attribute__((noinline))
 
 /* Why every probe of a view of this standing is MAYBE, or NO_REASON. */
 static inline enum tamis_reason refusal(const struct standing *now,
@@ -42,34 +44,69 @@ static enum tamis_answer answer(enum tamis_reason reason, enum tamis_reason *why
     return reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
 }
 
+/* The first plane is that of a view, which has all of them. */
+enum tamis_answer answer_planes(const struct plane *first, const struct tamis_key *key,
+                                enum tamis_reason *why)
+{
+    const struct view *v = (const struct view *)(const void *)first;
+    uint64_t hits;
+    kernel_get()->probe_row(v->planes, v->n_stages, key->hash, &hits);
+    return answer(hits ? TAMIS_HIT : TAMIS_NO_REASON, why);
+}
+
+/* With all looks, but for those that need none after the clock's tick. */
+static APART enum tamis_answer answer_slowly(struct tamis_filter *f,
+                                             uint64_t min_watermark, uint64_t now,
+                                             const struct tamis_key *key,
+                                             enum tamis_reason *why)
+{
+    struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
+    if (key->tag != f->tag)
+        return answer(TAMIS_MISMATCH, why);
+    if (min_watermark <= f->min_watermark && view_is_quick_now(v, key->tag))
+        return v->answer(&v->plane, key, why);
+    enum tamis_reason reason;
+    uint64_t epoch = quick_now();
+    v = view_to_ask(f, min_watermark, now, &reason);
+    SYNC_POINT("probe: view chosen");
+    if (reason == TAMIS_NO_REASON) {
+        reason = f->probe(v, f->kernel, key->hash);
+        view_offer(f, v, epoch);
+    }
+    return answer(reason, why);
+}
+
+static APART enum tamis_answer answer_nothing(enum tamis_reason *why)
+{
+    return answer(TAMIS_UNREADABLE, why);
+}
+
 enum tamis_answer filter_probe_from(struct tamis_filter *f, uint64_t min_watermark,
                                     uint64_t now, const struct tamis_key *key,
                                     enum tamis_reason *why)
 {
     if (!f || !key)
-        return answer(TAMIS_UNREADABLE, why);
-    if (key->tag != f->tag)
-        return answer(TAMIS_MISMATCH, why);
-    enum tamis_reason reason;
-    struct view *v = view_to_ask(f, min_watermark, now, &reason);
-    SYNC_POINT("probe: view chosen");
-    if (reason == TAMIS_NO_REASON)
-        reason = f->probe(v, f->kernel, key->hash);
-    return answer(reason, why);
+        return answer_nothing(why);
+    struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
+    if (min_watermark <= f->min_watermark && view_is_quick(v, key->tag))
+        return v->answer(&v->plane, key, why);
+    return answer_slowly(f, min_watermark, now, key, why);
 }
 
 enum tamis_answer tamis_filter_probe(struct tamis_filter *f,
                                      const struct tamis_key *key,
                                      enum tamis_reason *why)
 {
+    if (!LIKELY(f && key))
+        return answer_nothing(why);
     /* The way of nearly all probes, in as few instructions as can be: how many of them
      * a processor has in flight decides how many lines it waits for at a time. */
-    if (LIKELY(f && key)) {
-        struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
-        if (LIKELY(stage_is_plain(&v->stages[0], key->tag)))
-            return f->answer(&v->plane, key, why);
-    }
-    return filter_probe_from(f, 0, 0, key, why);
+    struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
+    if (LIKELY(stage_is_plain(&v->stages[0], key->tag)))
+        return f->answer(&v->plane, key, why);
+    if (LIKELY(view_is_quick(v, key->tag)))
+        return v->answer(&v->plane, key, why);
+    return answer_slowly(f, 0, 0, key, why);
 }
 
 bool filter_plane(struct tamis_filter *f, uint64_t tag, uint64_t min_watermark,
@@ -112,11 +149,17 @@ size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
         return 0;
     }
     enum tamis_reason reason;
+    if (quick_left < 0)
+        quick_tick();
+    uint64_t epoch = quick_now();
     struct view *v = view_to_ask(f, min_watermark, now, &reason);
     if (why)
         *why = reason;
-    return reason == TAMIS_NO_REASON ? f->probe_many(v, f->kernel, hashes, n, absent)
-                                     : 0;
+    if (reason != TAMIS_NO_REASON)
+        return 0;
+    size_t n_absent = f->probe_many(v, f->kernel, hashes, n, absent);
+    view_offer(f, v, epoch);
+    return n_absent;
 }
 
 size_t tamis_filter_probe_batch(struct tamis_filter *f, uint64_t tag,
@@ -126,7 +169,8 @@ size_t tamis_filter_probe_batch(struct tamis_filter *f, uint64_t tag,
     /* The way of a few keys, as that of one in tamis_filter_probe(). */
     if (LIKELY(f && hashes && absent && n - 1 < WORD)) {
         struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
-        if (LIKELY(stage_is_plain(&v->stages[0], tag))) {
+        if (LIKELY(stage_is_plain(&v->stages[0], tag) ||
+                   (v->n_stages == 1 && view_is_quick(v, tag)))) {
             *absent = 0; /* whoever jumps out of the probe is left with MAYBE */
             if (why)
                 *why = TAMIS_NO_REASON;

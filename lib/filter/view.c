@@ -25,6 +25,9 @@
 /* Twice what 29 growths, as many stages settled one by one, and a seal come to. */
 enum { MAX_VIEWS = 128 };
 
+/* Sealed for good, a view has no slot that could change. */
+static _Alignas(8) const uint8_t no_slot[SLOT_BYTES];
+
 /* ---- views ---- */
 
 /* A probe may run in a signal handler that has interrupted malloc(): what it allocates
@@ -157,13 +160,12 @@ int view_create(struct tamis_filter *f, int fd, const struct header *h,
     v->n_settled = c->n_settled;
     atomic_init(&v->sequence, c->sequence);
     atomic_init(&v->watermark, c->watermark);
+    v->answer = c->n_stages == 1 ? f->kernel->answer : answer_planes;
+    v->slot = no_slot;
     if (!header_sealed_for_good(h)) {
-        const uint8_t *slot = v->map.base + commit_slot_offset(SLOT_A);
-        v->live_sequence =
-            (const uint64_t *)(const void *)(slot +
-                                             offsetof(struct commit_disk, sequence));
-        v->live_checksum =
-            (const uint64_t *)(const void *)(slot + SLOT_BYTES - sizeof(struct le64));
+        v->slot = v->map.base + commit_slot_offset(SLOT_A);
+        v->live_sequence = (const uint64_t *)(const void *)(v->slot + SLOT_SEQUENCE_AT);
+        v->live_checksum = (const uint64_t *)(const void *)(v->slot + SLOT_CHECKSUM_AT);
     }
     *out = v;
     return 0;
@@ -200,6 +202,40 @@ static void view_note(struct view *v, const struct header *h)
     view_remember_slot(v, h);
     if (atomic_load(&v->sequence) != h->commit.sequence)
         atomic_store(&v->seen, 0);
+    atomic_store(&v->quick, 0);
+}
+
+static bool all_stages_good(struct view *v)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < v->n_stages; i++)
+        all &= stage_all_good(&v->stages[i]);
+    return all;
+}
+
+/* Whoever notes a later header raises the sequence, and then ends what is quick
+ * (view_note()). So of two threads that one comes last, or this one sees the sequence.
+ */
+void view_offer(struct tamis_filter *f, struct view *v, uint64_t epoch)
+{
+    if (!f->kind->planes || !all_stages_good(v))
+        return;
+    uint64_t watermark = atomic_load(&v->watermark);
+    uint64_t sequence = slot_word(v->slot, SLOT_SEQUENCE_AT),
+             checksum = slot_word(v->slot, SLOT_CHECKSUM_AT);
+    if (watermark < f->min_watermark)
+        return;
+    if (v->live_sequence) {
+        if (slot_mark(sequence, checksum, watermark) != atomic_load(&v->seen) ||
+            sequence != atomic_load(&v->sequence))
+            return;
+        if (f->named && !looks_last(&f->named->looks, look_clock() + QUICK_PERIOD))
+            return;
+    }
+    SYNC_POINT("offer: view judged");
+    atomic_store(&v->quick, sequence + checksum + epoch + f->tag);
+    if (v->live_sequence && atomic_load(&v->sequence) != sequence)
+        atomic_store(&v->quick, 0);
 }
 
 /* May this header follow those that the view had shown by `least`, before it was read?

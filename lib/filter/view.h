@@ -10,6 +10,7 @@
 #include "lib/io/io.h"
 #include "lib/kernel/kernel.h"
 #include "lib/page/page.h"
+#include "lib/page/quick.h"
 
 struct view {
     struct plane plane; /* the first; here for the shortest way to it */
@@ -23,6 +24,14 @@ struct view {
     size_t n_mapped;            /* of this struct, from mmap(); 0: from malloc() */
     /* Slot A's sequence and checksum, in the mapping; NULL once sealed for good. */
     const uint64_t *live_sequence, *live_checksum;
+    /* The same slot; zeros once sealed for good. And its sum, with the epoch (quick.h),
+     * when a probe with all looks found nothing against the bits of all planes, nor
+     * that the filter's watermark is less than required. 0: none has. */
+    const uint8_t *slot;
+    _Atomic uint64_t quick;
+    /* Asks one key of the planes: the kernel's for one stage, given `plane`. */
+    enum tamis_answer (*answer)(const struct plane *plane, const struct tamis_key *key,
+                                enum tamis_reason *why);
     /* These change with commits that keep the stage table. Any thread may write them at
      * any time, so believe two of them only if `seen` binds them. */
     _Atomic uint64_t seen;                /* slot_mark() of the slot and watermark */
@@ -108,6 +117,54 @@ static inline uint64_t slot_mark(uint64_t sequence, uint64_t checksum,
             watermark * UINT64_C(0xD6E8FEB86659FD93)) ^
            checksum;
 }
+
+static inline uint64_t slot_word(const uint8_t *slot, size_t at)
+{
+    return __atomic_load_n((const uint64_t *)(const void *)(slot + at),
+                           __ATOMIC_ACQUIRE);
+}
+
+/* What a probe compares in one: both ends of slot A, the epoch, the keys' domain. If
+ * one of them is another, so is the sum; if several are, it is the same with chance
+ * 2^-64, as in slot_mark(). */
+enum {
+    SLOT_SEQUENCE_AT = offsetof(struct commit_disk, sequence),
+    SLOT_CHECKSUM_AT = SLOT_BYTES - 8,
+};
+static inline uint64_t quick_sum(const uint8_t *slot, uint64_t epoch, uint64_t tag)
+{
+    return slot_word(slot, SLOT_SEQUENCE_AT) + slot_word(slot, SLOT_CHECKSUM_AT) +
+           epoch + tag;
+}
+
+static inline bool view_was_offered(const struct view *v, uint64_t tag)
+{
+    return quick_sum(v->slot, quick_now(), tag) ==
+           atomic_load_explicit(&v->quick, memory_order_acquire);
+}
+
+/* Do the bits of the view's planes decide for keys of this tag, as long as no more than
+ * the filter's own watermark is required? False also when it is time for quick_tick():
+ * then view_is_quick_now(). Without a call, so that it saves no registers. */
+static inline bool view_is_quick(const struct view *v, uint64_t tag)
+{
+    return __builtin_expect(--quick_left >= 0, 1) && view_was_offered(v, tag);
+}
+
+static inline bool view_is_quick_now(const struct view *v, uint64_t tag)
+{
+    if (quick_left < 0)
+        quick_tick();
+    return view_was_offered(v, tag);
+}
+
+/* probe.c: view.answer for several stages. */
+enum tamis_answer answer_planes(const struct plane *first, const struct tamis_key *key,
+                                enum tamis_reason *why);
+
+/* Call it when all looks, begun after `epoch` was read by quick_now(), found nothing
+ * against the view: it may be quick from now on. */
+void view_offer(struct tamis_filter *f, struct view *v, uint64_t epoch);
 
 /* Is slot A as it was when the view was last found good? Only then *now holds. */
 static inline bool view_is_current(const struct view *v, struct standing *now)

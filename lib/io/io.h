@@ -103,6 +103,13 @@ static inline bool look_is_due(const struct looks *l, uint64_t now)
     return look_is_due_at(atomic_load_explicit(&l->look_after, memory_order_acquire),
                           now);
 }
+/* Is the last look still valid at this time, and told it nothing? */
+static inline bool looks_last(const struct looks *l, uint64_t until)
+{
+    uint64_t valid = atomic_load_explicit(&l->valid_until, memory_order_acquire);
+    return !(atomic_load_explicit(&l->told, memory_order_acquire) & 0xff) &&
+           valid - until <= LOOK_VALID;
+}
 /* Is it this thread's turn to look? */
 bool look_is_mine(struct looks *l, uint64_t now);
 /* Notes the result of the look that began at `now`. It clears no failure of a later

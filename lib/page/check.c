@@ -9,6 +9,7 @@
 #include "format/hash.h"
 #include "format/integrity.h"
 #include "lib/kernel/kernel.h"
+#include "lib/page/quick.h"
 #include "lib/sync_point.h"
 
 #include <stdatomic.h>
@@ -205,8 +206,10 @@ void stage_mark_bad(struct stage *s, uint64_t page)
     /* The page last: who finds it bad already finds nothing that says otherwise. */
     stage_unset_plain(s);
     atomic_exchange(&s->first_good, NEVER);
-    if (atomic_exchange(&s->all_good, NEVER) != NOT_YET)
+    if (atomic_exchange(&s->all_good, NEVER) != NOT_YET) {
         atomic_fetch_add(&epoch, 1); /* for each: another may be on its way to here */
+        quick_end();
+    }
     uint32_t before = page_set(s, page, PAGE_BAD);
     if (!(before & PAGE_BAD))
         count_page(s, !before, true);

@@ -51,6 +51,9 @@ struct tamis_filter_options {
  *   no directory has any more
  *   unknown (EACCES, EIO)              the same
  *
+ * A thread reads the clock at every 64th probe, if these come fast: after a pause it may
+ * ask 64 keys more before it looks.
+ *
  * A process that changes its root directory, or loses the right to search the path,
  * must open the filter after that. */
 int tamis_filter_open(const char *path, const struct tamis_filter_options *opt,

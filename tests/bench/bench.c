@@ -106,6 +106,7 @@ static const struct {
     {"readers", figures_readers},
     {"speed", figures_speed},
     {"error", figures_error},
+    {"growing", figures_growing},
     {"stages", figures_stages},
     {"segments", figures_segments},
     {"packs", figures_packs},

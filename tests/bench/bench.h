@@ -123,6 +123,7 @@ struct probing probing_of(struct tamis_filter *filter, const struct bits *bits,
                           const uint64_t *hashes, size_t n);
 double lap_batch(void *probing);
 double lap_single(void *probing);
+double lap_calls(void *probing); /* `few` keys a call */
 /* Probes keys 0 .. n-1, at most `limit`: wrong if one is ABSENT. */
 void check_present(struct tamis_filter *filter, uint64_t n, uint64_t limit);
 /* Wrong if so many of n negatives that were not ABSENT are too many. */
@@ -209,6 +210,7 @@ void figures_inline(void);
 void figures_few(void);
 void figures_blocks(void);
 void figures_check(void);
+void figures_growing(void);
 void figures_stages(void);
 void figures_segments(void);
 void figures_packs(void);

@@ -128,6 +128,15 @@ struct figure figures[] = {
     F("checking_single_p999", "a probe while pages are checked, 99.9th percentile",
       "one probe", "", "ns", RECORDED, NAN),
 
+    F("growing_single", "growing filter of one stage, negatives one at a time",
+      "growing", "sealed", "ns", MOST, 1.15),
+    F("growing_batch", "growing filter of one stage, negatives in batches", "growing",
+      "sealed", "ns", MOST, 1.15),
+    F("growing_few", "growing filter of one stage, negatives, 8 keys a call", "growing",
+      "sealed", "ns", MOST, 1.15),
+
+    F("stages_loads", "ten stages, negatives one at a time", "ten stages",
+      "ten loads", "ns", MOST, 1.2),
     F("stages_single", "ten stages, negatives one at a time", "ten stages", "one stage",
       "ns", MOST, 8),
     F("stages_batch", "ten stages, negatives in batches", "ten stages", "one stage",

@@ -24,7 +24,8 @@ void arena_end(struct arena *a)
 /* Has the kernel map memory that will be written from end to end in one call, not page
  * by page as it is touched: a third of the time. Kernels before 5.14 do not know it.
  * It is not worth a call for less than AT_ONCE_BYTES; and whether a few pages have a
- * whole one among them would depend on where they are, so that no run repeats another. */
+ * whole one among them would depend on where they are, so that no run repeats another.
+ */
 static void map_at_once(void *memory, size_t n_bytes)
 {
 #ifdef MADV_POPULATE_WRITE

@@ -8,21 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static double lap_calls(void *probing)
-{
-    struct probing *p = probing;
-    size_t n_absent = 0;
-    uint64_t began = now_ns();
-    for (size_t at = 0; at + p->few <= p->n; at += p->few)
-        n_absent +=
-            tamis_filter_probe_batch(p->filter, bench.domain.tag, p->hashes + at,
-                                     p->few, p->absent + at / 64, NULL);
-    double ns = (double)(now_ns() - began);
-    p->n_absent = n_absent;
-    sink += n_absent;
-    return ns / (double)p->n;
-}
-
 struct inlined {
     const struct inline_loops *loops;
     struct tamis_inline value;

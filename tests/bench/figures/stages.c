@@ -69,6 +69,20 @@ static double lap_stage_lines(void *ctx)
     return ns / (double)l->n;
 }
 
+/* Loads of one key together, and no more of the next keys than the processor does by
+ * itself. */
+static double lap_stage_loads(void *ctx)
+{
+    const struct stage_lines *l = ctx;
+    uint64_t sum = 0, began = now_ns();
+    for (size_t k = 0; k < l->n; k++)
+        for (uint32_t i = 0; i < l->n_stages; i++)
+            sum += *line_in(l, i, l->hashes[k]);
+    double ns = (double)(now_ns() - began);
+    sink += sum;
+    return ns / (double)l->n;
+}
+
 /* ---- ten stages, and each number on the way ---- */
 
 static void against_one(struct tamis_filter *grown, uint64_t keys,
@@ -109,12 +123,17 @@ static void measure(const char *path, uint64_t keys, const uint64_t *hashes, siz
         {.run = lap_batch, .ctx = &p},
         {.run = lap_single, .ctx = &p},
         {.run = lap_stage_lines, .ctx = &l},
+        {.run = lap_stage_loads, .ctx = &l},
     };
-    race(laps, 3, bench.sizes.long_reps);
+    race(laps, last ? 4 : 3, bench.sizes.long_reps);
     curve_row(curve, 5,
               (double[]){l.n_stages, (double)keys, laps[0].ns, laps[1].ns, laps[2].ns});
     if (last) {
         limit("stages_lines", laps[2].ns, "ns for a random line in each stage");
+        figure("stages_loads", laps[1].ns, laps[3].ns, "%u stages, %llu keys",
+               l.n_stages, (unsigned long long)keys);
+        figure_pairs("stages_loads", laps[1].samples, laps[3].samples,
+                     bench.sizes.long_reps);
         against_one(filter, keys, hashes, n);
     }
     bits_unmap(&l.bits);

@@ -1,0 +1,21 @@
+/* The clock of quick probes (quick.h). */
+#include "lib/page/quick.h"
+#include "lib/io/io.h"
+
+_Atomic uint64_t quick_epoch = QUICK_STEP;
+_Thread_local int quick_left;
+
+static _Atomic uint64_t period_began;
+static _Thread_local uint64_t last_tick;
+
+/* Whoever finds the period over ends it for all. A thread whose last probes took long
+ * reads the clock at the next one, too. */
+void quick_tick(void)
+{
+    uint64_t now = look_clock(), began = atomic_load(&period_began);
+    if (now - began >= QUICK_PERIOD && /* also if the clock was set back */
+        atomic_compare_exchange_strong(&period_began, &began, now))
+        quick_end();
+    quick_left = now - last_tick < QUICK_PERIOD ? QUICK_PROBES : 0;
+    last_tick = now;
+}
