@@ -110,7 +110,8 @@ enum tamis_error {
     TAMIS_ERR_READ_ONLY = -15, /* the store could be opened for reading only */
     TAMIS_ERR_CATALOG = -16,   /* LMDB failed; the diag has its words */
     TAMIS_ERR_UNFIT = -17,   /* filters that cannot be combined so; the diag says why */
-    TAMIS_ERR_REPLACED = -18 /* an open file was replaced: close all handles, reopen */
+    TAMIS_ERR_REPLACED = -18, /* an open file was replaced: close all handles, reopen */
+    TAMIS_ERR_THREAD = -19    /* another thread has the writer to itself */
 };
 
 /* Returns a static text for 0, any errno and any TAMIS_ERR_*. Thread-safe. */

@@ -15,6 +15,19 @@ static size_t memory(const struct commit *c)
     return c->n_stages * sizeof(struct plane);
 }
 
+/* For several planes: the first is that of a view, which has the others. */
+static enum tamis_answer answer_planes(const struct plane *first,
+                                       const struct tamis_key *key,
+                                       enum tamis_reason *why)
+{
+    const struct view *v = (const struct view *)(const void *)first;
+    uint64_t hits;
+    kernel_get()->probe_row(v->planes, v->n_stages, key->hash, &hits);
+    if (why)
+        *why = hits ? TAMIS_HIT : TAMIS_NO_REASON;
+    return hits ? TAMIS_MAYBE : TAMIS_ABSENT;
+}
+
 static void map(struct view *v, const struct commit *c, void *at)
 {
     (void)c;
@@ -22,6 +35,7 @@ static void map(struct view *v, const struct commit *c, void *at)
     for (uint32_t i = 0; i < v->n_stages; i++)
         v->planes[i] = plane_of(v->stages[i].bits, &v->stages[i].geometry);
     v->plane = v->planes[0];
+    v->answer = v->n_stages == 1 ? kernel_get()->answer : answer_planes;
 }
 
 /* ---- one key ---- */

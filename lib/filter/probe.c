@@ -44,16 +44,6 @@ static enum tamis_answer answer(enum tamis_reason reason, enum tamis_reason *why
     return reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
 }
 
-/* The first plane is that of a view, which has all of them. */
-enum tamis_answer answer_planes(const struct plane *first, const struct tamis_key *key,
-                                enum tamis_reason *why)
-{
-    const struct view *v = (const struct view *)(const void *)first;
-    uint64_t hits;
-    kernel_get()->probe_row(v->planes, v->n_stages, key->hash, &hits);
-    return answer(hits ? TAMIS_HIT : TAMIS_NO_REASON, why);
-}
-
 /* With all looks, but for those that need none after the clock's tick. */
 static APART enum tamis_answer answer_slowly(struct tamis_filter *f,
                                              uint64_t min_watermark, uint64_t now,

@@ -160,7 +160,6 @@ int view_create(struct tamis_filter *f, int fd, const struct header *h,
     v->n_settled = c->n_settled;
     atomic_init(&v->sequence, c->sequence);
     atomic_init(&v->watermark, c->watermark);
-    v->answer = c->n_stages == 1 ? f->kernel->answer : answer_planes;
     v->slot = no_slot;
     if (!header_sealed_for_good(h)) {
         v->slot = v->map.base + commit_slot_offset(SLOT_A);

@@ -29,7 +29,7 @@ struct view {
      * that the filter's watermark is less than required. 0: none has. */
     const uint8_t *slot;
     _Atomic uint64_t quick;
-    /* Asks one key of the planes: the kernel's for one stage, given `plane`. */
+    /* kind_bloom's: asks one key of all planes, given the first. */
     enum tamis_answer (*answer)(const struct plane *plane, const struct tamis_key *key,
                                 enum tamis_reason *why);
     /* These change with commits that keep the stage table. Any thread may write them at
@@ -157,10 +157,6 @@ static inline bool view_is_quick_now(const struct view *v, uint64_t tag)
         quick_tick();
     return view_was_offered(v, tag);
 }
-
-/* probe.c: view.answer for several stages. */
-enum tamis_answer answer_planes(const struct plane *first, const struct tamis_key *key,
-                                enum tamis_reason *why);
 
 /* Call it when all looks, begun after `epoch` was read by quick_now(), found nothing
  * against the view: it may be quick from now on. */

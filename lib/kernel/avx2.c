@@ -144,9 +144,9 @@ KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
 }
 
 KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
-                                   uint8_t *block)
+                                   uint8_t *block, bool alone)
 {
-    const volatile half *b = (const volatile half *)(const volatile void *)block;
+    volatile half *b = (volatile half *)(volatile void *)block;
     uint64_t *w = (uint64_t *)(void *)block, missing[WORDS_PER_BLOCK];
     uint32_t fresh = 0, clear = 0;
     __m256i mask[2];
@@ -159,9 +159,14 @@ KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
                  << (4 * i);
     }
     /* A set bit stays set: no need to take the line for writing. */
+    if (alone && clear) {
+        b[0] |= (half)mask[0];
+        b[1] |= (half)mask[1];
+        return (uint32_t)__builtin_popcount(clear);
+    }
     for (; clear; clear &= clear - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(clear);
-        fresh += !(__atomic_fetch_or(&w[i], missing[i], __ATOMIC_RELAXED) & missing[i]);
+        fresh += set_missing(&w[i], missing[i], false);
     }
     return fresh;
 }

@@ -70,18 +70,24 @@ KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
 }
 
 KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t ring,
-                                   uint8_t *block)
+                                   uint8_t *block, bool alone)
 {
-    block512 b = *(const volatile block512 *)(const volatile void *)block;
+    volatile block512 *at = (volatile block512 *)(volatile void *)block;
+    block512 b = *at;
     uint64_t *w = (uint64_t *)(void *)block, bits[WORDS_PER_BLOCK];
-    uint32_t fresh = 0, clear = _mm512_mask_testn_epi64_mask(pattern_words(x, ring),
-                                                             (__m512i)b, x->bits);
+    __mmask8 clear =
+        _mm512_mask_testn_epi64_mask(pattern_words(x, ring), (__m512i)b, x->bits);
+    uint32_t fresh = 0;
     if (!clear) /* a set bit stays set: no need to take the line for writing */
         return 0;
+    if (alone) {
+        *at = b | (block512)_mm512_maskz_mov_epi64(clear, x->bits);
+        return (uint32_t)__builtin_popcount(clear);
+    }
     _mm512_storeu_si512(bits, x->bits);
-    for (; clear; clear &= clear - 1) {
-        uint32_t i = (uint32_t)__builtin_ctz(clear);
-        fresh += !(__atomic_fetch_or(&w[i], bits[i], __ATOMIC_RELAXED) & bits[i]);
+    for (uint32_t left = clear; left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(left);
+        fresh += set_missing(&w[i], bits[i], false);
     }
     return fresh;
 }

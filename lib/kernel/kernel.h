@@ -8,6 +8,8 @@
 #ifndef TAMIS_KERNEL_H
 #define TAMIS_KERNEL_H
 
+#include <stdatomic.h>
+
 #include "format/geometry.h"
 #include "lib/tamis_inline.h"
 
@@ -64,6 +66,16 @@ static inline void row_begin(struct row *r, uint64_t h)
         r->h[lane] = h;
 }
 
+/* Sets bits of a word that were clear when it was looked at; 1 if they still were. */
+static inline uint32_t set_missing(uint64_t *word, uint64_t bits, bool alone)
+{
+    if (!alone)
+        return !(__atomic_fetch_or(word, bits, __ATOMIC_RELAXED) & bits);
+    __atomic_store_n(word, __atomic_load_n(word, __ATOMIC_RELAXED) | bits,
+                     __ATOMIC_RELAXED);
+    return 1;
+}
+
 /* blocks.c: for probes that are no call. */
 struct tamis_inline_geometry inline_geometry(const struct geometry *g);
 
@@ -78,6 +90,13 @@ struct kernel {
     bool (*block_probe)(const uint8_t *block, uint32_t words, uint64_t h);
     /* Returns how many of the bits were clear. */
     uint32_t (*block_add)(uint8_t *block, uint32_t words, uint64_t h);
+
+    /* Sets the bits of n keys in all lanes of a plane, without locked instructions: no
+     * other thread adds, in any process. Who reads meanwhile sees each word as it was
+     * or as it is. Returns how many keys set a bit, and adds their bits to *n_bits.
+     * Sets a bit in `dirty` for each page that got bits. */
+    uint64_t (*add_alone)(const struct plane *plane, _Atomic uint64_t *dirty,
+                          const uint64_t *hashes, size_t n, uint64_t *n_bits);
 
     /* One key, one plane: may it be in there? */
     bool (*probe)(const struct plane *plane, uint64_t h);
@@ -110,8 +129,9 @@ struct kernel {
      * bytes. */
     void (*transpose)(uint64_t blocks[64][WORDS_PER_BLOCK]);
     /* Finds the rows that a key has in one block of a pack (SPEC.md §17.1), and
-     * prefetches them. `block` is the row of the block's first bit. Writes the addresses
-     * of all eight words, from the key's first one on; only `words` are prefetched. */
+     * prefetches them. `block` is the row of the block's first bit. Writes the
+     * addresses of all eight words, from the key's first one on; only `words` are
+     * prefetched. */
     void (*fetch_rows)(const uint8_t *block, uint32_t row_bytes, uint32_t words,
                        uint64_t h, const uint8_t **rows);
     /* Writes to `to` those columns that are set in all of these n rows: bit c % 64 of

@@ -15,7 +15,8 @@
  * to make and less to use, for one key on many planes
  * - zero_bytes(bytes): a bit for each of 64 bytes that is 0
  * - block_count(block): how many bits are set
- * - pattern_add(&x, words, block): sets them, shared; how many were clear
+ * - pattern_add(&x, words, block, alone): sets them, shared; how many were clear. If
+ * alone, no other thread sets bits there
  * - pattern_fill(&x, WORDS(words), block): sets them, private
  *
  * Here is what asks and sets one block, and one plane; few.h has some keys on one
@@ -56,7 +57,48 @@ KERNEL bool block_probe(const uint8_t *block, uint32_t words, uint64_t h)
 KERNEL uint32_t block_add(uint8_t *block, uint32_t words, uint64_t h)
 {
     struct pattern x = pattern_of(h);
-    return pattern_add(&x, WORDS(words), block);
+    return pattern_add(&x, WORDS(words), block, false);
+}
+
+/* The lines that an add will write. */
+KERNEL inline void prefetch_lanes(const struct plane *p, uint64_t h)
+{
+    for (uint32_t lane = 0; lane < p->lanes; lane++) {
+        __builtin_prefetch(plane_block(p, lane, h), 1);
+        h = geometry_next_lane(h);
+    }
+}
+
+KERNEL uint64_t add_alone(const struct plane *plane, _Atomic uint64_t *dirty,
+                          const uint64_t *hashes, size_t n, uint64_t *n_bits)
+{
+    enum { AHEAD = 16 };
+    const struct plane p = *plane;
+    uint64_t n_keys = 0;
+    for (size_t i = 0; n > 1 && i < n && i < AHEAD; i++)
+        prefetch_lanes(&p, hashes[i]);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t h = hashes[i], first = 0, fresh = 0;
+        if (i + AHEAD < n)
+            prefetch_lanes(&p, hashes[i + AHEAD]);
+        for (uint32_t lane = 0; lane < p.lanes; lane++, first += p.n_blocks) {
+            uint64_t block = first + geometry_block(h, p.n_blocks);
+            struct pattern x = pattern_of(h);
+            uint32_t some = pattern_add(&x, PLANE_WORDS(&p),
+                                        (uint8_t *)(uintptr_t)p.bits + block * BLOCK_BYTES,
+                                        true);
+            /* Bits before the mark: a commit counts what it finds marked. */
+            uint64_t page = block / BLOCKS_PER_PAGE, bit = UINT64_C(1) << page % 64;
+            uint64_t marks = atomic_load_explicit(&dirty[page / 64], memory_order_relaxed);
+            if (some && !(marks & bit))
+                atomic_store_explicit(&dirty[page / 64], marks | bit, memory_order_release);
+            fresh += some;
+            h = geometry_next_lane(h);
+        }
+        *n_bits += fresh;
+        n_keys += fresh > 0;
+    }
+    return n_keys;
 }
 
 KERNEL void fill(uint8_t *lane, uint64_t n_blocks, uint32_t words,
@@ -129,6 +171,7 @@ const struct kernel KERNEL_SYMBOL = {
     .any_address = ANY_ADDRESS,
     .block_probe = block_probe,
     .block_add = block_add,
+    .add_alone = add_alone,
     .probe = probe,
     .answer = answer,
     .answer_few = answer_few,

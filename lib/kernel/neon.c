@@ -101,7 +101,7 @@ KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
 }
 
 KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
-                                   uint8_t *block)
+                                   uint8_t *block, bool alone)
 {
     uint64_t *w = (uint64_t *)(void *)block, missing[WORDS_PER_BLOCK];
     uint32_t fresh = 0;
@@ -111,8 +111,7 @@ KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
         vst1q_u64(missing + 2 * i, vbicq_u64(mask[i], load_pair(block, i)));
     for (uint32_t i = 0; i < WORDS_PER_BLOCK; i++)
         if (missing[i]) /* a set bit stays set: no need to take the line for writing */
-            fresh +=
-                !(__atomic_fetch_or(&w[i], missing[i], __ATOMIC_RELAXED) & missing[i]);
+            fresh += set_missing(&w[i], missing[i], alone);
     return fresh;
 }
 

@@ -84,7 +84,7 @@ KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
 }
 
 KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
-                                   uint8_t *block)
+                                   uint8_t *block, bool alone)
 {
     uint64_t *w = (uint64_t *)(void *)block;
     uint32_t start = geometry_start(x->h), fresh = 0;
@@ -94,7 +94,7 @@ KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
         /* A set bit stays set: no need to take the line for writing. */
         if (__atomic_load_n(&w[word], __ATOMIC_RELAXED) & mask)
             continue;
-        fresh += !(__atomic_fetch_or(&w[word], mask, __ATOMIC_RELAXED) & mask);
+        fresh += set_missing(&w[word], mask, alone);
     }
     return fresh;
 }

@@ -4,8 +4,8 @@
 
 /* ---- writer: add to a growing filter -------------------------------------
  *
- * One writer a file. Threads: adds, commits, info and seal at once; close alone and
- * last. Fork: ERR_FORKED. */
+ * One writer a file. Threads: adds, commits, info and seal at once, unless one thread
+ * has it to itself; close alone and last. Fork: ERR_FORKED. */
 
 struct tamis_writer;
 
@@ -28,6 +28,15 @@ int tamis_writer_create(const char *path, const struct tamis_writer_options *opt
  * prevents a later SIGBUS. */
 int tamis_writer_open(const char *path, struct tamis_writer **out,
                       struct tamis_diag *diag);
+/* Gives the writer to the calling thread, until it is closed: adds then take no locked
+ * instructions, which is most of their time. From then on adds, commits and seals of
+ * other threads are refused (ERR_THREAD), and so are those of a signal handler in the
+ * middle of an add. Info is any thread's; close is, too, once the owner is through. A
+ * thread that begins after the owner has ended may be taken for it. If a signal handler
+ * leaves an add by a jump, the writer refuses all that follows: close it. ERR_BUSY: a
+ * thread adds at this moment, and the writer stays everybody's. ERR_FORKED. */
+int tamis_writer_one_thread(struct tamis_writer *writer);
+
 /* Add keys, visible at once to every reader on this machine, durable with the next
  * commit. A full stage grows. If growth fails, the keys go into the last stage all the
  * same, and info says over_target; a commit that finds the stage full tries again. If a

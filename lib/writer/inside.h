@@ -30,6 +30,7 @@ struct writer_stage {
     uint64_t n_full_bits;          /* set bits of a full stage */
     uint64_t check_interval;       /* keys after which a thread looks at the sum */
     uint64_t base_keys, base_bits; /* as of the session's start */
+    uint64_t next_look;            /* the owner's: at how many keys of stripe 0 */
     _Atomic uint16_t *floors;      /* 8 a page; only grow */
     _Atomic uint64_t *dirty;       /* a bit per page: floors to be counted again */
     _Atomic uint64_t *found;       /* the same; written only if that raises a floor */
@@ -56,6 +57,10 @@ struct tamis_writer {
     /* Set by the SIGBUS guard when it replaces a page. Keys added there are lost, and
      * keys found there may be. Counts as poisoned (R15). */
     _Atomic bool lost;
+    /* alone.c: the thread that has the writer to itself, and whether it is in an add.
+     * NULL: any number of threads may add. */
+    const void *_Atomic owner;
+    _Atomic bool adding;
     unsigned fork_epoch;
     struct tamis_domain domain;
     const struct kernel *kernel;
@@ -81,6 +86,28 @@ int writer_open_path(struct io_guarded_fd *opened, const char *path,
                      struct tamis_writer **out, struct tamis_diag *diag);
 /* Releases everything, descriptor and lock too. Writes nothing. */
 void writer_free(struct tamis_writer *w);
+
+/* ---- chunk.c ---- */
+enum { ADDS_AT_ONCE = 64 };
+/* How many of n keys may be added before the stage's fill is looked at again. */
+size_t adds_at_once(const struct writer_stage *s, size_t n);
+bool stage_is_full(const struct tamis_writer *w, const struct writer_stage *s);
+/* Adds some of *n keys; *n: how many. Is the stage full? */
+bool writer_add_some(struct tamis_writer *w, unsigned stripe, const uint64_t *hashes,
+                     size_t *n);
+/* Which of n keys, at most 64, do stages before `current` hold in healthy pages? A bit
+ * each; and for these, in `stage` (may be NULL), which stage. n_next hashes behind them
+ * will be asked next. */
+uint64_t older_keys(const struct tamis_writer *w, uint32_t current,
+                    const uint64_t *hashes, size_t n, size_t n_next, uint8_t *stage);
+
+/* ---- alone.c ---- */
+/* ERR_THREAD: another thread has the writer to itself, or this one is in an add. */
+int alone_check(const struct tamis_writer *w);
+/* Around adds of the owner. */
+int alone_enter(struct tamis_writer *w);
+void alone_leave(struct tamis_writer *w);
+bool alone_add_some(struct tamis_writer *w, const uint64_t *hashes, size_t *n);
 
 /* ---- stage.c ---- */
 uint64_t stage_keys_now(const struct writer_stage *s);
@@ -108,6 +135,14 @@ int writer_poison(struct tamis_writer *w, int os_errno, const char *doing,
 static inline bool writer_is_broken(const struct tamis_writer *w)
 {
     return atomic_load(&w->lost) || atomic_load(&w->state) == WRITER_POISONED;
+}
+/* Why it takes no more keys; 0: it does. */
+static inline int writer_error(const struct tamis_writer *w)
+{
+    uint32_t state = atomic_load(&w->state);
+    if (state == WRITER_OPEN)
+        return atomic_load(&w->lost) ? TAMIS_ERR_POISONED : 0;
+    return state == WRITER_POISONED ? TAMIS_ERR_POISONED : TAMIS_ERR_SEALED;
 }
 /* ERR_POISONED if a page was lost, which poisons the writer, or if it is poisoned: an
  * add may have done that (floors.c). Else 0. */

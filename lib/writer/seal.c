@@ -117,6 +117,9 @@ int tamis_writer_seal(struct tamis_writer *w, uint64_t watermark, uint64_t *n_da
     if (w->fork_epoch != io_fork_epoch())
         return diag_fail(diag, TAMIS_ERR_FORKED, w->path, "%s",
                          tamis_strerror(TAMIS_ERR_FORKED));
+    if (alone_check(w))
+        return diag_fail(diag, TAMIS_ERR_THREAD, w->path, "%s",
+                         tamis_strerror(TAMIS_ERR_THREAD));
     pthread_mutex_lock(&w->mutex);
     int err = 0;
     uint32_t state = atomic_load(&w->state);

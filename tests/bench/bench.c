@@ -116,6 +116,7 @@ static const struct {
     {"first", figures_first},
     {"keys", figures_keys},
     {"adds", figures_adds},
+    {"alone", figures_alone},
     {"commit", figures_commit},
     {"build", figures_build},
     {"algebra", figures_algebra},

@@ -129,6 +129,20 @@ void check_present(struct tamis_filter *filter, uint64_t n, uint64_t limit);
 /* Wrong if so many of n negatives that were not ABSENT are too many. */
 void check_error(double target, uint64_t n_maybe, uint64_t n, const char *what);
 
+/* ---- figures/stages.c: a line in the first lane of every stage ---- */
+
+struct stage_lines {
+    struct bits bits; /* the whole file */
+    struct tamis_stage_info stages[30];
+    uint32_t n_stages;
+    const uint64_t *hashes;
+    size_t n;
+};
+
+struct stage_lines stage_lines_of(struct tamis_filter *filter, const char *path,
+                                  const uint64_t *hashes, size_t n);
+double lap_stage_lines(void *stage_lines);
+
 /* ---- compare/loops.c: hand-written comparators over the same bits ---- */
 
 double lap_scalar(void *probing);
@@ -222,6 +236,7 @@ void figures_build(void);
 void figures_algebra(void);
 void figures_keys(void);
 void figures_adds(void);
+void figures_alone(void);
 void figures_commit(void);
 void figures_readers(void);
 int reader_main(const char *path); /* one of the 16 */

@@ -128,6 +128,8 @@ void session(struct run *r, struct tamis_filter *f, bool may_seal)
     if (tamis_writer_open(r->path, &w, &diag) != 0)
         run_fail(r, "no writer opens it: %s", diag.what);
     r->w = w;
+    if (tamis_writer_watermark(w) % 2 && tamis_writer_one_thread(w) != 0)
+        run_fail(r, "the writer has another thread");
     uint32_t n_before = w->commit.n_stages;
     if (io_size(w->guard.fd, &file_bytes))
         run_fail(r, "the filter has no size");

@@ -1,5 +1,5 @@
-/* Two threads add while a third commits: what a writer of the test does with a filter,
- * in a store or alone. Each add that has finished is published for the readers; each
+/* Two threads add while a third commits, or one thread does both and has the writer to
+ * itself: what a writer of the test does with a filter, in a store or alone. Each add that has finished is published for the readers; each
  * commit's watermark is published before and after. */
 #include "tests/kill/kill.h"
 
@@ -14,17 +14,20 @@ struct adder {
     _Atomic uint64_t added; /* in this session: replay is not done before it is */
 };
 
+static void add_one(struct adder *a, uint64_t at)
+{
+    struct tamis_domain d = the_domain();
+    struct tamis_key key = key_at(&d, a->log, at, false);
+    must(tamis_writer_add_hashes(a->w, key.tag, &key.hash, 1), "add", NULL);
+    atomic_store(&a->added, at + N_ADDERS);
+    raise_to(&shared->log[a->log].added[a->from % N_ADDERS], at + N_ADDERS);
+}
+
 static void *add(void *arg)
 {
     struct adder *a = arg;
-    struct log *log = &shared->log[a->log];
-    struct tamis_domain d = the_domain();
-    uint64_t me = a->from % N_ADDERS;
     for (uint64_t at = a->from; at < a->end; at += N_ADDERS) {
-        struct tamis_key key = key_at(&d, a->log, at, false);
-        must(tamis_writer_add_hashes(a->w, key.tag, &key.hash, 1), "add", NULL);
-        atomic_store(&a->added, at + N_ADDERS);
-        raise_to(&log->added[me], at + N_ADDERS);
+        add_one(a, at);
         if (rng_below(&a->rng, 256) == 0)
             sched_yield();
     }
@@ -81,12 +84,14 @@ void add_and_commit(const struct orders *o, uint64_t *rng, struct tamis_writer *
         a[me].rng = rng_next(rng);
     }
     shared->phase = PHASE_ADD;
-    for (size_t i = 0; i < N_ADDERS; i++)
+    for (size_t i = 0; i < N_ADDERS && !live.alone; i++)
         if (pthread_create(&a[i].thread, NULL, add, &a[i]) != 0)
             lost("no thread");
     uint64_t fork_after = rng_below(rng, 6), n = 0, done = from;
     while (done < end) {
         uint64_t goal = done + 1 + rng_below(rng, 3000);
+        for (uint64_t at = done; live.alone && at < goal && at < end; at++)
+            add_one(&a[at % N_ADDERS], at);
         while (least(a) < goal && least(a) < end)
             sched_yield();
         done = least(a);
@@ -95,6 +100,6 @@ void add_and_commit(const struct orders *o, uint64_t *rng, struct tamis_writer *
         if (done < end)
             commit(w, &shared->log[log], done);
     }
-    for (size_t i = 0; i < N_ADDERS; i++)
+    for (size_t i = 0; i < N_ADDERS && !live.alone; i++)
         pthread_join(a[i].thread, NULL);
 }

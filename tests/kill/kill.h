@@ -126,6 +126,7 @@ struct live {
     struct tamis_store *store;
     struct tamis_filter *filter;
     uint64_t filter_number;
+    bool alone; /* one thread has the writer to itself */
 };
 extern struct live live;
 void child_leave(const struct orders *o, bool tries);

@@ -39,6 +39,9 @@ static int open_or_create(uint64_t number, struct tamis_writer **w,
     }
     if (rc == 0)
         raise_to(&shared->lone_made, number + 1);
+    live.alone = rc == 0 && number % 2; /* the others are everybody's */
+    if (live.alone)
+        must(tamis_writer_one_thread(*w), "one_thread", diag);
     return rc;
 }
 

@@ -68,6 +68,8 @@ static bool work(struct session *s)
     struct tamis_filter_info info;
     if (tamis_writer_open(s->f->path, &w, NULL) != 0)
         return false;
+    if (s->n_new % 2)
+        CHECK(tamis_writer_one_thread(w) == 0);
     uint64_t watermark = tamis_writer_watermark(w) + 1;
     uint64_t tag = tamis_writer_domain(w).tag;
     CHECK(tamis_writer_info(w, &info) == 0);

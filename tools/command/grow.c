@@ -172,6 +172,8 @@ static int open_writer(struct grow *g)
         if (err == TAMIS_ERR_NO_SEGMENT)
             return no_filter(g);
     }
+    if (err == 0)
+        err = tamis_writer_one_thread(g->writer);
     if (err != 0)
         return grow_failed(g, err, &diag);
     if (!g->created && (g->o->given & GROWTH_OPTIONS) != 0)

@@ -12,13 +12,17 @@ INLINE void scalar_add(uint8_t *block, uint32_t words, uint64_t h)
     }
 }
 
-/* Of one lane. */
 #define EACH_KEY(a, add)                                                               \
     for (size_t i = 0; i < (a)->n; i++) {                                              \
         uint64_t h = (a)->hashes[i];                                                   \
-        uint8_t *block =                                                               \
-            (a)->bits + geometry_block(h, (a)->geometry.n_blocks) * BLOCK_BYTES;       \
-        add;                                                                           \
+        uint8_t *lane = (a)->bits;                                                     \
+        for (uint32_t l = 0; l < (a)->geometry.lanes; l++) {                           \
+            uint8_t *block =                                                           \
+                lane + geometry_block(h, (a)->geometry.n_blocks) * BLOCK_BYTES;        \
+            add;                                                                       \
+            h = geometry_next_lane(h);                                                 \
+            lane += (a)->geometry.n_blocks * BLOCK_BYTES;                              \
+        }                                                                              \
     }
 
 INLINE void scalar_loop(const struct filling_bits *a, uint32_t words)

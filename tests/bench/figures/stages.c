@@ -25,16 +25,8 @@ static void fill(struct tamis_writer *writer, uint64_t *in, uint64_t until)
 
 /* ---- the machine's limit: a line in the first lane of every stage ---- */
 
-struct stage_lines {
-    struct bits bits; /* the whole file */
-    struct tamis_stage_info stages[30];
-    uint32_t n_stages;
-    const uint64_t *hashes;
-    size_t n;
-};
-
-static struct stage_lines lines_of(struct tamis_filter *filter, const char *path,
-                                   const uint64_t *hashes, size_t n)
+struct stage_lines stage_lines_of(struct tamis_filter *filter, const char *path,
+                                  const uint64_t *hashes, size_t n)
 {
     struct tamis_filter_info info;
     struct stage_lines l = {.bits = bits_map(path), .hashes = hashes, .n = n};
@@ -53,7 +45,7 @@ static inline const uint64_t *line_in(const struct stage_lines *l, uint32_t i,
                                             BLOCK_BYTES * block);
 }
 
-static double lap_stage_lines(void *ctx)
+double lap_stage_lines(void *ctx)
 {
     const struct stage_lines *l = ctx;
     size_t ahead = (WINDOW + l->n_stages - 1) / l->n_stages;
@@ -118,7 +110,7 @@ static void measure(const char *path, uint64_t keys, const uint64_t *hashes, siz
     struct tamis_filter *filter = filter_open(path, TAMIS_CHECK_LAZY);
     check_present(filter, keys, n);
     struct probing p = probing_of(filter, NULL, hashes, n);
-    struct stage_lines l = lines_of(filter, path, hashes, n);
+    struct stage_lines l = stage_lines_of(filter, path, hashes, n);
     struct lap laps[] = {
         {.run = lap_batch, .ctx = &p},
         {.run = lap_single, .ctx = &p},

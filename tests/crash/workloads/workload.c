@@ -31,6 +31,8 @@ static void open_again(struct run *r)
     struct tamis_writer *w;
     if (tamis_writer_open(r->path, &w, NULL) != 0)
         run_fail(r, "does not open again");
+    if (tamis_writer_one_thread(w) != 0)
+        run_fail(r, "the writer has another thread");
     r->w = w;
 }
 

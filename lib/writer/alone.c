@@ -1,0 +1,129 @@
+/* A writer that one thread has to itself: it adds without locked instructions, which is
+ * most of the time of an add.
+ *
+ * WHY IT IS SAFE. Bits are set by plain stores of whole aligned words. Nobody else
+ * stores to them: the file's lock keeps other writers away (R14), every thread but the
+ * owner is refused, and so is a signal handler of the owner's in the middle of an add.
+ * Commits, growth, seals and pages that are condemned are the owner's, too, so that no
+ * page becomes ones, and no mark is taken, while an add is on its way. The SIGBUS guard
+ * may put ones in place of a page between a load and its store: then the writer is
+ * poisoned. Readers, in this process and in others, see each word as it was or as it
+ * is, as ever.
+ *
+ * WHO ELSE ADDS. A thread that adds to a writer without an owner announces itself, and
+ * then looks for an owner; the owner puts itself there, and then looks for
+ * announcements. One of the two sees the other. */
+#include "lib/sync_point.h"
+#include "lib/writer/inside.h"
+
+#include <stdatomic.h>
+
+static _Thread_local char here __attribute__((tls_model("initial-exec")));
+
+int alone_check(const struct tamis_writer *w)
+{
+    const void *owner = atomic_load(&w->owner);
+    bool mine =
+        owner == &here && !atomic_load_explicit(&w->adding, memory_order_relaxed);
+    return !owner || mine ? 0 : TAMIS_ERR_THREAD;
+}
+
+static bool adds_in_flight(const struct tamis_writer *w)
+{
+    uint32_t any = 0;
+    for (size_t i = 0; i < N_STRIPES + N_SHARED; i++) {
+        uint32_t n = atomic_load(&w->in_flight[i].n);
+        any |= i < N_STRIPES ? n & 1 : n;
+    }
+    return any != 0;
+}
+
+int tamis_writer_one_thread(struct tamis_writer *w)
+{
+    const void *none = NULL;
+    if (w->fork_epoch != io_fork_epoch())
+        return TAMIS_ERR_FORKED;
+    if (!atomic_compare_exchange_strong(&w->owner, &none, &here))
+        return none == &here ? 0 : TAMIS_ERR_THREAD;
+    SYNC_POINT("alone: owner is there");
+    if (!adds_in_flight(w))
+        return 0;
+    atomic_store(&w->owner, NULL);
+    return TAMIS_ERR_BUSY;
+}
+
+/* ---- adding ---- */
+
+static bool all_good(const struct tamis_writer *w, uint32_t n)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < n; i++)
+        all &= stage_all_good(&w->stages[i]->stage);
+    return all;
+}
+
+/* Copies the hashes that no older stage has; returns their number. */
+static size_t drop_known(const struct tamis_writer *w, uint32_t current,
+                         const uint64_t *hashes, size_t n, size_t n_next, uint64_t *to)
+{
+    size_t kept = 0;
+    uint64_t known = older_keys(w, current, hashes, n, n_next, NULL);
+    for (size_t i = 0; i < n; i++) {
+        to[kept] = hashes[i];
+        kept += !(known >> i & 1);
+    }
+    return kept;
+}
+
+/* A sum that only the owner raises, and others read. */
+static uint64_t raise(_Atomic uint64_t *sum, uint64_t n)
+{
+    n += atomic_load_explicit(sum, memory_order_relaxed);
+    atomic_store_explicit(sum, n, memory_order_relaxed);
+    return n;
+}
+
+bool alone_add_some(struct tamis_writer *w, const uint64_t *hashes, size_t *n)
+{
+    uint64_t fresh[ADDS_AT_ONCE], n_bits = 0;
+    uint32_t current = atomic_load_explicit(&w->n_stages, memory_order_relaxed) - 1;
+    struct writer_stage *s = w->stages[current];
+    if (!all_good(w, current + 1))
+        return writer_add_some(w, 0, hashes, n);
+    size_t left = *n, some = adds_at_once(s, left), kept = some;
+    *n = some;
+    if (current) {
+        kept = drop_known(w, current, hashes, some, left - some, fresh);
+        hashes = fresh;
+    }
+    uint64_t keys =
+        w->kernel->add_alone(&w->planes[current], s->dirty, hashes, kept, &n_bits);
+    if (!keys)
+        return false;
+    raise(&s->stripes[0].bits, n_bits);
+    if (raise(&s->stripes[0].keys, keys) < s->next_look)
+        return false;
+    s->next_look = atomic_load_explicit(&s->stripes[0].keys, memory_order_relaxed) +
+                   s->check_interval;
+    return stage_is_full(w, s);
+}
+
+int alone_enter(struct tamis_writer *w)
+{
+    if (w->fork_epoch != io_fork_epoch())
+        return TAMIS_ERR_FORKED;
+    int err = alone_check(w);
+    if (!err)
+        err = writer_error(w);
+    if (err)
+        return err;
+    atomic_store_explicit(&w->adding, true, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    return 0;
+}
+
+void alone_leave(struct tamis_writer *w)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&w->adding, false, memory_order_relaxed);
+}
