@@ -231,7 +231,7 @@ THREADED := test_writer_threads test_guard_many test_store_edit test_store_snaps
             test_never_waits \
             test_interrupted_probes test_settle test_store_replaced test_store_names \
             test_store_looks test_builder_check_hashes test_interleavings_floors \
-            test_interleavings_growth
+            test_interleavings_growth test_store_balance
 unit-threads: $(THREADED:%=$B/tests/%)
 	@tests/unit.sh $^
 

@@ -316,6 +316,21 @@ void builder_name(const struct tamis_builder *b, const void **name, size_t *n_by
     *n_bytes = b->who.name_bytes;
 }
 
+void builder_set_balanced(struct tamis_builder *b)
+{
+    b->balanced = !b->for_packs;
+}
+
+struct builder_size *builder_size(struct tamis_builder *b)
+{
+    return b->balanced ? &b->size : NULL;
+}
+
+double builder_error(const struct tamis_builder *b)
+{
+    return b->error;
+}
+
 void builder_set_rank(struct tamis_builder *b, uint32_t rank)
 {
     b->rank = rank;

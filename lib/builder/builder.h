@@ -16,6 +16,18 @@ struct built {
     struct commit commit;
     uint64_t file_bytes;
 };
+/* The size of the filter that is made next, if an edit chooses it. */
+struct builder_size {
+    uint64_t n_keys; /* that it is for: with others it does not hold */
+    struct geometry geometry;
+    double error; /* expected */
+    uint64_t edit; /* whose balance has its share; 0: it is not chosen */
+};
+/* Lets edits choose sizes by their balance (store/edit/balance.c). */
+void builder_set_balanced(struct tamis_builder *b);
+/* NULL: edits have no say. */
+struct builder_size *builder_size(struct tamis_builder *b);
+double builder_error(const struct tamis_builder *b);
 const struct key_range *builder_range(const struct tamis_builder *b);
 void builder_name(const struct tamis_builder *b, const void **name, size_t *n_bytes);
 /* All hashes so far, repeats among them; NULL if some are spooled. */

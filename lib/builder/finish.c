@@ -141,6 +141,21 @@ int builder_describe(const struct tamis_builder *b, struct identity *id,
     return b->failed;
 }
 
+/* A filter that aims at more than its builder's error says so: its target is true. */
+static int plan_size(const struct tamis_builder *b, struct geometry *g, double *target)
+{
+    double expected;
+    *target = b->error;
+    if (b->for_packs)
+        return plan_grid_geometry(b->n_keys, b->error, g);
+    if (!b->size.edit || b->size.n_keys != b->n_keys)
+        return plan_stage_geometry(b->n_keys, b->error, g, &expected);
+    *g = b->size.geometry;
+    if (b->size.error > b->error)
+        *target = b->size.error;
+    return 0;
+}
+
 static int plan_built(const struct tamis_builder *b, const uint8_t uuid[UUID_BYTES],
                       struct built *out)
 {
@@ -151,15 +166,12 @@ static int plan_built(const struct tamis_builder *b, const uint8_t uuid[UUID_BYT
     memcpy(c->uuid, uuid, UUID_BYTES);
 
     struct stage_desc *s = &c->stages[0];
-    double expected;
-    int err = b->for_packs
-                  ? plan_grid_geometry(b->n_keys, b->error, &s->geometry)
-                  : plan_stage_geometry(b->n_keys, b->error, &s->geometry, &expected);
+    int err = plan_size(b, &s->geometry, &s->target_error);
     if (err)
         return err;
     s->layout = LAYOUT_SPLIT_BLOCKS;
     s->capacity = s->keys = b->n_keys;
-    s->target_error = b->error;
+    out->identity.target_error = s->target_error;
     s->length = s->geometry.n_blocks * s->geometry.lanes * BLOCK_BYTES;
     s->offset = PAGE_BYTES;
     uint64_t digests = digests_bytes(s->length / PAGE_BYTES);

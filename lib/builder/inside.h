@@ -39,6 +39,8 @@ struct tamis_builder {
     uint64_t first_prefix, last_prefix; /* of the range: its keys' first 8 bytes */
     bool checks; /* the finished filter before it gets its header */
     bool for_packs;
+    bool balanced;
+    struct builder_size size;
     bool changed;            /* check_notes() found that memory changed */
     struct hash_sum came_in; /* of the filter's hashes */
     uint64_t notes;          /* check_notes_digest() as of the last change */

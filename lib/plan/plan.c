@@ -216,6 +216,21 @@ int plan_stage_geometry(uint64_t n_keys, double error, struct geometry *g,
     return err;
 }
 
+/* Lanes by the same rule: more of them only where fewer would cost LANE_COST. */
+int plan_balanced_geometry(uint64_t n_keys, double error, double allowed,
+                           struct geometry *g, double *expected_error)
+{
+    struct geometry down;
+    int err = least_geometry(n_keys, error, BLOCKS_PER_PAGE, g);
+    if (!err && allowed > error &&
+        least_geometry(n_keys, allowed, BLOCKS_PER_PAGE, &down) == 0 &&
+        lane_bits(&down) < lane_bits(g))
+        *g = down;
+    if (!err)
+        *expected_error = plan_geometry_error(g, n_keys);
+    return err;
+}
+
 /* ---- for packs ---- */
 
 /* The next of 1, 2, 3, 4, 6, 8, 12, 16 .. With more sizes an octave filters would be

@@ -10,6 +10,9 @@
 /* Geometry and totals for n_keys at `error`, pages and power of two included. */
 int plan_stage_geometry(uint64_t n_keys, double error, struct geometry *g,
                         double *expected_error);
+/* The same, or a geometry of the larger error `allowed` if that takes fewer bytes. */
+int plan_balanced_geometry(uint64_t n_keys, double error, double allowed,
+                           struct geometry *g, double *expected_error);
 double plan_geometry_error(const struct geometry *g, uint64_t n_keys);
 /* For a column of a pack: filters of one error have one shape. The least blocks that
  * keep the error, not in whole pages. ERR_TOO_LARGE. */

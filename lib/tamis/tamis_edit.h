@@ -28,11 +28,29 @@ struct tamis_segment_options {
 int tamis_edit_begin(struct tamis_store *store, struct tamis_edit **out,
                      struct tamis_diag *diag);
 /* Creates a builder for a filter of this store, to be passed to tamis_edit_put(). It
- * computes the key range from keys that are added by key. error 0: the store's
- * default. */
+ * computes the key range from keys that are added by key.
+ *
+ * error 0: the store's default, which filters of one edit meet on average. Whole pages
+ * make a filter better than its target, so some of the others get fewer pages, and an
+ * expected error of up to 1.25 times the target, which their records then state. The
+ * mean of the expected errors is never above the target: neither that over the
+ * segments, nor the one with their keys as weights. Filters of the same keys may then
+ * differ in blocks. An error that is given, even the default, is met by that filter
+ * alone; and so is the default with for_packs, and with more than
+ * TAMIS_EDIT_BALANCED_KEYS keys. */
+enum { TAMIS_EDIT_BALANCED_KEYS = 1048576 };
 int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_bytes,
                        double error, const struct tamis_segment_options *opt,
                        struct tamis_builder **out, struct tamis_diag *diag);
+/* Chooses the size of the builder's filter now, for the keys that it has. Else
+ * tamis_edit_put() does. Sizes depend on those chosen before, so puts in several
+ * threads make other files with each run. They make the same files if one thread, or
+ * threads in a fixed order, choose the sizes first. If keys are added afterwards, the
+ * put chooses anew. A put that fails takes the size back: if others have relied on it,
+ * the next filters make up for that. A builder that is not put leaves its share in the
+ * mean. Threads: as tamis_edit_put(). It writes nothing. ERR_RANGE: no builder. */
+int tamis_edit_size(struct tamis_edit *edit, struct tamis_builder *builder,
+                    struct tamis_diag *diag);
 /* Finishes the builder, writes its file and registers its segment. The caller still
  * frees the builder. */
 int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,

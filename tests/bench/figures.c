@@ -176,6 +176,10 @@ struct figure figures[] = {
     F("sizes_small", "10,000 segments of 64 keys, packed files", "bits a key", "", "",
       MOST, 16.5),
 
+    F("sizes_edit", "64 segments of 100,000 keys, built in one edit", "bits a key",
+      "each planned alone", "bits a key", MOST, 0.985),
+    F("sizes_edit_error", "their mean error, of 1%", "percent", "", "", MOST, 1),
+
     F("turnover_writes", "packs written by --auto, in bytes", "written",
       "one pack of each batch that came in", "MiB", MOST, 4),
     F("turnover_space", "packs on the disk, the most at any time", "on the disk",

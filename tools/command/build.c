@@ -18,6 +18,7 @@
 struct task {
     const char *file;
     struct tamis_name name;
+    bool sized; /* its size is chosen, or is no concern of the others */
 };
 
 struct work {
@@ -27,7 +28,9 @@ struct work {
     struct tamis_packer *packer; /* NULL: each gets a file */
     struct task *tasks;
     size_t n, next;
-    size_t n_workers; /* that have begun, of so many */
+    size_t n_sized;      /* of the first ones, without a gap */
+    pthread_cond_t turn; /* n_sized or status changed */
+    size_t n_workers;    /* that have begun, of so many */
     size_t max_workers;
     int status; /* of the first that failed; then the others stop */
     pthread_mutex_t lock;
@@ -62,7 +65,50 @@ static int put(struct work *w, struct tamis_builder *builder, struct tamis_diag 
     return err;
 }
 
-static int build_one(struct work *w, const struct task *task, uint32_t n_threads)
+/* ---- sizes, which depend on those chosen before: in the order of the key files ----
+ */
+
+static void now_sized(struct work *w, struct task *task)
+{
+    pthread_mutex_lock(&w->lock);
+    task->sized = true;
+    while (w->n_sized < w->n && w->tasks[w->n_sized].sized)
+        w->n_sized++;
+    pthread_cond_broadcast(&w->turn);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* False: another task has failed. */
+static bool wait_turn(struct work *w, const struct task *task)
+{
+    bool ours;
+
+    pthread_mutex_lock(&w->lock);
+    while (task != &w->tasks[w->n_sized] && w->status == EXIT_DONE)
+        pthread_cond_wait(&w->turn, &w->lock);
+    ours = w->status == EXIT_DONE;
+    pthread_mutex_unlock(&w->lock);
+    return ours;
+}
+
+/* Reads all keys. Nobody waits for the rest of a long list. */
+static int read_task(struct work *w, struct task *task, struct tamis_builder *builder,
+                     struct key_reader *keys)
+{
+    bool alone = w->o->growth.error != 0 || w->packer || given(w->o, OPT_FOR_PACKS);
+    uint64_t most = alone ? 0 : TAMIS_EDIT_BALANCED_KEYS;
+    int status = keys_into(builder, keys, most, w->store_path);
+
+    if (status == EXIT_DONE && tamis_builder_n_keys(builder) > most) {
+        now_sized(w, task);
+        status = keys_into(builder, keys, UINT64_MAX, w->store_path);
+    }
+    return status == EXIT_DONE ? check_empty(keys, given(w->o, OPT_EMPTY),
+                                             "its filter would say ABSENT of every key")
+                               : status;
+}
+
+static int build_one(struct work *w, struct task *task, uint32_t n_threads)
 {
     struct tamis_segment_options opt;
     struct tamis_builder *builder = NULL;
@@ -81,11 +127,12 @@ static int build_one(struct work *w, const struct task *task, uint32_t n_threads
                              w->o->growth.error, &opt, &builder, &diag);
     pthread_mutex_unlock(&w->lock);
     if (err == 0)
-        status = keys_into(builder, keys, w->store_path);
-    if (err == 0 && status == EXIT_DONE)
-        status = check_empty(keys, given(w->o, OPT_EMPTY),
-                             "its filter would say ABSENT of every key");
-    if (err == 0 && status == EXIT_DONE)
+        status = read_task(w, task, builder, keys);
+    if (err == 0 && status == EXIT_DONE && !task->sized && wait_turn(w, task)) {
+        err = tamis_edit_size(w->edit, builder, &diag);
+        now_sized(w, task);
+    }
+    if (err == 0 && status == EXIT_DONE && task->sized)
         err = put(w, builder, &diag);
     if (err != 0)
         status = put_error(w, task, err, &diag);
@@ -106,12 +153,14 @@ static void *worker(void *arg)
     n_threads = (uint32_t)((w->o->jobs + w->n_workers++) / w->max_workers);
     pthread_mutex_unlock(&w->lock);
     for (;;) {
-        const struct task *task = NULL;
+        struct task *task = NULL;
 
         pthread_mutex_lock(&w->lock);
         /* If several fail: the status of the one that was reported. */
         if (w->status == EXIT_DONE || complained_here())
             w->status = status;
+        if (w->status != EXIT_DONE)
+            pthread_cond_broadcast(&w->turn);
         if (w->status == EXIT_DONE && w->next < w->n)
             task = &w->tasks[w->next++];
         pthread_mutex_unlock(&w->lock);
@@ -309,7 +358,8 @@ static int edit(struct work *w, uint64_t total)
 
 static int run(int argc, char **argv)
 {
-    struct work w = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct work w = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                     .turn = PTHREAD_COND_INITIALIZER};
     struct options o;
     uint64_t total;
     int status;

@@ -118,7 +118,7 @@ static int build(const struct options *o, const struct tamis_builder_options *op
     if (!given(o, OPT_QUIET))
         progress_start("build", keys_size(keys));
     if (err == 0)
-        status = keys_into(builder, keys, file);
+        status = keys_into(builder, keys, UINT64_MAX, file);
     if (err == 0 && status == EXIT_DONE)
         status = check_empty(keys, given(o, OPT_EMPTY),
                              "its filter would say ABSENT of every key");

@@ -405,14 +405,16 @@ void batch_free(struct key_batch *batch)
     batch->capacity = 0;
 }
 
-int keys_into(struct tamis_builder *builder, struct key_reader *keys, const char *file)
+int keys_into(struct tamis_builder *builder, struct key_reader *keys, uint64_t most,
+              const char *file)
 {
     struct tamis_key some[BATCH_KEYS];
-    uint64_t position = 0;
+    uint64_t position = keys_position(keys);
     size_t n;
-    int got, err;
+    int got = 0, err;
 
-    while ((got = keys_in_place(keys, some, BATCH_KEYS, &n)) > 0) {
+    while (tamis_builder_n_keys(builder) <= most &&
+           (got = keys_in_place(keys, some, BATCH_KEYS, &n)) > 0) {
         err = tamis_builder_add_keys(builder, some, n);
         if (err != 0)
             return complain_add(err, file);

@@ -28,8 +28,10 @@ int check_empty(const struct key_reader *reader, bool empty, const char *why);
 void keys_stop_at(struct key_reader *reader, const volatile sig_atomic_t *stop);
 uint64_t keys_position(const struct key_reader *reader);
 uint64_t keys_size(const struct key_reader *reader); /* of a regular file, else 0 */
-/* Reads all keys into a builder, with progress; `file` is what the builder makes. */
-int keys_into(struct tamis_builder *builder, struct key_reader *keys, const char *file);
+/* Reads keys into a builder, with progress, to the end or until it has more than `most`;
+ * `file` is what the builder makes. */
+int keys_into(struct tamis_builder *builder, struct key_reader *keys, uint64_t most,
+              const char *file);
 /* Reads lines that are not keys. */
 int lines_open(const char *path, const char *what, struct key_reader **out);
 void keys_close(struct key_reader *reader);

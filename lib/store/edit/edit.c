@@ -61,6 +61,7 @@ int tamis_edit_begin(struct tamis_store *store, struct tamis_edit **out,
         return diag_errno(diag, ENOMEM, store->catalog->path, "beginning an edit");
     e->catalog = store->catalog;
     e->fork_epoch = io_fork_epoch();
+    balance_begin(&e->balance);
     rc = open_dir(e, diag);
     if (rc) {
         free(e);

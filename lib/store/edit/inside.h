@@ -1,6 +1,6 @@
 /* An edit from inside: edit.c (begin, abort), put.c and derive.c (files), attach.c,
- * pack.c, inputs.c, tiers.c, packer.c and unpack.c (columns), place.c, commit.c,
- * sweep.c. */
+ * balance.c (their sizes), pack.c, inputs.c, tiers.c, packer.c and unpack.c (columns),
+ * place.c, commit.c, sweep.c. */
 #ifndef TAMIS_STORE_EDIT_INSIDE_H
 #define TAMIS_STORE_EDIT_INSIDE_H
 
@@ -47,6 +47,12 @@ struct edit_op {
     uint8_t bytes[]; /* name, record; bound drop: name, binding; retain, pack: names */
 };
 
+/* By how much the filters put so far are better than their targets. */
+struct balance {
+    uint64_t edit;         /* its number in this process, from 1 */
+    double segments, keys; /* sums of (target - expected error), and times the keys */
+};
+
 struct tamis_edit {
     struct catalog *catalog;
     unsigned fork_epoch;
@@ -56,6 +62,7 @@ struct tamis_edit {
     size_t n_ops, max_ops;
     size_t n_retains, n_attached;
     struct names touched; /* name -> EDIT_PUT + 1 or EDIT_DROP + 1, the latest */
+    struct balance balance;
 };
 int edit_usable(struct tamis_edit *e, struct tamis_diag *diag);
 /* Would the segment exist after a commit now? ERR_EXISTS or ERR_NO_SEGMENT if not as in
@@ -93,6 +100,15 @@ int edit_put_append(struct tamis_edit *e, const void *name, size_t name_bytes,
 /* Returns rc. Gives a message the file's path: its writer knew the name only. */
 int edit_not_put(const struct tamis_edit *e, int rc, const char *file,
                  struct tamis_diag *diag);
+
+/* ==== balance.c: sizes that meet the target on average ==== */
+
+void balance_begin(struct balance *b);
+/* Chooses the size of a filter that is about to be made, and counts its share, unless
+ * that was done for these keys. */
+void balance_choose(struct tamis_edit *e, struct tamis_builder *builder);
+/* Its filter is made, or was not put: then takes its share back. */
+void balance_settle(struct tamis_edit *e, struct tamis_builder *builder, bool is_put);
 
 /* ==== place.c: which records have which columns ==== */
 

@@ -149,9 +149,12 @@ int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_by
         .for_packs = ours.for_packs || c->meta.compat & META_COMPAT_FOR_PACKS,
     };
     rc = tamis_builder_create(&b, out, diag);
-    if (!rc)
-        builder_set_rank(*out, ours.rank);
-    return rc;
+    if (rc)
+        return rc;
+    builder_set_rank(*out, ours.rank);
+    if (error == 0)
+        builder_set_balanced(*out);
+    return 0;
 }
 
 int edit_check_built(const struct tamis_edit *e, const struct identity *id,
@@ -164,8 +167,8 @@ int edit_check_built(const struct tamis_edit *e, const struct identity *id,
                      "the builder was made for another store");
 }
 
-int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,
-                   struct tamis_diag *diag)
+static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
+                     struct tamis_diag *diag)
 {
     struct tamis_segment_options none;
     const void *name = NULL;
@@ -183,6 +186,7 @@ int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,
     uint8_t uuid[UUID_BYTES];
     uuid_random(uuid);
     filter_file_name(uuid, file);
+    balance_choose(edit, builder);
     rc = builder_finish_at(builder, uuid, edit->dir.fd, file, false, &built, diag);
     if (rc)
         return edit_not_put(edit, rc, file, diag);
@@ -196,6 +200,28 @@ int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,
     r.file_bytes = built.file_bytes;
     edit_record_range(&r, builder_range(builder));
     return edit_put_append(edit, name, name_bytes, &r, false, diag);
+}
+
+int tamis_edit_size(struct tamis_edit *edit, struct tamis_builder *builder,
+                    struct tamis_diag *diag)
+{
+    int rc = edit_usable(edit, diag);
+    if (!rc && !builder)
+        rc = diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path, "no builder");
+    if (!rc)
+        balance_choose(edit, builder);
+    return rc;
+}
+
+int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,
+                   struct tamis_diag *diag)
+{
+    int rc = edit_usable(edit, diag);
+    if (rc)
+        return rc;
+    rc = put_built(edit, builder, diag);
+    balance_settle(edit, builder, rc == 0);
+    return rc;
 }
 
 /* ---- bare and growing ---- */
