@@ -31,9 +31,9 @@ double tamis_plan_error(uint32_t lanes, uint32_t words, uint64_t n_blocks,
  */
 struct tamis_growth {
     double error;            /* P, 1e-8 .. 0.5; default 0.01 */
-    double factor;           /* s, 1.25 .. 16; default 2 */
+    double factor;           /* s, 1.25 .. 16; default 1.9 */
     double tightening;       /* r, 0.5 .. 0.95; default 0.85 */
-    uint64_t first_capacity; /* n0, 1 .. 2^32; default 65536 */
+    uint64_t first_capacity; /* n0, 1 .. 2^32; default 50000 */
 };
 
 /* Plans stage 0 .. 29 of such a filter, full. */

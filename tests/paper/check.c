@@ -144,11 +144,11 @@ static void check_measured(void)
 static void check_search(void)
 {
     struct finding usual, range, equal, r90, folded, larger;
-    bool found = search_rule("default", LAYOUT_LANES, 0.01, &usual) &&
+    bool found = search_rule("s 2, r 0.85", LAYOUT_LANES, 0.01, &usual) &&
                  search_rule("range 100", LAYOUT_LANES, 0.01, &range) &&
                  search_rule("range 1", LAYOUT_LANES, 0.01, &equal) &&
                  search_rule("geometric r 0.90", LAYOUT_LANES, 0.01, &r90) &&
-                 search_rule("default, folded", LAYOUT_LANES, 0.01, &folded);
+                 search_rule("s 2, r 0.85, folded", LAYOUT_LANES, 0.01, &folded);
     ok(found && !search_rule("no such rule", LAYOUT_LANES, 0.01, &range),
        "search: the rules are there");
     search_rule("range 100", LAYOUT_LANES, 0.01, &range);
@@ -169,7 +169,7 @@ static void check_search(void)
        100 * (1 - r90.space / usual.space));
     static const double errors[] = {1e-2, 1e-4, 1e-6};
     for (size_t i = 0; i < 3; i++) {
-        search_rule("default", LAYOUT_LANES, errors[i], &usual);
+        search_rule("s 2, r 0.85", LAYOUT_LANES, errors[i], &usual);
         search_rule("n0 100 times, s 1.55, r 0.90", LAYOUT_LANES, errors[i], &larger);
         ok(larger.space < 0.88 * usual.space && larger.stages < usual.stages &&
                larger.most_stages <= usual.most_stages,
@@ -177,12 +177,37 @@ static void check_search(void)
            100 * (1 - larger.space / usual.space), errors[i], larger.stages,
            usual.stages);
     }
-    search_rule("default", LAYOUT_LANES, 0.01, &usual);
+    search_rule("s 2, r 0.85", LAYOUT_LANES, 0.01, &usual);
     ok(folded.space < 0.75 * usual.space &&
            folded.small_space < 0.8 * usual.small_space,
        "search: the last stage folded at seal saves %.1f%%, below growth 10^2 %.1f%%",
        100 * (1 - folded.space / usual.space),
        100 * (1 - folded.small_space / usual.small_space));
+}
+
+/* The defaults against those before, and against the r of the paper's figures. */
+static void check_defaults(void)
+{
+    static const double errors[] = {1e-2, 1e-3, 1e-4};
+    for (size_t i = 0; i < 3; i++) {
+        struct growth_mean now, before, paper, narrow, narrow_before;
+        mean_growth(GROWTH_DEFAULT, errors[i], 1e4, 1e9, &now);
+        mean_growth(GROWTH_BEFORE, errors[i], 1e4, 1e9, &before);
+        mean_growth(GROWTH_PAPER, errors[i], 1e4, 1e9, &paper);
+        mean_growth(GROWTH_DEFAULT, errors[i], 1e5, 1e8, &narrow);
+        mean_growth(GROWTH_BEFORE, errors[i], 1e5, 1e8, &narrow_before);
+        ok(now.bits_per_key <= 0.95 * before.bits_per_key &&
+               now.bits_per_key < 0.87 * paper.bits_per_key,
+           "defaults, error %g, 10^4 to 10^9 keys: %.2f bits a key, before %.2f, with "
+           "the paper's r %.2f",
+           errors[i], now.bits_per_key, before.bits_per_key, paper.bits_per_key);
+        ok(now.stages <= 1.12 * before.stages, "defaults: %.2f stages, before %.2f",
+           now.stages, before.stages);
+        ok(narrow.bits_per_key <= 0.98 * narrow_before.bits_per_key &&
+               narrow.stages <= 1.12 * narrow_before.stages,
+           "defaults, 10^5 to 10^8 keys: %.2f bits a key, before %.2f",
+           narrow.bits_per_key, narrow_before.bits_per_key);
+    }
 }
 
 /* The rules that README.md recommends or warns of, made. */
@@ -192,13 +217,11 @@ static void check_rules_measured(void)
         const char *name;
         double growth;
         bool fold;
-    } cases[] = {{"default", 20, false},
-                 {"default, folded", 20, true},
-                 {"range 100", 44, false},
-                 {"range 100, folded", 44, true},
-                 {"s 4, folded", 44, true}};
-    struct rule_measured m[5];
-    for (size_t i = 0; i < 5; i++) {
+    } cases[] = {{"s 2, r 0.85", 20, false}, {"s 2, r 0.85, folded", 20, true},
+                 {"range 100", 44, false},   {"range 100, folded", 44, true},
+                 {"s 4, folded", 44, true},  {"default", 20, false}};
+    struct rule_measured m[6];
+    for (size_t i = 0; i < 6; i++) {
         measure_rule(cases[i].name, 0.01, cases[i].growth, &m[i]);
         ok(m[i].error + m[i].half_width <= 0.01 && m[i].lost == 0 &&
                (m[i].factor > 1) == cases[i].fold,
@@ -218,6 +241,7 @@ int paper_check(void)
     check_figures2_3();
     check_figures4_to_6();
     check_search();
+    check_defaults();
     check_measured();
     check_rules_measured();
     printf("%u passed, %u failed\n", passed, failed);

@@ -42,6 +42,7 @@ drawn figure5 8
 drawn figure6 5
 drawn measured 6
 drawn search 4
+drawn sizes 4
 ok "table 1 is whole" grep -qx '0.0001,14,18724,13674,13662' "$dir/table1.csv"
 ok "figure 1 has its step" grep -q '^s2,22624.*,882304$' "$dir/figure1.csv"
 ok "no number is missing" sh -c "! grep -iE 'nan|inf' $dir/*.csv"

@@ -121,7 +121,8 @@ void measure_growth(const struct tamis_growth *growth,
 
 static void measure_rules(const char *dir)
 {
-    static const char *const rules[] = {"default", "range 100", "default, folded",
+    static const char *const rules[] = {"s 2, r 0.85",       "default",
+                                        "range 100",         "s 2, r 0.85, folded",
                                         "range 100, folded", "s 4, folded"};
     FILE *f = csv_create(dir, "measured_rules",
                          "rule,growth,stages,folded_by,bits_per_key,error,low,high");

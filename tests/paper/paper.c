@@ -1,4 +1,4 @@
-/* paper figures|measure|search DIR writes tables; paper check judges them. */
+/* paper figures|measure|search|defaults DIR writes tables; paper check judges them. */
 #include "tests/paper/series.h"
 
 #include <string.h>
@@ -10,12 +10,14 @@ int main(int argc, char **argv)
         int (*run)(const char *dir);
     } commands[] = {{"figures", paper_figures},
                     {"measure", paper_measure},
-                    {"search", paper_search}};
+                    {"search", paper_search},
+                    {"defaults", paper_defaults}};
     if (argc == 2 && strcmp(argv[1], "check") == 0)
         return paper_check();
     for (size_t i = 0; argc == 3 && i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argv[2]);
-    fprintf(stderr, "paper: check, or one of figures, measure, search with DIR\n");
+    fprintf(stderr,
+            "paper: check, or one of figures, measure, search, defaults with DIR\n");
     return 2;
 }

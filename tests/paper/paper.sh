@@ -5,6 +5,7 @@ program=$1 dir=$2
 "$program" figures "$dir"
 "$program" measure "$dir"
 "$program" search "$dir"
+"$program" defaults "$dir"
 echo
 tests/paper/plots.sh "$dir" >/dev/null
 for file in "$dir"/*.csv "$dir"/*.svg; do

@@ -111,8 +111,20 @@ set key bottom right
 set style data points
 plot "search.csv" every ::1::'"$rules"' using 4:0:ytic(1) pt 7 ps 0.8 lc rgb s2 title "growth 10^{2} to 10^{6}", \
   "" every ::1::'"$rules"' using 6:0 pt 6 ps 0.8 lw 1.5 lc rgb s4 title "growth 1 to 10^2", \
-  "" every ::1::1 using 4:(-0.7):(0):('"$rules"') with vectors nohead lw 1 dt 3 lc rgb s2 title "our default", \
+  "" every ::1::1 using 4:(-0.7):(0):('"$rules"') with vectors nohead lw 1 dt 3 lc rgb s2 title "s = 2, r = 0.85", \
   "" every ::1::'"$rules"' using (6.6):0:(sprintf("%.1f", column(8))) with labels right offset -0.5,0 font ",11" textcolor rgb grey notitle'
+
+plot sizes 'Allocated bits a key  (P = 1%, lanes)' 'keys' 'bits / keys' '
+set logscale x
+set xrange [1e4:1e9]
+set format x "10^{%L}"
+set yrange [0:80]
+set key top right
+set style data lines
+plot "sizes.csv" using (of("paper")):3 lw 1.5 dt 2 lc rgb s4 title "n_0 = 65,536, s = 2, r = 0.5 as in the paper", \
+  "" using (of("before")):3 lw 2 lc rgb grey title "n_0 = 65,536, s = 2, r = 0.85", \
+  "" using (of("default")):3 lw 2 lc rgb s2 title "n_0 = 50,000, s = 1.9, r = 0.85, our default", \
+  "" using (of("static")):3 lw 1.5 lc rgb green title "built from all keys"'
 
 plot measured 'Measured: growing filters whose stages are just full' 'stages' 'error' '
 set logscale y

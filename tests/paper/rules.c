@@ -11,7 +11,8 @@
 #include <string.h>
 
 static const struct rule rules[] = {
-    {"default", 2, 2, SHARES_GEOMETRIC, 0.85, false, 0},
+    {"s 2, r 0.85", 2, 2, SHARES_GEOMETRIC, 0.85, false, 0},
+    {"default", 1.9, 1.9, SHARES_GEOMETRIC, 0.85, false, 50000.0 / LANES_FIRST},
     {"geometric r 0.90", 2, 2, SHARES_GEOMETRIC, 0.90, false, 0},
     {"geometric r 0.92", 2, 2, SHARES_GEOMETRIC, 0.92, false, 0},
     {"geometric r 0.95", 2, 2, SHARES_GEOMETRIC, 0.95, false, 0},
@@ -23,7 +24,7 @@ static const struct rule rules[] = {
     {"range 1", 2, 2, SHARES_RANGE, 1, false, 0},
     {"range 10", 2, 2, SHARES_RANGE, 10, false, 0},
     {"range 100", 2, 2, SHARES_RANGE, 100, false, 0},
-    {"fast start, default shares", 2, 6, SHARES_GEOMETRIC, 0.85, false, 0},
+    {"fast start, r 0.85", 2, 6, SHARES_GEOMETRIC, 0.85, false, 0},
     {"fast start, range 100", 2, 6, SHARES_RANGE, 100, false, 0},
     {"fast start, s 1.8, range 100", 1.8, 6, SHARES_RANGE, 100, false, 0},
     {"s 1.8, range 100", 1.8, 1.8, SHARES_RANGE, 100, false, 0},
@@ -32,7 +33,8 @@ static const struct rule rules[] = {
     {"s 4", 4, 4, SHARES_GEOMETRIC, 0.85, false, 0},
     {"n0 100 times", 2, 2, SHARES_GEOMETRIC, 0.85, false, 100},
     {"n0 100 times, s 1.55, r 0.90", 1.55, 1.55, SHARES_GEOMETRIC, 0.90, false, 100},
-    {"default, folded", 2, 2, SHARES_GEOMETRIC, 0.85, true, 0},
+    {"s 2, r 0.85, folded", 2, 2, SHARES_GEOMETRIC, 0.85, true, 0},
+    {"default, folded", 1.9, 1.9, SHARES_GEOMETRIC, 0.85, true, 50000.0 / LANES_FIRST},
     {"range 100, folded", 2, 2, SHARES_RANGE, 100, true, 0},
     {"s 4, folded", 4, 4, SHARES_GEOMETRIC, 0.85, true, 0},
     {"s 8, folded", 8, 8, SHARES_GEOMETRIC, 0.7, true, 0},

@@ -67,6 +67,7 @@ void csv_close(FILE *f);
 
 int paper_figures(const char *dir);
 int paper_search(const char *dir);
+int paper_defaults(const char *dir);
 int paper_measure(const char *dir);
 int paper_check(void);
 
@@ -81,6 +82,14 @@ struct measured {
 void measure_growth(const struct tamis_growth *growth,
                     struct measured out[MEASURED_STAGES]);
 extern const struct tamis_growth measured_growths[2];
+
+/* The first growths that defaults.c compares; it has more. */
+enum growth_choice { GROWTH_DEFAULT, GROWTH_BEFORE, GROWTH_PAPER };
+struct growth_mean {
+    double bits_per_key, stages;
+};
+void mean_growth(size_t which, double error, double from, double to,
+                 struct growth_mean *out);
 
 /* A growth rule of the search, by its name in the table, in one layout at one error. */
 struct finding {

@@ -45,8 +45,9 @@ static UNUSED struct tamis_filter *grown(const char *name, const uint64_t *hashe
 {
     const char *path = path_of(name);
     struct tamis_writer *w;
-    struct tamis_writer_options opt = {
-        .size = sizeof opt, .growth = {.first_capacity = 1000}, .domain = &domain};
+    struct tamis_writer_options opt = {.size = sizeof opt,
+                                       .growth = {.factor = 2, .first_capacity = 1000},
+                                       .domain = &domain};
     assert_int_equal(tamis_writer_create(path, &opt, &w, NULL), 0);
     add_hashes(w, hashes, n);
     assert_int_equal(tamis_writer_seal(w, WATERMARK, NULL, NULL), 0);

@@ -36,10 +36,10 @@ const struct command cmd_init = {
         {OPTION(FPR, "error of a filter, 1e-8..0.5 or with %; default: 0.01"),
          OPTION(
              FACTOR,
-             "growing filters: a stage holds S times the last, 1.25..16; default: 2"),
+             "growing filters: a stage holds S times the last, 1.25..16; default: 1.9"),
          OPTION(TIGHTENING, "... at R times its error, 0.5..0.95; default: 0.85"),
          OPTION(FIRST,
-                "... keys in the first stage, 1..2^32, k is 1000; default: 65536"),
+                "... keys in the first stage, 1..2^32, k is 1000; default: 50000"),
          OPTION(FOR_PACKS,
                 "sealed filters get sizes that 'tamis pack' lays side by side"),
          OPTION(SEED, "hash seed, 16 hex digits; default: random, so that nobody can "

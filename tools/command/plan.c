@@ -148,9 +148,9 @@ static int plan_classic(const struct options *o)
 static void growth_defaults(struct tamis_growth *g)
 {
     g->error = g->error > 0 ? g->error : 0.01;
-    g->factor = g->factor > 0 ? g->factor : 2;
+    g->factor = g->factor > 0 ? g->factor : 1.9;
     g->tightening = g->tightening > 0 ? g->tightening : 0.85;
-    g->first_capacity = g->first_capacity ? g->first_capacity : 65536;
+    g->first_capacity = g->first_capacity ? g->first_capacity : 50000;
 }
 
 /* Prints a stage, and the sums of all stages up to it when it is full. */

@@ -122,7 +122,7 @@ dead_writer() {
 @test "a limit of file sizes, a limit of open files" {
     "$TAMIS" init store
     dead_writer
-    limited() { (ulimit -f 100 && "$@"); }
+    limited() { (ulimit -f 80 && "$@"); }
     few() { (ulimit -n "$1" && shift && "$@"); }
     plain "left unfinished: .*File too large: raise the limit" \
         limited "$TAMIS" repair store

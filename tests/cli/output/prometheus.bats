@@ -172,7 +172,7 @@ lacks() {
 
 @test "a filter with more keys than it was made for is over its target" {
     "$TAMIS" init store
-    seq 70000 >keys # the first stage is for 65536
+    seq 53000 >keys # the first stage is for 50000
     run bash -c 'ulimit -f 200; "$TAMIS" grow store g keys' # and there is no room
     metrics store
     has 'tamis_segment_over_target{store="store",segment="g"} 0'

@@ -44,6 +44,9 @@ load ../common
     [ "${#lines[@]}" -eq 11 ]
     ok "$TAMIS" plan --growth --json
     prints '"stages": '
+    # The same growth as a new store has.
+    "$TAMIS" init store
+    [ "$(jq -c '[.factor, .tightening, .n0]' <<<"$output")" = "$("$TAMIS" stat store --json | jq -c '[.factor, .tightening, .n0]')" ]
     # 30 stages, and no more.
     ok "$TAMIS" plan --growth -s 1.25 --keys 256T
     sum=$(awk '$1 == 29 { print $5 }' <<<"$output")

@@ -226,7 +226,7 @@ mends() {
     ok "$TAMIS" stat store a --json
     prints '"for_packs": true'
     ok "$TAMIS" stat store a
-    prints "from 65536 keys, for packs"
+    prints "from 50000 keys, for packs"
     prints " 1     6          128 "
     "$TAMIS" init other
     ok "$TAMIS" stat other

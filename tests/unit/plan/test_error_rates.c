@@ -296,39 +296,6 @@ static void test_classic_series(void **state)
     }
 }
 
-/* P_i = P (1 - r) r^i, n_i = n0 s^i (paper, section 4): the sum stays below P. */
-static void test_growth_series(void **state)
-{
-    const struct tamis_growth g = {0.01, 2, 0.85, 1000};
-    double sum = 0;
-    (void)state;
-    for (uint32_t i = 0; i < 20; i++) {
-        uint64_t capacity;
-        double error;
-        struct tamis_plan p;
-        growth_stage(&g, i, &capacity, &error);
-        assert_true(fabs(error / (0.01 * 0.15 * pow(0.85, i)) - 1) < 1e-12);
-        assert_int_equal(capacity, UINT64_C(1000) << i);
-        assert_int_equal(tamis_plan_stage(&g, i, &p), 0);
-        assert_int_equal(p.n_keys, capacity);
-        assert_true(p.error <= error * (1 + 1e-9));
-        sum += error;
-    }
-    assert_true(sum < 0.01 && sum > 0.0095);
-    struct tamis_plan p;
-    assert_int_equal(tamis_plan_stage(&g, 30, &p), TAMIS_ERR_RANGE);
-    /* Steep and long series end at the bounds of the format, not beyond them. */
-    const struct tamis_growth steep = {1e-8, 16, 0.5, UINT64_C(1) << 32};
-    for (uint32_t i = 0; i < 30; i++) {
-        uint64_t capacity;
-        double error;
-        growth_stage(&steep, i, &capacity, &error);
-        assert_true(error >= 0x1p-40 && capacity <= UINT64_C(1) << 37);
-        int err = tamis_plan_stage(&steep, i, &p);
-        assert_true(err == 0 || err == TAMIS_ERR_TOO_LARGE);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,7 +306,6 @@ int main(void)
         cmocka_unit_test(test_plans_within_a_size),
         cmocka_unit_test(test_classic_layout),
         cmocka_unit_test(test_classic_series),
-        cmocka_unit_test(test_growth_series),
     };
     return cmocka_run_group_tests(tests, test_dir_create, test_dir_remove);
 }

@@ -64,9 +64,9 @@ static void test_defaults(void **state)
     (void)state;
     assert_int_equal(tamis_writer_create(path_of("defaults"), NULL, &w, NULL), 0);
     assert_int_equal(tamis_writer_info(w, &info), 0);
-    assert_true(info.growth.error == 0.01 && info.growth.factor == 2);
+    assert_true(info.growth.error == 0.01 && info.growth.factor == 1.9);
     assert_true(info.growth.tightening == 0.85);
-    assert_int_equal(info.growth.first_capacity, 65536);
+    assert_int_equal(info.growth.first_capacity, 50000);
     assert_int_equal(info.name_bytes + info.binding_bytes, 0);
     assert_int_equal(tamis_writer_close(w), 0);
 }
