@@ -98,6 +98,7 @@ struct tamis_writer *writer_new(const char *path, uint64_t first_capacity)
     struct tamis_writer_options options = {.size = sizeof options,
                                            .domain = &bench.domain};
     options.growth.first_capacity = first_capacity;
+    options.growth.factor = 2; /* figures name their stages by it */
     file_remove(path);
     must(tamis_writer_create(path, &options, &writer, &diag), &diag, path);
     return writer;
