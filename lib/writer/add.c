@@ -82,7 +82,7 @@ int tamis_writer_add_hashes(struct tamis_writer *w, uint64_t tag,
     if (tag != w->domain.tag)
         return TAMIS_ERR_MISMATCH;
     if (atomic_load_explicit(&w->owner, memory_order_relaxed))
-        return add_alone(w, hashes, n);
+        return n == 1 && alone_add_one(w, hashes) ? 0 : add_alone(w, hashes, n);
     for (size_t done = 0; done < n;) {
         size_t some = n - done;
         int err = enter(w, &stripe);

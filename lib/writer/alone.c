@@ -83,9 +83,36 @@ static uint64_t raise(_Atomic uint64_t *sum, uint64_t n)
     return n;
 }
 
+/* A key sets so many bits at most, so that a stage that is not full needs no look
+ * before as many keys as fill it. */
+static bool look_at_fill(const struct tamis_writer *w, struct writer_stage *s,
+                         uint64_t n_keys)
+{
+    const struct geometry *g = &s->stage.geometry;
+    uint64_t bits = stage_bits_now(s), keys = s->check_interval;
+    bool full = stage_is_full(w, s);
+    if (bits < s->n_full_bits)
+        keys = 1 + (s->n_full_bits - bits - 1) / (g->lanes * g->words);
+    s->next_look = n_keys + (full ? 0 : keys); /* full: until it has grown */
+    return full;
+}
+
+/* To the newest stage, where all pages are good. Is it full? */
+static inline bool add_new(struct tamis_writer *w, uint32_t current,
+                           const uint64_t *hashes, size_t n)
+{
+    struct writer_stage *s = w->stages[current];
+    uint64_t n_bits = 0;
+    uint64_t keys =
+        w->kernel->add_alone(&w->planes[current], s->dirty, hashes, n, &n_bits);
+    raise(&s->stripes[0].bits, n_bits);
+    keys = raise(&s->stripes[0].keys, keys);
+    return __builtin_expect(keys >= s->next_look, 0) && look_at_fill(w, s, keys);
+}
+
 bool alone_add_some(struct tamis_writer *w, const uint64_t *hashes, size_t *n)
 {
-    uint64_t fresh[ADDS_AT_ONCE], n_bits = 0;
+    uint64_t fresh[ADDS_AT_ONCE];
     uint32_t current = atomic_load_explicit(&w->n_stages, memory_order_relaxed) - 1;
     struct writer_stage *s = w->stages[current];
     if (!all_good(w, current + 1))
@@ -96,16 +123,7 @@ bool alone_add_some(struct tamis_writer *w, const uint64_t *hashes, size_t *n)
         kept = drop_known(w, current, hashes, some, left - some, fresh);
         hashes = fresh;
     }
-    uint64_t keys =
-        w->kernel->add_alone(&w->planes[current], s->dirty, hashes, kept, &n_bits);
-    if (!keys)
-        return false;
-    raise(&s->stripes[0].bits, n_bits);
-    if (raise(&s->stripes[0].keys, keys) < s->next_look)
-        return false;
-    s->next_look = atomic_load_explicit(&s->stripes[0].keys, memory_order_relaxed) +
-                   s->check_interval;
-    return stage_is_full(w, s);
+    return add_new(w, current, hashes, kept);
 }
 
 int alone_enter(struct tamis_writer *w)
@@ -126,4 +144,23 @@ void alone_leave(struct tamis_writer *w)
 {
     atomic_signal_fence(memory_order_seq_cst);
     atomic_store_explicit(&w->adding, false, memory_order_relaxed);
+}
+
+/* The way of nearly all adds of one key: how many instructions an add takes decides for
+ * how many lines the processor waits at a time. */
+bool alone_add_one(struct tamis_writer *w, const uint64_t *hash)
+{
+    bool plain = atomic_load_explicit(&w->owner, memory_order_relaxed) == &here;
+    plain &= !atomic_load_explicit(&w->adding, memory_order_relaxed);
+    plain &= atomic_load_explicit(&w->state, memory_order_relaxed) == WRITER_OPEN;
+    plain &= !atomic_load_explicit(&w->lost, memory_order_relaxed);
+    plain &= atomic_load_explicit(&w->n_stages, memory_order_relaxed) == 1;
+    if (!plain || !stage_all_good(&w->stages[0]->stage) ||
+        w->fork_epoch != io_fork_epoch())
+        return false;
+    atomic_store_explicit(&w->adding, true, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    bool full = add_new(w, 0, hash, 1);
+    alone_leave(w);
+    return !full && !atomic_load_explicit(&w->lost, memory_order_relaxed);
 }

@@ -108,6 +108,9 @@ int alone_check(const struct tamis_writer *w);
 int alone_enter(struct tamis_writer *w);
 void alone_leave(struct tamis_writer *w);
 bool alone_add_some(struct tamis_writer *w, const uint64_t *hashes, size_t *n);
+/* Adds one key to a writer of one stage. False: it did not, or there is more to do than
+ * that: add the key in the other way. */
+bool alone_add_one(struct tamis_writer *w, const uint64_t *hash);
 
 /* ---- stage.c ---- */
 uint64_t stage_keys_now(const struct writer_stage *s);

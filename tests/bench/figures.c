@@ -270,6 +270,10 @@ struct figure figures[] = {
       RECORDED, NAN),
     F("instructions_add", "an add to a growing filter, AVX2", "instructions", "", "",
       RECORDED, NAN),
+    F("instructions_alone", "the same, by the only thread, AVX2", "instructions", "", "",
+      RECORDED, NAN),
+    F("instructions_growing", "a negative of a growing filter, one at a time, AVX2",
+      "instructions", "", "", RECORDED, NAN),
     F("instructions_build", "a key of a built filter, AVX2", "instructions", "", "",
       RECORDED, NAN),
 };

@@ -92,6 +92,21 @@ static void writer_and_builder(struct subject *s)
     must(tamis_builder_create(&b, &s->builder, NULL), NULL, "builder");
 }
 
+/* The filter of the writer, with a key, all pages checked. */
+static void growing(struct subject *s)
+{
+    uint64_t hash = s->probing.hashes[0];
+    const char *path = path_in("growing.tamis");
+    struct tamis_writer *writer = writer_new(path, 20000);
+    must(tamis_writer_add_hashes(writer, bench.domain.tag, &hash, 1), NULL, "adding");
+    must(tamis_writer_commit(writer, 1, NULL), NULL, "a commit");
+    s->probing.filter = filter_open(path, TAMIS_CHECK_LAZY);
+    must(tamis_filter_verify(s->probing.filter, &(struct tamis_verify){0}, NULL), NULL,
+         "verify");
+    lap_single(&s->probing);
+    file_remove(path);
+}
+
 __attribute__((noinline)) void measured(void (*run)(struct subject *),
                                         struct subject *s);
 void measured(void (*run)(struct subject *), struct subject *s)
@@ -114,7 +129,13 @@ int instructions_main(const char *what, const char *count)
         many_filters(&s, FILTERS), measured(run_segments, &s);
     else if (strcmp(what, "few") == 0)
         many_filters(&s, FEW), measured(run_segments, &s);
-    else
+    else if (strcmp(what, "growing") == 0)
+        growing(&s), measured(run_single, &s);
+    else if (strcmp(what, "owner") == 0) {
+        writer_and_builder(&s);
+        must(tamis_writer_one_thread(s.writer), NULL, "one thread");
+        measured(run_add, &s);
+    } else
         writer_and_builder(&s), measured(what[0] == 'a' ? run_add : run_build, &s);
     filters_remove();
     return n_wrong() ? 1 : 0;
@@ -158,7 +179,9 @@ void figures_instructions(void)
         {"instructions_positive", "positive", "avx2", 1, 1},
         {"instructions_segments", "segments", "avx2", 20, FILTERS},
         {"instructions_few", "few", "avx2", 20, FEW},
+        {"instructions_growing", "growing", "avx2", 1, 1},
         {"instructions_add", "add", "avx2", 1, 1},
+        {"instructions_alone", "owner", "avx2", 1, 1},
         {"instructions_build", "build", "avx2", 1, 1},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
