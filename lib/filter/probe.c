@@ -53,7 +53,7 @@ static APART enum tamis_answer answer_slowly(struct tamis_filter *f,
     struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
     if (key->tag != f->tag)
         return answer(TAMIS_MISMATCH, why);
-    if (min_watermark <= f->min_watermark && view_is_quick_now(v, key->tag))
+    if (min_watermark <= f->min_watermark && view_is_quick_now(v, key->tag, now))
         return v->answer(&v->plane, key, why);
     enum tamis_reason reason;
     uint64_t epoch = quick_now();
@@ -61,7 +61,7 @@ static APART enum tamis_answer answer_slowly(struct tamis_filter *f,
     SYNC_POINT("probe: view chosen");
     if (reason == TAMIS_NO_REASON) {
         reason = f->probe(v, f->kernel, key->hash);
-        view_offer(f, v, epoch);
+        view_offer(f, v, epoch, now);
     }
     return answer(reason, why);
 }
@@ -140,7 +140,7 @@ size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
     }
     enum tamis_reason reason;
     if (quick_left < 0)
-        quick_tick();
+        quick_tick(now);
     uint64_t epoch = quick_now();
     struct view *v = view_to_ask(f, min_watermark, now, &reason);
     if (why)
@@ -148,7 +148,7 @@ size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
     if (reason != TAMIS_NO_REASON)
         return 0;
     size_t n_absent = f->probe_many(v, f->kernel, hashes, n, absent);
-    view_offer(f, v, epoch);
+    view_offer(f, v, epoch, now);
     return n_absent;
 }
 

@@ -215,7 +215,7 @@ static bool all_stages_good(struct view *v)
 /* Whoever notes a later header raises the sequence, and then ends what is quick
  * (view_note()). So of two threads that one comes last, or this one sees the sequence.
  */
-void view_offer(struct tamis_filter *f, struct view *v, uint64_t epoch)
+void view_offer(struct tamis_filter *f, struct view *v, uint64_t epoch, uint64_t now)
 {
     if (!f->kind->planes || !all_stages_good(v))
         return;
@@ -228,7 +228,8 @@ void view_offer(struct tamis_filter *f, struct view *v, uint64_t epoch)
         if (slot_mark(sequence, checksum, watermark) != atomic_load(&v->seen) ||
             sequence != atomic_load(&v->sequence))
             return;
-        if (f->named && !looks_last(&f->named->looks, look_clock() + QUICK_PERIOD))
+        if (f->named &&
+            !looks_last(&f->named->looks, (now ? now : look_clock()) + QUICK_PERIOD))
             return;
     }
     SYNC_POINT("offer: view judged");

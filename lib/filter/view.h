@@ -151,16 +151,16 @@ static inline bool view_is_quick(const struct view *v, uint64_t tag)
     return __builtin_expect(--quick_left >= 0, 1) && view_was_offered(v, tag);
 }
 
-static inline bool view_is_quick_now(const struct view *v, uint64_t tag)
+static inline bool view_is_quick_now(const struct view *v, uint64_t tag, uint64_t now)
 {
     if (quick_left < 0)
-        quick_tick();
+        quick_tick(now);
     return view_was_offered(v, tag);
 }
 
 /* Call it when all looks, begun after `epoch` was read by quick_now(), found nothing
  * against the view: it may be quick from now on. */
-void view_offer(struct tamis_filter *f, struct view *v, uint64_t epoch);
+void view_offer(struct tamis_filter *f, struct view *v, uint64_t epoch, uint64_t now);
 
 /* Is slot A as it was when the view was last found good? Only then *now holds. */
 static inline bool view_is_current(const struct view *v, struct standing *now)

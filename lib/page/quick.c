@@ -10,9 +10,10 @@ static _Thread_local uint64_t last_tick;
 
 /* Whoever finds the period over ends it for all. A thread whose last probes took long
  * reads the clock at the next one, too. */
-void quick_tick(void)
+void quick_tick(uint64_t now)
 {
-    uint64_t now = look_clock(), began = atomic_load(&period_began);
+    uint64_t began = atomic_load(&period_began);
+    now = now ? now : look_clock();
     if (now - began >= QUICK_PERIOD && /* also if the clock was set back */
         atomic_compare_exchange_strong(&period_began, &began, now))
         quick_end();
