@@ -239,7 +239,7 @@ unit-threads: $(THREADED:%=$B/tests/%)
 PROBING := test_batch test_builder test_builder_keys test_builder_check \
            test_builder_check_hashes test_partition test_sealed_damage test_open_damage \
            test_refresh test_writer_threads test_store_many test_blocks test_packs_alike \
-           test_packs_lanes
+           test_packs_lanes test_store_few
 unit-kernel: $(PROBING:%=$B/tests/%)
 	@TAMIS_KERNEL=$(KERNEL) tests/unit.sh $^
 

@@ -76,6 +76,15 @@ static inline uint32_t set_missing(uint64_t *word, uint64_t bits, bool alone)
     return 1;
 }
 
+/* The planes that a few keys are asked of. */
+enum { FEW_PLANES = 16 };
+struct few_planes {
+    size_t n;      /* at least one */
+    uint64_t deep; /* which of them have more than one lane */
+    bool alike;    /* have all as many words? */
+    struct plane plane[FEW_PLANES];
+};
+
 /* blocks.c: for probes that are no call. */
 struct tamis_inline_geometry inline_geometry(const struct geometry *g);
 
@@ -108,6 +117,11 @@ struct kernel {
      * are. */
     size_t (*answer_few)(const struct plane *plane, const uint64_t *hashes, size_t n,
                          uint64_t *absent);
+    /* n keys, at most 64, on a few planes: bit p of rows[i] is set if key i is not in
+     * plane p. `skip` may be NULL. Pairs whose bit is set there are not asked, and stay
+     * set in `rows`. */
+    void (*answer_cells)(const struct few_planes *planes, const struct tamis_key *keys,
+                         size_t n, const uint64_t *skip, uint64_t *rows);
     /* One key, n planes, at most 64: bit i of *hits is set if it may be in plane i. */
     void (*probe_row)(const struct plane *planes, size_t n, uint64_t h, uint64_t *hits);
     /* Begins the next 64 planes, only those in next->ask. *next->hits gets a bit for

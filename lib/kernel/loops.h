@@ -19,9 +19,9 @@
  * alone, no other thread sets bits there
  * - pattern_fill(&x, WORDS(words), block): sets them, private
  *
- * Here is what asks and sets one block, and one plane; few.h has some keys on one
- * plane, row.h one key on many planes, grid.h many keys on many planes, transpose.h makes rows of blocks, rows.h
- * asks them. They are included by this file only.
+ * Here is what asks and sets one block, and one plane; few.h has some keys on one plane
+ * or a few, row.h one key on many planes, grid.h many keys on many planes, transpose.h
+ * makes rows of blocks, rows.h asks them. They are included by this file only.
  *
  * A miss of the cache costs a hundred tests. So a line is asked for long before it is
  * looked at: the unit is an item, at most 64 keys on one plane (or 64 planes for one
@@ -175,6 +175,7 @@ const struct kernel KERNEL_SYMBOL = {
     .probe = probe,
     .answer = answer,
     .answer_few = answer_few,
+    .answer_cells = answer_cells,
     .probe_row = probe_row,
     .row_step = row_step,
     .probe_grid = probe_grid,

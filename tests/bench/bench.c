@@ -101,6 +101,7 @@ static const struct {
     {"large", figures_large},
     {"inline", figures_inline},
     {"few", figures_few},
+    {"few_segments", figures_few_segments},
     {"blocks", figures_blocks},
     {"check", figures_check},
     {"readers", figures_readers},

@@ -222,6 +222,7 @@ void figures_small(void);
 void figures_large(void);
 void figures_inline(void);
 void figures_few(void);
+void figures_few_segments(void);
 void figures_blocks(void);
 void figures_check(void);
 void figures_growing(void);

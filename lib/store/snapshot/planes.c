@@ -79,11 +79,6 @@ static void change_end(struct planes *p)
     atomic_store(&p->changing, 0);
 }
 
-bool planes_current(struct planes *p)
-{
-    return atomic_load_explicit(&p->epoch, memory_order_acquire) == stage_epoch();
-}
-
 static void clear_ready(struct tamis_snapshot *s, uint64_t epoch)
 {
     for (size_t i = 0; i < s->n / 64 + 1; i++)

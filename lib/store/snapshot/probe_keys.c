@@ -386,6 +386,28 @@ static uint64_t ask_keys(struct tile *t, const struct keys *k, size_t n, uint64_
     return everywhere;
 }
 
+/* Of at least one segment. */
+static __attribute__((noinline)) size_t ask_many(struct tamis_snapshot *s,
+                                                 const struct tamis_target *targets,
+                                                 size_t n, const struct tamis_key *keys,
+                                                 size_t n_keys, uint64_t *absent)
+{
+    size_t n_words = n / 64 + (n % 64 != 0), n_absent = 0;
+    struct tile t;
+    struct keys k;
+    t.snapshot = s;
+    t.targets = targets;
+    t.sheet = counters_on(&s->counts) ? counters_sheet(&s->counts, s->n) : NULL;
+    t.packs = !targets && s->complete && s->packs.n_seated && n <= (size_t)PACK_WINDOW;
+    for (size_t done = 0; done < n_keys; done += k.n) {
+        keys_begin(&k, s, keys + done, n_keys - done);
+        uint64_t everywhere =
+            ask_keys(&t, &k, n, absent ? absent + done * n_words : NULL);
+        n_absent += (size_t)__builtin_popcountll(everywhere);
+    }
+    return n_absent;
+}
+
 size_t tamis_snapshot_probe_keys(struct tamis_snapshot *snapshot,
                                  const struct tamis_target *targets, size_t n_targets,
                                  const struct tamis_key *keys, size_t n_keys,
@@ -393,22 +415,14 @@ size_t tamis_snapshot_probe_keys(struct tamis_snapshot *snapshot,
 {
     size_t n = targets ? n_targets : tamis_snapshot_n_segments(snapshot), n_absent = 0;
     size_t n_words = n / 64 + (n % 64 != 0);
-    struct tile t = {.snapshot = snapshot, .targets = targets};
-    struct keys k;
     if (absent)
         memset(absent, 0, n_keys * n_words * sizeof *absent);
     if (!snapshot || !keys || !n)
         return 0;
-    if (counters_on(&snapshot->counts))
-        t.sheet = counters_sheet(&snapshot->counts, snapshot->n);
-    t.packs = !targets && snapshot->complete && snapshot->packs.n_seated &&
-              n <= (size_t)PACK_WINDOW;
-    for (size_t done = 0; done < n_keys; done += k.n) {
-        keys_begin(&k, snapshot, keys + done, n_keys - done);
-        uint64_t everywhere =
-            ask_keys(&t, &k, n, absent ? absent + done * n_words : NULL);
-        n_absent += (size_t)__builtin_popcountll(everywhere);
-    }
+    size_t done = probe_few_keys(snapshot, targets, n, keys, n_keys, absent, &n_absent);
+    if (done < n_keys)
+        n_absent += ask_many(snapshot, targets, n, keys + done, n_keys - done,
+                             absent ? absent + done * n_words : NULL);
     /* An incomplete catalog proves nothing of the segments that it lacks. */
     return targets || snapshot->complete ? n_absent : 0;
 }

@@ -317,15 +317,14 @@ static void packs_for_list(struct question *a)
         ask_packs(a, 0, a->snapshot->n);
 }
 
-enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
-                                            const struct tamis_target *targets,
-                                            size_t n, const struct tamis_key *key,
-                                            uint64_t *absent, uint8_t *reasons)
+static __attribute__((noinline)) enum tamis_answer
+probe_list(struct tamis_snapshot *s, const struct tamis_target *targets, size_t n,
+           const struct tamis_key *key, const struct outputs *to)
 {
     struct question a;
-    question_begin(&a, snapshot, key, n);
+    question_begin(&a, s, key, n);
     a.targets = targets;
-    a.to = (struct outputs){.absent = absent, .reasons = reasons};
+    a.to = *to;
     packs_for_list(&a);
     if (n && !targets) {
         clear_answers(&a);
@@ -334,9 +333,21 @@ enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
     return ask(&a) == n && n ? TAMIS_ABSENT : TAMIS_MAYBE;
 }
 
+enum tamis_answer tamis_snapshot_probe_list(struct tamis_snapshot *snapshot,
+                                            const struct tamis_target *targets,
+                                            size_t n, const struct tamis_key *key,
+                                            uint64_t *absent, uint8_t *reasons)
+{
+    struct outputs to = {.absent = absent, .reasons = reasons};
+    enum tamis_answer answer;
+    if (targets && probe_few_segments(snapshot, targets, n, key, &to, &answer))
+        return answer;
+    return probe_list(snapshot, targets, n, key, &to);
+}
+
 /* An incomplete catalog proves nothing of the segments that it lacks. */
-enum tamis_answer probe_all_with_care(struct tamis_snapshot *s,
-                                      const struct tamis_key *key, struct outputs *to)
+static __attribute__((noinline)) enum tamis_answer
+probe_all(struct tamis_snapshot *s, const struct tamis_key *key, struct outputs *to)
 {
     struct question a;
     question_begin(&a, s, key, tamis_snapshot_n_segments(s));
@@ -344,4 +355,13 @@ enum tamis_answer probe_all_with_care(struct tamis_snapshot *s,
     bool everywhere = ask(&a) == a.n && a.n && s->complete;
     to->n_segments = a.to.n_segments;
     return everywhere ? TAMIS_ABSENT : TAMIS_MAYBE;
+}
+
+enum tamis_answer probe_all_with_care(struct tamis_snapshot *s,
+                                      const struct tamis_key *key, struct outputs *to)
+{
+    enum tamis_answer answer;
+    if (probe_few_segments(s, NULL, tamis_snapshot_n_segments(s), key, to, &answer))
+        return answer;
+    return probe_all(s, key, to);
 }

@@ -3,6 +3,7 @@
 #define TAMIS_STORE_SNAPSHOT_SNAPSHOT_H
 
 #include "lib/error.h"
+#include "lib/page/page.h"
 #include "lib/store/base/counters.h"
 #include "lib/store/catalog/catalog.h"
 #include "lib/store/snapshot/entry.h"
@@ -32,7 +33,10 @@ struct planes {
 int planes_make(struct tamis_snapshot *s); /* of its entries; ENOMEM */
 void planes_free(struct planes *p);
 /* May `ready` be believed now? */
-bool planes_current(struct planes *p);
+static inline bool planes_current(struct planes *p)
+{
+    return atomic_load_explicit(&p->epoch, memory_order_acquire) == stage_epoch();
+}
 /* Call it after a probe with care: the segment may be ready now. */
 void planes_offer(struct tamis_snapshot *s, size_t index);
 
@@ -156,6 +160,19 @@ static inline bool tell_absent(const struct tamis_snapshot *s, const uint64_t *h
     return any;
 }
 
+/* ==== probe_few.c: up to FEW_PLANES segments whose bits alone decide ==== */
+
+/* Some keys; each has a word of absent (may be NULL), zero before. Returns how many of
+ * them were asked, from the first on, and adds those that are absent from all to
+ * *n_absent. */
+size_t probe_few_keys(struct tamis_snapshot *s, const struct tamis_target *targets,
+                      size_t n, const struct tamis_key *keys, size_t n_keys,
+                      uint64_t *absent, size_t *n_absent);
+/* One key; targets NULL: all segments. False: it was not asked. */
+bool probe_few_segments(struct tamis_snapshot *s, const struct tamis_target *targets,
+                        size_t n, const struct tamis_key *key, struct outputs *to,
+                        enum tamis_answer *answer);
+
 /* ==== probe_many.c, probe_keys.c: many segments, by what is at hand ==== */
 
 /* Does the target mean a segment of this snapshot? */
@@ -171,7 +188,8 @@ static inline bool target_plain(const struct tamis_snapshot *s,
                                 const struct tamis_target *t)
 {
     return target_here(s, t) &&
-           s->planes.gate[t->slot - 1].watermark >= t->min_watermark;
+           (!t->min_watermark ||
+            s->planes.gate[t->slot - 1].watermark >= t->min_watermark);
 }
 
 static inline uint64_t planes_word(_Atomic uint64_t *bits, size_t word)

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { FILTERS = 100, FEW = 8 };
+enum { FILTERS = 100, FEW = 8, FEW_KEYS = 4 };
 
 struct subject {
     struct probing probing;
@@ -48,6 +48,17 @@ static void run_segments(struct subject *s)
         struct tamis_key key =
             tamis_key_of_hash(bench.domain.tag, s->probing.hashes[i]);
         sink += tamis_snapshot_probe_all(s->snapshot, &key, absent, NULL);
+    }
+}
+
+static void run_few_keys(struct subject *s)
+{
+    struct tamis_key keys[FEW_KEYS];
+    uint64_t absent[FEW_KEYS];
+    for (size_t i = 0; i + FEW_KEYS <= s->probing.n; i += FEW_KEYS) {
+        for (size_t k = 0; k < FEW_KEYS; k++)
+            keys[k] = tamis_key_of_hash(bench.domain.tag, s->probing.hashes[i + k]);
+        sink += tamis_snapshot_probe_keys(s->snapshot, NULL, 0, keys, FEW_KEYS, absent);
     }
 }
 
@@ -129,6 +140,8 @@ int instructions_main(const char *what, const char *count)
         many_filters(&s, FILTERS), measured(run_segments, &s);
     else if (strcmp(what, "few") == 0)
         many_filters(&s, FEW), measured(run_segments, &s);
+    else if (strcmp(what, "few_keys") == 0)
+        many_filters(&s, FEW), measured(run_few_keys, &s);
     else if (strcmp(what, "growing") == 0)
         growing(&s), measured(run_single, &s);
     else if (strcmp(what, "owner") == 0) {
@@ -180,6 +193,7 @@ void figures_instructions(void)
         {"instructions_segments", "segments", "avx2", 20, FILTERS},
         {"instructions_few", "few", "avx2", 20, FEW},
         {"instructions_growing", "growing", "avx2", 1, 1},
+        {"instructions_few_keys", "few_keys", "avx2", 10, FEW},
         {"instructions_add", "add", "avx2", 1, 1},
         {"instructions_alone", "owner", "avx2", 1, 1},
         {"instructions_build", "build", "avx2", 1, 1},

@@ -164,6 +164,41 @@ static void check_row(const struct kernel *k, const struct planes *p, uint64_t h
     }
 }
 
+/* Few planes, some pairs left out: those have no memory that may be looked at. */
+static void check_cells(const struct kernel *k, const struct planes *p,
+                        const uint64_t *keys, size_t n)
+{
+    static const struct plane nowhere = {NULL, UINT64_MAX, 1, 1, 0};
+    struct few_planes few = {.n = 1 + random_below(FEW_PLANES), .alike = true};
+    struct tamis_key key[64];
+    uint64_t skip[64], rows[65], left_out = random_below(4) ? 0 : random_u64();
+    const uint64_t all = UINT64_MAX >> (64 - few.n);
+    bool some = left_out || random_below(2);
+    n = n < 64 ? n : 64;
+    for (size_t i = 0; i < n; i++) {
+        key[i] = tamis_key_of_hash(1, keys[i]);
+        skip[i] = ((random_below(2) ? random_u64() : 0) | left_out) & all;
+    }
+    for (size_t i = 0; i < few.n; i++) {
+        bool out = some && left_out >> i & 1;
+        few.plane[i] = out ? nowhere : p->plane[i % p->n];
+        few.deep |= (uint64_t)(few.plane[i].lanes > 1) << i;
+        few.alike &= few.plane[i].ring == few.plane[0].ring;
+    }
+    memset(rows, 0xa5, sizeof rows);
+    k->answer_cells(&few, key, n, some ? skip : NULL, rows);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < 64; j++) {
+            size_t at = j % p->n;
+            bool skipped = some && skip[i] >> j & 1;
+            assert_int_equal(
+                rows[i] >> j & 1,
+                j < few.n && (skipped ||
+                              !geometry_probe(p->bits[at], &p->geometry[at], keys[i])));
+        }
+    assert_true(rows[n] == 0xa5a5a5a5a5a5a5a5);
+}
+
 /* In steps of 64, some planes left out: those have no memory that may be looked at. */
 static void check_steps(const struct kernel *k, const struct planes *p, uint64_t h)
 {
@@ -233,6 +268,8 @@ static void check_kernel(const struct kernel *k)
         check_probe(k, &p, keys, n < 20 ? n : 20);
         check_row(k, &p, keys[0]);
         check_steps(k, &p, keys[0]);
+        if (p.n)
+            check_cells(k, &p, keys, n);
         check_grid(k, &p, keys, n, n_keys - n);
         planes_free(&p);
     }

@@ -1,0 +1,165 @@
+/* Few segments: what an engine's get or MultiGet asks of those that may hold its keys.
+ *
+ * Where nothing is left to be asked but bits, the lines of all pairs are fetched in one
+ * pass, and looked at in a second: there is no window and no tile to set up. Anything
+ * else (a segment that is not ready, a target that something speaks against, a key of
+ * another domain, packs) is left to probe_many.c and probe_keys.c. */
+#include "lib/store/snapshot/snapshot.h"
+#include "lib/kernel/kernel.h"
+#include "lib/store/base/counters.h"
+#include "lib/store/catalog/origin.h"
+
+#include <string.h>
+
+/* For more keys, on more than a handful of segments, the kernel's grid is quicker. */
+enum { WORD = 64, FEW_KEYS = 32, HANDFUL = 4 };
+
+struct few {
+    struct few_planes planes;
+    uint32_t index[FEW_PLANES]; /* of the segments */
+};
+
+/* Takes the planes of these segments, if all are ready. `listed` is a constant. */
+static inline bool take_planes(struct few *f, struct tamis_snapshot *s,
+                               const struct tamis_target *targets, size_t n,
+                               bool listed)
+{
+    _Atomic uint64_t *ready = s->planes.ready;
+    const struct plane *planes = s->planes.plane;
+    struct plane *to = f->planes.plane;
+    uint64_t deep = 0;
+    uint32_t others = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t at = listed ? targets[i].slot - 1 : (uint32_t)i;
+        if ((listed && !target_plain(s, &targets[i])) || !planes_bit(ready, at))
+            return false;
+        f->index[i] = at;
+        to[i] = planes[at];
+        deep |= (uint64_t)(planes[at].lanes > 1) << i;
+        others |= planes[at].ring ^ to[0].ring;
+    }
+    f->planes.n = n;
+    f->planes.deep = deep;
+    f->planes.alike = !others;
+    return true;
+}
+
+/* targets NULL: all segments. */
+static inline bool few_begin(struct few *f, struct tamis_snapshot *s,
+                             const struct tamis_target *targets, size_t n)
+{
+    if (n - 1 >= FEW_PLANES || !planes_current(&s->planes))
+        return false;
+    if (targets)
+        return take_planes(f, s, targets, n, true);
+    return s->complete && !s->packs.n_seated && take_planes(f, s, NULL, n, false);
+}
+
+/* The segments whose range excludes the key. */
+static uint64_t excluded(const struct tamis_snapshot *s, const struct few *f,
+                         const struct tamis_key *key)
+{
+    uint64_t prefix, out = 0;
+    if (!key->bytes)
+        return 0;
+    prefix = key_prefix(key->bytes, key->n_bytes);
+    for (size_t i = 0; i < f->planes.n; i++)
+        out |= (uint64_t)outside_gate(s, f->index[i], prefix, key) << i;
+    return out;
+}
+
+static void count(struct tamis_snapshot *s, const struct few *f, size_t n,
+                  const uint64_t *rows, const uint64_t *by_range)
+{
+    struct sheet *sheet = counters_sheet(&s->counts, s->n);
+    for (size_t i = 0; i < n; i++)
+        if (by_range[i])
+            count_excluded(s, by_range[i]);
+    for (size_t p = 0; p < f->planes.n; p++) {
+        uint64_t absent = 0, hits = 0;
+        for (size_t i = 0; i < n; i++) {
+            absent |= ((rows[i] & ~by_range[i]) >> p & 1) << i;
+            hits |= (~rows[i] >> p & 1) << i;
+        }
+        count_keys(sheet, f->index[p] + 1, absent, hits);
+    }
+}
+
+/* Apart: with ranges, or counting. */
+static __attribute__((noinline)) void
+ask_and_count(struct tamis_snapshot *s, const struct few *f,
+              const struct tamis_key *keys, size_t n, uint64_t *rows)
+{
+    uint64_t by_range[WORD], any = 0;
+    for (size_t i = 0; i < n; i++)
+        any |= by_range[i] = s->planes.any_range ? excluded(s, f, &keys[i]) : 0;
+    s->planes.kernel->answer_cells(&f->planes, keys, n, any ? by_range : NULL, rows);
+    if (counters_on(&s->counts))
+        count(s, f, n, rows, by_range);
+}
+
+/* At most 64 keys. False: nothing was asked. */
+static inline bool ask(struct tamis_snapshot *s, const struct few *f,
+                       const struct tamis_key *keys, size_t n, uint64_t *rows)
+{
+    uint64_t foreign = 0;
+    for (size_t i = 0; i < n; i++)
+        foreign |= keys[i].tag ^ s->domain.tag;
+    if (foreign || origin_now(s->origin) != TAMIS_NO_REASON)
+        return false;
+    if (s->planes.any_range || counters_on(&s->counts))
+        ask_and_count(s, f, keys, n, rows);
+    else
+        s->planes.kernel->answer_cells(&f->planes, keys, n, NULL, rows);
+    return true;
+}
+
+/* ---- the ways in ---- */
+
+size_t probe_few_keys(struct tamis_snapshot *s, const struct tamis_target *targets,
+                      size_t n, const struct tamis_key *keys, size_t n_keys,
+                      uint64_t *absent, size_t *n_absent)
+{
+    struct few f;
+    uint64_t own[WORD];
+    size_t done = 0, some;
+    if (n_keys > FEW_KEYS && n > HANDFUL)
+        return 0;
+    for (; done < n_keys; done += some) {
+        uint64_t *rows = absent ? absent + done : own;
+        some = n_keys - done < WORD ? n_keys - done : WORD;
+        if (!few_begin(&f, s, targets, n) || !ask(s, &f, keys + done, some, rows))
+            return done;
+        for (size_t i = 0; i < some; i++)
+            *n_absent += rows[i] == UINT64_MAX >> (WORD - n);
+    }
+    return done;
+}
+
+/* Answers leave when they are whole: whoever jumps out of a probe, from a signal
+ * handler of the host's perhaps, is left with MAYBE. */
+bool probe_few_segments(struct tamis_snapshot *s, const struct tamis_target *targets,
+                        size_t n, const struct tamis_key *key, struct outputs *to,
+                        enum tamis_answer *answer)
+{
+    struct few f;
+    uint64_t row;
+    if (!s || !key || !few_begin(&f, s, targets, n))
+        return false;
+    if (to->absent)
+        *to->absent = 0;
+    if (to->reasons)
+        memset(to->reasons, TAMIS_UNREADABLE, n);
+    if (!ask(s, &f, key, 1, &row))
+        return false;
+    if (to->absent)
+        *to->absent = row;
+    for (size_t i = 0; to->reasons && i < n; i++)
+        to->reasons[i] = row >> i & 1 ? TAMIS_NO_REASON : TAMIS_HIT;
+    uint64_t hits = UINT64_MAX >> (WORD - n) & ~row;
+    for (uint64_t m = to->candidates ? hits : 0; m; m &= m - 1, to->n_segments++)
+        if (to->n_segments < to->max_segments)
+            to->segments[to->n_segments] = (uint32_t)__builtin_ctzll(m);
+    *answer = hits ? TAMIS_MAYBE : TAMIS_ABSENT;
+    return true;
+}

@@ -1,0 +1,430 @@
+/* Few keys on few segments: every number of both, against the careful probe of each
+ * pair. Before anything was opened, when every segment is ready, and after pages have
+ * rotted; with key ranges, several lanes, segments that never are ready, targets that
+ * something speaks against, keys of another domain; what is counted, too. */
+#include "tests/unit/store_snapshot/many_support.h"
+#include "lib/kernel/kernel.h"
+
+enum { N_SEGMENTS = 20, MOST = FEW_PLANES + 1, MOST_KEYS = 33, UNIVERSE = 2000 };
+
+/* ---- stores ---- */
+
+/* Half of them have a key range. */
+static const enum segment_kind good[] = {SEALED, BY_HASH};
+static const enum segment_kind any[] = {SEALED, GROWING, BY_HASH, STAGES, BARE,
+                                        LOST,   SEALED,  DAMAGED, BY_HASH};
+
+static struct tamis_key key_at(const struct tamis_domain *d, uint64_t i)
+{
+    static char text[UNIVERSE][32];
+    snprintf(text[i], sizeof text[i], "%s", key_text(i));
+    return tamis_key_of(d, text[i], strlen(text[i]));
+}
+
+/* Segment i has every tenth key from i * 50 on, and others behind each, so that there
+ * is need of several lanes. */
+static void put(struct tamis_store *s, struct tamis_edit *e, size_t i,
+                enum segment_kind kind)
+{
+    struct tamis_domain d = tamis_store_domain(s);
+    struct tamis_builder *b;
+    struct tamis_builder_options opt = {.size = sizeof opt,
+                                        .domain = &d,
+                                        .identity.name = name_of(i),
+                                        .identity.name_bytes = strlen(name_of(i)),
+                                        .error =
+                                            (double[]){0.2, 0.01, 1e-3, 1e-6}[i % 4],
+                                        .watermark = 2};
+    if (put_unbuilt(e, name_of(i), kind))
+        return;
+    OK(tamis_builder_create(&opt, &b, NULL));
+    for (uint64_t k = i * 50; k < i * 50 + 1000; k += 10) {
+        struct tamis_key key = key_at(&d, k);
+        add_to(b, kind, &key);
+        for (int more = 0; more < 40 && k < i * 50 + 990; more++) {
+            char text[48];
+            int n_bytes = snprintf(text, sizeof text, "%s-%d", key_text(k), more);
+            key = tamis_key_of(&d, text, (size_t)n_bytes);
+            add_to(b, kind, &key);
+        }
+    }
+    OK(tamis_edit_put(e, b, NULL));
+    tamis_builder_free(b);
+}
+
+static void grow(struct tamis_store *s, size_t i, bool seal)
+{
+    struct tamis_writer *w;
+    OK(tamis_store_writer(s, name_of(i), strlen(name_of(i)), &w, NULL));
+    add_keys(w, i * 50, 300); /* the first capacity is 100 */
+    if (seal)
+        OK(tamis_writer_seal(w, 2, NULL, NULL));
+    else
+        OK(tamis_writer_commit(w, 2, NULL));
+    OK(tamis_writer_close(w));
+}
+
+static struct tamis_store *store_of(size_t n, const enum segment_kind *kinds,
+                                    size_t n_kinds)
+{
+    struct tamis_store *s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    for (size_t i = 0; i < n; i++)
+        put(s, e, i, kinds[i % n_kinds]);
+    OK(tamis_edit_commit(e, NULL));
+    for (size_t i = 0; i < n; i++) {
+        enum segment_kind kind = kinds[i % n_kinds];
+        if (kind == GROWING || kind == STAGES)
+            grow(s, i, kind == STAGES);
+        hurt(s, name_of(i), kind);
+    }
+    return s;
+}
+
+static void store_end(struct tamis_store *s)
+{
+    tamis_store_close(s);
+    OK(nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS));
+}
+
+/* ---- questions ---- */
+
+struct questions {
+    struct tamis_snapshot *snapshot, *other;
+    bool odd; /* something may speak against a key or a target */
+    bool counted;
+    struct tamis_target targets[MOST];
+    struct tamis_key keys[MOST_KEYS];
+    size_t n, n_keys;
+    uint8_t want[MOST_KEYS][MOST];
+};
+
+static struct tamis_target some_target(const struct questions *q, size_t i)
+{
+    struct tamis_snapshot *s = q->snapshot;
+    struct tamis_target t = tamis_snapshot_target(s, random_below(s->n));
+    if (!q->odd || i % 5 || random_below(6))
+        return t;
+    switch (random_below(5)) {
+    case 0:
+        return (struct tamis_target){0};
+    case 1:
+        return tamis_snapshot_target(q->other, random_below(q->other->n));
+    case 2:
+        t.min_watermark = random_below(4);
+        return t;
+    case 3:
+        t.refusal = TAMIS_MISMATCH;
+        return t;
+    default:
+        t.slot = (uint32_t)(s->n + random_below(3)) + 1;
+        return t;
+    }
+}
+
+static void some_questions(struct questions *q, size_t n, size_t n_keys)
+{
+    struct tamis_domain d = tamis_snapshot_domain(q->snapshot);
+    q->n = n;
+    q->n_keys = n_keys;
+    for (size_t i = 0; i < n; i++)
+        q->targets[i] = some_target(q, i);
+    for (size_t k = 0; k < n_keys; k++) {
+        q->keys[k] = key_at(&d, random_below(UNIVERSE));
+        if (random_below(4) == 0)
+            q->keys[k].bytes = NULL;
+        if (q->odd && random_below(60) == 0)
+            q->keys[k].tag ^= 1;
+    }
+}
+
+/* Of the targets, or of all segments. */
+static void ask_each(struct questions *q, bool all)
+{
+    q->n = all ? q->snapshot->n : q->n;
+    for (size_t i = 0; i < q->n; i++) {
+        if (all)
+            q->targets[i] = tamis_snapshot_target(q->snapshot, i);
+        for (size_t k = 0; k < q->n_keys; k++) {
+            enum tamis_reason why;
+            tamis_snapshot_probe(q->snapshot, &q->targets[i], &q->keys[k], &why);
+            q->want[k][i] = (uint8_t)why;
+        }
+    }
+}
+
+static uint64_t row_of(const struct questions *q, size_t k)
+{
+    uint64_t row = 0;
+    for (size_t i = 0; i < q->n && i < MOST; i++)
+        row |= (uint64_t)(q->want[k][i] == ABSENT_HERE) << i;
+    return row;
+}
+
+static bool everywhere(const struct questions *q, size_t k)
+{
+    return q->n && row_of(q, k) == UINT64_MAX >> (64 - q->n);
+}
+
+/* ---- counts ---- */
+
+struct sums {
+    struct tamis_stats all;
+    struct tamis_stats each[N_SEGMENTS];
+};
+
+static void sums_of(struct tamis_snapshot *s, struct sums *out)
+{
+    OK(tamis_snapshot_stats(s, &out->all));
+    for (size_t i = 0; i < s->n; i++) {
+        struct tamis_segment_stats one;
+        OK(tamis_snapshot_segment_stats(s, i, &one));
+        out->each[i] = one.counts;
+    }
+}
+
+static void expect_one(struct sums *x, const struct questions *q, size_t k, size_t i)
+{
+    const struct tamis_target *t = &q->targets[i];
+    struct tamis_stats *each =
+        target_here(q->snapshot, t) ? &x->each[t->slot - 1] : NULL;
+    uint8_t why = q->want[k][i];
+    bool absent = why == ABSENT_HERE;
+    bool by_range =
+        absent && outside_range(q->snapshot->entries[t->slot - 1], &q->keys[k]);
+    x->all.n_absent += absent;
+    x->all.n_excluded += by_range;
+    x->all.n_maybe[why] += !absent;
+    if (each) {
+        each->n_absent += absent && !by_range;
+        each->n_maybe[why] += !absent;
+    }
+}
+
+static void same_counts(const struct tamis_stats *got, const struct tamis_stats *want)
+{
+    assert_int_equal(got->n_absent, want->n_absent);
+    assert_int_equal(got->n_excluded, want->n_excluded);
+    assert_memory_equal(got->n_maybe, want->n_maybe, sizeof got->n_maybe);
+}
+
+/* `before`, and so often these questions. */
+static void check_counts(const struct questions *q, struct sums *before, size_t n_keys,
+                         int times)
+{
+    struct sums got;
+    for (int time = 0; time < times; time++)
+        for (size_t k = 0; k < n_keys; k++)
+            for (size_t i = 0; i < q->n; i++)
+                expect_one(before, q, k, i);
+    sums_of(q->snapshot, &got);
+    same_counts(&got.all, &before->all);
+    for (size_t i = 0; i < q->snapshot->n; i++)
+        same_counts(&got.each[i], &before->each[i]);
+}
+
+/* ---- checks ---- */
+
+static void check_keys(const struct questions *q, const struct tamis_target *targets,
+                       struct sums *sums)
+{
+    uint64_t rows[MOST_KEYS + 1];
+    size_t n_all = 0;
+    memset(rows, 0xa5, sizeof rows);
+    OK(tamis_snapshot_count(q->snapshot, q->counted));
+    size_t got =
+        tamis_snapshot_probe_keys(q->snapshot, targets, q->n, q->keys, q->n_keys, rows);
+    assert_int_equal(
+        tamis_snapshot_probe_keys(q->snapshot, targets, q->n, q->keys, q->n_keys, NULL),
+        got);
+    OK(tamis_snapshot_count(q->snapshot, 0));
+    for (size_t k = 0; k < q->n_keys; k++) {
+        assert_true(rows[k] == row_of(q, k));
+        n_all += everywhere(q, k);
+    }
+    assert_true(rows[q->n_keys] == 0xa5a5a5a5a5a5a5a5);
+    assert_int_equal(got, n_all);
+    if (q->counted)
+        check_counts(q, sums, q->n_keys, 2);
+}
+
+static void check_first_key(const struct questions *q,
+                            const struct tamis_target *targets, struct sums *sums)
+{
+    struct tamis_snapshot *s = q->snapshot;
+    uint64_t absent = UINT64_MAX;
+    uint8_t reasons[MOST + 1];
+    memset(reasons, 0xa5, sizeof reasons);
+    OK(tamis_snapshot_count(s, q->counted));
+    enum tamis_answer got =
+        targets ? tamis_snapshot_probe_list(s, targets, q->n, q->keys, &absent, reasons)
+                : tamis_snapshot_probe_all(s, q->keys, &absent, reasons);
+    OK(tamis_snapshot_count(s, 0));
+    assert_int_equal(got, everywhere(q, 0) ? TAMIS_ABSENT : TAMIS_MAYBE);
+    assert_true(absent == row_of(q, 0));
+    assert_memory_equal(reasons, q->want[0], q->n);
+    assert_int_equal(reasons[q->n], 0xa5);
+    if (q->counted)
+        check_counts(q, sums, 1, 1);
+}
+
+static void check_candidates(const struct questions *q)
+{
+    uint32_t got[MOST + 1];
+    size_t max = random_below(q->n + 2), n_got = 99, n = 0;
+    memset(got, 0xa5, sizeof got);
+    enum tamis_answer answer =
+        tamis_snapshot_candidates(q->snapshot, q->keys, got, max, &n_got);
+    assert_int_equal(answer, everywhere(q, 0) ? TAMIS_ABSENT : TAMIS_MAYBE);
+    for (size_t i = 0; i < q->n; i++)
+        if (q->want[0][i] != ABSENT_HERE && n++ < max)
+            assert_int_equal(got[n - 1], i);
+    assert_int_equal(n_got, n);
+    assert_int_equal(got[n < max ? n : max], 0xa5a5a5a5);
+}
+
+static void check(struct questions *q, bool all)
+{
+    static struct sums sums;
+    const struct tamis_target *targets = all ? NULL : q->targets;
+    q->counted = random_below(3) == 0;
+    sums_of(q->snapshot, &sums);
+    if (random_below(2)) /* before the careful probes open what they ask */
+        tamis_snapshot_probe_keys(q->snapshot, targets, q->n, q->keys, q->n_keys, NULL);
+    ask_each(q, all);
+    check_keys(q, targets, &sums);
+    check_first_key(q, targets, &sums);
+    if (all)
+        check_candidates(q);
+}
+
+static void each_number(struct questions *q)
+{
+    for (size_t n = 1; n <= MOST; n++)
+        for (size_t n_keys = 1; n_keys <= MOST_KEYS; n_keys++) {
+            some_questions(q, n, n_keys);
+            check(q, false);
+        }
+}
+
+/* ---- the tests ---- */
+
+static void check_planes_differ(const struct tamis_snapshot *s)
+{
+    uint32_t lanes = 0, words = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        lanes |= 1U << s->planes.plane[i].lanes;
+        words |= 1U << s->planes.plane[i].words;
+    }
+    assert_true(__builtin_popcount(lanes) > 1 && __builtin_popcount(words) > 1);
+}
+
+static void ready_segments(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_of(N_SEGMENTS, good, 2);
+    struct questions q = {.snapshot = snapshot_of(s)};
+    put_segment(s, "another", 0, 10);
+    q.other = snapshot_of(s);
+    each_number(&q);
+    verify_all(q.snapshot);
+    each_number(&q);
+    assert_int_equal(n_ready(q.snapshot), N_SEGMENTS);
+    check_planes_differ(q.snapshot);
+    q.odd = true;
+    each_number(&q);
+    for (size_t i = 0; i < N_SEGMENTS; i += 3)
+        zero_page(file_of(s, "s", name_of(i)), 1);
+    verify_all(q.snapshot);
+    each_number(&q);
+    assert_true(n_ready(q.snapshot) < N_SEGMENTS);
+    tamis_snapshot_release(q.snapshot);
+    tamis_snapshot_release(q.other);
+    store_end(s);
+}
+
+static void segments_of_every_kind(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_of(N_SEGMENTS, any, sizeof any / sizeof any[0]);
+    struct questions q = {.snapshot = snapshot_of(s), .odd = true};
+    put_segment(s, "another", 0, 10);
+    q.other = snapshot_of(s);
+    each_number(&q);
+    verify_all(q.snapshot);
+    each_number(&q);
+    tamis_snapshot_release(q.snapshot);
+    tamis_snapshot_release(q.other);
+    store_end(s);
+}
+
+/* Of a store, with ranges, and of the caller's filters. */
+static void check_all(struct tamis_snapshot *s)
+{
+    struct questions q = {.snapshot = s, .other = s};
+    for (int ready = 0; ready < 2; ready++) {
+        for (size_t n_keys = 1; n_keys <= MOST_KEYS; n_keys++) {
+            some_questions(&q, s->n, n_keys);
+            check(&q, true);
+        }
+        verify_all(s);
+    }
+}
+
+static void all_segments(void **state)
+{
+    (void)state;
+    for (size_t n = 1; n <= MOST; n++) {
+        struct tamis_filter *f[MOST];
+        struct tamis_store *s = store_of(n, good, 2);
+        struct tamis_snapshot *snap = snapshot_of(s), *own;
+        check_all(snap);
+        assert_int_equal(n_ready(snap), n);
+        for (size_t i = 0; i < n; i++)
+            OK(tamis_filter_open(file_of(s, "s", name_of(i)), NULL, &f[i], NULL));
+        OK(tamis_snapshot_from_filters(f, n, &own));
+        check_all(own);
+        assert_int_equal(n_ready(own), n);
+        tamis_snapshot_release(own);
+        for (size_t i = 0; i < n; i++)
+            tamis_filter_close(f[i]);
+        tamis_snapshot_release(snap);
+        store_end(s);
+    }
+}
+
+/* A list that nobody has confirmed: all segments prove nothing, few as they are. */
+static void unconfirmed_list(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_of(5, good, 2);
+    struct tamis_snapshot *snap = snapshot_of(s);
+    check_all(snap);
+    snap->complete = false;
+    uint64_t absent[MOST_KEYS], n = 99;
+    uint8_t reasons[5];
+    struct tamis_domain d = tamis_snapshot_domain(snap);
+    struct tamis_key key = key_at(&d, UNIVERSE - 1);
+    assert_int_equal(tamis_snapshot_probe_all(snap, &key, absent, reasons),
+                     TAMIS_MAYBE);
+    assert_int_equal(absent[0], 0);
+    assert_int_equal(reasons[0], TAMIS_MISMATCH);
+    assert_int_equal(tamis_snapshot_candidates(snap, &key, NULL, 0, &n), TAMIS_MAYBE);
+    assert_int_equal(n, 5);
+    assert_int_equal(tamis_snapshot_probe_keys(snap, NULL, 0, &key, 1, absent), 0);
+    assert_int_equal(absent[0], 0);
+    snap->complete = true;
+    tamis_snapshot_release(snap);
+    store_end(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST_IN_DIR_WITH_FAULTS(ready_segments),
+        TEST_IN_DIR_WITH_FAULTS(segments_of_every_kind),
+        TEST_IN_DIR_WITH_FAULTS(all_segments),
+        TEST_IN_DIR_WITH_FAULTS(unconfirmed_list),
+    };
+    return cmocka_run_group_tests_name("store_few", tests, NULL, NULL);
+}
