@@ -51,9 +51,11 @@ static APART enum tamis_answer answer_slowly(struct tamis_filter *f,
                                              enum tamis_reason *why)
 {
     struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
+    if (quick_left < 0) /* whatever the key: each probe took one */
+        quick_tick();
     if (key->tag != f->tag)
         return answer(TAMIS_MISMATCH, why);
-    if (min_watermark <= f->min_watermark && view_is_quick_now(v, key->tag, now))
+    if (min_watermark <= f->min_watermark && view_is_quick_now(v, key->tag))
         return v->answer(&v->plane, key, why);
     enum tamis_reason reason;
     uint64_t epoch = quick_now();
@@ -61,7 +63,7 @@ static APART enum tamis_answer answer_slowly(struct tamis_filter *f,
     SYNC_POINT("probe: view chosen");
     if (reason == TAMIS_NO_REASON) {
         reason = f->probe(v, f->kernel, key->hash);
-        view_offer(f, v, epoch, now);
+        view_offer(f, v, epoch);
     }
     return answer(reason, why);
 }
@@ -134,13 +136,13 @@ size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
                                size_t n, uint64_t *absent, enum tamis_reason *why)
 {
     clear_answers(absent, n);
+    if (quick_left < 0)
+        quick_tick();
     if (!f || tag != f->tag || (n && (!hashes || !absent))) {
         answer(f ? TAMIS_MISMATCH : TAMIS_UNREADABLE, why);
         return 0;
     }
     enum tamis_reason reason;
-    if (quick_left < 0)
-        quick_tick(now);
     uint64_t epoch = quick_now();
     struct view *v = view_to_ask(f, min_watermark, now, &reason);
     if (why)
@@ -148,7 +150,7 @@ size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
     if (reason != TAMIS_NO_REASON)
         return 0;
     size_t n_absent = f->probe_many(v, f->kernel, hashes, n, absent);
-    view_offer(f, v, epoch, now);
+    view_offer(f, v, epoch);
     return n_absent;
 }
 

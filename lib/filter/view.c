@@ -215,7 +215,7 @@ static bool all_stages_good(struct view *v)
 /* Whoever notes a later header raises the sequence, and then ends what is quick
  * (view_note()). So of two threads that one comes last, or this one sees the sequence.
  */
-void view_offer(struct tamis_filter *f, struct view *v, uint64_t epoch, uint64_t now)
+void view_offer(struct tamis_filter *f, struct view *v, uint64_t epoch)
 {
     if (!f->kind->planes || !all_stages_good(v))
         return;
@@ -228,8 +228,7 @@ void view_offer(struct tamis_filter *f, struct view *v, uint64_t epoch, uint64_t
         if (slot_mark(sequence, checksum, watermark) != atomic_load(&v->seen) ||
             sequence != atomic_load(&v->sequence))
             return;
-        if (f->named &&
-            !looks_last(&f->named->looks, (now ? now : look_clock()) + QUICK_PERIOD))
+        if (f->named && !looks_last(&f->named->looks, look_clock() + 2 * QUICK_PERIOD))
             return;
     }
     SYNC_POINT("offer: view judged");
@@ -276,6 +275,7 @@ static bool view_publish(struct tamis_filter *f, struct view *v, struct view *fr
     raise_to(&fresh->watermark, atomic_load(&v->watermark));
     if (atomic_load(&fresh->sequence) != h->commit.sequence)
         atomic_store(&fresh->seen, 0);
+    atomic_store(&fresh->quick, 0); /* it may have been offered meanwhile */
     /* The descriptor stays until the filter is closed, even after a seal: another
      * thread may be reading the header through it. */
     return true;

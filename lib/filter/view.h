@@ -151,16 +151,16 @@ static inline bool view_is_quick(const struct view *v, uint64_t tag)
     return __builtin_expect(--quick_left >= 0, 1) && view_was_offered(v, tag);
 }
 
-static inline bool view_is_quick_now(const struct view *v, uint64_t tag, uint64_t now)
+static inline bool view_is_quick_now(const struct view *v, uint64_t tag)
 {
     if (quick_left < 0)
-        quick_tick(now);
+        quick_tick();
     return view_was_offered(v, tag);
 }
 
 /* Call it when all looks, begun after `epoch` was read by quick_now(), found nothing
  * against the view: it may be quick from now on. */
-void view_offer(struct tamis_filter *f, struct view *v, uint64_t epoch, uint64_t now);
+void view_offer(struct tamis_filter *f, struct view *v, uint64_t epoch);
 
 /* Is slot A as it was when the view was last found good? Only then *now holds. */
 static inline bool view_is_current(const struct view *v, struct standing *now)
@@ -194,9 +194,14 @@ static inline enum tamis_reason name_reason(const struct tamis_filter *f,
         return TAMIS_NO_REASON;
     if (!now)
         now = look_clock();
-    if (look_is_due(&n->looks, now))
+    enum tamis_reason before = looks_known(&n->looks), known = before;
+    if (look_is_due(&n->looks, now)) {
         named_look_if_due(n, f->fd, now);
-    return looks_known(&n->looks);
+        known = looks_known(&n->looks);
+    }
+    if (known != before && known != TAMIS_NO_REASON)
+        quick_end(); /* other threads have it from the next probe on, too */
+    return known;
 }
 
 /* The same, for facts about mapped stages, whatever probes answer. */

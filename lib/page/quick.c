@@ -6,17 +6,17 @@ _Atomic uint64_t quick_epoch = QUICK_STEP;
 _Thread_local int quick_left;
 
 static _Atomic uint64_t period_began;
-static _Thread_local uint64_t last_tick;
+static _Thread_local uint64_t last_tick __attribute__((tls_model("initial-exec")));
 
 /* Whoever finds the period over ends it for all. A thread whose last probes took long
  * reads the clock at the next one, too. */
-void quick_tick(uint64_t now)
+void quick_tick(void)
 {
-    uint64_t began = atomic_load(&period_began);
-    now = now ? now : look_clock();
-    if (now - began >= QUICK_PERIOD && /* also if the clock was set back */
-        atomic_compare_exchange_strong(&period_began, &began, now))
-        quick_end();
+    uint64_t now = look_clock(), began = atomic_load(&period_began);
+    if (now - began >= QUICK_PERIOD) { /* also if the clock was set back */
+        quick_end();                   /* first: once too often costs a look */
+        atomic_compare_exchange_strong(&period_began, &began, now);
+    }
     quick_left = now - last_tick < QUICK_PERIOD ? QUICK_PROBES : 0;
     last_tick = now;
 }

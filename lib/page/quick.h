@@ -29,10 +29,8 @@ extern _Atomic uint64_t quick_epoch;
 extern _Thread_local int quick_left __attribute__((tls_model("initial-exec")));
 #pragma GCC visibility pop
 
-/* At look_clock() `now`; 0: reads it. Waits for no thread; a signal handler may call
- * it.
- */
-void quick_tick(uint64_t now);
+/* Reads the clock. Waits for no thread; a signal handler may call it. */
+void quick_tick(void);
 
 /* From now on no view is quick before it was looked at again. */
 static inline void quick_end(void)

@@ -200,36 +200,40 @@ enum {
     FAULTS_A_STEP = 64,
 };
 
-/* Ones for readers, and ones for writers: all that these do to a page is to set bits,
- * so theirs stay ones too. They are doubled by mremap(), not mapped from a file whose
- * descriptor the host may close. They are written when a page is lost, as most
- * processes lose none, and touching a megabyte may take longer than a whole command.
+/* Ones for readers, and ones for writers, who set bits there; one that a thread has to
+ * itself may clear some (writer/alone.c), but by then all writers that have such ones
+ * are poisoned. They are doubled by mremap(), not mapped from a file whose descriptor
+ * the host may close. All but a page is written when pages are lost: most processes
+ * lose none, and touching a megabyte may take longer than a whole command.
  */
 static struct ones {
-    uint8_t *write, *source; /* two mappings of the same pages */
+    uint8_t *bytes;
     _Atomic size_t n_written;
 } ones[2];
 
+/* Threads that come here at once write the same. */
+static void write_ones(struct ones *o, size_t n_bytes)
+{
+    size_t n = atomic_load(&o->n_written);
+    if (n >= n_bytes)
+        return;
+    uint64_t *at = (uint64_t *)(void *)(o->bytes + n);
+    for (size_t i = 0; i < (n_bytes - n) / sizeof *at; i++)
+        __atomic_store_n(&at[i], UINT64_MAX, __ATOMIC_RELAXED);
+    while (n < n_bytes && !atomic_compare_exchange_weak(&o->n_written, &n, n_bytes))
+        ;
+}
+
 static int make_ones(bool writable)
 {
-    struct ones *o = &ones[writable];
-    if (o->source)
+    if (ones[writable].bytes)
         return 0;
     uint8_t *p = io_calls.mmap(NULL, ONES_BYTES, PROT_READ | PROT_WRITE,
                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
         return errno;
-    uint8_t *source = writable ? p : mremap(p, 0, ONES_BYTES, MREMAP_MAYMOVE);
-    if (source == MAP_FAILED ||
-        (!writable && mprotect(source, ONES_BYTES, PROT_READ) != 0)) {
-        int err = errno;
-        if (source != MAP_FAILED)
-            munmap(source, ONES_BYTES);
-        munmap(p, ONES_BYTES);
-        return err;
-    }
-    o->write = p;
-    o->source = source;
+    ones[writable].bytes = p;
+    write_ones(&ones[writable], machine_page()); /* lest the first one find no memory */
     return 0;
 }
 
@@ -239,27 +243,17 @@ int lost_prepare(void)
     return err ? err : make_ones(true);
 }
 
-/* Threads that come here at once write the same. */
-static void write_ones(struct ones *o, size_t n_bytes)
-{
-    size_t n = atomic_load(&o->n_written);
-    if (n >= n_bytes)
-        return;
-    for (volatile uint64_t *at = (uint64_t *)(void *)(o->write + n),
-                           *end = (uint64_t *)(void *)(o->write + n_bytes);
-         at < end; at++)
-        *at = UINT64_MAX;
-    while (n < n_bytes && !atomic_compare_exchange_weak(&o->n_written, &n, n_bytes))
-        ;
-}
-
 /* In one step, so that no thread meets a hole. A system call as such: sanitizers put
  * more into the function than a handler may do. */
 static bool put_ones(uintptr_t begin, uintptr_t end, bool writable)
 {
     write_ones(&ones[writable], end - begin);
-    return syscall(SYS_mremap, ones[writable].source, 0L, end - begin,
-                   MREMAP_MAYMOVE | MREMAP_FIXED, begin) == (long)begin;
+    if (syscall(SYS_mremap, ones[writable].bytes, 0L, end - begin,
+                MREMAP_MAYMOVE | MREMAP_FIXED, begin) != (long)begin)
+        return false;
+    if (!writable) /* a stray store of the program's is a fault, as before */
+        syscall(SYS_mprotect, begin, end - begin, (long)PROT_READ);
+    return true;
 }
 
 static struct watched *find(uintptr_t at)

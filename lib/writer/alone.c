@@ -6,9 +6,9 @@
  * owner is refused, and so is a signal handler of the owner's in the middle of an add.
  * Commits, growth, seals and pages that are condemned are the owner's, too, so that no
  * page becomes ones, and no mark is taken, while an add is on its way. The SIGBUS guard
- * may put ones in place of a page between a load and its store: then the writer is
- * poisoned. Readers, in this process and in others, see each word as it was or as it
- * is, as ever.
+ * may put ones in place of a page between a load and its store, which then clears some
+ * of them: this writer, and every other that has such ones, is poisoned by then.
+ * Readers, in this process and in others, see each word as it was or as it is, as ever.
  *
  * WHO ELSE ADDS. A thread that adds to a writer without an owner announces itself, and
  * then looks for an owner; the owner puts itself there, and then looks for
@@ -16,6 +16,7 @@
 #include "lib/sync_point.h"
 #include "lib/writer/inside.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 static _Thread_local char here __attribute__((tls_model("initial-exec")));
@@ -28,6 +29,12 @@ int alone_check(const struct tamis_writer *w)
     return !owner || mine ? 0 : TAMIS_ERR_THREAD;
 }
 
+bool alone_may_grow(const struct tamis_writer *w)
+{
+    const void *owner = atomic_load(&w->owner);
+    return !owner || owner == &here;
+}
+
 static bool adds_in_flight(const struct tamis_writer *w)
 {
     uint32_t any = 0;
@@ -38,11 +45,11 @@ static bool adds_in_flight(const struct tamis_writer *w)
     return any != 0;
 }
 
-int tamis_writer_one_thread(struct tamis_writer *w)
+/* With the mutex: then no other thread is in a commit, a growth or a seal. And as one
+ * that is in an add, so that a signal handler does not add before it is certain. */
+static int take(struct tamis_writer *w)
 {
     const void *none = NULL;
-    if (w->fork_epoch != io_fork_epoch())
-        return TAMIS_ERR_FORKED;
     if (!atomic_compare_exchange_strong(&w->owner, &none, &here))
         return none == &here ? 0 : TAMIS_ERR_THREAD;
     SYNC_POINT("alone: owner is there");
@@ -50,6 +57,24 @@ int tamis_writer_one_thread(struct tamis_writer *w)
         return 0;
     atomic_store(&w->owner, NULL);
     return TAMIS_ERR_BUSY;
+}
+
+int tamis_writer_one_thread(struct tamis_writer *w)
+{
+    if (w->fork_epoch != io_fork_epoch())
+        return TAMIS_ERR_FORKED;
+    int err = alone_check(w);
+    if (err)
+        return err;
+    pthread_mutex_lock(&w->mutex);
+    bool mine = atomic_load(&w->owner) == &here;
+    if (!mine)
+        atomic_store(&w->adding, true);
+    err = take(w);
+    if (!mine)
+        atomic_store(&w->adding, false);
+    pthread_mutex_unlock(&w->mutex);
+    return err;
 }
 
 /* ---- adding ---- */
@@ -113,7 +138,7 @@ static inline bool add_new(struct tamis_writer *w, uint32_t current,
 bool alone_add_some(struct tamis_writer *w, const uint64_t *hashes, size_t *n)
 {
     uint64_t fresh[ADDS_AT_ONCE];
-    uint32_t current = atomic_load_explicit(&w->n_stages, memory_order_relaxed) - 1;
+    uint32_t current = atomic_load_explicit(&w->n_stages, memory_order_acquire) - 1;
     struct writer_stage *s = w->stages[current];
     if (!all_good(w, current + 1))
         return writer_add_some(w, 0, hashes, n);
@@ -126,18 +151,16 @@ bool alone_add_some(struct tamis_writer *w, const uint64_t *hashes, size_t *n)
     return add_new(w, current, hashes, kept);
 }
 
-int alone_enter(struct tamis_writer *w)
+/* First it says that it adds, and then it looks: what a signal handler does in between
+ * is refused, or seen. */
+static bool begin(struct tamis_writer *w)
 {
-    if (w->fork_epoch != io_fork_epoch())
-        return TAMIS_ERR_FORKED;
-    int err = alone_check(w);
-    if (!err)
-        err = writer_error(w);
-    if (err)
-        return err;
-    atomic_store_explicit(&w->adding, true, memory_order_relaxed);
+    bool mine = atomic_load_explicit(&w->owner, memory_order_relaxed) == &here &&
+                !atomic_load_explicit(&w->adding, memory_order_relaxed);
+    if (mine)
+        atomic_store_explicit(&w->adding, true, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
-    return 0;
+    return mine;
 }
 
 void alone_leave(struct tamis_writer *w)
@@ -146,21 +169,29 @@ void alone_leave(struct tamis_writer *w)
     atomic_store_explicit(&w->adding, false, memory_order_relaxed);
 }
 
+int alone_enter(struct tamis_writer *w)
+{
+    if (w->fork_epoch != io_fork_epoch())
+        return TAMIS_ERR_FORKED;
+    if (!begin(w))
+        return TAMIS_ERR_THREAD;
+    int err = writer_error(w);
+    if (err)
+        alone_leave(w);
+    return err;
+}
+
 /* The way of nearly all adds of one key: how many instructions an add takes decides for
  * how many lines the processor waits at a time. */
 bool alone_add_one(struct tamis_writer *w, const uint64_t *hash)
 {
-    bool plain = atomic_load_explicit(&w->owner, memory_order_relaxed) == &here;
-    plain &= !atomic_load_explicit(&w->adding, memory_order_relaxed);
-    plain &= atomic_load_explicit(&w->state, memory_order_relaxed) == WRITER_OPEN;
-    plain &= !atomic_load_explicit(&w->lost, memory_order_relaxed);
-    plain &= atomic_load_explicit(&w->n_stages, memory_order_relaxed) == 1;
-    if (!plain || !stage_all_good(&w->stages[0]->stage) ||
-        w->fork_epoch != io_fork_epoch())
+    if (w->fork_epoch != io_fork_epoch() || !begin(w))
         return false;
-    atomic_store_explicit(&w->adding, true, memory_order_relaxed);
-    atomic_signal_fence(memory_order_seq_cst);
-    bool full = add_new(w, 0, hash, 1);
+    bool plain = atomic_load_explicit(&w->state, memory_order_relaxed) == WRITER_OPEN;
+    plain &= !atomic_load_explicit(&w->lost, memory_order_relaxed);
+    plain &= atomic_load_explicit(&w->n_stages, memory_order_acquire) == 1;
+    bool done =
+        plain && stage_all_good(&w->stages[0]->stage) && !add_new(w, 0, hash, 1);
     alone_leave(w);
-    return !full && !atomic_load_explicit(&w->lost, memory_order_relaxed);
+    return done && !atomic_load_explicit(&w->lost, memory_order_relaxed);
 }

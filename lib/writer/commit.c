@@ -100,7 +100,10 @@ int tamis_writer_commit(struct tamis_writer *w, uint64_t watermark,
     writer_grow(w);
     pthread_mutex_lock(&w->mutex);
     int err;
-    if (atomic_load(&w->state) == WRITER_SEALED)
+    if (alone_check(w)) /* it was taken since */
+        err = diag_fail(diag, TAMIS_ERR_THREAD, w->path, "%s",
+                        tamis_strerror(TAMIS_ERR_THREAD));
+    else if (atomic_load(&w->state) == WRITER_SEALED)
         err = diag_fail(diag, TAMIS_ERR_SEALED, w->path, "%s",
                         tamis_strerror(TAMIS_ERR_SEALED));
     else if (watermark < w->commit.watermark)

@@ -104,6 +104,8 @@ uint64_t older_keys(const struct tamis_writer *w, uint32_t current,
 /* ---- alone.c ---- */
 /* ERR_THREAD: another thread has the writer to itself, or this one is in an add. */
 int alone_check(const struct tamis_writer *w);
+/* Has no other thread the writer to itself? */
+bool alone_may_grow(const struct tamis_writer *w);
 /* Around adds of the owner. */
 int alone_enter(struct tamis_writer *w);
 void alone_leave(struct tamis_writer *w);

@@ -125,7 +125,9 @@ int tamis_writer_seal(struct tamis_writer *w, uint64_t watermark, uint64_t *n_da
     uint32_t state = atomic_load(&w->state);
     if (state == WRITER_OPEN && atomic_load(&w->lost))
         state = WRITER_POISONED;
-    if (state != WRITER_OPEN)
+    if (alone_check(w)) /* it was taken since */
+        err = TAMIS_ERR_THREAD;
+    else if (state != WRITER_OPEN)
         err = state == WRITER_POISONED ? TAMIS_ERR_POISONED : TAMIS_ERR_SEALED;
     else if (watermark < w->commit.watermark)
         err = TAMIS_ERR_RANGE;

@@ -149,8 +149,6 @@ ssize_t __wrap_getrandom(void *buf, size_t n, unsigned flags)
 void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset);
 int __wrap_munmap(void *at, size_t n);
 int __wrap_madvise(void *at, size_t n, int advice);
-int __wrap_mprotect(void *at, size_t n, int how);
-int __real_mprotect(void *at, size_t n, int how);
 int __wrap_posix_fadvise(int fd, off_t at, off_t n, int advice);
 int __real_munmap(void *at, size_t n);
 int __real_madvise(void *at, size_t n, int advice);
@@ -187,12 +185,6 @@ int __wrap_munmap(void *at, size_t n)
     tally.mappings -= in_lib;
     ASIDE(image_unmapped(at));
     return late(f, __real_munmap(at, n));
-}
-
-int __wrap_mprotect(void *at, size_t n, int how)
-{
-    FAIL_AS(CALL_mprotect, -1);
-    return __real_mprotect(at, n, how);
 }
 
 int __wrap_madvise(void *at, size_t n, int advice)

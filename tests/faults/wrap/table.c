@@ -72,7 +72,6 @@ const struct call_type call_types[N_CALLS] = {
     [CALL_mincore] = {"mincore", {ERR(EAGAIN)}},
     [CALL_mlock2] = {"mlock2", {ERR(EPERM), ERR(ENOMEM), ERR(EAGAIN), ERR(ENOSYS)}},
     [CALL_mmap] = {"mmap", {ERR(ENOMEM), ERR(ENODEV)}},
-    [CALL_mprotect] = {"mprotect", MEMORY},
     [CALL_mremap] = {"mremap", {UNSEEN(ENOMEM)}},
     [CALL_munlock] = {"munlock", {ERR(ENOMEM)}},
     [CALL_munmap] = {"munmap", {{"ENOMEM-done", ENOMEM, DONE, true, 0}}},

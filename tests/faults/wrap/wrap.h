@@ -57,7 +57,6 @@
     X(mkostemp)                                                                        \
     X(mlock2)                                                                          \
     X(mmap)                                                                            \
-    X(mprotect)                                                                        \
     X(mremap)                                                                          \
     X(munlock)                                                                         \
     X(munmap)                                                                          \

@@ -12,7 +12,7 @@ static struct view *view_of(const struct tamis_filter *f)
 
 static bool quick(const struct tamis_filter *f)
 {
-    return view_is_quick_now(view_of(f), f->tag, 0);
+    return view_is_quick_now(view_of(f), f->tag);
 }
 
 static enum tamis_reason reason_of(struct tamis_filter *f, uint64_t hash)

@@ -148,7 +148,8 @@ static void all_segments_share_a_clock(void **state)
         n_looks = n_clocks = 0;
         assert_int_equal(tamis_snapshot_probe_all(snapshot, &k, NULL, NULL),
                          TAMIS_ABSENT);
-        assert_int_equal(n_clocks, 1);
+        if (i > 0) /* the first one finds that the filters may be quick */
+            assert_int_equal(n_clocks, 1);
     }
     assert_int_equal(n_looks, 0);
     done_with(s);
