@@ -212,7 +212,7 @@ static bool all_stages_good(struct view *v)
     return all;
 }
 
-/* Whoever notes a later header raises the sequence, and then ends what is quick
+/* A thread that notes a later header raises the sequence, then ends what is quick
  * (view_note()). So of two threads that one comes last, or this one sees the sequence.
  */
 void view_offer(struct tamis_filter *f, struct view *v, uint64_t epoch)

@@ -124,7 +124,7 @@ static inline uint64_t slot_word(const uint8_t *slot, size_t at)
                            __ATOMIC_ACQUIRE);
 }
 
-/* What a probe compares in one: both ends of slot A, the epoch, the keys' domain. If
+/* A probe compares these in one: both ends of slot A, the epoch, the keys' domain. If
  * one of them is another, so is the sum; if several are, it is the same with chance
  * 2^-64, as in slot_mark(). */
 enum {

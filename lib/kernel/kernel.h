@@ -101,7 +101,7 @@ struct kernel {
     uint32_t (*block_add)(uint8_t *block, uint32_t words, uint64_t h);
 
     /* Sets the bits of n keys in all lanes of a plane, without locked instructions: no
-     * other thread adds, in any process. Who reads meanwhile sees each word as it was
+     * other thread adds, in any process. A reader sees each word meanwhile as it was
      * or as it is. Returns how many keys set a bit, and adds their bits to *n_bits.
      * Sets a bit in `dirty` for each page that got bits. */
     uint64_t (*add_alone)(const struct plane *plane, _Atomic uint64_t *dirty,

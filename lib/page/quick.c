@@ -8,7 +8,7 @@ _Thread_local int quick_left;
 static _Atomic uint64_t period_began;
 static _Thread_local uint64_t last_tick __attribute__((tls_model("initial-exec")));
 
-/* Whoever finds the period over ends it for all. A thread whose last probes took long
+/* A thread that finds the period over ends it for all. One whose last probes took long
  * reads the clock at the next one, too. */
 void quick_tick(void)
 {

@@ -386,7 +386,7 @@ static uint64_t ask_keys(struct tile *t, const struct keys *k, size_t n, uint64_
     return everywhere;
 }
 
-/* Of at least one segment. */
+/* At least one segment. */
 static __attribute__((noinline)) size_t ask_many(struct tamis_snapshot *s,
                                                  const struct tamis_target *targets,
                                                  size_t n, const struct tamis_key *keys,

@@ -1,4 +1,4 @@
-/* What some keys on some segments are compared with: over the same bits, in two passes.
+/* A comparator for some keys on some segments: over the same bits, in two passes.
  * The lines of all pairs are fetched, then looked at, key by key. */
 #include "tests/bench/compare/cells.h"
 #include "tests/bench/bench.h"
