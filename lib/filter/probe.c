@@ -55,7 +55,7 @@ static APART enum tamis_answer answer_slowly(struct tamis_filter *f,
         quick_tick();
     if (key->tag != f->tag)
         return answer(TAMIS_MISMATCH, why);
-    if (min_watermark <= f->min_watermark && view_is_quick_now(v, key->tag))
+    if (min_watermark <= f->min_watermark && view_was_offered(v, key->tag))
         return v->answer(&v->plane, key, why);
     enum tamis_reason reason;
     uint64_t epoch = quick_now();

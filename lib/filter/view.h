@@ -145,17 +145,10 @@ static inline bool view_was_offered(const struct view *v, uint64_t tag)
 
 /* Do the bits of the view's planes decide for keys of this tag, as long as no more than
  * the filter's own watermark is required? False also when it is time for quick_tick():
- * then view_is_quick_now(). Without a call, so that it saves no registers. */
+ * call that, then view_was_offered(). Without a call, so that it saves no registers. */
 static inline bool view_is_quick(const struct view *v, uint64_t tag)
 {
     return __builtin_expect(--quick_left >= 0, 1) && view_was_offered(v, tag);
-}
-
-static inline bool view_is_quick_now(const struct view *v, uint64_t tag)
-{
-    if (quick_left < 0)
-        quick_tick();
-    return view_was_offered(v, tag);
 }
 
 /* Call it when all looks, begun after `epoch` was read by quick_now(), found nothing

@@ -45,20 +45,24 @@ static bool adds_in_flight(const struct tamis_writer *w)
     return any != 0;
 }
 
-/* With the mutex: then no other thread is in a commit, a growth or a seal. And as one
- * that is in an add, so that a signal handler does not add before it is certain. */
+/* With the mutex, and as one that is in an add, so that a signal handler does not add
+ * before it is certain that nobody else does. */
 static int take(struct tamis_writer *w)
 {
-    const void *none = NULL;
-    if (!atomic_compare_exchange_strong(&w->owner, &none, &here))
-        return none == &here ? 0 : TAMIS_ERR_THREAD;
+    const void *owner = atomic_load(&w->owner);
+    if (owner)
+        return owner == &here ? 0 : TAMIS_ERR_THREAD;
+    atomic_store(&w->adding, true);
+    atomic_store(&w->owner, &here);
     SYNC_POINT("alone: owner is there");
-    if (!adds_in_flight(w))
-        return 0;
-    atomic_store(&w->owner, NULL);
-    return TAMIS_ERR_BUSY;
+    bool busy = adds_in_flight(w);
+    if (busy)
+        atomic_store(&w->owner, NULL);
+    atomic_store(&w->adding, false);
+    return busy ? TAMIS_ERR_BUSY : 0;
 }
 
+/* With the mutex no other thread is in a commit, a growth or a seal. */
 int tamis_writer_one_thread(struct tamis_writer *w)
 {
     if (w->fork_epoch != io_fork_epoch())
@@ -67,12 +71,7 @@ int tamis_writer_one_thread(struct tamis_writer *w)
     if (err)
         return err;
     pthread_mutex_lock(&w->mutex);
-    bool mine = atomic_load(&w->owner) == &here;
-    if (!mine)
-        atomic_store(&w->adding, true);
     err = take(w);
-    if (!mine)
-        atomic_store(&w->adding, false);
     pthread_mutex_unlock(&w->mutex);
     return err;
 }

@@ -20,7 +20,7 @@ int clock_gettime(clockid_t clock, struct timespec *t)
     return 0;
 }
 
-/* Whoever probes next reads the clock, as each 64th probe does. */
+/* The next probe reads the clock, as each 64th does. */
 static UNUSED void pass(uint64_t milliseconds)
 {
     nanoseconds += milliseconds * 1000000;

@@ -6,7 +6,7 @@
 
 enum { CELLS = MOST_SEGMENTS * MOST_KEYS };
 
-/* Of one lane: a key's block is its only one. */
+/* With one lane, a key has one block. */
 #define TWO_PASSES(c, lacks)                                                           \
     const uint8_t *block[CELLS], **to, **from;                                         \
     for (size_t call = 0; call < (c)->n_calls; call++) {                               \

@@ -5,7 +5,7 @@
 
 enum { FEW = 64 };
 
-/* Of one lane: a key's block is its only one. */
+/* With one lane, a key has one block. */
 #define TWO_PASSES(p, lacks)                                                           \
     const struct geometry g = (p)->bits->geometry;                                     \
     const uint8_t *base = (p)->bits->base, *block[FEW];                                \

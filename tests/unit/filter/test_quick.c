@@ -12,7 +12,9 @@ static struct view *view_of(const struct tamis_filter *f)
 
 static bool quick(const struct tamis_filter *f)
 {
-    return view_is_quick_now(view_of(f), f->tag);
+    if (quick_left < 0)
+        quick_tick();
+    return view_was_offered(view_of(f), f->tag);
 }
 
 static enum tamis_reason reason_of(struct tamis_filter *f, uint64_t hash)

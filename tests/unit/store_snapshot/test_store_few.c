@@ -138,7 +138,7 @@ static void some_questions(struct questions *q, size_t n, size_t n_keys)
     }
 }
 
-/* Of the targets, or of all segments. */
+/* Asks the targets, or all segments. */
 static void ask_each(struct questions *q, bool all)
 {
     q->n = all ? q->snapshot->n : q->n;
@@ -358,7 +358,7 @@ static void segments_of_every_kind(void **state)
     store_end(s);
 }
 
-/* Of a store, with ranges, and of the caller's filters. */
+/* A store with ranges, and filters of the caller's. */
 static void check_all(struct tamis_snapshot *s)
 {
     struct questions q = {.snapshot = s, .other = s};
