@@ -106,6 +106,9 @@ struct kernel {
      * Sets a bit in `dirty` for each page that got bits. */
     uint64_t (*add_alone)(const struct plane *plane, _Atomic uint64_t *dirty,
                           const uint64_t *hashes, size_t n, uint64_t *n_bits);
+    /* The same for one key. Returns how many bits it set. */
+    uint32_t (*add_one_alone)(const struct plane *plane, _Atomic uint64_t *dirty,
+                              uint64_t h);
 
     /* One key, one plane: may it be in there? */
     bool (*probe)(const struct plane *plane, uint64_t h);

@@ -69,6 +69,37 @@ KERNEL inline void prefetch_lanes(const struct plane *p, uint64_t h)
     }
 }
 
+/* Returns how many bits were clear. Bits before the mark: a commit counts what it finds
+ * marked. */
+KERNEL inline uint32_t add_lanes(const struct plane *p, _Atomic uint64_t *dirty,
+                                 uint64_t h)
+{
+    uint64_t first = 0;
+    uint32_t fresh = 0;
+    for (uint32_t lane = 0; lane < p->lanes; lane++, first += p->n_blocks) {
+        uint64_t block = first + geometry_block(h, p->n_blocks);
+        struct pattern x = pattern_of(h);
+        uint32_t some =
+            pattern_add(&x, PLANE_WORDS(p),
+                        (uint8_t *)(uintptr_t)p->bits + block * BLOCK_BYTES, true);
+        uint64_t page = block / BLOCKS_PER_PAGE, bit = UINT64_C(1) << page % 64;
+        uint64_t marks = atomic_load_explicit(&dirty[page / 64], memory_order_relaxed);
+        if (some && !(marks & bit))
+            atomic_store_explicit(&dirty[page / 64], marks | bit, memory_order_release);
+        fresh += some;
+        h = geometry_next_lane(h);
+    }
+    return fresh;
+}
+
+/* Apart from add_alone(): how many instructions an add takes decides for how many lines
+ * the processor waits at a time. */
+KERNEL uint32_t add_one_alone(const struct plane *plane, _Atomic uint64_t *dirty,
+                              uint64_t h)
+{
+    return add_lanes(plane, dirty, h);
+}
+
 KERNEL uint64_t add_alone(const struct plane *plane, _Atomic uint64_t *dirty,
                           const uint64_t *hashes, size_t n, uint64_t *n_bits)
 {
@@ -78,23 +109,9 @@ KERNEL uint64_t add_alone(const struct plane *plane, _Atomic uint64_t *dirty,
     for (size_t i = 0; n > 1 && i < n && i < AHEAD; i++)
         prefetch_lanes(&p, hashes[i]);
     for (size_t i = 0; i < n; i++) {
-        uint64_t h = hashes[i], first = 0, fresh = 0;
         if (i + AHEAD < n)
             prefetch_lanes(&p, hashes[i + AHEAD]);
-        for (uint32_t lane = 0; lane < p.lanes; lane++, first += p.n_blocks) {
-            uint64_t block = first + geometry_block(h, p.n_blocks);
-            struct pattern x = pattern_of(h);
-            uint32_t some = pattern_add(&x, PLANE_WORDS(&p),
-                                        (uint8_t *)(uintptr_t)p.bits + block * BLOCK_BYTES,
-                                        true);
-            /* Bits before the mark: a commit counts what it finds marked. */
-            uint64_t page = block / BLOCKS_PER_PAGE, bit = UINT64_C(1) << page % 64;
-            uint64_t marks = atomic_load_explicit(&dirty[page / 64], memory_order_relaxed);
-            if (some && !(marks & bit))
-                atomic_store_explicit(&dirty[page / 64], marks | bit, memory_order_release);
-            fresh += some;
-            h = geometry_next_lane(h);
-        }
+        uint32_t fresh = add_lanes(&p, dirty, hashes[i]);
         *n_bits += fresh;
         n_keys += fresh > 0;
     }
@@ -172,6 +189,7 @@ const struct kernel KERNEL_SYMBOL = {
     .block_probe = block_probe,
     .block_add = block_add,
     .add_alone = add_alone,
+    .add_one_alone = add_one_alone,
     .probe = probe,
     .answer = answer,
     .answer_few = answer_few,

@@ -121,17 +121,31 @@ static bool look_at_fill(const struct tamis_writer *w, struct writer_stage *s,
     return full;
 }
 
-/* To the newest stage, where all pages are good. Is it full? */
-static inline bool add_new(struct tamis_writer *w, uint32_t current,
-                           const uint64_t *hashes, size_t n)
+/* Is the stage full? */
+static inline bool count(struct tamis_writer *w, struct writer_stage *s, uint64_t keys,
+                         uint64_t bits)
 {
-    struct writer_stage *s = w->stages[current];
-    uint64_t n_bits = 0;
-    uint64_t keys =
-        w->kernel->add_alone(&w->planes[current], s->dirty, hashes, n, &n_bits);
-    raise(&s->stripes[0].bits, n_bits);
+    raise(&s->stripes[0].bits, bits);
     keys = raise(&s->stripes[0].keys, keys);
     return __builtin_expect(keys >= s->next_look, 0) && look_at_fill(w, s, keys);
+}
+
+/* To the newest stage, where all pages are good. Is it full? */
+static bool add_new(struct tamis_writer *w, uint32_t current, const uint64_t *hashes,
+                    size_t n)
+{
+    struct writer_stage *s = w->stages[current];
+    uint64_t bits = 0;
+    uint64_t keys =
+        w->kernel->add_alone(&w->planes[current], s->dirty, hashes, n, &bits);
+    return count(w, s, keys, bits);
+}
+
+static inline bool add_new_one(struct tamis_writer *w, uint64_t h)
+{
+    struct writer_stage *s = w->stages[0];
+    uint32_t bits = w->kernel->add_one_alone(&w->planes[0], s->dirty, h);
+    return count(w, s, bits > 0, bits);
 }
 
 bool alone_add_some(struct tamis_writer *w, const uint64_t *hashes, size_t *n)
@@ -189,8 +203,7 @@ bool alone_add_one(struct tamis_writer *w, const uint64_t *hash)
     bool plain = atomic_load_explicit(&w->state, memory_order_relaxed) == WRITER_OPEN;
     plain &= !atomic_load_explicit(&w->lost, memory_order_relaxed);
     plain &= atomic_load_explicit(&w->n_stages, memory_order_acquire) == 1;
-    bool done =
-        plain && stage_all_good(&w->stages[0]->stage) && !add_new(w, 0, hash, 1);
+    bool done = plain && stage_all_good(&w->stages[0]->stage) && !add_new_one(w, *hash);
     alone_leave(w);
     return done && !atomic_load_explicit(&w->lost, memory_order_relaxed);
 }
