@@ -39,28 +39,57 @@ KERNEL __attribute__((noinline)) size_t few_by_later_lanes(const struct plane *p
     return (size_t)__builtin_popcountll(*absent);
 }
 
-/* At least one key. */
-KERNEL size_t answer_few(const struct plane *plane, const uint64_t *hashes, size_t n,
-                         uint64_t *absent)
+/* Writes what the first lanes of n keys lack, and asks the other lanes for the rest. */
+KERNEL inline size_t few_end(const struct plane *plane, const uint64_t *hashes,
+                             size_t n, uint64_t lacks, uint64_t *absent)
+{
+    uint64_t maybe = UINT64_MAX >> (ITEM - n) & ~lacks;
+    *absent = lacks;
+    if (plane->lanes > 1 && maybe)
+        return few_by_later_lanes(plane, hashes, maybe, absent);
+    return (size_t)__builtin_popcountll(lacks);
+}
+
+/* Apart, lest four keys pay for the registers that this needs. */
+KERNEL __attribute__((noinline)) size_t few_in_two_passes(const struct plane *plane,
+                                                          const uint64_t *hashes,
+                                                          size_t n, uint64_t *absent)
 {
     const uint8_t *bits = plane->bits, *block[ITEM];
-    uint64_t n_blocks = plane->n_blocks, lacks = 0;
-    size_t i = 0, n_absent = 0;
+    const uint64_t n_blocks = plane->n_blocks;
+    const uint32_t words = PLANE_WORDS(plane);
+    uint64_t lacks = 0;
+    size_t i = 0;
     do {
         block[i] = bits + geometry_block(hashes[i], n_blocks) * BLOCK_BYTES;
         __builtin_prefetch(block[i]);
     } while (++i < n);
     i = 0;
-    do {
-        bool is = !has(block[i], PLANE_WORDS(plane), hashes[i]);
-        lacks |= (uint64_t)is << i;
-        n_absent += is;
-    } while (++i < n);
-    *absent = lacks;
-    if (plane->lanes > 1 && n_absent < n)
-        return few_by_later_lanes(plane, hashes, UINT64_MAX >> (ITEM - n) & ~lacks,
-                                  absent);
-    return n_absent;
+    do
+        lacks |= (uint64_t)!has(block[i], words, hashes[i]) << i;
+    while (++i < n);
+    return few_end(plane, hashes, n, lacks, absent);
+}
+
+/* Does the first lane of a plane lack key i of these? */
+#define LACKS(i)                                                                       \
+    ((uint64_t)!has(bits + geometry_block(h[i], n_blocks) * BLOCK_BYTES, words, h[i])  \
+     << (i))
+
+/* At least one key. Four or eight are asked without fetching their lines before: that
+ * takes as long as a look at them, and a processor has so many in flight by itself. */
+KERNEL size_t answer_few(const struct plane *plane, const uint64_t *hashes, size_t n,
+                         uint64_t *absent)
+{
+    if (n % 4 || n > 8)
+        return few_in_two_passes(plane, hashes, n, absent);
+    const uint8_t *bits = plane->bits;
+    const uint64_t n_blocks = plane->n_blocks, *h = hashes;
+    const uint32_t words = PLANE_WORDS(plane);
+    uint64_t lacks = LACKS(0) | LACKS(1) | LACKS(2) | LACKS(3);
+    if (n > 4)
+        lacks |= LACKS(4) | LACKS(5) | LACKS(6) | LACKS(7);
+    return few_end(plane, hashes, n, lacks, absent);
 }
 
 /* ---- a few planes ---- */
