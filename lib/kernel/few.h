@@ -39,28 +39,57 @@ KERNEL __attribute__((noinline)) size_t few_by_later_lanes(const struct plane *p
     return (size_t)__builtin_popcountll(*absent);
 }
 
-/* At least one key. */
-KERNEL size_t answer_few(const struct plane *plane, const uint64_t *hashes, size_t n,
-                         uint64_t *absent)
+/* Writes what the first lanes of n keys lack, and asks the other lanes for the rest. */
+KERNEL inline size_t few_end(const struct plane *plane, const uint64_t *hashes,
+                             size_t n, uint64_t lacks, uint64_t *absent)
+{
+    uint64_t maybe = UINT64_MAX >> (ITEM - n) & ~lacks;
+    *absent = lacks;
+    if (plane->lanes > 1 && maybe)
+        return few_by_later_lanes(plane, hashes, maybe, absent);
+    return (size_t)__builtin_popcountll(lacks);
+}
+
+/* Apart, lest four keys pay for the registers that this needs. */
+KERNEL __attribute__((noinline)) size_t few_in_two_passes(const struct plane *plane,
+                                                          const uint64_t *hashes,
+                                                          size_t n, uint64_t *absent)
 {
     const uint8_t *bits = plane->bits, *block[ITEM];
-    uint64_t n_blocks = plane->n_blocks, lacks = 0;
-    size_t i = 0, n_absent = 0;
+    const uint64_t n_blocks = plane->n_blocks;
+    const uint32_t words = PLANE_WORDS(plane);
+    uint64_t lacks = 0;
+    size_t i = 0;
     do {
         block[i] = bits + geometry_block(hashes[i], n_blocks) * BLOCK_BYTES;
         __builtin_prefetch(block[i]);
     } while (++i < n);
     i = 0;
-    do {
-        bool is = !has(block[i], PLANE_WORDS(plane), hashes[i]);
-        lacks |= (uint64_t)is << i;
-        n_absent += is;
-    } while (++i < n);
-    *absent = lacks;
-    if (plane->lanes > 1 && n_absent < n)
-        return few_by_later_lanes(plane, hashes, UINT64_MAX >> (ITEM - n) & ~lacks,
-                                  absent);
-    return n_absent;
+    do
+        lacks |= (uint64_t)!has(block[i], words, hashes[i]) << i;
+    while (++i < n);
+    return few_end(plane, hashes, n, lacks, absent);
+}
+
+/* Does the first lane of a plane lack key i of these? */
+#define LACKS(i)                                                                       \
+    ((uint64_t)!has(bits + geometry_block(h[i], n_blocks) * BLOCK_BYTES, words, h[i])  \
+     << (i))
+
+/* At least one key. Four or eight are asked without fetching their lines before: that
+ * takes as long as a look at them, and a processor has so many in flight by itself. */
+KERNEL size_t answer_few(const struct plane *plane, const uint64_t *hashes, size_t n,
+                         uint64_t *absent)
+{
+    if (n % 4 || n > 8)
+        return few_in_two_passes(plane, hashes, n, absent);
+    const uint8_t *bits = plane->bits;
+    const uint64_t n_blocks = plane->n_blocks, *h = hashes;
+    const uint32_t words = PLANE_WORDS(plane);
+    uint64_t lacks = LACKS(0) | LACKS(1) | LACKS(2) | LACKS(3);
+    if (n > 4)
+        lacks |= LACKS(4) | LACKS(5) | LACKS(6) | LACKS(7);
+    return few_end(plane, hashes, n, lacks, absent);
 }
 
 /* ---- a few planes ---- */
@@ -79,11 +108,11 @@ KERNEL __attribute__((noinline)) void cells_from_lane(const struct few_planes *f
 {
     for (size_t left; n; lane++, n = left) {
         for (size_t i = 0; i < n; i++)
-            __builtin_prefetch(plane_block(&f->plane[cell[i].plane], lane, cell[i].h));
+            __builtin_prefetch(plane_block(f->plane[cell[i].plane], lane, cell[i].h));
         left = 0;
         for (size_t i = 0; i < n; i++) {
             const struct cell c = cell[i];
-            const struct plane *p = &f->plane[c.plane];
+            const struct plane *p = f->plane[c.plane];
             if (!has(plane_block(p, lane, c.h), PLANE_WORDS(p), c.h))
                 rows[c.key] |= UINT64_C(1) << c.plane;
             else if (p->lanes > lane + 1)
@@ -134,7 +163,7 @@ KERNEL inline void cells_fetch(const struct few_planes *f, size_t n_planes,
 {
     for (size_t i = 0; i < n; i++)
         for (size_t p = 0; p < n_planes; p++, line++) {
-            *line = first_block(&f->plane[p], keys[i].hash);
+            *line = first_block(f->plane[p], keys[i].hash);
             if (past_first)
                 __builtin_prefetch(*line, 0, 2);
             else
@@ -153,7 +182,7 @@ KERNEL inline uint64_t cells_lack(const struct few_planes *f, size_t n_planes,
         struct pattern x = pattern_of(keys[i].hash);
         uint64_t lacks = 0;
         for (size_t p = 0; p < n_planes; p++) {
-            uint32_t words = PLANE_WORDS(&f->plane[alike ? 0 : p]);
+            uint32_t words = PLANE_WORDS(f->plane[alike ? 0 : p]);
             lacks |= (uint64_t) !!pattern_lacks(&x, words, line[p]) << p;
         }
         if (i < n_next)
@@ -188,24 +217,98 @@ KERNEL __attribute__((noinline)) void cells_by_turns(const struct few_planes *f,
     cells_go(f, f->n, keys, n, 0, line, rows);
 }
 
-/* n_planes is a constant, if it is one. */
-KERNEL inline void cells_at_once(const struct few_planes *f, size_t n_planes,
-                                 const struct tamis_key *keys, size_t n, uint64_t *rows)
+/* How many keys do all planes lack? */
+KERNEL inline size_t n_full_rows(const struct few_planes *f, size_t n,
+                                 const uint64_t *rows)
 {
-    const uint8_t *line[ITEM];
-    cells_fetch(f, n_planes, false, keys, n, line);
-    cells_go(f, n_planes, keys, n, 0, line, rows);
+    size_t n_full = 0;
+    for (size_t i = 0; i < n; i++)
+        n_full += rows[i] == UINT64_MAX >> (ITEM - f->n);
+    return n_full;
 }
 
-KERNEL void answer_cells(const struct few_planes *f, const struct tamis_key *keys,
-                         size_t n, const uint64_t *skip, uint64_t *rows)
+KERNEL __attribute__((noinline)) size_t cells_at_once(const struct few_planes *f,
+                                                      const struct tamis_key *keys,
+                                                      size_t n, uint64_t *rows)
 {
+    const uint8_t *line[ITEM];
+    cells_fetch(f, f->n, false, keys, n, line);
+    cells_go(f, f->n, keys, n, 0, line, rows);
+    return n_full_rows(f, n, rows);
+}
+
+/* On planes of one lane, and of as many words. */
+KERNEL __attribute__((noinline)) size_t cells_alike(const struct few_planes *f,
+                                                    const struct tamis_key *keys,
+                                                    size_t n, uint64_t *rows)
+{
+    const uint8_t *lines[ITEM], **line = lines;
+    const uint32_t words = PLANE_WORDS(f->plane[0]);
+    const size_t n_planes = f->n;
+    size_t n_full = 0;
+    cells_fetch(f, n_planes, false, keys, n, line);
+    for (size_t i = 0; i < n; i++, line += n_planes) {
+        struct pattern x = pattern_of(keys[i].hash);
+        uint64_t lacks = 0;
+        size_t p = 0;
+        do
+            lacks |= (uint64_t) !!pattern_lacks(&x, words, line[p]) << p;
+        while (++p < n_planes);
+        rows[i] = lacks;
+        n_full += lacks == UINT64_MAX >> (ITEM - n_planes);
+    }
+    return n_full;
+}
+
+/* One of these. */
+KERNEL __attribute__((noinline)) size_t cells_of_one(const struct plane *plane,
+                                                     const struct tamis_key *keys,
+                                                     size_t n, uint64_t *rows)
+{
+    const uint8_t *bits = plane->bits, *line[ITEM];
+    const uint64_t n_blocks = plane->n_blocks;
+    const uint32_t words = PLANE_WORDS(plane);
+    size_t n_full = 0;
+    for (size_t i = 0; i < n; i++) {
+        line[i] = bits + geometry_block(keys[i].hash, n_blocks) * BLOCK_BYTES;
+        __builtin_prefetch(line[i]);
+    }
+    for (size_t i = 0; i < n; i++)
+        n_full += rows[i] = !has(line[i], words, keys[i].hash);
+    return n_full;
+}
+
+/* The lines of one key are on their way. */
+KERNEL inline size_t cells_of_a_key(const struct few_planes *f, uint64_t h,
+                                    uint64_t *row)
+{
+    const uint32_t words = PLANE_WORDS(f->plane[0]);
+    const size_t n_planes = f->n;
+    struct pattern x = pattern_of(h);
+    uint64_t lacks = 0;
+    size_t p = 0;
+    do {
+        const uint8_t *line = first_block(f->plane[p], h);
+        lacks |= (uint64_t) !!pattern_lacks(&x, words, line) << p;
+    } while (++p < n_planes);
+    *row = lacks;
+    return lacks == UINT64_MAX >> (ITEM - n_planes);
+}
+
+KERNEL size_t answer_cells(const struct few_planes *f, const struct tamis_key *keys,
+                           size_t n, const uint64_t *skip, uint64_t *rows)
+{
+    bool simple = f->alike && !f->deep;
     if (skip)
         some_cells(f, keys, n, skip, rows);
+    else if (simple && n == 1)
+        return cells_of_a_key(f, keys->hash, rows);
     else if (n * f->n > ITEM)
         cells_by_turns(f, keys, n, rows);
-    else if (f->n == 1)
-        cells_at_once(f, 1, keys, n, rows);
+    else if (simple)
+        return f->n == 1 ? cells_of_one(f->plane[0], keys, n, rows)
+                         : cells_alike(f, keys, n, rows);
     else
-        cells_at_once(f, f->n, keys, n, rows);
+        return cells_at_once(f, keys, n, rows);
+    return n_full_rows(f, n, rows);
 }

@@ -82,7 +82,7 @@ struct few_planes {
     size_t n;      /* at least one */
     uint64_t deep; /* which of them have more than one lane */
     bool alike;    /* have all as many words? */
-    struct plane plane[FEW_PLANES];
+    const struct plane *plane[FEW_PLANES];
 };
 
 /* blocks.c: for probes that are no call. */
@@ -122,9 +122,11 @@ struct kernel {
                          uint64_t *absent);
     /* n keys, at most 64, on a few planes: bit p of rows[i] is set if key i is not in
      * plane p. `skip` may be NULL. Pairs whose bit is set there are not asked, and stay
-     * set in `rows`. */
-    void (*answer_cells)(const struct few_planes *planes, const struct tamis_key *keys,
-                         size_t n, const uint64_t *skip, uint64_t *rows);
+     * set in `rows`. Returns how many keys are in no plane. Prefetches nothing for one
+     * key. */
+    size_t (*answer_cells)(const struct few_planes *planes,
+                           const struct tamis_key *keys, size_t n, const uint64_t *skip,
+                           uint64_t *rows);
     /* One key, n planes, at most 64: bit i of *hits is set if it may be in plane i. */
     void (*probe_row)(const struct plane *planes, size_t n, uint64_t h, uint64_t *hits);
     /* Begins the next 64 planes, only those in next->ask. *next->hits gets a bit for

@@ -177,12 +177,7 @@ static bool check_floors(struct stage *s, uint64_t page, uint8_t copy[PAGE_BYTES
 
 /* ---- memory ---- */
 
-static _Atomic uint64_t epoch = 1;
-
-uint64_t stage_epoch(void)
-{
-    return atomic_load_explicit(&epoch, memory_order_acquire);
-}
+_Atomic uint64_t stage_epoch_now = 1;
 
 /* Sets a bit of a page: what was known of it before. */
 static uint32_t page_set(struct stage *s, uint64_t page, uint64_t what)
@@ -207,7 +202,7 @@ void stage_mark_bad(struct stage *s, uint64_t page)
     stage_unset_plain(s);
     atomic_exchange(&s->first_good, NEVER);
     if (atomic_exchange(&s->all_good, NEVER) != NOT_YET) {
-        atomic_fetch_add(&epoch, 1); /* for each: another may be on its way to here */
+        atomic_fetch_add(&stage_epoch_now, 1); /* for each: another may be on its way to here */
         quick_end();
     }
     uint32_t before = page_set(s, page, PAGE_BAD);

@@ -103,7 +103,11 @@ void stage_mark_bad(struct stage *s, uint64_t page);
 bool stage_is_bad(struct stage *s, uint64_t page);
 /* Grows, from 1, when a stage of this process stops being all good. Read it before you
  * note that a stage is all good, and note both. */
-uint64_t stage_epoch(void);
+extern _Atomic uint64_t stage_epoch_now __attribute__((visibility("hidden")));
+static inline uint64_t stage_epoch(void)
+{
+    return atomic_load_explicit(&stage_epoch_now, memory_order_acquire);
+}
 
 /* Is nothing left to check? An open stage may change that. */
 static inline bool stage_all_good(struct stage *s)

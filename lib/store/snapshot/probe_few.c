@@ -14,113 +14,151 @@
 /* For more keys, on more than a handful of segments, the kernel's grid is quicker. */
 enum { WORD = 64, FEW_KEYS = 32, HANDFUL = 4 };
 
-struct few {
-    struct few_planes planes;
-    uint32_t index[FEW_PLANES]; /* of the segments */
-};
-
-/* Takes the planes of these segments, if all are ready. `listed` is a constant. */
-static inline bool take_planes(struct few *f, struct tamis_snapshot *s,
-                               const struct tamis_target *targets, size_t n,
-                               bool listed)
+/* Which of these planes have more than one lane, and have all as many words? */
+static __attribute__((noinline)) void unlike(struct few_planes *f)
 {
-    _Atomic uint64_t *ready = s->planes.ready;
-    const struct plane *planes = s->planes.plane;
-    struct plane *to = f->planes.plane;
-    uint64_t deep = 0;
     uint32_t others = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        f->deep |= (uint64_t)(f->plane[i]->lanes > 1) << i;
+        others |= f->plane[i]->ring ^ f->plane[0]->ring;
+    }
+    f->alike = !others;
+}
+
+/* Lanes and words, in one load. */
+static inline uint64_t shape_of(const struct plane *p)
+{
+    return (uint64_t)p->ring << 32 | (uint32_t)p->words << 16 | p->lanes;
+}
+
+/* Takes the planes of these segments, if all are ready, and prefetches what a key reads
+ * there: how much a processor has in flight at a time decides how long a key takes.
+ * `listed` is a constant. */
+static inline bool take_planes(struct few_planes *f, struct tamis_snapshot *s,
+                               const struct tamis_target *targets, size_t n,
+                               bool listed, uint64_t h)
+{
+    _Atomic uint64_t *const ready = s->planes.ready;
+    const struct plane *const planes = s->planes.plane;
+    uint64_t any = 0, all = UINT64_MAX;
     for (size_t i = 0; i < n; i++) {
         uint32_t at = listed ? targets[i].slot - 1 : (uint32_t)i;
         if ((listed && !target_plain(s, &targets[i])) || !planes_bit(ready, at))
             return false;
-        f->index[i] = at;
-        to[i] = planes[at];
-        deep |= (uint64_t)(planes[at].lanes > 1) << i;
-        others |= planes[at].ring ^ to[0].ring;
+        f->plane[i] = &planes[at];
+        __builtin_prefetch(plane_block(&planes[at], 0, h));
+        any |= shape_of(&planes[at]);
+        all &= shape_of(&planes[at]);
     }
-    f->planes.n = n;
-    f->planes.deep = deep;
-    f->planes.alike = !others;
+    f->n = n;
+    f->deep = 0;
+    f->alike = any == all;
+    if (any != all || (uint16_t)any > 1)
+        unlike(f);
     return true;
 }
 
 /* targets NULL: all segments. */
-static inline bool few_begin(struct few *f, struct tamis_snapshot *s,
-                             const struct tamis_target *targets, size_t n)
+static inline bool few_begin(struct few_planes *f, struct tamis_snapshot *s,
+                             const struct tamis_target *targets, size_t n, uint64_t h)
 {
     if (n - 1 >= FEW_PLANES || !planes_current(&s->planes))
         return false;
     if (targets)
-        return take_planes(f, s, targets, n, true);
-    return s->complete && !s->packs.n_seated && take_planes(f, s, NULL, n, false);
+        return take_planes(f, s, targets, n, true, h);
+    return s->complete && !s->packs.n_seated && take_planes(f, s, NULL, n, false, h);
+}
+
+static size_t index_of(const struct tamis_snapshot *s, const struct few_planes *f,
+                       size_t i)
+{
+    return (size_t)(f->plane[i] - s->planes.plane);
 }
 
 /* The segments whose range excludes the key. */
-static uint64_t excluded(const struct tamis_snapshot *s, const struct few *f,
+static uint64_t excluded(const struct tamis_snapshot *s, const struct few_planes *f,
                          const struct tamis_key *key)
 {
     uint64_t prefix, out = 0;
     if (!key->bytes)
         return 0;
     prefix = key_prefix(key->bytes, key->n_bytes);
-    for (size_t i = 0; i < f->planes.n; i++)
-        out |= (uint64_t)outside_gate(s, f->index[i], prefix, key) << i;
+    for (size_t i = 0; i < f->n; i++)
+        out |= (uint64_t)outside_gate(s, index_of(s, f, i), prefix, key) << i;
     return out;
 }
 
-static void count(struct tamis_snapshot *s, const struct few *f, size_t n,
+static void count(struct tamis_snapshot *s, const struct few_planes *f, size_t n,
                   const uint64_t *rows, const uint64_t *by_range)
 {
     struct sheet *sheet = counters_sheet(&s->counts, s->n);
     for (size_t i = 0; i < n; i++)
         if (by_range[i])
             count_excluded(s, by_range[i]);
-    for (size_t p = 0; p < f->planes.n; p++) {
+    for (size_t p = 0; p < f->n; p++) {
         uint64_t absent = 0, hits = 0;
         for (size_t i = 0; i < n; i++) {
             absent |= ((rows[i] & ~by_range[i]) >> p & 1) << i;
             hits |= (~rows[i] >> p & 1) << i;
         }
-        count_keys(sheet, f->index[p] + 1, absent, hits);
+        count_keys(sheet, (uint32_t)index_of(s, f, p) + 1, absent, hits);
     }
 }
 
 /* Apart: with ranges, or counting. */
-static __attribute__((noinline)) void
-ask_and_count(struct tamis_snapshot *s, const struct few *f,
-              const struct tamis_key *keys, size_t n, uint64_t *rows)
+static __attribute__((noinline)) size_t ask_and_count(struct tamis_snapshot *s,
+                                                      const struct few_planes *f,
+                                                      const struct tamis_key *keys,
+                                                      size_t n, uint64_t *rows)
 {
     uint64_t by_range[WORD], any = 0;
     for (size_t i = 0; i < n; i++)
         any |= by_range[i] = s->planes.any_range ? excluded(s, f, &keys[i]) : 0;
-    s->planes.kernel->answer_cells(&f->planes, keys, n, any ? by_range : NULL, rows);
+    size_t n_absent =
+        s->planes.kernel->answer_cells(f, keys, n, any ? by_range : NULL, rows);
     if (counters_on(&s->counts))
         count(s, f, n, rows, by_range);
+    return n_absent;
 }
 
-/* At most 64 keys. False: nothing was asked. */
-static inline bool ask(struct tamis_snapshot *s, const struct few *f,
-                       const struct tamis_key *keys, size_t n, uint64_t *rows)
+/* At most 64 keys; adds those that are absent from all. False: nothing was asked.
+ * Answers are MAYBE until they are known, for whoever jumps out of the probe. They are
+ * cleared here, lest it become a call that takes longer. */
+static inline bool ask(struct tamis_snapshot *s, const struct few_planes *f,
+                       const struct tamis_key *keys, size_t n, uint64_t *rows,
+                       size_t *n_absent)
 {
     uint64_t foreign = 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         foreign |= keys[i].tag ^ s->domain.tag;
+        __atomic_store_n(&rows[i], 0, __ATOMIC_RELAXED);
+    }
     if (foreign || origin_now(s->origin) != TAMIS_NO_REASON)
         return false;
     if (s->planes.any_range || counters_on(&s->counts))
-        ask_and_count(s, f, keys, n, rows);
+        *n_absent += ask_and_count(s, f, keys, n, rows);
     else
-        s->planes.kernel->answer_cells(&f->planes, keys, n, NULL, rows);
+        *n_absent += s->planes.kernel->answer_cells(f, keys, n, NULL, rows);
     return true;
 }
 
 /* ---- the ways in ---- */
 
+bool probe_few(struct tamis_snapshot *s, const struct tamis_target *targets, size_t n,
+               const struct tamis_key *keys, size_t n_keys, uint64_t *absent,
+               size_t *n_absent)
+{
+    struct few_planes f;
+    return s && targets && keys && absent && n_keys - 1 < FEW_KEYS &&
+           few_begin(&f, s, targets, n, keys->hash) &&
+           ask(s, &f, keys, n_keys, absent, n_absent);
+}
+
 size_t probe_few_keys(struct tamis_snapshot *s, const struct tamis_target *targets,
                       size_t n, const struct tamis_key *keys, size_t n_keys,
                       uint64_t *absent, size_t *n_absent)
 {
-    struct few f;
+    struct few_planes f;
     uint64_t own[WORD];
     size_t done = 0, some;
     if (n_keys > FEW_KEYS && n > HANDFUL)
@@ -128,10 +166,9 @@ size_t probe_few_keys(struct tamis_snapshot *s, const struct tamis_target *targe
     for (; done < n_keys; done += some) {
         uint64_t *rows = absent ? absent + done : own;
         some = n_keys - done < WORD ? n_keys - done : WORD;
-        if (!few_begin(&f, s, targets, n) || !ask(s, &f, keys + done, some, rows))
+        if (!few_begin(&f, s, targets, n, keys[done].hash) ||
+            !ask(s, &f, keys + done, some, rows, n_absent))
             return done;
-        for (size_t i = 0; i < some; i++)
-            *n_absent += rows[i] == UINT64_MAX >> (WORD - n);
     }
     return done;
 }
@@ -142,15 +179,16 @@ bool probe_few_segments(struct tamis_snapshot *s, const struct tamis_target *tar
                         size_t n, const struct tamis_key *key, struct outputs *to,
                         enum tamis_answer *answer)
 {
-    struct few f;
+    struct few_planes f;
     uint64_t row;
-    if (!s || !key || !few_begin(&f, s, targets, n))
+    size_t everywhere = 0;
+    if (!s || !key || !few_begin(&f, s, targets, n, key->hash))
         return false;
     if (to->absent)
         *to->absent = 0;
     if (to->reasons)
         memset(to->reasons, TAMIS_UNREADABLE, n);
-    if (!ask(s, &f, key, 1, &row))
+    if (!ask(s, &f, key, 1, &row, &everywhere))
         return false;
     if (to->absent)
         *to->absent = row;
@@ -160,6 +198,6 @@ bool probe_few_segments(struct tamis_snapshot *s, const struct tamis_target *tar
     for (uint64_t m = to->candidates ? hits : 0; m; m &= m - 1, to->n_segments++)
         if (to->n_segments < to->max_segments)
             to->segments[to->n_segments] = (uint32_t)__builtin_ctzll(m);
-    *answer = hits ? TAMIS_MAYBE : TAMIS_ABSENT;
+    *answer = everywhere ? TAMIS_ABSENT : TAMIS_MAYBE;
     return true;
 }

@@ -408,10 +408,11 @@ static __attribute__((noinline)) size_t ask_many(struct tamis_snapshot *s,
     return n_absent;
 }
 
-size_t tamis_snapshot_probe_keys(struct tamis_snapshot *snapshot,
-                                 const struct tamis_target *targets, size_t n_targets,
-                                 const struct tamis_key *keys, size_t n_keys,
-                                 uint64_t *absent)
+static __attribute__((noinline)) size_t probe_keys(struct tamis_snapshot *snapshot,
+                                                   const struct tamis_target *targets,
+                                                   size_t n_targets,
+                                                   const struct tamis_key *keys,
+                                                   size_t n_keys, uint64_t *absent)
 {
     size_t n = targets ? n_targets : tamis_snapshot_n_segments(snapshot), n_absent = 0;
     size_t n_words = n / 64 + (n % 64 != 0);
@@ -425,4 +426,15 @@ size_t tamis_snapshot_probe_keys(struct tamis_snapshot *snapshot,
                              absent ? absent + done * n_words : NULL);
     /* An incomplete catalog proves nothing of the segments that it lacks. */
     return targets || snapshot->complete ? n_absent : 0;
+}
+
+size_t tamis_snapshot_probe_keys(struct tamis_snapshot *snapshot,
+                                 const struct tamis_target *targets, size_t n_targets,
+                                 const struct tamis_key *keys, size_t n_keys,
+                                 uint64_t *absent)
+{
+    size_t n_absent = 0;
+    if (probe_few(snapshot, targets, n_targets, keys, n_keys, absent, &n_absent))
+        return n_absent;
+    return probe_keys(snapshot, targets, n_targets, keys, n_keys, absent);
 }

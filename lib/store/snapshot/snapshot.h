@@ -162,6 +162,11 @@ static inline bool tell_absent(const struct tamis_snapshot *s, const uint64_t *h
 
 /* ==== probe_few.c: up to FEW_PLANES segments whose bits alone decide ==== */
 
+/* The commonest: up to 32 keys, a list of targets. Adds those that are absent from all.
+ * False: nothing was asked. */
+bool probe_few(struct tamis_snapshot *s, const struct tamis_target *targets, size_t n,
+               const struct tamis_key *keys, size_t n_keys, uint64_t *absent,
+               size_t *n_absent);
 /* Some keys; each has a word of absent (may be NULL), zero before. Returns how many of
  * them were asked, from the first on, and adds those that are absent from all to
  * *n_absent. */
