@@ -3,6 +3,7 @@
  * that before the next answer. */
 #include "tests/support/still_clock.h"
 #include "tests/support/pair_support.h"
+#include "tests/support/reason.h"
 #include "lib/filter/view.h"
 
 static struct view *view_of(const struct tamis_filter *f)
@@ -15,22 +16,6 @@ static bool quick(const struct tamis_filter *f)
     if (quick_left < 0)
         quick_tick();
     return view_was_offered(view_of(f), f->tag);
-}
-
-static enum tamis_reason reason_of(struct tamis_filter *f, uint64_t hash)
-{
-    enum tamis_reason why;
-    enum tamis_answer a = ask(f, hash, &why);
-    assert_true((a == TAMIS_ABSENT) == (why == TAMIS_NO_REASON));
-    return why;
-}
-
-static uint64_t absent_key(struct tamis_filter *f)
-{
-    uint64_t h = 1;
-    while (ask(f, h, NULL) != TAMIS_ABSENT)
-        h = h * UINT64_C(0x9E3779B97F4A7C15) + 1;
-    return h;
 }
 
 /* Every page is checked, and a probe has found nothing. */
