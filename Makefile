@@ -231,7 +231,8 @@ THREADED := test_writer_threads test_guard_many test_store_edit test_store_snaps
             test_never_waits \
             test_interrupted_probes test_settle test_store_replaced test_store_names \
             test_store_looks test_builder_check_hashes test_interleavings_floors \
-            test_interleavings_growth test_store_balance
+            test_interleavings_growth test_interleavings_alone test_interleavings_quick \
+            test_alone test_store_balance
 unit-threads: $(THREADED:%=$B/tests/%)
 	@tests/unit.sh $^
 
@@ -239,7 +240,7 @@ unit-threads: $(THREADED:%=$B/tests/%)
 PROBING := test_batch test_builder test_builder_keys test_builder_check \
            test_builder_check_hashes test_partition test_sealed_damage test_open_damage \
            test_refresh test_writer_threads test_store_many test_blocks test_packs_alike \
-           test_packs_lanes test_store_few
+           test_packs_lanes test_store_few test_alone test_quick
 unit-kernel: $(PROBING:%=$B/tests/%)
 	@TAMIS_KERNEL=$(KERNEL) tests/unit.sh $^
 

@@ -271,6 +271,7 @@ static bool view_publish(struct tamis_filter *f, struct view *v, struct view *fr
         view_free(fresh);
         return false;
     }
+    SYNC_POINT("refresh: view published");
     raise_to(&fresh->sequence, atomic_load(&v->sequence));
     raise_to(&fresh->watermark, atomic_load(&v->watermark));
     if (atomic_load(&fresh->sequence) != h->commit.sequence)

@@ -36,6 +36,7 @@ static int enter(struct tamis_writer *w, unsigned *stripe)
 {
     if (w->fork_epoch != io_fork_epoch())
         return TAMIS_ERR_FORKED;
+    SYNC_POINT("add: begun");
     *stripe = my_stripe();
     if (atomic_fetch_or(&w->in_flight[*stripe].n, 1) & 1) {
         *stripe = SHARED_STRIPE + atomic_load(&w->n_stages) % N_SHARED;

@@ -94,6 +94,7 @@ int tamis_writer_commit(struct tamis_writer *w, uint64_t watermark,
     if (alone_check(w))
         return diag_fail(diag, TAMIS_ERR_THREAD, w->path, "%s",
                          tamis_strerror(TAMIS_ERR_THREAD));
+    SYNC_POINT("commit: begun");
     /* A stage may be full though no add here has said so: the writer before this one
      * died, or had no room, and its keys were found there when they came again. */
     atomic_store(&w->grow_failed, false);

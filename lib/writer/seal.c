@@ -120,6 +120,7 @@ int tamis_writer_seal(struct tamis_writer *w, uint64_t watermark, uint64_t *n_da
     if (alone_check(w))
         return diag_fail(diag, TAMIS_ERR_THREAD, w->path, "%s",
                          tamis_strerror(TAMIS_ERR_THREAD));
+    SYNC_POINT("seal: begun");
     pthread_mutex_lock(&w->mutex);
     int err = 0;
     uint32_t state = atomic_load(&w->state);

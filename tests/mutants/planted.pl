@@ -38,9 +38,9 @@ sub planted_entries {
         for my $entry (grep { !/^#/ && /\S/ } split /\n{2,}/, planted_slurp($path)) {
             my ($name, @lines) = split /\n/, $entry;
             my %bug = (name => $name, head => {}, edits => []);
-            die "$path: not NUMBER-NAME: $name\n" unless $name =~ /^(\d{2,3})-[a-z0-9-]+$/;
+            die "$path: not NUMBER-NAME: $name\n" unless $name =~ /^(\d{2,4})-[a-z0-9-]+$/;
             die "$path: $name has the number of $seen{$1}\n" if $seen{$1};
-            $seen{$1} = $name;
+            $seen{$bug{number} = $1} = $name;
             for (@lines) {
                 if (/^in (file )?(\S+?)(?: of (\S+))?:$/) {
                     push @{ $bug{edits} }, { in => substr($_, 3, -1), old => [], new => [],
@@ -58,7 +58,7 @@ sub planted_entries {
             push @out, \%bug;
         }
     }
-    return sort { $a->{name} cmp $b->{name} } @out;
+    return sort { $a->{number} <=> $b->{number} } @out;
 }
 
 # Where each function of the tree is defined: name => [[file, start, length], ...].

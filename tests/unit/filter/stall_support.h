@@ -4,26 +4,10 @@
 #define TAMIS_TESTS_STALL_SUPPORT_H
 
 #include "tests/support/pair_support.h"
+#include "tests/support/reason.h"
 
 #include <semaphore.h>
 #include <sys/mman.h>
-
-static UNUSED enum tamis_reason reason_of(uint64_t hash)
-{
-    enum tamis_reason why;
-    enum tamis_answer a = ask(reader, hash, &why);
-    assert_true((a == TAMIS_ABSENT) == (why == TAMIS_NO_REASON));
-    return why;
-}
-
-/* A hash that the filter of all keys lacks. */
-static UNUSED uint64_t absent_key(void)
-{
-    uint64_t h = 1;
-    while (ask(reader, h, NULL) != TAMIS_ABSENT)
-        h = h * UINT64_C(0x9E3779B97F4A7C15) + 1;
-    return h;
-}
 
 static UNUSED void add_up_to(size_t from, size_t to)
 {

@@ -43,7 +43,7 @@ static void test_a_jump_out_of_reading(void **state)
         assert_true(has_jumped);
     }
     assert_int_equal(count_absent(reader, keys, N), 0);
-    assert_int_equal(reason_of(absent_key()), TAMIS_NO_REASON);
+    assert_int_equal(reason_of(reader, absent_key(reader)), TAMIS_NO_REASON);
 }
 
 /* Each leaves a view behind, which close() frees. */
@@ -56,7 +56,7 @@ static void test_a_jump_out_of_mapping(void **state)
         assert_true(has_jumped);
     }
     assert_int_equal(count_absent(reader, keys, N), 0);
-    assert_int_equal(reason_of(absent_key()), TAMIS_NO_REASON);
+    assert_int_equal(reason_of(reader, absent_key(reader)), TAMIS_NO_REASON);
 }
 
 /* One more than may be: from then on no table that is new is followed, and the old one
@@ -64,13 +64,13 @@ static void test_a_jump_out_of_mapping(void **state)
 static void test_too_many_jumps(void **state)
 {
     (void)state;
-    uint64_t absent = absent_key();
+    uint64_t absent = absent_key(reader);
     add_up_to(FIRST, N);
     for (int i = 0; i < MAX_MAKERS; i++)
         probe_and_jump(IN_MMAP);
     probe_and_jump(IN_MMAP);
     assert_false(has_jumped);
-    assert_int_equal(reason_of(absent), TAMIS_UNREADABLE);
+    assert_int_equal(reason_of(reader, absent), TAMIS_UNREADABLE);
     assert_int_equal(count_absent(reader, keys, N), 0);
     struct tamis_filter *again = open_filter(path);
     assert_int_equal(ask(again, absent, NULL), TAMIS_ABSENT);
@@ -103,7 +103,7 @@ static void interrupt(void)
 static void test_a_handler_that_probes(void **state)
 {
     (void)state;
-    key_of_handler = absent_key();
+    key_of_handler = absent_key(reader);
     signal(SIGUSR1, on_signal);
     for (enum where where = IN_PREAD; where <= IN_MMAP; where++) {
         void (**points[])(void) = {&in_pread, &after_pread, &in_mmap};
@@ -139,7 +139,7 @@ static int probe_in_child(void *ctx)
 static void test_a_fork_while_a_thread_refreshes(void **state)
 {
     (void)state;
-    key_of_handler = absent_key();
+    key_of_handler = absent_key(reader);
     for (enum where where = IN_PREAD; where <= IN_MMAP; where++) {
         grow_once(where);
         pthread_t thread = start_held(where);

@@ -12,7 +12,7 @@ static enum tamis_reason reason_held;
 static void *probe_late(void *ctx)
 {
     after_pread = hold;
-    reason_held = reason_of(key_held);
+    reason_held = reason_of(reader, key_held);
     return ctx;
 }
 
@@ -31,7 +31,7 @@ static void test_a_cancelled_thread(void **state)
     assert_int_equal(pthread_cancel(thread), 0);
     assert_ptr_equal(end_held(thread), PTHREAD_CANCELED); /* after its probe */
     assert_int_equal(count_absent(reader, keys, N), 0);
-    assert_int_equal(reason_of(absent_key()), TAMIS_NO_REASON);
+    assert_int_equal(reason_of(reader, absent_key(reader)), TAMIS_NO_REASON);
 }
 
 static void stalls_at(enum where where)
@@ -47,9 +47,10 @@ static void stalls_at(enum where where)
         assert_int_equal(pthread_join(other[i], &n_absent), 0);
         assert_null(n_absent);
     }
-    assert_int_equal(reason_of(absent_key()), TAMIS_NO_REASON); /* and they know */
+    assert_int_equal(reason_of(reader, absent_key(reader)),
+                     TAMIS_NO_REASON); /* and they know */
     assert_int_equal(tamis_writer_commit(writer, 1, NULL), 0);
-    assert_int_equal(reason_of(absent_key()), TAMIS_NO_REASON);
+    assert_int_equal(reason_of(reader, absent_key(reader)), TAMIS_NO_REASON);
     assert_null(end_held(thread));
     assert_int_equal(count_absent(reader, keys, N), 0);
 }
@@ -117,14 +118,14 @@ static void test_a_thread_that_is_always_overtaken(void **state)
     assert_ptr_equal(v, atomic_load(&reader->view));
     assert_int_equal(now.refusal, TAMIS_UNREADABLE);
     in_mmap = NULL;
-    assert_int_equal(reason_of(absent_key()), TAMIS_NO_REASON);
+    assert_int_equal(reason_of(reader, absent_key(reader)), TAMIS_NO_REASON);
     assert_int_equal(count_absent(reader, keys, N), 0);
 }
 
 /* A header that was read before the last commits takes nothing back. */
 static void test_an_older_header_comes_late(void **state)
 {
-    struct tamis_key key = tamis_key_of_hash(reader->tag, absent_key());
+    struct tamis_key key = tamis_key_of_hash(reader->tag, absent_key(reader));
     enum tamis_reason why;
     (void)state;
     assert_int_equal(tamis_writer_commit(writer, 5, NULL), 0);
@@ -144,16 +145,16 @@ static void test_an_older_header_is_believed(void **state)
 {
     pthread_t thread;
     (void)state;
-    key_held = absent_key();
+    key_held = absent_key(reader);
     assert_int_equal(tamis_writer_commit(writer, 5, NULL), 0);
     assert_int_equal(pthread_create(&thread, NULL, probe_late, NULL), 0);
     while (sem_wait(&is_there) != 0)
         ;
     assert_int_equal(tamis_writer_commit(writer, 9, NULL), 0);
-    assert_int_equal(reason_of(key_held), TAMIS_NO_REASON);
+    assert_int_equal(reason_of(reader, key_held), TAMIS_NO_REASON);
     end_held(thread);
     assert_int_equal(reason_held, TAMIS_NO_REASON);
-    assert_int_equal(reason_of(key_held), TAMIS_NO_REASON);
+    assert_int_equal(reason_of(reader, key_held), TAMIS_NO_REASON);
 }
 
 int main(void)

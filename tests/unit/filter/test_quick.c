@@ -3,6 +3,7 @@
  * that before the next answer. */
 #include "tests/support/still_clock.h"
 #include "tests/support/pair_support.h"
+#include "tests/support/reason.h"
 #include "lib/filter/view.h"
 
 static struct view *view_of(const struct tamis_filter *f)
@@ -15,22 +16,6 @@ static bool quick(const struct tamis_filter *f)
     if (quick_left < 0)
         quick_tick();
     return view_was_offered(view_of(f), f->tag);
-}
-
-static enum tamis_reason reason_of(struct tamis_filter *f, uint64_t hash)
-{
-    enum tamis_reason why;
-    enum tamis_answer a = ask(f, hash, &why);
-    assert_true((a == TAMIS_ABSENT) == (why == TAMIS_NO_REASON));
-    return why;
-}
-
-static uint64_t absent_key(struct tamis_filter *f)
-{
-    uint64_t h = 1;
-    while (ask(f, h, NULL) != TAMIS_ABSENT)
-        h = h * UINT64_C(0x9E3779B97F4A7C15) + 1;
-    return h;
 }
 
 /* Every page is checked, and a probe has found nothing. */
@@ -233,14 +218,19 @@ static void a_bad_page(void **state)
     assert_false(quick(reader));
 }
 
+static void replace_file(void)
+{
+    file_copy(path, path_of("copy"));
+    assert_int_equal(rename(path_of("copy"), path), 0);
+}
+
 /* Within a second, by a clock that is not read at every probe. */
 static void a_copy_that_takes_the_name(void **state)
 {
     (void)state;
     make_quick(reader);
     uint64_t absent = absent_key(reader);
-    file_copy(path, path_of("copy"));
-    assert_int_equal(rename(path_of("copy"), path), 0);
+    replace_file();
     for (int i = 0; i < 16; i++) {
         nanoseconds += 62000000;
         for (int k = 0; k <= QUICK_PROBES; k++)
@@ -248,6 +238,94 @@ static void a_copy_that_takes_the_name(void **state)
     }
     assert_int_equal(reason_of(reader, absent), TAMIS_MISMATCH);
     assert_false(quick(reader));
+}
+
+/* One look that finds it ends what is quick: other threads, which will not read the
+ * clock soon, have it from their next probe on, and so do other filters of the file. */
+static void a_look_that_finds_a_copy(void **state)
+{
+    (void)state;
+    struct tamis_filter *other = open_filter(path);
+    make_quick(reader);
+    make_quick(other);
+    uint64_t absent = absent_key(reader), words[2];
+    enum tamis_reason why;
+    replace_file();
+    nanoseconds += 600000000; /* a look is due */
+    quick_left = QUICK_PROBES;
+    assert_int_equal(reason_of(reader, absent), TAMIS_NO_REASON);
+    assert_int_equal(reason_of(other, absent), TAMIS_NO_REASON);
+    tamis_filter_probe_batch(reader, reader->tag, keys, 65, words, &why); /* it looks */
+    assert_int_equal(why, TAMIS_MISMATCH);
+    assert_int_equal(reason_of(other, absent), TAMIS_MISMATCH);
+    assert_int_equal(reason_of(reader, absent), TAMIS_MISMATCH);
+    assert_true(quick_left > 0);
+    tamis_filter_close(other);
+}
+
+/* The thread whose turn it was to look has not come back. */
+static void a_look_that_is_old(void **state)
+{
+    (void)state;
+    make_quick(reader);
+    uint64_t absent = absent_key(reader);
+    nanoseconds += 900000000;
+    atomic_store(&reader->named->looks.look_after, look_clock() + LOOK_VALID / 2);
+    quick_end();
+    assert_int_equal(reason_of(reader, absent), TAMIS_NO_REASON); /* it is valid */
+    assert_false(quick(reader));
+}
+
+/* ---- the clock ---- */
+
+/* Keys of another domain count. If they did not, a thread could ask two billion of them
+ * without reading the clock, and more would make its count a high one. */
+static void foreign_keys_count(void **state)
+{
+    (void)state;
+    make_quick(reader);
+    struct tamis_key key = tamis_key_of_hash(reader->tag + 1, keys[0]);
+    uint64_t word[1];
+    for (int batch = 0; batch < 2; batch++) {
+        quick_left = QUICK_PROBES;
+        unsigned before = n_clocks;
+        for (int i = 0; i < 10 * (QUICK_PROBES + 1); i++) {
+            if (batch)
+                tamis_filter_probe_batch(reader, key.tag, &key.hash, 1, word, NULL);
+            else
+                tamis_filter_probe(reader, &key, NULL);
+            assert_true(quick_left >= 0);
+        }
+        assert_int_equal(n_clocks - before, 10);
+    }
+    make_quick(reader);
+    nanoseconds += QUICK_PERIOD;
+    for (int i = 0; i <= QUICK_PROBES; i++)
+        tamis_filter_probe(reader, &key, NULL);
+    assert_false(view_was_offered(view_of(reader), reader->tag));
+}
+
+/* Calls with all looks do not count: they read the clock themselves. */
+static void calls_with_all_looks_do_not(void **state)
+{
+    (void)state;
+    commit(7);
+    make_quick(reader);
+    struct tamis_key key = tamis_key_of_hash(reader->tag, absent_key(reader));
+    uint64_t words[2];
+    enum tamis_reason why;
+    quick_left = QUICK_PROBES;
+    unsigned before = n_clocks;
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(filter_probe_from(reader, 7, 0, &key, NULL), TAMIS_ABSENT);
+        tamis_filter_probe_batch(reader, key.tag, keys, 65, words, NULL);
+    }
+    assert_int_equal(quick_left, QUICK_PROBES);
+    assert_true(n_clocks - before >= 200);
+    replace_file();
+    nanoseconds += 600000000;
+    filter_probe_from(reader, 7, 0, &key, &why);
+    assert_int_equal(why, TAMIS_MISMATCH);
 }
 
 /* A thread that asks seldom reads the clock each time. */
@@ -289,6 +367,10 @@ int main(void)
         TEST_WITH_PAIR(either_end_of_the_slot),
         TEST_WITH_PAIR(a_bad_page),
         TEST_WITH_PAIR(a_copy_that_takes_the_name),
+        TEST_WITH_PAIR(a_look_that_finds_a_copy),
+        TEST_WITH_PAIR(a_look_that_is_old),
+        TEST_WITH_PAIR(foreign_keys_count),
+        TEST_WITH_PAIR(calls_with_all_looks_do_not),
         TEST_WITH_PAIR(the_clock_of_a_slow_thread),
     };
     return cmocka_run_group_tests_name("quick", tests, pair_set_up, test_dir_remove);

@@ -1,29 +1,12 @@
 /* A reader of a growing filter follows its file (R6): what it does when slot A is
  * another one than it knew, half written, of another filter, or of an older table. */
-#include "tests/support/support.h"
+#include "tests/support/reason.h"
 #include "lib/filter/view.h"
 
 enum { N = 5000 };
 
 static uint64_t keys[N];
 static const char *path;
-
-static enum tamis_reason reason_of(struct tamis_filter *f, uint64_t hash)
-{
-    enum tamis_reason why;
-    enum tamis_answer a = ask(f, hash, &why);
-    assert_true((a == TAMIS_ABSENT) == (why == TAMIS_NO_REASON));
-    return why;
-}
-
-/* A hash that the filter lacks, whatever it is. */
-static uint64_t absent_key(struct tamis_filter *f)
-{
-    uint64_t h = 1;
-    while (ask(f, h, NULL) != TAMIS_ABSENT)
-        h = h * UINT64_C(0x9E3779B97F4A7C15) + 1;
-    return h;
-}
 
 static void make(const char *name, size_t n)
 {

@@ -1,0 +1,100 @@
+/* Interleavings that chance would take years to find, forced: a view becomes quick
+ * (lib/page/quick.h) by what one thread saw, while another sees a later header. An
+ * older copy then comes back in its place, which no probe may take for the file. */
+#include "tests/support/still_clock.h"
+#include "tests/unit/writer/held_support.h"
+#include "tests/support/reason.h"
+#include "lib/filter/view.h"
+
+static bool quick(void)
+{
+    return view_was_offered(atomic_load(&reader->view), reader->tag);
+}
+
+/* Every page is checked. */
+static void verify(void)
+{
+    assert_int_equal(tamis_filter_verify(reader, &(struct tamis_verify){0}, NULL), 0);
+}
+
+static uint8_t *older;
+static size_t n_older;
+
+static void remember_file(void)
+{
+    older = file_read(path, &n_older);
+}
+
+static void put_back(void)
+{
+    file_poke(path, 0, older, n_older);
+    free(older);
+}
+
+static void expect_refusal(void)
+{
+    assert_false(quick());
+    assert_int_equal(reason_of(reader, keys[N - 1]), TAMIS_UNREADABLE);
+    assert_false(quick());
+}
+
+/* The thread that noted the later header has not offered the view again. */
+static void test_a_later_header_is_noted(void **state)
+{
+    struct held t;
+    (void)state;
+    verify();
+    assert_false(is_absent(reader, keys[0]));
+    assert_true(quick());
+    remember_file();
+    commit(7);
+    start(&t, "probe: view chosen", 1, probe_key, &keys[0]);
+    put_back();
+    expect_refusal();
+    end(&t);
+    expect_refusal();
+}
+
+/* The thread that offers the view judged it before the later header came. */
+static void test_a_later_header_amid_an_offer(void **state)
+{
+    struct held t;
+    (void)state;
+    verify();
+    remember_file();
+    quick_end(); /* else there is nothing to offer */
+    start(&t, "offer: view judged", 1, probe_key, &keys[0]);
+    commit(7);
+    assert_false(is_absent(reader, keys[0]));
+    put_back();
+    end(&t);
+    expect_refusal();
+}
+
+/* A view of two stages is offered as soon as it is published. Then its publisher
+ * inherits from the view before that a later header was seen. */
+static void test_a_fresh_view_is_offered(void **state)
+{
+    struct held t;
+    (void)state;
+    grow();
+    start(&t, "refresh: view published", 1, probe_key, &keys[0]);
+    struct view *v = atomic_load(&reader->view);
+    atomic_fetch_add(&v->older->sequence, 9);
+    verify();
+    assert_false(is_absent(reader, keys[0]));
+    assert_true(quick());
+    end(&t);
+    expect_refusal();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST_WITH_PAIR(test_a_later_header_is_noted),
+        TEST_WITH_PAIR(test_a_later_header_amid_an_offer),
+        TEST_WITH_PAIR(test_a_fresh_view_is_offered),
+    };
+    return cmocka_run_group_tests_name("interleavings: quick", tests, pair_set_up,
+                                       test_dir_remove);
+}
