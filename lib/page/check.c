@@ -202,7 +202,8 @@ void stage_mark_bad(struct stage *s, uint64_t page)
     stage_unset_plain(s);
     atomic_exchange(&s->first_good, NEVER);
     if (atomic_exchange(&s->all_good, NEVER) != NOT_YET) {
-        atomic_fetch_add(&stage_epoch_now, 1); /* for each: another may be on its way to here */
+        /* For each: another may be on its way to here. */
+        atomic_fetch_add(&stage_epoch_now, 1);
         quick_end();
     }
     uint32_t before = page_set(s, page, PAGE_BAD);
