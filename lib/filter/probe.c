@@ -154,8 +154,8 @@ size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
     return n_absent;
 }
 
-/* Takes the arguments of the call below as they are: then that one saves no registers.
- */
+/* Takes the arguments of tamis_filter_probe_batch() as they are: then that one saves no
+ * registers. */
 static APART size_t batch_not_plain(struct tamis_filter *f, uint64_t tag,
                                     const uint64_t *hashes, size_t n, uint64_t *absent,
                                     enum tamis_reason *why)

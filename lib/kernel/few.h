@@ -1,6 +1,7 @@
 /* At most 64 keys on one plane, or on a few, for loops.h: an engine's MultiGet. grid.h
  * sets up a window that rolls over items, which costs more than a few keys take. Here
- * all lines are fetched in one pass, and looked at in a second. */
+ * all lines are fetched in one pass, and looked at in a second. Four or eight keys on
+ * one plane, and one key on planes alike, need only the second. */
 
 /* ---- one plane ---- */
 
@@ -237,7 +238,7 @@ KERNEL __attribute__((noinline)) size_t cells_at_once(const struct few_planes *f
     return n_full_rows(f, n, rows);
 }
 
-/* On planes of one lane, and of as many words. */
+/* On planes of one lane that have the same number of words. */
 KERNEL __attribute__((noinline)) size_t cells_alike(const struct few_planes *f,
                                                     const struct tamis_key *keys,
                                                     size_t n, uint64_t *rows)
@@ -260,7 +261,7 @@ KERNEL __attribute__((noinline)) size_t cells_alike(const struct few_planes *f,
     return n_full;
 }
 
-/* One of these. */
+/* On one plane of one lane. */
 KERNEL __attribute__((noinline)) size_t cells_of_one(const struct plane *plane,
                                                      const struct tamis_key *keys,
                                                      size_t n, uint64_t *rows)

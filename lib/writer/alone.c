@@ -121,7 +121,7 @@ static bool look_at_fill(const struct tamis_writer *w, struct writer_stage *s,
     return full;
 }
 
-/* Is the stage full? */
+/* Adds to the counts of the stage. Is it full? */
 static inline bool count(struct tamis_writer *w, struct writer_stage *s, uint64_t keys,
                          uint64_t bits)
 {

@@ -1,7 +1,7 @@
 /* Few segments: what an engine's get or MultiGet asks of those that may hold its keys.
  *
- * Where nothing is left to be asked but bits, the lines of all pairs are fetched in one
- * pass, and looked at in a second: there is no window and no tile to set up. Anything
+ * Where nothing is left to be asked but bits, kernel/few.h asks all pairs at once: there
+ * is no window and no tile to set up. Anything
  * else (a segment that is not ready, a target that something speaks against, a key of
  * another domain, packs) is left to probe_many.c and probe_keys.c. */
 #include "lib/store/snapshot/snapshot.h"
@@ -14,7 +14,7 @@
 /* For more keys, on more than a handful of segments, the kernel's grid is quicker. */
 enum { WORD = 64, FEW_KEYS = 32, HANDFUL = 4 };
 
-/* Which of these planes have more than one lane, and have all as many words? */
+/* Sets `deep` and `alike` where planes differ, or have several lanes. */
 static __attribute__((noinline)) void unlike(struct few_planes *f)
 {
     uint32_t others = 0;
@@ -25,7 +25,7 @@ static __attribute__((noinline)) void unlike(struct few_planes *f)
     f->alike = !others;
 }
 
-/* Lanes and words, in one load. */
+/* Lanes and words, in one number. */
 static inline uint64_t shape_of(const struct plane *p)
 {
     return (uint64_t)p->ring << 32 | (uint32_t)p->words << 16 | p->lanes;
@@ -121,18 +121,15 @@ static __attribute__((noinline)) size_t ask_and_count(struct tamis_snapshot *s,
     return n_absent;
 }
 
-/* At most 64 keys; adds those that are absent from all. False: nothing was asked.
- * Answers are MAYBE until they are known, for whoever jumps out of the probe. They are
- * cleared here, lest it become a call that takes longer. */
+/* At most 64 keys, whose rows are zero; adds those that are absent from all. False:
+ * nothing was asked. */
 static inline bool ask(struct tamis_snapshot *s, const struct few_planes *f,
                        const struct tamis_key *keys, size_t n, uint64_t *rows,
                        size_t *n_absent)
 {
     uint64_t foreign = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         foreign |= keys[i].tag ^ s->domain.tag;
-        __atomic_store_n(&rows[i], 0, __ATOMIC_RELAXED);
-    }
     if (foreign || origin_now(s->origin) != TAMIS_NO_REASON)
         return false;
     if (s->planes.any_range || counters_on(&s->counts))
@@ -149,8 +146,14 @@ bool probe_few(struct tamis_snapshot *s, const struct tamis_target *targets, siz
                size_t *n_absent)
 {
     struct few_planes f;
-    return s && targets && keys && absent && n_keys - 1 < FEW_KEYS &&
-           few_begin(&f, s, targets, n, keys->hash) &&
+    if (!s || !targets || !keys || !absent || n_keys - 1 >= FEW_KEYS ||
+        n - 1 >= FEW_PLANES)
+        return false;
+    /* Before anything else, for a caller that jumps out of the probe: MAYBE. One by one,
+     * lest it become a call that takes longer. */
+    for (size_t i = 0; i < n_keys; i++)
+        __atomic_store_n(&absent[i], 0, __ATOMIC_RELAXED);
+    return few_begin(&f, s, targets, n, keys->hash) &&
            ask(s, &f, keys, n_keys, absent, n_absent);
 }
 
@@ -166,6 +169,8 @@ size_t probe_few_keys(struct tamis_snapshot *s, const struct tamis_target *targe
     for (; done < n_keys; done += some) {
         uint64_t *rows = absent ? absent + done : own;
         some = n_keys - done < WORD ? n_keys - done : WORD;
+        if (!absent)
+            memset(own, 0, some * sizeof own[0]);
         if (!few_begin(&f, s, targets, n, keys[done].hash) ||
             !ask(s, &f, keys + done, some, rows, n_absent))
             return done;
@@ -180,7 +185,7 @@ bool probe_few_segments(struct tamis_snapshot *s, const struct tamis_target *tar
                         enum tamis_answer *answer)
 {
     struct few_planes f;
-    uint64_t row;
+    uint64_t row = 0;
     size_t everywhere = 0;
     if (!s || !key || !few_begin(&f, s, targets, n, key->hash))
         return false;

@@ -255,7 +255,7 @@ static void a_tebibyte_of_holes_takes_no_memory(void **state)
     int rc = tamis_filter_open(path, NULL, &f, &diag);
     if (rc == 0) {
         /* Some keys only: each touches pages of its own, under ASan pages of its shadow,
-         * too, and some kernels count pages that were only read as memory. */
+         * too, and some Linux kernels count pages that were only read as memory. */
         for (size_t i = 0; i < N_KEYS; i += 3) {
             enum tamis_reason why;
             assert_int_equal(ask(f, keys[i], &why), TAMIS_MAYBE);

@@ -244,6 +244,28 @@ static void a_look_that_never_ends_holds_nobody_up(void **state)
     tamis_store_close(s);
 }
 
+/* Whoever jumps out of a question to a few segments is left with MAYBE, whatever was in
+ * the rows before. */
+static void a_jump_out_leaves_maybe(void **state)
+{
+    uint64_t rows[2] = {UINT64_MAX, UINT64_MAX};
+    struct tamis_key keys[2];
+    (void)state;
+    struct tamis_store *s = store_to_ask(2, false);
+    struct tamis_target targets[2] = {tamis_snapshot_target(asked, 0),
+                                      tamis_snapshot_target(asked, 1)};
+    keys[0] = keys[1] = absent_key;
+    all_must_say(TAMIS_NO_REASON); /* all pages are checked */
+    pass(500);
+    in_the_look = jump_out;
+    if (sigsetjmp(out, 0) == 0)
+        tamis_snapshot_probe_keys(asked, targets, 2, keys, 2, rows);
+    assert_null(in_the_look);
+    assert_true(rows[0] == 0 && rows[1] == 0);
+    tamis_snapshot_release(asked);
+    tamis_store_close(s);
+}
+
 static void others_go_on_while_one_looks(void **state)
 {
     (void)state;
@@ -325,6 +347,7 @@ int main(void)
         EACH(a_snapshot_that_outlives_its_store_looks_on),
         EACH(so_does_one_in_a_child),
         EACH(a_look_that_never_ends_holds_nobody_up),
+        EACH(a_jump_out_leaves_maybe),
         EACH(others_go_on_while_one_looks),
         EACH(a_look_is_no_cancellation_point),
         EACH(a_look_that_fails_is_no_proof_of_either),

@@ -83,8 +83,11 @@ static void take_amid(const char *place, void (*what)(void *))
     atomic_store(&is_taken, false);
     start(&t, place, 1, what, NULL);
     assert_int_equal(pthread_create(&taker, NULL, take_add_commit, NULL), 0);
-    usleep(20000);
-    bool too_soon = atomic_load(&is_taken);
+    bool too_soon = false;
+    for (int i = 0; i < 50 && !too_soon; i++) {
+        usleep(4000);
+        too_soon = atomic_load(&is_taken);
+    }
     end(&t);
     assert_int_equal(pthread_join(taker, NULL), 0);
     assert_false(too_soon);
