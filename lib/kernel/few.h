@@ -1,7 +1,7 @@
 /* At most 64 keys on one plane, or on a few, for loops.h: an engine's MultiGet. grid.h
  * sets up a window that rolls over items, which costs more than a few keys take. Here
- * all lines are fetched in one pass, and looked at in a second. Four or eight keys on
- * one plane, and one key on planes alike, need only the second. */
+ * all lines are fetched in one pass, and looked at in a second. Four keys on one
+ * plane, and one key on planes alike, need only the second. */
 
 /* ---- one plane ---- */
 
@@ -77,19 +77,17 @@ KERNEL __attribute__((noinline)) size_t few_in_two_passes(const struct plane *pl
     ((uint64_t)!has(bits + geometry_block(h[i], n_blocks) * BLOCK_BYTES, words, h[i])  \
      << (i))
 
-/* At least one key. Four or eight are asked without fetching their lines before: that
- * takes as long as a look at them, and a processor has so many in flight by itself. */
+/* At least one key. Four are asked without fetching their lines before: that takes as
+ * long as a look at them, and a processor has so many in flight by itself. */
 KERNEL size_t answer_few(const struct plane *plane, const uint64_t *hashes, size_t n,
                          uint64_t *absent)
 {
-    if (n % 4 || n > 8)
+    if (n != 4)
         return few_in_two_passes(plane, hashes, n, absent);
     const uint8_t *bits = plane->bits;
     const uint64_t n_blocks = plane->n_blocks, *h = hashes;
     const uint32_t words = PLANE_WORDS(plane);
     uint64_t lacks = LACKS(0) | LACKS(1) | LACKS(2) | LACKS(3);
-    if (n > 4)
-        lacks |= LACKS(4) | LACKS(5) | LACKS(6) | LACKS(7);
     return few_end(plane, hashes, n, lacks, absent);
 }
 
