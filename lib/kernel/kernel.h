@@ -122,9 +122,9 @@ struct kernel {
                          uint64_t *absent);
     /* n keys, at most 64, on a few planes: bit p of rows[i] is set if key i is not in
      * plane p. `skip` may be NULL. Pairs whose bit is set there are not asked, and stay
-     * set in `rows`. Returns how many keys are in no plane. For one
-     * key without `skip`, on planes alike of one lane, the caller has prefetched the
-     * first lines: the kernel does not. */
+     * set in `rows`. Returns how many keys are in no plane. Before one key without
+     * `skip` on planes alike of one lane, the caller prefetches the first lines: the
+     * kernel does not. */
     size_t (*answer_cells)(const struct few_planes *planes,
                            const struct tamis_key *keys, size_t n, const uint64_t *skip,
                            uint64_t *rows);

@@ -19,9 +19,10 @@
  * alone, no other thread sets bits there
  * - pattern_fill(&x, WORDS(words), block): sets them, private
  *
- * Here is what asks and sets one block, and one plane; few.h has some keys on one plane
- * or a few, row.h one key on many planes, grid.h many keys on many planes, transpose.h
- * makes rows of blocks, rows.h asks them. They are included by this file only.
+ * This file asks and sets one block, and one plane. few.h has some keys on one plane,
+ * cells.h some on a few planes, row.h one key on many planes, grid.h many keys on many
+ * planes; transpose.h makes rows of blocks, rows.h asks them. Only this file includes
+ * them.
  *
  * A miss of the cache costs a hundred tests. So a line is asked for long before it is
  * looked at: the unit is an item, at most 64 keys on one plane (or 64 planes for one
@@ -178,6 +179,7 @@ KERNEL enum tamis_answer answer(const struct plane *p, const struct tamis_key *k
 }
 
 #include "lib/kernel/few.h"
+#include "lib/kernel/cells.h"
 #include "lib/kernel/row.h"
 #include "lib/kernel/grid.h"
 #include "lib/kernel/transpose.h"

@@ -39,7 +39,7 @@ my @FILES = qw(format/commit.c format/stage.c format/integrity.c format/geometry
     lib/writer/seal.c lib/writer/recover.c lib/page/map.c lib/page/check.c lib/io/reserve.c
     lib/builder/partition.c lib/builder/fill.c lib/builder/check.c lib/page/guard.c lib/page/watch.c
     lib/filter/scrub.c lib/filter/probe.c lib/filter/bloom.c lib/kernel/loops.h
-    lib/kernel/few.h lib/kernel/row.h lib/kernel/grid.h lib/derive/sources.c
+    lib/kernel/few.h lib/kernel/cells.h lib/kernel/row.h lib/kernel/grid.h lib/derive/sources.c
     lib/derive/setops.c lib/derive/fold.c lib/derive/pages.c lib/derive/derive.c
     lib/derive/compare.c lib/store/edit/derive.c lib/store/snapshot/planes.c
     lib/store/snapshot/probe_one.c lib/store/snapshot/probe_few.c

@@ -1,9 +1,9 @@
 /* Few segments: what an engine's get or MultiGet asks of those that may hold its keys.
  *
- * Where nothing is left to be asked but bits, kernel/few.h asks all pairs at once: there
- * is no window and no tile to set up. Anything
- * else (a segment that is not ready, a target that something speaks against, a key of
- * another domain, packs) is left to probe_many.c and probe_keys.c. */
+ * Where nothing is left to be asked but bits, kernel/cells.h asks all pairs at once:
+ * there is no window and no tile to set up. Anything else (a segment that is not ready,
+ * a target that something speaks against, a key of another domain, packs) is left to
+ * probe_many.c and probe_keys.c. */
 #include "lib/store/snapshot/snapshot.h"
 #include "lib/kernel/kernel.h"
 #include "lib/store/base/counters.h"
@@ -121,8 +121,7 @@ static __attribute__((noinline)) size_t ask_and_count(struct tamis_snapshot *s,
     return n_absent;
 }
 
-/* At most 64 keys, whose rows are zero; adds those that are absent from all. False:
- * nothing was asked. */
+/* At most 64 keys; adds those that are absent from all. False: nothing was asked. */
 static inline bool ask(struct tamis_snapshot *s, const struct few_planes *f,
                        const struct tamis_key *keys, size_t n, uint64_t *rows,
                        size_t *n_absent)
@@ -169,8 +168,6 @@ size_t probe_few_keys(struct tamis_snapshot *s, const struct tamis_target *targe
     for (; done < n_keys; done += some) {
         uint64_t *rows = absent ? absent + done : own;
         some = n_keys - done < WORD ? n_keys - done : WORD;
-        if (!absent)
-            memset(own, 0, some * sizeof own[0]);
         if (!few_begin(&f, s, targets, n, keys[done].hash) ||
             !ask(s, &f, keys + done, some, rows, n_absent))
             return done;
@@ -185,7 +182,7 @@ bool probe_few_segments(struct tamis_snapshot *s, const struct tamis_target *tar
                         enum tamis_answer *answer)
 {
     struct few_planes f;
-    uint64_t row = 0;
+    uint64_t row;
     size_t everywhere = 0;
     if (!s || !key || !few_begin(&f, s, targets, n, key->hash))
         return false;

@@ -22,7 +22,7 @@ static uint8_t *bits_new(const struct geometry *g, uint64_t *n_bytes)
     return bits;
 }
 
-/* Some of one geometry, as a store's segments have it. */
+/* Now and then all have one lane and the same number of words, as in a store. */
 static void planes_make(struct planes *p, size_t n, const uint64_t *keys, size_t n_keys)
 {
     bool alike = random_below(4) == 0;
