@@ -35,8 +35,8 @@ int tamis_writer_open(const char *path, struct tamis_writer **out,
  * thread that begins after the owner has ended may be taken for it. If a signal handler
  * leaves an add by a jump, the writer refuses all that follows: close it. ERR_BUSY: a
  * thread adds at this moment, and the writer stays everybody's. Adds, commits and seals
- * that ran meanwhile may have returned ERR_THREAD: repeat them. Such an add may have
- * added some of its keys. ERR_FORKED. */
+ * that ran meanwhile may have returned ERR_THREAD: repeat them. An add of several keys
+ * may have added some of them. ERR_FORKED. */
 int tamis_writer_one_thread(struct tamis_writer *writer);
 
 /* Add keys, visible at once to every reader on this machine, durable with the next
