@@ -165,7 +165,7 @@ define install
 	    if ! command -v apt-get >/dev/null || { [ -n "$$sudo" ] && ! command -v sudo >/dev/null; }; then \
 	        echo "tamis needs these packages, by their Debian names; please have them installed:$$missing" >&2; exit 2; fi; \
 	    echo "installing what is missing: $${sudo}apt-get install$$missing"; \
-	    $$sudo env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes sh -c "apt-get update -q >/dev/null && apt-get install -q -y --no-install-recommends$$missing >/dev/null" </dev/null || exit 2; \
+	    $$sudo env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes flock -o /var/lib/dpkg sh -c "apt-get update -q >/dev/null && apt-get install -q -y --no-install-recommends$$missing >/dev/null" </dev/null || exit 2; \
 	fi
 endef
 
