@@ -81,20 +81,6 @@ struct stage_disk {
     uint8_t kind_unused[30];
 };
 
-/* The area of kind 2, pack, in the first stage and in the other two (SPEC.md §17). */
-enum { AREA_OFFSET = 80, AREA_BYTES = STAGE_BYTES - AREA_OFFSET };
-struct rows_area_disk {
-    struct le32 n_bands;
-    struct le32 n_columns;
-    uint8_t area_unused[40];
-};
-struct table_area_disk {
-    struct le64 used_bytes;
-    struct le32 n_entries;
-    struct le16 content;
-    uint8_t area_unused[34];
-};
-
 struct stage_desc {
     uint64_t offset; /* bytes from the start of the filter, page-aligned */
     uint64_t length; /* bytes of the bit arrays */
@@ -134,10 +120,6 @@ extern const struct field commit_fields[];
 extern const size_t n_commit_fields;
 extern const struct field stage_fields[];
 extern const size_t n_stage_fields;
-extern const struct field rows_area_fields[];
-extern const size_t n_rows_area_fields;
-extern const struct field table_area_fields[];
-extern const size_t n_table_area_fields;
 
 /* ==== stage.c: a stage descriptor ==== */
 

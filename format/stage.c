@@ -1,13 +1,10 @@
 /* Stage descriptors: encode, and decode with every check of SPEC.md §8.3 in its order.
  */
-#include "commit.h"
-#include "pack.h"
+#include "area.h"
 
-_Static_assert(sizeof(struct stage_disk) == STAGE_BYTES, "SPEC.md section 6");
-_Static_assert(sizeof(struct rows_area_disk) == AREA_BYTES &&
-                   sizeof(struct table_area_disk) == AREA_BYTES &&
+_Static_assert(sizeof(struct stage_disk) == STAGE_BYTES &&
                    offsetof(struct stage_disk, n_blocks) == AREA_OFFSET,
-               "SPEC.md section 17");
+               "SPEC.md section 6");
 
 #define F(member, type) FIELD(struct stage_disk, member, type)
 const struct field stage_fields[] = {
@@ -22,32 +19,6 @@ const struct field stage_fields[] = {
 };
 #undef F
 const size_t n_stage_fields = sizeof stage_fields / sizeof stage_fields[0];
-
-#define F(member, type) FIELD(struct rows_area_disk, member, type)
-const struct field rows_area_fields[] = {
-    F(n_bands, FIELD_UINT), F(n_columns, FIELD_UINT), F(area_unused, FIELD_UNUSED)};
-#undef F
-const size_t n_rows_area_fields = sizeof rows_area_fields / sizeof rows_area_fields[0];
-
-#define F(member, type) FIELD(struct table_area_disk, member, type)
-const struct field table_area_fields[] = {
-    F(used_bytes, FIELD_UINT), F(n_entries, FIELD_UINT), F(content, FIELD_UINT),
-    F(area_unused, FIELD_UNUSED)};
-#undef F
-const size_t n_table_area_fields =
-    sizeof table_area_fields / sizeof table_area_fields[0];
-
-/* The area of kind 2, from byte 80 on. */
-static void area_encode(const struct stage_desc *s, uint8_t *area)
-{
-    struct rows_area_disk rows = {le32_of(s->n_bands), le32_of(s->n_columns), {0}};
-    struct table_area_disk table = {
-        le64_of(s->used_bytes), le32_of(s->n_entries), le16_of(s->content), {0}};
-    if (s->layout == LAYOUT_ROWS)
-        memcpy(area, &rows, sizeof rows);
-    else
-        memcpy(area, &table, sizeof table);
-}
 
 void stage_encode(const struct stage_desc *s, uint8_t out[STAGE_BYTES])
 {
@@ -78,22 +49,6 @@ void stage_encode(const struct stage_desc *s, uint8_t out[STAGE_BYTES])
     ((struct verdict){VERDICT_##code, (uint32_t)offsetof(struct stage_disk, member),   \
                       "stage." #member})
 
-static void area_load(const struct stage_disk *d, struct stage_desc *s)
-{
-    struct rows_area_disk rows;
-    struct table_area_disk table;
-    memcpy(&rows, (const uint8_t *)d + AREA_OFFSET, sizeof rows);
-    memcpy(&table, (const uint8_t *)d + AREA_OFFSET, sizeof table);
-    if (s->layout == LAYOUT_ROWS) {
-        s->n_bands = le32_get(rows.n_bands);
-        s->n_columns = le32_get(rows.n_columns);
-    } else if (s->layout == LAYOUT_TABLE) {
-        s->used_bytes = le64_get(table.used_bytes);
-        s->n_entries = le32_get(table.n_entries);
-        s->content = le16_get(table.content);
-    }
-}
-
 static void stage_load(const struct stage_disk *d, bool settled, bool pack,
                        struct stage_desc *s)
 {
@@ -113,7 +68,7 @@ static void stage_load(const struct stage_disk *d, bool settled, bool pack,
         s->settled_root = le64_get(d->settled_root);
     }
     if (pack) {
-        area_load(d, s);
+        area_load((const uint8_t *)d + AREA_OFFSET, s);
         return;
     }
     s->bits_set = le64_get(d->bits_set);
@@ -176,76 +131,24 @@ static struct verdict check_blocks(const struct stage_desc *s)
     return VERDICT_GOOD;
 }
 
-#define AREA(code, area, member)                                                       \
-    ((struct verdict){VERDICT_##code,                                                  \
-                      AREA_OFFSET + (uint32_t)offsetof(struct area, member),           \
-                      "stage." #member})
-
-/* Rules P4 to P10, which stand in their place in a pack. */
-static struct verdict check_rows(const struct stage_desc *s)
-{
-    if (s->layout != LAYOUT_ROWS)
-        return AT(KIND, layout);
-    if (s->n_bands < 1 || s->n_bands > PACK_MAX_BANDS)
-        return AREA(RANGE, rows_area_disk, n_bands);
-    if (s->n_columns < s->n_bands || s->n_columns > PACK_MAX_COLUMNS)
-        return AREA(RANGE, rows_area_disk, n_columns);
-    if (s->length == 0 || s->length % PAGE_BYTES != 0)
-        return AT(RANGE, length);
-    return VERDICT_GOOD;
-}
-
-static struct verdict check_table(const struct stage_desc *s, size_t i,
-                                  const struct stage_desc *rows)
-{
-    bool bands = i == PACK_BANDS;
-    uint64_t n = bands ? rows->n_bands : rows->n_columns, length;
-    if (s->layout != LAYOUT_TABLE)
-        return AT(KIND, layout);
-    if (s->content != (bands ? CONTENT_BANDS : CONTENT_COLUMNS))
-        return AREA(KIND, table_area_disk, content);
-    if (s->n_entries != n)
-        return AREA(RANGE, table_area_disk, n_entries);
-    if (s->used_bytes % 8 != 0 ||
-        s->used_bytes < n * (bands ? BAND_BYTES : COLUMN_MIN_BYTES) ||
-        s->used_bytes > n * (bands ? BAND_BYTES : COLUMN_MAX_BYTES))
-        return AREA(RANGE, table_area_disk, used_bytes);
-    if (!align_up_u64(s->used_bytes, PAGE_BYTES, &length) || s->length != length)
-        return AT(RANGE, length);
-    return VERDICT_GOOD;
-}
-
-static bool area_unused_is_zero(const struct stage_disk *d, const struct stage_desc *s)
-{
-    size_t used = s->layout == LAYOUT_ROWS
-                      ? offsetof(struct rows_area_disk, area_unused)
-                      : offsetof(struct table_area_disk, area_unused);
-    return all_zero((const uint8_t *)d + AREA_OFFSET + used, AREA_BYTES - used);
-}
-
 /* What is left of the bytes from 80 on. */
-static struct verdict check_area(const struct stage_disk *d, const struct stage_desc *s,
-                                 const struct commit *c, bool pack)
+static struct verdict check_unused(const struct stage_disk *d,
+                                   const struct stage_desc *s, const struct commit *c,
+                                   bool pack)
 {
     if (!commit_unused_is_ours(c))
         return VERDICT_GOOD;
-    if (!pack)
-        return all_zero(d->kind_unused, sizeof d->kind_unused)
-                   ? VERDICT_GOOD
-                   : AT(UNUSED, kind_unused);
-    if (area_unused_is_zero(d, s))
-        return VERDICT_GOOD;
-    return s->layout == LAYOUT_ROWS ? AREA(UNUSED, rows_area_disk, area_unused)
-                                    : AREA(UNUSED, table_area_disk, area_unused);
+    if (pack)
+        return area_check_unused((const uint8_t *)d + AREA_OFFSET, s);
+    return all_zero(d->kind_unused, sizeof d->kind_unused) ? VERDICT_GOOD
+                                                           : AT(UNUSED, kind_unused);
 }
 
 static struct verdict check_stage(const struct stage_disk *d, size_t i, uint8_t slot,
                                   bool pack, const struct commit *c)
 {
     const struct stage_desc *s = &c->stages[i];
-    struct verdict v = !pack            ? check_blocks(s)
-                       : i == PACK_ROWS ? check_rows(s)
-                                        : check_table(s, i, &c->stages[PACK_ROWS]);
+    struct verdict v = pack ? area_check(s, i, c) : check_blocks(s);
     if (v.code != VERDICT_OK)
         return v;
     if (s->offset == 0 || s->offset % PAGE_BYTES != 0)
@@ -256,7 +159,7 @@ static struct verdict check_stage(const struct stage_disk *d, size_t i, uint8_t 
         return AT(RANGE, bits_set);
     v = check_settled(d, s, c, i < c->n_settled);
     if (v.code == VERDICT_OK)
-        v = check_area(d, s, c, pack);
+        v = check_unused(d, s, c, pack);
     return v.code == VERDICT_OK ? check_integrity(s, c, slot) : v;
 }
 

@@ -6,6 +6,7 @@
 #include "tests/support/spec_text.h"
 
 #include "format/integrity.h"
+#include "format/area.h"
 #include "format/pack.h"
 #include "format/record.h"
 

@@ -1,6 +1,7 @@
 /* format/pack.h, and the descriptors of a pack: every rule of SPEC.md section 17.3 by a
  * mutation of its own, and what is just inside the limits. */
 #include "tests/unit/format/commit_records.h"
+#include "format/area.h"
 #include "format/pack.h"
 
 /* A pack of three columns in two bands. */

@@ -1,0 +1,108 @@
+/* The kind's bytes of a stage descriptor: encode, decode and check (SPEC.md §17.3). */
+#include "area.h"
+#include "pack.h"
+
+_Static_assert(sizeof(struct rows_area_disk) == AREA_BYTES &&
+                   sizeof(struct table_area_disk) == AREA_BYTES,
+               "SPEC.md section 17");
+
+#define F(member, type) FIELD(struct rows_area_disk, member, type)
+const struct field rows_area_fields[] = {
+    F(n_bands, FIELD_UINT), F(n_columns, FIELD_UINT), F(area_unused, FIELD_UNUSED)};
+#undef F
+const size_t n_rows_area_fields = sizeof rows_area_fields / sizeof rows_area_fields[0];
+
+#define F(member, type) FIELD(struct table_area_disk, member, type)
+const struct field table_area_fields[] = {
+    F(used_bytes, FIELD_UINT), F(n_entries, FIELD_UINT), F(content, FIELD_UINT),
+    F(area_unused, FIELD_UNUSED)};
+#undef F
+const size_t n_table_area_fields =
+    sizeof table_area_fields / sizeof table_area_fields[0];
+
+void area_encode(const struct stage_desc *s, uint8_t area[AREA_BYTES])
+{
+    struct rows_area_disk rows = {le32_of(s->n_bands), le32_of(s->n_columns), {0}};
+    struct table_area_disk table = {
+        le64_of(s->used_bytes), le32_of(s->n_entries), le16_of(s->content), {0}};
+    if (s->layout == LAYOUT_ROWS)
+        memcpy(area, &rows, sizeof rows);
+    else
+        memcpy(area, &table, sizeof table);
+}
+
+void area_load(const uint8_t area[AREA_BYTES], struct stage_desc *s)
+{
+    struct rows_area_disk rows;
+    struct table_area_disk table;
+    memcpy(&rows, area, sizeof rows);
+    memcpy(&table, area, sizeof table);
+    if (s->layout == LAYOUT_ROWS) {
+        s->n_bands = le32_get(rows.n_bands);
+        s->n_columns = le32_get(rows.n_columns);
+    } else if (s->layout == LAYOUT_TABLE) {
+        s->used_bytes = le64_get(table.used_bytes);
+        s->n_entries = le32_get(table.n_entries);
+        s->content = le16_get(table.content);
+    }
+}
+
+/* A field of the descriptor before the area, and one in the area. */
+#define AT(code, member)                                                               \
+    ((struct verdict){VERDICT_##code, (uint32_t)offsetof(struct stage_disk, member),   \
+                      "stage." #member})
+#define AREA(code, area, member)                                                       \
+    ((struct verdict){VERDICT_##code,                                                  \
+                      AREA_OFFSET + (uint32_t)offsetof(struct area, member),           \
+                      "stage." #member})
+
+/* Rules P4 to P10. */
+static struct verdict check_rows(const struct stage_desc *s)
+{
+    if (s->layout != LAYOUT_ROWS)
+        return AT(KIND, layout);
+    if (s->n_bands < 1 || s->n_bands > PACK_MAX_BANDS)
+        return AREA(RANGE, rows_area_disk, n_bands);
+    if (s->n_columns < s->n_bands || s->n_columns > PACK_MAX_COLUMNS)
+        return AREA(RANGE, rows_area_disk, n_columns);
+    if (s->length == 0 || s->length % PAGE_BYTES != 0)
+        return AT(RANGE, length);
+    return VERDICT_GOOD;
+}
+
+static struct verdict check_table(const struct stage_desc *s, size_t i,
+                                  const struct stage_desc *rows)
+{
+    bool bands = i == PACK_BANDS;
+    uint64_t n = bands ? rows->n_bands : rows->n_columns, length;
+    if (s->layout != LAYOUT_TABLE)
+        return AT(KIND, layout);
+    if (s->content != (bands ? CONTENT_BANDS : CONTENT_COLUMNS))
+        return AREA(KIND, table_area_disk, content);
+    if (s->n_entries != n)
+        return AREA(RANGE, table_area_disk, n_entries);
+    if (s->used_bytes % 8 != 0 ||
+        s->used_bytes < n * (bands ? BAND_BYTES : COLUMN_MIN_BYTES) ||
+        s->used_bytes > n * (bands ? BAND_BYTES : COLUMN_MAX_BYTES))
+        return AREA(RANGE, table_area_disk, used_bytes);
+    if (!align_up_u64(s->used_bytes, PAGE_BYTES, &length) || s->length != length)
+        return AT(RANGE, length);
+    return VERDICT_GOOD;
+}
+
+struct verdict area_check(const struct stage_desc *s, size_t i, const struct commit *c)
+{
+    return i == PACK_ROWS ? check_rows(s) : check_table(s, i, &c->stages[PACK_ROWS]);
+}
+
+struct verdict area_check_unused(const uint8_t area[AREA_BYTES],
+                                 const struct stage_desc *s)
+{
+    bool rows = s->layout == LAYOUT_ROWS;
+    size_t used = rows ? offsetof(struct rows_area_disk, area_unused)
+                       : offsetof(struct table_area_disk, area_unused);
+    if (all_zero(area + used, AREA_BYTES - used))
+        return VERDICT_GOOD;
+    return rows ? AREA(UNUSED, rows_area_disk, area_unused)
+                : AREA(UNUSED, table_area_disk, area_unused);
+}
