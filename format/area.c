@@ -1,10 +1,13 @@
-/* The kind's bytes of a stage descriptor: encode, decode and check (SPEC.md §17.3). */
+/* The kind's bytes of a stage descriptor: encode, decode and check (SPEC.md §17.3,
+ * §18.2). */
 #include "area.h"
+#include "list.h"
 #include "pack.h"
 
 _Static_assert(sizeof(struct rows_area_disk) == AREA_BYTES &&
                    sizeof(struct table_area_disk) == AREA_BYTES,
                "SPEC.md section 17");
+_Static_assert(sizeof(struct hashes_area_disk) == AREA_BYTES, "SPEC.md section 18");
 
 #define F(member, type) FIELD(struct rows_area_disk, member, type)
 const struct field rows_area_fields[] = {
@@ -20,13 +23,23 @@ const struct field table_area_fields[] = {
 const size_t n_table_area_fields =
     sizeof table_area_fields / sizeof table_area_fields[0];
 
+#define F(member, type) FIELD(struct hashes_area_disk, member, type)
+const struct field hashes_area_fields[] = {
+    F(n_hashes, FIELD_UINT), F(hash_bits, FIELD_UINT), F(area_unused, FIELD_UNUSED)};
+#undef F
+const size_t n_hashes_area_fields =
+    sizeof hashes_area_fields / sizeof hashes_area_fields[0];
+
 void area_encode(const struct stage_desc *s, uint8_t area[AREA_BYTES])
 {
     struct rows_area_disk rows = {le32_of(s->n_bands), le32_of(s->n_columns), {0}};
     struct table_area_disk table = {
         le64_of(s->used_bytes), le32_of(s->n_entries), le16_of(s->content), {0}};
+    struct hashes_area_disk hashes = {le64_of(s->n_hashes), s->hash_bits, {0}};
     if (s->layout == LAYOUT_ROWS)
         memcpy(area, &rows, sizeof rows);
+    else if (s->layout == LAYOUT_HASHES)
+        memcpy(area, &hashes, sizeof hashes);
     else
         memcpy(area, &table, sizeof table);
 }
@@ -35,6 +48,8 @@ void area_load(const uint8_t area[AREA_BYTES], struct stage_desc *s)
 {
     struct rows_area_disk rows;
     struct table_area_disk table;
+    struct hashes_area_disk hashes;
+    memcpy(&hashes, area, sizeof hashes);
     memcpy(&rows, area, sizeof rows);
     memcpy(&table, area, sizeof table);
     if (s->layout == LAYOUT_ROWS) {
@@ -44,6 +59,9 @@ void area_load(const uint8_t area[AREA_BYTES], struct stage_desc *s)
         s->used_bytes = le64_get(table.used_bytes);
         s->n_entries = le32_get(table.n_entries);
         s->content = le16_get(table.content);
+    } else if (s->layout == LAYOUT_HASHES) {
+        s->n_hashes = le64_get(hashes.n_hashes);
+        s->hash_bits = hashes.hash_bits;
     }
 }
 
@@ -90,19 +108,58 @@ static struct verdict check_table(const struct stage_desc *s, size_t i,
     return VERDICT_GOOD;
 }
 
-struct verdict area_check(const struct stage_desc *s, size_t i, const struct commit *c)
+/* Rules L3 to L6, of the pages of hashes. */
+static struct verdict check_hashes(const struct stage_desc *s)
 {
+    uint64_t n_pages = s->length / PAGE_BYTES;
+    if (s->layout != LAYOUT_HASHES)
+        return AT(KIND, layout);
+    if (n_pages < 1 || n_pages > LIST_MAX_PAGES || s->length % PAGE_BYTES != 0)
+        return AT(RANGE, length);
+    if (s->hash_bits < 1 || s->hash_bits > 64)
+        return AREA(RANGE, hashes_area_disk, hash_bits);
+    bool empty = s->n_hashes == 0 && n_pages == 1;
+    if (!empty &&
+        (s->n_hashes < n_pages || s->n_hashes > n_pages * LIST_PAGE_MAX_HASHES ||
+         s->n_hashes - 1 > list_max(s->hash_bits)))
+        return AREA(RANGE, hashes_area_disk, n_hashes);
+    return VERDICT_GOOD;
+}
+
+/* Rules L3 and L7 to L10, of the table of first values. */
+static struct verdict check_index(const struct stage_desc *s,
+                                  const struct stage_desc *pages)
+{
+    uint64_t n = pages->length / PAGE_BYTES, length;
+    if (s->layout != LAYOUT_TABLE)
+        return AT(KIND, layout);
+    if (s->content != CONTENT_FIRSTS)
+        return AREA(KIND, table_area_disk, content);
+    if (s->n_entries != n)
+        return AREA(RANGE, table_area_disk, n_entries);
+    if (s->used_bytes != n * LIST_ENTRY_BYTES)
+        return AREA(RANGE, table_area_disk, used_bytes);
+    if (!align_up_u64(s->used_bytes, PAGE_BYTES, &length) || s->length != length)
+        return AT(RANGE, length);
+    return VERDICT_GOOD;
+}
+
+struct verdict area_check(const struct stage_desc *s, size_t i, const struct commit *c,
+                          uint16_t kind)
+{
+    if (kind == KIND_LIST)
+        return i == LIST_PAGES ? check_hashes(s)
+                               : check_index(s, &c->stages[LIST_PAGES]);
     return i == PACK_ROWS ? check_rows(s) : check_table(s, i, &c->stages[PACK_ROWS]);
 }
 
 struct verdict area_check_unused(const uint8_t area[AREA_BYTES],
                                  const struct stage_desc *s)
 {
-    bool rows = s->layout == LAYOUT_ROWS;
-    size_t used = rows ? offsetof(struct rows_area_disk, area_unused)
-                       : offsetof(struct table_area_disk, area_unused);
-    if (all_zero(area + used, AREA_BYTES - used))
-        return VERDICT_GOOD;
-    return rows ? AREA(UNUSED, rows_area_disk, area_unused)
-                : AREA(UNUSED, table_area_disk, area_unused);
+    struct verdict v =
+        s->layout == LAYOUT_ROWS     ? AREA(UNUSED, rows_area_disk, area_unused)
+        : s->layout == LAYOUT_HASHES ? AREA(UNUSED, hashes_area_disk, area_unused)
+                                     : AREA(UNUSED, table_area_disk, area_unused);
+    size_t used = v.offset - AREA_OFFSET;
+    return all_zero(area + used, AREA_BYTES - used) ? VERDICT_GOOD : v;
 }

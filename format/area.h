@@ -1,5 +1,5 @@
 /* The bytes of a stage descriptor that belong to the kind, in kinds that are no Bloom
- * filters (SPEC.md §17): a descriptor is decoded in stage.c, which asks here. One
+ * filters (SPEC.md §17, §18): a descriptor is decoded in stage.c, which asks here. One
  * struct stands for each layout. */
 #ifndef TAMIS_FORMAT_AREA_H
 #define TAMIS_FORMAT_AREA_H
@@ -20,16 +20,34 @@ struct table_area_disk {
     uint8_t area_unused[34];
 };
 
+/* The area of kind 5, list, in the first stage (SPEC.md §18); the second has a table.
+ */
+struct hashes_area_disk {
+    struct le64 n_hashes;
+    uint8_t hash_bits;
+    uint8_t area_unused[39];
+};
+
 extern const struct field rows_area_fields[];
 extern const size_t n_rows_area_fields;
 extern const struct field table_area_fields[];
 extern const size_t n_table_area_fields;
+extern const struct field hashes_area_fields[];
+extern const size_t n_hashes_area_fields;
 
+/* Has stage i of c an area of its kind's own, or is it of split blocks? */
+static inline bool area_is_own(uint16_t kind, size_t i, const struct commit *c)
+{
+    (void)i;
+    (void)c;
+    return kind != KIND_BLOOM;
+}
 void area_encode(const struct stage_desc *s, uint8_t area[AREA_BYTES]);
 /* Loads what the descriptor's layout has there. */
 void area_load(const uint8_t area[AREA_BYTES], struct stage_desc *s);
 /* The rules that stand for C15 to C19 and C22, of descriptor i of c. */
-struct verdict area_check(const struct stage_desc *s, size_t i, const struct commit *c);
+struct verdict area_check(const struct stage_desc *s, size_t i, const struct commit *c,
+                          uint16_t kind);
 /* The rule that stands for C26. */
 struct verdict area_check_unused(const uint8_t area[AREA_BYTES],
                                  const struct stage_desc *s);

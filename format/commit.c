@@ -3,6 +3,7 @@
 #include "commit.h"
 #include "checksum.h"
 #include "integrity.h"
+#include "list.h"
 #include "pack.h"
 
 static const uint8_t MAGIC[8] = {0x89, 'T', 'C', 'R', '\r', '\n', 0x1a, '\n'};
@@ -151,6 +152,8 @@ static struct verdict check_head(const struct commit_disk *d, const struct commi
     if (c->committed_bytes > available_bytes)
         return AT(SHORT, committed_bytes);
     if (id->kind == KIND_PACK && c->n_stages != PACK_STAGES)
+        return AT(RANGE, n_stages);
+    if (id->kind == KIND_LIST && c->n_stages != LIST_STAGES)
         return AT(RANGE, n_stages);
     return VERDICT_GOOD;
 }

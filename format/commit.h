@@ -23,9 +23,11 @@ enum {
     STATE_SEALED = 2,
     LAYOUT_SPLIT_BLOCKS = 1,
     LAYOUT_ROWS = 2,
+    LAYOUT_HASHES = 5,
     LAYOUT_TABLE = 6,
     CONTENT_BANDS = 1,
     CONTENT_COLUMNS = 2,
+    CONTENT_FIRSTS = 4,
 };
 
 /* Some stages of an open filter are settled: they have digests (SPEC.md §7.2). */
@@ -99,6 +101,8 @@ struct stage_desc {
     uint64_t used_bytes;         /* of a pack's table, and the next two */
     uint32_t n_entries;
     uint16_t content;
+    uint64_t n_hashes; /* of a list's pages, and the next */
+    uint8_t hash_bits;
 };
 
 struct commit {

@@ -118,10 +118,11 @@ static struct verdict check_growth(const struct identity_disk *d,
     return VERDICT_GOOD;
 }
 
-/* A pack is made in one go, for many segments (SPEC.md §17.3). */
+/* Other kinds are made in one go, and a pack for many segments (SPEC.md §17.3, §18.2).
+ */
 static struct verdict check_kind(const struct identity *id)
 {
-    if (id->kind == KIND_PACK &&
+    if (id->kind != KIND_BLOOM &&
         (id->header_pages != 1 || id->growth_rule != GROWTH_NONE))
         return AT(RANGE, kind);
     if (id->kind == KIND_PACK && id->name_bytes)

@@ -14,6 +14,7 @@ enum {
     NAME_MAX_BYTES = 255,
     KIND_BLOOM = 1,
     KIND_PACK = 2,
+    KIND_LIST = 5,
     GROWTH_NONE = 0,      /* sealed at birth, or one stage */
     GROWTH_GEOMETRIC = 1, /* Almeida et al., section 4 */
 };
@@ -82,7 +83,7 @@ extern const size_t n_identity_fields;
 /* Kinds that this code knows. Each has a row in lib/filter/kind.c. */
 static inline bool kind_known(uint16_t kind)
 {
-    return kind == KIND_BLOOM || kind == KIND_PACK;
+    return kind == KIND_BLOOM || kind == KIND_PACK || kind == KIND_LIST;
 }
 
 /* A segment's name: 1..255 bytes, none of them NUL. */

@@ -41,7 +41,7 @@ void stage_encode(const struct stage_desc *s, uint8_t out[STAGE_BYTES])
     d.lanes = (uint8_t)s->geometry.lanes;
     d.words = (uint8_t)s->geometry.words;
     memcpy(out, &d, sizeof d);
-    if (s->layout == LAYOUT_ROWS || s->layout == LAYOUT_TABLE)
+    if (s->layout != LAYOUT_SPLIT_BLOCKS)
         area_encode(s, out + AREA_OFFSET);
 }
 
@@ -49,7 +49,7 @@ void stage_encode(const struct stage_desc *s, uint8_t out[STAGE_BYTES])
     ((struct verdict){VERDICT_##code, (uint32_t)offsetof(struct stage_disk, member),   \
                       "stage." #member})
 
-static void stage_load(const struct stage_disk *d, bool settled, bool pack,
+static void stage_load(const struct stage_disk *d, bool settled, bool own,
                        struct stage_desc *s)
 {
     s->offset = le64_get(d->offset);
@@ -67,7 +67,7 @@ static void stage_load(const struct stage_disk *d, bool settled, bool pack,
         s->settled_offset = le64_get(page) * PAGE_BYTES; /* 48 bits: it can't wrap */
         s->settled_root = le64_get(d->settled_root);
     }
-    if (pack) {
+    if (own) {
         area_load((const uint8_t *)d + AREA_OFFSET, s);
         return;
     }
@@ -134,39 +134,39 @@ static struct verdict check_blocks(const struct stage_desc *s)
 /* What is left of the bytes from 80 on. */
 static struct verdict check_unused(const struct stage_disk *d,
                                    const struct stage_desc *s, const struct commit *c,
-                                   bool pack)
+                                   bool own)
 {
     if (!commit_unused_is_ours(c))
         return VERDICT_GOOD;
-    if (pack)
+    if (own)
         return area_check_unused((const uint8_t *)d + AREA_OFFSET, s);
     return all_zero(d->kind_unused, sizeof d->kind_unused) ? VERDICT_GOOD
                                                            : AT(UNUSED, kind_unused);
 }
 
 static struct verdict check_stage(const struct stage_disk *d, size_t i, uint8_t slot,
-                                  bool pack, const struct commit *c)
+                                  uint16_t kind, const struct commit *c)
 {
+    bool own = area_is_own(kind, i, c);
     const struct stage_desc *s = &c->stages[i];
-    struct verdict v = pack ? area_check(s, i, c) : check_blocks(s);
+    struct verdict v = own ? area_check(s, i, c, kind) : check_blocks(s);
     if (v.code != VERDICT_OK)
         return v;
     if (s->offset == 0 || s->offset % PAGE_BYTES != 0)
         return AT(RANGE, offset);
     if (!(s->target_error > 0 && s->target_error <= 1))
         return AT(RANGE, target_error);
-    if (!pack && s->bits_set > s->length * 8)
+    if (!own && s->bits_set > s->length * 8)
         return AT(RANGE, bits_set);
     v = check_settled(d, s, c, i < c->n_settled);
     if (v.code == VERDICT_OK)
-        v = check_unused(d, s, c, pack);
+        v = check_unused(d, s, c, own);
     return v.code == VERDICT_OK ? check_integrity(s, c, slot) : v;
 }
 
 struct verdict stage_decode(const struct stage_disk *d, size_t i, uint8_t slot,
                             const struct identity *id, struct commit *c)
 {
-    bool pack = id->kind == KIND_PACK;
-    stage_load(d, i < c->n_settled, pack, &c->stages[i]);
-    return check_stage(d, i, slot, pack, c);
+    stage_load(d, i < c->n_settled, area_is_own(id->kind, i, c), &c->stages[i]);
+    return check_stage(d, i, slot, id->kind, c);
 }

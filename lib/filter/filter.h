@@ -31,7 +31,27 @@ const char *filter_path(const struct tamis_filter *f); /* for messages */
  * if a page can't be read: then *report is undefined. */
 int filter_scrub(int fd, const struct header *h, struct tamis_verify *report);
 
-/* ==== filter.c, probe.c, explain.c ==== */
+/* ==== list.c: lists, for the room that reads them in order ==== */
+
+/* What the descriptors of a list say, and where to look first. */
+struct list_map {
+    uint64_t n_hashes, n_pages;
+    uint32_t hash_bits;
+    float groups_a_page;
+};
+
+/* NULL if the filter is no list. */
+const struct list_map *filter_list(struct tamis_filter *f);
+/* Its pages of hashes (LIST_PAGES) or its table of first values (LIST_INDEX). */
+struct stage *filter_list_stage(struct tamis_filter *f, size_t i);
+/* Copies a page, checked; false if it fails. */
+bool filter_list_copy(struct tamis_filter *f, size_t i, uint64_t page,
+                      uint8_t copy[PAGE_BYTES]);
+/* Finds the page that has the value, if one has: the last page whose first value is not
+ * greater, or page 0. */
+uint64_t filter_list_page(struct tamis_filter *f, uint64_t value);
+
+/* ==== filter.c, probe.c, info.c ==== */
 
 /* tamis_filter_open_fd() for a whole file on our own descriptor; `path` is for
  * messages. ERR_MISMATCH for a copy older than `known` (may be NULL). */
@@ -46,7 +66,7 @@ int filter_name_in(struct tamis_filter *f, int at, const char *dir, const char *
 enum tamis_answer filter_probe_from(struct tamis_filter *f, uint64_t min_watermark,
                                     uint64_t now, const struct tamis_key *key,
                                     enum tamis_reason *why);
-/* explain.c: tamis_filter_explain() for at least this watermark. */
+/* info.c: tamis_filter_explain() for at least this watermark. */
 enum tamis_answer filter_explain_from(struct tamis_filter *f, uint64_t min_watermark,
                                       const struct tamis_key *key,
                                       struct tamis_explanation *out);

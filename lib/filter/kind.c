@@ -1,7 +1,7 @@
 /* The kinds of filters that this library answers for. */
 #include "lib/filter/kind.h"
 
-static const struct filter_kind *const kinds[] = {&kind_bloom, &kind_pack};
+static const struct filter_kind *const kinds[] = {&kind_bloom, &kind_pack, &kind_list};
 
 const struct filter_kind *kind_find(uint16_t number)
 {

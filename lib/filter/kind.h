@@ -1,5 +1,6 @@
 /* A kind of filter, as readers see it: here another kind joins. kind.c has the table,
- * bloom.c and pack.c a row each. A filter holds the row of its kind from open to close.
+ * bloom.c, list.c and pack.c a row each. A filter holds the row of its kind from open
+ * to close.
  *
  *     identity.kind --kind_find()--> struct filter_kind
  *                                     |  memory, map, planes <---- view_create()
@@ -11,7 +12,7 @@
  *
  * A new kind supplies:
  * - its number, and what its descriptors must be: kind_known() in format/identity.h,
- *   check_stage() in format/stage.c, SPEC.md sections 5, 6 and 8;
+ *   area_check() in format/area.c, SPEC.md sections 5, 6 and 8;
  * - a file in this room, or a room, with a row that sets each field of the struct;
  * - a line in the table of kind.c;
  * - what makes it: the number is written where filters are made, for kind 1 in
@@ -94,7 +95,7 @@ struct filter_kind {
     bool (*over_target)(const struct stage_desc *last);
 };
 
-extern const struct filter_kind kind_bloom, kind_pack;
+extern const struct filter_kind kind_bloom, kind_list, kind_pack;
 
 /* NULL if unknown. identity_decode() refuses such a kind. */
 const struct filter_kind *kind_find(uint16_t number);

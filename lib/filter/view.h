@@ -1,5 +1,5 @@
 /* An open filter from inside: shared by filter.c (open, close), view.c (what is
- * mapped), bloom.c (what a kind makes of it), probe.c, inline.c, explain.c, info.c,
+ * mapped), bloom.c (what a kind makes of it), probe.c, inline.c, info.c,
  * verify.c and residency.c. */
 #ifndef TAMIS_FILTER_H
 #define TAMIS_FILTER_H
@@ -41,6 +41,7 @@ struct view {
         *planes;        /* kind_bloom's: of the stages, once nothing is left to check */
     struct band *bands; /* kind_pack's; NULL: the table of bands failed a check */
     uint32_t n_bands;
+    struct list_map *list; /* kind_list's */
     struct stage stages[];
 };
 

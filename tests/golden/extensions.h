@@ -9,10 +9,8 @@
 enum {
     KIND_RIBBON = 3,
     KIND_MAP = 4,
-    KIND_LIST = 5,
     LAYOUT_RIBBON = 3,
     LAYOUT_VALUES = 4,
-    LAYOUT_HASHES = 5,
 };
 
 /* Feature bits. */

@@ -7,6 +7,7 @@
 
 #include "format/integrity.h"
 #include "format/area.h"
+#include "format/list.h"
 #include "format/pack.h"
 #include "format/record.h"
 
@@ -22,6 +23,8 @@ static struct record_table {
     {"stage_disk", stage_fields, &n_stage_fields, STAGE_BYTES},
     {"rows_area_disk", rows_area_fields, &n_rows_area_fields, AREA_BYTES},
     {"table_area_disk", table_area_fields, &n_table_area_fields, AREA_BYTES},
+    {"hashes_area_disk", hashes_area_fields, &n_hashes_area_fields, AREA_BYTES},
+    {"list_page_disk", list_page_fields, &n_list_page_fields, LIST_HEAD_BYTES},
     {"band_disk", band_fields, &n_band_fields, BAND_BYTES},
     {"column_disk", column_fields, &n_column_fields, COLUMN_HEAD_BYTES},
     {"dead_disk", dead_fields, &n_dead_fields, DEAD_HEAD_BYTES},

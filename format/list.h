@@ -1,0 +1,102 @@
+/* Lists: sorted hashes in pages (SPEC.md §18), a file of kind 5.
+ *
+ *     header | pages of hashes | digests | table of first values | digests
+ *
+ *     page:  first | n | gap_bits | leader_shift | leaders | rests -> | unary -> |
+ * zeros | <- tops
+ *
+ * A hash is its high part and gap_bits low bits; of these the top eight are a byte of
+ * their own. A byte of 64 hashes is one cache line, so a probe compares a group at
+ * once.
+ *
+ *     list_page_fill()     as many values as a page holds, and the page
+ *     list_page_open()     the head of a page, checked
+ *     list_page_decode()   all its values, each rule checked: slow, the reference
+ *
+ * Warning: a page has no checksum of its own. Check its digest first (§7.2). */
+#ifndef TAMIS_FORMAT_LIST_H
+#define TAMIS_FORMAT_LIST_H
+
+#include "commit.h"
+
+enum {
+    LIST_STAGES = 2,
+    LIST_PAGES = 0,
+    LIST_INDEX = 1,
+    LIST_MAX_PAGES = 1 << 28, /* as many as a digest tree has */
+    LIST_ENTRY_BYTES = 8,
+    LIST_ENTRIES_PER_PAGE = PAGE_BYTES / LIST_ENTRY_BYTES,
+    LIST_HEAD_BYTES = 11,
+    LIST_GROUP = 64,
+    LIST_TOP_BITS = 8, /* in a byte of their own */
+    LIST_GAP_BITS_MIN = LIST_TOP_BITS,
+    LIST_GAP_BITS_MAX = 63,
+    LIST_PAGE_MAX_HASHES = 3583, /* gap_bits 8, no gap above 256 */
+};
+
+struct list_page_disk {
+    struct le64 first;
+    struct le16 n_hashes;
+    uint8_t gap_bits;
+};
+
+extern const struct field list_page_fields[];
+extern const size_t n_list_page_fields;
+
+/* The head of a page, checked. Positions are in bytes of the page. */
+struct list_page {
+    uint64_t first;
+    uint32_t n; /* hashes, the first one counted */
+    uint32_t gap_bits, leader_shift;
+    uint32_t n_groups;   /* of the n - 1 hashes after the first */
+    uint32_t rests_at;   /* gap_bits - 8 bits each */
+    uint32_t unary_at;   /* a one for each hash, and zeros before it */
+    uint32_t unary_bits; /* there is room for so many */
+};
+
+static inline uint64_t low_bits(uint64_t v, uint32_t n)
+{
+    return v & ((UINT64_C(1) << n) - 1); /* n < 64 */
+}
+
+/* The greatest value of hash_bits bits, 1..64. */
+static inline uint64_t list_max(uint32_t hash_bits)
+{
+    return UINT64_MAX >> (64 - hash_bits);
+}
+
+/* A hash as a list of hash_bits bits has it. */
+static inline uint64_t list_cut(uint64_t h, uint32_t hash_bits)
+{
+    return h >> (64 - hash_bits);
+}
+
+/* n (1..57) bits from bit `at` on, which lie within the page. Reads only the page. */
+static inline uint64_t list_bits(const uint8_t page[PAGE_BYTES], uint32_t at,
+                                 uint32_t n)
+{
+    uint32_t byte = at / 8 < PAGE_BYTES - 8 ? at / 8 : PAGE_BYTES - 8;
+    struct le64 word;
+    memcpy(&word, page + byte, sizeof word);
+    return low_bits(le64_get(word) >> (at - byte * 8), n);
+}
+
+/* The byte of hash i, 1..n - 1. */
+static inline uint32_t list_top_at(uint32_t i)
+{
+    return PAGE_BYTES - i;
+}
+
+/* Fills a page with the first values of a sorted list of n, and zeros the rest; returns
+ * how many it took: 1 or more, if n is. Give it LIST_PAGE_MAX_HASHES, if there are so
+ * many, else pages are less full than they could be. */
+size_t list_page_fill(const uint64_t *values, size_t n, uint8_t page[PAGE_BYTES]);
+/* Reads the head of a page of a list of hash_bits bits. False: it is not valid, nor are
+ * its hashes. n may be 0. */
+bool list_page_open(const uint8_t page[PAGE_BYTES], uint32_t hash_bits,
+                    struct list_page *p);
+/* All values of a page, p->n of them. False: a rule does not hold. */
+bool list_page_decode(const uint8_t page[PAGE_BYTES], uint32_t hash_bits,
+                      struct list_page *p, uint64_t values[LIST_PAGE_MAX_HASHES]);
+
+#endif

@@ -1,0 +1,318 @@
+/* Kind 5, lists: sorted hashes in pages, and a table of each page's first value.
+ *
+ *     value --guess--> table of first values --page--> leaders --group--> 64 tops
+ *                      two lines or so                 two lines of one page
+ *
+ * The guess is a hint. ABSENT rests on two entries of the table, the value between
+ * them, in pages that were checked, and on the page of hashes that the first entry is
+ * of, which was checked, too, and begins with that entry. A page that failed, or that
+ * was lost and has our ones by now, is TAMIS_DAMAGED. */
+#include "lib/filter/filter.h"
+#include "lib/filter/kind.h"
+#include "lib/filter/view.h"
+#include "lib/kernel/list_page.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* ---- the mapping ---- */
+
+static size_t memory(const struct commit *c)
+{
+    (void)c;
+    return sizeof(struct list_map);
+}
+
+static void map(struct view *v, const struct commit *c, void *at)
+{
+    const struct stage_desc *s = &c->stages[LIST_PAGES];
+    map_at_random(&v->map);
+    v->list = at;
+    *v->list = (struct list_map){.n_hashes = s->n_hashes,
+                                 .n_pages = s->length / PAGE_BYTES,
+                                 .hash_bits = s->hash_bits};
+    v->list->groups_a_page =
+        (float)s->n_hashes / (float)v->list->n_pages / (float)LIST_GROUP;
+}
+
+static struct view *view_of(struct tamis_filter *f)
+{
+    return atomic_load_explicit(&f->view, memory_order_acquire);
+}
+
+const struct list_map *filter_list(struct tamis_filter *f)
+{
+    return view_of(f)->list;
+}
+
+struct stage *filter_list_stage(struct tamis_filter *f, size_t i)
+{
+    return &view_of(f)->stages[i];
+}
+
+bool filter_list_copy(struct tamis_filter *f, size_t i, uint64_t page,
+                      uint8_t copy[PAGE_BYTES])
+{
+    return stage_copy_page(filter_list_stage(f, i), page, copy);
+}
+
+/* ---- the table of first values: where to look ---- */
+
+static inline uint64_t entry_at(const struct view *v, uint64_t i)
+{
+    return digest_at(v->stages[LIST_INDEX].bits, i);
+}
+
+/* Hashes are spread evenly. */
+static inline uint64_t guess(const struct list_map *l, uint64_t value)
+{
+    return geometry_block(value << (64 - l->hash_bits), l->n_pages);
+}
+
+enum {
+    WINDOW = 16, /* entries that are compared at once */
+    GUESSES = 3,
+};
+
+/* How many of the entries from `first` on are not greater than the value? */
+static inline uint64_t count_not_above(const struct view *v, uint64_t first, uint64_t n,
+                                       uint64_t value)
+{
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < n; i++)
+        count += entry_at(v, first + i) <= value;
+    return count;
+}
+
+/* The last entry that is not greater, in [low, high), or low. */
+static uint64_t bisect(const struct view *v, uint64_t low, uint64_t high,
+                       uint64_t value)
+{
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        if (entry_at(v, middle) <= value)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The page for a value: a hint, since no entry is checked here. Entries around a guess
+ * are compared; if it was wrong, they tell how far. */
+static inline uint64_t find_page(const struct view *v, uint64_t value)
+{
+    const struct list_map *l = v->list;
+    uint64_t low = 0, high = l->n_pages, at = guess(l, value);
+    for (int i = 0; i < GUESSES && high - low > WINDOW; i++) {
+        uint64_t first = at < low + WINDOW / 2 ? low : at - WINDOW / 2;
+        first = first > high - WINDOW ? high - WINDOW : first;
+        uint64_t count = count_not_above(v, first, WINDOW, value);
+        if (count - 1 < WINDOW - 1)
+            return first + count - 1;
+        if (count) { /* all of them: the last may be it */
+            low = first + WINDOW - 1;
+            at = low + guess(l, value - entry_at(v, low));
+        } else {
+            high = first;
+            if (first == low)
+                return low;
+            uint64_t back = guess(l, entry_at(v, first) - value);
+            at = back < first - low ? first - back : low;
+        }
+    }
+    return bisect(v, low, high, value);
+}
+
+uint64_t filter_list_page(struct tamis_filter *f, uint64_t value)
+{
+    return find_page(view_of(f), value);
+}
+
+/* ---- one value ---- */
+
+/* What is asked: the page, and the two entries around it. */
+struct place {
+    uint64_t value, page;
+    uint64_t first, next; /* of this page and the one behind */
+};
+
+static inline void prefetch_table(const struct view *v, uint64_t value)
+{
+    const uint8_t *at =
+        v->stages[LIST_INDEX].bits + guess(v->list, value) * LIST_ENTRY_BYTES;
+    __builtin_prefetch(at);
+    __builtin_prefetch(at - LIST_ENTRY_BYTES * WINDOW / 2);
+}
+
+/* Finds the page, and fetches its head and the group that the value should be in. */
+static inline void find_place(const struct view *v, uint64_t value, struct place *p)
+{
+    p->value = value;
+    p->page = find_page(v, value);
+    const uint8_t *page = v->stages[LIST_PAGES].bits + p->page * PAGE_BYTES;
+    __builtin_prefetch(page);
+    p->first = entry_at(v, p->page);
+    p->next = p->page + 1 < v->list->n_pages ? entry_at(v, p->page + 1) : UINT64_MAX;
+    float part = (float)(value - p->first) / (float)(p->next - p->first);
+    part = part >= 0 && part < 1 ? part : 0; /* nothing is checked yet */
+    uint32_t group = (uint32_t)(part * v->list->groups_a_page);
+    __builtin_prefetch(list_group_line(page, group % (PAGE_BYTES / LIST_GROUP)));
+}
+
+/* Does a checked page with these entries around it say that the value is absent? */
+static inline enum tamis_reason ask_page(const struct list_map *l, const uint8_t *page,
+                                         const struct place *p)
+{
+    struct list_page head;
+    if (!list_page_open(page, l->hash_bits, &head))
+        return TAMIS_DAMAGED;
+    if (head.n == 0) /* the only page of a list without hashes */
+        return l->n_hashes == 0 && p->first == 0 ? TAMIS_NO_REASON : TAMIS_DAMAGED;
+    if (head.first != p->first || (p->value < p->first && p->page > 0) ||
+        (p->value >= p->next && p->page + 1 < l->n_pages))
+        return TAMIS_DAMAGED;
+    return list_page_find(page, &head, p->value) ? TAMIS_HIT : TAMIS_NO_REASON;
+}
+
+/* Was a page lost of which a probe has just used the contents? */
+static inline bool lost_one(const struct view *v, const struct place *p)
+{
+    const struct stage *pages = &v->stages[LIST_PAGES], *table = &v->stages[LIST_INDEX];
+    uint64_t next = p->page + 1 < v->list->n_pages ? p->page + 1 : p->page;
+    return lost_page(&v->map, pages->bits + p->page * PAGE_BYTES) ||
+           lost_page(&v->map, table->bits + p->page * LIST_ENTRY_BYTES) ||
+           lost_page(&v->map, table->bits + next * LIST_ENTRY_BYTES);
+}
+
+static inline enum tamis_reason ask_place(struct view *v, struct place *p)
+{
+    struct stage *pages = &v->stages[LIST_PAGES], *table = &v->stages[LIST_INDEX];
+    bool is_last = p->page + 1 == v->list->n_pages;
+    if (!stage_page_good(table, p->page / LIST_ENTRIES_PER_PAGE) ||
+        (!is_last && !stage_page_good(table, (p->page + 1) / LIST_ENTRIES_PER_PAGE)) ||
+        !stage_page_good(pages, p->page))
+        return TAMIS_DAMAGED;
+    p->first = entry_at(v, p->page); /* again: now the pages are checked */
+    p->next = is_last ? UINT64_MAX : entry_at(v, p->page + 1);
+    enum tamis_reason r = ask_page(v->list, pages->bits + p->page * PAGE_BYTES, p);
+    return r == TAMIS_NO_REASON && lost_one(v, p) ? TAMIS_DAMAGED : r;
+}
+
+static bool copy_entry(struct view *v, uint64_t i, uint8_t copy[PAGE_BYTES],
+                       uint64_t *entry)
+{
+    if (!stage_copy_page(&v->stages[LIST_INDEX], i / LIST_ENTRIES_PER_PAGE, copy))
+        return false;
+    *entry = digest_at(copy, i % LIST_ENTRIES_PER_PAGE);
+    return true;
+}
+
+/* Strict: all that is believed is in the very copies that were checked. */
+static __attribute__((noinline)) enum tamis_reason ask_strictly(struct view *v,
+                                                                struct place *p)
+{
+    uint8_t copy[PAGE_BYTES];
+    p->next = UINT64_MAX;
+    if (!copy_entry(v, p->page, copy, &p->first) ||
+        (p->page + 1 < v->list->n_pages &&
+         !copy_entry(v, p->page + 1, copy, &p->next)) ||
+        !stage_copy_page(&v->stages[LIST_PAGES], p->page, copy))
+        return TAMIS_DAMAGED;
+    return ask_page(v->list, copy, p);
+}
+
+static inline bool is_strict(const struct view *v)
+{
+    return v->stages[LIST_PAGES].mode == TAMIS_CHECK_STRICT;
+}
+
+static enum tamis_reason probe_one(struct view *v, const struct kernel *k, uint64_t h)
+{
+    struct place p;
+    (void)k;
+    find_place(v, list_cut(h, v->list->hash_bits), &p);
+    return is_strict(v) ? ask_strictly(v, &p) : ask_place(v, &p);
+}
+
+/* ---- many ---- */
+
+static void prefetch(const struct view *v, uint64_t h)
+{
+    prefetch_table(v, list_cut(h, v->list->hash_bits));
+}
+
+enum {
+    WORD = 64,
+    LAG = 16,   /* places whose pages are being fetched */
+    AHEAD = 16, /* and before that, entries of the table */
+};
+
+/* Each key in three steps, LAG keys apart, so that many lines are in flight. */
+static size_t probe_many(struct view *v, const struct kernel *k, const uint64_t *hashes,
+                         size_t n, uint64_t *absent)
+{
+    struct place places[LAG];
+    uint32_t hash_bits = v->list->hash_bits;
+    bool strict = is_strict(v);
+    size_t n_absent = 0;
+    uint64_t word = 0;
+    (void)k;
+    for (size_t i = 0; i < n && i < AHEAD; i++)
+        prefetch_table(v, list_cut(hashes[i], hash_bits));
+    for (size_t i = 0; i < n + LAG; i++) {
+        if (i + AHEAD < n)
+            prefetch_table(v, list_cut(hashes[i + AHEAD], hash_bits));
+        if (i >= LAG) {
+            size_t done = i - LAG;
+            struct place *p = &places[done % LAG];
+            enum tamis_reason r = strict ? ask_strictly(v, p) : ask_place(v, p);
+            word |= (uint64_t)(r == TAMIS_NO_REASON) << done % WORD;
+            if (done % WORD == WORD - 1 || done + 1 == n) {
+                absent[done / WORD] = word; /* whole: a caller may jump out */
+                n_absent += (size_t)__builtin_popcountll(word);
+                word = 0;
+            }
+        }
+        if (i < n)
+            find_place(v, list_cut(hashes[i], hash_bits), &places[i % LAG]);
+    }
+    return n_absent;
+}
+
+/* ---- for people ---- */
+
+static void stage_info(const struct identity *id, const struct stage_desc *s,
+                       struct tamis_stage_info *info)
+{
+    (void)id;
+    *info = (struct tamis_stage_info){
+        .offset = s->offset,
+        .bits_bytes = s->length,
+        .capacity = s->capacity,
+        .keys = s->keys,
+        .target_error = s->target_error,
+        .expected_error = s->target_error,
+    };
+}
+
+static bool over_target(const struct stage_desc *last)
+{
+    (void)last;
+    return false;
+}
+
+const struct filter_kind kind_list = {
+    .number = KIND_LIST,
+    .name = "list",
+    .algebra = 0,
+    .planes = false,
+    .memory = memory,
+    .map = map,
+    .probe = probe_one,
+    .probe_many = probe_many,
+    .prefetch = prefetch,
+    .explain = NULL, /* no stage decides by itself */
+    .stage_info = stage_info,
+    .over_target = over_target,
+};

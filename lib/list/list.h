@@ -1,0 +1,53 @@
+/* Lists of sorted hashes, for other rooms: a writer. lib/filter/list.c answers probes,
+ * cursor.c of this room reads in order.
+ *
+ *     list_writer_create() or list_writer_at()
+ *     list_writer_add()      again and again
+ *     list_writer_finish(), or list_writer_abort()
+ *
+ * Warning: values are not hashes, but their top hash_bits bits (list_cut()). They come
+ * in rising order, each once, and no page is better than that order. */
+#ifndef TAMIS_LIST_LIST_H
+#define TAMIS_LIST_LIST_H
+
+#include "format/list.h"
+#include "lib/error.h"
+
+struct list_writer;
+
+struct list_options {
+    struct tamis_domain domain;
+    uint32_t hash_bits;               /* 1..64; 0: 64 */
+    const struct tamis_identity *who; /* NULL: of no segment and no store */
+    uint64_t watermark;
+    uint64_t n_keys; /* that the hashes come from; 0: as many as hashes */
+};
+
+struct list_written {
+    uint64_t n_hashes, file_bytes, table_digest;
+};
+
+/* Begins a list in a temporary file for `name` in the directory `dir` (R13), with this
+ * uuid. `dir` stays open until the list is finished. The writer takes 3 MiB, and 16
+ * bytes for each page of 4096. The strings of `who` are used during the call only.
+ * ENOMEM, an errno of creating, ERR_NETWORK, ERR_RANGE for options that are not valid.
+ */
+int list_writer_create(const struct list_options *o, const uint8_t uuid[UUID_BYTES],
+                       int dir, const char *name, struct list_writer **out,
+                       struct tamis_diag *diag);
+/* The same in a file of the caller's, from byte `at` on, a multiple of 4096. */
+int list_writer_at(const struct list_options *o, const uint8_t uuid[UUID_BYTES], int fd,
+                   uint64_t at, struct list_writer **out, struct tamis_diag *diag);
+/* Adds n values, all greater than those before. ERR_RANGE: they are not, or have more
+ * than hash_bits bits; the error stays, as every other does: the errno of a write, or
+ * ERR_TOO_LARGE for more than 2^28 pages. */
+int list_writer_add(struct list_writer *w, const uint64_t *values, size_t n);
+/* Writes what is left, and the header last. A file of a name is synced, and gets its
+ * name (ERR_EXISTS if that is taken); the directory is synced, too, if sync_dir. Frees
+ * the writer, whatever happens. */
+int list_writer_finish(struct list_writer *w, bool sync_dir, struct list_written *out,
+                       struct tamis_diag *diag);
+/* Discards the file, and frees the writer. NULL is none. */
+void list_writer_abort(struct list_writer *w);
+
+#endif

@@ -1,0 +1,368 @@
+/* The file of a list: pages of hashes while values come in, then digests, the table of
+ * first values, and the header last. How many pages there will be is known at the end
+ * only, so digests and first values wait in memory. */
+#include "lib/list/list.h"
+#include "format/integrity.h"
+#include "lib/filter/identity.h"
+#include "lib/io/io.h"
+#include "lib/page/stage_writer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    /* Pieces end at multiples of it in the file, as in stage_writer.c: then the page
+     * cache maps each by one entry. */
+    PIECE_BYTES = 2 << 20,
+    MANY_VALUES = 16 * LIST_PAGE_MAX_HASHES,
+};
+
+struct list_writer {
+    struct identity identity;
+    struct commit commit;
+    uint32_t hash_bits;
+    uint64_t n_keys;
+    int dir; /* -1: in a file of the caller's */
+    int fd;
+    uint64_t at; /* where the list begins in the file */
+    char *name;
+    char temp[IO_TEMP_NAME_BYTES];
+    int failed; /* the first error, for good */
+    uint64_t n_hashes, last;
+    uint64_t n_pages, capacity; /* pages that there is memory for */
+    uint8_t *digests;           /* level 1 of the tree */
+    struct le64 *firsts;
+    size_t n_values; /* that are in no page yet */
+    uint64_t values[MANY_VALUES];
+    size_t in_piece;
+    uint8_t piece[PIECE_BYTES];
+};
+
+/* ---- begin ---- */
+
+static double error_of(uint64_t n_hashes, uint32_t hash_bits)
+{
+    double error = ((double)n_hashes + 1) / ((double)list_max(hash_bits) + 1);
+    return error < ERROR_MIN ? ERROR_MIN : error > ERROR_MAX ? ERROR_MAX : error;
+}
+
+static void describe(struct list_writer *w, const struct list_options *o,
+                     const uint8_t uuid[UUID_BYTES])
+{
+    struct identity *id = &w->identity;
+    struct commit *c = &w->commit;
+    id->major = FORMAT_MAJOR;
+    id->minor = FORMAT_MINOR;
+    id->header_pages = 1;
+    id->kind = KIND_LIST;
+    id->hash_id = (uint16_t)o->domain.hash_id;
+    id->hash_seed = o->domain.seed;
+    id->created = io_calls.now();
+    if (o->who)
+        identity_write(o->who, id, c);
+    memcpy(id->uuid, uuid, UUID_BYTES);
+    memcpy(c->uuid, uuid, UUID_BYTES);
+    c->sequence = c->generation = 1;
+    c->watermark = o->watermark;
+    c->state = STATE_SEALED;
+    c->clean = 1;
+    c->n_stages = LIST_STAGES;
+    w->hash_bits = o->hash_bits ? o->hash_bits : 64;
+    w->n_keys = o->n_keys;
+}
+
+static int new_writer(const struct list_options *o, const uint8_t uuid[UUID_BYTES],
+                      struct list_writer **out, struct tamis_diag *diag)
+{
+    *out = NULL;
+    if (o->hash_bits > 64)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "a hash has 64 bits");
+    int err = o->who ? identity_check(o->who, diag) : 0;
+    if (err)
+        return err;
+    struct list_writer *w = malloc(sizeof *w);
+    if (!w)
+        return diag_errno(diag, ENOMEM, NULL, "cannot make a list");
+    memset(w, 0, offsetof(struct list_writer, values));
+    w->in_piece = 0;
+    w->dir = w->fd = -1;
+    describe(w, o, uuid);
+    *out = w;
+    return 0;
+}
+
+static void free_writer(struct list_writer *w)
+{
+    free(w->name);
+    free(w->digests);
+    free(w->firsts);
+    free(w);
+}
+
+int list_writer_at(const struct list_options *o, const uint8_t uuid[UUID_BYTES], int fd,
+                   uint64_t at, struct list_writer **out, struct tamis_diag *diag)
+{
+    *out = NULL;
+    if (at % PAGE_BYTES != 0 || at > INT64_MAX)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
+                         "a list starts at a multiple of 4096");
+    int err = new_writer(o, uuid, out, diag);
+    if (err)
+        return err;
+    (*out)->fd = fd;
+    (*out)->at = at;
+    return 0;
+}
+
+int list_writer_create(const struct list_options *o, const uint8_t uuid[UUID_BYTES],
+                       int dir, const char *name, struct list_writer **out,
+                       struct tamis_diag *diag)
+{
+    struct list_writer *w;
+    int err = new_writer(o, uuid, &w, diag);
+    *out = NULL;
+    if (err)
+        return err;
+    w->name = strdup(name);
+    err = w->name ? io_create_temp(dir, name, w->temp, &w->fd) : ENOMEM;
+    if (err) {
+        free_writer(w);
+        return diag_errno(diag, err, name, "cannot create");
+    }
+    w->dir = dir;
+    err = io_refuse_network(w->fd);
+    if (err) {
+        list_writer_abort(w);
+        return diag_fail(diag, err, name, "%s", tamis_strerror(err));
+    }
+    *out = w;
+    return 0;
+}
+
+void list_writer_abort(struct list_writer *w)
+{
+    if (!w)
+        return;
+    if (w->dir >= 0)
+        io_discard(w->dir, w->temp, w->fd);
+    free_writer(w);
+}
+
+/* ---- pages ---- */
+
+static int make_room(struct list_writer *w)
+{
+    if (w->n_pages < w->capacity)
+        return 0;
+    uint64_t more = w->capacity ? 2 * w->capacity : DIGESTS_PER_PAGE;
+    uint8_t *digests = realloc(w->digests, (size_t)more * DIGEST_BYTES);
+    if (digests)
+        w->digests = digests;
+    struct le64 *firsts = realloc(w->firsts, (size_t)more * sizeof *firsts);
+    if (firsts)
+        w->firsts = firsts;
+    if (!digests || !firsts)
+        return ENOMEM;
+    w->capacity = more;
+    return 0;
+}
+
+static int write_piece(struct list_writer *w, uint64_t end)
+{
+    uint64_t at = end - w->in_piece;
+    int err = io_write(w->fd, w->piece, w->in_piece, at);
+    if (!err)
+        io_start_writing(w->fd, at, w->in_piece);
+    w->in_piece = 0;
+    return err;
+}
+
+/* One page of the first of n values; *taken of them. */
+static int put_page(struct list_writer *w, const uint64_t *values, size_t n,
+                    size_t *taken)
+{
+    uint8_t *page = w->piece + w->in_piece;
+    int err = w->n_pages == LIST_MAX_PAGES ? TAMIS_ERR_TOO_LARGE : make_room(w);
+    if (err)
+        return err;
+    *taken = list_page_fill(values, n, page);
+    struct le64 digest = le64_of(page_digest(page));
+    memcpy(w->digests + w->n_pages * DIGEST_BYTES, &digest, sizeof digest);
+    w->firsts[w->n_pages++] = le64_of(n ? values[0] : 0);
+    w->in_piece += PAGE_BYTES;
+    uint64_t end = w->at + (w->n_pages + 1) * PAGE_BYTES;
+    return end % PIECE_BYTES == 0 ? write_piece(w, end) : 0;
+}
+
+/* Pages of the values at hand, while `least` of them are left. */
+static int put_pages(struct list_writer *w, size_t least)
+{
+    size_t done = 0, taken;
+    int err = 0;
+    while (!err && w->n_values - done >= least) {
+        err = put_page(w, w->values + done, w->n_values - done, &taken);
+        done += err ? 0 : taken;
+    }
+    w->n_values -= done;
+    memmove(w->values, w->values + done, w->n_values * sizeof w->values[0]);
+    return err;
+}
+
+/* Copies values that rise from the last one on; false if they do not. */
+static bool copy_rising(struct list_writer *w, const uint64_t *values, size_t n)
+{
+    uint64_t *to = w->values + w->n_values, last = w->last;
+    bool rises = w->n_hashes == 0 || values[0] > last;
+    last = values[0];
+    to[0] = last;
+    for (size_t i = 1; i < n; i++) {
+        rises &= values[i] > last;
+        to[i] = last = values[i];
+    }
+    w->last = last;
+    w->n_values += n;
+    w->n_hashes += n;
+    return rises && last <= list_max(w->hash_bits);
+}
+
+int list_writer_add(struct list_writer *w, const uint64_t *values, size_t n)
+{
+    for (size_t some; n && !w->failed; values += some, n -= some) {
+        some = MANY_VALUES - w->n_values < n ? MANY_VALUES - w->n_values : n;
+        if (!copy_rising(w, values, some))
+            w->failed = TAMIS_ERR_RANGE;
+        else if (w->n_values == MANY_VALUES)
+            w->failed = put_pages(w, LIST_PAGE_MAX_HASHES);
+    }
+    return w->failed;
+}
+
+/* ---- finish ---- */
+
+static void lay_out(struct list_writer *w)
+{
+    struct commit *c = &w->commit;
+    struct stage_desc *pages = &c->stages[LIST_PAGES], *index = &c->stages[LIST_INDEX];
+    w->identity.target_error = error_of(w->n_hashes, w->hash_bits);
+    c->keys = w->n_keys ? w->n_keys : w->n_hashes;
+    pages->layout = LAYOUT_HASHES;
+    pages->offset = PAGE_BYTES;
+    pages->length = w->n_pages * PAGE_BYTES;
+    pages->capacity = pages->keys = w->n_hashes;
+    pages->target_error = w->identity.target_error;
+    pages->n_hashes = w->n_hashes;
+    pages->hash_bits = (uint8_t)w->hash_bits;
+    index->layout = LAYOUT_TABLE;
+    index->content = CONTENT_FIRSTS;
+    index->n_entries = (uint32_t)w->n_pages;
+    index->used_bytes = w->n_pages * LIST_ENTRY_BYTES;
+    index->target_error = 1;
+    align_up_u64(index->used_bytes, PAGE_BYTES, &index->length);
+    uint64_t at = PAGE_BYTES;
+    for (size_t i = 0; i < LIST_STAGES; i++) {
+        struct stage_desc *s = &c->stages[i];
+        uint64_t digests = digests_bytes(s->length / PAGE_BYTES);
+        s->offset = at;
+        s->digests_offset = digests ? at + s->length : 0;
+        at += s->length + digests;
+    }
+    c->committed_bytes = at;
+}
+
+static int write_digests(struct list_writer *w)
+{
+    struct stage_desc *s = &w->commit.stages[LIST_PAGES];
+    struct digest_tree t;
+    digest_tree_of(w->n_pages, &t);
+    s->root = digest_at(w->digests, 0);
+    if (!t.n_bytes)
+        return 0;
+    size_t level_1 = (size_t)w->n_pages * DIGEST_BYTES;
+    uint8_t *digests = realloc(w->digests, (size_t)t.n_bytes);
+    if (!digests)
+        return ENOMEM;
+    w->digests = digests;
+    memset(digests + level_1, 0, (size_t)t.n_bytes - level_1);
+    s->root = digest_tree_finish(&t, digests);
+    return io_write(w->fd, digests, (size_t)t.n_bytes, w->at + s->digests_offset);
+}
+
+static int write_index(struct list_writer *w)
+{
+    struct stage_desc *s = &w->commit.stages[LIST_INDEX], there = *s;
+    struct stage_writer *to;
+    there.offset += w->at;
+    there.digests_offset += w->at;
+    int err = stage_writer_new(w->fd, &there, &to);
+    if (err)
+        return err;
+    for (uint64_t done = 0, some; done < w->n_pages && !err; done += some) {
+        uint8_t *page = stage_writer_room(to);
+        some = w->n_pages - done < LIST_ENTRIES_PER_PAGE ? w->n_pages - done
+                                                         : LIST_ENTRIES_PER_PAGE;
+        memset(page, 0, PAGE_BYTES);
+        memcpy(page, w->firsts + done, (size_t)some * sizeof w->firsts[0]);
+        err = stage_writer_put(to);
+    }
+    s->root = stage_writer_end(to);
+    return err;
+}
+
+static int write_all(struct list_writer *w, struct list_written *out)
+{
+    uint8_t header[PAGE_BYTES];
+    size_t none;
+    int err = w->failed ? w->failed : put_pages(w, 1);
+    if (!err && w->n_hashes == 0)
+        err = put_page(w, w->values, 0, &none);
+    if (!err)
+        err = write_piece(w, w->at + (w->n_pages + 1) * PAGE_BYTES);
+    if (err)
+        return err;
+    lay_out(w);
+    if (w->at > INT64_MAX - w->commit.committed_bytes)
+        return EFBIG;
+    err = write_digests(w);
+    if (!err)
+        err = write_index(w);
+    if (err)
+        return err;
+    identity_encode(&w->identity, header);
+    commit_encode(&w->commit, SLOT_BIRTH, header + IDENTITY_BYTES);
+    *out = (struct list_written){w->n_hashes, w->commit.committed_bytes,
+                                 commit_table_digest(&w->commit)};
+    return io_write(w->fd, header, sizeof header, w->at);
+}
+
+static int cannot_write(const struct list_writer *w, int err, struct tamis_diag *diag)
+{
+    if (err == TAMIS_ERR_RANGE)
+        return diag_fail(diag, err, w->name,
+                         "values of a list rise, and have %u bits at most",
+                         w->hash_bits);
+    if (err == EEXIST)
+        return diag_fail(diag, TAMIS_ERR_EXISTS, w->name, "exists already");
+    if (err < 0)
+        return diag_fail(diag, err, w->name, "%s", tamis_strerror(err));
+    return diag_errno(diag, err, w->name, "cannot write");
+}
+
+int list_writer_finish(struct list_writer *w, bool sync_dir, struct list_written *out,
+                       struct tamis_diag *diag)
+{
+    *out = (struct list_written){0};
+    int err = write_all(w, out);
+    if (!err && w->dir >= 0)
+        err = io_publish(w->dir, w->temp, w->name, w->fd, sync_dir);
+    if (err) {
+        *out = (struct list_written){0};
+        err = cannot_write(w, err, diag);
+        list_writer_abort(w);
+        return err;
+    }
+    if (w->dir >= 0)
+        close(w->fd);
+    free_writer(w);
+    return 0;
+}

@@ -1,0 +1,205 @@
+/* format/list.h and lib/kernel/list_page.h: pages hold values of every shape, the fast
+ * functions equal the reference, and what is not valid is refused (SPEC.md section 18).
+ */
+#include "tests/support/list_support.h"
+
+enum { N = 9000 };
+
+static uint64_t values[N], decoded[LIST_PAGE_MAX_HASHES], fast[LIST_PAGE_MAX_HASHES];
+static uint8_t page[PAGE_BYTES];
+
+static void check_find(const struct list_page *p, uint64_t value)
+{
+    bool has = has_value(decoded, p->n, value);
+    if (list_page_find(page, p, value) != has)
+        fail_msg("value %llx is %s in the page", (unsigned long long)value,
+                 has ? "" : "not");
+}
+
+/* Values of the page, their neighbours, and values with a bit changed. */
+static void check_page(const struct list_page *p, uint32_t hash_bits)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        check_find(p, decoded[i]);
+        check_find(p, decoded[i] + 1);
+        check_find(p, decoded[i] - 1);
+        check_find(p, decoded[i] ^ UINT64_C(1) << random_below(hash_bits));
+        check_find(p, decoded[i] + (UINT64_C(1) << p->gap_bits));
+    }
+    check_find(p, 0);
+    check_find(p, UINT64_MAX);
+}
+
+static void check_shape(enum shape shape, uint32_t hash_bits)
+{
+    size_t n = make_values(shape, values, N, hash_bits);
+    for (size_t done = 0, some; done < n; done += some) {
+        struct list_page p, q;
+        some = list_page_fill(values + done, n - done, page);
+        assert_true(some >= 1 && some <= LIST_PAGE_MAX_HASHES);
+        assert_true(list_page_decode(page, hash_bits, &p, decoded));
+        assert_int_equal(p.n, some);
+        assert_memory_equal(decoded, values + done, some * sizeof decoded[0]);
+        assert_true(list_page_open(page, hash_bits, &q));
+        assert_memory_equal(&p, &q, sizeof p);
+        assert_true(list_page_values(page, hash_bits, &q, fast));
+        assert_memory_equal(fast, decoded, some * sizeof fast[0]);
+        check_page(&p, hash_bits);
+    }
+}
+
+static void pages_hold_values_of_every_shape(void **state)
+{
+    static const uint32_t bits[] = {1, 7, 8, 9, 16, 17, 33, 40, 57, 63, 64};
+    (void)state;
+    for (size_t i = 0; i < sizeof bits / sizeof bits[0]; i++)
+        for (int s = 0; s < N_SHAPES; s++)
+            check_shape((enum shape)s, bits[i]);
+}
+
+/* One, two and as many values as groups end with, at the ends of the range. */
+static void few_values(void **state)
+{
+    static const uint64_t ends[] = {0, 1, UINT64_MAX - 1, UINT64_MAX};
+    (void)state;
+    memcpy(values, ends, sizeof ends);
+    for (size_t n = 1; n <= 4; n++) {
+        struct list_page p;
+        size_t some = list_page_fill(values, n, page);
+        assert_true(list_page_decode(page, 64, &p, decoded));
+        assert_int_equal(p.n, some);
+        assert_memory_equal(decoded, ends, some * sizeof ends[0]);
+    }
+    for (size_t n = 1; n < 260; n++) {
+        struct list_page p;
+        for (size_t i = 0; i < n; i++)
+            values[i] = i * UINT64_C(0x1234567890) + 5;
+        assert_int_equal(list_page_fill(values, n, page), n);
+        assert_true(list_page_decode(page, 64, &p, decoded));
+        assert_int_equal(p.n, n);
+        assert_int_equal(p.n_groups, (n + 62) / 64);
+        check_page(&p, 64);
+    }
+}
+
+static void most_values_of_a_page(void **state)
+{
+    struct list_page p;
+    (void)state;
+    for (size_t i = 0; i < N; i++)
+        values[i] = i;
+    assert_int_equal(list_page_fill(values, N, page), LIST_PAGE_MAX_HASHES);
+    assert_true(list_page_decode(page, 64, &p, decoded));
+    check_page(&p, 64);
+    /* One more does not fit. */
+    page[8] = (uint8_t)(LIST_PAGE_MAX_HASHES + 1);
+    page[9] = (uint8_t)((LIST_PAGE_MAX_HASHES + 1) >> 8);
+    assert_false(list_page_open(page, 64, &p));
+}
+
+static bool decodes(uint32_t hash_bits)
+{
+    struct list_page p;
+    return list_page_decode(page, hash_bits, &p, decoded);
+}
+
+/* A page is changed at `at` by `with`: no longer valid. */
+static void refused(size_t at, uint8_t with)
+{
+    assert_true(decodes(64));
+    page[at] ^= with;
+    assert_false(decodes(64));
+    page[at] ^= with;
+}
+
+static void what_is_not_valid_is_refused(void **state)
+{
+    struct list_page p;
+    (void)state;
+    size_t n = make_values(EVEN, values, 500, 64);
+    assert_int_equal(list_page_fill(values, n, page), n);
+    assert_true(list_page_open(page, 64, &p));
+    refused(8, 1);                /* a hash more, or less */
+    refused(10, 64);              /* gap_bits */
+    refused(LIST_HEAD_BYTES, 1);  /* a leader */
+    refused(p.unary_at, 1);       /* a one more, or less */
+    refused(PAGE_BYTES - p.n, 1); /* behind unary */
+    assert_true(!list_page_open(page, 63, &p) || values[0] >> 63 == 0);
+    /* The rests of 499 hashes of 47 bits end within a byte. */
+    assert_true((p.n - 1) * (p.gap_bits - LIST_TOP_BITS) % 8 != 0);
+    assert_true(list_page_open(page, 64, &p));
+    refused(p.unary_at - 1, 0x80);
+    /* gap_bits below 8; more values than a page has room for. */
+    page[10] = 7;
+    assert_false(list_page_open(page, 64, &p));
+    page[10] = 63;
+    assert_true(list_page_open(page, 64, &p)); /* 500 * 64 bits fit */
+    page[9] = 3;
+    assert_false(list_page_open(page, 64, &p));
+    /* A page without values is all zero. */
+    memset(page, 0, sizeof page);
+    assert_true(decodes(64));
+    for (size_t at = 0; at < PAGE_BYTES; at += 5)
+        if (at != 8 && at != 9)
+            refused(at, 1);
+}
+
+/* The last value is beyond hash_bits, or its high part beyond 64 bits. */
+static void values_beyond_hash_bits_are_refused(void **state)
+{
+    struct list_page p;
+    (void)state;
+    for (size_t i = 0; i < 300; i++)
+        values[i] = (UINT64_C(1) << 40) - 300 * 12345 + i * 12345;
+    values[299] = (UINT64_C(1) << 40) - 1;
+    assert_int_equal(list_page_fill(values, 300, page), 300);
+    assert_true(decodes(40));
+    assert_false(decodes(39));
+    assert_true(list_page_open(page, 40, &p) && list_page_values(page, 40, &p, fast));
+    memset(page, 0xff, 8); /* first: the greatest there is */
+    assert_false(decodes(64));
+    assert_true(list_page_open(page, 64, &p));
+    assert_false(list_page_values(page, 64, &p, fast));
+}
+
+/* Whatever a page has, nothing outside of it is read or written: for sanitizers. The
+ * fast decoder agrees with the reference about all that the reference lets pass. */
+static void noise_does_no_harm(void **state)
+{
+    static const uint32_t bits[] = {20, 64};
+    (void)state;
+    for (unsigned round = 0; round < by_form(3000, 100000); round++) {
+        uint32_t hash_bits = bits[round % 2];
+        struct list_page p;
+        size_t n =
+            make_values((enum shape)random_below(N_SHAPES), values, 1500, hash_bits);
+        list_page_fill(values, n, page);
+        for (uint64_t k = random_below(5) + 1; k > 0; k--)
+            page[random_below(2) ? random_below(24) : random_below(PAGE_BYTES)] =
+                (uint8_t)random_u64();
+        bool good = list_page_decode(page, hash_bits, &p, decoded);
+        if (!list_page_open(page, hash_bits, &p))
+            continue;
+        if (p.n == 0)
+            continue;
+        bool fits = list_page_values(page, hash_bits, &p, fast);
+        assert_true(fits || !good);
+        if (good)
+            assert_memory_equal(fast, decoded, p.n * sizeof fast[0]);
+        for (size_t k = 0; k < 20; k++)
+            list_page_find(page, &p, list_cut(random_u64(), hash_bits));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pages_hold_values_of_every_shape),
+        cmocka_unit_test(few_values),
+        cmocka_unit_test(most_values_of_a_page),
+        cmocka_unit_test(what_is_not_valid_is_refused),
+        cmocka_unit_test(values_beyond_hash_bits_are_refused),
+        cmocka_unit_test(noise_does_no_harm),
+    };
+    return cmocka_run_group_tests_name("list pages", tests, NULL, NULL);
+}
