@@ -195,7 +195,7 @@ void Ingestion()
     CheckStore(&engine, Extra::kForbidden);
 }
 
-/* Whoever ends first must not take the mark from the others. */
+/* The ingestion that ends first must not take the mark from the others. */
 void IngestionAtOnce()
 {
     Engine engine;

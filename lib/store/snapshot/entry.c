@@ -113,7 +113,7 @@ static void entry_end(struct entry *e)
     account_release(atomic_load(&e->account));
 }
 
-/* Whoever has the last reference is alone with it: nobody can take another. */
+/* The holder of the last reference is alone with it: nobody can take another. */
 static bool was_last(struct entry *e)
 {
     return atomic_load_explicit(&e->refs, memory_order_acquire) == 1 ||

@@ -200,7 +200,7 @@ whole() {
     [ ! -e x ]
     # Interrupted while it syncs: the file is there, and nothing beside it.
     rm new.svg
-    # (Whoever began all this in the background may have had the signal ignored.)
+    # A caller that runs all this in the background may have had the signal ignored.
     run -130 bash -c 'exec env --default-signal=INT strace -o /dev/null -e trace=fsync -e inject=fsync:signal=INT \
         "$TAMIS" stat store --svg new.svg'
     cmp new.svg <("$TAMIS" stat store --svg -)

@@ -318,7 +318,7 @@ static void a_table_that_never_rests_takes_no_memory(void **state)
     assert_true(kilobytes_mapped() - before < 64 * 1024);
     assert_int_equal(atomic_load(&f->view)->n_older, 127);
     tamis_filter_close(f);
-    /* Whoever opens it now finds a filter. */
+    /* A reader that opens it now finds a filter. */
     f = open_filter(path);
     assert_int_equal(count_absent(f, keys, N_KEYS), 0);
     assert_true(count_absent(f, (const uint64_t[]){1, 2, 3, 4, 5, 6, 7, 8}, 8) > 0);

@@ -1,5 +1,5 @@
-/* One store under several names: links, mounts and directories that change. Whoever
- * writes through one name is seen through the others, or refused. */
+/* One store under several names: links, mounts and directories that change. A write
+ * through one name is seen through the others, or refused. */
 #include "tests/support/replaced_support.h"
 
 #include <sched.h>
