@@ -153,13 +153,13 @@ TAMIS_INLINE int tamis_inline_lacks(const struct tamis_inline_geometry *g,
 {
     uint32_t first = (uint32_t)h >> 29;
 #if defined(__AVX512F__)
-    static const uint32_t salts[8] __attribute__((aligned(32))) =
-        TAMIS_INLINE_SALTS(UINT32_C);
-    __m256i product =
-        _mm256_mullo_epi32(_mm256_set1_epi32((int)(uint32_t)h),
-                           _mm256_load_si256((const __m256i *)(const void *)salts));
-    __m512i bits = _mm512_sllv_epi64(
-        _mm512_set1_epi64(1), _mm512_cvtepu32_epi64(_mm256_srli_epi32(product, 26)));
+    /* The bit is 26 to 31 of a product; a rotation ignores what lies above the six. */
+    static const uint64_t salts[8] __attribute__((aligned(64))) =
+        TAMIS_INLINE_SALTS(UINT64_C);
+    __m512i product = _mm512_mul_epu32(_mm512_set1_epi64((long long)h),
+                                       _mm512_load_si512((const void *)salts));
+    __m512i bits =
+        _mm512_rolv_epi64(_mm512_set1_epi64(1), _mm512_srli_epi64(product, 26));
     return _mm512_mask_testn_epi64_mask((__mmask8)g->words[first],
                                         _mm512_loadu_si512((const void *)block),
                                         bits) != 0;

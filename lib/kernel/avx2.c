@@ -143,8 +143,15 @@ KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
     return zeros;
 }
 
+/* Of four words, those that lack a bit of the mask. */
+KERNEL inline uint32_t half_lacks(__m256i missing)
+{
+    __m256i none = _mm256_cmpeq_epi64(missing, _mm256_setzero_si256());
+    return ~(uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(none)) & 15;
+}
+
 KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
-                                   uint8_t *block, bool alone)
+                                   uint8_t *block)
 {
     volatile half *b = (volatile half *)(volatile void *)block;
     uint64_t *w = (uint64_t *)(void *)block, missing[WORDS_PER_BLOCK];
@@ -153,22 +160,30 @@ KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
     pattern_masks(x, words, mask);
     for (uint32_t i = 0; i < 2; i++) {
         __m256i of_half = _mm256_andnot_si256((__m256i)b[i], mask[i]);
-        __m256i none = _mm256_cmpeq_epi64(of_half, _mm256_setzero_si256());
         _mm256_storeu_si256((__m256i *)(void *)(missing + 4 * i), of_half);
-        clear |= (~(uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(none)) & 15)
-                 << (4 * i);
+        clear |= half_lacks(of_half) << (4 * i);
     }
     /* A set bit stays set: no need to take the line for writing. */
-    if (alone && clear) {
-        b[0] |= (half)mask[0];
-        b[1] |= (half)mask[1];
-        return (uint32_t)__builtin_popcount(clear);
-    }
     for (; clear; clear &= clear - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(clear);
         fresh += set_missing(&w[i], missing[i], false);
     }
     return fresh;
+}
+
+KERNEL inline uint32_t pattern_add_alone(const struct pattern *x, uint32_t words,
+                                         uint8_t *block)
+{
+    volatile half *b = (volatile half *)(volatile void *)block;
+    __m256i low = (__m256i)b[0], high = (__m256i)b[1], mask[2];
+    pattern_masks(x, words, mask);
+    uint32_t clear = half_lacks(_mm256_andnot_si256(low, mask[0])) |
+                     half_lacks(_mm256_andnot_si256(high, mask[1])) << 4;
+    if (clear) {
+        b[0] = (half)_mm256_or_si256(low, mask[0]);
+        b[1] = (half)_mm256_or_si256(high, mask[1]);
+    }
+    return (uint32_t)__builtin_popcount(clear);
 }
 
 KERNEL inline void pattern_fill(const struct pattern *x, uint32_t words, uint8_t *block)

@@ -23,13 +23,18 @@ struct pattern {
     uint32_t start;
 };
 
+static const uint64_t salts[WORDS_PER_BLOCK] __attribute__((aligned(64))) = {
+    SALT_0, SALT_1, SALT_2, SALT_3, SALT_4, SALT_5, SALT_6, SALT_7};
+
+/* The bit of a word is 26 to 31 of a product. A multiplication of 64-bit numbers by
+ * their lower halves has them at the same place, and is one operation, where that of
+ * 32-bit numbers is two. A rotation ignores what lies above the six bits. */
 KERNEL inline struct pattern pattern_of(uint64_t h)
 {
-    __m256i salt = _mm256_loadu_si256((const __m256i *)(const void *)geometry_salt);
-    __m256i bit = _mm256_srli_epi32(
-        _mm256_mullo_epi32(_mm256_set1_epi32((int)(uint32_t)h), salt), 26);
+    __m512i product =
+        _mm512_mul_epu32(_mm512_set1_epi64((long long)h), _mm512_load_si512(salts));
     return (struct pattern){
-        _mm512_sllv_epi64(_mm512_set1_epi64(1), _mm512_cvtepu32_epi64(bit)),
+        _mm512_rolv_epi64(_mm512_set1_epi64(1), _mm512_srli_epi64(product, 26)),
         geometry_start(h),
     };
 }
@@ -70,26 +75,29 @@ KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
 }
 
 KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t ring,
-                                   uint8_t *block, bool alone)
+                                   uint8_t *block)
 {
-    volatile block512 *at = (volatile block512 *)(volatile void *)block;
-    block512 b = *at;
     uint64_t *w = (uint64_t *)(void *)block, bits[WORDS_PER_BLOCK];
-    __mmask8 clear =
-        _mm512_mask_testn_epi64_mask(pattern_words(x, ring), (__m512i)b, x->bits);
-    uint32_t fresh = 0;
+    uint32_t fresh = 0, clear = pattern_lacks(x, ring, block);
     if (!clear) /* a set bit stays set: no need to take the line for writing */
         return 0;
-    if (alone) {
-        *at = b | (block512)_mm512_maskz_mov_epi64(clear, x->bits);
-        return (uint32_t)__builtin_popcount(clear);
-    }
     _mm512_storeu_si512(bits, x->bits);
-    for (uint32_t left = clear; left; left &= left - 1) {
-        uint32_t i = (uint32_t)__builtin_ctz(left);
+    for (; clear; clear &= clear - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(clear);
         fresh += set_missing(&w[i], bits[i], false);
     }
     return fresh;
+}
+
+KERNEL inline uint32_t pattern_add_alone(const struct pattern *x, uint32_t ring,
+                                         uint8_t *block)
+{
+    volatile block512 *at = (volatile block512 *)(volatile void *)block;
+    __m512i b = (__m512i)*at;
+    __mmask8 clear = _mm512_mask_testn_epi64_mask(pattern_words(x, ring), b, x->bits);
+    if (__builtin_expect(clear, 1))
+        *at = (block512)_mm512_mask_or_epi64(b, clear, b, x->bits);
+    return (uint32_t)__builtin_popcount(clear);
 }
 
 KERNEL inline void pattern_fill(const struct pattern *x, uint32_t ring, uint8_t *block)

@@ -15,8 +15,8 @@
  * to make and less to use, for one key on many planes
  * - zero_bytes(bytes): a bit for each of 64 bytes that is 0
  * - block_count(block): how many bits are set
- * - pattern_add(&x, words, block, alone): sets them, shared; how many were clear. If
- * alone, no other thread sets bits there
+ * - pattern_add(&x, words, block): sets them, shared; how many were clear
+ * - pattern_add_alone(&x, words, block): the same where no other thread sets bits
  * - pattern_fill(&x, WORDS(words), block): sets them, private
  *
  * This file asks and sets one block, and one plane. few.h has some keys on one plane,
@@ -58,7 +58,7 @@ KERNEL bool block_probe(const uint8_t *block, uint32_t words, uint64_t h)
 KERNEL uint32_t block_add(uint8_t *block, uint32_t words, uint64_t h)
 {
     struct pattern x = pattern_of(h);
-    return pattern_add(&x, WORDS(words), block, false);
+    return pattern_add(&x, WORDS(words), block);
 }
 
 /* The lines that an add will write. */
@@ -70,35 +70,54 @@ KERNEL inline void prefetch_lanes(const struct plane *p, uint64_t h)
     }
 }
 
-/* Returns how many bits were clear. Bits before the mark: a commit counts what it finds
- * marked. */
-KERNEL inline uint32_t add_lanes(const struct plane *p, _Atomic uint64_t *dirty,
-                                 uint64_t h)
+/* Sets the bits that a key has in this block of a plane. Returns how many were clear.
+ * Bits before the mark: a commit counts what it finds marked. */
+KERNEL inline uint32_t add_in_block(const struct plane *p, _Atomic uint64_t *dirty,
+                                    uint64_t block, uint64_t h)
+{
+    uint8_t *at = (uint8_t *)(uintptr_t)p->bits + block * BLOCK_BYTES;
+    struct pattern x = pattern_of(h);
+    uint32_t fresh = pattern_add_alone(&x, PLANE_WORDS(p), at);
+    uint64_t page = block / BLOCKS_PER_PAGE;
+    uint64_t marks = atomic_load_explicit(&dirty[page / 64], memory_order_relaxed);
+    if (__builtin_expect(!(marks >> page % 64 & 1), 0) && fresh) {
+        __asm__("" : "+r"(page)); /* else what is seldom used is computed for all */
+        atomic_store_explicit(&dirty[page / 64], marks | UINT64_C(1) << page % 64,
+                              memory_order_release);
+    }
+    return fresh;
+}
+
+KERNEL __attribute__((noinline)) uint32_t add_lanes(const struct plane *p,
+                                                    _Atomic uint64_t *dirty, uint64_t h)
 {
     uint64_t first = 0;
     uint32_t fresh = 0;
     for (uint32_t lane = 0; lane < p->lanes; lane++, first += p->n_blocks) {
-        uint64_t block = first + geometry_block(h, p->n_blocks);
-        struct pattern x = pattern_of(h);
-        uint32_t some =
-            pattern_add(&x, PLANE_WORDS(p),
-                        (uint8_t *)(uintptr_t)p->bits + block * BLOCK_BYTES, true);
-        uint64_t page = block / BLOCKS_PER_PAGE, bit = UINT64_C(1) << page % 64;
-        uint64_t marks = atomic_load_explicit(&dirty[page / 64], memory_order_relaxed);
-        if (some && !(marks & bit))
-            atomic_store_explicit(&dirty[page / 64], marks | bit, memory_order_release);
-        fresh += some;
+        fresh += add_in_block(p, dirty, first + geometry_block(h, p->n_blocks), h);
         h = geometry_next_lane(h);
     }
     return fresh;
 }
 
-/* Apart from add_alone(): how many instructions an add takes decides for how many lines
- * the processor waits at a time. */
+/* Two lanes, which most growing filters have, without a loop: how many instructions an
+ * add takes decides for how many lines the processor waits at a time. */
+KERNEL inline uint32_t add_key(const struct plane *p, _Atomic uint64_t *dirty,
+                               uint64_t h)
+{
+    const uint64_t n_blocks = p->n_blocks;
+    if (__builtin_expect(p->lanes != 2, 0))
+        return add_lanes(p, dirty, h);
+    uint32_t fresh = add_in_block(p, dirty, geometry_block(h, n_blocks), h);
+    __asm__("" : "+r"(p)); /* else it is kept in registers that must be saved */
+    h = geometry_next_lane(h);
+    return fresh + add_in_block(p, dirty, n_blocks + geometry_block(h, n_blocks), h);
+}
+
 KERNEL uint32_t add_one_alone(const struct plane *plane, _Atomic uint64_t *dirty,
                               uint64_t h)
 {
-    return add_lanes(plane, dirty, h);
+    return add_key(plane, dirty, h);
 }
 
 KERNEL uint64_t add_alone(const struct plane *plane, _Atomic uint64_t *dirty,
@@ -112,7 +131,7 @@ KERNEL uint64_t add_alone(const struct plane *plane, _Atomic uint64_t *dirty,
     for (size_t i = 0; i < n; i++) {
         if (i + AHEAD < n)
             prefetch_lanes(&p, hashes[i + AHEAD]);
-        uint32_t fresh = add_lanes(&p, dirty, hashes[i]);
+        uint32_t fresh = add_key(&p, dirty, hashes[i]);
         *n_bits += fresh;
         n_keys += fresh > 0;
     }

@@ -100,8 +100,8 @@ KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
     return zeros;
 }
 
-KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
-                                   uint8_t *block, bool alone)
+KERNEL inline uint32_t add(const struct pattern *x, uint32_t words, uint8_t *block,
+                           bool alone)
 {
     uint64_t *w = (uint64_t *)(void *)block, missing[WORDS_PER_BLOCK];
     uint32_t fresh = 0;
@@ -113,6 +113,18 @@ KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
         if (missing[i]) /* a set bit stays set: no need to take the line for writing */
             fresh += set_missing(&w[i], missing[i], alone);
     return fresh;
+}
+
+KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
+                                   uint8_t *block)
+{
+    return add(x, words, block, false);
+}
+
+KERNEL inline uint32_t pattern_add_alone(const struct pattern *x, uint32_t words,
+                                         uint8_t *block)
+{
+    return add(x, words, block, true);
 }
 
 KERNEL inline void pattern_fill(const struct pattern *x, uint32_t words, uint8_t *block)

@@ -83,8 +83,8 @@ KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
     return zeros;
 }
 
-KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
-                                   uint8_t *block, bool alone)
+KERNEL inline uint32_t add(const struct pattern *x, uint32_t words, uint8_t *block,
+                           bool alone)
 {
     uint64_t *w = (uint64_t *)(void *)block;
     uint32_t start = geometry_start(x->h), fresh = 0;
@@ -97,6 +97,18 @@ KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
         fresh += set_missing(&w[word], mask, alone);
     }
     return fresh;
+}
+
+KERNEL inline uint32_t pattern_add(const struct pattern *x, uint32_t words,
+                                   uint8_t *block)
+{
+    return add(x, words, block, false);
+}
+
+KERNEL inline uint32_t pattern_add_alone(const struct pattern *x, uint32_t words,
+                                         uint8_t *block)
+{
+    return add(x, words, block, true);
 }
 
 KERNEL inline void pattern_fill(const struct pattern *x, uint32_t words, uint8_t *block)
