@@ -10,7 +10,7 @@
 
 static pthread_mutex_t guard_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct io_guarded_fd guarded = {-1, &guarded, &guarded};
-static atomic_uint fork_epoch;
+atomic_uint io_fork_epoch_now;
 static struct io_once fork_once = IO_ONCE_INIT;
 
 static void before_fork(void)
@@ -29,7 +29,7 @@ static void after_fork_child(void)
         close(g->fd);
         g->fd = -1;
     }
-    atomic_fetch_add(&fork_epoch, 1);
+    atomic_fetch_add(&io_fork_epoch_now, 1);
     pthread_mutex_unlock(&guard_mutex);
 }
 
@@ -117,5 +117,5 @@ void io_unguard_fd(struct io_guarded_fd *g)
 unsigned io_fork_epoch(void)
 {
     io_once(&fork_once, install_fork_handlers);
-    return atomic_load_explicit(&fork_epoch, memory_order_relaxed);
+    return atomic_load_explicit(&io_fork_epoch_now, memory_order_relaxed);
 }

@@ -177,6 +177,13 @@ void io_guard_move(struct io_guarded_fd *from, struct io_guarded_fd *to);
 int io_open_guarded(int dir, const char *name, int flags, struct io_guarded_fd *g);
 /* Grows in every forked child. Objects compare it to know that they are copies. */
 unsigned io_fork_epoch(void);
+/* The same for an object that asked io_fork_epoch() when it was made: from then on the
+ * handlers are there. */
+extern atomic_uint io_fork_epoch_now __attribute__((visibility("hidden")));
+static inline unsigned io_fork_epoch_again(void)
+{
+    return atomic_load_explicit(&io_fork_epoch_now, memory_order_relaxed);
+}
 /* Calls `install`, which installs fork handlers and sets `done`: once, and again after
  * ENOMEM, IO_ONCE_TRIES times at most. */
 enum { IO_ONCE_TRIES = 64 };

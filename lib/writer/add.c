@@ -48,42 +48,15 @@ static int enter(struct tamis_writer *w, unsigned *stripe)
     return err;
 }
 
-/* Outside the section that a sealer waits for, as growing takes the mutex. A stage that
- * can't grow takes the keys all the same. ERR_POISONED: keys that met a lost page are
- * not in, or were thought to be; nor are those that met one which could not be
- * condemned. */
-static int after_some(struct tamis_writer *w, bool full)
-{
-    if (writer_is_broken(w))
-        return TAMIS_ERR_POISONED;
-    if (full) {
-        SYNC_POINT("add: stage full");
-        writer_grow(w);
-    }
-    return 0;
-}
-
-static int add_alone(struct tamis_writer *w, const uint64_t *hashes, size_t n)
-{
-    int err = alone_enter(w);
-    if (err)
-        return err;
-    for (size_t done = 0, some; done < n && !err; done += some) {
-        some = n - done;
-        err = after_some(w, alone_add_some(w, hashes + done, &some));
-    }
-    alone_leave(w);
-    return err;
-}
-
-int tamis_writer_add_hashes(struct tamis_writer *w, uint64_t tag,
-                            const uint64_t *hashes, size_t n)
+/* Apart, lest an add of one key pay for the registers that this needs. */
+static __attribute__((noinline)) int add_many(struct tamis_writer *w, uint64_t tag,
+                                              const uint64_t *hashes, size_t n)
 {
     unsigned stripe;
     if (tag != w->domain.tag)
         return TAMIS_ERR_MISMATCH;
     if (atomic_load_explicit(&w->owner, memory_order_relaxed))
-        return n == 1 && alone_add_one(w, hashes) ? 0 : add_alone(w, hashes, n);
+        return alone_add(w, hashes, n);
     for (size_t done = 0; done < n;) {
         size_t some = n - done;
         int err = enter(w, &stripe);
@@ -92,11 +65,19 @@ int tamis_writer_add_hashes(struct tamis_writer *w, uint64_t tag,
         bool full = writer_add_some(w, stripe, hashes + done, &some);
         leave(w, stripe);
         done += some;
-        err = after_some(w, full);
+        err = writer_after_some(w, full);
         if (err)
             return err;
     }
     return n ? 0 : writer_error(w);
+}
+
+int tamis_writer_add_hashes(struct tamis_writer *w, uint64_t tag,
+                            const uint64_t *hashes, size_t n)
+{
+    if (n == 1 && tag == w->domain.tag && alone_is_mine(w))
+        return alone_add_one(w, hashes);
+    return add_many(w, tag, hashes, n);
 }
 
 int tamis_writer_add_key(struct tamis_writer *w, const void *key, size_t n_bytes)

@@ -9,74 +9,12 @@
  * may put ones in place of a page between a load and its store, which then clears some
  * of them: this writer, and every other that has such ones, is poisoned by then.
  * Readers, in this process and in others, see each word as it was or as it is, as ever.
- *
- * WHO ELSE ADDS. A thread that adds to a writer without an owner announces itself, and
- * then looks for an owner; the owner puts itself there, and then looks for
- * announcements. One of the two sees the other. */
-#include "lib/sync_point.h"
+ */
 #include "lib/writer/inside.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
-static _Thread_local char here __attribute__((tls_model("initial-exec")));
-
-int alone_check(const struct tamis_writer *w)
-{
-    const void *owner = atomic_load(&w->owner);
-    bool mine =
-        owner == &here && !atomic_load_explicit(&w->adding, memory_order_relaxed);
-    return !owner || mine ? 0 : TAMIS_ERR_THREAD;
-}
-
-bool alone_may_grow(const struct tamis_writer *w)
-{
-    const void *owner = atomic_load(&w->owner);
-    return !owner || owner == &here;
-}
-
-static bool adds_in_flight(const struct tamis_writer *w)
-{
-    uint32_t any = 0;
-    for (size_t i = 0; i < N_STRIPES + N_SHARED; i++) {
-        uint32_t n = atomic_load(&w->in_flight[i].n);
-        any |= i < N_STRIPES ? n & 1 : n;
-    }
-    return any != 0;
-}
-
-/* With the mutex, and as one that is in an add, so that a signal handler does not add
- * before it is certain that nobody else does. */
-static int take(struct tamis_writer *w)
-{
-    const void *owner = atomic_load(&w->owner);
-    if (owner)
-        return owner == &here ? 0 : TAMIS_ERR_THREAD;
-    atomic_store(&w->adding, true);
-    atomic_store(&w->owner, &here);
-    SYNC_POINT("alone: owner is there");
-    bool busy = adds_in_flight(w);
-    if (busy)
-        atomic_store(&w->owner, NULL);
-    atomic_store(&w->adding, false);
-    return busy ? TAMIS_ERR_BUSY : 0;
-}
-
-/* With the mutex no other thread is in a commit, a growth or a seal. */
-int tamis_writer_one_thread(struct tamis_writer *w)
-{
-    if (w->fork_epoch != io_fork_epoch())
-        return TAMIS_ERR_FORKED;
-    int err = alone_check(w);
-    if (err)
-        return err;
-    pthread_mutex_lock(&w->mutex);
-    err = take(w);
-    pthread_mutex_unlock(&w->mutex);
-    return err;
-}
-
-/* ---- adding ---- */
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
 static bool all_good(const struct tamis_writer *w, uint32_t n)
 {
@@ -141,14 +79,7 @@ static bool add_new(struct tamis_writer *w, uint32_t current, const uint64_t *ha
     return count(w, s, keys, bits);
 }
 
-static inline bool add_new_one(struct tamis_writer *w, uint64_t h)
-{
-    struct writer_stage *s = w->stages[0];
-    uint32_t bits = w->kernel->add_one_alone(&w->planes[0], s->dirty, h);
-    return count(w, s, bits > 0, bits);
-}
-
-bool alone_add_some(struct tamis_writer *w, const uint64_t *hashes, size_t *n)
+static bool add_some(struct tamis_writer *w, const uint64_t *hashes, size_t *n)
 {
     uint64_t fresh[ADDS_AT_ONCE];
     uint32_t current = atomic_load_explicit(&w->n_stages, memory_order_acquire) - 1;
@@ -166,14 +97,13 @@ bool alone_add_some(struct tamis_writer *w, const uint64_t *hashes, size_t *n)
 
 /* First it says that it adds, and then it looks: what a signal handler does in between
  * is refused, or seen. */
-static bool begin(struct tamis_writer *w)
+static inline bool begin(struct tamis_writer *w)
 {
-    bool mine = atomic_load_explicit(&w->owner, memory_order_relaxed) == &here &&
-                !atomic_load_explicit(&w->adding, memory_order_relaxed);
-    if (mine)
+    bool free = !atomic_load_explicit(&w->adding, memory_order_relaxed);
+    if (LIKELY(free))
         atomic_store_explicit(&w->adding, true, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
-    return mine;
+    return free;
 }
 
 void alone_leave(struct tamis_writer *w)
@@ -186,7 +116,7 @@ int alone_enter(struct tamis_writer *w)
 {
     if (w->fork_epoch != io_fork_epoch())
         return TAMIS_ERR_FORKED;
-    if (!begin(w))
+    if (!alone_is_mine(w) || !begin(w))
         return TAMIS_ERR_THREAD;
     int err = writer_error(w);
     if (err)
@@ -194,16 +124,62 @@ int alone_enter(struct tamis_writer *w)
     return err;
 }
 
-/* The way of nearly all adds of one key: how many instructions an add takes decides for
- * how many lines the processor waits at a time. */
-bool alone_add_one(struct tamis_writer *w, const uint64_t *hash)
+/* Is there nothing to look at but the bits of one stage? */
+static void note_plain(struct tamis_writer *w)
 {
-    if (w->fork_epoch != io_fork_epoch() || !begin(w))
-        return false;
-    bool plain = atomic_load_explicit(&w->state, memory_order_relaxed) == WRITER_OPEN;
-    plain &= !atomic_load_explicit(&w->lost, memory_order_relaxed);
-    plain &= atomic_load_explicit(&w->n_stages, memory_order_acquire) == 1;
-    bool done = plain && stage_all_good(&w->stages[0]->stage) && !add_new_one(w, *hash);
+    bool plain = atomic_load(&w->state) == WRITER_OPEN && w->n_stages == 1 &&
+                 stage_all_good(&w->stages[0]->stage);
+    if (atomic_load(&w->plain) != NOT_PLAIN)
+        atomic_store(&w->plain, plain ? w->fork_epoch + 1 : 0);
+}
+
+static __attribute__((noinline)) int alone_after(struct tamis_writer *w, bool full)
+{
+    int err = alone_enter(w);
+    if (err)
+        return err;
+    err = writer_after_some(w, full);
+    note_plain(w);
     alone_leave(w);
-    return done && !atomic_load_explicit(&w->lost, memory_order_relaxed);
+    return err;
+}
+
+int alone_add(struct tamis_writer *w, const uint64_t *hashes, size_t n)
+{
+    int err = alone_enter(w);
+    if (err)
+        return err;
+    for (size_t done = 0, some; done < n && !err; done += some) {
+        some = n - done;
+        err = writer_after_some(w, add_some(w, hashes + done, &some));
+    }
+    note_plain(w);
+    alone_leave(w);
+    return err;
+}
+
+/* The way of nearly all adds of one key: how many instructions an add takes decides for
+ * how many lines the processor waits at a time.
+ *
+ * WHY `plain` MAY BE BELIEVED. The state, the stages and the memory of good pages
+ * change in calls of the owner only, or of a signal handler that interrupts it outside
+ * of an add. An add that changes them notes `plain` anew at its end. Commits, growths
+ * and seals change them between writer_lock() and writer_unlock(), and an add that a
+ * handler makes in between cannot note it. A forked child has another epoch. A page may
+ * be lost at any time: that is looked at after the add, as ever. */
+int alone_add_one(struct tamis_writer *w, const uint64_t *hash)
+{
+    if (!LIKELY(begin(w)))
+        return alone_add(w, hash, 1);
+    if (!LIKELY(atomic_load_explicit(&w->plain, memory_order_relaxed) ==
+                io_fork_epoch_again() + 1)) {
+        alone_leave(w);
+        return alone_add(w, hash, 1);
+    }
+    uint32_t bits = w->add_one(&w->planes[0], w->stages[0]->dirty, *hash);
+    bool full = count(w, w->stages[0], bits > 0, bits);
+    alone_leave(w);
+    if (LIKELY(!full && !atomic_load_explicit(&w->lost, memory_order_relaxed)))
+        return 0;
+    return alone_after(w, full);
 }

@@ -99,7 +99,7 @@ int tamis_writer_commit(struct tamis_writer *w, uint64_t watermark,
      * died, or had no room, and its keys were found there when they came again. */
     atomic_store(&w->grow_failed, false);
     writer_grow(w);
-    pthread_mutex_lock(&w->mutex);
+    writer_lock(w);
     int err;
     if (alone_check(w)) /* it was taken since */
         err = diag_fail(diag, TAMIS_ERR_THREAD, w->path, "%s",
@@ -121,7 +121,7 @@ int tamis_writer_commit(struct tamis_writer *w, uint64_t watermark,
         w->hook_due = writer_changed(w, NULL) != 0;
     if (!err)
         err = writer_acknowledge(w, diag);
-    pthread_mutex_unlock(&w->mutex);
+    writer_unlock(w);
     return err;
 }
 

@@ -123,10 +123,25 @@ static int grow_locked(struct tamis_writer *w)
 
 int writer_grow(struct tamis_writer *w)
 {
-    pthread_mutex_lock(&w->mutex);
+    writer_lock(w);
     int err = grow_locked(w);
     if (err && atomic_load(&w->state) == WRITER_OPEN)
         atomic_store(&w->grow_failed, true);
-    pthread_mutex_unlock(&w->mutex);
+    writer_unlock(w);
     return err;
+}
+
+/* Outside the section that a sealer waits for, as growing takes the mutex. A stage that
+ * can't grow takes the keys all the same. ERR_POISONED: keys that met a lost page are
+ * not in, or were thought to be; nor are those that met one which could not be
+ * condemned. */
+int writer_after_some(struct tamis_writer *w, bool full)
+{
+    if (writer_is_broken(w))
+        return TAMIS_ERR_POISONED;
+    if (full) {
+        SYNC_POINT("add: stage full");
+        writer_grow(w);
+    }
+    return 0;
 }

@@ -11,6 +11,7 @@
 #include "lib/kernel/kernel.h"
 #include "lib/page/page.h"
 
+#include <limits.h>
 #include <pthread.h>
 
 /* A stripe serves one thread at a time. Threads that find theirs taken share two more.
@@ -57,13 +58,19 @@ struct tamis_writer {
     /* Set by the SIGBUS guard when it replaces a page. Keys added there are lost, and
      * keys found there may be. Counts as poisoned (R15). */
     _Atomic bool lost;
-    /* alone.c: the thread that has the writer to itself, and whether it is in an add.
+    /* owner.c: the thread that has the writer to itself, and whether it is in an add.
      * NULL: any number of threads may add. */
     const void *_Atomic owner;
     _Atomic bool adding;
     unsigned fork_epoch;
+    /* 1 + the fork epoch if the owner's last add found that the next one has to look at
+     * nothing but the bits of one stage; NOT_PLAIN while a commit, a growth or a seal
+     * may change that; else 0. */
+    _Atomic unsigned plain;
     struct tamis_domain domain;
     const struct kernel *kernel;
+    /* Its add_one_alone(). */
+    uint32_t (*add_one)(const struct plane *plane, _Atomic uint64_t *dirty, uint64_t h);
     struct io_guarded_fd guard;
     pthread_mutex_t floors_mutex; /* one floor sector; taken last */
     pthread_mutex_t sync_mutex;   /* a sync, and sync_error; taken last, too */
@@ -101,18 +108,43 @@ bool writer_add_some(struct tamis_writer *w, unsigned stripe, const uint64_t *ha
 uint64_t older_keys(const struct tamis_writer *w, uint32_t current,
                     const uint64_t *hashes, size_t n, size_t n_next, uint8_t *stage);
 
-/* ---- alone.c ---- */
+/* ---- owner.c, alone.c ---- */
 /* ERR_THREAD: another thread has the writer to itself, or this one is in an add. */
 int alone_check(const struct tamis_writer *w);
+/* One in each thread. Its address says which thread that is. */
+#pragma GCC visibility push(hidden) /* no detour to it by a table of addresses */
+extern _Thread_local char alone_here __attribute__((tls_model("initial-exec")));
+#pragma GCC visibility pop
+/* Has this thread the writer to itself? */
+static inline bool alone_is_mine(const struct tamis_writer *w)
+{
+    return atomic_load_explicit(&w->owner, memory_order_relaxed) == &alone_here;
+}
 /* Has no other thread the writer to itself? */
-bool alone_may_grow(const struct tamis_writer *w);
+static inline bool alone_may_grow(const struct tamis_writer *w)
+{
+    const void *owner = atomic_load(&w->owner);
+    return !owner || owner == &alone_here;
+}
 /* Around adds of the owner. */
 int alone_enter(struct tamis_writer *w);
 void alone_leave(struct tamis_writer *w);
-bool alone_add_some(struct tamis_writer *w, const uint64_t *hashes, size_t *n);
-/* Adds one key to a writer of one stage. False: it did not, or there is more to do than
- * that: add the key in the other way. */
-bool alone_add_one(struct tamis_writer *w, const uint64_t *hash);
+/* Around a commit, a growth or a seal. The next add looks at everything again, and so
+ * does one of a signal handler meanwhile. */
+#define NOT_PLAIN UINT_MAX
+static inline void writer_lock(struct tamis_writer *w)
+{
+    pthread_mutex_lock(&w->mutex);
+    atomic_store(&w->plain, NOT_PLAIN);
+}
+static inline void writer_unlock(struct tamis_writer *w)
+{
+    atomic_store(&w->plain, 0);
+    pthread_mutex_unlock(&w->mutex);
+}
+/* Adds by the owner. alone_add_one(): alone_is_mine() was asked. */
+int alone_add(struct tamis_writer *w, const uint64_t *hashes, size_t n);
+int alone_add_one(struct tamis_writer *w, const uint64_t *hash);
 
 /* ---- stage.c ---- */
 uint64_t stage_keys_now(const struct writer_stage *s);
@@ -192,6 +224,9 @@ int stage_plan(const struct tamis_growth *growth, uint32_t i, uint64_t end,
 int stage_allocate(int fd, const struct identity *id, const struct stage_desc *d);
 /* Appends a stage if the last one is full. */
 int writer_grow(struct tamis_writer *w);
+/* After some keys were added, and outside of what a seal waits for: grows a stage that
+ * is full. ERR_POISONED: the keys may not be in. */
+int writer_after_some(struct tamis_writer *w, bool full);
 
 /* ---- settle.c: with the mutex held ---- */
 /* Call it right after a stage was published: notes adds that may not have seen it. */

@@ -121,7 +121,7 @@ int tamis_writer_seal(struct tamis_writer *w, uint64_t watermark, uint64_t *n_da
         return diag_fail(diag, TAMIS_ERR_THREAD, w->path, "%s",
                          tamis_strerror(TAMIS_ERR_THREAD));
     SYNC_POINT("seal: begun");
-    pthread_mutex_lock(&w->mutex);
+    writer_lock(w);
     int err = 0;
     uint32_t state = atomic_load(&w->state);
     if (state == WRITER_OPEN && atomic_load(&w->lost))
@@ -133,7 +133,7 @@ int tamis_writer_seal(struct tamis_writer *w, uint64_t watermark, uint64_t *n_da
     else if (watermark < w->commit.watermark)
         err = TAMIS_ERR_RANGE;
     if (err) {
-        pthread_mutex_unlock(&w->mutex);
+        writer_unlock(w);
         return diag_fail(diag, err, w->path, "%s", tamis_strerror(err));
     }
     stop_adds(w);
@@ -146,7 +146,7 @@ int tamis_writer_seal(struct tamis_writer *w, uint64_t watermark, uint64_t *n_da
         err = writer_acknowledge(w, diag);
     if (!err)
         err = writer_changed(w, diag);
-    pthread_mutex_unlock(&w->mutex);
+    writer_unlock(w);
     if (n_damaged)
         *n_damaged = ours;
     return err;

@@ -174,6 +174,7 @@ static struct tamis_writer *writer_new(struct io_guarded_fd *opened, const char 
     w->path = copy;
     w->fork_epoch = io_fork_epoch();
     w->kernel = kernel_get();
+    w->add_one = w->kernel->add_one_alone;
     if (hooks)
         w->hooks = *hooks;
     pthread_mutex_init(&w->mutex, NULL);

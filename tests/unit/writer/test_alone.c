@@ -90,6 +90,111 @@ static void states_are_told(void **state)
                      TAMIS_ERR_SEALED);
 }
 
+/* ---- the quick way of one key ends with whatever speaks against it ---- */
+
+static int add_one(size_t i)
+{
+    return tamis_writer_add_hashes(writer, writer->domain.tag, &keys[i], 1);
+}
+
+/* The second key goes the quick way. */
+static void take_and_add(void)
+{
+    take();
+    assert_int_equal(add_one(FIRST), 0);
+    assert_int_equal(atomic_load(&writer->plain), writer->fork_epoch + 1);
+    assert_int_equal(add_one(FIRST + 1), 0);
+    assert_int_equal(ask(reader, keys[FIRST + 1], NULL), TAMIS_MAYBE);
+}
+
+static void not_in_a_handler(void **state)
+{
+    (void)state;
+    take_and_add();
+    assert_int_equal(alone_enter(writer), 0);
+    assert_int_equal(add_one(FIRST + 2), TAMIS_ERR_THREAD);
+    alone_leave(writer);
+    assert_int_equal(add_one(FIRST + 2), 0);
+}
+
+static void not_once_sealed(void **state)
+{
+    (void)state;
+    take_and_add();
+    assert_int_equal(tamis_writer_seal(writer, 1, NULL, NULL), 0);
+    assert_int_equal(add_one(FIRST + 2), TAMIS_ERR_SEALED);
+    assert_int_equal(count_absent(reader, keys, FIRST + 2), 0);
+}
+
+static void not_once_poisoned(void **state)
+{
+    (void)state;
+    take_and_add();
+    fail_once(CALL_FDATASYNC, 1, EIO);
+    assert_int_equal(tamis_writer_commit(writer, 1, NULL), EIO);
+    assert_int_equal(add_one(FIRST + 2), TAMIS_ERR_POISONED);
+}
+
+/* The SIGBUS guard has replaced a page: the key may be in none. */
+static void not_with_a_lost_page(void **state)
+{
+    (void)state;
+    take_and_add();
+    atomic_store(&writer->lost, true);
+    assert_int_equal(add_one(FIRST + 2), TAMIS_ERR_POISONED);
+}
+
+/* A commit that finds room for the stage that an add could not have. */
+static void not_after_a_growth(void **state)
+{
+    (void)state;
+    take_and_add();
+    writer->stages[0]->n_full_bits = 0;
+    assert_int_equal(tamis_writer_commit(writer, 1, NULL), 0);
+    assert_int_equal(atomic_load(&writer->n_stages), 2);
+    assert_int_equal(add_one(FIRST + 2), 0);
+    assert_int_equal(stage_keys_now(writer->stages[1]), 1);
+}
+
+/* A page of it is condemned by the add, and gets no bits that could mask its loss. */
+static void add_to_a_bad_page(struct tamis_writer *w, uint64_t key)
+{
+    struct stage *s = &w->stages[0]->stage;
+    uint64_t page = geometry_block_offset(&s->geometry, 0, key) / PAGE_BYTES;
+    stage_mark_bad(s, page);
+    add_hashes(w, &key, 1);
+    for (uint64_t at = 0; at < PAGE_BYTES; at++)
+        assert_int_equal(s->bits[page * PAGE_BYTES + at], 0xff);
+}
+
+static void not_with_a_bad_page(void **state)
+{
+    (void)state;
+    struct tamis_writer *w = create_writer(path_of("pages"), 0.01, 2, 50000);
+    assert_int_equal(tamis_writer_one_thread(w), 0);
+    add_hashes(w, keys, N); /* to every page: they are good */
+    assert_int_not_equal(atomic_load(&w->plain), 0);
+    assert_int_equal(tamis_writer_commit(w, 1, NULL), 0); /* it may have found one */
+    add_to_a_bad_page(w, UINT64_MAX / 4);
+    add_to_a_bad_page(w, UINT64_MAX / 2); /* though a call has looked since */
+    assert_int_equal(tamis_writer_close(w), 0);
+}
+
+static int adds_in_child(void *ctx)
+{
+    (void)ctx;
+    return add_one(FIRST + 2) == TAMIS_ERR_FORKED ? 0 : 1;
+}
+
+static void not_in_a_child(void **state)
+{
+    (void)state;
+    take_and_add();
+    in_child(adds_in_child, NULL);
+    assert_int_equal(ask(reader, keys[FIRST + 2], NULL), TAMIS_ABSENT);
+    assert_int_equal(add_one(FIRST + 2), 0);
+}
+
 /* ---- what is added ---- */
 
 /* The bits of all stages, one behind the other. */
@@ -202,6 +307,13 @@ int main(void)
         TEST_WITH_PAIR(not_while_another_adds),
         TEST_WITH_PAIR(a_handler_in_an_add_is_refused),
         TEST_WITH_PAIR(states_are_told),
+        TEST_WITH_PAIR(not_in_a_handler),
+        TEST_WITH_PAIR(not_once_sealed),
+        TEST_WITH_PAIR(not_once_poisoned),
+        TEST_WITH_PAIR(not_with_a_lost_page),
+        TEST_WITH_PAIR(not_after_a_growth),
+        TEST_WITH_PAIR(not_with_a_bad_page),
+        TEST_WITH_PAIR(not_in_a_child),
         TEST_WITH_PAIR(as_many_threads_do),
         TEST_WITH_PAIR(each_add_is_seen),
         TEST_WITH_PAIR(a_commit_counts_every_bit),

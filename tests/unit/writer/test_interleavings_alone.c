@@ -1,5 +1,5 @@
 /* Interleavings that chance would take years to find, forced: a thread takes a writer
- * to itself (lib/writer/alone.c) while another is in an add, a growth, a commit or a
+ * to itself (lib/writer/owner.c) while another is in an add, a growth, a commit or a
  * seal. Either the taker waits, or it is refused, or the other is; and no key is lost.
  */
 #include "tests/unit/writer/held_support.h"
@@ -261,6 +261,42 @@ static void test_a_handler_while_it_is_taken(void **state)
     take();
 }
 
+/* A signal handler of the owner's amid a commit that poisons the writer: its add may
+ * not let later ones skip their looks. */
+static int after_commit;
+
+static void take_add_commit_add(void *ctx)
+{
+    (void)ctx;
+    take();
+    assert_int_equal(try_to_add(keys[N - 2]), 0);
+    assert_int_equal(atomic_load(&writer->plain), writer->fork_epoch + 1);
+    result = tamis_writer_commit(writer, 5, NULL);
+    after_commit = try_to_add(keys[N - 3]);
+}
+
+static void test_a_handler_amid_a_commit(void **state)
+{
+    struct held t;
+    (void)state;
+    struct sigaction new = {.sa_handler = handler}, old;
+    assert_int_equal(sigaction(SIGUSR1, &new, &old), 0);
+    atomic_store(&handlers_result, -1);
+    start(&t, "commit: marks taken", 1, take_add_commit_add, NULL);
+    assert_int_equal(pthread_kill(t.thread, SIGUSR1), 0);
+    while (atomic_load(&handlers_result) == -1)
+        usleep(1000);
+    unsigned plain = atomic_load(&writer->plain);
+    fail_from_now(CALL_FDATASYNC, EIO);
+    end(&t);
+    fail_never();
+    assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
+    assert_int_equal(atomic_load(&handlers_result), 0);
+    assert_int_equal(plain, NOT_PLAIN);
+    assert_int_equal(result, EIO);
+    assert_int_equal(after_commit, TAMIS_ERR_POISONED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +310,7 @@ int main(void)
         TEST_WITH_PAIR(test_an_add_in_flight),
         TEST_WITH_PAIR(test_while_it_is_taken),
         TEST_WITH_PAIR(test_a_handler_while_it_is_taken),
+        TEST_WITH_PAIR(test_a_handler_amid_a_commit),
     };
     return cmocka_run_group_tests_name("interleavings: alone", tests, pair_set_up,
                                        test_dir_remove);
