@@ -17,6 +17,7 @@ lib:
 lib/io: lib
 lib/plan: lib
 lib/kernel: lib
+lib/sort: lib
 lib/page: lib lib/io lib/kernel
 lib/filter: lib lib/io lib/plan lib/kernel lib/page
 lib/builder: lib lib/io lib/plan lib/kernel lib/filter

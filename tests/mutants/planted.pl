@@ -30,11 +30,11 @@ sub planted_slurp {
     return scalar(<$h>) // '';
 }
 
-# All entries of $dir/*.bugs, in the order of their numbers.
+# All entries of $dir/*.bugs and $dir/*/*.bugs, in the order of their numbers.
 sub planted_entries {
     my ($dir) = @_;
     my (@out, %seen);
-    for my $path (glob "$dir/*.bugs") {
+    for my $path (glob("$dir/*.bugs"), glob("$dir/*/*.bugs")) {
         for my $entry (grep { !/^#/ && /\S/ } split /\n{2,}/, planted_slurp($path)) {
             my ($name, @lines) = split /\n/, $entry;
             my %bug = (name => $name, head => {}, edits => []);
