@@ -32,7 +32,7 @@ static uint32_t leaders_of(uint32_t n_more)
 /* ---- encode ---- */
 
 /* Do so many hashes after the first, with so many zeros in unary, fit a page? */
-static bool fits(uint32_t n_more, uint32_t gap_bits, uint64_t zeros)
+bool list_page_fits(uint32_t n_more, uint32_t gap_bits, uint64_t zeros)
 {
     if (zeros > PAGE_BYTES * 8)
         return false;
@@ -54,14 +54,14 @@ static uint32_t measure(const uint64_t *v, uint32_t n_more, uint32_t gap_bits)
             uint64_t z = (v[i] - v[i - 1] - 1) >> gap_bits;
             more += z < PAGE_BYTES * 8 ? z : PAGE_BYTES * 8;
         }
-        if (!fits(done + LIST_GROUP, gap_bits, zeros + more))
+        if (!list_page_fits(done + LIST_GROUP, gap_bits, zeros + more))
             break;
         zeros += more;
         done += LIST_GROUP;
     }
     for (; done < n_more; done++) {
         uint64_t z = (v[done + 1] - v[done] - 1) >> gap_bits;
-        if (z > PAGE_BYTES * 8 || !fits(done + 1, gap_bits, zeros + z))
+        if (z > PAGE_BYTES * 8 || !list_page_fits(done + 1, gap_bits, zeros + z))
             break;
         zeros += z;
     }
@@ -150,6 +150,18 @@ static void set_places(struct list_page *p)
         p->leader_shift++;
 }
 
+void list_page_begin(const uint64_t *v, struct list_page *p, uint8_t page[PAGE_BYTES])
+{
+    p->first = v[0];
+    set_places(p);
+    struct list_page_disk d = {le64_of(v[0]), le16_of((uint16_t)p->n),
+                               (uint8_t)p->gap_bits};
+    memcpy(page, &d, sizeof d);
+    for (uint32_t k = 1; k < p->n_groups; k++)
+        page[LIST_HEAD_BYTES + k - 1] =
+            (uint8_t)(high_of(v[k * LIST_GROUP], v[0], p->gap_bits) >> p->leader_shift);
+}
+
 size_t list_page_fill(const uint64_t *v, size_t n, uint8_t page[PAGE_BYTES])
 {
     struct list_page p = {0};
@@ -158,13 +170,7 @@ size_t list_page_fill(const uint64_t *v, size_t n, uint8_t page[PAGE_BYTES])
         return 0;
     n = n < LIST_PAGE_MAX_HASHES ? n : LIST_PAGE_MAX_HASHES;
     p.n = 1 + choose(v, (uint32_t)n - 1, &p.gap_bits);
-    set_places(&p);
-    struct list_page_disk d = {le64_of(v[0]), le16_of((uint16_t)p.n),
-                               (uint8_t)p.gap_bits};
-    memcpy(page, &d, sizeof d);
-    for (uint32_t k = 1; k < p.n_groups; k++)
-        page[LIST_HEAD_BYTES + k - 1] =
-            (uint8_t)(high_of(v[k * LIST_GROUP], v[0], p.gap_bits) >> p.leader_shift);
+    list_page_begin(v, &p, page);
     put_hashes(v, &p, page);
     return p.n;
 }
@@ -183,7 +189,8 @@ bool list_page_open(const uint8_t page[PAGE_BYTES], uint32_t hash_bits,
     if (p->first > list_max(hash_bits) || p->gap_bits < LIST_GAP_BITS_MIN ||
         p->gap_bits > LIST_GAP_BITS_MAX)
         return false;
-    if (!fits(p->n - 1, p->gap_bits, 0)) /* then every place is within the page */
+    if (!list_page_fits(p->n - 1, p->gap_bits,
+                        0)) /* then every place is within the page */
         return false;
     set_places(p);
     return true;

@@ -91,6 +91,14 @@ static inline uint32_t list_top_at(uint32_t i)
  * how many it took: 1 or more, if n is. Give it LIST_PAGE_MAX_HASHES, if there are so
  * many, else pages are less full than they could be. */
 size_t list_page_fill(const uint64_t *values, size_t n, uint8_t page[PAGE_BYTES]);
+/* For writers of pages. Do so many hashes after the first, with so many zeros in unary,
+ * fit a page? */
+bool list_page_fits(uint32_t n_more, uint32_t gap_bits, uint64_t zeros);
+/* Writes the head and the leaders of p->n values, with p->gap_bits; sets the rest of
+ * *p.
+ */
+void list_page_begin(const uint64_t *values, struct list_page *p,
+                     uint8_t page[PAGE_BYTES]);
 /* Reads the head of a page of a list of hash_bits bits. False: it is not valid, nor are
  * its hashes. n may be 0. */
 bool list_page_open(const uint8_t page[PAGE_BYTES], uint32_t hash_bits,

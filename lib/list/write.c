@@ -5,6 +5,7 @@
 #include "format/integrity.h"
 #include "lib/filter/identity.h"
 #include "lib/io/io.h"
+#include "lib/kernel/list_pack.h"
 #include "lib/page/stage_writer.h"
 
 #include <errno.h>
@@ -186,7 +187,7 @@ static int put_page(struct list_writer *w, const uint64_t *values, size_t n,
     int err = w->n_pages == LIST_MAX_PAGES ? TAMIS_ERR_TOO_LARGE : make_room(w);
     if (err)
         return err;
-    *taken = list_page_fill(values, n, page);
+    *taken = list_page_pack(values, n, page);
     struct le64 digest = le64_of(page_digest(page));
     memcpy(w->digests + w->n_pages * DIGEST_BYTES, &digest, sizeof digest);
     w->firsts[w->n_pages++] = le64_of(n ? values[0] : 0);

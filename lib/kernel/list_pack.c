@@ -1,0 +1,159 @@
+/* Sorted values to a page of a list (format/list.h), some values at a time.
+ *
+ *     zeros of three widths of gaps, summed at once     which width, how many values
+ *     rests, then unary, then tops                      the page, front to back
+ *
+ * Rests and unary are written eight bytes at a time, and what is behind them is
+ * overwritten by what follows. Pages that are odd in any way are left to
+ * list_page_fill(): few values, gaps that are wide compared with the others. */
+#include "lib/kernel/list_pack.h"
+
+enum {
+    WIDTHS = 3,
+    LEAST_VALUES = 256,
+    GROUP = 64,
+    MOST_BITS = 56, /* with those of a byte that is begun, a word */
+};
+
+/* Two values at once, as each of our processors can. */
+typedef uint64_t pair __attribute__((vector_size(16)));
+
+static inline pair load_pair(const uint64_t *at)
+{
+    pair p;
+    memcpy(&p, at, sizeof p);
+    return p;
+}
+
+struct zeros {
+    uint64_t before[WIDTHS]; /* in unary, of all values so far */
+    uint64_t any;            /* all counts of the least width, or-ed */
+};
+
+/* Adds those of the values 1 .. GROUP, for gaps of g, g + 1 and g + 2 bits. */
+static inline void add_group(const uint64_t *v, uint32_t g, struct zeros *z)
+{
+    pair sum[WIDTHS] = {{0}}, any = {0};
+    for (size_t i = 1; i <= GROUP; i += 2) {
+        pair gap = load_pair(v + i) - load_pair(v + i - 1) - 1;
+        pair zeros = gap >> g;
+        any |= zeros;
+        sum[0] += zeros;
+        sum[1] += zeros >> 1;
+        sum[2] += zeros >> 2;
+    }
+    for (size_t w = 0; w < WIDTHS; w++)
+        z->before[w] += sum[w][0] + sum[w][1];
+    z->any |= any[0] | any[1];
+}
+
+static inline uint32_t zeros_of(const uint64_t *v, size_t i, uint32_t gap_bits)
+{
+    return (uint32_t)((v[i] - v[i - 1] - 1) >> gap_bits);
+}
+
+/* The width that takes most of the n_more values after the first, and how many. Of the
+ * widths around the mean gap, as list_page_fill() has them. 0: an odd page. */
+static uint32_t choose(const uint64_t *v, uint32_t n_more, uint32_t *gap_bits)
+{
+    enum { SAMPLE = 512 };
+    uint32_t sample = n_more < SAMPLE ? n_more : SAMPLE, taken[WIDTHS] = {0}, best = 0;
+    uint64_t mean = (v[sample] - v[0]) / sample, at_taken[WIDTHS] = {0};
+    uint32_t log2 = 63 - (uint32_t)__builtin_clzll(mean | 1), g = log2 - 1;
+    if (log2 <= LIST_GAP_BITS_MIN || log2 + 1 > LIST_TOP_BITS + MOST_BITS)
+        return 0;
+    struct zeros z = {{0}, 0};
+    unsigned open = (1U << WIDTHS) - 1;
+    for (uint32_t done = 0; open && done + GROUP <= n_more; done += GROUP) {
+        add_group(v + done, g, &z);
+        for (uint32_t w = 0; w < WIDTHS; w++) {
+            if (!(open >> w & 1))
+                continue;
+            if (list_page_fits(done + GROUP, g + w, z.before[w])) {
+                taken[w] = done + GROUP;
+                at_taken[w] = z.before[w];
+            } else {
+                open &= ~(1U << w);
+            }
+        }
+    }
+    for (uint32_t w = 0; w < WIDTHS; w++) {
+        for (; taken[w] < n_more; taken[w]++) {
+            uint32_t more = zeros_of(v, taken[w] + 1, g + w);
+            z.any |= (uint64_t)more << w;
+            if (!list_page_fits(taken[w] + 1, g + w, at_taken[w] + more))
+                break;
+            at_taken[w] += more;
+        }
+        if (taken[w] > best) {
+            best = taken[w];
+            *gap_bits = g + w;
+        }
+    }
+    return z.any >> (*gap_bits - g) < MOST_BITS ? best : 0;
+}
+
+/* Little-endian, in one store: compilers make a loop of le64_of() here. */
+static inline void store_word(uint8_t *to, uint64_t word)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    memcpy(to, &word, sizeof word);
+}
+
+static void put_rests(const uint64_t *v, uint32_t n, uint32_t rest_bits, uint8_t *to)
+{
+    uint64_t mask = (UINT64_C(1) << rest_bits) - 1, word = 0;
+    uint32_t filled = 0;
+    for (uint32_t i = 1; i < n; i++) {
+        word |= (v[i] & mask) << filled;
+        filled += rest_bits;
+        store_word(to, word);
+        to += filled / 8;
+        word >>= filled & ~7U;
+        filled %= 8;
+    }
+}
+
+/* Zeros are less than MOST_BITS each. */
+static void put_unary(const uint64_t *v, uint32_t n, uint32_t gap_bits, uint8_t *to)
+{
+    uint64_t word = 0;
+    uint32_t filled = 0;
+    for (uint32_t i = 1; i < n; i++) {
+        filled += zeros_of(v, i, gap_bits);
+        word |= UINT64_C(1) << filled;
+        filled++;
+        store_word(to, word);
+        to += filled / 8;
+        word = word >> (filled & 56) & -(uint64_t)(filled < 64);
+        filled %= 8;
+    }
+}
+
+static void put_tops(const uint64_t *v, uint32_t n, uint32_t rest_bits,
+                     uint8_t page[PAGE_BYTES])
+{
+    for (uint32_t i = 1; i < n; i++)
+        page[list_top_at(i)] = (uint8_t)(v[i] >> rest_bits);
+}
+
+size_t list_page_pack(const uint64_t *v, size_t n, uint8_t page[PAGE_BYTES])
+{
+    struct list_page p = {0};
+    if (n < LEAST_VALUES)
+        return list_page_fill(v, n, page);
+    n = n < LIST_PAGE_MAX_HASHES ? n : LIST_PAGE_MAX_HASHES;
+    uint32_t n_more = choose(v, (uint32_t)n - 1, &p.gap_bits);
+    if (n_more < LEAST_VALUES / 2)
+        return list_page_fill(v, n, page);
+    p.n = n_more + 1;
+    list_page_begin(v, &p, page);
+    uint32_t rest_bits = p.gap_bits - LIST_TOP_BITS;
+    memset(page + p.unary_at, 0, p.unary_bits / 8);
+    put_rests(v, p.n, rest_bits, page + p.rests_at);
+    put_unary(v, p.n, p.gap_bits, page + p.unary_at);
+    put_tops(v, p.n, rest_bits, page);
+    return p.n;
+}

@@ -1,0 +1,85 @@
+/* Pages of lists made fast, compared byte by byte with those of the reference. */
+#include "tests/support/support.h"
+#include "lib/kernel/list_pack.h"
+#include "lib/sort/sort.h"
+
+enum { MOST = 4000 };
+
+static uint64_t values[MOST];
+
+static size_t rising(size_t n)
+{
+    size_t kept = n > 0;
+    sort_hashes(values, n);
+    for (size_t i = 1; i < n; i++)
+        if (values[i] != values[kept - 1])
+            values[kept++] = values[i];
+    return kept;
+}
+
+/* The pages that are filled had other bytes before. */
+static void expect_same(size_t n)
+{
+    uint8_t wanted[PAGE_BYTES], page[PAGE_BYTES];
+    memset(wanted, 0xaa, sizeof wanted);
+    memset(page, 0x55, sizeof page);
+    size_t n_wanted = list_page_fill(values, n, wanted);
+    assert_int_equal(list_page_pack(values, n, page), n_wanted);
+    assert_memory_equal(page, wanted, sizeof page);
+}
+
+static void test_random(void **state)
+{
+    unsigned n_rounds = by_form(3000, 60000);
+    (void)state;
+    for (unsigned round = 0; round < n_rounds; round++) {
+        size_t n = random_below(MOST) + 1;
+        uint64_t shift = random_below(56);
+        for (size_t i = 0; i < n; i++)
+            values[i] = random_u64() >> shift;
+        expect_same(rising(n));
+    }
+}
+
+/* Gaps that are wide compared with the others, and many that are narrow. */
+static void test_odd(void **state)
+{
+    unsigned n_rounds = by_form(3000, 60000);
+    (void)state;
+    for (unsigned round = 0; round < n_rounds; round++) {
+        size_t n = random_below(MOST) + 1;
+        uint64_t shift = random_below(56), odd = 1 + random_below(2000);
+        for (size_t i = 0; i < n; i++) {
+            values[i] = random_u64() >> shift;
+            if (random_below(odd) == 0)
+                values[i] = random_u64();
+            if (round % 2)
+                values[i] = (values[i] & ~UINT64_C(255)) | (random_u64() & 3);
+        }
+        expect_same(rising(n));
+    }
+}
+
+/* From none to a few more than a page of narrow gaps holds. */
+static void test_counts(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < MOST; n += 1 + n / 50) {
+        for (size_t i = 0; i < n; i++)
+            values[i] = i * 200 + random_below(200);
+        expect_same(n);
+        for (size_t i = 0; i < n; i++)
+            values[i] = i << 52 | random_below(UINT64_C(1) << 52);
+        expect_same(n);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_odd),
+        cmocka_unit_test(test_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
