@@ -207,6 +207,7 @@ struct tamis_identity {
 #include "tamis/tamis_memory.h"
 #include "tamis/tamis_fields.h"
 #include "tamis/tamis_builder.h"
+#include "tamis/tamis_merge.h"
 #include "tamis/tamis_writer.h"
 #include "tamis/tamis_store.h"
 #include "tamis/tamis_repair.h"

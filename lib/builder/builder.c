@@ -18,6 +18,10 @@ static int check_options(const struct tamis_builder_options *o, struct tamis_dia
     if (!(o->error >= ERROR_MIN && o->error <= ERROR_MAX))
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "error %g is outside 1e-8 .. 0.5",
                          o->error);
+    if (o->list_bits > 64)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
+                         "a list has 1 to 64 bits of each hash, not %llu",
+                         (unsigned long long)o->list_bits);
     return domain_check(o->domain, diag);
 }
 
@@ -52,6 +56,7 @@ static void take_options(struct tamis_builder *b, const struct tamis_builder_opt
     b->range.known = true;
     b->checks = o->check != 0;
     b->for_packs = o->for_packs != 0;
+    b->list_bits = (unsigned)o->list_bits;
     check_note(b);
 }
 
@@ -329,6 +334,11 @@ struct builder_size *builder_size(struct tamis_builder *b)
 double builder_error(const struct tamis_builder *b)
 {
     return b->error;
+}
+
+unsigned builder_list_bits(const struct tamis_builder *b)
+{
+    return b->list_bits;
 }
 
 void builder_set_rank(struct tamis_builder *b, uint32_t rank)

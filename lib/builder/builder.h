@@ -3,6 +3,7 @@
 #define TAMIS_BUILDER_BUILDER_H
 
 #include "format/commit.h"
+#include "lib/list/list.h"
 #include "lib/tamis.h"
 
 /* The range of the keys, for the segment's record. */
@@ -28,6 +29,7 @@ void builder_set_balanced(struct tamis_builder *b);
 /* NULL: edits have no say. */
 struct builder_size *builder_size(struct tamis_builder *b);
 double builder_error(const struct tamis_builder *b);
+unsigned builder_list_bits(const struct tamis_builder *b);
 const struct key_range *builder_range(const struct tamis_builder *b);
 void builder_name(const struct tamis_builder *b, const void **name, size_t *n_bytes);
 /* All hashes so far, repeats among them; NULL if some are spooled. */
@@ -43,5 +45,10 @@ uint32_t builder_rank(const struct tamis_builder *b);
 int builder_finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int dir,
                       const char *name, bool sync_dir, struct built *built,
                       struct tamis_diag *diag);
+
+/* tamis_builder_finish_list() in the same way. */
+int builder_list_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int dir,
+                    const char *name, bool sync_dir, struct list_written *out,
+                    struct tamis_diag *diag);
 
 #endif

@@ -1,6 +1,6 @@
 /* A builder from inside: builder.c (keys in), spool.c (keeps their hashes), fill.c
  * (hashes to bits), partition.c (for fill.c), finish.c (filter out), check.c (is it
- * right?). */
+ * right?), order.c (hashes in order). */
 #ifndef TAMIS_BUILDER_H
 #define TAMIS_BUILDER_H
 
@@ -13,6 +13,12 @@
 /* The sum of a list of hashes, whatever their order (check.c). */
 struct hash_sum {
     uint64_t n, added, xored;
+};
+
+/* Hashes of the spool that are in order. */
+struct sorted_run {
+    uint64_t at, n; /* in hashes */
+    uint64_t check; /* builder_check() of them */
 };
 
 struct tamis_builder {
@@ -33,7 +39,10 @@ struct tamis_builder {
     size_t n_hashes, capacity; /* in hashes */
     size_t n_mapped;           /* bytes of their own mapping, or 0 */
     size_t limit;              /* in bytes, for hashes and filter */
-    uint64_t last;             /* the previous hash: of equal neighbours one counts */
+    unsigned list_bits;        /* not 0: for a list, so the spool has sorted runs */
+    struct sorted_run *runs;
+    size_t n_runs, max_runs;
+    uint64_t last; /* the previous hash: of equal neighbours one counts */
     uint64_t n_keys;
     struct key_range range;
     uint64_t first_prefix, last_prefix; /* of the range: its keys' first 8 bytes */
@@ -67,6 +76,8 @@ uint64_t spool_leaves(const struct tamis_builder *b, uint64_t filter_bytes);
 /* Before a filter of this size is made: spools all hashes if some are spooled, or if
  * they and the filter exceed the limit. */
 int spool_settle(struct tamis_builder *b, uint64_t filter_bytes);
+/* Spools the hashes that are in memory. */
+int spool_rest(struct tamis_builder *b);
 /* Reads the next *n hashes of the spool into b->hashes, 0 at the end. `done` were read
  * before. EIO at the end if they are not the hashes written: their filter would lack
  * keys, with good digests. */
@@ -165,5 +176,21 @@ void check_note(struct tamis_builder *b);
 /* Does a header to be written state what the builder knows? */
 bool check_header(struct tamis_builder *b, const uint8_t header[PAGE_BYTES],
                   uint64_t available);
+
+/* ==== finish.c: for list.c, too ============================================= */
+
+int builder_hold_cancel(void);
+void builder_let_cancel(int before);
+
+/* ==== order.c: the hashes in order, for a list ================================ */
+
+struct order;
+/* Of a builder with list_bits. Nothing may be added or finished before order_end(), and
+ * b->hashes stay all that they were, in another order. ENOMEM, or an error of the
+ * spool. */
+int order_begin(struct tamis_builder *b, struct order **out);
+/* The next hashes, none twice; *n is 0 at the end. EIO if the spool lost some. */
+int order_next(void *order, const uint64_t **block, size_t *n);
+void order_end(struct order *o);
 
 #endif

@@ -8,6 +8,7 @@
  * comes back is checked. */
 #include "lib/builder/inside.h"
 #include "lib/io/io.h"
+#include "lib/sort/sort.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -83,13 +84,33 @@ void spool_free(struct tamis_builder *b)
         munmap(b->hashes, b->n_mapped);
     else
         free(b->hashes);
+    free(b->runs);
 }
 
 /* ---- the file ---- */
 
+/* What is about to be spooled becomes a run of its own. */
+static int note_run(struct tamis_builder *b)
+{
+    if (b->n_runs == b->max_runs) {
+        size_t max = b->max_runs ? b->max_runs * 2 : 16;
+        struct sorted_run *runs = realloc(b->runs, max * sizeof *runs);
+        if (!runs)
+            return ENOMEM;
+        b->runs = runs;
+        b->max_runs = max;
+    }
+    sort_hashes(b->hashes, b->n_hashes);
+    b->runs[b->n_runs] = (struct sorted_run){b->n_spooled, b->n_hashes,
+                                             builder_check(0, b->hashes, b->n_hashes)};
+    return 0;
+}
+
 static int spool(struct tamis_builder *b)
 {
     int err = b->spool_fd < 0 ? io_open_nameless(b->spool_dir, &b->spool_fd) : 0;
+    if (!err && b->list_bits)
+        err = note_run(b);
     if (!err)
         err = io_write(b->spool_fd, b->hashes, b->n_hashes * sizeof *b->hashes,
                        b->n_spooled * sizeof *b->hashes);
@@ -98,7 +119,15 @@ static int spool(struct tamis_builder *b)
     b->spool_check = builder_check(b->spool_check, b->hashes, b->n_hashes);
     b->n_spooled += b->n_hashes;
     b->n_hashes = 0;
+    b->n_runs += b->list_bits != 0;
     return 0;
+}
+
+int spool_rest(struct tamis_builder *b)
+{
+    int err = b->n_hashes ? spool(b) : 0;
+    b->spool_failed = err != 0;
+    return err;
 }
 
 int spool_make_room(struct tamis_builder *b, size_t wanted)
@@ -128,8 +157,7 @@ int spool_settle(struct tamis_builder *b, uint64_t filter_bytes)
     size_t most = beside(b, filter_bytes);
     if (!b->n_spooled && b->n_hashes <= most)
         return 0;
-    int err = b->n_hashes ? spool(b) : 0;
-    b->spool_failed = err != 0;
+    int err = spool_rest(b);
     if (!err && b->capacity > most)
         resize(b, most); /* or goes on with more than it should */
     return err;

@@ -1,0 +1,155 @@
+/* Hashes -> list: a builder's hashes in order, cut to as many bits as were asked for.
+ * The hashes stay in the builder, in another order, for its filter. */
+#include "lib/builder/inside.h"
+#include "lib/io/io.h"
+#include "lib/list/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SOME_VALUES = 1024 };
+
+/* Values that were cut, without those that repeat the one before. */
+struct cutting {
+    struct list_writer *writer;
+    unsigned bits;
+    bool began;
+    uint64_t last;
+};
+
+static int add_cut(struct cutting *c, const uint64_t *hashes, size_t n)
+{
+    uint64_t values[SOME_VALUES];
+    int err = 0;
+    for (size_t done = 0, some; done < n && !err; done += some) {
+        size_t kept = 0;
+        some = n - done < SOME_VALUES ? n - done : SOME_VALUES;
+        for (size_t i = 0; i < some; i++) {
+            uint64_t v = list_cut(hashes[done + i], c->bits);
+            values[kept] = v;
+            kept += !c->began || v != c->last;
+            c->began = true;
+            c->last = v;
+        }
+        err = list_writer_add(c->writer, values, kept);
+    }
+    return err;
+}
+
+static int write_values(struct tamis_builder *b, struct list_writer *w)
+{
+    struct cutting c = {.writer = w, .bits = b->list_bits};
+    struct order *o;
+    const uint64_t *block;
+    size_t n;
+    int err = order_begin(b, &o);
+    while (!err) {
+        err = order_next(o, &block, &n);
+        if (err || n == 0)
+            break;
+        err = c.bits == 64 ? list_writer_add(w, block, n) : add_cut(&c, block, n);
+    }
+    order_end(o);
+    return err;
+}
+
+static int cannot_list(const struct tamis_builder *b, int err, const char *name,
+                       struct tamis_diag *diag)
+{
+    if (err < 0)
+        return diag_fail(diag, err, name, "%s", tamis_strerror(err));
+    return diag_errno(diag, err, name,
+                      b->spool_damaged  ? "its keys came back damaged from the spool"
+                      : b->spool_failed ? "cannot spool its keys"
+                                        : "cannot write the list");
+}
+
+int builder_list_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int dir,
+                    const char *name, bool sync_dir, struct list_written *out,
+                    struct tamis_diag *diag)
+{
+    struct list_options opt = {.domain = b->domain,
+                               .hash_bits = b->list_bits,
+                               .who = &b->who,
+                               .watermark = b->watermark,
+                               .n_keys = b->n_keys};
+    struct list_writer *w;
+    b->spool_failed = b->spool_damaged = false; /* by an earlier finish */
+    if (b->failed)
+        return diag_errno(diag, b->failed, name, "an earlier add failed");
+    if (!b->list_bits)
+        return diag_fail(diag, TAMIS_ERR_RANGE, name,
+                         "the builder was created without list_bits");
+    int err = list_writer_create(&opt, uuid, dir, name, &w, diag);
+    if (err)
+        return err;
+    err = write_values(b, w);
+    if (!err)
+        return list_writer_finish(w, sync_dir, out, diag);
+    list_writer_abort(w);
+    return cannot_list(b, err, name, diag);
+}
+
+int tamis_builder_add_list(struct tamis_builder *b, struct tamis_filter *list,
+                           struct tamis_diag *diag)
+{
+    struct list_source *s;
+    const uint64_t *block;
+    size_t n = 0;
+    diag_clear(diag);
+    int err = list_source_open(list, &s, diag);
+    if (err)
+        return err;
+    if (list_source_hash_bits(s) != 64)
+        err = diag_fail(diag, TAMIS_ERR_UNFIT, filter_path(list),
+                        "it has %u bits of each hash: a filter needs all 64",
+                        list_source_hash_bits(s));
+    else if (tamis_filter_domain(list).tag != b->domain.tag)
+        err = diag_fail(diag, TAMIS_ERR_MISMATCH, filter_path(list),
+                        "of another hash or seed than the builder");
+    while (!err) {
+        err = list_source_next(s, &block, &n);
+        if (err) {
+            list_source_failed(s, err, diag);
+            b->failed = EIO; /* some of its hashes are in, and some are not */
+        }
+        if (err || n == 0)
+            break;
+        err = tamis_builder_add_hashes(b, b->domain.tag, block, n);
+        if (err)
+            diag_fail(diag, err, filter_path(list), "cannot keep its hashes: %s",
+                      tamis_strerror(err));
+    }
+    list_source_close(s);
+    return err;
+}
+
+int tamis_builder_finish_list(struct tamis_builder *b, const char *path,
+                              struct tamis_diag *diag)
+{
+    struct list_written written;
+    uint8_t uuid[UUID_BYTES];
+    const char *base;
+    int dir, before = builder_hold_cancel();
+    diag_clear(diag);
+    int err = io_open_parent(path, &dir, &base);
+    if (err) {
+        err = diag_errno(diag, err, path,
+                         err == EISDIR || err == ENAMETOOLONG
+                             ? "not a name for a file"
+                             : "cannot open its directory");
+    } else {
+        io_calls.random(uuid, sizeof uuid);
+        if (faccessat(dir, base, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+            err = diag_fail(diag, TAMIS_ERR_EXISTS, path, "exists already");
+        else
+            err = builder_list_at(b, uuid, dir, base, true, &written, diag);
+        close(dir);
+    }
+    if (err)
+        diag_in(diag, path);
+    builder_let_cancel(before);
+    return err;
+}

@@ -1,0 +1,203 @@
+/* Lists merged: one list of all their hashes, each once. Every page is checked before a
+ * hash of it is used. One that fails ends the merge, and nothing of the file stays. */
+#include "lib/list/list.h"
+#include "lib/filter/filter.h"
+#include "lib/io/io.h"
+#include "lib/list/merge.h"
+#include "lib/list/source.h"
+#include "lib/sort/sort.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { PROGRESS_BYTES = 8 << 20 };
+
+struct merging {
+    size_t n;
+    struct list_source **sources;
+    struct merge *merge;
+    struct tamis_merge_options opt;
+    uint64_t n_pages, told; /* of all lists; bytes, when it was told last */
+};
+
+/* ---- the sources ---- */
+
+static int unfit(struct tamis_filter *list, const struct list_source *s,
+                 const struct list_source *first, struct tamis_diag *diag)
+{
+    return diag_fail(
+        diag, TAMIS_ERR_UNFIT, filter_path(list),
+        "a list of %u bits a hash, and the first has %u: merge lists of one "
+        "width",
+        list_source_hash_bits(s), list_source_hash_bits(first));
+}
+
+static int open_sources(struct merging *m, struct tamis_filter *const *lists,
+                        struct tamis_diag *diag)
+{
+    uint64_t tag = tamis_filter_domain(lists[0]).tag;
+    int err = 0;
+    for (size_t i = 0; i < m->n && !err; i++) {
+        err = list_source_open(lists[i], &m->sources[i], diag);
+        if (err)
+            break;
+        if (tamis_filter_domain(lists[i]).tag != tag)
+            err = diag_fail(diag, TAMIS_ERR_MISMATCH, filter_path(lists[i]),
+                            "a list of another hash or seed than the first: merge "
+                            "lists of one store");
+        else if (list_source_hash_bits(m->sources[i]) !=
+                 list_source_hash_bits(m->sources[0]))
+            err = unfit(lists[i], m->sources[i], m->sources[0], diag);
+        m->n_pages += list_source_n_pages(m->sources[i]);
+    }
+    return err;
+}
+
+static int begin(struct merging *m, struct tamis_filter *const *lists, size_t n,
+                 const struct tamis_merge_options *opt, struct tamis_diag *diag)
+{
+    if (options_copy(&m->opt, sizeof m->opt, opt))
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "options are not valid");
+    if (!n || !lists)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no list to merge");
+    m->n = n;
+    m->sources = calloc(n, sizeof(struct list_source *));
+    struct merge_source *s = calloc(n, sizeof *s);
+    int err = m->sources && s ? open_sources(m, lists, diag)
+                              : diag_errno(diag, ENOMEM, NULL, "merging lists");
+    for (size_t i = 0; i < n && !err; i++)
+        s[i] = (struct merge_source){list_source_next, m->sources[i]};
+    if (!err && merge_create(s, n, SIZE_MAX, &m->merge) != 0)
+        err = diag_errno(diag, ENOMEM, NULL, "merging lists");
+    free(s);
+    return err;
+}
+
+static void end(struct merging *m)
+{
+    merge_free(m->merge);
+    for (size_t i = 0; i < m->n && m->sources; i++)
+        list_source_close(m->sources[i]);
+    free(m->sources);
+}
+
+/* ---- the merge ---- */
+
+static int tell(struct merging *m)
+{
+    uint64_t done = 0, total = m->n_pages * PAGE_BYTES;
+    if (!m->opt.progress)
+        return 0;
+    for (size_t i = 0; i < m->n; i++)
+        done += list_source_pages_read(m->sources[i]) * PAGE_BYTES;
+    if (done - m->told < PROGRESS_BYTES && (done < total || done == m->told))
+        return 0;
+    m->told = done;
+    return m->opt.progress(m->opt.progress_ctx, done, total) ? ECANCELED : 0;
+}
+
+/* The source that ended the merge, or none. */
+static const struct list_source *failed_source(const struct merging *m)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (list_source_is_bad(m->sources[i]))
+            return m->sources[i];
+    return NULL;
+}
+
+static int copy_values(struct merging *m, struct list_writer *w, const char *name,
+                       struct tamis_diag *diag)
+{
+    const uint64_t *block;
+    size_t n;
+    for (uint64_t i = 1;; i++) {
+        int err = merge_next(m->merge, &block, &n);
+        const struct list_source *s = err ? failed_source(m) : NULL;
+        if (err)
+            return s ? list_source_failed(s, err, diag)
+                     : diag_errno(diag, err, name, "merging lists");
+        err = n ? list_writer_add(w, block, n) : 0;
+        if (err == TAMIS_ERR_RANGE)
+            return diag_fail(diag, TAMIS_ERR_DAMAGED, name,
+                             "a list has a page whose hashes are not in order");
+        if (err)
+            return err < 0 ? diag_fail(diag, err, name, "%s", tamis_strerror(err))
+                           : diag_errno(diag, err, name, "cannot write the list");
+        if (i % 1024 == 0 || n == 0)
+            err = tell(m);
+        if (err)
+            return diag_errno(diag, err, name, "stopped");
+        if (n == 0)
+            return 0;
+    }
+}
+
+static int write_list(struct merging *m, const struct tamis_domain *domain,
+                      const struct list_target *to, struct list_written *out,
+                      struct tamis_diag *diag)
+{
+    struct list_options o = {.domain = *domain,
+                             .hash_bits = list_source_hash_bits(m->sources[0]),
+                             .who = &m->opt.identity,
+                             .watermark = m->opt.watermark};
+    struct list_writer *w;
+    int err = list_writer_create(&o, to->uuid, to->dir, to->name, &w, diag);
+    if (err)
+        return err;
+    err = copy_values(m, w, to->name, diag);
+    if (!err)
+        return list_writer_finish(w, to->sync_dir, out, diag);
+    list_writer_abort(w);
+    return err;
+}
+
+int list_merge(struct tamis_filter *const *lists, size_t n,
+               const struct tamis_merge_options *opt, const struct list_target *to,
+               struct tamis_merge_report *report, struct list_written *out,
+               struct tamis_diag *diag)
+{
+    struct merging m = {0};
+    memset(report, 0, sizeof *report);
+    int err = begin(&m, lists, n, opt, diag);
+    if (!err) {
+        struct tamis_domain domain = tamis_filter_domain(lists[0]);
+        err = write_list(&m, &domain, to, out, diag);
+    }
+    if (!err) {
+        for (size_t i = 0; i < n; i++)
+            report->n_read += list_source_n_values(m.sources[i]);
+        report->n_repeats = merge_repeats(m.merge);
+        report->n_hashes = out->n_hashes;
+        report->file_bytes = out->file_bytes;
+    }
+    end(&m);
+    return err;
+}
+
+int tamis_list_merge(struct tamis_filter *const *lists, size_t n, const char *path,
+                     const struct tamis_merge_options *opt,
+                     struct tamis_merge_report *report, struct tamis_diag *diag)
+{
+    struct tamis_merge_report ours;
+    struct list_target to = {.sync_dir = true};
+    struct list_written written;
+    diag_clear(diag);
+    if (!report)
+        report = &ours;
+    memset(report, 0, sizeof *report);
+    int err = io_open_parent(path, &to.dir, &to.name);
+    if (err)
+        return diag_errno(diag, err, path,
+                          err == EISDIR || err == ENAMETOOLONG
+                              ? "not a name for a file"
+                              : "cannot open its directory");
+    io_calls.random(to.uuid, sizeof to.uuid);
+    if (faccessat(to.dir, to.name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        err = diag_fail(diag, TAMIS_ERR_EXISTS, path, "exists already");
+    else
+        err = list_merge(lists, n, opt, &to, report, &written, diag);
+    close(to.dir);
+    return err;
+}
