@@ -39,7 +39,7 @@ const struct field record_fields[] = {
     F(created, FIELD_TIME),       F(binding, FIELD_BYTES),
     F(place_uuid, FIELD_UUID),    F(place_digest, FIELD_HEX),
     F(band, FIELD_UINT),          F(column, FIELD_UINT),
-    F(unused, FIELD_UNUSED),
+    F(list_uuid, FIELD_UUID),     F(list_digest, FIELD_HEX),
 };
 #undef F
 const size_t n_record_fields = sizeof record_fields / sizeof record_fields[0];
@@ -170,6 +170,8 @@ size_t record_encode(const struct record *r, const void *name, size_t name_bytes
     d.place_digest = le64_of(r->place.digest);
     d.band = le32_of(r->place.band);
     d.column = le32_of(r->place.column);
+    memcpy(d.list_uuid, r->list_uuid, sizeof d.list_uuid);
+    d.list_digest = le64_of(r->list_digest);
 
     size_t n = sizeof d;
     memcpy(out, &d, sizeof d);
@@ -203,8 +205,15 @@ static void record_load(const struct record_disk *d, struct record *r)
     r->rank = le32_get(d->rank);
     r->created = le64_get(d->created);
     memcpy(r->binding, d->binding, sizeof r->binding);
+    /* Without their bits the bytes are not ours to read. */
+    memset(r->list_uuid, 0, sizeof r->list_uuid);
+    r->list_digest = 0;
+    if (record_listed(r)) {
+        memcpy(r->list_uuid, d->list_uuid, sizeof r->list_uuid);
+        r->list_digest = le64_get(d->list_digest);
+    }
     memset(&r->place, 0, sizeof r->place);
-    if (!record_packed(r)) /* else the bytes are not ours to read */
+    if (!record_packed(r))
         return;
     memcpy(r->place.uuid, d->place_uuid, sizeof r->place.uuid);
     r->place.digest = le64_get(d->place_digest);
@@ -245,9 +254,25 @@ static struct verdict record_check_place(const struct record_disk *d,
         if (r->place.column >= PACK_MAX_COLUMNS)
             return AT(RANGE, column);
     } else if (record_unused_is_ours(r) &&
-               !all_zero(d->place_uuid, offsetof(struct record_disk, unused) -
+               !all_zero(d->place_uuid, offsetof(struct record_disk, list_uuid) -
                                             offsetof(struct record_disk, place_uuid))) {
         return AT(UNUSED, place_uuid);
+    }
+    return VERDICT_GOOD;
+}
+
+static struct verdict record_check_list(const struct record_disk *d,
+                                        const struct record *r)
+{
+    if (record_listed(r)) {
+        if (r->state != RECORD_SEALED)
+            return AT(RANGE, ro_compat);
+        if (all_zero(r->list_uuid, UUID_BYTES))
+            return AT(RANGE, list_uuid);
+    } else if (record_unused_is_ours(r) &&
+               !all_zero(d->list_uuid,
+                         sizeof *d - offsetof(struct record_disk, list_uuid))) {
+        return AT(UNUSED, list_uuid);
     }
     return VERDICT_GOOD;
 }
@@ -270,11 +295,9 @@ static struct verdict record_check(const struct record_disk *d, const struct rec
     if (!all_zero(d->binding + r->binding_bytes, BINDING_MAX_BYTES - r->binding_bytes))
         return AT(UNUSED, binding);
     struct verdict v = record_check_place(d, r);
-    if (v.code != VERDICT_OK)
-        return v;
-    if (record_unused_is_ours(r) && !all_zero(d->unused, sizeof d->unused))
-        return AT(UNUSED, unused);
-    return record_check_range(r);
+    if (v.code == VERDICT_OK)
+        v = record_check_list(d, r);
+    return v.code == VERDICT_OK ? record_check_range(r) : v;
 }
 
 /* A range whose ends are exchanged would call every key absent. */

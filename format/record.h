@@ -15,17 +15,20 @@ enum {
     RECORD_SEALED = 3,
 };
 
-/* The filter is a column of a pack (SPEC.md §17.4), and its own file is there, too. */
+/* PACKED: the filter is a column of a pack (SPEC.md §17.4). KEPT: its own file is
+ * there, too. LISTED: there is a list of the segment's hashes. */
 #define META_COMPAT_FOR_PACKS   UINT64_C(1)
 #define META_RO_COMPAT_PACKS    UINT64_C(1)
+#define META_RO_COMPAT_LISTS    (UINT64_C(1) << 3)
 #define RECORD_RO_COMPAT_PACKED UINT64_C(1)
+#define RECORD_RO_COMPAT_LISTED (UINT64_C(1) << 1)
 #define RECORD_COMPAT_KEPT      UINT64_C(1)
 
 #define META_COMPAT_KNOWN       META_COMPAT_FOR_PACKS
-#define META_RO_COMPAT_KNOWN    META_RO_COMPAT_PACKS
+#define META_RO_COMPAT_KNOWN    (META_RO_COMPAT_PACKS | META_RO_COMPAT_LISTS)
 #define META_INCOMPAT_KNOWN     UINT64_C(0)
 #define RECORD_COMPAT_KNOWN     RECORD_COMPAT_KEPT
-#define RECORD_RO_COMPAT_KNOWN  RECORD_RO_COMPAT_PACKED
+#define RECORD_RO_COMPAT_KNOWN  (RECORD_RO_COMPAT_PACKED | RECORD_RO_COMPAT_LISTED)
 #define RECORD_INCOMPAT_KNOWN   UINT64_C(0)
 
 /* Database `meta`, key "store". */
@@ -89,7 +92,8 @@ struct record_disk {
     struct le64 place_digest;
     struct le32 band;
     struct le32 column;
-    uint8_t unused[24];
+    uint8_t list_uuid[UUID_BYTES];
+    struct le64 list_digest;
 };
 
 /* Where a filter is in a pack. */
@@ -119,6 +123,8 @@ struct record {
     uint64_t created;
     uint8_t binding[BINDING_MAX_BYTES];
     struct pack_place place;        /* zeros unless record_packed() */
+    uint8_t list_uuid[UUID_BYTES];  /* zeros unless record_listed() */
+    uint64_t list_digest;           /* the list's table digest */
     uint8_t first[RANGE_MAX_BYTES]; /* at or below every key, perhaps cut short */
     uint8_t last[RANGE_MAX_BYTES];  /* the greatest key, never cut */
 };
@@ -126,6 +132,11 @@ struct record {
 static inline bool record_packed(const struct record *r)
 {
     return r->ro_compat & RECORD_RO_COMPAT_PACKED;
+}
+
+static inline bool record_listed(const struct record *r)
+{
+    return r->ro_compat & RECORD_RO_COMPAT_LISTED;
 }
 
 extern const struct field meta_fields[];

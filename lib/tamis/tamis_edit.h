@@ -23,6 +23,7 @@ struct tamis_segment_options {
     uint32_t n_threads;
     uint64_t check;
     uint64_t for_packs;
+    uint64_t list_bits; /* the segment gets a list, too, in a file of its own */
 };
 
 int tamis_edit_begin(struct tamis_store *store, struct tamis_edit **out,
@@ -51,8 +52,9 @@ int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_by
  * mean. Threads: as tamis_edit_put(). It writes nothing. ERR_RANGE: no builder. */
 int tamis_edit_size(struct tamis_edit *edit, struct tamis_builder *builder,
                     struct tamis_diag *diag);
-/* Finishes the builder, writes its file and registers its segment. The caller still
- * frees the builder. */
+/* Finishes the builder, writes its file, and that of its list, and registers its
+ * segment. The list has the life of the segment: it is dropped with it, and stays when
+ * the filter is packed or unpacked. The caller still frees the builder. */
 int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,
                    struct tamis_diag *diag);
 /* Registers a segment without a filter: it is always a candidate. */

@@ -258,23 +258,6 @@ static UNUSED enum tamis_answer everywhere(struct tamis_store *s, uint64_t i)
     return a;
 }
 
-/* The record of a segment, as in the catalog. */
-static UNUSED struct record record_in(struct tamis_store *s, const char *name)
-{
-    struct tamis_snapshot *snap = snapshot_of(s);
-    struct tamis_target t;
-    struct record r;
-    tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t);
-    assert_true(t.slot > 0);
-    const struct entry *e = snap->entries[t.slot - 1];
-    assert_int_equal(record_decode(e->bytes + e->name_bytes, e->value_bytes, e->bytes,
-                                   e->name_bytes, &r)
-                         .code,
-                     VERDICT_OK);
-    tamis_snapshot_release(snap);
-    return r;
-}
-
 /* A bit of the record of a segment, changed in a catalog that no store has open. */
 static UNUSED void poke_record(const char *store, const char *name, size_t at)
 {

@@ -169,6 +169,23 @@ static UNUSED const char *file_of(struct tamis_store *s, const char *store,
     return p;
 }
 
+/* The record of a segment, as in the catalog. */
+static UNUSED struct record record_in(struct tamis_store *s, const char *name)
+{
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_target t;
+    struct record r;
+    tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t);
+    assert_true(t.slot > 0);
+    const struct entry *e = snap->entries[t.slot - 1];
+    assert_int_equal(record_decode(e->bytes + e->name_bytes, e->value_bytes, e->bytes,
+                                   e->name_bytes, &r)
+                         .code,
+                     VERDICT_OK);
+    tamis_snapshot_release(snap);
+    return r;
+}
+
 /* Changes a value of a catalog that no store has open. */
 static UNUSED void poke_catalog(const char *store, const char *db, const char *key,
                                 const void *value, size_t n)

@@ -67,6 +67,21 @@ static void tell_left(struct backup *b, const struct backup_item *it,
     b->report->n_left++;
 }
 
+/* The copy's record of a segment without its list. */
+static int leave_list(struct backup *b, struct backup_item *list, int code,
+                      const char *what, const char *more)
+{
+    struct backup_item *segment = list - 1;
+    struct record r;
+    tell_left(b, list, NULL, "its segment is without a list", code, what, more);
+    backup_record(segment, &r);
+    if (r.ro_compat & ~RECORD_RO_COMPAT_KNOWN)
+        return 0; /* not ours to change; its file is missing there */
+    backup_unlist(&r);
+    r.compat &= RECORD_COMPAT_KNOWN;
+    return backup_set_record(segment, &r);
+}
+
 /* The copy's record of a segment whose filter is not in it: or whose pack has it. */
 static int leave_out(struct backup *b, struct backup_item *it, int code,
                      const char *what, const char *more)
@@ -74,6 +89,8 @@ static int leave_out(struct backup *b, struct backup_item *it, int code,
     struct record r;
     const struct backup_pack *p = it->packed ? &b->packs[it->pack - 1] : NULL;
     bool has_column = p && !p->failure;
+    if (it->is_list)
+        return leave_list(b, it, code, what, more);
     tell_left(b, it, has_column ? NULL : p,
               has_column ? "its segment's pack has the filter"
                          : "its segment is without a filter",
@@ -86,6 +103,7 @@ static int leave_out(struct backup *b, struct backup_item *it, int code,
         return backup_set_record(it, &r);
     }
     leave_pack(&r);
+    backup_unlist(&r);
     r.state = RECORD_NO_FILTER;
     memset(r.uuid, 0, sizeof r.uuid);
     r.table_digest = 0;
@@ -384,6 +402,9 @@ static int copy_rest(struct backup *b, struct tamis_diag *diag)
     int rc = backup_copy_packs(b, diag);
     for (size_t i = 0; i < b->n && !rc; i++) {
         struct backup_item *it = &b->items[i];
+        b->report->n_segments += !it->is_list;
+        if (backup_leaves_list(b, it))
+            continue;
         if (!it->state) {
             tell(b, it, NULL, 0,
                  "its record is damaged: copied as it is, without its file");
@@ -396,7 +417,6 @@ static int copy_rest(struct backup *b, struct tamis_diag *diag)
             rc = finish_item(b, it, diag);
         }
     }
-    b->report->n_segments = b->n;
     return rc;
 }
 

@@ -14,9 +14,12 @@ static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     const struct backup *b = ctx;
     int rc = 0;
-    for (size_t i = 0; i < b->n && !rc; i++)
-        rc = catalog_replace(t, b->items[i].name, b->items[i].name_bytes,
-                             b->items[i].value, b->items[i].value_bytes, diag);
+    for (size_t i = 0; i < b->n && !rc; i++) {
+        const struct backup_item *it = &b->items[i];
+        if (!it->is_list)
+            rc = catalog_replace(t, it->name, it->name_bytes, it->value,
+                                 it->value_bytes, diag);
+    }
     return rc;
 }
 

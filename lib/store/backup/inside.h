@@ -8,7 +8,9 @@
 #include "lib/store/base/base.h"
 #include "lib/store/catalog/catalog.h"
 
-/* A segment of the list. There may be many, so only frequent fields of the record. */
+/* A segment of the list. There may be many, so only frequent fields of the record. The
+ * list of a segment's hashes is an item of its own behind it: is_list, with the
+ * segment's name and record, and the list's UUID and digest. */
 struct backup_item {
     uint8_t *name, *value; /* one allocation */
     uint32_t name_bytes, value_bytes;
@@ -19,6 +21,7 @@ struct backup_item {
     int failure;    /* of opening it */
     bool packed;    /* a column of a pack: it has a file of its own only if `kept` */
     bool kept;
+    bool is_list;
     uint32_t pack; /* which, + 1 */
     struct backup_early *early;
 };
@@ -71,6 +74,14 @@ static inline bool backup_has_file(const struct backup_item *it)
            it->state == RECORD_GROWING;
 }
 
+/* Without the list. */
+static inline void backup_unlist(struct record *r)
+{
+    r->ro_compat &= ~RECORD_RO_COMPAT_LISTED;
+    memset(r->list_uuid, 0, UUID_BYTES);
+    r->list_digest = 0;
+}
+
 /* ==== copy.c: one file of a backup ==== */
 
 /* Copies a record's filter between descriptors, with or without a writer at work. left:
@@ -90,9 +101,12 @@ int backup_copy(const struct catalog *c, const struct record *r, int from, int t
  * were not looked at. */
 catalog_fn backup_list_all, backup_list_new;
 void backup_free_items(struct backup *b);
-/* Decodes the record of a segment that has a file. */
+/* Decodes the record of a segment that has a file; record_of_list() of a list. */
 void backup_record(const struct backup_item *it, struct record *r);
 int backup_set_record(struct backup_item *it, const struct record *r);
+/* Is it a list that its segment's record no longer names, because the segment is there
+ * without a filter? Then the list goes, too. */
+bool backup_leaves_list(const struct backup *b, struct backup_item *it);
 int backup_note_early(struct backup *b, const struct backup_item *it,
                       const struct copied *done);
 /* The early copy with the same UUID and digest. Its check holds for this record, too.

@@ -62,12 +62,26 @@ static int add_item(struct backup *b, const void *name, size_t name_bytes,
     return 0;
 }
 
+/* The list of a segment that was just added, or might have been. */
+static int add_list(struct backup *b, const void *name, size_t name_bytes,
+                    const uint8_t *value, size_t value_bytes, const struct record *r)
+{
+    struct record list = record_of_list(r);
+    int rc = add_item(b, name, name_bytes, value, value_bytes, &list);
+    if (!rc)
+        b->items[b->n - 1].is_list = true;
+    return rc;
+}
+
 static int add_any(void *ctx, const void *name, size_t name_bytes, const uint8_t *value,
                    size_t value_bytes)
 {
     struct record r = {0};
     record_decode(value, value_bytes, name, name_bytes, &r);
-    return add_item(ctx, name, name_bytes, value, value_bytes, &r);
+    int rc = add_item(ctx, name, name_bytes, value, value_bytes, &r);
+    if (!rc && record_listed(&r))
+        rc = add_list(ctx, name, name_bytes, value, value_bytes, &r);
+    return rc;
 }
 
 static int add_new(void *ctx, const void *name, size_t name_bytes, const uint8_t *value,
@@ -76,6 +90,11 @@ static int add_new(void *ctx, const void *name, size_t name_bytes, const uint8_t
     struct backup *b = ctx;
     struct record r = {0};
     record_decode(value, value_bytes, name, name_bytes, &r);
+    if (record_listed(&r) && !names_get(&b->by_uuid, r.list_uuid, UUID_BYTES)) {
+        int rc = add_list(b, name, name_bytes, value, value_bytes, &r);
+        if (rc)
+            return rc;
+    }
     if (record_packed(&r) && !(r.compat & RECORD_COMPAT_KEPT))
         return 0; /* no file of its own */
     if (r.state != RECORD_SEALED || names_get(&b->by_uuid, r.uuid, UUID_BYTES))
@@ -100,6 +119,24 @@ void backup_record(const struct backup_item *it, struct record *r)
 {
     memset(r, 0, sizeof *r);
     record_decode(it->value, it->value_bytes, it->name, it->name_bytes, r);
+    if (it->is_list)
+        *r = record_of_list(r);
+}
+
+bool backup_leaves_list(const struct backup *b, struct backup_item *it)
+{
+    struct record r;
+    if (!it->is_list)
+        return false;
+    backup_record(it - 1, &r);
+    if (record_listed(&r))
+        return false;
+    if (it->early && !it->early->left)
+        filter_file_unlink(b->filters, it->uuid);
+    if (it->from >= 0)
+        close(it->from);
+    it->from = -1;
+    return true;
 }
 
 int backup_set_record(struct backup_item *it, const struct record *r)

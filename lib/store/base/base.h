@@ -16,6 +16,14 @@ static inline struct bounds record_bounds(const struct record *r)
                            .n_stages = r->min_stages};
 }
 
+/* What a segment's record says of its list, as if that were its filter. */
+static inline struct record record_of_list(const struct record *r)
+{
+    struct record list = {.state = RECORD_SEALED, .table_digest = r->list_digest};
+    memcpy(list.uuid, r->list_uuid, UUID_BYTES);
+    return list;
+}
+
 /* ==== names.c: a map from names to numbers ==== */
 
 /* Keeps pointers to names, no copies. All zeros: empty. */

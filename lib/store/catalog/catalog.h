@@ -91,6 +91,9 @@ int catalog_set_meta(struct catalog_txn *t, const struct meta *m,
 /* Sets the flag "every segment of the engine is listed"; does nothing if it has this
  * value. */
 int catalog_set_complete(struct catalog_txn *t, bool complete, struct tamis_diag *diag);
+/* Sets feature bits of the meta record, in the transaction of the first record that
+ * needs them. */
+int catalog_note(struct catalog_txn *t, uint64_t ro_compat, struct tamis_diag *diag);
 /* The bytes, with those that this version does not know. */
 int catalog_meta_value(struct catalog_txn *t, const uint8_t **value,
                        size_t *value_bytes, struct tamis_diag *diag);

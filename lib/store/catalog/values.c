@@ -174,6 +174,17 @@ int catalog_set_complete(struct catalog_txn *t, bool complete, struct tamis_diag
     return catalog_set_meta(t, &m, diag);
 }
 
+int catalog_note(struct catalog_txn *t, uint64_t ro_compat, struct tamis_diag *diag)
+{
+    struct meta m;
+    int rc = catalog_meta(t, &m, diag);
+    if (rc || !(ro_compat & ~m.ro_compat))
+        return rc;
+    m.ro_compat |= ro_compat;
+    m.compat &= META_COMPAT_KNOWN;
+    return catalog_set_meta(t, &m, diag);
+}
+
 uint64_t catalog_txn_number(const struct catalog_txn *t)
 {
     return mdb_txn_id(t->txn);

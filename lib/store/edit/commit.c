@@ -108,12 +108,14 @@ static int note_dropped(struct apply *a, const void *name, size_t name_bytes,
     if (v.code != VERDICT_OK || r.state == RECORD_NO_FILTER)
         return 0;
     if (buffer_add(&a->dropped, r.uuid, UUID_BYTES) ||
+        (record_listed(&r) && buffer_add(&a->dropped, r.list_uuid, UUID_BYTES)) ||
         (record_packed(&r) && bury_later(&a->columns, &r.place)))
         return ENOMEM;
     return r.state == RECORD_GROWING ? lock_dropped(a, &r, name, name_bytes) : 0;
 }
 
-/* A copy that was attached with the UUID of a lost file that this edit dropped. */
+/* A copy that was attached with the UUID of a lost file that this edit dropped, or a
+ * list that the new record of its segment has, too. */
 static void forget_dropped(struct apply *a, const uint8_t uuid[UUID_BYTES])
 {
     uint8_t *b = a->dropped.bytes;
@@ -136,6 +138,9 @@ static int apply_put(struct catalog_txn *t, struct apply *a, struct tamis_diag *
     const struct edit_op *op = a->op;
     int rc = catalog_add(t, op->bytes, op->name_bytes, op->bytes + op->name_bytes,
                          op->value_bytes, diag);
+    if (rc)
+        return rc;
+    rc = op->listed ? catalog_note(t, META_RO_COMPAT_LISTS, diag) : 0;
     if (rc)
         return rc;
     return no_memory(t, names_set(&a->own, op->bytes, op->name_bytes, 1), diag);
@@ -284,9 +289,13 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     if (!rc && a->doubtful)
         rc = catalog_set_complete(t, false, diag);
     /* A copy may have been attached before, as well as after, its UUID was dropped. */
-    for (size_t i = 0; i < e->n_ops && !rc; i++)
-        if (e->ops[i]->attached && is_listed(t, e->ops[i]))
-            forget_dropped(a, e->ops[i]->uuid);
+    for (size_t i = 0; i < e->n_ops && !rc; i++) {
+        const struct edit_op *op = e->ops[i];
+        bool keeps_list = op->listed && !op->has_list;
+        if ((!op->attached && !keeps_list) || !is_listed(t, op))
+            continue;
+        forget_dropped(a, op->attached ? op->uuid : op->list_uuid);
+    }
     return rc || !e->n_attached ? rc : check_twins(t, e, diag);
 }
 

@@ -130,7 +130,7 @@ static int put_derived(struct tamis_edit *e, const void *name, size_t name_bytes
                                       made->identity.created, opt->rank);
         range->known = range_over(s, range);
         edit_record_range(&r, range);
-        rc = edit_put_append(e, name, name_bytes, &r, false, diag);
+        rc = edit_put_append(e, name, name_bytes, &r, PUT_NEW, diag);
     }
     free(made);
     free(range);

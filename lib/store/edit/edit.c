@@ -98,6 +98,8 @@ void edit_unlink_op(const struct tamis_edit *e, const struct edit_op *op)
 {
     char name[FILTER_NAME_BYTES];
     filter_file_unlink(e->dir.fd, op->uuid);
+    if (op->has_list)
+        filter_file_unlink(e->dir.fd, op->list_uuid);
     dead_file_name(op->uuid, name);
     if (op->kind == EDIT_PACK)
         io_calls.unlinkat(e->dir.fd, name, 0);
@@ -148,8 +150,11 @@ struct edit_op *edit_op_new(enum edit_kind kind, const void *name, size_t name_b
     op->value_bytes = n;
     memcpy(op->bytes, name, name_bytes);
     memcpy(op->bytes + name_bytes, value, n);
-    if (r)
-        memcpy(op->uuid, r->uuid, UUID_BYTES);
+    if (!r)
+        return op;
+    op->listed = record_listed(r);
+    memcpy(op->uuid, r->uuid, UUID_BYTES);
+    memcpy(op->list_uuid, r->list_uuid, UUID_BYTES);
     return op;
 }
 

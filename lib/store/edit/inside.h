@@ -37,10 +37,12 @@ struct edit_pack {
 struct edit_op {
     enum edit_kind kind;
     bool has_file; /* put: this edit wrote the file of this uuid */
+    bool listed;   /* put: the record has a list, with list_uuid */
+    bool has_list; /* and this edit wrote it */
     bool attached;
     bool only;  /* drop: if the record's filter is this one */
     bool bound; /* drop: if the record's binding is `value` */
-    uint8_t uuid[UUID_BYTES];
+    uint8_t uuid[UUID_BYTES], list_uuid[UUID_BYTES];
     struct names keep;      /* retain */
     struct edit_pack *pack; /* pack */
     size_t name_bytes, value_bytes;
@@ -94,9 +96,11 @@ void edit_record_range(struct record *r, const struct key_range *range);
 /* A builder may have been made without the edit, but not for another store. */
 int edit_check_built(const struct tamis_edit *e, const struct identity *id,
                      struct tamis_diag *diag);
-/* Appends the operation. On failure removes what it wrote. */
+/* Appends the operation. On failure removes what it wrote: the filter, and the list
+ * unless that is another record's, which the same edit drops. */
+enum edit_put { PUT_NEW, PUT_ATTACHED, PUT_KEEPS_LIST };
 int edit_put_append(struct tamis_edit *e, const void *name, size_t name_bytes,
-                    const struct record *r, bool attached, struct tamis_diag *diag);
+                    const struct record *r, enum edit_put how, struct tamis_diag *diag);
 /* Returns rc. Gives a message the file's path: its writer knew the name only. */
 int edit_not_put(const struct tamis_edit *e, int rc, const char *file,
                  struct tamis_diag *diag);

@@ -98,6 +98,10 @@ static int check_take(const struct tamis_packer *p, const struct tamis_builder *
     if (tamis_builder_domain(b).tag != c->domain.tag)
         return diag_fail(diag, TAMIS_ERR_MISMATCH, c->path,
                          "built with another seed or hash than the store's domain");
+    if (builder_list_bits(b))
+        return diag_fail(diag, TAMIS_ERR_UNFIT, c->path,
+                         "a column that is made of keys has no list: put the segment, "
+                         "then pack it");
     if (names_get(&p->names, name, name_bytes))
         return diag_fail(diag, TAMIS_ERR_EXISTS, c->path, "segment '%s' exists already",
                          name_text(text, name, name_bytes));

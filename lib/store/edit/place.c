@@ -143,21 +143,10 @@ static int place_record(struct catalog_txn *t, const struct edit_op *op,
     return catalog_replace(t, name, p->name_bytes, bytes, n, diag);
 }
 
-/* In the transaction that names the first column. */
-static int note_packs(struct catalog_txn *t, struct tamis_diag *diag)
-{
-    struct meta m;
-    int rc = catalog_meta(t, &m, diag);
-    if (rc || m.ro_compat & META_RO_COMPAT_PACKS)
-        return rc;
-    m.ro_compat |= META_RO_COMPAT_PACKS;
-    return catalog_set_meta(t, &m, diag);
-}
-
 int place_columns(struct catalog_txn *t, const struct edit_op *op,
                   struct buffer *columns, struct buffer *files, struct tamis_diag *diag)
 {
-    int rc = note_packs(t, diag);
+    int rc = catalog_note(t, META_RO_COMPAT_PACKS, diag);
     for (uint32_t i = 0; i < op->pack->n && !rc; i++)
         rc = place_record(t, op, &op->pack->placements[i], columns, files, diag);
     return rc;

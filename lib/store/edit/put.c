@@ -93,20 +93,24 @@ void edit_record_range(struct record *r, const struct key_range *range)
 }
 
 int edit_put_append(struct tamis_edit *e, const void *name, size_t name_bytes,
-                    const struct record *r, bool attached, struct tamis_diag *diag)
+                    const struct record *r, enum edit_put how, struct tamis_diag *diag)
 {
     bool has_file = r->state != RECORD_NO_FILTER;
+    bool has_list = record_listed(r) && how != PUT_KEEPS_LIST;
     struct edit_op *op = edit_op_new(EDIT_PUT, name, name_bytes, r);
     int rc;
     if (op) {
         op->has_file = has_file;
-        op->attached = attached;
+        op->has_list = has_list;
+        op->attached = how == PUT_ATTACHED;
         rc = edit_append(e, op, diag);
     } else {
         rc = diag_errno(diag, ENOMEM, e->catalog->path, "noting the segment");
     }
     if (rc && has_file)
         filter_file_unlink(e->dir.fd, r->uuid);
+    if (rc && has_list)
+        filter_file_unlink(e->dir.fd, r->list_uuid);
     return rc;
 }
 
@@ -147,6 +151,7 @@ int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_by
         .n_threads = ours.n_threads,
         .check = ours.check,
         .for_packs = ours.for_packs || c->meta.compat & META_COMPAT_FOR_PACKS,
+        .list_bits = ours.list_bits,
     };
     rc = tamis_builder_create(&b, out, diag);
     if (rc)
@@ -165,6 +170,25 @@ int edit_check_built(const struct tamis_edit *e, const struct identity *id,
         return 0;
     return diag_fail(diag, TAMIS_ERR_MISMATCH, e->catalog->path,
                      "the builder was made for another store");
+}
+
+/* The list of the builder's hashes, if it is to have one. */
+static int put_list(struct tamis_edit *edit, struct tamis_builder *builder,
+                    struct record *r, struct tamis_diag *diag)
+{
+    struct list_written list;
+    char file[FILTER_NAME_BYTES];
+    if (!builder_list_bits(builder))
+        return 0;
+    uuid_random(r->list_uuid);
+    filter_file_name(r->list_uuid, file);
+    int rc = builder_list_at(builder, r->list_uuid, edit->dir.fd, file, false, &list,
+                             diag);
+    if (rc)
+        return edit_not_put(edit, rc, file, diag);
+    r->ro_compat |= RECORD_RO_COMPAT_LISTED;
+    r->list_digest = list.table_digest;
+    return 0;
 }
 
 static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
@@ -199,7 +223,12 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
                                   built.identity.created, builder_rank(builder));
     r.file_bytes = built.file_bytes;
     edit_record_range(&r, builder_range(builder));
-    return edit_put_append(edit, name, name_bytes, &r, false, diag);
+    rc = put_list(edit, builder, &r, diag);
+    if (rc) {
+        filter_file_unlink(edit->dir.fd, uuid);
+        return rc;
+    }
+    return edit_put_append(edit, name, name_bytes, &r, PUT_NEW, diag);
 }
 
 int tamis_edit_size(struct tamis_edit *edit, struct tamis_builder *builder,
@@ -242,7 +271,7 @@ int tamis_edit_put_bare(struct tamis_edit *edit, const void *name, size_t name_b
     };
     if (ours.binding_bytes)
         memcpy(r.binding, ours.binding, ours.binding_bytes);
-    return edit_put_append(edit, name, name_bytes, &r, false, diag);
+    return edit_put_append(edit, name, name_bytes, &r, PUT_NEW, diag);
 }
 
 /* Fills in the store's defaults. */
@@ -294,7 +323,7 @@ int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t nam
     if (rc)
         return edit_not_put(edit, rc, file, diag);
     struct record r = edit_record(&first, w.growth.error, io_calls.now(), ours.rank);
-    return edit_put_append(edit, name, name_bytes, &r, false, diag);
+    return edit_put_append(edit, name, name_bytes, &r, PUT_NEW, diag);
 }
 
 /* ---- attached ---- */
@@ -328,5 +357,5 @@ int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_byt
         r.binding_bytes = (uint8_t)ours.binding_bytes;
         memcpy(r.binding, ours.binding, ours.binding_bytes);
     }
-    return edit_put_append(edit, name, name_bytes, &r, true, diag);
+    return edit_put_append(edit, name, name_bytes, &r, PUT_ATTACHED, diag);
 }

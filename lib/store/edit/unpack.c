@@ -55,6 +55,9 @@ static int write_filter(struct unpacking *u, const struct entry *e,
     now.has_range = r->has_range;
     now.first_bytes = r->first_bytes;
     now.last_bytes = r->last_bytes;
+    now.ro_compat = r->ro_compat & RECORD_RO_COMPAT_LISTED;
+    memcpy(now.list_uuid, r->list_uuid, UUID_BYTES);
+    now.list_digest = r->list_digest;
     memcpy(now.first, r->first, r->first_bytes);
     memcpy(now.last, r->last, r->last_bytes);
     *r = now;
@@ -79,7 +82,8 @@ static int unpack_segment(struct unpacking *u, size_t index)
         filter_file_unlink(u->edit->dir.fd, r.uuid);
         return rc;
     }
-    return edit_put_append(u->edit, e->bytes, e->name_bytes, &r, false, u->diag);
+    return edit_put_append(u->edit, e->bytes, e->name_bytes, &r, PUT_KEEPS_LIST,
+                           u->diag);
 }
 
 static int check_segment(const struct unpacking *u, size_t index)

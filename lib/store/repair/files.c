@@ -259,6 +259,10 @@ static int judge_file(struct repair *r, struct names *names, size_t i,
         return rc;
     if (j->state == FILE_GOOD && j->h.identity.kind == KIND_PACK)
         return claim_pack(r, names, i, j, diag);
+    if (j->state == FILE_GOOD && j->h.identity.kind == KIND_LIST) {
+        claim_list(r, f, &j->h.identity);
+        return 0;
+    }
     const struct identity *id = &j->h.identity;
     bool nameless = !j->has_identity || !id->name_bytes;
     struct repair_segment who = {.name = j->h.identity.name,
@@ -304,6 +308,8 @@ int repair_by_files(struct repair *r, struct tamis_diag *diag)
         rc = judge_file(r, &names, i, j, diag);
     claim_packs(r);
     repair_settle_tombstones(r);
+    if (!rc)
+        rc = claim_lists(r, &names, diag);
     if (!rc)
         rc = claim_quarantined(r, &names, diag);
     names_clear(&names);

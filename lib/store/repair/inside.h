@@ -41,6 +41,7 @@ struct repair_file {
     uint8_t uuid[UUID_BYTES]; /* by its name */
     bool temporary;
     bool dead;     /* the tombstones of a pack */
+    bool is_list;  /* of hashes: known only when a catalog is made anew */
     bool disputed; /* a pack: another file claims a segment of it, too */
     bool named;    /* by a record */
     bool suspect;  /* a damaged record may name it */
@@ -52,7 +53,7 @@ struct repair_file {
 struct repair_pack {
     struct pack_place place;
     size_t n_segments, n_kept; /* kept: with good files of their own */
-    uint8_t *dead; /* its tombstones; NULL: no column counts */
+    uint8_t *dead;             /* its tombstones; NULL: no column counts */
     uint32_t n_columns;
     int error;      /* what kept it from being read, as an errno or a public code */
     char what[160]; /* what is wrong with it, damage unless `error`; "": nothing */
@@ -168,6 +169,8 @@ int repair_list_files(struct repair *r, struct tamis_diag *diag);
 struct repair_file *repair_find_file(struct repair *r, const uint8_t uuid[UUID_BYTES]);
 /* A record names this pack: marks its files. */
 void repair_name_pack(struct repair *r, const uint8_t uuid[UUID_BYTES]);
+/* Marks the file of a record's list, if it has one. */
+void repair_name_list(struct repair *r, const struct record *record);
 /* Tombstones that no record names go where their pack goes. */
 void repair_settle_tombstones(struct repair *r);
 /* Does a record name its filter's own file? */
@@ -199,6 +202,18 @@ int claim_pack(struct repair *r, struct names *names, size_t i,
  * names it. */
 void claim_packs(struct repair *r);
 int claim_quarantined(struct repair *r, struct names *names, struct tamis_diag *diag);
+
+/* ==== lists.c ==== */
+
+/* Judges the list of a segment as its record is by now. Fails only if the repair cannot
+ * go on. */
+int repair_judge_list(struct repair *r, struct repair_segment *s, struct judgement *j,
+                      struct tamis_diag *diag);
+/* Without a catalog: a good list goes aside, for nothing says which filter of its
+ * segment it goes with. */
+void claim_list(struct repair *r, struct repair_file *f, const struct identity *id);
+/* After all claims: a segment of which only a list is known is listed, too. */
+int claim_lists(struct repair *r, struct names *names, struct tamis_diag *diag);
 
 /* ==== packs.c ==== */
 

@@ -111,6 +111,14 @@ void repair_name_pack(struct repair *r, const uint8_t uuid[UUID_BYTES])
         dead->named = true;
 }
 
+void repair_name_list(struct repair *r, const struct record *record)
+{
+    struct repair_file *f =
+        record_listed(record) ? repair_find_file(r, record->list_uuid) : NULL;
+    if (f)
+        f->named = true;
+}
+
 void repair_settle_tombstones(struct repair *r)
 {
     for (size_t i = 0; i < r->n_files; i++) {
@@ -203,6 +211,8 @@ static void tell_orphans(struct repair *r)
                                     : NULL;
         if (f)
             f->named = true;
+        if (v.code == VERDICT_OK)
+            repair_name_list(r, &record);
         if (v.code == VERDICT_OK && record_packed(&record))
             repair_name_pack(r, record.place.uuid);
     }

@@ -42,8 +42,10 @@ static void drop_filter(struct repair_segment *s, const struct record *record)
     bare.has_range = 0;
     bare.first_bytes = bare.last_bytes = 0;
     bare.compat &= RECORD_COMPAT_KNOWN & ~RECORD_COMPAT_KEPT;
-    bare.ro_compat &= ~RECORD_RO_COMPAT_PACKED;
+    bare.ro_compat &= ~RECORD_RO_COMPAT_KNOWN;
     bare.place = (struct pack_place){.digest = 0};
+    memset(bare.list_uuid, 0, UUID_BYTES);
+    bare.list_digest = 0;
     repair_set_record(s, &bare);
 }
 
@@ -241,8 +243,11 @@ int repair_by_records(struct repair *r, struct tamis_diag *diag)
 {
     struct judgement *j = malloc(sizeof *j);
     int rc = j ? 0 : diag_errno(diag, ENOMEM, r->path, "repairing");
-    for (size_t i = 0; i < r->n_segments && !rc; i++)
+    for (size_t i = 0; i < r->n_segments && !rc; i++) {
         rc = judge_segment(r, &r->segments[i], j, diag);
+        if (!rc)
+            rc = repair_judge_list(r, &r->segments[i], j, diag);
+    }
     if (!rc)
         repair_tell_packs(r);
     for (size_t i = 0; i < r->n_files && !rc; i++)

@@ -187,8 +187,8 @@ static void rules_of_a_record(void **state)
         B(120 + 63, binding, 1, UNUSED),
         B(184, place_uuid, 1, UNUSED),
         B(215, place_uuid, 1, UNUSED),
-        B(216, unused, 1, UNUSED),
-        B(239, unused, 0x80, UNUSED),
+        B(216, list_uuid, 1, UNUSED),
+        B(239, list_uuid, 0x80, UNUSED),
         R(has_range, 2, RANGE),
         R(has_range, 255, RANGE),
         R(first_bytes, 1025, RANGE),
@@ -230,7 +230,7 @@ static void rules_of_a_place(void **state)
         R(band, UINT32_MAX, RANGE),
         R(column, 1 << 20, RANGE),
         R(column, UINT32_MAX, RANGE),
-        B(216, unused, 1, UNUSED),
+        B(216, list_uuid, 1, UNUSED),
     };
     static const struct rule inside[] = {
         R(band, 4095, OK), R(column, (1 << 20) - 1, OK), R(place_digest, 0, OK),
@@ -251,6 +251,38 @@ static void rules_of_a_place(void **state)
     rules_hold(&state_rule, 1, bytes, record_bytes, record_reseal);
     rules_hold(rules + 1, N_OF(rules) - 1, bytes, record_bytes, record_reseal);
     rules_hold(inside, N_OF(inside), bytes, record_bytes, record_reseal);
+}
+
+/* A segment with a list of its hashes (SPEC.md section 13.8). */
+static void rules_of_a_list(void **state)
+{
+    static const struct rule rules[] = {
+        B(184, place_uuid, 1, UNUSED),
+        B(215, place_uuid, 1, UNUSED),
+        R(list_uuid, 0, RANGE),
+    };
+    static const struct rule inside[] = {R(list_digest, 0, OK),
+                                         R(compat, RECORD_COMPAT_KEPT, OK)};
+    static const struct rule growing = {0,  2,          RECORD_GROWING, VERDICT_RANGE,
+                                        16, "ro_compat"};
+    uint8_t bytes[RECORD_MAX_BYTES];
+    struct record r = a_record(), out;
+    (void)state;
+    r.ro_compat = RECORD_RO_COMPAT_LISTED;
+    memcpy(r.list_uuid, "a list", 6);
+    r.list_digest = 8;
+    record_bytes = record_encode(&r, NAME, NAME_BYTES, bytes);
+    verdict_is(record_decode(bytes, record_bytes, NAME, NAME_BYTES, &out), VERDICT_OK,
+               0, "");
+    assert_memory_equal(&out, &r, sizeof r);
+    rules_hold(rules, N_OF(rules), bytes, record_bytes, record_reseal);
+    rules_hold(inside, N_OF(inside), bytes, record_bytes, record_reseal);
+    rules_hold(&growing, 1, bytes, record_bytes, record_reseal);
+    /* Of a later version's bytes nothing is read. */
+    put_le(bytes + 16, 8, UINT64_C(1) << 33);
+    verdict_is(record_reseal(bytes), VERDICT_OK, 0, "");
+    record_decode(bytes, record_bytes, NAME, NAME_BYTES, &out);
+    assert_true(all_zero(out.list_uuid, UUID_BYTES) && out.list_digest == 0);
 }
 
 static void lengths_must_agree(void **state)
@@ -360,6 +392,7 @@ int main(void)
         cmocka_unit_test(meta_short_and_damaged),
         cmocka_unit_test(rules_of_a_record),
         cmocka_unit_test(rules_of_a_place),
+        cmocka_unit_test(rules_of_a_list),
         cmocka_unit_test(lengths_must_agree),
         cmocka_unit_test(ranges_are_in_order),
         cmocka_unit_test(records_know_their_name),

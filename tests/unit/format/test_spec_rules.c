@@ -49,7 +49,7 @@ static void rules_name_what_exists(void **state)
             }
         }
     }
-    assert_int_equal(n_rules, 20 + 4 + 14 + 15 + 14 + 20 + 3 + 8 + 8 + 2);
+    assert_int_equal(n_rules, 20 + 4 + 14 + 15 + 14 + 22 + 3 + 8 + 8 + 2);
 }
 
 /* A letter for each record, and numbers that go on from table to table: I1, I2, ... */

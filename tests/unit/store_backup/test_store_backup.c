@@ -159,7 +159,7 @@ static int make_strange(struct catalog_txn *t, void *ctx, struct tamis_diag *dia
     OK(catalog_get(t, "a", 1, &value, &strange_bytes, diag));
     memcpy(strange_record, value, strange_bytes);
     strange(strange_record, strange_bytes, offsetof(struct record_disk, ro_compat),
-            offsetof(struct record_disk, unused), XXH3_64bits("a", 1));
+            offsetof(struct record_disk, list_uuid), XXH3_64bits("a", 1));
     return catalog_replace(t, "a", 1, strange_record, strange_bytes, diag);
 }
 

@@ -144,7 +144,9 @@ static void later_store_is_not_written(void **state)
     (void)state;
     copy_store("store-later", "later");
     all_writers_are_refused("later");
-    for (unsigned bit = 1; bit < 5; bit++) { /* each of them alone; 0 is known */
+    for (unsigned bit = 0; bit < 5; bit++) { /* each of them alone */
+        if (META_RO_COMPAT_KNOWN >> bit & 1)
+            continue;
         set_meta_bits("later", UINT64_C(1) << bit);
         all_writers_are_refused("later");
     }

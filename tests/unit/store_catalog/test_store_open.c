@@ -286,7 +286,7 @@ static int mark_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag
     OK(catalog_get(t, "g", 1, &value, &n, diag));
     memcpy(bytes, value, n);
     bytes[offsetof(struct record_disk, ro_compat)] |= 32;
-    bytes[offsetof(struct record_disk, unused)] = 77;
+    bytes[offsetof(struct record_disk, list_uuid)] = 77;
     checksum_set(bytes, n, XXH3_64bits("g", 1));
     return catalog_replace(t, "g", 1, bytes, n, diag);
 }
@@ -297,7 +297,7 @@ static int look_at_mark(struct catalog_txn *t, void *ctx, struct tamis_diag *dia
     size_t n;
     (void)ctx;
     OK(catalog_get(t, "g", 1, &value, &n, diag));
-    assert_int_equal(value[offsetof(struct record_disk, unused)], 77);
+    assert_int_equal(value[offsetof(struct record_disk, list_uuid)], 77);
     return 0;
 }
 

@@ -103,18 +103,6 @@ static void an_older_copy_put_back_is_maybe(void **state)
     tamis_store_close(s);
 }
 
-static struct record record_in(struct tamis_store *s)
-{
-    struct tamis_snapshot *snap = snapshot_of(s);
-    const struct entry *e = snap->entries[0];
-    struct record r;
-    struct verdict v = record_decode(e->bytes + e->name_bytes, e->value_bytes, e->bytes,
-                                     e->name_bytes, &r);
-    assert_int_equal(v.code, VERDICT_OK);
-    tamis_snapshot_release(snap);
-    return r;
-}
-
 /* An older copy put back and then recovered by a writer that does not ask the catalog,
  * and so leaps over the sequence that the catalog knows (R3). */
 static struct tamis_store *store_with_a_recovered_copy(uint64_t watermark)
@@ -131,7 +119,7 @@ static struct tamis_store *store_with_a_recovered_copy(uint64_t watermark)
     assert_int_equal(reason_of(s, "g", 15), TAMIS_MISMATCH);
     OK(tamis_writer_open(path, &w, NULL));
     OK(tamis_writer_close(w));
-    assert_true(commit_of(path).sequence > record_in(s).min_sequence);
+    assert_true(commit_of(path).sequence > record_in(s, "g").min_sequence);
     tamis_store_close(s);
     return store_open("s");
 }
@@ -184,14 +172,14 @@ static void the_catalog_catches_up_with_a_dead_writer(void **state)
 {
     (void)state;
     struct tamis_store *s = store_of_g();
-    struct record old = record_in(s);
+    struct record old = record_in(s, "g");
     struct rewrite r = {"g", &old};
     struct tamis_writer *w = writer_of_g(s, 0, 350);
     OK(tamis_writer_close(w));
     OK(catalog_write(s->catalog, rewrite_record, &r, NULL, NULL));
     assert_int_equal(reason_of(s, "g", 5), TAMIS_HIT);
     OK(tamis_store_writer(s, "g", 1, &w, NULL));
-    assert_true(record_in(s).min_stages > old.min_stages);
+    assert_true(record_in(s, "g").min_stages > old.min_stages);
     OK(tamis_writer_seal(w, 3, NULL, NULL));
     OK(tamis_writer_close(w));
     OK(catalog_write(s->catalog, rewrite_record, &r, NULL, NULL));

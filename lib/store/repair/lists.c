@@ -1,0 +1,89 @@
+/* Repair: lists of hashes, named by records or found without a catalog. A list answers no probe, so a damaged
+ * one costs its segment nothing but the list: it goes to quarantine, and the record is
+ * written without it. A missing one may come back, and stays named. */
+#include "lib/store/repair/inside.h"
+
+#include <string.h>
+
+static void drop_list(struct repair_segment *s, const struct record *record)
+{
+    struct record without = *record;
+    without.ro_compat &= ~RECORD_RO_COMPAT_LISTED;
+    without.compat &= RECORD_COMPAT_KNOWN;
+    memset(without.list_uuid, 0, UUID_BYTES);
+    without.list_digest = 0;
+    repair_set_record(s, &without);
+}
+
+int repair_judge_list(struct repair *r, struct repair_segment *s, struct judgement *j,
+                      struct tamis_diag *diag)
+{
+    char name[FILTER_NAME_BYTES];
+    struct record record, list;
+    struct verdict v = record_decode(s->changed ? s->value : s->before,
+                                     s->changed ? s->value_bytes : s->before_bytes,
+                                     s->name, s->name_bytes, &record);
+    if (v.code != VERDICT_OK || !record_listed(&record))
+        return 0;
+    list = record_of_list(&record);
+    filter_file_name(list.uuid, name);
+    repair_name_list(r, &record);
+    int rc = repair_judge(r, s, &list, name, j, diag);
+    if (rc)
+        return rc;
+    struct repair_file *f = repair_find_file(r, list.uuid);
+    if (j->state == FILE_BAD && f && !(record.ro_compat & ~RECORD_RO_COMPAT_KNOWN)) {
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, name, "its list: %s", j->what);
+        drop_list(s, &record);
+        f->aside = true;
+    } else if (j->state == FILE_MISSING) {
+        repair_tell(r, TAMIS_REPAIR_NOTED, s, name,
+                    "its list is missing; the filter answers");
+    } else if (j->state != FILE_GOOD) {
+        repair_tell_unread(r, s, name, j);
+    }
+    return 0;
+}
+
+/* ---- without a catalog ---- */
+
+void claim_list(struct repair *r, struct repair_file *f, const struct identity *id)
+{
+    const struct repair_segment who = {.name = (uint8_t *)(uintptr_t)id->name,
+                                       .name_bytes = id->name_bytes};
+    f->aside = f->is_list = true;
+    repair_tell(r, TAMIS_REPAIR_QUARANTINED, id->name_bytes ? &who : NULL, f->name,
+                "a list: nothing says which filter it goes with");
+}
+
+static int claim_name_of_list(struct repair *r, struct names *names,
+                              const struct repair_file *f)
+{
+    struct identity id;
+    struct repair_segment *s;
+    bool none;
+    int rc = repair_identify(r->filters.fd, f->name, &id, &none);
+    if (rc || !id.name_bytes || !repair_is_ours(r, &id) ||
+        names_get(names, id.name, id.name_bytes))
+        return rc;
+    rc = repair_add_segment(r, id.name, id.name_bytes, NULL, 0, &s);
+    if (!rc)
+        rc = names_set(names, s->name, s->name_bytes, (uint32_t)r->n_segments);
+    if (rc)
+        return rc;
+    struct record bare = {.state = RECORD_NO_FILTER, .created = id.created};
+    repair_set_record(s, &bare);
+    return 0;
+}
+
+int claim_lists(struct repair *r, struct names *names, struct tamis_diag *diag)
+{
+    for (size_t i = 0; i < r->n_files; i++) {
+        int rc =
+            r->files[i].is_list ? claim_name_of_list(r, names, &r->files[i]) : 0;
+        if (rc)
+            return diag_errno(diag, rc, r->files[i].name,
+                              "reading a list, to list its segment");
+    }
+    return 0;
+}

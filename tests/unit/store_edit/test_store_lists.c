@@ -1,0 +1,190 @@
+/* Lists in the hands of edits: a list has the life of its segment's record. */
+#include "tests/support/store_lists.h"
+
+static bool is_there(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+static void remove_s(void)
+{
+    OK(nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS));
+}
+
+static void all_are_in(struct tamis_store *s, const char *name, uint64_t first,
+                       uint64_t n)
+{
+    for (uint64_t i = first; i < first + n; i++)
+        assert_int_equal(reason_of_hash(s, name, i), TAMIS_HIT);
+}
+
+/* The bit of the store comes with the first list. */
+static void the_first_list_marks_the_store(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_segment(s, "plain", 0, 100);
+    tamis_store_close(s);
+    assert_true(meta_in("s").ro_compat == 0);
+    s = store_open("s");
+    put_listed(s, "a", 100, 200);
+    assert_true(is_listed(s, "a") && !is_listed(s, "plain"));
+    assert_true(is_there(list_of(s, "s", "a")));
+    assert_int_equal(n_filter_files("s"), 3);
+    all_are_in(s, "a", 100, 200);
+    tamis_store_close(s);
+    assert_true(meta_in("s").ro_compat == META_RO_COMPAT_LISTS);
+    remove_s();
+}
+
+/* Swept is what no record names, and not a list. */
+static void the_sweep_leaves_lists(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_listed(s, "a", 0, 200);
+    const char *list = list_of(s, "s", "a");
+    tamis_store_close(s);
+    char orphan[700];
+    snprintf(orphan, sizeof orphan, "%s/filters/%032d.tamis", path_of("s"), 1);
+    file_write(orphan, "x", 1);
+    s = store_open("s");
+    tamis_edit_abort(edit_new(s)); /* sweeps */
+    assert_true(is_there(list));
+    assert_false(is_there(orphan));
+    tamis_store_close(s);
+    remove_s();
+}
+
+static void a_list_goes_with_its_segment(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_listed(s, "a", 0, 100);
+    put_listed(s, "b", 0, 100);
+    put_listed(s, "c", 0, 100);
+    drop_segment(s, "a");
+    assert_int_equal(n_filter_files("s"), 4);
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_retain(e, &(struct tamis_name){"c", 1}, 1, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    assert_int_equal(n_filter_files("s"), 2);
+    assert_true(is_there(list_of(s, "s", "c")));
+    /* Replaced: the new list, not the old one. */
+    const char *before = list_of(s, "s", "c");
+    e = edit_new(s);
+    OK(tamis_edit_drop(e, "c", 1, NULL));
+    put_listed_in(e, "c", 0, 300);
+    OK(tamis_edit_commit(e, NULL));
+    assert_int_equal(n_filter_files("s"), 2);
+    assert_false(is_there(before));
+    assert_true(is_there(list_of(s, "s", "c")));
+    tamis_store_close(s);
+    remove_s();
+}
+
+static void edits_that_end_leave_nothing(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_listed(s, "a", 0, 100);
+    struct tamis_edit *e = edit_new(s);
+    put_listed_in(e, "b", 0, 100);
+    assert_int_equal(n_filter_files("s"), 4);
+    tamis_edit_abort(e);
+    assert_int_equal(n_filter_files("s"), 2);
+    e = edit_new(s); /* the name is taken by the time of its commit */
+    put_listed_in(e, "b", 0, 100);
+    put_segment(s, "b", 0, 10);
+    assert_int_equal(tamis_edit_commit(e, NULL), TAMIS_ERR_EXISTS);
+    assert_int_equal(n_filter_files("s"), 3);
+    tamis_store_close(s);
+    remove_s();
+}
+
+/* Whatever call fails while a segment and its list are put: both or none. */
+static void faults_leave_both_or_none(void **state)
+{
+    static const enum call calls[] = {CALL_PWRITE, CALL_FSYNC, CALL_FDATASYNC,
+                                      CALL_RENAME};
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_listed(s, "a", 0, 100);
+    for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
+        for (unsigned long nth = 1;; nth++) {
+            struct tamis_edit *e = edit_new(s);
+            struct tamis_segment_options opt = {.size = sizeof opt, .list_bits = 64};
+            fail_once(calls[c], nth, ENOSPC);
+            int rc = put_keys(e, "b", 0, 20000, &opt);
+            bool failed = faults[calls[c]].n >= nth;
+            fail_never();
+            assert_int_equal(rc, failed ? ENOSPC : 0);
+            tamis_edit_abort(e);
+            assert_int_equal(n_filter_files("s"), 2);
+            if (!failed)
+                break;
+        }
+    tamis_store_close(s);
+    remove_s();
+}
+
+static void pack(struct tamis_store *s)
+{
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_pack(e, snap, NULL, 0, NULL, NULL, NULL));
+    tamis_snapshot_release(snap);
+    OK(tamis_edit_commit(e, NULL));
+}
+
+static void unpack(struct tamis_store *s, uint32_t segment)
+{
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_unpack(e, snap, &segment, 1, NULL));
+    tamis_snapshot_release(snap);
+    OK(tamis_edit_commit(e, NULL));
+}
+
+/* A segment's filter may change its place: the list is of its hashes all the same. */
+static void packing_keeps_lists(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    struct tamis_edit *e = edit_new(s);
+    char name[8];
+    for (unsigned i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "p%02u", i);
+        put_listed_in(e, name, i * 1000, 300);
+    }
+    OK(tamis_edit_commit(e, NULL));
+    pack(s);
+    struct record packed = record_in(s, "p03");
+    assert_true(record_packed(&packed) && record_listed(&packed));
+    assert_int_equal(n_filter_files("s"), 20 + 2);
+    unpack(s, 3);
+    struct record r = record_in(s, "p03");
+    assert_true(!record_packed(&r) && record_listed(&r));
+    assert_memory_equal(r.list_uuid, packed.list_uuid, UUID_BYTES);
+    assert_true(r.list_digest == packed.list_digest);
+    assert_true(is_there(list_of(s, "s", "p03")));
+    all_are_in(s, "p03", 3000, 300);
+    drop_segment(s, "p03");
+    assert_int_equal(n_filter_files("s"), 19 + 2);
+    tamis_store_close(s);
+    remove_s();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_list_marks_the_store),
+        cmocka_unit_test(the_sweep_leaves_lists),
+        cmocka_unit_test(a_list_goes_with_its_segment),
+        cmocka_unit_test(edits_that_end_leave_nothing),
+        TEST_WITH_FAULTS(faults_leave_both_or_none),
+        cmocka_unit_test(packing_keeps_lists),
+    };
+    return cmocka_run_group_tests_name("store_lists", tests, test_dir_create,
+                                       test_dir_remove);
+}
