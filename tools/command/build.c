@@ -122,6 +122,7 @@ static int build_one(struct work *w, struct task *task, uint32_t n_threads)
     opt.n_threads = n_threads;
     opt.check = given(w->o, OPT_CHECK);
     opt.for_packs = given(w->o, OPT_FOR_PACKS);
+    opt.list_bits = w->o->list_bits;
     pthread_mutex_lock(&w->lock);
     err = tamis_edit_builder(w->edit, task->name.bytes, task->name.n_bytes,
                              w->o->growth.error, &opt, &builder, &diag);
@@ -379,6 +380,8 @@ static int run(int argc, char **argv)
         usage_error("--check is for a filter, and --bare makes none");
     if (given(&o, OPT_PACK) && !given(&o, OPT_EACH))
         usage_error("--pack is for --each");
+    if (given(&o, OPT_LIST) && (given(&o, OPT_BARE) || given(&o, OPT_PACK)))
+        usage_error("--list goes with neither --bare nor --pack");
     if (given(&o, OPT_PACK) && (given(&o, OPT_CHECK) || given(&o, OPT_FOR_PACKS)))
         usage_error("--pack makes no files: leave out %s",
                     given(&o, OPT_CHECK) ? "--check" : "--for-packs");
@@ -406,8 +409,9 @@ const struct command cmd_build = {
                 OPTION(BARE, NULL),
                 OPTION(EACH, NULL),
                 OPTION(STRIP, NULL),
-                OPTION(PACK, NULL),
-                OPTION(FOR_PACKS, NULL),
+                {WITH(OPT_PACK) | WITH(OPT_FOR_PACKS),
+                 "sizes for 'tamis pack'; with --each: into one pack", NULL},
+                OPTION(LIST, "list their hashes, too: BITS of each, 1..64 (64)"),
                 OPTION(CHECK, NULL),
                 OPTION(JOBS, NULL),
                 OPTION(EMPTY, "accept a list without keys: every key is ABSENT"),

@@ -35,6 +35,7 @@ static int prepare(const struct options *o, struct tamis_store_info *info,
     opt->watermark = o->watermark;
     opt->n_threads = o->jobs;
     opt->check = given(o, OPT_CHECK);
+    opt->list_bits = o->list_bits;
     if (o->binding_bytes > 0) {
         opt->identity.binding = o->binding;
         opt->identity.binding_bytes = o->binding_bytes;
@@ -60,14 +61,16 @@ static int prepare(const struct options *o, struct tamis_store_info *info,
 }
 
 /* If a signal ends it, no file stays. */
-static int finish(struct tamis_builder *builder, const char *file,
+static int finish(struct tamis_builder *builder, const struct options *o,
                   struct tamis_diag *diag)
 {
+    const char *file = o->args[0];
     struct endings endings;
     int err;
 
     endings_catch(&endings);
-    err = tamis_builder_finish_file(builder, file, diag);
+    err = given(o, OPT_LIST) ? tamis_builder_finish_list(builder, file, diag)
+                             : tamis_builder_finish_file(builder, file, diag);
     endings_let(&endings, err != 0);
     return err;
 }
@@ -123,7 +126,7 @@ static int build(const struct options *o, const struct tamis_builder_options *op
         status = check_empty(keys, given(o, OPT_EMPTY),
                              "its filter would say ABSENT of every key");
     if (err == 0 && status == EXIT_DONE)
-        err = finish(builder, file, &diag);
+        err = finish(builder, o, &diag);
     if (err != 0)
         status = complain_error(err, &diag, file,
                                 err == TAMIS_ERR_DAMAGED ? advice_flipped : NULL);
@@ -145,6 +148,9 @@ static int run(int argc, char **argv)
     parse_options(argc, argv, 1, 2, &o);
     if (given(&o, OPT_STORE) && given(&o, OPT_SEED))
         usage_error("--store has its own seed: leave out --seed");
+    if (given(&o, OPT_LIST) && (given(&o, OPT_FPR) || given(&o, OPT_CHECK)))
+        usage_error("--list makes no filter: leave out --%s",
+                    given(&o, OPT_FPR) ? "fpr" : "check");
     if (o.segments.n > 1)
         usage_error("give one --segment: a filter has one");
     status = prepare(&o, &info, &domain, &opt);
@@ -157,7 +163,9 @@ const struct command cmd_file_build = {
     .name = "file build",
     .arguments = "FILE [KEYFILE|-]",
     .summary = "build a filter file without a store",
-    .about = "Builds a sealed filter of exact size. FILE must not exist.\n",
+    .about =
+        "Builds a sealed filter of exact size, or a list of the keys' hashes. FILE "
+        "must not exist.\n",
     .options = {OPTION(FPR,
                        "error, 1e-8..0.5 or with %; default: the store's, or 0.01"),
                 OPTION(STORE, NULL),
@@ -165,6 +173,7 @@ const struct command cmd_file_build = {
                 OPTION(SEGMENT, NULL),
                 OPTION(BIND, NULL),
                 OPTION(WATERMARK, NULL),
+                OPTION(LIST, "list their hashes instead: BITS of each, 1..64 (64)"),
                 OPTION(CHECK, NULL),
                 OPTION(JOBS, NULL),
                 OPTION(EMPTY, NULL),

@@ -23,7 +23,8 @@ static void add_label(char *label, enum option_id id, bool alone)
     if (!row->letter || alone)
         n += (size_t)snprintf(label + n, LABEL_BYTES - n, "--%s", row->name);
     if (row->value)
-        snprintf(label + n, LABEL_BYTES - n, " %s", row->value);
+        snprintf(label + n, LABEL_BYTES - n, id == OPT_LIST ? "[=%s]" : " %s",
+                 row->value);
 }
 
 static const char *label_of(const struct option_help *line, char label[LABEL_BYTES])

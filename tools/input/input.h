@@ -19,7 +19,7 @@ struct option_help {
     uint64_t ids; /* WITH(id) of each */
     const char *text, *label;
 };
-enum { MAX_OPTION_HELP = 16 };
+enum { MAX_OPTION_HELP = 20 };
 
 struct command {
     const char *name; /* "probe", "file show" */
@@ -105,7 +105,7 @@ struct options {
     uint64_t given; /* WITH(id) of each */
     enum key_format format;
     struct tamis_growth growth; /* zero where not given; --fpr is growth.error */
-    uint64_t seed, watermark, min_watermark, offset, n_keys, n_bytes, by;
+    uint64_t seed, watermark, min_watermark, offset, n_keys, n_bytes, by, list_bits;
     uint32_t rank, jobs;
     uint8_t binding[TAMIS_BINDING_MAX];
     size_t binding_bytes;

@@ -111,6 +111,8 @@ X(REPACK, "repack", 0, FLAG, given, NULL, NO_RANGE, \
   "take segments of other packs, too") \
 X(EXPLAIN, "explain", 0, FLAG, given, NULL, NO_RANGE, NULL) \
 X(FORCE, "force", 0, FLAG, given, NULL, NO_RANGE, NULL) \
+X(LIST, "list", 0, NUMBER, list_bits, "BITS", NUMBERS(1, 64), NULL) \
+X(FROM_LIST, "from-list", 0, FLAG, given, NULL, NO_RANGE, NULL) \
 X(EMPTY, "empty", 0, FLAG, given, NULL, NO_RANGE, "accept a list without keys")
 /* clang-format on */
 

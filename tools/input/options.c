@@ -121,7 +121,9 @@ static void take(struct options *o, enum option_id id, const char *arg)
     case OPTION_SMALL:
         *(uint32_t *)field = (uint32_t)whole(row, arg);
         break;
-    case OPTION_NUMBER:
+    case OPTION_NUMBER: /* without its value, if that is optional: the greatest */
+        *(uint64_t *)field = arg ? whole(row, arg) : row->range.whole[1];
+        break;
     case OPTION_COUNT:
     case OPTION_BYTES:
     case OPTION_PAGES:
@@ -162,9 +164,9 @@ static int code_of(enum option_id id)
 
 static int has_arg(enum option_id id)
 {
-    return id == OPT_COLOR                  ? optional_argument
-           : option_table[id].value == NULL ? no_argument
-                                            : required_argument;
+    return id == OPT_COLOR || id == OPT_LIST ? optional_argument
+           : option_table[id].value == NULL  ? no_argument
+                                             : required_argument;
 }
 
 static enum option_id id_of(int code, uint64_t allowed)

@@ -79,6 +79,7 @@ commands="init build attach grow seal drop probe ls stat verify plan"
                 fails 2 "option '${o%=}' needs a value" "$TAMIS" $c "${o%=}" </dev/null
                 [ $o = --strip= ] || fails 2 "(${o%=} is|name is) " "$TAMIS" $c "$o" </dev/null
                 ;;
+            --list) fails 2 "--list is 1..64, not 'x'" "$TAMIS" $c $o=x ;;
             --color) fails 2 "--color is never, auto or always, not 'x'" "$TAMIS" $c $o=x ;;
             --*) fails 2 "option '$o' takes no value" "$TAMIS" $c $o=x ;;
             esac
