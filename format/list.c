@@ -36,9 +36,10 @@ bool list_page_fits(uint32_t n_more, uint32_t gap_bits, uint64_t zeros)
 {
     if (zeros > PAGE_BYTES * 8)
         return false;
+    uint32_t top_bytes = list_top_bytes(gap_bits);
     return LIST_HEAD_BYTES + leaders_of(n_more) +
-               bytes_of(n_more * (gap_bits - LIST_TOP_BITS)) +
-               bytes_of(n_more + (uint32_t)zeros) + n_more <=
+               bytes_of(n_more * (gap_bits - 8 * top_bytes)) +
+               bytes_of(n_more + (uint32_t)zeros) + n_more * top_bytes <=
            PAGE_BYTES;
 }
 
@@ -120,10 +121,11 @@ static void bits_end(struct bits *b)
 static void put_hashes(const uint64_t *v, const struct list_page *p,
                        uint8_t page[PAGE_BYTES])
 {
-    uint32_t rest_bits = p->gap_bits - LIST_TOP_BITS, at = p->unary_at * 8;
+    uint32_t rest_bits = p->rest_bits, at = p->unary_at * 8;
     struct bits rests = {page + p->rests_at, 0, 0};
     for (uint32_t i = 1; i < p->n; i++) {
-        page[list_top_at(i)] = (uint8_t)(v[i] >> rest_bits);
+        struct le16 top = le16_of((uint16_t)(v[i] >> rest_bits));
+        memcpy(page + PAGE_BYTES - p->top_bytes * i, &top, p->top_bytes);
         bits_put(&rests, low_bits(v[i], rest_bits), rest_bits);
         at += (uint32_t)((v[i] - v[i - 1] - 1) >> p->gap_bits);
         page[at / 8] |= (uint8_t)(1 << at % 8);
@@ -143,11 +145,11 @@ static void set_places(struct list_page *p)
     uint32_t n_more = p->n - 1;
     p->n_groups = groups_of(n_more);
     p->rests_at = LIST_HEAD_BYTES + leaders_of(n_more);
-    p->unary_at = p->rests_at + bytes_of(n_more * (p->gap_bits - LIST_TOP_BITS));
-    p->unary_bits = (PAGE_BYTES - n_more - p->unary_at) * 8;
-    p->leader_shift = 0;
-    while (p->unary_bits >> p->leader_shift > UINT8_MAX)
-        p->leader_shift++;
+    p->top_bytes = list_top_bytes(p->gap_bits);
+    p->rest_bits = p->gap_bits - 8 * p->top_bytes;
+    p->unary_at = p->rests_at + bytes_of(n_more * p->rest_bits);
+    p->unary_bits = (PAGE_BYTES - n_more * p->top_bytes - p->unary_at) * 8;
+    p->leader_shift = 24 - (uint32_t)__builtin_clz(p->unary_bits | UINT8_MAX);
 }
 
 void list_page_begin(const uint64_t *v, struct list_page *p, uint8_t page[PAGE_BYTES])
@@ -210,8 +212,8 @@ static bool leader_good(const uint8_t page[PAGE_BYTES], const struct list_page *
 static bool next_value(const uint8_t page[PAGE_BYTES], const struct list_page *p,
                        uint32_t i, uint64_t before, uint32_t *at, uint64_t *value)
 {
-    uint32_t rest_bits = p->gap_bits - LIST_TOP_BITS, zeros = 0;
-    uint64_t low = (uint64_t)page[list_top_at(i)] << rest_bits;
+    uint32_t rest_bits = p->rest_bits, zeros = 0;
+    uint64_t low = (uint64_t)list_top(page, p, i) << rest_bits;
     if (rest_bits)
         low |= list_bits(page, p->rests_at * 8 + (i - 1) * rest_bits, rest_bits);
     for (;; zeros++) {
@@ -230,7 +232,7 @@ static bool next_value(const uint8_t page[PAGE_BYTES], const struct list_page *p
 static bool rest_is_zero(const uint8_t page[PAGE_BYTES], const struct list_page *p,
                          uint32_t at)
 {
-    uint32_t n_bits = (p->n - 1) * (p->gap_bits - LIST_TOP_BITS);
+    uint32_t n_bits = (p->n - 1) * p->rest_bits;
     for (uint32_t bit = p->rests_at * 8 + n_bits; bit < p->unary_at * 8; bit++)
         if (list_bits(page, bit, 1))
             return false;

@@ -2,12 +2,11 @@
  *
  *     header | pages of hashes | digests | table of first values | digests
  *
- *     page:  first | n | gap_bits | leader_shift | leaders | rests -> | unary -> |
- * zeros | <- tops
+ *     page:  first, n, gap_bits | leaders | rests --> | unary --> | zeros | <-- tops
  *
- * A hash is its high part and gap_bits low bits; of these the top eight are a byte of
- * their own. A byte of 64 hashes is one cache line, so a probe compares a group at
- * once.
+ * A hash is its high part and gap_bits low bits; the top 8 or 16 of these are stored by
+ * themselves. Those of 64 hashes are one or two cache lines, so a probe compares a
+ * group at once.
  *
  *     list_page_fill()     as many values as a page holds, and the page
  *     list_page_open()     the head of a page, checked
@@ -28,9 +27,9 @@ enum {
     LIST_ENTRIES_PER_PAGE = PAGE_BYTES / LIST_ENTRY_BYTES,
     LIST_HEAD_BYTES = 11,
     LIST_GROUP = 64,
-    LIST_TOP_BITS = 8, /* in a byte of their own */
-    LIST_GAP_BITS_MIN = LIST_TOP_BITS,
+    LIST_GAP_BITS_MIN = 8,
     LIST_GAP_BITS_MAX = 63,
+    LIST_WIDE_BITS = 16,         /* from so many gap_bits on tops have two bytes */
     LIST_PAGE_MAX_HASHES = 3583, /* gap_bits 8, no gap above 256 */
 };
 
@@ -48,8 +47,10 @@ struct list_page {
     uint64_t first;
     uint32_t n; /* hashes, the first one counted */
     uint32_t gap_bits, leader_shift;
+    uint32_t top_bytes;  /* 1 or 2 */
+    uint32_t rest_bits;  /* gap_bits without the top */
     uint32_t n_groups;   /* of the n - 1 hashes after the first */
-    uint32_t rests_at;   /* gap_bits - 8 bits each */
+    uint32_t rests_at;   /* rest_bits each */
     uint32_t unary_at;   /* a one for each hash, and zeros before it */
     uint32_t unary_bits; /* there is room for so many */
 };
@@ -81,10 +82,17 @@ static inline uint64_t list_bits(const uint8_t page[PAGE_BYTES], uint32_t at,
     return low_bits(le64_get(word) >> (at - byte * 8), n);
 }
 
-/* The byte of hash i, 1..n - 1. */
-static inline uint32_t list_top_at(uint32_t i)
+static inline uint32_t list_top_bytes(uint32_t gap_bits)
 {
-    return PAGE_BYTES - i;
+    return gap_bits < LIST_WIDE_BITS ? 1 : 2;
+}
+
+/* The top of hash i, 1..n - 1. */
+static inline uint32_t list_top(const uint8_t page[PAGE_BYTES],
+                                const struct list_page *p, uint32_t i)
+{
+    const uint8_t *at = page + PAGE_BYTES - p->top_bytes * i;
+    return p->top_bytes == 1 ? at[0] : (uint32_t)(at[0] | at[1] << 8);
 }
 
 /* Fills a page with the first values of a sorted list of n, and zeros the rest; returns

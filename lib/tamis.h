@@ -21,6 +21,7 @@
  *   builder    one at a time                  its own file         usable, by one side
  *   blocks     probes; adds one at a time     the caller's affair  usable
  *   filter     all; close alone               any, and a writer    usable
+ *   cursor     one at a time                  any                  usable
  *   writer     adds, commits, info, seal;     one writer a file    TAMIS_ERR_FORKED
  *              close alone
  *   store      all; close alone               any number           TAMIS_ERR_FORKED
@@ -203,6 +204,7 @@ struct tamis_identity {
 #include "tamis/tamis_plan.h"
 #include "tamis/tamis_blocks.h"
 #include "tamis/tamis_filter.h"
+#include "tamis/tamis_list.h"
 #include "tamis/tamis_derive.h"
 #include "tamis/tamis_memory.h"
 #include "tamis/tamis_fields.h"

@@ -37,7 +37,8 @@ int filter_scrub(int fd, const struct header *h, struct tamis_verify *report);
 struct list_map {
     uint64_t n_hashes, n_pages;
     uint32_t hash_bits;
-    float groups_a_page;
+    uint32_t top_bytes; /* of a hash, in most pages */
+    float tops_a_page;  /* their bytes */
 };
 
 /* NULL if the filter is no list. */

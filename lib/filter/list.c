@@ -15,6 +15,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
+/* gcc 12 takes a function that only prefetches for one without effects, and drops its
+ * calls, unless it is inlined by force. */
+#define FORCED __attribute__((always_inline))
+
 /* ---- the mapping ---- */
 
 static size_t memory(const struct commit *c)
@@ -31,8 +35,11 @@ static void map(struct view *v, const struct commit *c, void *at)
     *v->list = (struct list_map){.n_hashes = s->n_hashes,
                                  .n_pages = s->length / PAGE_BYTES,
                                  .hash_bits = s->hash_bits};
-    v->list->groups_a_page =
-        (float)s->n_hashes / (float)v->list->n_pages / (float)LIST_GROUP;
+    /* Random hashes have gaps of about so many bits. */
+    uint64_t gap = list_max(s->hash_bits) / (s->n_hashes | 1);
+    v->list->top_bytes = list_top_bytes(63 - (uint32_t)__builtin_clzll(gap | 1));
+    v->list->tops_a_page =
+        (float)s->n_hashes / (float)v->list->n_pages * (float)v->list->top_bytes;
 }
 
 static struct view *view_of(struct tamis_filter *f)
@@ -74,14 +81,18 @@ enum {
     GUESSES = 3,
 };
 
-/* How many of the entries from `first` on are not greater than the value? */
-static inline uint64_t count_not_above(const struct view *v, uint64_t first, uint64_t n,
+/* How many of the WINDOW entries from `first` on are not greater than the value? In
+ * steps without a branch, for each would be taken by chance. */
+static inline uint64_t count_not_above(const struct view *v, uint64_t first,
                                        uint64_t value)
 {
+    const uint8_t *at = v->stages[LIST_INDEX].bits + first * LIST_ENTRY_BYTES;
     uint64_t count = 0;
-    for (uint64_t i = 0; i < n; i++)
-        count += entry_at(v, first + i) <= value;
-    return count;
+    __builtin_prefetch(at);
+    __builtin_prefetch(at + (WINDOW - 1) * LIST_ENTRY_BYTES);
+    for (uint64_t step = WINDOW / 2; step; step /= 2)
+        count += digest_at(at, count + step - 1) <= value ? step : 0;
+    return count + (digest_at(at, count) <= value);
 }
 
 /* The last entry that is not greater, in [low, high), or low. */
@@ -107,7 +118,7 @@ static inline uint64_t find_page(const struct view *v, uint64_t value)
     for (int i = 0; i < GUESSES && high - low > WINDOW; i++) {
         uint64_t first = at < low + WINDOW / 2 ? low : at - WINDOW / 2;
         first = first > high - WINDOW ? high - WINDOW : first;
-        uint64_t count = count_not_above(v, first, WINDOW, value);
+        uint64_t count = count_not_above(v, first, value);
         if (count - 1 < WINDOW - 1)
             return first + count - 1;
         if (count) { /* all of them: the last may be it */
@@ -137,12 +148,34 @@ struct place {
     uint64_t first, next; /* of this page and the one behind */
 };
 
-static inline void prefetch_table(const struct view *v, uint64_t value)
+FORCED static inline void prefetch_table(const struct view *v, uint64_t value)
 {
     const uint8_t *at =
         v->stages[LIST_INDEX].bits + guess(v->list, value) * LIST_ENTRY_BYTES;
     __builtin_prefetch(at);
     __builtin_prefetch(at - LIST_ENTRY_BYTES * WINDOW / 2);
+    __builtin_prefetch(at + LIST_ENTRY_BYTES * WINDOW / 2);
+}
+
+/* Fetches the tops of the group at this part of a page, and if another is near, its
+ * tops, too: random hashes are spread evenly but for a group's fourth or so. */
+FORCED static inline void fetch_tops(const struct list_map *l, const uint8_t *page,
+                                     float part)
+{
+    size_t group_bytes = LIST_GROUP * l->top_bytes;
+    size_t at = (size_t)(part * l->tops_a_page) + group_bytes;
+    size_t group = at / group_bytes, in_group = at % group_bytes;
+    const uint8_t *tops = page + PAGE_BYTES - group * group_bytes;
+    __builtin_prefetch(tops);
+    __builtin_prefetch(tops + group_bytes - 1);
+    if (in_group < group_bytes / 5)
+        tops += group_bytes;
+    else if (in_group > group_bytes - group_bytes / 5)
+        tops -= group_bytes;
+    else
+        return;
+    __builtin_prefetch(tops);
+    __builtin_prefetch(tops + group_bytes - 1);
 }
 
 /* Finds the page, and fetches its head and the group that the value should be in. */
@@ -156,8 +189,7 @@ static inline void find_place(const struct view *v, uint64_t value, struct place
     p->next = p->page + 1 < v->list->n_pages ? entry_at(v, p->page + 1) : UINT64_MAX;
     float part = (float)(value - p->first) / (float)(p->next - p->first);
     part = part >= 0 && part < 1 ? part : 0; /* nothing is checked yet */
-    uint32_t group = (uint32_t)(part * v->list->groups_a_page);
-    __builtin_prefetch(list_group_line(page, group % (PAGE_BYTES / LIST_GROUP)));
+    fetch_tops(v->list, page, part);
 }
 
 /* Does a checked page with these entries around it say that the value is absent? */

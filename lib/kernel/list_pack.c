@@ -60,7 +60,7 @@ static uint32_t choose(const uint64_t *v, uint32_t n_more, uint32_t *gap_bits)
     uint32_t sample = n_more < SAMPLE ? n_more : SAMPLE, taken[WIDTHS] = {0}, best = 0;
     uint64_t mean = (v[sample] - v[0]) / sample, at_taken[WIDTHS] = {0};
     uint32_t log2 = 63 - (uint32_t)__builtin_clzll(mean | 1), g = log2 - 1;
-    if (log2 <= LIST_GAP_BITS_MIN || log2 + 1 > LIST_TOP_BITS + MOST_BITS)
+    if (log2 <= LIST_GAP_BITS_MIN || log2 + 1 > LIST_GAP_BITS_MAX)
         return 0;
     struct zeros z = {{0}, 0};
     unsigned open = (1U << WIDTHS) - 1;
@@ -132,11 +132,15 @@ static void put_unary(const uint64_t *v, uint32_t n, uint32_t gap_bits, uint8_t 
     }
 }
 
-static void put_tops(const uint64_t *v, uint32_t n, uint32_t rest_bits,
+static void put_tops(const uint64_t *v, const struct list_page *p,
                      uint8_t page[PAGE_BYTES])
 {
-    for (uint32_t i = 1; i < n; i++)
-        page[list_top_at(i)] = (uint8_t)(v[i] >> rest_bits);
+    for (uint32_t i = 1; i < p->n && p->top_bytes == 1; i++)
+        page[PAGE_BYTES - i] = (uint8_t)(v[i] >> p->rest_bits);
+    for (uint32_t i = 1; i < p->n && p->top_bytes == 2; i++) {
+        struct le16 top = le16_of((uint16_t)(v[i] >> p->rest_bits));
+        memcpy(page + PAGE_BYTES - 2 * i, &top, sizeof top);
+    }
 }
 
 size_t list_page_pack(const uint64_t *v, size_t n, uint8_t page[PAGE_BYTES])
@@ -150,10 +154,9 @@ size_t list_page_pack(const uint64_t *v, size_t n, uint8_t page[PAGE_BYTES])
         return list_page_fill(v, n, page);
     p.n = n_more + 1;
     list_page_begin(v, &p, page);
-    uint32_t rest_bits = p.gap_bits - LIST_TOP_BITS;
     memset(page + p.unary_at, 0, p.unary_bits / 8);
-    put_rests(v, p.n, rest_bits, page + p.rests_at);
+    put_rests(v, p.n, p.rest_bits, page + p.rests_at);
     put_unary(v, p.n, p.gap_bits, page + p.unary_at);
-    put_tops(v, p.n, rest_bits, page);
+    put_tops(v, &p, page);
     return p.n;
 }

@@ -1,9 +1,9 @@
 /* Pages of lists (format/list.h), a group of 64 hashes at a time.
  *
- * A probe needs no value but its own. Leaders tell the group that its high part leads
- * to. The group's tops, one byte a hash, are one cache line; for random hashes no byte
- * equals the value's top in four of five groups, and then the value is absent. A hash
- * with the same low bits is the value if its high part is, too. That is
+ * A probe decodes no value. Leaders tell the group that the value's high part leads to.
+ * The tops of a group are one or two cache lines. No top equals the value's in most
+ * groups (all but one of a thousand, where tops have 16 bits), and then the value is
+ * absent. A hash with the same low bits is the value if its high part is, too. That is
  *
  *     zeros in unary before its one  +  steps down in low bits up to it
  *
@@ -14,8 +14,9 @@
 
 /* Compilers make of these what the processor has. */
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
+typedef uint16_t words8 __attribute__((vector_size(16)));
 
-enum { LANES = 16 };
+enum { LANES = 16, WORDS = 8 };
 
 static inline bytes16 load16(const uint8_t *at)
 {
@@ -24,9 +25,23 @@ static inline bytes16 load16(const uint8_t *at)
     return v;
 }
 
+static inline words8 load_words(const uint8_t *at)
+{
+    words8 v;
+    memcpy(&v, at, sizeof v);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    v = v << 8 | v >> 8;
+#endif
+    return v;
+}
+
 /* Bit i is set if byte i is; bytes are 0 or 255. */
 static inline uint32_t mask16(bytes16 v)
 {
+#ifdef __SSE2__
+    typedef char chars16 __attribute__((vector_size(16)));
+    return (uint32_t)__builtin_ia32_pmovmskb128((chars16)v);
+#else
     static const bytes16 weights = {1, 2, 4, 8, 16, 32, 64, 128,
                                     1, 2, 4, 8, 16, 32, 64, 128};
     const uint64_t sum = UINT64_C(0x0101010101010101);
@@ -35,76 +50,95 @@ static inline uint32_t mask16(bytes16 v)
     memcpy(half, &w, sizeof half);
     return (uint32_t)((le64_get(half[0]) * sum) >> 56) |
            (uint32_t)((le64_get(half[1]) * sum) >> 56) << 8;
-}
-
-static inline bool any16(bytes16 v)
-{
-    uint64_t half[2];
-    memcpy(half, &v, sizeof half);
-    return (half[0] | half[1]) != 0;
-}
-
-static inline uint32_t count16(bytes16 v)
-{
-    return (uint32_t)__builtin_popcount(mask16(v));
+#endif
 }
 
 /* ---- one value ---- */
 
-/* How many leaders are below `high`, and how many are not above it. */
+/* How many leaders are below `high`, and how many are not above it. They rise, so the
+ * first that is not so tells. */
 static inline void find_groups(const uint8_t *page, const struct list_page *p,
                                uint64_t high, uint32_t *first, uint32_t *last)
 {
     uint64_t at = high >> p->leader_shift;
-    uint32_t n = p->n_groups - 1;
+    uint32_t n = p->n_groups - 1, i = 0;
     *first = *last = n;
     if (at > UINT8_MAX) /* beyond all of them */
         return;
     bytes16 want = (bytes16){0} + (uint8_t)at;
-    *first = *last = 0;
-    for (uint32_t i = 0; i < n; i += LANES) {
+    for (; i < n; i += LANES) {
         bytes16 leaders = load16(page + LIST_HEAD_BYTES + i);
-        uint32_t live = n - i < LANES ? (UINT32_C(1) << (n - i)) - 1 : 0xffff;
-        *first +=
-            (uint32_t)__builtin_popcount(mask16((bytes16)(leaders < want)) & live);
-        *last +=
-            (uint32_t)__builtin_popcount(mask16((bytes16)(leaders <= want)) & live);
+        uint32_t end = n - i < LANES ? UINT32_C(1) << (n - i) : UINT32_C(1) << LANES;
+        uint32_t above = mask16((bytes16)(leaders > want)) | end;
+        uint32_t not_below = mask16((bytes16)(leaders >= want)) | end;
+        uint32_t n_below = (uint32_t)__builtin_ctz(not_below);
+        *last = i + (uint32_t)__builtin_ctz(above);
+        if (*first == n && (not_below != end || end >> LANES == 0))
+            *first = i + n_below;
+        if (above != end)
+            break;
     }
 }
 
 static inline uint64_t rest_of(const uint8_t *page, const struct list_page *p,
                                uint32_t i)
 {
-    uint32_t n = p->gap_bits - LIST_TOP_BITS;
+    uint32_t n = p->rest_bits;
     return n ? list_bits(page, p->rests_at * 8 + (i - 1) * n, n) : 0;
 }
 
-/* Do the low bits of hash i not grow? Their tops are equal, or it is the second. */
-static bool steps_down(const uint8_t *page, const struct list_page *p, uint32_t i)
+static uint64_t low_of(const uint8_t *page, const struct list_page *p, uint32_t i)
 {
-    uint32_t n = p->gap_bits - LIST_TOP_BITS;
-    uint64_t low = (uint64_t)page[list_top_at(i)] << n | rest_of(page, p, i);
-    uint64_t before =
-        i > 1 ? (uint64_t)page[list_top_at(i - 1)] << n | rest_of(page, p, i - 1)
-              : low_bits(p->first, p->gap_bits);
-    return low <= before;
+    if (i == 0)
+        return low_bits(p->first, p->gap_bits);
+    return (uint64_t)list_top(page, p, i) << p->rest_bits | rest_of(page, p, i);
 }
 
-/* Steps down in low bits among the hashes 1..i. The top of hash k is at byte -k. */
+/* Does hash i not have more low bits than the one before? */
+static bool steps_down(const uint8_t *page, const struct list_page *p, uint32_t i)
+{
+    return low_of(page, p, i) <= low_of(page, p, i - 1);
+}
+
+/* Steps down among the hashes from k > 1 on, as many as a vector has tops: a bit of
+ * `down` for each top below the one before, and of `same` for each that equals it. */
+static inline uint32_t steps_of(const uint8_t *page, const struct list_page *p,
+                                uint32_t k, uint32_t n, uint32_t down, uint32_t same)
+{
+    uint32_t bytes = p->top_bytes;
+    if (p->rest_bits == 0)
+        return (uint32_t)__builtin_popcount(down | same) / bytes;
+    uint32_t count = (uint32_t)__builtin_popcount(down) / bytes;
+    for (uint32_t m = same; m; m &= m - 1) {
+        uint32_t byte = (uint32_t)__builtin_ctz(m);
+        if (byte % bytes == 0)
+            count += steps_down(page, p, k + n - 1 - byte / bytes);
+    }
+    return count;
+}
+
+/* Steps down in low bits among the hashes 1..i. */
 static uint32_t count_steps(const uint8_t *page, const struct list_page *p, uint32_t i)
 {
-    const uint8_t *end = page + PAGE_BYTES;
-    uint32_t n = steps_down(page, p, 1), k = 2;
-    for (; k + LANES - 1 <= i; k += LANES) {
-        bytes16 tops = load16(end - k - (LANES - 1)),
-                before = load16(end - k - LANES + 2);
-        n += count16((bytes16)(tops < before));
-        for (uint32_t m = mask16((bytes16)(tops == before)); m; m &= m - 1)
-            n += steps_down(page, p, k + LANES - 1 - (uint32_t)__builtin_ctz(m));
+    uint32_t count = steps_down(page, p, 1), k = 2;
+    uint32_t bytes = p->top_bytes, n = LANES / bytes;
+    for (; k + n - 1 <= i; k += n) {
+        const uint8_t *at = page + PAGE_BYTES - (k + n - 1) * bytes;
+        uint32_t down, same;
+        if (bytes == 1) {
+            bytes16 tops = load16(at), before = load16(at + 1);
+            down = mask16((bytes16)(tops < before));
+            same = mask16((bytes16)(tops == before));
+        } else {
+            words8 tops = load_words(at), before = load_words(at + 2);
+            down = mask16((bytes16)(tops < before));
+            same = mask16((bytes16)(tops == before));
+        }
+        count += steps_of(page, p, k, n, down, same);
     }
     for (; k <= i; k++)
-        n += steps_down(page, p, k);
-    return n;
+        count += steps_down(page, p, k);
+    return count;
 }
 
 /* Is the high part of hash i this one? */
@@ -126,42 +160,52 @@ static bool has_high(const uint8_t *page, const struct list_page *p, uint32_t i,
     return ones == i - 1;
 }
 
-/* Has one of the hashes of this group these bits? */
-static inline bool ask_group(const uint8_t *page, const struct list_page *p,
-                             uint32_t group, uint8_t top, uint64_t rest, uint64_t high)
+/* Is a top of this group the one that is looked for? Hashes beyond the last may say so,
+ * too: then no hash has the rest. */
+static inline bool has_top(const uint8_t *tops, uint32_t top_bytes, uint32_t top)
 {
-    const uint8_t *line = list_group_line(page, group);
-    bytes16 want = (bytes16){0} + top, same[LIST_GROUP / LANES];
-    for (uint32_t i = 0; i < LIST_GROUP / LANES; i++)
-        same[i] = (bytes16)(load16(line + i * LANES) == want);
-    if (__builtin_expect(!any16(same[0] | same[1] | same[2] | same[3]), 1))
-        return false;
-    uint64_t m = 0;
-    for (uint32_t i = 0; i < LIST_GROUP / LANES; i++)
-        m |= (uint64_t)mask16(same[i]) << i * LANES;
-    for (; m; m &= m - 1) {
-        uint32_t i = (group + 1) * LIST_GROUP - (uint32_t)__builtin_ctzll(m);
-        if (i < p->n && rest_of(page, p, i) == rest && has_high(page, p, i, high))
-            return true;
+    if (top_bytes == 2) {
+        words8 want = (words8){0} + (uint16_t)top, same = {0};
+        for (uint32_t i = 0; i < LIST_GROUP / WORDS; i++)
+            same |= (words8)(load_words(tops + i * 16) == want);
+        return mask16((bytes16)same) != 0;
     }
+    bytes16 want = (bytes16){0} + (uint8_t)top, same = {0};
+    for (uint32_t i = 0; i < LIST_GROUP / LANES; i++)
+        same |= (bytes16)(load16(tops + i * LANES) == want);
+    return mask16(same) != 0;
+}
+
+/* Has one of the hashes of this group all bits of the value? */
+static __attribute__((noinline)) bool ask_hashes(const uint8_t *page,
+                                                 const struct list_page *p,
+                                                 uint32_t group, uint64_t value)
+{
+    uint64_t low = low_bits(value, p->gap_bits);
+    uint64_t high = (value >> p->gap_bits) - (p->first >> p->gap_bits);
+    uint32_t first = group * LIST_GROUP + 1, end = first + LIST_GROUP;
+    uint32_t top = (uint32_t)(low >> p->rest_bits);
+    for (uint32_t i = first; i < end && i < p->n; i++)
+        if (list_top(page, p, i) == top && low_of(page, p, i) == low &&
+            has_high(page, p, i, high))
+            return true;
     return false;
 }
 
 bool list_page_find(const uint8_t *page, const struct list_page *p, uint64_t value)
 {
-    if (p->n == 0 || value < p->first)
-        return false;
-    if (value == p->first)
-        return true;
-    if (p->n == 1)
-        return false;
-    uint32_t rest_bits = p->gap_bits - LIST_TOP_BITS, group, last;
+    uint32_t group, last;
+    if (p->n <= 1 || value <= p->first)
+        return p->n > 0 && value == p->first;
     uint64_t high = (value >> p->gap_bits) - (p->first >> p->gap_bits);
+    uint32_t top = (uint32_t)(low_bits(value, p->gap_bits) >> p->rest_bits);
     find_groups(page, p, high, &group, &last);
-    for (; group <= last; group++)
-        if (ask_group(page, p, group, (uint8_t)(value >> rest_bits),
-                      low_bits(value, rest_bits), high))
+    do {
+        const uint8_t *tops = list_group_tops(page, p->top_bytes, group);
+        if (__builtin_expect(has_top(tops, p->top_bytes, top), 0) &&
+            ask_hashes(page, p, group, value))
             return true;
+    } while (++group <= last);
     return false;
 }
 
@@ -177,20 +221,25 @@ static inline uint64_t unary_word(const uint8_t *page, uint32_t at)
     return beyond < 64 ? le64_get(word) >> beyond : 0;
 }
 
-bool list_page_values(const uint8_t *page, uint32_t hash_bits,
-                      const struct list_page *p,
-                      uint64_t values[LIST_PAGE_MAX_HASHES])
+/* The same for pages whose tops have so many bytes: a constant where it is called. */
+__attribute__((always_inline)) static inline bool
+values_of(const uint8_t *page, uint32_t hash_bits, const struct list_page *p,
+          uint32_t top_bytes, uint64_t *values)
 {
-    uint32_t rest_bits = p->gap_bits - LIST_TOP_BITS, n = p->n;
+    uint32_t rest_bits = p->rest_bits, n = p->n;
     uint32_t at = p->unary_at * 8, rest_at = p->rests_at * 8;
     uint64_t word = 0, low = low_bits(p->first, p->gap_bits);
-    uint64_t high = (p->first >> p->gap_bits) + 1; /* + zeros - ones + steps */
-    uint64_t base = high - at - 64;
+    uint64_t first_high = p->first >> p->gap_bits, high = first_high, steps = 0;
+    uint64_t base = first_high + 1 - at - 64;
     values[0] = p->first;
     for (uint32_t i = 1; i < n; i++) {
-        uint64_t top = page[PAGE_BYTES - i], before = low;
+        const uint8_t *tops = page + PAGE_BYTES - top_bytes * i;
+        uint64_t before = low, top = tops[0];
+        if (top_bytes == 2)
+            top |= (uint64_t)tops[1] << 8;
+        /* One bit more than there may be, so that the width is never 0. */
         low = top << rest_bits |
-              (list_bits(page, rest_at, rest_bits + 1) & ~(UINT64_C(1) << rest_bits));
+              low_bits(list_bits(page, rest_at, rest_bits + 1), rest_bits);
         rest_at += rest_bits;
         while (word == 0) {
             if (at >= PAGE_BYTES * 8)
@@ -198,17 +247,23 @@ bool list_page_values(const uint8_t *page, uint32_t hash_bits,
             word = unary_word(page, at);
             at += 64;
         }
-        base += low <= before;
-        high = base + at + (uint64_t)__builtin_ctzll(word) - i;
+        steps += low <= before;
+        high = base + steps + at + (uint64_t)__builtin_ctzll(word) - i;
         word &= word - 1;
         values[i] = high << p->gap_bits | low;
     }
-    if (n <= 1)
-        return true;
-    /* All lie below the last one, which must lie within unary, and within a value. */
-    uint64_t steps = base - ((p->first >> p->gap_bits) + 1 - p->unary_at * 8 - 64);
-    uint64_t zeros_and_ones = high - (p->first >> p->gap_bits) - steps + n - 1;
-    return zeros_and_ones <= p->unary_bits &&
+    /* All lie below the last one. Its place must be within unary, and it within
+     * hash_bits. */
+    return high - first_high - steps + n - 1 <= p->unary_bits &&
            high <= list_max(hash_bits) >> p->gap_bits &&
            values[n - 1] <= list_max(hash_bits);
+}
+
+bool list_page_values(const uint8_t *page, uint32_t hash_bits,
+                      const struct list_page *p, uint64_t values[LIST_PAGE_MAX_HASHES])
+{
+    if (p->n == 0)
+        return true;
+    return p->top_bytes == 1 ? values_of(page, hash_bits, p, 1, values)
+                             : values_of(page, hash_bits, p, 2, values);
 }

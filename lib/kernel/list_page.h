@@ -9,10 +9,11 @@
 
 #include "format/list.h"
 
-/* The bytes of group `group` begin here: a cache line. */
-static inline const uint8_t *list_group_line(const uint8_t *page, uint32_t group)
+/* The tops of group `group` begin here, a whole number of cache lines. */
+static inline const uint8_t *list_group_tops(const uint8_t *page, uint32_t top_bytes,
+                                             uint32_t group)
 {
-    return page + PAGE_BYTES - (group + 1) * LIST_GROUP;
+    return page + PAGE_BYTES - (group + 1) * LIST_GROUP * top_bytes;
 }
 
 /* Is the value in the page? */

@@ -178,37 +178,6 @@ static void no_rotten_byte_loses_a_value(void **state)
     free(bytes);
 }
 
-/* Rot that came before the digests: pages that are good and say something else. */
-static void reseal(const char *name)
-{
-    size_t n_bytes;
-    uint8_t *b = file_read(path_of(name), &n_bytes);
-    struct identity id;
-    struct commit c;
-    assert_int_equal(identity_decode(b, n_bytes, &id).code, VERDICT_OK);
-    assert_int_equal(
-        commit_decode(b + IDENTITY_BYTES, SLOT_BIRTH, &id, n_bytes, &c).code,
-        VERDICT_OK);
-    for (size_t i = 0; i < LIST_STAGES; i++) {
-        struct stage_desc *s = &c.stages[i];
-        struct digest_tree t;
-        digest_tree_of(s->length / PAGE_BYTES, &t);
-        uint8_t *digests = b + s->digests_offset;
-        for (uint64_t p = 0; p < s->length / PAGE_BYTES; p++) {
-            struct le64 d = le64_of(page_digest(b + s->offset + p * PAGE_BYTES));
-            if (t.n_bytes)
-                memcpy(digests + p * DIGEST_BYTES, &d, sizeof d);
-            s->root = le64_get(d);
-        }
-        if (t.n_bytes)
-            s->root = digest_tree_finish(&t, digests);
-    }
-    c.table_digest = 0;
-    commit_encode(&c, SLOT_BIRTH, b + IDENTITY_BYTES);
-    file_write(path_of(name), b, n_bytes);
-    free(b);
-}
-
 /* The table and the pages disagree, with good digests: DAMAGED, never ABSENT. */
 static void entries_that_lie_are_damage(void **state)
 {
@@ -229,7 +198,7 @@ static void entries_that_lie_are_damage(void **state)
         struct le64 lie = le64_of(first + (uint64_t)(int64_t)by);
         file_write(path_of("lie"), bytes, n_bytes);
         file_poke(path_of("lie"), table.offset + 3 * 8, &lie, sizeof lie);
-        reseal("lie");
+        reseal_list("lie");
         f = open_filter(path_of("lie"));
         size_t n_damaged = 0;
         for (size_t i = 0; i < n; i++) {
@@ -252,7 +221,7 @@ static void entries_that_lie_are_damage(void **state)
             file_poke(path_of("lie"), at, zeros, sizeof zeros);
         else
             file_poke(path_of("lie"), at + heads[k][0], &heads[k][1], 1);
-        reseal("lie");
+        reseal_list("lie");
         f = open_filter(path_of("lie"));
         for (size_t i = 0; i < n; i++)
             assert_int_equal(ask(f, values[i], NULL), TAMIS_MAYBE);
