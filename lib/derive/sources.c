@@ -37,8 +37,9 @@ int source_can(const struct tamis_filter *f, enum algebra what, struct tamis_dia
                                                  : "estimate";
     return diag_fail(diag, TAMIS_ERR_UNFIT, f->path,
                      "a filter of kind %s allows no %s: build a Bloom filter from its "
-                     "keys",
-                     f->kind->name, wanted);
+                     "keys%s",
+                     f->kind->name, wanted,
+                     f->kind->number == KIND_LIST ? ", or merge the lists" : "");
 }
 
 static int source_take(struct source *s, struct tamis_filter *f, enum algebra what,

@@ -111,6 +111,7 @@ static const struct {
     {"stages", figures_stages},
     {"segments", figures_segments},
     {"packs", figures_packs},
+    {"lists", figures_lists},
     {"sizes", figures_sizes},
     {"turnover", figures_turnover},
     {"process", figures_process},

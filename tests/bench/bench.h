@@ -229,6 +229,7 @@ void figures_growing(void);
 void figures_stages(void);
 void figures_segments(void);
 void figures_packs(void);
+void figures_lists(void); /* kinds/lists.c */
 void figures_sizes(void);
 void figures_turnover(void);
 void figures_process(void);

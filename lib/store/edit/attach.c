@@ -29,7 +29,11 @@ static int check_header(const struct attach *a, const struct header *h,
     const struct meta *m = &a->catalog->meta;
     if (id->kind != KIND_BLOOM)
         return diag_fail(diag, TAMIS_ERR_UNFIT, a->path,
-                         "a pack of many segments: it can't be one segment's filter");
+                         id->kind == KIND_LIST
+                             ? "a list of hashes: build the segment with --list, or "
+                               "attach a Bloom filter"
+                             : "a pack of many segments: it can't be one segment's "
+                               "filter");
     if (c->state != STATE_SEALED)
         return diag_fail(diag, TAMIS_ERR_RANGE, a->path,
                          "still growing: seal it, then attach it");

@@ -66,6 +66,23 @@ static void lists_answer_for_their_values(void **state)
             }
 }
 
+/* Each value of many pages, the first of each page too. */
+static void every_value_is_found(void **state)
+{
+    (void)state;
+    for (int shape = 0; shape < N_SHAPES; shape++) {
+        size_t n = make_values((enum shape)shape, values, N, 64);
+        write_list("list", values, n, 64);
+        struct tamis_filter *f = open_filter(path_of("list"));
+        for (size_t i = 0; i < n; i++) {
+            enum tamis_reason why;
+            assert_int_equal(ask(f, values[i], &why), TAMIS_MAYBE);
+            assert_int_equal(why, TAMIS_HIT);
+        }
+        tamis_filter_close(f);
+    }
+}
+
 static void facts_of_a_list(void **state)
 {
     struct tamis_filter_info info;
@@ -234,6 +251,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_answer_for_their_values),
+        cmocka_unit_test(every_value_is_found),
         cmocka_unit_test(facts_of_a_list),
         cmocka_unit_test(a_list_in_another_file),
         cmocka_unit_test(what_a_writer_refuses),

@@ -139,8 +139,13 @@ static void pages_that_do_not_follow_are_damage(void **state)
         reseal_list("order");
         f = open_filter(path_of("order"));
         struct tamis_list_cursor *c = cursor_on(f);
-        assert_int_equal(tamis_list_cursor_next(c, got, N, &some, NULL),
-                         TAMIS_ERR_DAMAGED);
+        size_t given = 0;
+        int err;
+        while ((err = tamis_list_cursor_next(c, got, 100, &some, NULL)) == 0 && some) {
+            assert_memory_equal(got, values + given, some * sizeof got[0]);
+            given += some;
+        }
+        assert_int_equal(err, TAMIS_ERR_DAMAGED);
         assert_int_equal(some, 0);
         tamis_list_cursor_free(c);
         tamis_filter_close(f);
