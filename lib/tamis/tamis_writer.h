@@ -33,17 +33,21 @@ int tamis_writer_open(const char *path, struct tamis_writer **out,
  * other threads are refused (ERR_THREAD), and so are those of a signal handler in the
  * middle of an add. Info is any thread's; close is, too, once the owner is through. A
  * thread that begins after the owner has ended may be taken for it. If a signal handler
- * leaves an add by a jump, the writer refuses all that follows: close it. ERR_BUSY: a
- * thread adds at this moment, and the writer stays everybody's. Adds, commits and seals
- * that ran meanwhile may have returned ERR_THREAD: repeat them. An add of several keys
- * may have added some of them. ERR_FORKED. */
+ * leaves an add by a jump, the writer refuses all that follows: close it, by the same
+ * thread. ERR_BUSY: a thread adds at this moment, and the writer stays everybody's.
+ * Adds, commits and seals that ran meanwhile may have returned ERR_THREAD: repeat them.
+ * An add of several keys may have added some of them. ERR_FORKED. */
 int tamis_writer_one_thread(struct tamis_writer *writer);
 
 /* Add keys, visible at once to every reader on this machine, durable with the next
  * commit. A full stage grows. If growth fails, the keys go into the last stage all the
- * same, and info says over_target; a commit that finds the stage full tries again. If a
- * signal handler leaves the call by a jump, a seal waits for it for ever, and stages
- * that growth left since get no digests from this writer; close the writer then. */
+ * same, and info says over_target; a commit that finds the stage full tries again.
+ *
+ * A signal handler may add while its thread adds, commits or seals. If a handler leaves
+ * an add, a commit or a seal by a jump, a seal may wait for ever, and stages that growth
+ * left since get no digests from this writer. Close the writer then, by the same
+ * thread. Commits, seals and info of a thread that is in such a call, or has left it by
+ * a jump, may be refused (ERR_THREAD). */
 int tamis_writer_add_key(struct tamis_writer *writer, const void *key, size_t n_bytes);
 int tamis_writer_add_hashes(struct tamis_writer *writer, uint64_t tag,
                             const uint64_t *hashes, size_t n);
@@ -75,5 +79,8 @@ int tamis_writer_info(struct tamis_writer *writer, struct tamis_filter_info *inf
 int tamis_writer_seal(struct tamis_writer *writer, uint64_t watermark,
                       uint64_t *n_damaged, struct tamis_diag *diag);
 /* Marks the filter clean and frees the writer. Keys since the last commit become
- * durable but are not acknowledged: the watermark stays. */
+ * durable but are not acknowledged: the watermark stays. ERR_POISONED: a sync failed, a
+ * page was lost, or a jump left a commit, a growth or a seal half done. The writer is
+ * freed all the same, and the file stays unclean: reopen, and replay from the
+ * watermark. */
 int tamis_writer_close(struct tamis_writer *writer);

@@ -91,7 +91,7 @@ int tamis_writer_commit(struct tamis_writer *w, uint64_t watermark,
     if (w->fork_epoch != io_fork_epoch())
         return diag_fail(diag, TAMIS_ERR_FORKED, w->path, "%s",
                          tamis_strerror(TAMIS_ERR_FORKED));
-    if (alone_check(w))
+    if (call_may_begin(w))
         return diag_fail(diag, TAMIS_ERR_THREAD, w->path, "%s",
                          tamis_strerror(TAMIS_ERR_THREAD));
     SYNC_POINT("commit: begun");
@@ -131,11 +131,13 @@ int tamis_writer_info(struct tamis_writer *w, struct tamis_filter_info *info)
     memset(info, 0, sizeof *info);
     if (w->fork_epoch != io_fork_epoch())
         return TAMIS_ERR_FORKED;
-    pthread_mutex_lock(&w->mutex);
+    if (mutex_is_mine(w))
+        return TAMIS_ERR_THREAD;
+    mutex_take(w);
     c = w->commit;
     if (c.state == STATE_OPEN)
         writer_next_record(w, &c), c.sequence = w->commit.sequence;
-    pthread_mutex_unlock(&w->mutex);
+    mutex_give(w);
     header_info(&w->identity, &c, info);
     return 0;
 }

@@ -113,9 +113,9 @@ int writer_acknowledge(struct tamis_writer *w, struct tamis_diag *diag)
 
 int writer_tell_again(struct tamis_writer *w, struct tamis_diag *diag)
 {
-    pthread_mutex_lock(&w->mutex);
+    mutex_take(w);
     int err = w->hook_due ? writer_changed(w, diag) : 0;
     w->hook_due = err != 0;
-    pthread_mutex_unlock(&w->mutex);
+    mutex_give(w);
     return err;
 }

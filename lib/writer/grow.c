@@ -123,6 +123,8 @@ static int grow_locked(struct tamis_writer *w)
 
 int writer_grow(struct tamis_writer *w)
 {
+    if (mutex_is_mine(w))
+        return 0;
     writer_lock(w);
     int err = grow_locked(w);
     if (err && atomic_load(&w->state) == WRITER_OPEN)

@@ -75,6 +75,8 @@ struct tamis_writer {
     pthread_mutex_t floors_mutex; /* one floor sector; taken last */
     pthread_mutex_t sync_mutex;   /* a sync, and sync_error; taken last, too */
     int sync_error;
+    /* The thread that has the mutex, by its alone_here; take it by mutex_take(). */
+    const void *_Atomic mutex_has;
     pthread_mutex_t mutex; /* commit, grow, seal; guards what follows */
     /* Adds in flight when the newest stage was published, 0 once they ended; stages
      * left behind; those of them without adds (R17). */
@@ -129,18 +131,39 @@ static inline bool alone_may_grow(const struct tamis_writer *w)
 /* Around adds of the owner. */
 int alone_enter(struct tamis_writer *w);
 void alone_leave(struct tamis_writer *w);
+static inline void mutex_take(struct tamis_writer *w)
+{
+    pthread_mutex_lock(&w->mutex);
+    atomic_store(&w->mutex_has, &alone_here);
+}
+static inline void mutex_give(struct tamis_writer *w)
+{
+    atomic_store(&w->mutex_has, NULL);
+    pthread_mutex_unlock(&w->mutex);
+}
+/* Would this thread wait for itself? It is a signal handler's call, in the middle of a
+ * commit, a growth or a seal, or the first after a handler left one of these by a jump.
+ */
+static inline bool mutex_is_mine(const struct tamis_writer *w)
+{
+    return atomic_load(&w->mutex_has) == &alone_here;
+}
+static inline int call_may_begin(const struct tamis_writer *w)
+{
+    return mutex_is_mine(w) ? TAMIS_ERR_THREAD : alone_check(w);
+}
 /* Around a commit, a growth or a seal. The next add looks at everything again, and so
  * does one of a signal handler meanwhile. */
 #define NOT_PLAIN UINT_MAX
 static inline void writer_lock(struct tamis_writer *w)
 {
-    pthread_mutex_lock(&w->mutex);
+    mutex_take(w);
     atomic_store(&w->plain, NOT_PLAIN);
 }
 static inline void writer_unlock(struct tamis_writer *w)
 {
     atomic_store(&w->plain, 0);
-    pthread_mutex_unlock(&w->mutex);
+    mutex_give(w);
 }
 /* Adds by the owner. alone_add_one(): alone_is_mine() was asked. */
 int alone_add(struct tamis_writer *w, const uint64_t *hashes, size_t n);

@@ -51,11 +51,11 @@ int tamis_writer_one_thread(struct tamis_writer *w)
 {
     if (w->fork_epoch != io_fork_epoch())
         return TAMIS_ERR_FORKED;
-    int err = alone_check(w);
+    int err = call_may_begin(w);
     if (err)
         return err;
-    pthread_mutex_lock(&w->mutex);
+    mutex_take(w);
     err = take(w);
-    pthread_mutex_unlock(&w->mutex);
+    mutex_give(w);
     return err;
 }

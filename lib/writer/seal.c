@@ -117,7 +117,7 @@ int tamis_writer_seal(struct tamis_writer *w, uint64_t watermark, uint64_t *n_da
     if (w->fork_epoch != io_fork_epoch())
         return diag_fail(diag, TAMIS_ERR_FORKED, w->path, "%s",
                          tamis_strerror(TAMIS_ERR_FORKED));
-    if (alone_check(w))
+    if (call_may_begin(w))
         return diag_fail(diag, TAMIS_ERR_THREAD, w->path, "%s",
                          tamis_strerror(TAMIS_ERR_THREAD));
     SYNC_POINT("seal: begun");

@@ -124,11 +124,11 @@ static int start_session(struct tamis_writer *w, const struct header *h,
     if (ended_uncleanly(h))
         w->commit.sequence += SEQUENCE_LEAP;
     /* The session's first write (R3), durable before anything is added. */
-    pthread_mutex_lock(&w->mutex);
+    mutex_take(w);
     err = writer_commit_locked(w, w->commit.watermark, 0, true, diag);
     if (!err) /* an older copy that is put back from now on is known for one (R5) */
         w->hook_due = writer_changed(w, NULL) != 0;
-    pthread_mutex_unlock(&w->mutex);
+    mutex_give(w);
     if (err == TAMIS_ERR_POISONED) /* of a writer that nobody has used yet */
         err = diag_errno(diag, EIO, w->path, "checking the pages");
     return err;
@@ -249,12 +249,14 @@ int tamis_writer_close(struct tamis_writer *w)
         return 0;
     if (w->fork_epoch == io_fork_epoch()) {
         uint32_t state = atomic_load(&w->state);
-        if (state == WRITER_OPEN) {
-            pthread_mutex_lock(&w->mutex);
+        if (state == WRITER_OPEN && mutex_is_mine(w)) {
+            err = TAMIS_ERR_POISONED; /* the record may be half changed: write none */
+        } else if (state == WRITER_OPEN) {
+            mutex_take(w);
             err = writer_commit_locked(w, atomic_load(&w->watermark), 1, true, NULL);
             if (!err)
                 writer_changed(w, NULL); /* bounds: without them nothing is lost */
-            pthread_mutex_unlock(&w->mutex);
+            mutex_give(w);
         }
         if (state == WRITER_POISONED)
             err = TAMIS_ERR_POISONED;
