@@ -18,17 +18,21 @@
  * never wrong.
  *
  * WHAT IT DOES NOT NOTICE. A quick probe looks at one word: is all still good? A bad
- * page that a scrub, another probe or the guard finds turns it off, for all values of
- * the filter at once. What a snapshot looks for twice a second, a store or catalog that
- * was replaced, reaches probes that are calls, and not these: an engine that lets its
- * store be replaced gets values anew with each snapshot. Key ranges are not looked at
- * (a key outside of one may be MAYBE), and statistics count only what falls back.
+ * page that a scrub or another probe finds turns it off, for all values of the filter
+ * at once. A page that the guard has replaced is all ones, so its keys are MAYBE. What
+ * a snapshot looks for twice a second, a store or catalog that was replaced, reaches
+ * probes that are calls, and not these: an engine that lets its store be replaced gets
+ * values anew with each snapshot. Key ranges are not looked at (a key outside of one
+ * may be MAYBE), and statistics count only what falls back.
  *
  * LIFETIME. A value holds its filter, and its snapshot. It may be copied; release one
  * of the copies, once, when no thread probes any of them. tamis_filter_close() while a
  * value is held turns it off: each probe of it answers MAYBE/UNREADABLE, and the memory
  * goes with the last value. A zeroed value answers MAYBE/UNREADABLE, and may be
  * released.
+ *
+ * NULL. Unlike the call, an inline probe needs its value and its key; only `why` may be
+ * NULL.
  *
  * CONCURRENCY. Probes: all threads at once, in signal handlers (a probe that falls back
  * as the call), and in forked children. None waits.
@@ -153,13 +157,14 @@ TAMIS_INLINE int tamis_inline_lacks(const struct tamis_inline_geometry *g,
 {
     uint32_t first = (uint32_t)h >> 29;
 #if defined(__AVX512F__)
-    /* The bit is 26 to 31 of a product; a rotation ignores what lies above the six. */
+    /* The bit is 26 to 31 of a product; a rotation ignores what lies above the six.
+     * With masks of all: g++ 12 warns of what the forms without leave undefined. */
     static const uint64_t salts[8] __attribute__((aligned(64))) =
         TAMIS_INLINE_SALTS(UINT64_C);
-    __m512i product = _mm512_mul_epu32(_mm512_set1_epi64((long long)h),
-                                       _mm512_load_si512((const void *)salts));
-    __m512i bits =
-        _mm512_rolv_epi64(_mm512_set1_epi64(1), _mm512_srli_epi64(product, 26));
+    __m512i product = _mm512_maskz_mul_epu32(0xff, _mm512_set1_epi64((long long)h),
+                                             _mm512_load_si512((const void *)salts));
+    __m512i bits = _mm512_maskz_rolv_epi64(0xff, _mm512_set1_epi64(1),
+                                           _mm512_maskz_srli_epi64(0xff, product, 26));
     return _mm512_mask_testn_epi64_mask((__mmask8)g->words[first],
                                         _mm512_loadu_si512((const void *)block),
                                         bits) != 0;
@@ -366,9 +371,9 @@ TAMIS_INLINE void tamis_inline_set(const struct tamis_inline_geometry *g,
     __m256i product =
         _mm256_mullo_epi32(_mm256_set1_epi32((int)(uint32_t)h),
                            _mm256_loadu_si256((const __m256i *)(const void *)salts));
-    __m512i bits =
-        _mm512_maskz_sllv_epi64((__mmask8)words, _mm512_set1_epi64(1),
-                                _mm512_cvtepu32_epi64(_mm256_srli_epi32(product, 26)));
+    __m512i bits = _mm512_maskz_sllv_epi64(
+        (__mmask8)words, _mm512_set1_epi64(1),
+        _mm512_maskz_cvtepu32_epi64(0xff, _mm256_srli_epi32(product, 26)));
     _mm512_storeu_si512((void *)block,
                         _mm512_or_si512(_mm512_loadu_si512((const void *)block), bits));
 #elif defined(__AVX2__)

@@ -5,9 +5,11 @@
 
 #include <string.h>
 
+/* NULL: none. */
 static struct geometry geometry_of(const struct tamis_blocks *b)
 {
-    return (struct geometry){b->n_blocks, b->lanes, b->words};
+    return b ? (struct geometry){b->n_blocks, b->lanes, b->words}
+             : (struct geometry){0};
 }
 
 static inline uint64_t bytes_of(const struct geometry *g)
@@ -61,7 +63,7 @@ int tamis_blocks_add(const struct tamis_blocks *blocks, void *bits, size_t n_byt
                      const struct tamis_key *keys, size_t n)
 {
     struct geometry g = geometry_of(blocks);
-    if (!is_length_of(&g, bits, n_bytes))
+    if (!is_length_of(&g, bits, n_bytes) || (n && !keys))
         return TAMIS_ERR_RANGE;
     for (size_t i = 0; i < n; i++)
         if (!is_of(blocks, &keys[i]))
@@ -98,10 +100,10 @@ enum tamis_answer tamis_blocks_probe(const struct tamis_blocks *blocks,
                                      const struct tamis_key *key,
                                      enum tamis_reason *why)
 {
-    struct geometry g = blocks ? geometry_of(blocks) : (struct geometry){0};
+    struct geometry g = geometry_of(blocks);
     const struct kernel *kernel = kernel_get();
     enum tamis_reason reason = TAMIS_HIT;
-    if (!blocks || !is_length_of(&g, bits, n_bytes)) {
+    if (!is_length_of(&g, bits, n_bytes)) {
         reason = TAMIS_UNREADABLE;
     } else if (!key || !is_of(blocks, key)) {
         reason = TAMIS_MISMATCH;
@@ -142,7 +144,7 @@ int tamis_blocks_inline(const struct tamis_blocks *blocks, uint32_t version,
     if (!out)
         return TAMIS_ERR_RANGE;
     memset(out, 0, sizeof *out);
-    struct geometry g = blocks ? geometry_of(blocks) : (struct geometry){0};
+    struct geometry g = geometry_of(blocks);
     if (!geometry_valid(&g) || !blocks->tag)
         return TAMIS_ERR_RANGE;
     out->geometry = inline_geometry(&g);

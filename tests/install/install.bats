@@ -77,6 +77,15 @@ EOF
     done
 }
 
+@test "inline probes without a warning, for each processor that a compiler is told" {
+    pkg=()
+    for target in '' $([ "$(uname -m)" != x86_64 ] || echo -mavx2 -mavx512f); do
+        for compiler in "$CC -std=c11" "$CXX -std=c++11 -x c++"; do
+            compile use.o "$compiler -O2 $target -c" "$top/tests/install/use.c"
+        done
+    done
+}
+
 @test "the filters alone, without LMDB" {
     pkg=() package=tamis-filter
     compile c "$CC -std=c11" "$top/tests/install/filter.c"

@@ -271,6 +271,19 @@ static void what_is_unsure_is_maybe(void **state)
     check_unsure(&b, zeros, 256, &no_key, TAMIS_MISMATCH);
 }
 
+static void nothing_is_no_geometry_and_no_keys(void **state)
+{
+    (void)state;
+    uint8_t bits[64] = {0};
+    struct tamis_blocks b = blocks_of(1, 3, 1);
+    struct tamis_key key = tamis_key_of(&domain, "key", 3);
+    assert_int_equal(tamis_blocks_bytes(NULL), 0);
+    assert_int_equal(tamis_blocks_add(NULL, bits, sizeof bits, &key, 1),
+                     TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_blocks_add(&b, bits, sizeof bits, NULL, 1), TAMIS_ERR_RANGE);
+    assert_int_equal(tamis_blocks_add(&b, bits, sizeof bits, NULL, 0), 0);
+}
+
 static void refused_adds_set_nothing(void **state)
 {
     (void)state;
@@ -301,6 +314,7 @@ int main(void)
         cmocka_unit_test(errors_are_as_planned),
         cmocka_unit_test(plans_are_the_smallest),
         cmocka_unit_test(what_is_unsure_is_maybe),
+        cmocka_unit_test(nothing_is_no_geometry_and_no_keys),
         cmocka_unit_test(refused_adds_set_nothing),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
