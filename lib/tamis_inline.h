@@ -31,11 +31,8 @@
  * goes with the last value. A zeroed value answers MAYBE/UNREADABLE, and may be
  * released.
  *
- * NULL. Unlike the call, an inline probe needs its value and its key; only `why` may be
- * NULL.
- *
  * CONCURRENCY. Probes: all threads at once, in signal handlers (a probe that falls back
- * as the call), and in forked children. None waits.
+ * as the call), and in forked children. None waits. Only `why` may be NULL.
  *
  * COMPILERS. gcc and clang, C11 or C++11.
  *
