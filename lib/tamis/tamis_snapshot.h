@@ -84,6 +84,11 @@ int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
  * and is a filter of its own there. */
 int tamis_snapshot_filter(struct tamis_snapshot *snapshot, size_t index,
                           struct tamis_filter **out, struct tamis_diag *diag);
+/* Opens the list of a segment's hashes, for the caller, who closes it by
+ * tamis_filter_close(). ERR_NO_SEGMENT: it has none. ERR_MISMATCH: the file is not the
+ * list that the catalog means. */
+int tamis_snapshot_list(const struct tamis_snapshot *snapshot, size_t index,
+                        struct tamis_filter **out, struct tamis_diag *diag);
 /* Where a segment's filter is in a pack. */
 struct tamis_pack_place {
     uint8_t uuid[TAMIS_UUID_BYTES]; /* the pack's */

@@ -20,18 +20,18 @@ struct sources {
     size_t n;
 };
 
-static int check_snapshot(const struct tamis_edit *e, const struct sources *s,
-                          struct tamis_diag *diag)
+int edit_check_sources(const struct tamis_edit *e, const struct tamis_snapshot *s,
+                       const size_t *segments, size_t n, struct tamis_diag *diag)
 {
-    if (!s->snapshot || !s->segments || !s->n)
+    if (!s || !segments || !n)
         return diag_fail(diag, TAMIS_ERR_RANGE, e->catalog->path,
                          "no segments are given");
-    if (s->snapshot->dir != e->catalog->filters)
+    if (s->dir != e->catalog->filters)
         return diag_fail(diag, TAMIS_ERR_MISMATCH, e->catalog->path,
                          "the snapshot is of another store");
     /* A binding would vouch for the result though none has for its sources (SPEC.md
      * section 7.3, "uncommitted edit"). */
-    if (!s->snapshot->complete)
+    if (!s->complete)
         return diag_fail(diag, TAMIS_ERR_MISMATCH, e->catalog->path,
                          "the list was rebuilt: compare it with the engine's, confirm "
                          "it, then combine its filters");
@@ -60,10 +60,11 @@ static int compare_keys(const uint8_t *a, size_t a_bytes, const uint8_t *b,
 
 /* From the least key of any source to the greatest. One that is not known may be any:
  * then nothing is known of the result's. */
-static bool range_over(const struct sources *s, struct key_range *range)
+bool edit_range_over(const struct tamis_snapshot *s, const size_t *segments, size_t n,
+                     struct key_range *range)
 {
-    for (size_t i = 0; i < s->n; i++) {
-        const struct entry *e = s->snapshot->entries[s->segments[i]];
+    for (size_t i = 0; i < n; i++) {
+        const struct entry *e = s->entries[segments[i]];
         if (!e->has_range)
             return false;
         size_t n_first, n_last;
@@ -128,7 +129,7 @@ static int put_derived(struct tamis_edit *e, const void *name, size_t name_bytes
     if (!rc) {
         struct record r = edit_record(&made->commit, made->identity.target_error,
                                       made->identity.created, opt->rank);
-        range->known = range_over(s, range);
+        range->known = edit_range_over(s->snapshot, s->segments, s->n, range);
         edit_record_range(&r, range);
         rc = edit_put_append(e, name, name_bytes, &r, PUT_NEW, diag);
     }
@@ -150,7 +151,7 @@ int tamis_edit_derive(struct tamis_edit *edit, const void *name, size_t name_byt
         memset(report, 0, sizeof *report);
     int rc = edit_put_begin(edit, name, name_bytes, &ours, opt, diag);
     if (!rc)
-        rc = check_snapshot(edit, &s, diag);
+        rc = edit_check_sources(edit, snapshot, segments, n, diag);
     if (!rc)
         rc = put_derived(edit, name, name_bytes, &s, what, &ours, report, diag);
     if (rc && rc != TAMIS_ERR_UNFIT && report)

@@ -105,6 +105,26 @@ int edit_put_append(struct tamis_edit *e, const void *name, size_t name_bytes,
 int edit_not_put(const struct tamis_edit *e, int rc, const char *file,
                  struct tamis_diag *diag);
 
+/* A list that is there already, for the filter that a builder is about to make. */
+struct edit_list {
+    uint8_t uuid[UUID_BYTES];
+    uint64_t digest;
+    enum edit_put how;
+    const struct key_range *range; /* of its keys */
+};
+/* tamis_edit_put(); list NULL: what the builder's options say. */
+int edit_put_built(struct tamis_edit *e, struct tamis_builder *builder,
+                   const struct edit_list *list, struct tamis_diag *diag);
+
+/* ---- derive.c, for lists.c as well ---- */
+
+/* May something be made from n segments of the snapshot? */
+int edit_check_sources(const struct tamis_edit *e, const struct tamis_snapshot *s,
+                       const size_t *segments, size_t n, struct tamis_diag *diag);
+/* The range of all their keys; false: it is not known. */
+bool edit_range_over(const struct tamis_snapshot *s, const size_t *segments, size_t n,
+                     struct key_range *range);
+
 /* ==== balance.c: sizes that meet the target on average ==== */
 
 void balance_begin(struct balance *b);

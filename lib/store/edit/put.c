@@ -182,8 +182,8 @@ static int put_list(struct tamis_edit *edit, struct tamis_builder *builder,
         return 0;
     uuid_random(r->list_uuid);
     filter_file_name(r->list_uuid, file);
-    int rc = builder_list_at(builder, r->list_uuid, edit->dir.fd, file, false, &list,
-                             diag);
+    int rc =
+        builder_list_at(builder, r->list_uuid, edit->dir.fd, file, false, &list, diag);
     if (rc)
         return edit_not_put(edit, rc, file, diag);
     r->ro_compat |= RECORD_RO_COMPAT_LISTED;
@@ -192,7 +192,7 @@ static int put_list(struct tamis_edit *edit, struct tamis_builder *builder,
 }
 
 static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
-                     struct tamis_diag *diag)
+                     const struct edit_list *list, struct tamis_diag *diag)
 {
     struct tamis_segment_options none;
     const void *name = NULL;
@@ -222,13 +222,28 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
     struct record r = edit_record(&built.commit, built.identity.target_error,
                                   built.identity.created, builder_rank(builder));
     r.file_bytes = built.file_bytes;
-    edit_record_range(&r, builder_range(builder));
-    rc = put_list(edit, builder, &r, diag);
+    edit_record_range(&r, list ? list->range : builder_range(builder));
+    if (list) {
+        r.ro_compat |= RECORD_RO_COMPAT_LISTED;
+        memcpy(r.list_uuid, list->uuid, UUID_BYTES);
+        r.list_digest = list->digest;
+    } else {
+        rc = put_list(edit, builder, &r, diag);
+    }
     if (rc) {
         filter_file_unlink(edit->dir.fd, uuid);
         return rc;
     }
-    return edit_put_append(edit, name, name_bytes, &r, PUT_NEW, diag);
+    return edit_put_append(edit, name, name_bytes, &r, list ? list->how : PUT_NEW,
+                           diag);
+}
+
+int edit_put_built(struct tamis_edit *edit, struct tamis_builder *builder,
+                   const struct edit_list *list, struct tamis_diag *diag)
+{
+    int rc = put_built(edit, builder, list, diag);
+    balance_settle(edit, builder, rc == 0);
+    return rc;
 }
 
 int tamis_edit_size(struct tamis_edit *edit, struct tamis_builder *builder,
@@ -248,9 +263,7 @@ int tamis_edit_put(struct tamis_edit *edit, struct tamis_builder *builder,
     int rc = edit_usable(edit, diag);
     if (rc)
         return rc;
-    rc = put_built(edit, builder, diag);
-    balance_settle(edit, builder, rc == 0);
-    return rc;
+    return edit_put_built(edit, builder, NULL, diag);
 }
 
 /* ---- bare and growing ---- */

@@ -175,6 +175,185 @@ static void packing_keeps_lists(void **state)
     remove_s();
 }
 
+/* ---- filters and lists from lists ---- */
+
+static size_t index_of(const struct tamis_snapshot *snap, const char *name)
+{
+    struct tamis_target t;
+    OK(tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t));
+    return t.slot - 1;
+}
+
+static int from_list(struct tamis_store *s, const char *name, double error,
+                     struct tamis_diag *diag)
+{
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_edit *e = edit_new(s);
+    int rc = tamis_edit_from_list(e, snap, index_of(snap, name), error, NULL, diag);
+    if (rc)
+        tamis_edit_abort(e);
+    else
+        rc = tamis_edit_commit(e, diag);
+    tamis_snapshot_release(snap);
+    return rc;
+}
+
+static void a_filter_from_its_list(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    struct tamis_segment_options opt = {.size = sizeof opt,
+                                        .binding = "sst",
+                                        .binding_bytes = 3,
+                                        .rank = 4,
+                                        .watermark = 9,
+                                        .list_bits = 64};
+    struct tamis_edit *e = edit_new(s);
+    OK(put_keys(e, "a", 0, 30000, &opt));
+    OK(tamis_edit_commit(e, NULL));
+    struct record before = record_in(s, "a");
+    OK(from_list(s, "a", 1e-6, NULL));
+    struct record now = record_in(s, "a");
+    assert_true(now.file_bytes > before.file_bytes);
+    assert_true(now.target_error == 1e-6);
+    assert_memory_not_equal(now.uuid, before.uuid, UUID_BYTES);
+    assert_memory_equal(now.list_uuid, before.list_uuid, UUID_BYTES);
+    assert_int_equal(now.rank, 4);
+    assert_int_equal(now.watermark, 9);
+    assert_int_equal(now.keys, 30000);
+    assert_int_equal(now.binding_bytes, 3);
+    assert_true(now.has_range && now.last_bytes == before.last_bytes);
+    assert_int_equal(n_filter_files("s"), 2);
+    assert_true(is_there(list_of(s, "s", "a")));
+    all_are_in(s, "a", 0, 30000);
+    tamis_store_close(s);
+    remove_s();
+}
+
+/* A list that is not the record's is never taken, whatever keys it has. */
+static void not_from_another_list(void **state)
+{
+    char command[3000];
+    struct tamis_diag diag;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_listed(s, "a", 0, 3000);
+    put_listed(s, "b", 5000, 3000);
+    put_segment(s, "plain", 0, 10);
+    assert_int_equal(from_list(s, "plain", 0, &diag), TAMIS_ERR_NO_SEGMENT);
+    assert_non_null(strstr(diag.what, "no list of its hashes"));
+    snprintf(command, sizeof command, "cp %s %s", list_of(s, "s", "b"),
+             list_of(s, "s", "a"));
+    OK(system(command));
+    assert_int_equal(from_list(s, "a", 0, &diag), TAMIS_ERR_MISMATCH);
+    all_are_in(s, "a", 0, 3000);
+    /* Nor a cut one. */
+    struct tamis_segment_options cut = {.size = sizeof cut, .list_bits = 48};
+    struct tamis_edit *e = edit_new(s);
+    OK(put_keys(e, "cut", 0, 100, &cut));
+    OK(tamis_edit_commit(e, NULL));
+    assert_int_equal(from_list(s, "cut", 0, &diag), TAMIS_ERR_UNFIT);
+    assert_non_null(strstr(diag.what, "48 bits"));
+    tamis_store_close(s);
+    remove_s();
+}
+
+/* Another process replaces the segment between the snapshot and the commit. */
+static void not_over_a_newer_segment(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_listed(s, "a", 0, 3000);
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_edit *e = edit_new(s), *other = edit_new(s);
+    OK(tamis_edit_from_list(e, snap, 0, 0, NULL, NULL));
+    OK(tamis_edit_drop(other, "a", 1, NULL));
+    put_listed_in(other, "a", 7000, 4000);
+    OK(tamis_edit_commit(other, NULL));
+    assert_int_equal(tamis_edit_commit(e, NULL), TAMIS_ERR_MISMATCH);
+    tamis_snapshot_release(snap);
+    all_are_in(s, "a", 7000, 4000);
+    assert_int_equal(n_filter_files("s"), 2);
+    assert_true(is_there(list_of(s, "s", "a")));
+    tamis_store_close(s);
+    remove_s();
+}
+
+/* A compaction: the output has all keys of the inputs, which go in the same edit. */
+static void merged_segments(void **state)
+{
+    static const char *const inputs[] = {"a", "b", "c"};
+    size_t segments[3];
+    struct tamis_merge_report r;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_listed(s, "a", 0, 3000);
+    put_listed(s, "b", 2000, 3000); /* 1000 of them are in a */
+    put_listed(s, "c", 9000, 500);
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_edit *e = edit_new(s);
+    for (size_t i = 0; i < 3; i++) {
+        segments[i] = index_of(snap, inputs[i]);
+        OK(tamis_edit_drop(e, inputs[i], 1, NULL));
+    }
+    OK(tamis_edit_merge(e, "new", 3, snap, segments, 3, 0, NULL, &r, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    tamis_snapshot_release(snap);
+    assert_int_equal(r.n_read, 6500);
+    assert_int_equal(r.n_repeats, 1000);
+    assert_int_equal(r.n_hashes, 5500);
+    assert_int_equal(n_filter_files("s"), 2);
+    struct record now = record_in(s, "new");
+    assert_int_equal(now.keys, 5500);
+    assert_true(record_listed(&now) && now.has_range);
+    all_are_in(s, "new", 0, 5000);
+    all_are_in(s, "new", 9000, 500);
+    assert_int_equal(reason_of(s, "new", 8000), ABSENT_HERE);
+    /* The new list is as good as any. */
+    OK(from_list(s, "new", 1e-5, NULL));
+    all_are_in(s, "new", 0, 5000);
+    tamis_store_close(s);
+    remove_s();
+}
+
+static void merges_that_fail_leave_nothing(void **state)
+{
+    size_t segments[] = {0, 1};
+    uint8_t byte;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_listed(s, "a", 0, 30000);
+    put_listed(s, "b", 20000, 30000);
+    struct tamis_snapshot *snap = snapshot_of(s);
+    for (unsigned long nth = 1;; nth++) {
+        struct tamis_edit *e = edit_new(s);
+        fail_once(CALL_PWRITE, nth, ENOSPC);
+        int rc =
+            tamis_edit_merge(e, "new", 3, snap, segments, 2, 0.01, NULL, NULL, NULL);
+        bool failed = faults[CALL_PWRITE].n >= nth;
+        fail_never();
+        assert_int_equal(rc, failed ? ENOSPC : 0);
+        tamis_edit_abort(e);
+        assert_int_equal(n_filter_files("s"), 4);
+        if (!failed)
+            break;
+    }
+    int fd = open(list_of(s, "s", "b"), O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0 && pread(fd, &byte, 1, 3 * 4096 + 8) == 1);
+    byte ^= 2;
+    assert_int_equal(pwrite(fd, &byte, 1, 3 * 4096 + 8), 1);
+    close(fd);
+    struct tamis_edit *e = edit_new(s);
+    assert_int_equal(
+        tamis_edit_merge(e, "new", 3, snap, segments, 2, 0.01, NULL, NULL, NULL),
+        TAMIS_ERR_DAMAGED);
+    tamis_edit_abort(e);
+    assert_int_equal(n_filter_files("s"), 4);
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+    remove_s();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +363,11 @@ int main(void)
         cmocka_unit_test(edits_that_end_leave_nothing),
         TEST_WITH_FAULTS(faults_leave_both_or_none),
         cmocka_unit_test(packing_keeps_lists),
+        cmocka_unit_test(a_filter_from_its_list),
+        cmocka_unit_test(not_from_another_list),
+        cmocka_unit_test(not_over_a_newer_segment),
+        cmocka_unit_test(merged_segments),
+        TEST_WITH_FAULTS(merges_that_fail_leave_nothing),
     };
     return cmocka_run_group_tests_name("store_lists", tests, test_dir_create,
                                        test_dir_remove);
