@@ -14,16 +14,14 @@
 #include "tamis.h"
 
 static const struct command *const commands[] = {
-    &cmd_init,         &cmd_build,         &cmd_attach,
-    &cmd_grow,         &cmd_seal,          &cmd_drop,
-    &cmd_pack,         &cmd_unpack,        &cmd_union,
-    &cmd_intersect,    &cmd_fold,          &cmd_probe,
-    &cmd_ls,           &cmd_stat,          &cmd_compare,
-    &cmd_verify,       &cmd_repair,        &cmd_backup,
-    &cmd_file_build,   &cmd_file_show,     &cmd_file_probe,
-    &cmd_file_verify,  &cmd_file_union,    &cmd_file_intersect,
-    &cmd_file_fold,    &cmd_file_contains, &cmd_file_equal,
-    &cmd_file_compare, &cmd_file_estimate, &cmd_plan,
+    &cmd_init,           &cmd_build,        &cmd_attach,        &cmd_grow,
+    &cmd_seal,           &cmd_drop,         &cmd_pack,          &cmd_unpack,
+    &cmd_union,          &cmd_intersect,    &cmd_fold,          &cmd_merge,
+    &cmd_probe,          &cmd_ls,           &cmd_stat,          &cmd_compare,
+    &cmd_verify,         &cmd_repair,       &cmd_backup,        &cmd_file_build,
+    &cmd_file_show,      &cmd_file_probe,   &cmd_file_verify,   &cmd_file_union,
+    &cmd_file_intersect, &cmd_file_fold,    &cmd_file_merge,    &cmd_file_contains,
+    &cmd_file_equal,     &cmd_file_compare, &cmd_file_estimate, &cmd_plan,
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
@@ -38,8 +36,8 @@ static void print_summaries(FILE *to, bool of_file)
 
 static void print_commands(FILE *to)
 {
-    fprintf(to, "usage: tamis COMMAND ...: filters of a storage engine, for which an "
-                "absent key\nreads no disk\n\n");
+    fprintf(to, "usage: tamis COMMAND ...: filters, by which an absent key reads no "
+                "disk\n\n");
     print_summaries(to, false);
     fprintf(to, "  tamis %-10s %s\n", "file ...",
             "work on one filter file: 'tamis help file'");

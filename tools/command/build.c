@@ -357,6 +357,21 @@ static int edit(struct work *w, uint64_t total)
     return status;
 }
 
+static int rebuild(const struct options *o)
+{
+    const uint64_t fit = WITH(OPT_FROM_LIST) | WITH(OPT_FPR) | WITH(OPT_CHECK) |
+                         WITH(OPT_FOR_PACKS) | WITH(OPT_JOBS) | WITH(OPT_QUIET) |
+                         WITH(OPT_JSON);
+
+    if (o->n_args > 2)
+        usage_error("--from-list reads no keys: leave out '%s'", o->args[2]);
+    if (o->given & ~fit)
+        usage_error(
+            "--from-list goes with --fpr, --check, --for-packs, --jobs, --quiet "
+            "and --json");
+    return build_from_list(o);
+}
+
 static int run(int argc, char **argv)
 {
     struct work w = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -385,6 +400,8 @@ static int run(int argc, char **argv)
     if (given(&o, OPT_PACK) && (given(&o, OPT_CHECK) || given(&o, OPT_FOR_PACKS)))
         usage_error("--pack makes no files: leave out %s",
                     given(&o, OPT_CHECK) ? "--check" : "--for-packs");
+    if (given(&o, OPT_FROM_LIST))
+        return rebuild(&o);
     w.o = &o;
     w.store_path = o.args[0];
     total = plan_tasks(&o, &w);
@@ -411,6 +428,7 @@ const struct command cmd_build = {
                 OPTION(STRIP, NULL),
                 {WITH(OPT_PACK) | WITH(OPT_FOR_PACKS),
                  "sizes for 'tamis pack'; with --each: into one pack", NULL},
+                OPTION(FROM_LIST, NULL),
                 OPTION(LIST, "list their hashes, too: BITS of each, 1..64 (64)"),
                 OPTION(CHECK, NULL),
                 OPTION(JOBS, NULL),
@@ -418,8 +436,6 @@ const struct command cmd_build = {
                 {WITH(OPT_QUIET) | WITH(OPT_JSON),
                  "print no closing line, or JSON: 'tamis help json'", NULL},
                 {KEY_FLAGS, NULL, NULL}},
-    .notes = "A thread keeps 64 MiB of hashes; more go to an unlinked file in $TMPDIR "
-             "or /tmp.\n",
     .examples = "tamis build store 000012.sst keys.txt --replaces 000007.sst\n"
                 "tamis build store --each lists/*.keys --strip .keys --pack\n",
     .run = run,

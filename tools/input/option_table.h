@@ -50,6 +50,8 @@ X(RANK, "rank", 0, SMALL, rank, "N", NUMBERS(0, UINT32_MAX), \
   "the engine's order, 0..4294967295, 0 first; default: 0") \
 X(REPLACES, "replaces", 0, NAMES, replaces, "OLD", NO_RANGE, \
   "drop the segment OLD in the same edit; may be repeated") \
+X(REPLACES_ALL, "replaces", 0, FLAG, given, NULL, NO_RANGE, \
+  "drop the OLD segments in the same edit") \
 X(SEGMENT, "segment", 0, NAMES, segments, "SEGMENT", NO_RANGE, \
   "name of the segment, kept in the file") \
 X(BARE, "bare", 0, FLAG, given, NULL, NO_RANGE, \
@@ -112,7 +114,8 @@ X(REPACK, "repack", 0, FLAG, given, NULL, NO_RANGE, \
 X(EXPLAIN, "explain", 0, FLAG, given, NULL, NO_RANGE, NULL) \
 X(FORCE, "force", 0, FLAG, given, NULL, NO_RANGE, NULL) \
 X(LIST, "list", 0, NUMBER, list_bits, "BITS", NUMBERS(1, 64), NULL) \
-X(FROM_LIST, "from-list", 0, FLAG, given, NULL, NO_RANGE, NULL) \
+X(FROM_LIST, "from-list", 0, FLAG, given, NULL, NO_RANGE, \
+  "make SEGMENT's filter anew from its list, without keys") \
 X(EMPTY, "empty", 0, FLAG, given, NULL, NO_RANGE, "accept a list without keys")
 /* clang-format on */
 

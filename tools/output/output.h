@@ -128,6 +128,12 @@ void closing_add(struct closing *c, const struct tamis_segment_info *info);
 void closing_end(struct closing *c, const struct options *o, const char *verb);
 void closing_free(struct closing *c);
 
+/* ==== merged.c: lists made from lists ============================================ */
+
+/* Prints the result. `what`: "segment" or "file". Returns the status. */
+int print_merged(const struct options *o, const char *what, const char *name,
+                 size_t n_lists, const struct tamis_merge_report *report);
+
 /* ==== derived.c: filters made from filters ======================================= */
 
 /* Reports a failed call by `diag`, with advice. */

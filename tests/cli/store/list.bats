@@ -62,3 +62,66 @@ load ../common
     ok "$TAMIS" drop store s
     [ "$(find store/filters -type f | wc -l)" -eq 1 ]
 }
+
+@test "file merge: each hash once, and what cannot be merged is refused" {
+    seq 1000 >a.keys
+    seq 501 2000 >b.keys
+    printf 'x\n' >c.keys
+    for f in a b c; do "$TAMIS" file build $f.list $f.keys --list --seed 00000000000000aa -q; done
+    ok "$TAMIS" file merge all.list a.list b.list c.list
+    prints '^all.list: 2001 keys of 3 lists, 500 repeats, '
+    cat a.keys b.keys c.keys >all.keys
+    ok "$TAMIS" file verify all.list --against all.keys
+    ok "$TAMIS" file merge again.list all.list a.list --json
+    prints '"repeats": 1000'
+    "$TAMIS" file build cut.list a.keys --list=40 --seed 00000000000000aa -q
+    fails 2 "merge lists of one width" "$TAMIS" file merge no.list a.list cut.list
+    "$TAMIS" file build other.list a.keys --list -q
+    fails 3 "another hash or seed" "$TAMIS" file merge no.list a.list other.list
+    "$TAMIS" file build f.tamis a.keys --seed 00000000000000aa -q
+    fails 2 "not a list of hashes" "$TAMIS" file merge no.list a.list f.tamis
+    poke b.list 5000 '\0377\0377\0377'
+    fails 3 "b.list: page .* fails its check" "$TAMIS" file merge no.list a.list b.list
+    fails 2 "all.list: exists already" "$TAMIS" file merge all.list a.list
+    [ ! -e no.list ]
+    [ -z "$(find . -name '*.tmp')" ]
+}
+
+@test "merge: segments by their lists, and the old ones go" {
+    "$TAMIS" init store
+    seq 3000 >a
+    seq 2001 5000 >b
+    seq 10 >c
+    "$TAMIS" build store --each a b --list -q
+    "$TAMIS" build store c c -q
+    fails 5 "segment 'c' has no list" "$TAMIS" merge store new a b c
+    ok "$TAMIS" merge store new a b --replaces
+    prints '^new: 5000 keys of 2 lists, 1000 repeats'
+    ok "$TAMIS" ls store --names
+    [ "$output" = $'c\nnew' ]
+    [ "$(find store/filters -type f | wc -l)" -eq 3 ]
+    cat a b >all
+    ok "$TAMIS" verify store new --against all
+    fails 2 "segment 'new' exists already" "$TAMIS" merge store new c
+}
+
+@test "build --from-list: another error, without keys" {
+    "$TAMIS" init store
+    seq 20000 >keys
+    "$TAMIS" build store s keys --list --bind c0ffee --rank 3 -q
+    before=$(stat -c %s store/filters/* | sort -n | head -n 1)
+    ok "$TAMIS" build store s --from-list --fpr 0.01%
+    ok "$TAMIS" ls store --json
+    prints '"error": 0.0001'
+    prints '"rank": 3'
+    prints '"binding": "c0ffee"'
+    [ "$(stat -c %s store/filters/* | sort -n | head -n 1)" -gt "$before" ]
+    ok "$TAMIS" verify store s --against keys
+    "$TAMIS" build store plain keys -q
+    fails 5 "has no list of its hashes" "$TAMIS" build store plain --from-list
+    "$TAMIS" build store cut keys --list=50 -q
+    fails 2 "50 bits of each hash: a filter needs all 64" "$TAMIS" build store cut --from-list
+    fails 5 "nowhere" "$TAMIS" build store nowhere --from-list
+    fails 2 "reads no keys" "$TAMIS" build store s keys --from-list
+    fails 2 "--from-list goes with" "$TAMIS" build store s --from-list --list
+}

@@ -1,0 +1,199 @@
+/* tamis merge, and tamis build --from-list: segments made from lists, without keys. */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../input/input.h"
+#include "../open/open.h"
+#include "../output/output.h"
+#include "../talk/endings.h"
+#include "../talk/talk.h"
+#include "command.h"
+#include "tamis.h"
+
+struct merge {
+    const struct options *o;
+    struct tamis_store *store;
+    struct tamis_snapshot *snapshot;
+    struct tamis_edit *edit;
+    size_t *segments, n;
+    struct tamis_merge_report report;
+};
+
+/* Only if they still have the filters, and so the lists, that are read. */
+static int drop_sources(const struct merge *m)
+{
+    struct tamis_segment_info s;
+    struct tamis_diag diag = {0};
+
+    for (size_t i = 0; i < m->n; i++) {
+        int err = tamis_snapshot_segment(m->snapshot, m->segments[i], &s);
+
+        if (err == 0)
+            err = tamis_edit_drop_filter(m->edit, s.name, s.name_bytes, s.uuid, &diag);
+        if (err != 0)
+            return complain_error(err, &diag, m->o->args[0], NULL);
+    }
+    return EXIT_DONE;
+}
+
+static int put_error(const struct merge *m, int err, const struct tamis_diag *diag)
+{
+    const char *store = m->o->args[0];
+    char *name;
+
+    if (err == TAMIS_ERR_NO_SEGMENT || err == TAMIS_ERR_UNFIT)
+        return complain_error(err, diag, store, "");
+    if (err != TAMIS_ERR_EXISTS)
+        return complain_error(err, diag, store, NULL);
+    name = escape(m->o->args[1], strlen(m->o->args[1]));
+    complain(0, "%s: segment '%s' exists already: drop it first, or name another",
+             store, name);
+    free(name);
+    return EXIT_USAGE;
+}
+
+static int put(struct merge *m, struct tamis_diag *diag)
+{
+    const struct options *o = m->o;
+    const char *name = o->args[1];
+    struct tamis_segment_options opt;
+
+    segment_options(o, &opt);
+    opt.watermark = o->watermark;
+    opt.n_threads = o->jobs;
+    return tamis_edit_merge(m->edit, name, strlen(name), m->snapshot, m->segments, m->n,
+                            o->growth.error, &opt, &m->report, diag);
+}
+
+static int edit(struct merge *m)
+{
+    const struct options *o = m->o;
+    struct tamis_diag diag = {0};
+    int err = tamis_edit_begin(m->store, &m->edit, &diag), status = EXIT_DONE;
+
+    if (err != 0)
+        return complain_error(err, &diag, o->args[0], NULL);
+    if (given(o, OPT_REPLACES_ALL))
+        status = drop_sources(m);
+    if (status == EXIT_DONE && (err = put(m, &diag)) != 0)
+        status = put_error(m, err, &diag);
+    if (status != EXIT_DONE) {
+        tamis_edit_abort(m->edit);
+        return status;
+    }
+    endings_hold();
+    err = tamis_edit_commit(m->edit, &diag);
+    if (err == TAMIS_ERR_EXISTS)
+        return put_error(m, err, &diag);
+    if (err != 0)
+        return replaced_error(err, &diag, o->args[0]);
+    return print_merged(o, "segment", o->args[1], m->n, &m->report);
+}
+
+static int run(int argc, char **argv)
+{
+    struct merge m = {0};
+    struct options o;
+    int status;
+
+    parse_options(argc, argv, 3, 0, &o);
+    check_name(o.args[1], strlen(o.args[1]));
+    m.o = &o;
+    status = store_snapshot(o.args[0], &m.store, &m.snapshot);
+    if (status != EXIT_DONE)
+        return status;
+    status = pick_segments(m.snapshot, o.args[0], o.args + 2, o.n_args - 2, &m.segments,
+                           &m.n);
+    if (status == EXIT_DONE)
+        status = edit(&m);
+    free(m.segments);
+    tamis_snapshot_release(m.snapshot);
+    tamis_store_close(m.store);
+    return status;
+}
+
+/* ---- build --from-list ---- */
+
+static int from_list(const struct options *o, struct tamis_store *store,
+                     struct tamis_snapshot *snapshot, size_t index)
+{
+    struct tamis_segment_options opt = {.size = sizeof(opt), .n_threads = o->jobs};
+    struct tamis_edit *e;
+    struct tamis_diag diag = {0};
+    int err = tamis_edit_begin(store, &e, &diag);
+
+    if (err != 0)
+        return complain_error(err, &diag, o->args[0], NULL);
+    opt.check = given(o, OPT_CHECK);
+    opt.for_packs = given(o, OPT_FOR_PACKS);
+    err = tamis_edit_from_list(e, snapshot, index, o->growth.error, &opt, &diag);
+    if (err != 0) {
+        tamis_edit_abort(e);
+        return segment_error(
+            err, &diag, o->args[0], (struct tamis_name){o->args[1], strlen(o->args[1])},
+            err == TAMIS_ERR_NO_SEGMENT || err == TAMIS_ERR_UNFIT ? "" : NULL);
+    }
+    endings_hold();
+    err = tamis_edit_commit(e, &diag);
+    return err ? replaced_error(err, &diag, o->args[0]) : EXIT_DONE;
+}
+
+static void print_closing(const struct options *o, struct tamis_store *store,
+                          const char *name)
+{
+    struct closing closing = {.json = given(o, OPT_JSON)};
+    struct tamis_snapshot *snapshot;
+    struct tamis_segment_info info;
+    struct tamis_target target;
+
+    if (tamis_snapshot_current(store, &snapshot, NULL) != 0)
+        return;
+    tamis_snapshot_find(snapshot, name, strlen(name), NULL, 0, 0, &target);
+    if (target.slot > 0 &&
+        tamis_snapshot_segment(snapshot, target.slot - 1, &info) == 0)
+        closing_add(&closing, &info);
+    closing_end(&closing, o, "built");
+    closing_free(&closing);
+    tamis_snapshot_release(snapshot);
+}
+
+int build_from_list(const struct options *o)
+{
+    struct tamis_store *store;
+    struct tamis_snapshot *snapshot;
+    size_t *picked, n;
+    int status = store_snapshot(o->args[0], &store, &snapshot);
+
+    if (status != EXIT_DONE)
+        return status;
+    status = pick_segments(snapshot, o->args[0], o->args + 1, 1, &picked, &n);
+    if (status == EXIT_DONE)
+        status = from_list(o, store, snapshot, picked[0]);
+    if (status == EXIT_DONE)
+        print_closing(o, store, o->args[1]);
+    free(picked);
+    tamis_snapshot_release(snapshot);
+    tamis_store_close(store);
+    return status;
+}
+
+const struct command cmd_merge = {
+    .name = "merge",
+    .arguments = "STORE NEW OLD... [--replaces]",
+    .summary = "merge segments by their lists, without keys",
+    .about =
+        "Registers the segment NEW with the list and a filter of the keys of all OLD "
+        "segments, from their lists ('tamis build --list'), as for a compaction of "
+        "them that drops no key. If it drops some, the filter says HIT of them: "
+        "that costs reads. A damaged page of a list ends it.\n",
+    .options = {OPTION(REPLACES_ALL, NULL),
+                OPTION(FPR, "error, 1e-8..0.5 or with %; "
+                            "default: the store's"),
+                OPTION(BIND, NULL), OPTION(RANK, NULL), OPTION(WATERMARK, NULL),
+                OPTION(JOBS, NULL), OPTION(JSON, NULL)},
+    .examples = "tamis build store a.sst keys.txt --list\n"
+                "tamis build store b.sst wanted.txt --list\n"
+                "tamis merge store ab.sst a.sst b.sst --replaces\n",
+    .run = run,
+};

@@ -1,0 +1,43 @@
+/* The result of `tamis merge` and `tamis file merge`. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../input/input.h"
+#include "../talk/screen.h"
+#include "../talk/talk.h"
+#include "output.h"
+#include "tamis.h"
+
+static void print_text(const char *name, size_t n_lists,
+                       const struct tamis_merge_report *r)
+{
+    char size[TEXT_BYTES];
+
+    print_escaped(stdout, name, strlen(name));
+    printf(": %llu key%s of %zu list%s, %llu repeat%s, %s\n",
+           (unsigned long long)r->n_hashes, r->n_hashes == 1 ? "" : "s", n_lists,
+           n_lists == 1 ? "" : "s", (unsigned long long)r->n_repeats,
+           r->n_repeats == 1 ? "" : "s", size_text(size, (double)r->file_bytes));
+}
+
+int print_merged(const struct options *o, const char *what, const char *name,
+                 size_t n_lists, const struct tamis_merge_report *r)
+{
+    work_is_done();
+    progress_clear();
+    if (given(o, OPT_JSON)) {
+        json_t *root = memory_or_exit(json_object());
+
+        json_put(root, what, json_escaped(name, strlen(name)));
+        json_put(root, "lists", json_count(n_lists));
+        json_put(root, "read", json_count(r->n_read));
+        json_put(root, "repeats", json_count(r->n_repeats));
+        json_put(root, "keys", json_count(r->n_hashes));
+        json_put(root, "list_bytes", json_count(r->file_bytes));
+        json_print(root);
+    } else {
+        print_text(name, n_lists, r);
+    }
+    return output_works() ? EXIT_DONE : EXIT_IO;
+}
