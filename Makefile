@@ -20,7 +20,7 @@ BASE := -std=c11 -D_GNU_SOURCE -pthread -fPIC -fvisibility=hidden $(OPT) $(SANIT
 
 FORMAT_SRC := $(wildcard format/*.c)
 # Rooms of lib/ without LMDB, each above those before it; tests/rooms.sh has their arrows.
-ROOMS      := io plan kernel page filter sort list builder writer derive pack
+ROOMS      := io plan kernel page filter ribbon sort list builder writer derive pack
 FILTER_SRC := lib/error.c $(foreach r,$(ROOMS),$(wildcard lib/$r/*.c))
 STORE_SRC  := $(wildcard lib/store/*.c lib/store/*/*.c)
 # Rooms of the command, each above those before it; tests/layers_tools.sh has their arrows.
@@ -201,7 +201,7 @@ check-all: deps-test deps-clang deps-check-install deps-bench deps-paper deps-ch
 
 # Some tests hold what these write against the files that are frozen.
 GOLDEN_MAKERS := $B/tests/golden/make_golden $B/tests/golden/make_extensions \
-    $B/tests/golden/make_packs
+    $B/tests/golden/make_packs $B/tests/golden/make_ribbons
 
 # All test programs of this build, built but not run.
 .PHONY: tests
@@ -262,10 +262,11 @@ check-docs: all
 	@CC='$(CC)' SANITIZE='$(SANITIZE)' tests/readme.sh $B
 
 goldens: $(GOLDEN_MAKERS)
-	@mkdir -p $B/golden/extensions $B/golden/packs
+	@mkdir -p $B/golden/extensions $B/golden/packs $B/golden/ribbons
 	$B/tests/golden/make_golden $B/golden
 	$B/tests/golden/make_extensions $B/golden/extensions
 	$B/tests/golden/make_packs $B/golden/packs
+	$B/tests/golden/make_ribbons $B/golden/ribbons
 
 $(GOLDEN_MAKERS): %: %.o $B/tests/golden/handmade.o $B/tests/golden/image.o $(LIB_OBJ)
 	$(call say,LD,$@)

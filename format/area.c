@@ -1,13 +1,15 @@
 /* The kind's bytes of a stage descriptor: encode, decode and check (SPEC.md §17.3,
- * §18.2). */
+ * §18.2, §19.3). */
 #include "area.h"
 #include "list.h"
 #include "pack.h"
+#include "ribbon.h"
 
 _Static_assert(sizeof(struct rows_area_disk) == AREA_BYTES &&
                    sizeof(struct table_area_disk) == AREA_BYTES,
                "SPEC.md section 17");
 _Static_assert(sizeof(struct hashes_area_disk) == AREA_BYTES, "SPEC.md section 18");
+_Static_assert(sizeof(struct ribbon_area_disk) == AREA_BYTES, "SPEC.md section 19");
 
 #define F(member, type) FIELD(struct rows_area_disk, member, type)
 const struct field rows_area_fields[] = {
@@ -30,16 +32,27 @@ const struct field hashes_area_fields[] = {
 const size_t n_hashes_area_fields =
     sizeof hashes_area_fields / sizeof hashes_area_fields[0];
 
+#define F(member, type) FIELD(struct ribbon_area_disk, member, type)
+const struct field ribbon_area_fields[] = {
+    F(n_long_pages, FIELD_UINT), F(blocks, FIELD_UINT), F(area_unused, FIELD_UNUSED)};
+#undef F
+const size_t n_ribbon_area_fields =
+    sizeof ribbon_area_fields / sizeof ribbon_area_fields[0];
+
 void area_encode(const struct stage_desc *s, uint8_t area[AREA_BYTES])
 {
     struct rows_area_disk rows = {le32_of(s->n_bands), le32_of(s->n_columns), {0}};
     struct table_area_disk table = {
         le64_of(s->used_bytes), le32_of(s->n_entries), le16_of(s->content), {0}};
     struct hashes_area_disk hashes = {le64_of(s->n_hashes), s->hash_bits, {0}};
+    struct ribbon_area_disk ribbon = {
+        le64_of(s->n_long_pages), le16_of(s->ribbon_blocks), {0}};
     if (s->layout == LAYOUT_ROWS)
         memcpy(area, &rows, sizeof rows);
     else if (s->layout == LAYOUT_HASHES)
         memcpy(area, &hashes, sizeof hashes);
+    else if (s->layout == LAYOUT_RIBBON)
+        memcpy(area, &ribbon, sizeof ribbon);
     else
         memcpy(area, &table, sizeof table);
 }
@@ -50,6 +63,8 @@ void area_load(const uint8_t area[AREA_BYTES], struct stage_desc *s)
     struct table_area_disk table;
     struct hashes_area_disk hashes;
     memcpy(&hashes, area, sizeof hashes);
+    struct ribbon_area_disk ribbon;
+    memcpy(&ribbon, area, sizeof ribbon);
     memcpy(&rows, area, sizeof rows);
     memcpy(&table, area, sizeof table);
     if (s->layout == LAYOUT_ROWS) {
@@ -62,6 +77,9 @@ void area_load(const uint8_t area[AREA_BYTES], struct stage_desc *s)
     } else if (s->layout == LAYOUT_HASHES) {
         s->n_hashes = le64_get(hashes.n_hashes);
         s->hash_bits = hashes.hash_bits;
+    } else if (s->layout == LAYOUT_RIBBON) {
+        s->n_long_pages = le64_get(ribbon.n_long_pages);
+        s->ribbon_blocks = le16_get(ribbon.blocks);
     }
 }
 
@@ -144,12 +162,29 @@ static struct verdict check_index(const struct stage_desc *s,
     return VERDICT_GOOD;
 }
 
+/* Rules N3 to N6. */
+static struct verdict check_ribbon(const struct stage_desc *s)
+{
+    if (s->layout != LAYOUT_RIBBON)
+        return AT(KIND, layout);
+    if (s->ribbon_blocks < RIBBON_MIN_BLOCKS || s->ribbon_blocks > RIBBON_MAX_BLOCKS)
+        return AREA(RANGE, ribbon_area_disk, blocks);
+    if (s->length == 0 || s->length % PAGE_BYTES != 0 ||
+        s->length / PAGE_BYTES > RIBBON_MAX_PAGES)
+        return AT(RANGE, length);
+    if (s->n_long_pages > s->length / PAGE_BYTES)
+        return AREA(RANGE, ribbon_area_disk, n_long_pages);
+    return VERDICT_GOOD;
+}
+
 struct verdict area_check(const struct stage_desc *s, size_t i, const struct commit *c,
                           uint16_t kind)
 {
     if (kind == KIND_LIST)
         return i == LIST_PAGES ? check_hashes(s)
                                : check_index(s, &c->stages[LIST_PAGES]);
+    if (kind == KIND_RIBBON)
+        return check_ribbon(s);
     return i == PACK_ROWS ? check_rows(s) : check_table(s, i, &c->stages[PACK_ROWS]);
 }
 
@@ -159,6 +194,7 @@ struct verdict area_check_unused(const uint8_t area[AREA_BYTES],
     struct verdict v =
         s->layout == LAYOUT_ROWS     ? AREA(UNUSED, rows_area_disk, area_unused)
         : s->layout == LAYOUT_HASHES ? AREA(UNUSED, hashes_area_disk, area_unused)
+        : s->layout == LAYOUT_RIBBON ? AREA(UNUSED, ribbon_area_disk, area_unused)
                                      : AREA(UNUSED, table_area_disk, area_unused);
     size_t used = v.offset - AREA_OFFSET;
     return all_zero(area + used, AREA_BYTES - used) ? VERDICT_GOOD : v;

@@ -28,19 +28,26 @@ struct hashes_area_disk {
     uint8_t area_unused[39];
 };
 
+/* The area of kind 3, ribbon, in each stage but the last (SPEC.md §19). */
+struct ribbon_area_disk {
+    struct le64 n_long_pages;
+    struct le16 blocks;
+    uint8_t area_unused[38];
+};
+
 extern const struct field rows_area_fields[];
 extern const size_t n_rows_area_fields;
 extern const struct field table_area_fields[];
 extern const size_t n_table_area_fields;
 extern const struct field hashes_area_fields[];
 extern const size_t n_hashes_area_fields;
+extern const struct field ribbon_area_fields[];
+extern const size_t n_ribbon_area_fields;
 
 /* Has stage i of c an area of its kind's own, or is it of split blocks? */
 static inline bool area_is_own(uint16_t kind, size_t i, const struct commit *c)
 {
-    (void)i;
-    (void)c;
-    return kind != KIND_BLOOM;
+    return kind != KIND_BLOOM && (kind != KIND_RIBBON || i + 1 < c->n_stages);
 }
 void area_encode(const struct stage_desc *s, uint8_t area[AREA_BYTES]);
 /* Loads what the descriptor's layout has there. */

@@ -5,6 +5,7 @@
 #include "integrity.h"
 #include "list.h"
 #include "pack.h"
+#include "ribbon.h"
 
 static const uint8_t MAGIC[8] = {0x89, 'T', 'C', 'R', '\r', '\n', 0x1a, '\n'};
 
@@ -152,6 +153,8 @@ static struct verdict check_head(const struct commit_disk *d, const struct commi
     if (c->committed_bytes > available_bytes)
         return AT(SHORT, committed_bytes);
     if (id->kind == KIND_PACK && c->n_stages != PACK_STAGES)
+        return AT(RANGE, n_stages);
+    if (id->kind == KIND_RIBBON && c->n_stages < RIBBON_MIN_STAGES)
         return AT(RANGE, n_stages);
     if (id->kind == KIND_LIST && c->n_stages != LIST_STAGES)
         return AT(RANGE, n_stages);

@@ -23,6 +23,7 @@ enum {
     STATE_SEALED = 2,
     LAYOUT_SPLIT_BLOCKS = 1,
     LAYOUT_ROWS = 2,
+    LAYOUT_RIBBON = 3,
     LAYOUT_HASHES = 5,
     LAYOUT_TABLE = 6,
     CONTENT_BANDS = 1,
@@ -103,6 +104,8 @@ struct stage_desc {
     uint16_t content;
     uint64_t n_hashes; /* of a list's pages, and the next */
     uint8_t hash_bits;
+    uint16_t ribbon_blocks; /* of a ribbon's shorter pages */
+    uint64_t n_long_pages;  /* the first so many have one block more */
 };
 
 struct commit {

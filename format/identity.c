@@ -118,8 +118,8 @@ static struct verdict check_growth(const struct identity_disk *d,
     return VERDICT_GOOD;
 }
 
-/* Other kinds are made in one go, and a pack for many segments (SPEC.md §17.3, §18.2).
- */
+/* Other kinds are made in one go, and a pack for many segments (SPEC.md §17.3, §18.2,
+ * §19.3). */
 static struct verdict check_kind(const struct identity *id)
 {
     if (id->kind != KIND_BLOOM &&

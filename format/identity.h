@@ -14,6 +14,7 @@ enum {
     NAME_MAX_BYTES = 255,
     KIND_BLOOM = 1,
     KIND_PACK = 2,
+    KIND_RIBBON = 3,
     KIND_LIST = 5,
     GROWTH_NONE = 0,      /* sealed at birth, or one stage */
     GROWTH_GEOMETRIC = 1, /* Almeida et al., section 4 */
@@ -80,10 +81,11 @@ extern const size_t n_identity_fields;
 #define TIGHTENING_MAX     0.95
 #define FIRST_CAPACITY_MAX (UINT64_C(1) << 32)
 
-/* Kinds that this code knows. Each has a row in lib/filter/kind.c. */
+/* Kinds that this code knows. Each has a row in lib/filter/header.c. */
 static inline bool kind_known(uint16_t kind)
 {
-    return kind == KIND_BLOOM || kind == KIND_PACK || kind == KIND_LIST;
+    return kind == KIND_BLOOM || kind == KIND_PACK || kind == KIND_RIBBON ||
+           kind == KIND_LIST;
 }
 
 /* A segment's name: 1..255 bytes, none of them NUL. */

@@ -22,6 +22,13 @@ static int check_options(const struct tamis_builder_options *o, struct tamis_dia
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
                          "a list has 1 to 64 bits of each hash, not %llu",
                          (unsigned long long)o->list_bits);
+    if (o->kind > UINT16_MAX ||
+        (o->kind && o->kind != TAMIS_BLOOM && o->kind != TAMIS_RIBBON))
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
+                         "no filter of this kind is built");
+    if (o->kind == TAMIS_RIBBON && o->for_packs)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
+                         "a ribbon filter can't be packed; a Bloom filter can");
     return domain_check(o->domain, diag);
 }
 
@@ -57,6 +64,7 @@ static void take_options(struct tamis_builder *b, const struct tamis_builder_opt
     b->checks = o->check != 0;
     b->for_packs = o->for_packs != 0;
     b->list_bits = (unsigned)o->list_bits;
+    b->kind = o->kind == TAMIS_RIBBON ? KIND_RIBBON : KIND_BLOOM;
     check_note(b);
 }
 
@@ -323,7 +331,7 @@ void builder_name(const struct tamis_builder *b, const void **name, size_t *n_by
 
 void builder_set_balanced(struct tamis_builder *b)
 {
-    b->balanced = !b->for_packs;
+    b->balanced = !b->for_packs && b->kind == KIND_BLOOM;
 }
 
 struct builder_size *builder_size(struct tamis_builder *b)

@@ -58,9 +58,10 @@ bool check_header(struct tamis_builder *b, const uint8_t header[PAGE_BYTES],
     if (b->changed || identity_decode(header, PAGE_BYTES, &id).code != VERDICT_OK ||
         commit_choose_slot(header, &id, available, &c, &health).code != VERDICT_OK)
         return false;
-    const struct geometry *g = &c.stages[0].geometry;
+    const struct geometry *g = &c.stages[c.n_stages - 1].geometry;
     return hash_domain_tag(id.hash_id, id.hash_seed) == b->domain.tag &&
-           c.watermark == b->watermark && c.n_stages == 1 &&
+           c.watermark == b->watermark && id.kind == b->kind &&
+           (c.n_stages == 1 || b->kind == KIND_RIBBON) &&
            g->n_blocks == b->asked.n_blocks && g->lanes == b->asked.lanes &&
            g->words == b->asked.words;
 }

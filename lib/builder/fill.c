@@ -9,11 +9,13 @@
  * lost before them is seen here, and one that is lost later fails its page's digest. */
 #include "lib/builder/inside.h"
 #include "format/integrity.h"
+#include "lib/io/io.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum {
     REGION_BYTES = 256 << 10, /* and a few streams beside it: within any L2 */
@@ -41,7 +43,7 @@ static bool is_small(const struct geometry *g, unsigned n_threads)
     return lane_bytes(g) <= (n_threads > 1 ? SHARED_BYTES : SMALL_BYTES);
 }
 
-static void choose_regions(struct fill *f, size_t region_bytes)
+void fill_choose_regions(struct fill *f, size_t region_bytes)
 {
     f->shift = 6; /* a page of blocks */
     while (((size_t)BLOCK_BYTES << (f->shift + 1)) <= region_bytes)
@@ -63,7 +65,7 @@ int fill_begin(struct fill *f, const struct geometry *g, uint8_t *bits,
     f->bits = bits;
     f->digests = digests;
     f->kernel = kernel_get();
-    choose_regions(f, region_bytes ? region_bytes : REGION_BYTES);
+    fill_choose_regions(f, region_bytes ? region_bytes : REGION_BYTES);
     f->finished = calloc((size_t)f->n_regions * g->lanes, sizeof *f->finished);
     if (!f->finished)
         return ENOMEM;
@@ -236,4 +238,26 @@ uint64_t fill_memory(const struct geometry *g, unsigned n_threads)
         return 0;
     return (uint64_t)n_threads *
            (BUFFER_BYTES + MAX_REGIONS * (sizeof(uint64_t *) + 3 * sizeof(uint32_t)));
+}
+
+/* ---- private memory for bits ---- */
+
+/* In huge pages, where there are any. */
+uint8_t *map_bits(size_t n, void **address, size_t *n_bytes)
+{
+    size_t align = n < HUGE_PAGE_BYTES ? PAGE_BYTES : HUGE_PAGE_BYTES;
+    *n_bytes = n + align - PAGE_BYTES;
+    *address = mmap(NULL, *n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                    -1, 0);
+    if (*address == MAP_FAILED)
+        return NULL;
+    uint8_t *bits = (uint8_t *)*address + (-(uintptr_t)*address & (align - 1));
+    if (align == HUGE_PAGE_BYTES)
+        madvise(bits, n, MADV_HUGEPAGE);
+    return bits;
+}
+
+void unmap_bits(void *address, size_t n_bytes)
+{
+    munmap(address, n_bytes);
 }

@@ -4,6 +4,7 @@
  * sequentially: that way it lands in large folios of the page cache, and no half-built
  * bit is ever mapped by anyone. The header is written last. */
 #include "lib/builder/inside.h"
+#include "lib/builder/layer.h"
 #include "lib/filter/identity.h"
 #include "format/integrity.h"
 #include "lib/io/io.h"
@@ -15,7 +16,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum { WRITE_BYTES = 4 << 20 };
@@ -127,7 +127,7 @@ int builder_describe(const struct tamis_builder *b, struct identity *id,
     id->major = FORMAT_MAJOR;
     id->minor = FORMAT_MINOR;
     id->header_pages = 1;
-    id->kind = KIND_BLOOM;
+    id->kind = b->kind;
     id->hash_id = (uint16_t)b->domain.hash_id;
     id->hash_seed = b->domain.seed;
     id->target_error = b->error;
@@ -156,6 +156,15 @@ static int plan_size(const struct tamis_builder *b, struct geometry *g, double *
     return 0;
 }
 
+/* The stages of a ribbon are known when they are made: for now its least size. */
+static int plan_ribbon(const struct tamis_builder *b, struct built *out)
+{
+    struct tamis_plan plan;
+    int err = tamis_plan_ribbon(b->n_keys, b->error, &plan);
+    out->file_bytes = plan.file_bytes;
+    return err;
+}
+
 static int plan_built(const struct tamis_builder *b, const uint8_t uuid[UUID_BYTES],
                       struct built *out)
 {
@@ -164,6 +173,8 @@ static int plan_built(const struct tamis_builder *b, const uint8_t uuid[UUID_BYT
     builder_describe(b, &out->identity, c);
     memcpy(out->identity.uuid, uuid, UUID_BYTES);
     memcpy(c->uuid, uuid, UUID_BYTES);
+    if (b->kind == KIND_RIBBON)
+        return plan_ribbon(b, out);
 
     struct stage_desc *s = &c->stages[0];
     int err = plan_size(b, &s->geometry, &s->target_error);
@@ -181,21 +192,6 @@ static int plan_built(const struct tamis_builder *b, const uint8_t uuid[UUID_BYT
     return 0;
 }
 
-/* Private memory in huge pages, where there are any. */
-static uint8_t *map_bits(size_t n, void **address, size_t *n_bytes)
-{
-    size_t align = n < HUGE_PAGE_BYTES ? PAGE_BYTES : HUGE_PAGE_BYTES;
-    *n_bytes = n + align - PAGE_BYTES;
-    *address = mmap(NULL, *n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                    -1, 0);
-    if (*address == MAP_FAILED)
-        return NULL;
-    uint8_t *bits = (uint8_t *)*address + (-(uintptr_t)*address & (align - 1));
-    if (align == HUGE_PAGE_BYTES)
-        madvise(bits, n, MADV_HUGEPAGE);
-    return bits;
-}
-
 /* Threads take memory: so many run as fit beside the filter and its hashes. They never
  * send hashes to the spool; where those go there anyhow, they make some room. */
 static void choose_threads(struct tamis_builder *b, const struct geometry *g,
@@ -208,13 +204,11 @@ static void choose_threads(struct tamis_builder *b, const struct geometry *g,
         b->n_at_work--;
 }
 
-static int write_filter(struct tamis_builder *b, int fd, uint64_t at,
-                        struct built *built)
+/* All of a Bloom filter but its header. */
+static int write_bloom(struct tamis_builder *b, int fd, uint64_t at,
+                       struct built *built)
 {
     struct stage_desc *s = &built->commit.stages[0];
-    uint8_t header[PAGE_BYTES];
-    if (s->length > SIZE_MAX / 2 || at > INT64_MAX - built->file_bytes)
-        return EFBIG;
     uint64_t n_digests = digests_bytes(s->length / PAGE_BYTES);
     choose_threads(b, &s->geometry, s->length + n_digests);
     int err = spool_settle(b, s->length + n_digests +
@@ -228,7 +222,18 @@ static int write_filter(struct tamis_builder *b, int fd, uint64_t at,
     err = bits && digests ? write_stage(b, fd, at, bits, s, digests) : ENOMEM;
     free(digests);
     if (bits)
-        munmap(address, n_mapped);
+        unmap_bits(address, n_mapped);
+    return err;
+}
+
+static int write_filter(struct tamis_builder *b, int fd, uint64_t at,
+                        struct built *built)
+{
+    uint8_t header[PAGE_BYTES];
+    if (built->file_bytes > SIZE_MAX / 2 || at > INT64_MAX - built->file_bytes)
+        return EFBIG;
+    int err = b->kind == KIND_RIBBON ? ribbon_write(b, fd, at, built)
+                                     : write_bloom(b, fd, at, built);
     if (err)
         return err;
     identity_encode(&built->identity, header);

@@ -48,6 +48,7 @@ struct tamis_builder {
     uint64_t first_prefix, last_prefix; /* of the range: its keys' first 8 bytes */
     bool checks; /* the finished filter before it gets its header */
     bool for_packs;
+    uint16_t kind; /* of the filter that is made */
     bool balanced;
     struct builder_size size;
     bool changed;            /* check_notes() found that memory changed */
@@ -116,6 +117,8 @@ struct fill {
     } asked[MAX_LANES];
 };
 
+/* Cuts a lane of f->g into regions of about so many bytes. */
+void fill_choose_regions(struct fill *f, size_t region_bytes);
 /* Sets up g, bits and digests, for at most n hashes a call. Regions have about
  * region_bytes (0: a suitable size). Smaller lanes have none, nor does a fill without
  * memory for them. ENOMEM. */
@@ -133,6 +136,10 @@ uint64_t fill_finished(struct fill *f);
 void fill_end(struct fill *f);
 /* Returns the memory that filling takes beside the bits. */
 uint64_t fill_memory(const struct geometry *g, unsigned n_threads);
+
+/* Private memory for bits, in huge pages where there are any; NULL: none. */
+uint8_t *map_bits(size_t n, void **address, size_t *n_bytes);
+void unmap_bits(void *address, size_t n_bytes);
 
 /* partition.c calls it with the runs of a region. */
 typedef void fill_fn(struct fill *f, const uint64_t *hashes, size_t n);

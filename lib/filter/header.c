@@ -169,3 +169,16 @@ void header_info(const struct identity *id, const struct commit *c,
         info->over_target =
             info->growing_kind && kind->over_target(&c->stages[c->n_stages - 1]);
 }
+
+/* ---- the kinds that this library answers for ---- */
+
+static const struct filter_kind *const kinds[] = {&kind_bloom, &kind_pack, &kind_ribbon,
+                                                  &kind_list};
+
+const struct filter_kind *kind_find(uint16_t number)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (kinds[i]->number == number)
+            return kinds[i];
+    return NULL;
+}

@@ -1,6 +1,6 @@
-/* A kind of filter, as readers see it: here another kind joins. kind.c has the table,
- * bloom.c, list.c and pack.c a row each. A filter holds the row of its kind from open
- * to close.
+/* A kind of filter, as readers see it: here another kind joins. header.c has the table,
+ * bloom.c, list.c, pack.c and ribbon.c a row each. A filter holds the row of its kind
+ * from open to close.
  *
  *     identity.kind --kind_find()--> struct filter_kind
  *                                     |  memory, map, planes <---- view_create()
@@ -14,7 +14,7 @@
  * - its number, and what its descriptors must be: kind_known() in format/identity.h,
  *   area_check() in format/area.c, SPEC.md sections 5, 6 and 8;
  * - a file in this room, or a room, with a row that sets each field of the struct;
- * - a line in the table of kind.c;
+ * - a line in the table of header.c;
  * - what makes it: the number is written where filters are made, for kind 1 in
  *   builder/finish.c, writer/create.c and derive/derive.c.
  *
@@ -34,8 +34,8 @@
  * - A probe waits for no thread, calls no malloc(), and may run in a signal handler.
  * - Answers leave probe_many only when a word of them is whole: a caller that jumps out
  *   of a probe is left with MAYBE.
- * - Warning: tamis_filter_probe() asks no row where the view is `plain`, or quick
- *   (page/quick.h): then planes of bits decide. */
+ * - Warning: tamis_filter_probe() asks no probe of a row where the view is `plain`, or
+ *   quick (page/quick.h): then planes of bits decide, or `answer` of the row. */
 #ifndef TAMIS_FILTER_KIND_H
 #define TAMIS_FILTER_KIND_H
 
@@ -43,6 +43,7 @@
 #include "lib/tamis.h"
 
 struct kernel;
+struct plane;
 struct stage;
 struct view;
 
@@ -64,6 +65,13 @@ typedef size_t kind_probe_many_fn(struct view *v, const struct kernel *k,
                                   const uint64_t *hashes, size_t n, uint64_t *absent);
 /* Prefetches the lines that a probe reads first. */
 typedef void kind_prefetch_fn(const struct view *v, uint64_t h);
+/* The same as of the kernel for planes: one key, and 1 to 64 keys. `plane` is that at
+ * the start of a view. */
+typedef enum tamis_answer kind_answer_fn(const struct plane *plane,
+                                         const struct tamis_key *key,
+                                         enum tamis_reason *why);
+typedef size_t kind_answer_few_fn(const struct plane *plane, const uint64_t *hashes,
+                                  size_t n, uint64_t *absent);
 
 struct filter_kind {
     uint16_t number;  /* in the identity */
@@ -85,6 +93,11 @@ struct filter_kind {
     kind_probe_many_fn *probe_many;
     kind_prefetch_fn *prefetch;
 
+    /* A sealed filter is asked by these once all pages of its first stage are good.
+     * NULL: planes are asked by the kernel, others by the functions above. */
+    kind_answer_fn *answer;
+    kind_answer_few_fn *answer_few;
+
     /* Where this stage decides the answer. `begin` is the stage's offset in the file.
      * NULL: no stage does by itself. */
     void (*explain)(struct stage *s, const struct kernel *k, uint64_t begin, uint64_t h,
@@ -95,7 +108,7 @@ struct filter_kind {
     bool (*over_target)(const struct stage_desc *last);
 };
 
-extern const struct filter_kind kind_bloom, kind_list, kind_pack;
+extern const struct filter_kind kind_bloom, kind_list, kind_pack, kind_ribbon;
 
 /* NULL if unknown. identity_decode() refuses such a kind. */
 const struct filter_kind *kind_find(uint16_t number);

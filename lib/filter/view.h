@@ -12,6 +12,7 @@
 #include "lib/page/page.h"
 #include "lib/page/quick.h"
 
+struct ribbons;
 struct view {
     struct plane plane; /* the first; here for the shortest way to it */
     /* Sealed for good, one stage, at the filter's watermark: once all pages are good, a
@@ -42,6 +43,7 @@ struct view {
     struct band *bands; /* kind_pack's; NULL: the table of bands failed a check */
     uint32_t n_bands;
     struct list_map *list; /* kind_list's */
+    struct ribbons *ribbons; /* kind_ribbon's */
     struct stage stages[];
 };
 

@@ -1,5 +1,6 @@
 /* The kernel for x86-64 with AVX2: a block is two halves of four words. */
 #include "lib/kernel/kernel.h"
+#include "lib/kernel/ribbon.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -225,6 +226,52 @@ KERNEL inline void rotate(uint32_t numbers[WORDS_PER_BLOCK], uint32_t start)
 }
 
 #include "lib/kernel/loops.h"
+
+/* ==== ribbons: SPEC.md section 19 ==== */
+
+#define RIBBON_SYMBOL ribbon_avx2
+
+/* For each of the low four bits of a number, a word of ones or zeros. The mask keeps
+ * the loads within the page. */
+KERNEL inline __m256i mask_words(uint32_t bits)
+{
+    __m256i bit = _mm256_setr_epi64x(1, 2, 4, 8);
+    return _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_set1_epi64x(bits), bit), bit);
+}
+
+/* The parity of each word: of the sum of those of its bytes. */
+KERNEL inline uint32_t parities(__m256i x)
+{
+    __m256i of = _mm256_setr_epi8(0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0, 0, 1,
+                                  1, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0);
+    x = _mm256_xor_si256(x, _mm256_srli_epi64(x, 4));
+    x = _mm256_shuffle_epi8(of, _mm256_and_si256(x, _mm256_set1_epi8(15)));
+    x = _mm256_slli_epi64(_mm256_sad_epu8(x, _mm256_setzero_si256()), 63);
+    return (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(x));
+}
+
+KERNEL inline uint32_t four_columns(const uint8_t *here, const uint8_t *next,
+                                    uint32_t mask, __m256i low, __m256i high)
+{
+    __m256i words = mask_words(mask);
+    __m256i a = _mm256_maskload_epi64((const long long *)(const void *)here, words);
+    __m256i b = _mm256_maskload_epi64((const long long *)(const void *)next, words);
+    return parities(
+        _mm256_xor_si256(_mm256_and_si256(a, low), _mm256_and_si256(b, high)));
+}
+
+KERNEL inline uint32_t columns_differ(const uint8_t *here, const uint8_t *next,
+                                      uint8_t mask, uint64_t low, uint64_t high,
+                                      uint32_t fingerprint)
+{
+    __m256i l = _mm256_set1_epi64x((long long)low);
+    __m256i h = _mm256_set1_epi64x((long long)high);
+    uint32_t odd = four_columns(here, next, mask, l, h) |
+                   four_columns(here + 32, next + 32, mask >> 4, l, h) << 4;
+    return (odd ^ fingerprint) & mask;
+}
+
+#include "lib/kernel/columns.h"
 #endif
 
 typedef int kernel_avx2_has_this_file; /* elsewhere it is empty, which C forbids */

@@ -1,5 +1,6 @@
 /* The kernel for 64-bit Arm, little-endian: a block is four pairs of words. */
 #include "lib/kernel/kernel.h"
+#include "lib/kernel/ribbon.h"
 
 #if defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #include <arm_neon.h>
@@ -154,6 +155,47 @@ KERNEL inline void rotate(uint32_t numbers[WORDS_PER_BLOCK], uint32_t start)
 }
 
 #include "lib/kernel/loops.h"
+
+/* ==== ribbons: SPEC.md section 19 ==== */
+
+#define RIBBON_SYMBOL ribbon_neon
+
+/* A bit for each of the two words: its parity. */
+KERNEL inline uint32_t two_columns(const uint8_t *here, const uint8_t *next,
+                                   uint8x16_t low, uint8x16_t high)
+{
+    uint8x16_t x =
+        veorq_u8(vandq_u8(vld1q_u8(here), low), vandq_u8(vld1q_u8(next), high));
+    uint64x2_t n = vpaddlq_u32(vpaddlq_u16(vpaddlq_u8(vcntq_u8(x))));
+    return ((uint32_t)vgetq_lane_u64(n, 0) & 1) | ((uint32_t)vgetq_lane_u64(n, 1) & 1)
+                                                      << 1;
+}
+
+KERNEL inline uint32_t one_column(const uint8_t *here, const uint8_t *next,
+                                  uint64_t low, uint64_t high)
+{
+    uint64_t a, b;
+    memcpy(&a, here, sizeof a);
+    memcpy(&b, next, sizeof b);
+    return (uint32_t)__builtin_parityll((a & low) ^ (b & high));
+}
+
+/* An odd column by itself: the word behind it may be beyond the page. */
+KERNEL inline uint32_t columns_differ(const uint8_t *here, const uint8_t *next,
+                                      uint8_t mask, uint64_t low, uint64_t high,
+                                      uint32_t fingerprint)
+{
+    uint8x16_t l = vreinterpretq_u8_u64(vdupq_n_u64(low));
+    uint8x16_t h = vreinterpretq_u8_u64(vdupq_n_u64(high));
+    uint32_t odd = 0, j = 0;
+    for (; mask >> j > 1; j += 2)
+        odd |= two_columns(here + 8 * j, next + 8 * j, l, h) << j;
+    if (mask >> j)
+        odd |= one_column(here + 8 * j, next + 8 * j, low, high) << j;
+    return (odd ^ fingerprint) & mask;
+}
+
+#include "lib/kernel/columns.h"
 #endif
 
 typedef int kernel_neon_has_this_file; /* elsewhere it is empty, which C forbids */

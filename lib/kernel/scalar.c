@@ -1,5 +1,6 @@
 /* The kernel for every processor: word by word, in C. */
 #include "lib/kernel/kernel.h"
+#include "lib/kernel/ribbon.h"
 
 #define KERNEL             static
 #define KERNEL_NAME        "scalar"
@@ -149,3 +150,29 @@ KERNEL inline void rotate(uint32_t numbers[WORDS_PER_BLOCK], uint32_t start)
 }
 
 #include "lib/kernel/loops.h"
+
+/* ==== ribbons: SPEC.md section 19 ==== */
+
+#define RIBBON_SYMBOL ribbon_scalar
+
+KERNEL inline uint64_t column_word(const uint8_t *at)
+{
+    struct le64 word;
+    memcpy(&word, at, sizeof word);
+    return le64_get(word);
+}
+
+KERNEL inline uint32_t columns_differ(const uint8_t *here, const uint8_t *next,
+                                      uint8_t mask, uint64_t low, uint64_t high,
+                                      uint32_t fingerprint)
+{
+    uint32_t differ = 0;
+    for (uint32_t j = 0; mask >> j; j++) {
+        uint64_t chosen =
+            (column_word(here + 8 * j) & low) ^ (column_word(next + 8 * j) & high);
+        differ |= (((uint32_t)__builtin_parityll(chosen) ^ fingerprint >> j) & 1) << j;
+    }
+    return differ;
+}
+
+#include "lib/kernel/columns.h"

@@ -19,6 +19,7 @@ struct mapping {
     void *address; /* of the mapping itself */
     size_t n_bytes;
     struct watched *watched;
+    const _Atomic uint32_t *n_faults; /* of this mapping */
 };
 /* Watches a mapping; ENOMEM. *alarm (may be NULL) becomes true before a lost page is
  * replaced. */
@@ -28,6 +29,12 @@ void lost_forget(struct mapping *m); /* before it is unmapped */
 void lost_keep_from_children(struct mapping *m);
 /* Was the page at this address lost? Then it has our ones now. */
 bool lost_page(const struct mapping *m, const void *at);
+/* May a page of it be lost? If not, no page that the caller has read has our ones. */
+static inline bool lost_any(const struct mapping *m)
+{
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(m->n_faults, memory_order_acquire) != 0;
+}
 
 /* For the guard, before the first lost_replace(). */
 int lost_prepare(void);

@@ -127,6 +127,7 @@ int lost_watch(struct mapping *m, bool writable, _Atomic bool *alarm)
     atomic_store(&g->epoch, 0);
     atomic_fetch_add(&g->version, 1);
     m->watched = g;
+    m->n_faults = &g->n_faults;
     return 0;
 }
 

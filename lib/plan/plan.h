@@ -3,6 +3,7 @@
 #define TAMIS_PLAN_PLAN_H
 
 #include "format/geometry.h"
+#include "format/ribbon.h"
 #include "lib/tamis.h"
 
 /* ==== plan.c: sizes and errors ======================================== */
@@ -29,6 +30,16 @@ uint64_t plan_keys_of_bits(const struct geometry *g, uint64_t n_bits);
 bool plan_error_valid(double error);
 /* The public plan of this geometry, as a file with these keys. */
 void plan_describe(const struct geometry *g, uint64_t n_keys, struct tamis_plan *plan);
+
+/* ==== ribbon.c: stages of ribbons ==== */
+
+enum { RIBBON_MOST_STAGES = 4 }; /* and one of split blocks for the keys that are left */
+/* The next stage, of number `stage`, for so many keys. No pages: a stage of split blocks
+ * is better for them. ERR_TOO_LARGE. */
+int plan_ribbon_geometry(uint64_t n_keys, double error, uint32_t stage,
+                         struct ribbon_geometry *g);
+/* The chance that a key that is in no page matches in one. */
+double plan_ribbon_error(const struct ribbon_geometry *g);
 
 /* ==== growth.c: the series of a growing filter ==== */
 

@@ -9,6 +9,9 @@
 
 struct tamis_builder;
 
+/* Kinds of filters, as files number them. */
+enum tamis_kind { TAMIS_BLOOM = 1, TAMIS_PACK = 2, TAMIS_RIBBON = 3 };
+
 struct tamis_builder_options {
     size_t size;
     const struct tamis_domain *domain; /* default: a random one */
@@ -42,6 +45,14 @@ struct tamis_builder_options {
      * bits: 1 to 64, all of them. Spooled hashes are then sorted as they are written,
      * which takes 15 ns a hash. */
     uint64_t list_bits;
+    /* TAMIS_BLOOM (or 0) or TAMIS_RIBBON. A ribbon takes a few per cent more than
+     * log2(1/error) bits a key, where a Bloom filter takes 44% more; building it takes
+     * about ten times as long, asking it up to three times. It is neither united nor
+     * packed: with for_packs it is ERR_RANGE. A reader or a writer of 1.0 refuses the
+     * file, and a store that has one (SPEC.md section 19). With hashes that are not
+     * evenly spread it is larger. If hashes are spooled, each portion of them that
+     * has room in memory reads the spool anew. */
+    uint64_t kind;
 };
 
 int tamis_builder_create(const struct tamis_builder_options *opt,

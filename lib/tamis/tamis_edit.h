@@ -24,6 +24,9 @@ struct tamis_segment_options {
     uint64_t check;
     uint64_t for_packs;
     uint64_t list_bits; /* the segment gets a list, too, in a file of its own */
+    /* TAMIS_BLOOM (or 0) or TAMIS_RIBBON, whatever the store says of packs. A store
+     * that has a ribbon is not written by tamis 1.0. */
+    uint64_t kind;
 };
 
 int tamis_edit_begin(struct tamis_store *store, struct tamis_edit **out,

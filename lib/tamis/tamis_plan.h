@@ -19,6 +19,9 @@ struct tamis_plan {
 
 /* Plans the smallest filter for n_keys at `error` (1e-8 .. 0.5). */
 int tamis_plan_filter(uint64_t n_keys, double error, struct tamis_plan *plan);
+/* Plans a ribbon filter (TAMIS_RIBBON). lanes, words and n_blocks stay 0. The size is
+ * within 1% of that of the file. */
+int tamis_plan_ribbon(uint64_t n_keys, double error, struct tamis_plan *plan);
 /* Plans the best filter of at most bits_bytes of bits. Given keys, it finds the error;
  * given an error and n_keys 0, how many keys the filter holds. */
 int tamis_plan_within(uint64_t bits_bytes, uint64_t n_keys, double error,

@@ -7,9 +7,7 @@
 #include <stdint.h>
 
 enum {
-    KIND_RIBBON = 3,
     KIND_MAP = 4,
-    LAYOUT_RIBBON = 3,
     LAYOUT_VALUES = 4,
 };
 

@@ -95,7 +95,8 @@ static bool wait_turn(struct work *w, const struct task *task)
 static int read_task(struct work *w, struct task *task, struct tamis_builder *builder,
                      struct key_reader *keys)
 {
-    bool alone = w->o->growth.error != 0 || w->packer || given(w->o, OPT_FOR_PACKS);
+    bool alone = w->o->growth.error != 0 || w->packer || given(w->o, OPT_FOR_PACKS) ||
+                 filter_kind(w->o) == TAMIS_RIBBON;
     uint64_t most = alone ? 0 : TAMIS_EDIT_BALANCED_KEYS;
     int status = keys_into(builder, keys, most, w->store_path);
 
@@ -123,6 +124,7 @@ static int build_one(struct work *w, struct task *task, uint32_t n_threads)
     opt.check = given(w->o, OPT_CHECK);
     opt.for_packs = given(w->o, OPT_FOR_PACKS);
     opt.list_bits = w->o->list_bits;
+    opt.kind = filter_kind(w->o);
     pthread_mutex_lock(&w->lock);
     err = tamis_edit_builder(w->edit, task->name.bytes, task->name.n_bytes,
                              w->o->growth.error, &opt, &builder, &diag);
@@ -400,6 +402,9 @@ static int run(int argc, char **argv)
     if (given(&o, OPT_PACK) && (given(&o, OPT_CHECK) || given(&o, OPT_FOR_PACKS)))
         usage_error("--pack makes no files: leave out %s",
                     given(&o, OPT_CHECK) ? "--check" : "--for-packs");
+    if (given(&o, OPT_KIND) && given(&o, OPT_BARE))
+        usage_error("--kind is for a filter, and --bare makes none");
+    filter_kind(&o); /* a mistake in it is one in the arguments */
     if (given(&o, OPT_FROM_LIST))
         return rebuild(&o);
     w.o = &o;
@@ -430,6 +435,7 @@ const struct command cmd_build = {
                  "sizes for 'tamis pack'; with --each: into one pack", NULL},
                 OPTION(FROM_LIST, NULL),
                 OPTION(LIST, "list their hashes, too: BITS of each, 1..64 (64)"),
+                OPTION(KIND, NULL),
                 OPTION(CHECK, NULL),
                 OPTION(JOBS, NULL),
                 OPTION(EMPTY, "accept a list without keys: every key is ABSENT"),

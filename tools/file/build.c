@@ -36,6 +36,7 @@ static int prepare(const struct options *o, struct tamis_store_info *info,
     opt->n_threads = o->jobs;
     opt->check = given(o, OPT_CHECK);
     opt->list_bits = o->list_bits;
+    opt->kind = filter_kind(o);
     if (o->binding_bytes > 0) {
         opt->identity.binding = o->binding;
         opt->identity.binding_bytes = o->binding_bytes;
@@ -174,6 +175,7 @@ const struct command cmd_file_build = {
                 OPTION(BIND, NULL),
                 OPTION(WATERMARK, NULL),
                 OPTION(LIST, "list their hashes instead: BITS of each, 1..64 (64)"),
+                OPTION(KIND, NULL),
                 OPTION(CHECK, NULL),
                 OPTION(JOBS, NULL),
                 OPTION(EMPTY, NULL),

@@ -320,3 +320,15 @@ struct tamis_derivation derivation_of(const struct options *o)
         d.operation = TAMIS_SHRINK;
     return d;
 }
+
+uint64_t filter_kind(const struct options *o)
+{
+    if (!given(o, OPT_KIND) || strcmp(o->kind, "bloom") == 0)
+        return given(o, OPT_KIND) ? TAMIS_BLOOM : 0;
+    if (strcmp(o->kind, "ribbon") != 0)
+        usage_error("--kind is bloom or ribbon, not '%s'", o->kind);
+    if (given(o, OPT_FOR_PACKS) || given(o, OPT_PACK))
+        usage_error("a ribbon can't be packed: leave out --%s, or take --kind bloom",
+                    given(o, OPT_PACK) ? "pack" : "for-packs");
+    return TAMIS_RIBBON;
+}

@@ -5,6 +5,7 @@
 #define TAMIS_STORE_EDIT_INSIDE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "lib/builder/builder.h"
 #include "lib/pack/pack.h"
@@ -65,6 +66,7 @@ struct tamis_edit {
     size_t n_retains, n_attached;
     struct names touched; /* name -> EDIT_PUT + 1 or EDIT_DROP + 1, the latest */
     struct balance balance;
+    atomic_bool has_ribbons; /* some filter that was put is one */
 };
 int edit_usable(struct tamis_edit *e, struct tamis_diag *diag);
 /* Would the segment exist after a commit now? ERR_EXISTS or ERR_NO_SEGMENT if not as in

@@ -150,7 +150,9 @@ int tamis_edit_builder(struct tamis_edit *edit, const void *name, size_t name_by
         .memory_limit = ours.memory_limit,
         .n_threads = ours.n_threads,
         .check = ours.check,
-        .for_packs = ours.for_packs || c->meta.compat & META_COMPAT_FOR_PACKS,
+        .for_packs = ours.for_packs || (ours.kind != TAMIS_RIBBON &&
+                                        c->meta.compat & META_COMPAT_FOR_PACKS),
+        .kind = ours.kind,
         .list_bits = ours.list_bits,
     };
     rc = tamis_builder_create(&b, out, diag);
@@ -219,6 +221,8 @@ static int put_built(struct tamis_edit *edit, struct tamis_builder *builder,
         filter_file_unlink(edit->dir.fd, uuid);
         return rc;
     }
+    if (built.identity.kind == KIND_RIBBON)
+        atomic_store(&edit->has_ribbons, true);
     struct record r = edit_record(&built.commit, built.identity.target_error,
                                   built.identity.created, builder_rank(builder));
     r.file_bytes = built.file_bytes;
@@ -364,6 +368,8 @@ int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_byt
     rc = attach_copy(&a, &h, diag);
     if (rc)
         return rc;
+    if (h.identity.kind == KIND_RIBBON)
+        atomic_store(&edit->has_ribbons, true);
     struct record r =
         edit_record(&h.commit, h.identity.target_error, h.identity.created, ours.rank);
     if (ours.binding_bytes) {

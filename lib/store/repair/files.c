@@ -263,6 +263,8 @@ static int judge_file(struct repair *r, struct names *names, size_t i,
         claim_list(r, f, &j->h.identity);
         return 0;
     }
+    if (j->state == FILE_GOOD && j->h.identity.kind == KIND_RIBBON)
+        r->meta.ro_compat |= META_RO_COMPAT_RIBBONS;
     const struct identity *id = &j->h.identity;
     bool nameless = !j->has_identity || !id->name_bytes;
     struct repair_segment who = {.name = j->h.identity.name,

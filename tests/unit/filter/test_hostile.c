@@ -195,7 +195,7 @@ static const struct hostile_identity {
     {"name_bytes", "out of range", TAMIS_ERR_DAMAGED, 78, 2, 256},
     {"name_bytes", "out of range", TAMIS_ERR_DAMAGED, 78, 2, 65535},
     {"name", "out of range", TAMIS_ERR_DAMAGED, 78, 2, 200},
-    {"kind", "does not know", TAMIS_ERR_VERSION, 72, 2, 3},
+    {"kind", "does not know", TAMIS_ERR_VERSION, 72, 2, 9},
     {"hash_id", "does not know", TAMIS_ERR_VERSION, 74, 2, 0},
     {"growth_rule", "does not know", TAMIS_ERR_VERSION, 76, 2, 7},
     {"incompat", "does not know", TAMIS_ERR_VERSION, 32, 8, 1},

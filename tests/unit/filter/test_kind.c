@@ -26,14 +26,14 @@ static void test_each_known_kind_has_a_whole_row(void **state)
         assert_true(k->memory && k->map && k->probe && k->probe_many && k->prefetch);
         assert_true(k->stage_info && k->over_target);
     }
-    assert_int_equal(n, 3);
+    assert_int_equal(n, 4);
     assert_ptr_equal(kind_find(KIND_BLOOM), &kind_bloom);
 }
 
 static void test_unknown_kinds_are_refused(void **state)
 {
     (void)state;
-    const uint16_t unknown[] = {0, 3, 4, 6, 9, 256, UINT16_MAX};
+    const uint16_t unknown[] = {0, 4, 6, 9, 256, UINT16_MAX};
     tamis_filter_close(some_filter());
     for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
         struct identity id = identity_of(path_of("some"));

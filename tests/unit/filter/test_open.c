@@ -279,7 +279,7 @@ static void test_versions_and_features(void **state)
         {offsetof(struct identity_disk, compat), UINT64_C(1) << 63, 8, 0},
         {offsetof(struct identity_disk, ro_compat), 2, 8, 0},
         {offsetof(struct identity_disk, incompat), 1, 8, TAMIS_ERR_VERSION},
-        {offsetof(struct identity_disk, kind), 3, 2, TAMIS_ERR_VERSION},
+        {offsetof(struct identity_disk, kind), 9, 2, TAMIS_ERR_VERSION},
         {offsetof(struct identity_disk, hash_id), 2, 2, TAMIS_ERR_VERSION},
         {IDENTITY_BYTES + offsetof(struct commit_disk, compat), 1, 8, 0},
         {IDENTITY_BYTES + offsetof(struct commit_disk, incompat), 4, 8,

@@ -9,6 +9,7 @@
 #include "format/area.h"
 #include "format/list.h"
 #include "format/pack.h"
+#include "format/ribbon.h"
 #include "format/record.h"
 
 /* Not const: how many fields there are is known when the program runs. */
@@ -25,6 +26,7 @@ static struct record_table {
     {"table_area_disk", table_area_fields, &n_table_area_fields, AREA_BYTES},
     {"hashes_area_disk", hashes_area_fields, &n_hashes_area_fields, AREA_BYTES},
     {"list_page_disk", list_page_fields, &n_list_page_fields, LIST_HEAD_BYTES},
+    {"ribbon_area_disk", ribbon_area_fields, &n_ribbon_area_fields, AREA_BYTES},
     {"band_disk", band_fields, &n_band_fields, BAND_BYTES},
     {"column_disk", column_fields, &n_column_fields, COLUMN_HEAD_BYTES},
     {"dead_disk", dead_fields, &n_dead_fields, DEAD_HEAD_BYTES},

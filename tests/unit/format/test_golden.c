@@ -51,6 +51,8 @@ static const struct golden {
     {"later-minor.tamis", 0, 1, 0, 1, 1, 0},
     {"torn.tamis", 0, 2, 0, 0, 1, 1},
     {"settled-rotten.tamis", 0, 3, 0, 1, 1, 1},
+    {"ribbons/small.tamis", 0, 2, 1, 1, 0, 0},
+    {"ribbons/rotten.tamis", 0, 2, 1, 1, 0, 1},
 };
 enum { N_GOLDENS = sizeof goldens / sizeof goldens[0] };
 
@@ -161,6 +163,10 @@ static void test_same_bytes(void **state)
     char command[2000];
     (void)state;
     snprintf(command, sizeof command, "%s/tests/golden/make_golden %s >/dev/null",
+             TAMIS_BUILD_DIR, test_dir);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command,
+             "mkdir %s/ribbons && %s/tests/golden/make_ribbons %s/ribbons", test_dir,
              TAMIS_BUILD_DIR, test_dir);
     assert_int_equal(system(command), 0);
     for (size_t i = 0; i < N_GOLDENS; i++) {

@@ -119,7 +119,7 @@ static void rules_of_both(void **state)
         R(header_pages, UINT32_MAX, RANGE),
         R(uuid, 0, RANGE),
         R(kind, 0, KIND),
-        R(kind, 3, KIND),
+        R(kind, 9, KIND),
         R(hash_id, 0, KIND),
         R(hash_id, 2, KIND),
         ERRORS_OUTSIDE(R),

@@ -1,0 +1,52 @@
+/* A stage of ribbon pages being made of hashes, region by region. ribbon.c calls it for
+ * stage after stage, layer.c makes one. */
+#ifndef TAMIS_BUILDER_LAYER_H
+#define TAMIS_BUILDER_LAYER_H
+
+#include "lib/builder/inside.h"
+#include "format/ribbon.h"
+
+/* A growing list. */
+struct hash_list {
+    uint64_t *hashes;
+    size_t n, room;
+};
+
+struct layer_worker;
+struct layer {
+    struct ribbon_geometry g;
+    struct fill fill; /* regions, threads and slices only */
+    uint8_t *digests; /* level 1 of the tree, 8 bytes a page */
+    bool asks;
+    struct layer_worker *workers; /* one a thread */
+    /* Of the call at work: the regions that are made, and where. */
+    _Atomic uint32_t next;
+    uint32_t end;
+    uint8_t *bits;
+    uint64_t first_page;
+    _Atomic int error;
+    /* Of all calls. With `asks`: the keys that the finished pages were asked for, and
+     * those of them that the next stage has to have. */
+    struct hash_sum asked, passed;
+    uint64_t n_lost; /* found nowhere */
+};
+
+/* At most n hashes a call. ENOMEM. */
+int layer_begin(struct layer *l, const struct ribbon_geometry *g, uint8_t *digests,
+                uint64_t n, unsigned n_threads, bool asks);
+/* The first page of a region. */
+uint64_t layer_page(const struct layer *l, uint32_t region);
+/* Makes the pages of regions `from` to before `to` at `bits`, of all hashes that map
+ * there. Reorders the hashes. ENOMEM. */
+int layer_make(struct layer *l, uint32_t from, uint32_t to, uint64_t *hashes, size_t n,
+               uint8_t *bits);
+/* Moves the hashes that were bumped to *out, as the next stage has them. ENOMEM. */
+int layer_take_bumped(struct layer *l, struct hash_list *out);
+void layer_end(struct layer *l);
+/* Memory that a thread takes beside hashes and pages. */
+uint64_t layer_memory(unsigned n_threads);
+
+/* ribbon.c: all stages of a ribbon filter, in the file, and *built set up for them. */
+int ribbon_write(struct tamis_builder *b, int fd, uint64_t at, struct built *built);
+
+#endif

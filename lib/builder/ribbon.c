@@ -1,0 +1,291 @@
+/* Hashes -> a ribbon filter: stage after stage, each of the keys that the one before it
+ * bumped, and a stage of split blocks for those that are left at last. So building
+ * never fails, whatever the hashes.
+ *
+ *     file   [ header | stage 0 | digests | stage 1 | digests | ... | split blocks ]
+ *
+ * A page needs all its keys at once. Hashes that were spooled come back in portions:
+ * each reads the whole spool and keeps the hashes of its pages, so that portion and
+ * pages stay within the limit of memory. */
+#include "lib/builder/layer.h"
+#include "format/integrity.h"
+#include "lib/io/io.h"
+#include "lib/plan/plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WRITE_BYTES = 4 << 20, LEAST_PORTION = 1 << 16 };
+
+struct maker {
+    struct tamis_builder *b;
+    int fd;
+    uint64_t at, end; /* of the filter; of what is written, from there */
+    struct built *built;
+    struct hash_list left; /* for the next stage */
+    struct hash_sum sum;   /* of those */
+};
+
+static int write_pages(const struct maker *m, const uint8_t *bits, uint64_t n,
+                       uint64_t at)
+{
+    int err = 0;
+    for (uint64_t done = 0, some; done < n && !err; done += some) {
+        some = WRITE_BYTES - (m->at + at + done) % WRITE_BYTES;
+        some = some < n - done ? some : n - done;
+        err = io_write(m->fd, bits + done, (size_t)some, m->at + at + done);
+    }
+    return err;
+}
+
+/* What a stage adds to the filter's error: as many absent keys end there as keys do. */
+static double share_of_error(const struct maker *m, uint64_t keys, double error)
+{
+    const double least = 1e-18; /* 0 is no error */
+    uint64_t all = m->b->n_keys;
+    double share = error * (double)keys / (double)(all ? all : 1);
+    return share > least ? share : least;
+}
+
+static struct stage_desc *stage_begin(struct maker *m, uint64_t length, uint64_t keys)
+{
+    struct commit *c = &m->built->commit;
+    struct stage_desc *s = &c->stages[c->n_stages++];
+    uint64_t digests = digests_bytes(length / PAGE_BYTES);
+    memset(s, 0, sizeof *s);
+    s->offset = m->end;
+    s->length = length;
+    s->capacity = s->keys = keys;
+    s->target_error = m->b->error; /* until its keys are known */
+    s->digests_offset = digests ? s->offset + length : 0;
+    m->end += length + digests;
+    return s;
+}
+
+static int stage_end(const struct maker *m, struct stage_desc *s, uint8_t *digests)
+{
+    struct digest_tree t;
+    digest_tree_of(s->length / PAGE_BYTES, &t);
+    s->root = t.n_bytes ? digest_tree_finish(&t, digests) : digest_at(digests, 0);
+    return t.n_bytes
+               ? io_write(m->fd, digests, (size_t)t.n_bytes, m->at + s->digests_offset)
+               : 0;
+}
+
+static uint8_t *digests_alloc(uint64_t length)
+{
+    uint64_t n = digests_bytes(length / PAGE_BYTES);
+    return calloc(1, n ? (size_t)n : DIGEST_BYTES);
+}
+
+/* ---- portions ---- */
+
+static bool list_add(struct hash_list *l, uint64_t h)
+{
+    if (l->n == l->room) {
+        size_t room = l->room ? l->room + l->room / 4 : LEAST_PORTION;
+        uint64_t *hashes = realloc(l->hashes, room * sizeof *hashes);
+        if (!hashes)
+            return false;
+        l->hashes = hashes;
+        l->room = room;
+    }
+    l->hashes[l->n++] = h;
+    return true;
+}
+
+/* The hashes of pages `first` to before `end`. */
+static int from_spool(const struct maker *m, const struct layer *l, uint64_t first,
+                      uint64_t end, struct hash_list *out)
+{
+    struct tamis_builder *b = m->b;
+    uint64_t done = 0, check = 0;
+    out->n = 0;
+    while (done < b->n_spooled) {
+        size_t n;
+        int err = spool_read(b, done, &check, &n);
+        if (err)
+            return err;
+        for (size_t i = 0; i < n; i++) {
+            uint64_t page = geometry_block(b->hashes[i], l->g.n_pages);
+            if (page >= first && page < end && !list_add(out, b->hashes[i]))
+                return ENOMEM;
+        }
+        done += n;
+    }
+    return 0;
+}
+
+/* So many portions of all regions, each with its hashes and pages in the limit. */
+static uint32_t portions_of(const struct tamis_builder *b, const struct layer *l)
+{
+    uint64_t bytes = b->n_spooled * sizeof *b->hashes + l->g.n_pages * PAGE_BYTES;
+    uint64_t room = b->limit / 2 > (1U << 20) ? b->limit / 2 : 1U << 20;
+    uint64_t n = bytes / room + 1;
+    return n < l->fill.n_regions ? (uint32_t)n : l->fill.n_regions;
+}
+
+static int make_portion(struct maker *m, struct layer *l, struct stage_desc *s,
+                        uint32_t from, uint32_t to, struct hash_list *hashes)
+{
+    uint64_t first = layer_page(l, from), n_pages = layer_page(l, to) - first;
+    void *address;
+    size_t n_mapped;
+    uint8_t *bits = map_bits((size_t)n_pages * PAGE_BYTES, &address, &n_mapped);
+    int err = bits ? layer_make(l, from, to, hashes->hashes, hashes->n, bits) : ENOMEM;
+    if (!err)
+        err =
+            write_pages(m, bits, n_pages * PAGE_BYTES, s->offset + first * PAGE_BYTES);
+    if (bits)
+        unmap_bits(address, n_mapped);
+    return err;
+}
+
+static int make_portions(struct maker *m, struct layer *l, struct stage_desc *s)
+{
+    struct hash_list some = {0};
+    uint32_t n = portions_of(m->b, l), from = 0;
+    int err = 0;
+    for (uint32_t i = 0; i < n && !err; i++) {
+        uint32_t to = (uint32_t)((uint64_t)l->fill.n_regions * (i + 1) / n);
+        err = from_spool(m, l, layer_page(l, from), layer_page(l, to), &some);
+        if (!err)
+            err = make_portion(m, l, s, from, to, &some);
+        from = to;
+    }
+    free(some.hashes);
+    return err;
+}
+
+/* ---- stages ---- */
+
+/* Of all hashes that the builder was given, or of those that were bumped. */
+static int make_layer(struct maker *m, struct layer *l, struct stage_desc *s)
+{
+    struct tamis_builder *b = m->b;
+    if (b->n_spooled && m->built->commit.n_stages == 1)
+        return make_portions(m, l, s);
+    return make_portion(m, l, s, 0, l->fill.n_regions, &m->left);
+}
+
+/* Memory kept what came in if the pages were asked for just these hashes. */
+static bool layer_agrees(const struct layer *l, const struct hash_sum *sum)
+{
+    return l->asked.n == sum->n && l->asked.added == sum->added &&
+           l->asked.xored == sum->xored && l->n_lost == 0;
+}
+
+static int ribbon_stage(struct maker *m, const struct ribbon_geometry *of,
+                        uint64_t n_keys)
+{
+    struct tamis_builder *b = m->b;
+    struct ribbon_geometry g = *of;
+    struct hash_list bumped = {0};
+    struct layer l;
+    struct stage_desc *s = stage_begin(m, g.n_pages * PAGE_BYTES, n_keys);
+    s->layout = LAYOUT_RIBBON;
+    s->ribbon_blocks = (uint16_t)g.blocks;
+    s->n_long_pages = g.n_long;
+    uint8_t *digests = digests_alloc(s->length);
+    if (!digests)
+        return ENOMEM;
+    int err = layer_begin(&l, &g, digests, n_keys, b->n_at_work, b->checks);
+    if (!err)
+        err = make_layer(m, &l, s);
+    if (!err)
+        err = layer_take_bumped(&l, &bumped);
+    if (!err && b->checks && !layer_agrees(&l, &m->sum))
+        err = TAMIS_ERR_DAMAGED;
+    if (!err)
+        err = stage_end(m, s, digests);
+    m->sum = l.passed;
+    layer_end(&l);
+    free(digests);
+    if (m->left.hashes != b->hashes)
+        free(m->left.hashes);
+    m->left = bumped;
+    s->keys = n_keys - bumped.n;
+    s->target_error = share_of_error(m, s->keys, plan_ribbon_error(&g));
+    return err;
+}
+
+/* Their bits are made as those of a Bloom filter are. */
+static int last_stage(struct maker *m)
+{
+    struct tamis_builder *b = m->b;
+    struct geometry g;
+    struct fill f;
+    void *address;
+    size_t n_mapped;
+    double expected;
+    int err = plan_stage_geometry(m->left.n, b->error, &g, &expected);
+    if (err)
+        return err;
+    struct stage_desc *s =
+        stage_begin(m, g.n_blocks * g.lanes * BLOCK_BYTES, m->left.n);
+    s->layout = LAYOUT_SPLIT_BLOCKS;
+    s->geometry = g;
+    s->target_error = share_of_error(m, m->left.n, expected);
+    uint8_t *digests = digests_alloc(s->length);
+    uint8_t *bits = map_bits((size_t)s->length, &address, &n_mapped);
+    err = bits && digests ? fill_begin(&f, &g, bits, digests, m->left.n, 1, 0) : ENOMEM;
+    if (!err) {
+        f.asks = b->checks;
+        err = fill_add(&f, m->left.hashes, m->left.n, true);
+        s->bits_set = atomic_load(&f.bits_set);
+        if (!err && b->checks && !fill_agrees(&f, &m->sum))
+            err = TAMIS_ERR_DAMAGED;
+        fill_end(&f);
+    }
+    if (!err)
+        err = write_pages(m, bits, s->length, s->offset);
+    if (!err)
+        err = stage_end(m, s, digests);
+    free(digests);
+    if (bits)
+        unmap_bits(address, n_mapped);
+    b->asked = g;
+    return err;
+}
+
+/* The memory of a filter of all keys at once; more than the limit goes by the spool. */
+static int make_room(struct tamis_builder *b)
+{
+    struct ribbon_geometry g;
+    int err = plan_ribbon_geometry(b->n_keys, b->error, 0, &g);
+    if (err)
+        return err;
+    uint64_t n_bytes = g.n_pages * PAGE_BYTES;
+    uint64_t room = spool_leaves(b, n_bytes);
+    b->n_at_work = b->n_threads;
+    while (b->n_at_work > 1 && layer_memory(b->n_at_work) > room)
+        b->n_at_work--;
+    return spool_settle(b, n_bytes);
+}
+
+int ribbon_write(struct tamis_builder *b, int fd, uint64_t at, struct built *built)
+{
+    struct maker m = {.b = b, .fd = fd, .at = at, .end = PAGE_BYTES, .built = built};
+    struct commit *c = &built->commit;
+    int err = make_room(b);
+    if (err)
+        return err;
+    m.sum = b->came_in;
+    if (!b->n_spooled)
+        m.left = (struct hash_list){b->hashes, b->n_hashes, b->n_hashes};
+    c->n_stages = 0;
+    for (uint64_t n_keys = b->n_keys; !err; n_keys = m.left.n) {
+        struct ribbon_geometry g;
+        err = plan_ribbon_geometry(n_keys, b->error, c->n_stages, &g);
+        if (err || g.n_pages == 0)
+            break;
+        err = ribbon_stage(&m, &g, n_keys);
+    }
+    if (!err)
+        err = last_stage(&m);
+    if (m.left.hashes != b->hashes)
+        free(m.left.hashes);
+    c->committed_bytes = built->file_bytes = m.end;
+    return err;
+}

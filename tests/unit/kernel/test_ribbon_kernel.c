@@ -1,0 +1,163 @@
+/* Ribbon kernels: each one solves a page to the same bytes, and answers as the
+ * reference of format/ribbon.c does, whatever the shape, the keys, and how many are
+ * asked. */
+#include "tests/support/support.h"
+#include "lib/kernel/ribbon.h"
+#include "lib/ribbon/ribbon.h"
+
+enum { N_PAGES = 3, MAX_KEYS = 120000, N_ASKED = 1000 };
+
+static uint64_t hashes[MAX_KEYS], asked[N_ASKED];
+static uint8_t pages[N_PAGES + 1][PAGE_BYTES], others[N_PAGES][PAGE_BYTES];
+
+static void make(const struct kernel *k, const struct ribbon_geometry *g, size_t n,
+                 uint8_t to[][PAGE_BYTES])
+{
+    static uint64_t of_page[MAX_KEYS];
+    struct ribbon_desk *d = ribbon_desk_create(g, k);
+    assert_non_null(d);
+    for (uint64_t p = 0; p < g->n_pages; p++) {
+        size_t n_here = 0;
+        for (size_t i = 0; i < n; i++)
+            if (geometry_block(hashes[i], g->n_pages) == p)
+                of_page[n_here++] = hashes[i];
+        ribbon_page_make(d, p, of_page, n_here, to[p]);
+    }
+    ribbon_desk_free(d);
+}
+
+static void same_answers(const struct ribbon_kernel *k, const struct ribbon_plane *p,
+                         const struct ribbon_geometry *g, const uint64_t *h, size_t n)
+{
+    uint64_t match[N_ASKED / 64 + 1], bumped[N_ASKED / 64 + 1];
+    memset(match, 0xff, sizeof match);
+    memset(bumped, 0xff, sizeof bumped);
+    k->probe_many(p, h, n, match, bumped);
+    for (size_t i = 0; i < (n + 63) / 64 * 64; i++) {
+        enum ribbon_answer a = i < n ? ribbon_probe(pages[0], g, h[i]) : RIBBON_ABSENT;
+        if (i < n)
+            assert_int_equal(k->probe(p, h[i]), a);
+        assert_int_equal(match[i / 64] >> i % 64 & 1, a == RIBBON_MATCH);
+        assert_int_equal(bumped[i / 64] >> i % 64 & 1, a == RIBBON_BUMPED);
+    }
+}
+
+/* Returns how many of the keys are bumped; none may be absent. */
+static size_t check_shape(const struct ribbon_geometry *g, size_t n)
+{
+    struct ribbon_plane *p = malloc(ribbon_plane_bytes(g->blocks));
+    size_t n_bumped = 0;
+    make(&kernel_scalar, g, n, pages);
+    ribbon_plane_init(p, pages[0], g);
+    for (size_t i = 0; i < n; i++) {
+        enum ribbon_answer a = ribbon_probe(pages[0], g, hashes[i]);
+        assert_true(a == RIBBON_MATCH || a == RIBBON_BUMPED);
+        n_bumped += a == RIBBON_BUMPED;
+    }
+    for (size_t i = 0; kernel_at(i); i++) {
+        const struct ribbon_kernel *k = kernel_ribbon(kernel_at(i));
+        make(kernel_at(i), g, n, others);
+        assert_memory_equal(others, pages, g->n_pages * PAGE_BYTES);
+        same_answers(k, p, g, asked, N_ASKED);
+        same_answers(k, p, g, hashes, n < N_ASKED ? n : N_ASKED);
+    }
+    free(p);
+    return n_bumped;
+}
+
+static void every_shape(void **state)
+{
+    (void)state;
+    for (uint32_t blocks = RIBBON_MIN_BLOCKS; blocks <= RIBBON_MAX_BLOCKS;
+         blocks += blocks < 80 ? 1 : 37) {
+        struct ribbon_geometry g = {N_PAGES, 1, blocks};
+        size_t rows = (size_t)blocks * RIBBON_WIDTH * N_PAGES;
+        size_t n = rows < MAX_KEYS ? rows : MAX_KEYS;
+        size_t n_bumped = check_shape(&g, n);
+        assert_true(n_bumped < n / 20);
+    }
+}
+
+static void every_number_of_keys(void **state)
+{
+    struct ribbon_geometry g = {2, 1, 75};
+    struct ribbon_plane *p = malloc(ribbon_plane_bytes(g.blocks));
+    (void)state;
+    make(&kernel_scalar, &g, 9000, pages);
+    ribbon_plane_init(p, pages[0], &g);
+    for (size_t i = 0; kernel_at(i); i++)
+        for (size_t n = 0; n <= 200; n++)
+            same_answers(kernel_ribbon(kernel_at(i)), p, &g, asked + n, n);
+    free(p);
+}
+
+/* A page has the keys that it has, in whatever order they came. */
+static void order_is_nothing(void **state)
+{
+    struct ribbon_geometry g = {1, 0, 40};
+    (void)state;
+    make(&kernel_scalar, &g, 3000, others);
+    for (size_t i = 0; i < 1500; i++) {
+        uint64_t h = hashes[i];
+        hashes[i] = hashes[2999 - i];
+        hashes[2999 - i] = h;
+    }
+    make(&kernel_scalar, &g, 3000, pages);
+    assert_memory_equal(pages, others, PAGE_BYTES);
+}
+
+/* Repeats change nothing. Keys beyond all bounds are bumped, all of them. */
+static void odd_keys(void **state)
+{
+    struct ribbon_geometry g = {1, 0, 20};
+    (void)state;
+    make(&kernel_scalar, &g, 1000, others);
+    uint64_t saved[1000];
+    memcpy(saved, hashes + 1000, sizeof saved);
+    memcpy(hashes + 1000, hashes, sizeof saved);
+    make(&kernel_scalar, &g, 2000, pages);
+    assert_memory_equal(pages, others, PAGE_BYTES);
+    memcpy(hashes + 1000, saved, sizeof saved);
+    assert_int_equal(check_shape(&g, 0), 0);
+    assert_int_equal(check_shape(&g, 1), 0);
+    assert_int_equal(check_shape(&g, 20000), 20000);
+    size_t n_bumped = check_shape(&g, 3000); /* of 1,280 rows */
+    assert_true(n_bumped >= 3000 - 1280 && n_bumped < 3000);
+}
+
+/* More keys of one row than it has equations for: none of them is in the page. */
+static void a_crowded_row(void **state)
+{
+    struct ribbon_geometry g = {1, 0, 20};
+    (void)state;
+    size_t n = 0;
+    uint64_t h = 0;
+    for (uint64_t i = 0; n < 200; i++) {
+        h = random_u64();
+        if (ribbon_place_of(&g, h).row == 200 + (n >= 100))
+            hashes[n++] = h;
+    }
+    assert_int_equal(check_shape(&g, 200), 200);
+    assert_int_equal(
+        pages[0][ribbon_threshold_at(&(struct ribbon_shape){20, 25, 9}, 2)],
+        201 - 128 + 1);
+    random_hashes(hashes, MAX_KEYS);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    random_hashes(hashes, MAX_KEYS);
+    random_hashes(asked, N_ASKED);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_shape),      cmocka_unit_test(every_number_of_keys),
+        cmocka_unit_test(order_is_nothing), cmocka_unit_test(odd_keys),
+        cmocka_unit_test(a_crowded_row),
+    };
+    return cmocka_run_group_tests_name("ribbon kernels", tests, set_up, NULL);
+}

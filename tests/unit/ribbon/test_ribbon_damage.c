@@ -1,0 +1,164 @@
+/* Damaged ribbons: a page that failed its check is DAMAGED for each key that maps to
+ * it, in every stage, and never bumps a key. A page that is lost while a reader has the
+ * file mapped is not believed either. */
+#include "tests/support/guard_support.h"
+#include "format/ribbon.h"
+
+enum { N = 60000, N_OTHERS = 20000 };
+
+static uint64_t keys[N], others[N_OTHERS];
+static struct tamis_domain domain;
+static const char *whole;
+
+/* Half of the keys fall on few pages of stage 0, so that other stages have some, too.
+ */
+static int set_up(void **state)
+{
+    struct tamis_builder *b;
+    if (test_dir_create(state))
+        return -1;
+    tamis_domain_init(&domain, 1, 5);
+    random_hashes(keys, N);
+    random_hashes(others, N_OTHERS);
+    for (size_t i = 0; i < N / 2; i++)
+        keys[i] >>= 4;
+    struct tamis_builder_options o = {
+        .size = sizeof o, .domain = &domain, .error = 0.01, .kind = TAMIS_RIBBON};
+    whole = strdup(path_of("whole"));
+    if (tamis_builder_create(&o, &b, NULL) ||
+        tamis_builder_add_hashes(b, domain.tag, keys, N) ||
+        tamis_builder_finish_file(b, whole, NULL))
+        return -1;
+    tamis_builder_free(b);
+    return commit_of(whole).n_stages > 2 ? 0 : -1;
+}
+
+/* Where a key is by the reference, page by page of `bad` being damaged. */
+static enum tamis_reason expected(const uint8_t *file, const struct commit *c,
+                                  uint32_t bad_stage, uint64_t bad_page, uint64_t h)
+{
+    for (uint32_t i = 0; i + 1 < c->n_stages; i++, h = ribbon_next_hash(h)) {
+        struct ribbon_geometry g = ribbon_geometry_of(&c->stages[i]);
+        struct ribbon_place p = ribbon_place_of(&g, h);
+        if (i == bad_stage && p.page == bad_page)
+            return TAMIS_DAMAGED;
+        enum ribbon_answer a = ribbon_probe(file + c->stages[i].offset, &g, h);
+        if (a != RIBBON_BUMPED)
+            return a == RIBBON_MATCH ? TAMIS_HIT : TAMIS_NO_REASON;
+    }
+    const struct stage_desc *last = &c->stages[c->n_stages - 1];
+    return geometry_probe(file + last->offset, &last->geometry, h) ? TAMIS_HIT
+                                                                   : TAMIS_NO_REASON;
+}
+
+static void ask_all(struct tamis_filter *f, const uint8_t *file, const struct commit *c,
+                    uint32_t stage, uint64_t page, const uint64_t *hashes, size_t n)
+{
+    static uint64_t absent[N / 64 + 1];
+    size_t n_absent = tamis_filter_probe_batch(f, domain.tag, hashes, n, absent, NULL);
+    for (size_t i = 0; i < n; i++) {
+        enum tamis_reason why, want = expected(file, c, stage, page, hashes[i]);
+        ask(f, hashes[i], &why);
+        assert_int_equal(why, want);
+        assert_int_equal(absent[i / 64] >> i % 64 & 1, want == TAMIS_NO_REASON);
+        n_absent -= want == TAMIS_NO_REASON;
+    }
+    assert_int_equal(n_absent, 0);
+}
+
+static struct tamis_filter *open_checking(const char *path, enum tamis_check check)
+{
+    struct tamis_filter_options o = {.size = sizeof o, .check = check};
+    struct tamis_filter *f;
+    assert_int_equal(tamis_filter_open(path, &o, &f, NULL), 0);
+    return f;
+}
+
+/* Each page of each stage of ribbon, by a bit, by zeros and by ones. */
+static void a_bad_page_is_damaged(void **state)
+{
+    static const enum tamis_check modes[] = {TAMIS_CHECK_LAZY, TAMIS_CHECK_STRICT};
+    struct commit c = commit_of(whole);
+    size_t n_bytes;
+    uint8_t *file = file_read(whole, &n_bytes), bytes[PAGE_BYTES];
+    (void)state;
+    for (uint32_t s = 0; s + 1 < c.n_stages; s++)
+        for (uint64_t page = 0; page < c.stages[s].length / PAGE_BYTES;
+             page += 1 + page / 2) {
+            const char *path = path_of("bad");
+            uint64_t at = c.stages[s].offset + page * PAGE_BYTES;
+            memcpy(bytes, file + at, sizeof bytes);
+            if (page % 3 == 0)
+                bytes[page % PAGE_BYTES] ^= 1;
+            else
+                memset(bytes, page % 3 == 1 ? 0 : 0xff, sizeof bytes);
+            file_copy(whole, path);
+            file_poke(path, at, bytes, sizeof bytes);
+            for (size_t m = 0; m < 2; m++) {
+                struct tamis_filter *f = open_checking(path, modes[m]);
+                ask_all(f, file, &c, s, page, keys, m ? 2000 : N);
+                ask_all(f, file, &c, s, page, others, m ? 1000 : N_OTHERS);
+                ask_all(f, file, &c, s, page, others, 100);
+                tamis_filter_close(f);
+            }
+        }
+    free(file);
+}
+
+/* A bad page of the last stage is ones: it loses nothing, and nothing else changes. */
+static void a_bad_last_stage_is_ones(void **state)
+{
+    struct commit c = commit_of(whole);
+    const char *path = path_of("bad");
+    static const uint8_t zeros[PAGE_BYTES];
+    (void)state;
+    file_copy(whole, path);
+    file_poke(path, c.stages[c.n_stages - 1].offset, zeros, sizeof zeros);
+    struct tamis_filter *f = open_filter(path);
+    assert_int_equal(count_absent(f, keys, N), 0);
+    assert_true(count_absent(f, others, N_OTHERS) > N_OTHERS / 2);
+    tamis_filter_close(f);
+}
+
+/* Pages that were found good, and are lost after that. */
+static void a_lost_page_is_not_believed(void **state)
+{
+    struct commit c = commit_of(whole);
+    size_t n_bytes;
+    uint8_t *file = file_read(whole, &n_bytes);
+    (void)state;
+    for (unsigned few = 0; few < 2; few++) {
+        const char *path = path_of("cut");
+        file_copy(whole, path);
+        struct tamis_filter *f = open_checking(path, TAMIS_CHECK_FULL);
+        ask_all(f, file, &c, MAX_STAGES, 0, others, N_OTHERS);
+        cut(path, c.stages[0].offset + PAGE_BYTES);
+        /* In calls of each size; single probes last, when all pages are lost. */
+        uint64_t absent[N / 64 + 1];
+        for (size_t i = 0, n = few ? 8 : N; i < N; i += n)
+            assert_int_equal(tamis_filter_probe_batch(f, domain.tag, keys + i,
+                                                      N - i < n ? N - i : n, absent,
+                                                      NULL),
+                             0);
+        assert_int_equal(count_absent(f, keys, N), 0);
+        tamis_filter_close(f);
+        file_copy(whole, path);
+        f = open_checking(path, TAMIS_CHECK_FULL);
+        ask_all(f, file, &c, MAX_STAGES, 0, others, N_OTHERS);
+        cut(path, c.stages[0].offset + PAGE_BYTES);
+        assert_int_equal(count_absent(f, keys, N), 0);
+        tamis_filter_close(f);
+    }
+    free(file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_bad_page_is_damaged),
+        cmocka_unit_test(a_bad_last_stage_is_ones),
+        TEST_WITH_GUARD(a_lost_page_is_not_believed),
+    };
+    return cmocka_run_group_tests_name("damaged ribbons", tests, set_up,
+                                       test_dir_remove);
+}
