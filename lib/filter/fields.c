@@ -1,6 +1,7 @@
 /* A header's fields one by one, for people: what `tamis file show` prints, of headers
  * that open and of those that don't. */
 #include "lib/filter/filter.h"
+#include "format/area.h"
 #include "format/commit.h"
 #include "lib/error.h"
 #include "lib/io/io.h"
@@ -98,6 +99,36 @@ static void print_record(const struct printer *to, const char *record, uint64_t 
     }
 }
 
+/* A descriptor: the fields of all kinds, then those of its layout. */
+static void print_stage(const struct printer *to, const char *record, uint64_t at,
+                        const uint8_t *raw)
+{
+    struct stage_disk d;
+    size_t n_common = 0;
+    memcpy(&d, raw + at, sizeof d);
+    while (n_common < n_stage_fields && stage_fields[n_common].offset < AREA_OFFSET)
+        n_common++;
+    print_record(to, record, at, raw, stage_fields, n_common);
+    uint64_t area = at + AREA_OFFSET;
+    switch (le16_get(d.layout)) {
+    case LAYOUT_ROWS:
+        print_record(to, record, area, raw, rows_area_fields, n_rows_area_fields);
+        break;
+    case LAYOUT_RIBBON:
+        print_record(to, record, area, raw, ribbon_area_fields, n_ribbon_area_fields);
+        break;
+    case LAYOUT_HASHES:
+        print_record(to, record, area, raw, hashes_area_fields, n_hashes_area_fields);
+        break;
+    case LAYOUT_TABLE:
+        print_record(to, record, area, raw, table_area_fields, n_table_area_fields);
+        break;
+    default:
+        print_record(to, record, at, raw, stage_fields + n_common,
+                     n_stage_fields - n_common);
+    }
+}
+
 static void print_slot(const struct printer *to, const uint8_t *raw, uint8_t slot)
 {
     static const char *const names[] = {"A", "B", "birth"};
@@ -114,7 +145,7 @@ static void print_slot(const struct printer *to, const uint8_t *raw, uint8_t slo
         if (stage_at + STAGE_BYTES > end - 8)
             break; /* a broken record may claim more than fit */
         snprintf(record, sizeof record, "stage %s.%zu", names[slot], i);
-        print_record(to, record, stage_at, raw, stage_fields, n_stage_fields);
+        print_stage(to, record, stage_at, raw);
     }
     snprintf(record, sizeof record, "commit %s", names[slot]);
     print_record(to, record, end - 8, raw, &checksum, 1);

@@ -88,6 +88,31 @@ static void print_plan(const struct tamis_plan *p)
     printf("bits per key  %.3f\n", p->bits_per_key);
 }
 
+/* The same keys at the same error in a ribbon: `tamis build --kind ribbon`. */
+static void print_ribbon(const struct options *o)
+{
+    struct tamis_plan p;
+    char size[TEXT_BYTES];
+
+    if (tamis_plan_ribbon(o->n_keys, o->growth.error, &p) == 0)
+        printf("as a ribbon   %llu bytes (%s), %.3f bits per key\n",
+               (unsigned long long)p.file_bytes, size_text(size, (double)p.file_bytes),
+               p.bits_per_key);
+}
+
+static json_t *ribbon_json(const struct options *o)
+{
+    struct tamis_plan p = {0};
+    json_t *object = memory_or_exit(json_object());
+
+    tamis_plan_ribbon(o->n_keys, o->growth.error, &p);
+    json_put(object, "error", json_number(p.error));
+    json_put(object, "bits_bytes", json_count(p.bits_bytes));
+    json_put(object, "file_bytes", json_count(p.file_bytes));
+    json_put(object, "bits_per_key", json_number(p.bits_per_key));
+    return object;
+}
+
 static int plan_one(const struct options *o)
 {
     struct tamis_plan plan;
@@ -104,13 +129,17 @@ static int plan_one(const struct options *o)
     if (given(o, OPT_JSON)) {
         json_t *object = plan_json(&plan);
 
-        if (!given(o, OPT_BYTES))
+        if (!given(o, OPT_BYTES)) {
             json_put(object, "by_lanes", lanes_json(&plan, o->growth.error));
+            json_put(object, "ribbon", ribbon_json(o));
+        }
         json_print(object);
     } else {
         print_plan(&plan);
-        if (!given(o, OPT_BYTES))
+        if (!given(o, OPT_BYTES)) {
+            print_ribbon(o);
             print_lanes(&plan, o->growth.error);
+        }
     }
     return EXIT_DONE;
 }
