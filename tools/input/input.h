@@ -110,7 +110,7 @@ struct options {
     uint8_t binding[TAMIS_BINDING_MAX];
     size_t binding_bytes;
     uint8_t uuid[TAMIS_UUID_BYTES];
-    const char *kind; /* filter_kind() reads it */
+    uint64_t kind; /* of enum tamis_kind */
     const char *strip, *keys_file, *against, *store, *layout, *svg, *sizes;
     double reads;
     struct name_list segments, replaces;
@@ -124,8 +124,8 @@ static inline bool given(const struct options *o, enum option_id id)
 {
     return (o->given & WITH(id)) != 0;
 }
-/* The kind of filter that --kind means: of enum tamis_kind, 0 if it is not given. Exits
- * if it is none that can be built. */
+/* The kind of filter to build, 0 if it is not given. Exits if it can't be packed, and
+ * is to be. */
 uint64_t filter_kind(const struct options *o);
 /* Frees the lists that parse_options() has made. */
 void options_free(void);

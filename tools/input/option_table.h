@@ -105,7 +105,7 @@ X(FOR_PACKS, "for-packs", 0, FLAG, given, NULL, NO_RANGE, \
   "sizes that 'tamis pack' lays side by side; longer files") \
 X(PACK, "pack", 0, FLAG, given, NULL, NO_RANGE, \
   "with --each: into one pack, without a file for each") \
-X(KIND, "kind", 0, TEXT, kind, "KIND", NO_RANGE, \
+X(KIND, "kind", 0, KIND, kind, "KIND", NO_RANGE, \
   "bloom, or ribbon: two thirds of the size, slower") \
 X(KEEP, "keep", 0, FLAG, given, NULL, NO_RANGE, \
   "keep the filters' own files beside the pack") \

@@ -79,6 +79,13 @@ static uint64_t parse_seed(const char *text)
     return seed;
 }
 
+static uint64_t parse_kind(const char *text)
+{
+    if (strcmp(text, "bloom") != 0 && strcmp(text, "ribbon") != 0)
+        usage_error("--kind is bloom or ribbon, not '%s'", text);
+    return text[0] == 'b' ? TAMIS_BLOOM : TAMIS_RIBBON;
+}
+
 static void set_format(struct options *o, enum key_format format)
 {
     if (o->format != KEYS_LINES && o->format != format)
@@ -128,6 +135,9 @@ static void take(struct options *o, enum option_id id, const char *arg)
     case OPTION_BYTES:
     case OPTION_PAGES:
         *(uint64_t *)field = whole(row, arg);
+        break;
+    case OPTION_KIND:
+        *(uint64_t *)field = parse_kind(arg);
         break;
     case OPTION_TEXT:
         *(const char **)field = arg;
@@ -323,12 +333,8 @@ struct tamis_derivation derivation_of(const struct options *o)
 
 uint64_t filter_kind(const struct options *o)
 {
-    if (!given(o, OPT_KIND) || strcmp(o->kind, "bloom") == 0)
-        return given(o, OPT_KIND) ? TAMIS_BLOOM : 0;
-    if (strcmp(o->kind, "ribbon") != 0)
-        usage_error("--kind is bloom or ribbon, not '%s'", o->kind);
-    if (given(o, OPT_FOR_PACKS) || given(o, OPT_PACK))
+    if (o->kind == TAMIS_RIBBON && (given(o, OPT_FOR_PACKS) || given(o, OPT_PACK)))
         usage_error("a ribbon can't be packed: leave out --%s, or take --kind bloom",
                     given(o, OPT_PACK) ? "pack" : "for-packs");
-    return TAMIS_RIBBON;
+    return o->kind;
 }

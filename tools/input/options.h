@@ -17,6 +17,7 @@ enum option_type {
     OPTION_PATH,
     OPTION_FILE,  /* a path, or '-' */
     OPTION_NAMES, /* of segments; may be repeated */
+    OPTION_KIND,
     OPTION_SEED,
     OPTION_BINDING,
     OPTION_UUID,
