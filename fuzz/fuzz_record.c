@@ -34,8 +34,8 @@ static bool meta_by_spec(const uint8_t *p, size_t n)
     if (n < 256 || memcmp(p, "\x89TST\r\n\x1a\n", 8) != 0 || get(p + 8, 2) != 1 ||
         get(p + 248, 8) != XXH3_64bits(p, 248))
         return false;
-    /* All but FOR_PACKS and PACKS. */
-    bool features = get(p + 16, 8) & ~UINT64_C(1) || get(p + 24, 8) & ~UINT64_C(1);
+    /* All but FOR_PACKS, PACKS and LISTS. */
+    bool features = get(p + 16, 8) & ~UINT64_C(1) || get(p + 24, 8) & ~UINT64_C(9);
     return get(p + 32, 8) == 0 && get(p + 12, 2) == 1 && p[14] <= 1 &&
            !zeros(p + 40, 16) && real_within(p + 64, 1e-8, 0.5) &&
            real_within(p + 72, 1.25, 16) && real_within(p + 80, 0.5, 0.95) &&
@@ -59,19 +59,21 @@ static bool record_by_spec(const uint8_t *p, size_t n, const uint8_t *name,
         return false;
     uint64_t state = get(p, 2), first = get(p + 4, 2), last = get(p + 6, 2);
     uint64_t most = p[2] ? 1024 : 0;
-    /* But KEPT and PACKED. */
-    bool features = get(p + 8, 8) & ~UINT64_C(1) || get(p + 16, 8) & ~UINT64_C(1);
-    bool packed = get(p + 16, 8) & 1;
+    /* But KEPT, PACKED and LISTED. */
+    bool features = get(p + 8, 8) & ~UINT64_C(1) || get(p + 16, 8) & ~UINT64_C(3);
+    bool packed = get(p + 16, 8) & 1, listed = get(p + 16, 8) & 2;
     if (packed ? state != 3 || zeros(p + 184, 16) || get(p + 208, 4) >= 4096 ||
                      get(p + 212, 4) >= 1048576
                : !features && !zeros(p + 184, 32))
         return false;
+    if (listed ? state != 3 || zeros(p + 216, 16) : !features && !zeros(p + 216, 24))
+        return false;
     return get(p + 24, 8) == 0 && state >= 1 && state <= 3 &&
            zeros(p + 32, 16) == (state == 1) &&
            (state == 1 || real_within(p + 80, 1e-8, 0.5)) && get(p + 104, 4) <= 30 &&
-           p[3] <= 64 && zeros(p + 120 + p[3], 64u - p[3]) &&
-           (features || zeros(p + 216, 24)) && p[2] <= 1 && (!p[2] || state == 3) &&
-           first <= most && last <= most && n == 248 + first + last &&
+           p[3] <= 64 && zeros(p + 120 + p[3], 64u - p[3]) && p[2] <= 1 &&
+           (!p[2] || state == 3) && first <= most && last <= most &&
+           n == 248 + first + last &&
            in_order(p + 240, (size_t)first, p + 240 + first, (size_t)last);
 }
 
