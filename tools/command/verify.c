@@ -156,6 +156,35 @@ static int verify_its_pack(struct verify *v, struct place *p)
     return v->lost_packs.status;
 }
 
+/* A list that is good needs no line: no answer rests on it. */
+static int verify_its_list(const struct verify *v, const struct place *p)
+{
+    const struct tamis_name name = {p->info.name, p->info.name_bytes};
+    struct tamis_verify report = {0};
+    struct tamis_diag diag = {0};
+    struct tamis_filter *list;
+    char what[320];
+    int err = tamis_snapshot_list(p->snapshot, p->index, &list, &diag);
+
+    if (err == TAMIS_ERR_NO_SEGMENT)
+        return EXIT_DONE;
+    if (err == 0) {
+        err = tamis_filter_verify(list, &report, &diag);
+        tamis_filter_close(list);
+    }
+    if (err == 0)
+        return EXIT_DONE;
+    snprintf(what, sizeof(what), "its list: %s", diag.what);
+    verify_line(v->list, name,
+                err == ENOENT              ? "lost"
+                : err == TAMIS_ERR_DAMAGED ? "damaged"
+                                           : "unreadable",
+                diag.file, what, report.n_pages > 0 ? &report : NULL);
+    complain_error(err, &diag, v->o->args[0],
+                   "the filter answers; 'tamis repair' sets the list aside");
+    return err == ENOENT ? EXIT_DAMAGE : status_unread(err);
+}
+
 /* The caller leaves the place. */
 static bool verify_segment(struct verify *v, size_t i, struct place *p)
 {
@@ -186,6 +215,7 @@ static bool verify_segment(struct verify *v, size_t i, struct place *p)
         progress_advance(0, p->info.file_bytes);
     note(v, status);
     note(v, of_pack);
+    note(v, verify_its_list(v, p));
     free(path);
     return true;
 }

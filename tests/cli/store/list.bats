@@ -125,3 +125,22 @@ load ../common
     fails 2 "reads no keys" "$TAMIS" build store s keys --from-list
     fails 2 "--from-list goes with" "$TAMIS" build store s --from-list --list
 }
+
+@test "verify finds a bad list, which costs no answer, and repair sets it aside" {
+    "$TAMIS" init store
+    seq 5000 >keys
+    "$TAMIS" build store s keys -q
+    "$TAMIS" build store t keys --list -q
+    ok "$TAMIS" verify store
+    [ "${#lines[@]}" -eq 2 ]
+    list=$(ls -S store/filters/* | head -n 1)
+    poke "$list" 9000 '\0377\0376\0375'
+    fails 3 "page" "$TAMIS" verify store
+    prints $'t\tdamaged\tits list: '
+    ok "$TAMIS" probe store 77
+    "$TAMIS" repair store >said || true
+    grep -q "its list: " said
+    ok "$TAMIS" verify store
+    fails 5 "has no list of its hashes" "$TAMIS" build store t --from-list
+    ok "$TAMIS" verify store t --against keys
+}
