@@ -121,6 +121,7 @@ static const struct {
     {"alone", figures_alone},
     {"commit", figures_commit},
     {"build", figures_build},
+    {"ribbon", figures_ribbon},
     {"algebra", figures_algebra},
     {"instructions", figures_instructions},
 };

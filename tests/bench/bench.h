@@ -219,6 +219,7 @@ void curve_close(struct curve *curve);
 /* ---- figures/, measure/instructions.c: in the order of the issue ---- */
 
 void figures_small(void);
+void figures_ribbon(void);
 void figures_large(void);
 void figures_inline(void);
 void figures_few(void);
