@@ -197,14 +197,17 @@ static struct view *view_of(const struct plane *plane)
     return (struct view *)(uintptr_t)(const void *)plane; /* the first in a view */
 }
 
-/* Apart: a hit, a key in a hundred that is bumped, and whatever follows a loss. */
+/* Apart: a hit, a key in thirty that is bumped, and whatever follows a loss. */
 static __attribute__((noinline)) enum tamis_answer
 ribbon_answer_slowly(const struct plane *plane, uint64_t h, enum ribbon_answer answer,
                      enum tamis_reason *why)
 {
-    enum tamis_reason reason = answer == RIBBON_MATCH
-                                   ? TAMIS_HIT
-                                   : probe_from(view_of(plane), kernel_get(), 0, h);
+    struct view *v = view_of(plane);
+    enum tamis_reason reason = TAMIS_HIT;
+    if (answer == RIBBON_BUMPED && !lost_any(&v->map))
+        reason = probe_from(v, kernel_get(), 1, ribbon_next_hash(h));
+    else if (answer != RIBBON_MATCH)
+        reason = probe_from(v, kernel_get(), 0, h);
     if (why)
         *why = reason;
     return reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;

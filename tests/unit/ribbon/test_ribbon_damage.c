@@ -3,6 +3,7 @@
  * file mapped is not believed either. */
 #include "tests/support/guard_support.h"
 #include "format/ribbon.h"
+#include "lib/filter/view.h"
 
 enum { N = 60000, N_OTHERS = 20000 };
 
@@ -152,12 +153,34 @@ static void a_lost_page_is_not_believed(void **state)
     free(file);
 }
 
+/* One page alone, as its sector is unreadable: the other stages are as they were, and
+ * lack its keys. Ones bump every key. */
+static void one_lost_page_bumps_no_key(void **state)
+{
+    struct commit c = commit_of(whole);
+    size_t n_bytes;
+    uint8_t *file = file_read(whole, &n_bytes);
+    (void)state;
+    for (uint32_t stage = 0; stage + 1 < c.n_stages; stage++) {
+        struct tamis_filter *f = open_checking(whole, TAMIS_CHECK_FULL);
+        struct view *v = atomic_load(&f->view);
+        ask_all(f, file, &c, MAX_STAGES, 0, keys, N);
+        assert_true(lost_replace((uintptr_t)v->stages[stage].bits));
+        ask_all(f, file, &c, stage, 0, keys, N);
+        ask_all(f, file, &c, stage, 0, others, N_OTHERS);
+        ask_all(f, file, &c, stage, 0, keys, 40);
+        tamis_filter_close(f);
+    }
+    free(file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_bad_page_is_damaged),
         cmocka_unit_test(a_bad_last_stage_is_ones),
         TEST_WITH_GUARD(a_lost_page_is_not_believed),
+        TEST_WITH_GUARD(one_lost_page_bumps_no_key),
     };
     return cmocka_run_group_tests_name("damaged ribbons", tests, set_up,
                                        test_dir_remove);
