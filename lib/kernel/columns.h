@@ -58,7 +58,7 @@ later_columns(const struct ribbon_plane *p, uint64_t h)
     const uint8_t *here = x.page + x.entry->here, *next = x.page + x.entry->next;
     for (uint32_t at = FIRST_COLUMNS; at < x.entry->columns; at += FIRST_COLUMNS) {
         uint32_t left = x.entry->columns - at;
-        uint8_t mask = left < FIRST_COLUMNS ? (uint8_t)((1U << left) - 1) : 0xff;
+        uint8_t mask = (uint8_t)(left < FIRST_COLUMNS ? (1U << left) - 1 : 0xffU);
         if (columns_differ(here + 8 * at, next + 8 * at, mask, x.low, x.high,
                            x.fingerprint >> at))
             return RIBBON_ABSENT;

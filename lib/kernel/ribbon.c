@@ -19,7 +19,7 @@ void ribbon_plane_init(struct ribbon_plane *p, const uint8_t *bits,
             e->next = (uint16_t)ribbon_block_at(&s, b + (b + 1 < blocks));
             e->threshold = (uint16_t)ribbon_threshold_at(&s, b);
             e->columns = (uint8_t)n;
-            e->first = n < 8 ? (uint8_t)((1U << n) - 1) : 0xff;
+            e->first = (uint8_t)(n < 8 ? (1U << n) - 1 : 0xffU);
         }
     }
 }

@@ -49,7 +49,7 @@ static void expect_merge(size_t n_lists, const size_t *ends)
     struct tamis_filter *lists[MOST_LISTS];
     struct tamis_merge_report r;
     struct tamis_diag diag;
-    char name[16];
+    char name[32];
     size_t from = 0, n_read = 0;
     for (size_t i = 0; i < n_lists; i++) {
         snprintf(name, sizeof name, "l%zu", i);
