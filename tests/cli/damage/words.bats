@@ -154,7 +154,7 @@ has_open() {
 
 @test "help file, --version" {
     ok "$TAMIS" help file
-    [ "${#lines[@]}" -eq 11 ]
+    [ "${#lines[@]}" -eq 12 ]
     prints 'tamis file verify '
     fails 2 "no such command" "$TAMIS" help file sift
     fails 2 "^tamis: --version takes no argument" "$TAMIS" --version extra

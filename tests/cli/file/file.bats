@@ -204,7 +204,7 @@ load ../common
         env TMPDIR=/no/tmp "$TAMIS" build store one keys
     [ ! -e f.tamis ]
     [ -z "$(ls -A store/filters)" ]
-    ok "$TAMIS" help build
+    ok "$TAMIS" help file build
     prints 'TMPDIR'
 }
 
