@@ -38,11 +38,12 @@ KERNEL inline struct spot spot_of(const struct ribbon_plane *p, uint64_t h)
     u128 product = (u128)h * p->n_pages;
     uint64_t page = (uint64_t)(product >> 64);
     uint32_t more = page < p->n_long;
+    uint32_t more_blocks = 0 - more; /* no branch: a page is long by chance */
     uint32_t row = ribbon_row((uint64_t)product, p->blocks + more);
     struct ribbon_key k = ribbon_key_of(h);
     return (struct spot){
         p->bits + page * PAGE_BYTES,
-        p->entries + (more ? p->blocks : 0) + row / RIBBON_WIDTH,
+        p->entries + (more_blocks & p->blocks) + row / RIBBON_WIDTH,
         row,
         k.coefficients << row % RIBBON_WIDTH,
         k.coefficients >> 1 >> (63 - row % RIBBON_WIDTH),
