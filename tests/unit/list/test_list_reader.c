@@ -1,0 +1,111 @@
+/* A reader of lists written from SPEC.md section 18 alone, bit by bit: it shares no
+ * code with format/list.c. It reads the lists that the library writes, and the example.
+ */
+#include "tests/support/list_support.h"
+
+enum { N = 20000 };
+static uint64_t values[N], read_back[N];
+
+/* Bits of a string fill bytes from the lowest bit on. */
+static unsigned bit(const uint8_t *bytes, size_t i)
+{
+    return bytes[i / 8] >> i % 8 & 1;
+}
+
+static uint64_t number_at(const uint8_t *bytes, unsigned n_bytes)
+{
+    uint64_t n = 0;
+    while (n_bytes--)
+        n = n << 8 | bytes[n_bytes];
+    return n;
+}
+
+/* The values of a page by section 18.1; returns how many. */
+static size_t read_page(const uint8_t *page, uint64_t *v)
+{
+    size_t n = number_at(page + 8, 2);
+    unsigned g = page[10], t = g < 16 ? 1 : 2;
+    if (n == 0)
+        return 0;
+    size_t m = n - 1, groups = (m + 63) / 64;
+    const uint8_t *rests = page + 11 + (m ? groups - 1 : 0);
+    const uint8_t *unary = rests + (m * (g - 8 * t) + 7) / 8;
+    size_t n_bits = (size_t)(page + 4096 - t * m - unary) * 8, at = 0;
+    v[0] = number_at(page, 8);
+    for (size_t i = 1; i <= m; i++) {
+        uint64_t z = 0, low = number_at(page + 4096 - t * i, t);
+        for (unsigned b = g - 8 * t; b-- > 0;)
+            low = low << 1 | bit(rests, (i - 1) * (g - 8 * t) + b);
+        for (; !bit(unary, at); at++, z++)
+            assert_true(at < n_bits);
+        at++;
+        uint64_t before = v[i - 1] & ((UINT64_C(1) << g) - 1);
+        v[i] = ((v[i - 1] >> g) + z + (low <= before)) << g | low;
+    }
+    assert_true(at <= n_bits);
+    unsigned s = 0;
+    while (n_bits >> s >= 256)
+        s++;
+    for (size_t k = 1; k < groups; k++)
+        assert_int_equal(page[11 + k - 1], ((v[64 * k] >> g) - (v[0] >> g)) >> s);
+    return n;
+}
+
+static void lists_are_read_from_the_text(void **state)
+{
+    static const uint32_t bits[] = {64, 33, 26, 20};
+    (void)state;
+    for (int shape = 0; shape < N_SHAPES; shape++)
+        for (size_t b = 0; b < 4; b++) {
+            size_t n = make_values((enum shape)shape, values, N, bits[b]), n_bytes;
+            write_list("list", values, n, bits[b]);
+            uint8_t *file = file_read(path_of("list"), &n_bytes);
+            const uint8_t *first = file + 2048 + 248, *second = first + 128;
+            assert_int_equal(number_at(file + 72, 2), 5);
+            assert_int_equal(number_at(first + 64, 2), 5);
+            assert_int_equal(number_at(first + 80, 8), n);
+            assert_int_equal(first[88], bits[b]);
+            assert_int_equal(number_at(second + 64, 2), 6);
+            assert_int_equal(number_at(second + 92, 2), 4);
+            const uint8_t *pages = file + number_at(first, 8);
+            const uint8_t *table = file + number_at(second, 8);
+            size_t n_pages = number_at(first + 8, 8) / 4096, n_read = 0;
+            assert_int_equal(number_at(second + 88, 4), n_pages);
+            for (size_t p = 0; p < n_pages; p++) {
+                assert_int_equal(number_at(pages + p * 4096, 8),
+                                 number_at(table + p * 8, 8));
+                n_read += read_page(pages + p * 4096, read_back + n_read);
+            }
+            assert_int_equal(n_read, n);
+            assert_memory_equal(read_back, values, n * sizeof values[0]);
+            free(file);
+        }
+}
+
+/* SPEC.md section 18.4. */
+static void the_example_is_right(void **state)
+{
+    static const uint64_t five[] = {0x10000, 0x10007, 0x10130, 0x11111, 0x1ffff};
+    static const uint8_t begins[] = {0, 0, 1,  0,    0,    0, 0, 0,
+                                     5, 0, 12, 0x07, 0xf1, 7, 0, 2};
+    static const uint8_t ends[] = {0xff, 0x11, 0x13, 0x00};
+    uint8_t page[PAGE_BYTES];
+    (void)state;
+    assert_int_equal(list_page_fill(five, 5, page), 5);
+    assert_memory_equal(page, begins, sizeof begins);
+    assert_memory_equal(page + PAGE_BYTES - sizeof ends, ends, sizeof ends);
+    assert_int_equal(read_page(page, read_back), 5);
+    assert_memory_equal(read_back, five, sizeof five);
+    for (size_t i = sizeof begins; i < PAGE_BYTES - sizeof ends; i++)
+        assert_int_equal(page[i], 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_are_read_from_the_text),
+        cmocka_unit_test(the_example_is_right),
+    };
+    return cmocka_run_group_tests_name("list reader", tests, test_dir_create,
+                                       test_dir_remove);
+}
