@@ -40,6 +40,17 @@ static bool list_make_room(struct hash_list *l, size_t more)
     return true;
 }
 
+static bool list_append(struct hash_list *l, const uint64_t *hashes, size_t n)
+{
+    if (n == 0) /* no memory to copy from, perhaps */
+        return true;
+    if (!list_make_room(l, n))
+        return false;
+    memcpy(l->hashes + l->n, hashes, n * sizeof *hashes);
+    l->n += n;
+    return true;
+}
+
 /* ---- setting up ---- */
 
 static uint64_t region_pages(const struct layer *l)
@@ -102,12 +113,8 @@ void layer_end(struct layer *l)
 static void gather(struct fill *f, const uint64_t *hashes, size_t n)
 {
     struct layer_worker *w = (struct layer_worker *)f;
-    if (!list_make_room(&w->region, n)) {
+    if (!list_append(&w->region, hashes, n))
         w->error = ENOMEM;
-        return;
-    }
-    memcpy(w->region.hashes + w->region.n, hashes, n * sizeof *hashes);
-    w->region.n += n;
 }
 
 /* By counting. */
@@ -236,11 +243,8 @@ int layer_take_bumped(struct layer *l, struct hash_list *out)
             w->bumped = (struct hash_list){0};
             continue;
         }
-        if (!list_make_room(out, w->bumped.n))
+        if (!list_append(out, w->bumped.hashes, w->bumped.n))
             return ENOMEM;
-        memcpy(out->hashes + out->n, w->bumped.hashes,
-               w->bumped.n * sizeof *out->hashes);
-        out->n += w->bumped.n;
         free(w->bumped.hashes);
         w->bumped = (struct hash_list){0};
     }
