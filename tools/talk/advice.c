@@ -75,6 +75,8 @@ const char *usual_advice(int error)
         return "check the path";
     case EISDIR:
         return "name a file";
+    case ELOOP:
+        return "put the file itself in the place of the symbolic link";
     case EINVAL:
         return "name a regular file";
     case ENOSPC:

@@ -28,12 +28,29 @@ static struct record record_of(const struct entry *e)
     return r;
 }
 
+/* Damage is the pack's. All else is the fault of the file that is made. */
+static int not_unpacked(const struct unpacking *u, int rc, const struct entry *e,
+                        const struct seat *seat, const char *name)
+{
+    char path[STORE_PATH_BYTES], text[NAME_TEXT_BYTES];
+    bool is_damage = rc == TAMIS_ERR_DAMAGED;
+    filters_dir_path(u->edit->catalog->filters, name, path);
+    name_text(text, e->bytes, e->name_bytes);
+    diag_fail(u->diag, rc, is_damage ? filter_path(seat->pack) : path,
+              is_damage ? "unpacking segment '%s': %s"
+                        : "cannot write the file of segment '%s': %s",
+              text, tamis_strerror(rc));
+    if (u->diag && rc > 0)
+        u->diag->os_errno = rc;
+    return rc;
+}
+
 static int write_filter(struct unpacking *u, const struct entry *e,
                         const struct seat *seat, const struct column *col,
                         struct record *r)
 {
     const struct catalog *c = u->edit->catalog;
-    char name[FILTER_NAME_BYTES], text[NAME_TEXT_BYTES];
+    char name[FILTER_NAME_BYTES];
     struct identity id = {
         .major = FORMAT_MAJOR,
         .minor = FORMAT_MINOR,
@@ -48,9 +65,7 @@ static int write_filter(struct unpacking *u, const struct entry *e,
     int rc = pack_unpack(seat->pack, seat->band, seat->column, col, &id, &commit,
                          u->edit->dir.fd, name);
     if (rc)
-        return diag_fail(u->diag, rc, filter_path(seat->pack),
-                         "unpacking segment '%s': %s",
-                         name_text(text, e->bytes, e->name_bytes), tamis_strerror(rc));
+        return not_unpacked(u, rc, e, seat, name);
     struct record now = edit_record(&commit, id.target_error, id.created, r->rank);
     now.has_range = r->has_range;
     now.first_bytes = r->first_bytes;
