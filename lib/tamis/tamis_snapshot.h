@@ -71,7 +71,8 @@ struct tamis_segment_info {
     uint8_t uuid[TAMIS_UUID_BYTES];
     enum tamis_segment_state state; /* 0: its record is unreadable */
     uint32_t rank;
-    /* Growing: as last noted. The file_bytes of a column are its share of the rows. */
+    /* Growing: as last noted. The file_bytes of a column are its share of the rows;
+     * 0: its pack is lost. */
     uint64_t keys, file_bytes, watermark, generation, created;
     double error;
     char file[64]; /* within the store directory, a pack perhaps; empty if none */
@@ -105,10 +106,11 @@ struct tamis_pack_place {
  * not answer. The UUID in *place is that of the pack that should, or zeros. */
 int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
                         struct tamis_filter **pack, struct tamis_pack_place *place);
-/* The pages of a pack that hold rows of a segment, and those of them that failed a check
- * until now: tamis_filter_verify() of the pack checks all. Other damaged pages of the
- * pack change no answer about the segment. They are of other rows, or of the table of
- * columns, which repacking and repair read. ERR_NO_SEGMENT: no pack answers for it. */
+/* The pages of a pack that hold rows of a segment, and those of them that failed a
+ * check until now: tamis_filter_verify() of the pack checks all. Other damaged pages of
+ * the pack change no answer about the segment. They are of other rows, or of the table
+ * of columns, which repacking and repair read. ERR_NO_SEGMENT: no pack answers for it.
+ */
 int tamis_snapshot_pack_pages(struct tamis_snapshot *snapshot, size_t index,
                               struct tamis_verify *out);
 struct tamis_domain tamis_snapshot_domain(const struct tamis_snapshot *snapshot);

@@ -47,7 +47,7 @@ static int print_report(json_t *root, const struct options *o, const struct back
         return complain_unread(&b->unread, o->args[0]);
     return complain(EXIT_DAMAGE,
                     "%s: copied, but %llu file%s damaged in it and %llu filter%s left "
-                    "out: 'tamis repair' the store",
+                    "out: 'tamis verify' of the store says what would mend it",
                     o->args[1], (unsigned long long)report->n_damaged,
                     report->n_damaged == 1 ? " is" : "s are",
                     (unsigned long long)report->n_left, report->n_left == 1 ? "" : "s");

@@ -85,7 +85,8 @@ static int run(int argc, char **argv)
             print_name(&info, given(&o, OPT_NUL));
         else
             print_line(&info,
-                       tamis_snapshot_pack(snapshot, picked[i], NULL, NULL) == 0);
+                       tamis_snapshot_pack(snapshot, picked[i], NULL, NULL) == 0 ||
+                           is_in_lost_pack(snapshot, picked[i]));
     }
     if (list != NULL)
         json_print(list);
@@ -102,7 +103,8 @@ const struct command cmd_ls = {
     .about =
         "Prints one line for each segment, by rank and name: state (sealed, packed, "
         "growing, or bare: without a filter), rank, keys, bytes of the file or of its "
-        "share of a pack, target error, watermark, time of registration, name. For a "
+        "share of a pack (0: the pack is lost), target error, watermark, time of "
+        "registration, name. For a "
         "growing filter these are the "
         "catalog's last figures; 'tamis stat' reads the file.\n",
     .options = {OPTION(NAMES, NULL),

@@ -76,9 +76,11 @@ static void damage_text(const struct checked *c, char *text, size_t room)
             c->n_segments, c->n_segments == 1 ? "" : "s");
     else
         snprintf(text + n, room - (size_t)n,
-                 "segments affected: %zu of %zu; build these anew from their keys, and "
-                 "'tamis pack --repack' saves the others",
-                 c->n_affected, c->n_segments);
+                 "segments affected: %zu of %zu; build these anew from their keys%s",
+                 c->n_affected, c->n_segments,
+                 c->n_affected < c->n_segments
+                     ? ", and 'tamis pack --repack' saves the others"
+                     : "");
 }
 
 static void print_damage(const struct checked_packs *packs, const struct checked *c,

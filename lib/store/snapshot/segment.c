@@ -64,8 +64,8 @@ int tamis_snapshot_segment(const struct tamis_snapshot *snapshot, size_t index,
     if (e->state)
         info_of_record(e, info);
     const struct seat *seat = packs_seat(&snapshot->packs, index);
-    if (seat && !has_own_file(e))
-        info->file_bytes = band_bytes(seat->band) / seat->band->n_columns;
+    if (e->packed && !has_own_file(e))
+        info->file_bytes = seat ? band_bytes(seat->band) / seat->band->n_columns : 0;
     return 0;
 }
 
