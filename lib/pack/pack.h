@@ -56,8 +56,8 @@ void pack_hashes_free(struct pack_hashes *h);
 int pack_hashes_add(struct pack_hashes *h, uint32_t lanes, const uint64_t *hashes,
                     size_t n, uint64_t *n_distinct);
 void pack_hashes_forget(struct pack_hashes *h); /* the last one */
-/* Blocks [first, first + n) of a lane of filter `number`. The caller asks for each block
- * once, in order: lane by lane, and all of them. EIO: other hashes came back. */
+/* Blocks [first, first + n) of a lane of filter `number`. The caller asks for each
+ * block once, in order: lane by lane, and all of them. EIO: other hashes came back. */
 int pack_hashes_blocks(struct pack_hashes *h, uint32_t number,
                        const struct pack_source *s, uint32_t lane, uint64_t first,
                        uint64_t n, uint8_t *out);
@@ -101,6 +101,11 @@ int pack_unpack_into(struct tamis_filter *pack, const struct band *band,
 /* How long the file will be; 0: too long for a filter. */
 uint64_t pack_unpacked_bytes(const struct band *band, uint64_t own_blocks);
 
+/* Would gathering the column meet a page that is known to be bad? Pages are not
+ * checked: tamis_filter_verify() does. */
+bool pack_column_is_bad(struct tamis_filter *pack, const struct band *band,
+                        uint32_t column, uint64_t own_blocks);
+
 /* ==== write.c: the file ==== */
 
 /* Where the blocks of a column come from. Fills out with blocks [first, first + n) of a
@@ -123,8 +128,8 @@ struct pack_job {
     const uint8_t *uuid, *store_uuid;
     struct tamis_domain domain;
 };
-/* More threads are not put to work: each has up to 6 MiB, with its window, and all of it
- * must fit 64 MiB. */
+/* More threads are not put to work: each has up to 6 MiB, with its window, and all of
+ * it must fit 64 MiB. */
 enum { PACK_MAX_THREADS = 8 };
 /* How long the file will be. */
 uint64_t pack_file_bytes(const struct pack_job *job);

@@ -84,6 +84,26 @@ int pack_gather(struct pack_window *w, struct tamis_filter *pack,
     return err;
 }
 
+bool pack_column_is_bad(struct tamis_filter *pack, const struct band *band,
+                        uint32_t column, uint64_t own_blocks)
+{
+    struct view *v = atomic_load_explicit(&pack->view, memory_order_acquire);
+    struct stage *rows = &v->stages[PACK_ROWS];
+    if (own_blocks == 0 || band->geometry.n_blocks % own_blocks != 0)
+        return true;
+    uint64_t in_band = band->geometry.n_blocks / own_blocks;
+    for (uint64_t i = 0; i < own_blocks * band->geometry.lanes; i++) {
+        uint32_t lane = (uint32_t)(i / own_blocks);
+        uint64_t at = band_row(band, lane, i % own_blocks * in_band, 0) + column / 8;
+        uint64_t last = at + (uint64_t)(BLOCK_BITS - 1) * band->row_bytes;
+        /* No row is longer than a page, so each page has a byte of the column. */
+        for (uint64_t page = at / PAGE_BYTES; page <= last / PAGE_BYTES; page++)
+            if (stage_is_bad(rows, page))
+                return true;
+    }
+    return false;
+}
+
 /* ---- a filter of its own ---- */
 
 struct gathering {

@@ -80,8 +80,10 @@ int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_byt
  * One key is asked of all segments of a pack in a few cache lines. Snapshots use packs
  * by themselves. */
 enum tamis_repack {
-    TAMIS_REPACK_NONE, /* segments that are in a pack stay there */
-    TAMIS_REPACK_ALL,  /* they are taken, too */
+    /* Segments that are in a pack stay there. If that pack cannot be used, their own
+     * files are taken. */
+    TAMIS_REPACK_NONE,
+    TAMIS_REPACK_ALL, /* they are taken, too */
     /* The library chooses: segments that are in no pack; packs with at most half of
      * their columns living; and, if there are three or more of them, the packs of the
      * new pack's size class or below. `segments` must be NULL. */
@@ -91,7 +93,9 @@ struct tamis_pack_options {
     size_t size;
     int keep; /* the segments' own files; else the commit removes them */
     enum tamis_repack repack;
-    int dry_run; /* writes nothing: the report says what would be */
+    /* Writes nothing: the report says what would be. Damage is looked for as it is when
+     * the pack is written, so this reads each filter and each pack that is taken. */
+    int dry_run;
     /* The calling thread and up to n_threads - 1 others read the filters and turn them,
      * at most 8 in all (0: 1). The caller's thread alone writes. The pack is the same
      * for any number. Of more than 16384 files with one thread. The others block all
@@ -99,12 +103,24 @@ struct tamis_pack_options {
      * them. Of this width because older callers may leave the bytes before it unset. */
     uint64_t n_threads;
 };
+/* Why a segment is left as it was. */
+enum tamis_left {
+    TAMIS_LEFT_NONE,
+    TAMIS_LEFT_PACKED, /* each of these has its count in the report */
+    TAMIS_LEFT_BARE,
+    TAMIS_LEFT_GROWING,
+    TAMIS_LEFT_STAGES,
+    TAMIS_LEFT_UNREADABLE,
+    TAMIS_LEFT_REPLACED,
+    TAMIS_LEFT_LARGER
+};
 struct tamis_pack_report {
     /* Segments in the pack. One that another process replaces or drops before the
      * commit stays as that process has it. */
     uint64_t n_packed;
     /* Left as they were: in a pack already, without a filter, still growing, of several
-     * stages, damaged or unreadable. */
+     * stages, damaged or unreadable. The last count has those, too, whose pack is lost
+     * and that have no file of their own. */
     uint64_t n_packed_before, n_bare, n_growing, n_stages, n_unreadable;
     uint64_t n_bands, rows_bytes, file_bytes;
     uint8_t uuid[16];    /* of the pack; zeros if there is none */
@@ -115,7 +131,11 @@ struct tamis_pack_report {
     /* Left: in a row with few others, or none, the filter would take more than twice
      * the bytes of its own file. */
     uint64_t n_larger;
-    uint64_t reserved[3];
+    /* The first segment that was left, by its number in the snapshot, and why. One that
+     * was replaced comes after all others. TAMIS_LEFT_NONE: none was left. */
+    uint32_t first_left;
+    enum tamis_left why_left;
+    uint64_t reserved[2];
 };
 /* Writes a pack of n segments of a snapshot of this store (segments NULL: of all), with
  * what may be packed: filters that are sealed, of one stage, and good in every page.
@@ -158,13 +178,15 @@ int tamis_edit_packer(struct tamis_edit *edit, const struct tamis_packer_options
  * caller still frees the builder. One whose hashes were spooled is too large for a
  * column: tamis_edit_put() makes its file. `check` of the builder says nothing here.
  * Memory: 16 bytes a key of the largest segment, and 300 bytes a segment. ERR_EXISTS:
- * the name is taken. ERR_MISMATCH: the builder is of another store. After a failure the
+ * the name is taken. ERR_MISMATCH: the builder is of another store. ERR_RANGE: the
+ * packer's pack is written, by tamis_edit_put_packed(). After a failure the
  * packer is as before. */
 int tamis_packer_take(struct tamis_packer *packer, struct tamis_builder *builder,
                       struct tamis_diag *diag);
 /* Writes the pack of all segments that were taken, and registers them. They exist from
- * the commit on. With none it returns 0, and report->n_packed is 0. Call it once.
- * ERR_RANGE, ENOSPC: as tamis_edit_pack(). report may be NULL. */
+ * the commit on. With none it returns 0, and report->n_packed is 0. Then the packer is
+ * done: another take, or put, is refused with ERR_RANGE. ERR_RANGE, ENOSPC: as
+ * tamis_edit_pack(). report may be NULL. */
 int tamis_edit_put_packed(struct tamis_edit *edit, struct tamis_packer *packer,
                           struct tamis_pack_report *report, struct tamis_diag *diag);
 void tamis_packer_free(struct tamis_packer *packer);

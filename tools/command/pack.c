@@ -90,25 +90,64 @@ static int run_with(struct options *o, int (*work)(struct packing *p),
 
 /* ---- pack ---- */
 
+/* Is the segment, of a newer snapshot, in the pack that was written? */
+static bool is_placed(const struct packing *p, struct tamis_snapshot *now, size_t i)
+{
+    struct tamis_pack_place place;
+
+    return tamis_snapshot_pack(now, i, NULL, &place) == 0 &&
+           memcmp(place.uuid, p->report.uuid, sizeof(place.uuid)) == 0;
+}
+
+/* The number in another snapshot of a segment of this one; SIZE_MAX: it has none. */
+static size_t same_in(const struct tamis_snapshot *to,
+                      const struct tamis_snapshot *from, size_t i)
+{
+    struct tamis_segment_info s;
+    struct tamis_target t = {0};
+
+    if (tamis_snapshot_segment(from, i, &s) == 0)
+        tamis_snapshot_find(to, s.name, s.name_bytes, NULL, 0, 0, &t);
+    return t.slot != 0 ? t.slot - 1 : SIZE_MAX;
+}
+
+/* The first named segment that was replaced after it was packed. */
+static void note_replaced(struct packing *p, struct tamis_snapshot *now)
+{
+    struct tamis_pack_report *r = &p->report;
+
+    for (size_t k = 0; r->why_left == TAMIS_LEFT_NONE && k < p->n; k++)
+        if (!is_placed(p, now, same_in(now, p->snapshot, p->segments[k]))) {
+            r->first_left = p->segments[k];
+            r->why_left = TAMIS_LEFT_REPLACED;
+        }
+}
+
 /* Another process may have replaced or dropped segments before the commit: these were
  * not packed, whatever was in the file. */
 static void count_placed(struct packing *p)
 {
     struct tamis_pack_report *r = &p->report;
     struct tamis_snapshot *now = NULL;
-    struct tamis_pack_place place;
-    uint64_t n = 0;
+    uint64_t n = 0, n_repacked = 0;
 
     if (r->n_packed == 0 || tamis_snapshot_current(p->store, &now, NULL) != 0)
         return;
-    for (size_t i = 0; i < tamis_snapshot_n_segments(now); i++)
-        n += tamis_snapshot_pack(now, i, NULL, &place) == 0 &&
-             memcmp(place.uuid, r->uuid, sizeof(place.uuid)) == 0;
-    tamis_snapshot_release(now);
+    for (size_t i = 0; i < tamis_snapshot_n_segments(now); i++) {
+        size_t before = same_in(p->snapshot, now, i);
+
+        if (!is_placed(p, now, i))
+            continue;
+        n++;
+        n_repacked += tamis_snapshot_pack(p->snapshot, before, NULL, NULL) == 0;
+    }
     if (n < r->n_packed) {
         r->n_replaced += r->n_packed - n;
         r->n_packed = n;
+        r->n_repacked = n_repacked < r->n_repacked ? n_repacked : r->n_repacked;
+        note_replaced(p, now);
     }
+    tamis_snapshot_release(now);
 }
 
 static int write_pack(struct packing *p)
@@ -130,111 +169,34 @@ static int write_pack(struct packing *p)
     return err ? complain_error(err, &diag, o->args[0], NULL) : EXIT_DONE;
 }
 
-static uint64_t n_left(const struct tamis_pack_report *r)
+/* Of the segments considered, those whose pack is lost. */
+static size_t count_lost(const struct packing *p)
 {
-    return r->n_packed_before + r->n_bare + r->n_growing + r->n_stages +
-           r->n_unreadable + r->n_replaced + r->n_larger;
-}
+    bool named = p->segments != NULL;
+    size_t n = named ? p->n : tamis_snapshot_n_segments(p->snapshot), n_lost = 0;
 
-static void print_json(const struct tamis_pack_report *r)
-{
-    json_t *o = memory_or_exit(json_object()), *left = memory_or_exit(json_object());
-
-    json_put(o, "packed", json_count(r->n_packed));
-    json_put(o, "repacked", json_count(r->n_repacked));
-    if (r->n_packed > 0) {
-        json_put(o, "bands", json_count(r->n_bands));
-        json_put(o, "rows_bytes", json_count(r->rows_bytes));
-        json_put(o, "file_bytes", json_count(r->file_bytes));
-        json_put(o, "free_bytes", json_count(r->free_bytes));
-    }
-    json_put(left, "packed_before", json_count(r->n_packed_before));
-    json_put(left, "bare", json_count(r->n_bare));
-    json_put(left, "growing", json_count(r->n_growing));
-    json_put(left, "several_stages", json_count(r->n_stages));
-    json_put(left, "unreadable", json_count(r->n_unreadable));
-    json_put(left, "replaced", json_count(r->n_replaced));
-    json_put(left, "larger", json_count(r->n_larger));
-    json_put(o, "left", left);
-    json_print(o);
-}
-
-/* "2 growing, 1 bare": what was left. */
-static void left_text(const struct tamis_pack_report *r, char *text, size_t room)
-{
-    const struct {
-        uint64_t n;
-        const char *what;
-    } left[] = {{r->n_packed_before, "packed before"},
-                {r->n_bare, "bare"},
-                {r->n_growing, "growing"},
-                {r->n_stages, "of several stages"},
-                {r->n_unreadable, "damaged or unreadable"},
-                {r->n_replaced, "replaced or dropped meanwhile"},
-                {r->n_larger, "larger in a pack"}};
-    size_t at = 0;
-
-    text[0] = '\0';
-    for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
-        if (left[i].n > 0)
-            at += (size_t)snprintf(text + at, room - at, "%s%llu %s", at ? ", " : "",
-                                   (unsigned long long)left[i].n, left[i].what);
-}
-
-static void print_line(const struct packing *p)
-{
-    const struct tamis_pack_report *r = &p->report;
-    char size[TEXT_BYTES], room[TEXT_BYTES], left[200];
-    bool dry = given(p->o, OPT_DRY_RUN);
-
-    left_text(r, left, sizeof(left));
-    if (r->n_packed == 0)
-        progress_close("nothing to pack%s%s", left[0] ? ": " : "", left);
-    else
-        progress_close("%s %llu segment%s, %llu of them from other packs: %s, %llu "
-                       "band%s%s%s%s%s",
-                       dry ? "would pack" : "packed", (unsigned long long)r->n_packed,
-                       r->n_packed == 1 ? "" : "s", (unsigned long long)r->n_repacked,
-                       size_text(size, (double)r->file_bytes),
-                       (unsigned long long)r->n_bands, r->n_bands == 1 ? "" : "s",
-                       dry ? ", free: " : "",
-                       dry ? size_text(room, (double)r->free_bytes) : "",
-                       left[0] ? "; left: " : "", left);
+    for (size_t k = 0; k < n; k++)
+        n_lost += is_in_lost_pack(p->snapshot, named ? p->segments[k] : k);
+    return n_lost;
 }
 
 /* Segments that were named and are left are half the work. */
 static int report_pack(struct packing *p)
 {
     const struct tamis_pack_report *r = &p->report;
-    char left[200];
-
     bool fails;
 
     work_is_done();
     if (!given(p->o, OPT_DRY_RUN))
         count_placed(p);
-    fails = r->n_unreadable > 0 || (p->segments != NULL && n_left(r) > 0);
-    if (given(p->o, OPT_JSON))
-        print_json(r);
-    else if (!given(p->o, OPT_QUIET) && (r->n_packed > 0 || !fails))
-        print_line(p);
+    fails = r->n_unreadable > 0 || (p->segments != NULL && packed_n_left(r) > 0);
+    if (given(p->o, OPT_JSON) || r->n_packed > 0 || !fails)
+        packed_print(p->o, r);
     if (!output_works())
         return EXIT_IO;
-    left_text(r, left, sizeof(left));
     if (r->n_unreadable > 0)
-        return complain(EXIT_DAMAGE,
-                        "%s: %llu filter%s damaged or unreadable, and left as %s: "
-                        "'tamis verify' says which",
-                        p->o->args[0], (unsigned long long)r->n_unreadable,
-                        r->n_unreadable == 1 ? " is" : "s are",
-                        r->n_unreadable == 1 ? "it is" : "they are");
-    if (fails)
-        return complain(EXIT_USAGE,
-                        "%s: of the segments named, %s: only sealed filters of one "
-                        "stage are packed, those with few others of their size stay "
-                        "files, and --repack takes packed ones",
-                        p->o->args[0], left);
-    return EXIT_DONE;
+        return packed_damaged(r, count_lost(p), p->o->args[0]);
+    return fails ? packed_left(r, p->snapshot, p->o->args[0]) : EXIT_DONE;
 }
 
 static int pack(int argc, char **argv)

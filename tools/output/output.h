@@ -148,6 +148,18 @@ int replaced_error(int err, const struct tamis_diag *diag, const char *store);
 int print_derived(const struct options *o, const char *what, const char *name,
                   const struct tamis_derive_report *report);
 
+/* ==== packed.c: segments packed, and left ======================================== */
+
+/* Prints the closing line unless --quiet, or with --json one object. */
+void packed_print(const struct options *o, const struct tamis_pack_report *r);
+uint64_t packed_n_left(const struct tamis_pack_report *r);
+/* Reports filters that could not be read; the packs of n_lost of them are lost. 3. */
+int packed_damaged(const struct tamis_pack_report *r, size_t n_lost, const char *store);
+/* Reports that segments which were named were left, and why the first one was. Returns
+ * 6 if all of them were replaced meanwhile, else 2. */
+int packed_left(const struct tamis_pack_report *r,
+                const struct tamis_snapshot *snapshot, const char *store);
+
 /* ==== comparison.c: two filters compared ========================================= */
 
 json_t *interval_json(const struct tamis_interval *i);

@@ -139,13 +139,32 @@ static int compare_record(struct catalog_txn *t, void *ctx, struct tamis_diag *d
     return rc == TAMIS_ERR_NO_SEGMENT ? 0 : rc;
 }
 
+void input_left(struct packing *p, size_t segment, enum tamis_left why)
+{
+    struct tamis_pack_report *r = p->report;
+    uint64_t *const counts[] = {
+        [TAMIS_LEFT_PACKED] = &r->n_packed_before,
+        [TAMIS_LEFT_BARE] = &r->n_bare,
+        [TAMIS_LEFT_GROWING] = &r->n_growing,
+        [TAMIS_LEFT_STAGES] = &r->n_stages,
+        [TAMIS_LEFT_UNREADABLE] = &r->n_unreadable,
+        [TAMIS_LEFT_REPLACED] = &r->n_replaced,
+        [TAMIS_LEFT_LARGER] = &r->n_larger,
+    };
+    ++*counts[why];
+    if (r->why_left == TAMIS_LEFT_NONE ||
+        (r->why_left == TAMIS_LEFT_REPLACED && why != TAMIS_LEFT_REPLACED)) {
+        r->first_left = (uint32_t)segment;
+        r->why_left = why;
+    }
+}
+
 void input_lost(struct packing *p, size_t segment)
 {
     struct now now = {.entry = p->snapshot->entries[segment]};
-    if (catalog_read(p->edit->catalog, compare_record, &now, NULL) == 0 && !now.same)
-        p->report->n_replaced++;
-    else
-        p->report->n_unreadable++;
+    bool is_replaced =
+        catalog_read(p->edit->catalog, compare_record, &now, NULL) == 0 && !now.same;
+    input_left(p, segment, is_replaced ? TAMIS_LEFT_REPLACED : TAMIS_LEFT_UNREADABLE);
 }
 
 static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
@@ -159,7 +178,7 @@ static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
         return rc;
     }
     if (l->n_stages != 1)
-        p->report->n_stages++;
+        input_left(p, l->index, TAMIS_LEFT_STAGES);
     else if (rc)
         input_lost(p, l->index);
     if (rc || l->n_stages != 1)
@@ -200,12 +219,31 @@ static int take_column(struct packing *p, size_t index, const struct seat *seat,
         return rc;
     diag_clear(diag);
     if (rc == TAMIS_ERR_MISMATCH) {
-        p->report->n_unreadable++;
+        input_left(p, index, TAMIS_LEFT_UNREADABLE);
         return 0;
     }
     p->sources[p->n] = s;
     take(p, index)->seat = seat;
     return 0;
+}
+
+/* Checks all pages of the seat's pack, once. */
+static void check_pack(struct packing *p, const struct seat *seat)
+{
+    struct tamis_verify pages;
+    if (!p->checked[seat->view])
+        tamis_filter_verify(seat->pack, &pages, NULL);
+    p->checked[seat->view] = true;
+}
+
+bool input_is_damaged(struct packing *p, size_t i)
+{
+    const struct seat *seat = p->inputs[i].seat;
+    if (!seat)
+        return false; /* a file was checked when it was taken */
+    check_pack(p, seat);
+    return pack_column_is_bad(seat->pack, seat->band, seat->column,
+                              p->sources[i].geometry.n_blocks);
 }
 
 /* Is a page of its column damaged, and has it a file of its own to be taken instead? */
@@ -216,14 +254,13 @@ static bool is_better_as_file(struct packing *p, const struct look *l)
     struct tamis_verify pages;
     if (!(le64_get(r->compat) & RECORD_COMPAT_KEPT))
         return false;
-    if (!p->checked[seat->view])
-        tamis_filter_verify(seat->pack, &pages, NULL);
-    p->checked[seat->view] = true;
+    check_pack(p, seat);
     pack_band_pages(seat->pack, seat->band, &pages);
     return pages.n_damaged > 0;
 }
 
-/* Where to look, unless the report's counts say already why it is not packed. */
+/* Where to look, unless the report's counts say already why it is not packed. A segment
+ * whose pack cannot be used is looked for in its own file. */
 static void where(struct packing *p, size_t index, struct look *l)
 {
     const struct entry *e = p->snapshot->entries[index];
@@ -231,16 +268,15 @@ static void where(struct packing *p, size_t index, struct look *l)
     if (p->taken[index]) /* it is listed twice */
         return;
     p->taken[index] = true;
-    if (p->chosen && !p->chosen[index])
-        p->report->n_packed_before += e->packed;
-    else if (e->packed && p->opt.repack == TAMIS_REPACK_NONE)
-        p->report->n_packed_before++;
+    bool stays = p->chosen ? !p->chosen[index] : p->opt.repack == TAMIS_REPACK_NONE;
+    if (l->seat && stays)
+        input_left(p, index, TAMIS_LEFT_PACKED);
     else if (l->seat && !is_better_as_file(p, l))
         l->at = AT_SEAT;
     else if (e->state == RECORD_NO_FILTER)
-        p->report->n_bare++;
+        input_left(p, index, TAMIS_LEFT_BARE);
     else if (e->state == RECORD_GROWING)
-        p->report->n_growing++;
+        input_left(p, index, TAMIS_LEFT_GROWING);
     else
         l->at = AT_FILE;
 }

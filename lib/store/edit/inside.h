@@ -173,8 +173,8 @@ struct packing {
     struct tamis_snapshot *snapshot;
     struct tamis_pack_options opt;
     struct tamis_pack_report *report;
-    bool *chosen; /* by tiers.c, by segment; NULL: as the caller says */
-    bool *taken;  /* by segment: considered before */
+    bool *chosen;            /* by tiers.c, by segment; NULL: as the caller says */
+    bool *taken;             /* by segment: considered before */
     bool *checked;           /* by pack of the snapshot: all of its pages */
     struct threads *threads; /* that help; NULL: none */
     struct pack_window *windows[PACK_MAX_THREADS]; /* each has its own */
@@ -193,6 +193,10 @@ void inputs_free(struct packing *p);
  * the file, of the disk perhaps, is the result. */
 int inputs_consider(struct packing *p, const uint32_t *segments, size_t n,
                     struct tamis_diag *diag);
+/* Counts a segment that is left. */
+void input_left(struct packing *p, size_t segment, enum tamis_left why);
+/* Has the column of input i a page that fails its check? Reads the pack. */
+bool input_is_damaged(struct packing *p, size_t i);
 /* Counts a segment whose filter could not be read, or was lost while it was packed: as
  * replaced, if the catalog has another record of it by now. */
 void input_lost(struct packing *p, size_t segment);

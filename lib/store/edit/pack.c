@@ -59,9 +59,11 @@ static int plan_taken(struct packing *p, struct tamis_diag *diag)
         pack_plan_free(&p->plan);
         rc = pack_plan_bands(p->edit, p->sources, p->n, &p->plan, diag);
         n_left = rc ? 0 : bands_leave(p->sources, &p->plan, leave);
+        for (size_t i = 0; n_left && i < p->n; i++)
+            if (leave[i])
+                input_left(p, p->inputs[i].segment, TAMIS_LEFT_LARGER);
         if (n_left)
             inputs_leave(p, leave);
-        p->report->n_larger += n_left;
         free(leave);
     }
     return rc;
@@ -169,6 +171,18 @@ static struct edit_op *make_op(const struct packing *p, const struct pack_place 
     return op;
 }
 
+/* Segments with columns that are nobody's are left. */
+static void count_packed(struct packing *p)
+{
+    p->report->n_packed = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        p->report->n_packed += !p->gone[i];
+        p->report->n_repacked += !p->gone[i] && p->inputs[i].seat != NULL;
+        if (p->gone[i])
+            input_lost(p, p->inputs[i].segment);
+    }
+}
+
 static int pack_taken(struct packing *p, struct tamis_diag *diag)
 {
     static const uint8_t none[UUID_BYTES];
@@ -187,20 +201,17 @@ static int pack_taken(struct packing *p, struct tamis_diag *diag)
         return 0;
     if (!rc)
         rc = pack_room(p->edit, &job, p->opt.dry_run, p->report, diag);
-    for (size_t i = 0; i < p->n; i++)
-        p->report->n_repacked += p->inputs[i].seat != NULL;
+    for (size_t i = 0; !rc && p->opt.dry_run && i < p->n; i++)
+        p->gone[i] = input_is_damaged(p, i);
+    if (!rc && p->opt.dry_run)
+        count_packed(p);
     if (rc || p->opt.dry_run)
         return rc;
     job.threads = inputs_stay_open(p) ? p->threads : NULL;
     rc = write_files(p, &job, &place, diag);
     if (rc)
         return rc;
-    p->report->n_packed = 0;
-    for (size_t i = 0; i < p->n; i++) {
-        p->report->n_packed += !p->gone[i];
-        if (p->gone[i])
-            input_lost(p, p->inputs[i].segment);
-    }
+    count_packed(p);
     if (!p->report->n_packed) { /* all were lost meanwhile */
         unlink_files(p->edit, &place);
         return 0;

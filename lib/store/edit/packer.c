@@ -25,6 +25,7 @@ struct tamis_packer {
     struct names names; /* of those puts */
     uint64_t n_loose;
     int failed; /* when the pack was written */
+    bool is_put;
 };
 
 int tamis_edit_packer(struct tamis_edit *edit, const struct tamis_packer_options *opt,
@@ -95,6 +96,9 @@ static int check_take(const struct tamis_packer *p, const struct tamis_builder *
     int rc = edit_put_begin(p->edit, name, name_bytes, &none, NULL, diag);
     if (rc)
         return rc;
+    if (p->is_put)
+        return diag_fail(diag, TAMIS_ERR_RANGE, c->path,
+                         "the packer's pack is written: make another packer");
     if (tamis_builder_domain(b).tag != c->domain.tag)
         return diag_fail(diag, TAMIS_ERR_MISMATCH, c->path,
                          "built with another seed or hash than the store's domain");
@@ -317,6 +321,9 @@ int tamis_edit_put_packed(struct tamis_edit *edit, struct tamis_packer *p,
     if (!p || p->edit != edit)
         return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
                          "no packer of this edit");
+    if (p->is_put)
+        return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
+                         "the packer's pack is written: make another packer");
     struct pack_job job = {.plan = &plan,
                            .sources = p->sources,
                            .facts = facts,
@@ -334,6 +341,7 @@ int tamis_edit_put_packed(struct tamis_edit *edit, struct tamis_packer *p,
     if (rc)
         ours = (struct tamis_pack_report){0};
     memcpy(ours.uuid, place.uuid, rc ? 0 : UUID_BYTES);
+    p->is_put = !rc;
     ours.n_loose = p->n_loose;
     if (report)
         *report = ours;

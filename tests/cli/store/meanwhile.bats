@@ -21,7 +21,7 @@ goes_on() {
 # s1, the first one, makes the change to the store, and lets the command go on: all is well,
 # and no word of loss is said.
 meanwhile() {
-    local change=() file pid
+    local change=() file pid want=${want:-0}
     rm -rf store trace pid
     cp -a "$BATS_FILE_TMPDIR/$1" store
     shift
@@ -40,7 +40,8 @@ meanwhile() {
     status=0
     wait $! || status=$?
     output=$(cat out) stderr=$(cat err)
-    [ "$status" -eq 0 ] && { [ -z "$stderr" ] || is_closing "$stderr"; } || explain 0
+    [ "$status" -eq "$want" ] || explain "$want"
+    [ "$want" -ne 0 ] || [ -z "$stderr" ] || is_closing "$stderr" || explain 0
     ! [[ $output$stderr =~ LOST|([1-9][0-9]*\ |$'\t')lost ]] || explain "no loss: $*"
 }
 
@@ -95,4 +96,10 @@ every() {
         [ "$(cut -f 3 <<<"$output" | sort -u)" = FILE_LOST ]
         fails 4 "segment 's1'" "$TAMIS" union store both s1 s2
     done
+}
+
+@test "pack of named segments, one of which is replaced" {
+    replace=("$TAMIS" build store s1 "$BATS_FILE_TMPDIR/s1.keys" --replaces s1 -q)
+    want=6 meanwhile loose "${replace[@]}" -- "$TAMIS" pack store s1 s2
+    [[ $stderr == *"'s1' was replaced or dropped meanwhile: run it again" ]] || explain "which"
 }

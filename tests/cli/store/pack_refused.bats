@@ -46,7 +46,7 @@ unchanged() {
     # What has its own column is unpacked, and what is lost is told.
     seq 5 | "$TAMIS" build store b -q
     rm store/filters/*.dead
-    "$TAMIS" pack store -q
+    fails 3 "the pack of 1 segment is missing or damaged: put the pack's files back, or build it anew" "$TAMIS" pack store -q
     run --separate-stderr "$TAMIS" unpack store a b
     [ "$status" -eq 3 ]
     [[ ${stderr_lines[0]} == "unpacked 1 segment: "* ]]
@@ -181,7 +181,10 @@ unchanged() {
     rm store/filters/*.dead
     fails 3 "the packs of 4 segments are missing or damaged" "$TAMIS" unpack store
     fails 3 "the pack of 1 segment is missing or damaged" "$TAMIS" unpack store s2
-    fails 3 "4 filters are damaged or unreadable" "$TAMIS" pack store --repack
+    for how in "" --repack --auto --dry-run --keep; do
+        fails 3 "the packs of 4 segments are missing or damaged: put .* back, or build these" "$TAMIS" pack store $how
+    done
+    fails 3 "the pack of 1 segment is missing" "$TAMIS" pack store s2
     run --separate-stderr "$TAMIS" verify store
     [ "$status" -eq 3 ]
     [ "$(grep -c "lost.*the .dead file beside this pack is missing" <<<"$output")" -eq 4 ]
@@ -189,4 +192,48 @@ unchanged() {
     prints "0 unreadable, 4 lost"
     ok "$TAMIS" probe store 1003
     [ "$(cut -f 3 <<<"$output" | sort -u)" = FILE_LOST ]
+}
+
+# Their bytes can be read, and are refused: that is a loss (SPEC.md, section 17.4).
+@test "a pack that is short, and bad tombstones" {
+    "$TAMIS" init store
+    four store
+    "$TAMIS" pack store -q
+    cp -a store short
+    truncate -s 5000 short/filters/*.tamis
+    poke store/filters/*.dead 50 '\xff'
+    for s in store short; do
+        ok "$TAMIS" probe $s 1003
+        [ "$(cut -f 3 <<<"$output" | sort -u)" = FILE_LOST ]
+        ok "$TAMIS" ls $s
+        [ "$(awk '{ print $1, $4 }' <<<"$output" | sort -u)" = "packed 0" ]
+        run --separate-stderr "$TAMIS" verify $s
+        [ "$(cut -f 2 <<<"$output" | sort -u)" = unreadable ]
+        fails 3 "4 filters left out: 'tamis verify' of the store" "$TAMIS" backup $s $s.copy
+    done
+}
+
+# The others in a pack are said to be saved only if there are any.
+@test "a page that all segments need" {
+    "$TAMIS" init store
+    four store
+    "$TAMIS" pack store -q
+    poke store/filters/*.tamis 5000 '\x55\x55\x55\x55\x55\x55\x55\x55'
+    fails 3 "segments affected: 4 of 4; build these anew from their keys$" "$TAMIS" verify store
+}
+
+# A file that cannot be written is no fault of the pack.
+@test "unpacking names the file that it cannot write" {
+    "$TAMIS" init store
+    four store
+    "$TAMIS" pack store -q
+    pack=$(basename store/filters/*.tamis)
+    (
+        ulimit -f 7
+        unchanged store 4 "cannot write the file of segment 's1': File too large: raise" "$TAMIS" unpack store s1
+        [[ $stderr != *"$pack"* ]] || explain "the new file"
+    )
+    mv "store/filters/$pack" away
+    ln -s away "store/filters/$pack"
+    fails 4 "$pack: this pack: Too many levels of symbolic links: put the file itself" "$TAMIS" pack store --repack
 }

@@ -52,6 +52,7 @@ static struct tamis_pack_report put_many(struct tamis_store *s, unsigned n)
         take(p, builder_of(s, e, i, n_keys[i], errors[i % 5], 0), 0);
     }
     OK(tamis_edit_put_packed(e, p, &report, NULL));
+    take(p, builder_of(s, e, n, 1, 0.01, 0), TAMIS_ERR_RANGE); /* too late */
     tamis_packer_free(p);
     OK(tamis_edit_commit(e, NULL));
     return report;
@@ -253,7 +254,7 @@ static void builders_of_others_are_refused(void **state)
     struct tamis_pack_report report;
     OK(tamis_edit_put_packed(e, p, &report, NULL)); /* nothing */
     assert_int_equal(report.n_packed, 0);
-    OK(tamis_edit_put_packed(e, p, NULL, NULL));
+    assert_int_equal(tamis_edit_put_packed(e, p, NULL, NULL), TAMIS_ERR_RANGE);
     tamis_packer_free(p);
     tamis_packer_free(NULL);
     struct tamis_packer_options none = {.size = sizeof none,

@@ -140,7 +140,11 @@ static void damaged_columns_are_left(void **state)
     tamis_store_close(s);
     zero_page(pack_file(), 1 + random_below(report.rows_bytes / PAGE_BYTES));
     s = store_open("s");
+    struct tamis_pack_report dry = PACK(s, .repack = TAMIS_REPACK_ALL, .dry_run = 1);
     report = PACK(s, .repack = TAMIS_REPACK_ALL);
+    assert_true(dry.n_packed == report.n_packed && dry.n_repacked == report.n_packed);
+    assert_true(dry.n_unreadable == report.n_unreadable &&
+                report.n_repacked == report.n_packed);
     assert_int_equal(report.n_packed + report.n_unreadable, 60);
     assert_true(report.n_unreadable > 0);
     assert_int_equal(n_filter_files("s"), report.n_packed ? 4 : 2);
