@@ -281,7 +281,8 @@ static void hurt_bytes(const char *path)
     static const uint8_t zeros[PAGE_BYTES];
     size_t n_bytes;
     uint8_t *bytes = file_read(path, &n_bytes);
-    for (size_t times = 1 + random_below(6); times > 0; times--) {
+    /* It may have been cut to nothing before. */
+    for (size_t times = n_bytes ? 1 + random_below(6) : 0; times > 0; times--) {
         uint64_t at = random_below(n_bytes);
         uint8_t other = (uint8_t)(bytes[at] ^ (1U << random_below(8)));
         if (random_below(3) == 0 && n_bytes > PAGE_BYTES)
@@ -289,7 +290,7 @@ static void hurt_bytes(const char *path)
         else
             file_poke(path, at, &other, 1);
     }
-    if (random_below(12) == 0)
+    if (n_bytes && random_below(12) == 0)
         OK(truncate(path, (off_t)random_below(n_bytes)));
     free(bytes);
 }
