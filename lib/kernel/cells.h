@@ -1,6 +1,6 @@
-/* At most 64 keys on a few planes, for loops.h: an engine's MultiGet on the segments that
- * may hold its keys. A cell is a key on a plane. The lines of all cells are fetched in
- * one pass, and looked at in a second, as in few.h. */
+/* At most 64 keys on a few planes, for loops.h: an engine's MultiGet on the segments
+ * that may hold its keys. A cell is a key on a plane. The lines of all cells are
+ * fetched in one pass, and looked at in a second, as in few.h. */
 
 /* A key on a plane; its hash is that of the lane which is asked next. */
 struct cell {
@@ -195,28 +195,35 @@ KERNEL inline size_t cells_of_a_key(const struct few_planes *f, uint64_t h,
     struct pattern x = pattern_of(h);
     uint64_t lacks = 0;
     size_t p = 0;
-    do {
-        const uint8_t *line = first_block(f->plane[p], h);
-        lacks |= (uint64_t) !!pattern_lacks(&x, words, line) << p;
-    } while (++p < n_planes);
+    do
+        lacks |= (uint64_t) !!pattern_lacks(&x, words, f->line[p]) << p;
+    while (++p < n_planes);
     *row = lacks;
     return lacks == UINT64_MAX >> (ITEM - n_planes);
+}
+
+/* Apart, lest planes alike pay for the registers that this needs. */
+KERNEL __attribute__((noinline)) size_t cells_unlike(const struct few_planes *f,
+                                                     const struct tamis_key *keys,
+                                                     size_t n, const uint64_t *skip,
+                                                     uint64_t *rows)
+{
+    if (skip)
+        some_cells(f, keys, n, skip, rows);
+    else if (n * f->n > ITEM)
+        cells_by_turns(f, keys, n, rows);
+    else
+        return cells_at_once(f, keys, n, rows);
+    return n_full_rows(f, n, rows);
 }
 
 KERNEL size_t answer_cells(const struct few_planes *f, const struct tamis_key *keys,
                            size_t n, const uint64_t *skip, uint64_t *rows)
 {
-    bool simple = f->alike && !f->deep;
-    if (skip)
-        some_cells(f, keys, n, skip, rows);
-    else if (simple && n == 1)
+    if (!f->alike || f->deep || skip || n * f->n > ITEM)
+        return cells_unlike(f, keys, n, skip, rows);
+    if (n == 1)
         return cells_of_a_key(f, keys->hash, rows);
-    else if (n * f->n > ITEM)
-        cells_by_turns(f, keys, n, rows);
-    else if (simple)
-        return f->n == 1 ? cells_of_one(f->plane[0], keys, n, rows)
-                         : cells_alike(f, keys, n, rows);
-    else
-        return cells_at_once(f, keys, n, rows);
-    return n_full_rows(f, n, rows);
+    return f->n == 1 ? cells_of_one(f->plane[0], keys, n, rows)
+                     : cells_alike(f, keys, n, rows);
 }

@@ -76,6 +76,12 @@ static inline uint32_t set_missing(uint64_t *word, uint64_t bits, bool alone)
     return 1;
 }
 
+/* Lanes and words, in one number. */
+static inline uint64_t plane_shape(const struct plane *p)
+{
+    return (uint64_t)p->ring << 32 | (uint32_t)p->words << 16 | p->lanes;
+}
+
 /* The planes that a few keys are asked of. */
 enum { FEW_PLANES = 16 };
 struct few_planes {
@@ -83,6 +89,7 @@ struct few_planes {
     uint64_t deep; /* which of them have more than one lane */
     bool alike;    /* have all as many words? */
     const struct plane *plane[FEW_PLANES];
+    const uint8_t *line[FEW_PLANES]; /* the first lines of the first key */
 };
 
 /* blocks.c: for probes that are no call. */
@@ -122,9 +129,8 @@ struct kernel {
                          uint64_t *absent);
     /* n keys, at most 64, on a few planes: bit p of rows[i] is set if key i is not in
      * plane p. `skip` may be NULL. Pairs whose bit is set there are not asked, and stay
-     * set in `rows`. Returns how many keys are in no plane. Before one key without
-     * `skip` on planes alike of one lane, the caller prefetches the first lines: the
-     * kernel does not. */
+     * set in `rows`. Returns how many keys are in no plane. The caller has prefetched
+     * the first lines of the first key. */
     size_t (*answer_cells)(const struct few_planes *planes,
                            const struct tamis_key *keys, size_t n, const uint64_t *skip,
                            uint64_t *rows);

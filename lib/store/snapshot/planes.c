@@ -5,7 +5,12 @@
  * good. That stays so as long as the entry holds the filter, and in every snapshot that
  * shares the entry, but for one thing: a later scrub (tamis_filter_verify()) may find a
  * page rotten. Then stage_epoch() grows, nothing is ready any more in any snapshot, and
- * each plane must be found ready anew. */
+ * each plane must be found ready anew.
+ *
+ * Once all segments of a snapshot are ready, with as many lanes and words each,
+ * `uniform` says so to probes of a few: one look in place of one a segment. It names
+ * the epoch that it was found in, so that a later one ends it with all that is ready.
+ * Targets are still looked at one by one. */
 #include "lib/store/snapshot/snapshot.h"
 #include "format/record.h"
 #include "lib/filter/filter.h"
@@ -43,6 +48,7 @@ int planes_make(struct tamis_snapshot *s)
     if (!p->plane || !p->gate || !p->opened || !p->ready || !p->deep)
         return ENOMEM;
     atomic_init(&p->epoch, stage_epoch());
+    p->all_shapes = UINT64_MAX;
     for (size_t i = 0; i < s->n; i++) {
         p->gate[i] = gate_of(s->entries[i]);
         p->any_range |= p->gate[i].first != 0 || p->gate[i].last != UINT64_MAX;
@@ -81,6 +87,9 @@ static void change_end(struct planes *p)
 
 static void clear_ready(struct tamis_snapshot *s, uint64_t epoch)
 {
+    s->planes.n_ready = 0; /* first: a child of a fork must not find it too large */
+    s->planes.any_shape = 0;
+    s->planes.all_shapes = UINT64_MAX;
     for (size_t i = 0; i < s->n / 64 + 1; i++)
         atomic_store(&s->planes.ready[i], 0);
     atomic_store(&s->planes.epoch, epoch);
@@ -115,7 +124,13 @@ static void make_ready(struct tamis_snapshot *s, size_t index, struct tamis_filt
     uint64_t bit = UINT64_C(1) << (index % 64);
     if (plane.lanes > 1)
         atomic_fetch_or(&p->deep[index / 64], bit);
-    atomic_fetch_or_explicit(&p->ready[index / 64], bit, memory_order_release);
+    p->any_shape |= plane_shape(&plane);
+    p->all_shapes &= plane_shape(&plane);
+    if (atomic_fetch_or(&p->ready[index / 64], bit) & bit)
+        return; /* another thread was faster: each counts once */
+    /* After its bit: a child of a fork in between finds too small a number. */
+    if (++p->n_ready == s->n && p->any_shape == p->all_shapes)
+        atomic_store(&p->uniform, epoch);
 }
 
 void planes_offer(struct tamis_snapshot *s, size_t index)

@@ -25,30 +25,31 @@ static __attribute__((noinline)) void unlike(struct few_planes *f)
     f->alike = !others;
 }
 
-/* Lanes and words, in one number. */
-static inline uint64_t shape_of(const struct plane *p)
+/* Prefetches what a key reads in a plane: how much a processor has in flight at a time
+ * decides how long a key takes. */
+static inline void take(struct few_planes *f, size_t i, const struct plane *p,
+                        uint64_t h)
 {
-    return (uint64_t)p->ring << 32 | (uint32_t)p->words << 16 | p->lanes;
+    f->plane[i] = p;
+    f->line[i] = plane_block(p, 0, h);
+    __builtin_prefetch(f->line[i]);
 }
 
-/* Takes the planes of these segments, if all are ready, and prefetches what a key reads
- * there: how much a processor has in flight at a time decides how long a key takes.
- * `listed` is a constant. */
+/* Takes the planes of these segments, if all are ready. `listed` is a constant. */
 static inline bool take_planes(struct few_planes *f, struct tamis_snapshot *s,
                                const struct tamis_target *targets, size_t n,
                                bool listed, uint64_t h)
 {
-    _Atomic uint64_t *const ready = s->planes.ready;
     const struct plane *const planes = s->planes.plane;
     uint64_t any = 0, all = UINT64_MAX;
     for (size_t i = 0; i < n; i++) {
         uint32_t at = listed ? targets[i].slot - 1 : (uint32_t)i;
-        if ((listed && !target_plain(s, &targets[i])) || !planes_bit(ready, at))
+        if ((listed && !target_plain(s, &targets[i])) ||
+            !planes_bit(s->planes.ready, at))
             return false;
-        f->plane[i] = &planes[at];
-        __builtin_prefetch(plane_block(&planes[at], 0, h));
-        any |= shape_of(&planes[at]);
-        all &= shape_of(&planes[at]);
+        take(f, i, &planes[at], h);
+        any |= plane_shape(&planes[at]);
+        all &= plane_shape(&planes[at]);
     }
     f->n = n;
     f->deep = 0;
@@ -58,15 +59,56 @@ static inline bool take_planes(struct few_planes *f, struct tamis_snapshot *s,
     return true;
 }
 
-/* targets NULL: all segments. */
-static inline bool few_begin(struct few_planes *f, struct tamis_snapshot *s,
-                             const struct tamis_target *targets, size_t n, uint64_t h)
+/* The same where all segments of the snapshot are uniform. A target that needs a second
+ * look is left to take_planes(). */
+static inline bool take_uniform(struct few_planes *f, struct tamis_snapshot *s,
+                                const struct tamis_target *targets, size_t n,
+                                bool listed, uint64_t h)
 {
-    if (n - 1 >= FEW_PLANES || !planes_current(&s->planes))
+    const struct plane *const planes = s->planes.plane;
+    const uint64_t serial = s->serial;
+    const uint32_t n_segments = (uint32_t)s->n;
+    uint64_t odd = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t at = (uint32_t)i;
+        if (listed) {
+            const struct tamis_target *t = &targets[i];
+            at = t->slot - 1;
+            odd |= t->refusal | t->min_watermark | (t->snapshot ^ serial);
+            odd |= at >= n_segments;
+            at = at < n_segments ? at : 0;
+        }
+        take(f, i, &planes[at], h);
+    }
+    f->n = n;
+    f->deep = planes->lanes > 1 ? UINT64_MAX >> (WORD - n) : 0;
+    f->alike = true;
+    return !odd;
+}
+
+/* Apart, lest uniform segments pay for the registers that this needs. */
+static __attribute__((noinline)) bool take_others(struct few_planes *f,
+                                                  struct tamis_snapshot *s,
+                                                  const struct tamis_target *targets,
+                                                  size_t n, uint64_t h)
+{
+    if (!planes_current(&s->planes))
         return false;
-    if (targets)
-        return take_planes(f, s, targets, n, true, h);
-    return s->complete && !s->packs.n_seated && take_planes(f, s, NULL, n, false, h);
+    return targets ? take_planes(f, s, targets, n, true, h)
+                   : take_planes(f, s, NULL, n, false, h);
+}
+
+/* targets NULL: all segments. */
+__attribute__((always_inline)) static inline bool
+few_begin(struct few_planes *f, struct tamis_snapshot *s,
+          const struct tamis_target *targets, size_t n, uint64_t h)
+{
+    if (n - 1 >= FEW_PLANES || (!targets && (!s->complete || s->packs.n_seated)))
+        return false;
+    if (planes_uniform(&s->planes) && (targets ? take_uniform(f, s, targets, n, true, h)
+                                               : take_uniform(f, s, NULL, n, false, h)))
+        return true;
+    return take_others(f, s, targets, n, h);
 }
 
 static size_t index_of(const struct tamis_snapshot *s, const struct few_planes *f,
@@ -148,8 +190,8 @@ bool probe_few(struct tamis_snapshot *s, const struct tamis_target *targets, siz
     if (!s || !targets || !keys || !absent || n_keys - 1 >= FEW_KEYS ||
         n - 1 >= FEW_PLANES)
         return false;
-    /* Before anything else, for a caller that jumps out of the probe: MAYBE. One by one,
-     * lest it become a call that takes longer. */
+    /* Before anything else, for a caller that jumps out of the probe: MAYBE. One by
+     * one, lest it become a call that takes longer. */
     for (size_t i = 0; i < n_keys; i++)
         __atomic_store_n(&absent[i], 0, __ATOMIC_RELAXED);
     return few_begin(&f, s, targets, n, keys->hash) &&

@@ -28,7 +28,12 @@ struct planes {
     _Atomic uint64_t *ready; /* a bit per segment, as of `epoch` */
     _Atomic uint64_t *deep;  /* ready ones with more than one lane */
     _Atomic uint64_t epoch;
-    _Atomic unsigned changing; /* 1 + fork epoch of the thread that changes them */
+    /* The epoch in which all segments were found ready, with as many lanes and words
+     * each; 0: not yet. Any later epoch ends it. */
+    _Atomic uint64_t uniform;
+    size_t n_ready;                 /* found so in `epoch` */
+    uint64_t any_shape, all_shapes; /* plane_shape() of these, OR-ed and AND-ed */
+    _Atomic unsigned changing;      /* 1 + fork epoch of the thread that changes them */
 };
 int planes_make(struct tamis_snapshot *s); /* of its entries; ENOMEM */
 void planes_free(struct planes *p);
@@ -36,6 +41,11 @@ void planes_free(struct planes *p);
 static inline bool planes_current(struct planes *p)
 {
     return atomic_load_explicit(&p->epoch, memory_order_acquire) == stage_epoch();
+}
+/* Are all segments ready, with as many lanes and words each? */
+static inline bool planes_uniform(struct planes *p)
+{
+    return atomic_load_explicit(&p->uniform, memory_order_acquire) == stage_epoch();
 }
 /* Call it after a probe with care: the segment may be ready now. */
 void planes_offer(struct tamis_snapshot *s, size_t index);

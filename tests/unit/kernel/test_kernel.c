@@ -190,6 +190,7 @@ static void check_cells(const struct kernel *k, const struct planes *p,
         few.plane[i] = out ? &nowhere : &p->plane[i % p->n];
         few.deep |= (uint64_t)(few.plane[i]->lanes > 1) << i;
         few.alike &= few.plane[i]->ring == few.plane[0]->ring;
+        few.line[i] = out ? NULL : plane_block(few.plane[i], 0, keys[0]);
     }
     memset(rows, 0xa5, sizeof rows);
     size_t n_full = 0, told = k->answer_cells(&few, key, n, some ? skip : NULL, rows);
