@@ -319,7 +319,7 @@ static void merged_segments(void **state)
 static void merges_that_fail_leave_nothing(void **state)
 {
     size_t segments[] = {0, 1};
-    uint8_t byte;
+    uint8_t byte = 0;
     (void)state;
     struct tamis_store *s = store_new("s");
     put_listed(s, "a", 0, 30000);
