@@ -85,7 +85,8 @@ void digest_tree_of(uint64_t n_pages, struct digest_tree *t)
     memset(t, 0, sizeof *t);
     t->n_pages[0] = n_pages;
     t->n_levels = 1;
-    while (t->n_pages[t->n_levels - 1] > 1) {
+    /* A descriptor may claim more pages than any file has: it is refused later. */
+    while (t->n_pages[t->n_levels - 1] > 1 && t->n_levels < MAX_DIGEST_LEVELS) {
         uint32_t level = t->n_levels++;
         t->n_pages[level] =
             (t->n_pages[level - 1] + DIGESTS_PER_PAGE - 1) / DIGESTS_PER_PAGE;

@@ -47,9 +47,9 @@ static inline void add_group(const uint64_t *v, uint32_t g, struct zeros *z)
     z->any |= any[0] | any[1];
 }
 
-static inline uint32_t zeros_of(const uint64_t *v, size_t i, uint32_t gap_bits)
+static inline uint64_t zeros_of(const uint64_t *v, size_t i, uint32_t gap_bits)
 {
-    return (uint32_t)((v[i] - v[i - 1] - 1) >> gap_bits);
+    return (v[i] - v[i - 1] - 1) >> gap_bits;
 }
 
 /* The width that takes most of the n_more values after the first, and how many. Of the
@@ -79,8 +79,8 @@ static uint32_t choose(const uint64_t *v, uint32_t n_more, uint32_t *gap_bits)
     }
     for (uint32_t w = 0; w < WIDTHS; w++) {
         for (; taken[w] < n_more; taken[w]++) {
-            uint32_t more = zeros_of(v, taken[w] + 1, g + w);
-            z.any |= (uint64_t)more << w;
+            uint64_t more = zeros_of(v, taken[w] + 1, g + w); /* below 2^56 */
+            z.any |= more << w;
             if (!list_page_fits(taken[w] + 1, g + w, at_taken[w] + more))
                 break;
             at_taken[w] += more;
@@ -122,7 +122,7 @@ static void put_unary(const uint64_t *v, uint32_t n, uint32_t gap_bits, uint8_t 
     uint64_t word = 0;
     uint32_t filled = 0;
     for (uint32_t i = 1; i < n; i++) {
-        filled += zeros_of(v, i, gap_bits);
+        filled += (uint32_t)zeros_of(v, i, gap_bits); /* below MOST_BITS */
         word |= UINT64_C(1) << filled;
         filled++;
         store_word(to, word);

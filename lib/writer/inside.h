@@ -75,9 +75,9 @@ struct tamis_writer {
     pthread_mutex_t floors_mutex; /* one floor sector; taken last */
     pthread_mutex_t sync_mutex;   /* a sync, and sync_error; taken last, too */
     int sync_error;
-    /* The thread that has the mutex, by its alone_here; take it by mutex_take(). */
-    const void *_Atomic mutex_has;
-    pthread_mutex_t mutex; /* commit, grow, seal; guards what follows */
+    /* Commit, grow, seal; guards what follows. Take it by mutex_take(). */
+    pthread_mutex_t mutex;
+    const void *outer; /* mutex_of before */
     /* Adds in flight when the newest stage was published, 0 once they ended; stages
      * left behind; those of them without adds (R17). */
     uint32_t noted[N_STRIPES + N_SHARED], n_left, n_drained;
@@ -131,22 +131,32 @@ static inline bool alone_may_grow(const struct tamis_writer *w)
 /* Around adds of the owner. */
 int alone_enter(struct tamis_writer *w);
 void alone_leave(struct tamis_writer *w);
+/* Whose mutex this thread has, or is about to take: set before it and reset after it,
+ * for a signal handler may call at any moment. */
+#pragma GCC visibility push(hidden)
+extern _Thread_local const void *mutex_of __attribute__((tls_model("initial-exec")));
+#pragma GCC visibility pop
 static inline void mutex_take(struct tamis_writer *w)
 {
+    const void *outer = mutex_of;
+    mutex_of = w;
+    atomic_signal_fence(memory_order_seq_cst);
     pthread_mutex_lock(&w->mutex);
-    atomic_store(&w->mutex_has, &alone_here);
+    w->outer = outer;
 }
 static inline void mutex_give(struct tamis_writer *w)
 {
-    atomic_store(&w->mutex_has, NULL);
+    const void *outer = w->outer;
     pthread_mutex_unlock(&w->mutex);
+    atomic_signal_fence(memory_order_seq_cst);
+    mutex_of = outer;
 }
 /* Would this thread wait for itself? It is a signal handler's call, in the middle of a
  * commit, a growth or a seal, or the first after a handler left one of these by a jump.
  */
 static inline bool mutex_is_mine(const struct tamis_writer *w)
 {
-    return atomic_load(&w->mutex_has) == &alone_here;
+    return mutex_of == w;
 }
 static inline int call_may_begin(const struct tamis_writer *w)
 {

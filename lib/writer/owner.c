@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 _Thread_local char alone_here;
+_Thread_local const void *mutex_of;
 
 int alone_check(const struct tamis_writer *w)
 {

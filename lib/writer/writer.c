@@ -251,6 +251,7 @@ int tamis_writer_close(struct tamis_writer *w)
         uint32_t state = atomic_load(&w->state);
         if (state == WRITER_OPEN && mutex_is_mine(w)) {
             err = TAMIS_ERR_POISONED; /* the record may be half changed: write none */
+            mutex_of = NULL;          /* another writer may get this memory */
         } else if (state == WRITER_OPEN) {
             mutex_take(w);
             err = writer_commit_locked(w, atomic_load(&w->watermark), 1, true, NULL);

@@ -267,18 +267,6 @@ static bool is_listed(struct catalog_txn *t, const struct edit_op *op)
            memcmp(r.uuid, op->uuid, UUID_BYTES) == 0;
 }
 
-/* In the transaction that names the first of them: no writer of 1.0 then takes its file
- * for an orphan. */
-static int note_ribbons(struct catalog_txn *t, struct tamis_diag *diag)
-{
-    struct meta m;
-    int rc = catalog_meta(t, &m, diag);
-    if (rc || m.ro_compat & META_RO_COMPAT_RIBBONS)
-        return rc;
-    m.ro_compat |= META_RO_COMPAT_RIBBONS;
-    return catalog_set_meta(t, &m, diag);
-}
-
 static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct apply *a = ctx;
@@ -286,8 +274,10 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     int rc = 0;
     a->diag = diag;
     apply_reset(a);
+    /* Before its first ribbon is named: then no writer of 1.0 takes it for an orphan.
+     */
     if (atomic_load(&e->has_ribbons))
-        rc = note_ribbons(t, diag);
+        rc = catalog_note(t, META_RO_COMPAT_RIBBONS, diag);
     for (size_t i = 0; i < e->n_ops && !rc; i++) {
         a->op = e->ops[i];
         if (a->op->kind == EDIT_PUT)

@@ -181,6 +181,17 @@ static void roots_are_golden(void **state)
     assert_true(tree_root(pages, 513, digests) == UINT64_C(0xa16aab0cf4f37da4));
 }
 
+/* A crafted descriptor may claim any length. */
+static void trees_of_too_many_pages_end(void **state)
+{
+    (void)state;
+    struct digest_tree t;
+    for (unsigned bits = 36; bits < 64; bits++) {
+        digest_tree_of(UINT64_C(1) << bits, &t);
+        assert_int_equal(t.n_levels, MAX_DIGEST_LEVELS);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +200,7 @@ int main(void)
         cmocka_unit_test(pages_meet_their_floors_or_not),
         cmocka_unit_test(floor_sectors_know_their_place),
         cmocka_unit_test(digest_trees_have_levels),
+        cmocka_unit_test(trees_of_too_many_pages_end),
         cmocka_unit_test(roots_see_every_page),
         cmocka_unit_test(roots_are_golden),
     };

@@ -74,11 +74,26 @@ static void test_counts(void **state)
     }
 }
 
+/* A gap at each place behind the last whole group: its zeros may fit 32 bits by their
+ * low part alone. */
+static void test_a_wide_gap_in_the_tail(void **state)
+{
+    (void)state;
+    for (size_t n = 513; n <= 640; n += 127)
+        for (size_t at = n - 64; at < n; at++)
+            for (unsigned bit = 30; bit < 63; bit++) {
+                for (size_t i = 0; i < n; i++)
+                    values[i] = 5 + 1000 * i + (i >= at ? UINT64_C(1) << bit : 0);
+                expect_same(n);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_odd),
+        cmocka_unit_test(test_a_wide_gap_in_the_tail),
         cmocka_unit_test(test_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,7 @@ static void all_are_in(struct tamis_store *s)
 
 static void rot(const char *path)
 {
-    uint8_t byte;
+    uint8_t byte = 0;
     int fd = open(path, O_RDWR | O_CLOEXEC);
     assert_true(fd >= 0 && pread(fd, &byte, 1, 4096 + 100) == 1);
     byte ^= 0x10;
