@@ -226,7 +226,8 @@ const struct command cmd_pack = {
         "\n"
         "With --auto it packs what is loose, and rewrites packs that are half dead or "
         "small: run it after each change, or now and then. Until the new pack is "
-        "listed, the old ones take room beside it: --dry-run says how much it needs.\n",
+        "listed, the old ones take room beside it: --dry-run says how large it is. The "
+        "catalog takes some pages more.\n",
     .options = {OPTION(AUTO, NULL),
                 OPTION(REPACK, NULL),
                 OPTION(KEEP, NULL),
