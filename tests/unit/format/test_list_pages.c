@@ -41,7 +41,8 @@ static void check_shape(enum shape shape, uint32_t hash_bits)
         assert_int_equal(p.n, some);
         assert_memory_equal(decoded, values + done, some * sizeof decoded[0]);
         assert_true(list_page_open(page, hash_bits, &q));
-        assert_memory_equal(&p, &q, sizeof p);
+        /* Without the padding at the end. */
+        assert_memory_equal(&p, &q, offsetof(struct list_page, unary_bits) + 4);
         assert_true(list_page_values(page, hash_bits, &q, fast));
         assert_memory_equal(fast, decoded, some * sizeof fast[0]);
         check_page(&p, hash_bits);
