@@ -15,7 +15,7 @@
  * next
  *
  * Warning: ones are no neutral here. A page that failed its check answers MAYBE for
- * every key that maps to it, and is never asked. What is here is the scalar reference
+ * every key that maps to it, and is never asked. This file has the scalar reference
  * that every kernel is tested against. */
 #ifndef TAMIS_FORMAT_RIBBON_H
 #define TAMIS_FORMAT_RIBBON_H
@@ -129,7 +129,7 @@ static inline uint64_t ribbon_next_hash(uint64_t h)
     return geometry_next_lane(h);
 }
 
-/* Of a page that was checked: the key is not in this stage, but may be in the next; it
+/* In a page that was checked: the key is not in this stage, but may be in the next; it
  * may be here; it is in no stage. */
 enum ribbon_answer { RIBBON_ABSENT, RIBBON_MATCH, RIBBON_BUMPED };
 

@@ -192,8 +192,8 @@ void builder_let_cancel(int before);
 /* ==== order.c: the hashes in order, for a list ================================ */
 
 struct order;
-/* Of a builder with list_bits. Nothing may be added or finished before order_end(), and
- * b->hashes stay all that they were, in another order. ENOMEM, or an error of the
+/* For a builder with list_bits. Nothing may be added or finished before order_end(),
+ * and b->hashes stay all that they were, in another order. ENOMEM, or an error of the
  * spool. */
 int order_begin(struct tamis_builder *b, struct order **out);
 /* The next hashes, none twice; *n is 0 at the end. EIO if the spool lost some. */

@@ -19,13 +19,13 @@ struct layer {
     uint8_t *digests; /* level 1 of the tree, 8 bytes a page */
     bool asks;
     struct layer_worker *workers; /* one a thread */
-    /* Of the call at work: the regions that are made, and where. */
+    /* For the call at work: the regions that are made, and where. */
     _Atomic uint32_t next;
     uint32_t end;
     uint8_t *bits;
     uint64_t first_page;
     _Atomic int error;
-    /* Of all calls. With `asks`: the keys that the finished pages were asked for, and
+    /* Over all calls. With `asks`: the keys that the finished pages were asked for, and
      * those of them that the next stage has to have. */
     struct hash_sum asked, passed;
     uint64_t n_lost; /* found nowhere */

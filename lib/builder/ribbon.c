@@ -39,7 +39,7 @@ static int write_pages(const struct maker *m, const uint8_t *bits, uint64_t n,
     return err;
 }
 
-/* What a stage adds to the filter's error: as many absent keys end there as keys do. */
+/* A stage's part of the filter's error: as many absent keys end there as keys do. */
 static double share_of_error(const struct maker *m, uint64_t keys, double error)
 {
     const double least = 1e-18; /* 0 is no error */
@@ -160,7 +160,7 @@ static int make_portions(struct maker *m, struct layer *l, struct stage_desc *s)
 
 /* ---- stages ---- */
 
-/* Of all hashes that the builder was given, or of those that were bumped. */
+/* Over all hashes that the builder was given, or over those that were bumped. */
 static int make_layer(struct maker *m, struct layer *l, struct stage_desc *s)
 {
     struct tamis_builder *b = m->b;

@@ -89,7 +89,7 @@ void spool_free(struct tamis_builder *b)
 
 /* ---- the file ---- */
 
-/* What is about to be spooled becomes a run of its own. */
+/* Hashes that are about to be spooled become a run of their own. */
 static int note_run(struct tamis_builder *b)
 {
     if (b->n_runs == b->max_runs) {

@@ -33,7 +33,7 @@ int filter_scrub(int fd, const struct header *h, struct tamis_verify *report);
 
 /* ==== list.c: lists, for the room that reads them in order ==== */
 
-/* What the descriptors of a list say, and where to look first. */
+/* The facts of a list's descriptors, and where to look first. */
 struct list_map {
     uint64_t n_hashes, n_pages;
     uint32_t hash_bits;

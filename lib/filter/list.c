@@ -142,7 +142,7 @@ uint64_t filter_list_page(struct tamis_filter *f, uint64_t value)
 
 /* ---- one value ---- */
 
-/* What is asked: the page, and the two entries around it. */
+/* The place that is asked: a page, and the two entries around it. */
 struct place {
     uint64_t value, page;
     uint64_t first, next; /* of this page and the one behind */

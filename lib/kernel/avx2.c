@@ -144,7 +144,7 @@ KERNEL inline uint64_t zero_bytes(const uint8_t bytes[64])
     return zeros;
 }
 
-/* Of four words, those that lack a bit of the mask. */
+/* Those of four words that lack a bit of the mask. */
 KERNEL inline uint32_t half_lacks(__m256i missing)
 {
     __m256i none = _mm256_cmpeq_epi64(missing, _mm256_setzero_si256());

@@ -1,4 +1,4 @@
-/* What ribbon kernels share: tables of blocks, and which kernel this machine runs. */
+/* Shared by ribbon kernels: tables of blocks, and which kernel this machine runs. */
 #include "lib/kernel/ribbon.h"
 #include "lib/kernel/kernel.h"
 

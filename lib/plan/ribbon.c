@@ -18,7 +18,8 @@ enum { SMALL_PAGES = 1024, MAX_DEPTH = RIBBON_MOST_STAGES };
 #define LEAST_LOAD 0.97
 #define MOST_LOAD  1.12
 
-/* What part of the rows stays empty, by the load: as measured, for 40 to 80 blocks. */
+/* The part of the rows that stays empty, by the load: as measured, for 40 to 80 blocks.
+ */
 static double empty_rows(double load)
 {
     static const struct {

@@ -15,7 +15,7 @@
 enum {
     MAX_ROWS = (RIBBON_MAX_BLOCKS + 1) * RIBBON_WIDTH,
     MAX_PLACES = MAX_ROWS + 2 * RIBBON_PAIR_ROWS,
-    /* Of a page that gets more, all are bumped: it gets them from a poor hash or an
+    /* A page that gets more bumps all of them: it gets them from a poor hash or an
      * attacker only. */
     MOST_A_ROW = 4,
 };

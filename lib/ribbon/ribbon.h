@@ -6,7 +6,7 @@
 
 struct kernel;
 
-/* What a thread needs to make pages of a stage. */
+/* A thread's memory for making pages of a stage. */
 struct ribbon_desk;
 struct ribbon_desk *ribbon_desk_create(const struct ribbon_geometry *g,
                                        const struct kernel *k); /* NULL: no memory */

@@ -169,7 +169,7 @@ static int write_pack(struct packing *p)
     return err ? complain_error(err, &diag, o->args[0], NULL) : EXIT_DONE;
 }
 
-/* Of the segments considered, those whose pack is lost. */
+/* Those of the considered segments whose pack is lost. */
 static size_t count_lost(const struct packing *p)
 {
     bool named = p->segments != NULL;

@@ -1,4 +1,5 @@
-/* What `tamis pack` wrote, or would write, and why segments were left. The report
+/* The report of `tamis pack`: a pack written, or one that would be, and why segments
+ * were left. The report
  * counts segments that another process has replaced only if the command has counted
  * them. */
 #include <stdbool.h>

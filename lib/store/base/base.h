@@ -16,7 +16,7 @@ static inline struct bounds record_bounds(const struct record *r)
                            .n_stages = r->min_stages};
 }
 
-/* What a segment's record says of its list, as if that were its filter. */
+/* The record of a segment's list, as if that were its filter. */
 static inline struct record record_of_list(const struct record *r)
 {
     struct record list = {.state = RECORD_SEALED, .table_digest = r->list_digest};

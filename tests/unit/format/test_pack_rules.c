@@ -113,7 +113,7 @@ static void rules_of_descriptors(void **state)
     assert_true(out.stages[2].used_bytes == 288 && out.stages[2].content == 2);
     for (size_t i = 0; i < N_OF(rules); i++)
         rules_hold(&rules[i], 1, good, BIRTH_BYTES, reseal_decode);
-    /* What is not zero there may be a newer version's. */
+    /* Bytes that are not zero there may be a newer version's. */
     struct commit later = pack;
     later.compat = UINT64_C(1) << 50;
     commit_encode(&later, SLOT_BIRTH, good);

@@ -278,7 +278,7 @@ static void rules_of_a_list(void **state)
     rules_hold(rules, N_OF(rules), bytes, record_bytes, record_reseal);
     rules_hold(inside, N_OF(inside), bytes, record_bytes, record_reseal);
     rules_hold(&growing, 1, bytes, record_bytes, record_reseal);
-    /* Of a later version's bytes nothing is read. */
+    /* No byte of a later version is read. */
     put_le(bytes + 16, 8, UINT64_C(1) << 33);
     verdict_is(record_reseal(bytes), VERDICT_OK, 0, "");
     record_decode(bytes, record_bytes, NAME, NAME_BYTES, &out);

@@ -85,7 +85,7 @@ static void rules_of_descriptors(void **state)
     assert_true(out.stages[2].geometry.n_blocks == 64);
     for (size_t i = 0; i < N_OF(rules); i++)
         rules_hold(&rules[i], 1, good, BIRTH_BYTES, reseal_decode);
-    /* What is not zero there may be a newer version's. */
+    /* Bytes that are not zero there may be a newer version's. */
     struct commit later = ribbon;
     later.compat = UINT64_C(1) << 50;
     commit_encode(&later, SLOT_BIRTH, good);

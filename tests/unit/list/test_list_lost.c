@@ -129,7 +129,7 @@ static void a_lost_table_is_damage(void **state)
 }
 
 /* A page that was lost and has bytes by now that would be a proof: here the page
- * itself, noted as lost. Whoever found no value there must ask for that note. */
+ * itself, noted as lost. A reader that found no value there must ask for that note. */
 static void a_page_noted_as_lost_is_not_believed(void **state)
 {
     (void)state;

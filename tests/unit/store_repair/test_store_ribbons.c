@@ -9,7 +9,7 @@ enum { N = 3000 };
 static struct tamis_segment_options ribbon = {.size = sizeof ribbon,
                                               .kind = TAMIS_RIBBON};
 
-/* Of a store that is closed: an open one shares its meta record. */
+/* For a store that is closed: an open one shares its meta record. */
 static bool has_bit(const char *store)
 {
     return meta_in(store).ro_compat & META_RO_COMPAT_RIBBONS;
