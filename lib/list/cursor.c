@@ -8,6 +8,7 @@
 #include "lib/filter/view.h"
 #include "lib/io/io.h"
 #include "lib/kernel/list_page.h"
+#include "lib/list/source.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -147,6 +148,15 @@ static bool decode_page(struct tamis_list_cursor *c, uint64_t *values, uint32_t 
         c->n_given != c->list->n_hashes)
         return fail_at(c, LIST_PAGES, page);
     return true;
+}
+
+int list_cursor_page(struct tamis_list_cursor *c, uint64_t *values, size_t *n)
+{
+    uint32_t some = 0;
+    if (c->page < c->list->n_pages && !c->failed)
+        decode_page(c, values, &some);
+    *n = some;
+    return c->failed;
 }
 
 static int report(const struct tamis_list_cursor *c, struct tamis_diag *diag)

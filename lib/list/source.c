@@ -10,9 +10,9 @@
 struct list_source {
     struct tamis_filter *list;
     const struct list_map *map;
-    uint64_t page, n_read, last;
+    struct tamis_list_cursor *cursor;
+    uint64_t page; /* so many were read */
     bool is_bad;
-    uint8_t copy[PAGE_BYTES];
     uint64_t values[LIST_PAGE_MAX_HASHES];
 };
 
@@ -29,49 +29,31 @@ int list_source_open(struct tamis_filter *list, struct list_source **out,
         return diag_errno(diag, ENOMEM, filter_path(list), "reading a list");
     s->list = list;
     s->map = map;
-    s->page = s->n_read = s->last = 0;
+    s->page = 0;
     s->is_bad = false;
-    *out = s;
-    return 0;
+    int err = tamis_list_cursor_create(list, &s->cursor, diag);
+    if (err)
+        free(s);
+    else
+        *out = s;
+    return err;
 }
 
 void list_source_close(struct list_source *s)
 {
+    if (s)
+        tamis_list_cursor_free(s->cursor);
     free(s);
-}
-
-/* Pages follow each other in order, and have as many hashes as the header says: a page
- * that lacks some, with a good digest, was made so. */
-static bool follows(const struct list_source *s, const struct list_page *p)
-{
-    if (p->n == 0)
-        return s->map->n_hashes == 0;
-    if (s->n_read > 0 && s->values[0] <= s->last)
-        return false;
-    uint64_t n = s->n_read + p->n;
-    return s->page + 1 < s->map->n_pages ? n < s->map->n_hashes : n == s->map->n_hashes;
 }
 
 int list_source_next(void *source, const uint64_t **block, size_t *n)
 {
     struct list_source *s = source;
-    struct list_page p;
-    *n = 0;
+    int err = list_cursor_page(s->cursor, s->values, n);
     *block = s->values;
-    if (s->page == s->map->n_pages)
-        return 0;
-    if (!filter_list_copy(s->list, LIST_PAGES, s->page, s->copy) ||
-        !list_page_open(s->copy, s->map->hash_bits, &p) ||
-        (p.n && !list_page_values(s->copy, s->map->hash_bits, &p, s->values)) ||
-        !follows(s, &p)) {
-        s->is_bad = true;
-        return TAMIS_ERR_DAMAGED;
-    }
-    s->page++;
-    s->n_read += p.n;
-    s->last = p.n ? s->values[p.n - 1] : 0;
-    *n = p.n;
-    return 0;
+    s->is_bad = err != 0;
+    s->page += !err && s->page < s->map->n_pages;
+    return err;
 }
 
 uint64_t list_source_n_values(const struct list_source *s)

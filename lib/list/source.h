@@ -22,6 +22,9 @@ uint64_t list_source_n_pages(const struct list_source *s);
 uint64_t list_source_pages_read(const struct list_source *s);
 uint32_t list_source_hash_bits(const struct list_source *s);
 bool list_source_is_bad(const struct list_source *s); /* list_source_next() failed */
+/* cursor.c: decodes the next page of a cursor that is asked by nothing else: 0 values
+ * at the end. `values` has room for LIST_PAGE_MAX_HASHES. ERR_DAMAGED. */
+int list_cursor_page(struct tamis_list_cursor *c, uint64_t *values, size_t *n);
 /* Says why list_source_next() failed with this error. Returns it. */
 int list_source_failed(const struct list_source *s, int err, struct tamis_diag *diag);
 

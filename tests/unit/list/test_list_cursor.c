@@ -148,6 +148,10 @@ static void pages_that_do_not_follow_are_damage(void **state)
         assert_int_equal(err, TAMIS_ERR_DAMAGED);
         assert_int_equal(some, 0);
         tamis_list_cursor_free(c);
+        const char *merged = path_of("merged");
+        assert_int_equal(tamis_list_merge(&f, 1, merged, NULL, NULL, NULL),
+                         TAMIS_ERR_DAMAGED);
+        assert_false(exists(merged));
         tamis_filter_close(f);
     }
 }
