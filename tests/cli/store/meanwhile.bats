@@ -19,18 +19,19 @@ goes_on() {
 
 # meanwhile FROM CHANGE... -- COMMAND...: stops the command when it has asked for the file of
 # s1, the first one, makes the change to the store, and lets the command go on: all is well,
-# and no word of loss is said.
+# and no word of loss is said. With at=CALL it stops at its first such system call.
 meanwhile() {
-    local change=() file pid want=${want:-0}
+    local change=() file pid want=${want:-0} calls=${at:-openat,openat2,newfstatat} where=()
     rm -rf store trace pid
     cp -a "$BATS_FILE_TMPDIR/$1" store
     shift
     while [ "$1" != -- ]; do change+=("$1") && shift; done
     shift
     file=$("$TAMIS" ls store s1 --json | jq -r '.[0].file')
+    [ -n "$at" ] || where=(-P "$(realpath "store/$file")" -P "$(basename "$file")")
     # shellcheck disable=SC2016
-    ASAN_OPTIONS=detect_leaks=0 strace -f -o trace -P "$(realpath "store/$file")" -P "$(basename "$file")" \
-        -e trace=openat,openat2,newfstatat -e inject=openat,openat2,newfstatat:signal=STOP:when=1 \
+    ASAN_OPTIONS=detect_leaks=0 strace -f -o trace "${where[@]}" -e trace="$calls" \
+        -e inject="$calls":signal=STOP:when=1 \
         sh -c 'echo $$ >pid && exec "$@"' sh "$@" >out 2>err 3>&- &
     soon grep -qs "stopped by SIGSTOP" trace || explain "it stops"
     pid=$(cat pid)
@@ -102,4 +103,14 @@ every() {
     replace=("$TAMIS" build store s1 "$BATS_FILE_TMPDIR/s1.keys" --replaces s1 -q)
     want=6 meanwhile loose "${replace[@]}" -- "$TAMIS" pack store s1 s2
     [[ $stderr == *"'s1' was replaced or dropped meanwhile: run it again" ]] || explain "which"
+}
+
+@test "pack --repack, of whose segments one is replaced once the pack is written" {
+    seq 9000 9300 >new.keys
+    replace=("$TAMIS" build store s1 new.keys --replaces s1 -q)
+    at=fsync meanwhile packed "${replace[@]}" -- "$TAMIS" pack store --repack
+    [[ $stderr == "packed 3 segments"*"left: 1 replaced or dropped meanwhile" ]] || explain "which"
+    ok "$TAMIS" verify store
+    ok "$TAMIS" probe store --segment s1 -- 9000 9123 9300
+    [ "$(grep -c HIT <<<"$output")" -eq 3 ] || explain "the new keys"
 }
