@@ -40,18 +40,20 @@ KERNEL inline uint64_t row_lane(const struct plane *planes, uint64_t waiting,
 
 /* ---- one item ---- */
 
+/* In one pass: a processor has the lines of all stages in flight by itself, and
+ * fetching them before would be more instructions than it holds of two keys. */
 KERNEL void probe_row(const struct plane *planes, size_t n, uint64_t h, uint64_t *hits)
 {
     struct pattern x = pattern_of(h);
-    uint8_t lacks[ITEM];
-    memset(lacks, 1, sizeof lacks);
+    uint64_t alive = 0;
     for (size_t i = 0; i < n; i++)
-        __builtin_prefetch(first_block(&planes[i], h));
-    for (size_t i = 0; i < n; i++)
-        lacks[i] =
-            pattern_lacks(&x, PLANE_WORDS(&planes[i]), first_block(&planes[i], h));
+        alive |= (uint64_t)!pattern_lacks(&x, PLANE_WORDS(&planes[i]),
+                                          first_block(&planes[i], h))
+                 << i;
     *hits = 0;
-    uint64_t waiting = row_survivors(planes, zero_bytes(lacks), 0, h, hits);
+    if (__builtin_expect(!alive, 1))
+        return;
+    uint64_t waiting = row_survivors(planes, alive, 0, h, hits);
     for (uint32_t lane = 1; waiting; lane++) {
         h = geometry_next_lane(h);
         waiting = row_lane(planes, waiting, lane, h, hits);
