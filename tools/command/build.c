@@ -362,15 +362,15 @@ static int edit(struct work *w, uint64_t total)
 static int rebuild(const struct options *o)
 {
     const uint64_t fit = WITH(OPT_FROM_LIST) | WITH(OPT_FPR) | WITH(OPT_CHECK) |
-                         WITH(OPT_FOR_PACKS) | WITH(OPT_JOBS) | WITH(OPT_QUIET) |
-                         WITH(OPT_JSON);
+                         WITH(OPT_FOR_PACKS) | WITH(OPT_KIND) | WITH(OPT_JOBS) |
+                         WITH(OPT_QUIET) | WITH(OPT_JSON);
 
     if (o->n_args > 2)
         usage_error("--from-list reads no keys: leave out '%s'", o->args[2]);
     if (o->given & ~fit)
         usage_error(
-            "--from-list goes with --fpr, --check, --for-packs, --jobs, --quiet "
-            "and --json");
+            "--from-list goes with --fpr, --kind, --check, --for-packs, --jobs, "
+            "--quiet and --json");
     return build_from_list(o);
 }
 

@@ -62,6 +62,7 @@ static int put(struct merge *m, struct tamis_diag *diag)
     segment_options(o, &opt);
     opt.watermark = o->watermark;
     opt.n_threads = o->jobs;
+    opt.kind = filter_kind(o);
     return tamis_edit_merge(m->edit, name, strlen(name), m->snapshot, m->segments, m->n,
                             o->growth.error, &opt, &m->report, diag);
 }
@@ -118,7 +119,8 @@ static int run(int argc, char **argv)
 static int from_list(const struct options *o, struct tamis_store *store,
                      struct tamis_snapshot *snapshot, size_t index)
 {
-    struct tamis_segment_options opt = {.size = sizeof(opt), .n_threads = o->jobs};
+    struct tamis_segment_options opt = {
+        .size = sizeof(opt), .n_threads = o->jobs, .kind = filter_kind(o)};
     struct tamis_edit *e;
     struct tamis_diag diag = {0};
     int err = tamis_edit_begin(store, &e, &diag);
@@ -191,7 +193,7 @@ const struct command cmd_merge = {
                 OPTION(FPR, "error, 1e-8..0.5 or with %; "
                             "default: the store's"),
                 OPTION(BIND, NULL), OPTION(RANK, NULL), OPTION(WATERMARK, NULL),
-                OPTION(JOBS, NULL), OPTION(JSON, NULL)},
+                OPTION(KIND, NULL), OPTION(JOBS, NULL), OPTION(JSON, NULL)},
     .examples = "tamis build store a.sst keys.txt --list\n"
                 "tamis build store b.sst wanted.txt --list\n"
                 "tamis merge store ab.sst a.sst b.sst --replaces\n",

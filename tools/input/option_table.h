@@ -98,7 +98,7 @@ X(SIZES, "sizes", 0, FILE, sizes, "FILE", NO_RANGE, NULL) \
 X(LEVELS, "levels", 0, FLAG, given, NULL, NO_RANGE, NULL) \
 X(RUNS, "runs", 0, FLAG, given, NULL, NO_RANGE, NULL) \
 X(APPLY, "apply", 0, FLAG, given, NULL, NO_RANGE, \
-  "shrink filters of STORE that may have more error") \
+  "shrink or, from lists, rebuild filters of STORE") \
 X(BY, "by", 0, NUMBER, by, "F", NUMBERS(1, UINT64_C(1) << 32), \
   "in 1/F of the space; F divides the pages of each lane") \
 X(FOR_PACKS, "for-packs", 0, FLAG, given, NULL, NO_RANGE, \

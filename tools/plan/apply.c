@@ -1,6 +1,8 @@
-/* tamis plan --apply: shrinks, by folding, filters that have memory to give back. Each
- * fold is an edit of its own, done or not; earlier folds stay. Work that folding cannot
- * do is listed with its command. */
+/* tamis plan --apply: shrinks, by folding, filters that have memory to give back, and
+ * makes from their segments' lists those that folding cannot give their size or error.
+ * Each is an edit of its own, done or not; earlier ones stay. Work that needs keys is
+ * listed with its command. */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +59,7 @@ struct apply {
     const struct options *o;
     struct tamis_store *store;
     struct tamis_snapshot *snapshot;
-    uint64_t bytes; /* given back */
+    int64_t bytes; /* given back, or below 0: taken */
 };
 
 /* Drops and puts the segment in one edit, if it still has the planned filter. On
@@ -121,13 +123,85 @@ static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i,
     }
     if (report.file_bytes == s->bytes_now)
         return EXIT_DONE;
-    a->bytes += s->bytes_now - report.file_bytes;
+    a->bytes += (int64_t)(s->bytes_now - report.file_bytes);
     printf("shrunk   %s: %s to %s, error %s\n", s->name,
            size_text(before, (double)s->bytes_now),
            size_text(after, (double)report.file_bytes),
            percent_text(error, report.error));
     return EXIT_DONE;
 }
+
+/* ---- from the segment's list ---- */
+
+/* Drops and puts the segment in one edit, as shrink(). What the list is short of is no
+ * failure: then the filter is made from keys. */
+static int rebuild(const struct apply *a, const struct planned *s, double error,
+                   bool *done)
+{
+    const struct tamis_segment_options opt = {.size = sizeof(opt),
+                                              .n_threads = a->o->jobs};
+    const char *path = a->o->args[0];
+    struct tamis_diag diag = {0};
+    struct tamis_edit *edit;
+    int err = tamis_edit_begin(a->store, &edit, &diag);
+
+    *done = false;
+    if (err != 0)
+        return complain_error(err, &diag, path, NULL);
+    err = tamis_edit_from_list(edit, a->snapshot, s->index, error, &opt, &diag);
+    if (err == 0) {
+        err = tamis_edit_commit(edit, &diag);
+        *done = err == 0;
+        return err ? replaced_error(err, &diag, path) : EXIT_DONE;
+    }
+    tamis_edit_abort(edit);
+    if (err == TAMIS_ERR_NO_SEGMENT || err == TAMIS_ERR_UNFIT)
+        return EXIT_DONE; /* none, or a cut one */
+    if (err != ENOENT && err != TAMIS_ERR_DAMAGED && err != TAMIS_ERR_MISMATCH)
+        return complain_error(err, &diag, path, NULL);
+    printf("list     %s: %s\n", s->name, diag.what);
+    return EXIT_DONE;
+}
+
+/* How large it is now. */
+static uint64_t bytes_of(const struct apply *a, const struct planned *s, double *error)
+{
+    struct tamis_segment_info old, now = {0};
+    struct tamis_snapshot *fresh;
+    struct tamis_target t;
+
+    if (tamis_snapshot_segment(a->snapshot, s->index, &old) != 0 ||
+        tamis_snapshot_current(a->store, &fresh, NULL) != 0)
+        return 0;
+    if (tamis_snapshot_find(fresh, old.name, old.name_bytes, NULL, 0, 0, &t) == 0)
+        tamis_snapshot_segment(fresh, t.slot - 1, &now);
+    tamis_snapshot_release(fresh);
+    *error = now.error;
+    return now.file_bytes;
+}
+
+static int apply_rebuild(struct apply *a, const struct store_plan *p, size_t i,
+                         enum plan_action *action)
+{
+    const struct planned *s = &p->segments[i];
+    char before[TEXT_BYTES], after[TEXT_BYTES], error[TEXT_BYTES];
+    double now_error = 0;
+    bool done;
+    int status = rebuild(a, s, p->shares[i].error, &done);
+
+    if (!done)
+        return status;
+    uint64_t n_bytes = bytes_of(a, s, &now_error);
+
+    *action = PLAN_KEEP;
+    a->bytes += (int64_t)s->bytes_now - (int64_t)n_bytes;
+    printf("rebuilt  %s from its list: %s to %s, error %s\n", s->name,
+           size_text(before, (double)s->bytes_now), size_text(after, (double)n_bytes),
+           percent_text(error, now_error));
+    return EXIT_DONE;
+}
+
+/* ---- what is left ---- */
 
 /* Prints options for the rank and the binding, which a new segment would lack. */
 static void print_kept(const struct apply *a, const struct planned *s)
@@ -176,14 +250,18 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
     for (size_t i = 0; i < p->n && status == EXIT_DONE; i++)
         if (actions[i] == PLAN_SHRINK)
             status = apply_shrink(&a, p, i, &actions[i]);
+    for (size_t i = 0; i < p->n && status == EXIT_DONE; i++)
+        if (actions[i] == PLAN_REBUILD)
+            status = apply_rebuild(&a, p, i, &actions[i]);
     for (size_t i = 0; i < p->n; i++)
         print_other(&a, p, i, actions[i]);
     free(actions);
     if (status == EXIT_DONE)
         work_is_done();
-    printf("%s given back; %llu bytes of filters now, %llu planned\n",
-           size_text(size, (double)a.bytes),
-           (unsigned long long)(p->bytes_now - a.bytes),
+    printf("%s %s; %llu bytes of filters now, %llu planned\n",
+           size_text(size, (double)(a.bytes < 0 ? -a.bytes : a.bytes)),
+           a.bytes < 0 ? "taken" : "given back",
+           (unsigned long long)p->bytes_now - (unsigned long long)a.bytes,
            (unsigned long long)p->summary.best.file_bytes);
     return status;
 }

@@ -144,3 +144,41 @@ load ../common
     fails 5 "has no list of its hashes" "$TAMIS" build store t --from-list
     ok "$TAMIS" verify store t --against keys
 }
+
+@test "build --from-list and merge make a ribbon" {
+    "$TAMIS" init store
+    seq 50000 >a
+    seq 50001 90000 >b
+    "$TAMIS" build store --each a b --list -q
+    before=$("$TAMIS" ls store a --json | jq '.[0].bytes')
+    ok "$TAMIS" build store a --from-list --kind ribbon --fpr 1%
+    [ "$("$TAMIS" ls store a --json | jq '.[0].bytes')" -lt $((before * 5 / 6)) ]
+    ok "$TAMIS" verify store a --against a
+    ok "$TAMIS" merge store ab a b --kind ribbon --replaces
+    cat a b >all
+    ok "$TAMIS" verify store ab --against all
+    [ "$("$TAMIS" ls store ab --json | jq '.[0].bytes')" -lt 100000 ]
+    fails 2 "ribbon" "$TAMIS" build store ab --from-list --kind ribbon --for-packs
+}
+
+@test "plan --apply makes from lists what a fold cannot give" {
+    "$TAMIS" init store
+    seq 30000 >a
+    seq 100001 130000 >b
+    seq 200001 230000 >c
+    "$TAMIS" build store --each a b --list --fpr 5% -q
+    "$TAMIS" build store c c --list=40 --fpr 5% --bind 0102 -q
+    ok "$TAMIS" plan store --bytes 250K --apply
+    [ "$(grep -c '^rebuilt  [ab] from its list: ' <<<"$output")" -eq 2 ]
+    grep -q '^rebuild  c: tamis build STORE NAME KEYFILE .* --bind 0102$' <<<"$output"
+    prints ' taken; [0-9]+ bytes of filters now'
+    ok "$TAMIS" verify store a --against a
+    [ "$("$TAMIS" ls store a --json | jq '.[0].error < 0.01')" = true ]
+    ok "$TAMIS" plan store --bytes 250K --apply
+    ! grep -q '^rebuilt' <<<"$output"
+    # Without its list the keys are needed.
+    poke "$(ls -S store/filters/* | head -n 1)" 9000 '\0377\0376\0375'
+    ok "$TAMIS" plan store --bytes 600K --apply
+    grep -q '^list     [ab]: .*fails its check' <<<"$output"
+    grep -q '^rebuild  [ab]: tamis build' <<<"$output"
+}
