@@ -11,7 +11,8 @@
 enum tamis_repair_action {
     TAMIS_REPAIR_NOTED = 0,   /* nothing was done, `what` says why */
     TAMIS_REPAIR_FINISHED,    /* the work that a dead writer left is finished */
-    TAMIS_REPAIR_REBUILT,     /* the catalog, or one record of it, from the files */
+    TAMIS_REPAIR_REBUILT,     /* the catalog, or one record of it, from the files; or a
+                                 filter from its segment's list */
     TAMIS_REPAIR_QUARANTINED, /* set aside; its record, if any, has no filter then */
     TAMIS_REPAIR_SWEPT        /* removed: nothing names it */
 };
@@ -63,6 +64,12 @@ struct tamis_repair_report {
 /* Repairs a store, durable on return. It records what dead writers finished, removes
  * what was never finished, and moves damaged filters and filters that nothing names to
  * STORE/quarantine/. Segments of damaged filters stay listed without a filter: MAYBE.
+ *
+ * Before that it makes anew, from their segments' lists of whole hashes, the filters that
+ * are lost, damaged or wrong. A filter is wrong if it lacks a hash of its list. Each is
+ * an edit of its own (tamis_edit_from_list() with the error that the filter had), so a
+ * failure leaves earlier ones made. It reads all lists, and all filters that have one;
+ * those with a damaged or cut list are repaired as if they had none.
  *
  * If the catalog is lost, repair makes a new one from the filters, marked incomplete.
  * Segments of filters that were set aside before are listed in it without a filter.

@@ -156,35 +156,6 @@ static int verify_its_pack(struct verify *v, struct place *p)
     return v->lost_packs.status;
 }
 
-/* A list that is good needs no line: no answer rests on it. */
-static int verify_its_list(const struct verify *v, const struct place *p)
-{
-    const struct tamis_name name = {p->info.name, p->info.name_bytes};
-    struct tamis_verify report = {0};
-    struct tamis_diag diag = {0};
-    struct tamis_filter *list;
-    char what[320];
-    int err = tamis_snapshot_list(p->snapshot, p->index, &list, &diag);
-
-    if (err == TAMIS_ERR_NO_SEGMENT)
-        return EXIT_DONE;
-    if (err == 0) {
-        err = tamis_filter_verify(list, &report, &diag);
-        tamis_filter_close(list);
-    }
-    if (err == 0)
-        return EXIT_DONE;
-    snprintf(what, sizeof(what), "its list: %s", diag.what);
-    verify_line(v->list, name,
-                err == ENOENT              ? "lost"
-                : err == TAMIS_ERR_DAMAGED ? "damaged"
-                                           : "unreadable",
-                diag.file, what, report.n_pages > 0 ? &report : NULL);
-    complain_error(err, &diag, v->o->args[0],
-                   "the filter answers; 'tamis repair' sets the list aside");
-    return err == ENOENT ? EXIT_DAMAGE : status_unread(err);
-}
-
 /* The caller leaves the place. */
 static bool verify_segment(struct verify *v, size_t i, struct place *p)
 {
@@ -215,7 +186,7 @@ static bool verify_segment(struct verify *v, size_t i, struct place *p)
         progress_advance(0, p->info.file_bytes);
     note(v, status);
     note(v, of_pack);
-    note(v, verify_its_list(v, p));
+    note(v, verify_its_list(p->snapshot, p->index, name, v->o->args[0], v->list));
     free(path);
     return true;
 }
@@ -244,25 +215,32 @@ static size_t probe_rows(void *ctx, uint64_t tag, const uint64_t *hashes, size_t
                                       NULL);
 }
 
+/* Against a file of keys, or (NULL) the segment's own list. */
 static int against(struct verify *v, const char *keyfile, struct place *p)
 {
     struct tamis_name name = {p->info.name, p->info.name_bytes};
+    batch_fn *ask = probe_rows;
+    void *ctx = p;
 
-    if (p->column && tamis_snapshot_target(p->snapshot, p->index).refusal == 0)
-        return against_list(&v->against, keyfile, v->o, &v->domain, name, probe_rows,
-                            p);
-    if (p->column &&
-        tamis_snapshot_filter(p->snapshot, p->index, &p->filter, NULL) != 0)
-        p->filter = NULL; /* told: it has every key */
-    return against_list(&v->against, keyfile, v->o, &v->domain, name, probe, p->filter);
+    if (!p->column || tamis_snapshot_target(p->snapshot, p->index).refusal != 0) {
+        if (p->column &&
+            tamis_snapshot_filter(p->snapshot, p->index, &p->filter, NULL) != 0)
+            p->filter = NULL; /* told: it has every key */
+        ask = probe;
+        ctx = p->filter;
+    }
+    if (keyfile == NULL)
+        return against_its_list(&v->against, p->snapshot, p->index, name, v->o, ask,
+                                ctx);
+    return against_list(&v->against, keyfile, v->o, &v->domain, name, ask, ctx);
 }
 
-/* A segment, and the keys that it should have (NULL: only the segment). */
+/* A segment, and the keys that it should have (NULL: none are at hand). */
 static void check_segment(struct verify *v, size_t i, const char *keyfile)
 {
     struct place p;
 
-    if (verify_segment(v, i, &p) && keyfile != NULL)
+    if (verify_segment(v, i, &p) && (keyfile != NULL || given(v->o, OPT_AGAINST_LIST)))
         note(v, against(v, keyfile, &p));
     leave(v, &p);
 }
@@ -354,7 +332,7 @@ static void finish(struct verify *v)
         json_put(v->root, "packs", v->packs.damaged);
         json_put(v->root, "orphans", v->orphans);
     }
-    if (with_keys(o))
+    if (with_keys(o) || given(o, OPT_AGAINST_LIST))
         note(v, against_end(&v->against, o->args[0], v->root));
     else
         json_decref(v->against.list);
@@ -371,6 +349,9 @@ static int run(int argc, char **argv)
     parse_options(argc, argv, 1, 0, &o);
     if (given(&o, OPT_AGAINST) && (o.n_args != 2 || given(&o, OPT_AGAINST_EACH)))
         usage_error("--against checks one SEGMENT; --against-each many");
+    if (given(&o, OPT_AGAINST_LIST) && with_keys(&o))
+        usage_error("--against-list reads no keys: leave out --against%s",
+                    given(&o, OPT_AGAINST) ? "" : "-each");
     if (given(&o, OPT_AGAINST_EACH) && o.n_args < 2)
         usage_error("--against-each needs key files");
     if (given(&o, OPT_AGAINST_EACH))
@@ -383,6 +364,7 @@ static int run(int argc, char **argv)
     if (status != EXIT_DONE)
         return status;
     v.o = &o;
+    v.against.by_hash = given(&o, OPT_AGAINST_LIST);
     v.packs.store = o.args[0];
     v.domain = tamis_snapshot_domain(v.snapshot);
     if (given(&o, OPT_JSON)) {
@@ -404,7 +386,7 @@ static int run(int argc, char **argv)
 
 const struct command cmd_verify = {
     .name = "verify",
-    .arguments = "STORE [SEGMENT...] [--against[-each] KEYFILE...]",
+    .arguments = "STORE [SEGMENT...] [--against[-each] KEYFILE... | --against-list]",
     .summary = "check every page, and every key",
     .about = "Checks every page of the filters, one line for each segment: ok, bare "
              "(no filter), damaged, lost, unreadable. Damage costs disk reads, never "
@@ -414,6 +396,7 @@ const struct command cmd_verify = {
              "'tamis repair' sweeps them, or sets them aside.\n",
     .options = {OPTION(AGAINST, NULL),
                 OPTION(AGAINST_EACH, NULL),
+                OPTION(AGAINST_LIST, NULL),
                 OPTION(STRIP, NULL),
                 OPTION(EMPTY, "accept a list without keys: it checks nothing"),
                 OPTION(JSON, NULL),

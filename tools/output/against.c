@@ -1,5 +1,5 @@
-/* Does a filter have the keys of a list? A key that is ABSENT from the filter of its
- * own segment is lost: the one thing that must never happen. */
+/* Does a filter have the keys of a file, or the hashes of a list? A key that is ABSENT
+ * from the filter of its own segment is lost: the one thing that must never happen. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,8 +65,87 @@ int against_list(struct against *a, const char *keyfile, const struct options *o
     return status;
 }
 
+/* ---- hashes ---- */
+
+int each_lacking(struct tamis_filter *list, uint64_t tag, batch_fn *probe,
+                 void *of_probe, lacking_fn *fn, void *ctx, uint64_t *n_hashes,
+                 uint64_t *n_lacking, struct tamis_diag *diag)
+{
+    enum { AT_ONCE = 4096 };
+    struct tamis_list_cursor *cursor;
+    uint64_t *hashes, absent[AT_ONCE / 64];
+    size_t n = 0;
+    int err = tamis_list_cursor_create(list, &cursor, diag);
+
+    *n_hashes = *n_lacking = 0;
+    if (err != 0)
+        return err;
+    hashes = memory_or_exit(malloc(AT_ONCE * sizeof(*hashes)));
+    while ((err = tamis_list_cursor_next(cursor, hashes, AT_ONCE, &n, diag)) == 0 &&
+           n > 0) {
+        size_t lost = probe(of_probe, tag, hashes, n, absent);
+
+        *n_hashes += n;
+        *n_lacking += lost;
+        for (size_t i = 0; fn != NULL && lost > 0 && i < n; i++)
+            if (absent[i / 64] >> i % 64 & 1)
+                fn(ctx, hashes[i]);
+    }
+    free(hashes);
+    tamis_list_cursor_free(cursor);
+    return err;
+}
+
+struct of_segment {
+    struct against *a;
+    struct tamis_name segment;
+};
+
+static void lost_hash(void *ctx, uint64_t hash)
+{
+    const struct of_segment *of = ctx;
+    struct against *a = of->a;
+    char text[24];
+    json_t *o;
+
+    if (a->listed++ >= MAX_LISTED)
+        return;
+    snprintf(text, sizeof(text), "%016llx", (unsigned long long)hash);
+    if (a->list == NULL) {
+        printf("lost\thash %s\t", text);
+        print_escaped(stdout, of->segment.bytes, of->segment.n_bytes);
+        putchar('\n');
+        return;
+    }
+    o = memory_or_exit(json_object());
+    json_put(o, "segment", json_escaped(of->segment.bytes, of->segment.n_bytes));
+    json_put(o, "hash", json_string(text));
+    json_put(a->list, NULL, o);
+}
+
+int against_hashes(struct against *a, struct tamis_filter *list, uint64_t tag,
+                   struct tamis_name segment, batch_fn *probe, void *ctx,
+                   struct tamis_diag *diag)
+{
+    struct of_segment of = {a, segment};
+    uint64_t n, lacking;
+    int err = each_lacking(list, tag, probe, ctx, lost_hash, &of, &n, &lacking, diag);
+
+    a->keys += n;
+    a->lost += lacking;
+    a->segments += err == 0;
+    return err;
+}
+
+/* ---- the sum ---- */
+
 int against_end(struct against *a, const char *file, json_t *root)
 {
+    if (a->by_hash && a->segments == 0)
+        return complain(EXIT_NONE,
+                        "%s: no segment has a list of whole hashes, so nothing was "
+                        "checked: build with --list, or use --against",
+                        file);
     if (root != NULL) {
         json_t *o = memory_or_exit(json_object());
 
@@ -82,13 +161,19 @@ int against_end(struct against *a, const char *file, json_t *root)
         if (a->lost > MAX_LISTED)
             printf("lost\t... and %llu more\n",
                    (unsigned long long)(a->lost - MAX_LISTED));
-        printf("checked %llu key%s in %llu segment%s: %llu lost\n",
-               (unsigned long long)a->keys, a->keys == 1 ? "" : "s",
-               (unsigned long long)a->segments, a->segments == 1 ? "" : "s",
-               (unsigned long long)a->lost);
+        printf("checked %llu %s%s in %llu segment%s: %llu lost\n",
+               (unsigned long long)a->keys,
+               a->by_hash ? a->keys == 1 ? "hash" : "hashes" : "key",
+               a->by_hash || a->keys == 1 ? "" : "s", (unsigned long long)a->segments,
+               a->segments == 1 ? "" : "s", (unsigned long long)a->lost);
     }
     if (a->lost == 0)
         return EXIT_DONE;
+    if (a->by_hash)
+        return complain(EXIT_DAMAGE,
+                        "%s: %llu of the lists' hashes %s not in the filters: 'tamis "
+                        "repair' makes these anew from the lists",
+                        file, (unsigned long long)a->lost, a->lost == 1 ? "is" : "are");
     return complain(EXIT_DAMAGE,
                     "%s: %llu key%s not in the filter of %s segment: check that "
                     "the key lists are theirs, or build the segments anew",

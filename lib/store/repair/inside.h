@@ -75,6 +75,8 @@ struct repair {
     bool unsure;   /* some record can't be read: no file is an orphan */
     bool doubtful; /* a record's name may be wrong, and its segment not listed */
     struct meta meta;
+    struct names remade;             /* segments whose filters are made from lists, */
+    struct tamis_snapshot *snapshot; /* which has their names */
     struct repair_segment *segments;
     size_t n_segments, max_segments;
     struct repair_pack *packs; /* that records name */
@@ -234,6 +236,11 @@ typedef int repair_column_fn(void *ctx, const uint8_t *name, size_t name_bytes,
                              const struct record *record);
 int repair_list_columns(struct repair *r, const char *name, const struct header *h,
                         repair_column_fn *fn, void *ctx, struct tamis_diag *diag);
+
+/* ==== remake.c ==== */
+
+/* Makes anew what lists can give. With the store open, before filters/ is locked. */
+int repair_remake(struct repair *r, struct tamis_diag *diag);
 
 /* ==== quarantine.c ==== */
 

@@ -1,6 +1,7 @@
-/* Repair: lists of hashes, named by records or found without a catalog. A list answers no probe, so a damaged
- * one costs its segment nothing but the list: it goes to quarantine, and the record is
- * written without it. A missing one may come back, and stays named. */
+/* Repair: lists of hashes, named by records or found without a catalog. A list answers
+ * no probe, so a damaged one costs its segment nothing but the list: it goes to
+ * quarantine, and the record is written without it. A missing one may come back, and
+ * stays named. */
 #include "lib/store/repair/inside.h"
 
 #include <string.h>
@@ -79,8 +80,7 @@ static int claim_name_of_list(struct repair *r, struct names *names,
 int claim_lists(struct repair *r, struct names *names, struct tamis_diag *diag)
 {
     for (size_t i = 0; i < r->n_files; i++) {
-        int rc =
-            r->files[i].is_list ? claim_name_of_list(r, names, &r->files[i]) : 0;
+        int rc = r->files[i].is_list ? claim_name_of_list(r, names, &r->files[i]) : 0;
         if (rc)
             return diag_errno(diag, rc, r->files[i].name,
                               "reading a list, to list its segment");

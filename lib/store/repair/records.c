@@ -170,6 +170,16 @@ static int remake_record(struct repair *r, struct repair_segment *s,
     return 0;
 }
 
+/* A dry run has told of it, and leaves the files as they are. */
+static void name_remade(struct repair *r, const struct record *record)
+{
+    struct repair_file *f = repair_find_file(r, record->uuid);
+    if (f)
+        f->named = true;
+    if (record_packed(record))
+        repair_name_pack(r, record->place.uuid);
+}
+
 static int judge_segment(struct repair *r, struct repair_segment *s,
                          struct judgement *j, struct tamis_diag *diag)
 {
@@ -178,6 +188,11 @@ static int judge_segment(struct repair *r, struct repair_segment *s,
         record_decode(s->before, s->before_bytes, s->name, s->name_bytes, &record);
     if (v.code == VERDICT_OK && record.state == RECORD_NO_FILTER)
         return 0;
+    if (v.code == VERDICT_OK && r->opt.dry_run &&
+        names_get(&r->remade, s->name, s->name_bytes)) {
+        name_remade(r, &record);
+        return 0;
+    }
     if (v.code == VERDICT_OK)
         return judge_good_record(r, s, &record, j, diag);
     if (verdict_error(v.code) == TAMIS_ERR_VERSION) {

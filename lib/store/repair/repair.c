@@ -54,6 +54,8 @@ static int open_live(struct repair *r, struct tamis_diag *diag)
     if (!rc && r->store->catalog->read_only && !r->opt.dry_run)
         rc = store_usable(r->store, true, diag);
     if (!rc)
+        rc = repair_remake(r, diag);
+    if (!rc)
         rc = repair_lock_filters(r, r->store_fd, "filters", diag);
     if (!rc)
         rc = repair_read_records(r->store->catalog, r, diag);
@@ -63,6 +65,9 @@ static int open_live(struct repair *r, struct tamis_diag *diag)
 static void close_live(struct repair *r)
 {
     repair_unlock_filters(r);
+    names_clear(&r->remade);
+    tamis_snapshot_release(r->snapshot);
+    r->snapshot = NULL;
     tamis_store_close(r->store);
     r->store = NULL;
 }

@@ -182,3 +182,46 @@ load ../common
     grep -q '^list     [ab]: .*fails its check' <<<"$output"
     grep -q '^rebuild  [ab]: tamis build' <<<"$output"
 }
+
+@test "verify --against-list: every hash of the segment's list" {
+    "$TAMIS" init store
+    seq 3000 >a
+    seq 5 >b
+    "$TAMIS" build store a a --list -q
+    "$TAMIS" build store b b -q
+    "$TAMIS" build store cut b --list=40 -q
+    ok "$TAMIS" verify store --against-list
+    [ "${lines[-1]}" = "checked 3000 hashes in 1 segment: 0 lost" ]
+    ok "$TAMIS" verify store a --against-list --json
+    [ "$(jq -c '.against | [.keys, .segments, .lost]' <<<"$output")" = "[3000,1,0]" ]
+    fails 5 "segment 'b' has no list" "$TAMIS" verify store b --against-list
+    fails 2 "40 bits of each hash" "$TAMIS" verify store cut --against-list
+    fails 2 "reads no keys" "$TAMIS" verify store a --against-list --against a
+    "$TAMIS" drop store a
+    fails 5 "no segment has a list of whole hashes" "$TAMIS" verify store --against-list
+    ok "$TAMIS" pack store -q
+}
+
+@test "repair makes lost and damaged filters anew from their lists" {
+    "$TAMIS" init store
+    for s in a b c; do seq "$((RANDOM % 9 + 2000))" >$s; done
+    "$TAMIS" build store --each a b c --list -q
+    file=$("$TAMIS" ls store a --json | jq -r '.[0].file')
+    poke "store/$file" 4200 '\0377\0376\0375'
+    rm "store/$("$TAMIS" ls store b --json | jq -r '.[0].file')"
+    cp -a store dry
+    fails 3 "damage was found" "$TAMIS" repair dry --dry-run
+    prints 'would be: 0 finished, 2 rebuilt, 0 quarantined, 0 swept; 3 segments'
+    diff -r -x "*-lock" store dry
+    fails 3 "damage was found, and dealt with" "$TAMIS" repair store
+    grep -q $'^rebuilt\ta\t.*made anew from its list$' <<<"$output"
+    for s in a b c; do ok "$TAMIS" verify store $s --against $s; done
+    ok "$TAMIS" repair store
+    prints 'nothing to do: 3 segments'
+    # Packed, and the pack is lost: files of their own, and the lists stay.
+    "$TAMIS" pack store -q
+    rm store/filters/"$("$TAMIS" ls store a --json | jq -r '.[0].pack.file // .[0].file' | xargs basename)"
+    fails 3 "dealt with" "$TAMIS" repair store
+    for s in a b c; do ok "$TAMIS" verify store $s --against $s; done
+    ok "$TAMIS" verify store --against-list
+}

@@ -1,0 +1,154 @@
+/* Repair: filters made anew from their segments' lists, before anything else is
+ * decided. A list that is good and whole says what its filter must have, so it finds a
+ * filter that is wrong, and replaces one that is lost or damaged. This reads a
+ * snapshot, and puts each filter in an edit of its own, so filters/ must not be locked
+ * yet. */
+#include "lib/store/repair/inside.h"
+#include "lib/error.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { AT_ONCE = 4096 }; /* hashes */
+
+struct remake {
+    struct repair *repair;
+    struct tamis_store *store;
+    struct tamis_snapshot *snapshot; /* the repair's */
+    uint64_t hashes[AT_ONCE], absent[AT_ONCE / 64];
+    struct tamis_diag why;
+    char what[160];
+};
+
+/* ---- is a filter what its list says? ---- */
+
+static bool is_gone(int rc)
+{
+    return rc == ENOENT || rc == TAMIS_ERR_NOT_TAMIS || rc == TAMIS_ERR_DAMAGED ||
+           rc == TAMIS_ERR_MISMATCH;
+}
+
+/* How many hashes of the list the filter lacks. */
+static int count_lacking(struct remake *m, struct tamis_filter *list,
+                         struct tamis_filter *filter, uint64_t *n_hashes, uint64_t *n)
+{
+    struct tamis_domain domain = tamis_snapshot_domain(m->snapshot);
+    struct tamis_list_cursor *cursor;
+    enum tamis_reason why;
+    size_t got = 0;
+    int rc = tamis_list_cursor_create(list, &cursor, &m->why);
+    if (rc)
+        return rc;
+    *n_hashes = *n = 0;
+    do {
+        rc = tamis_list_cursor_next(cursor, m->hashes, AT_ONCE, &got, &m->why);
+        if (got)
+            *n += tamis_filter_probe_batch(filter, domain.tag, m->hashes, got,
+                                           m->absent, &why);
+        *n_hashes += got;
+    } while (!rc && got);
+    tamis_list_cursor_free(cursor);
+    return rc;
+}
+
+/* Sets m->what if the filter has to be made anew. An error: it cannot be judged. */
+static int judge(struct remake *m, size_t index, struct tamis_filter *list)
+{
+    struct tamis_filter *filter;
+    struct tamis_verify pages;
+    uint64_t n_hashes, n;
+    m->what[0] = 0;
+    int rc = tamis_snapshot_filter(m->snapshot, index, &filter, &m->why);
+    if (!rc)
+        rc = tamis_filter_verify(filter, &pages, &m->why);
+    if (is_gone(rc)) {
+        snprintf(m->what, sizeof m->what, "%.120s: made anew from its list",
+                 m->why.what[0] ? m->why.what : tamis_strerror(rc));
+        /* The list must be good to the end, also where nothing is made. */
+        return tamis_filter_verify(list, &pages, &m->why);
+    }
+    if (!rc)
+        rc = count_lacking(m, list, filter, &n_hashes, &n);
+    if (!rc && n)
+        snprintf(m->what, sizeof m->what,
+                 "wrong: lacks %llu of the %llu hashes of its list: made anew from it",
+                 (unsigned long long)n, (unsigned long long)n_hashes);
+    return rc;
+}
+
+/* ---- one segment ---- */
+
+static int tell(struct remake *m, const struct tamis_segment_info *info)
+{
+    const struct repair_segment who = {.name = (uint8_t *)(uintptr_t)info->name,
+                                       .name_bytes = info->name_bytes};
+    const char *file = strrchr(info->file, '/');
+    repair_tell_done(m->repair, TAMIS_REPAIR_REBUILT, &who, file ? file + 1 : NULL,
+                     m->what);
+    return names_set(&m->repair->remade, info->name, info->name_bytes, 1);
+}
+
+static int put(struct remake *m, size_t index, double error, struct tamis_diag *diag)
+{
+    const struct tamis_segment_options opt = {.size = sizeof opt};
+    struct tamis_edit *edit;
+    int rc = tamis_edit_begin(m->store, &edit, diag);
+    if (rc)
+        return rc;
+    rc = tamis_edit_from_list(edit, m->snapshot, index, error, &opt, diag);
+    if (!rc)
+        return tamis_edit_commit(edit, diag);
+    tamis_edit_abort(edit);
+    return rc;
+}
+
+/* Has it a list of whole hashes that can be read? */
+static struct tamis_filter *whole_list(struct remake *m, size_t index)
+{
+    struct tamis_list_facts facts;
+    struct tamis_filter *list;
+    if (tamis_snapshot_list(m->snapshot, index, &list, &m->why) != 0)
+        return NULL;
+    if (tamis_list_facts(list, &facts) == 0 && facts.hash_bits == 64)
+        return list;
+    tamis_filter_close(list);
+    return NULL;
+}
+
+static int remake_one(struct remake *m, size_t index, struct tamis_diag *diag)
+{
+    struct tamis_segment_info info;
+    if (tamis_snapshot_segment(m->snapshot, index, &info) != 0 ||
+        info.state != TAMIS_SEGMENT_SEALED)
+        return 0;
+    struct tamis_filter *list = whole_list(m, index);
+    if (!list)
+        return 0;
+    int rc = judge(m, index, list);
+    tamis_filter_close(list);
+    if (rc || !m->what[0])
+        return 0; /* a bad list is for repair */
+    if (!m->repair->opt.dry_run)
+        rc = put(m, index, info.error, diag);
+    if (rc == TAMIS_ERR_MISMATCH)
+        return 0; /* replaced meanwhile */
+    return rc ? rc : tell(m, &info);
+}
+
+int repair_remake(struct repair *r, struct tamis_diag *diag)
+{
+    struct remake *m = calloc(1, sizeof *m);
+    if (!m)
+        return diag_errno(diag, ENOMEM, r->path, "making filters from lists");
+    m->repair = r;
+    m->store = r->store;
+    int rc = tamis_snapshot_current(r->store, &r->snapshot, diag);
+    m->snapshot = r->snapshot;
+    size_t n = rc ? 0 : tamis_snapshot_n_segments(m->snapshot);
+    for (size_t i = 0; i < n && !rc; i++)
+        rc = remake_one(m, i, diag);
+    free(m);
+    return rc;
+}

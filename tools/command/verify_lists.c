@@ -1,0 +1,63 @@
+/* tamis verify: the lists of segments. Is a list whole, and has the filter every hash
+ * of it? */
+#include <errno.h>
+#include <stdio.h>
+
+#include "../talk/talk.h"
+#include "verify.h"
+
+int verify_its_list(const struct tamis_snapshot *snapshot, size_t index,
+                    struct tamis_name name, const char *store, json_t *lines)
+{
+    struct tamis_verify report = {0};
+    struct tamis_diag diag = {0};
+    struct tamis_filter *list;
+    char what[320];
+    int err = tamis_snapshot_list(snapshot, index, &list, &diag);
+
+    if (err == TAMIS_ERR_NO_SEGMENT)
+        return EXIT_DONE;
+    if (err == 0) {
+        err = tamis_filter_verify(list, &report, &diag);
+        tamis_filter_close(list);
+    }
+    if (err == 0)
+        return EXIT_DONE;
+    snprintf(what, sizeof(what), "its list: %s", diag.what);
+    verify_line(lines, name,
+                err == ENOENT              ? "lost"
+                : err == TAMIS_ERR_DAMAGED ? "damaged"
+                                           : "unreadable",
+                diag.file, what, report.n_pages > 0 ? &report : NULL);
+    complain_error(err, &diag, store,
+                   "the filter answers; 'tamis repair' sets the list aside");
+    return err == ENOENT ? EXIT_DAMAGE : status_unread(err);
+}
+
+/* An error of opening is told by verify_its_list(). */
+int against_its_list(struct against *a, const struct tamis_snapshot *snapshot,
+                     size_t index, struct tamis_name name, const struct options *o,
+                     batch_fn *probe, void *ctx)
+{
+    struct tamis_domain domain = tamis_snapshot_domain(snapshot);
+    bool named = o->n_args > 1;
+    struct tamis_list_facts facts;
+    struct tamis_diag diag = {0};
+    struct tamis_filter *list;
+    int err = tamis_snapshot_list(snapshot, index, &list, &diag);
+
+    if (err == TAMIS_ERR_NO_SEGMENT && named)
+        return complain_error(err, &diag, o->args[0], "");
+    if (err != 0)
+        return EXIT_DONE;
+    err = tamis_list_facts(list, &facts);
+    if (err == 0 && facts.hash_bits == 64)
+        err = against_hashes(a, list, domain.tag, name, probe, ctx, NULL);
+    else if (err == 0 && named)
+        err = complain(EXIT_USAGE,
+                       "%s: the segment's list has %u bits of each hash, and a filter "
+                       "is asked for all 64: check it with --against and its keys",
+                       o->args[0], facts.hash_bits);
+    tamis_filter_close(list);
+    return err == EXIT_USAGE ? err : EXIT_DONE;
+}
