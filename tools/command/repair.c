@@ -269,8 +269,7 @@ const struct command cmd_repair = {
         "\n"
         "  noted         left as it is\n"
         "  finished      a filter that a writer left open, or sealed\n"
-        "  rebuilt       the catalog, a record of it, or, from its segment's list, a "
-        "filter that is lost, damaged or wrong\n"
+        "  rebuilt       the catalog, a record, or a bad filter from its list\n"
         "  quarantined   a damaged filter (build its segment anew), or one of no "
         "segment\n"
         "  swept         a file that was never finished\n",

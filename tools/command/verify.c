@@ -386,7 +386,7 @@ static int run(int argc, char **argv)
 
 const struct command cmd_verify = {
     .name = "verify",
-    .arguments = "STORE [SEGMENT...] [--against[-each] KEYFILE... | --against-list]",
+    .arguments = "STORE [SEGMENT...] [--against[-each] KEYFILE...]",
     .summary = "check every page, and every key",
     .about = "Checks every page of the filters, one line for each segment: ok, bare "
              "(no filter), damaged, lost, unreadable. Damage costs disk reads, never "

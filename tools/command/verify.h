@@ -1,5 +1,4 @@
-/* tamis verify: verify.c checks filters, verify_packs.c packs and their columns,
- * verify_lists.c lists. */
+/* tamis verify: verify.c checks filters, verify_packs.c packs and their columns. */
 #ifndef TAMIS_VERIFY_H
 #define TAMIS_VERIFY_H
 
@@ -7,7 +6,6 @@
 
 #include "../input/input.h"
 #include "../open/open.h"
-#include "../output/output.h"
 #include "tamis.h"
 
 /* The packs that were checked; each is once. */
@@ -32,15 +30,5 @@ bool verify_kept(struct checked_packs *packs, struct tamis_snapshot *snapshot,
  * their own. */
 void verify_lost_pack(struct checked_packs *packs, struct tamis_snapshot *snapshot,
                       const struct lost_packs *lost);
-
-/* Checks the list of a segment, if it has one. A good list needs no line, since no
- * answer rests on it. */
-int verify_its_list(const struct tamis_snapshot *snapshot, size_t index,
-                    struct tamis_name name, const char *store, json_t *lines);
-/* Asks a segment's filter for each hash of its list. A segment without a list of whole
- * hashes is refused if it was named, and else left out. */
-int against_its_list(struct against *a, const struct tamis_snapshot *snapshot,
-                     size_t index, struct tamis_name name, const struct options *o,
-                     batch_fn *probe, void *ctx);
 
 #endif

@@ -81,6 +81,19 @@ int verify_one(struct tamis_filter *filter, struct tamis_name segment, const cha
 void verify_line(json_t *list, struct tamis_name segment, const char *result,
                  const char *file, const char *what, const struct tamis_verify *report);
 
+/* ==== listed.c: is a segment's list whole, and all of it in the filter? ============
+ */
+
+/* Checks the list of a segment, if it has one. A good list needs no line, since no
+ * answer rests on it. */
+int verify_its_list(const struct tamis_snapshot *snapshot, size_t index,
+                    struct tamis_name name, const char *store, json_t *lines);
+/* Asks a segment's filter for each hash of its list. A segment without a list of whole
+ * hashes is refused if it was named, and else left out. */
+int against_its_list(struct against *a, const struct tamis_snapshot *snapshot,
+                     size_t index, struct tamis_name name, const struct options *o,
+                     batch_fn *probe, void *ctx);
+
 /* ==== filter.c: the facts of a filter ============================================ */
 
 /* Does the expected error exceed the target by more than chance? */

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "../input/input.h"
 #include "../talk/talk.h"
-#include "verify.h"
+#include "output.h"
+#include "tamis.h"
 
 int verify_its_list(const struct tamis_snapshot *snapshot, size_t index,
                     struct tamis_name name, const char *store, json_t *lines)
