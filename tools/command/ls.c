@@ -47,6 +47,7 @@ static json_t *listed_json(struct tamis_snapshot *snapshot, size_t i,
 
     if (tamis_snapshot_pack(snapshot, i, NULL, &place) == 0)
         json_put(o, "pack", place_json(&place));
+    json_put_list(o, snapshot, i);
     return o;
 }
 

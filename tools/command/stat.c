@@ -74,6 +74,7 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
         }
         if (tamis_snapshot_pack(snapshot, i, NULL, &place) == 0)
             json_put(o, "pack", place_json(&place));
+        json_put_list(o, snapshot, i);
         json_put(list, NULL, o);
         return EXIT_DONE;
     }
@@ -90,6 +91,7 @@ static int detail(struct tamis_store *store, struct tamis_snapshot *snapshot, si
             "  pack        column %u of %u in band %u: rows of %u bytes, %llu blocks\n",
             place.column, place.n_columns, place.band, place.row_bytes,
             (unsigned long long)place.n_blocks);
+    print_its_list(snapshot, i);
     print_filter(filter, allocated);
     return EXIT_DONE;
 }

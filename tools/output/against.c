@@ -105,22 +105,13 @@ static void lost_hash(void *ctx, uint64_t hash)
 {
     const struct of_segment *of = ctx;
     struct against *a = of->a;
-    char text[24];
-    json_t *o;
 
-    if (a->listed++ >= MAX_LISTED)
+    /* A key could be looked up; of a hash a program learns no more than the number. */
+    if (a->list != NULL || a->listed++ >= MAX_LISTED)
         return;
-    snprintf(text, sizeof(text), "%016llx", (unsigned long long)hash);
-    if (a->list == NULL) {
-        printf("lost\thash %s\t", text);
-        print_escaped(stdout, of->segment.bytes, of->segment.n_bytes);
-        putchar('\n');
-        return;
-    }
-    o = memory_or_exit(json_object());
-    json_put(o, "segment", json_escaped(of->segment.bytes, of->segment.n_bytes));
-    json_put(o, "hash", json_string(text));
-    json_put(a->list, NULL, o);
+    printf("lost\thash %016llx\t", (unsigned long long)hash);
+    print_escaped(stdout, of->segment.bytes, of->segment.n_bytes);
+    putchar('\n');
 }
 
 int against_hashes(struct against *a, struct tamis_filter *list, uint64_t tag,

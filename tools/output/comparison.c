@@ -1,5 +1,7 @@
 /* Prints the result of `tamis compare` and `tamis file compare`. */
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../input/input.h"
@@ -17,35 +19,43 @@ json_t *interval_json(const struct tamis_interval *i)
     return o;
 }
 
-static void print_keys(const char *what, const struct tamis_interval *i)
+static void print_keys(const char *what, const struct tamis_interval *i, bool exact)
 {
     print_escaped(stdout, what, strlen(what));
-    printf(": %.0f keys, %.0f to %.0f\n", i->value, i->low, i->high);
+    if (exact)
+        printf(": %.0f keys\n", i->value);
+    else
+        printf(": %.0f keys, %.0f to %.0f\n", i->value, i->low, i->high);
 }
 
-static const char *contained(enum tamis_answer answer)
+static const char *contained(const struct compared *c, int i)
 {
-    return answer == TAMIS_ABSENT ? "no" : "maybe";
+    return c->in[i] == TAMIS_ABSENT ? "no" : c->exact ? "yes" : "maybe";
 }
 
-static void print_text(const struct tamis_comparison *c, const char *const names[2],
-                       const enum tamis_answer in[2])
+static void print_text(const struct compared *compared, const char *const names[2])
 {
+    const struct tamis_comparison *c = &compared->keys;
     char value[TEXT_BYTES], low[TEXT_BYTES], high[TEXT_BYTES];
 
-    print_keys(names[0], &c->keys[0]);
-    print_keys(names[1], &c->keys[1]);
-    print_keys("together", &c->all);
-    print_keys("in common", &c->common);
-    printf("Jaccard: %s, %s to %s\n", percent_text(value, c->jaccard.value),
-           percent_text(low, c->jaccard.low), percent_text(high, c->jaccard.high));
+    print_keys(names[0], &c->keys[0], compared->exact);
+    print_keys(names[1], &c->keys[1], compared->exact);
+    print_keys("together", &c->all, compared->exact);
+    print_keys("in common", &c->common, compared->exact);
+    if (compared->exact)
+        printf("Jaccard: %s\n", percent_text(value, c->jaccard.value));
+    else
+        printf("Jaccard: %s, %s to %s\n", percent_text(value, c->jaccard.value),
+               percent_text(low, c->jaccard.low), percent_text(high, c->jaccard.high));
     printf("all of the first in the second: %s; of the second in the first: %s\n",
-           contained(in[0]), contained(in[1]));
+           contained(compared, 0), contained(compared, 1));
+    if (compared->exact)
+        puts("counted exactly, from the lists of both");
 }
 
-static void print_json(const struct tamis_comparison *c, const char *const names[2],
-                       const enum tamis_answer in[2])
+static void print_json(const struct compared *compared, const char *const names[2])
 {
+    const struct tamis_comparison *c = &compared->keys;
     json_t *o = memory_or_exit(json_object()), *filters = memory_or_exit(json_array());
 
     for (int i = 0; i < 2; i++) {
@@ -53,7 +63,7 @@ static void print_json(const struct tamis_comparison *c, const char *const names
 
         json_put(f, "name", json_escaped(names[i], strlen(names[i])));
         json_put(f, "keys", interval_json(&c->keys[i]));
-        json_put(f, "in_other", json_string(in[i] == TAMIS_ABSENT ? "no" : "maybe"));
+        json_put(f, "in_other", json_string(contained(compared, i)));
         json_put(filters, NULL, f);
     }
     json_put(o, "filters", filters);
@@ -61,13 +71,132 @@ static void print_json(const struct tamis_comparison *c, const char *const names
     json_put(o, "common", interval_json(&c->common));
     json_put(o, "jaccard", interval_json(&c->jaccard));
     json_put(o, "damaged", json_count(c->n_damaged));
+    json_put(o, "exact", json_boolean(compared->exact));
     json_print(o);
 }
+
+/* ---- lists ---- */
+
+/* The values of a list, one after the other. */
+struct reading {
+    struct tamis_list_cursor *cursor;
+    uint64_t *at, values[4096];
+    size_t left;
+    int err;
+};
+
+static struct reading *reading_begin(struct tamis_filter *list, struct tamis_diag *diag)
+{
+    struct reading *r = memory_or_exit(calloc(1, sizeof(*r)));
+
+    r->err = tamis_list_cursor_create(list, &r->cursor, diag);
+    return r;
+}
+
+static void reading_end(struct reading *r)
+{
+    if (r->cursor != NULL)
+        tamis_list_cursor_free(r->cursor);
+    free(r);
+}
+
+/* Is there a value at r->at? */
+static bool reading_has(struct reading *r, struct tamis_diag *diag)
+{
+    if (r->left > 0 || r->err != 0)
+        return r->left > 0;
+    r->at = r->values;
+    r->err = tamis_list_cursor_next(
+        r->cursor, r->values, sizeof(r->values) / sizeof(r->values[0]), &r->left, diag);
+    return r->err == 0 && r->left > 0;
+}
+
+static void reading_step(struct reading *r)
+{
+    r->at++;
+    r->left--;
+}
+
+/* *common: how many values are in both. */
+static int count_common(struct tamis_filter *one, struct tamis_filter *other,
+                        uint64_t *common, struct tamis_diag *diag)
+{
+    struct reading *a = reading_begin(one, diag), *b = reading_begin(other, diag);
+    int err;
+
+    *common = 0;
+    while (reading_has(a, diag) && reading_has(b, diag)) {
+        uint64_t x = *a->at, y = *b->at;
+
+        *common += x == y;
+        if (x <= y)
+            reading_step(a);
+        if (y <= x)
+            reading_step(b);
+    }
+    err = a->err ? a->err : b->err;
+    reading_end(a);
+    reading_end(b);
+    return err;
+}
+
+static struct tamis_interval exactly(double value)
+{
+    return (struct tamis_interval){.value = value, .low = value, .high = value};
+}
+
+static int compare_lists(struct tamis_filter *one, struct tamis_filter *other,
+                         uint64_t n_one, uint64_t n_other, struct compared *out,
+                         struct tamis_diag *diag)
+{
+    struct tamis_comparison *c = &out->keys;
+    uint64_t common, all;
+    int err = count_common(one, other, &common, diag);
+
+    if (err != 0)
+        return err;
+    all = n_one + n_other - common;
+    *c = (struct tamis_comparison){
+        .keys = {exactly((double)n_one), exactly((double)n_other)},
+        .all = exactly((double)all),
+        .common = exactly((double)common),
+        .jaccard = exactly(all > 0 ? (double)common / (double)all : 0),
+    };
+    out->in[0] = common == n_one ? TAMIS_MAYBE : TAMIS_ABSENT;
+    out->in[1] = common == n_other ? TAMIS_MAYBE : TAMIS_ABSENT;
+    out->exact = true;
+    return 0;
+}
+
+/* Has it whole hashes? Then how many. */
+static bool is_whole_list(struct tamis_filter *filter, uint64_t *n)
+{
+    struct tamis_list_facts facts;
+
+    if (tamis_list_facts(filter, &facts) != 0 || facts.hash_bits != 64)
+        return false;
+    *n = facts.n_hashes;
+    return true;
+}
+
+static bool same_domain(struct tamis_filter *one, struct tamis_filter *other)
+{
+    return tamis_filter_domain(one).tag == tamis_filter_domain(other).tag;
+}
+
+/* ---- both ---- */
 
 int compare_filters(struct tamis_filter *one, struct tamis_filter *other,
                     struct compared *out, struct tamis_diag *diag)
 {
-    int err = tamis_filter_compare(one, other, &out->keys, diag);
+    uint64_t n[2];
+    int err;
+
+    out->exact = false;
+    if (is_whole_list(one, &n[0]) && is_whole_list(other, &n[1]) &&
+        same_domain(one, other))
+        return compare_lists(one, other, n[0], n[1], out, diag);
+    err = tamis_filter_compare(one, other, &out->keys, diag);
 
     if (err == 0)
         err = tamis_filter_contains(other, one, &out->in[0], diag);
@@ -80,9 +209,9 @@ int print_comparison(const struct options *o, const struct compared *c,
     uint64_t n_damaged = c->keys.n_damaged;
 
     if (given(o, OPT_JSON))
-        print_json(&c->keys, names, c->in);
+        print_json(c, names);
     else
-        print_text(&c->keys, names, c->in);
+        print_text(c, names);
     if (n_damaged == 0)
         return EXIT_DONE;
     return complain(EXIT_DAMAGE,

@@ -8,6 +8,61 @@
 #include "output.h"
 #include "tamis.h"
 
+/* What a list takes, if the segment has one that opens. */
+struct taken {
+    struct tamis_list_facts facts;
+    uint64_t n_bytes;
+    double bits; /* a hash */
+};
+
+static bool its_list(const struct tamis_snapshot *snapshot, size_t index,
+                     struct taken *out)
+{
+    struct tamis_filter_info info;
+    struct tamis_filter *list;
+    bool known;
+
+    if (tamis_snapshot_list(snapshot, index, &list, NULL) != 0)
+        return false;
+    known =
+        tamis_list_facts(list, &out->facts) == 0 && tamis_filter_info(list, &info) == 0;
+    tamis_filter_close(list);
+    if (!known)
+        return false;
+    out->n_bytes = info.file_bytes;
+    out->bits = out->facts.n_hashes
+                    ? 8 * (double)out->n_bytes / (double)out->facts.n_hashes
+                    : 0;
+    return true;
+}
+
+void json_put_list(json_t *o, const struct tamis_snapshot *snapshot, size_t index)
+{
+    struct taken t;
+    json_t *list;
+
+    if (!its_list(snapshot, index, &t))
+        return;
+    list = memory_or_exit(json_object());
+    json_put(list, "hashes", json_count(t.facts.n_hashes));
+    json_put(list, "hash_bits", json_count(t.facts.hash_bits));
+    json_put(list, "bytes", json_count(t.n_bytes));
+    json_put(o, "list", list);
+}
+
+void print_its_list(const struct tamis_snapshot *snapshot, size_t index)
+{
+    char size[TEXT_BYTES];
+    struct taken t;
+
+    if (its_list(snapshot, index, &t))
+        printf("  list        %llu hashes of %u bits, %llu bytes (%s), %.1f bits a "
+               "hash\n",
+               (unsigned long long)t.facts.n_hashes, t.facts.hash_bits,
+               (unsigned long long)t.n_bytes, size_text(size, (double)t.n_bytes),
+               t.bits);
+}
+
 int verify_its_list(const struct tamis_snapshot *snapshot, size_t index,
                     struct tamis_name name, const char *store, json_t *lines)
 {

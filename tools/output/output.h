@@ -84,6 +84,9 @@ void verify_line(json_t *list, struct tamis_name segment, const char *result,
 /* ==== listed.c: is a segment's list whole, and all of it in the filter? ============
  */
 
+/* Puts or prints the facts of a segment's list, if it has one that opens. */
+void json_put_list(json_t *o, const struct tamis_snapshot *snapshot, size_t index);
+void print_its_list(const struct tamis_snapshot *snapshot, size_t index);
 /* Checks the list of a segment, if it has one. A good list needs no line, since no
  * answer rests on it. */
 int verify_its_list(const struct tamis_snapshot *snapshot, size_t index,
@@ -190,7 +193,9 @@ json_t *interval_json(const struct tamis_interval *i);
 struct compared {
     struct tamis_comparison keys;
     enum tamis_answer in[2]; /* all of the one in the other, and the reverse */
+    bool exact;              /* counted, from lists of whole hashes */
 };
+/* Two such lists are counted. Any other filters are estimated. */
 int compare_filters(struct tamis_filter *one, struct tamis_filter *other,
                     struct compared *out, struct tamis_diag *diag);
 /* Prints how two filters compare, with bounds. */

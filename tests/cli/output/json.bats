@@ -45,7 +45,7 @@ agrees() {
 make_kinds() {
     make_store
     make_file
-    printf 'a\nb\n' | "$TAMIS" build store bound --bind 0102
+    printf 'a\nb\n' | "$TAMIS" build store bound --bind 0102 --list
     printf 'x' | "$TAMIS" grow store growing --watermark 7
     "$TAMIS" build store bare --bare
     seq 50 | "$TAMIS" build store packed

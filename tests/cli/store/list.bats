@@ -225,3 +225,38 @@ load ../common
     for s in a b c; do ok "$TAMIS" verify store $s --against $s; done
     ok "$TAMIS" verify store --against-list
 }
+
+@test "compare counts exactly where both have lists of whole hashes" {
+    "$TAMIS" init store
+    seq 30000 >a
+    seq 20001 60000 >b
+    "$TAMIS" build store --each a b --list -q
+    "$TAMIS" build store c a -q
+    "$TAMIS" build store sub a --list -q
+    ok "$TAMIS" compare store a b
+    [ "${lines[3]}" = "in common: 10000 keys" ]
+    prints 'Jaccard: 16.67%'
+    prints 'counted exactly'
+    ok "$TAMIS" compare store a sub --json
+    [ "$(jq -c '[.exact, .common.value, .filters[].in_other]' <<<"$output")" = '[true,30000,"yes","yes"]' ]
+    ok "$TAMIS" compare store a c
+    ! grep -q exactly <<<"$output"
+    for s in a b; do "$TAMIS" file build $s.list $s --list --seed 00000000000000aa -q; done
+    "$TAMIS" file build other.list b --list -q
+    ok "$TAMIS" file compare a.list b.list
+    [ "${lines[3]}" = "in common: 10000 keys" ]
+    fails 2 "" "$TAMIS" file compare a.list other.list
+    poke b.list 9000 '\0377\0376\0375'
+    fails 3 "b.list.*page" "$TAMIS" file compare a.list b.list
+}
+
+@test "ls and stat show lists" {
+    "$TAMIS" init store
+    seq 3000 >a
+    "$TAMIS" build store a a --list=40 -q
+    "$TAMIS" build store b a -q
+    ok "$TAMIS" ls store --json
+    [ "$(jq -c '[.[].list.hash_bits, .[0].list.hashes]' <<<"$output")" = '[40,null,3000]' ]
+    ok "$TAMIS" stat store a
+    prints 'list +3000 hashes of 40 bits'
+}
