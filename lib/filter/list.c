@@ -192,19 +192,30 @@ static inline void find_place(const struct view *v, uint64_t value, struct place
     fetch_tops(v->list, page, part);
 }
 
-/* Does a checked page with these entries around it say that the value is absent? */
+/* Reads the head of a checked page with these entries around it. Another reason than
+ * NO_REASON: the page says nothing. */
+static inline enum tamis_reason open_page(const struct list_map *l, const uint8_t *page,
+                                          const struct place *p, struct list_page *head)
+{
+    if (!list_page_open(page, l->hash_bits, head))
+        return TAMIS_DAMAGED;
+    if (head->n == 0) /* the only page of a list without hashes */
+        return l->n_hashes == 0 && p->first == 0 ? TAMIS_NO_REASON : TAMIS_DAMAGED;
+    if (head->first != p->first || (p->value < p->first && p->page > 0) ||
+        (p->value >= p->next && p->page + 1 < l->n_pages))
+        return TAMIS_DAMAGED;
+    return TAMIS_NO_REASON;
+}
+
+/* Does the page say that the value is absent? */
 static inline enum tamis_reason ask_page(const struct list_map *l, const uint8_t *page,
                                          const struct place *p)
 {
     struct list_page head;
-    if (!list_page_open(page, l->hash_bits, &head))
-        return TAMIS_DAMAGED;
-    if (head.n == 0) /* the only page of a list without hashes */
-        return l->n_hashes == 0 && p->first == 0 ? TAMIS_NO_REASON : TAMIS_DAMAGED;
-    if (head.first != p->first || (p->value < p->first && p->page > 0) ||
-        (p->value >= p->next && p->page + 1 < l->n_pages))
-        return TAMIS_DAMAGED;
-    return list_page_find(page, &head, p->value) ? TAMIS_HIT : TAMIS_NO_REASON;
+    enum tamis_reason r = open_page(l, page, p, &head);
+    if (r == TAMIS_NO_REASON && list_page_find(page, &head, p->value))
+        return TAMIS_HIT;
+    return r;
 }
 
 /* Was a page lost of which a probe has just used the contents? */
@@ -217,17 +228,30 @@ static inline bool lost_one(const struct view *v, const struct place *p)
            lost_page(&v->map, table->bits + next * LIST_ENTRY_BYTES);
 }
 
-static inline enum tamis_reason ask_place(struct view *v, struct place *p)
+/* Are the pages good that an answer rests on? Then their entries are read again. */
+static inline bool check_place(struct view *v, struct place *p)
 {
     struct stage *pages = &v->stages[LIST_PAGES], *table = &v->stages[LIST_INDEX];
     bool is_last = p->page + 1 == v->list->n_pages;
     if (!stage_page_good(table, p->page / LIST_ENTRIES_PER_PAGE) ||
         (!is_last && !stage_page_good(table, (p->page + 1) / LIST_ENTRIES_PER_PAGE)) ||
         !stage_page_good(pages, p->page))
-        return TAMIS_DAMAGED;
-    p->first = entry_at(v, p->page); /* again: now the pages are checked */
+        return false;
+    p->first = entry_at(v, p->page);
     p->next = is_last ? UINT64_MAX : entry_at(v, p->page + 1);
-    enum tamis_reason r = ask_page(v->list, pages->bits + p->page * PAGE_BYTES, p);
+    return true;
+}
+
+static inline const uint8_t *page_of(const struct view *v, const struct place *p)
+{
+    return v->stages[LIST_PAGES].bits + p->page * PAGE_BYTES;
+}
+
+static inline enum tamis_reason ask_place(struct view *v, struct place *p)
+{
+    if (!check_place(v, p))
+        return TAMIS_DAMAGED;
+    enum tamis_reason r = ask_page(v->list, page_of(v, p), p);
     return r == TAMIS_NO_REASON && lost_one(v, p) ? TAMIS_DAMAGED : r;
 }
 
@@ -274,40 +298,86 @@ static void prefetch(const struct view *v, uint64_t h)
     prefetch_table(v, list_cut(h, v->list->hash_bits));
 }
 
-enum {
-    WORD = 64,
-    LAG = 16,   /* places whose pages are being fetched */
-    AHEAD = 16, /* and before that, entries of the table */
+enum { WORD = 64 }; /* keys to a word of answers */
+
+/* A key on its way through the passes. */
+struct asked {
+    struct place place;
+    struct list_page head;
+    struct list_search search;
+    enum tamis_reason reason;
 };
 
-/* Each key in three steps, LAG keys apart, so that many lines are in flight. */
+/* The head of the page, and with it the groups to look at, whose tops are fetched. */
+FORCED static inline void look_at_head(struct view *v, struct asked *a)
+{
+    a->reason = check_place(v, &a->place) ? TAMIS_NO_REASON : TAMIS_DAMAGED;
+    const uint8_t *page = page_of(v, &a->place);
+    if (a->reason == TAMIS_NO_REASON)
+        a->reason = open_page(v->list, page, &a->place, &a->head);
+    if (a->reason != TAMIS_NO_REASON)
+        return;
+    list_page_search(page, &a->head, a->place.value, &a->search);
+    const uint8_t *tops = list_group_tops(page, a->head.top_bytes, a->search.group);
+    __builtin_prefetch(tops);
+    __builtin_prefetch(tops + LIST_GROUP * a->head.top_bytes - 1);
+}
+
+static inline enum tamis_reason look_at_tops(const struct view *v,
+                                             const struct asked *a)
+{
+    if (a->reason != TAMIS_NO_REASON)
+        return a->reason;
+    if (list_page_has(page_of(v, &a->place), &a->head, a->place.value, &a->search))
+        return TAMIS_HIT;
+    return lost_one(v, &a->place) ? TAMIS_DAMAGED : TAMIS_NO_REASON;
+}
+
+/* A word of keys in passes: the table, the heads of pages, the tops. Each pass is
+ * short, for a processor that waits for the translation of an address holds few
+ * instructions meanwhile: the fewer a key takes, the more pages are on their way. */
+static uint64_t ask_word(struct view *v, const uint64_t *hashes, size_t n)
+{
+    struct asked asked[WORD];
+    uint64_t word = 0;
+    for (size_t i = 0; i < n; i++) {
+        asked[i].place.value = list_cut(hashes[i], v->list->hash_bits);
+        prefetch_table(v, asked[i].place.value);
+    }
+    for (size_t i = 0; i < n; i++)
+        asked[i].place.page = find_page(v, asked[i].place.value);
+    for (size_t i = 0; i < n; i++)
+        __builtin_prefetch(page_of(v, &asked[i].place));
+    for (size_t i = 0; i < n; i++)
+        look_at_head(v, &asked[i]);
+    for (size_t i = 0; i < n; i++)
+        word |= (uint64_t)(look_at_tops(v, &asked[i]) == TAMIS_NO_REASON) << i;
+    return word;
+}
+
+static uint64_t ask_word_strictly(struct view *v, const uint64_t *hashes, size_t n)
+{
+    uint64_t word = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct place p = {.value = list_cut(hashes[i], v->list->hash_bits)};
+        p.page = find_page(v, p.value);
+        word |= (uint64_t)(ask_strictly(v, &p) == TAMIS_NO_REASON) << i;
+    }
+    return word;
+}
+
 static size_t probe_many(struct view *v, const struct kernel *k, const uint64_t *hashes,
                          size_t n, uint64_t *absent)
 {
-    struct place places[LAG];
-    uint32_t hash_bits = v->list->hash_bits;
     bool strict = is_strict(v);
     size_t n_absent = 0;
-    uint64_t word = 0;
     (void)k;
-    for (size_t i = 0; i < n && i < AHEAD; i++)
-        prefetch_table(v, list_cut(hashes[i], hash_bits));
-    for (size_t i = 0; i < n + LAG; i++) {
-        if (i + AHEAD < n)
-            prefetch_table(v, list_cut(hashes[i + AHEAD], hash_bits));
-        if (i >= LAG) {
-            size_t done = i - LAG;
-            struct place *p = &places[done % LAG];
-            enum tamis_reason r = strict ? ask_strictly(v, p) : ask_place(v, p);
-            word |= (uint64_t)(r == TAMIS_NO_REASON) << done % WORD;
-            if (done % WORD == WORD - 1 || done + 1 == n) {
-                absent[done / WORD] = word; /* whole: a caller may jump out */
-                n_absent += (size_t)__builtin_popcountll(word);
-                word = 0;
-            }
-        }
-        if (i < n)
-            find_place(v, list_cut(hashes[i], hash_bits), &places[i % LAG]);
+    for (size_t done = 0; done < n; done += WORD) {
+        size_t some = n - done < WORD ? n - done : WORD;
+        uint64_t word = strict ? ask_word_strictly(v, hashes + done, some)
+                               : ask_word(v, hashes + done, some);
+        absent[done / WORD] = word; /* whole: a caller may jump out */
+        n_absent += (size_t)__builtin_popcountll(word);
     }
     return n_absent;
 }

@@ -179,10 +179,10 @@ static inline bool has_top(const uint8_t *tops, uint32_t top_bytes, uint32_t top
 /* Has one of the hashes of this group all bits of the value? */
 static __attribute__((noinline)) bool ask_hashes(const uint8_t *page,
                                                  const struct list_page *p,
-                                                 uint32_t group, uint64_t value)
+                                                 uint32_t group, uint64_t value,
+                                                 uint64_t high)
 {
     uint64_t low = low_bits(value, p->gap_bits);
-    uint64_t high = (value >> p->gap_bits) - (p->first >> p->gap_bits);
     uint32_t first = group * LIST_GROUP + 1, end = first + LIST_GROUP;
     uint32_t top = (uint32_t)(low >> p->rest_bits);
     for (uint32_t i = first; i < end && i < p->n; i++)
@@ -192,21 +192,38 @@ static __attribute__((noinline)) bool ask_hashes(const uint8_t *page,
     return false;
 }
 
-bool list_page_find(const uint8_t *page, const struct list_page *p, uint64_t value)
+void list_page_search(const uint8_t *page, const struct list_page *p, uint64_t value,
+                      struct list_search *s)
 {
-    uint32_t group, last;
-    if (p->n <= 1 || value <= p->first)
-        return p->n > 0 && value == p->first;
-    uint64_t high = (value >> p->gap_bits) - (p->first >> p->gap_bits);
+    s->known = p->n <= 1 || value <= p->first;
+    s->found = p->n > 0 && value == p->first;
+    s->high = (value >> p->gap_bits) - (p->first >> p->gap_bits);
+    s->group = s->last = 0;
+    if (!s->known)
+        find_groups(page, p, s->high, &s->group, &s->last);
+}
+
+bool list_page_has(const uint8_t *page, const struct list_page *p, uint64_t value,
+                   const struct list_search *s)
+{
+    if (__builtin_expect(s->known, 0))
+        return s->found;
+    uint32_t group = s->group;
     uint32_t top = (uint32_t)(low_bits(value, p->gap_bits) >> p->rest_bits);
-    find_groups(page, p, high, &group, &last);
     do {
         const uint8_t *tops = list_group_tops(page, p->top_bytes, group);
         if (__builtin_expect(has_top(tops, p->top_bytes, top), 0) &&
-            ask_hashes(page, p, group, value))
+            ask_hashes(page, p, group, value, s->high))
             return true;
-    } while (++group <= last);
+    } while (++group <= s->last);
     return false;
+}
+
+bool list_page_find(const uint8_t *page, const struct list_page *p, uint64_t value)
+{
+    struct list_search s;
+    list_page_search(page, p, value, &s);
+    return list_page_has(page, p, value, &s);
 }
 
 /* ---- all values ---- */

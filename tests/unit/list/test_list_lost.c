@@ -148,6 +148,11 @@ static void a_page_noted_as_lost_is_not_believed(void **state)
     enum tamis_reason why;
     assert_int_equal(ask(f, other, &why), TAMIS_MAYBE);
     assert_int_equal(why, TAMIS_DAMAGED);
+    uint64_t absent = 7;
+    assert_int_equal(tamis_filter_probe_batch(f, tamis_filter_domain(f).tag, &other, 1,
+                                              &absent, NULL),
+                     0);
+    assert_true(absent == 0);
     memset(page, 0xff, PAGE_BYTES);
     tamis_filter_close(f);
 }
