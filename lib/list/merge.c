@@ -8,6 +8,7 @@
 #include "lib/sort/sort.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -153,10 +154,10 @@ static int write_list(struct merging *m, const struct tamis_domain *domain,
     return err;
 }
 
-int list_merge(struct tamis_filter *const *lists, size_t n,
-               const struct tamis_merge_options *opt, const struct list_target *to,
-               struct tamis_merge_report *report, struct list_written *out,
-               struct tamis_diag *diag)
+static int merge(struct tamis_filter *const *lists, size_t n,
+                 const struct tamis_merge_options *opt, const struct list_target *to,
+                 struct tamis_merge_report *report, struct list_written *out,
+                 struct tamis_diag *diag)
 {
     struct merging m = {0};
     memset(report, 0, sizeof *report);
@@ -173,6 +174,19 @@ int list_merge(struct tamis_filter *const *lists, size_t n,
         report->file_bytes = out->file_bytes;
     }
     end(&m);
+    return err;
+}
+
+/* A thread that is cancelled in here would leave memory and a temporary file. */
+int list_merge(struct tamis_filter *const *lists, size_t n,
+               const struct tamis_merge_options *opt, const struct list_target *to,
+               struct tamis_merge_report *report, struct list_written *out,
+               struct tamis_diag *diag)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    int err = merge(lists, n, opt, to, report, out, diag);
+    pthread_setcancelstate(before, NULL);
     return err;
 }
 

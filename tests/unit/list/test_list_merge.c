@@ -121,6 +121,48 @@ static void test_counts_repeats(void **state)
     free(before);
 }
 
+/* ---- a thread that is cancelled ---- */
+
+static ssize_t cancelling_pwrite(int fd, const void *buf, size_t n, off_t offset)
+{
+    pthread_cancel(pthread_self());
+    return pwrite(fd, buf, n, offset);
+}
+
+static void *merge_cancelled(void *ctx)
+{
+    struct tamis_filter **lists = ctx;
+    struct tamis_merge_report r;
+    tamis_list_merge(lists, 2, path_of("cancelled"), NULL, &r, NULL);
+    pthread_testcancel();
+    return NULL;
+}
+
+/* It finishes first, and leaves no temporary file. */
+static void test_cancelled(void **state)
+{
+    pthread_t thread;
+    void *result;
+    (void)state;
+    make_list("a", keys, 5000);
+    make_list("b", keys + 5000, 5000);
+    size_t n_files = count_files(test_dir);
+    struct tamis_filter *lists[] = {open_filter(path_of("a")),
+                                    open_filter(path_of("b"))};
+    io_calls.pwrite = cancelling_pwrite;
+    assert_int_equal(pthread_create(&thread, NULL, merge_cancelled, lists), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    io_calls.pwrite = pwrite;
+    assert_true(result == PTHREAD_CANCELED);
+    assert_int_equal(count_files(test_dir), n_files + 1);
+    assert_int_equal(n_hashes("cancelled"), 10000);
+    for (int i = 0; i < 2; i++)
+        tamis_filter_close(lists[i]);
+    unlink(path_of("a"));
+    unlink(path_of("b"));
+    unlink(path_of("cancelled"));
+}
+
 /* ---- what cannot be merged ---- */
 
 static void expect_refused(const char *a, const char *b, int code, const char *words)
@@ -312,6 +354,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_merges, repeatable, faults_off),
         cmocka_unit_test_setup_teardown(test_nothing, repeatable, faults_off),
         cmocka_unit_test_setup_teardown(test_counts_repeats, repeatable, faults_off),
+        cmocka_unit_test_setup_teardown(test_cancelled, repeatable, faults_off),
         cmocka_unit_test_setup_teardown(test_unfit, faults_on, faults_off),
         cmocka_unit_test_setup_teardown(test_narrow, faults_on, faults_off),
         cmocka_unit_test_setup_teardown(test_bad_page, faults_on, faults_off),
