@@ -201,7 +201,7 @@ check-all: deps-test deps-clang deps-check-install deps-bench deps-paper deps-ch
 
 # Some tests hold what these write against the files that are frozen.
 GOLDEN_MAKERS := $B/tests/golden/make_golden $B/tests/golden/make_extensions \
-    $B/tests/golden/make_packs $B/tests/golden/make_ribbons
+    $B/tests/golden/make_packs $B/tests/golden/make_ribbons $B/tests/golden/make_lists
 
 # All test programs of this build, built but not run.
 .PHONY: tests
@@ -262,11 +262,12 @@ check-docs: all
 	@CC='$(CC)' SANITIZE='$(SANITIZE)' tests/readme.sh $B
 
 goldens: $(GOLDEN_MAKERS)
-	@mkdir -p $B/golden/extensions $B/golden/packs $B/golden/ribbons
+	@mkdir -p $B/golden/extensions $B/golden/packs $B/golden/ribbons $B/golden/lists
 	$B/tests/golden/make_golden $B/golden
 	$B/tests/golden/make_extensions $B/golden/extensions
 	$B/tests/golden/make_packs $B/golden/packs
 	$B/tests/golden/make_ribbons $B/golden/ribbons
+	$B/tests/golden/make_lists $B/golden/lists
 
 $(GOLDEN_MAKERS): %: %.o $B/tests/golden/handmade.o $B/tests/golden/image.o $(LIB_OBJ)
 	$(call say,LD,$@)
