@@ -9,7 +9,7 @@
  *
  * Input: which store, what is made right, what is done then; and changes of 4 bytes:
  * what, where, and a number (2). */
-#include "fuzz/pack.h"
+#include "fuzz/pack/pack.h"
 
 enum { CONTROL = 3, CHANGE_BYTES = 4, MAX_CHANGES = 16, N_STRANGERS = 12, N_OWN = 3 };
 enum { DO_FILE = 1, DO_FILTERS = 2, DO_UNPACK = 4, DO_REPACK = 8, DO_REPAIR = 16 };

@@ -13,6 +13,7 @@ for target in "$@"; do
     mkdir -p "$work"
     case $target in
     header) max=12292 ;;
+    list) max=4097 ;;
     record) max=2560 ;;
     file) max=73728 ;;
     rot | pack) max=256 ;;

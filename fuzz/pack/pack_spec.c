@@ -1,6 +1,6 @@
 /* A second reader of packs (SPEC.md §17). Headers are left to format/, which
  * fuzz_header.c holds against the text. */
-#include "fuzz/pack.h"
+#include "fuzz/pack/pack.h"
 
 #include <xxhash.h>
 

@@ -1,6 +1,6 @@
 /* Stores with packs, and hostile changes to them. What is changed is a pack's file, its
  * tombstones, and the records that name its columns. */
-#include "fuzz/pack.h"
+#include "fuzz/pack/pack.h"
 
 #include "format/area.h"
 #include "format/checksum.h"
