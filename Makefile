@@ -262,6 +262,7 @@ check-docs: all
 	@CC='$(CC)' SANITIZE='$(SANITIZE)' tests/readme.sh $B
 
 goldens: $(GOLDEN_MAKERS)
+	@rm -rf $B/golden
 	@mkdir -p $B/golden/extensions $B/golden/packs $B/golden/ribbons $B/golden/lists
 	$B/tests/golden/make_golden $B/golden
 	$B/tests/golden/make_extensions $B/golden/extensions

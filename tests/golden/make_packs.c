@@ -59,7 +59,8 @@ static void put_tiny(struct tamis_edit *edit, unsigned i)
     tamis_builder_free(b);
 }
 
-/* Packs segments first, first + 1, ... of the snapshot's order. */
+/* Packs segments first, first + 1, ... of the snapshot's order, but those that would
+ * grow. The golden store was made before the packer left these. */
 static void pack_some(struct tamis_store *s, uint32_t first, uint32_t n, int keep)
 {
     struct tamis_pack_options opt = {.size = sizeof opt, .keep = keep};
@@ -74,7 +75,7 @@ static void pack_some(struct tamis_store *s, uint32_t first, uint32_t n, int kee
     check(tamis_edit_begin(s, &edit, &diag), &diag);
     check(tamis_edit_pack(edit, snap, segments, n, &opt, &report, &diag), &diag);
     check(tamis_edit_commit(edit, &diag), &diag);
-    if (report.n_packed != n)
+    if (report.n_packed + report.n_larger != n)
         exit(1);
     tamis_snapshot_release(snap);
 }
