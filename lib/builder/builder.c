@@ -3,7 +3,7 @@
 #include "lib/builder/inside.h"
 #include "format/hash.h"
 #include "lib/filter/filter.h"
-#include "lib/filter/identity.h"
+#include "lib/filter/header.h"
 
 #include <errno.h>
 #include <stdlib.h>

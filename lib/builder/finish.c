@@ -5,7 +5,7 @@
  * bit is ever mapped by anyone. The header is written last. */
 #include "lib/builder/inside.h"
 #include "lib/builder/layer.h"
-#include "lib/filter/identity.h"
+#include "lib/filter/header.h"
 #include "format/integrity.h"
 #include "lib/io/io.h"
 #include "lib/plan/plan.h"

@@ -1,6 +1,6 @@
 /* Open one filter for reading, if it is the one that the caller means, and close it. */
 #include "lib/filter/view.h"
-#include "lib/filter/identity.h"
+#include "lib/filter/header.h"
 #include "format/hash.h"
 
 #include <errno.h>

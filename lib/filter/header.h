@@ -1,9 +1,12 @@
-/* The header of an open file, on a private copy (R6). */
+/* The header of an open file, on a private copy (R6), and the identity in it as callers
+ * give it (struct tamis_identity): checked, written, and compared. */
 #ifndef TAMIS_FILTER_HEADER_H
 #define TAMIS_FILTER_HEADER_H
 
 #include "format/commit.h"
+#include "format/identity.h"
 #include "lib/error.h"
+#include "lib/tamis.h"
 
 enum { HEADER_MAX_BYTES = 3 * PAGE_BYTES };
 
@@ -46,5 +49,14 @@ int header_check_features(const struct header *h, const char *path,
                           struct tamis_diag *diag);
 void header_info(const struct identity *id, const struct commit *c,
                  struct tamis_filter_info *info);
+
+/* ---- identity.c ---- */
+/* ERR_RANGE unless name and binding have legal lengths; without a pointer 0. */
+int identity_check(const struct tamis_identity *of, struct tamis_diag *diag);
+void identity_write(const struct tamis_identity *of, struct identity *id,
+                    struct commit *c);
+/* NULL if the header has this identity; else how it differs. A NULL part fits any. */
+const char *identity_differs(const struct tamis_identity *of, const struct identity *id,
+                             const struct commit *c);
 
 #endif

@@ -1,5 +1,5 @@
 /* Checks, writes and compares the identity of a filter. */
-#include "lib/filter/identity.h"
+#include "lib/filter/header.h"
 #include "lib/error.h"
 
 #include <string.h>

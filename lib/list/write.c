@@ -3,7 +3,7 @@
  * only, so digests and first values wait in memory. */
 #include "lib/list/list.h"
 #include "format/integrity.h"
-#include "lib/filter/identity.h"
+#include "lib/filter/header.h"
 #include "lib/io/io.h"
 #include "lib/kernel/list_pack.h"
 #include "lib/page/stage_writer.h"
