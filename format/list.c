@@ -14,34 +14,7 @@ const struct field list_page_fields[] = {
 #undef F
 const size_t n_list_page_fields = sizeof list_page_fields / sizeof list_page_fields[0];
 
-static uint32_t bytes_of(uint32_t n_bits)
-{
-    return (n_bits + 7) / 8;
-}
-
-static uint32_t groups_of(uint32_t n_more)
-{
-    return (n_more + LIST_GROUP - 1) / LIST_GROUP;
-}
-
-static uint32_t leaders_of(uint32_t n_more)
-{
-    return n_more ? groups_of(n_more) - 1 : 0;
-}
-
 /* ---- encode ---- */
-
-/* Do so many hashes after the first, with so many zeros in unary, fit a page? */
-bool list_page_fits(uint32_t n_more, uint32_t gap_bits, uint64_t zeros)
-{
-    if (zeros > PAGE_BYTES * 8)
-        return false;
-    uint32_t top_bytes = list_top_bytes(gap_bits);
-    return LIST_HEAD_BYTES + leaders_of(n_more) +
-               bytes_of(n_more * (gap_bits - 8 * top_bytes)) +
-               bytes_of(n_more + (uint32_t)zeros) + n_more * top_bytes <=
-           PAGE_BYTES;
-}
 
 /* How many hashes after the first fit with so many low bits of a gap? Whole groups
  * first, for speed: the zeros of a prefix never become fewer. */
@@ -140,22 +113,10 @@ static uint64_t high_of(uint64_t value, uint64_t first, uint32_t gap_bits)
     return (value >> gap_bits) - (first >> gap_bits);
 }
 
-static void set_places(struct list_page *p)
-{
-    uint32_t n_more = p->n - 1;
-    p->n_groups = groups_of(n_more);
-    p->rests_at = LIST_HEAD_BYTES + leaders_of(n_more);
-    p->top_bytes = list_top_bytes(p->gap_bits);
-    p->rest_bits = p->gap_bits - 8 * p->top_bytes;
-    p->unary_at = p->rests_at + bytes_of(n_more * p->rest_bits);
-    p->unary_bits = (PAGE_BYTES - n_more * p->top_bytes - p->unary_at) * 8;
-    p->leader_shift = 24 - (uint32_t)__builtin_clz(p->unary_bits | UINT8_MAX);
-}
-
 void list_page_begin(const uint64_t *v, struct list_page *p, uint8_t page[PAGE_BYTES])
 {
     p->first = v[0];
-    set_places(p);
+    list_page_set_places(p);
     struct list_page_disk d = {le64_of(v[0]), le16_of((uint16_t)p->n),
                                (uint8_t)p->gap_bits};
     memcpy(page, &d, sizeof d);
@@ -178,25 +139,6 @@ size_t list_page_fill(const uint64_t *v, size_t n, uint8_t page[PAGE_BYTES])
 }
 
 /* ---- decode ---- */
-
-bool list_page_open(const uint8_t page[PAGE_BYTES], uint32_t hash_bits,
-                    struct list_page *p)
-{
-    struct list_page_disk d;
-    memcpy(&d, page, sizeof d);
-    *p = (struct list_page){
-        .first = le64_get(d.first), .n = le16_get(d.n_hashes), .gap_bits = d.gap_bits};
-    if (p->n == 0)
-        return all_zero(&d, sizeof d);
-    if (p->first > list_max(hash_bits) || p->gap_bits < LIST_GAP_BITS_MIN ||
-        p->gap_bits > LIST_GAP_BITS_MAX)
-        return false;
-    if (!list_page_fits(p->n - 1, p->gap_bits,
-                        0)) /* then every place is within the page */
-        return false;
-    set_places(p);
-    return true;
-}
 
 static bool leader_good(const uint8_t page[PAGE_BYTES], const struct list_page *p,
                         uint32_t i, uint64_t value)

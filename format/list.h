@@ -95,22 +95,87 @@ static inline uint32_t list_top(const uint8_t page[PAGE_BYTES],
     return p->top_bytes == 1 ? at[0] : (uint32_t)(at[0] | at[1] << 8);
 }
 
+/* ---- the head ---- */
+
+static inline uint32_t list_bytes_of(uint32_t n_bits)
+{
+    return (n_bits + 7) / 8;
+}
+
+static inline uint32_t list_groups_of(uint32_t n_more)
+{
+    return (n_more + LIST_GROUP - 1) / LIST_GROUP;
+}
+
+static inline uint32_t list_leaders_of(uint32_t n_more)
+{
+    return n_more ? list_groups_of(n_more) - 1 : 0;
+}
+
+/* Do so many hashes after the first, with so many zeros in unary, fit a page? */
+__attribute__((always_inline)) static inline bool
+list_page_fits(uint32_t n_more, uint32_t gap_bits, uint64_t zeros)
+{
+    if (zeros > PAGE_BYTES * 8)
+        return false;
+    uint32_t top_bytes = list_top_bytes(gap_bits);
+    return LIST_HEAD_BYTES + list_leaders_of(n_more) +
+               list_bytes_of(n_more * (gap_bits - 8 * top_bytes)) +
+               list_bytes_of(n_more + (uint32_t)zeros) + n_more * top_bytes <=
+           PAGE_BYTES;
+}
+
+__attribute__((always_inline)) static inline void
+list_page_set_places(struct list_page *p)
+{
+    uint32_t n_more = p->n - 1;
+    p->n_groups = list_groups_of(n_more);
+    p->rests_at = LIST_HEAD_BYTES + list_leaders_of(n_more);
+    p->top_bytes = list_top_bytes(p->gap_bits);
+    p->rest_bits = p->gap_bits - 8 * p->top_bytes;
+    p->unary_at = p->rests_at + list_bytes_of(n_more * p->rest_bits);
+    p->unary_bits = (PAGE_BYTES - n_more * p->top_bytes - p->unary_at) * 8;
+    p->leader_shift = 24 - (uint32_t)__builtin_clz(p->unary_bits | UINT8_MAX);
+}
+
+/* Reads the head of a page of a list of hash_bits bits. False: it is not valid, nor are
+ * its hashes. n may be 0. */
+__attribute__((always_inline)) static inline bool
+list_page_open(const uint8_t page[PAGE_BYTES], uint32_t hash_bits, struct list_page *p)
+{
+    /* Member by member: a copy of the head would be stored, and to load from it again a
+     * processor waits until the store has retired. */
+    struct le64 first;
+    struct le16 n;
+    memcpy(&first, page + offsetof(struct list_page_disk, first), sizeof first);
+    memcpy(&n, page + offsetof(struct list_page_disk, n_hashes), sizeof n);
+    *p =
+        (struct list_page){.first = le64_get(first),
+                           .n = le16_get(n),
+                           .gap_bits = page[offsetof(struct list_page_disk, gap_bits)]};
+    if (p->n == 0)
+        return all_zero(page, sizeof(struct list_page_disk));
+    if (p->first > list_max(hash_bits) || p->gap_bits < LIST_GAP_BITS_MIN ||
+        p->gap_bits > LIST_GAP_BITS_MAX)
+        return false;
+    if (!list_page_fits(p->n - 1, p->gap_bits,
+                        0)) /* then every place is within the page */
+        return false;
+    list_page_set_places(p);
+    return true;
+}
+
+/* ---- pages ---- */
+
 /* Fills a page with the first values of a sorted list of n, and zeros the rest; returns
  * how many it took: 1 or more, if n is. Give it LIST_PAGE_MAX_HASHES, if there are so
  * many, else pages are less full than they could be. */
 size_t list_page_fill(const uint64_t *values, size_t n, uint8_t page[PAGE_BYTES]);
-/* For writers of pages. Do so many hashes after the first, with so many zeros in unary,
- * fit a page? */
-bool list_page_fits(uint32_t n_more, uint32_t gap_bits, uint64_t zeros);
 /* Writes the head and the leaders of p->n values, with p->gap_bits; sets the rest of
  * *p.
  */
 void list_page_begin(const uint64_t *values, struct list_page *p,
                      uint8_t page[PAGE_BYTES]);
-/* Reads the head of a page of a list of hash_bits bits. False: it is not valid, nor are
- * its hashes. n may be 0. */
-bool list_page_open(const uint8_t page[PAGE_BYTES], uint32_t hash_bits,
-                    struct list_page *p);
 /* All values of a page, p->n of them. False: a rule does not hold. */
 bool list_page_decode(const uint8_t page[PAGE_BYTES], uint32_t hash_bits,
                       struct list_page *p, uint64_t values[LIST_PAGE_MAX_HASHES]);

@@ -6,7 +6,9 @@
  * Input: a byte for the bits of a hash, then the page; what is short of it is zero. */
 #include "fuzz/fuzz.h"
 #include "format/list.h"
-#include "lib/kernel/list_page.h"
+#include "lib/kernel/kernel.h"
+#include "lib/kernel/list/list_page.h"
+#include "lib/kernel/list/list_spot.h"
 
 /* Behind the page lies memory that a sanitizer watches. */
 static uint8_t *page_of(const uint8_t *data, size_t n)
@@ -35,6 +37,23 @@ static bool is_in(const uint64_t *values, size_t n, uint64_t value)
     return false;
 }
 
+/* A quick probe by each kernel: no value of the page is absent. */
+static void check_quick(const uint8_t *page, const struct list_page *p, uint64_t value,
+                        bool has)
+{
+    const struct kernel *k;
+    for (size_t i = 0; (k = kernel_at(i)); i++)
+        MUST(!(kernel_list(k)->lacks(page, p->first, value) && has));
+}
+
+static void check_one(const uint8_t *page, const struct list_page *p,
+                      const uint64_t *values, uint64_t value)
+{
+    bool has = is_in(values, p->n, value);
+    MUST(list_page_find(page, p, value) == has);
+    check_quick(page, p, value, has);
+}
+
 /* Values, their neighbours, and values that share the low bits of one. */
 static void check_found(const uint8_t *page, const struct list_page *p,
                         const uint64_t *values, uint64_t max)
@@ -44,11 +63,10 @@ static void check_found(const uint8_t *page, const struct list_page *p,
         const uint64_t asked[] = {v, v - 1, v + 1, v + step, v - step, v ^ (step << 1)};
         for (size_t k = 0; k < sizeof asked / sizeof *asked; k++)
             if (asked[k] <= max)
-                MUST(list_page_find(page, p, asked[k]) ==
-                     is_in(values, p->n, asked[k]));
+                check_one(page, p, values, asked[k]);
     }
-    MUST(list_page_find(page, p, 0) == is_in(values, p->n, 0));
-    MUST(list_page_find(page, p, max) == is_in(values, p->n, max));
+    check_one(page, p, values, 0);
+    check_one(page, p, values, max);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -69,8 +87,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
             MUST(p.n == q.n && memcmp(plain, fast, p.n * sizeof *plain) == 0);
             check_found(page, &q, plain, list_max(hash_bits));
         }
-        for (uint64_t i = 0, rng = n; i < 64 && !valid; i++)
-            list_page_find(page, &q, rng_u64(&rng) >> (64 - hash_bits));
+        for (uint64_t i = 0, rng = n; i < 64 && !valid; i++) {
+            uint64_t value = rng_u64(&rng) >> (64 - hash_bits);
+            check_quick(page, &q, value, list_page_find(page, &q, value));
+        }
     }
     free(page);
     return 0;

@@ -34,11 +34,15 @@ int filter_scrub(int fd, const struct header *h, struct tamis_verify *report);
 /* ==== list.c: lists, for the room that reads them in order ==== */
 
 /* The facts of a list's descriptors, and where to look first. */
+struct list_kernel;
 struct list_map {
     uint64_t n_hashes, n_pages;
     uint32_t hash_bits;
-    uint32_t top_bytes; /* of a hash, in most pages */
-    float tops_a_page;  /* their bytes */
+    const struct list_kernel *kernel;
+    /* list_place.h: 2^guide_bits + 1 places, in parts of a page. */
+    uint32_t guide_bits, guide_shift, part_bits; /* guide_shift: 64 - guide_bits */
+    uint32_t cut;                                /* 64 - hash_bits */
+    _Atomic uint32_t guide[];
 };
 
 /* NULL if the filter is no list. */

@@ -1,16 +1,22 @@
 /* Kind 5, lists: sorted hashes in pages, and a table of each page's first value.
  *
- *     value --guess--> table of first values --page--> leaders --group--> 64 tops
- *                      two lines or so                 two lines of one page
+ *     value --list_place.h--> table of first values --page--> leaders --> 64 tops
+ *                             a line                          two or three lines
  *
- * The guess is a hint. ABSENT rests on two entries of the table, the value between
+ * Where to look is a hint. ABSENT rests on two entries of the table, the value between
  * them, in pages that were checked, and on the page of hashes that the first entry is
  * of, which was checked, too, and begins with that entry. A page that failed, or that
- * was lost and has our ones by now, is TAMIS_DAMAGED. */
+ * was lost and has our ones by now, is TAMIS_DAMAGED.
+ *
+ * Absent values are found out quickly, for it is they that are asked for: by as few
+ * instructions as can be, one group's tops and nothing that rests on a branch by
+ * chance. What that leaves open the careful way decides. */
 #include "lib/filter/filter.h"
 #include "lib/filter/kind.h"
+#include "lib/filter/list_place.h"
 #include "lib/filter/view.h"
-#include "lib/kernel/list_page.h"
+#include "lib/kernel/list/list_page.h"
+#include "lib/kernel/list/list_spot.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -21,25 +27,34 @@
 
 /* ---- the mapping ---- */
 
+static size_t guide_bytes(uint64_t n_pages)
+{
+    return ((size_t)1 << guide_bits_of(n_pages)) * sizeof(uint32_t) + sizeof(uint32_t);
+}
+
 static size_t memory(const struct commit *c)
 {
-    (void)c;
-    return sizeof(struct list_map);
+    return sizeof(struct list_map) +
+           guide_bytes(c->stages[LIST_PAGES].length / PAGE_BYTES);
 }
 
 static void map(struct view *v, const struct commit *c, void *at)
 {
     const struct stage_desc *s = &c->stages[LIST_PAGES];
+    struct list_map *l = v->list = at;
+    uint64_t n_pages = s->length / PAGE_BYTES;
     map_at_random(&v->map);
-    v->list = at;
-    *v->list = (struct list_map){.n_hashes = s->n_hashes,
-                                 .n_pages = s->length / PAGE_BYTES,
-                                 .hash_bits = s->hash_bits};
-    /* Random hashes have gaps of about so many bits. */
-    uint64_t gap = list_max(s->hash_bits) / (s->n_hashes | 1);
-    v->list->top_bytes = list_top_bytes(63 - (uint32_t)__builtin_clzll(gap | 1));
-    v->list->tops_a_page =
-        (float)s->n_hashes / (float)v->list->n_pages * (float)v->list->top_bytes;
+    *l = (struct list_map){
+        .n_hashes = s->n_hashes,
+        .n_pages = n_pages,
+        .hash_bits = s->hash_bits,
+        .kernel = kernel_list(kernel_get()),
+        .guide_bits = guide_bits_of(n_pages),
+        .guide_shift = 64 - guide_bits_of(n_pages),
+        .part_bits = part_bits_of(n_pages),
+        .cut = 64 - s->hash_bits,
+    };
+    memset(&l->guide, 0, guide_bytes(n_pages));
 }
 
 static struct view *view_of(struct tamis_filter *f)
@@ -63,81 +78,9 @@ bool filter_list_copy(struct tamis_filter *f, size_t i, uint64_t page,
     return stage_copy_page(filter_list_stage(f, i), page, copy);
 }
 
-/* ---- the table of first values: where to look ---- */
-
-static inline uint64_t entry_at(const struct view *v, uint64_t i)
-{
-    return digest_at(v->stages[LIST_INDEX].bits, i);
-}
-
-/* Hashes are spread evenly. */
-static inline uint64_t guess(const struct list_map *l, uint64_t value)
-{
-    return geometry_block(value << (64 - l->hash_bits), l->n_pages);
-}
-
-enum {
-    WINDOW = 16, /* entries that are compared at once */
-    GUESSES = 3,
-};
-
-/* How many of the WINDOW entries from `first` on are not greater than the value? In
- * steps without a branch, for each would be taken by chance. */
-static inline uint64_t count_not_above(const struct view *v, uint64_t first,
-                                       uint64_t value)
-{
-    const uint8_t *at = v->stages[LIST_INDEX].bits + first * LIST_ENTRY_BYTES;
-    uint64_t count = 0;
-    __builtin_prefetch(at);
-    __builtin_prefetch(at + (WINDOW - 1) * LIST_ENTRY_BYTES);
-    for (uint64_t step = WINDOW / 2; step; step /= 2)
-        count += digest_at(at, count + step - 1) <= value ? step : 0;
-    return count + (digest_at(at, count) <= value);
-}
-
-/* The last entry that is not greater, in [low, high), or low. */
-static uint64_t bisect(const struct view *v, uint64_t low, uint64_t high,
-                       uint64_t value)
-{
-    while (high - low > 1) {
-        uint64_t middle = low + (high - low) / 2;
-        if (entry_at(v, middle) <= value)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* The page for a value: a hint, since no entry is checked here. Entries around a guess
- * are compared; if it was wrong, they tell how far. */
-static inline uint64_t find_page(const struct view *v, uint64_t value)
-{
-    const struct list_map *l = v->list;
-    uint64_t low = 0, high = l->n_pages, at = guess(l, value);
-    for (int i = 0; i < GUESSES && high - low > WINDOW; i++) {
-        uint64_t first = at < low + WINDOW / 2 ? low : at - WINDOW / 2;
-        first = first > high - WINDOW ? high - WINDOW : first;
-        uint64_t count = count_not_above(v, first, value);
-        if (count - 1 < WINDOW - 1)
-            return first + count - 1;
-        if (count) { /* all of them: the last may be it */
-            low = first + WINDOW - 1;
-            at = low + guess(l, value - entry_at(v, low));
-        } else {
-            high = first;
-            if (first == low)
-                return low;
-            uint64_t back = guess(l, entry_at(v, first) - value);
-            at = back < first - low ? first - back : low;
-        }
-    }
-    return bisect(v, low, high, value);
-}
-
 uint64_t filter_list_page(struct tamis_filter *f, uint64_t value)
 {
-    return find_page(view_of(f), value);
+    return search_page(view_of(f), value);
 }
 
 /* ---- one value ---- */
@@ -147,50 +90,6 @@ struct place {
     uint64_t value, page;
     uint64_t first, next; /* of this page and the one behind */
 };
-
-FORCED static inline void prefetch_table(const struct view *v, uint64_t value)
-{
-    const uint8_t *at =
-        v->stages[LIST_INDEX].bits + guess(v->list, value) * LIST_ENTRY_BYTES;
-    __builtin_prefetch(at);
-    __builtin_prefetch(at - LIST_ENTRY_BYTES * WINDOW / 2);
-    __builtin_prefetch(at + LIST_ENTRY_BYTES * WINDOW / 2);
-}
-
-/* Fetches the tops of the group at this part of a page, and if another is near, its
- * tops, too: random hashes are spread evenly but for a group's fourth or so. */
-FORCED static inline void fetch_tops(const struct list_map *l, const uint8_t *page,
-                                     float part)
-{
-    size_t group_bytes = LIST_GROUP * l->top_bytes;
-    size_t at = (size_t)(part * l->tops_a_page) + group_bytes;
-    size_t group = at / group_bytes, in_group = at % group_bytes;
-    const uint8_t *tops = page + PAGE_BYTES - group * group_bytes;
-    __builtin_prefetch(tops);
-    __builtin_prefetch(tops + group_bytes - 1);
-    if (in_group < group_bytes / 5)
-        tops += group_bytes;
-    else if (in_group > group_bytes - group_bytes / 5)
-        tops -= group_bytes;
-    else
-        return;
-    __builtin_prefetch(tops);
-    __builtin_prefetch(tops + group_bytes - 1);
-}
-
-/* Finds the page, and fetches its head and the group that the value should be in. */
-static inline void find_place(const struct view *v, uint64_t value, struct place *p)
-{
-    p->value = value;
-    p->page = find_page(v, value);
-    const uint8_t *page = v->stages[LIST_PAGES].bits + p->page * PAGE_BYTES;
-    __builtin_prefetch(page);
-    p->first = entry_at(v, p->page);
-    p->next = p->page + 1 < v->list->n_pages ? entry_at(v, p->page + 1) : UINT64_MAX;
-    float part = (float)(value - p->first) / (float)(p->next - p->first);
-    part = part >= 0 && part < 1 ? part : 0; /* nothing is checked yet */
-    fetch_tops(v->list, page, part);
-}
 
 /* Reads the head of a checked page with these entries around it. Another reason than
  * NO_REASON: the page says nothing. */
@@ -242,16 +141,16 @@ static inline bool check_place(struct view *v, struct place *p)
     return true;
 }
 
-static inline const uint8_t *page_of(const struct view *v, const struct place *p)
+static inline const uint8_t *page_at(const struct view *v, uint64_t page)
 {
-    return v->stages[LIST_PAGES].bits + p->page * PAGE_BYTES;
+    return v->stages[LIST_PAGES].bits + page * PAGE_BYTES;
 }
 
 static inline enum tamis_reason ask_place(struct view *v, struct place *p)
 {
     if (!check_place(v, p))
         return TAMIS_DAMAGED;
-    enum tamis_reason r = ask_page(v->list, page_of(v, p), p);
+    enum tamis_reason r = ask_page(v->list, page_at(v, p->page), p);
     return r == TAMIS_NO_REASON && lost_one(v, p) ? TAMIS_DAMAGED : r;
 }
 
@@ -283,85 +182,158 @@ static inline bool is_strict(const struct view *v)
     return v->stages[LIST_PAGES].mode == TAMIS_CHECK_STRICT;
 }
 
+/* The careful way. */
+static __attribute__((noinline)) enum tamis_reason ask_carefully(struct view *v,
+                                                                 uint64_t value)
+{
+    struct place p = {.value = value, .page = search_page(v, value)};
+    return is_strict(v) ? ask_strictly(v, &p) : ask_place(v, &p);
+}
+
+/* ---- absent values, quickly ---- */
+
+/* Fetches the page where the hash should be, and returns its number. */
+FORCED static inline uint64_t fetch_page(const struct view *v, uint64_t h)
+{
+    uint64_t page = guide_page(v, h);
+    __builtin_prefetch(page_at(v, page));
+    return page;
+}
+
+static __attribute__((noinline)) bool is_checked(struct view *v, uint64_t page)
+{
+    struct place p = {.page = page};
+    return check_place(v, &p);
+}
+
+/* Are the pages good that an answer about this page rests on? */
+static inline bool is_good(struct view *v, uint64_t page)
+{
+    if (__builtin_expect(stage_all_good(&v->stages[LIST_PAGES]) &&
+                             stage_all_good(&v->stages[LIST_INDEX]),
+                         1))
+        return true;
+    return is_checked(v, page);
+}
+
+/* Is the value between the entry of this page and the next? */
+static inline bool is_between(const struct view *v, uint64_t page, uint64_t value,
+                              uint64_t *first)
+{
+    const struct list_map *l = v->list;
+    *first = entry_at(v, page);
+    uint64_t next = page + 1 < l->n_pages ? entry_at(v, page + 1) : UINT64_MAX;
+    return *first <= value && value < next;
+}
+
+/* The same where the guide was wrong: a neighbour, mostly. */
+static __attribute__((noinline)) bool find_again(struct view *v, uint64_t value,
+                                                 uint64_t *page, uint64_t *first)
+{
+    uint64_t next = value < entry_at(v, *page) ? *page - 1 : *page + 1;
+    bool found = next < v->list->n_pages && is_good(v, next) &&
+                 is_between(v, next, value, first);
+    *page = found ? next : search_page(v, value);
+    return found || (is_good(v, *page) && is_between(v, *page, value, first));
+}
+
+/* The page that the value is in, if it is in one, and its entry; the guide has led to
+ * `page`. False: only the careful way knows. */
+FORCED static inline bool find_page(struct view *v, uint64_t value, uint64_t *page,
+                                    uint64_t *first)
+{
+    if (__builtin_expect(is_good(v, *page) && is_between(v, *page, value, first), 1))
+        return true;
+    uint64_t other = *page;
+    bool found = find_again(v, value, &other, first);
+    *page = other;
+    return found;
+}
+
+/* Is the value absent? False: only the careful way knows. */
+FORCED static inline bool lacks(struct view *v, uint64_t h)
+{
+    const struct list_map *l = v->list;
+    uint64_t value = h >> l->cut, first;
+    uint64_t page = fetch_page(v, h);
+    return find_page(v, value, &page, &first) &&
+           l->kernel->lacks(page_at(v, page), first, value) && !lost_any(&v->map);
+}
+
 static enum tamis_reason probe_one(struct view *v, const struct kernel *k, uint64_t h)
 {
-    struct place p;
     (void)k;
-    find_place(v, list_cut(h, v->list->hash_bits), &p);
-    return is_strict(v) ? ask_strictly(v, &p) : ask_place(v, &p);
+    return !is_strict(v) && lacks(v, h) ? TAMIS_NO_REASON
+                                        : ask_carefully(v, h >> v->list->cut);
+}
+
+static void prefetch(const struct view *v, uint64_t h)
+{
+    fetch_page(v, h);
 }
 
 /* ---- many ---- */
 
-static void prefetch(const struct view *v, uint64_t h)
-{
-    prefetch_table(v, list_cut(h, v->list->hash_bits));
-}
-
 enum { WORD = 64 }; /* keys to a word of answers */
 
-/* A key on its way through the passes. */
+/* A value on its way through the passes. */
 struct asked {
-    struct place place;
-    struct list_page head;
-    struct list_search search;
-    enum tamis_reason reason;
+    const uint8_t *page; /* NULL: only the careful way knows */
+    struct list_spot spot;
 };
 
-/* The head of the page, and with it the groups to look at, whose tops are fetched. */
-FORCED static inline void look_at_head(struct view *v, struct asked *a)
+FORCED static inline void fetch_entries(const struct view *v, uint64_t page)
 {
-    a->reason = check_place(v, &a->place) ? TAMIS_NO_REASON : TAMIS_DAMAGED;
-    const uint8_t *page = page_of(v, &a->place);
-    if (a->reason == TAMIS_NO_REASON)
-        a->reason = open_page(v->list, page, &a->place, &a->head);
-    if (a->reason != TAMIS_NO_REASON)
-        return;
-    list_page_search(page, &a->head, a->place.value, &a->search);
-    const uint8_t *tops = list_group_tops(page, a->head.top_bytes, a->search.group);
+    const uint8_t *entry = v->stages[LIST_INDEX].bits + page * LIST_ENTRY_BYTES;
+    __builtin_prefetch(entry);
+    __builtin_prefetch(entry + LIST_ENTRY_BYTES);
+}
+
+FORCED static inline void fetch_group(const struct asked *a)
+{
+    const uint8_t *tops = list_group_tops(a->page, a->spot.top_bytes, a->spot.group);
     __builtin_prefetch(tops);
-    __builtin_prefetch(tops + LIST_GROUP * a->head.top_bytes - 1);
+    __builtin_prefetch(tops + LIST_GROUP * a->spot.top_bytes - 1);
 }
 
-static inline enum tamis_reason look_at_tops(const struct view *v,
-                                             const struct asked *a)
+/* Which values of a word are surely absent? In passes: pages and entries are fetched,
+ * then tops. Each pass is short, for a processor that waits for the translation of an
+ * address holds few instructions meanwhile: the fewer a key takes, the more pages are
+ * on their way. */
+static uint64_t absent_surely(struct view *v, const uint64_t *hashes, size_t n)
 {
-    if (a->reason != TAMIS_NO_REASON)
-        return a->reason;
-    if (list_page_has(page_of(v, &a->place), &a->head, a->place.value, &a->search))
-        return TAMIS_HIT;
-    return lost_one(v, &a->place) ? TAMIS_DAMAGED : TAMIS_NO_REASON;
+    const struct list_kernel *k = v->list->kernel;
+    struct asked asked[WORD];
+    uint32_t pages[WORD], cut = v->list->cut;
+    uint64_t word = 0;
+    for (size_t i = 0; i < n; i++) {
+        pages[i] = (uint32_t)fetch_page(v, hashes[i]); /* < 2^28 */
+        fetch_entries(v, pages[i]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct asked *a = &asked[i];
+        uint64_t value = hashes[i] >> cut, page = pages[i], first;
+        bool found = find_page(v, value, &page, &first) &&
+                     k->spot(page_at(v, page), first, value, &a->spot);
+        a->page = found ? page_at(v, page) : NULL;
+        if (found)
+            fetch_group(a);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct asked *a = &asked[i];
+        word |= (uint64_t)(a->page && k->spot_lacks(a->page, &a->spot)) << i;
+    }
+    return lost_any(&v->map) ? 0 : word;
 }
 
-/* A word of keys in passes: the table, the heads of pages, the tops. Each pass is
- * short, for a processor that waits for the translation of an address holds few
- * instructions meanwhile: the fewer a key takes, the more pages are on their way. */
 static uint64_t ask_word(struct view *v, const uint64_t *hashes, size_t n)
 {
-    struct asked asked[WORD];
-    uint64_t word = 0;
-    for (size_t i = 0; i < n; i++) {
-        asked[i].place.value = list_cut(hashes[i], v->list->hash_bits);
-        prefetch_table(v, asked[i].place.value);
-    }
-    for (size_t i = 0; i < n; i++)
-        asked[i].place.page = find_page(v, asked[i].place.value);
-    for (size_t i = 0; i < n; i++)
-        __builtin_prefetch(page_of(v, &asked[i].place));
-    for (size_t i = 0; i < n; i++)
-        look_at_head(v, &asked[i]);
-    for (size_t i = 0; i < n; i++)
-        word |= (uint64_t)(look_at_tops(v, &asked[i]) == TAMIS_NO_REASON) << i;
-    return word;
-}
-
-static uint64_t ask_word_strictly(struct view *v, const uint64_t *hashes, size_t n)
-{
-    uint64_t word = 0;
-    for (size_t i = 0; i < n; i++) {
-        struct place p = {.value = list_cut(hashes[i], v->list->hash_bits)};
-        p.page = find_page(v, p.value);
-        word |= (uint64_t)(ask_strictly(v, &p) == TAMIS_NO_REASON) << i;
+    uint64_t word = is_strict(v) ? 0 : absent_surely(v, hashes, n);
+    uint64_t open = ~word & (UINT64_MAX >> (WORD - n));
+    for (; open; open &= open - 1) {
+        uint64_t h = hashes[__builtin_ctzll(open)];
+        if (ask_carefully(v, h >> v->list->cut) == TAMIS_NO_REASON)
+            word |= open & -open;
     }
     return word;
 }
@@ -369,17 +341,49 @@ static uint64_t ask_word_strictly(struct view *v, const uint64_t *hashes, size_t
 static size_t probe_many(struct view *v, const struct kernel *k, const uint64_t *hashes,
                          size_t n, uint64_t *absent)
 {
-    bool strict = is_strict(v);
     size_t n_absent = 0;
     (void)k;
     for (size_t done = 0; done < n; done += WORD) {
-        size_t some = n - done < WORD ? n - done : WORD;
-        uint64_t word = strict ? ask_word_strictly(v, hashes + done, some)
-                               : ask_word(v, hashes + done, some);
+        uint64_t word = ask_word(v, hashes + done, n - done < WORD ? n - done : WORD);
         absent[done / WORD] = word; /* whole: a caller may jump out */
         n_absent += (size_t)__builtin_popcountll(word);
     }
     return n_absent;
+}
+
+/* ---- all pages of hashes are good ---- */
+
+static struct view *view_with(const struct plane *plane)
+{
+    return (struct view *)(uintptr_t)(const void *)plane; /* the first in a view */
+}
+
+static __attribute__((noinline)) enum tamis_answer
+list_answer_carefully(struct view *v, uint64_t h, enum tamis_reason *why)
+{
+    enum tamis_reason reason = ask_carefully(v, h >> v->list->cut);
+    if (why)
+        *why = reason;
+    return reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
+}
+
+/* Never strict: then no stage is good for good. */
+static enum tamis_answer list_answer(const struct plane *plane,
+                                     const struct tamis_key *key,
+                                     enum tamis_reason *why)
+{
+    struct view *v = view_with(plane);
+    if (__builtin_expect(!lacks(v, key->hash), 0))
+        return list_answer_carefully(v, key->hash, why);
+    if (why)
+        *why = TAMIS_NO_REASON;
+    return TAMIS_ABSENT;
+}
+
+static size_t list_answer_few(const struct plane *plane, const uint64_t *hashes,
+                              size_t n, uint64_t *absent)
+{
+    return probe_many(view_with(plane), NULL, hashes, n, absent);
 }
 
 /* ---- for people ---- */
@@ -414,6 +418,8 @@ const struct filter_kind kind_list = {
     .probe = probe_one,
     .probe_many = probe_many,
     .prefetch = prefetch,
+    .answer = list_answer,
+    .answer_few = list_answer_few,
     .explain = NULL, /* no stage decides by itself */
     .stage_info = stage_info,
     .over_target = over_target,

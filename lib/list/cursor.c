@@ -7,7 +7,7 @@
 #include "lib/filter/filter.h"
 #include "lib/filter/view.h"
 #include "lib/io/io.h"
-#include "lib/kernel/list_page.h"
+#include "lib/kernel/list/list_page.h"
 #include "lib/list/source.h"
 
 #include <errno.h>

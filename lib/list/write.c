@@ -5,7 +5,7 @@
 #include "format/integrity.h"
 #include "lib/filter/header.h"
 #include "lib/io/io.h"
-#include "lib/kernel/list_pack.h"
+#include "lib/kernel/list/list_pack.h"
 #include "lib/page/stage_writer.h"
 
 #include <errno.h>

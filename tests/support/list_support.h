@@ -5,7 +5,9 @@
 #include "tests/support/support.h"
 #include "format/area.h"
 #include "format/integrity.h"
-#include "lib/kernel/list_page.h"
+#include "lib/kernel/kernel.h"
+#include "lib/kernel/list/list_page.h"
+#include "lib/kernel/list/list_spot.h"
 #include "lib/list/list.h"
 
 enum shape {

@@ -1,4 +1,4 @@
-/* format/list.h and lib/kernel/list_page.h: pages hold values of every shape, the fast
+/* format/list.h and lib/kernel/list/list_page.h: pages hold values of every shape, the fast
  * functions equal the reference, and what is not valid is refused (SPEC.md section 18).
  */
 #include "tests/support/list_support.h"
@@ -8,12 +8,35 @@ enum { N = 9000 };
 static uint64_t values[N], decoded[LIST_PAGE_MAX_HASHES], fast[LIST_PAGE_MAX_HASHES];
 static uint8_t page[PAGE_BYTES];
 
+static size_t n_absent, n_unsure;
+
+/* A quick probe in one step and in two, by each kernel: no value of the page is absent,
+ * and all kernels leave the same values open. */
+static void check_spots(const struct list_page *p, uint64_t value, bool has)
+{
+    const struct kernel *each;
+    bool first = false;
+    for (size_t i = 0; (each = kernel_at(i)); i++) {
+        const struct list_kernel *k = kernel_list(each);
+        struct list_spot s;
+        bool lacks = k->lacks(page, p->first, value);
+        assert_false(has && lacks);
+        assert_int_equal(lacks,
+                         k->spot(page, p->first, value, &s) && k->spot_lacks(page, &s));
+        assert_true(i == 0 || lacks == first);
+        first = lacks;
+    }
+    n_absent += !has;
+    n_unsure += !has && !first;
+}
+
 static void check_find(const struct list_page *p, uint64_t value)
 {
     bool has = has_value(decoded, p->n, value);
     if (list_page_find(page, p, value) != has)
         fail_msg("value %llx is %s in the page", (unsigned long long)value,
                  has ? "" : "not");
+    check_spots(p, value, has);
 }
 
 /* Values of the page, their neighbours, and values with a bit changed. */
@@ -56,6 +79,20 @@ static void pages_hold_values_of_every_shape(void **state)
     for (size_t i = 0; i < sizeof bits / sizeof bits[0]; i++)
         for (int s = 0; s < N_SHAPES; s++)
             check_shape((enum shape)s, bits[i]);
+}
+
+/* Of random values that are absent few are left open: that is what makes it quick. */
+static void few_absent_values_are_left_open(void **state)
+{
+    (void)state;
+    n_absent = n_unsure = 0;
+    size_t n = make_values(EVEN, values, N, 64);
+    struct list_page p;
+    list_page_fill(values, n, page);
+    assert_true(list_page_decode(page, 64, &p, decoded));
+    for (int i = 0; i < 100000; i++)
+        check_find(&p, p.first + random_u64() % (decoded[p.n - 1] - p.first));
+    assert_true(n_unsure < n_absent / 100);
 }
 
 /* One, two and as many values as groups end with, at the ends of the range. */
@@ -187,8 +224,10 @@ static void noise_does_no_harm(void **state)
         assert_true(fits || !good);
         if (good)
             assert_memory_equal(fast, decoded, p.n * sizeof fast[0]);
-        for (size_t k = 0; k < 20; k++)
-            list_page_find(page, &p, list_cut(random_u64(), hash_bits));
+        for (size_t k = 0; k < 20; k++) {
+            uint64_t value = list_cut(random_u64(), hash_bits);
+            check_spots(&p, value, list_page_find(page, &p, value));
+        }
     }
 }
 
@@ -196,6 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_hold_values_of_every_shape),
+        cmocka_unit_test(few_absent_values_are_left_open),
         cmocka_unit_test(few_values),
         cmocka_unit_test(most_values_of_a_page),
         cmocka_unit_test(what_is_not_valid_is_refused),

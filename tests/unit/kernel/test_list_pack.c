@@ -1,6 +1,6 @@
 /* Pages of lists made fast, compared byte by byte with those of the reference. */
 #include "tests/support/support.h"
-#include "lib/kernel/list_pack.h"
+#include "lib/kernel/list/list_pack.h"
 #include "lib/sort/sort.h"
 
 enum { MOST = 4000 };

@@ -228,6 +228,16 @@ static void entries_that_lie_are_damage(void **state)
         assert_true(n_damaged > 100);
         tamis_filter_close(f);
     }
+    /* Two pages, each in the other's place: both are valid, and lack what is asked. */
+    file_write(path_of("lie"), bytes, n_bytes);
+    for (size_t k = 0; k < 2; k++)
+        file_poke(path_of("lie"), pages.offset + (2 + k) * PAGE_BYTES,
+                  bytes + pages.offset + (3 - k) * PAGE_BYTES, PAGE_BYTES);
+    reseal_list("lie");
+    f = open_filter(path_of("lie"));
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(ask(f, values[i], NULL), TAMIS_MAYBE);
+    tamis_filter_close(f);
     /* A page that is not valid: gap_bits 0, too many hashes, none. */
     static const uint8_t heads[][3] = {{10, 0, 0}, {9, 0xff, 0}, {8, 0, 1}};
     for (size_t k = 0; k < 3; k++) {

@@ -10,75 +10,10 @@
  * since a gap is coded as v - u - 1: where low bits do not grow, the high part grows by
  * one more than unary says. So unary must have its one at a place that can be computed,
  * and as many ones before it as hashes. */
-#include "lib/kernel/list_page.h"
-
-/* Compilers make of these what the processor has. */
-typedef uint8_t bytes16 __attribute__((vector_size(16)));
-typedef uint16_t words8 __attribute__((vector_size(16)));
-
-enum { LANES = 16, WORDS = 8 };
-
-static inline bytes16 load16(const uint8_t *at)
-{
-    bytes16 v;
-    memcpy(&v, at, sizeof v);
-    return v;
-}
-
-static inline words8 load_words(const uint8_t *at)
-{
-    words8 v;
-    memcpy(&v, at, sizeof v);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    v = v << 8 | v >> 8;
-#endif
-    return v;
-}
-
-/* Bit i is set if byte i is; bytes are 0 or 255. */
-static inline uint32_t mask16(bytes16 v)
-{
-#ifdef __SSE2__
-    typedef char chars16 __attribute__((vector_size(16)));
-    return (uint32_t)__builtin_ia32_pmovmskb128((chars16)v);
-#else
-    static const bytes16 weights = {1, 2, 4, 8, 16, 32, 64, 128,
-                                    1, 2, 4, 8, 16, 32, 64, 128};
-    const uint64_t sum = UINT64_C(0x0101010101010101);
-    struct le64 half[2];
-    bytes16 w = v & weights;
-    memcpy(half, &w, sizeof half);
-    return (uint32_t)((le64_get(half[0]) * sum) >> 56) |
-           (uint32_t)((le64_get(half[1]) * sum) >> 56) << 8;
-#endif
-}
+#include "lib/kernel/list/list_page.h"
+#include "lib/kernel/list/list_spot.h"
 
 /* ---- one value ---- */
-
-/* How many leaders are below `high`, and how many are not above it. They rise, so the
- * first that is not so tells. */
-static inline void find_groups(const uint8_t *page, const struct list_page *p,
-                               uint64_t high, uint32_t *first, uint32_t *last)
-{
-    uint64_t at = high >> p->leader_shift;
-    uint32_t n = p->n_groups - 1, i = 0;
-    *first = *last = n;
-    if (at > UINT8_MAX) /* beyond all of them */
-        return;
-    bytes16 want = (bytes16){0} + (uint8_t)at;
-    for (; i < n; i += LANES) {
-        bytes16 leaders = load16(page + LIST_HEAD_BYTES + i);
-        uint32_t end = n - i < LANES ? UINT32_C(1) << (n - i) : UINT32_C(1) << LANES;
-        uint32_t above = mask16((bytes16)(leaders > want)) | end;
-        uint32_t not_below = mask16((bytes16)(leaders >= want)) | end;
-        uint32_t n_below = (uint32_t)__builtin_ctz(not_below);
-        *last = i + (uint32_t)__builtin_ctz(above);
-        if (*first == n && (not_below != end || end >> LANES == 0))
-            *first = i + n_below;
-        if (above != end)
-            break;
-    }
-}
 
 static inline uint64_t rest_of(const uint8_t *page, const struct list_page *p,
                                uint32_t i)
@@ -160,22 +95,6 @@ static bool has_high(const uint8_t *page, const struct list_page *p, uint32_t i,
     return ones == i - 1;
 }
 
-/* Is a top of this group the one that is looked for? Hashes beyond the last may say so,
- * too: then no hash has the rest. */
-static inline bool has_top(const uint8_t *tops, uint32_t top_bytes, uint32_t top)
-{
-    if (top_bytes == 2) {
-        words8 want = (words8){0} + (uint16_t)top, same = {0};
-        for (uint32_t i = 0; i < LIST_GROUP / WORDS; i++)
-            same |= (words8)(load_words(tops + i * 16) == want);
-        return mask16((bytes16)same) != 0;
-    }
-    bytes16 want = (bytes16){0} + (uint8_t)top, same = {0};
-    for (uint32_t i = 0; i < LIST_GROUP / LANES; i++)
-        same |= (bytes16)(load16(tops + i * LANES) == want);
-    return mask16(same) != 0;
-}
-
 /* Has one of the hashes of this group all bits of the value? */
 static __attribute__((noinline)) bool ask_hashes(const uint8_t *page,
                                                  const struct list_page *p,
@@ -192,38 +111,18 @@ static __attribute__((noinline)) bool ask_hashes(const uint8_t *page,
     return false;
 }
 
-void list_page_search(const uint8_t *page, const struct list_page *p, uint64_t value,
-                      struct list_search *s)
-{
-    s->known = p->n <= 1 || value <= p->first;
-    s->found = p->n > 0 && value == p->first;
-    s->high = (value >> p->gap_bits) - (p->first >> p->gap_bits);
-    s->group = s->last = 0;
-    if (!s->known)
-        find_groups(page, p, s->high, &s->group, &s->last);
-}
-
-bool list_page_has(const uint8_t *page, const struct list_page *p, uint64_t value,
-                   const struct list_search *s)
-{
-    if (__builtin_expect(s->known, 0))
-        return s->found;
-    uint32_t group = s->group;
-    uint32_t top = (uint32_t)(low_bits(value, p->gap_bits) >> p->rest_bits);
-    do {
-        const uint8_t *tops = list_group_tops(page, p->top_bytes, group);
-        if (__builtin_expect(has_top(tops, p->top_bytes, top), 0) &&
-            ask_hashes(page, p, group, value, s->high))
-            return true;
-    } while (++group <= s->last);
-    return false;
-}
-
 bool list_page_find(const uint8_t *page, const struct list_page *p, uint64_t value)
 {
-    struct list_search s;
-    list_page_search(page, p, value, &s);
-    return list_page_has(page, p, value, &s);
+    if (p->n <= 1 || value <= p->first)
+        return p->n > 0 && value == p->first;
+    uint32_t group, last, top = top_of(p, value);
+    uint64_t high = high_of(p, value);
+    find_groups(page, p, high, &group, &last);
+    for (; group <= last; group++)
+        if (has_top(list_group_tops(page, p->top_bytes, group), p->top_bytes, top) &&
+            ask_hashes(page, p, group, value, high))
+            return true;
+    return false;
 }
 
 /* ---- all values ---- */

@@ -6,7 +6,7 @@
  * Rests and unary are written eight bytes at a time, and what is behind them is
  * overwritten by what follows. Pages that are odd in any way are left to
  * list_page_fill(): few values, gaps that are wide compared with the others. */
-#include "lib/kernel/list_pack.h"
+#include "lib/kernel/list/list_pack.h"
 
 enum {
     WIDTHS = 3,

@@ -1,0 +1,134 @@
+/* Pages of lists, group by group: which groups a value can be in, by the leaders, and
+ * has a group its top? Nearly all absent values are found out by that, without a value
+ * decoded. list_page.h has the functions for all other cases.
+ *
+ * Warning: nothing here checks the digest of the page. */
+#ifndef TAMIS_LIST_SPOT_H
+#define TAMIS_LIST_SPOT_H
+
+#include "format/list.h"
+
+/* ---- groups: compilers make vector instructions of these ---- */
+
+/* So that they take the instruction set of the function that they are in. */
+#define GROUP_INLINE __attribute__((always_inline)) static inline
+
+typedef uint8_t bytes16 __attribute__((vector_size(16)));
+typedef uint16_t words8 __attribute__((vector_size(16)));
+
+enum { LANES = 16, WORDS = 8 };
+
+GROUP_INLINE bytes16 load16(const uint8_t *at)
+{
+    bytes16 v;
+    memcpy(&v, at, sizeof v);
+    return v;
+}
+
+GROUP_INLINE words8 load_words(const uint8_t *at)
+{
+    words8 v;
+    memcpy(&v, at, sizeof v);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    v = v << 8 | v >> 8;
+#endif
+    return v;
+}
+
+/* Bit i is set if byte i is; bytes are 0 or 255. */
+GROUP_INLINE uint32_t mask16(bytes16 v)
+{
+#ifdef __SSE2__
+    typedef char chars16 __attribute__((vector_size(16)));
+    return (uint32_t)__builtin_ia32_pmovmskb128((chars16)v);
+#else
+    static const bytes16 weights = {1, 2, 4, 8, 16, 32, 64, 128,
+                                    1, 2, 4, 8, 16, 32, 64, 128};
+    const uint64_t sum = UINT64_C(0x0101010101010101);
+    struct le64 half[2];
+    bytes16 w = v & weights;
+    memcpy(half, &w, sizeof half);
+    return (uint32_t)((le64_get(half[0]) * sum) >> 56) |
+           (uint32_t)((le64_get(half[1]) * sum) >> 56) << 8;
+#endif
+}
+
+/* The tops of group `group` begin here, a whole number of cache lines. */
+GROUP_INLINE const uint8_t *list_group_tops(const uint8_t *page, uint32_t top_bytes,
+                                            uint32_t group)
+{
+    return page + PAGE_BYTES - (group + 1) * LIST_GROUP * top_bytes;
+}
+
+/* High part of a value, from that of the page's first. */
+GROUP_INLINE uint64_t high_of(const struct list_page *p, uint64_t value)
+{
+    return (value >> p->gap_bits) - (p->first >> p->gap_bits);
+}
+
+GROUP_INLINE uint32_t top_of(const struct list_page *p, uint64_t value)
+{
+    return (uint32_t)(low_bits(value, p->gap_bits) >> p->rest_bits);
+}
+
+/* How many leaders are below `high`, and how many are not above it. They rise, so the
+ * first that is not so tells. Pages of random hashes have one vector of leaders. */
+GROUP_INLINE void find_groups(const uint8_t *page, const struct list_page *p,
+                              uint64_t high, uint32_t *first, uint32_t *last)
+{
+    uint64_t at = high >> p->leader_shift;
+    uint32_t n = p->n_groups - 1, i = 0, n_below = 0, n_above = 0;
+    bytes16 want = (bytes16){0} + (uint8_t)(at < UINT8_MAX ? at : UINT8_MAX);
+    do {
+        bytes16 leaders = load16(page + LIST_HEAD_BYTES + i);
+        uint32_t below = mask16((bytes16)(leaders < want));
+        uint32_t not_above = mask16((bytes16)(leaders <= want));
+        uint32_t end = ~(uint32_t)0 << (n - i < LANES ? n - i : LANES);
+        n_below += (uint32_t)__builtin_ctz(~below | end);
+        n_above += (uint32_t)__builtin_ctz(~not_above | end);
+        i += LANES;
+    } while (__builtin_expect(i < n, 0));
+    *first = at > UINT8_MAX ? n : n_below;
+    *last = at > UINT8_MAX ? n : n_above;
+}
+
+/* Is a top of this group the one that is looked for? Hashes beyond the last may say so,
+ * too: then no hash has the rest. */
+GROUP_INLINE bool has_top(const uint8_t *tops, uint32_t top_bytes, uint32_t top)
+{
+    if (top_bytes == 2) {
+        words8 want = (words8){0} + (uint16_t)top, same = {0};
+        for (uint32_t i = 0; i < LIST_GROUP / WORDS; i++)
+            same |= (words8)(load_words(tops + i * 16) == want);
+        return mask16((bytes16)same) != 0;
+    }
+    bytes16 want = (bytes16){0} + (uint8_t)top, same = {0};
+    for (uint32_t i = 0; i < LIST_GROUP / LANES; i++)
+        same |= (bytes16)(load16(tops + i * LANES) == want);
+    return mask16(same) != 0;
+}
+
+/* ---- absent values ---- */
+
+/* Where a value would be in a page. */
+struct list_spot {
+    uint16_t top;
+    uint8_t group, last; /* it can be in these groups only */
+    uint8_t top_bytes;
+};
+
+struct list_kernel {
+    /* Does the page lack the value? False: list_page_find() knows, if the page is valid
+     * and begins with `first`. */
+    bool (*lacks)(const uint8_t *page, uint64_t first, uint64_t value);
+    /* The same in two steps, between which the tops may be fetched. */
+    bool (*spot)(const uint8_t *page, uint64_t first, uint64_t value,
+                 struct list_spot *s);
+    bool (*spot_lacks)(const uint8_t *page, const struct list_spot *s);
+};
+
+struct kernel;
+/* The one that goes with a kernel. */
+const struct list_kernel *kernel_list(const struct kernel *k);
+
+#endif
