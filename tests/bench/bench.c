@@ -112,6 +112,7 @@ static const struct {
     {"segments", figures_segments},
     {"packs", figures_packs},
     {"lists", figures_lists},
+    {"from_lists", figures_from_lists},
     {"sizes", figures_sizes},
     {"turnover", figures_turnover},
     {"process", figures_process},

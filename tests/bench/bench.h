@@ -1,5 +1,5 @@
 /* The benchmark: what its files share. bench.c is the order of things, measure/ how a
- * time is taken, figures.c the marks; each file of figures/ measures one subject,
+ * time is taken, marks.c the marks; each file of figures/ measures one subject,
  * through tamis.h alone. compare/ has what tamis is compared with. */
 #ifndef TAMIS_TESTS_BENCH_H
 #define TAMIS_TESTS_BENCH_H
@@ -231,6 +231,7 @@ void figures_stages(void);
 void figures_segments(void);
 void figures_packs(void);
 void figures_lists(void); /* kinds/lists.c */
+void figures_from_lists(void);
 void figures_sizes(void);
 void figures_turnover(void);
 void figures_process(void);

@@ -28,9 +28,9 @@ ok "nothing is wrong" json '.wrong == []'
 for key in form seed machine load busy sizes figures limits wrong; do
     ok "the report has $key" json "has(\"$key\")"
 done
-# An id in the table of figures.c is a figure in the report, with a value or, where the
+# An id in the table of marks.c is a figure in the report, with a value or, where the
 # machine cannot do it, with the reason in `detail`.
-ids=$(sed -n 's/^    [A-Z]*("\([a-z0-9_]*\)".*/\1/p' tests/bench/figures.c)
+ids=$(sed -n 's/^    [A-Z]*("\([a-z0-9_]*\)".*/\1/p' tests/bench/marks.c)
 for id in $ids; do
     ok "figure $id" json ".figures.$id | (.value | type) == \"number\" or (.detail | test(\"has no|could not\"))"
     ok "figure $id is judged" json ".figures.$id | (.met | type) == \"boolean\" or .bound == \"recorded\" or .value == null"

@@ -1,4 +1,4 @@
-/* The figures, as figures.c fills them and report.c writes them. */
+/* The figures: marks.c has their table, figures.c fills them, report.c writes them. */
 #ifndef TAMIS_TESTS_BENCH_FIGURES_H
 #define TAMIS_TESTS_BENCH_FIGURES_H
 
