@@ -1,4 +1,5 @@
 /* The checkable statements of the paper, and those of our README.md, one line each. */
+#include "tests/paper/kinds.h"
 #include "tests/paper/series.h"
 
 #include <math.h>
@@ -234,6 +235,30 @@ static void check_rules_measured(void)
        "measured: folding saves what it should, and spends the error");
 }
 
+/* What README.md says of the kinds: bits against log2(1/error), the errors, no key
+ * lost. Times are of the machine, and no statement of ours. */
+static void check_kind(enum kind_name kind, double error, double most, double least)
+{
+    enum { N = 200000 };
+    struct kind_point p;
+    measure_kind(kind, error, N, &p);
+    double sigma = sqrt(error / (4 * N)), ratio = p.bits_per_key / -log2(error);
+    ok(p.lost == 0 && p.error <= error + 4 * sigma && ratio <= most && ratio >= least,
+       "kinds, %s at %g%%: measured %.4f%%, %.2f bits, %.3f times the least",
+       kind_names[kind], 100 * error, 100 * p.error, p.bits_per_key, ratio);
+}
+
+static void check_kinds(void)
+{
+    check_kind(KIND_CLASSIC, 0.01, 1.45, 1.44);
+    check_kind(KIND_BLOCKED, 0.01, 1.60, 1.44);
+    check_kind(KIND_LANES, 0.01, 1.56, 1.44);
+    check_kind(KIND_LANES, 0.001, 1.56, 1.44);
+    check_kind(KIND_RIBBONS, 0.01, 1.10, 1.0);
+    check_kind(KIND_RIBBONS, 0.001, 1.08, 1.0);
+    check_kind(KIND_LISTS, 0.001, 1.35, 1.0);
+}
+
 int paper_check(void)
 {
     check_table1();
@@ -244,6 +269,7 @@ int paper_check(void)
     check_defaults();
     check_measured();
     check_rules_measured();
+    check_kinds();
     printf("%u passed, %u failed\n", passed, failed);
     return failed != 0;
 }

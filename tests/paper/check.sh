@@ -43,6 +43,10 @@ drawn figure6 5
 drawn measured 6
 drawn search 4
 drawn sizes 4
+drawn kinds_bits 6
+drawn kinds_build 5
+drawn kinds_probe 5
+ok "each kind has seven errors" [ "$(sed 1d "$dir/kinds.csv" | cut -d, -f1 | sort | uniq -c | grep -c " 7 ")" -eq 5 ]
 ok "table 1 is whole" grep -qx '0.0001,14,18724,13674,13662' "$dir/table1.csv"
 ok "figure 1 has its step" grep -q '^s2,22624.*,882304$' "$dir/figure1.csv"
 ok "no number is missing" sh -c "! grep -iE 'nan|inf' $dir/*.csv"

@@ -1,4 +1,5 @@
-/* paper figures|measure|search|defaults DIR writes tables; paper check judges them. */
+/* paper figures|measure|search|defaults|kinds DIR writes tables; paper check judges
+ * them. */
 #include "tests/paper/series.h"
 
 #include <string.h>
@@ -11,13 +12,15 @@ int main(int argc, char **argv)
     } commands[] = {{"figures", paper_figures},
                     {"measure", paper_measure},
                     {"search", paper_search},
-                    {"defaults", paper_defaults}};
+                    {"defaults", paper_defaults},
+                    {"kinds", paper_kinds}};
     if (argc == 2 && strcmp(argv[1], "check") == 0)
         return paper_check();
     for (size_t i = 0; argc == 3 && i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argv[2]);
     fprintf(stderr,
-            "paper: check, or one of figures, measure, search, defaults with DIR\n");
+            "paper: check, or one of figures, measure, search, defaults, kinds with "
+            "DIR\n");
     return 2;
 }

@@ -6,6 +6,7 @@ program=$1 dir=$2
 "$program" measure "$dir"
 "$program" search "$dir"
 "$program" defaults "$dir"
+"$program" kinds "$dir"
 echo
 tests/paper/plots.sh "$dir" >/dev/null
 for file in "$dir"/*.csv "$dir"/*.svg; do

@@ -140,3 +140,35 @@ plot 0.05 with lines lw 1 dt 3 lc rgb s4 title "P = 5%", \
   0.01 with lines lw 1 dt 3 lc rgb s2 title "P = 1%", \
   "" using (is(0.01)):10 with lines lw 2 lc rgb s2 title "sum of the stages, s = 2, r = 0.85", \
   "" using (is(0.01)):6:7:8 with yerrorbars lw 1.5 pt 7 ps 0.4 lc rgb s2 title "measured, 99% intervals"'
+
+# kinds X Y: the five curves, of kinds.csv.
+kinds() {
+    printf '"kinds.csv" using (of("classic", %s)):%s lw 2 lc rgb grey title "classic Bloom", ' "$1" "$2"
+    printf '"" using (of("blocked", %s)):%s lw 2 lc rgb s4 title "bits in one cache line", ' "$1" "$2"
+    printf '"" using (of("lanes", %s)):%s lw 2 dt 2 lc rgb s2 title "our lanes", ' "$1" "$2"
+    printf '"" using (of("ribbon", %s)):%s lw 2 dt 2 lc rgb green title "our ribbons", ' "$1" "$2"
+    printf '"" using (of("list", %s)):%s lw 2 dt 2 lc rgb "#7570b3" title "our lists, cut"' "$1" "$2"
+}
+plot kinds_bits 'Bits a key against the measured error  (2^{19} keys)' 'error' 'bits' '
+of(name, i) = strcol(1) eq name ? column(i) : NaN
+set logscale x
+set xrange [0.2:4e-5]
+set format x "10^{%L}"
+set yrange [0:24]
+set style data linespoints
+plot '"$(kinds 3 4)"', -log(x) / log(2) with lines lw 1.5 dt 3 lc rgb "black" title "log_2(1/error), the least"'
+
+plot kinds_build 'Time to build against bits  (2^{19} keys, one thread)' 'bits a key' 'ns a key' '
+of(name, i) = strcol(1) eq name ? column(i) : NaN
+set logscale y
+set yrange [1:1000]
+set style data linespoints
+plot '"$(kinds 4 6)"
+
+plot kinds_probe 'Time to ask for an absent key against bits  (2^{19} keys, one at a time)' 'bits a key' 'ns' '
+of(name, i) = strcol(1) eq name ? column(i) : NaN
+set logscale y
+set yrange [1:2000]
+set key top right
+set style data linespoints
+plot '"$(kinds 4 7)"

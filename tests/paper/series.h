@@ -69,6 +69,7 @@ int paper_figures(const char *dir);
 int paper_search(const char *dir);
 int paper_defaults(const char *dir);
 int paper_measure(const char *dir);
+int paper_kinds(const char *dir);
 int paper_check(void);
 
 /* A growing filter of ours, measured when each of its stages is just full. */
