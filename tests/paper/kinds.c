@@ -120,12 +120,15 @@ static void open_ours(struct subject *s, const char *path)
 static double build(struct subject *s, enum kind_name kind, double error,
                     const uint64_t *hashes, uint64_t n)
 {
-    char path[] = "/tmp/tamis-paper-XXXXXX";
+    const char *tmp = getenv("TMPDIR");
+    char path[4096], file[sizeof path + 8];
     double ns[LAPS];
     bool ours = kind >= KIND_LANES;
-    if (!mkdtemp(path))
+    snprintf(path, sizeof path, "%s/tamis-paper.XXXXXX", tmp ? tmp : "/tmp");
+    if (!mkdtemp(path)) {
+        fprintf(stderr, "paper: %s: cannot make a directory\n", path);
         exit(3);
-    char file[sizeof path + 8];
+    }
     snprintf(file, sizeof file, "%s/f", path);
     for (int i = 0; i < LAPS; i++) {
         if (i > 0)
