@@ -222,3 +222,64 @@ void IngestionAtOnce()
     EXPECT(engine.complaints.empty(), "%s", engine.complaints.c_str());
     CheckStore(&engine, Extra::kForbidden);
 }
+
+namespace
+{
+
+/* The kind of a segment's filter, as its file says (SPEC.md section 5). */
+int KindOf(const std::string &name)
+{
+    enum { KIND_AT = 72 };
+    tamis_store *store;
+    tamis_snapshot *opened;
+    tamis_segment_info info;
+    unsigned char bytes[KIND_AT + 1] = {};
+    EXPECT(tamis_store_open(StorePath().c_str(), &store, nullptr) == 0, "no store");
+    EXPECT(tamis_snapshot_current(store, &opened, nullptr) == 0, "no snapshot");
+    tamis::Snapshot now(opened, tamis::Free());
+    EXPECT(tamis::Find(now, name, &info) != SIZE_MAX, "%s is not listed", name.c_str());
+    std::string path = StorePath() + "/filters/";
+    for (unsigned char byte : info.uuid) {
+        char hex[3];
+        snprintf(hex, sizeof hex, "%02x", byte);
+        path += hex;
+    }
+    FILE *file = fopen((path + ".tamis").c_str(), "r");
+    EXPECT(file && fread(bytes, 1, sizeof bytes, file) == sizeof bytes, "%s",
+           path.c_str());
+    fclose(file);
+    now.reset();
+    tamis_store_close(store);
+    return bytes[KIND_AT];
+}
+
+} // namespace
+
+/* What is flushed is at level 0, and has a Bloom filter; what a compaction moved below
+ * has a ribbon, of which no key is absent. */
+void RibbonsBelow()
+{
+    Engine engine;
+    OpenEngine(&engine, QuietOptions(), nullptr, true, 1);
+    rocksdb::WriteOptions opt;
+    for (int i = 0; i < 2000; i++)
+        OK(engine.db->Put(opt, "key" + std::to_string(i), "v"));
+    OK(engine.db->Delete(opt, "tombstone"));
+    Flush(&engine);
+    EXPECT(KindOf(Only(&engine).segment.name) == TAMIS_BLOOM, "level 0 has a ribbon");
+    for (int i = 0; i < 10; i++)
+        OK(engine.db->Put(opt, "key" + std::to_string(i), "w"));
+    Flush(&engine);
+    CheckStore(&engine, Extra::kForbidden);
+    OK(engine.db->CompactRange(rocksdb::CompactRangeOptions(), nullptr, nullptr));
+    Live live = Only(&engine);
+    EXPECT(KindOf(live.segment.name) == TAMIS_RIBBON, "level 1 has no ribbon");
+    for (int i = 0; i < 2000; i++)
+        ExpectReason(live.segment, "key" + std::to_string(i), TAMIS_HIT);
+    int absent = 0;
+    for (int i = 0; i < 1000; i++)
+        absent += Ask(live.segment, "no" + std::to_string(i), nullptr) == TAMIS_ABSENT;
+    EXPECT(absent > 950, "%d of 1000 keys are absent", absent);
+    CheckStore(&engine, Extra::kForbidden);
+    EXPECT(engine.complaints.empty(), "%s", engine.complaints.c_str());
+}

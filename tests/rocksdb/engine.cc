@@ -63,9 +63,11 @@ rocksdb::Options QuietOptions()
     return options;
 }
 
-void OpenEngine(Engine *engine, rocksdb::Options options, StepFn step, bool reconcile)
+void OpenEngine(Engine *engine, rocksdb::Options options, StepFn step, bool reconcile,
+                int ribbon_level)
 {
     tamis::RocksOptions ours;
+    ours.ribbon_level = ribbon_level;
     ours.store = StorePath();
     ours.step = std::move(step);
     ours.complain = [engine](const std::string &line) {

@@ -61,7 +61,7 @@ void WithoutTheShim()
         tamis::Change change;
         struct tamis_store_info info;
         EXPECT(tamis_store_info(store, &info, nullptr) == 0 &&
-                   tamis::NewBuilder(info, 0, &builder, nullptr) == 0 &&
+                   tamis::NewBuilder(info, 0, TAMIS_BLOOM, &builder, nullptr) == 0 &&
                    change.Begin(store, TagOf(plain.db), tamis::May::kThis) == 0 &&
                    change.Put({segment.name, old.binding}, builder.get()) == 0 &&
                    change.Commit() == 0,

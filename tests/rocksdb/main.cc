@@ -21,6 +21,7 @@ const struct {
     {"comparators and timestamps that are refused", UnfitComparators},
     {"ingestion", Ingestion},
     {"ingestions at once", IngestionAtOnce},
+    {"ribbons below a level", RibbonsBelow},
     {"a time without the shim", WithoutTheShim},
     {"failures of ours", FailuresOfOurs},
     {"two databases, one store", TwoDatabases},

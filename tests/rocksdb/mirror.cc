@@ -100,7 +100,7 @@ void PutAsBefore(const std::string &db)
         OK(file.Open(rocksdb::Env::Default(), one.path(), nullptr));
         std::string binding = file.properties().db_session_id + "/" +
                               std::to_string(file.properties().orig_file_number);
-        EXPECT(tamis::NewBuilder(info, 0, &builder, nullptr) == 0, "no builder");
+        EXPECT(tamis::NewBuilder(info, 0, TAMIS_BLOOM, &builder, nullptr) == 0, "no builder");
         OK(file.Each([&](const rocksdb::Slice &key) {
             EXPECT(tamis_builder_add_key(builder.get(), key.data(), key.size()) == 0,
                    "no key");

@@ -75,7 +75,7 @@ using StepFn = std::function<void(const char *)>;
 /* Opens it with two column families, "default" and "other", the shim, and reconciles.
  */
 void OpenEngine(Engine *engine, rocksdb::Options options, StepFn step = nullptr,
-                bool reconcile = true);
+                bool reconcile = true, int ribbon_level = -1);
 
 /* ==== check.cc: the store against the live files ================================= */
 
@@ -129,6 +129,7 @@ void RangeDeletions();
 void UnfitComparators();
 void Ingestion();
 void IngestionAtOnce();
+void RibbonsBelow();
 /* failures.cc */
 void WithoutTheShim();
 void FailuresOfOurs();

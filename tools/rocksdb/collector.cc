@@ -114,7 +114,8 @@ class Factory : public rocksdb::TablePropertiesCollectorFactory
         shim_->Guarded("an SST has no filter", [&] {
             if (!own)
                 return;
-            if (std::unique_ptr<Gathered> keys = shim_->Begin())
+            if (std::unique_ptr<Gathered> keys =
+                    shim_->Begin(context.level_at_creation))
                 made = new Collector(shim_, std::move(keys));
         });
         /* RocksDB wants one in any case. */
@@ -141,14 +142,17 @@ std::string NewId()
 
 } // namespace
 
-std::unique_ptr<Gathered> RocksShim::Begin()
+std::unique_ptr<Gathered> RocksShim::Begin(int level)
 {
     if (!store_ || IsRefused())
         return nullptr;
     auto keys = std::make_unique<Gathered>();
     tamis_diag diag = {};
     keys->id = NewId();
-    keys->failure = NewBuilder(info_, options_.memory_limit, &keys->builder, &diag);
+    bool deep = options_.ribbon_level >= 0 && level >= options_.ribbon_level;
+    keys->failure =
+        NewBuilder(info_, options_.memory_limit, deep ? TAMIS_RIBBON : TAMIS_BLOOM,
+                   &keys->builder, &diag);
     if (keys->failure)
         keys->words = Words(keys->failure, diag);
     return keys;

@@ -143,7 +143,7 @@ int Build(Work *w, const File &file, tamis::SstKeys *sst)
     tamis::Builder builder;
     int err = 0;
     if (!w->b->dry_run)
-        err = tamis::NewBuilder(w->info, 0, &builder, &w->diag);
+        err = tamis::NewBuilder(w->info, 0, TAMIS_BLOOM, &builder, &w->diag);
     if (err)
         return err;
     uint64_t n_keys = 0;

@@ -79,7 +79,7 @@ std::string Words(int err, const tamis_diag &diag)
 }
 
 int NewBuilder(const struct tamis_store_info &store, uint64_t memory_limit,
-               Builder *out, tamis_diag *diag)
+               tamis_kind kind, Builder *out, tamis_diag *diag)
 {
     tamis_builder_options opt = {};
     opt.size = sizeof opt;
@@ -87,6 +87,7 @@ int NewBuilder(const struct tamis_store_info &store, uint64_t memory_limit,
     opt.error = store.growth.error;
     opt.identity.store_uuid = store.uuid;
     opt.memory_limit = memory_limit;
+    opt.kind = kind;
     tamis_builder *builder;
     int err = tamis_builder_create(&opt, &builder, diag);
     out->reset(builder);

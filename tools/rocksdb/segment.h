@@ -67,7 +67,7 @@ using Store = std::unique_ptr<tamis_store, Free>;
 
 /* A builder of a filter for this store. Its segment is named later. */
 int NewBuilder(const struct tamis_store_info &store, uint64_t memory_limit,
-               Builder *out, tamis_diag *diag);
+               tamis_kind kind, Builder *out, tamis_diag *diag);
 /* The store's current segments; NULL if the call fails. */
 Snapshot Now(tamis_store *store, tamis_diag *diag);
 /* The same name and binding in the list. *sealed (may be NULL): with a filter. */

@@ -252,7 +252,7 @@ void RocksShim::ListIngested(rocksdb::DB *db, const std::string &path,
     if (s.IsNotSupported())
         return;
     if (s.ok())
-        err = NewBuilder(info_, options_.memory_limit, &builder, &diag);
+        err = NewBuilder(info_, options_.memory_limit, TAMIS_BLOOM, &builder, &diag);
     if (s.ok() && !err)
         s = file.Each([&](const rocksdb::Slice &key) {
             if (!err)

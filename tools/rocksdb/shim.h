@@ -44,7 +44,7 @@ class RocksShim : public std::enable_shared_from_this<RocksShim>
     }
 
     /* ---- collectors (collector.cc) ---- */
-    std::unique_ptr<Gathered> Begin();
+    std::unique_ptr<Gathered> Begin(int level);
     /* One thread calls Finish() of a table and then its OnTableFileCreated, with no
      * other table between: so each thread leaves one behind. */
     void HandOver(std::unique_ptr<Gathered> keys);
