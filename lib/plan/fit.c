@@ -18,16 +18,16 @@ static const double SLACK = 1e-3;
 /* ---- all shares at one scale ---- */
 
 /* At this scale a byte saves so many reads in filters that have any size. */
-static double price(double scale)
+static double price(const struct store_plan *p, double scale)
 {
-    return scale * LN2_SQUARED * 8;
+    return scale * LN2_SQUARED * worth_of_bits(p) * 8;
 }
 
 /* The cost of the segment at this scale: its reads, and its bytes at their price. */
 static double cost(const struct store_plan *p, size_t i, double scale,
                    const struct tamis_plan_share *s)
 {
-    return p->weights[i] * reads_of(s) + price(scale) * (double)s->plan.file_bytes;
+    return p->weights[i] * reads_of(s) + price(p, scale) * (double)s->plan.file_bytes;
 }
 
 /* Filters of a few pages are far from any size: the best of those about the one that

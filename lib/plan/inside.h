@@ -17,6 +17,7 @@ struct store_plan {
     double *weights; /* the chance that a lookup meets the segment */
     double *runs;    /* keys of each run; that of an empty segment has one */
     bool uniform;    /* one error for all, and all have a filter or none */
+    uint32_t kind;   /* of enum tamis_kind; 0: of each what takes less */
     bool rough;      /* numbers of keys are rounded up */
     struct memo *memos;
 };
@@ -66,8 +67,11 @@ struct tamis_plan_share share_at(const struct store_plan *p, size_t i, double er
 double reads_of(const struct tamis_plan_share *s);
 void division_total(const struct store_plan *p, struct division *d);
 
-/* An ideal filter of error e has -ln e / LN2_SQUARED bits a key. */
+/* An ideal Bloom filter of error e has -ln e / LN2_SQUARED bits a key. What a ribbon
+ * can come near to, log2(1/e), does with so many bits what this does with 1 / ln 2
+ * times as many. */
 #define LN2_SQUARED 0.480453013918201424667
+double worth_of_bits(const struct store_plan *p);
 /* Wasted reads with `bits` bits for runs of these keys, which it sorts. A run's error
  * is *scale times its keys, at most 1. */
 double plan_ideal(double *runs, size_t n, double bits, double *scale);

@@ -38,6 +38,19 @@ static uint64_t rounded_keys(uint64_t n_keys)
     return (n_keys + unit - 1) / unit * unit;
 }
 
+/* Of both kinds what takes fewer bytes; zero if there is no such filter. */
+static void plan_of_kind(uint32_t kind, uint64_t n_keys, double error,
+                         struct tamis_plan *plan)
+{
+    struct tamis_plan ribbon;
+    if (kind == TAMIS_RIBBON || tamis_plan_filter(n_keys, error, plan) != 0)
+        memset(plan, 0, sizeof *plan);
+    if (kind == TAMIS_BLOOM || tamis_plan_ribbon(n_keys, error, &ribbon) != 0)
+        return;
+    if (plan->file_bytes == 0 || ribbon.file_bytes < plan->file_bytes)
+        *plan = ribbon;
+}
+
 /* A filter at this error, or none if there is no such. */
 struct tamis_plan_share share_at(const struct store_plan *p, size_t i, double error)
 {
@@ -49,10 +62,14 @@ struct tamis_plan_share share_at(const struct store_plan *p, size_t i, double er
     struct memo *m = &p->memos[hash >> 32 & (N_MEMOS - 1)];
     if (m->share.error == s.error && m->n_keys == n_keys)
         return m->share.plan.file_bytes ? m->share : no_filter;
-    if (tamis_plan_filter(n_keys, s.error, &s.plan) != 0)
-        memset(&s.plan, 0, sizeof s.plan);
+    plan_of_kind(p->kind, n_keys, s.error, &s.plan);
     *m = (struct memo){n_keys, s};
     return s.plan.file_bytes ? s : no_filter;
+}
+
+double worth_of_bits(const struct store_plan *p)
+{
+    return p->kind == TAMIS_BLOOM ? 1 : 1 / M_LN2;
 }
 
 double reads_of(const struct tamis_plan_share *s)

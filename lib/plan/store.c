@@ -21,10 +21,10 @@ static const uint64_t MOST_KEYS = UINT64_C(1) << 48;
 
 /* ---- runs and weights ---- */
 
-static int store_plan_begin(struct store_plan *p,
+static int store_plan_begin(struct store_plan *p, uint32_t kind,
                             const struct tamis_plan_segment *segments, size_t n)
 {
-    *p = (struct store_plan){.segments = segments, .n = n};
+    *p = (struct store_plan){.segments = segments, .n = n, .kind = kind};
     for (size_t i = 0; i < n; i++)
         if (segments[i].n_keys > MOST_KEYS || segments[i].run >= n)
             return TAMIS_ERR_RANGE;
@@ -68,6 +68,7 @@ static int ideal(const struct store_plan *p, uint64_t bytes, struct division *d,
                  double *scale)
 {
     double *runs = malloc((p->n + 1) * sizeof *runs);
+    double bits = (double)bytes * 8 * worth_of_bits(p);
     size_t n = 0;
     if (!runs)
         return ENOMEM;
@@ -75,10 +76,10 @@ static int ideal(const struct store_plan *p, uint64_t bytes, struct division *d,
         if (p->runs[i] > 0)
             runs[n++] = p->runs[i];
     if (p->uniform) {
-        d->total.ideal_reads = plan_ideal_uniform(runs, n, (double)bytes * 8);
+        d->total.ideal_reads = plan_ideal_uniform(runs, n, bits);
         *scale = d->total.ideal_reads / fmax((double)n, 1);
     } else {
-        d->total.ideal_reads = plan_ideal(runs, n, (double)bytes * 8, scale);
+        d->total.ideal_reads = plan_ideal(runs, n, bits, scale);
     }
     free(runs);
     return 0;
@@ -148,12 +149,13 @@ static int both_divisions(struct store_plan *p, const struct limit *limit,
 }
 
 static int plan_within(const struct tamis_plan_segment *segments, size_t n,
-                       const struct limit *limit, struct tamis_plan_share *shares,
+                       uint32_t kind, const struct limit *limit,
+                       struct tamis_plan_share *shares,
                        struct tamis_plan_summary *summary)
 {
     struct store_plan p;
     struct division d = {0}, uniform = {0};
-    int err = store_plan_begin(&p, segments, n);
+    int err = store_plan_begin(&p, kind, segments, n);
     if (!err)
         err = both_divisions(&p, limit, &d, &uniform);
     if (!err && n)
@@ -172,13 +174,15 @@ static int plan_within(const struct tamis_plan_segment *segments, size_t n,
 }
 
 static int plan_or_nothing(const struct tamis_plan_segment *segments, size_t n,
-                           const struct limit *limit, struct tamis_plan_share *shares,
+                           uint32_t kind, const struct limit *limit,
+                           struct tamis_plan_share *shares,
                            struct tamis_plan_summary *summary)
 {
     bool too_many = n > SIZE_MAX / sizeof *shares / 2; /* no array has so many shares */
-    int err = too_many || isnan(limit->reads)
-                  ? TAMIS_ERR_RANGE
-                  : plan_within(segments, n, limit, shares, summary);
+    int err =
+        too_many || isnan(limit->reads) || kind > TAMIS_RIBBON || kind == TAMIS_PACK
+            ? TAMIS_ERR_RANGE
+            : plan_within(segments, n, kind, limit, shares, summary);
     if (err && summary)
         memset(summary, 0, sizeof *summary);
     for (size_t i = 0; i < n && err && !too_many; i++)
@@ -193,7 +197,7 @@ int tamis_plan_store(const struct tamis_plan_segment *segments, size_t n,
                      struct tamis_plan_summary *summary)
 {
     struct limit limit = {.bytes = bytes};
-    return plan_or_nothing(segments, n, &limit, shares, summary);
+    return plan_or_nothing(segments, n, TAMIS_BLOOM, &limit, shares, summary);
 }
 
 int tamis_plan_store_reads(const struct tamis_plan_segment *segments, size_t n,
@@ -201,5 +205,14 @@ int tamis_plan_store_reads(const struct tamis_plan_segment *segments, size_t n,
                            struct tamis_plan_summary *summary)
 {
     struct limit limit = {.by_reads = true, .reads = reads};
-    return plan_or_nothing(segments, n, &limit, shares, summary);
+    return plan_or_nothing(segments, n, TAMIS_BLOOM, &limit, shares, summary);
+}
+
+int tamis_plan_store_kind(const struct tamis_plan_segment *segments, size_t n,
+                          uint64_t bytes, double reads, uint32_t kind,
+                          struct tamis_plan_share *shares,
+                          struct tamis_plan_summary *summary)
+{
+    struct limit limit = {.by_reads = reads != 0, .bytes = bytes, .reads = reads};
+    return plan_or_nothing(segments, n, kind, &limit, shares, summary);
 }

@@ -12,7 +12,7 @@
 
 #define STORE_OPTIONS                                                                  \
     (WITH(OPT_SIZES) | WITH(OPT_READS) | WITH(OPT_RUNS) | WITH(OPT_LEVELS) |           \
-     WITH(OPT_APPLY) | WITH(OPT_SVG))
+     WITH(OPT_APPLY) | WITH(OPT_SVG) | WITH(OPT_KIND))
 
 static bool is_classic(const struct options *o)
 {
@@ -265,8 +265,8 @@ static int run(int argc, char **argv)
     if (o.n_args > 0 || given(&o, OPT_SIZES))
         return plan_store(&o);
     if ((o.given & STORE_OPTIONS) != 0)
-        usage_error("--reads, --runs, --levels, --apply and --svg are for a STORE or "
-                    "--sizes");
+        usage_error("--reads, --runs, --levels, --kind, --apply and --svg are for a "
+                    "STORE or --sizes");
     if (given(&o, OPT_GROWTH)) {
         if (given(&o, OPT_LAYOUT))
             usage_error("--growth and --layout exclude each other");
@@ -291,8 +291,7 @@ const struct command cmd_plan = {
          OPTION(FPR, NULL),
          OPTION(BYTES, NULL),
          OPTION(LAYOUT, NULL),
-         OPTION(GROWTH,
-                "stages of a growing filter, up to --keys; with --fpr, -s, -r, --n0"),
+         OPTION(GROWTH, "stages of a growing filter; with --keys, --fpr, -s, -r, --n0"),
          {WITH(OPT_FACTOR) | WITH(OPT_TIGHTENING) | WITH(OPT_FIRST), NULL, ""},
          {0,
           "errors that waste the fewest reads of absent keys in --bytes, or need the "
@@ -304,6 +303,7 @@ const struct command cmd_plan = {
           "segments of one rank are a run, or each is; else key ranges tell. A "
           "lookup reads one of a run. Packed ones are left out",
           NULL},
+         OPTION(KIND, "bloom (default), ribbon, or smaller: of each what takes less"),
          OPTION(FOR_PACKS, "the pack of a list, a store or --keys, with --fpr"),
          OPTION(APPLY, NULL),
          OPTION(SVG, "draw the errors over the sizes; replaces only an SVG"),

@@ -77,6 +77,8 @@ void check_key_files(char *const *files, size_t n, const char *strip,
 /* A count takes k, M, G and T as powers of 1000, bytes take them as powers of 1024, in
  * either case. Both may have a fraction or an exponent (1.5M, 1e7). Plain numbers have
  * digits only. */
+/* `tamis plan`: of each filter the kind that takes less. */
+enum { KIND_SMALLER = 255 };
 enum number_kind { NUMBER_PLAIN, NUMBER_COUNT, NUMBER_BYTES };
 /* False if it is no number, not whole, or too large. */
 bool parse_number(const char *text, enum number_kind kind, uint64_t *n);
@@ -110,7 +112,7 @@ struct options {
     uint8_t binding[TAMIS_BINDING_MAX];
     size_t binding_bytes;
     uint8_t uuid[TAMIS_UUID_BYTES];
-    uint64_t kind; /* of enum tamis_kind */
+    uint64_t kind; /* of enum tamis_kind, or KIND_SMALLER */
     const char *strip, *keys_file, *against, *store, *layout, *svg, *sizes;
     double reads;
     struct name_list segments, replaces;

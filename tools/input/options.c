@@ -81,9 +81,14 @@ static uint64_t parse_seed(const char *text)
 
 static uint64_t parse_kind(const char *text)
 {
-    if (strcmp(text, "bloom") != 0 && strcmp(text, "ribbon") != 0)
-        usage_error("--kind is bloom or ribbon, not '%s'", text);
-    return text[0] == 'b' ? TAMIS_BLOOM : TAMIS_RIBBON;
+    if (strcmp(text, "bloom") == 0)
+        return TAMIS_BLOOM;
+    if (strcmp(text, "ribbon") == 0)
+        return TAMIS_RIBBON;
+    if (strcmp(text, "smaller") != 0)
+        usage_error("--kind is bloom or ribbon, or smaller for 'tamis plan', not '%s'",
+                    text);
+    return KIND_SMALLER;
 }
 
 static void set_format(struct options *o, enum key_format format)
@@ -333,6 +338,8 @@ struct tamis_derivation derivation_of(const struct options *o)
 
 uint64_t filter_kind(const struct options *o)
 {
+    if (o->kind == KIND_SMALLER)
+        usage_error("--kind smaller is for 'tamis plan': here it is bloom or ribbon");
     if (o->kind == TAMIS_RIBBON && (given(o, OPT_FOR_PACKS) || given(o, OPT_PACK)))
         usage_error("a ribbon can't be packed: leave out --%s, or take --kind bloom",
                     given(o, OPT_PACK) ? "pack" : "for-packs");

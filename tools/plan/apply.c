@@ -26,6 +26,24 @@ static bool is_larger(uint64_t n_bytes, const struct tamis_plan_share *to)
     return n_bytes > to->plan.file_bytes + to->plan.file_bytes / 64;
 }
 
+bool plan_is_ribbon(const struct tamis_plan_share *to)
+{
+    return to->plan.file_bytes > 0 && to->plan.lanes == 0;
+}
+
+/* To or from a ribbon: folds are of no use. One that is as good stays, whatever its
+ * kind. How many pages a ribbon takes is planned by the keys that are bumped on
+ * average: it may be two more. */
+static enum plan_action action_of_ribbon(const struct planned *s,
+                                         const struct tamis_plan_share *to)
+{
+    enum { BY_CHANCE = 2 * 4096 };
+    bool errs_more = s->error_now > to->error && s->error_now > to->plan.error;
+    uint64_t n_bytes = s->bytes_now > BY_CHANCE ? s->bytes_now - BY_CHANCE : 0;
+
+    return errs_more || is_larger(n_bytes, to) ? PLAN_REBUILD : PLAN_KEEP;
+}
+
 enum plan_action plan_action(const struct store_plan *p, size_t i)
 {
     const struct planned *s = &p->segments[i];
@@ -37,6 +55,8 @@ enum plan_action plan_action(const struct store_plan *p, size_t i)
         return PLAN_SEAL;
     if (to->plan.file_bytes == 0)
         return PLAN_REMOVE;
+    if (s->is_ribbon || plan_is_ribbon(to))
+        return action_of_ribbon(s, to);
     if (is_as_planned(s, &to->plan))
         return PLAN_KEEP;
     if (s->error_now > to->error)
@@ -135,11 +155,13 @@ static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i,
 
 /* Drops and puts the segment in one edit, as shrink(). What the list is short of is no
  * failure: then the filter is made from keys. */
-static int rebuild(const struct apply *a, const struct planned *s, double error,
-                   bool *done)
+static int rebuild(const struct apply *a, const struct planned *s,
+                   const struct tamis_plan_share *to, bool *done)
 {
     const struct tamis_segment_options opt = {.size = sizeof(opt),
-                                              .n_threads = a->o->jobs};
+                                              .n_threads = a->o->jobs,
+                                              .kind = plan_is_ribbon(to) ? TAMIS_RIBBON
+                                                                         : TAMIS_BLOOM};
     const char *path = a->o->args[0];
     struct tamis_diag diag = {0};
     struct tamis_edit *edit;
@@ -148,7 +170,7 @@ static int rebuild(const struct apply *a, const struct planned *s, double error,
     *done = false;
     if (err != 0)
         return complain_error(err, &diag, path, NULL);
-    err = tamis_edit_from_list(edit, a->snapshot, s->index, error, &opt, &diag);
+    err = tamis_edit_from_list(edit, a->snapshot, s->index, to->error, &opt, &diag);
     if (err == 0) {
         err = tamis_edit_commit(edit, &diag);
         *done = err == 0;
@@ -187,7 +209,7 @@ static int apply_rebuild(struct apply *a, const struct store_plan *p, size_t i,
     char before[TEXT_BYTES], after[TEXT_BYTES], error[TEXT_BYTES];
     double now_error = 0;
     bool done;
-    int status = rebuild(a, s, p->shares[i].error, &done);
+    int status = rebuild(a, s, &p->shares[i], &done);
 
     if (!done)
         return status;
@@ -225,8 +247,10 @@ static void print_other(const struct apply *a, const struct store_plan *p, size_
     const char *name = p->segments[i].name;
 
     if (action == PLAN_REBUILD)
-        printf("rebuild  %s: tamis build STORE NAME KEYFILE --fpr %.4g --replaces NAME",
-               name, p->shares[i].error);
+        printf("rebuild  %s: tamis build STORE NAME KEYFILE --fpr %.4g%s --replaces "
+               "NAME",
+               name, p->shares[i].error,
+               plan_is_ribbon(&p->shares[i]) ? " --kind ribbon" : "");
     if (action == PLAN_REMOVE)
         printf("remove   %s: tamis build STORE NAME --bare --replaces NAME", name);
     if (action == PLAN_REBUILD || action == PLAN_REMOVE)

@@ -26,19 +26,21 @@ struct planned {
     double error_now;               /* expected; 1: it does not open */
     double error_folded;            /* the least after a fold; 1: no fold is possible */
     struct tamis_stage_info only;   /* its stage; zero for several or none */
-    char *unread;                   /* why it does not open; NULL: it opens */
+    bool is_ribbon;
+    char *unread; /* why it does not open; NULL: it opens */
 };
 struct store_plan {
     struct planned *segments;
     size_t n;
-    uint64_t n_bare;                  /* without a filter: their keys are unknown */
-    uint64_t n_packed;                /* left out: columns, which have no file to divide */
-    uint64_t n_unread;                /* with a filter that does not open */
-    int unread_status;                /* of the first of them */
+    uint64_t n_bare;   /* without a filter: their keys are unknown */
+    uint64_t n_packed; /* left out: columns, which have no file to divide */
+    uint64_t n_unread; /* with a filter that does not open */
+    int unread_status; /* of the first of them */
     struct tamis_plan_segment *sizes; /* as the segments */
     struct tamis_plan_share *shares;
     struct tamis_plan_summary summary;
-    uint64_t bytes_now, length_now; /* of all, as above */
+    struct tamis_plan_summary bloom, smaller; /* the same by kinds: both are shown */
+    uint64_t bytes_now, length_now;           /* of all, as above */
     double reads_now;
 };
 /* They report failures, and return the status. */
@@ -59,6 +61,8 @@ enum plan_action {
     PLAN_UNREAD   /* unknown: it does not open */
 };
 enum plan_action plan_action(const struct store_plan *p, size_t i);
+/* Has it a filter in the plan, and is that a ribbon? */
+bool plan_is_ribbon(const struct tamis_plan_share *to);
 const char *plan_action_name(enum plan_action action); /* "rebuild" */
 int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
                const struct options *o, const struct store_plan *p);

@@ -230,10 +230,13 @@ static void look_inside(struct tamis_snapshot *snapshot, struct store_plan *p,
         return;
     }
     s->error_now = info.expected_error;
-    s->error_folded = info.sealed ? error_folded(filter, info.n_stages) : 1;
     s->length_now = info.file_bytes;
-    if (info.n_stages == 1)
-        tamis_filter_stage(filter, 0, &s->only);
+    tamis_filter_stage(filter, 0, &s->only);
+    s->is_ribbon = s->only.lanes == 0;
+    if (info.sealed && !s->is_ribbon)
+        s->error_folded = error_folded(filter, info.n_stages);
+    if (info.n_stages > 1)
+        s->only = (struct tamis_stage_info){0};
     if (info.keys > s->keys)
         s->keys = info.keys;
 }

@@ -39,6 +39,13 @@ static bool is_live(const struct options *o)
 
 /* ---- for people ---- */
 
+static const char *kind_name(const struct tamis_plan_share *to)
+{
+    if (to->plan.file_bytes == 0)
+        return "-";
+    return plan_is_ribbon(to) ? "ribbon" : "bloom";
+}
+
 static void print_row(const struct options *o, const struct store_plan *p, size_t i)
 {
     const struct planned *s = &p->segments[i];
@@ -58,6 +65,8 @@ static void print_row(const struct options *o, const struct store_plan *p, size_
     printf("%5s %5zu %12llu %10s %10s %12llu %8s", rank, p->sizes[i].run,
            (unsigned long long)s->keys, fpr, expected,
            (unsigned long long)to->plan.file_bytes, bits);
+    if (given(o, OPT_KIND))
+        printf(" %-6s", kind_name(to));
     if (is_live(o))
         printf(" %10s %12llu %-7s", percent_text(now, s->error_now),
                (unsigned long long)s->bytes_now, plan_action_name(plan_action(p, i)));
@@ -80,6 +89,19 @@ static void print_totals_of(const char *what, uint64_t bytes, double reads,
            size_text(size, (double)bytes), reads, more);
 }
 
+/* The plan by the kinds that were not asked for. */
+static void print_other_kinds(const struct options *o, const struct store_plan *p)
+{
+    const struct tamis_plan_total *bloom = &p->bloom.best, *smaller = &p->smaller.best;
+
+    if (o->kind != KIND_SMALLER && p->smaller.n_runs > 0)
+        print_totals_of("smaller", smaller->file_bytes, smaller->reads,
+                        "ribbons where they take less: --kind smaller");
+    if (given(o, OPT_KIND) && o->kind != TAMIS_BLOOM && p->bloom.n_runs > 0)
+        print_totals_of("bloom", bloom->file_bytes, bloom->reads,
+                        "Bloom filters alone, which are quicker to ask");
+}
+
 static void print_plan(const struct options *o, const struct store_plan *p)
 {
     const struct tamis_plan_summary *s = &p->summary;
@@ -87,6 +109,8 @@ static void print_plan(const struct options *o, const struct store_plan *p)
 
     printf("%5s %5s %12s %10s %10s %12s %8s", "RANK", "RUN", "KEYS", "FPR", "EXPECTED",
            "BYTES", "BITS/KEY");
+    if (given(o, OPT_KIND))
+        printf(" %-6s", "KIND");
     if (is_live(o))
         printf(" %10s %12s %-7s", "NOW", "BYTES", "DO");
     printf("  SEGMENT\n");
@@ -97,6 +121,7 @@ static void print_plan(const struct options *o, const struct store_plan *p)
     snprintf(text, sizeof(text), "of %llu runs; filters of any size: %.4g",
              (unsigned long long)s->n_runs, s->best.ideal_reads);
     print_totals_of("planned", s->best.file_bytes, s->best.reads, text);
+    print_other_kinds(o, p);
     if (s->uniform_error < 1)
         snprintf(text, sizeof(text), "one error for all, %s; of any size: %.4g",
                  percent_text(percent, s->uniform_error), s->uniform.ideal_reads);
@@ -154,6 +179,9 @@ static json_t *row_json(const struct options *options, const struct store_plan *
     if (to->plan.file_bytes > 0) {
         json_put(o, "fpr", json_number(to->error));
         json_put(o, "error", json_number(to->plan.error));
+        json_put(o, "kind", json_string(kind_name(to)));
+    }
+    if (to->plan.lanes > 0) {
         json_put(o, "lanes", json_count(to->plan.lanes));
         json_put(o, "words", json_count(to->plan.words));
         json_put(o, "blocks", json_count(to->plan.n_blocks));
@@ -181,6 +209,10 @@ static void print_json(const struct options *o, const struct store_plan *p)
     json_put(root, "planned", total_json(&s->best));
     json_put(uniform, "fpr", json_number(s->uniform_error));
     json_put(root, "uniform", uniform);
+    if (p->bloom.n_runs > 0)
+        json_put(root, "bloom", total_json(&p->bloom.best));
+    if (p->smaller.n_runs > 0)
+        json_put(root, "smaller", total_json(&p->smaller.best));
     json_put(root, "saving", json_number(saving(p)));
     if (is_live(o)) {
         json_put(root, "bare", json_count(p->n_bare));
@@ -197,13 +229,37 @@ static void print_json(const struct options *o, const struct store_plan *p)
 
 /* ---- the command ---- */
 
+/* kind 0: of each what takes less. */
+static int plan_kind(const struct options *o, struct store_plan *p, uint32_t kind,
+                     struct tamis_plan_summary *summary)
+{
+    double reads = given(o, OPT_READS) ? o->reads : 0;
+
+    if (given(o, OPT_READS) && reads == 0) /* which would be no limit */
+        return TAMIS_ERR_RANGE;
+    return tamis_plan_store_kind(p->sizes, p->n, o->n_bytes, reads, kind, p->shares,
+                                 summary);
+}
+
+/* Both ways are planned, for they are shown beside each other, unless that would take
+ * seconds. The shares are those of the last plan, of the kind that was asked for. */
 static int allocate(const struct options *o, struct store_plan *p)
 {
-    int err =
-        given(o, OPT_READS)
-            ? tamis_plan_store_reads(p->sizes, p->n, o->reads, p->shares, &p->summary)
-            : tamis_plan_store(p->sizes, p->n, o->n_bytes, p->shares, &p->summary);
+    enum { FEW = 256 };
+    uint32_t kind = o->kind == 0              ? TAMIS_BLOOM
+                    : o->kind == KIND_SMALLER ? 0
+                                              : (uint32_t)o->kind;
 
+    if (kind != TAMIS_BLOOM && p->n <= FEW)
+        plan_kind(o, p, TAMIS_BLOOM, &p->bloom);
+    if (kind != 0 && p->n <= FEW)
+        plan_kind(o, p, 0, &p->smaller);
+    int err = plan_kind(o, p, kind, &p->summary);
+
+    if (kind == TAMIS_BLOOM)
+        p->bloom = p->summary;
+    if (kind == 0)
+        p->smaller = p->summary;
     if (err == TAMIS_ERR_RANGE && given(o, OPT_READS))
         return complain_error(err, NULL, "plan",
                               "no filters waste so few: take more --reads");

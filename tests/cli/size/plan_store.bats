@@ -302,3 +302,39 @@ label_is_free() {
     ok "$TAMIS" plan store --for-packs --fpr 1%
     prints "^segments +4,"
 }
+
+@test "both kinds: ribbons where they take less" {
+    printf '1M 0 a\n4M 1 b\n16M 2 c\n100 3 tiny\n' >sizes
+    plan --sizes sizes --bytes 20M
+    is '.bloom == .planned and .smaller.reads < 0.5 * .planned.reads'
+    is '[.segments[].kind] == ["bloom", "bloom", "bloom", "bloom"]'
+    bloom=$(p .planned.reads)
+    plan --sizes sizes --bytes 20M --kind smaller
+    is ".smaller == .planned and .bloom.reads == $bloom"
+    is '[.segments[].kind] == ["ribbon", "ribbon", "ribbon", "bloom"]'
+    is '.planned.bytes <= 20*1048576 and (.planned.bytes == ([.segments[].bytes] | add))'
+    is '[.segments[] | has("lanes")] == [false, false, false, true]'
+    plan --sizes sizes --bytes 20M --kind ribbon
+    is '[.segments[].kind] | all(. == "ribbon")'
+    run -0 "$TAMIS" plan --sizes sizes --bytes 20M --kind smaller
+    [[ $output == *KIND* && $output == *"bloom   "*"quicker to ask"* ]]
+    run -0 "$TAMIS" plan --sizes sizes --bytes 20M
+    [[ $output != *KIND* && $output == *"--kind smaller"* ]]
+    fails 2 "not 'quick'" "$TAMIS" plan --sizes sizes --bytes 1M --kind quick
+    fails 2 "for a STORE or" "$TAMIS" plan --keys 1M --fpr 1% --kind ribbon
+    fails 2 "smaller is for 'tamis plan'" "$TAMIS" build store s --kind smaller
+}
+
+@test "--apply makes ribbons from lists, and leaves those that are as good" {
+    "$TAMIS" init store
+    seq 100000 | "$TAMIS" build store a --rank 0 --list
+    seq 200000 500000 | "$TAMIS" build store b --rank 1 --list
+    seq 700000 720000 | "$TAMIS" build store c --rank 2
+    run -0 "$TAMIS" plan store --bytes 380K --kind smaller --apply
+    [[ $output == *"rebuilt  a from its list"* && $output == *"rebuilt  b from its list"* ]]
+    [[ $output == *"rebuild  c: "*"--kind ribbon --replaces NAME"* ]]
+    "$TAMIS" verify store
+    plan store --bytes 380K --kind smaller
+    is '[.segments[].action] == ["keep", "keep", "rebuild"]'
+    seq 100000 | "$TAMIS" verify store a --against -
+}

@@ -335,9 +335,54 @@ static void a_hundred_thousand_segments(void **state)
     assert_int_equal(summary.best.n_filters, 1000);
 }
 
+/* An LSM tree: with ribbons where they are smaller the same memory wastes fewer reads,
+ * and the same reads take less memory. Each share is the plan of its kind. */
+static void both_kinds(void **state)
+{
+    (void)state;
+    enum { N = 6, BYTES = 12 << 20 };
+    struct tamis_plan_segment s[N];
+    struct tamis_plan_share bloom[N], both[N], ribbon[N];
+    struct tamis_plan_summary of_bloom, of_both, of_ribbon;
+    uint64_t n_keys = 100, total = 0;
+    for (size_t i = 0; i < N; i++, n_keys *= 10)
+        s[i] = (struct tamis_plan_segment){n_keys, i};
+    assert_int_equal(
+        tamis_plan_store_kind(s, N, BYTES, 0, TAMIS_BLOOM, bloom, &of_bloom), 0);
+    assert_int_equal(tamis_plan_store(s, N, BYTES, both, &of_both), 0);
+    assert_memory_equal(both, bloom, sizeof both);
+    assert_int_equal(tamis_plan_store_kind(s, N, BYTES, 0, 0, both, &of_both), 0);
+    assert_int_equal(
+        tamis_plan_store_kind(s, N, BYTES, 0, TAMIS_RIBBON, ribbon, &of_ribbon), 0);
+    assert_true(of_both.best.reads < 0.6 * of_bloom.best.reads);
+    assert_true(of_both.best.reads <= of_ribbon.best.reads);
+    assert_true(of_both.best.ideal_reads < of_bloom.best.ideal_reads);
+    for (size_t i = 0; i < N; i++) {
+        struct tamis_plan p, q;
+        assert_int_equal(tamis_plan_filter(s[i].n_keys, both[i].error, &p), 0);
+        assert_int_equal(tamis_plan_ribbon(s[i].n_keys, both[i].error, &q), 0);
+        bool is_ribbon = q.file_bytes < p.file_bytes;
+        assert_memory_equal(&both[i].plan, is_ribbon ? &q : &p, sizeof p);
+        assert_int_equal(both[i].plan.lanes == 0, is_ribbon);
+        assert_int_equal(ribbon[i].plan.lanes, 0);
+        total += both[i].plan.file_bytes;
+    }
+    assert_true(both[0].plan.lanes > 0 && both[N - 1].plan.lanes == 0);
+    assert_int_equal(total, of_both.best.file_bytes);
+    assert_true(total <= BYTES);
+    double reads = of_bloom.best.reads;
+    assert_int_equal(tamis_plan_store_kind(s, N, 0, reads, 0, both, &of_both), 0);
+    assert_true(of_both.best.reads <= reads);
+    assert_true((double)of_both.best.file_bytes <
+                0.75 * (double)of_bloom.best.file_bytes);
+    assert_int_equal(tamis_plan_store_kind(s, N, BYTES, 0, TAMIS_PACK, both, NULL),
+                     TAMIS_ERR_RANGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_kinds),
         cmocka_unit_test(the_closed_form_is_the_least_of_all),
         cmocka_unit_test(the_closed_form_takes_its_bits),
         cmocka_unit_test(real_filters_come_close_to_the_best_of_all),
