@@ -112,7 +112,7 @@ static inline enum tamis_reason ask_page(const struct list_map *l, const uint8_t
 {
     struct list_page head;
     enum tamis_reason r = open_page(l, page, p, &head);
-    if (r == TAMIS_NO_REASON && list_page_find(page, &head, p->value))
+    if (r == TAMIS_NO_REASON && l->kernel->find(page, &head, p->value))
         return TAMIS_HIT;
     return r;
 }

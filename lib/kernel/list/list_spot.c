@@ -1,5 +1,6 @@
 /* list_spot.h, by vectors of 16 bytes, and by AVX2. */
 #include "lib/kernel/list/list_spot.h"
+#include "lib/kernel/list/list_find.h"
 #include "lib/kernel/kernel.h"
 
 #if defined(__x86_64__)
@@ -28,7 +29,7 @@ GROUP_INLINE bool find_spot(const uint8_t *page, uint64_t first, uint64_t value,
 #include "lib/kernel/list/list_spots.h"
 
 #if defined(__x86_64__)
-#define AVX2 __attribute__((target("avx2,bmi,bmi2")))
+#define AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
 
 AVX2 GROUP_INLINE bool has_top_avx2(const uint8_t *tops, uint32_t top_bytes,
                                     uint32_t top)
@@ -58,7 +59,7 @@ AVX2 GROUP_INLINE bool has_top_avx2(const uint8_t *tops, uint32_t top_bytes,
 const struct list_kernel *kernel_list(const struct kernel *k)
 {
 #if defined(__x86_64__)
-    if (k == &kernel_avx512 || k == &kernel_avx2)
+    if ((k == &kernel_avx512 || k == &kernel_avx2) && __builtin_cpu_supports("popcnt"))
         return &kernel_list_avx2;
 #endif
     (void)k;

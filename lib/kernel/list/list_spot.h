@@ -125,6 +125,8 @@ struct list_kernel {
     bool (*spot)(const uint8_t *page, uint64_t first, uint64_t value,
                  struct list_spot *s);
     bool (*spot_lacks)(const uint8_t *page, const struct list_spot *s);
+    /* As list_page_find(). */
+    bool (*find)(const uint8_t *page, const struct list_page *p, uint64_t value);
 };
 
 struct kernel;

@@ -35,8 +35,14 @@ SPOT_TARGET static bool SPOT(lacks)(const uint8_t *page, uint64_t first, uint64_
     return find_spot(page, first, value, &s) && SPOT(tops_lack)(page, &s);
 }
 
+SPOT_TARGET static bool SPOT(find)(const uint8_t *page, const struct list_page *p,
+                                   uint64_t value)
+{
+    return find_in_page(page, p, value);
+}
+
 static const struct list_kernel SPOT(kernel_list) = {SPOT(lacks), SPOT(spot),
-                                                     SPOT(spot_lacks)};
+                                                     SPOT(spot_lacks), SPOT(find)};
 
 #undef SPOT
 #undef SPOT_TARGET

@@ -1,5 +1,6 @@
-/* format/list.h and lib/kernel/list/list_page.h: pages hold values of every shape, the fast
- * functions equal the reference, and what is not valid is refused (SPEC.md section 18).
+/* format/list.h and lib/kernel/list/list_page.h: pages hold values of every shape, the
+ * fast functions equal the reference, and what is not valid is refused (SPEC.md section
+ * 18).
  */
 #include "tests/support/list_support.h"
 
@@ -20,6 +21,7 @@ static void check_spots(const struct list_page *p, uint64_t value, bool has)
         const struct list_kernel *k = kernel_list(each);
         struct list_spot s;
         bool lacks = k->lacks(page, p->first, value);
+        assert_int_equal(k->find(page, p, value), has);
         assert_false(has && lacks);
         assert_int_equal(lacks,
                          k->spot(page, p->first, value, &s) && k->spot_lacks(page, &s));
