@@ -48,6 +48,8 @@ static uint64_t distinct_blocks(const struct pack_source *s)
 
 static bool keeps_error(const struct pack_source *s, uint64_t n_blocks)
 {
+    if (s->target_error == 0)
+        return false;
     struct geometry g = s->geometry;
     g.n_blocks = distinct_blocks(s);
     double as_it_is = plan_geometry_error(&g, s->keys);

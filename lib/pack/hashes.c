@@ -3,7 +3,7 @@
  *
  *     pack_hashes_add()     sorts the hashes of a filter, as each lane has them
  *           |               file: lane 0 of filter 0, lane 1, ..., lane 0 of filter 1
- * ..
+ *           |
  *           v
  *     pack_hashes_blocks()  reads them again, block by block: equal top bits of hashes
  *                           are neighbours, and so are blocks (SPEC.md §4)

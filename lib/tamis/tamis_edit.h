@@ -112,7 +112,9 @@ enum tamis_left {
     TAMIS_LEFT_STAGES,
     TAMIS_LEFT_UNREADABLE,
     TAMIS_LEFT_REPLACED,
-    TAMIS_LEFT_LARGER
+    TAMIS_LEFT_LARGER,
+    TAMIS_LEFT_NEWER,
+    TAMIS_LEFT_RIBBON
 };
 struct tamis_pack_report {
     /* Segments in the pack. One that another process replaces or drops before the
@@ -135,7 +137,8 @@ struct tamis_pack_report {
      * was replaced comes after all others. TAMIS_LEFT_NONE: none was left. */
     uint32_t first_left;
     enum tamis_left why_left;
-    uint64_t reserved[2];
+    /* Left: with a feature of a newer version, which a pack would lose; ribbons. */
+    uint64_t n_newer, n_ribbons;
 };
 /* Writes a pack of n segments of a snapshot of this store (segments NULL: of all), with
  * what may be packed: filters that are sealed, of one stage, and good in every page.
@@ -214,11 +217,11 @@ int tamis_edit_derive(struct tamis_edit *edit, const void *name, size_t name_byt
                       const struct tamis_segment_options *opt,
                       struct tamis_derive_report *report, struct tamis_diag *diag);
 /* Makes the filter of a segment of a snapshot of this store anew from its list, without
- * keys: with this error (0: the store's default). Name, binding, rank, watermark and key
- * range stay, and so does the list. memory_limit, n_threads, check and for_packs of opt
- * count. If another edit replaces the segment meanwhile, the commit fails with
- * ERR_MISMATCH. ERR_NO_SEGMENT: it has no list. ERR_UNFIT: a cut one. ERR_DAMAGED: a page
- * of it fails its check. After a failure abort the edit. */
+ * keys: with this error (0: the store's default). Name, binding, rank, watermark and
+ * key range stay, and so does the list. memory_limit, n_threads, check and for_packs of
+ * opt count. If another edit replaces the segment meanwhile, the commit fails with
+ * ERR_MISMATCH. ERR_NO_SEGMENT: it has no list. ERR_UNFIT: a cut one. ERR_DAMAGED: a
+ * page of it fails its check. After a failure abort the edit. */
 int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                          size_t index, double error,
                          const struct tamis_segment_options *opt,
@@ -226,8 +229,8 @@ int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapsho
 /* Makes a list and a filter from the lists of n segments of a snapshot of this store,
  * without keys, and registers them under a new name, as tamis_edit_derive(). Use it for
  * the output of a compaction that drops no key; if it dropped some, the filter has keys
- * that the segment lacks, which costs reads. error 0: the store's default. report may be
- * NULL. Errors as of tamis_list_merge() and tamis_edit_from_list(). */
+ * that the segment lacks, which costs reads. error 0: the store's default. report may
+ * be NULL. Errors as of tamis_list_merge() and tamis_edit_from_list(). */
 int tamis_edit_merge(struct tamis_edit *edit, const void *name, size_t name_bytes,
                      struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
                      double error, const struct tamis_segment_options *opt,

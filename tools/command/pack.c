@@ -298,8 +298,9 @@ static const char *unpack_advice(const struct packing *p)
     for (size_t i = 0; i < p->n; i++)
         if (tamis_snapshot_pack_pages(p->snapshot, p->segments[i], &rows) == 0 &&
             rows.n_damaged > 0)
-            return "build the segment anew from its keys; others can be unpacked by "
-                   "their names, and 'tamis pack --repack' saves all that are good";
+            return "others can be unpacked by their names; 'tamis pack --repack' saves "
+                   "all that are good, and takes the files of segments that kept "
+                   "theirs; build the rest anew from their keys";
     return "'tamis pack --repack' writes a whole pack, which can be unpacked";
 }
 

@@ -15,7 +15,7 @@
 uint64_t packed_n_left(const struct tamis_pack_report *r)
 {
     return r->n_packed_before + r->n_bare + r->n_growing + r->n_stages +
-           r->n_unreadable + r->n_replaced + r->n_larger;
+           r->n_unreadable + r->n_replaced + r->n_larger + r->n_newer + r->n_ribbons;
 }
 
 static void print_json(const struct tamis_pack_report *r)
@@ -37,6 +37,8 @@ static void print_json(const struct tamis_pack_report *r)
     json_put(left, "unreadable", json_count(r->n_unreadable));
     json_put(left, "replaced", json_count(r->n_replaced));
     json_put(left, "larger", json_count(r->n_larger));
+    json_put(left, "newer", json_count(r->n_newer));
+    json_put(left, "ribbons", json_count(r->n_ribbons));
     json_put(o, "left", left);
     json_print(o);
 }
@@ -53,7 +55,9 @@ static void left_text(const struct tamis_pack_report *r, char *text, size_t room
                 {r->n_stages, "of several stages"},
                 {r->n_unreadable, "damaged or unreadable"},
                 {r->n_replaced, "replaced or dropped meanwhile"},
-                {r->n_larger, "larger in a pack"}};
+                {r->n_larger, "larger in a pack"},
+                {r->n_newer, "of a newer version"},
+                {r->n_ribbons, "ribbons"}};
     size_t at = 0;
 
     text[0] = '\0';
@@ -119,6 +123,9 @@ static const char *why_text(enum tamis_left why)
         [TAMIS_LEFT_GROWING] = "still grows, and only sealed filters are packed",
         [TAMIS_LEFT_STAGES] =
             "has several stages, and only filters of one stage are packed",
+        [TAMIS_LEFT_NEWER] =
+            "has a feature of a newer version, which a pack would lose",
+        [TAMIS_LEFT_RIBBON] = "has a ribbon, and only Bloom filters are packed",
         [TAMIS_LEFT_LARGER] =
             "would be larger in a pack: pack it with more of its size",
     };

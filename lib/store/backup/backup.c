@@ -373,7 +373,10 @@ static int leave_its_pack(struct backup *b, struct backup_item *it,
         tell_left(b, it, p, "its segments have files of their own", code, what, more);
     p->told = true;
     backup_record(it, &r);
+    if (r.ro_compat & ~RECORD_RO_COMPAT_KNOWN)
+        return 0; /* not ours to change; its pack is missing there */
     leave_pack(&r);
+    r.compat &= RECORD_COMPAT_KNOWN;
     return backup_set_record(it, &r);
 }
 

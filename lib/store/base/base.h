@@ -69,7 +69,8 @@ void dir_close_guarded(struct io_guarded_fd *g);
 int dir_lock(int fd, int how); /* flock(), whatever signals come; an errno */
 /* 1: an empty directory; 0: not empty; else -1. */
 int dir_is_empty(int dir, const char *name);
-void filter_file_unlink(int dir, const uint8_t uuid[UUID_BYTES]);
+/* An errno; 0 also if it is not there. */
+int filter_file_unlink(int dir, const uint8_t uuid[UUID_BYTES]);
 void uuid_random(uint8_t uuid[UUID_BYTES]);
 /* Copies n_bytes of a file into an empty one; ERR_DAMAGED if it has fewer. *unreadable:
  * the source failed. */
@@ -89,7 +90,7 @@ int dead_load(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest, uint8_t 
 int dead_create(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest,
                 uint32_t n_columns);
 /* Sets the bits of these columns; durable on return. The caller is in a write
- * transaction (R18). *all: no column is left. */
+ * transaction (R18), unless nobody knows of the pack yet. *all: no column is left. */
 int dead_bury(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest,
               const uint32_t *columns, size_t n, bool *all);
 

@@ -69,11 +69,11 @@ void filters_dir_path(const struct filters_dir *d, const char *name,
         memcpy(path, "...", 3);
 }
 
-void filter_file_unlink(int dir, const uint8_t uuid[UUID_BYTES])
+int filter_file_unlink(int dir, const uint8_t uuid[UUID_BYTES])
 {
     char name[FILTER_NAME_BYTES];
     filter_file_name(uuid, name);
-    io_calls.unlinkat(dir, name, 0);
+    return io_calls.unlinkat(dir, name, 0) == 0 || errno == ENOENT ? 0 : errno;
 }
 
 /* A random UUID, RFC 9562 version 4: so it is never all zeros, which means "none". */

@@ -305,14 +305,23 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 
 /* ---- commit ---- */
 
-/* The catalog no longer names them; if this fails, the next sweep does it. */
-static void unlink_dropped(const struct apply *a)
+/* The catalog no longer names them. */
+static bool unlink_dropped(const struct apply *a)
 {
     int dir = a->edit->dir.fd;
+    bool done = true;
     for (size_t at = 0; at < a->dropped.n; at += UUID_BYTES)
-        filter_file_unlink(dir, a->dropped.bytes + at);
-    if (a->dropped.n)
-        io_sync_dir(dir);
+        done &= filter_file_unlink(dir, a->dropped.bytes + at) == 0;
+    return a->dropped.n == 0 || (io_sync_dir(dir) == 0 && done);
+}
+
+/* What the commit leaves behind goes. If that fails, the next edit sweeps. */
+static void remove_rest(struct apply *a)
+{
+    struct catalog *c = a->edit->catalog;
+    bool done = bury_columns(c, a->edit->dir.fd, &a->columns);
+    if (!(unlink_dropped(a) && done))
+        atomic_store(&c->swept, false);
 }
 
 static int sync_files(const struct tamis_edit *e, struct tamis_diag *diag)
@@ -336,10 +345,9 @@ int tamis_edit_commit(struct tamis_edit *edit, struct tamis_diag *diag)
     rc = sync_files(edit, diag);
     if (!rc && edit->n_ops)
         rc = catalog_write(edit->catalog, apply, &a, &unsure, diag);
-    if (!rc) {
-        bury_columns(edit->catalog, edit->dir.fd, &a.columns);
-        unlink_dropped(&a);
-    } else if (!unsure)
+    if (!rc)
+        remove_rest(&a);
+    else if (!unsure)
         edit_unlink_written(edit);
     /* Unsure: the names may be on the disk, so their files stay. If they are not,
      * the next sweep removes the files. */

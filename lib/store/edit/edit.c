@@ -24,8 +24,9 @@
 static int enter_dir(struct catalog *c, int fd)
 {
     if (!atomic_load(&c->swept) && dir_lock(fd, LOCK_EX | LOCK_NB) == 0) {
-        sweep_orphans(c, fd);
-        atomic_store(&c->swept, true);
+        atomic_store(&c->swept, true); /* before: what fails meanwhile is swept again */
+        if (!sweep_orphans(c, fd))
+            atomic_store(&c->swept, false);
     }
     return dir_lock(fd, LOCK_SH);
 }

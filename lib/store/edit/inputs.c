@@ -73,7 +73,9 @@ static int open_file(const struct packing *p, struct pack_input *o,
         rc = packs_lost(s, o->segment, diag);
     if (rc)
         return o->filter = NULL, rc;
-    rc = tamis_filter_verify(o->filter, &pages, diag);
+    rc = filter_may_be_written(o->filter) ? 0 : TAMIS_ERR_VERSION;
+    if (!rc)
+        rc = tamis_filter_verify(o->filter, &pages, diag);
     if (!rc && !filter_plane(o->filter, s->domain.tag, 0, &o->plane))
         rc = TAMIS_ERR_UNFIT;
     return rc;
@@ -150,6 +152,8 @@ void input_left(struct packing *p, size_t segment, enum tamis_left why)
         [TAMIS_LEFT_UNREADABLE] = &r->n_unreadable,
         [TAMIS_LEFT_REPLACED] = &r->n_replaced,
         [TAMIS_LEFT_LARGER] = &r->n_larger,
+        [TAMIS_LEFT_NEWER] = &r->n_newer,
+        [TAMIS_LEFT_RIBBON] = &r->n_ribbons,
     };
     ++*counts[why];
     if (r->why_left == TAMIS_LEFT_NONE ||
@@ -177,8 +181,10 @@ static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
             diag_errno(diag, rc, p->edit->catalog->path, "reading a filter");
         return rc;
     }
-    if (l->n_stages != 1)
-        input_left(p, l->index, TAMIS_LEFT_STAGES);
+    if (rc == TAMIS_ERR_VERSION)
+        input_left(p, l->index, TAMIS_LEFT_NEWER);
+    else if (l->n_stages != 1) /* the first of a ribbon has no lanes */
+        input_left(p, l->index, l->stage.lanes ? TAMIS_LEFT_STAGES : TAMIS_LEFT_RIBBON);
     else if (rc)
         input_lost(p, l->index);
     if (rc || l->n_stages != 1)
@@ -204,8 +210,9 @@ static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
     return 0;
 }
 
-/* It was folded to the least that keeps its error when it was packed first. A pack
- * without a good table: the column has all blocks of its band. */
+/* It was folded to the least that keeps its error when it was packed first, and is not
+ * folded again: how many keys it has is only what a record says. A pack without a good
+ * table: the column has all blocks of its band. */
 static int take_column(struct packing *p, size_t index, const struct seat *seat,
                        struct tamis_diag *diag)
 {
@@ -271,6 +278,8 @@ static void where(struct packing *p, size_t index, struct look *l)
     bool stays = p->chosen ? !p->chosen[index] : p->opt.repack == TAMIS_REPACK_NONE;
     if (l->seat && stays)
         input_left(p, index, TAMIS_LEFT_PACKED);
+    else if (le64_get(entry_record(e)->ro_compat) & ~RECORD_RO_COMPAT_KNOWN)
+        input_left(p, index, TAMIS_LEFT_NEWER);
     else if (l->seat && !is_better_as_file(p, l))
         l->at = AT_SEAT;
     else if (e->state == RECORD_NO_FILTER)

@@ -15,7 +15,8 @@
 /* ==== sweep.c: files that nothing names ==== */
 
 /* Removes them; the caller holds the exclusive lock of `dir`. */
-void sweep_orphans(struct catalog *c, int dir);
+/* False: something could not be removed, or no tombstone set. */
+bool sweep_orphans(struct catalog *c, int dir);
 
 /* ==== edit.c, put.c, commit.c ==== */
 
@@ -145,13 +146,20 @@ struct buffer {
 };
 int buffer_add(struct buffer *b, const void *bytes, size_t n); /* ENOMEM */
 
+struct entry;
+/* May a record be made anew for this segment? ERR_VERSION: it has a feature of a newer
+ * version, which the new one would lack (SPEC.md §5.2). */
+int edit_may_remake(const struct tamis_edit *e, const struct entry *segment,
+                    struct tamis_diag *diag);
+
 /* Columns that no record may use any more, as struct pack_place. */
 int bury_later(struct buffer *columns, const struct pack_place *place); /* ENOMEM */
 /* Sets their tombstones, in a write transaction of its own (R18), and removes packs
- * that have no column left. What fails here is left to the next sweep. */
-void bury_columns(struct catalog *c, int dir, struct buffer *columns);
+ * that have no column left. False: something failed, and a sweep has to do it. A pack
+ * without usable tombstones needs none: none of its columns counts. */
+bool bury_columns(struct catalog *c, int dir, struct buffer *columns);
 /* The same inside a transaction. */
-void bury_in(int dir, struct buffer *columns);
+bool bury_in(int dir, struct buffer *columns);
 /* Gives the records of the operation's segments their places. Columns whose segment has
  * another filter by now, and places that they had, go to `columns`; uuids of files to
  * be removed to `files`. */

@@ -77,6 +77,18 @@ static int from_list(struct tamis_edit *edit, const struct entry *e,
     return rc;
 }
 
+int edit_may_remake(const struct tamis_edit *e, const struct entry *segment,
+                    struct tamis_diag *diag)
+{
+    char text[NAME_TEXT_BYTES];
+    if (!(le64_get(entry_record(segment)->ro_compat) & ~RECORD_RO_COMPAT_KNOWN))
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_VERSION, e->catalog->path,
+                     "segment '%s' has a feature of a newer version, which a new "
+                     "filter would lack",
+                     name_text(text, segment->bytes, segment->name_bytes));
+}
+
 int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                          size_t index, double error,
                          const struct tamis_segment_options *opt,
@@ -95,7 +107,9 @@ int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapsho
         rc = tamis_snapshot_list(snapshot, index, &list, diag);
     if (rc)
         return rc;
-    rc = from_list(edit, snapshot->entries[index], list, error, opt, diag);
+    rc = edit_may_remake(edit, snapshot->entries[index], diag);
+    if (!rc)
+        rc = from_list(edit, snapshot->entries[index], list, error, opt, diag);
     tamis_filter_close(list);
     return rc;
 }

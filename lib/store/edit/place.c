@@ -43,56 +43,65 @@ static int compare_places(const void *left, const void *right)
     return (a->column > b->column) - (a->column < b->column);
 }
 
-/* Columns of one pack. */
-static void bury_of_pack(int dir, const struct pack_place *places, size_t n)
+static bool remove_pack(int dir, const uint8_t uuid[UUID_BYTES])
 {
-    uint32_t *columns = malloc(n * sizeof *columns);
     char name[FILTER_NAME_BYTES];
-    bool all;
-    for (size_t i = 0; columns && i < n; i++)
-        columns[i] = places[i].column;
-    if (columns &&
-        dead_bury(dir, places->uuid, places->digest, columns, n, &all) == 0 && all) {
-        filter_file_unlink(dir, places->uuid);
-        dead_file_name(places->uuid, name);
-        io_calls.unlinkat(dir, name, 0);
-        io_sync_dir(dir);
-    }
-    free(columns);
+    bool done = filter_file_unlink(dir, uuid) == 0;
+    dead_file_name(uuid, name);
+    done &= io_calls.unlinkat(dir, name, 0) == 0 || errno == ENOENT;
+    return io_sync_dir(dir) == 0 && done;
 }
 
-void bury_in(int dir, struct buffer *columns)
+/* Columns of one pack. */
+static bool bury_of_pack(int dir, const struct pack_place *places, size_t n)
+{
+    uint32_t *columns = malloc(n * sizeof *columns);
+    bool all = false;
+    if (!columns)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        columns[i] = places[i].column;
+    int rc = dead_bury(dir, places->uuid, places->digest, columns, n, &all);
+    free(columns);
+    if (rc == 0 && all)
+        return remove_pack(dir, places->uuid);
+    return rc <= 0 || rc == ENOENT; /* there are none, or they are damaged */
+}
+
+bool bury_in(int dir, struct buffer *columns)
 {
     struct pack_place *p = (struct pack_place *)(void *)columns->bytes;
     size_t n = columns->n / sizeof *p, first = 0;
+    bool done = true;
     if (n > 1)
         qsort(p, n, sizeof *p, compare_places);
     for (size_t i = 1; i <= n; i++)
         if (i == n || memcmp(p[i].uuid, p[first].uuid, UUID_BYTES) != 0 ||
             p[i].digest != p[first].digest) {
-            bury_of_pack(dir, p + first, i - first);
+            done &= bury_of_pack(dir, p + first, i - first);
             first = i;
         }
+    return done;
 }
 
 struct burial {
     int dir;
     struct buffer *columns;
+    bool done;
 };
 
 static int bury(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
-    const struct burial *b = ctx;
+    struct burial *b = ctx;
     (void)t, (void)diag;
-    bury_in(b->dir, b->columns);
+    b->done = bury_in(b->dir, b->columns);
     return 0;
 }
 
-void bury_columns(struct catalog *c, int dir, struct buffer *columns)
+bool bury_columns(struct catalog *c, int dir, struct buffer *columns)
 {
-    struct burial b = {dir, columns};
-    if (columns->n)
-        catalog_write(c, bury, &b, NULL, NULL);
+    struct burial b = {dir, columns, false};
+    return columns->n == 0 || (catalog_write(c, bury, &b, NULL, NULL) == 0 && b.done);
 }
 
 /* ---- a pack published ---- */
@@ -102,8 +111,7 @@ static bool is_packed_one(const struct record *r, const struct placement *p)
 {
     return r->state == RECORD_SEALED && r->table_digest == p->table_digest &&
            memcmp(r->uuid, p->uuid, UUID_BYTES) == 0 &&
-           !(r->ro_compat & ~RECORD_RO_COMPAT_KNOWN) &&
-           !(r->compat & ~RECORD_COMPAT_KNOWN);
+           !(r->ro_compat & ~RECORD_RO_COMPAT_KNOWN);
 }
 
 static int place_record(struct catalog_txn *t, const struct edit_op *op,
@@ -132,7 +140,7 @@ static int place_record(struct catalog_txn *t, const struct edit_op *op,
         rc = 0;
     bool has_own = !record_packed(&r) || r.compat & RECORD_COMPAT_KEPT;
     r.ro_compat |= RECORD_RO_COMPAT_PACKED;
-    r.compat &= ~RECORD_COMPAT_KEPT;
+    r.compat &= RECORD_COMPAT_KNOWN & ~RECORD_COMPAT_KEPT; /* SPEC.md §5.2 */
     r.compat |= pack->keep && has_own ? RECORD_COMPAT_KEPT : 0;
     r.place = place;
     if (!rc && has_own && !pack->keep)

@@ -21,6 +21,7 @@ struct sweep {
     struct used *used;
     size_t n_packs;
     bool unsure; /* a record can't be read: it may name any file */
+    bool done;   /* nothing failed */
 };
 
 /* The columns of a pack that records name. */
@@ -97,9 +98,10 @@ static void sweep_forget(struct sweep *s)
 /* ---- what they do not name ---- */
 
 /* Columns without a record and without a tombstone. */
-static void bury_unused(const struct sweep *s)
+static bool bury_unused(const struct sweep *s)
 {
     struct buffer columns = {0};
+    bool done = true;
     for (size_t i = 0; i < s->n_packs; i++) {
         const struct used *u = &s->used[i];
         uint8_t *file;
@@ -111,32 +113,38 @@ static void bury_unused(const struct sweep *s)
             place.column = c;
             if (!(u->columns[c / 8] >> c % 8 & 1) &&
                 !(file[DEAD_HEAD_BYTES + c / 8] >> c % 8 & 1) &&
-                bury_later(&columns, &place) != 0)
+                bury_later(&columns, &place) != 0) {
+                done = false;
                 break;
+            }
         }
         free(file);
     }
-    bury_in(s->dir, &columns);
+    done &= bury_in(s->dir, &columns);
     free(columns.bytes);
+    return done;
 }
 
-static void unlink_orphans(const struct sweep *s)
+static bool unlink_orphans(const struct sweep *s)
 {
     int fd = openat(s->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
         if (fd >= 0)
             close(fd);
-        return;
+        return false;
     }
     const struct dirent *e;
-    bool any = false;
-    while ((e = readdir(d)))
-        if (is_orphan(s, e->d_name) && io_calls.unlinkat(s->dir, e->d_name, 0) == 0)
-            any = true;
+    bool any = false, done = true;
+    while ((e = readdir(d))) {
+        if (!is_orphan(s, e->d_name))
+            continue;
+        bool gone = io_calls.unlinkat(s->dir, e->d_name, 0) == 0;
+        any |= gone;
+        done &= gone || errno == ENOENT || errno == EISDIR; /* not one of ours */
+    }
     closedir(d);
-    if (any)
-        io_sync_dir(s->dir);
+    return (!any || io_sync_dir(s->dir) == 0) && done;
 }
 
 /* In a write transaction: no name can take effect meanwhile, of an edit or of another
@@ -147,16 +155,15 @@ static int sweep_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     sweep_forget(s);
     int rc = catalog_each(t, note_live, s, diag);
     if (!rc) {
-        if (!s->unsure)
-            bury_unused(s);
-        unlink_orphans(s);
+        bool buried = s->unsure || bury_unused(s);
+        s->done = unlink_orphans(s) && buried;
     }
     sweep_forget(s);
     return rc;
 }
 
-void sweep_orphans(struct catalog *c, int dir)
+bool sweep_orphans(struct catalog *c, int dir)
 {
     struct sweep s = {.dir = dir};
-    catalog_write(c, sweep_in, &s, NULL, NULL);
+    return catalog_write(c, sweep_in, &s, NULL, NULL) == 0 && s.done;
 }

@@ -108,24 +108,26 @@ static int check_segment(const struct unpacking *u, size_t index)
     if (index >= s->n)
         return diag_fail(u->diag, TAMIS_ERR_RANGE, u->edit->catalog->path,
                          "the snapshot has no segment %zu", index);
-    if (packs_seat(&s->packs, index))
-        return 0;
-    return diag_fail(
-        u->diag, TAMIS_ERR_NO_SEGMENT, u->edit->catalog->path,
-        "segment '%s' is in no usable pack",
-        name_text(text, s->entries[index]->bytes, s->entries[index]->name_bytes));
+    const struct entry *e = s->entries[index];
+    name_text(text, e->bytes, e->name_bytes);
+    if (!packs_seat(&s->packs, index))
+        return diag_fail(u->diag, TAMIS_ERR_NO_SEGMENT, u->edit->catalog->path,
+                         "segment '%s' is in no usable pack", text);
+    return edit_may_remake(u->edit, e, u->diag);
 }
 
 /* Is there room for the files? They may be much larger than the columns: better told
  * before the first than when the disk is full. */
-static int check_room(struct unpacking *u, const uint32_t *segments, size_t n)
+static int check_room(struct unpacking *u)
 {
     struct statvfs fs;
     uint64_t needs = 0, has;
-    for (size_t i = 0; i < n; i++) {
-        const struct seat *seat = packs_seat(&u->snapshot->packs, segments[i]);
+    for (size_t i = 0; i < u->snapshot->n; i++) {
+        if (!u->wanted[i])
+            continue;
+        const struct seat *seat = packs_seat(&u->snapshot->packs, i);
         uint64_t own_blocks;
-        int rc = packs_own_blocks(u->snapshot, segments[i], &own_blocks, u->diag);
+        int rc = packs_own_blocks(u->snapshot, i, &own_blocks, u->diag);
         if (rc)
             return rc;
         needs += pack_unpacked_bytes(seat->band, own_blocks);
@@ -160,7 +162,7 @@ int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
             u.wanted[segments[i]] = true;
     }
     if (!rc)
-        rc = check_room(&u, segments, n);
+        rc = check_room(&u);
     for (size_t i = 0; i < n && !rc; i++)
         if (u.wanted[segments[i]]) {
             u.wanted[segments[i]] = false; /* it may be listed twice */

@@ -309,7 +309,7 @@ int repair_by_files(struct repair *r, struct tamis_diag *diag)
     for (size_t i = 0; i < r->n_files && !rc; i++)
         rc = judge_file(r, &names, i, j, diag);
     claim_packs(r);
-    repair_settle_tombstones(r);
+    repair_settle_tombstones(r, false);
     if (!rc)
         rc = claim_lists(r, &names, diag);
     if (!rc)

@@ -174,7 +174,7 @@ void repair_name_pack(struct repair *r, const uint8_t uuid[UUID_BYTES]);
 /* Marks the file of a record's list, if it has one. */
 void repair_name_list(struct repair *r, const struct record *record);
 /* Tombstones that no record names go where their pack goes. */
-void repair_settle_tombstones(struct repair *r);
+void repair_settle_tombstones(struct repair *r, bool has_catalog);
 /* Does a record name its filter's own file? */
 bool repair_record_names_own(const struct record *record);
 

@@ -119,15 +119,19 @@ void repair_name_list(struct repair *r, const struct record *record)
         f->named = true;
 }
 
-void repair_settle_tombstones(struct repair *r)
+void repair_settle_tombstones(struct repair *r, bool has_catalog)
 {
     for (size_t i = 0; i < r->n_files; i++) {
         struct repair_file *f = &r->files[i];
         if (!f->dead || f->temporary || f->named)
             continue;
         const struct repair_file *pack = repair_find_file(r, f->uuid);
-        f->aside = pack && pack->aside;
-        f->unlink = !pack;
+        f->aside = pack ? pack->aside : !has_catalog;
+        f->unlink = !pack && has_catalog;
+        if (!pack && !has_catalog)
+            repair_tell(r, TAMIS_REPAIR_QUARANTINED, NULL, f->name,
+                        "the pack of these tombstones is not there: the list lacks "
+                        "its segments");
     }
 }
 

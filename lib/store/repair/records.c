@@ -268,7 +268,7 @@ int repair_by_records(struct repair *r, struct tamis_diag *diag)
     for (size_t i = 0; i < r->n_files && !rc; i++)
         judge_orphan(r, &r->files[i]);
     if (!r->unsure)
-        repair_settle_tombstones(r);
+        repair_settle_tombstones(r, true);
     free(j);
     return rc;
 }

@@ -120,7 +120,7 @@ static int view_make(struct tamis_snapshot *s, const struct tamis_snapshot *prev
         v->pack = pack;
     else
         pack_release(pack);
-    if (rc > 0 && rc != ENOENT && rc != EACCES)
+    if (entry_may_open_later(rc))
         s->packs.transient = true;
     return 0;
 }

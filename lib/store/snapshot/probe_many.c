@@ -1,6 +1,6 @@
 /* One key, many segments, 64 at a time.
  *
- * Packs come first: all of their columns are asked at once (packs.c), and what that
+ * Packs come first: all of their columns are asked at once (packs_ask.c), and what that
  * says is taken 64 segments at a time, too.
  *
  * Most segments need nothing but their bits asked (planes.c): the kernel goes

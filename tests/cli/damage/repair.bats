@@ -248,3 +248,18 @@ tree() {
     rm "store/$f"
     fails 3 ": 1 missing filter and 1 pack are left as noted" "$TAMIS" repair store
 }
+
+@test "tombstones whose pack is away are set aside, and it is told" {
+    "$TAMIS" init store
+    for i in 1 2 3 4; do seq "$i"000 "$i"200 | "$TAMIS" build store "s$i"; done
+    "$TAMIS" pack store
+    seq 9 | "$TAMIS" build store loose
+    dead=$(basename store/filters/*.dead)
+    mv "store/filters/${dead%.dead}.tamis" away
+    rm store/catalog.lmdb*
+    run "$TAMIS" repair store
+    echo "$output"
+    [[ $output == *"$dead"*"the pack of these tombstones is not there"* ]]
+    [ -f "store/quarantine/$dead" ]
+    [ ! -e "store/filters/$dead" ]
+}

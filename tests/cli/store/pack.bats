@@ -107,7 +107,7 @@ n_files() {
     [ "$(jq .damaged_segments <<<"$output")" -eq 1 ]
     fails 3 "segments affected" "$TAMIS" verify store --against-each s*.keys --strip .keys
     [[ $output == *"segments: 0 lost"* ]]
-    fails 3 "unpacking segment 's[5-8]': .*; others can be unpacked by their names, and 'tamis pack --repack' saves" \
+    fails 3 "unpacking segment 's[5-8]': .*: others can be unpacked by their names; 'tamis pack --repack' saves" \
         "$TAMIS" unpack store
     # As it said: the others move, s5 to s8 are built anew.
     fails 3 "4 filters are damaged" "$TAMIS" pack store --repack --dry-run --json

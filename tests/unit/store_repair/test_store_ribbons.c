@@ -99,7 +99,7 @@ static void what_is_refused(void **state)
     struct tamis_diag diag;
     (void)state;
     assert_int_equal(report.n_packed, 2);
-    assert_int_equal(report.n_stages, 1);
+    assert_int_equal(report.n_ribbons, 1);
     check_abc(s);
     both.for_packs = 1;
     struct tamis_edit *e = edit_new(s);
