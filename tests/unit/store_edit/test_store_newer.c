@@ -125,8 +125,8 @@ static void a_column_of_no_keys_is_not_folded(void **state)
     struct tamis_pack_report r = pack_with(s, TAMIS_REPACK_ALL);
     assert_int_equal(r.n_packed, 4);
     unsigned n_absent = 0;
-    for (uint64_t k = 50000; k < 52000; k++)
-        n_absent += reason_of(s, "s1", k) == TAMIS_NO_REASON;
+    for (int i = 0; i < 2000; i++)
+        n_absent += reason_of_hash(s, "s1", random_u64()) == TAMIS_NO_REASON;
     assert_true(n_absent > 1900);
     for (uint64_t k = 100000; k < 120000; k += 7)
         assert_int_equal(reason_of(s, "s1", k), TAMIS_HIT);
