@@ -142,9 +142,11 @@ int claim_pack(struct repair *r, struct names *names, size_t i,
         diag_clear(diag);
         f->aside = true;
         f->named = false;
-        repair_tell(r, TAMIS_REPAIR_QUARANTINED, NULL, f->name,
-                    "a pack whose columns or tombstones cannot be read: %s",
-                    tamis_strerror(rc));
+        repair_tell(
+            r, TAMIS_REPAIR_QUARANTINED, NULL, f->name,
+            "a pack of which the columns, or the .dead file beside it, cannot be "
+            "read: %s",
+            tamis_strerror(rc));
         return 0;
     }
     if (j->what[0])

@@ -1,4 +1,5 @@
 /* Filters in quarantine/: the names of their segments, and whether the list has them.
+ * Tombstones without their pack count as a filter without a name.
  *
  * A rebuild lists each name that it finds here (files.c). A list is confirmed
  * only if it has them all (tamis_store_confirm()). Only the identity of a file is read.
@@ -28,6 +29,18 @@ static bool is_filter_name(const char *name)
            (*rest == '.' && strspn(rest + 1, "0123456789") == strlen(rest + 1));
 }
 
+/* Tombstones of a pack that is not here: it may be lost, and its segments with it. */
+static bool is_of_no_pack(int dir, const char *name)
+{
+    uint8_t uuid[UUID_BYTES];
+    char pack[FILTER_NAME_BYTES];
+    const char *rest;
+    if (!dead_name_parse(name, uuid, &rest) || *rest)
+        return false;
+    filter_file_name(uuid, pack);
+    return faccessat(dir, pack, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
+}
+
 /* Neither a directory nor a link was put here by repair, and a file may go at any time.
  */
 static bool is_no_file(int rc)
@@ -39,6 +52,8 @@ static int look_at(int dir, const char *name, quarantine_fn *fn, void *ctx)
 {
     struct quarantined q = {.file = name};
     bool none;
+    if (is_of_no_pack(dir, name))
+        return fn(ctx, &q);
     if (!is_filter_name(name))
         return 0;
     q.error = repair_identify(dir, name, &q.identity, &none);

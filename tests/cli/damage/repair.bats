@@ -262,4 +262,6 @@ tree() {
     [[ $output == *"$dead"*"the pack of these tombstones is not there"* ]]
     [ -f "store/quarantine/$dead" ]
     [ ! -e "store/filters/$dead" ]
+    fails 3 "not confirmed: 1 filter in quarantine" "$TAMIS" repair store --confirm
+    "$TAMIS" repair store --confirm --force
 }
