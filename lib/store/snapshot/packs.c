@@ -2,6 +2,7 @@
 #include "lib/store/snapshot/snapshot.h"
 #include "format/pack.h"
 #include "lib/error.h"
+#include "lib/io/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -120,7 +121,7 @@ static int view_make(struct tamis_snapshot *s, const struct tamis_snapshot *prev
         v->pack = pack;
     else
         pack_release(pack);
-    if (entry_may_open_later(rc))
+    if (rc > 0 && rc != ENOENT && rc != EACCES && !io_not_regular(rc))
         s->packs.transient = true;
     return 0;
 }
