@@ -107,12 +107,6 @@ static void put_hashes(const uint64_t *v, const struct list_page *p,
     bits_end(&rests);
 }
 
-/* High part of a value, from that of the page's first. */
-static uint64_t high_of(uint64_t value, uint64_t first, uint32_t gap_bits)
-{
-    return (value >> gap_bits) - (first >> gap_bits);
-}
-
 void list_page_begin(const uint64_t *v, struct list_page *p, uint8_t page[PAGE_BYTES])
 {
     p->first = v[0];
@@ -122,7 +116,7 @@ void list_page_begin(const uint64_t *v, struct list_page *p, uint8_t page[PAGE_B
     memcpy(page, &d, sizeof d);
     for (uint32_t k = 1; k < p->n_groups; k++)
         page[LIST_HEAD_BYTES + k - 1] =
-            (uint8_t)(high_of(v[k * LIST_GROUP], v[0], p->gap_bits) >> p->leader_shift);
+            (uint8_t)(list_high(p, v[k * LIST_GROUP]) >> p->leader_shift);
 }
 
 size_t list_page_fill(const uint64_t *v, size_t n, uint8_t page[PAGE_BYTES])
@@ -146,8 +140,7 @@ static bool leader_good(const uint8_t page[PAGE_BYTES], const struct list_page *
     uint32_t k = i / LIST_GROUP;
     if (i % LIST_GROUP || k >= p->n_groups)
         return true;
-    return page[LIST_HEAD_BYTES + k - 1] ==
-           high_of(value, p->first, p->gap_bits) >> p->leader_shift;
+    return page[LIST_HEAD_BYTES + k - 1] == list_high(p, value) >> p->leader_shift;
 }
 
 /* Value i, from the one before. *at is the next bit in unary. */

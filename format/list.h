@@ -167,6 +167,13 @@ list_page_open(const uint8_t page[PAGE_BYTES], uint32_t hash_bits, struct list_p
 
 /* ---- pages ---- */
 
+/* High part of a value, from that of the page's first. */
+__attribute__((always_inline)) static inline uint64_t
+list_high(const struct list_page *p, uint64_t value)
+{
+    return (value >> p->gap_bits) - (p->first >> p->gap_bits);
+}
+
 /* Fills a page with the first values of a sorted list of n, and zeros the rest; returns
  * how many it took: 1 or more, if n is. Give it LIST_PAGE_MAX_HASHES, if there are so
  * many, else pages are less full than they could be. */

@@ -8,14 +8,13 @@
  * of, which was checked, too, and begins with that entry. A page that failed, or that
  * was lost and has our ones by now, is TAMIS_DAMAGED.
  *
- * Absent values are found out quickly, for it is they that are asked for: by as few
- * instructions as can be, one group's tops and nothing that rests on a branch by
- * chance. What that leaves open the careful way decides. */
+ * Most values that are asked for are absent. A quick way finds nearly all of these: it
+ * takes few instructions, reads the tops of one group, and has no branch that is taken
+ * by chance. The careful way decides about the others. */
 #include "lib/filter/filter.h"
 #include "lib/filter/kind.h"
 #include "lib/filter/list_place.h"
 #include "lib/filter/view.h"
-#include "lib/kernel/list/list_page.h"
 #include "lib/kernel/list/list_spot.h"
 
 #include <stdatomic.h>
@@ -226,7 +225,7 @@ static inline bool is_between(const struct view *v, uint64_t page, uint64_t valu
     return *first <= value && value < next;
 }
 
-/* The same where the guide was wrong: a neighbour, mostly. */
+/* The page and its entry where the guide was wrong: mostly it is a neighbour. */
 static __attribute__((noinline)) bool find_again(struct view *v, uint64_t value,
                                                  uint64_t *page, uint64_t *first)
 {
@@ -296,10 +295,10 @@ FORCED static inline void fetch_group(const struct asked *a)
     __builtin_prefetch(tops + LIST_GROUP * a->spot.top_bytes - 1);
 }
 
-/* Which values of a word are surely absent? In passes: pages and entries are fetched,
- * then tops. Each pass is short, for a processor that waits for the translation of an
- * address holds few instructions meanwhile: the fewer a key takes, the more pages are
- * on their way. */
+/* Which values of a word are surely absent? The first pass fetches pages and entries,
+ * the second tops, and the third asks. Each pass is short, for a processor that waits
+ * for the translation of an address holds few instructions meanwhile: the fewer a key
+ * takes, the more pages are on their way. */
 static uint64_t absent_surely(struct view *v, const uint64_t *hashes, size_t n)
 {
     const struct list_kernel *k = v->list->kernel;
@@ -353,18 +352,10 @@ static size_t probe_many(struct view *v, const struct kernel *k, const uint64_t 
 
 /* ---- all pages of hashes are good ---- */
 
-static struct view *view_with(const struct plane *plane)
-{
-    return (struct view *)(uintptr_t)(const void *)plane; /* the first in a view */
-}
-
 static __attribute__((noinline)) enum tamis_answer
 list_answer_carefully(struct view *v, uint64_t h, enum tamis_reason *why)
 {
-    enum tamis_reason reason = ask_carefully(v, h >> v->list->cut);
-    if (why)
-        *why = reason;
-    return reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
+    return answer_of(ask_carefully(v, h >> v->list->cut), why);
 }
 
 /* Never strict: then no stage is good for good. */
@@ -372,7 +363,7 @@ static enum tamis_answer list_answer(const struct plane *plane,
                                      const struct tamis_key *key,
                                      enum tamis_reason *why)
 {
-    struct view *v = view_with(plane);
+    struct view *v = view_of_plane(plane);
     if (__builtin_expect(!lacks(v, key->hash), 0))
         return list_answer_carefully(v, key->hash, why);
     if (why)
@@ -383,7 +374,7 @@ static enum tamis_answer list_answer(const struct plane *plane,
 static size_t list_answer_few(const struct plane *plane, const uint64_t *hashes,
                               size_t n, uint64_t *absent)
 {
-    return probe_many(view_with(plane), NULL, hashes, n, absent);
+    return probe_many(view_of_plane(plane), NULL, hashes, n, absent);
 }
 
 /* ---- for people ---- */

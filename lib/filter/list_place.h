@@ -1,14 +1,14 @@
 /* Which page of a list has a value, if one has: a hint, since no entry of the table is
  * checked here.
  *
- *     value --guide--> page: right for nine values of ten once it is known
+ *     value --guide--> page: right for nineteen hashes of twenty, once it is known
  *       `----guess---> entries around it ... --bisect--> page
  *
- * Hashes are spread evenly, so value * pages is a guess, but one of 100 million hashes
- * is six pages off (a Brownian bridge). The guide has the true places of some thousand
- * values, found when they are first needed; between two of them the guess is good to
- * within a tenth of a page, and a probe fetches the page before it has read the table.
- */
+ * Hashes are spread evenly, so value * pages is a guess. In a list of 100 million
+ * hashes it is off by some six pages (a Brownian bridge). The guide has the true places
+ * of some thousand values, found when they are first needed. Between two of them the
+ * guess is off by a tenth of a page, so a probe fetches the page before it reads the
+ * table. */
 #ifndef TAMIS_LIST_PLACE_H
 #define TAMIS_LIST_PLACE_H
 

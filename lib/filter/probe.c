@@ -37,13 +37,6 @@ static inline struct view *view_to_ask(struct tamis_filter *f, uint64_t min_wate
     return v;
 }
 
-static enum tamis_answer answer(enum tamis_reason reason, enum tamis_reason *why)
-{
-    if (why)
-        *why = reason;
-    return reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
-}
-
 /* With all looks, but for those that need none after the clock's tick. */
 static APART enum tamis_answer answer_slowly(struct tamis_filter *f,
                                              uint64_t min_watermark, uint64_t now,
@@ -54,7 +47,7 @@ static APART enum tamis_answer answer_slowly(struct tamis_filter *f,
     if (quick_left < 0) /* whatever the key: each probe took one */
         quick_tick();
     if (key->tag != f->tag)
-        return answer(TAMIS_MISMATCH, why);
+        return answer_of(TAMIS_MISMATCH, why);
     if (min_watermark <= f->min_watermark && view_was_offered(v, key->tag))
         return v->answer(&v->plane, key, why);
     enum tamis_reason reason;
@@ -65,12 +58,12 @@ static APART enum tamis_answer answer_slowly(struct tamis_filter *f,
         reason = f->probe(v, f->kernel, key->hash);
         view_offer(f, v, epoch);
     }
-    return answer(reason, why);
+    return answer_of(reason, why);
 }
 
 static APART enum tamis_answer answer_nothing(enum tamis_reason *why)
 {
-    return answer(TAMIS_UNREADABLE, why);
+    return answer_of(TAMIS_UNREADABLE, why);
 }
 
 enum tamis_answer filter_probe_from(struct tamis_filter *f, uint64_t min_watermark,
@@ -139,7 +132,7 @@ size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
     if (quick_left < 0)
         quick_tick();
     if (!f || tag != f->tag || (n && (!hashes || !absent))) {
-        answer(f ? TAMIS_MISMATCH : TAMIS_UNREADABLE, why);
+        answer_of(f ? TAMIS_MISMATCH : TAMIS_UNREADABLE, why);
         return 0;
     }
     enum tamis_reason reason;
@@ -198,10 +191,10 @@ size_t tamis_filter_probe_keys(struct tamis_filter *f, const struct tamis_key *k
     size_t n_absent = 0;
     clear_answers(absent, n);
     if (!f || (n && (!keys || !absent))) {
-        answer(f ? TAMIS_MISMATCH : TAMIS_UNREADABLE, why);
+        answer_of(f ? TAMIS_MISMATCH : TAMIS_UNREADABLE, why);
         return 0;
     }
-    answer(TAMIS_NO_REASON, why);
+    answer_of(TAMIS_NO_REASON, why);
     for (size_t done = 0, some; done < n; done += some) {
         some = n - done < GATHER ? n - done : GATHER;
         for (size_t i = 0; i < some; i++)
@@ -209,11 +202,11 @@ size_t tamis_filter_probe_keys(struct tamis_filter *f, const struct tamis_key *k
         enum tamis_reason reason;
         filter_probe_batch_from(f, 0, 0, f->tag, hashes, some, answers, &reason);
         if (reason != TAMIS_NO_REASON)
-            answer(reason, why);
+            answer_of(reason, why);
         for (size_t i = 0; i < some; i++) {
             uint64_t bit = answers[i / WORD] >> (i % WORD) & 1;
             if (keys[done + i].tag != f->tag) {
-                answer(TAMIS_MISMATCH, why);
+                answer_of(TAMIS_MISMATCH, why);
                 continue;
             }
             absent[(done + i) / WORD] |= bit << ((done + i) % WORD);

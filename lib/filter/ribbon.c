@@ -192,32 +192,25 @@ static size_t probe_many(struct view *v, const struct kernel *k, const uint64_t 
 
 /* ---- all pages of stage 0 are good ---- */
 
-static struct view *view_of(const struct plane *plane)
-{
-    return (struct view *)(uintptr_t)(const void *)plane; /* the first in a view */
-}
-
 /* Apart: a hit, a key in thirty that is bumped, and whatever follows a loss. */
 static __attribute__((noinline)) enum tamis_answer
 ribbon_answer_slowly(const struct plane *plane, uint64_t h, enum ribbon_answer answer,
                      enum tamis_reason *why)
 {
-    struct view *v = view_of(plane);
+    struct view *v = view_of_plane(plane);
     enum tamis_reason reason = TAMIS_HIT;
     if (answer == RIBBON_BUMPED && !lost_any(&v->map))
         reason = probe_from(v, kernel_get(), 1, ribbon_next_hash(h));
     else if (answer != RIBBON_MATCH)
         reason = probe_from(v, kernel_get(), 0, h);
-    if (why)
-        *why = reason;
-    return reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
+    return answer_of(reason, why);
 }
 
 static enum tamis_answer ribbon_answer(const struct plane *plane,
                                        const struct tamis_key *key,
                                        enum tamis_reason *why)
 {
-    struct view *v = view_of(plane);
+    struct view *v = view_of_plane(plane);
     const struct ribbons *r = v->ribbons;
     enum ribbon_answer a = r->kernel->probe(r->planes[0], key->hash);
     if (__builtin_expect(a != RIBBON_ABSENT || lost_any(&v->map), 0))
@@ -230,7 +223,7 @@ static enum tamis_answer ribbon_answer(const struct plane *plane,
 static size_t ribbon_answer_few(const struct plane *plane, const uint64_t *hashes,
                                 size_t n, uint64_t *absent)
 {
-    return probe_chunk(view_of(plane), kernel_get(), hashes, n, absent);
+    return probe_chunk(view_of_plane(plane), kernel_get(), hashes, n, absent);
 }
 
 /* ---- for people ---- */

@@ -42,10 +42,24 @@ struct view {
         *planes;        /* kind_bloom's: of the stages, once nothing is left to check */
     struct band *bands; /* kind_pack's; NULL: the table of bands failed a check */
     uint32_t n_bands;
-    struct list_map *list; /* kind_list's */
+    struct list_map *list;   /* kind_list's */
     struct ribbons *ribbons; /* kind_ribbon's */
     struct stage stages[];
 };
+
+/* The view of which this is the first plane. */
+static inline struct view *view_of_plane(const struct plane *plane)
+{
+    return (struct view *)(uintptr_t)(const void *)plane;
+}
+
+static inline enum tamis_answer answer_of(enum tamis_reason reason,
+                                          enum tamis_reason *why)
+{
+    if (why)
+        *why = reason;
+    return reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
+}
 
 /* So many threads map one filter anew at a time. Others answer MAYBE meanwhile. */
 enum { MAX_MAKERS = 16 };

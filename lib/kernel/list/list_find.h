@@ -1,5 +1,13 @@
-/* Is a value in a page of a list? list_page.c says how that is known. Like list_spot.h
- * it takes the instruction set of the function that it is in. */
+/* Is a value in a page of a list? No value is decoded for that. Leaders tell the group
+ * that the value's high part leads to. In most groups no top equals the value's (in all
+ * but one of a thousand, where tops have 16 bits), and then the value is absent. A hash
+ * with the same low bits is the value if its high part is the same:
+ *
+ *     zeros in unary before its one  +  steps down in low bits up to it
+ *
+ * A gap is coded as v - u - 1: where low bits do not grow, the high part grows by one
+ * more than unary says. So unary must have its one at a place that can be computed, and
+ * as many ones before it as hashes. */
 #ifndef TAMIS_LIST_FIND_H
 #define TAMIS_LIST_FIND_H
 
@@ -128,7 +136,7 @@ GROUP_INLINE bool find_in_page(const uint8_t *page, const struct list_page *p,
     if (p->n <= 1 || value <= p->first)
         return p->n > 0 && value == p->first;
     uint32_t group, last, top = top_of(p, value);
-    uint64_t high = high_of(p, value);
+    uint64_t high = list_high(p, value);
     find_groups(page, p, high, &group, &last);
     for (; group <= last; group++)
         if (has_top(list_group_tops(page, p->top_bytes, group), p->top_bytes, top) &&

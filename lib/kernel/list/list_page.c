@@ -1,24 +1,5 @@
-/* Pages of lists (format/list.h), a group of 64 hashes at a time.
- *
- * A probe decodes no value. Leaders tell the group that the value's high part leads to.
- * The tops of a group are one or two cache lines. No top equals the value's in most
- * groups (all but one of a thousand, where tops have 16 bits), and then the value is
- * absent. A hash with the same low bits is the value if its high part is, too. That is
- *
- *     zeros in unary before its one  +  steps down in low bits up to it
- *
- * since a gap is coded as v - u - 1: where low bits do not grow, the high part grows by
- * one more than unary says. So unary must have its one at a place that can be computed,
- * and as many ones before it as hashes. */
+/* All values of a page of a list, fast. */
 #include "lib/kernel/list/list_page.h"
-#include "lib/kernel/list/list_find.h"
-
-bool list_page_find(const uint8_t *page, const struct list_page *p, uint64_t value)
-{
-    return find_in_page(page, p, value);
-}
-
-/* ---- all values ---- */
 
 /* 64 bits of unary from bit `at` on, a multiple of 8; zeros beyond the page. */
 static inline uint64_t unary_word(const uint8_t *page, uint32_t at)
@@ -30,7 +11,7 @@ static inline uint64_t unary_word(const uint8_t *page, uint32_t at)
     return beyond < 64 ? le64_get(word) >> beyond : 0;
 }
 
-/* The same for pages whose tops have so many bytes: a constant where it is called. */
+/* All values of a page whose tops have so many bytes: a constant where it is called. */
 __attribute__((always_inline)) static inline bool
 values_of(const uint8_t *page, uint32_t hash_bits, const struct list_page *p,
           uint32_t top_bytes, uint64_t *values)

@@ -12,10 +12,10 @@ GROUP_INLINE bool find_spot(const uint8_t *page, uint64_t first, uint64_t value,
 {
     struct list_page p;
     uint32_t group, last;
-    /* Of 64 bits: what is below the value is within its width. */
+    /* 64: the first is below the value, and so within the list's width. */
     if (!list_page_open(page, 64, &p) || p.n <= 1 || p.first != first || value <= first)
         return false;
-    find_groups(page, &p, high_of(&p, value), &group, &last);
+    find_groups(page, &p, list_high(&p, value), &group, &last);
     s->top = (uint16_t)top_of(&p, value);
     s->group = (uint8_t)group; /* a page has 56 groups at most */
     s->last = (uint8_t)last;

@@ -1,6 +1,5 @@
-/* Pages of lists, group by group: which groups a value can be in, by the leaders, and
- * has a group its top? Nearly all absent values are found out by that, without a value
- * decoded. list_page.h has the functions for all other cases.
+/* Pages of lists, group by group. Leaders say which groups a value can be in, and tops
+ * whether a group may have it. That finds nearly all absent values, and decodes none.
  *
  * Warning: nothing here checks the digest of the page. */
 #ifndef TAMIS_LIST_SPOT_H
@@ -10,7 +9,7 @@
 
 /* ---- groups: compilers make vector instructions of these ---- */
 
-/* So that they take the instruction set of the function that they are in. */
+/* Inlined, they take the instruction set of the function that they are in. */
 #define GROUP_INLINE __attribute__((always_inline)) static inline
 
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
@@ -58,12 +57,6 @@ GROUP_INLINE const uint8_t *list_group_tops(const uint8_t *page, uint32_t top_by
                                             uint32_t group)
 {
     return page + PAGE_BYTES - (group + 1) * LIST_GROUP * top_bytes;
-}
-
-/* High part of a value, from that of the page's first. */
-GROUP_INLINE uint64_t high_of(const struct list_page *p, uint64_t value)
-{
-    return (value >> p->gap_bits) - (p->first >> p->gap_bits);
 }
 
 GROUP_INLINE uint32_t top_of(const struct list_page *p, uint64_t value)
@@ -118,14 +111,14 @@ struct list_spot {
 };
 
 struct list_kernel {
-    /* Does the page lack the value? False: list_page_find() knows, if the page is valid
+    /* Does the page surely lack the value? False: find() knows, if the page is valid
      * and begins with `first`. */
     bool (*lacks)(const uint8_t *page, uint64_t first, uint64_t value);
     /* The same in two steps, between which the tops may be fetched. */
     bool (*spot)(const uint8_t *page, uint64_t first, uint64_t value,
                  struct list_spot *s);
     bool (*spot_lacks)(const uint8_t *page, const struct list_spot *s);
-    /* As list_page_find(). */
+    /* Is the value in the page? */
     bool (*find)(const uint8_t *page, const struct list_page *p, uint64_t value);
 };
 

@@ -6,7 +6,7 @@
  *
  * A probe waits for two loads of a page. How many probes a processor has in flight
  * meanwhile goes by their instructions, so all of it is in one function, without a
- * branch by chance. */
+ * branch that is taken by chance. */
 
 SPOT_TARGET static bool SPOT(spot)(const uint8_t *page, uint64_t first, uint64_t value,
                                    struct list_spot *s)
