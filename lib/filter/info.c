@@ -86,9 +86,9 @@ enum tamis_answer tamis_filter_explain(struct tamis_filter *filter,
     return filter_explain_from(filter, 0, key, out);
 }
 
-bool filter_may_be_written(struct tamis_filter *f)
+int filter_check_features(struct tamis_filter *f, struct tamis_diag *diag)
 {
     struct header h;
-    return filter_header(f, &h, NULL) == 0 &&
-           header_check_features(&h, f->path, NULL) == 0;
+    int err = filter_header(f, &h, diag);
+    return err ? err : header_check_features(&h, f->path, diag);
 }

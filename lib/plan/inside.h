@@ -67,9 +67,8 @@ struct tamis_plan_share share_at(const struct store_plan *p, size_t i, double er
 double reads_of(const struct tamis_plan_share *s);
 void division_total(const struct store_plan *p, struct division *d);
 
-/* An ideal Bloom filter of error e has -ln e / LN2_SQUARED bits a key. What a ribbon
- * can come near to, log2(1/e), does with so many bits what this does with 1 / ln 2
- * times as many. */
+/* An ideal Bloom filter of error e has -ln e / LN2_SQUARED bits a key. A ribbon comes
+ * near to log2(1/e) bits, so a bit of its is worth 1 / ln 2 of a Bloom filter's. */
 #define LN2_SQUARED 0.480453013918201424667
 double worth_of_bits(const struct store_plan *p);
 /* Wasted reads with `bits` bits for runs of these keys, which it sorts. A run's error

@@ -33,11 +33,9 @@ void plan_describe(const struct geometry *g, uint64_t n_keys, struct tamis_plan 
 
 /* ==== ribbon.c: stages of ribbons ==== */
 
-enum {
-    RIBBON_MOST_STAGES = 4
-}; /* and one of split blocks for the keys that are left */
-/* The next stage, of number `stage`, for so many keys. No pages: a stage of split
- * blocks is better for them. ERR_TOO_LARGE. */
+enum { RIBBON_MOST_STAGES = 4 }; /* and one of split blocks for the keys that are left */
+/* The next stage, of number `stage`, for so many keys. No pages: a stage of split blocks
+ * is better for them. ERR_TOO_LARGE. */
 int plan_ribbon_geometry(uint64_t n_keys, double error, uint32_t stage,
                          struct ribbon_geometry *g);
 /* The chance that a key that is in no page matches in one. */

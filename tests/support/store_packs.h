@@ -10,7 +10,8 @@ enum { MAX_SEGMENTS = 400 };
 
 /* Segment i has keys i * 1000 .. + n_keys[i]. */
 static unsigned n_keys[MAX_SEGMENTS];
-static UNUSED uint64_t sized_for_packs; /* segments of store_of() have sizes for packs */
+static UNUSED uint64_t
+    sized_for_packs; /* segments of store_of() have sizes for packs */
 
 static UNUSED void remove_store(const char *name)
 {
@@ -52,16 +53,28 @@ static UNUSED struct tamis_store *store_of(const char *name, unsigned n, unsigne
     return s;
 }
 
-static UNUSED struct tamis_pack_report pack_all(struct tamis_store *s, bool keep)
+static UNUSED struct tamis_pack_report pack_with(struct tamis_store *s,
+                                                 struct tamis_pack_options opt)
 {
-    struct tamis_pack_options opt = {.size = sizeof opt, .keep = keep};
     struct tamis_pack_report report;
     struct tamis_snapshot *snap = snapshot_of(s);
     struct tamis_edit *e = edit_new(s);
+    opt.size = sizeof opt;
     OK(tamis_edit_pack(e, snap, NULL, 0, &opt, &report, NULL));
     tamis_snapshot_release(snap);
     OK(tamis_edit_commit(e, NULL));
     return report;
+}
+
+static UNUSED struct tamis_pack_report pack_all(struct tamis_store *s, bool keep)
+{
+    return pack_with(s, (struct tamis_pack_options){.keep = keep});
+}
+
+static UNUSED struct tamis_pack_report pack_again(struct tamis_store *s,
+                                                  enum tamis_repack repack)
+{
+    return pack_with(s, (struct tamis_pack_options){.repack = repack});
 }
 
 /* The first half in one pack, the others in another. */

@@ -315,7 +315,8 @@ static bool unlink_dropped(const struct apply *a)
     return a->dropped.n == 0 || (io_sync_dir(dir) == 0 && done);
 }
 
-/* What the commit leaves behind goes. If that fails, the next edit sweeps. */
+/* Removes files and columns that no record names any more. If that fails, the next edit
+ * sweeps. */
 static void remove_rest(struct apply *a)
 {
     struct catalog *c = a->edit->catalog;

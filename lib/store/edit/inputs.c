@@ -73,7 +73,7 @@ static int open_file(const struct packing *p, struct pack_input *o,
         rc = packs_lost(s, o->segment, diag);
     if (rc)
         return o->filter = NULL, rc;
-    rc = filter_may_be_written(o->filter) ? 0 : TAMIS_ERR_VERSION;
+    rc = filter_check_features(o->filter, diag);
     if (!rc)
         rc = tamis_filter_verify(o->filter, &pages, diag);
     if (!rc && !filter_plane(o->filter, s->domain.tag, 0, &o->plane))

@@ -15,7 +15,7 @@
 /* ==== sweep.c: files that nothing names ==== */
 
 /* Removes them; the caller holds the exclusive lock of `dir`. */
-/* False: something could not be removed, or no tombstone set. */
+/* False: a file could not be removed, or a tombstone not be set. */
 bool sweep_orphans(struct catalog *c, int dir);
 
 /* ==== edit.c, put.c, commit.c ==== */

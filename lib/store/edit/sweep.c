@@ -141,7 +141,7 @@ static bool unlink_orphans(const struct sweep *s)
             continue;
         bool gone = io_calls.unlinkat(s->dir, e->d_name, 0) == 0;
         any |= gone;
-        done &= gone || errno == ENOENT || errno == EISDIR; /* not one of ours */
+        done &= gone || errno == ENOENT || errno == EISDIR; /* no file of ours */
     }
     closedir(d);
     return (!any || io_sync_dir(s->dir) == 0) && done;

@@ -55,8 +55,7 @@ int claim_name(struct repair *r, struct names *names, size_t file, const uint8_t
                size_t name_bytes, const struct record *record)
 {
     bool whole = !record_packed(record);
-    struct record before,
-        bare = {.state = RECORD_NO_FILTER, .created = record->created};
+    struct record before, bare = {.state = RECORD_NO_FILTER, .created = record->created};
     struct repair_segment *s;
     uint32_t number = names_get(names, name, name_bytes);
     if (!number) {
@@ -142,11 +141,10 @@ int claim_pack(struct repair *r, struct names *names, size_t i,
         diag_clear(diag);
         f->aside = true;
         f->named = false;
-        repair_tell(
-            r, TAMIS_REPAIR_QUARANTINED, NULL, f->name,
-            "a pack of which the columns, or the .dead file beside it, cannot be "
-            "read: %s",
-            tamis_strerror(rc));
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, NULL, f->name,
+                    "the columns of this pack, or the .dead file beside it, cannot be "
+                    "read: %s",
+                    tamis_strerror(rc));
         return 0;
     }
     if (j->what[0])

@@ -98,18 +98,6 @@ static void repeated_blocks_count_once(void **state)
 
 /* ---- what would grow stays a file ---- */
 
-static struct tamis_pack_report packed(struct tamis_store *s, enum tamis_repack repack)
-{
-    struct tamis_pack_options opt = {.size = sizeof opt, .repack = repack};
-    struct tamis_pack_report report;
-    struct tamis_snapshot *snap = snapshot_of(s);
-    struct tamis_edit *e = edit_new(s);
-    OK(tamis_edit_pack(e, snap, NULL, 0, &opt, &report, NULL));
-    tamis_snapshot_release(snap);
-    OK(tamis_edit_commit(e, NULL));
-    return report;
-}
-
 /* A row has room for eight. One large filter alone takes eight times its bytes, three
  * more than twice, and four are packed; small ones are, whatever lies beside them. */
 static void large_filters_wait_for_others(void **state)
@@ -119,17 +107,17 @@ static void large_filters_wait_for_others(void **state)
         struct tamis_store *s = store_new("s");
         for (unsigned i = 0; i < 3; i++) {
             put_segment(s, name_of(i), i * BASE, KEYS);
-            struct tamis_pack_report report = packed(s, (enum tamis_repack)repack);
+            struct tamis_pack_report report = pack_again(s, (enum tamis_repack)repack);
             assert_true(report.n_packed == 0 && report.n_larger == i + 1);
             assert_true(report.file_bytes == 0);
             assert_int_equal(n_filter_files("s"), i + 1);
         }
         put_segment(s, "small", 0, 20);
-        struct tamis_pack_report report = packed(s, (enum tamis_repack)repack);
+        struct tamis_pack_report report = pack_again(s, (enum tamis_repack)repack);
         assert_true(report.n_packed == 1 && report.n_larger == 3);
         assert_true(report.file_bytes < 20000);
         put_segment(s, name_of(3), 3 * BASE, KEYS);
-        report = packed(s, (enum tamis_repack)repack);
+        report = pack_again(s, (enum tamis_repack)repack);
         assert_int_equal(report.n_larger, 0);
         assert_int_equal(report.n_packed, repack == TAMIS_REPACK_ALL ? 5 : 4);
         for (unsigned i = 0; i < 4; i++)
@@ -137,7 +125,7 @@ static void large_filters_wait_for_others(void **state)
         /* A column has no file to stay in. */
         for (unsigned i = 0; i < 3; i++)
             drop_segment(s, name_of(i));
-        report = packed(s, TAMIS_REPACK_ALL);
+        report = pack_again(s, TAMIS_REPACK_ALL);
         assert_true(report.n_packed == 2 && report.n_larger == 0);
         assert_int_equal(reason_of(s, name_of(3), 3 * BASE + 9), TAMIS_HIT);
         tamis_store_close(s);
@@ -154,7 +142,7 @@ static void large_filters_merge_nothing(void **state)
     uint64_t n_repacked = 0;
     for (unsigned i = 0; i < 16; i++) {
         put_segment(s, name_of(i), i * BASE, 100);
-        struct tamis_pack_report report = packed(s, TAMIS_REPACK_AUTO);
+        struct tamis_pack_report report = pack_again(s, TAMIS_REPACK_AUTO);
         assert_true(report.n_larger == 1 && report.n_packed > 0);
         n_repacked += report.n_repacked;
     }

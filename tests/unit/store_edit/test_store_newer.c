@@ -22,19 +22,6 @@ static struct tamis_store *mark(struct tamis_store *s, const char *name,
     return store_open("s");
 }
 
-static struct tamis_pack_report pack_with(struct tamis_store *s,
-                                          enum tamis_repack again)
-{
-    struct tamis_pack_options opt = {.size = sizeof opt, .repack = again};
-    struct tamis_pack_report report;
-    struct tamis_snapshot *snap = snapshot_of(s);
-    struct tamis_edit *e = edit_new(s);
-    OK(tamis_edit_pack(e, snap, NULL, 0, &opt, &report, NULL));
-    tamis_snapshot_release(snap);
-    OK(tamis_edit_commit(e, NULL));
-    return report;
-}
-
 static int unpack(struct tamis_store *s, const char *name, size_t times)
 {
     uint32_t segments[4];
@@ -58,13 +45,13 @@ static void records_of_a_newer_version(void **state)
 {
     (void)state;
     struct tamis_store *s = mark(store_of("s", 8, 60), "s1", 0, BIT, false);
-    struct tamis_pack_report r = pack_with(s, TAMIS_REPACK_NONE);
+    struct tamis_pack_report r = pack_all(s, false);
     assert_int_equal(r.n_packed, 7);
     assert_int_equal(r.n_newer, 1);
     assert_int_equal(r.why_left, TAMIS_LEFT_NEWER);
     assert_int_equal(record_in(s, "s1").ro_compat, BIT);
     s = mark(s, "s2", 0, BIT, false);
-    r = pack_with(s, TAMIS_REPACK_ALL);
+    r = pack_again(s, TAMIS_REPACK_ALL);
     assert_int_equal(r.n_packed, 6);
     assert_int_equal(r.n_newer, 2);
     assert_int_equal(unpack(s, "s2", 1), TAMIS_ERR_VERSION);
@@ -72,7 +59,7 @@ static void records_of_a_newer_version(void **state)
     assert_int_equal(reason_of(s, "s2", 2000), TAMIS_HIT);
     /* A bit that may be ignored: the record is written without it. */
     s = mark(s, "s3", BIT, 0, false);
-    r = pack_with(s, TAMIS_REPACK_ALL);
+    r = pack_again(s, TAMIS_REPACK_ALL);
     assert_int_equal(r.n_packed, 6);
     assert_int_equal(record_in(s, "s3").compat & BIT, 0);
     tamis_store_close(s);
@@ -86,13 +73,34 @@ static void files_of_a_newer_version(void **state)
     struct commit c = commit_of(file_of(s, "s", "s1"));
     c.ro_compat = 0x100;
     put_commit(file_of(s, "s", "s1"), &c);
-    struct tamis_pack_report r = pack_with(s, TAMIS_REPACK_NONE);
+    struct tamis_pack_report r = pack_all(s, false);
     assert_int_equal(r.n_packed, 7);
     assert_int_equal(r.n_newer, 1);
     assert_int_equal(commit_of(file_of(s, "s", "s1")).ro_compat, 0x100);
     assert_int_equal(reason_of(s, "s1", 1000), TAMIS_HIT);
     tamis_store_close(s);
     remove_store("s");
+}
+
+/* A backup without the pack, whose tombstones are lost: the record stays as it is. */
+static void backups_of_a_newer_version(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_of("s", 4, 60);
+    pack_all(s, true);
+    s = mark(s, "s1", 0, BIT, false);
+    OK(unlink(dead_file()));
+    struct record before = record_in(s, "s1");
+    OK(tamis_store_backup(s, path_of("copy"), NULL, NULL, NULL, NULL));
+    tamis_store_close(s);
+    s = store_open("copy");
+    struct record copied = record_in(s, "s1"), other = record_in(s, "s2");
+    assert_true(before.ro_compat == copied.ro_compat && record_packed(&copied));
+    assert_memory_equal(&before.place, &copied.place, sizeof before.place);
+    assert_false(record_packed(&other));
+    tamis_store_close(s);
+    remove_store("s");
+    remove_store("copy");
 }
 
 static void ribbons_are_said_to_be_ribbons(void **state)
@@ -103,7 +111,7 @@ static void ribbons_are_said_to_be_ribbons(void **state)
     struct tamis_edit *e = edit_new(s);
     OK(put_keys(e, "ribbon", 7000, 900, &opt));
     OK(tamis_edit_commit(e, NULL));
-    struct tamis_pack_report r = pack_with(s, TAMIS_REPACK_NONE);
+    struct tamis_pack_report r = pack_all(s, false);
     assert_int_equal(r.n_packed, 3);
     assert_int_equal(r.n_ribbons, 1);
     assert_int_equal(r.n_stages, 0);
@@ -119,10 +127,10 @@ static void a_column_of_no_keys_is_not_folded(void **state)
     struct tamis_store *s = store_new("s");
     for (unsigned i = 0; i < 4; i++)
         put_segment(s, name_of(i), i * 100000, 20000);
-    pack_with(s, TAMIS_REPACK_NONE);
+    pack_all(s, false);
     for (unsigned i = 0; i < 4; i++)
         s = mark(s, name_of(i), 0, 0, true);
-    struct tamis_pack_report r = pack_with(s, TAMIS_REPACK_ALL);
+    struct tamis_pack_report r = pack_again(s, TAMIS_REPACK_ALL);
     assert_int_equal(r.n_packed, 4);
     unsigned n_absent = 0;
     for (int i = 0; i < 2000; i++)
@@ -141,6 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_of_a_newer_version),
         cmocka_unit_test(files_of_a_newer_version),
+        cmocka_unit_test(backups_of_a_newer_version),
         cmocka_unit_test(ribbons_are_said_to_be_ribbons),
         cmocka_unit_test(a_column_of_no_keys_is_not_folded),
     };

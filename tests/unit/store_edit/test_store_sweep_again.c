@@ -1,4 +1,4 @@
-/* What a commit could not remove, or not mark as dead, the next edit does, with the
+/* A commit cannot remove a file, or set a tombstone: the next edit does it, with the
  * store open all the while. */
 #include "tests/support/store_packs.h"
 

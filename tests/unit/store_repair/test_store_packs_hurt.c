@@ -376,6 +376,27 @@ static void a_column_of_two_is_nobodys(void **state)
     remove_store("s");
 }
 
+/* It will not become a pack: the catalog is not read again for each snapshot. */
+static void a_directory_in_a_packs_place(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_of("s", SEGMENTS, 60);
+    pack_all(s, false);
+    tamis_store_close(s);
+    char pack[900];
+    snprintf(pack, sizeof pack, "%s", pack_file());
+    OK(unlink(pack));
+    OK(mkdir(pack, 0777));
+    s = store_open("s");
+    struct tamis_snapshot *first = snapshot_of(s), *second = snapshot_of(s);
+    assert_ptr_equal(first, second);
+    tamis_snapshot_release(first);
+    tamis_snapshot_release(second);
+    assert_int_equal(reason_of(s, name_of(0), 0), TAMIS_UNREADABLE);
+    tamis_store_close(s);
+    remove_store("s");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -384,6 +405,7 @@ int main(void)
         cmocka_unit_test(segments_have_the_reason_of_their_pack),
         cmocka_unit_test(a_pack_that_cannot_be_read_is_not_lost),
         cmocka_unit_test(an_old_catalog_has_dropped_columns),
+        cmocka_unit_test(a_directory_in_a_packs_place),
         cmocka_unit_test(a_place_that_is_not_there),
         cmocka_unit_test(a_column_of_two_is_nobodys),
     };
