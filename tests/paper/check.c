@@ -235,8 +235,8 @@ static void check_rules_measured(void)
        "measured: folding saves what it should, and spends the error");
 }
 
-/* What README.md says of the kinds: bits against log2(1/error), the errors, no key
- * lost. Times are of the machine, and no statement of ours. */
+/* README.md's statements about kinds: bits against log2(1/error), and errors. Nor is a
+ * key lost. Times depend on the machine, so README.md has none. */
 static void check_kind(enum kind_name kind, double error, double most, double least)
 {
     enum { N = 200000 };

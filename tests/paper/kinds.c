@@ -1,6 +1,6 @@
-/* What each kind of filter takes for an error: bits, and time to build and to ask, from
- * code of ours. textbook.c has the two that tamis does not have. Keys are numbers:
- * those that are added even, those asked for odd. Times are medians of three. */
+/* Kinds of filters measured for some errors: bits, and time to build and to ask. All
+ * are code of ours; textbook.c has the two that tamis does not have. Keys are numbers:
+ * even ones are added, odd ones asked for. Times are medians of three. */
 #include "tests/paper/kinds.h"
 #include "tests/paper/series.h"
 
@@ -14,7 +14,7 @@ enum { LAPS = 3 };
 const char *const kind_names[N_KINDS] = {"classic", "blocked", "lanes", "ribbon",
                                          "list"};
 
-/* What is asked: one of ours, or one of the textbook's. */
+/* A filter of ours, or one of the textbook's. */
 struct subject {
     struct textbook book;
     struct tamis_filter *filter;
@@ -63,9 +63,9 @@ static uint64_t *hashes_of(const struct tamis_domain *d, uint64_t first, uint64_
 
 /* ---- made ---- */
 
-/* The bits a key that the textbook's filters are made with. A blocked one has a part of
- * its blocks too full (Putze, Sanders and Singler, section 3), and gets more bits for a
- * small error; what error that gives is measured. */
+/* The bits a key that the textbook's filters are made with. Some blocks of a blocked
+ * one are too full (Putze, Sanders and Singler, section 3), so it gets more bits for a
+ * small error. The error that it then has is measured. */
 static double bits_for(enum kind_name kind, double error)
 {
     double bits = -log2(error) / M_LN2;

@@ -19,7 +19,8 @@ static inline uint64_t mixed(uint64_t h)
 }
 
 /* Calls f for each bit of a key, until it says false. In a block each bit takes nine
- * bits of a hash, seven bits a word: two numbers and their sums would repeat. */
+ * bits of a hash. Sums of two numbers, as for a classic filter, would be too few
+ * different patterns there. */
 typedef bool visit_fn(struct textbook *t, uint64_t bit);
 
 static bool each_bit(struct textbook *t, uint64_t h, visit_fn *f)

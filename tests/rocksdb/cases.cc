@@ -255,8 +255,8 @@ int KindOf(const std::string &name)
 
 } // namespace
 
-/* What is flushed is at level 0, and has a Bloom filter; what a compaction moved below
- * has a ribbon, of which no key is absent. */
+/* A flushed SST is at level 0, and has a Bloom filter. An SST that a compaction wrote
+ * for level 1 has a ribbon, and no key of it is absent. */
 void RibbonsBelow()
 {
     Engine engine;

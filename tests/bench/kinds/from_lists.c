@@ -1,5 +1,5 @@
-/* What is made of lists, and how lists are made: merges by the hash, a sort within
- * little memory, and filters from a list against those from hashes in memory. */
+/* Lists made of hashes in any order, and merged; filters made from a list, against
+ * those from hashes in memory. */
 #include "tests/bench/bench.h"
 
 #include <math.h>
@@ -8,16 +8,50 @@
 #include <time.h>
 
 enum { MOST_LISTS = 8 };
+static const uint64_t MUCH = UINT64_C(4) << 30;
 
-static struct tamis_builder *builder_new(const struct tamis_builder_options *some)
+/* A list, or a filter, from hashes or from a list. */
+struct making {
+    const uint64_t *hashes;
+    struct tamis_filter *list; /* if not NULL: from this */
+    uint64_t n, memory, list_bits, kind;
+    const char *path;
+};
+
+/* Nanoseconds a hash. */
+static double lap_make(void *ctx)
 {
-    struct tamis_builder_options o = *some;
+    const struct making *m = ctx;
+    struct tamis_builder_options o = {.size = sizeof o,
+                                      .domain = &bench.domain,
+                                      .error = 0.01,
+                                      .memory_limit = m->memory,
+                                      .list_bits = m->list_bits,
+                                      .kind = m->kind};
     struct tamis_builder *b;
     struct tamis_diag diag = {0};
-    o.size = sizeof o;
-    o.domain = &bench.domain;
     must(tamis_builder_create(&o, &b, &diag), &diag, "builder");
-    return b;
+    file_remove(m->path);
+    uint64_t began = now_ns();
+    must(m->list ? tamis_builder_add_list(b, m->list, &diag)
+                 : tamis_builder_add_hashes(b, bench.domain.tag, m->hashes, m->n),
+         &diag, "adding");
+    must(m->list_bits ? tamis_builder_finish_list(b, m->path, &diag)
+                      : tamis_builder_finish_file(b, m->path, &diag),
+         &diag, "finishing");
+    double ns = (double)(now_ns() - began) / (double)m->n;
+    tamis_builder_free(b);
+    return ns;
+}
+
+static struct tamis_filter *list_of(const uint64_t *hashes, uint64_t n,
+                                    const char *name)
+{
+    struct making m = {hashes, NULL, n, MUCH, 64, 0, path_in(name)};
+    lap_make(&m);
+    struct tamis_filter *list = filter_open(m.path, TAMIS_CHECK_LAZY);
+    file_remove(m.path); /* its name: it stays open */
+    return list;
 }
 
 static uint64_t cpu_ns(void)
@@ -27,37 +61,15 @@ static uint64_t cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* ---- lists of hashes in any order ---- */
-
-struct sorted {
-    const uint64_t *hashes;
-    uint64_t n, memory;
-    const char *path;
-};
-
-static double lap_sort(void *ctx)
-{
-    const struct sorted *s = ctx;
-    struct tamis_diag diag = {0};
-    struct tamis_builder *b = builder_new(&(struct tamis_builder_options){
-        .error = 0.01, .list_bits = 64, .memory_limit = s->memory});
-    file_remove(s->path);
-    uint64_t began = now_ns();
-    must(tamis_builder_add_hashes(b, bench.domain.tag, s->hashes, s->n), NULL,
-         "adding to a list");
-    must(tamis_builder_finish_list(b, s->path, &diag), &diag, "finishing a list");
-    double ns = (double)(now_ns() - began) / (double)s->n;
-    tamis_builder_free(b);
-    return ns;
-}
+/* ---- the sort ---- */
 
 static void sorting(const uint64_t *hashes, uint64_t n)
 {
-    struct sorted in_memory = {hashes, n, UINT64_C(4) << 30, path_in("sorted.tamis")};
-    struct sorted spooled = in_memory;
-    spooled.memory = n; /* an eighth of the hashes */
-    struct lap laps[] = {{.run = lap_sort, .ctx = &spooled},
-                         {.run = lap_sort, .ctx = &in_memory}};
+    struct making in_memory = {hashes, NULL, n, MUCH, 64, 0, path_in("sorted.tamis")};
+    struct making spooled = in_memory;
+    spooled.memory = n; /* bytes: room for an eighth of the hashes */
+    struct lap laps[] = {{.run = lap_make, .ctx = &spooled},
+                         {.run = lap_make, .ctx = &in_memory}};
     race(laps, 2, bench.sizes.long_reps);
     figure("lists_sort", laps[0].ns, laps[1].ns,
            "%llu hashes in memory for an eighth of them", (unsigned long long)n);
@@ -72,7 +84,7 @@ struct merging {
     const char *path;
 };
 
-/* Nanoseconds a hash that is read. Of the processor, so that the disk has no part. */
+/* The processor's nanoseconds for each hash that is read: the disk has no part. */
 static double lap_merge(void *ctx)
 {
     const struct merging *m = ctx;
@@ -94,11 +106,7 @@ static void merging(const uint64_t *hashes, uint64_t n_each)
     char name[32];
     for (size_t i = 0; i < MOST_LISTS; i++) {
         snprintf(name, sizeof name, "merged-%zu.tamis", i);
-        struct sorted s = {hashes + i * n_each, n_each, UINT64_C(1) << 30,
-                           path_in(name)};
-        lap_sort(&s);
-        lists[i] = filter_open(s.path, TAMIS_CHECK_LAZY);
-        file_remove(s.path); /* its name: it stays open */
+        lists[i] = list_of(hashes + i * n_each, n_each, name);
     }
     struct merging of[] = {{lists, 2, path_in("merge.tamis")},
                            {lists, 4, path_in("merge.tamis")},
@@ -113,6 +121,10 @@ static void merging(const uint64_t *hashes, uint64_t n_each)
         figure(id, laps[i].ns, NAN, "%.0f million hashes a second, of %llu a list",
                1000 / laps[i].ns, (unsigned long long)n_each);
     }
+    lap_merge(&of[2]);
+    struct tamis_filter *all = filter_open(of[2].path, TAMIS_CHECK_FULL);
+    check_present(all, MOST_LISTS * n_each, bench.sizes.probes);
+    tamis_filter_close(all);
     file_remove(of[0].path);
     for (size_t i = 0; i < MOST_LISTS; i++)
         tamis_filter_close(lists[i]);
@@ -120,52 +132,25 @@ static void merging(const uint64_t *hashes, uint64_t n_each)
 
 /* ---- filters ---- */
 
-struct making {
-    struct tamis_filter *list; /* NULL: from the hashes */
-    const uint64_t *hashes;
-    uint64_t n, kind;
-    const char *path;
-};
-
-static double lap_filter(void *ctx)
-{
-    const struct making *m = ctx;
-    struct tamis_diag diag = {0};
-    struct tamis_builder *b = builder_new(&(struct tamis_builder_options){
-        .error = 0.01, .kind = m->kind, .memory_limit = UINT64_C(4) << 30});
-    file_remove(m->path);
-    uint64_t began = now_ns();
-    if (m->list)
-        must(tamis_builder_add_list(b, m->list, &diag), &diag, "adding a list");
-    else
-        must(tamis_builder_add_hashes(b, bench.domain.tag, m->hashes, m->n), NULL,
-             "adding hashes");
-    must(tamis_builder_finish_file(b, m->path, &diag), &diag, "finishing a filter");
-    double ns = (double)(now_ns() - began) / (double)m->n;
-    tamis_builder_free(b);
-    return ns;
-}
-
 static void filters(const uint64_t *hashes, uint64_t n)
 {
-    struct sorted s = {hashes, n, UINT64_C(4) << 30, path_in("of.tamis")};
-    lap_sort(&s);
-    struct tamis_filter *list = filter_open(s.path, TAMIS_CHECK_LAZY);
-    file_remove(s.path);
+    struct tamis_filter *list = list_of(hashes, n, "of.tamis");
+    check_present(list, n, bench.sizes.probes);
     static const struct {
         uint64_t kind;
         const char *id;
     } kinds[] = {{TAMIS_BLOOM, "lists_to_bloom"}, {TAMIS_RIBBON, "lists_to_ribbon"}};
     for (size_t i = 0; i < 2; i++) {
-        struct making by_list = {list, NULL, n, kinds[i].kind, path_in("made.tamis")};
-        struct making by_hash = by_list;
-        by_hash.list = NULL;
-        by_hash.hashes = hashes;
-        struct lap laps[] = {{.run = lap_filter, .ctx = &by_list},
-                             {.run = lap_filter, .ctx = &by_hash}};
+        struct making by_hash = {
+            hashes, NULL, n, MUCH, 0, kinds[i].kind, path_in("made.tamis")};
+        struct making by_list = by_hash;
+        by_list.list = list;
+        struct lap laps[] = {{.run = lap_make, .ctx = &by_list},
+                             {.run = lap_make, .ctx = &by_hash}};
         race(laps, 2, n > 10000000 && i ? 1 : bench.sizes.long_reps);
         figure(kinds[i].id, laps[0].ns, laps[1].ns, "%llu hashes, one thread",
                (unsigned long long)n);
+        lap_make(&by_list);
         struct tamis_filter *f = filter_open(by_list.path, TAMIS_CHECK_FULL);
         check_present(f, n, bench.sizes.probes);
         tamis_filter_close(f);

@@ -129,8 +129,8 @@ static void a_lost_table_is_damage(void **state)
 }
 
 /* A page that was lost and has bytes by now that would be a proof: here the page
- * itself, noted as lost. A reader that found no value there must ask for that note. Of
- * the two values a quick probe leaves the first open: it has the top of its neighbour.
+ * itself, noted as lost. A reader that found no value there must ask for that note. A
+ * quick probe leaves the first of the two values open: it has the top of its neighbour.
  */
 static void expect_not_believed(uint64_t other)
 {
