@@ -103,10 +103,10 @@ int tamis_plan_store_reads(const struct tamis_plan_segment *segments, size_t n,
                            double reads, struct tamis_plan_share *shares,
                            struct tamis_plan_summary *summary);
 
-/* The same for filters of a kind: TAMIS_BLOOM as above, TAMIS_RIBBON, or 0: of each
- * segment what takes fewer bytes, which is the Bloom filter only of small ones. reads
- * 0: at most `bytes`; else at most so many reads, whatever `bytes` is. plan.lanes of a
- * ribbon is 0. */
+/* The same for Bloom filters alone (TAMIS_BLOOM, as above), for ribbons alone
+ * (TAMIS_RIBBON), or for both (0). With both each segment gets the kind that takes fewer
+ * bytes; only small segments get Bloom filters then. The limit is `bytes` if `reads` is
+ * 0; else it is `reads` alone. A ribbon has plan.lanes 0. */
 int tamis_plan_store_kind(const struct tamis_plan_segment *segments, size_t n,
                           uint64_t bytes, double reads, uint32_t kind,
                           struct tamis_plan_share *shares,

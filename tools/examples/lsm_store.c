@@ -8,6 +8,8 @@
  *   a compaction    drops no key: its filter comes from the lists of its two inputs
  *
  * Kill it at any moment and run it again: no key is lost, and the lists are the same.
+ * (Where the store's own list is the manifest, one edit puts and drops, and that is
+ * all.)
  *
  *   cc -Ilib lsm_store.c build/libtamis.a -llmdb -lxxhash -lm -pthread
  *   ./a.out [DIRECTORY]     a named directory stays, and the next run goes on there */
@@ -35,7 +37,7 @@ static struct tree { /* on the disk: the manifest; the oldest segment is the fir
         uint8_t id[16]; /* the binding: random */
         uint64_t n;
         struct record *records; /* this and what follows is made anew at each start */
-        int lacks_filter, is_merged; /* of the two before it */
+        int lacks_filter, is_merged; /* from the two before it */
     } segments[MOST_SEGMENTS + 1];
 } tree;
 static struct tamis_store *store;

@@ -31,9 +31,9 @@ bool plan_is_ribbon(const struct tamis_plan_share *to)
     return to->plan.file_bytes > 0 && to->plan.lanes == 0;
 }
 
-/* To or from a ribbon: folds are of no use. One that is as good stays, whatever its
- * kind. How many pages a ribbon takes is planned by the keys that are bumped on
- * average: it may be two more. */
+/* A fold neither takes a ribbon nor makes one. A filter that is as good as planned stays,
+ * whatever its kind. A plan knows only how many keys are bumped on average, so a ribbon
+ * may have two pages more. */
 static enum plan_action action_of_ribbon(const struct planned *s,
                                          const struct tamis_plan_share *to)
 {

@@ -89,7 +89,7 @@ static void print_totals_of(const char *what, uint64_t bytes, double reads,
            size_text(size, (double)bytes), reads, more);
 }
 
-/* The plan by the kinds that were not asked for. */
+/* The totals of plans by other kinds than the one that was asked for. */
 static void print_other_kinds(const struct options *o, const struct store_plan *p)
 {
     const struct tamis_plan_total *bloom = &p->bloom.best, *smaller = &p->smaller.best;
@@ -229,13 +229,13 @@ static void print_json(const struct options *o, const struct store_plan *p)
 
 /* ---- the command ---- */
 
-/* kind 0: of each what takes less. */
+/* kind 0: each filter is of the kind that takes less. */
 static int plan_kind(const struct options *o, struct store_plan *p, uint32_t kind,
                      struct tamis_plan_summary *summary)
 {
     double reads = given(o, OPT_READS) ? o->reads : 0;
 
-    if (given(o, OPT_READS) && reads == 0) /* which would be no limit */
+    if (given(o, OPT_READS) && reads == 0) /* the library takes 0 for no limit */
         return TAMIS_ERR_RANGE;
     return tamis_plan_store_kind(p->sizes, p->n, o->n_bytes, reads, kind, p->shares,
                                  summary);

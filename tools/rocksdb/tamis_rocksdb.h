@@ -70,11 +70,11 @@ struct RocksOptions {
     std::function<void(const std::string &line)> complain;
     /* For tests: called at each step, with its name, in the same way. */
     std::function<void(const char *step)> step;
-    /* SSTs that RocksDB writes for this level or one below it get ribbons: two thirds of
-     * the size, slower to build and to ask. Where most of the data lies they save most,
-     * and are written least. Not below 0: so do only these; -1: none. Files that are
-     * ingested, and those of `tamis-rocksdb`, get Bloom filters. tamis 1.0 does not
-     * write a store that has a ribbon. */
+    /* SSTs that RocksDB writes for this level or one below it get ribbons, which take
+     * two thirds of the size, and are slower to build and to ask. The deepest levels
+     * have most of the data, and are written least. -1: no SST gets one. Ingested files
+     * and those of `tamis-rocksdb` get Bloom filters. tamis 1.0 does not write a store
+     * that has a ribbon. */
     int ribbon_level = -1;
 };
 

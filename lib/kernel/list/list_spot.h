@@ -1,5 +1,6 @@
 /* Pages of lists, group by group. Leaders say which groups a value can be in, and tops
- * whether a group may have it. That finds nearly all absent values, and decodes none.
+ * whether a group may have it. Nearly all absent values are found so, and none is
+ * decoded.
  *
  * Warning: nothing here checks the digest of the page. */
 #ifndef TAMIS_LIST_SPOT_H
