@@ -1,11 +1,11 @@
 /* Sorted values to a page of a list (format/list.h), some values at a time.
  *
  *     zeros of three widths of gaps, summed at once     which width, how many values
- *     rests, then unary, then tops                      the page, front to back
+ *     rest, unary and top of each value                 the page
  *
- * Rests and unary are written eight bytes at a time, and what is behind them is
- * overwritten by what follows. Pages that are odd in any way are left to
- * list_page_fill(): few values, gaps that are wide compared with the others. */
+ * Rests and unary wait for those of the value before, each for its own: so one loop
+ * writes both. Pages that are odd in any way are left to list_page_fill(): few values,
+ * gaps that are wide compared with the others. */
 #include "lib/kernel/list/list_pack.h"
 
 enum {
@@ -102,45 +102,48 @@ static inline void store_word(uint8_t *to, uint64_t word)
     memcpy(to, &word, sizeof word);
 }
 
-static void put_rests(const uint64_t *v, uint32_t n, uint32_t rest_bits, uint8_t *to)
+__attribute__((always_inline)) static inline void put_top(uint8_t *to, uint32_t n_bytes,
+                                                          uint64_t top)
 {
-    uint64_t mask = (UINT64_C(1) << rest_bits) - 1, word = 0;
-    uint32_t filled = 0;
-    for (uint32_t i = 1; i < n; i++) {
-        word |= (v[i] & mask) << filled;
-        filled += rest_bits;
-        store_word(to, word);
-        to += filled / 8;
-        word >>= filled & ~7U;
-        filled %= 8;
-    }
+    to[0] = (uint8_t)top;
+    if (n_bytes == 2)
+        to[1] = (uint8_t)(top >> 8);
 }
 
-/* Zeros are less than MOST_BITS each. */
-static void put_unary(const uint64_t *v, uint32_t n, uint32_t gap_bits, uint8_t *to)
+/* Both are written eight bytes at a time, over what comes later: so rests may run into
+ * the room for unary, of 16 bytes at least, and unary waits in a buffer. Tops have so
+ * many bytes: a constant where this is called. Zeros are less than MOST_BITS each. */
+__attribute__((always_inline)) static inline void put_values(const uint64_t *v,
+                                                             const struct list_page *p,
+                                                             uint32_t top_bytes,
+                                                             uint8_t page[PAGE_BYTES])
 {
-    uint64_t word = 0;
-    uint32_t filled = 0;
+    uint8_t unary[PAGE_BYTES + sizeof(uint64_t)], *ones = unary;
+    uint8_t *rests = page + p->rests_at, *top = page + PAGE_BYTES;
+    uint32_t n = p->n, rest_bits = p->rest_bits, gap_bits = p->gap_bits;
+    uint64_t rest_mask = (UINT64_C(1) << rest_bits) - 1, rest_word = 0, one_word = 0;
+    uint32_t rest_filled = 0, one_filled = 0;
     for (uint32_t i = 1; i < n; i++) {
-        filled += (uint32_t)zeros_of(v, i, gap_bits); /* below MOST_BITS */
-        word |= UINT64_C(1) << filled;
-        filled++;
-        store_word(to, word);
-        to += filled / 8;
-        word = word >> (filled & 56) & -(uint64_t)(filled < 64);
-        filled %= 8;
-    }
-}
+        rest_word |= (v[i] & rest_mask) << rest_filled;
+        rest_filled += rest_bits;
+        store_word(rests, rest_word);
+        rests += rest_filled / 8;
+        rest_word >>= rest_filled & ~7U;
+        rest_filled %= 8;
 
-static void put_tops(const uint64_t *v, const struct list_page *p,
-                     uint8_t page[PAGE_BYTES])
-{
-    for (uint32_t i = 1; i < p->n && p->top_bytes == 1; i++)
-        page[PAGE_BYTES - i] = (uint8_t)(v[i] >> p->rest_bits);
-    for (uint32_t i = 1; i < p->n && p->top_bytes == 2; i++) {
-        struct le16 top = le16_of((uint16_t)(v[i] >> p->rest_bits));
-        memcpy(page + PAGE_BYTES - 2 * i, &top, sizeof top);
+        one_filled += (uint32_t)zeros_of(v, i, gap_bits);
+        one_word |= UINT64_C(1) << one_filled;
+        one_filled++;
+        store_word(ones, one_word);
+        ones += one_filled / 8;
+        one_word = one_word >> (one_filled & 56) & -(uint64_t)(one_filled < 64);
+        one_filled %= 8;
+
+        top -= top_bytes;
+        put_top(top, top_bytes, v[i] >> rest_bits);
     }
+    memset(page + p->unary_at, 0, p->unary_bits / 8);
+    memcpy(page + p->unary_at, unary, (size_t)(ones - unary) + (one_filled > 0));
 }
 
 size_t list_page_pack(const uint64_t *v, size_t n, uint8_t page[PAGE_BYTES])
@@ -154,9 +157,9 @@ size_t list_page_pack(const uint64_t *v, size_t n, uint8_t page[PAGE_BYTES])
         return list_page_fill(v, n, page);
     p.n = n_more + 1;
     list_page_begin(v, &p, page);
-    memset(page + p.unary_at, 0, p.unary_bits / 8);
-    put_rests(v, p.n, p.rest_bits, page + p.rests_at);
-    put_unary(v, p.n, p.gap_bits, page + p.unary_at);
-    put_tops(v, &p, page);
+    if (p.top_bytes == 1)
+        put_values(v, &p, 1, page);
+    else
+        put_values(v, &p, 2, page);
     return p.n;
 }
