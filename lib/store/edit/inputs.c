@@ -6,6 +6,7 @@
 #include "lib/derive/derive.h"
 #include "lib/error.h"
 #include "lib/filter/filter.h"
+#include "lib/io/io.h"
 #include "lib/io/threads.h"
 #include "lib/plan/plan.h"
 
@@ -171,10 +172,12 @@ void input_lost(struct packing *p, size_t segment)
     input_left(p, segment, is_replaced ? TAMIS_LEFT_REPLACED : TAMIS_LEFT_UNREADABLE);
 }
 
+/* A file that is missing, or another thing in its place, is lost for the segment alone.
+ * Other errors may pass, and end the packing. */
 static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
 {
     int rc = l->rc;
-    if (rc > 0 && rc != ENOENT) {
+    if (rc > 0 && rc != ENOENT && !io_not_regular(rc)) {
         if (diag && l->diag.code)
             *diag = l->diag;
         else

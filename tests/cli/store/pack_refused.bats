@@ -54,6 +54,26 @@ unchanged() {
     fails 2 "segment 'b' is in no pack" "$TAMIS" unpack store a b
 }
 
+@test "another kind of file in the place of a filter or a pack: the rest is packed" {
+    for how in "" --auto --repack; do
+        for what in mkdir mkfifo; do
+            rm -rf store
+            "$TAMIS" init store
+            four store
+            "$TAMIS" pack store s1 s2 -q
+            pack=$(ls store/filters/*.dead)
+            rm "${pack%.dead}.tamis"
+            $what "${pack%.dead}.tamis"
+            run --separate-stderr "$TAMIS" pack store $how
+            [ "$status" -eq 3 ] || explain "$what is damage"
+            [[ ${stderr_lines[0]} == "packed 2 segments, "* ]] || explain "s3 and s4"
+            [[ ${stderr_lines[1]} == *"the packs of 2 segments are missing or damaged"* ]]
+            ok "$TAMIS" probe store 3003 --segment s3
+            prints "3003	s3	HIT"
+        done
+    done
+}
+
 @test "several stages, another domain" {
     "$TAMIS" init store --n0 1k
     four store
@@ -235,5 +255,5 @@ unchanged() {
     )
     mv "store/filters/$pack" away
     ln -s away "store/filters/$pack"
-    fails 4 "$pack: this pack: Too many levels of symbolic links: put the file itself" "$TAMIS" pack store --repack
+    fails 3 "the packs of 4 segments are missing or damaged: put the pack's files back" "$TAMIS" pack store --repack
 }
