@@ -45,6 +45,12 @@ static int print_report(json_t *root, const struct options *o, const struct back
         return EXIT_DONE;
     if (report->n_damaged + report->n_left == b->unread.n)
         return complain_unread(&b->unread, o->args[0]);
+    if (report->n_damaged == 0)
+        return complain(EXIT_DAMAGE,
+                        "%s: copied, but %llu filter%s left out: 'tamis verify' of the "
+                        "store says what would mend it",
+                        o->args[1], (unsigned long long)report->n_left,
+                        report->n_left == 1 ? "" : "s");
     return complain(EXIT_DAMAGE,
                     "%s: copied, but %llu file%s damaged in it and %llu filter%s left "
                     "out: 'tamis verify' of the store says what would mend it",

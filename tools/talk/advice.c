@@ -98,7 +98,7 @@ const char *usual_advice(int error)
 const char *advice_unread(int error)
 {
     return is_wrong_type(error)
-               ? "put the filter's own file in its place, or build the segment anew"
+               ? "put the file itself in its place, or build the segment anew"
                : usual_advice(error);
 }
 
@@ -111,8 +111,7 @@ static bool is_strange(int dir, const char *name, mode_t kind)
            (st.st_mode & S_IFMT) != kind;
 }
 
-/* Repair rebuilds a catalog from filters. An interrupted 'tamis init' left none: the
- * next 'tamis init' continues it. */
+/* Repair rebuilds a catalog from filters: is there a file that may be one? */
 static bool has_filters(const char *path)
 {
     char name[4096];
@@ -123,11 +122,28 @@ static bool has_filters(const char *path)
     if (snprintf(name, sizeof(name), "%s/filters", path) >= (int)sizeof(name))
         return false;
     d = opendir(name);
-    while (d != NULL && !found && (entry = readdir(d)) != NULL)
-        found = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    while (d != NULL && !found && (entry = readdir(d)) != NULL) {
+        const char *ending = strrchr(entry->d_name, '.');
+
+        found = ending != NULL && strcmp(ending, ".tamis") == 0;
+    }
     if (d != NULL)
         closedir(d);
     return found;
+}
+
+/* An interrupted 'tamis init' leaves no filter either, and the next one continues it;
+ * but it takes no directory with anything else in it. */
+static const char *lost_advice(const char *path, int dir)
+{
+    if (has_filters(path))
+        return "'tamis repair STORE' makes its catalog anew";
+    if (faccessat(dir, "quarantine", F_OK, 0) == 0)
+        return "put catalog.lmdb back from a backup, or move a filter from quarantine/ "
+               "to filters/, then 'tamis repair STORE' makes the catalog of its store";
+    if (faccessat(dir, "filters", F_OK, 0) == 0)
+        return "put both back from a backup, or 'tamis init' makes a new store";
+    return NULL;
 }
 
 const char *store_advice(int error, const char *path)
@@ -153,7 +169,9 @@ const char *store_advice(int error, const char *path)
     else if (error == TAMIS_ERR_DAMAGED && faccessat(dir, "filters", F_OK, 0) != 0 &&
              faccessat(dir, "catalog.lmdb", F_OK, 0) == 0)
         advice = "put it back, or 'tamis repair STORE' makes an empty one";
-    else if (error != TAMIS_ERR_NO_STORE || has_filters(path))
+    else if (error == TAMIS_ERR_NO_STORE)
+        advice = lost_advice(path, dir);
+    else
         advice = "'tamis repair STORE' makes its catalog anew";
     close(dir);
     return advice;

@@ -74,7 +74,8 @@ int registry_open_file(int dir, const char *path, int *fd, struct tamis_diag *di
     int rc = io_open_beneath(dir, "catalog.lmdb", O_RDONLY, fd);
     if (rc == ENOENT && dir_is_empty(dir, "filters") == 1)
         return diag_fail(diag, TAMIS_ERR_NO_STORE, path,
-                         "creating this store was cut short: create it again");
+                         "catalog.lmdb is missing and filters/ is empty: creating "
+                         "this store was cut short, or both were lost");
     if (rc == ENOENT && faccessat(dir, "filters", F_OK, 0) == 0)
         return diag_fail(diag, TAMIS_ERR_NO_STORE, path,
                          "filters/ is there, but catalog.lmdb is missing");

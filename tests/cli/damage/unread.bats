@@ -143,10 +143,10 @@ dead_writer() {
     mv "$file" moved.tamis
     for make in "ln -s $PWD/moved.tamis" mkfifo mkdir; do
         $make "$file"
-        fails 3 "put the filter's own file in its place" timeout 60 "$TAMIS" verify store
+        fails 3 "put the file itself in its place" timeout 60 "$TAMIS" verify store
         prints $'^one\tunreadable\t'
         ! [[ $stderr =~ "Invalid argument" ]]
-        fails 3 "left alone: not a regular file: put the filter's own file" \
+        fails 3 "left alone: not a regular file: put the file itself" \
             timeout 60 "$TAMIS" repair store
         ! [[ $stderr =~ damage ]]
         rm -d "$file"

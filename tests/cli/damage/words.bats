@@ -106,9 +106,26 @@ has_open() {
     done
 }
 
+@test "a catalog is lost, and the only filter is in quarantine" {
+    "$TAMIS" init store
+    seq 9 | "$TAMIS" build store a -q
+    printf rot | dd of="$(echo store/filters/*)" bs=1 seek=5000 conv=notrunc status=none
+    fails 3 "damage was found, and dealt with" "$TAMIS" repair store
+    rm store/catalog.lmdb*
+    fails 5 "move a filter from quarantine/ to filters/, then 'tamis repair STORE'" "$TAMIS" ls store
+    mv store/quarantine/*.tamis store/filters
+    fails 3 "dealt with" "$TAMIS" repair store
+    ok "$TAMIS" probe store 5
+    prints "5	a	NO_FILTER"
+    # A tombstone file is no filter to make a catalog of.
+    rm -r store/quarantine store/catalog.lmdb*
+    : >store/filters/00000000000000000000000000000000.dead
+    fails 5 "put both back from a backup" "$TAMIS" ls store
+}
+
 @test "a first init that was cut short: init goes on" {
     mkdir -p store/filters
-    fails 5 "cut short: create it again: 'tamis init STORE'" "$TAMIS" ls store
+    fails 5 "cut short, or both were lost: put both back from a backup, or 'tamis init' makes a new store$" "$TAMIS" ls store
     ok "$TAMIS" init store
     : >store/catalog.lmdb # and there are no filters to make another of
     fails 3 "tamis repair STORE" "$TAMIS" ls store
