@@ -281,8 +281,8 @@ const struct command cmd_repair = {
                     FORCE,
                     "take filters in quarantine of segments not listed; else exit 3"),
                 OPTION(JSON, NULL)},
-    .notes = "Exits 3 if anything was damaged or no regular file, mended or not; 4 if a "
-             "filter cannot be read.\n",
+    .notes = "Exits 3 if anything was damaged, mended or not; 4 if a filter cannot be "
+             "read.\n",
     .examples = "tamis repair store --dry-run\n",
     .run = run,
 };
