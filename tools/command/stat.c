@@ -217,7 +217,8 @@ const struct command cmd_stat = {
              "over its target, as a union may be, build it anew ('tamis build "
              "--replaces'). A filter with a missing or truncated file counts as lost. "
              "It exits 3 if a filter or pack is lost, damaged or no regular file, 4 if "
-             "one cannot be read; with names, only for these. --prometheus prints nothing if this "
+             "one cannot be read; with names, only for these. --prometheus prints "
+             "nothing if this "
              "process lacks the permission or the room to open a filter.\n",
     .options =
         {OPTION(RESIDENCY,

@@ -54,7 +54,7 @@ unchanged() {
     fails 2 "segment 'b' is in no pack" "$TAMIS" unpack store a b
 }
 
-@test "another kind of file in the place of a filter or a pack: the rest is packed" {
+@test "another kind of file in the place of a pack: the rest is packed" {
     for how in "" --auto --repack; do
         for what in mkdir mkfifo; do
             rm -rf store
