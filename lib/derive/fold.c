@@ -131,66 +131,118 @@ int derive_fold(struct derived *d, const struct source *s, uint64_t factor,
 
 /* ---- fold to an error ---- */
 
-/* The largest factor at which the stage has at most this error; 1 if none has. */
-static uint64_t factor_at(const struct folding *s, double error)
+/* The factors so far, and the error that each stage has with its own. */
+struct folded {
+    const struct folding *stages;
+    uint32_t n;
+    uint64_t factors[MAX_STAGES];
+    double errors[MAX_STAGES];
+};
+
+static void folded_begin(struct folded *now, const struct folding *stages, uint32_t n)
 {
-    uint64_t pages = s->desc->geometry.n_blocks / BLOCKS_PER_PAGE, best = 1;
-    for (uint64_t f = 1; f <= pages / f; f++) {
-        if (pages % f)
-            continue;
-        if (f > best && stage_error(s, f) <= error)
-            best = f;
-        if (pages / f > best && stage_error(s, pages / f) <= error)
-            best = pages / f;
+    *now = (struct folded){.stages = stages, .n = n};
+    for (uint32_t i = 0; i < n; i++) {
+        now->factors[i] = 1;
+        now->errors[i] = stage_error(&stages[i], 1);
     }
-    return best;
 }
 
-/* Each stage folded as far as it may be at this error of its own; the whole's error. */
-static double factors_at(const struct folding *f, uint32_t n, double error,
-                         uint64_t *factors)
+/* The whole's error, if this stage had this one; n: as it is. */
+static double error_with(const struct folded *now, uint32_t stage, double error)
 {
     double passes = 1;
-    for (uint32_t i = 0; i < n; i++) {
-        factors[i] = factor_at(&f[i], error);
-        passes *= 1 - stage_error(&f[i], factors[i]);
-    }
+    for (uint32_t i = 0; i < now->n; i++)
+        passes *= 1 - (i == stage ? error : now->errors[i]);
     return 1 - passes;
 }
 
-/* One error for all stages, as large as the whole allows: the last one, which is seldom
- * full, gives most. False: the whole's error is above it as it is. */
-static bool choose_factors(const struct folding *f, uint32_t n, double error,
-                           uint64_t *factors)
+/* The least factor above the present one; 0: the stage is down to a page a lane. */
+static uint64_t next_factor(const struct folded *now, uint32_t stage)
 {
-    enum { STEPS = 30 };
-    double low = 0, high = error;
-    if (factors_at(f, n, error, factors) <= error)
-        return true;
-    for (int i = 0; i < STEPS; i++) {
-        double middle = (low + high) / 2;
-        if (factors_at(f, n, middle, factors) <= error)
-            low = middle;
-        else
-            high = middle;
+    uint64_t pages = now->stages[stage].desc->geometry.n_blocks / BLOCKS_PER_PAGE;
+    uint64_t above = now->factors[stage], next = pages > above ? pages : 0;
+    for (uint64_t f = 2; f <= pages / f; f++) {
+        if (pages % f)
+            continue;
+        if (f > above && f < next)
+            next = f;
+        if (pages / f > above && pages / f < next)
+            next = pages / f;
     }
-    return factors_at(f, n, low, factors) <= error;
+    return next;
+}
+
+/* Folds one stage further: the one that saves most blocks for the error that it adds,
+ * of those that leave the whole's error at most at `error`. False: there is none. */
+static bool fold_further(struct folded *now, double error)
+{
+    uint32_t best = now->n;
+    uint64_t best_factor = 0;
+    double best_error = 0, best_gain = 0;
+    for (uint32_t i = 0; i < now->n; i++) {
+        const struct geometry *g = &now->stages[i].desc->geometry;
+        uint64_t factor = next_factor(now, i);
+        double then = factor ? stage_error(&now->stages[i], factor) : 1;
+        if (!factor || error_with(now, i, then) > error)
+            continue;
+        double blocks = (double)g->n_blocks * g->lanes;
+        double saved = blocks / (double)now->factors[i] - blocks / (double)factor;
+        double gain = saved / (then - now->errors[i] + ERROR_MIN);
+        if (best == now->n || gain > best_gain) {
+            best = i;
+            best_factor = factor;
+            best_error = then;
+            best_gain = gain;
+        }
+    }
+    if (best == now->n)
+        return false;
+    now->factors[best] = best_factor;
+    now->errors[best] = best_error;
+    return true;
 }
 
 int derive_shrink(struct derived *d, const struct source *s, double error,
                   struct tamis_diag *diag)
 {
-    uint64_t factors[MAX_STAGES];
     struct folding f[MAX_STAGES];
+    struct folded now;
     uint32_t n = s->view->n_stages;
     if (!(error >= ERROR_MIN && error <= ERROR_MAX))
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "an error is 1e-8 to 0.5");
     d->target = error;
     d->most_error = error;
     foldings_of(s, f);
-    if (choose_factors(f, n, error, factors))
-        return fold_stages(d, s, f, factors, diag);
-    return diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
-                     "its error is %.3g as it is: build it anew from its keys",
-                     factors_at(f, n, 0, factors));
+    folded_begin(&now, f, n);
+    if (error_with(&now, n, 0) > error)
+        return diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
+                         "its error is %.3g as it is: build it anew from its keys",
+                         error_with(&now, n, 0));
+    while (fold_further(&now, error))
+        ;
+    return fold_stages(d, s, f, now.factors, diag);
+}
+
+int tamis_filter_least_fold(struct tamis_filter *filter, double *error,
+                            struct tamis_diag *diag)
+{
+    struct folding f[MAX_STAGES];
+    struct folded now;
+    struct source *s;
+    diag_clear(diag);
+    *error = 1;
+    int err = sources_take(&filter, 1, CAN_FOLD, &s, diag);
+    if (err)
+        return err;
+    foldings_of(s, f);
+    folded_begin(&now, f, s->view->n_stages);
+    for (uint32_t i = 0; i < now.n; i++) {
+        uint64_t factor = next_factor(&now, i);
+        double then = factor ? error_with(&now, i, stage_error(&f[i], factor)) : 1;
+        if (then < *error)
+            *error = then;
+    }
+    free(s);
+    return 0;
 }

@@ -64,6 +64,11 @@ int tamis_filter_derive(struct tamis_filter *const *sources, size_t n,
                         const struct tamis_derivation *what, const char *path,
                         const struct tamis_derive_options *opt,
                         struct tamis_derive_report *report, struct tamis_diag *diag);
+/* Finds the least error that any shrink of this filter has: a shrink to `*error` or more
+ * saves space, one to less saves nothing. 1: no fold of it is possible. Fails as the
+ * shrink would. */
+int tamis_filter_least_fold(struct tamis_filter *filter, double *error,
+                            struct tamis_diag *diag);
 /* Asks whether every key of `part` may be in `whole`. ABSENT: a bit of the part is
  * missing in the whole, and so is the key that set it. A part of one key asks for that
  * key. The filters must fit as for an intersection. Damaged pages prove nothing, nor do

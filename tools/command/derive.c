@@ -167,7 +167,7 @@ const struct command cmd_fold = {
         "same name. Give --bind, --rank and --watermark again: they are not copied.\n",
     .options = {OPTION(BY, NULL),
                 OPTION(FPR, "as far as the error stays at most P, 1e-8..0.5 or with %: "
-                            "each stage by the largest factor that does"),
+                            "step by step, the stage that gains most"),
                 OPTION(REPLACES, NULL), OPTION(BIND, NULL), OPTION(RANK, NULL),
                 OPTION(WATERMARK, NULL), OPTION(JSON, NULL)},
     .examples =

@@ -106,7 +106,7 @@ const struct command cmd_file_fold = {
              "Damaged pages count as all ones: no key is lost, and it exits 3.\n",
     .options = {OPTION(BY, NULL),
                 OPTION(FPR, "as far as the error stays at most P, 1e-8..0.5 or with %: "
-                            "each stage by the largest factor that does"),
+                            "step by step, the stage that gains most"),
                 OPTION(SEGMENT, NULL), OPTION(BIND, NULL), OPTION(WATERMARK, NULL),
                 OPTION(JSON, NULL)},
     .examples = "tamis file build large.tamis keys.txt --fpr 1e-8\n"

@@ -180,34 +180,6 @@ int plan_from_list(const struct options *o, struct store_plan *p)
 
 /* ---- a store ---- */
 
-/* Finds the least error that folding leaves: one stage folded by its least factor. */
-static double error_folded(struct tamis_filter *filter, uint32_t n_stages)
-{
-    struct tamis_stage_info stage;
-    double least = 1;
-
-    for (uint32_t i = 0; i < n_stages; i++) {
-        double passes = 1;
-        uint64_t pages, f = 2;
-
-        if (tamis_filter_stage(filter, i, &stage) != 0)
-            return 1;
-        pages = stage.n_blocks / 64;
-        while (f <= pages / f && pages % f != 0)
-            f++;
-        f = pages % f != 0 ? pages : f;
-        if (f < 2)
-            continue;
-        passes = 1 - tamis_plan_error(stage.lanes, stage.words, stage.n_blocks / f,
-                                      stage.keys);
-        for (uint32_t k = 0; k < n_stages; k++)
-            if (k != i && tamis_filter_stage(filter, k, &stage) == 0)
-                passes *= 1 - stage.expected_error;
-        least = 1 - passes < least ? 1 - passes : least;
-    }
-    return least;
-}
-
 /* Reads the current figures of a filter. A lookup reads every segment whose filter does
  * not open. */
 static void look_inside(struct tamis_snapshot *snapshot, struct store_plan *p,
@@ -233,8 +205,9 @@ static void look_inside(struct tamis_snapshot *snapshot, struct store_plan *p,
     s->length_now = info.file_bytes;
     tamis_filter_stage(filter, 0, &s->only);
     s->is_ribbon = s->only.lanes == 0;
-    if (info.sealed && !s->is_ribbon)
-        s->error_folded = error_folded(filter, info.n_stages);
+    if (info.sealed && !s->is_ribbon &&
+        tamis_filter_least_fold(filter, &s->error_folded, NULL) != 0)
+        s->error_folded = 1;
     if (info.n_stages > 1)
         s->only = (struct tamis_stage_info){0};
     if (info.keys > s->keys)

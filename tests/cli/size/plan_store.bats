@@ -157,7 +157,7 @@ make_levels() {
 @test "--apply shrinks what a fold can, and lists the rest" {
     make_levels
     seq 10 | "$TAMIS" grow store growing --rank 3
-    seq 2000000 2030000 | "$TAMIS" grow store grown --rank 4 --watermark 77 --n0 1000
+    seq 2000000 2030000 | "$TAMIS" grow store grown --rank 4 --watermark 77 --n0 2500
     "$TAMIS" seal store grown
     before=$("$TAMIS" ls store left --json | jq -c '.[0] | del(.uuid, .file, .bytes, .error, .created)')
     plan store --bytes 250K

@@ -345,6 +345,31 @@ static void test_shrink_all_stages(void **state)
     tamis_filter_close(f);
 }
 
+/* At the least error of a fold a shrink saves space; below it, it saves nothing. */
+static void test_least_fold(void **state)
+{
+    struct tamis_filter *f[] = {grown("a", keys[0], N), built("b", keys[1], N, 0.001)};
+    const char *out = path_of("small");
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct tamis_derivation shrink = {.operation = TAMIS_SHRINK};
+        struct tamis_derive_report below, at;
+        double least;
+        assert_int_equal(tamis_filter_least_fold(f[i], &least, NULL), 0);
+        assert_true(least > 0.001 && least < 0.1);
+        shrink.error = least * 0.999999;
+        assert_int_equal(
+            tamis_filter_derive(&f[i], 1, &shrink, out, NULL, &below, NULL), 0);
+        remove(out);
+        shrink.error = least;
+        assert_int_equal(tamis_filter_derive(&f[i], 1, &shrink, out, NULL, &at, NULL),
+                         0);
+        remove(out);
+        assert_true(at.file_bytes < below.file_bytes);
+        tamis_filter_close(f[i]);
+    }
+}
+
 /* ---- intersection ---- */
 
 static void test_intersection(void **state)
@@ -412,6 +437,7 @@ int main(void)
         TEST(test_shrink_of_odd_sizes),
         TEST(test_shrink_grown),
         TEST(test_shrink_all_stages),
+        TEST(test_least_fold),
         TEST(test_intersection),
         TEST(test_intersection_of_sizes),
     };
