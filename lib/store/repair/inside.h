@@ -207,8 +207,8 @@ int claim_quarantined(struct repair *r, struct names *names, struct tamis_diag *
 
 /* ==== lists.c ==== */
 
-/* Judges the list of a segment as its record is by now. Fails only if the repair cannot
- * go on. */
+/* Judges the list of a segment as its record is by now. *j has the state of its filter.
+ * Fails only if the repair cannot go on. */
 int repair_judge_list(struct repair *r, struct repair_segment *s, struct judgement *j,
                       struct tamis_diag *diag);
 /* Without a catalog: a good list goes aside, for nothing says which filter of its

@@ -1,7 +1,7 @@
 /* Repair: lists of hashes, named by records or found without a catalog. A list answers
  * no probe, so a damaged one costs its segment nothing but the list: it goes to
- * quarantine, and the record is written without it. A missing one may come back, and
- * stays named. */
+ * quarantine, and the record is written without it. So it is without a missing one,
+ * unless the filter is missing, too: then both may come back. */
 #include "lib/store/repair/inside.h"
 
 #include <string.h>
@@ -19,6 +19,7 @@ static void drop_list(struct repair_segment *s, const struct record *record)
 int repair_judge_list(struct repair *r, struct repair_segment *s, struct judgement *j,
                       struct tamis_diag *diag)
 {
+    bool has_filter = j->state == FILE_GOOD;
     char name[FILTER_NAME_BYTES];
     struct record record, list;
     struct verdict v = record_decode(s->changed ? s->value : s->before,
@@ -33,16 +34,23 @@ int repair_judge_list(struct repair *r, struct repair_segment *s, struct judgeme
     if (rc)
         return rc;
     struct repair_file *f = repair_find_file(r, list.uuid);
-    if (j->state == FILE_BAD && f && !(record.ro_compat & ~RECORD_RO_COMPAT_KNOWN)) {
+    bool drop =
+        ((j->state == FILE_BAD && f) || (j->state == FILE_MISSING && has_filter)) &&
+        !(record.ro_compat & ~RECORD_RO_COMPAT_KNOWN);
+    if (drop && j->state == FILE_BAD) {
         repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, name, "its list: %s", j->what);
-        drop_list(s, &record);
         f->aside = true;
+    } else if (drop) {
+        repair_tell(r, TAMIS_REPAIR_REBUILT, s, name,
+                    "its list is missing: recorded without one");
     } else if (j->state == FILE_MISSING) {
-        repair_tell(r, TAMIS_REPAIR_NOTED, s, name,
-                    "its list is missing; the filter answers");
+        repair_tell_done(r, TAMIS_REPAIR_NOTED, s, name, "its list is missing");
     } else if (j->state != FILE_GOOD) {
         repair_tell_unread(r, s, name, j);
     }
+    if (!drop)
+        return 0;
+    drop_list(s, &record);
     return 0;
 }
 

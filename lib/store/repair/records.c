@@ -89,6 +89,8 @@ static int judge_good_record(struct repair *r, struct repair_segment *s,
         repair_name_pack(r, record->place.uuid);
         rc = repair_look_at_pack(r, s, record, &pack, diag);
     }
+    if (pack && repair_pack_has(pack, record))
+        j->state = FILE_GOOD;
     if (rc || !repair_record_names_own(record))
         return rc;
     struct repair_file *f = repair_find_file(r, record->uuid);
@@ -186,6 +188,7 @@ static int judge_segment(struct repair *r, struct repair_segment *s,
     struct record record;
     struct verdict v =
         record_decode(s->before, s->before_bytes, s->name, s->name_bytes, &record);
+    j->state = FILE_MISSING;
     if (v.code == VERDICT_OK && record.state == RECORD_NO_FILTER)
         return 0;
     if (v.code == VERDICT_OK && r->opt.dry_run &&

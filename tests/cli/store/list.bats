@@ -145,6 +145,33 @@ load ../common
     ok "$TAMIS" verify store t --against keys
 }
 
+# list_file SEGMENT: the file of its list.
+list_file() {
+    local f
+    for f in store/filters/*.tamis; do
+        "$TAMIS" file show "$f" --json | jq -e --arg s "$1" '[.fields[] |
+            select(.record == "identity" and (.name == "kind" or .name == "name")) |
+            .value] == [5, $s]' >/dev/null && echo "$f"
+    done
+    :
+}
+
+@test "repair records a segment without a list that is missing" {
+    "$TAMIS" init store
+    seq 5000 >keys
+    "$TAMIS" build store t keys --list -q
+    mv "$(list_file t)" away
+    fails 3 "list" "$TAMIS" verify store
+    fails 3 "damage was found" "$TAMIS" repair store --dry-run
+    fails 3 "damage was found, and dealt with" "$TAMIS" repair store
+    prints $'^rebuilt\tt\t.*its list is missing: recorded without one'
+    prints '0 finished, 1 rebuilt, 0 quarantined'
+    ok "$TAMIS" repair store
+    ok "$TAMIS" verify store
+    fails 5 "has no list of its hashes" "$TAMIS" build store t --from-list
+    ok "$TAMIS" verify store t --against keys
+}
+
 @test "build --from-list and merge make a ribbon" {
     "$TAMIS" init store
     seq 50000 >a
