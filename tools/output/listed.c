@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "../input/input.h"
+#include "../open/open.h"
 #include "../talk/talk.h"
 #include "output.h"
 #include "tamis.h"
@@ -63,6 +64,17 @@ void print_its_list(const struct tamis_snapshot *snapshot, size_t index)
                t.bits);
 }
 
+int list_error(int err, const struct tamis_diag *diag, const char *store,
+               struct tamis_name name, const char *advice)
+{
+    struct tamis_diag its = *diag;
+
+    snprintf(its.what, sizeof(its.what), "its list: %.*s", (int)sizeof(its.what) - 16,
+             diag->what[0] ? diag->what : tamis_strerror(err));
+    segment_error(err, &its, store, name, advice);
+    return err == ENOENT ? EXIT_DAMAGE : status_unread(err);
+}
+
 int verify_its_list(const struct tamis_snapshot *snapshot, size_t index,
                     struct tamis_name name, const char *store, json_t *lines)
 {
@@ -86,9 +98,7 @@ int verify_its_list(const struct tamis_snapshot *snapshot, size_t index,
                 : err == TAMIS_ERR_DAMAGED ? "damaged"
                                            : "unreadable",
                 diag.file, what, report.n_pages > 0 ? &report : NULL);
-    complain_error(err, &diag, store,
-                   "the filter answers; 'tamis repair' sets the list aside");
-    return err == ENOENT ? EXIT_DAMAGE : status_unread(err);
+    return list_error(err, &diag, store, name, advice_list(err));
 }
 
 /* An error of opening is told by verify_its_list(). */

@@ -91,6 +91,9 @@ void print_its_list(const struct tamis_snapshot *snapshot, size_t index);
  * answer rests on it. */
 int verify_its_list(const struct tamis_snapshot *snapshot, size_t index,
                     struct tamis_name name, const char *store, json_t *lines);
+/* Reports why a segment's list cannot be used. Returns the status. */
+int list_error(int err, const struct tamis_diag *diag, const char *store,
+               struct tamis_name name, const char *advice);
 /* Asks a segment's filter for each hash of its list. A segment without a list of whole
  * hashes is refused if it was named, and else left out. */
 int against_its_list(struct against *a, const struct tamis_snapshot *snapshot,

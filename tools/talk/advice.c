@@ -102,6 +102,22 @@ const char *advice_unread(int error)
                : usual_advice(error);
 }
 
+const char *advice_list(int error)
+{
+    switch (error) {
+    case ENOENT:
+        return "the filter answers; put the list's file back, or 'tamis repair' "
+               "records "
+               "the segment without it";
+    case TAMIS_ERR_NOT_TAMIS:
+    case TAMIS_ERR_DAMAGED:
+    case TAMIS_ERR_MISMATCH:
+        return "the filter answers; 'tamis repair' sets the list aside";
+    default:
+        return advice_unread(error);
+    }
+}
+
 /* Does the name exist with another file type? */
 static bool is_strange(int dir, const char *name, mode_t kind)
 {

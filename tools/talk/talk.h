@@ -35,6 +35,7 @@ const char *advice_memory(void);
 extern const char advice_packed[];  /* a filter whose own file is no good */
 extern const char advice_flipped[]; /* where --check found that memory changed */
 const char *advice_unread(int error);
+const char *advice_list(int error); /* a segment's list that cannot be used */
 /* How to mend the store at `path`, whose catalog cannot be used. NULL if no remedy is
  * known, or if `path` is no directory. */
 const char *store_advice(int error, const char *path);

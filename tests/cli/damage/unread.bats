@@ -54,6 +54,19 @@ dead_writer() {
     plain "keys: .*Permission denied: run it as" others "$TAMIS" build store new keys
 }
 
+@test "a list that this user may not read" {
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+    "$TAMIS" init store
+    seq 5000 | "$TAMIS" build store s --list
+    chmod -R a+rwX . store
+    chmod 600 "$(ls -S store/filters/* | head -n 1)"
+    plain "segment 's': its list: .*Permission denied: run it as a user with permission" \
+        others "$TAMIS" verify store
+    prints $'s\tunreadable\tits list: .*Permission denied'
+    plain "left alone: Permission denied: run it as" others "$TAMIS" repair store
+    ok "$TAMIS" verify store
+}
+
 @test "a pack, or its tombstones, that this user may not read" {
     [ "$(id -u)" -eq 0 ] || skip "needs root"
     make_store
