@@ -1,4 +1,5 @@
 /* tamis compare: how many keys two segments have, and share. */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -9,38 +10,102 @@
 #include "command.h"
 #include "tamis.h"
 
-/* By the lists of both, if they have some. False: by their filters. */
-static bool compare_lists(struct tamis_snapshot *snapshot, const size_t *picked,
-                          struct compared *c)
+struct comparing {
+    struct tamis_snapshot *snapshot;
+    const struct options *o;
+    const size_t *picked;
+    struct tamis_filter *lists[2];
+    /* Why a list, of picked[broken], cannot be used. */
+    int err, broken;
+    struct tamis_diag diag;
+};
+
+/* Has each segment a list of whole hashes, but for one that cannot be opened? Then
+ * c->err says why not. */
+static bool open_lists(struct comparing *c)
 {
-    struct tamis_filter *lists[2] = {NULL, NULL};
+    struct tamis_list_facts facts;
     bool exact = true;
 
-    for (int i = 0; i < 2 && exact; i++)
-        exact = tamis_snapshot_list(snapshot, picked[i], &lists[i], NULL) == 0;
-    exact = exact && compare_filters(lists[0], lists[1], c, NULL) == 0 && c->exact;
-    for (int i = 0; i < 2; i++)
-        tamis_filter_close(lists[i]);
+    for (int i = 0; i < 2; i++) {
+        struct tamis_diag diag;
+        int err = tamis_snapshot_list(c->snapshot, c->picked[i], &c->lists[i], &diag);
+
+        if (err == TAMIS_ERR_NO_SEGMENT)
+            exact = false;
+        else if (err == 0)
+            exact = exact && tamis_list_facts(c->lists[i], &facts) == 0 &&
+                    facts.hash_bits == 64;
+        else if (c->err == 0) {
+            c->err = err;
+            c->broken = i;
+            c->diag = diag;
+        }
+    }
+    if (!exact)
+        c->err = 0;
     return exact;
 }
 
-static int compare(struct tamis_snapshot *snapshot, const struct options *o,
-                   const size_t *picked)
+/* Which list was it whose pages could not be read? */
+static void find_broken(struct comparing *c)
 {
+    struct tamis_verify report;
+
+    for (int i = 0; i < 2 && c->err == 0; i++) {
+        c->broken = i;
+        c->err = tamis_filter_verify(c->lists[i], &report, &c->diag);
+    }
+}
+
+/* By the lists of both, if they have some. False: by their filters, and c->err says why
+ * if their lists are no good. */
+static bool compare_lists(struct comparing *c, struct compared *result)
+{
+    bool exact = open_lists(c) && c->err == 0;
+
+    if (exact && compare_filters(c->lists[0], c->lists[1], result, NULL) != 0) {
+        exact = false;
+        find_broken(c);
+    }
+    for (int i = 0; i < 2; i++)
+        tamis_filter_close(c->lists[i]);
+    return exact;
+}
+
+static int complain_list(const struct comparing *c, bool estimated)
+{
+    const char *advice = advice_list(c->err);
+    struct tamis_segment_info s;
+
+    if (!estimated && (c->err < 0 || c->err == ENOENT))
+        advice = "and the filters allow no comparison: build the segment anew with "
+                 "--list";
+    tamis_snapshot_segment(c->snapshot, c->picked[c->broken], &s);
+    return list_error(c->err, &c->diag, c->o->args[0],
+                      (struct tamis_name){s.name, s.name_bytes}, advice);
+}
+
+static int compare(struct comparing *c)
+{
+    const char *const names[] = {c->o->args[1], c->o->args[2]};
     struct tamis_diag diag = {0};
     struct tamis_filter *f[2];
-    struct compared c;
-    int err = 0;
+    struct compared result;
+    int err = 0, status;
 
-    if (compare_lists(snapshot, picked, &c))
-        return print_comparison(o, &c, (const char *const[]){o->args[1], o->args[2]});
+    if (compare_lists(c, &result))
+        return print_comparison(c->o, &result, names);
     for (int i = 0; i < 2 && err == 0; i++)
-        err = tamis_snapshot_filter(snapshot, picked[i], &f[i], &diag);
+        err = tamis_snapshot_filter(c->snapshot, c->picked[i], &f[i], &diag);
     if (err == 0)
-        err = compare_filters(f[0], f[1], &c, &diag);
+        err = compare_filters(f[0], f[1], &result, &diag);
+    if (err == TAMIS_ERR_UNFIT && c->err != 0) /* a ribbon, say: only lists would do */
+        return complain_list(c, false);
     if (err != 0)
-        return source_error(err, &diag, snapshot, picked, 2, o->args[0]);
-    return print_comparison(o, &c, (const char *const[]){o->args[1], o->args[2]});
+        return source_error(err, &diag, c->snapshot, c->picked, 2, c->o->args[0]);
+    status = print_comparison(c->o, &result, names);
+    return status == EXIT_DONE && c->err != 0 ? complain_list(c, true) : status;
 }
 
 static int run(int argc, char **argv)
@@ -60,7 +125,8 @@ static int run(int argc, char **argv)
     if (status == EXIT_DONE) {
         if (n == 1) /* twice the same */
             picked[1] = picked[0];
-        status = compare(snapshot, &o, picked);
+        status = compare(
+            &(struct comparing){.snapshot = snapshot, .o = &o, .picked = picked});
         free(picked);
     }
     tamis_snapshot_release(snapshot);
@@ -76,7 +142,8 @@ const struct command cmd_compare = {
         "Says how many distinct keys two segments have, together and in common. It "
         "counts exactly if both have lists of whole hashes ('tamis build --list'), "
         "and else estimates from their sealed filters: 'tamis help file "
-        "compare'.\n",
+        "compare'. A list that cannot be used makes it exit 3, or 4 for an I/O error, "
+        "after the estimate.\n",
     .options = {OPTION(JSON, NULL)},
     .examples = "tamis compare store 000007.sst 000009.sst\n",
     .run = run,

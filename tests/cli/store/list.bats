@@ -279,6 +279,29 @@ list_file() {
     fails 3 "b.list.*page" "$TAMIS" file compare a.list b.list
 }
 
+@test "compare says which list it could not use" {
+    "$TAMIS" init store
+    seq 30000 >a
+    seq 20001 50000 >b
+    "$TAMIS" build store --each a b --list -q
+    "$TAMIS" build store r b --list --kind ribbon -q
+    "$TAMIS" build store cut b --list=40 -q
+    "$TAMIS" build store plain b -q
+    poke "$(list_file b)" 9000 '\0377\0376\0375'
+    fails 3 "segment 'b': its list: .* fail.* sets the list aside" "$TAMIS" compare store a b
+    [ "${#lines[@]}" -eq 6 ]
+    [[ $output != *exactly* ]]
+    fails 3 "segment 'b': its list: .*the filters allow no comparison" \
+        "$TAMIS" compare store r b
+    # These have nothing to count by, whatever the list of b is worth.
+    ok "$TAMIS" compare store plain b
+    ok "$TAMIS" compare store b cut
+    mv "$(list_file r)" away
+    fails 3 "segment 'r': its list: .*No such file.*the filters allow no comparison" \
+        "$TAMIS" compare store a r
+    fails 2 "a filter of kind ribbon allows no comparison" "$TAMIS" compare store plain r
+}
+
 @test "ls and stat show lists" {
     "$TAMIS" init store
     seq 3000 >a
