@@ -69,7 +69,8 @@ X(AGAINST, "against", 0, FILE, against, "KEYFILE", NO_RANGE, \
 X(AGAINST_EACH, "against-each", 0, FLAG, given, NULL, NO_RANGE, \
   "the same for each KEYFILE, in the segment of its name") \
 X(AGAINST_LIST, "against-list", 0, FLAG, given, NULL, NO_RANGE, \
-  "look up every hash of the segment's own list") \
+  "look up every hash of the segments' own lists; it counts segments without a list " \
+  "of whole hashes, which it cannot check") \
 X(OFFSET, "offset", 0, PAGES, offset, "N", NUMBERS(0, INT64_MAX), \
   "the filter starts here in FILE, a multiple of 4096 (4K is 4096)") \
 X(STORE, "store", 0, PATH, store, "STORE", NO_RANGE, \

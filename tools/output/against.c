@@ -130,34 +130,67 @@ int against_hashes(struct against *a, struct tamis_filter *list, uint64_t tag,
 
 /* ---- the sum ---- */
 
+static void print_unchecked(const struct against *a)
+{
+    const struct {
+        uint64_t n;
+        const char *why;
+    } counts[] = {{a->unlisted, "without a list"},
+                  {a->cut, "with a list of cut hashes"},
+                  {a->unread, "with a list that cannot be read"}};
+    uint64_t n = a->unlisted + a->cut + a->unread;
+    const char *before = ": ";
+
+    if (n == 0)
+        return;
+    printf("not checked: %llu segment%s", (unsigned long long)n, n == 1 ? "" : "s");
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        if (counts[i].n > 0) {
+            printf("%s%llu %s", before, (unsigned long long)counts[i].n, counts[i].why);
+            before = ", ";
+        }
+    putchar('\n');
+}
+
+static void put_sum(const struct against *a, json_t *root)
+{
+    json_t *o = memory_or_exit(json_object());
+
+    json_put(o, "keys", json_count(a->keys));
+    json_put(o, "segments", json_count(a->segments));
+    json_put(o, "lost", json_count(a->lost));
+    json_put(o, "lost_keys", a->list);
+    if (a->by_hash) {
+        json_put(o, "unlisted", json_count(a->unlisted));
+        json_put(o, "cut", json_count(a->cut));
+        json_put(o, "unread", json_count(a->unread));
+    }
+    json_put(root, "against", o);
+}
+
+static void print_sum(const struct against *a)
+{
+    if (a->lost > MAX_LISTED)
+        printf("lost\t... and %llu more\n", (unsigned long long)(a->lost - MAX_LISTED));
+    printf("checked %llu %s%s in %llu segment%s: %llu lost\n",
+           (unsigned long long)a->keys,
+           a->by_hash ? a->keys == 1 ? "hash" : "hashes" : "key",
+           a->by_hash || a->keys == 1 ? "" : "s", (unsigned long long)a->segments,
+           a->segments == 1 ? "" : "s", (unsigned long long)a->lost);
+    print_unchecked(a);
+}
+
 int against_end(struct against *a, const char *file, json_t *root)
 {
+    if (root != NULL)
+        put_sum(a, root);
     if (a->by_hash && a->segments == 0)
         return complain(EXIT_NONE,
                         "%s: no segment has a list of whole hashes, so nothing was "
                         "checked: build with --list, or use --against",
                         file);
-    if (root != NULL) {
-        json_t *o = memory_or_exit(json_object());
-
-        json_put(o, "keys", json_count(a->keys));
-        json_put(o, "segments", json_count(a->segments));
-        json_put(o, "lost", json_count(a->lost));
-        json_put(o, "lost_keys", a->list);
-        json_put(root, "against", o);
-    } else {
-        /* If no list could be read, the error says so. */
-        if (a->segments == 0)
-            return EXIT_DONE;
-        if (a->lost > MAX_LISTED)
-            printf("lost\t... and %llu more\n",
-                   (unsigned long long)(a->lost - MAX_LISTED));
-        printf("checked %llu %s%s in %llu segment%s: %llu lost\n",
-               (unsigned long long)a->keys,
-               a->by_hash ? a->keys == 1 ? "hash" : "hashes" : "key",
-               a->by_hash || a->keys == 1 ? "" : "s", (unsigned long long)a->segments,
-               a->segments == 1 ? "" : "s", (unsigned long long)a->lost);
-    }
+    if (root == NULL && a->segments > 0) /* else an error has said why */
+        print_sum(a);
     if (a->lost == 0)
         return EXIT_DONE;
     if (a->by_hash)

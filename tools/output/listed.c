@@ -2,6 +2,7 @@
  * of it? */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "../input/input.h"
 #include "../open/open.h"
@@ -101,7 +102,19 @@ int verify_its_list(const struct tamis_snapshot *snapshot, size_t index,
     return list_error(err, &diag, store, name, advice_list(err));
 }
 
-/* An error of opening is told by verify_its_list(). */
+static int refuse_cut(const char *store, struct tamis_name name, unsigned bits)
+{
+    char *text = escape(name.bytes, name.n_bytes);
+
+    complain(0,
+             "%s: segment '%s': its list has %u bits of each hash, and a filter is "
+             "asked for all 64: check it with --against and its keys",
+             store, text, bits);
+    free(text);
+    return EXIT_USAGE;
+}
+
+/* An error of the list is told by verify_its_list(). */
 int against_its_list(struct against *a, const struct tamis_snapshot *snapshot,
                      size_t index, struct tamis_name name, const struct options *o,
                      batch_fn *probe, void *ctx)
@@ -111,20 +124,20 @@ int against_its_list(struct against *a, const struct tamis_snapshot *snapshot,
     struct tamis_list_facts facts;
     struct tamis_diag diag = {0};
     struct tamis_filter *list;
-    int err = tamis_snapshot_list(snapshot, index, &list, &diag);
+    int err = tamis_snapshot_list(snapshot, index, &list, &diag), status = EXIT_DONE;
 
-    if (err == TAMIS_ERR_NO_SEGMENT && named)
-        return complain_error(err, &diag, o->args[0], "");
-    if (err != 0)
-        return EXIT_DONE;
-    err = tamis_list_facts(list, &facts);
-    if (err == 0 && facts.hash_bits == 64)
-        err = against_hashes(a, list, domain.tag, name, probe, ctx, NULL);
-    else if (err == 0 && named)
-        err = complain(EXIT_USAGE,
-                       "%s: the segment's list has %u bits of each hash, and a filter "
-                       "is asked for all 64: check it with --against and its keys",
-                       o->args[0], facts.hash_bits);
+    if (err == TAMIS_ERR_NO_SEGMENT) {
+        a->unlisted++;
+        return named ? complain_error(err, &diag, o->args[0], "") : EXIT_DONE;
+    }
+    if (err == 0 && (err = tamis_list_facts(list, &facts)) == 0 &&
+        facts.hash_bits < 64) {
+        a->cut++;
+        status = named ? refuse_cut(o->args[0], name, facts.hash_bits) : EXIT_DONE;
+    } else if (err != 0 ||
+               against_hashes(a, list, domain.tag, name, probe, ctx, NULL) != 0) {
+        a->unread++;
+    }
     tamis_filter_close(list);
-    return err == EXIT_USAGE ? err : EXIT_DONE;
+    return status;
 }

@@ -49,6 +49,9 @@ void answer_explained(struct answers *a, const struct tamis_key *key,
 struct against {
     uint64_t keys, segments, lost;
     bool by_hash; /* from segments' lists of hashes */
+    /* Segments that were not checked: without a list, with a cut one, with one that
+     * cannot be read. */
+    uint64_t unlisted, cut, unread;
     size_t listed;
     json_t *list; /* of lost keys; NULL: they are printed */
 };
@@ -95,7 +98,7 @@ int verify_its_list(const struct tamis_snapshot *snapshot, size_t index,
 int list_error(int err, const struct tamis_diag *diag, const char *store,
                struct tamis_name name, const char *advice);
 /* Asks a segment's filter for each hash of its list. A segment without a list of whole
- * hashes is refused if it was named, and else left out. */
+ * hashes is refused if it was named, and else counted. */
 int against_its_list(struct against *a, const struct tamis_snapshot *snapshot,
                      size_t index, struct tamis_name name, const struct options *o,
                      batch_fn *probe, void *ctx);

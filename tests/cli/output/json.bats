@@ -111,6 +111,7 @@ make_kinds() {
     shows "tamis verify" verify store one --against other
     echo 78797a >hexes
     shows "tamis verify" verify store one --against hexes --hex
+    shows "tamis verify" verify store --against-list
     f=store/$("$TAMIS" ls store packed --json | jq -r '.[0].file')
     poke "$f" $(($(stat -c %s "$f") - 4086)) '\x55'
     shows "tamis verify" verify store packed

@@ -220,11 +220,21 @@ list_file() {
     "$TAMIS" build store b b -q
     "$TAMIS" build store cut b --list=40 -q
     ok "$TAMIS" verify store --against-list
+    [ "${lines[-2]}" = "checked 3000 hashes in 1 segment: 0 lost" ]
+    [ "${lines[-1]}" = "not checked: 2 segments: 1 without a list, 1 with a list of cut hashes" ]
+    ok "$TAMIS" verify store --against-list --json
+    [ "$(jq -c '.against | [.segments, .unlisted, .cut, .unread]' <<<"$output")" = "[1,1,1,0]" ]
+    "$TAMIS" build store bad a --list -q
+    poke "$(list_file bad)" 9000 '\0377\0376\0375'
+    fails 3 "segment 'bad': its list: " "$TAMIS" verify store --against-list
+    prints ', 1 with a list that cannot be read$'
+    "$TAMIS" drop store bad -q
+    ok "$TAMIS" verify store a --against-list
     [ "${lines[-1]}" = "checked 3000 hashes in 1 segment: 0 lost" ]
     ok "$TAMIS" verify store a --against-list --json
     [ "$(jq -c '.against | [.keys, .segments, .lost]' <<<"$output")" = "[3000,1,0]" ]
     fails 5 "segment 'b' has no list" "$TAMIS" verify store b --against-list
-    fails 2 "40 bits of each hash" "$TAMIS" verify store cut --against-list
+    fails 2 "segment 'cut': its list has 40 bits of each hash" "$TAMIS" verify store cut --against-list
     fails 2 "reads no keys" "$TAMIS" verify store a --against-list --against a
     "$TAMIS" drop store a
     fails 5 "no segment has a list of whole hashes" "$TAMIS" verify store --against-list
