@@ -123,8 +123,9 @@ static int report_unopened(const struct verify *v, const struct place *p,
                 err == ENOENT ? "lost" : "unreadable", path, what, NULL);
     complain_error(err, &p->diag, path,
                    bad && p->spare ? advice_packed
-                   : bad           ? "build the segment anew from its keys"
-                                   : advice_unread(err));
+                   : bad && err != TAMIS_ERR_MISMATCH
+                       ? "build the segment anew from its keys"
+                       : advice_unread(err));
     return err == ENOENT ? EXIT_DAMAGE : status_unread(err);
 }
 

@@ -73,11 +73,9 @@ int segment_error(int err, const struct tamis_diag *diag, const char *path,
     char *text = escape(name.bytes, name.n_bytes), offset[48] = "";
 
     if (advice == NULL)
-        advice = err == ENOENT ? "build it anew from its keys"
-                 : err == TAMIS_ERR_MISMATCH
-                     ? "put its own file in its place, or build "
-                       "it anew from its keys"
-                     : usual_advice(err);
+        advice = err == ENOENT               ? "build it anew from its keys"
+                 : err == TAMIS_ERR_MISMATCH ? advice_unread(err)
+                                             : usual_advice(err);
     if (diag->has_offset)
         snprintf(offset, sizeof(offset), " (offset %llu)",
                  (unsigned long long)diag->offset);

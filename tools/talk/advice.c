@@ -97,9 +97,11 @@ const char *usual_advice(int error)
 
 const char *advice_unread(int error)
 {
-    return is_wrong_type(error)
-               ? "put the file itself in its place, or build the segment anew"
-               : usual_advice(error);
+    if (is_wrong_type(error))
+        return "put the file itself in its place, or build the segment anew";
+    if (error == TAMIS_ERR_MISMATCH) /* files were exchanged */
+        return "put its own file in its place, or build the segment anew from its keys";
+    return usual_advice(error);
 }
 
 const char *advice_list(int error)

@@ -74,6 +74,24 @@ unchanged() {
     done
 }
 
+@test "packs in each other's places" {
+    "$TAMIS" init store
+    for s in a b; do
+        seq 100 | "$TAMIS" build store $s -q
+        "$TAMIS" pack store $s -q
+    done
+    mv "$(filter_of a)" moved
+    mv "$(filter_of b)" "$(filter_of a)"
+    mv moved "$(filter_of b)"
+    fails 3 "this pack: belongs to something else .*: put its own file in its place, or build" \
+        "$TAMIS" verify store
+    fails 3 "put its own file in its place" "$TAMIS" stat store a
+    mv "$(filter_of a)" moved
+    mv "$(filter_of b)" "$(filter_of a)"
+    mv moved "$(filter_of b)"
+    ok "$TAMIS" verify store
+}
+
 @test "several stages, another domain" {
     "$TAMIS" init store --n0 1k
     four store
