@@ -205,9 +205,8 @@ static void look_inside(struct tamis_snapshot *snapshot, struct store_plan *p,
     s->length_now = info.file_bytes;
     tamis_filter_stage(filter, 0, &s->only);
     s->is_ribbon = s->only.lanes == 0;
-    if (info.sealed && !s->is_ribbon &&
-        tamis_filter_least_fold(filter, &s->error_folded, NULL) != 0)
-        s->error_folded = 1;
+    if (info.sealed && !s->is_ribbon)
+        tamis_filter_least_fold(filter, &s->error_folded, NULL); /* 1 if it fails */
     if (info.n_stages > 1)
         s->only = (struct tamis_stage_info){0};
     if (info.keys > s->keys)
