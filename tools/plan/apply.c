@@ -31,9 +31,9 @@ bool plan_is_ribbon(const struct tamis_plan_share *to)
     return to->plan.file_bytes > 0 && to->plan.lanes == 0;
 }
 
-/* A fold neither takes a ribbon nor makes one. A filter that is as good as planned stays,
- * whatever its kind. A plan knows only how many keys are bumped on average, so a ribbon
- * may have two pages more. */
+/* A fold neither takes a ribbon nor makes one. A filter that is as good as planned
+ * stays, whatever its kind. A plan knows only how many keys are bumped on average, so a
+ * ribbon may have two pages more. */
 static enum plan_action action_of_ribbon(const struct planned *s,
                                          const struct tamis_plan_share *to)
 {
@@ -225,10 +225,13 @@ static int apply_rebuild(struct apply *a, const struct store_plan *p, size_t i,
 
 /* ---- what is left ---- */
 
-/* Prints options for the rank and the binding, which a new segment would lack. */
-static void print_kept(const struct apply *a, const struct planned *s)
+/* Prints options for the rank, the binding and the list, which a new segment would
+ * lack. */
+static void print_kept(const struct apply *a, const struct planned *s, bool with_list)
 {
     struct tamis_segment_info info;
+    struct tamis_list_facts facts;
+    struct tamis_filter *list = NULL;
 
     if (tamis_snapshot_segment(a->snapshot, s->index, &info) == 0) {
         if (info.rank > 0)
@@ -238,27 +241,60 @@ static void print_kept(const struct apply *a, const struct planned *s)
         for (size_t i = 0; i < info.binding_bytes; i++)
             printf("%02x", info.binding[i]);
     }
+    if (with_list && tamis_snapshot_list(a->snapshot, s->index, &list, NULL) !=
+                         TAMIS_ERR_NO_SEGMENT) {
+        printf(" --list");
+        if (list != NULL && tamis_list_facts(list, &facts) == 0 && facts.hash_bits < 64)
+            printf("=%u", facts.hash_bits);
+        tamis_filter_close(list);
+    }
     putchar('\n');
 }
 
-static void print_other(const struct apply *a, const struct store_plan *p, size_t i,
-                        enum plan_action action)
+/* Has the segment a list that a filter can be made of? */
+static bool has_whole_list(const struct apply *a, const struct planned *s)
 {
-    const char *name = p->segments[i].name;
+    struct tamis_list_facts facts;
+    struct tamis_filter *list;
+    bool whole;
+
+    if (tamis_snapshot_list(a->snapshot, s->index, &list, NULL) != 0)
+        return false;
+    whole = tamis_list_facts(list, &facts) == 0 && facts.hash_bits == 64;
+    tamis_filter_close(list);
+    return whole;
+}
+
+static void print_rebuild(const struct apply *a, const struct planned *s,
+                          const struct tamis_plan_share *to, bool from_list)
+{
+    printf("rebuild  %s: tamis build STORE NAME %s --fpr %.4g%s", s->name,
+           from_list ? "--from-list" : "KEYFILE", to->error,
+           plan_is_ribbon(to) ? " --kind ribbon" : "");
+    if (from_list) {
+        putchar('\n');
+        return;
+    }
+    printf(" --replaces NAME");
+    print_kept(a, s, true);
+}
+
+/* `untried`: a failure came before it. */
+static void print_other(const struct apply *a, const struct store_plan *p, size_t i,
+                        enum plan_action action, bool untried)
+{
+    const struct planned *s = &p->segments[i];
 
     if (action == PLAN_REBUILD)
-        printf("rebuild  %s: tamis build STORE NAME KEYFILE --fpr %.4g%s --replaces "
-               "NAME",
-               name, p->shares[i].error,
-               plan_is_ribbon(&p->shares[i]) ? " --kind ribbon" : "");
-    if (action == PLAN_REMOVE)
-        printf("remove   %s: tamis build STORE NAME --bare --replaces NAME", name);
-    if (action == PLAN_REBUILD || action == PLAN_REMOVE)
-        print_kept(a, &p->segments[i]);
+        print_rebuild(a, s, &p->shares[i], untried && has_whole_list(a, s));
+    if (action == PLAN_REMOVE) {
+        printf("remove   %s: tamis build STORE NAME --bare --replaces NAME", s->name);
+        print_kept(a, s, false);
+    }
     if (action == PLAN_UNREAD)
-        printf("unread   %s: %s\n", name, p->segments[i].unread);
+        printf("unread   %s: %s\n", s->name, s->unread);
     if (action == PLAN_SEAL)
-        printf("seal     %s: tamis seal STORE NAME, then --apply again\n", name);
+        printf("seal     %s: tamis seal STORE NAME, then --apply again\n", s->name);
 }
 
 int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
@@ -267,6 +303,7 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
     struct apply a = {.o = o, .store = store, .snapshot = snapshot};
     char size[TEXT_BYTES];
     int status = EXIT_DONE;
+    size_t next = 0;
     enum plan_action *actions = memory_or_exit(calloc(p->n + 1, sizeof(*actions)));
 
     for (size_t i = 0; i < p->n; i++)
@@ -274,11 +311,11 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
     for (size_t i = 0; i < p->n && status == EXIT_DONE; i++)
         if (actions[i] == PLAN_SHRINK)
             status = apply_shrink(&a, p, i, &actions[i]);
-    for (size_t i = 0; i < p->n && status == EXIT_DONE; i++)
-        if (actions[i] == PLAN_REBUILD)
-            status = apply_rebuild(&a, p, i, &actions[i]);
+    for (; next < p->n && status == EXIT_DONE; next += status == EXIT_DONE)
+        if (actions[next] == PLAN_REBUILD)
+            status = apply_rebuild(&a, p, next, &actions[next]);
     for (size_t i = 0; i < p->n; i++)
-        print_other(&a, p, i, actions[i]);
+        print_other(&a, p, i, actions[i], i >= next);
     free(actions);
     if (status == EXIT_DONE)
         work_is_done();

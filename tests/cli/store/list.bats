@@ -199,17 +199,37 @@ list_file() {
     "$TAMIS" build store c c --list=40 --fpr 5% --bind 0102 -q
     ok "$TAMIS" plan store --bytes 250K --apply
     [ "$(grep -c '^rebuilt  [ab] from its list: ' <<<"$output")" -eq 2 ]
-    grep -q '^rebuild  c: tamis build STORE NAME KEYFILE .* --bind 0102$' <<<"$output"
+    grep -q '^rebuild  c: tamis build STORE NAME KEYFILE .* --bind 0102 --list=40$' <<<"$output"
     prints ' taken; [0-9]+ bytes of filters now'
     ok "$TAMIS" verify store a --against a
     [ "$("$TAMIS" ls store a --json | jq '.[0].error < 0.01')" = true ]
     ok "$TAMIS" plan store --bytes 250K --apply
     ! grep -q '^rebuilt' <<<"$output"
-    # Without its list the keys are needed.
+    # Without its list the keys are needed, and the new segment has a list again.
     poke "$(ls -S store/filters/* | head -n 1)" 9000 '\0377\0376\0375'
     ok "$TAMIS" plan store --bytes 600K --apply
     grep -q '^list     [ab]: .*fails its check' <<<"$output"
-    grep -q '^rebuild  [ab]: tamis build' <<<"$output"
+    grep -q '^rebuild  [ab]: tamis build STORE NAME KEYFILE .* --replaces NAME --list$' <<<"$output"
+    grep -q '^rebuild  c: tamis build .* --bind 0102 --list=40$' <<<"$output"
+    rm "$(list_file c)"
+    ok "$TAMIS" plan store --bytes 600K --apply
+    grep -q '^rebuild  c: tamis build .* --bind 0102 --list$' <<<"$output"
+}
+
+@test "plan --apply that fails: what is left needs no keys where there are lists" {
+    "$TAMIS" init store
+    seq 30000 >a
+    seq 100001 130000 >b
+    "$TAMIS" build store --each a b --list --fpr 5% -q
+    "$TAMIS" build store c a --fpr 5% -q
+    fails 4 "File too large" bash -c 'ulimit -f 64; "$TAMIS" plan store --bytes 300K --apply'
+    [ "$(grep -c '^rebuild  [ab]: tamis build STORE NAME --from-list --fpr [0-9.e-]*$' <<<"$output")" -eq 2 ]
+    grep -q '^rebuild  c: tamis build STORE NAME KEYFILE --fpr [0-9.e-]* --replaces NAME$' <<<"$output"
+    fpr=$(sed -n 's/^rebuild  a: .*--fpr //p' <<<"$output")
+    ok "$TAMIS" build store a --from-list --fpr "$fpr"
+    ok "$TAMIS" verify store --against-list
+    ok "$TAMIS" plan store --bytes 300K --apply
+    grep -q '^rebuilt  b from its list: ' <<<"$output"
 }
 
 @test "verify --against-list: every hash of the segment's list" {
