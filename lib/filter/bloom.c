@@ -12,30 +12,19 @@
 
 static size_t memory(const struct commit *c)
 {
-    return c->n_stages * sizeof(struct plane);
-}
-
-/* For several planes: the first is that of a view, which has the others. */
-static enum tamis_answer answer_planes(const struct plane *first,
-                                       const struct tamis_key *key,
-                                       enum tamis_reason *why)
-{
-    const struct view *v = (const struct view *)(const void *)first;
-    uint64_t hits;
-    kernel_get()->probe_row(v->planes, v->n_stages, key->hash, &hits);
-    if (why)
-        *why = hits ? TAMIS_HIT : TAMIS_NO_REASON;
-    return hits ? TAMIS_MAYBE : TAMIS_ABSENT;
+    return c->n_stages * sizeof(struct plane) + sizeof(struct plane_row);
 }
 
 static void map(struct view *v, const struct commit *c, void *at)
 {
+    struct plane_row *row = at;
     (void)c;
-    v->planes = at;
+    v->planes = (void *)(row + 1);
     for (uint32_t i = 0; i < v->n_stages; i++)
         v->planes[i] = plane_of(v->stages[i].bits, &v->stages[i].geometry);
-    v->plane = v->planes[0];
-    v->answer = v->n_stages == 1 ? kernel_get()->answer : answer_planes;
+    plane_row_begin(row, v->planes, v->n_stages);
+    v->head = (struct plane_head){v->planes[0], row};
+    v->answer = v->n_stages == 1 ? kernel_get()->answer : kernel_get()->answer_row;
 }
 
 /* ---- one key ---- */
@@ -45,8 +34,9 @@ static void map(struct view *v, const struct commit *c, void *at)
  * more than a perhaps, to be asked with care. */
 struct asking {
     enum { TO_CHECK, PERHAPS, FOR_CERTAIN } how;
-    const struct plane *planes; /* one a stage; not if there is something to check */
+    const struct plane_row *row; /* of all stages; not if there is something to check */
     uint32_t perhaps; /* a bit for each stage of which only one lane is asked */
+    struct plane_row of_mixed;
     struct plane mixed[MAX_STAGES];
 };
 
@@ -58,11 +48,11 @@ static inline void asking_begin(struct asking *a, struct view *v)
         first &= stage_first_good(&v->stages[i]);
     }
     a->how = all ? FOR_CERTAIN : first ? PERHAPS : TO_CHECK;
-    a->planes = v->planes;
+    a->row = v->head.row;
     a->perhaps = 0;
     if (a->how != PERHAPS)
         return;
-    a->planes = a->mixed;
+    a->row = &a->of_mixed;
     for (uint32_t i = 0; i < v->n_stages; i++) {
         a->mixed[i] = v->planes[i];
         if (stage_all_good(&v->stages[i]))
@@ -70,6 +60,7 @@ static inline void asking_begin(struct asking *a, struct view *v)
         a->mixed[i].lanes = 1;
         a->perhaps |= UINT32_C(1) << i;
     }
+    plane_row_begin(&a->of_mixed, a->mixed, v->n_stages);
 }
 
 /* A negative has to miss in every stage: their lines are fetched side by side. Inlined
@@ -102,9 +93,9 @@ static enum tamis_reason probe_one(struct view *v, const struct kernel *k, uint6
     uint64_t hits = 1;
     asking_begin(&a, v);
     if (a.how != TO_CHECK && v->n_stages == 1)
-        hits = k->probe(a.planes, h);
+        hits = k->probe(a.row->planes, h);
     else if (a.how != TO_CHECK)
-        k->probe_row(a.planes, v->n_stages, h, &hits);
+        hits = k->probe_row(a.row, h);
     if (!hits)
         return TAMIS_NO_REASON;
     if (a.how != TO_CHECK && hits & ~(uint64_t)a.perhaps)
@@ -168,7 +159,7 @@ static size_t probe_grid(struct view *v, const struct kernel *k, const struct as
     uint64_t of_stages[GRID_WORDS];
     const uint64_t *of = of_stages;
     size_t n_absent = 0;
-    k->probe_grid(a->planes, v->n_stages, hashes, n, n_next, of_stages);
+    k->probe_grid(a->row->planes, v->n_stages, hashes, n, n_next, of_stages);
     for (size_t done = 0; done < n; done += WORD) {
         uint64_t hits = 0, perhaps = 0;
         for (uint32_t i = 0; i < v->n_stages; i++, of++) {

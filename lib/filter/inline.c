@@ -36,7 +36,7 @@ void inline_filter(struct tamis_inline *value, struct tamis_filter *f,
     if (!v->plain || !view_is_current(v, &now) || now.watermark < min_watermark)
         return;
     const struct geometry *g = &v->stages[0].geometry;
-    value->bits = v->plane.bits;
+    value->bits = v->head.plane.bits;
     value->geometry = inline_geometry(g);
     const unsigned char *stage = (const unsigned char *)&v->stages[0];
     const void *tag = stage + offsetof(struct stage, plain_tag);

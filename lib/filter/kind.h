@@ -79,7 +79,7 @@ struct filter_kind {
     unsigned algebra; /* of enum algebra; lib/derive refuses what is not in here */
 
     /* Stages are planes of bits, in which ones are neutral. A sealed filter of one
-     * stage may then be asked by view.plane alone: by tamis_filter_probe(), and by
+     * stage may then be asked by view.head.plane alone: by tamis_filter_probe(), and by
      * snapshots over many filters. Without planes a snapshot asks each filter with
      * care. */
     bool planes;

@@ -49,7 +49,7 @@ static APART enum tamis_answer answer_slowly(struct tamis_filter *f,
     if (key->tag != f->tag)
         return answer_of(TAMIS_MISMATCH, why);
     if (min_watermark <= f->min_watermark && view_was_offered(v, key->tag))
-        return v->answer(&v->plane, key, why);
+        return v->answer(&v->head.plane, key, why);
     enum tamis_reason reason;
     uint64_t epoch = quick_now();
     v = view_to_ask(f, min_watermark, now, &reason);
@@ -74,7 +74,7 @@ enum tamis_answer filter_probe_from(struct tamis_filter *f, uint64_t min_waterma
         return answer_nothing(why);
     struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
     if (min_watermark <= f->min_watermark && view_is_quick(v, key->tag))
-        return v->answer(&v->plane, key, why);
+        return v->answer(&v->head.plane, key, why);
     return answer_slowly(f, min_watermark, now, key, why);
 }
 
@@ -88,9 +88,9 @@ enum tamis_answer tamis_filter_probe(struct tamis_filter *f,
      * a processor has in flight decides how many lines it waits for at a time. */
     struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
     if (LIKELY(stage_is_plain(&v->stages[0], key->tag)))
-        return f->answer(&v->plane, key, why);
+        return f->answer(&v->head.plane, key, why);
     if (LIKELY(view_is_quick(v, key->tag)))
-        return v->answer(&v->plane, key, why);
+        return v->answer(&v->head.plane, key, why);
     return answer_slowly(f, 0, 0, key, why);
 }
 
@@ -105,7 +105,7 @@ bool filter_plane(struct tamis_filter *f, uint64_t tag, uint64_t min_watermark,
         return false;
     if (!stage_all_good(&v->stages[0]))
         return false;
-    *plane = v->plane;
+    *plane = v->head.plane;
     return true;
 }
 
@@ -159,7 +159,7 @@ static APART size_t batch_not_plain(struct tamis_filter *f, uint64_t tag,
             *absent = 0;
             if (why)
                 *why = TAMIS_NO_REASON;
-            return f->answer_few(&v->plane, hashes, n, absent);
+            return f->answer_few(&v->head.plane, hashes, n, absent);
         }
     }
     return filter_probe_batch_from(f, 0, 0, tag, hashes, n, absent, why);
@@ -178,7 +178,7 @@ size_t tamis_filter_probe_batch(struct tamis_filter *f, uint64_t tag,
     *absent = 0; /* whoever jumps out of the probe is left with MAYBE */
     if (why)
         *why = TAMIS_NO_REASON;
-    return f->answer_few(&v->plane, hashes, n, absent);
+    return f->answer_few(&v->head.plane, hashes, n, absent);
 }
 
 /* Gathers the hashes; keys of another domain are asked too, and their answers dropped.

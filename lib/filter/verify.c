@@ -51,7 +51,7 @@ bool filter_copy_blocks(struct tamis_filter *f, uint32_t lane, uint64_t first,
 {
     struct view *v = filter_view(f);
     uint8_t page[PAGE_BYTES];
-    uint64_t at = (lane * v->plane.n_blocks + first) * BLOCK_BYTES;
+    uint64_t at = (lane * v->head.plane.n_blocks + first) * BLOCK_BYTES;
     for (uint64_t end = at + n * BLOCK_BYTES, some; at < end; at += some, out += some) {
         uint64_t in_page = at % PAGE_BYTES;
         some = PAGE_BYTES - in_page < end - at ? PAGE_BYTES - in_page : end - at;

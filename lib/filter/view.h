@@ -14,7 +14,7 @@
 
 struct ribbons;
 struct view {
-    struct plane plane; /* the first; here for the shortest way to it */
+    struct plane_head head; /* here for the shortest way to it */
     /* Sealed for good, one stage, at the filter's watermark: once all pages are good, a
      * probe reads this plane only. */
     bool plain;

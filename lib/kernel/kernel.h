@@ -76,6 +76,28 @@ static inline uint32_t set_missing(uint64_t *word, uint64_t bits, bool alone)
     return 1;
 }
 
+/* Planes of which one key is asked: at most 64. With up to ROW_COLUMNS of them, a
+ * kernel computes the lines of eight at a time, from the columns. They go on beyond n,
+ * with lines that may be read. */
+enum { ROW_COLUMNS = 16 };
+struct plane_row {
+    const struct plane *planes;
+    uint32_t n;
+    uint32_t n_columns; /* n, or 0 if there are none */
+    uint32_t all;       /* a bit for each column that is a plane */
+    uint8_t words[ROW_COLUMNS];
+    uint64_t n_blocks[ROW_COLUMNS];
+    const uint8_t *bits[ROW_COLUMNS];
+};
+/* The planes stay the caller's. */
+void plane_row_begin(struct plane_row *row, const struct plane *planes, size_t n);
+
+/* What answer() and answer_row() get the address of. */
+struct plane_head {
+    struct plane plane; /* the first */
+    const struct plane_row *row;
+};
+
 /* Lanes and words, in one number. */
 static inline uint64_t plane_shape(const struct plane *p)
 {
@@ -134,8 +156,12 @@ struct kernel {
     size_t (*answer_cells)(const struct few_planes *planes,
                            const struct tamis_key *keys, size_t n, const uint64_t *skip,
                            uint64_t *rows);
-    /* One key, n planes, at most 64: bit i of *hits is set if it may be in plane i. */
-    void (*probe_row)(const struct plane *planes, size_t n, uint64_t h, uint64_t *hits);
+    /* One key, many planes: bit i is set if it may be in plane i. */
+    uint64_t (*probe_row)(const struct plane_row *row, uint64_t h);
+    /* As answer(), for a plane that is the first of a row. */
+    enum tamis_answer (*answer_row)(const struct plane *first,
+                                    const struct tamis_key *key,
+                                    enum tamis_reason *why);
     /* Begins the next 64 planes, only those in next->ask. *next->hits gets a bit for
      * each that may have the key. Zeroed items let the last ones finish. */
     void (*row_step)(struct row *row, const struct row_item *next);

@@ -13,6 +13,8 @@
  * - pattern_lacks(&x, words, block): 0 if they are all set in so many words, of 8 bits
  * - struct masks, masks_of(&m, h) and masks_lack(&m, words, block): the same, more work
  * to make and less to use, for one key on many planes
+ * - HAS_COLUMNS and columns_alive(row, h), or neither: a bit for each plane of a row
+ * with columns that has the key in its first lane
  * - zero_bytes(bytes): a bit for each of 64 bytes that is 0
  * - block_count(block): how many bits are set
  * - pattern_add(&x, words, block): sets them, shared; how many were clear
@@ -216,6 +218,7 @@ const struct kernel KERNEL_SYMBOL = {
     .answer_few = answer_few,
     .answer_cells = answer_cells,
     .probe_row = probe_row,
+    .answer_row = answer_row,
     .row_step = row_step,
     .probe_grid = probe_grid,
     .count_page = count_page,

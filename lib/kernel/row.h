@@ -40,9 +40,10 @@ KERNEL inline uint64_t row_lane(const struct plane *planes, uint64_t waiting,
 
 /* ---- one item ---- */
 
-/* In one pass: a processor has the lines of all stages in flight by itself, and
- * fetching them before would be more instructions than it holds of two keys. */
-KERNEL void probe_row(const struct plane *planes, size_t n, uint64_t h, uint64_t *hits)
+/* Which planes have the key in their first lane? In one pass: a processor has the lines
+ * of all planes in flight by itself, and fetching them before would be more
+ * instructions than it holds of two keys. */
+KERNEL inline uint64_t planes_alive(const struct plane *planes, size_t n, uint64_t h)
 {
     struct pattern x = pattern_of(h);
     uint64_t alive = 0;
@@ -50,14 +51,67 @@ KERNEL void probe_row(const struct plane *planes, size_t n, uint64_t h, uint64_t
         alive |= (uint64_t)!pattern_lacks(&x, PLANE_WORDS(&planes[i]),
                                           first_block(&planes[i], h))
                  << i;
-    *hits = 0;
-    if (__builtin_expect(!alive, 1))
-        return;
-    uint64_t waiting = row_survivors(planes, alive, 0, h, hits);
+    return alive;
+}
+
+/* Apart, lest every probe pay for the registers that this needs. */
+KERNEL __attribute__((noinline)) uint64_t row_hits(const struct plane_row *r,
+                                                   uint64_t alive, uint64_t h)
+{
+    uint64_t hits = 0, waiting = row_survivors(r->planes, alive, 0, h, &hits);
     for (uint32_t lane = 1; waiting; lane++) {
         h = geometry_next_lane(h);
-        waiting = row_lane(planes, waiting, lane, h, hits);
+        waiting = row_lane(r->planes, waiting, lane, h, &hits);
     }
+    return hits;
+}
+
+#ifndef HAS_COLUMNS
+#define HAS_COLUMNS false
+KERNEL inline uint64_t columns_alive(const struct plane_row *r, uint64_t h)
+{
+    return planes_alive(r->planes, r->n, h);
+}
+#endif
+
+KERNEL __attribute__((noinline)) uint64_t probe_planes(const struct plane_row *r,
+                                                       uint64_t h)
+{
+    uint64_t alive = planes_alive(r->planes, r->n, h);
+    return alive ? row_hits(r, alive, h) : 0;
+}
+
+KERNEL uint64_t probe_row(const struct plane_row *r, uint64_t h)
+{
+    if (HAS_COLUMNS && !r->n_columns)
+        return probe_planes(r, h);
+    uint64_t alive = columns_alive(r, h);
+    return __builtin_expect(!alive, 1) ? 0 : row_hits(r, alive, h);
+}
+
+KERNEL __attribute__((noinline)) enum tamis_answer
+answer_planes(const struct plane_row *r, uint64_t h, enum tamis_reason *why)
+{
+    return say(probe_planes(r, h) != 0, why);
+}
+
+KERNEL __attribute__((noinline)) enum tamis_answer
+answer_alive(const struct plane_row *r, uint64_t alive, uint64_t h,
+             enum tamis_reason *why)
+{
+    return say(row_hits(r, alive, h) != 0, why);
+}
+
+KERNEL enum tamis_answer answer_row(const struct plane *first,
+                                    const struct tamis_key *key, enum tamis_reason *why)
+{
+    const struct plane_row *r = ((const struct plane_head *)(const void *)first)->row;
+    const uint64_t h = key->hash;
+    if (HAS_COLUMNS && !r->n_columns)
+        return answer_planes(r, h, why);
+    uint64_t alive = columns_alive(r, h);
+    return __builtin_expect(!alive, 1) ? say(false, why)
+                                       : answer_alive(r, alive, h, why);
 }
 
 /* ---- many items ---- */

@@ -69,10 +69,10 @@ uint64_t older_keys(const struct tamis_writer *w, uint32_t current,
         return known;
     }
     if (n == 1) {
-        w->kernel->probe_row(w->planes, current, hashes[0], &hits[0]);
-        if (stage && hits[0])
-            stage[0] = (uint8_t)__builtin_ctzll(hits[0]);
-        return hits[0] != 0;
+        known = w->kernel->probe_row(&w->stages[current]->older, hashes[0]);
+        if (stage && known)
+            stage[0] = (uint8_t)__builtin_ctzll(known);
+        return known != 0;
     }
     w->kernel->probe_grid(w->planes, current, hashes, n, n_next, hits);
     for (uint32_t i = current; i-- > 0; known |= hits[i])

@@ -36,6 +36,7 @@ struct writer_stage {
     _Atomic uint64_t *dirty;       /* a bit per page: floors to be counted again */
     _Atomic uint64_t *found;       /* the same; written only if that raises a floor */
     atomic_bool drained;           /* no add can change it any more */
+    struct plane_row older;        /* the stages before it */
     struct stripe stripes[N_STRIPES + N_SHARED];
 };
 
@@ -196,7 +197,8 @@ int writer_map(struct tamis_writer *w, uint64_t at, uint64_t n_bytes, bool writa
 int writer_stage_create(struct tamis_writer *w, const struct commit *c, uint32_t i,
                         bool fresh, struct writer_stage **out);
 void writer_stage_free(struct writer_stage *s);
-/* Makes it stage i of the writer. The caller raises n_stages. */
+/* Makes it stage i of the writer, which has those before it. The caller raises
+ * n_stages. */
 void writer_stage_use(struct tamis_writer *w, uint32_t i, struct writer_stage *s);
 
 /* ---- durable.c: with the mutex held, unless said otherwise ---- */

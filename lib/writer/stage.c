@@ -153,6 +153,7 @@ int writer_stage_create(struct tamis_writer *w, const struct commit *c, uint32_t
 
 void writer_stage_use(struct tamis_writer *w, uint32_t i, struct writer_stage *s)
 {
+    plane_row_begin(&s->older, w->planes, i);
     w->stages[i] = s;
     w->planes[i] = plane_of(s->stage.bits, &s->stage.geometry);
 }

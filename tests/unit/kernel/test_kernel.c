@@ -2,6 +2,8 @@
  * random geometry: bit by bit the same, however much is asked at a time. */
 #include "tests/support/support.h"
 
+#include <sys/mman.h>
+
 enum { MAX_PLANES = 200, MAX_KEYS = 400, ROUNDS = 1000 };
 
 /* ---- planes with something in them, some all but empty, some full ---- */
@@ -156,17 +158,31 @@ static void check_probe(const struct kernel *k, const struct planes *p,
         }
 }
 
+static void check_one_row(const struct kernel *k, const struct planes *p, size_t first,
+                          size_t n, uint64_t h)
+{
+    struct plane_row row;
+    struct plane_head head = {.row = &row};
+    struct tamis_key key = tamis_key_of_hash(1, h);
+    enum tamis_reason why = TAMIS_UNREADABLE;
+    plane_row_begin(&row, p->plane + first, n);
+    uint64_t hits = k->probe_row(&row, h);
+    for (size_t i = 0; i < 64; i++) {
+        size_t at = first + i;
+        assert_int_equal(hits >> i & 1,
+                         i < n && geometry_probe(p->bits[at], &p->geometry[at], h));
+    }
+    assert_int_equal(k->answer_row(&head.plane, &key, &why),
+                     hits ? TAMIS_MAYBE : TAMIS_ABSENT);
+    assert_int_equal(why, hits ? TAMIS_HIT : TAMIS_NO_REASON);
+}
+
 static void check_row(const struct kernel *k, const struct planes *p, uint64_t h)
 {
     for (size_t first = 0; first < p->n; first += 64) {
         size_t n = p->n - first < 64 ? p->n - first : 64;
-        uint64_t hits = 0xa5a5a5a5a5a5a5a5;
-        k->probe_row(p->plane + first, n, h, &hits);
-        for (size_t i = 0; i < 64; i++) {
-            size_t at = first + i;
-            assert_int_equal(hits >> i & 1,
-                             i < n && geometry_probe(p->bits[at], &p->geometry[at], h));
-        }
+        check_one_row(k, p, first, n, h);
+        check_one_row(k, p, first, 1 + random_below(n < 20 ? n : 20), h);
     }
 }
 
@@ -350,6 +366,39 @@ static void test_large_planes(void **state)
     }
 }
 
+/* Pages that nobody writes take no memory. */
+static void check_row_with(uint64_t n_blocks)
+{
+    const struct geometry large = {.n_blocks = n_blocks, .lanes = 1, .words = 6};
+    static struct planes p;
+    uint64_t n_bytes, keys[MAX_KEYS];
+    assert_true(geometry_bytes(&large, &n_bytes));
+    random_keys(keys, MAX_KEYS);
+    planes_make(&p, 3, keys, MAX_KEYS);
+    free(p.bits[1]);
+    p.geometry[1] = large;
+    p.bits[1] = mmap(NULL, (size_t)n_bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_ptr_not_equal(p.bits[1], MAP_FAILED);
+    p.plane[1] = plane_of(p.bits[1], &large);
+    for (size_t i = 0; i < MAX_KEYS; i += 2)
+        geometry_add(p.bits[1], &large, keys[i]);
+    for (size_t i = 0; kernel_at(i); i++)
+        for (size_t j = 0; j < MAX_KEYS; j++)
+            check_one_row(kernel_at(i), &p, 0, 3, keys[j]);
+    assert_int_equal(munmap(p.bits[1], (size_t)n_bytes), 0);
+    p.bits[1] = NULL;
+    planes_free(&p);
+}
+
+/* As many blocks as 32 bits can say, and as many as a lane can have: one more. */
+static void test_a_row_with_the_largest_planes(void **state)
+{
+    (void)state;
+    check_row_with(UINT32_MAX);
+    check_row_with(MAX_BLOCKS);
+}
+
 /* Tells which kernel is chosen, by a child of its own: it is chosen once. */
 static const char *chosen_with(const char *name)
 {
@@ -388,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_the_environment_chooses), /* before any use */
         cmocka_unit_test(test_every_kernel_is_the_reference),
         cmocka_unit_test(test_large_planes),
+        cmocka_unit_test(test_a_row_with_the_largest_planes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
