@@ -1,9 +1,6 @@
 /* Lists of keys, as people and programs write them: one per line, NUL-terminated, in
  * hex, or with lengths. Read in large pieces; keys are handed out in place. */
 
-#ifdef __SSE2__
-#endif
-#include <emmintrin.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -13,6 +10,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "../talk/screen.h"
 #include "../talk/talk.h"
