@@ -24,6 +24,7 @@ struct task {
 struct work {
     const struct options *o;
     const char *store_path;
+    struct tamis_store *store;
     struct tamis_edit *edit;
     struct tamis_packer *packer; /* NULL: each gets a file */
     struct task *tasks;
@@ -119,6 +120,7 @@ static int build_one(struct work *w, struct task *task, uint32_t n_threads)
 
     if (status != EXIT_DONE)
         return status;
+    keys_stop_at(keys, &endings_came);
     segment_options(w->o, &opt);
     opt.n_threads = n_threads;
     opt.check = given(w->o, OPT_CHECK);
@@ -215,7 +217,7 @@ static uint64_t plan_tasks(const struct options *o, struct work *w)
     return total;
 }
 
-static int drop_replaced(struct work *w, struct tamis_store *store)
+static int drop_replaced(struct work *w)
 {
     struct tamis_diag diag = {0};
 
@@ -224,7 +226,7 @@ static int drop_replaced(struct work *w, struct tamis_store *store)
         int err = tamis_edit_drop(w->edit, name, strlen(name), &diag);
 
         if (err != 0)
-            return not_dropped(err, store, w->store_path, name, &diag);
+            return not_dropped(err, w->store, w->store_path, name, &diag);
     }
     return EXIT_DONE;
 }
@@ -268,12 +270,12 @@ static bool is_replaced(const struct options *o, const struct tamis_name *name)
 }
 
 /* Checks for taken names before any key is read. The commit checks again. */
-static int check_free(struct work *w, struct tamis_store *store)
+static int check_free(struct work *w)
 {
     struct tamis_snapshot *snapshot;
     struct tamis_target target;
     struct tamis_diag diag = {0};
-    int err = tamis_snapshot_current(store, &snapshot, &diag), status = EXIT_DONE;
+    int err = tamis_snapshot_current(w->store, &snapshot, &diag), status = EXIT_DONE;
 
     if (err != 0)
         return complain_error(err, &diag, w->store_path, NULL);
@@ -288,12 +290,13 @@ static int check_free(struct work *w, struct tamis_store *store)
     return status;
 }
 
-static int put_all(struct work *w, struct tamis_store *store)
+static int put_all(void *work)
 {
-    int status = drop_replaced(w, store);
+    struct work *w = work;
+    int status = drop_replaced(w);
 
     if (status == EXIT_DONE)
-        status = check_free(w, store);
+        status = check_free(w);
     if (status != EXIT_DONE)
         return status;
     if (given(w->o, OPT_BARE))
@@ -303,14 +306,14 @@ static int put_all(struct work *w, struct tamis_store *store)
 
 /* Reports the segments as listed now. A segment that another process has dropped is
  * left out. */
-static void print_closing(const struct work *w, struct tamis_store *store)
+static void print_closing(const struct work *w)
 {
     struct closing closing = {.json = given(w->o, OPT_JSON)};
     struct tamis_snapshot *snapshot;
     struct tamis_segment_info info;
     struct tamis_target target;
 
-    if (tamis_snapshot_current(store, &snapshot, NULL) != 0)
+    if (tamis_snapshot_current(w->store, &snapshot, NULL) != 0)
         return;
     for (size_t i = 0; i < w->n; i++) {
         const struct tamis_name *name = &w->tasks[i].name;
@@ -330,32 +333,26 @@ static void print_closing(const struct work *w, struct tamis_store *store)
 
 static int edit(struct work *w, uint64_t total)
 {
-    struct tamis_store *store;
     struct tamis_diag diag = {0};
-    int err, status = store_open(w->store_path, &store);
+    int err, status = store_open(w->store_path, &w->store);
 
     if (status != EXIT_DONE)
         return status;
-    err = tamis_edit_begin(store, &w->edit, &diag);
+    err = tamis_edit_begin(w->store, &w->edit, &diag);
     if (err != 0) {
         status = complain_error(err, &diag, w->store_path, NULL);
-        tamis_store_close(store);
+        tamis_store_close(w->store);
         return status;
     }
     if (!given(w->o, OPT_QUIET))
         progress_start("build", total);
-    status = put_all(w, store);
-    if (status == EXIT_DONE) {
-        endings_hold();
-        err = tamis_edit_commit(w->edit, &diag);
-        if (err != 0)
-            status = put_error(w, &w->tasks[0], err, &diag);
-    } else {
-        tamis_edit_abort(w->edit);
-    }
+    status = edit_work(w->edit, put_all, w, false);
+    err = status == EXIT_DONE ? tamis_edit_commit(w->edit, &diag) : 0;
+    if (err != 0)
+        status = put_error(w, &w->tasks[0], err, &diag);
     if (status == EXIT_DONE)
-        print_closing(w, store);
-    tamis_store_close(store);
+        print_closing(w);
+    tamis_store_close(w->store);
     return status;
 }
 

@@ -7,7 +7,6 @@
 #include "../input/input.h"
 #include "../open/open.h"
 #include "../output/output.h"
-#include "../talk/endings.h"
 #include "../talk/talk.h"
 #include "command.h"
 #include "tamis.h"
@@ -54,18 +53,6 @@ static int drop_replaced(const struct derive *d)
     return EXIT_DONE;
 }
 
-static int put(struct derive *d, struct tamis_diag *diag)
-{
-    const struct options *o = d->o;
-    const char *name = o->args[1];
-    struct tamis_segment_options opt;
-
-    segment_options(o, &opt);
-    opt.watermark = o->watermark;
-    return tamis_edit_derive(d->edit, name, strlen(name), d->snapshot, d->segments,
-                             d->n, &d->what, &opt, &d->report, diag);
-}
-
 static int put_error(const struct derive *d, int err, const struct tamis_diag *diag)
 {
     const char *path = d->o->args[0];
@@ -80,6 +67,24 @@ static int put_error(const struct derive *d, int err, const struct tamis_diag *d
     return EXIT_USAGE;
 }
 
+static int put(void *derive)
+{
+    struct derive *d = derive;
+    const struct options *o = d->o;
+    const char *name = o->args[1];
+    struct tamis_segment_options opt;
+    struct tamis_diag diag = {0};
+    int err, status = drop_replaced(d);
+
+    if (status != EXIT_DONE)
+        return status;
+    segment_options(o, &opt);
+    opt.watermark = o->watermark;
+    err = tamis_edit_derive(d->edit, name, strlen(name), d->snapshot, d->segments, d->n,
+                            &d->what, &opt, &d->report, &diag);
+    return err ? put_error(d, err, &diag) : EXIT_DONE;
+}
+
 static int edit(struct derive *d)
 {
     const struct options *o = d->o;
@@ -88,14 +93,9 @@ static int edit(struct derive *d)
 
     if (err != 0)
         return complain_error(err, &diag, o->args[0], NULL);
-    status = drop_replaced(d);
-    if (status == EXIT_DONE && (err = put(d, &diag)) != 0)
-        status = put_error(d, err, &diag);
-    if (status != EXIT_DONE) {
-        tamis_edit_abort(d->edit);
+    status = edit_work(d->edit, put, d, false);
+    if (status != EXIT_DONE)
         return status;
-    }
-    endings_hold();
     err = tamis_edit_commit(d->edit, &diag);
     if (err == TAMIS_ERR_EXISTS)
         return put_error(d, err, &diag);

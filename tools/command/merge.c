@@ -6,7 +6,6 @@
 #include "../input/input.h"
 #include "../open/open.h"
 #include "../output/output.h"
-#include "../talk/endings.h"
 #include "../talk/talk.h"
 #include "command.h"
 #include "tamis.h"
@@ -53,37 +52,38 @@ static int put_error(const struct merge *m, int err, const struct tamis_diag *di
     return EXIT_USAGE;
 }
 
-static int put(struct merge *m, struct tamis_diag *diag)
+static int put(void *merge)
 {
+    struct merge *m = merge;
     const struct options *o = m->o;
     const char *name = o->args[1];
     struct tamis_segment_options opt;
+    struct tamis_diag diag = {0};
+    int err, status = given(o, OPT_REPLACES_ALL) ? drop_sources(m) : EXIT_DONE;
+
+    if (status != EXIT_DONE)
+        return status;
 
     segment_options(o, &opt);
     opt.watermark = o->watermark;
     opt.n_threads = o->jobs;
     opt.kind = filter_kind(o);
-    return tamis_edit_merge(m->edit, name, strlen(name), m->snapshot, m->segments, m->n,
-                            o->growth.error, &opt, &m->report, diag);
+    err = tamis_edit_merge(m->edit, name, strlen(name), m->snapshot, m->segments, m->n,
+                           o->growth.error, &opt, &m->report, &diag);
+    return err ? put_error(m, err, &diag) : EXIT_DONE;
 }
 
 static int edit(struct merge *m)
 {
     const struct options *o = m->o;
     struct tamis_diag diag = {0};
-    int err = tamis_edit_begin(m->store, &m->edit, &diag), status = EXIT_DONE;
+    int err = tamis_edit_begin(m->store, &m->edit, &diag), status;
 
     if (err != 0)
         return complain_error(err, &diag, o->args[0], NULL);
-    if (given(o, OPT_REPLACES_ALL))
-        status = drop_sources(m);
-    if (status == EXIT_DONE && (err = put(m, &diag)) != 0)
-        status = put_error(m, err, &diag);
-    if (status != EXIT_DONE) {
-        tamis_edit_abort(m->edit);
+    status = edit_work(m->edit, put, m, false);
+    if (status != EXIT_DONE)
         return status;
-    }
-    endings_hold();
     err = tamis_edit_commit(m->edit, &diag);
     if (err == TAMIS_ERR_EXISTS)
         return put_error(m, err, &diag);
@@ -116,29 +116,39 @@ static int run(int argc, char **argv)
 
 /* ---- build --from-list ---- */
 
-static int from_list(const struct options *o, struct tamis_store *store,
-                     struct tamis_snapshot *snapshot, size_t index)
+static int remake(void *merge)
 {
+    struct merge *m = merge;
+    const struct options *o = m->o;
     struct tamis_segment_options opt = {
         .size = sizeof(opt), .n_threads = o->jobs, .kind = filter_kind(o)};
-    struct tamis_edit *e;
     struct tamis_diag diag = {0};
-    int err = tamis_edit_begin(store, &e, &diag);
+    int err;
 
-    if (err != 0)
-        return complain_error(err, &diag, o->args[0], NULL);
     opt.check = given(o, OPT_CHECK);
     opt.for_packs = given(o, OPT_FOR_PACKS);
-    err = tamis_edit_from_list(e, snapshot, index, o->growth.error, &opt, &diag);
-    if (err != 0) {
-        tamis_edit_abort(e);
-        return segment_error(
-            err, &diag, o->args[0], (struct tamis_name){o->args[1], strlen(o->args[1])},
-            err == TAMIS_ERR_NO_SEGMENT || err == TAMIS_ERR_UNFIT ? "" : NULL);
-    }
-    endings_hold();
-    err = tamis_edit_commit(e, &diag);
-    return err ? replaced_error(err, &diag, o->args[0]) : EXIT_DONE;
+    err = tamis_edit_from_list(m->edit, m->snapshot, m->segments[0], o->growth.error,
+                               &opt, &diag);
+    return err ? segment_error(
+                     err, &diag, o->args[0],
+                     (struct tamis_name){o->args[1], strlen(o->args[1])},
+                     err == TAMIS_ERR_NO_SEGMENT || err == TAMIS_ERR_UNFIT ? "" : NULL)
+               : EXIT_DONE;
+}
+
+static int from_list(struct merge *m)
+{
+    const char *path = m->o->args[0];
+    struct tamis_diag diag = {0};
+    int err = tamis_edit_begin(m->store, &m->edit, &diag), status;
+
+    if (err != 0)
+        return complain_error(err, &diag, path, NULL);
+    status = edit_work(m->edit, remake, m, false);
+    if (status != EXIT_DONE)
+        return status;
+    err = tamis_edit_commit(m->edit, &diag);
+    return err ? replaced_error(err, &diag, path) : EXIT_DONE;
 }
 
 static void print_closing(const struct options *o, struct tamis_store *store,
@@ -162,21 +172,19 @@ static void print_closing(const struct options *o, struct tamis_store *store,
 
 int build_from_list(const struct options *o)
 {
-    struct tamis_store *store;
-    struct tamis_snapshot *snapshot;
-    size_t *picked, n;
-    int status = store_snapshot(o->args[0], &store, &snapshot);
+    struct merge m = {.o = o};
+    int status = store_snapshot(o->args[0], &m.store, &m.snapshot);
 
     if (status != EXIT_DONE)
         return status;
-    status = pick_segments(snapshot, o->args[0], o->args + 1, 1, &picked, &n);
+    status = pick_segments(m.snapshot, o->args[0], o->args + 1, 1, &m.segments, &m.n);
     if (status == EXIT_DONE)
-        status = from_list(o, store, snapshot, picked[0]);
+        status = from_list(&m);
     if (status == EXIT_DONE)
-        print_closing(o, store, o->args[1]);
-    free(picked);
-    tamis_snapshot_release(snapshot);
-    tamis_store_close(store);
+        print_closing(o, m.store, o->args[1]);
+    free(m.segments);
+    tamis_snapshot_release(m.snapshot);
+    tamis_store_close(m.store);
     return status;
 }
 

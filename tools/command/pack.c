@@ -8,7 +8,6 @@
 #include "../input/input.h"
 #include "../open/open.h"
 #include "../output/output.h"
-#include "../talk/endings.h"
 #include "../talk/screen.h"
 #include "../talk/talk.h"
 #include "command.h"
@@ -42,33 +41,23 @@ static int pick(struct packing *p)
     return EXIT_DONE;
 }
 
-/* Opens the store, does `work` in an edit, and commits it unless it is `dry`. A
- * terminating signal makes the work fail, so that it leaves no file and no line. */
-static int edit(struct packing *p, int (*work)(struct packing *p), bool dry)
+/* Does `work` in an edit, and commits it unless it is `dry`. */
+static int edit(struct packing *p, int (*work)(void *packing), bool dry)
 {
     const char *path = p->o->args[0];
     struct tamis_diag diag = {0};
-    struct endings endings;
     int err = tamis_edit_begin(p->store, &p->edit, &diag), status;
 
     if (err != 0)
         return complain_error(err, &diag, path, NULL);
-    complain_later();
-    endings_catch(&endings);
-    status = work(p);
-    if (status != EXIT_DONE || dry)
-        tamis_edit_abort(p->edit);
-    else
-        endings_hold();
-    endings_let(&endings, status != EXIT_DONE);
-    complain_now();
+    status = edit_work(p->edit, work, p, dry);
     if (status != EXIT_DONE || dry)
         return status;
     err = tamis_edit_commit(p->edit, &diag);
     return err ? replaced_error(err, &diag, path) : EXIT_DONE;
 }
 
-static int run_with(struct options *o, int (*work)(struct packing *p),
+static int run_with(struct options *o, int (*work)(void *packing),
                     int (*report)(struct packing *p))
 {
     struct packing p = {.o = o};
@@ -150,8 +139,9 @@ static void count_placed(struct packing *p)
     tamis_snapshot_release(now);
 }
 
-static int write_pack(struct packing *p)
+static int write_pack(void *packing)
 {
+    struct packing *p = packing;
     const struct options *o = p->o;
     struct tamis_diag diag = {0};
     struct tamis_pack_options opt = {
@@ -304,8 +294,9 @@ static const char *unpack_advice(const struct packing *p)
     return "'tamis pack --repack' writes a whole pack, which can be unpacked";
 }
 
-static int write_files(struct packing *p)
+static int write_files(void *packing)
 {
+    struct packing *p = packing;
     struct tamis_diag diag = {0};
     int err, status = pick_packed(p);
 

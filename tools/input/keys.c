@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -139,6 +140,7 @@ static bool is_stopped(const struct key_reader *r)
  * record is arriving: the buffer grows, no faster than bytes come. */
 static int fill(struct key_reader *r)
 {
+    struct pollfd wait = {.fd = r->fd, .events = POLLIN};
     ssize_t got;
 
     memmove(r->buffer, r->buffer + r->start, r->end - r->start);
@@ -149,9 +151,12 @@ static int fill(struct key_reader *r)
         r->capacity *= 2;
         r->buffer = memory_or_exit(realloc(r->buffer, r->capacity));
     }
+    /* A handler may let read() begin again, but never poll(). */
     do
-        got = read(r->fd, r->buffer + r->end, r->capacity - r->end);
-    while (got < 0 && errno == EINTR && !is_stopped(r));
+        got = is_stopped(r) || (r->stop != NULL && poll(&wait, 1, -1) < 0)
+                  ? -1
+                  : read(r->fd, r->buffer + r->end, r->capacity - r->end);
+    while (got < 0 && !is_stopped(r) && errno == EINTR);
     if (got < 0 && is_stopped(r)) {
         r->status = EXIT_IO;
         return -1;

@@ -59,6 +59,13 @@ bool newer_snapshot(struct tamis_store *store, struct tamis_snapshot **snapshot,
 const char *state_name(enum tamis_segment_state state);
 void segment_options(const struct options *o, struct tamis_segment_options *out);
 
+/* ==== edit.c: edits ============================================================== */
+
+/* Does the `work` of an edit, which is to be committed next. If it fails or is `dry`,
+ * the edit is aborted. A terminating signal makes it fail, so that it leaves no file.
+ */
+int edit_work(struct tamis_edit *edit, int (*work)(void *ctx), void *ctx, bool dry);
+
 /* ==== packs.c: packs of a store ================================================== */
 
 void pack_file_name(const uint8_t *uuid, char file[64]); /* in the store */

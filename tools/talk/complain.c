@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "endings.h"
 #include "screen.h"
 #include "talk.h"
 
@@ -46,6 +47,9 @@ int complain(int status, const char *format, ...)
     char message[2048];
     va_list args;
 
+    /* A failure that a signal asked for: the status says which. */
+    if (endings_came)
+        return status;
     va_start(args, format);
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);

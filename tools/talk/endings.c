@@ -6,7 +6,7 @@
 #include "endings.h"
 
 static const int numbers[N_ENDINGS] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
-static volatile sig_atomic_t ended_by;
+volatile sig_atomic_t endings_came;
 
 /* The library removes its file when a write fails. A limit of file sizes makes the
  * next write fail. It holds for this process alone, and setting it is one system call.
@@ -15,7 +15,7 @@ static void end(int number)
 {
     struct rlimit limit;
 
-    ended_by = number;
+    endings_came = number;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0) {
         limit.rlim_cur = 0;
         setrlimit(RLIMIT_FSIZE, &limit);
@@ -42,11 +42,12 @@ void endings_let(const struct endings *before, bool failed)
 {
     for (size_t i = 0; i < N_ENDINGS; i++)
         sigaction(numbers[i], &before->actions[i], NULL);
-    if (!ended_by)
+    if (!endings_came)
         return;
     setrlimit(RLIMIT_FSIZE, &before->limit);
     if (failed)
-        raise(ended_by);
+        raise(endings_came);
+    endings_came = 0;
 }
 
 void endings_hold(void)

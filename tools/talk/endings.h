@@ -12,10 +12,13 @@ struct endings {
     struct rlimit limit;
 };
 
-/* Until endings_let(), a terminating signal makes the next write fail. If the work
- * `failed` then, endings_let() raises the signal and does not return. */
+/* Until endings_let(), a terminating signal makes the next write fail, and complain()
+ * print nothing. If the work `failed` then, endings_let() raises the signal and does
+ * not return. */
 void endings_catch(struct endings *before);
 void endings_let(const struct endings *before, bool failed);
+/* The signal that came meanwhile, else 0. Work that does not write looks at it. */
+extern volatile sig_atomic_t endings_came;
 
 /* Blocks SIGINT, SIGTERM and SIGHUP until the process exits: an edit is about to be
  * committed, and its report states the outcome. SIGQUIT is not blocked. */

@@ -342,3 +342,40 @@ list_file() {
     ok "$TAMIS" stat store a
     prints 'list +3000 hashes of 40 bits'
 }
+
+# Each is ended as it writes the first or the last bytes of its first file.
+@test "ended by a signal, an edit leaves no file of it in the store" {
+    "$TAMIS" init store
+    seq 50000 >a
+    seq 30000 60000 >b
+    "$TAMIS" build store --each a b --list -q
+    find store/filters | sort >before
+    ended() {
+        local signal=$1 when=$2
+        shift 2
+        run -$((128 + $(kill -l "$signal"))) env ASAN_OPTIONS=detect_leaks=0 --default-signal="$signal" bash -c \
+            'ulimit -c 0; exec "$@"' - strace -f -qq -o /dev/null -e trace=pwrite64 \
+            -e inject=pwrite64:signal="$signal":when="$when" "$@"
+        [ -z "$output" ]
+        find store/filters | sort | diff before -
+    }
+    for signal in INT TERM; do
+        for when in 1 4; do ended $signal $when "$TAMIS" merge store ab a b --replaces; done
+        for when in 1 3; do
+            ended $signal $when "$TAMIS" build store c a --list -q --jobs 1
+            ended $signal $when "$TAMIS" build store --each a b --replaces a --replaces b -q --jobs 1
+        done
+        ended $signal 1 "$TAMIS" build store a --from-list --fpr 0.1% -q --jobs 1
+        ended $signal 1 "$TAMIS" fold store c a --fpr 5%
+    done
+    "$TAMIS" verify store
+    # One that waits for keys is ended, too.
+    mkfifo keys
+    exec 9<>keys
+    env --default-signal=INT "$TAMIS" build store c - -q <keys &
+    soon grep -q 'State:.S' /proc/$!/status
+    kill -INT $!
+    code=0
+    wait $! || code=$?
+    [ "$code" -eq 130 ]
+}
