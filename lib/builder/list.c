@@ -104,8 +104,9 @@ int tamis_builder_add_list(struct tamis_builder *b, struct tamis_filter *list,
         return err;
     if (list_source_hash_bits(s) != 64)
         err = diag_fail(diag, TAMIS_ERR_UNFIT, filter_path(list),
-                        "it has %u bits of each hash: a filter needs all 64",
-                        list_source_hash_bits(s));
+                        "it has %u bit%s of each hash: a filter needs all 64",
+                        list_source_hash_bits(s),
+                        list_source_hash_bits(s) == 1 ? "" : "s");
     else if (tamis_filter_domain(list).tag != b->domain.tag)
         err = diag_fail(diag, TAMIS_ERR_MISMATCH, filter_path(list),
                         "of another hash or seed than the builder");

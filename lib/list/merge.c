@@ -30,9 +30,10 @@ static int unfit(struct tamis_filter *list, const struct list_source *s,
 {
     return diag_fail(
         diag, TAMIS_ERR_UNFIT, filter_path(list),
-        "a list of %u bits a hash, and the first has %u: merge lists of one "
+        "a list of %u bit%s a hash, and the first has %u: merge lists of one "
         "width",
-        list_source_hash_bits(s), list_source_hash_bits(first));
+        list_source_hash_bits(s), list_source_hash_bits(s) == 1 ? "" : "s",
+        list_source_hash_bits(first));
 }
 
 static int open_sources(struct merging *m, struct tamis_filter *const *lists,

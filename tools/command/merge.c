@@ -1,4 +1,5 @@
 /* tamis merge, and tamis build --from-list: segments made from lists, without keys. */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,15 +37,29 @@ static int drop_sources(const struct merge *m)
     return EXIT_DONE;
 }
 
+/* The library says whose list it is. */
+static int merge_error(int err, const struct tamis_diag *diag, const char *store)
+{
+    const char *advice = NULL;
+
+    if (err == TAMIS_ERR_NO_SEGMENT)
+        advice = "";
+    else if (err == TAMIS_ERR_UNFIT)
+        advice = "build the segment anew with --list";
+    else if (err == ENOENT || err == TAMIS_ERR_DAMAGED || err == TAMIS_ERR_NOT_TAMIS ||
+             err == TAMIS_ERR_MISMATCH || is_wrong_type(err))
+        advice = "build the segment anew from its keys";
+    complain_error(err, diag, store, advice);
+    return status_unread(err);
+}
+
 static int put_error(const struct merge *m, int err, const struct tamis_diag *diag)
 {
     const char *store = m->o->args[0];
     char *name;
 
-    if (err == TAMIS_ERR_NO_SEGMENT || err == TAMIS_ERR_UNFIT)
-        return complain_error(err, diag, store, "");
     if (err != TAMIS_ERR_EXISTS)
-        return complain_error(err, diag, store, NULL);
+        return merge_error(err, diag, store);
     name = escape(m->o->args[1], strlen(m->o->args[1]));
     complain(0, "%s: segment '%s' exists already: drop it first, or name another",
              store, name);
@@ -129,11 +144,7 @@ static int remake(void *merge)
     opt.for_packs = given(o, OPT_FOR_PACKS);
     err = tamis_edit_from_list(m->edit, m->snapshot, m->segments[0], o->growth.error,
                                &opt, &diag);
-    return err ? segment_error(
-                     err, &diag, o->args[0],
-                     (struct tamis_name){o->args[1], strlen(o->args[1])},
-                     err == TAMIS_ERR_NO_SEGMENT || err == TAMIS_ERR_UNFIT ? "" : NULL)
-               : EXIT_DONE;
+    return err ? merge_error(err, &diag, o->args[0]) : EXIT_DONE;
 }
 
 static int from_list(struct merge *m)
@@ -194,9 +205,10 @@ const struct command cmd_merge = {
     .summary = "merge segments by their lists, without keys",
     .about =
         "Registers the segment NEW with the list and a filter of the keys of all OLD "
-        "segments, from their lists ('tamis build --list'), as for a compaction of "
-        "them that drops no key. If it drops some, the filter says HIT of them: "
-        "that costs reads. A damaged page of a list ends it.\n",
+        "segments, from their lists of whole hashes ('tamis build --list' without "
+        "BITS), as for a compaction of them that drops no key. If it drops some, the "
+        "filter says HIT of them: that costs reads. A damaged page of a list ends "
+        "it.\n",
     .options = {OPTION(REPLACES_ALL, NULL),
                 OPTION(FPR, "error, 1e-8..0.5 or with %; "
                             "default: the store's"),

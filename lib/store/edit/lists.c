@@ -8,9 +8,65 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* ---- a segment's list ---- */
+
+/* A list's file says little to people: the words get the segment's name. */
+static void say_whose(const struct entry *e, struct tamis_diag *diag)
+{
+    char text[NAME_TEXT_BYTES], what[sizeof diag->what];
+    if (!diag)
+        return;
+    memcpy(what, diag->what, sizeof what);
+    snprintf(diag->what, sizeof diag->what,
+             "the list of segment '%s': ", name_text(text, e->bytes, e->name_bytes));
+    size_t n = strlen(diag->what), room = sizeof diag->what - 1 - n;
+    memcpy(diag->what + n, what, room);
+    diag->what[n + room] = 0;
+}
+
+/* A filter is to be made of it: it has to have whole hashes. */
+static int open_list(const struct tamis_edit *edit, const struct tamis_snapshot *s,
+                     size_t index, struct tamis_filter **list, struct tamis_diag *diag)
+{
+    char text[NAME_TEXT_BYTES];
+    struct tamis_list_facts facts;
+    const struct entry *e;
+    int rc = tamis_snapshot_list(s, index, list, diag);
+    if (rc == TAMIS_ERR_NO_SEGMENT)
+        diag_in(diag, edit->catalog->path);
+    else if (rc && rc != TAMIS_ERR_RANGE)
+        say_whose(s->entries[index], diag);
+    if (rc)
+        return rc;
+    rc = tamis_list_facts(*list, &facts);
+    if (rc || facts.hash_bits == 64)
+        return rc;
+    tamis_filter_close(*list);
+    *list = NULL;
+    e = s->entries[index];
+    return diag_fail(diag, TAMIS_ERR_UNFIT, edit->catalog->path,
+                     "the list of segment '%s' has %u bit%s of each hash: a filter "
+                     "needs all 64",
+                     name_text(text, e->bytes, e->name_bytes), facts.hash_bits,
+                     facts.hash_bits == 1 ? "" : "s");
+}
+
+/* A page of a list was bad, if the file that failed is this list's. */
+static void say_page(const struct entry *e, const struct tamis_filter *list, int rc,
+                     struct tamis_diag *diag)
+{
+    const char *path = filter_path(list), *file = diag ? diag->file : "";
+    size_t n = strlen(path), n_file = strlen(file);
+    if (rc == TAMIS_ERR_DAMAGED && n >= FILTER_NAME_BYTES &&
+        n_file >= FILTER_NAME_BYTES &&
+        strcmp(path + n - FILTER_NAME_BYTES, file + n_file - FILTER_NAME_BYTES) == 0)
+        say_whose(e, diag);
+}
 
 /* ---- a filter from the segment's own list ---- */
 
@@ -104,24 +160,27 @@ int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapsho
         rc = diag_fail(diag, TAMIS_ERR_MISMATCH, edit->catalog->path,
                        "the snapshot is of another store");
     if (!rc)
-        rc = tamis_snapshot_list(snapshot, index, &list, diag);
+        rc = open_list(edit, snapshot, index, &list, diag);
     if (rc)
         return rc;
-    rc = edit_may_remake(edit, snapshot->entries[index], diag);
+    const struct entry *e = snapshot->entries[index];
+    rc = edit_may_remake(edit, e, diag);
     if (!rc)
-        rc = from_list(edit, snapshot->entries[index], list, error, opt, diag);
+        rc = from_list(edit, e, list, error, opt, diag);
+    say_page(e, list, rc, diag);
     tamis_filter_close(list);
     return rc;
 }
 
 /* ---- several lists to one, and its filter ---- */
 
-static int open_lists(const struct tamis_snapshot *s, const size_t *segments, size_t n,
-                      struct tamis_filter **lists, struct tamis_diag *diag)
+static int open_lists(const struct tamis_edit *edit, const struct tamis_snapshot *s,
+                      const size_t *segments, size_t n, struct tamis_filter **lists,
+                      struct tamis_diag *diag)
 {
     int rc = 0;
     for (size_t i = 0; i < n && !rc; i++)
-        rc = tamis_snapshot_list(s, segments[i], &lists[i], diag);
+        rc = open_list(edit, s, segments[i], &lists[i], diag);
     return rc;
 }
 
@@ -194,7 +253,7 @@ int tamis_edit_merge(struct tamis_edit *edit, const void *name, size_t name_byte
     struct key_range *range = calloc(1, sizeof *range);
     struct edit_list there = {.range = range};
     rc = lists && range
-             ? open_lists(snapshot, segments, n, lists, diag)
+             ? open_lists(edit, snapshot, segments, n, lists, diag)
              : diag_errno(diag, ENOMEM, edit->catalog->path, "merging lists");
     if (!rc) {
         range->known = edit_range_over(snapshot, segments, n, range);
@@ -203,8 +262,11 @@ int tamis_edit_merge(struct tamis_edit *edit, const void *name, size_t name_byte
         rc = merge_to(edit, name, name_bytes, lists, n, error, &ours, &there, report,
                       diag);
     }
-    for (size_t i = 0; i < n && lists; i++)
+    for (size_t i = 0; i < n && lists; i++) {
+        if (lists[i])
+            say_page(snapshot->entries[segments[i]], lists[i], rc, diag);
         tamis_filter_close(lists[i]);
+    }
     free(lists);
     free(range);
     if (rc)

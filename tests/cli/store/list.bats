@@ -343,6 +343,52 @@ list_file() {
     prints 'list +3000 hashes of 40 bits'
 }
 
+# list_of SEGMENT: the file of its list.
+list_of() {
+    for file in store/filters/*; do
+        "$TAMIS" file show "$file" >shown 2>&1 || true
+        if grep -qE ' kind +5$' shown && grep -qE " name +'?$1'?\$" shown; then echo "$file"; fi
+    done
+}
+
+@test "merge and build --from-list name the segment whose list does not do" {
+    "$TAMIS" init store
+    seq 1000 >a
+    seq 500 2000 >b
+    "$TAMIS" build store a a --list -q
+    "$TAMIS" build store cut b --list=40 -q
+    "$TAMIS" build store bit b --list=1 -q
+    "$TAMIS" build store none b -q
+    local whole="a filter needs all 64: build the segment anew with --list$"
+    fails 2 "^tamis: store: the list of segment 'cut' has 40 bits of each hash: $whole" "$TAMIS" merge store new a cut
+    fails 2 "segment 'bit' has 1 bit of each hash: $whole" "$TAMIS" merge store new bit cut
+    fails 2 "segment 'bit' has 1 bit of each hash: $whole" "$TAMIS" build store bit --from-list
+    for command in "merge store new a none" "build store none --from-list"; do
+        fails 5 "^tamis: store: segment 'none' has no list of its hashes: build it with one$" "$TAMIS" $command
+    done
+    file=$(list_of a)
+    mv "$file" kept
+    wrong() {
+        for command in "merge store new a a" "build store a --from-list"; do
+            fails "$1" "^tamis: $file: the list of segment 'a': .*$2.*: build the segment anew from its keys$" \
+                "$TAMIS" $command
+        done
+        rm -rf "$file"
+    }
+    wrong 4 "No such file or directory"
+    touch "$file"
+    wrong 3 "empty"
+    mkdir "$file"
+    wrong 3 "Is a directory"
+    mkfifo "$file"
+    wrong 3 "not a regular file"
+    cp "$("$TAMIS" ls store a --json | jq -r '"store/" + .[0].file')" "$file"
+    wrong 3 "UUID differs"
+    cp kept "$file"
+    poke "$file" 4200 '\0377\0376\0375'
+    wrong 3 "page 1 of 2 fails its check"
+}
+
 # Each is ended as it writes the first or the last bytes of its first file.
 @test "ended by a signal, an edit leaves no file of it in the store" {
     "$TAMIS" init store
