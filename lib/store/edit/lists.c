@@ -219,9 +219,13 @@ static int merge_to(struct tamis_edit *edit, const void *name, size_t name_bytes
     struct list_target to = {.dir = edit->dir.fd, .name = file};
     uuid_random(to.uuid);
     filter_file_name(to.uuid, file);
-    int rc = list_merge(lists, n, &m, &to, report, &written, diag);
+    struct tamis_diag ours;
+    int rc = list_merge(lists, n, &m, &to, report, &written, &ours);
+    if (rc && diag)
+        *diag = ours;
+    /* A diagnosis of a source has that file's path. */
     if (rc)
-        return rc;
+        return strcmp(ours.file, file) == 0 ? edit_not_put(edit, rc, file, diag) : rc;
     memcpy(there->uuid, to.uuid, UUID_BYTES);
     there->digest = written.table_digest;
     there->how = PUT_NEW;

@@ -389,6 +389,14 @@ list_of() {
     wrong 3 "page 1 of 2 fails its check"
 }
 
+@test "merge without space names the file by its path" {
+    "$TAMIS" init store
+    seq 20000 >a
+    "$TAMIS" build store a a --list -q
+    fails 4 "^tamis: store/filters/[0-9a-f]{32}.tamis: cannot write[^:]*: File too large" \
+        bash -c 'ulimit -f 60; exec "$TAMIS" merge store new a a'
+}
+
 # Each is ended as it writes the first or the last bytes of its first file.
 @test "ended by a signal, an edit leaves no file of it in the store" {
     "$TAMIS" init store
