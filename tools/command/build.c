@@ -431,7 +431,8 @@ const struct command cmd_build = {
                 {WITH(OPT_PACK) | WITH(OPT_FOR_PACKS),
                  "sizes for 'tamis pack'; with --each: into one pack", NULL},
                 OPTION(FROM_LIST, NULL),
-                OPTION(LIST, "list their hashes, too: BITS of each, 1..64 (64)"),
+                OPTION(LIST, "list their hashes, too: BITS of each, 1..64 (64); cut "
+                             "ones do for neither merge nor --from-list"),
                 OPTION(KIND, NULL),
                 OPTION(JOBS, NULL),
                 {WITH(OPT_CHECK) | WITH(OPT_EMPTY),
