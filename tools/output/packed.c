@@ -57,7 +57,7 @@ static void left_text(const struct tamis_pack_report *r, char *text, size_t room
                 {r->n_replaced, "replaced or dropped meanwhile"},
                 {r->n_larger, "larger in a pack"},
                 {r->n_newer, "of a newer version"},
-                {r->n_ribbons, "ribbons"}};
+                {r->n_ribbons, "of kind ribbon"}};
     size_t at = 0;
 
     text[0] = '\0';

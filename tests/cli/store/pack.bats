@@ -262,6 +262,13 @@ mends() {
     fails 2 "leave out --for-packs" "$TAMIS" build packed --each s1.keys --pack --for-packs
 }
 
+@test "a ribbon is left, and said to be one" {
+    "$TAMIS" init store
+    seq 1000 | "$TAMIS" build store r --kind ribbon -q
+    ok "$TAMIS" pack store
+    [ "$stderr" = "nothing to pack: 1 of kind ribbon" ] || explain "its kind"
+}
+
 @test "a filter that would be larger in a pack stays a file, and is counted" {
     "$TAMIS" init store
     seq 300000 | "$TAMIS" build store big -q
