@@ -149,9 +149,12 @@ static int run(int argc, char **argv)
     parse_options(argc, argv, 1, 2, &o);
     if (given(&o, OPT_STORE) && given(&o, OPT_SEED))
         usage_error("--store has its own seed: leave out --seed");
-    if (given(&o, OPT_LIST) && (given(&o, OPT_FPR) || given(&o, OPT_CHECK)))
-        usage_error("--list makes no filter: leave out --%s",
-                    given(&o, OPT_FPR) ? "fpr" : "check");
+    if (given(&o, OPT_LIST) &&
+        (given(&o, OPT_FPR) || given(&o, OPT_CHECK) || given(&o, OPT_KIND)))
+        usage_error("--list makes a list of hashes and no filter: leave out --%s",
+                    given(&o, OPT_FPR)     ? "fpr"
+                    : given(&o, OPT_CHECK) ? "check"
+                                           : "kind, or --list");
     if (o.segments.n > 1)
         usage_error("give one --segment: a filter has one");
     status = prepare(&o, &info, &domain, &opt);

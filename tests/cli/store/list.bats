@@ -41,6 +41,9 @@ load ../common
     seq 10 >keys
     fails 2 "leave out --fpr" "$TAMIS" file build l.tamis keys --list --fpr 1%
     fails 2 "leave out --check" "$TAMIS" file build l.tamis keys --list --check
+    fails 2 "--list makes a list of hashes and no filter: leave out --kind, or --list" \
+        "$TAMIS" file build l.tamis keys --list --kind ribbon
+    [ ! -e l.tamis ]
     fails 2 "--list is 1..64, not '65'" "$TAMIS" file build l.tamis keys --list=65
     fails 2 "--list is 1..64, not '0'" "$TAMIS" file build l.tamis keys --list=0
     "$TAMIS" init store
