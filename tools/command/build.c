@@ -362,6 +362,8 @@ static int rebuild(const struct options *o)
                          WITH(OPT_FOR_PACKS) | WITH(OPT_KIND) | WITH(OPT_JOBS) |
                          WITH(OPT_QUIET) | WITH(OPT_JSON);
 
+    if (given(o, OPT_EACH))
+        usage_error("--from-list is for one segment: leave out --each");
     if (o->n_args > 2)
         usage_error("--from-list reads no keys: leave out '%s'", o->args[2]);
     if (o->given & ~fit)

@@ -108,6 +108,7 @@ struct options {
     enum key_format format;
     struct tamis_growth growth; /* zero where not given; --fpr is growth.error */
     uint64_t seed, watermark, min_watermark, offset, n_keys, n_bytes, by, list_bits;
+    const char *after_list; /* the word after --list without BITS, or NULL */
     uint32_t rank, jobs;
     uint8_t binding[TAMIS_BINDING_MAX];
     size_t binding_bytes;

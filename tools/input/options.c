@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../talk/screen.h"
 #include "../talk/talk.h"
@@ -278,6 +279,22 @@ static uint64_t allow(struct option *longs, char *shorts)
     return allowed;
 }
 
+/* `--list 32`: getopt_long() takes 32 for an argument. Then there are too many of them,
+ * or it is in the place of a KEYFILE, and no file has this name. */
+static void check_bits(const struct options *o, size_t key_file)
+{
+    const char *word = o->after_list;
+    uint64_t n;
+    bool extra = !given(o, OPT_EACH) && o->n_args > key_file + 1;
+
+    if (word == NULL || !parse_number(word, NUMBER_PLAIN, &n))
+        return;
+    for (size_t i = key_file; i < o->n_args && !extra; i++)
+        extra = o->args[i] == word && access(word, F_OK) != 0;
+    if (extra)
+        usage_error("--list takes BITS after '=': --list=%s", word);
+}
+
 void parse_options(int argc, char **argv, size_t min, size_t max, struct options *o)
 {
     struct option longs[N_OPTIONS + 2] = {{0}};
@@ -305,11 +322,14 @@ void parse_options(int argc, char **argv, size_t min, size_t max, struct options
         if (code == '?')
             bad_option(argv[optind - 1], longs);
         take(o, id_of(code, allowed), optarg);
+        if (id_of(code, allowed) == OPT_LIST && optarg == NULL)
+            o->after_list = argv[optind];
     }
     o->args = argv + optind;
     o->n_args = (size_t)(argc - optind);
     if (o->n_args < min)
         usage_error("too few arguments: %s", this_command->arguments);
+    check_bits(o, min);
     if (max > 0 && o->n_args > max)
         usage_error("too many arguments, from '%s' on", o->args[max]);
     if (min > 0 && o->args[0][0] == '\0')

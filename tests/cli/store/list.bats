@@ -51,6 +51,24 @@ load ../common
     fails 2 "neither --bare nor --pack" "$TAMIS" build store --each keys --pack --list
 }
 
+@test "BITS after --list and a space, and --each with --from-list: the mistake is named" {
+    "$TAMIS" init store
+    seq 10 >keys
+    local meant="--list takes BITS after '=': --list=32: see"
+    fails 2 "$meant" "$TAMIS" file build l.tamis keys --list 32
+    fails 2 "$meant" "$TAMIS" file build l.tamis --list 32
+    fails 2 "$meant" "$TAMIS" build store s keys --list 32
+    fails 2 "$meant" "$TAMIS" build store --list 32 s keys
+    fails 2 "$meant" "$TAMIS" build store s --list 32
+    fails 2 "$meant" "$TAMIS" build store --each keys --list 32
+    # A segment, and a file, of this name.
+    cp keys 32
+    ok "$TAMIS" build store --list 32 keys
+    ok "$TAMIS" build store s --list 32
+    fails 2 "--from-list is for one segment: leave out --each" "$TAMIS" build store --each 32 keys --from-list
+    fails 2 "--from-list is for one segment: leave out --each" "$TAMIS" build store --each 32 --from-list
+}
+
 @test "a segment with a list: built, verified, repaired, backed up, dropped" {
     "$TAMIS" init store
     seq 5000 >keys
