@@ -213,6 +213,8 @@ int tamis_list_merge(struct tamis_filter *const *lists, size_t n, const char *pa
         err = diag_fail(diag, TAMIS_ERR_EXISTS, path, "exists already");
     else
         err = list_merge(lists, n, opt, &to, report, &written, diag);
+    if (err && diag && strcmp(diag->file, to.name) == 0)
+        diag_in(diag, path);
     close(to.dir);
     return err;
 }

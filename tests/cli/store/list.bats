@@ -416,6 +416,10 @@ list_of() {
     "$TAMIS" build store a a --list -q
     fails 4 "^tamis: store/filters/[0-9a-f]{32}.tamis: cannot write[^:]*: File too large" \
         bash -c 'ulimit -f 60; exec "$TAMIS" merge store new a a'
+    mkdir d
+    "$TAMIS" file build one.list a --list -q
+    fails 4 "^tamis: d/two.list: cannot write[^:]*: File too large" \
+        bash -c 'ulimit -f 60; exec "$TAMIS" file merge d/two.list one.list'
 }
 
 # Each is ended as it writes the first or the last bytes of its first file.
