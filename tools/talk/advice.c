@@ -44,7 +44,7 @@ const char *usual_advice(int error)
     case TAMIS_ERR_MISMATCH:
         return "name the filter that belongs here";
     case TAMIS_ERR_NO_SEGMENT:
-        return "'tamis ls STORE' lists the segments";
+        return "'tamis ls' lists the segments";
     case TAMIS_ERR_NO_STORE:
         return "'tamis init STORE' makes one, 'tamis repair STORE' rebuilds a lost "
                "catalog";
