@@ -43,7 +43,7 @@ static inline const char *verdict_text(enum verdict_code code)
     case VERDICT_VERSION:
         return "version that this tamis does not read";
     case VERDICT_CHECKSUM:
-        return "checksum does not match";
+        return "does not match";
     case VERDICT_FLAGS:
         return "needs a feature this tamis does not know";
     case VERDICT_UNUSED:

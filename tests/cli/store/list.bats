@@ -410,6 +410,22 @@ list_of() {
     wrong 3 "page 1 of 2 fails its check"
 }
 
+@test "a damaged header is named once, and a lost list is no filter" {
+    "$TAMIS" init store
+    seq 1000 >a
+    "$TAMIS" build store a a --list -q
+    file=$(list_of a)
+    poke "$file" 100 '\0377\0377'
+    fails 3 ": checksum: does not match .offset 2040.: " "$TAMIS" build store a --from-list
+    rm "$file"
+    fails 3 "copied, but 1 file left out: " "$TAMIS" backup store copy
+    "$TAMIS" repair store >/dev/null || true
+    "$TAMIS" build store b a --list -q
+    rm -r copy
+    fails 3 "copied, but 1 file left out: " "$TAMIS" backup store copy
+    prints '2 segments, 3 files, '
+}
+
 @test "merge without space names the file by its path" {
     "$TAMIS" init store
     seq 20000 >a
