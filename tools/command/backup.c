@@ -34,7 +34,7 @@ static int print_report(json_t *root, const struct options *o, const struct back
         json_put(root, "left_out", json_count(report->n_left));
         json_print(root);
     } else {
-        printf("%llu segment%s, %llu filter%s, %llu bytes\n",
+        printf("%llu segment%s, %llu file%s, %llu bytes\n",
                (unsigned long long)report->n_segments,
                report->n_segments == 1 ? "" : "s", (unsigned long long)report->n_files,
                report->n_files == 1 ? "" : "s", (unsigned long long)report->n_bytes);
@@ -47,12 +47,12 @@ static int print_report(json_t *root, const struct options *o, const struct back
         return complain_unread(&b->unread, o->args[0]);
     if (report->n_damaged == 0)
         return complain(EXIT_DAMAGE,
-                        "%s: copied, but %llu filter%s left out: 'tamis verify' of the "
+                        "%s: copied, but %llu file%s left out: 'tamis verify' of the "
                         "store says what would mend it",
                         o->args[1], (unsigned long long)report->n_left,
                         report->n_left == 1 ? "" : "s");
     return complain(EXIT_DAMAGE,
-                    "%s: copied, but %llu file%s damaged in it and %llu filter%s left "
+                    "%s: copied, but %llu file%s damaged in it and %llu file%s left "
                     "out: 'tamis verify' of the store says what would mend it",
                     o->args[1], (unsigned long long)report->n_damaged,
                     report->n_damaged == 1 ? " is" : "s are",

@@ -49,7 +49,7 @@ dead_writer() {
     prints '"unread": 2'
     plain "left out.*Permission denied .and 1 more.: run it as" \
         others "$TAMIS" backup store copy
-    prints '2 segments, 0 filters'
+    prints '2 segments, 0 files'
     chmod 0 keys 2>/dev/null || install -m 0 /dev/null keys
     plain "keys: .*Permission denied: run it as" others "$TAMIS" build store new keys
 }

@@ -5,7 +5,7 @@ load ../common
     make_store
     seq 10 19 | "$TAMIS" grow store g
     ok "$TAMIS" backup store copy
-    prints '^3 segments, 3 filters, [0-9]+ bytes$'
+    prints '^3 segments, 3 files, [0-9]+ bytes$'
     diff -r store/filters copy/filters
     [ "$(ls copy)" = $'catalog.lmdb\nfilters' ]
     ok "$TAMIS" verify copy
@@ -82,13 +82,13 @@ has_begun() {
 @test "damage is told, and is damage in the copy" {
     make_store
     flip "$(filter_of one)" 5000
-    fails 3 "copied, but 1 file is damaged in it and 0 filters left out" "$TAMIS" backup store copy
+    fails 3 "copied, but 1 file is damaged in it and 0 files left out" "$TAMIS" backup store copy
     prints $'^noted\tone\tfilters/.*pages fail their check: copied as they are'
     run --separate-stderr "$TAMIS" verify copy
     [ "$status" -eq 3 ]
     prints $'one\tdamaged'
     rm "$(filter_of two)"
-    fails 3 "1 filter left out" "$TAMIS" backup store copy2
+    fails 3 "1 file left out" "$TAMIS" backup store copy2
     prints $'noted\ttwo\tfilters/.*left out'
     ok "$TAMIS" probe copy2 nope
     prints $'nope\ttwo\tNO_FILTER'

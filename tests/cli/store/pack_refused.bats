@@ -247,7 +247,7 @@ unchanged() {
         [ "$(awk '{ print $1, $4 }' <<<"$output" | sort -u)" = "packed 0" ]
         run --separate-stderr "$TAMIS" verify $s
         [ "$(cut -f 2 <<<"$output" | sort -u)" = unreadable ]
-        fails 3 "4 filters left out: 'tamis verify' of the store" "$TAMIS" backup $s $s.copy
+        fails 3 "4 files left out: 'tamis verify' of the store" "$TAMIS" backup $s $s.copy
     done
 }
 
