@@ -200,8 +200,9 @@ void tamis_packer_free(struct tamis_packer *packer);
  * times as large as the column, for its blocks are repeated to whole pages. ENOSPC: the
  * files would not fit; none was written. ERR_NO_SEGMENT: a segment is in
  * no usable pack. ERR_DAMAGED: a page of its rows, or of the pack's table of columns,
- * fails its check. ERR_MISMATCH: the table has another filter in its place. ERR_VERSION:
- * a segment has a feature of a newer version. After a failure abort the edit. */
+ * fails its check. ERR_MISMATCH: the table has another filter in its place.
+ * ERR_VERSION: a segment has a feature of a newer version. After a failure abort the
+ * edit. */
 int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                       const uint32_t *segments, size_t n, struct tamis_diag *diag);
 /* Makes a filter from n segments of a snapshot of the same store, without their keys,
@@ -209,20 +210,22 @@ int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
  * numbers. Their filters must be sealed (else ERR_UNFIT), and the list must be
  * confirmed (else ERR_MISMATCH: tamis_store_confirm_complete()). They stay listed
  * unless they are dropped. The same edit may drop them; it drops a source before the
- * put if the result takes its name. If the key ranges of all sources are known, the
- * result has one. The caller sets the watermark (0: none). report may be NULL. */
+ * put if the result takes its name. A fold or shrink keeps the list of hashes of its
+ * source if it takes the name, after tamis_edit_drop_filter() of the source. If the key
+ * ranges of all sources are known, the result has one. The caller sets the watermark
+ * (0: none). report may be NULL. */
 int tamis_edit_derive(struct tamis_edit *edit, const void *name, size_t name_bytes,
                       struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
                       const struct tamis_derivation *what,
                       const struct tamis_segment_options *opt,
                       struct tamis_derive_report *report, struct tamis_diag *diag);
 /* Makes the filter of a segment of a snapshot of this store anew from its list, without
- * keys: with this error (0: the store's default). Name, binding, rank, watermark and key
- * range stay, and so does the list. memory_limit, n_threads, check, for_packs and kind of
- * opt count. If another edit replaces the segment meanwhile, the commit fails with
- * ERR_MISMATCH. ERR_NO_SEGMENT: it has no list. ERR_UNFIT: a cut one. ERR_DAMAGED: a page
- * of it fails its check. ERR_VERSION: the segment has a feature of a newer version, which
- * a new filter would lack. After a failure abort the edit. */
+ * keys: with this error (0: the store's default). Name, binding, rank, watermark and
+ * key range stay, and so does the list. memory_limit, n_threads, check, for_packs and
+ * kind of opt count. If another edit replaces the segment meanwhile, the commit fails
+ * with ERR_MISMATCH. ERR_NO_SEGMENT: it has no list. ERR_UNFIT: a cut one. ERR_DAMAGED:
+ * a page of it fails its check. ERR_VERSION: the segment has a feature of a newer
+ * version, which a new filter would lack. After a failure abort the edit. */
 int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                          size_t index, double error,
                          const struct tamis_segment_options *opt,
@@ -230,8 +233,8 @@ int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapsho
 /* Makes a list and a filter from the lists of n segments of a snapshot of this store,
  * without keys, and registers them under a new name, as tamis_edit_derive(). Use it for
  * the output of a compaction that drops no key; if it dropped some, the filter has keys
- * that the segment lacks, which costs reads. error 0: the store's default. report may be
- * NULL. Errors as of tamis_list_merge() and tamis_edit_from_list(). */
+ * that the segment lacks, which costs reads. error 0: the store's default. report may
+ * be NULL. Errors as of tamis_list_merge() and tamis_edit_from_list(). */
 int tamis_edit_merge(struct tamis_edit *edit, const void *name, size_t name_bytes,
                      struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
                      double error, const struct tamis_segment_options *opt,

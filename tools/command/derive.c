@@ -164,7 +164,8 @@ const struct command cmd_fold = {
     .about =
         "Registers the segment NEW with a smaller filter of the keys of the sealed "
         "SEGMENT: 'tamis help file fold'. With --replaces SEGMENT, NEW may have the "
-        "same name. Give --bind, --rank and --watermark again: they are not copied.\n",
+        "same name, and then keeps its list of hashes. Give --bind, --rank and "
+        "--watermark again: they are not copied.\n",
     .options = {OPTION(BY, NULL),
                 OPTION(FPR, "as far as the error stays at most P, 1e-8..0.5 or with %: "
                             "step by step, the stage that gains most"),

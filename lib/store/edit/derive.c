@@ -9,6 +9,7 @@
 #include "lib/store/snapshot/snapshot.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,6 +113,43 @@ static int derive_file(struct tamis_edit *e, const void *name, size_t name_bytes
     return rc && strcmp(ours.file, file) == 0 ? edit_not_put(e, rc, file, diag) : rc;
 }
 
+/* Does the edit drop the segment, and only with this filter? */
+static bool is_dropped(struct tamis_edit *e, const struct entry *segment,
+                       const uint8_t uuid[UUID_BYTES])
+{
+    bool found = false;
+    pthread_mutex_lock(&e->mutex);
+    for (size_t i = 0; i < e->n_ops && !found; i++) {
+        const struct edit_op *op = e->ops[i];
+        found = op->kind == EDIT_DROP && op->only &&
+                op->name_bytes == segment->name_bytes &&
+                memcmp(op->bytes, segment->bytes, op->name_bytes) == 0 &&
+                memcmp(op->uuid, uuid, UUID_BYTES) == 0;
+    }
+    pthread_mutex_unlock(&e->mutex);
+    return found;
+}
+
+/* A fold has the keys of its source, so if it takes the source's place it keeps the
+ * list. Under another name it could be one of several that have the list. */
+static enum edit_put keep_list(struct tamis_edit *e, const struct sources *s,
+                               const struct tamis_derivation *what, const void *name,
+                               size_t name_bytes, struct record *r)
+{
+    const struct entry *old = s->snapshot->entries[s->segments[0]];
+    struct record was;
+    if ((what->operation != TAMIS_FOLD && what->operation != TAMIS_SHRINK) ||
+        old->name_bytes != name_bytes || memcmp(old->bytes, name, name_bytes) != 0 ||
+        record_decode(old->bytes + name_bytes, old->value_bytes, name, name_bytes, &was)
+                .code != VERDICT_OK ||
+        !record_listed(&was) || !is_dropped(e, old, was.uuid))
+        return PUT_NEW;
+    r->ro_compat |= RECORD_RO_COMPAT_LISTED;
+    memcpy(r->list_uuid, was.list_uuid, UUID_BYTES);
+    r->list_digest = was.list_digest;
+    return PUT_KEEPS_LIST;
+}
+
 static int put_derived(struct tamis_edit *e, const void *name, size_t name_bytes,
                        const struct sources *s, const struct tamis_derivation *what,
                        const struct tamis_segment_options *opt,
@@ -131,7 +169,8 @@ static int put_derived(struct tamis_edit *e, const void *name, size_t name_bytes
                                       made->identity.created, opt->rank);
         range->known = edit_range_over(s->snapshot, s->segments, s->n, range);
         edit_record_range(&r, range);
-        rc = edit_put_append(e, name, name_bytes, &r, PUT_NEW, diag);
+        enum edit_put how = keep_list(e, s, what, name, name_bytes, &r);
+        rc = edit_put_append(e, name, name_bytes, &r, how, diag);
     }
     free(made);
     free(range);

@@ -364,6 +364,33 @@ list_file() {
     prints 'list +3000 hashes of 40 bits'
 }
 
+@test "a fold in the place of its source keeps the list" {
+    "$TAMIS" init store
+    seq 20000 >a
+    "$TAMIS" build store --each a --list --fpr 0.01% -q
+    lists() {
+        "$TAMIS" ls store --json | jq -c 'map(select(.list) | [.segment, .list.hashes])'
+    }
+    # Another segment has no part of it, and no list of its own.
+    ok "$TAMIS" fold store b a --fpr 5%
+    [ "$(lists)" = '[["a",20000]]' ]
+    ok "$TAMIS" fold store a a --fpr 5% --bind c0ffee --replaces a
+    [ "$(lists)" = '[["a",20000]]' ]
+    [ "$(find store/filters -type f | wc -l)" -eq 3 ]
+    ok "$TAMIS" verify store a --against-list
+    ok "$TAMIS" repair store
+    prints '^nothing to do: 2 segments'
+    ok "$TAMIS" backup store copy
+    ok "$TAMIS" verify copy
+    ok "$TAMIS" build store a --from-list --fpr 0.1%
+    ok "$TAMIS" fold store a a --by 1 --replaces a --json
+    [ "$(lists)" = '[["a",20000]]' ]
+    # A union has other keys.
+    ok "$TAMIS" union store a a b --replaces a
+    [ "$(lists)" = '[]' ]
+    [ "$(find store/filters -type f | wc -l)" -eq 2 ]
+}
+
 # list_of SEGMENT: the file of its list.
 list_of() {
     for file in store/filters/*; do
