@@ -103,10 +103,10 @@ const struct command cmd_ls = {
     .summary = "list segments",
     .about =
         "Prints one line for each segment, by rank and name: state (sealed, packed, "
-        "growing, or bare: without a filter), rank, keys, bytes of the file or of its "
-        "share of a pack (0: the pack is lost), target error, watermark, time of "
-        "registration, name. For a "
-        "growing filter these are the "
+        "growing, or bare: without a filter), rank, keys added (a repeat counts), "
+        "bytes "
+        "of the file or of its share of a pack (0: the pack is lost), target error, "
+        "watermark, time of registration, name. For a growing filter these are the "
         "catalog's last figures; 'tamis stat' reads the file.\n",
     .options = {OPTION(NAMES, NULL),
                 OPTION(NUL, "... as they are and NUL-terminated, for xargs -0"),

@@ -362,6 +362,12 @@ list_file() {
     [ "$(jq -c '[.[].list.hash_bits, .[0].list.hashes]' <<<"$output")" = '[40,null,3000]' ]
     ok "$TAMIS" stat store a
     prints 'list +3000 hashes of 40 bits'
+    # A list has each key once; a filter cannot tell repeats from other keys.
+    cat a a | "$TAMIS" build store a --replaces a --list -q
+    ok "$TAMIS" ls store a --json
+    [ "$(jq -c '.[] | [.keys, .list.hashes]' <<<"$output")" = '[6000,3000]' ]
+    ok "$TAMIS" help ls
+    grep -q 'a repeat counts' <<<"$(tr '\n' ' ' <<<"$output")"
 }
 
 @test "a fold in the place of its source keeps the list" {
