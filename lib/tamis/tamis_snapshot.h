@@ -14,10 +14,11 @@
  * every probe of the snapshot answers MAYBE/MISMATCH, also in a forked child, and after
  * the store is closed: a store that is repaired or moved after its last close counts as
  * replaced. While the path cannot be looked at, probes answer MAYBE/UNREADABLE, and
- * each looks at the path again. A long batch
- * is answered as of its beginning. A probe of a growing segment also looks at the
- * file's name (tamis_filter_open()); all segments share one look at the clock. A filter
- * from tamis_snapshot_filter() looks at its own file alone. */
+ * each looks at the path again. A long batch is answered as of its beginning. A thread
+ * reads the clock at every 64th key, if these come fast: after a pause it may ask 64
+ * keys more before it looks. A probe of a growing segment also looks at the file's name
+ * (tamis_filter_open()); all segments share one look at the clock. A filter from
+ * tamis_snapshot_filter() looks at its own file alone. */
 
 struct tamis_snapshot;
 

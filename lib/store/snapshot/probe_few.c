@@ -171,7 +171,7 @@ static inline bool ask(struct tamis_snapshot *s, const struct few_planes *f,
     uint64_t foreign = 0;
     for (size_t i = 0; i < n; i++)
         foreign |= keys[i].tag ^ s->domain.tag;
-    if (foreign || origin_now(s->origin) != TAMIS_NO_REASON)
+    if (foreign || origin_quick(s->origin, n) != TAMIS_NO_REASON)
         return false;
     if (s->planes.any_range || counters_on(&s->counts))
         *n_absent += ask_and_count(s, f, keys, n, rows);

@@ -84,7 +84,7 @@ static bool probe_packed(struct tamis_snapshot *s, const struct tamis_key *key,
     uint64_t hits[PACK_WORDS];
     bool damaged;
     if (!s || !key || !all_packed(s) || key->tag != s->domain.tag ||
-        origin_now(s->origin) != TAMIS_NO_REASON)
+        origin_quick(s->origin, 1) != TAMIS_NO_REASON)
         return false;
     if (to->absent)
         clear_words(to->absent, words_of(s->n));
@@ -115,7 +115,7 @@ static inline bool only_a_row(struct tamis_snapshot *s, const struct tamis_key *
 {
     return s->complete && stage_all_good(s->packs.stripes->rows.stage) &&
            key->tag == s->domain.tag && !(key->bytes && s->planes.any_range) &&
-           !counters_on(&s->counts) && origin_now(s->origin) == TAMIS_NO_REASON;
+           !counters_on(&s->counts) && origin_quick(s->origin, 1) == TAMIS_NO_REASON;
 }
 
 static inline enum tamis_answer answer_by_row(const struct tamis_snapshot *s,
