@@ -71,6 +71,17 @@ filter_of() {
     "$TAMIS" ls store "$@" --json | sed -n 's/.*"file": "\(.*\)".*/store\/\1/p'
 }
 
+# list_of SEGMENT: the file of its list.
+list_of() {
+    local f
+    for f in store/filters/*.tamis; do
+        "$TAMIS" file show "$f" --json | jq -e --arg s "$1" '[.fields[] |
+            select(.record == "identity" and (.name == "kind" or .name == "name")) |
+            .value] == [5, $s]' >/dev/null && echo "$f"
+    done
+    :
+}
+
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
 }
