@@ -8,7 +8,9 @@
 #include <stdlib.h>
 
 #include "../input/input.h"
+#include "../open/open.h"
 #include "../output/output.h"
+#include "../talk/endings.h"
 #include "../talk/talk.h"
 #include "inside.h"
 #include "tamis.h"
@@ -82,44 +84,69 @@ struct apply {
     int64_t bytes; /* given back, or below 0: taken */
 };
 
-/* Drops and puts the segment in one edit, if it still has the planned filter. On
- * failure it reports, and the segment is unchanged. */
-static int shrink(const struct apply *a, const struct planned *s, double error,
-                  struct tamis_derive_report *report)
-{
-    const char *path = a->o->args[0];
-    struct tamis_segment_info info;
-    struct tamis_diag diag = {0};
+/* The edit of one segment. */
+struct change {
+    const struct apply *apply;
+    const struct planned *segment;
+    const struct tamis_plan_share *to;
     struct tamis_edit *edit;
-    int err = tamis_snapshot_segment(a->snapshot, s->index, &info);
-    struct tamis_segment_options opt = {.size = sizeof(opt)};
+    struct tamis_derive_report report;
+    bool stays; /* the segment, as it is, and this is no failure */
+};
 
-    if (err == 0)
-        err = tamis_edit_begin(a->store, &edit, &diag);
+/* On failure it reports, and the segment is unchanged. */
+static int change_segment(struct change *c, int (*work)(void *change))
+{
+    const char *path = c->apply->o->args[0];
+    struct tamis_diag diag = {0};
+    int err = tamis_edit_begin(c->apply->store, &c->edit, &diag), status;
+
     if (err != 0)
         return complain_error(err, &diag, path, NULL);
-    opt.binding = info.binding;
-    opt.binding_bytes = info.binding_bytes;
-    opt.rank = info.rank;
-    opt.watermark = info.watermark;
-    err = tamis_edit_drop_filter(edit, info.name, info.name_bytes, info.uuid, &diag);
+    status = edit_work(c->edit, work, c, false);
+    if (status != EXIT_DONE)
+        return c->stays ? EXIT_DONE : status;
+    err = tamis_edit_commit(c->edit, &diag);
+    return err ? replaced_error(err, &diag, path) : EXIT_DONE;
+}
+
+/* Ends the work so that its edit is aborted. */
+static int stay(struct change *c)
+{
+    c->stays = true;
+    return EXIT_USAGE;
+}
+
+/* Drops and puts the segment, if it still has the planned filter. */
+static int shrink(void *change)
+{
+    struct change *c = change;
+    const struct planned *s = c->segment;
+    struct tamis_snapshot *snapshot = c->apply->snapshot;
+    struct tamis_derivation to = {.operation = TAMIS_SHRINK, .error = c->to->error};
+    struct tamis_segment_options opt = {.size = sizeof(opt)};
+    struct tamis_segment_info info;
+    struct tamis_diag diag = {0};
+    int err = tamis_snapshot_segment(snapshot, s->index, &info);
+
     if (err == 0)
-        err = tamis_edit_derive(
-            edit, info.name, info.name_bytes, a->snapshot, &(size_t){s->index}, 1,
-            &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = error}, &opt,
-            report, &diag);
-    if (err == 0 && report->file_bytes < s->bytes_now && report->n_damaged == 0) {
-        err = tamis_edit_commit(edit, &diag);
-        return err ? replaced_error(err, &diag, path) : EXIT_DONE;
+        err = tamis_edit_drop_filter(c->edit, info.name, info.name_bytes, info.uuid,
+                                     &diag);
+    if (err == 0) {
+        opt.binding = info.binding;
+        opt.binding_bytes = info.binding_bytes;
+        opt.rank = info.rank;
+        opt.watermark = info.watermark;
+        err = tamis_edit_derive(c->edit, info.name, info.name_bytes, snapshot,
+                                &(size_t){s->index}, 1, &to, &opt, &c->report, &diag);
     }
     /* Keep the filter: a fold would turn a damaged page into ones for good. A page of
      * ones may leave no room for a fold. */
-    if (err == TAMIS_ERR_UNFIT)
-        err = 0;
-    if (err == 0)
-        report->file_bytes = s->bytes_now;
-    tamis_edit_abort(edit);
-    return err ? complain_error(err, &diag, path, err == TAMIS_ERR_MISMATCH ? "" : NULL)
+    if (err == TAMIS_ERR_UNFIT ||
+        (err == 0 && (c->report.file_bytes >= s->bytes_now || c->report.n_damaged > 0)))
+        return stay(c);
+    return err ? complain_error(err, &diag, c->apply->o->args[0],
+                                err == TAMIS_ERR_MISMATCH ? "" : NULL)
                : EXIT_DONE;
 }
 
@@ -128,61 +155,53 @@ static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i,
                         enum plan_action *action)
 {
     const struct planned *s = &p->segments[i];
-    struct tamis_derive_report report;
+    struct change c = {.apply = a, .segment = s, .to = &p->shares[i]};
     char before[TEXT_BYTES], after[TEXT_BYTES], error[TEXT_BYTES];
-    int status = shrink(a, s, p->shares[i].error, &report);
+    int status = change_segment(&c, shrink);
+    uint64_t n_bytes = c.stays ? s->bytes_now : c.report.file_bytes;
 
     if (status != EXIT_DONE)
         return status;
-    *action = is_larger(report.file_bytes, &p->shares[i]) ? PLAN_REBUILD : PLAN_KEEP;
-    if (report.n_damaged > 0) {
+    *action = is_larger(n_bytes, &p->shares[i]) ? PLAN_REBUILD : PLAN_KEEP;
+    if (c.report.n_damaged > 0) {
         *action = PLAN_KEEP;
         printf("damaged  %s: see 'tamis verify'; build it anew from its keys\n",
                s->name);
         return EXIT_DONE;
     }
-    if (report.file_bytes == s->bytes_now)
+    if (c.stays)
         return EXIT_DONE;
-    a->bytes += (int64_t)(s->bytes_now - report.file_bytes);
+    a->bytes += (int64_t)(s->bytes_now - n_bytes);
     printf("shrunk   %s: %s to %s, error %s\n", s->name,
-           size_text(before, (double)s->bytes_now),
-           size_text(after, (double)report.file_bytes),
-           percent_text(error, report.error));
+           size_text(before, (double)s->bytes_now), size_text(after, (double)n_bytes),
+           percent_text(error, c.report.error));
     return EXIT_DONE;
 }
 
 /* ---- from the segment's list ---- */
 
-/* Drops and puts the segment in one edit, as shrink(). What the list is short of is no
- * failure: then the filter is made from keys. */
-static int rebuild(const struct apply *a, const struct planned *s,
-                   const struct tamis_plan_share *to, bool *done)
+/* A list that is missing, cut or damaged is no failure: then the filter is made from
+ * keys. */
+static int rebuild(void *change)
 {
-    const struct tamis_segment_options opt = {.size = sizeof(opt),
-                                              .n_threads = a->o->jobs,
-                                              .kind = plan_is_ribbon(to) ? TAMIS_RIBBON
-                                                                         : TAMIS_BLOOM};
-    const char *path = a->o->args[0];
+    struct change *c = change;
+    const struct apply *a = c->apply;
+    const struct tamis_segment_options opt = {
+        .size = sizeof(opt),
+        .n_threads = a->o->jobs,
+        .kind = plan_is_ribbon(c->to) ? TAMIS_RIBBON : TAMIS_BLOOM};
     struct tamis_diag diag = {0};
-    struct tamis_edit *edit;
-    int err = tamis_edit_begin(a->store, &edit, &diag);
+    int err = tamis_edit_from_list(c->edit, a->snapshot, c->segment->index,
+                                   c->to->error, &opt, &diag);
 
-    *done = false;
-    if (err != 0)
-        return complain_error(err, &diag, path, NULL);
-    err = tamis_edit_from_list(edit, a->snapshot, s->index, to->error, &opt, &diag);
-    if (err == 0) {
-        err = tamis_edit_commit(edit, &diag);
-        *done = err == 0;
-        return err ? replaced_error(err, &diag, path) : EXIT_DONE;
-    }
-    tamis_edit_abort(edit);
+    if (err == 0)
+        return EXIT_DONE;
     if (err == TAMIS_ERR_NO_SEGMENT || err == TAMIS_ERR_UNFIT)
-        return EXIT_DONE; /* none, or a cut one */
+        return stay(c); /* no list, or a cut one */
     if (err != ENOENT && err != TAMIS_ERR_DAMAGED && err != TAMIS_ERR_MISMATCH)
-        return complain_error(err, &diag, path, NULL);
-    printf("list     %s: %s\n", s->name, diag.what);
-    return EXIT_DONE;
+        return complain_error(err, &diag, a->o->args[0], NULL);
+    printf("list     %s: %s\n", c->segment->name, diag.what);
+    return stay(c);
 }
 
 /* How large it is now. */
@@ -207,11 +226,11 @@ static int apply_rebuild(struct apply *a, const struct store_plan *p, size_t i,
 {
     const struct planned *s = &p->segments[i];
     char before[TEXT_BYTES], after[TEXT_BYTES], error[TEXT_BYTES];
+    struct change c = {.apply = a, .segment = s, .to = &p->shares[i]};
     double now_error = 0;
-    bool done;
-    int status = rebuild(a, s, &p->shares[i], &done);
+    int status = change_segment(&c, rebuild);
 
-    if (!done)
+    if (status != EXIT_DONE || c.stays)
         return status;
     uint64_t n_bytes = bytes_of(a, s, &now_error);
 
@@ -309,11 +328,15 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
     for (size_t i = 0; i < p->n; i++)
         actions[i] = plan_action(p, i);
     for (size_t i = 0; i < p->n && status == EXIT_DONE; i++)
-        if (actions[i] == PLAN_SHRINK)
+        if (actions[i] == PLAN_SHRINK) {
             status = apply_shrink(&a, p, i, &actions[i]);
+            endings_release();
+        }
     for (; next < p->n && status == EXIT_DONE; next += status == EXIT_DONE)
-        if (actions[next] == PLAN_REBUILD)
+        if (actions[next] == PLAN_REBUILD) {
             status = apply_rebuild(&a, p, next, &actions[next]);
+            endings_release();
+        }
     for (size_t i = 0; i < p->n; i++)
         print_other(&a, p, i, actions[i], i >= next);
     free(actions);

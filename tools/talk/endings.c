@@ -8,6 +8,9 @@
 static const int numbers[N_ENDINGS] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 volatile sig_atomic_t endings_came;
 
+static sigset_t before_hold;
+static bool holds;
+
 /* The library removes its file when a write fails. A limit of file sizes makes the
  * next write fail. It holds for this process alone, and setting it is one system call.
  * A second signal is not caught. */
@@ -38,6 +41,14 @@ void endings_catch(struct endings *before)
     }
 }
 
+static bool is_held(int number)
+{
+    sigset_t blocked;
+
+    sigprocmask(SIG_BLOCK, NULL, &blocked);
+    return sigismember(&blocked, number) == 1;
+}
+
 void endings_let(const struct endings *before, bool failed)
 {
     for (size_t i = 0; i < N_ENDINGS; i++)
@@ -45,7 +56,7 @@ void endings_let(const struct endings *before, bool failed)
     if (!endings_came)
         return;
     setrlimit(RLIMIT_FSIZE, &before->limit);
-    if (failed)
+    if (failed || is_held(endings_came))
         raise(endings_came);
     endings_came = 0;
 }
@@ -58,5 +69,13 @@ void endings_hold(void)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &set, NULL);
+    sigprocmask(SIG_BLOCK, &set, &before_hold);
+    holds = true;
+}
+
+void endings_release(void)
+{
+    if (holds)
+        sigprocmask(SIG_SETMASK, &before_hold, NULL);
+    holds = false;
 }

@@ -23,5 +23,7 @@ extern volatile sig_atomic_t endings_came;
 /* Blocks SIGINT, SIGTERM and SIGHUP until the process exits: an edit is about to be
  * committed, and its report states the outcome. SIGQUIT is not blocked. */
 void endings_hold(void);
+/* Unblocks them before the next edit. A signal that came meanwhile ends the process. */
+void endings_release(void);
 
 #endif

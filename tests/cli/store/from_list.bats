@@ -199,6 +199,22 @@ load ../common
         bash -c 'ulimit -f 60; exec "$TAMIS" file merge d/two.list one.list'
 }
 
+# ends SIGNAL N COMMAND...: the command ends by the signal, which comes at its Nth write.
+ends() {
+    local signal=$1 when=$2
+    shift 2
+    run -$((128 + $(kill -l "$signal"))) env ASAN_OPTIONS=detect_leaks=0 --default-signal="$signal" bash -c \
+        'ulimit -c 0; exec "$@"' - strace -f -qq -o /dev/null -e trace=pwrite64 \
+        -e inject=pwrite64:signal="$signal":when="$when" "$@"
+    [ -z "$output" ]
+}
+
+# ended, as ends: the files are those of `before`.
+ended() {
+    ends "$@"
+    find store/filters | sort | diff before -
+}
+
 # Each is ended as it writes the first or the last bytes of its first file.
 @test "ended by a signal, an edit leaves no file of it in the store" {
     "$TAMIS" init store
@@ -206,15 +222,6 @@ load ../common
     seq 30000 60000 >b
     "$TAMIS" build store --each a b --list -q
     find store/filters | sort >before
-    ended() {
-        local signal=$1 when=$2
-        shift 2
-        run -$((128 + $(kill -l "$signal"))) env ASAN_OPTIONS=detect_leaks=0 --default-signal="$signal" bash -c \
-            'ulimit -c 0; exec "$@"' - strace -f -qq -o /dev/null -e trace=pwrite64 \
-            -e inject=pwrite64:signal="$signal":when="$when" "$@"
-        [ -z "$output" ]
-        find store/filters | sort | diff before -
-    }
     for signal in INT TERM; do
         for when in 1 4; do ended $signal $when "$TAMIS" merge store ab a b --replaces; done
         for when in 1 3; do
@@ -234,4 +241,32 @@ load ../common
     code=0
     wait $! || code=$?
     [ "$code" -eq 130 ]
+}
+
+@test "ended by a signal, plan --apply keeps the edits that are done, and no other file" {
+    "$TAMIS" init store
+    seq 50000 >a
+    seq 30000 60000 >b
+    "$TAMIS" build store --each a b --list -q
+    local plan=("$TAMIS" plan store --bytes 200K --apply)
+    find store/filters | sort >before
+    for signal in INT TERM; do
+        for when in 1 2; do ended $signal $when "${plan[@]}"; done # from lists
+    done
+    "$TAMIS" build store big a --fpr 1e-6 -q
+    find store/filters | sort >before
+    for signal in INT TERM; do
+        for when in 1 2; do ended $signal $when "${plan[@]}"; done # a fold
+    done
+    # In the commit of the fold, then in the edit behind it.
+    cp -a store kept
+    for when in 4 6; do
+        ends INT $when "${plan[@]}"
+        [ "$(find store/filters | wc -l)" -eq "$(wc -l <before)" ]
+        [ "$("$TAMIS" ls store --json | jq -c 'map(.error == 1e-6)')" = '[false,false,false]' ]
+        [ "$(find store/filters | sort | comm -12 before - | wc -l)" -eq $(($(wc -l <before) - 1)) ]
+        "$TAMIS" verify store
+        rm -r store
+        cp -a kept store
+    done
 }
