@@ -200,7 +200,7 @@ static int rebuild(void *change)
         return stay(c); /* no list, or a cut one */
     if (err != ENOENT && err != TAMIS_ERR_DAMAGED && err != TAMIS_ERR_MISMATCH)
         return complain_error(err, &diag, a->o->args[0], NULL);
-    printf("list     %s: %s\n", c->segment->name, diag.what);
+    printf("unread   %s\n", diag.what); /* says whose list */
     return stay(c);
 }
 

@@ -98,7 +98,7 @@ load ../common
     # Without its list the keys are needed, and the new segment has a list again.
     poke "$(ls -S store/filters/* | head -n 1)" 9000 '\0377\0376\0375'
     ok "$TAMIS" plan store --bytes 600K --apply
-    grep -q '^list     [ab]: .*fails its check' <<<"$output"
+    grep -q "^unread   the list of segment '[ab]': .*fails its check" <<<"$output"
     grep -q '^rebuild  [ab]: tamis build STORE NAME KEYFILE .* --replaces NAME --list$' <<<"$output"
     grep -q '^rebuild  c: tamis build .* --bind 0102 --list=40$' <<<"$output"
     rm "$(list_of c)"
