@@ -58,9 +58,10 @@ void print_its_list(const struct tamis_snapshot *snapshot, size_t index)
     struct taken t;
 
     if (its_list(snapshot, index, &t))
-        printf("  list        %llu hashes of %u bits, %llu bytes (%s), %.1f bits a "
+        printf("  list        %llu hash%s of %u bit%s, %llu bytes (%s), %.1f bits a "
                "hash\n",
-               (unsigned long long)t.facts.n_hashes, t.facts.hash_bits,
+               (unsigned long long)t.facts.n_hashes, t.facts.n_hashes == 1 ? "" : "es",
+               t.facts.hash_bits, t.facts.hash_bits == 1 ? "" : "s",
                (unsigned long long)t.n_bytes, size_text(size, (double)t.n_bytes),
                t.bits);
 }
@@ -107,9 +108,9 @@ static int refuse_cut(const char *store, struct tamis_name name, unsigned bits)
     char *text = escape(name.bytes, name.n_bytes);
 
     complain(0,
-             "%s: segment '%s': its list has %u bits of each hash, and a filter is "
+             "%s: segment '%s': its list has %u bit%s of each hash, and a filter is "
              "asked for all 64: check it with --against and its keys",
-             store, text, bits);
+             store, text, bits, bits == 1 ? "" : "s");
     free(text);
     return EXIT_USAGE;
 }

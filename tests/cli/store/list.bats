@@ -230,6 +230,11 @@ load ../common
     [ "$(jq -c '[.[].list.hash_bits, .[0].list.hashes]' <<<"$output")" = '[40,null,3000]' ]
     ok "$TAMIS" stat store a
     prints 'list +3000 hashes of 40 bits'
+    "$TAMIS" build store bit <(echo key) --list=1 -q
+    ok "$TAMIS" stat store bit
+    prints 'list +1 hash of 1 bit, '
+    fails 2 "its list has 1 bit of each hash, " "$TAMIS" verify store bit --against-list
+    "$TAMIS" drop store bit -q
     # A list has each key once; a filter cannot tell repeats from other keys.
     cat a a | "$TAMIS" build store a --replaces a --list -q
     ok "$TAMIS" ls store a --json
