@@ -1,0 +1,153 @@
+/* Filters that are folded as far as their error allows. */
+#include "tests/support/algebra_support.h"
+
+static void test_shrink(void **state)
+{
+    struct tamis_filter *f = built("a", keys[0], N, 0.001);
+    struct tamis_derive_report report;
+    struct tamis_diag diag;
+    uint64_t last = UINT64_MAX;
+    (void)state;
+    assert_int_equal(
+        tamis_filter_derive(
+            &f, 1, &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = 1e-6},
+            path_of("small"), NULL, NULL, &diag),
+        TAMIS_ERR_UNFIT);
+    assert_false(exists(path_of("small")));
+    for (double error = 0.0015; error < 1; error *= 3) {
+        const char *out = path_of("small");
+        assert_int_equal(
+            tamis_filter_derive(
+                &f, 1,
+                &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = error},
+                out, NULL, &report, NULL),
+            0);
+        assert_true(report.error <= error);
+        assert_true(target_of(out) == error);
+        assert_true(report.file_bytes <= last);
+        last = report.file_bytes;
+        check_present(out, keys[0], N);
+        assert_true(measured_error(out) < error * 1.1 + 0.0005);
+        remove(out);
+    }
+    assert_true(last < commit_of(path_of("a")).committed_bytes / 2);
+    tamis_filter_close(f);
+}
+
+/* A lane of any number of pages is folded by what divides them, and by nothing else. */
+static void test_shrink_of_odd_sizes(void **state)
+{
+    unsigned n_odd = 0, n_folded = 0;
+    (void)state;
+    for (size_t n = N / 4; n <= N; n += N / 16) {
+        struct tamis_filter *f = built("a", keys[0], n, 1e-5);
+        uint64_t blocks = commit_of(path_of("a")).stages[0].geometry.n_blocks;
+        const char *out = path_of("small");
+        assert_int_equal(
+            tamis_filter_derive(
+                &f, 1,
+                &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = 0.3},
+                out, NULL, NULL, NULL),
+            0);
+        uint64_t left = commit_of(out).stages[0].geometry.n_blocks;
+        assert_int_equal(left % 64, 0);
+        assert_int_equal(blocks % left, 0);
+        check_whole(out);
+        check_present(out, keys[0], n);
+        n_odd += blocks / 64 % 2;
+        n_folded += left < blocks;
+        tamis_filter_close(f);
+        remove(path_of("a")), remove(out);
+    }
+    assert_true(n_odd > 2 && n_folded > 2);
+}
+
+/* In a filter that grew, only the last stage has room. */
+static void test_shrink_grown(void **state)
+{
+    struct tamis_filter *f = grown("a", keys[0], N);
+    struct commit before = commit_of(path_of("a")), after;
+    const char *out = path_of("small");
+    uint32_t last = before.n_stages - 1;
+    (void)state;
+    assert_int_equal(
+        tamis_filter_derive(
+            &f, 1, &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = 0.01},
+            out, NULL, NULL, NULL),
+        0);
+    after = commit_of(out);
+    assert_int_equal(after.n_stages, before.n_stages);
+    assert_true(after.stages[last].length < before.stages[last].length);
+    check_whole(out);
+    check_present(out, keys[0], N);
+    assert_true(measured_error(out) < 0.0105);
+    tamis_filter_close(f);
+}
+
+/* With more error allowed all stages have some, and each takes what the others leave.
+ */
+static void test_shrink_all_stages(void **state)
+{
+    struct tamis_filter *f = grown("a", keys[0], N);
+    uint64_t first = commit_of(path_of("a")).committed_bytes, last = first;
+    struct tamis_derive_report report;
+    const char *out = path_of("small");
+    (void)state;
+    for (double error = 0.011; error < 0.5; error *= 1.25) {
+        assert_int_equal(
+            tamis_filter_derive(
+                &f, 1,
+                &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = error},
+                out, NULL, &report, NULL),
+            0);
+        assert_true(report.error <= error);
+        assert_true(report.file_bytes <= last);
+        last = report.file_bytes;
+        check_whole(out);
+        check_present(out, keys[0], N);
+        if (error > 0.04 && error < 0.05)
+            assert_true(last < first * 2 / 3);
+        remove(out);
+    }
+    assert_true(last < first / 3);
+    tamis_filter_close(f);
+}
+
+/* At the least error of a fold a shrink saves space; below it, it saves nothing. */
+static void test_least_fold(void **state)
+{
+    struct tamis_filter *f[] = {grown("a", keys[0], N), built("b", keys[1], N, 0.001)};
+    const char *out = path_of("small");
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct tamis_derivation shrink = {.operation = TAMIS_SHRINK};
+        struct tamis_derive_report below, at;
+        double least;
+        assert_int_equal(tamis_filter_least_fold(f[i], &least, NULL), 0);
+        assert_true(least > 0.001 && least < 0.1);
+        shrink.error = least * 0.999999;
+        assert_int_equal(
+            tamis_filter_derive(&f[i], 1, &shrink, out, NULL, &below, NULL), 0);
+        remove(out);
+        shrink.error = least;
+        assert_int_equal(tamis_filter_derive(&f[i], 1, &shrink, out, NULL, &at, NULL),
+                         0);
+        remove(out);
+        assert_true(at.file_bytes < below.file_bytes);
+        tamis_filter_close(f[i]);
+    }
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, test_dir_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_shrink),
+        TEST(test_shrink_of_odd_sizes),
+        TEST(test_shrink_grown),
+        TEST(test_shrink_all_stages),
+        TEST(test_least_fold),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
