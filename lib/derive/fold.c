@@ -157,11 +157,11 @@ static double error_with(const struct folded *now, uint32_t stage, double error)
     return 1 - passes;
 }
 
-/* The least factor above the present one; 0: the stage is down to a page a lane. */
-static uint64_t next_factor(const struct folded *now, uint32_t stage)
+/* The least factor above this one; 0: it leaves the stage a page a lane. */
+static uint64_t next_factor(const struct folding *stage, uint64_t above)
 {
-    uint64_t pages = now->stages[stage].desc->geometry.n_blocks / BLOCKS_PER_PAGE;
-    uint64_t above = now->factors[stage], next = pages > above ? pages : 0;
+    uint64_t pages = stage->desc->geometry.n_blocks / BLOCKS_PER_PAGE;
+    uint64_t next = pages > above ? pages : 0;
     for (uint64_t f = 2; f <= pages / f; f++) {
         if (pages % f)
             continue;
@@ -173,34 +173,52 @@ static uint64_t next_factor(const struct folded *now, uint32_t stage)
     return next;
 }
 
-/* Folds one stage further: the one that saves most blocks for the error that it adds,
- * of those that leave the whole's error at most at `error`. False: there is none. */
-static bool fold_further(struct folded *now, double error)
+/* One stage, folded further than it is. */
+struct step {
+    uint32_t stage;
+    uint64_t factor;
+    double error; /* the stage's */
+};
+
+/* The stage's next factor that leaves the whole's error at most at `error`. A larger
+ * factor adds more error, except where blocks repeat: in runs of 4, factor 4 unites
+ * equal blocks, and 3 does not. */
+static bool next_step(const struct folded *now, uint32_t stage, double error,
+                      struct step *out)
 {
-    uint32_t best = now->n;
-    uint64_t best_factor = 0;
-    double best_error = 0, best_gain = 0;
-    for (uint32_t i = 0; i < now->n; i++) {
-        const struct geometry *g = &now->stages[i].desc->geometry;
-        uint64_t factor = next_factor(now, i);
-        double then = factor ? stage_error(&now->stages[i], factor) : 1;
-        if (!factor || error_with(now, i, then) > error)
-            continue;
-        double blocks = (double)g->n_blocks * g->lanes;
-        double saved = blocks / (double)now->factors[i] - blocks / (double)factor;
-        double gain = saved / (then - now->errors[i] + ERROR_MIN);
-        if (best == now->n || gain > best_gain) {
-            best = i;
-            best_factor = factor;
-            best_error = then;
-            best_gain = gain;
-        }
+    const struct folding *f = &now->stages[stage];
+    uint64_t factor = next_factor(f, now->factors[stage]);
+    for (; factor; factor = f->run > 1 ? next_factor(f, factor) : 0) {
+        *out = (struct step){stage, factor, stage_error(f, factor)};
+        if (error_with(now, stage, out->error) <= error)
+            return true;
     }
-    if (best == now->n)
-        return false;
-    now->factors[best] = best_factor;
-    now->errors[best] = best_error;
-    return true;
+    return false;
+}
+
+/* The blocks that a step saves, for the error that it adds. */
+static double gain_of(const struct folded *now, const struct step *step)
+{
+    const struct geometry *g = &now->stages[step->stage].desc->geometry;
+    double blocks = (double)g->n_blocks * g->lanes;
+    double saved =
+        blocks / (double)now->factors[step->stage] - blocks / (double)step->factor;
+    double added = step->error - now->errors[step->stage];
+    return saved / ((added > 0 ? added : 0) + ERROR_MIN);
+}
+
+/* False: there is none. */
+static bool best_step(const struct folded *now, double error, struct step *best)
+{
+    struct step step;
+    double most = 0;
+    for (uint32_t i = 0; i < now->n; i++) {
+        if (!next_step(now, i, error, &step) || gain_of(now, &step) <= most)
+            continue;
+        most = gain_of(now, &step);
+        *best = step;
+    }
+    return most > 0;
 }
 
 int derive_shrink(struct derived *d, const struct source *s, double error,
@@ -208,6 +226,7 @@ int derive_shrink(struct derived *d, const struct source *s, double error,
 {
     struct folding f[MAX_STAGES];
     struct folded now;
+    struct step step;
     uint32_t n = s->view->n_stages;
     if (!(error >= ERROR_MIN && error <= ERROR_MAX))
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "an error is 1e-8 to 0.5");
@@ -219,8 +238,10 @@ int derive_shrink(struct derived *d, const struct source *s, double error,
         return diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
                          "its error is %.3g as it is: build it anew from its keys",
                          error_with(&now, n, 0));
-    while (fold_further(&now, error))
-        ;
+    while (best_step(&now, error, &step)) {
+        now.factors[step.stage] = step.factor;
+        now.errors[step.stage] = step.error;
+    }
     return fold_stages(d, s, f, now.factors, diag);
 }
 
@@ -237,8 +258,10 @@ int tamis_filter_least_fold(struct tamis_filter *filter, double *error,
         return err;
     foldings_of(s, f);
     folded_begin(&now, f, s->view->n_stages);
+    /* No larger factor adds less error: where blocks repeat, 2 adds none, and of odd
+     * factors the least adds least. */
     for (uint32_t i = 0; i < now.n; i++) {
-        uint64_t factor = next_factor(&now, i);
+        uint64_t factor = next_factor(&f[i], 1);
         double then = factor ? error_with(&now, i, stage_error(&f[i], factor)) : 1;
         if (then < *error)
             *error = then;

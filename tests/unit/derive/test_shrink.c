@@ -113,6 +113,32 @@ static void test_shrink_all_stages(void **state)
     tamis_filter_close(f);
 }
 
+/* Blocks come in runs of four equal ones. Factor 3 unites two runs in places, which
+ * adds error; factor 4 unites equal blocks, which adds none. */
+static void test_shrink_of_repeats(void **state)
+{
+    enum { BLOCKS = 12 * 64, RUN = 4 };
+    static uint64_t hashes[N];
+    const char *out = path_of("small");
+    (void)state;
+    for (uint64_t i = 0; i < N; i++) {
+        uint64_t block = i / RUN % (BLOCKS / RUN) * RUN + i % RUN;
+        uint64_t first = UINT64_MAX / BLOCKS * block + (UINT64_MAX / BLOCKS >> 1);
+        hashes[i] = first >> 32 << 32 | (uint32_t)keys[0][i / RUN];
+    }
+    struct tamis_filter *f = built("a", hashes, N, 0.001);
+    assert_int_equal(commit_of(path_of("a")).stages[0].geometry.n_blocks, BLOCKS);
+    assert_int_equal(
+        tamis_filter_derive(
+            &f, 1,
+            &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = 0.0015}, out,
+            NULL, NULL, NULL),
+        0);
+    assert_int_equal(commit_of(out).stages[0].geometry.n_blocks, BLOCKS / RUN);
+    check_bits(out, 0, (const uint64_t *const[]){hashes}, 1);
+    tamis_filter_close(f);
+}
+
 /* At the least error of a fold a shrink saves space; below it, it saves nothing. */
 static void test_least_fold(void **state)
 {
@@ -147,6 +173,7 @@ int main(void)
         TEST(test_shrink_of_odd_sizes),
         TEST(test_shrink_grown),
         TEST(test_shrink_all_stages),
+        TEST(test_shrink_of_repeats),
         TEST(test_least_fold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
