@@ -252,6 +252,8 @@ int tamis_filter_least_fold(struct tamis_filter *filter, double *error,
     struct folded now;
     struct source *s;
     diag_clear(diag);
+    if (!error)
+        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "nowhere to put the error");
     *error = 1;
     int err = sources_take(&filter, 1, CAN_FOLD, &s, diag);
     if (err)

@@ -64,9 +64,10 @@ int tamis_filter_derive(struct tamis_filter *const *sources, size_t n,
                         const struct tamis_derivation *what, const char *path,
                         const struct tamis_derive_options *opt,
                         struct tamis_derive_report *report, struct tamis_diag *diag);
-/* Finds the least error that any shrink of this filter has: a shrink to `*error` or more
- * saves space, one to less saves nothing. 1: no fold of it is possible. Fails as the
- * shrink would. */
+/* Finds the least error that any shrink of this filter has: a shrink to `*error` or
+ * more saves space, one to less saves nothing. 1: no fold of it is possible. Pages are
+ * not checked: if some are damaged, a shrink to `*error` may be ERR_UNFIT all the same.
+ * ERR_UNFIT and ERR_MISMATCH for filters that cannot be sources; ERR_RANGE. */
 int tamis_filter_least_fold(struct tamis_filter *filter, double *error,
                             struct tamis_diag *diag);
 /* Asks whether every key of `part` may be in `whole`. ABSENT: a bit of the part is

@@ -145,6 +145,7 @@ static void test_least_fold(void **state)
     struct tamis_filter *f[] = {grown("a", keys[0], N), built("b", keys[1], N, 0.001)};
     const char *out = path_of("small");
     (void)state;
+    assert_int_equal(tamis_filter_least_fold(f[0], NULL, NULL), TAMIS_ERR_RANGE);
     for (size_t i = 0; i < 2; i++) {
         struct tamis_derivation shrink = {.operation = TAMIS_SHRINK};
         struct tamis_derive_report below, at;
