@@ -113,7 +113,7 @@ make_kinds() {
     shows "tamis verify" verify store one --against hexes --hex
     shows "tamis verify" verify store --against-list
     f=store/$("$TAMIS" ls store packed --json | jq -r '.[0].file')
-    poke "$f" $(($(stat -c %s "$f") - 4086)) '\x55'
+    flip "$f" $(($(stat -c %s "$f") - 4086))
     shows "tamis verify" verify store packed
     agrees "tamis verify"
     shows "tamis file verify" file verify f.tamis --against other

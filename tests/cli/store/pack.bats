@@ -70,7 +70,7 @@ n_files() {
 @test "damaged filters are left, and told" {
     many 3
     f=$("$TAMIS" ls store s2 --json | jq -r '.[0].file')
-    poke "store/$f" 5000 '\x55'
+    flip "store/$f" 5000
     fails 3 "1 filter is damaged or unreadable, and left as it is" "$TAMIS" pack store -q
     ok "$TAMIS" ls store s1
     prints "^packed"
@@ -121,7 +121,7 @@ n_files() {
 
     f=$("$TAMIS" ls store s1 --json | jq -r '.[0].file')
     cp "store/$f" good
-    poke "store/$f" $(($(stat -c %s good) - 4086)) '\x55'
+    flip "store/$f" $(($(stat -c %s good) - 4086))
     fails 3 "no answer of its 6 segments depends on that" "$TAMIS" verify store
     [ "$(cut -f 1,2 <<<"$output" | sort | tr '\t\n' ' ;')" == "- pack;s1 ok;s2 ok;s5 ok;s6 ok;s7 ok;s8 ok;" ]
     fails 3 "table of columns fails its check: 'tamis pack --repack' writes a whole pack" "$TAMIS" unpack store
