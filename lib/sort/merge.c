@@ -10,8 +10,10 @@
  *
  * A node takes from both sides all hashes up to a bound, so their merge is complete:
  * it needs no look at what follows. The loop over two has no branch that depends on
- * the hashes, so their order costs nothing. A side that has ended costs nothing more:
- * the other's blocks are passed on as they are. */
+ * the hashes, so their order costs nothing. Odeh, Green, Mwassi, Shmueli and Birk,
+ * "Merge Path - Parallel Merging Made Simple", 2012, cut the output into parts so. A
+ * side that has ended costs nothing more: the other's blocks are passed on as they
+ * are. */
 #include "lib/sort/sort.h"
 
 #include <errno.h>
@@ -21,7 +23,6 @@ enum {
     MOST_SIDE = 1024, /* 16 KiB of output a node: a few stay in the first cache */
     LEAST_SIDE = 16,
     PARTS = 4,
-    FEW_STEPS = 4,
 };
 
 struct side {
@@ -47,109 +48,62 @@ struct merge {
 
 /* ---- two sorted arrays ---- */
 
-/* How many of the first `n` of the merge come from a. */
+/* How many of the first `n` of the merge come from a. Without a branch on hashes: one
+ * of two is mispredicted, and costs as much as four steps of the merge. */
 static size_t split(const uint64_t *a, size_t n_a, const uint64_t *b, size_t n_b,
                     size_t n)
 {
-    size_t low = n > n_b ? n - n_b : 0, high = n < n_a ? n : n_a;
-    while (low < high) {
-        size_t i = low + (high - low) / 2;
-        if (a[i] <= b[n - i - 1])
-            low = i + 1;
-        else
-            high = i;
+    size_t low = n > n_b ? n - n_b : 0, high = n < n_a ? n : n_a, left = high - low;
+    while (left > 0) {
+        size_t half = left / 2, i = low + half;
+        bool more = a[i] <= b[n - i - 1];
+        low = more ? i + 1 : low;
+        left = more ? left - half - 1 : half;
     }
     return low;
 }
 
-/* A part of the output, and how far it is. Its hashes so far took a[..a) and
- * b[..at - a). */
-struct part {
-    size_t a, a_end, at, end;
-};
-
+/* Hash `at` of the output. Compilers make a minimum and an addition with carry of it.
+ */
 __attribute__((always_inline)) static inline void
-take_one(const uint64_t *a, const uint64_t *b, uint64_t *out, size_t *from_a, size_t at)
+take(const uint64_t *a, const uint64_t *b, uint64_t *out, size_t at, size_t *from_b)
 {
-    uint64_t next_a = a[*from_a], next_b = b[at - *from_a];
-    bool is_a = next_a <= next_b;
-    out[at] = is_a ? next_a : next_b;
-    *from_a += is_a;
+    uint64_t next_a = a[at - *from_b], next_b = b[*from_b];
+    out[at] = next_b < next_a ? next_b : next_a;
+    *from_b += next_b < next_a;
 }
 
-/* So many steps can be made before either side may have no hash left. */
-static size_t safe_steps(const struct part *p)
-{
-    size_t left_a = p->a_end - p->a, left_b = p->end - p->at - left_a;
-    return left_a < left_b ? left_a : left_b;
-}
-
-/* n steps of each of four parts. */
-static void four_steps(const uint64_t *a, const uint64_t *b, uint64_t *out,
-                       struct part *p, size_t n)
-{
-    size_t a0 = p[0].a, a1 = p[1].a, a2 = p[2].a, a3 = p[3].a;
-    size_t at0 = p[0].at, at1 = p[1].at, at2 = p[2].at, at3 = p[3].at;
-    for (size_t i = 0; i < n; i++) {
-        take_one(a, b, out, &a0, at0++);
-        take_one(a, b, out, &a1, at1++);
-        take_one(a, b, out, &a2, at2++);
-        take_one(a, b, out, &a3, at3++);
-    }
-    p[0] = (struct part){a0, p[0].a_end, at0, p[0].end};
-    p[1] = (struct part){a1, p[1].a_end, at1, p[1].end};
-    p[2] = (struct part){a2, p[2].a_end, at2, p[2].end};
-    p[3] = (struct part){a3, p[3].a_end, at3, p[3].end};
-}
-
-static void finish_part(const uint64_t *a, const uint64_t *b, uint64_t *out,
-                        struct part *p)
-{
-    for (size_t n; (n = safe_steps(p)) > 0;)
-        for (; n > 0; n--)
-            take_one(a, b, out, &p->a, p->at++);
-    for (; p->a < p->a_end; p->at++)
-        out[p->at] = a[p->a++];
-    for (; p->at < p->end; p->at++)
-        out[p->at] = b[p->at - p->a];
-}
-
-/* A step waits for the one before, so four parts of the output are made at once. */
+/* Merges n_a and n_b hashes. Behind each of the two arrays is a hash that is not below
+ * any of them: so no step asks whether an array has ended. A step waits for the one
+ * before, so four parts of the output are made at once. */
 static void merge_two(const uint64_t *a, size_t n_a, const uint64_t *b, size_t n_b,
                       uint64_t *out)
 {
-    struct part p[PARTS];
-    size_t from_a = 0, at = 0;
-    for (size_t i = 0; i < PARTS; i++) {
-        size_t end = (n_a + n_b) * (i + 1) / PARTS, a_end = split(a, n_a, b, n_b, end);
-        p[i] = (struct part){from_a, a_end, at, end};
-        from_a = a_end;
-        at = end;
+    size_t n = n_a + n_b, second = n / PARTS, third = 2 * second, fourth = 3 * second;
+    size_t b0 = 0, b1 = second - split(a, n_a, b, n_b, second);
+    size_t b2 = third - split(a, n_a, b, n_b, third);
+    size_t b3 = fourth - split(a, n_a, b, n_b, fourth);
+    for (size_t i = 0; i < second; i++) {
+        take(a, b, out, i, &b0);
+        take(a, b, out, second + i, &b1);
+        take(a, b, out, third + i, &b2);
+        take(a, b, out, fourth + i, &b3);
     }
-    for (;;) {
-        size_t n = SIZE_MAX;
-        for (size_t i = 0; i < PARTS; i++)
-            n = safe_steps(&p[i]) < n ? safe_steps(&p[i]) : n;
-        if (n < FEW_STEPS)
-            break;
-        four_steps(a, b, out, p, n);
-    }
-    for (size_t i = 0; i < PARTS; i++)
-        finish_part(a, b, out, &p[i]);
+    for (size_t at = fourth + second; at < n; at++)
+        take(a, b, out, at, &b3);
 }
 
 /* ---- a node ---- */
 
-/* The number of hashes that are not above the bound. */
-static size_t up_to(const uint64_t *h, size_t n, uint64_t bound)
+/* The number of hashes that are below the bound; the last is not. */
+static size_t below(const uint64_t *h, size_t n, uint64_t bound)
 {
-    size_t low = 0, high = n;
-    while (low < high) {
-        size_t i = low + (high - low) / 2;
-        if (h[i] <= bound)
-            low = i + 1;
-        else
-            high = i;
+    size_t low = 0, left = n - 1;
+    while (left > 0) {
+        size_t half = left / 2, i = low + half;
+        bool more = h[i] < bound;
+        low = more ? i + 1 : low;
+        left = more ? left - half - 1 : half;
     }
     return low;
 }
@@ -163,41 +117,52 @@ static int fill_side(struct side *s)
     return err;
 }
 
-/* All of what is left of a block. */
-static void pass_on(struct side *s, const uint64_t **block, size_t *n)
+static void drop(struct side *s, size_t n)
 {
-    *block = s->at;
-    *n = s->n;
-    s->n = 0;
+    s->at += n;
+    s->n -= n;
 }
 
+/* Merges what both sides have, up to the last hash of the side that ends first, and
+ * `most` of a side. That hash is the end of the output, and stands behind the others of
+ * its side meanwhile, as merge_two() wants it. */
+static size_t merge_sides(struct side *a, struct side *b, size_t most, uint64_t *out)
+{
+    size_t n_a = a->n < most ? a->n : most, n_b = b->n < most ? b->n : most;
+    bool is_a = a->at[n_a - 1] <= b->at[n_b - 1];
+    struct side *first = is_a ? a : b, *other = is_a ? b : a;
+    size_t n = is_a ? n_a : n_b;
+    uint64_t bound = first->at[n - 1];
+    size_t n_other = below(other->at, is_a ? n_b : n_a, bound);
+    merge_two(first->at, n - 1, other->at, n_other, out);
+    out[n - 1 + n_other] = bound;
+    drop(first, n);
+    drop(other, n_other);
+    return n + n_other;
+}
+
+/* A block of a source may be short, so several rounds fill the output. */
 static int node_next(void *ctx, const uint64_t **block, size_t *n)
 {
     struct node *node = ctx;
     struct side *a = &node->sides[0], *b = &node->sides[1];
+    size_t side = node->merge->side, done = 0;
     *n = 0;
-    int err = fill_side(a);
-    if (!err)
-        err = fill_side(b);
-    if (err)
-        return err;
-    if (a->ended || b->ended) {
-        pass_on(a->ended ? b : a, block, n);
-        return 0;
+    while (done <= 2 * side - side / 2) {
+        int err = fill_side(a);
+        if (!err)
+            err = fill_side(b);
+        if (err)
+            return err;
+        if (a->ended || b->ended)
+            break;
+        done += merge_sides(a, b, (2 * side - done) / 2, node->out + done);
     }
-    size_t side = node->merge->side;
-    size_t n_a = a->n < side ? a->n : side, n_b = b->n < side ? b->n : side;
-    if (a->at[n_a - 1] <= b->at[n_b - 1])
-        n_b = up_to(b->at, n_b, a->at[n_a - 1]);
-    else
-        n_a = up_to(a->at, n_a, b->at[n_b - 1]);
-    merge_two(a->at, n_a, b->at, n_b, node->out);
-    *block = node->out;
-    *n = n_a + n_b;
-    a->at += n_a;
-    a->n -= n_a;
-    b->at += n_b;
-    b->n -= n_b;
+    struct side *left = a->ended ? b : a;
+    *block = done ? node->out : left->at;
+    *n = done ? done : left->n;
+    if (!done)
+        left->n = 0;
     return 0;
 }
 
