@@ -7,7 +7,6 @@
 #include "fuzz/fuzz.h"
 #include "format/list.h"
 #include "lib/kernel/kernel.h"
-#include "lib/kernel/list/list_page.h"
 #include "lib/kernel/list/list_spot.h"
 
 /* Behind the page lies memory that a sanitizer watches. */
@@ -76,12 +75,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     bool opens = list_page_open(page, hash_bits, &q);
     MUST(opens || !valid);
     if (opens) {
-        bool read = list_page_values(page, hash_bits, &q, fast);
-        MUST(read || !valid);
-        if (valid && p.n) {
-            MUST(p.n == q.n && memcmp(plain, fast, p.n * sizeof *plain) == 0);
-            check_found(page, &q, plain, list_max(hash_bits));
+        for (size_t i = 0; kernel_at(i); i++) {
+            bool read = kernel_list(kernel_at(i))->values(page, hash_bits, &q, fast);
+            MUST(read || !valid);
+            MUST(!valid || (p.n == q.n && !memcmp(plain, fast, p.n * sizeof *plain)));
         }
+        if (valid && p.n)
+            check_found(page, &q, plain, list_max(hash_bits));
         for (uint64_t i = 0, rng = n; i < 64 && !valid; i++) {
             uint64_t value = rng_u64(&rng) >> (64 - hash_bits);
             check_one(page, &q, value,

@@ -7,7 +7,7 @@
 #include "lib/filter/filter.h"
 #include "lib/filter/view.h"
 #include "lib/io/io.h"
-#include "lib/kernel/list/list_page.h"
+#include "lib/kernel/list/list_spot.h"
 #include "lib/list/source.h"
 
 #include <errno.h>
@@ -135,7 +135,7 @@ static bool decode_page(struct tamis_list_cursor *c, uint64_t *values, uint32_t 
         !list_page_open(c->copy, c->list->hash_bits, &head) ||
         (head.n == 0 && c->list->n_hashes > 0) || head.first != entry ||
         (c->has_last && entry <= c->last) ||
-        !list_page_values(c->copy, c->list->hash_bits, &head, values))
+        !c->list->kernel->values(c->copy, c->list->hash_bits, &head, values))
         return fail_at(c, LIST_PAGES, page);
     *n = head.n;
     c->page++;

@@ -127,7 +127,7 @@ static int copy_values(struct merging *m, struct list_writer *w, const char *nam
         if (err)
             return err < 0 ? diag_fail(diag, err, name, "%s", tamis_strerror(err))
                            : diag_errno(diag, err, name, "cannot write the list");
-        if (i % 1024 == 0 || n == 0)
+        if (i % 64 == 0 || n == 0)
             err = tell(m);
         if (err)
             return diag_errno(diag, err, name, "stopped");

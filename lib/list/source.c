@@ -2,7 +2,7 @@
  * before a hash of it is used. */
 #include "lib/list/source.h"
 #include "lib/filter/filter.h"
-#include "lib/kernel/list/list_page.h"
+#include "format/list.h"
 
 #include <errno.h>
 #include <stdlib.h>

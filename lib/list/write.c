@@ -5,7 +5,7 @@
 #include "format/integrity.h"
 #include "lib/filter/header.h"
 #include "lib/io/io.h"
-#include "lib/kernel/list/list_pack.h"
+#include "lib/kernel/list/list_spot.h"
 #include "lib/page/stage_writer.h"
 
 #include <errno.h>
@@ -20,6 +20,7 @@ enum {
 };
 
 struct list_writer {
+    const struct list_kernel *kernel;
     struct identity identity;
     struct commit commit;
     uint32_t hash_bits;
@@ -86,6 +87,7 @@ static int new_writer(const struct list_options *o, const uint8_t uuid[UUID_BYTE
     if (!w)
         return diag_errno(diag, ENOMEM, NULL, "cannot make a list");
     memset(w, 0, offsetof(struct list_writer, values));
+    w->kernel = kernel_list_best();
     w->in_piece = 0;
     w->dir = w->fd = -1;
     describe(w, o, uuid);
@@ -187,7 +189,7 @@ static int put_page(struct list_writer *w, const uint64_t *values, size_t n,
     int err = w->n_pages == LIST_MAX_PAGES ? TAMIS_ERR_TOO_LARGE : make_room(w);
     if (err)
         return err;
-    *taken = list_page_pack(values, n, page);
+    *taken = w->kernel->pack(values, n, page);
     struct le64 digest = le64_of(page_digest(page));
     memcpy(w->digests + w->n_pages * DIGEST_BYTES, &digest, sizeof digest);
     w->firsts[w->n_pages++] = le64_of(n ? values[0] : 0);

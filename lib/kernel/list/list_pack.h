@@ -1,6 +1,5 @@
-/* Pages of a list, made fast: bit by bit what list_page_fill() of format/list.c makes.
- *
- *     list_page_pack()
+/* Pages of lists, made fast: byte by byte what list_page_fill() of format/list.c makes.
+ * Callers take the one of their kernel from struct list_kernel.
  */
 #ifndef TAMIS_KERNEL_LIST_PACK_H
 #define TAMIS_KERNEL_LIST_PACK_H
@@ -8,6 +7,7 @@
 #include "format/list.h"
 
 /* As list_page_fill(), and as strict about the order of values. */
-size_t list_page_pack(const uint64_t *values, size_t n, uint8_t page[PAGE_BYTES]);
+size_t list_page_pack_plain(const uint64_t *values, size_t n, uint8_t page[PAGE_BYTES]);
+size_t list_page_pack_avx2(const uint64_t *values, size_t n, uint8_t page[PAGE_BYTES]);
 
 #endif

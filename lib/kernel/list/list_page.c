@@ -49,8 +49,9 @@ values_of(const uint8_t *page, uint32_t hash_bits, const struct list_page *p,
            values[n - 1] <= list_max(hash_bits);
 }
 
-bool list_page_values(const uint8_t *page, uint32_t hash_bits,
-                      const struct list_page *p, uint64_t values[LIST_PAGE_MAX_HASHES])
+bool list_page_values_plain(const uint8_t *page, uint32_t hash_bits,
+                            const struct list_page *p,
+                            uint64_t values[LIST_PAGE_MAX_HASHES])
 {
     if (p->n == 0)
         return true;

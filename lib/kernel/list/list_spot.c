@@ -1,6 +1,8 @@
 /* list_spot.h, by vectors of 16 bytes, and by AVX2. */
 #include "lib/kernel/list/list_spot.h"
 #include "lib/kernel/list/list_find.h"
+#include "lib/kernel/list/list_pack.h"
+#include "lib/kernel/list/list_page.h"
 #include "lib/kernel/kernel.h"
 
 #if defined(__x86_64__)
@@ -64,4 +66,9 @@ const struct list_kernel *kernel_list(const struct kernel *k)
 #endif
     (void)k;
     return &kernel_list_plain;
+}
+
+const struct list_kernel *kernel_list_best(void)
+{
+    return kernel_list(kernel_get());
 }

@@ -41,8 +41,12 @@ SPOT_TARGET static bool SPOT(find)(const uint8_t *page, const struct list_page *
     return find_in_page(page, p, value);
 }
 
-static const struct list_kernel SPOT(kernel_list) = {SPOT(lacks), SPOT(spot),
-                                                     SPOT(spot_lacks), SPOT(find)};
+static const struct list_kernel SPOT(kernel_list) = {SPOT(lacks),
+                                                     SPOT(spot),
+                                                     SPOT(spot_lacks),
+                                                     SPOT(find),
+                                                     SPOT(list_page_values),
+                                                     SPOT(list_page_pack)};
 
 #undef SPOT
 #undef SPOT_TARGET

@@ -1,6 +1,7 @@
 /* Pages of lists made fast, compared byte by byte with those of the reference. */
 #include "tests/support/support.h"
-#include "lib/kernel/list/list_pack.h"
+#include "lib/kernel/kernel.h"
+#include "lib/kernel/list/list_spot.h"
 #include "lib/sort/sort.h"
 
 enum { MOST = 4000 };
@@ -17,15 +18,18 @@ static size_t rising(size_t n)
     return kept;
 }
 
-/* The pages that are filled had other bytes before. */
+/* By each kernel. The pages that are filled had other bytes before. */
 static void expect_same(size_t n)
 {
     uint8_t wanted[PAGE_BYTES], page[PAGE_BYTES];
+    const struct kernel *each;
     memset(wanted, 0xaa, sizeof wanted);
-    memset(page, 0x55, sizeof page);
     size_t n_wanted = list_page_fill(values, n, wanted);
-    assert_int_equal(list_page_pack(values, n, page), n_wanted);
-    assert_memory_equal(page, wanted, sizeof page);
+    for (size_t i = 0; (each = kernel_at(i)); i++) {
+        memset(page, 0x55, sizeof page);
+        assert_int_equal(kernel_list(each)->pack(values, n, page), n_wanted);
+        assert_memory_equal(page, wanted, sizeof page);
+    }
 }
 
 static void test_random(void **state)
@@ -74,6 +78,24 @@ static void test_counts(void **state)
     }
 }
 
+/* Gaps of the same width, of which a few have as many zeros as a word holds: eight
+ * values have more bits of unary than a word has. */
+static void test_many_zeros(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < by_form(3000, 60000); round++) {
+        size_t n = 257 + random_below(MOST - 257);
+        unsigned bits = 8 + (unsigned)random_below(43);
+        uint64_t most = 1 + random_below(70), value = random_u64() >> 1;
+        for (size_t i = 0; i < n; i++) {
+            uint64_t zeros = random_below(30) ? random_below(3) : random_below(most);
+            value += (zeros << bits) + random_below(UINT64_C(1) << bits) + 1;
+            values[i] = value;
+        }
+        expect_same(rising(n));
+    }
+}
+
 /* A gap at each place behind the last whole group: its zeros may fit 32 bits by their
  * low part alone. */
 static void test_a_wide_gap_in_the_tail(void **state)
@@ -93,6 +115,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_odd),
+        cmocka_unit_test(test_many_zeros),
         cmocka_unit_test(test_a_wide_gap_in_the_tail),
         cmocka_unit_test(test_counts),
     };

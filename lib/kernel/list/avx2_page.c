@@ -1,0 +1,237 @@
+/* All values of a page of a list, by AVX2 and BMI2.
+ *
+ *     unary --> places of its ones ----------------------------> high parts --+
+ *     tops  --> reversed, to a word each --+                                  +-->
+ * values rests --> shuffled, to a word each --+--> low parts --> steps down -----+
+ *
+ * Eight rests have as many bytes as a rest has bits: so the places of all eight within
+ * these are the same in the whole page, and are found once. */
+#include "lib/kernel/list/list_page.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define AVX2        __attribute__((target("avx2,bmi,bmi2,popcnt")))
+#define AVX2_INLINE AVX2 __attribute__((always_inline)) static inline
+
+enum {
+    EIGHT = 8,
+    LEAST_MORE = 64, /* then loads of whole vectors stay within the page */
+    WORD_BITS = 64,
+};
+
+AVX2_INLINE uint64_t put_place(uint16_t *to, uint32_t bit, uint64_t word)
+{
+    *to = (uint16_t)(bit + (uint32_t)_tzcnt_u64(word));
+    return _blsr_u64(word);
+}
+
+/* The places of all ones of a word, and what comes of none: some more. */
+AVX2_INLINE void put_places(uint16_t *to, uint32_t bit, uint64_t word)
+{
+    for (; word; to += EIGHT) {
+        word = put_place(to, bit, word);
+        word = put_place(to + 1, bit, word);
+        word = put_place(to + 2, bit, word);
+        word = put_place(to + 3, bit, word);
+        word = put_place(to + 4, bit, word);
+        word = put_place(to + 5, bit, word);
+        word = put_place(to + 6, bit, word);
+        word = put_place(to + 7, bit, word);
+    }
+}
+
+/* Places in unary of the ones of n_more hashes. False: it has fewer. Writes up to
+ * WORD_BITS + EIGHT more. */
+AVX2_INLINE bool find_ones(const uint8_t *page, const struct list_page *p,
+                           uint16_t *places)
+{
+    uint32_t n_more = p->n - 1, n = 0;
+    for (uint32_t bit = 0; n < n_more; bit += WORD_BITS) {
+        if (bit >= p->unary_bits)
+            return false;
+        struct le64 bytes;
+        memcpy(&bytes, page + p->unary_at + bit / 8, sizeof bytes);
+        uint64_t word = le64_get(bytes);
+        if (p->unary_bits - bit < WORD_BITS)
+            word = low_bits(word, p->unary_bits - bit);
+        put_places(places + n, bit, word);
+        n += (uint32_t)__builtin_popcountll(word);
+    }
+    return true;
+}
+
+/* ---- low parts ---- */
+
+/* Where eight rests are: two to a half of a vector. */
+struct rests {
+    uint32_t at[4];   /* bytes of each half */
+    __m256i bytes[2]; /* a word for each rest, which begins in its first byte, */
+    __m256i shift[2]; /* with this bit */
+    __m256i mask;
+};
+
+AVX2_INLINE void rests_of(const struct list_page *p, struct rests *r)
+{
+    const uint64_t one = UINT64_C(0x0101010101010101);
+    uint64_t bytes[EIGHT], shift[EIGHT];
+    for (uint32_t i = 0; i < EIGHT; i++) {
+        uint32_t bit = i * p->rest_bits, begin = i / 2 * 2 * p->rest_bits / 8;
+        r->at[i / 2] = begin;
+        bytes[i] = UINT64_C(0x0706050403020100) + (bit / 8 - begin) * one;
+        shift[i] = bit % 8;
+    }
+    memcpy(r->bytes, bytes, sizeof bytes);
+    memcpy(r->shift, shift, sizeof shift);
+    r->mask = _mm256_set1_epi64x((long long)((UINT64_C(1) << p->rest_bits) - 1));
+}
+
+AVX2_INLINE __m128i load_half(const uint8_t *at)
+{
+    return _mm_loadu_si128((const __m128i *)(const void *)at);
+}
+
+/* Rests 4 * half .. 4 * half + 3 of the eight that begin here. */
+AVX2_INLINE __m256i four_rests(const uint8_t *at, const struct rests *r, int half)
+{
+    __m256i bytes =
+        _mm256_inserti128_si256(_mm256_castsi128_si256(load_half(at + r->at[2 * half])),
+                                load_half(at + r->at[2 * half + 1]), 1);
+    __m256i words = _mm256_shuffle_epi8(bytes, r->bytes[half]);
+    return _mm256_and_si256(_mm256_srlv_epi64(words, r->shift[half]), r->mask);
+}
+
+/* Tops of eight hashes, the last one first, from `at` on; and the four of a half, in
+ * order and a word each. */
+AVX2_INLINE __m256i eight_tops(const uint8_t *at, uint32_t top_bytes)
+{
+    long long word;
+    if (top_bytes == 2)
+        return _mm256_broadcastsi128_si256(load_half(at));
+    memcpy(&word, at, sizeof word);
+    return _mm256_set1_epi64x(word);
+}
+
+AVX2_INLINE __m256i four_tops(__m256i tops, uint32_t top_bytes, int half)
+{
+    const long long none = (long long)(UINT64_MAX << 16), no_high = 0xff00;
+    long long t = top_bytes, first = (EIGHT - 1 - 4 * half) * t;
+    long long two = top_bytes == 2 ? 0x100 : no_high;
+    long long step = top_bytes == 2 ? 0x101 : 1;
+    long long k0 = none | (two + first * step), k1 = none | (two + (first - t) * step);
+    long long k2 = none | (two + (first - 2 * t) * step);
+    long long k3 = none | (two + (first - 3 * t) * step);
+    return _mm256_shuffle_epi8(tops, _mm256_set_epi64x(k3, k2, k1, k0));
+}
+
+/* ---- values ---- */
+
+/* Of four hashes, bit i is set if low bits grow from the one before to hash i. How many
+ * did not grow up to each, and in all, without the four ones of unary. */
+#define STEPS(m)                                                                       \
+    {                                                                                  \
+        !(m & 1), !(m & 1) + !(m & 2), !(m & 1) + !(m & 2) + !(m & 4),                 \
+            !(m & 1) + !(m & 2) + !(m & 4) + !(m & 8)                                  \
+    }
+static const int64_t steps_up_to[16][4] __attribute__((aligned(32))) = {
+    STEPS(0),  STEPS(1),  STEPS(2),  STEPS(3), STEPS(4),  STEPS(5),
+    STEPS(6),  STEPS(7),  STEPS(8),  STEPS(9), STEPS(10), STEPS(11),
+    STEPS(12), STEPS(13), STEPS(14), STEPS(15)};
+#define MORE(m) !(m & 1) + !(m & 2) + !(m & 4) + !(m & 8) - 4
+static const int64_t more_high[16] = {
+    MORE(0), MORE(1), MORE(2),  MORE(3),  MORE(4),  MORE(5),  MORE(6),  MORE(7),
+    MORE(8), MORE(9), MORE(10), MORE(11), MORE(12), MORE(13), MORE(14), MORE(15)};
+
+struct decoding {
+    __m256i before; /* the last low part, in its first word */
+    __m256i base;   /* of the high parts of the next four */
+    __m128i gap_bits, rest_bits;
+};
+
+/* High and low parts of the next four hashes become values. */
+AVX2_INLINE __m256i four_values(struct decoding *d, const uint16_t *places, __m256i low,
+                                __m256i *high)
+{
+    __m256i turned = _mm256_permute4x64_epi64(low, 0x93);
+    __m256i before = _mm256_blend_epi32(turned, d->before, 3);
+    /* Low parts have less than 64 bits. */
+    __m256i grows = _mm256_cmpgt_epi64(low, before);
+    int m = _mm256_movemask_pd(_mm256_castsi256_pd(grows));
+    __m256i place =
+        _mm256_cvtepu16_epi64(_mm_loadl_epi64((const __m128i *)(const void *)places));
+    __m256i steps = _mm256_load_si256((const __m256i *)(const void *)steps_up_to[m]);
+    *high = _mm256_add_epi64(_mm256_add_epi64(place, d->base), steps);
+    d->before = turned;
+    d->base = _mm256_add_epi64(d->base, _mm256_set1_epi64x(more_high[m]));
+    return _mm256_or_si256(_mm256_sll_epi64(*high, d->gap_bits), low);
+}
+
+AVX2_INLINE void store_four(uint64_t *to, __m256i v)
+{
+    _mm256_storeu_si256((__m256i *)(void *)to, v);
+}
+
+/* Half of the eight hashes whose tops, rests and places these are. */
+AVX2_INLINE __m256i half_values(__m256i tops, const uint8_t *rests,
+                                const struct rests *r, const uint16_t *places,
+                                uint32_t top_bytes, int half, struct decoding *d,
+                                __m256i *high)
+{
+    __m256i top = _mm256_sll_epi64(four_tops(tops, top_bytes, half), d->rest_bits);
+    __m256i low = _mm256_or_si256(top, four_rests(rests, r, half));
+    return four_values(d, places + 4 * half, low, high);
+}
+
+/* Values of the eight hashes from i on, and their high parts. */
+AVX2_INLINE void eight_values(const uint8_t *page, const struct list_page *p,
+                              uint32_t top_bytes, const struct rests *r, uint32_t i,
+                              const uint16_t *places, struct decoding *d, uint64_t *to,
+                              __m256i high[2])
+{
+    const uint8_t *rests = page + p->rests_at + (i - 1) / EIGHT * p->rest_bits;
+    __m256i tops =
+        eight_tops(page + PAGE_BYTES - top_bytes * (i + EIGHT - 1), top_bytes);
+    places += i - 1;
+    store_four(to, half_values(tops, rests, r, places, top_bytes, 0, d, &high[0]));
+    store_four(to + 4, half_values(tops, rests, r, places, top_bytes, 1, d, &high[1]));
+}
+
+/* All values of a page whose tops have so many bytes: a constant where it is called. */
+AVX2_INLINE bool page_values(const uint8_t *page, uint32_t hash_bits,
+                             const struct list_page *p, uint32_t top_bytes,
+                             const uint16_t *places, uint64_t *values)
+{
+    struct rests r;
+    uint64_t last[EIGHT], last_high[EIGHT];
+    long long first_high = (long long)(p->first >> p->gap_bits);
+    struct decoding d = {
+        _mm256_set1_epi64x((long long)low_bits(p->first, p->gap_bits)),
+        _mm256_sub_epi64(_mm256_set1_epi64x(first_high), _mm256_set_epi64x(3, 2, 1, 0)),
+        _mm_cvtsi32_si128((int)p->gap_bits), _mm_cvtsi32_si128((int)p->rest_bits)};
+    __m256i high[2];
+    uint32_t i = 1, n = p->n;
+    rests_of(p, &r);
+    values[0] = p->first;
+    for (; n - i > EIGHT; i += EIGHT)
+        eight_values(page, p, top_bytes, &r, i, places, &d, values + i, high);
+    eight_values(page, p, top_bytes, &r, i, places, &d, last, high);
+    memcpy(values + i, last, (n - i) * sizeof *values);
+    memcpy(last_high, high, sizeof last_high);
+    /* All lie below the last one, which must be within hash_bits. */
+    return last_high[n - 1 - i] <= list_max(hash_bits) >> p->gap_bits &&
+           values[n - 1] <= list_max(hash_bits);
+}
+
+AVX2 bool list_page_values_avx2(const uint8_t *page, uint32_t hash_bits,
+                                const struct list_page *p,
+                                uint64_t values[LIST_PAGE_MAX_HASHES])
+{
+    uint16_t places[LIST_PAGE_MAX_HASHES + WORD_BITS + EIGHT];
+    if (p->n <= LEAST_MORE)
+        return list_page_values_plain(page, hash_bits, p, values);
+    if (!find_ones(page, p, places))
+        return false;
+    return p->top_bytes == 1 ? page_values(page, hash_bits, p, 1, places, values)
+                             : page_values(page, hash_bits, p, 2, places, values);
+}
+#endif
