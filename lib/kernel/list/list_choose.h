@@ -23,6 +23,16 @@ enum {
 enum { QUAD = 4 };
 typedef uint64_t quad __attribute__((vector_size(QUAD * sizeof(uint64_t))));
 
+/* The gaps before four values, less one. Through a pointer: gcc warns of a vector that
+ * is returned. */
+PACK_INLINE void quad_gaps(const uint64_t *v, quad *gaps)
+{
+    quad here, before;
+    memcpy(&here, v, sizeof here);
+    memcpy(&before, v - 1, sizeof before);
+    *gaps = here - before - 1;
+}
+
 struct zeros {
     uint64_t before[WIDTHS]; /* in unary, of all values so far */
     uint64_t any;            /* all counts of the least width, or-ed */
@@ -33,10 +43,9 @@ PACK_INLINE void add_group(const uint64_t *v, uint32_t g, struct zeros *z)
 {
     quad sum[WIDTHS] = {{0}}, any = {0};
     for (size_t i = 1; i <= GROUP; i += QUAD) {
-        quad here, before;
-        memcpy(&here, v + i, sizeof here);
-        memcpy(&before, v + i - 1, sizeof before);
-        quad zeros = (here - before - 1) >> g;
+        quad zeros;
+        quad_gaps(v + i, &zeros);
+        zeros >>= g;
         any |= zeros;
         sum[0] += zeros;
         sum[1] += zeros >> 1;
@@ -77,6 +86,28 @@ PACK_INLINE uint64_t take_groups(const uint64_t *v, uint32_t n_more, uint32_t g,
     return z.any;
 }
 
+/* Adds the zeros of the values 1 .. n, a power of two. */
+PACK_INLINE void sum_zeros(const uint64_t *v, uint32_t n, uint32_t gap_bits,
+                           uint64_t *sum, uint64_t *any)
+{
+    quad sums = {0}, all = {0};
+    for (uint32_t i = 1; n >= QUAD && i <= n; i += QUAD) {
+        quad zeros;
+        quad_gaps(v + i, &zeros);
+        zeros >>= gap_bits;
+        sums += zeros;
+        all |= zeros;
+    }
+    for (size_t k = 0; k < QUAD; k++) {
+        *sum += sums[k];
+        *any |= all[k];
+    }
+    for (uint32_t i = 1; n < QUAD && i <= n; i++) {
+        *sum += zeros_of(v, i, gap_bits);
+        *any |= zeros_of(v, i, gap_bits);
+    }
+}
+
 /* How many more values fit, fewer than a group. Returns what their zeros or to. */
 PACK_INLINE uint64_t take_more(const uint64_t *v, uint32_t n_more, uint32_t gap_bits,
                                uint32_t *taken, uint64_t *at)
@@ -86,11 +117,7 @@ PACK_INLINE uint64_t take_more(const uint64_t *v, uint32_t n_more, uint32_t gap_
         uint64_t more = 0; /* below 2^56 each */
         if (*taken + some > n_more)
             continue;
-        for (uint32_t i = *taken + 1; i <= *taken + some; i++) {
-            uint64_t zeros = zeros_of(v, i, gap_bits);
-            more += zeros;
-            any |= zeros;
-        }
+        sum_zeros(v + *taken, some, gap_bits, &more, &any);
         if (list_page_fits(*taken + some, gap_bits, *at + more)) {
             *taken += some;
             *at += more;
