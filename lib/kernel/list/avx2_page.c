@@ -112,22 +112,27 @@ AVX2_INLINE __m256i eight_tops(const uint8_t *at, uint32_t top_bytes)
     return _mm256_set1_epi64x(word);
 }
 
+/* What a shuffle needs to make a word of the top in byte `at`. */
+AVX2_INLINE long long top_from(long long at, uint32_t top_bytes)
+{
+    return top_bytes == 2 ? ~0xffffLL | (at + 1) << 8 | at : ~0xffLL | at;
+}
+
 AVX2_INLINE __m256i four_tops(__m256i tops, uint32_t top_bytes, int half)
 {
-    const long long none = (long long)(UINT64_MAX << 16), no_high = 0xff00;
     long long t = top_bytes, first = (EIGHT - 1 - 4 * half) * t;
-    long long two = top_bytes == 2 ? 0x100 : no_high;
-    long long step = top_bytes == 2 ? 0x101 : 1;
-    long long k0 = none | (two + first * step), k1 = none | (two + (first - t) * step);
-    long long k2 = none | (two + (first - 2 * t) * step);
-    long long k3 = none | (two + (first - 3 * t) * step);
-    return _mm256_shuffle_epi8(tops, _mm256_set_epi64x(k3, k2, k1, k0));
+    return _mm256_shuffle_epi8(tops,
+                               _mm256_set_epi64x(top_from(first - 3 * t, top_bytes),
+                                                 top_from(first - 2 * t, top_bytes),
+                                                 top_from(first - t, top_bytes),
+                                                 top_from(first, top_bytes)));
 }
 
 /* ---- values ---- */
 
-/* Of four hashes, bit i is set if low bits grow from the one before to hash i. How many
- * did not grow up to each, and in all, without the four ones of unary. */
+/* Bit i of m is set if low bits grow from the hash before to hash i of four. How many
+ * do not grow, up to each: so many steps of the high part that unary does not have. And
+ * all of them, less the four ones that unary has meanwhile. */
 #define STEPS(m)                                                                       \
     {                                                                                  \
         !(m & 1), !(m & 1) + !(m & 2), !(m & 1) + !(m & 2) + !(m & 4),                 \
