@@ -149,19 +149,10 @@ size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
 
 /* Takes the arguments of tamis_filter_probe_batch() as they are: then that one saves no
  * registers. */
-static APART size_t batch_not_plain(struct tamis_filter *f, uint64_t tag,
-                                    const uint64_t *hashes, size_t n, uint64_t *absent,
-                                    enum tamis_reason *why)
+static APART size_t batch_with_looks(struct tamis_filter *f, uint64_t tag,
+                                     const uint64_t *hashes, size_t n, uint64_t *absent,
+                                     enum tamis_reason *why)
 {
-    if (f && hashes && absent && n - 1 < WORD) {
-        struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
-        if (v->n_stages == 1 && view_is_quick(v, tag)) {
-            *absent = 0;
-            if (why)
-                *why = TAMIS_NO_REASON;
-            return f->answer_few(&v->head.plane, hashes, n, absent);
-        }
-    }
     return filter_probe_batch_from(f, 0, 0, tag, hashes, n, absent, why);
 }
 
@@ -171,10 +162,11 @@ size_t tamis_filter_probe_batch(struct tamis_filter *f, uint64_t tag,
 {
     /* The way of a few keys, as that of one in tamis_filter_probe(). */
     if (!LIKELY(f && hashes && absent && n - 1 < WORD))
-        return batch_not_plain(f, tag, hashes, n, absent, why);
+        return batch_with_looks(f, tag, hashes, n, absent, why);
     struct view *v = atomic_load_explicit(&f->view, memory_order_acquire);
-    if (!LIKELY(stage_is_plain(&v->stages[0], tag)))
-        return batch_not_plain(f, tag, hashes, n, absent, why);
+    if (!LIKELY(stage_is_plain(&v->stages[0], tag)) &&
+        !(v->n_stages == 1 && view_is_quick(v, tag)))
+        return batch_with_looks(f, tag, hashes, n, absent, why);
     *absent = 0; /* whoever jumps out of the probe is left with MAYBE */
     if (why)
         *why = TAMIS_NO_REASON;
