@@ -11,6 +11,7 @@
 #define ANY_ADDRESS        true
 #define NEAR_BYTES         (512 << 10)
 #define VECTOR_BYTES       32
+#define HAS_COLUMNS        true
 
 #define WORDS(words)       (words)
 #define PLANE_WORDS(plane) ((plane)->words)
@@ -92,6 +93,87 @@ KERNEL inline uint8_t pattern_lacks(const struct pattern *x, uint32_t words,
     __m256 upper = _mm256_shuffle_ps(
         _mm256_castsi256_ps(low), _mm256_castsi256_ps(high), _MM_SHUFFLE(3, 1, 3, 1));
     return (uint8_t)(~(uint32_t)_mm256_movemask_ps(upper) & asked[words][x->start]);
+}
+
+/* ---- one key in the first lanes of a row ----
+ *
+ * Four planes at a time, in registers: why, avx512.c says. */
+
+/* The lines of planes i to i + 3: n_blocks fits in 32 bits, so that the upper half of
+ * its product with h is made of two smaller products. */
+KERNEL inline __m256i column_lines(const struct plane_row *r, size_t i, uint64_t h)
+{
+    __m256i low = _mm256_set1_epi64x((long long)h), high = _mm256_srli_epi64(low, 32);
+    __m256i n_blocks =
+        _mm256_loadu_si256((const __m256i *)(const void *)(r->n_blocks + i));
+    __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)(r->bits + i));
+    __m256i carry = _mm256_srli_epi64(_mm256_mul_epu32(low, n_blocks), 32);
+    __m256i block = _mm256_srli_epi64(
+        _mm256_add_epi64(_mm256_mul_epu32(high, n_blocks), carry), 32);
+    return _mm256_add_epi64(bits, _mm256_slli_epi64(block, 6));
+}
+
+/* The uppermost bit of each number is that of a word: 0 1 4 5, 2 3 6 7. */
+KERNEL inline __m256i line_bits(long long line, const __m256i above[2])
+{
+    const volatile half *b = (const volatile half *)(uintptr_t)line;
+    __m256i low = _mm256_sllv_epi64((__m256i)b[0], above[0]);
+    __m256i high = _mm256_sllv_epi64((__m256i)b[1], above[1]);
+    return _mm256_castps_si256(_mm256_shuffle_ps(
+        _mm256_castsi256_ps(low), _mm256_castsi256_ps(high), _MM_SHUFFLE(3, 1, 3, 1)));
+}
+
+/* Two lines, in numbers of 16 bits: words 0 1 4 5 of the first and of the second, then
+ * their words 2 3 6 7. */
+KERNEL inline __m256i two_lines(__m128i lines, const __m256i above[2])
+{
+    return _mm256_packs_epi32(line_bits(_mm_cvtsi128_si64(lines), above),
+                              line_bits(_mm_extract_epi64(lines, 1), above));
+}
+
+/* In each byte how many words after the key's first one its word is. */
+#define TURNS(start)                                                                   \
+    {                                                                                  \
+        FOUR(0, 1, 4, 5, start), FOUR(2, 3, 6, 7, start)                               \
+    }
+#define FOUR(a, b, c, d, start)                                                        \
+    ONE(a, b, c, d, start), ONE(a, b, c, d, start), ONE(a, b, c, d, start),            \
+        ONE(a, b, c, d, start)
+#define ONE(a, b, c, d, start)                                                         \
+    TURN(a, start), TURN(b, start), TURN(c, start), TURN(d, start)
+static const int8_t turns[WORDS_PER_BLOCK][32] __attribute__((aligned(32))) = {
+    TURNS(0), TURNS(1), TURNS(2), TURNS(3), TURNS(4), TURNS(5), TURNS(6), TURNS(7)};
+
+/* Inlined by force: a call would take what this saves. */
+KERNEL inline __attribute__((always_inline)) uint32_t
+columns_alive(const struct plane_row *r, uint64_t h)
+{
+    const struct pattern x = pattern_of(h);
+    const __m256i turn =
+        _mm256_load_si256((const __m256i *)(const void *)turns[x.start]);
+    const __m256i each =
+        _mm256_setr_epi8(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 0, 0, 0, 0, 1,
+                         1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+    __m256i above[2];
+    uint32_t alive = 0;
+    spread(x.above, above);
+    for (size_t i = 0; i < r->n_columns; i += 4) {
+        __m256i lines = column_lines(r, i, h);
+        __m256i set =
+            _mm256_packs_epi16(two_lines(_mm256_castsi256_si128(lines), above),
+                               two_lines(_mm256_extracti128_si256(lines, 1), above));
+        uint32_t four;
+        memcpy(&four, r->words + i, sizeof four);
+        __m256i words = _mm256_shuffle_epi8(_mm256_set1_epi32((int)four), each);
+        /* The uppermost bit of a byte: asked for, and not set. */
+        __m256i lacks = _mm256_andnot_si256(set, _mm256_cmpgt_epi8(words, turn));
+        __m128i plane = _mm_or_si128(_mm256_castsi256_si128(lacks),
+                                     _mm256_extracti128_si256(lacks, 1));
+        plane = _mm_and_si128(plane, _mm_set1_epi8(INT8_MIN));
+        plane = _mm_cmpeq_epi32(plane, _mm_setzero_si128());
+        alive |= (uint32_t)_mm_movemask_ps(_mm_castsi128_ps(plane)) << i;
+    }
+    return alive & r->all;
 }
 
 /* The mask of each half. A shift by 64 and more leaves nothing: so words that are not
