@@ -16,7 +16,7 @@
  * catalog.lmdb or catalog.lmdb-lock is removed or replaced, an older copy is written
  * over the catalog, or the directory is moved. Then writing calls get ERR_REPLACED, and
  * write and unlink nothing; snapshots answer MAYBE/MISMATCH for ever, at most a second
- * later. Close every handle, then open the store again. A process that changes its root
+ * later (tamis_snapshot.h). Close every handle, then open the store again. A process that changes its root
  * directory, or loses the right to search the path, must open the store after that. */
 
 struct tamis_store;

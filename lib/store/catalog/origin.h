@@ -16,8 +16,9 @@ struct origin_file {
 struct origin {
     atomic_size_t refs;
     struct looks looks;
-    _Atomic uint64_t newest; /* a transaction that the file has had */
-    int at;                  /* where the paths begin; AT_FDCWD: they are absolute */
+    _Atomic uint64_t newest;      /* a transaction that the file has had */
+    _Atomic uint64_t clock_epoch; /* quick_epoch when origin_quick() read the clock */
+    int at; /* where the paths begin; AT_FDCWD: they are absolute */
     struct origin_file catalog, lock;
     struct io_guarded_fd
         users;      /* the catalog once more, for the lock that says which */
@@ -51,7 +52,7 @@ static inline enum tamis_reason origin_known(const struct origin *o)
     return o ? looks_known(&o->looks) : TAMIS_NO_REASON;
 }
 
-/* Looks if due, so that what is known is at most a second old. Waits for no thread.
+/* Looks if due: what is known is at most a second old then. Waits for no thread.
  * Returns the clock, for filters looked at next; 0 without a store. */
 static inline uint64_t origin_clock(struct origin *o)
 {
@@ -67,14 +68,18 @@ static inline enum tamis_reason origin_now(struct origin *o)
     return origin_known(o);
 }
 
-/* The same for a few keys, of which a thread reads the clock at every 64th only: that
- * takes as long as a key on some segments. */
+/* The same for a few keys: a thread reads the clock at every 64th only (page/quick.h),
+ * which takes as long as a key on some segments. Whoever finds a period over, be it for
+ * another store, each store's clock is read once more. */
 static inline enum tamis_reason origin_quick(struct origin *o, size_t n_keys)
 {
     quick_left -= (int)n_keys;
-    if (__builtin_expect(quick_left < 0, 0)) {
+    if (__builtin_expect(quick_left < 0, 0))
         quick_tick();
+    uint64_t epoch = quick_now();
+    if (o && atomic_load_explicit(&o->clock_epoch, memory_order_relaxed) != epoch) {
         origin_clock(o);
+        atomic_store_explicit(&o->clock_epoch, epoch, memory_order_relaxed);
     }
     return origin_known(o);
 }

@@ -105,6 +105,32 @@ static void readers_notice_within_a_second(void **state)
         }
 }
 
+/* A thread reads the clock at every 64th key, for all stores that it asks. */
+static void readers_notice_though_the_clock_is_read_for_others(void **state)
+{
+    (void)state;
+    for (int packed = 0; packed < 2; packed++) {
+        struct tamis_store *s = store_to_ask(2, packed);
+        struct tamis_target targets[] = {tamis_snapshot_target(asked, 0),
+                                         tamis_snapshot_target(asked, 1)};
+        uint64_t bits[1];
+        replace_catalog();
+        pass(1000);
+        quick_tick();              /* as a probe of another store does */
+        quick_left = QUICK_PROBES; /* and its next ones come fast */
+        assert_int_equal(
+            packed
+                ? tamis_snapshot_probe_all(asked, &absent_key, bits, NULL)
+                : tamis_snapshot_probe_list(asked, targets, 2, &absent_key, bits, NULL),
+            TAMIS_MAYBE);
+        assert_int_equal(bits[0], 0);
+        tamis_snapshot_release(asked);
+        tamis_store_close(s);
+        nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        nftw(path_of("t"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    }
+}
+
 static void readers_notice_an_older_copy_in_place(void **state)
 {
     (void)state;
@@ -341,6 +367,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         EACH(readers_notice_within_a_second),
+        EACH(readers_notice_though_the_clock_is_read_for_others),
         EACH(readers_notice_an_older_copy_in_place),
         EACH(a_catalog_that_is_cut_off_proves_nothing),
         EACH(a_list_that_goes_on_is_no_other_store),
