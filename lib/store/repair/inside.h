@@ -211,6 +211,10 @@ int claim_quarantined(struct repair *r, struct names *names, struct tamis_diag *
  * Fails only if the repair cannot go on. */
 int repair_judge_list(struct repair *r, struct repair_segment *s, struct judgement *j,
                       struct tamis_diag *diag);
+/* *unread: does the record name a list that can't be judged now? */
+int repair_list_unread(struct repair *r, const struct repair_segment *s,
+                       const struct record *record, bool *unread,
+                       struct tamis_diag *diag);
 /* Without a catalog: a good list goes aside, for nothing says which filter of its
  * segment it goes with. */
 void claim_list(struct repair *r, struct repair_file *f, const struct identity *id);

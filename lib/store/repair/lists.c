@@ -1,9 +1,12 @@
 /* Repair: lists of hashes, named by records or found without a catalog. A list answers
  * no probe, so a damaged one costs its segment nothing but the list: it goes to
- * quarantine, and the record is written without it. So it is without a missing one,
- * unless the filter is missing, too: then both may come back. */
+ * quarantine, and the record is written without it. The record also loses a missing
+ * list, unless the filter is missing, too: then both may come back. While a list can't
+ * be read, nothing is decided: it may make a damaged filter anew. */
 #include "lib/store/repair/inside.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void drop_list(struct repair_segment *s, const struct record *record)
@@ -14,6 +17,22 @@ static void drop_list(struct repair_segment *s, const struct record *record)
     memset(without.list_uuid, 0, UUID_BYTES);
     without.list_digest = 0;
     repair_set_record(s, &without);
+}
+
+int repair_list_unread(struct repair *r, const struct repair_segment *s,
+                       const struct record *record, bool *unread,
+                       struct tamis_diag *diag)
+{
+    const struct record list = record_of_list(record);
+    char name[FILTER_NAME_BYTES];
+    struct judgement *j = malloc(sizeof *j);
+    if (!j)
+        return diag_errno(diag, ENOMEM, r->path, "repairing");
+    filter_file_name(list.uuid, name);
+    int rc = repair_judge(r, s, &list, name, j, diag);
+    *unread = !rc && (j->state == FILE_UNREAD || j->state == FILE_STRANGE);
+    free(j);
+    return rc;
 }
 
 int repair_judge_list(struct repair *r, struct repair_segment *s, struct judgement *j,

@@ -104,7 +104,15 @@ static int judge_good_record(struct repair *r, struct repair_segment *s,
     if (!r->store && j->finished && j->state == FILE_GOOD &&
         record->state == RECORD_GROWING)
         follow(s, record, &j->h);
-    if (j->state == FILE_BAD && !(record->ro_compat & ~RECORD_RO_COMPAT_KNOWN)) {
+    bool waits = false;
+    if (j->state == FILE_BAD && record_listed(record) && !record_packed(record))
+        rc = repair_list_unread(r, s, record, &waits, diag);
+    if (rc)
+        return rc;
+    if (waits) {
+        repair_tell(r, TAMIS_REPAIR_NOTED, s, name,
+                    "%s: left, for its list may make it anew", j->what);
+    } else if (j->state == FILE_BAD && !(record->ro_compat & ~RECORD_RO_COMPAT_KNOWN)) {
         repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, name, "%s", j->what);
         if (record_packed(record))
             drop_kept(s, record);

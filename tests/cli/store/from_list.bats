@@ -270,3 +270,33 @@ ended() {
         cp -a kept store
     done
 }
+
+@test "repair leaves a damaged filter whose list it cannot read" {
+    "$TAMIS" init store
+    seq 1 2000 >a
+    "$TAMIS" build store a a --list -q
+    flip "store/$("$TAMIS" ls store a --json | jq -r '.[0].file')" 4200
+    list=$(list_of a)
+    mv "$list" kept
+    mkdir "$list"
+    fails 3 "left as noted" "$TAMIS" repair store
+    grep -q $'^noted\ta\t.*left, for its list may make it anew$' <<<"$output"
+    rmdir "$list"
+    mv kept "$list"
+    fails 3 "dealt with" "$TAMIS" repair store
+    grep -q $'^rebuilt\ta\t.*made anew from its list$' <<<"$output"
+    ok "$TAMIS" verify store a --against a
+    ok "$TAMIS" verify store --against-list
+}
+
+@test "a backup keeps the list of a segment whose filter is missing" {
+    "$TAMIS" init store
+    seq 1 2000 >a
+    "$TAMIS" build store a a --list -q
+    rm "store/$("$TAMIS" ls store a --json | jq -r '.[0].file')"
+    fails 3 "1 file left out" "$TAMIS" backup store copy
+    fails 3 "dealt with" "$TAMIS" repair copy
+    grep -q $'^rebuilt\ta\t.*made anew from its list$' <<<"$output"
+    ok "$TAMIS" verify copy a --against a
+    ok "$TAMIS" verify copy --against-list
+}
