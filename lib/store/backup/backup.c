@@ -91,12 +91,14 @@ static int leave_out(struct backup *b, struct backup_item *it, int code,
     bool has_column = p && !p->failure;
     if (it->is_list)
         return leave_list(b, it, code, what, more);
+    bool has_list = !has_column && backup_has_its_list(b, it);
     tell_left(b, it, has_column ? NULL : p,
               has_column ? "its segment's pack has the filter"
+              : has_list ? "'tamis repair' makes it anew from its list"
                          : "its segment is without a filter",
               code, what, more);
     backup_record(it, &r);
-    if (r.ro_compat & ~RECORD_RO_COMPAT_KNOWN)
+    if (has_list || r.ro_compat & ~RECORD_RO_COMPAT_KNOWN)
         return 0; /* not ours to change; its file is missing there */
     if (has_column) {
         r.compat &= RECORD_COMPAT_KNOWN & ~RECORD_COMPAT_KEPT;

@@ -104,6 +104,8 @@ void backup_free_items(struct backup *b);
 /* Decodes the record of a segment that has a file; record_of_list() of a list. */
 void backup_record(const struct backup_item *it, struct record *r);
 int backup_set_record(struct backup_item *it, const struct record *r);
+/* Is the segment's list in the copy, as far as is known by now? */
+bool backup_has_its_list(const struct backup *b, const struct backup_item *it);
 /* Is it a list that its segment's record no longer names, because the segment is there
  * without a filter? Then the list goes, too. */
 bool backup_leaves_list(const struct backup *b, struct backup_item *it);

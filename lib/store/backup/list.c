@@ -123,6 +123,13 @@ void backup_record(const struct backup_item *it, struct record *r)
         *r = record_of_list(r);
 }
 
+bool backup_has_its_list(const struct backup *b, const struct backup_item *it)
+{
+    const struct backup_item *list = it + 1;
+    return !it->is_list && list < b->items + b->n && list->is_list && !list->failure &&
+           !(list->early && list->early->left);
+}
+
 bool backup_leaves_list(const struct backup *b, struct backup_item *it)
 {
     struct record r;
