@@ -116,14 +116,16 @@ static int note_dropped(struct apply *a, const void *name, size_t name_bytes,
 
 /* A copy that was attached with the UUID of a lost file that this edit dropped, or a
  * list that the new record of its segment has, too. */
-static void forget_dropped(struct apply *a, const uint8_t uuid[UUID_BYTES])
+static bool forget_dropped(struct apply *a, const uint8_t uuid[UUID_BYTES])
 {
     uint8_t *b = a->dropped.bytes;
+    size_t before = a->dropped.n;
     for (size_t at = 0; at < a->dropped.n;)
         if (memcmp(b + at, uuid, UUID_BYTES) != 0)
             at += UUID_BYTES;
         else
             memmove(b + at, b + (a->dropped.n -= UUID_BYTES), UUID_BYTES);
+    return a->dropped.n < before;
 }
 
 static int no_memory(struct catalog_txn *t, int rc, struct tamis_diag *diag)
@@ -298,7 +300,9 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
         bool keeps_list = op->listed && !op->has_list;
         if ((!op->attached && !keeps_list) || !is_listed(t, op))
             continue;
-        forget_dropped(a, op->attached ? op->uuid : op->list_uuid);
+        if (!forget_dropped(a, op->attached ? op->uuid : op->list_uuid) && keeps_list)
+            rc = diag_fail(diag, TAMIS_ERR_MISMATCH, e->catalog->path,
+                           "the segment has lost its list meanwhile");
     }
     return rc || !e->n_attached ? rc : check_twins(t, e, diag);
 }
