@@ -116,11 +116,10 @@ static int build_one(struct work *w, struct task *task, uint32_t n_threads)
     struct tamis_builder *builder = NULL;
     struct key_reader *keys = NULL;
     struct tamis_diag diag = {0};
-    int err, status = keys_open(task->file, w->o->format, &keys);
+    int err, status = keys_open_until(task->file, w->o->format, &endings_came, &keys);
 
     if (status != EXIT_DONE)
         return status;
-    keys_stop_at(keys, &endings_came);
     segment_options(w->o, &opt);
     opt.n_threads = n_threads;
     opt.check = given(w->o, OPT_CHECK);

@@ -201,9 +201,8 @@ static int run(int argc, char **argv)
     status = store_open(g.path, &g.store);
     grow_let();
     if (status == EXIT_DONE)
-        status = keys_open(o.n_args > 2 ? o.args[2] : "-", o.format, &g.keys);
+        status = grow_keys(&o, &g.keys);
     if (status == EXIT_DONE) {
-        grow_stop(g.keys);
         grow_hold();
         status = open_writer(&g);
         grow_let();

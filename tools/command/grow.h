@@ -22,7 +22,8 @@ struct grow {
 void grow_catch(void);
 void grow_hold(void);
 void grow_let(void);
-void grow_stop(struct key_reader *keys); /* a signal ends the wait for keys, too */
+/* Opens the list of keys. A signal ends the wait for them, too. */
+int grow_keys(const struct options *o, struct key_reader **keys);
 /* Has a signal come before any key was added? Reports it, and returns a status. */
 int grow_ended(const struct grow *g);
 /* Obeys the signal and does not return. Returns `status` if no signal came. */

@@ -23,9 +23,10 @@ static void end(int number)
     ended_by = number;
 }
 
-void grow_stop(struct key_reader *keys)
+int grow_keys(const struct options *o, struct key_reader **keys)
 {
-    keys_stop_at(keys, &ended_by);
+    return keys_open_until(o->n_args > 2 ? o->args[2] : "-", o->format, &ended_by,
+                           keys);
 }
 
 /* Interrupts the system call that waits for keys. A second signal is not caught. An

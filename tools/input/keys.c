@@ -50,10 +50,12 @@ static int cannot(const char *path, int os_errno, const char *doing, const char 
 }
 
 static int list_open(const char *path, enum key_format format, const char *what,
-                     const char *name, struct key_reader **out)
+                     const char *name, struct key_reader **out, bool at_once)
 {
     bool is_stdin = strcmp(path, "-") == 0;
-    int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    int fd = is_stdin  ? STDIN_FILENO
+             : at_once ? open_at_once(path)
+                       : open(path, O_RDONLY | O_CLOEXEC);
     struct key_reader *reader;
     struct stat st;
 
@@ -89,12 +91,22 @@ static int list_open(const char *path, enum key_format format, const char *what,
 
 int keys_open(const char *path, enum key_format format, struct key_reader **out)
 {
-    return list_open(path, format, "key list", "KEYFILE", out);
+    return list_open(path, format, "key list", "KEYFILE", out, false);
+}
+
+int keys_open_until(const char *path, enum key_format format,
+                    const volatile sig_atomic_t *stop, struct key_reader **out)
+{
+    int status = list_open(path, format, "key list", "KEYFILE", out, true);
+
+    if (status == EXIT_DONE)
+        (*out)->stop = stop;
+    return status;
 }
 
 int lines_open(const char *path, const char *what, struct key_reader **out)
 {
-    int status = list_open(path, KEYS_LINES, what, "file", out);
+    int status = list_open(path, KEYS_LINES, what, "file", out, false);
 
     if (status == EXIT_DONE)
         (*out)->advice = "name a list of lines";
@@ -126,21 +138,29 @@ uint64_t keys_size(const struct key_reader *reader)
     return reader->size;
 }
 
-void keys_stop_at(struct key_reader *reader, const volatile sig_atomic_t *stop)
-{
-    reader->stop = stop;
-}
-
 static bool is_stopped(const struct key_reader *r)
 {
     return r->stop != NULL && *r->stop != 0;
+}
+
+/* Waits for input, unless nothing can stop it. A handler may let read() begin again,
+ * but never poll(). The signal may come to another thread, so it looks now and then.
+ * False: stopped, or failed. */
+static bool wait_input(const struct key_reader *r)
+{
+    enum { LOOK_MS = 100 };
+    struct pollfd wait = {.fd = r->fd, .events = POLLIN};
+    int ready = r->stop == NULL;
+
+    while (ready == 0 && !is_stopped(r))
+        ready = poll(&wait, 1, LOOK_MS);
+    return ready > 0;
 }
 
 /* Reads more, after moving the unread rest to the front. If it fills the buffer, a long
  * record is arriving: the buffer grows, no faster than bytes come. */
 static int fill(struct key_reader *r)
 {
-    struct pollfd wait = {.fd = r->fd, .events = POLLIN};
     ssize_t got;
 
     memmove(r->buffer, r->buffer + r->start, r->end - r->start);
@@ -151,11 +171,9 @@ static int fill(struct key_reader *r)
         r->capacity *= 2;
         r->buffer = memory_or_exit(realloc(r->buffer, r->capacity));
     }
-    /* A handler may let read() begin again, but never poll(). */
     do
-        got = is_stopped(r) || (r->stop != NULL && poll(&wait, 1, -1) < 0)
-                  ? -1
-                  : read(r->fd, r->buffer + r->end, r->capacity - r->end);
+        got =
+            wait_input(r) ? read(r->fd, r->buffer + r->end, r->capacity - r->end) : -1;
     while (got < 0 && !is_stopped(r) && errno == EINTR);
     if (got < 0 && is_stopped(r)) {
         r->status = EXIT_IO;

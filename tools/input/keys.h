@@ -15,6 +15,10 @@ enum { LINE_MAX_BYTES = 65536, BATCH_KEYS = 1024 };
 struct key_reader;
 /* "-" is standard input. Prints what is wrong and returns a status. */
 int keys_open(const char *path, enum key_format format, struct key_reader **out);
+/* Once *stop is not 0, waiting for keys, or for the writer of a FIFO, ends: keys_next()
+ * returns -1, with status 4 and no message. */
+int keys_open_until(const char *path, enum key_format format,
+                    const volatile sig_atomic_t *stop, struct key_reader **out);
 /* 1: a key, valid until the next call; 0: the end; -1: failed, and reported. */
 int keys_next(struct key_reader *reader, const void **key, size_t *n_bytes);
 int keys_status(const struct key_reader *reader); /* after -1 */
@@ -24,8 +28,6 @@ uint64_t keys_count(const struct key_reader *reader); /* that were handed out */
 /* Refuses a list without keys unless --empty is given: the command that should write
  * the list may have failed. `why` says what would be wrong. */
 int check_empty(const struct key_reader *reader, bool empty, const char *why);
-/* Once *stop is not 0, waiting for keys ends: -1, with status 4 and no message. */
-void keys_stop_at(struct key_reader *reader, const volatile sig_atomic_t *stop);
 uint64_t keys_position(const struct key_reader *reader);
 uint64_t keys_size(const struct key_reader *reader); /* of a regular file, else 0 */
 /* Reads keys into a builder, with progress, to the end or until it has more than `most`;
@@ -48,5 +50,10 @@ struct key_batch {
 int keys_batch(struct key_reader *reader, const struct tamis_domain *domain,
                struct key_batch *batch);
 void batch_free(struct key_batch *batch);
+
+/* fifo.c: as open() for reading, but it never waits for the writer of a FIFO, which a
+ * handler may let open() begin again. poll() waits then: on Linux a FIFO has no end
+ * before its first writer. */
+int open_at_once(const char *path);
 
 #endif

@@ -250,3 +250,50 @@ lines_of_any_length() {
         esac
     done
 }
+
+# Waits for keys, in poll(): open() of a FIFO would sleep in another call.
+waits_for_keys() {
+    grep -q 'State:.S' "/proc/$1/status" && ls -l "/proc/$1/fd" | grep -q "/ff$"
+}
+
+@test "the first signal ends the wait for a FIFO's writer" {
+    "$TAMIS" init store
+    seq 10 >a
+    mkfifo ff f2
+    for command in "build store x ff --list" "build store --each ff" "build store --each a ff -j2" \
+        "build store --each ff f2 -j2" "grow store g ff"; do
+        for signal in INT TERM HUP; do
+            # shellcheck disable=SC2086
+            env --default-signal=INT,TERM,HUP "$TAMIS" $command 2>err 3>&- &
+            pid=$!
+            soon waits_for_keys $pid || explain "$command: a list that is open"
+            kill -$signal $pid
+            code=0
+            wait $pid || code=$?
+            [ "$code" -eq $((128 + $(kill -l $signal))) ] || explain "$command: $signal"
+            ! grep 'Interrupted system call' err
+        done
+    done
+    ok "$TAMIS" ls store --names
+    [ -z "$output" ]
+}
+
+@test "a list whose writer comes late, or has gone, is read in whole" {
+    "$TAMIS" init store
+    mkfifo ff
+    seq 300000 >keys
+    (sleep 0.5 && cat keys >ff) 3>&- &
+    "$TAMIS" build store late ff -q
+    ok "$TAMIS" verify store late --against keys
+    { sleep 0.3 && echo a && sleep 0.5 && echo b; } >ff 3>&- &
+    ok "$TAMIS" build store slow ff
+    [[ $stderr == *": 2 keys, "* ]]
+    (sleep 0.3 && : >ff) 3>&- &
+    fails 2 "ff: no key is in this list" "$TAMIS" build store none ff
+    exec 6< <(seq 77)
+    sleep 0.2
+    ok "$TAMIS" build store gone /dev/fd/6
+    [[ $stderr == *": 77 keys, "* ]]
+    exec 6<&-
+    ok "$TAMIS" build store empty /dev/null --empty
+}
