@@ -15,6 +15,6 @@ int edit_work(struct tamis_edit *edit, int (*work)(void *ctx), void *ctx, bool d
         tamis_edit_abort(edit);
     else
         endings_hold();
-    endings_let(&endings, status != EXIT_DONE);
+    endings_let(&endings, status != EXIT_DONE || dry);
     return status;
 }

@@ -1,6 +1,7 @@
 /* Delays terminating signals while the library writes a file or commits an edit. */
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "endings.h"
@@ -56,8 +57,10 @@ void endings_let(const struct endings *before, bool failed)
     if (!endings_came)
         return;
     setrlimit(RLIMIT_FSIZE, &before->limit);
-    if (failed || is_held(endings_came))
+    if (failed || is_held(endings_came)) {
+        fflush(stdout); /* says what was done before */
         raise(endings_came);
+    }
     endings_came = 0;
 }
 
@@ -75,7 +78,9 @@ void endings_hold(void)
 
 void endings_release(void)
 {
-    if (holds)
+    if (holds) {
+        fflush(stdout); /* what was done; a signal that waited ends the process now */
         sigprocmask(SIG_SETMASK, &before_hold, NULL);
+    }
     holds = false;
 }

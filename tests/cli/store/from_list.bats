@@ -206,12 +206,12 @@ ends() {
     run -$((128 + $(kill -l "$signal"))) env ASAN_OPTIONS=detect_leaks=0 --default-signal="$signal" bash -c \
         'ulimit -c 0; exec "$@"' - strace -f -qq -o /dev/null -e trace=pwrite64 \
         -e inject=pwrite64:signal="$signal":when="$when" "$@"
-    [ -z "$output" ]
 }
 
-# ended, as ends: the files are those of `before`.
+# ended, as ends: nothing is said, and the files are those of `before`.
 ended() {
     ends "$@"
+    [ -z "$output" ]
     find store/filters | sort | diff before -
 }
 
@@ -262,6 +262,7 @@ ended() {
     cp -a store kept
     for when in 4 6; do
         ends INT $when "${plan[@]}"
+        [[ $output = "shrunk   big: "* ]]
         [ "$(find store/filters | wc -l)" -eq "$(wc -l <before)" ]
         [ "$("$TAMIS" ls store --json | jq -c 'map(.error == 1e-6)')" = '[false,false,false]' ]
         [ "$(find store/filters | sort | comm -12 before - | wc -l)" -eq $(($(wc -l <before) - 1)) ]
