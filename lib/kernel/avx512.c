@@ -62,7 +62,8 @@ KERNEL inline uint8_t pattern_lacks(const struct pattern *x, uint32_t ring,
  *
  * All stays in registers: a load that has the lowest 12 bits of its address in common
  * with an earlier store waits until that has retired, and with it all before it
- * (Intel's optimization manual: 4-KByte aliasing). Of ten lines one in six would. */
+ * (Intel's optimization manual: 4-KByte aliasing). With ten lines that is one key in
+ * six for each line that was stored. */
 
 /* The lines of planes i to i + 7: n_blocks fits in 32 bits, so that the upper half of
  * its product with h is made of two smaller products. */
@@ -100,7 +101,7 @@ KERNEL inline uint32_t four_lack(__m256i lines, __m512i bits)
     return _mm512_kunpackw(two_lack(_mm256_extracti128_si256(lines, 1), bits), first);
 }
 
-/* Of the first n lines, 1 to 8, or one more if they are odd. */
+/* Asks the first n lines, 1 to 8, and one more if n is odd. A byte each. */
 KERNEL inline uint64_t lines_lack(__m512i lines, size_t n, __m512i bits)
 {
     __m256i low = _mm512_castsi512_si256(lines);

@@ -54,7 +54,7 @@ KERNEL inline uint64_t planes_alive(const struct plane *planes, size_t n, uint64
     return alive;
 }
 
-/* Apart, lest every probe pay for the registers that this needs. */
+/* Not inlined: else every probe pays for the registers that this needs. */
 KERNEL __attribute__((noinline)) uint64_t row_hits(const struct plane_row *r,
                                                    uint64_t alive, uint64_t h)
 {

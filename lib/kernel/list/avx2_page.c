@@ -26,7 +26,7 @@ AVX2_INLINE uint64_t put_place(uint16_t *to, uint32_t bit, uint64_t word)
     return _blsr_u64(word);
 }
 
-/* The places of all ones of a word, and what comes of none: some more. */
+/* Writes the places of all ones of a word, and up to 7 places behind them. */
 AVX2_INLINE void put_places(uint16_t *to, uint32_t bit, uint64_t word)
 {
     for (; word; to += EIGHT) {
