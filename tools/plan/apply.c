@@ -81,7 +81,8 @@ struct apply {
     const struct options *o;
     struct tamis_store *store;
     struct tamis_snapshot *snapshot;
-    int64_t bytes; /* given back, or below 0: taken */
+    int64_t bytes;     /* given back, or below 0: taken */
+    uint64_t n_unread; /* lists, so their segments are as they were */
 };
 
 /* The edit of one segment. */
@@ -91,7 +92,8 @@ struct change {
     const struct tamis_plan_share *to;
     struct tamis_edit *edit;
     struct tamis_derive_report report;
-    bool stays; /* the segment, as it is, and this is no failure */
+    bool stays;  /* the segment, as it is, and this is no failure */
+    bool unread; /* its list is */
 };
 
 /* On failure it reports, and the segment is unchanged. */
@@ -180,8 +182,14 @@ static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i,
 
 /* ---- from the segment's list ---- */
 
-/* A list that is missing, cut or damaged is no failure: then the filter is made from
- * keys. */
+static bool is_unread(int err)
+{
+    return err == ENOENT || err == TAMIS_ERR_NOT_TAMIS || err == TAMIS_ERR_DAMAGED ||
+           err == TAMIS_ERR_MISMATCH || is_wrong_type(err);
+}
+
+/* A list that is missing, cut or damaged does not end the work: then the filter is made
+ * from keys. */
 static int rebuild(void *change)
 {
     struct change *c = change;
@@ -198,10 +206,26 @@ static int rebuild(void *change)
         return EXIT_DONE;
     if (err == TAMIS_ERR_NO_SEGMENT || err == TAMIS_ERR_UNFIT)
         return stay(c); /* no list, or a cut one */
-    if (err != ENOENT && err != TAMIS_ERR_DAMAGED && err != TAMIS_ERR_MISMATCH)
+    if (!is_unread(err))
         return complain_error(err, &diag, a->o->args[0], NULL);
     printf("unread   %s\n", diag.what); /* says whose list */
+    c->unread = true;
     return stay(c);
+}
+
+/* Has no other process replaced or dropped it since? Then its list went with it. */
+static bool is_there(const struct apply *a, const struct planned *s)
+{
+    struct tamis_segment_info info;
+    struct tamis_snapshot *fresh;
+    size_t index;
+    int err = tamis_snapshot_segment(a->snapshot, s->index, &info);
+
+    if (err != 0)
+        return true;
+    err = segment_now(a->store, &info, &fresh, &index);
+    tamis_snapshot_release(fresh);
+    return err != TAMIS_ERR_NO_SEGMENT;
 }
 
 /* How large it is now. */
@@ -230,6 +254,7 @@ static int apply_rebuild(struct apply *a, const struct store_plan *p, size_t i,
     double now_error = 0;
     int status = change_segment(&c, rebuild);
 
+    a->n_unread += c.unread && is_there(a, s);
     if (status != EXIT_DONE || c.stays)
         return status;
     uint64_t n_bytes = bytes_of(a, s, &now_error);
@@ -316,6 +341,21 @@ static void print_other(const struct apply *a, const struct store_plan *p, size_
         printf("seal     %s: tamis seal STORE NAME, then --apply again\n", s->name);
 }
 
+/* The others are done. */
+static int lists_status(const struct apply *a)
+{
+    bool one = a->n_unread == 1;
+
+    if (a->n_unread == 0)
+        return EXIT_DONE;
+    return complain(EXIT_DAMAGE,
+                    "%s: the list%s of %llu segment%s cannot be read, so %s as before: "
+                    "build %s anew from %s keys",
+                    a->o->args[0], one ? "" : "s", (unsigned long long)a->n_unread,
+                    one ? "" : "s", one ? "its filter is" : "their filters are",
+                    one ? "it" : "them", one ? "its" : "their");
+}
+
 int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
                const struct options *o, const struct store_plan *p)
 {
@@ -347,5 +387,5 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
            a.bytes < 0 ? "taken" : "given back",
            (unsigned long long)p->bytes_now - (unsigned long long)a.bytes,
            (unsigned long long)p->summary.best.file_bytes);
-    return status;
+    return status == EXIT_DONE ? lists_status(&a) : status;
 }

@@ -97,13 +97,35 @@ load ../common
     ! grep -q '^rebuilt' <<<"$output"
     # Without its list the keys are needed, and the new segment has a list again.
     poke "$(ls -S store/filters/* | head -n 1)" 9000 '\0377\0376\0375'
-    ok "$TAMIS" plan store --bytes 600K --apply
+    fails 3 "^tamis: store: the list of 1 segment cannot be read, so its filter is as before: build it anew from its keys$" \
+        "$TAMIS" plan store --bytes 600K --apply
     grep -q "^unread   the list of segment '[ab]': .*fails its check" <<<"$output"
     grep -q '^rebuild  [ab]: tamis build STORE NAME KEYFILE .* --replaces NAME --list$' <<<"$output"
     grep -q '^rebuild  c: tamis build .* --bind 0102 --list=40$' <<<"$output"
     rm "$(list_of c)"
-    ok "$TAMIS" plan store --bytes 600K --apply
+    fails 3 "the lists of 2 segments cannot be read, so their filters are as before: build them" \
+        "$TAMIS" plan store --bytes 600K --apply
     grep -q '^rebuild  c: tamis build .* --bind 0102 --list$' <<<"$output"
+}
+
+@test "plan --apply without a list does the other segments, then exits 3" {
+    "$TAMIS" init store
+    seq 30000 >a
+    seq 100001 130000 >b
+    "$TAMIS" build store --each a b --list --fpr 5% -q
+    list=$(list_of a)
+    mv "$list" kept
+    cp -r store damaged
+    for wrong in true mkdir touch mkfifo "ln -s kept" "cp $(filter_of b)"; do
+        rm -r store
+        cp -r damaged store
+        [ "$wrong" = true ] || $wrong "$list"
+        fails 3 "^tamis: store: the list of 1 segment cannot be read" "$TAMIS" plan store --bytes 200K --apply
+        [[ $output == "unread   the list of segment 'a': "* ]] || explain "$wrong"
+        grep -q '^rebuilt  b from its list: ' <<<"$output"
+        grep -q '^rebuild  a: tamis build STORE NAME KEYFILE .* --list$' <<<"$output"
+        fails 3 "the list of 1 segment" "$TAMIS" plan store --bytes 200K --apply
+    done
 }
 
 @test "plan --apply that fails: what is left needs no keys where there are lists" {
