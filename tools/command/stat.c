@@ -28,6 +28,8 @@ static int unopened(struct tamis_store *store, const struct tamis_segment_info *
     size_t index;
     bool same = segment_now(store, s, &fresh, &index) != TAMIS_ERR_NO_SEGMENT;
     bool lost = same && err == ENOENT;
+    const char *advice =
+        lost && index != SIZE_MAX ? advice_from_list(fresh, index) : NULL;
     int status = lost ? EXIT_DAMAGE : status_unread(err);
 
     if (!same && index != SIZE_MAX)
@@ -35,6 +37,7 @@ static int unopened(struct tamis_store *store, const struct tamis_segment_info *
     else
         complain_error(err, diag, path,
                        packed && (lost || err < 0) ? advice_packed
+                       : advice != NULL            ? advice
                        : lost ? "build the segment anew from its keys"
                               : advice_unread(err));
     tamis_snapshot_release(fresh);

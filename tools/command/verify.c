@@ -108,6 +108,16 @@ static int find_filter(const struct verify *v, size_t i, struct place *p)
     }
 }
 
+static const char *advice_bad(const void *place, int err)
+{
+    const struct place *p = place;
+
+    return p->spare ? advice_packed
+           : err == ENOENT || err == TAMIS_ERR_NOT_TAMIS || err == TAMIS_ERR_DAMAGED
+               ? advice_from_list(p->snapshot, p->index)
+               : NULL;
+}
+
 /* A lost filter is damage of the store. A filter that an error keeps from being read
  * may be whole. */
 static int report_unopened(const struct verify *v, const struct place *p,
@@ -115,6 +125,7 @@ static int report_unopened(const struct verify *v, const struct place *p,
 {
     bool bad = err == ENOENT || err == TAMIS_ERR_NOT_TAMIS ||
                err == TAMIS_ERR_DAMAGED || err == TAMIS_ERR_MISMATCH;
+    const char *advice = bad ? advice_bad(p, err) : NULL;
     char what[320];
 
     snprintf(what, sizeof(what), "%s",
@@ -122,7 +133,7 @@ static int report_unopened(const struct verify *v, const struct place *p,
     verify_line(v->list, (struct tamis_name){p->info.name, p->info.name_bytes},
                 err == ENOENT ? "lost" : "unreadable", path, what, NULL);
     complain_error(err, &p->diag, path,
-                   bad && p->spare ? advice_packed
+                   advice != NULL ? advice
                    : bad && err != TAMIS_ERR_MISMATCH
                        ? "build the segment anew from its keys"
                        : advice_unread(err));
@@ -180,8 +191,7 @@ static bool verify_segment(struct verify *v, size_t i, struct place *p)
     status = err         ? report_unopened(v, p, path, err)
              : p->column ? verify_column(&v->packs, p->snapshot, p->index, p->filter,
                                          path, v->list, &of_pack)
-                         : verify_one(p->filter, name, path,
-                                      p->spare ? advice_packed : NULL, v->list);
+                         : verify_one(p->filter, name, path, advice_bad, p, v->list);
     v->damaged += status != EXIT_DONE;
     if (!with_keys(v->o))
         progress_advance(0, p->info.file_bytes);

@@ -27,7 +27,7 @@ static int verify(struct tamis_filter *filter, const struct options *o, json_t *
 
     if (tamis_filter_info(filter, &info) == 0 && info.name_bytes > 0)
         name = (struct tamis_name){info.name, info.name_bytes};
-    status = verify_one(filter, name, o->args[0], NULL, list);
+    status = verify_one(filter, name, o->args[0], NULL, NULL, list);
     if (given(o, OPT_AGAINST)) {
         progress_start("verify", regular_bytes(o->against));
         keys = against_list(against, o->against, o, &domain, name, probe, filter);

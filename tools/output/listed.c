@@ -66,6 +66,31 @@ void print_its_list(const struct tamis_snapshot *snapshot, size_t index)
                t.bits);
 }
 
+/* As repair asks it, which then makes the filter. */
+static bool is_good_list(struct tamis_filter *list)
+{
+    struct tamis_list_facts facts;
+    struct tamis_verify report;
+
+    return tamis_list_facts(list, &facts) == 0 && facts.hash_bits == 64 &&
+           tamis_filter_verify(list, &report, NULL) == 0;
+}
+
+const char *advice_from_list(const struct tamis_snapshot *snapshot, size_t index)
+{
+    struct tamis_segment_info info;
+    struct tamis_filter *list;
+    bool good;
+
+    if (tamis_snapshot_segment(snapshot, index, &info) != 0 ||
+        info.state != TAMIS_SEGMENT_SEALED ||
+        tamis_snapshot_list(snapshot, index, &list, NULL) != 0)
+        return NULL;
+    good = is_good_list(list);
+    tamis_filter_close(list);
+    return good ? "'tamis repair' makes it anew from its list" : NULL;
+}
+
 int list_error(int err, const struct tamis_diag *diag, const char *store,
                struct tamis_name name, const char *advice)
 {

@@ -77,10 +77,12 @@ int against_end(struct against *a, const char *file, json_t *root);
 
 /* ==== verified.c: is a filter whole? ============================================= */
 
-/* Checks every page and prints one line about it, or adds an object to `list`. `advice`
- * as for complain_error(). */
+/* What would mend a filter, as for complain_error(). Called if there is an error. */
+typedef const char *advice_fn(const void *ctx, int err);
+/* Checks every page and prints one line about it, or adds an object to `list`. `advise`
+ * may be NULL: the usual advice. */
 int verify_one(struct tamis_filter *filter, struct tamis_name segment, const char *file,
-               const char *advice, json_t *list);
+               advice_fn *advise, const void *ctx, json_t *list);
 void verify_line(json_t *list, struct tamis_name segment, const char *result,
                  const char *file, const char *what, const struct tamis_verify *report);
 
@@ -94,6 +96,9 @@ void print_its_list(const struct tamis_snapshot *snapshot, size_t index);
  * answer rests on it. */
 int verify_its_list(const struct tamis_snapshot *snapshot, size_t index,
                     struct tamis_name name, const char *store, json_t *lines);
+/* What to do if a segment's filter is missing or damaged: its list, if that is good to
+ * the end, makes it anew. Else NULL. */
+const char *advice_from_list(const struct tamis_snapshot *snapshot, size_t index);
 /* Reports why a segment's list cannot be used. Returns the status. */
 int list_error(int err, const struct tamis_diag *diag, const char *store,
                struct tamis_name name, const char *advice);

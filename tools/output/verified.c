@@ -42,8 +42,9 @@ void verify_line(json_t *list, struct tamis_name segment, const char *result,
 }
 
 int verify_one(struct tamis_filter *filter, struct tamis_name segment, const char *file,
-               const char *advice, json_t *list)
+               advice_fn *advise, const void *ctx, json_t *list)
 {
+    const char *advice = NULL;
     struct tamis_verify report = {0};
     struct tamis_diag diag = {0};
     char what[128];
@@ -70,6 +71,7 @@ int verify_one(struct tamis_filter *filter, struct tamis_name segment, const cha
                           : "damaged",
                 file, what, &report);
     if (err != 0)
-        complain_error(err, &diag, file, advice);
+        complain_error(err, &diag, file,
+                       advice == NULL && advise != NULL ? advise(ctx, err) : advice);
     return status_of_error(err);
 }

@@ -84,6 +84,35 @@ load ../common
     [ "$(find store/filters -type f | wc -l)" -eq 1 ]
 }
 
+@test "a lost or damaged filter whose list is good: repair makes it anew, and verify says so" {
+    "$TAMIS" init store
+    seq 1000 >keys
+    "$TAMIS" build store s keys --list -q
+    local anew="'tamis repair' makes it anew from its list$" wrong
+    for wrong in rm "truncate -s 0" "truncate -s 4096" hurt; do
+        file=$(filter_of s)
+        $wrong "$file"
+        fails 3 "$anew" "$TAMIS" verify store
+        [[ $wrong != rm ]] || fails 3 "$anew" "$TAMIS" stat store s
+        # Without a list that is good to the end the keys are needed.
+        list=$(list_of s)
+        mv "$list" kept
+        fails 3 "anew from its keys$" "$TAMIS" verify store
+        cp kept "$list"
+        poke "$list" 4200 '\0377\0376\0375'
+        fails 3 "anew from its keys$" "$TAMIS" verify store
+        cp kept "$list"
+        run "$TAMIS" repair store
+        ok "$TAMIS" verify store --against-list
+    done
+    "$TAMIS" build store s keys --list=40 --replaces s -q
+    rm "$(filter_of s)"
+    fails 3 "anew from its keys$" "$TAMIS" verify store
+}
+hurt() {
+    flip "$1" 5000
+}
+
 @test "verify finds a bad list, which costs no answer, and repair sets it aside" {
     "$TAMIS" init store
     seq 5000 >keys
