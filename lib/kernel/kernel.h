@@ -92,7 +92,7 @@ struct plane_row {
 /* The planes stay the caller's. */
 void plane_row_begin(struct plane_row *row, const struct plane *planes, size_t n);
 
-/* What answer() and answer_row() get the address of. */
+/* answer() and answer_row() get the address of its plane. */
 struct plane_head {
     struct plane plane; /* the first */
     const struct plane_row *row;

@@ -77,7 +77,7 @@ int against_end(struct against *a, const char *file, json_t *root);
 
 /* ==== verified.c: is a filter whole? ============================================= */
 
-/* What would mend a filter, as for complain_error(). Called if there is an error. */
+/* Advice that mends a filter, as for complain_error(). Called if there is an error. */
 typedef const char *advice_fn(const void *ctx, int err);
 /* Checks every page and prints one line about it, or adds an object to `list`. `advise`
  * may be NULL: the usual advice. */
@@ -96,7 +96,7 @@ void print_its_list(const struct tamis_snapshot *snapshot, size_t index);
  * answer rests on it. */
 int verify_its_list(const struct tamis_snapshot *snapshot, size_t index,
                     struct tamis_name name, const char *store, json_t *lines);
-/* What to do if a segment's filter is missing or damaged: its list, if that is good to
+/* Advice for a segment whose filter is missing or damaged: its list, if that is good to
  * the end, makes it anew. Else NULL. */
 const char *advice_from_list(const struct tamis_snapshot *snapshot, size_t index);
 /* Reports why a segment's list cannot be used. Returns the status. */

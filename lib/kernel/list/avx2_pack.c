@@ -78,7 +78,7 @@ AVX2_INLINE void put_rests(const uint64_t *v, const struct rest_words *w,
 
 /* ---- tops ---- */
 
-/* Of eight values, the last one first. */
+/* Writes the tops of eight values, the last one first. */
 AVX2_INLINE void put_tops(__m256i a, __m256i b, __m128i rest_bits, uint32_t top_bytes,
                           uint8_t *to)
 {

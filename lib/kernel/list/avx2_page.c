@@ -112,7 +112,7 @@ AVX2_INLINE __m256i eight_tops(const uint8_t *at, uint32_t top_bytes)
     return _mm256_set1_epi64x(word);
 }
 
-/* What a shuffle needs to make a word of the top in byte `at`. */
+/* A shuffle with this makes a word of the top in byte `at`. */
 AVX2_INLINE long long top_from(long long at, uint32_t top_bytes)
 {
     return top_bytes == 2 ? ~0xffffLL | (at + 1) << 8 | at : ~0xffLL | at;

@@ -126,8 +126,8 @@ PACK_INLINE uint64_t take_more(const uint64_t *v, uint32_t n_more, uint32_t gap_
     return any;
 }
 
-/* The width that takes most of the n_more values after the first, and how many. Of the
- * widths around the mean gap, as list_page_fill() has them. 0: an odd page. */
+/* The width that takes most of the n_more values after the first, and how many. It
+ * tries the widths around the mean gap, as list_page_fill() does. 0: an odd page. */
 PACK_INLINE uint32_t choose(const uint64_t *v, uint32_t n_more, uint32_t *gap_bits)
 {
     enum { SAMPLE = 512 };

@@ -69,8 +69,8 @@ static inline enum tamis_reason origin_now(struct origin *o)
 }
 
 /* The same for a few keys: a thread reads the clock at every 64th only (page/quick.h),
- * which takes as long as a key on some segments. Whoever finds a period over, be it for
- * another store, each store's clock is read once more. */
+ * which takes as long as a key on some segments. Once a period is over, each store
+ * looks once more, whichever store the thread asked when it read the clock. */
 static inline enum tamis_reason origin_quick(struct origin *o, size_t n_keys)
 {
     quick_left -= (int)n_keys;
