@@ -23,7 +23,7 @@ static void map(struct view *v, const struct commit *c, void *at)
     for (uint32_t i = 0; i < v->n_stages; i++)
         v->planes[i] = plane_of(v->stages[i].bits, &v->stages[i].geometry);
     plane_row_begin(row, v->planes, v->n_stages);
-    v->head = (struct plane_head){v->planes[0], row};
+    v->head = (struct plane_head){.plane = v->planes[0], .row = row};
     v->answer = v->n_stages == 1 ? kernel_get()->answer : kernel_get()->answer_row;
 }
 

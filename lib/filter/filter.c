@@ -139,7 +139,8 @@ static int open_fd(int fd, bool ours, uint64_t offset, uint64_t n_bytes,
     f->tag = hash_domain_tag(h.identity.hash_id, h.identity.hash_seed);
     f->kernel = kernel_get();
     f->kind = kind_find(h.identity.kind); /* one that header_load() has let pass */
-    f->answer = f->kind->answer ? f->kind->answer : f->kernel->answer;
+    f->answer =
+        f->kind->find_answer ? f->kind->find_answer(f->kernel) : f->kernel->answer;
     f->answer_few = f->kind->answer_few ? f->kind->answer_few : f->kernel->answer_few;
     f->probe = f->kind->probe;
     f->probe_many = f->kind->probe_many;

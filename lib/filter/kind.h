@@ -35,7 +35,7 @@
  * - Answers leave probe_many only when a word of them is whole: a caller that jumps out
  *   of a probe is left with MAYBE.
  * - Warning: tamis_filter_probe() asks no probe of a row where the view is `plain`, or
- *   quick (page/quick.h): then planes of bits decide, or `answer` of the row. */
+ *   quick (page/quick.h): then planes of bits decide, or the row's find_answer. */
 #ifndef TAMIS_FILTER_KIND_H
 #define TAMIS_FILTER_KIND_H
 
@@ -94,8 +94,9 @@ struct filter_kind {
     kind_prefetch_fn *prefetch;
 
     /* A sealed filter is asked by these once all pages of its first stage are good.
-     * NULL: planes are asked by the kernel, others by the functions above. */
-    kind_answer_fn *answer;
+     * NULL: planes are asked by the kernel, others by the functions above. Which
+     * function it is for one key may depend on the kernel. */
+    kind_answer_fn *(*find_answer)(const struct kernel *k);
     kind_answer_few_fn *answer_few;
 
     /* Where this stage decides the answer. `begin` is the stage's offset in the file.

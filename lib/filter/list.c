@@ -371,6 +371,12 @@ static enum tamis_answer list_answer(const struct plane *plane,
     return TAMIS_ABSENT;
 }
 
+static kind_answer_fn *find_answer(const struct kernel *k)
+{
+    (void)k;
+    return list_answer;
+}
+
 static size_t list_answer_few(const struct plane *plane, const uint64_t *hashes,
                               size_t n, uint64_t *absent)
 {
@@ -409,7 +415,7 @@ const struct filter_kind kind_list = {
     .probe = probe_one,
     .probe_many = probe_many,
     .prefetch = prefetch,
-    .answer = list_answer,
+    .find_answer = find_answer,
     .answer_few = list_answer_few,
     .explain = NULL, /* no stage decides by itself */
     .stage_info = stage_info,

@@ -39,6 +39,9 @@ static size_t memory(const struct commit *c)
     return n_bytes;
 }
 
+static enum tamis_answer otherwise(const struct plane *plane,
+                                   const struct tamis_key *key, enum tamis_reason *why);
+
 static void map(struct view *v, const struct commit *c, void *at)
 {
     struct ribbons *r = at;
@@ -51,6 +54,7 @@ static void map(struct view *v, const struct commit *c, void *at)
         ribbon_plane_init(r->planes[i], v->stages[i].bits, &g);
         next += ribbon_plane_bytes(g.blocks);
     }
+    v->head.ribbon = (struct ribbon_head){r->planes[0], v->map.n_faults, otherwise};
     v->ribbons = r;
 }
 
@@ -107,9 +111,8 @@ static void prefetch(const struct view *v, uint64_t h)
     const struct ribbon_plane *p = v->ribbons->planes[0];
     struct ribbon_geometry g = geometry_of(p);
     struct ribbon_place place = ribbon_place_of(&g, h);
-    const struct ribbon_entry *e = p->entries +
-                                   (place.page < p->n_long ? p->blocks : 0) +
-                                   place.row / RIBBON_WIDTH;
+    const struct ribbon_entry *e =
+        p->sizes[place.page < p->n_long].entries + place.row / RIBBON_WIDTH;
     const uint8_t *here = p->bits + place.page * PAGE_BYTES + e->here;
     __builtin_prefetch(here);
     __builtin_prefetch(here + BLOCK_BYTES);
@@ -192,32 +195,16 @@ static size_t probe_many(struct view *v, const struct kernel *k, const uint64_t 
 
 /* ---- all pages of stage 0 are good ---- */
 
-/* Apart: a hit, a key in thirty that is bumped, and whatever follows a loss. */
-static __attribute__((noinline)) enum tamis_answer
-ribbon_answer_slowly(const struct plane *plane, uint64_t h, enum ribbon_answer answer,
-                     enum tamis_reason *why)
+/* A hit, a key in thirty that is bumped, and whatever follows a loss. */
+static enum tamis_answer otherwise(const struct plane *plane,
+                                   const struct tamis_key *key, enum tamis_reason *why)
 {
-    struct view *v = view_of_plane(plane);
-    enum tamis_reason reason = TAMIS_HIT;
-    if (answer == RIBBON_BUMPED && !lost_any(&v->map))
-        reason = probe_from(v, kernel_get(), 1, ribbon_next_hash(h));
-    else if (answer != RIBBON_MATCH)
-        reason = probe_from(v, kernel_get(), 0, h);
-    return answer_of(reason, why);
+    return answer_of(probe_from(view_of_plane(plane), kernel_get(), 0, key->hash), why);
 }
 
-static enum tamis_answer ribbon_answer(const struct plane *plane,
-                                       const struct tamis_key *key,
-                                       enum tamis_reason *why)
+static kind_answer_fn *find_answer(const struct kernel *k)
 {
-    struct view *v = view_of_plane(plane);
-    const struct ribbons *r = v->ribbons;
-    enum ribbon_answer a = r->kernel->probe(r->planes[0], key->hash);
-    if (__builtin_expect(a != RIBBON_ABSENT || lost_any(&v->map), 0))
-        return ribbon_answer_slowly(plane, key->hash, a, why);
-    if (why)
-        *why = TAMIS_NO_REASON;
-    return TAMIS_ABSENT;
+    return kernel_ribbon(k)->answer;
 }
 
 static size_t ribbon_answer_few(const struct plane *plane, const uint64_t *hashes,
@@ -263,7 +250,7 @@ const struct filter_kind kind_ribbon = {
     .probe = probe_one,
     .probe_many = probe_many,
     .prefetch = prefetch,
-    .answer = ribbon_answer,
+    .find_answer = find_answer,
     .answer_few = ribbon_answer_few,
     .explain = NULL, /* no stage decides by itself */
     .stage_info = stage_info,

@@ -153,7 +153,7 @@ int view_create(struct tamis_filter *f, int fd, const struct header *h,
     f->kind->map(v, c, (uint8_t *)v + of_kind);
     v->plain = f->kind->planes && header_sealed_for_good(h) && c->n_stages == 1 &&
                c->watermark >= f->min_watermark;
-    if (f->kind->answer && header_sealed_for_good(h) &&
+    if (f->kind->find_answer && header_sealed_for_good(h) &&
         c->watermark >= f->min_watermark)
         stage_set_plain(&v->stages[0]);
     if (v->plain)

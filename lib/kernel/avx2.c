@@ -313,14 +313,6 @@ KERNEL inline void rotate(uint32_t numbers[WORDS_PER_BLOCK], uint32_t start)
 
 #define RIBBON_SYMBOL ribbon_avx2
 
-/* For each of the low four bits of a number, a word of ones or zeros. The mask keeps
- * the loads within the page. */
-KERNEL inline __m256i mask_words(uint32_t bits)
-{
-    __m256i bit = _mm256_setr_epi64x(1, 2, 4, 8);
-    return _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_set1_epi64x(bits), bit), bit);
-}
-
 /* The parity of each word: of the sum of those of its bytes. */
 KERNEL inline uint32_t parities(__m256i x)
 {
@@ -332,25 +324,22 @@ KERNEL inline uint32_t parities(__m256i x)
     return (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(x));
 }
 
-KERNEL inline uint32_t four_columns(const uint8_t *here, const uint8_t *next,
-                                    uint32_t mask, __m256i low, __m256i high)
+KERNEL inline uint32_t four_parities(const uint8_t *here, const uint8_t *next,
+                                     __m256i low, __m256i high)
 {
-    __m256i words = mask_words(mask);
-    __m256i a = _mm256_maskload_epi64((const long long *)(const void *)here, words);
-    __m256i b = _mm256_maskload_epi64((const long long *)(const void *)next, words);
+    __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)here);
+    __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)next);
     return parities(
         _mm256_xor_si256(_mm256_and_si256(a, low), _mm256_and_si256(b, high)));
 }
 
-KERNEL inline uint32_t columns_differ(const uint8_t *here, const uint8_t *next,
-                                      uint8_t mask, uint64_t low, uint64_t high,
-                                      uint32_t fingerprint)
+KERNEL inline uint32_t parities_of(const uint8_t *here, const uint8_t *next,
+                                   uint64_t low, uint64_t high)
 {
     __m256i l = _mm256_set1_epi64x((long long)low);
     __m256i h = _mm256_set1_epi64x((long long)high);
-    uint32_t odd = four_columns(here, next, mask, l, h) |
-                   four_columns(here + 32, next + 32, mask >> 4, l, h) << 4;
-    return (odd ^ fingerprint) & mask;
+    return four_parities(here, next, l, h) | four_parities(here + 32, next + 32, l, h)
+                                                 << 4;
 }
 
 #include "lib/kernel/columns.h"

@@ -1,8 +1,7 @@
 /* The loops of every ribbon kernel. The file that includes this one defines KERNEL,
  * KERNEL_NAME, RIBBON_SYMBOL, and:
  *
- * - columns_differ(here, next, mask, low, high, fingerprint): a bit for each column of
- *   the mask, at most eight, whose parity is not the fingerprint's
+ * - parities_of(here, next, low, high): a bit for each of eight columns, its parity
  * - spots_of(p, hashes, spots), with OWN_SPOTS: where eight keys are
  *
  *     probe_many()   keys --> spots ----(lines are on their way)----> differ?
@@ -14,7 +13,7 @@
 
 #include <string.h>
 
-enum { SPOTS = 8, SPOTS_AHEAD = 4, FIRST_COLUMNS = 8 };
+enum { SPOTS = 8, SPOTS_AHEAD = 4 };
 
 struct spots {
     const uint8_t *page[SPOTS];
@@ -27,7 +26,7 @@ struct spots {
 struct spot {
     const uint8_t *page;
     const struct ribbon_entry *entry;
-    uint32_t row;
+    uint32_t row;       /* in its pair */
     uint64_t low, high; /* coefficients in its block, and in the next */
     uint32_t fingerprint;
 };
@@ -37,31 +36,51 @@ KERNEL inline struct spot spot_of(const struct ribbon_plane *p, uint64_t h)
     __extension__ typedef unsigned __int128 u128;
     u128 product = (u128)h * p->n_pages;
     uint64_t page = (uint64_t)(product >> 64);
-    uint32_t more = page < p->n_long;
-    uint32_t more_blocks = 0 - more; /* no branch: a page is long by chance */
-    uint32_t row = ribbon_row((uint64_t)product, p->blocks + more);
+    const struct ribbon_size *size = &p->sizes[page < p->n_long];
+    uint64_t row = (uint64_t)product >> 32;
+    /* As ribbon_row(), but without a branch. */
+    row = (row * size->n_places >> 32) - RIBBON_WIDTH / 2;
+    row &= ~(uint64_t)((int64_t)row >> 63);
+    row = row < size->last_row ? row : size->last_row;
     struct ribbon_key k = ribbon_key_of(h);
     return (struct spot){
         p->bits + page * PAGE_BYTES,
-        p->entries + (more_blocks & p->blocks) + row / RIBBON_WIDTH,
-        row,
+        size->entries + row / RIBBON_WIDTH,
+        (uint32_t)row % RIBBON_PAIR_ROWS,
         k.coefficients << row % RIBBON_WIDTH,
         k.coefficients >> 1 >> (63 - row % RIBBON_WIDTH),
         k.fingerprint,
     };
 }
 
-/* Apart: few keys come here. */
+/* A bit for each of the first eight columns whose parity is not the fingerprint's. */
+KERNEL inline uint32_t first_differ(const struct spot *x)
+{
+    const struct ribbon_entry *e = x->entry;
+    uint32_t odd = parities_of(x->page + e->here, x->page + e->next, x->low, x->high);
+    return (odd ^ x->fingerprint << e->before) & e->first;
+}
+
+KERNEL inline bool is_bumped(const struct spot *x)
+{
+    return x->row < x->page[x->entry->threshold];
+}
+
+/* Of a key that matches in the first eight columns. Apart: few keys come here. */
 KERNEL __attribute__((noinline)) enum ribbon_answer
 later_columns(const struct ribbon_plane *p, uint64_t h)
 {
+    struct ribbon_place place =
+        ribbon_place_of(&(struct ribbon_geometry){p->n_pages, p->n_long, p->blocks}, h);
+    struct ribbon_shape shape = ribbon_shape_of(place.blocks);
+    uint32_t n = ribbon_columns(&shape, place.row / RIBBON_WIDTH);
     struct spot x = spot_of(p, h);
     const uint8_t *here = x.page + x.entry->here, *next = x.page + x.entry->next;
-    for (uint32_t at = FIRST_COLUMNS; at < x.entry->columns; at += FIRST_COLUMNS) {
-        uint32_t left = x.entry->columns - at;
-        uint8_t mask = (uint8_t)(left < FIRST_COLUMNS ? (1U << left) - 1 : 0xffU);
-        if (columns_differ(here + 8 * at, next + 8 * at, mask, x.low, x.high,
-                           x.fingerprint >> at))
+    for (uint32_t at = RIBBON_WORDS; at < n; at += RIBBON_WORDS) {
+        /* The last eight, which stay within the page, have some that were asked. */
+        uint32_t from = at + RIBBON_WORDS < n ? at : n - RIBBON_WORDS;
+        uint32_t odd = parities_of(here + 8 * from, next + 8 * from, x.low, x.high);
+        if ((uint8_t)(odd ^ x.fingerprint >> from))
             return RIBBON_ABSENT;
     }
     return RIBBON_MATCH;
@@ -70,13 +89,29 @@ later_columns(const struct ribbon_plane *p, uint64_t h)
 KERNEL enum ribbon_answer ribbon_probe_one(const struct ribbon_plane *p, uint64_t h)
 {
     struct spot x = spot_of(p, h);
-    uint32_t differ = columns_differ(x.page + x.entry->here, x.page + x.entry->next,
-                                     x.entry->first, x.low, x.high, x.fingerprint);
-    if (__builtin_expect(x.row % RIBBON_PAIR_ROWS < x.page[x.entry->threshold], 0))
+    if (is_bumped(&x))
         return RIBBON_BUMPED;
-    if (differ)
+    if (first_differ(&x))
         return RIBBON_ABSENT;
-    return x.entry->columns > FIRST_COLUMNS ? later_columns(p, h) : RIBBON_MATCH;
+    return later_columns(p, h);
+}
+
+#define RARELY(condition) __builtin_expect(!!(condition), 0)
+
+KERNEL enum tamis_answer ribbon_answer(const struct plane *plane,
+                                       const struct tamis_key *key,
+                                       enum tamis_reason *why)
+{
+    const struct ribbon_head *head = (const struct ribbon_head *)(const void *)plane;
+    struct spot x = spot_of(head->first, key->hash);
+    if (RARELY(!first_differ(&x)) || RARELY(is_bumped(&x)))
+        return head->otherwise(plane, key, why);
+    atomic_thread_fence(memory_order_acquire); /* the page is read before n_lost */
+    if (RARELY(atomic_load_explicit(head->n_lost, memory_order_acquire)))
+        return head->otherwise(plane, key, why);
+    if (why)
+        *why = TAMIS_NO_REASON;
+    return TAMIS_ABSENT;
 }
 
 /* ---- many keys ---- */
@@ -89,7 +124,7 @@ KERNEL inline void spots_of(const struct ribbon_plane *p, const uint64_t *hashes
         struct spot x = spot_of(p, hashes[i]);
         s->page[i] = x.page;
         s->entry[i] = x.entry;
-        s->row[i] = x.row % RIBBON_PAIR_ROWS;
+        s->row[i] = x.row;
         s->low[i] = x.low;
         s->high[i] = x.high;
         s->fingerprint[i] = x.fingerprint;
@@ -119,12 +154,10 @@ KERNEL inline void spots_begin(const struct ribbon_plane *p, const uint64_t *has
 KERNEL inline void spots_ask(const struct spots *s, uint64_t *match, uint64_t *bumped)
 {
     for (size_t i = 0; i < SPOTS; i++) {
-        const struct ribbon_entry *e = s->entry[i];
-        uint32_t differ =
-            columns_differ(s->page[i] + e->here, s->page[i] + e->next, e->first,
-                           s->low[i], s->high[i], (uint32_t)s->fingerprint[i]);
-        *match |= (uint64_t)(differ == 0) << i;
-        *bumped |= (uint64_t)(s->row[i] < s->page[i][e->threshold]) << i;
+        struct spot x = {s->page[i], s->entry[i], (uint32_t)s->row[i],
+                         s->low[i],  s->high[i],  (uint32_t)s->fingerprint[i]};
+        *match |= (uint64_t)(first_differ(&x) == 0) << i;
+        *bumped |= (uint64_t)is_bumped(&x) << i;
     }
 }
 
@@ -142,7 +175,7 @@ KERNEL void ribbon_probe_many(const struct ribbon_plane *p, const uint64_t *hash
                               size_t n, uint64_t *match, uint64_t *bumped)
 {
     struct spots ring[SPOTS_AHEAD];
-    bool more = p->entries[p->blocks - 1].columns > FIRST_COLUMNS;
+    bool more = p->entries[p->blocks - 1].first == 0xff; /* has a page more columns? */
     size_t begun = 0;
     for (; begun < SPOTS_AHEAD && begun * SPOTS < n; begun++)
         spots_begin(p, hashes + begun * SPOTS, n - begun * SPOTS, &ring[begun]);
@@ -251,6 +284,7 @@ KERNEL void ribbon_solve(const struct ribbon_shape *shape,
 const struct ribbon_kernel RIBBON_SYMBOL = {
     .name = KERNEL_NAME,
     .probe = ribbon_probe_one,
+    .answer = ribbon_answer,
     .probe_many = ribbon_probe_many,
     .solve = ribbon_solve,
 };

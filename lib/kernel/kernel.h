@@ -92,9 +92,23 @@ struct plane_row {
 /* The planes stay the caller's. */
 void plane_row_begin(struct plane_row *row, const struct plane *planes, size_t n);
 
-/* answer() and answer_row() get the address of its plane. */
+/* What answer() needs of a filter whose first stage is a ribbon (ribbon.h). */
+struct ribbon_plane;
+struct ribbon_head {
+    const struct ribbon_plane *first;
+    /* ABSENT is believed as long as this is 0: no page of the mapping was lost. */
+    const _Atomic uint32_t *n_lost;
+    /* Answers where the first stage does not say ABSENT, or is not believed. */
+    enum tamis_answer (*otherwise)(const struct plane *plane,
+                                   const struct tamis_key *key, enum tamis_reason *why);
+};
+
+/* answer() and answer_row() get the address of its plane, which is that of the whole. */
 struct plane_head {
-    struct plane plane; /* the first */
+    union {
+        struct plane plane; /* the first */
+        struct ribbon_head ribbon;
+    };
     const struct plane_row *row;
 };
 

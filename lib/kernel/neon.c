@@ -171,28 +171,15 @@ KERNEL inline uint32_t two_columns(const uint8_t *here, const uint8_t *next,
                                                       << 1;
 }
 
-KERNEL inline uint32_t one_column(const uint8_t *here, const uint8_t *next,
-                                  uint64_t low, uint64_t high)
-{
-    uint64_t a, b;
-    memcpy(&a, here, sizeof a);
-    memcpy(&b, next, sizeof b);
-    return (uint32_t)__builtin_parityll((a & low) ^ (b & high));
-}
-
-/* An odd column by itself: the word behind it may be beyond the page. */
-KERNEL inline uint32_t columns_differ(const uint8_t *here, const uint8_t *next,
-                                      uint8_t mask, uint64_t low, uint64_t high,
-                                      uint32_t fingerprint)
+KERNEL inline uint32_t parities_of(const uint8_t *here, const uint8_t *next,
+                                   uint64_t low, uint64_t high)
 {
     uint8x16_t l = vreinterpretq_u8_u64(vdupq_n_u64(low));
     uint8x16_t h = vreinterpretq_u8_u64(vdupq_n_u64(high));
-    uint32_t odd = 0, j = 0;
-    for (; mask >> j > 1; j += 2)
+    uint32_t odd = 0;
+    for (uint32_t j = 0; j < 8; j += 2)
         odd |= two_columns(here + 8 * j, next + 8 * j, l, h) << j;
-    if (mask >> j)
-        odd |= one_column(here + 8 * j, next + 8 * j, low, high) << j;
-    return (odd ^ fingerprint) & mask;
+    return odd;
 }
 
 #include "lib/kernel/columns.h"

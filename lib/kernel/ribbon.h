@@ -7,20 +7,32 @@
 #define TAMIS_KERNEL_RIBBON_H
 
 #include "format/ribbon.h"
+#include "lib/kernel/kernel.h"
 
-/* Where a block is in its page, so that a probe need not compute it. */
+/* Where a block is in its page, so that a probe need not compute it. Eight words of the
+ * block and of the next one are loaded at a time. At the end of the page they would
+ * reach beyond it, so there they begin `before` words earlier. */
 struct ribbon_entry {
     uint16_t here, next, threshold;
-    uint8_t columns;
-    uint8_t first; /* a bit for each column, of the first eight */
+    uint8_t before;
+    uint8_t first; /* a bit for each of the eight words that is a column */
+};
+enum { RIBBON_WORDS = 8 }; /* that are loaded at a time */
+
+/* Pages of one length. */
+struct ribbon_size {
+    uint64_t n_places; /* of which rows are made: ribbon_row() */
+    uint64_t last_row;
+    const struct ribbon_entry *entries;
 };
 
 /* A stage, as a probe needs it. Its entries are those of the shorter pages, then those
- * of the longer ones. */
+ * of the longer ones. It must not move: sizes point to them. */
 struct ribbon_plane {
     const uint8_t *bits;
     uint64_t n_pages, n_long;
-    uint32_t blocks; /* of the shorter pages */
+    uint32_t blocks;             /* of the shorter pages */
+    struct ribbon_size sizes[2]; /* of the shorter pages, of the longer ones */
     struct ribbon_entry entries[];
 };
 
@@ -48,6 +60,10 @@ struct ribbon_room {
 struct ribbon_kernel {
     const char *name;
     enum ribbon_answer (*probe)(const struct ribbon_plane *p, uint64_t h);
+    /* One key, with the arguments of tamis_filter_probe(). `plane` is the address of a
+     * ribbon_head. */
+    enum tamis_answer (*answer)(const struct plane *plane, const struct tamis_key *key,
+                                enum tamis_reason *why);
     /* n keys: bit i % 64 of word i / 64 of `match` and `bumped` is their answer; if
      * neither is set, the key is absent. Words are written whole. */
     void (*probe_many)(const struct ribbon_plane *p, const uint64_t *hashes, size_t n,
@@ -59,7 +75,6 @@ struct ribbon_kernel {
                   size_t n, struct ribbon_room *room, uint8_t page[PAGE_BYTES]);
 };
 
-struct kernel;
 extern const struct ribbon_kernel ribbon_scalar, ribbon_avx2, ribbon_avx512,
     ribbon_neon;
 /* The one that goes with a kernel on this machine. */

@@ -162,17 +162,16 @@ KERNEL inline uint64_t column_word(const uint8_t *at)
     return le64_get(word);
 }
 
-KERNEL inline uint32_t columns_differ(const uint8_t *here, const uint8_t *next,
-                                      uint8_t mask, uint64_t low, uint64_t high,
-                                      uint32_t fingerprint)
+KERNEL inline uint32_t parities_of(const uint8_t *here, const uint8_t *next,
+                                   uint64_t low, uint64_t high)
 {
-    uint32_t differ = 0;
-    for (uint32_t j = 0; mask >> j; j++) {
+    uint32_t odd = 0;
+    for (uint32_t j = 0; j < 8; j++) {
         uint64_t chosen =
             (column_word(here + 8 * j) & low) ^ (column_word(next + 8 * j) & high);
-        differ |= (((uint32_t)__builtin_parityll(chosen) ^ fingerprint >> j) & 1) << j;
+        odd |= (uint32_t)__builtin_parityll(chosen) << j;
     }
-    return differ;
+    return odd;
 }
 
 #include "lib/kernel/columns.h"

@@ -26,6 +26,31 @@ static void make(const struct kernel *k, const struct ribbon_geometry *g, size_t
     ribbon_desk_free(d);
 }
 
+static enum tamis_answer otherwise(const struct plane *plane,
+                                   const struct tamis_key *key, enum tamis_reason *why)
+{
+    (void)plane;
+    (void)key;
+    *why = TAMIS_HIT;
+    return TAMIS_MAYBE;
+}
+
+/* Only absent keys are answered at once, and none after a page was lost. */
+static void answers_at_once(const struct ribbon_kernel *k, const struct ribbon_plane *p,
+                            uint64_t h, bool is_absent)
+{
+    struct tamis_key key = tamis_key_of_hash(0, h);
+    _Atomic uint32_t n_lost = 0;
+    struct plane_head head = {.ribbon = {p, &n_lost, otherwise}};
+    enum tamis_reason why = TAMIS_DAMAGED;
+    if (k->answer(&head.plane, &key, &why) == TAMIS_ABSENT)
+        assert_true(is_absent && why == TAMIS_NO_REASON);
+    else
+        assert_int_equal(why, TAMIS_HIT);
+    n_lost = 1;
+    assert_int_equal(k->answer(&head.plane, &key, &why), TAMIS_MAYBE);
+}
+
 static void same_answers(const struct ribbon_kernel *k, const struct ribbon_plane *p,
                          const struct ribbon_geometry *g, const uint64_t *h, size_t n)
 {
@@ -35,8 +60,10 @@ static void same_answers(const struct ribbon_kernel *k, const struct ribbon_plan
     k->probe_many(p, h, n, match, bumped);
     for (size_t i = 0; i < (n + 63) / 64 * 64; i++) {
         enum ribbon_answer a = i < n ? ribbon_probe(pages[0], g, h[i]) : RIBBON_ABSENT;
-        if (i < n)
+        if (i < n) {
             assert_int_equal(k->probe(p, h[i]), a);
+            answers_at_once(k, p, h[i], a == RIBBON_ABSENT);
+        }
         assert_int_equal(match[i / 64] >> i % 64 & 1, a == RIBBON_MATCH);
         assert_int_equal(bumped[i / 64] >> i % 64 & 1, a == RIBBON_BUMPED);
     }
