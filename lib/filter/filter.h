@@ -4,6 +4,7 @@
 
 #include "lib/filter/header.h"
 #include "lib/page/page.h"
+#include "lib/kernel/list/list_spot.h"
 
 /* ==== residency.c: what of it is in memory (public calls, too) ========== */
 
@@ -39,10 +40,8 @@ struct list_map {
     uint64_t n_hashes, n_pages;
     uint32_t hash_bits;
     const struct list_kernel *kernel;
-    /* list_place.h: 2^guide_bits + 1 places, in parts of a page. */
-    uint32_t guide_bits, guide_shift, part_bits; /* guide_shift: 64 - guide_bits */
-    uint32_t cut;                                /* 64 - hash_bits */
-    _Atomic uint32_t guide[];
+    struct list_plane plane;
+    _Atomic uint32_t guide[]; /* the plane's */
 };
 
 /* NULL if the filter is no list. */

@@ -10,7 +10,9 @@
  *
  * Most values that are asked for are absent. A quick way finds nearly all of these: it
  * takes few instructions, reads the tops of one group, and has no branch that is taken
- * by chance. The careful way decides about the others. */
+ * by chance. The careful way decides about the others. Once all pages are good,
+ * answer() of the kernel is before both, for one key: it takes only pages with heads
+ * like those of pages that were asked before. */
 #include "lib/filter/filter.h"
 #include "lib/filter/kind.h"
 #include "lib/filter/list_place.h"
@@ -37,6 +39,9 @@ static size_t memory(const struct commit *c)
            guide_bytes(c->stages[LIST_PAGES].length / PAGE_BYTES);
 }
 
+static enum tamis_answer otherwise(const struct plane *plane,
+                                   const struct tamis_key *key, enum tamis_reason *why);
+
 static void map(struct view *v, const struct commit *c, void *at)
 {
     const struct stage_desc *s = &c->stages[LIST_PAGES];
@@ -48,12 +53,18 @@ static void map(struct view *v, const struct commit *c, void *at)
         .n_pages = n_pages,
         .hash_bits = s->hash_bits,
         .kernel = kernel_list(kernel_get()),
-        .guide_bits = guide_bits_of(n_pages),
-        .guide_shift = 64 - guide_bits_of(n_pages),
-        .part_bits = part_bits_of(n_pages),
-        .cut = 64 - s->hash_bits,
+        .plane = {.pages = v->stages[LIST_PAGES].bits,
+                  .table = v->stages[LIST_INDEX].bits,
+                  .last_page = n_pages - 1,
+                  .table_tag = &v->stages[LIST_INDEX].plain_tag,
+                  .guide = l->guide,
+                  .guide_bits = guide_bits_of(n_pages),
+                  .guide_shift = 64 - guide_bits_of(n_pages),
+                  .part_bits = part_bits_of(n_pages),
+                  .cut = 64 - s->hash_bits},
     };
     memset(&l->guide, 0, guide_bytes(n_pages));
+    v->head.own = (struct own_head){&l->plane, v->map.n_faults, otherwise};
 }
 
 static struct view *view_of(struct tamis_filter *f)
@@ -253,7 +264,7 @@ FORCED static inline bool find_page(struct view *v, uint64_t value, uint64_t *pa
 FORCED static inline bool lacks(struct view *v, uint64_t h)
 {
     const struct list_map *l = v->list;
-    uint64_t value = h >> l->cut, first;
+    uint64_t value = h >> l->plane.cut, first;
     uint64_t page = fetch_page(v, h);
     return find_page(v, value, &page, &first) &&
            l->kernel->lacks(page_at(v, page), first, value) && !lost_any(&v->map);
@@ -263,7 +274,7 @@ static enum tamis_reason probe_one(struct view *v, const struct kernel *k, uint6
 {
     (void)k;
     return !is_strict(v) && lacks(v, h) ? TAMIS_NO_REASON
-                                        : ask_carefully(v, h >> v->list->cut);
+                                        : ask_carefully(v, h >> v->list->plane.cut);
 }
 
 static void prefetch(const struct view *v, uint64_t h)
@@ -303,7 +314,7 @@ static uint64_t absent_surely(struct view *v, const uint64_t *hashes, size_t n)
 {
     const struct list_kernel *k = v->list->kernel;
     struct asked asked[WORD];
-    uint32_t pages[WORD], cut = v->list->cut;
+    uint32_t pages[WORD], cut = v->list->plane.cut;
     uint64_t word = 0;
     for (size_t i = 0; i < n; i++) {
         pages[i] = (uint32_t)fetch_page(v, hashes[i]); /* < 2^28 */
@@ -331,7 +342,7 @@ static uint64_t ask_word(struct view *v, const uint64_t *hashes, size_t n)
     uint64_t open = ~word & (UINT64_MAX >> (WORD - n));
     for (; open; open &= open - 1) {
         uint64_t h = hashes[__builtin_ctzll(open)];
-        if (ask_carefully(v, h >> v->list->cut) == TAMIS_NO_REASON)
+        if (ask_carefully(v, h >> v->list->plane.cut) == TAMIS_NO_REASON)
             word |= open & -open;
     }
     return word;
@@ -352,29 +363,30 @@ static size_t probe_many(struct view *v, const struct kernel *k, const uint64_t 
 
 /* ---- all pages of hashes are good ---- */
 
-static __attribute__((noinline)) enum tamis_answer
-list_answer_carefully(struct view *v, uint64_t h, enum tamis_reason *why)
+/* Lets answer() of the kernel take pages of this shape, if it can. */
+static void note_shape(struct view *v, uint64_t page)
 {
-    return answer_of(ask_carefully(v, h >> v->list->cut), why);
+    struct list_map *l = v->list;
+    struct list_page p;
+    if (!is_good(v, page) || !list_page_open(page_at(v, page), l->hash_bits, &p) ||
+        p.n < 2 || p.top_bytes != 2 || p.n_groups - 1 > LANES)
+        return;
+    atomic_store_explicit(&l->plane.shapes[list_shape_at(list_shape(&p))],
+                          list_shape(&p), memory_order_relaxed);
 }
 
-/* Never strict: then no stage is good for good. */
-static enum tamis_answer list_answer(const struct plane *plane,
-                                     const struct tamis_key *key,
-                                     enum tamis_reason *why)
+static enum tamis_answer otherwise(const struct plane *plane,
+                                   const struct tamis_key *key, enum tamis_reason *why)
 {
     struct view *v = view_of_plane(plane);
-    if (__builtin_expect(!lacks(v, key->hash), 0))
-        return list_answer_carefully(v, key->hash, why);
-    if (why)
-        *why = TAMIS_NO_REASON;
-    return TAMIS_ABSENT;
+    uint64_t h = key->hash, page = guide_page(v, h);
+    note_shape(v, page);
+    return answer_of(probe_one(v, NULL, h), why);
 }
 
 static kind_answer_fn *find_answer(const struct kernel *k)
 {
-    (void)k;
-    return list_answer;
+    return kernel_list(k)->answer;
 }
 
 static size_t list_answer_few(const struct plane *plane, const uint64_t *hashes,

@@ -119,16 +119,16 @@ static __attribute__((noinline)) uint32_t guide_find(const struct view *v,
 {
     struct list_map *l = v->list;
     uint64_t part = 0, page = l->n_pages;
-    if (step >> l->guide_bits == 0) {
-        uint64_t value = step << (64 - l->guide_bits) >> (64 - l->hash_bits);
+    if (step >> l->plane.guide_bits == 0) {
+        uint64_t value = step << (64 - l->plane.guide_bits) >> (64 - l->hash_bits);
         page = search_page(v, value);
         uint64_t first = entry_at(v, page);
         uint64_t next = page + 1 < l->n_pages ? entry_at(v, page + 1) : UINT64_MAX;
         if (first < value && value < next)
             part = (uint64_t)((double)(value - first) / (double)(next - first) *
-                              (double)(UINT64_C(1) << l->part_bits));
+                              (double)(UINT64_C(1) << l->plane.part_bits));
     }
-    uint32_t place = (uint32_t)((page << l->part_bits) + part) | 1;
+    uint32_t place = (uint32_t)((page << l->plane.part_bits) + part) | 1;
     atomic_store_explicit(&l->guide[step], place, memory_order_relaxed);
     return place;
 }
@@ -144,10 +144,10 @@ static inline uint64_t guide_at(const struct view *v, uint64_t step)
 static inline uint64_t guide_page(const struct view *v, uint64_t h)
 {
     const struct list_map *l = v->list;
-    uint64_t step = h >> l->guide_shift;
+    uint64_t step = h >> l->plane.guide_shift;
     uint64_t from = guide_at(v, step), to = guide_at(v, step + 1);
-    uint64_t place = from + ((to - from) * (h << l->guide_bits >> 40) >> 24);
-    uint64_t page = place >> l->part_bits;
+    uint64_t place = from + ((to - from) * (h << l->plane.guide_bits >> 40) >> 24);
+    uint64_t page = place >> l->plane.part_bits;
     return page < l->n_pages ? page : l->n_pages - 1;
 }
 

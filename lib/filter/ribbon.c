@@ -54,7 +54,7 @@ static void map(struct view *v, const struct commit *c, void *at)
         ribbon_plane_init(r->planes[i], v->stages[i].bits, &g);
         next += ribbon_plane_bytes(g.blocks);
     }
-    v->head.ribbon = (struct ribbon_head){r->planes[0], v->map.n_faults, otherwise};
+    v->head.own = (struct own_head){r->planes[0], v->map.n_faults, otherwise};
     v->ribbons = r;
 }
 

@@ -155,7 +155,8 @@ int view_create(struct tamis_filter *f, int fd, const struct header *h,
                c->watermark >= f->min_watermark;
     if (f->kind->find_answer && header_sealed_for_good(h) &&
         c->watermark >= f->min_watermark)
-        stage_set_plain(&v->stages[0]);
+        for (uint32_t i = 0; i < c->n_stages; i++)
+            stage_set_plain(&v->stages[i]);
     if (v->plain)
         stage_set_plain(&v->stages[0]);
     v->generation = c->generation;

@@ -102,12 +102,10 @@ KERNEL enum tamis_answer ribbon_answer(const struct plane *plane,
                                        const struct tamis_key *key,
                                        enum tamis_reason *why)
 {
-    const struct ribbon_head *head = (const struct ribbon_head *)(const void *)plane;
-    struct spot x = spot_of(head->first, key->hash);
-    if (RARELY(!first_differ(&x)) || RARELY(is_bumped(&x)))
-        return head->otherwise(plane, key, why);
-    atomic_thread_fence(memory_order_acquire); /* the page is read before n_lost */
-    if (RARELY(atomic_load_explicit(head->n_lost, memory_order_acquire)))
+    const struct own_head *head = (const struct own_head *)(const void *)plane;
+    struct spot x = spot_of(head->of_kind, key->hash);
+    if (RARELY(!first_differ(&x)) || RARELY(is_bumped(&x)) ||
+        RARELY(!own_none_lost(head)))
         return head->otherwise(plane, key, why);
     if (why)
         *why = TAMIS_NO_REASON;

@@ -92,22 +92,30 @@ struct plane_row {
 /* The planes stay the caller's. */
 void plane_row_begin(struct plane_row *row, const struct plane *planes, size_t n);
 
-/* What answer() needs of a filter whose first stage is a ribbon (ribbon.h). */
-struct ribbon_plane;
-struct ribbon_head {
-    const struct ribbon_plane *first;
-    /* ABSENT is believed as long as this is 0: no page of the mapping was lost. */
-    const _Atomic uint32_t *n_lost;
-    /* Answers where the first stage does not say ABSENT, or is not believed. */
+/* What answer() of a ribbon kernel or a list kernel needs of a filter. Ones are no
+ * neutral there, so ABSENT is believed only as long as no page of the mapping was lost.
+ */
+struct own_head {
+    const void *of_kind;            /* ribbon_plane, or list_plane */
+    const _Atomic uint32_t *n_lost; /* 0: none */
+    /* Answers where answer() cannot tell that the key is absent. */
     enum tamis_answer (*otherwise)(const struct plane *plane,
                                    const struct tamis_key *key, enum tamis_reason *why);
 };
 
-/* answer() and answer_row() get the address of its plane, which is that of the whole. */
+/* Was none lost? Call it when all that an answer rests on was read. */
+static inline bool own_none_lost(const struct own_head *head)
+{
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(head->n_lost, memory_order_acquire) == 0;
+}
+
+/* answer() and answer_row() get the address of its plane, which is that of the whole.
+ */
 struct plane_head {
     union {
         struct plane plane; /* the first */
-        struct ribbon_head ribbon;
+        struct own_head own;
     };
     const struct plane_row *row;
 };

@@ -60,8 +60,8 @@ struct ribbon_room {
 struct ribbon_kernel {
     const char *name;
     enum ribbon_answer (*probe)(const struct ribbon_plane *p, uint64_t h);
-    /* One key, with the arguments of tamis_filter_probe(). `plane` is the address of a
-     * ribbon_head. */
+    /* One key, with the arguments of tamis_filter_probe(). `plane` is the address of an
+     * own_head. */
     enum tamis_answer (*answer)(const struct plane *plane, const struct tamis_key *key,
                                 enum tamis_reason *why);
     /* n keys: bit i % 64 of word i / 64 of `match` and `bumped` is their answer; if

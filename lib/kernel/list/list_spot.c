@@ -4,6 +4,7 @@
 #include "lib/kernel/list/list_pack.h"
 #include "lib/kernel/list/list_page.h"
 #include "lib/kernel/kernel.h"
+#include "format/integrity.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -25,9 +26,40 @@ GROUP_INLINE bool find_spot(const uint8_t *page, uint64_t first, uint64_t value,
     return true;
 }
 
+/* ---- one key ---- */
+
+#define RARELY(condition) __builtin_expect(!!(condition), 0)
+
+/* The page where the guide says that the hash should be: any number, if the guide does
+ * not know yet. */
+GROUP_INLINE uint64_t list_guess(const struct list_plane *l, uint64_t h)
+{
+    const _Atomic uint32_t *at = l->guide + (h >> l->guide_shift);
+    uint64_t from = atomic_load_explicit(at, memory_order_relaxed);
+    uint64_t to = atomic_load_explicit(at + 1, memory_order_relaxed);
+    return (from + ((to - from) * (h << l->guide_bits >> 40) >> 24)) >> l->part_bits;
+}
+
+/* The shape of this page, if such a page was seen before; else 0. */
+GROUP_INLINE uint32_t list_shape_seen(const struct list_plane *l, const uint8_t *page)
+{
+    struct le32 word;
+    memcpy(&word, page + offsetof(struct list_page_disk, n_hashes), sizeof word);
+    uint32_t head = le32_get(word); /* the fourth byte is a leader */
+    uint32_t shape =
+        atomic_load_explicit(&l->shapes[list_shape_at(head)], memory_order_relaxed);
+    return shape << 8 == head << 8 ? shape : 0;
+}
+
+GROUP_INLINE bool two_groups(const uint8_t *a, const uint8_t *b, uint32_t top)
+{
+    return has_top(a, 2, top) | has_top(b, 2, top);
+}
+
 #define SPOT(name) name##_plain
 #define SPOT_TARGET
 #define SPOT_HAS has_top
+#define SPOT_CAN two_groups
 #include "lib/kernel/list/list_spots.h"
 
 #if defined(__x86_64__)
@@ -52,16 +84,46 @@ AVX2 GROUP_INLINE bool has_top_avx2(const uint8_t *tops, uint32_t top_bytes,
     return !_mm256_testz_si256(same, same);
 }
 
+AVX2 GROUP_INLINE bool two_groups_avx2(const uint8_t *a, const uint8_t *b, uint32_t top)
+{
+    return has_top_avx2(a, 2, top) | has_top_avx2(b, 2, top);
+}
+
 #define SPOT(name)  name##_avx2
 #define SPOT_TARGET AVX2
 #define SPOT_HAS    has_top_avx2
+#define SPOT_CAN    two_groups_avx2
+#include "lib/kernel/list/list_spots.h"
+
+/* Pages are packed, read and looked into as by AVX2. */
+#define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx2,bmi,bmi2,popcnt")))
+
+AVX512 GROUP_INLINE bool two_groups_avx512(const uint8_t *a, const uint8_t *b,
+                                           uint32_t top)
+{
+    __m512i want = _mm512_set1_epi16((short)top);
+    __mmask32 in_a = _mm512_cmpeq_epi16_mask(_mm512_loadu_si512(a), want) |
+                     _mm512_cmpeq_epi16_mask(_mm512_loadu_si512(a + 64), want);
+    __mmask32 in_b = _mm512_cmpeq_epi16_mask(_mm512_loadu_si512(b), want) |
+                     _mm512_cmpeq_epi16_mask(_mm512_loadu_si512(b + 64), want);
+    return (in_a | in_b) != 0;
+}
+
+#define SPOT(name)              name##_avx512
+#define SPOT_TARGET             AVX512
+#define SPOT_HAS                has_top_avx2
+#define SPOT_CAN                two_groups_avx512
+#define list_page_values_avx512 list_page_values_avx2
+#define list_page_pack_avx512   list_page_pack_avx2
 #include "lib/kernel/list/list_spots.h"
 #endif
 
 const struct list_kernel *kernel_list(const struct kernel *k)
 {
 #if defined(__x86_64__)
-    if ((k == &kernel_avx512 || k == &kernel_avx2) && __builtin_cpu_supports("popcnt"))
+    if (k == &kernel_avx512)
+        return &kernel_list_avx512;
+    if (k == &kernel_avx2 && __builtin_cpu_supports("popcnt"))
         return &kernel_list_avx2;
 #endif
     (void)k;

@@ -7,6 +7,7 @@
 #define TAMIS_LIST_SPOT_H
 
 #include "format/list.h"
+#include "lib/kernel/kernel.h"
 
 /* ---- groups: compilers make vector instructions of these ---- */
 
@@ -111,7 +112,40 @@ struct list_spot {
     uint8_t top_bytes;
 };
 
+/* A list, as a single probe needs it. */
+enum { LIST_SHAPES = 256 };
+struct list_plane {
+    const uint8_t *pages, *table;
+    uint64_t last_page;
+    /* Compared with the key's tag: once they are the same, all of the table is good. */
+    const _Atomic uint64_t *table_tag;
+    /* 2^guide_bits + 1 places, in parts of a page (filter/list_place.h). */
+    const _Atomic uint32_t *guide;
+    uint32_t guide_bits, guide_shift, part_bits; /* guide_shift: 64 - guide_bits */
+    uint32_t cut;                                /* 64 - hash_bits */
+    /* Heads of pages that were found valid, by list_shape(); 0: none yet. */
+    _Atomic uint32_t shapes[LIST_SHAPES];
+};
+
+/* n_hashes and gap_bits, as a page has them, and above them leader_shift: pages with
+ * the same two differ in their values only. */
+GROUP_INLINE uint32_t list_shape(const struct list_page *p)
+{
+    return p->n | p->gap_bits << 16 | p->leader_shift << 24;
+}
+
+/* Where a shape is kept. A list has two or three gap_bits, and n_hashes that are close
+ * together. */
+GROUP_INLINE uint32_t list_shape_at(uint32_t shape)
+{
+    return (shape ^ shape >> 9) % LIST_SHAPES;
+}
+
 struct list_kernel {
+    /* One key, with the arguments of tamis_filter_probe(). `plane` is the address of an
+     * own_head. */
+    enum tamis_answer (*answer)(const struct plane *plane, const struct tamis_key *key,
+                                enum tamis_reason *why);
     /* Does the page surely lack the value? False: find() knows, if the page is valid
      * and begins with `first`. */
     bool (*lacks)(const uint8_t *page, uint64_t first, uint64_t value);

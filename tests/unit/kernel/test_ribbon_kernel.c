@@ -41,7 +41,7 @@ static void answers_at_once(const struct ribbon_kernel *k, const struct ribbon_p
 {
     struct tamis_key key = tamis_key_of_hash(0, h);
     _Atomic uint32_t n_lost = 0;
-    struct plane_head head = {.ribbon = {p, &n_lost, otherwise}};
+    struct plane_head head = {.own = {p, &n_lost, otherwise}};
     enum tamis_reason why = TAMIS_DAMAGED;
     if (k->answer(&head.plane, &key, &why) == TAMIS_ABSENT)
         assert_true(is_absent && why == TAMIS_NO_REASON);
