@@ -78,11 +78,11 @@ static const char exit_help[] =
     "   2  wrong usage, a number out of range, a bad key list, or a segment, file or\n"
     "      store that exists already\n"
     "   3  not a filter or store, a newer format, damage or lost keys found, or a\n"
-    "      filter of another domain or binding; a directory or another kind of\n"
-    "      file in a filter's place is damage\n"
+    "      filter of another domain or binding; no file in the place of a filter or\n"
+    "      a list, a directory or another kind of file there is damage\n"
     "   4  I/O error, also of the output; the line on standard error says so if the\n"
     "      work is done and only its report is lost\n"
-    "   5  no such segment or store\n"
+    "   5  no such segment or store, or a segment has no list\n"
     "   6  busy: another writer has the segment\n"
     "  10  probe --quiet: the key is absent; file contains or equal --quiet: no\n";
 

@@ -1,10 +1,12 @@
 /* tamis grow: adds the keys, commits, and reports what is in, however it ends. */
+#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../input/input.h"
+#include "../open/open.h"
 #include "../output/output.h"
 #include "../talk/screen.h"
 #include "../talk/talk.h"
@@ -292,5 +294,8 @@ int grow_failed(const struct grow *g, int err, const struct tamis_diag *diag)
                         "%s: segment '%s' has just been dropped or replaced: run it "
                         "again",
                         g->path, g->name);
+    if (err == ENOENT && diag != NULL)
+        return segment_error(err, diag, g->path,
+                             (struct tamis_name){g->name, strlen(g->name)}, NULL);
     return complain_error(err, diag, g->path, NULL);
 }

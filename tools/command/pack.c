@@ -252,7 +252,7 @@ static void note_lost(struct packing *p, size_t i)
     struct tamis_filter *none;
     int err = tamis_snapshot_filter(p->snapshot, i, &none, NULL);
 
-    if (p->n_lost++ == 0 || err == ENOENT || status_unread(err) == EXIT_DAMAGE)
+    if (p->n_lost++ == 0 || status_unread(err) == EXIT_DAMAGE)
         p->lost_error = err;
 }
 
@@ -332,7 +332,7 @@ static int complain_lost(const struct packing *p)
     const char *s = p->n_lost == 1 ? "" : "s", *be = p->n_lost == 1 ? "is" : "are";
     const char *advice = advice_unread(p->lost_error);
 
-    if (p->lost_error == ENOENT || status_unread(p->lost_error) == EXIT_DAMAGE)
+    if (status_unread(p->lost_error) == EXIT_DAMAGE)
         return complain(EXIT_DAMAGE,
                         "%s: the pack%s of %llu segment%s %s missing or damaged: "
                         "'tamis verify' says which",

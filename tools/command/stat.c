@@ -30,10 +30,13 @@ static int unopened(struct tamis_store *store, const struct tamis_segment_info *
     bool lost = same && err == ENOENT;
     const char *advice =
         lost && index != SIZE_MAX ? advice_from_list(fresh, index) : NULL;
-    int status = lost ? EXIT_DAMAGE : status_unread(err);
+    int status = status_unread(err);
 
     if (!same && index != SIZE_MAX)
         status = detail(store, fresh, index, path, list);
+    else if (!same)
+        status = not_found(TAMIS_ERR_NO_SEGMENT, fresh, path,
+                           (struct tamis_name){s->name, s->name_bytes});
     else
         complain_error(err, diag, path,
                        packed && (lost || err < 0) ? advice_packed

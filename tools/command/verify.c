@@ -137,7 +137,7 @@ static int report_unopened(const struct verify *v, const struct place *p,
                    : bad && err != TAMIS_ERR_MISMATCH
                        ? "build the segment anew from its keys"
                        : advice_unread(err));
-    return err == ENOENT ? EXIT_DAMAGE : status_unread(err);
+    return status_unread(err);
 }
 
 /* A segment that was dropped meanwhile is ignored, unless it was named. */

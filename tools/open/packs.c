@@ -92,7 +92,7 @@ bool add_lost_pack(struct lost_packs *known, struct tamis_store *store,
         memory_or_exit(realloc(known->uuids, (known->n + 1) * sizeof(*known->uuids)));
     memcpy(known->uuids[known->n++], uuid, sizeof(uuid));
     known->error = err;
-    known->status = err == ENOENT ? EXIT_DAMAGE : status_unread(err);
+    known->status = status_unread(err);
     known->n_unread += known->status != EXIT_DAMAGE;
     return true;
 }

@@ -83,7 +83,7 @@ int segment_error(int err, const struct tamis_diag *diag, const char *path,
              diag->what[0] ? diag->what : tamis_strerror(err), offset,
              advice && advice[0] ? ": " : "", advice ? advice : "");
     free(text);
-    return status_of_error(err);
+    return status_unread(err);
 }
 
 int pick_segments(const struct tamis_snapshot *snapshot, const char *path,

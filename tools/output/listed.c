@@ -98,8 +98,7 @@ int list_error(int err, const struct tamis_diag *diag, const char *store,
 
     snprintf(its.what, sizeof(its.what), "its list: %.*s", (int)sizeof(its.what) - 16,
              diag->what[0] ? diag->what : tamis_strerror(err));
-    segment_error(err, &its, store, name, advice);
-    return err == ENOENT ? EXIT_DAMAGE : status_unread(err);
+    return segment_error(err, &its, store, name, advice);
 }
 
 int verify_its_list(const struct tamis_snapshot *snapshot, size_t index,
@@ -154,6 +153,7 @@ int against_its_list(struct against *a, const struct tamis_snapshot *snapshot,
 
     if (err == TAMIS_ERR_NO_SEGMENT) {
         a->unlisted++;
+        diag.file[0] = '\0'; /* The message names the store, not its filters/. */
         return named ? complain_error(err, &diag, o->args[0], "") : EXIT_DONE;
     }
     if (err == 0 && (err = tamis_list_facts(list, &facts)) == 0 &&

@@ -38,5 +38,6 @@ bool is_wrong_type(int error)
 
 int status_unread(int error)
 {
-    return is_wrong_type(error) ? EXIT_DAMAGE : status_of_error(error);
+    return error == ENOENT || is_wrong_type(error) ? EXIT_DAMAGE
+                                                   : status_of_error(error);
 }

@@ -13,9 +13,9 @@
 enum {
     EXIT_DONE = 0,
     EXIT_USAGE = 2,
-    EXIT_DAMAGE = 3, /* not a filter, damage, newer version, mismatch */
+    EXIT_DAMAGE = 3, /* not a filter, damage, a lost file, newer version, mismatch */
     EXIT_IO = 4,
-    EXIT_NONE = 5, /* no such segment or store */
+    EXIT_NONE = 5, /* no such segment, list or store */
     EXIT_BUSY = 6,
     EXIT_ABSENT = 10 /* only of probe --quiet */
 };
@@ -23,9 +23,9 @@ enum {
 /* ==== status.c: errors as exit statuses ========================================== */
 
 int status_of_error(int error);
-/* A file cannot be read. 3 if something other than a file is in the filter's place; 4
- * for an error, which says nothing about the file's bytes. */
-bool is_wrong_type(int error);
+bool is_wrong_type(int error); /* something other than a file is in its place */
+/* A file that a store names cannot be read. 3 if it is missing, or something other than
+ * a file is in its place; 4 for an error, which says nothing about the file's bytes. */
 int status_unread(int error);
 
 /* ==== advice.c: what would work ================================================== */

@@ -195,7 +195,7 @@ load ../common
         done
         rm -rf "$file"
     }
-    wrong 4 "No such file or directory"
+    wrong 3 "No such file or directory"
     touch "$file"
     wrong 3 "empty"
     mkdir "$file"
