@@ -135,17 +135,22 @@ static int no_filter(const struct grow *g)
                     g->path, g->name, g->name);
 }
 
-/* Makes the segment. A list without keys makes none unless --empty is given. A list
- * whose first key is bad makes none. */
+/* Other processes may want the segment's writer while this one waits for keys. A list
+ * whose first key is bad makes no segment. */
+static int wait_for_keys(const struct grow *g)
+{
+    int any = keys_any(g->keys), status = grow_ended(g);
+
+    return status == EXIT_DONE && any < 0 ? keys_status(g->keys) : status;
+}
+
+/* A list without keys makes no segment unless --empty is given. */
 static int check_first_key(const struct grow *g)
 {
-    int any = keys_any(g->keys);
-
-    if (any > 0)
-        return EXIT_DONE;
-    return any < 0 ? keys_status(g->keys)
-                   : check_empty(g->keys, given(g->o, OPT_EMPTY),
-                                 "a new filter would say ABSENT of every key");
+    return keys_any(g->keys) > 0
+               ? EXIT_DONE
+               : check_empty(g->keys, given(g->o, OPT_EMPTY),
+                             "a new filter would say ABSENT of every key");
 }
 
 static int open_writer(struct grow *g)
@@ -156,13 +161,8 @@ static int open_writer(struct grow *g)
     int status = EXIT_DONE;
 
     if (err == TAMIS_ERR_NO_SEGMENT) {
-        if (!is_listed(g)) {
-            grow_let();
+        if (!is_listed(g))
             status = check_first_key(g);
-            grow_hold();
-        }
-        if (grow_ended(g) != EXIT_DONE)
-            return EXIT_IO;
         if (status != EXIT_DONE)
             return status;
         err = create(g, &diag);
@@ -202,6 +202,8 @@ static int run(int argc, char **argv)
     grow_let();
     if (status == EXIT_DONE)
         status = grow_keys(&o, &g.keys);
+    if (status == EXIT_DONE)
+        status = wait_for_keys(&g);
     if (status == EXIT_DONE) {
         grow_hold();
         status = open_writer(&g);

@@ -402,3 +402,27 @@ early() {
     ok "$TAMIS" verify store g --against k
     prints ": 0 lost"
 }
+
+@test "a grow that waits for its first key keeps no other writer out" {
+    "$TAMIS" init store
+    echo a | "$TAMIS" grow store g -q
+    mkfifo pipe
+    for list in pipe -; do
+        if [ $list = pipe ]; then
+            "$TAMIS" grow store g pipe -q 3>&- &
+        else
+            "$TAMIS" grow store g - -q <pipe 3>&- &
+            exec 7>pipe
+        fi
+        pid=$!
+        soon grep -q 'State:.S' /proc/$pid/status
+        sleep 0.3
+        ok "$TAMIS" grow store g <(echo "meanwhile $list") -q
+        [ $list = - ] || exec 7>pipe
+        echo "late $list" >&7
+        exec 7>&-
+        wait $pid
+        ok "$TAMIS" probe store "late $list"
+        prints HIT
+    done
+}
