@@ -222,7 +222,8 @@ const struct command cmd_stat = {
              "how full they are, their expected error and their target. If a filter is "
              "over its target, as a union may be, build it anew ('tamis build "
              "--replaces'). A filter with a missing or truncated file counts as lost. "
-             "It exits 3 if a filter or pack is lost, damaged or no regular file, 4 if "
+             "It exits 3 if a filter, pack or list is lost, damaged or no regular "
+             "file, 4 if "
              "one cannot be read; with names, only for these. --prometheus prints "
              "nothing if this "
              "process lacks the permission or the room to open a filter.\n",
@@ -233,7 +234,8 @@ const struct command cmd_stat = {
          OPTION(SVG, "draw rank, size, fill, age and error of the segments; '-' is "
                      "standard output. Replaces an SVG or an empty file, and no other"),
          OPTION(PROMETHEUS, "the same facts for a monitor, in Prometheus' text format"),
-         OPTION(CHECK, "with --prometheus: read every page, exit 3 if any is damaged"),
+         OPTION(CHECK, "with --prometheus: read every page of filters, packs and "
+                       "lists, exit 3 if any is damaged"),
          OPTION(JSON, NULL)},
     .examples = "tamis stat store 000012.sst\n"
                 "tamis stat store --svg store.svg\n",

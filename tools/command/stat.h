@@ -15,10 +15,11 @@ struct totals {
     uint64_t n[4]; /* by state */
     uint64_t keys, bytes, allocated, catalog_file, over_target, unreadable, lost;
     uint64_t n_packs, n_packed, n_dead, pack_bytes;
+    uint64_t unusable_lists;
     struct lost_packs lost_packs;
     bool for_packs;
     bool moved; /* a segment is not where it was */
-    int status; /* of filters that do not open; damage ranks before I/O errors */
+    int status; /* of files that do not open; damage ranks before I/O errors */
 };
 
 /* Adds the named segments, or all; in a newer snapshot if one is elsewhere meanwhile.
@@ -31,7 +32,7 @@ json_t *totals_json(const struct totals *t, const struct tamis_store_info *info,
                     const char *path);
 void print_totals_text(const struct totals *t, const struct tamis_store_info *info,
                        const char *path);
-/* Says how many filters and packs do not open. Returns the status. */
+/* Says how many filters, packs and lists do not open. Returns the status. */
 int complain_totals(const struct totals *t, const char *path);
 
 #endif

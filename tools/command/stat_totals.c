@@ -108,6 +108,20 @@ static void add_segment(struct totals *t, struct tamis_store *store,
     t->bytes += s.file_bytes;
 }
 
+/* No answer rests on a list, but it has to be there when a filter is made of it. */
+static void add_list(struct totals *t, struct tamis_store *store,
+                     const struct tamis_snapshot *snapshot, size_t i)
+{
+    struct tamis_filter *list = NULL;
+    int err = open_its_list(store, snapshot, i, &list, NULL);
+
+    tamis_filter_close(list);
+    if (err == 0 || err == TAMIS_ERR_NO_SEGMENT)
+        return;
+    t->unusable_lists++;
+    note_status(t, status_unread(err));
+}
+
 int add_segments(struct totals *t, struct tamis_store *store,
                  struct tamis_snapshot **snapshot, const char *path, char *const *names,
                  size_t n_names)
@@ -121,8 +135,10 @@ int add_segments(struct totals *t, struct tamis_store *store,
         free(t->lost_packs.uuids);
         *t = before;
         status = pick_segments(*snapshot, path, names, n_names, &picked, &n);
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
             add_segment(t, store, *snapshot, picked[i], path);
+            add_list(t, store, *snapshot, picked[i]);
+        }
         free(picked);
     } while (t->moved && newer_snapshot(store, snapshot, &tries));
     return status;
@@ -178,6 +194,7 @@ json_t *totals_json(const struct totals *t, const struct tamis_store_info *info,
     json_put(o, "over_target", json_count(t->over_target));
     json_put(o, "unreadable", json_count(t->unreadable));
     json_put(o, "lost", json_count(t->lost));
+    json_put(o, "unusable_lists", json_count(t->unusable_lists));
     json_put(o, "keys", json_count(t->keys));
     json_put(o, "filter_bytes", json_count(t->bytes));
     json_put(o, "filter_allocated_bytes", json_count(t->allocated));
@@ -222,6 +239,10 @@ void print_totals_text(const struct totals *t, const struct tamis_store_info *in
                      "lost\n",
                      (unsigned long long)t->over_target,
                      (unsigned long long)t->unreadable, (unsigned long long)t->lost);
+    if (t->unusable_lists > 0)
+        print_tinted(TINT_BAD, "           %llu list%s unusable\n",
+                     (unsigned long long)t->unusable_lists,
+                     t->unusable_lists == 1 ? "" : "s");
     printf("keys       %llu\n", (unsigned long long)t->keys);
     printf("filters    %s allocated", size_text(a, (double)t->allocated));
     if (t->allocated != t->bytes)
@@ -238,7 +259,7 @@ void print_totals_text(const struct totals *t, const struct tamis_store_info *in
 int complain_totals(const struct totals *t, const char *path)
 {
     size_t n_unread = t->lost_packs.n_unread, n_lost = t->lost_packs.n - n_unread;
-    char lost[64] = "", unread[64] = "";
+    char lost[64] = "", unread[64] = "", lists[64] = "";
 
     if (t->status == EXIT_DONE)
         return EXIT_DONE;
@@ -248,9 +269,13 @@ int complain_totals(const struct totals *t, const char *path)
     if (n_unread > 0)
         snprintf(unread, sizeof(unread), ", %zu pack%s unreadable", n_unread,
                  n_unread == 1 ? "" : "s");
+    if (t->unusable_lists > 0)
+        snprintf(lists, sizeof(lists), ", %llu list%s unusable",
+                 (unsigned long long)t->unusable_lists,
+                 t->unusable_lists == 1 ? "" : "s");
     return complain(
         t->status,
-        "%s: %llu filter%s unreadable, %llu lost%s%s: 'tamis verify' says which", path,
-        (unsigned long long)t->unreadable, t->unreadable == 1 ? "" : "s",
-        (unsigned long long)t->lost, lost, unread);
+        "%s: %llu filter%s unreadable, %llu lost%s%s%s: 'tamis verify' says which",
+        path, (unsigned long long)t->unreadable, t->unreadable == 1 ? "" : "s",
+        (unsigned long long)t->lost, lost, unread, lists);
 }

@@ -6,6 +6,7 @@
 
 #include "../input/input.h"
 #include "../open/open.h"
+#include "../talk/screen.h"
 #include "../talk/talk.h"
 #include "output.h"
 #include "tamis.h"
@@ -17,25 +18,25 @@ struct taken {
     double bits; /* a hash */
 };
 
-static bool its_list(const struct tamis_snapshot *snapshot, size_t index,
-                     struct taken *out)
+static int its_list(const struct tamis_snapshot *snapshot, size_t index,
+                    struct taken *out, struct tamis_diag *diag)
 {
     struct tamis_filter_info info;
     struct tamis_filter *list;
-    bool known;
+    int err = tamis_snapshot_list(snapshot, index, &list, diag);
 
-    if (tamis_snapshot_list(snapshot, index, &list, NULL) != 0)
-        return false;
-    known =
-        tamis_list_facts(list, &out->facts) == 0 && tamis_filter_info(list, &info) == 0;
+    if (err == 0)
+        err = tamis_list_facts(list, &out->facts);
+    if (err == 0)
+        err = tamis_filter_info(list, &info);
     tamis_filter_close(list);
-    if (!known)
-        return false;
+    if (err != 0)
+        return err;
     out->n_bytes = info.file_bytes;
     out->bits = out->facts.n_hashes
                     ? 8 * (double)out->n_bytes / (double)out->facts.n_hashes
                     : 0;
-    return true;
+    return 0;
 }
 
 void json_put_list(json_t *o, const struct tamis_snapshot *snapshot, size_t index)
@@ -43,7 +44,7 @@ void json_put_list(json_t *o, const struct tamis_snapshot *snapshot, size_t inde
     struct taken t;
     json_t *list;
 
-    if (!its_list(snapshot, index, &t))
+    if (its_list(snapshot, index, &t, NULL) != 0)
         return;
     list = memory_or_exit(json_object());
     json_put(list, "hashes", json_count(t.facts.n_hashes));
@@ -55,15 +56,38 @@ void json_put_list(json_t *o, const struct tamis_snapshot *snapshot, size_t inde
 void print_its_list(const struct tamis_snapshot *snapshot, size_t index)
 {
     char size[TEXT_BYTES];
+    struct tamis_diag diag = {0};
     struct taken t;
+    int err = its_list(snapshot, index, &t, &diag);
 
-    if (its_list(snapshot, index, &t))
+    if (err == 0)
         printf("  list        %llu hash%s of %u bit%s, %llu bytes (%s), %.1f bits a "
                "hash\n",
                (unsigned long long)t.facts.n_hashes, t.facts.n_hashes == 1 ? "" : "es",
                t.facts.hash_bits, t.facts.hash_bits == 1 ? "" : "s",
                (unsigned long long)t.n_bytes, size_text(size, (double)t.n_bytes),
                t.bits);
+    else if (err != TAMIS_ERR_NO_SEGMENT)
+        print_tinted(TINT_BAD, "  list        unusable: %s\n",
+                     diag.what[0] ? diag.what : tamis_strerror(err));
+}
+
+int open_its_list(struct tamis_store *store, const struct tamis_snapshot *snapshot,
+                  size_t index, struct tamis_filter **list, struct tamis_diag *diag)
+{
+    int err = tamis_snapshot_list(snapshot, index, list, diag);
+    struct tamis_segment_info s;
+    struct tamis_snapshot *fresh;
+    size_t now;
+
+    if (err == 0 || err == TAMIS_ERR_NO_SEGMENT ||
+        tamis_snapshot_segment(snapshot, index, &s) != 0)
+        return err;
+    segment_now(store, &s, &fresh, &now);
+    err = now == SIZE_MAX ? TAMIS_ERR_NO_SEGMENT
+                          : tamis_snapshot_list(fresh, now, list, diag);
+    tamis_snapshot_release(fresh);
+    return err;
 }
 
 /* As repair asks it, which then makes the filter. */

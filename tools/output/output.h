@@ -89,9 +89,14 @@ void verify_line(json_t *list, struct tamis_name segment, const char *result,
 /* ==== listed.c: is a segment's list whole, and all of it in the filter? ============
  */
 
-/* Puts or prints the facts of a segment's list, if it has one that opens. */
+/* Puts the facts of a segment's list, if it has one that opens. */
 void json_put_list(json_t *o, const struct tamis_snapshot *snapshot, size_t index);
+/* Prints them, or why the list does not open. */
 void print_its_list(const struct tamis_snapshot *snapshot, size_t index);
+/* tamis_snapshot_list(), but a list that does not open is looked for in a newer
+ * snapshot: another process may have dropped or replaced the segment meanwhile. */
+int open_its_list(struct tamis_store *store, const struct tamis_snapshot *snapshot,
+                  size_t index, struct tamis_filter **list, struct tamis_diag *diag);
 /* Checks the list of a segment, if it has one. A good list needs no line, since no
  * answer rests on it. */
 int verify_its_list(const struct tamis_snapshot *snapshot, size_t index,

@@ -20,7 +20,8 @@ struct facts {
     char *name; /* as a label's value */
     enum tamis_segment_state state;
     double keys, bytes, allocated, created, watermark, target_error, expected_error,
-        fill, stages, over_target, readable, pages, damaged;
+        fill, stages, over_target, readable, pages, damaged, list_readable,
+        damaged_of_list;
 };
 
 static const struct {
@@ -53,6 +54,11 @@ static const struct {
      offsetof(struct facts, pages)},
     {"damaged_pages", "Checked pages that failed their check.",
      offsetof(struct facts, damaged)},
+    {"list_readable",
+     "0 if the segment's list of hashes is lost, damaged or of a newer version.",
+     offsetof(struct facts, list_readable)},
+    {"list_damaged_pages", "Pages of the list that failed their check.",
+     offsetof(struct facts, damaged_of_list)},
 };
 
 /* ---- gathering ---- */
@@ -72,6 +78,16 @@ static char *label(const void *bytes, size_t n)
     *at = '\0';
     free(text);
     return value;
+}
+
+static struct facts no_facts(const struct tamis_segment_info *s)
+{
+    struct facts f = {.name = label(s->name, s->name_bytes), .state = s->state};
+    const double none = NAN;
+
+    for (size_t m = 0; m < sizeof(metrics) / sizeof(metrics[0]); m++)
+        memcpy((char *)&f + metrics[m].offset, &none, sizeof(none));
+    return f;
 }
 
 /* The file knows better than the catalog. */
@@ -147,21 +163,7 @@ static int gather(struct tamis_store *store, struct tamis_snapshot *snapshot, si
 
     if (err != 0)
         return complain_error(err, NULL, o->args[0], NULL);
-    *f = (struct facts){label(s.name, s.name_bytes),
-                        s.state,
-                        NAN,
-                        NAN,
-                        NAN,
-                        NAN,
-                        NAN,
-                        NAN,
-                        NAN,
-                        NAN,
-                        NAN,
-                        NAN,
-                        NAN,
-                        NAN,
-                        NAN};
+    *f = no_facts(&s);
     *there = true;
     if (s.state == TAMIS_SEGMENT_BARE)
         return EXIT_DONE;
@@ -194,6 +196,27 @@ static int gather(struct tamis_store *store, struct tamis_snapshot *snapshot, si
                                   : EXIT_DONE;
 }
 
+/* A list that another process has dropped meanwhile is none. */
+static int facts_of_list(struct tamis_store *store,
+                         const struct tamis_snapshot *snapshot, size_t i,
+                         const struct options *o, struct facts *f)
+{
+    struct tamis_filter *list = NULL;
+    struct tamis_verify report;
+    struct tamis_diag diag = {0};
+    int err = open_its_list(store, snapshot, i, &list, &diag);
+
+    if (err == TAMIS_ERR_NO_SEGMENT)
+        return EXIT_DONE;
+    f->list_readable = err == 0;
+    if (err == 0 && given(o, OPT_CHECK)) {
+        tamis_filter_verify(list, &report, NULL);
+        f->damaged_of_list = (double)report.n_damaged;
+    }
+    tamis_filter_close(list);
+    return is_ours(err) ? complain_error(err, &diag, o->args[0], NULL) : EXIT_DONE;
+}
+
 static void forget(struct facts *facts, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -222,6 +245,8 @@ static int gather_all(struct tamis_store *store, struct tamis_snapshot **snapsho
             struct facts *f = *facts + *n;
             int one = gather(store, *snapshot, picked[i], o, f, &there, &moved);
 
+            if (one == EXIT_DONE && there)
+                one = facts_of_list(store, *snapshot, picked[i], o, f);
             status = status ? status : one;
             *n += there;
             if (!there) {
@@ -393,8 +418,8 @@ static void print_totals_of(const struct tamis_snapshot *snapshot,
 static int complain_pages(const struct facts *facts, size_t n, double damaged,
                           const char *store)
 {
-    for (size_t i = 0; i < n; i++)
-        damaged += isnan(facts[i].damaged) ? 0 : facts[i].damaged;
+    for (size_t i = 0; i < n; i++) /* not a number: not checked */
+        damaged += fmax(facts[i].damaged, 0) + fmax(facts[i].damaged_of_list, 0);
     if (damaged == 0 || !output_works())
         return EXIT_DONE;
     return complain(EXIT_DAMAGE, "%s: %.0f damaged page%s: 'tamis verify' says which",

@@ -55,3 +55,46 @@ each_fails() {
         "fold store f one --by 2"
     each_fails 3 "missing or damaged" "pack store one" "unpack store one" "stat store"
 }
+
+@test "stat tells of a list that is missing or damaged, as of a filter" {
+    make_listed
+    "$TAMIS" stat store --prometheus >out
+    grep -qx 'tamis_segment_list_readable{store="store",segment="one"} 1' out
+    ! grep 'list_readable.*"plain"' out
+    ! grep list_damaged out
+    list=$(list_of one)
+    cp "$list" good
+    each() {
+        each_fails 3 "^tamis: store: 0 filters unreadable, 0 lost, 1 list unusable: 'tamis verify' says which" \
+            "stat store" "stat store --json" "stat store --prometheus" "stat store one"
+        fails 3 "1 list unusable" "$TAMIS" stat store
+        prints $'\n +1 list unusable\n'
+        fails 3 "1 list unusable" "$TAMIS" stat store --json
+        [ "$(jq .unusable_lists <<<"$output")" = 1 ]
+        fails 3 "1 list unusable" "$TAMIS" stat store --prometheus
+        grep -qx 'tamis_segment_list_readable{store="store",segment="one"} 0' <<<"$output"
+        fails 3 "1 list unusable" "$TAMIS" stat store one
+        prints "  list +unusable: $1"
+        ok "$TAMIS" stat store two plain
+    }
+    rm "$list"
+    each "opening the list: No such file"
+    head -c 100 good >"$list"
+    each .
+    mkdir "$list.d" && rm "$list" && mv "$list.d" "$list"
+    each .
+    rmdir "$list"
+    # The pages of a list are read where all pages are.
+    cp good "$list"
+    flip "$list" 4200
+    ok "$TAMIS" stat store
+    fails 3 "^tamis: store: 1 damaged page: " "$TAMIS" stat store --prometheus --check
+    grep -qx 'tamis_segment_list_damaged_pages{store="store",segment="one"} 1' <<<"$output"
+    grep -qx 'tamis_segment_list_damaged_pages{store="store",segment="two"} 0' <<<"$output"
+    awk -f "$BATS_TEST_DIRNAME/../output/prometheus.awk" <<<"$output"
+    # A list is looked at where the filter is in a pack, too.
+    cp good "$list"
+    "$TAMIS" pack store -q
+    rm "$list"
+    fails 3 "1 list unusable" "$TAMIS" stat store
+}

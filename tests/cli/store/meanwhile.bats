@@ -95,7 +95,7 @@ every() {
         fails 3 "0 filters unreadable, 4 lost" "$TAMIS" stat store --prometheus
         ok "$TAMIS" probe store 1007
         [ "$(cut -f 3 <<<"$output" | sort -u)" = FILE_LOST ]
-        fails 4 "segment 's1'" "$TAMIS" union store both s1 s2
+        fails 3 "segment 's1'" "$TAMIS" union store both s1 s2
     done
 }
 
