@@ -18,13 +18,16 @@ enum tamis_repair_action {
 };
 const char *tamis_repair_action_name(enum tamis_repair_action action); /* "swept" */
 
-/* What mends damage that was noted. */
+/* What mends something that was noted. */
 enum tamis_repair_mend {
     TAMIS_MEND_BUILDING = 0, /* the segment, from its keys */
     /* A pack, whose segments have files of their own: tamis_edit_pack() with
      * TAMIS_REPACK_ALL, and `keep` if they shall stay. */
     TAMIS_MEND_PACKING,
-    TAMIS_MEND_UNPACKING /* tamis_edit_unpack(): the segment's pack has the filter */
+    TAMIS_MEND_UNPACKING, /* tamis_edit_unpack(): the segment's pack has the filter */
+    /* A directory, a link or the like that has a name of tamis. It is no damage. You
+     * remove it by hand. */
+    TAMIS_MEND_REMOVING
 };
 
 /* One thing that was found, and its fate. Valid during the call. */
@@ -38,7 +41,7 @@ struct tamis_repair_finding {
     /* The errno or TAMIS_ERR_* that kept the filter from being judged or finished; it
      * says nothing about the filter's bytes. 0: no error was in the way. */
     int error;
-    enum tamis_repair_mend mend; /* of damage that repair has noted */
+    enum tamis_repair_mend mend; /* of what repair has noted */
 };
 typedef void tamis_repair_fn(void *ctx, const struct tamis_repair_finding *finding);
 
@@ -65,11 +68,11 @@ struct tamis_repair_report {
  * what was never finished, and moves damaged filters and filters that nothing names to
  * STORE/quarantine/. Segments of damaged filters stay listed without a filter: MAYBE.
  *
- * Before that it makes anew, from their segments' lists of whole hashes, the filters that
- * are lost, damaged or wrong. A filter is wrong if it lacks a hash of its list. Each is
- * an edit of its own (tamis_edit_from_list() with the error that the filter had), so a
- * failure leaves earlier ones made. It reads all lists, and all filters that have one;
- * those with a damaged or cut list are repaired as if they had none.
+ * Before that it makes anew, from their segments' lists of whole hashes, the filters
+ * that are lost, damaged or wrong. A filter is wrong if it lacks a hash of its list.
+ * Each is an edit of its own (tamis_edit_from_list() with the error that the filter
+ * had), so a failure leaves earlier ones made. It reads all lists, and all filters that
+ * have one; those with a damaged or cut list are repaired as if they had none.
  *
  * If the catalog is lost, repair makes a new one from the filters, marked incomplete.
  * Segments of filters that were set aside before are listed in it without a filter.

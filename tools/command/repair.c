@@ -19,6 +19,7 @@ struct repair {
     uint64_t n_missing; /* of what is noted: it has no file */
     uint64_t n_packs;   /* of what is noted: packs */
     uint64_t n_mended_by[3];
+    uint64_t n_strays; /* directories and the like that no record names */
     struct unread unread;
 };
 
@@ -32,13 +33,14 @@ static void found(void *ctx, const struct tamis_repair_finding *f)
         r->n_missing += !stat_in(r->store, f->file, &st);
         r->n_mended_by[f->mend]++;
     }
+    r->n_strays += f->mend == TAMIS_MEND_REMOVING;
     r->n_damage += f->damage || f->action == TAMIS_REPAIR_REBUILT;
     note_unread(&r->unread, f);
     print_finding(r->list, f);
 }
 
 static void print_report(json_t *root, const struct tamis_repair_report *report,
-                         bool dry_run, bool failed)
+                         bool left, bool dry_run, bool failed)
 {
     uint64_t done = report->n_finished + report->n_rebuilt + report->n_quarantined +
                     report->n_swept;
@@ -60,10 +62,9 @@ static void print_report(json_t *root, const struct tamis_repair_report *report,
     if (failed)
         return;
     if (done == 0)
-        printf(
-            "nothing %s: %llu segment%s\n",
-            report->n_damaged + report->n_unread > 0 ? "that repair can mend" : "to do",
-            (unsigned long long)report->n_segments, report->n_segments == 1 ? "" : "s");
+        printf("nothing %s: %llu segment%s\n", left ? "that repair can mend" : "to do",
+               (unsigned long long)report->n_segments,
+               report->n_segments == 1 ? "" : "s");
     else
         printf(
             "%s: %llu finished, %llu rebuilt, %llu quarantined, %llu swept; %llu "
@@ -241,7 +242,8 @@ static int run(int argc, char **argv)
         json_put(root, "findings", r.list);
     if (err == 0 && !opt.dry_run)
         work_is_done();
-    print_report(root, &report, opt.dry_run, err != 0);
+    print_report(root, &report, report.n_damaged + report.n_unread + r.n_strays > 0,
+                 opt.dry_run, err != 0);
     if (err != 0)
         return complain_error(err, &diag, o.args[0],
                               advice(err, o.args[0], given(&o, OPT_UUID)));
@@ -254,6 +256,13 @@ static int run(int argc, char **argv)
                           opt.dry_run ? "was found" : "was found, and dealt with");
     else
         status = complain_unread(&r.unread, o.args[0]);
+    if (status == EXIT_DONE && r.n_strays > 0)
+        status = complain(EXIT_DAMAGE,
+                          "%s: %llu entr%s of filters/ %s no regular file%s: remove %s "
+                          "by hand",
+                          o.args[0], (unsigned long long)r.n_strays,
+                          r.n_strays == 1 ? "y" : "ies", r.n_strays == 1 ? "is" : "are",
+                          r.n_strays == 1 ? "" : "s", r.n_strays == 1 ? "it" : "them");
     return status;
 }
 
@@ -281,7 +290,7 @@ const struct command cmd_repair = {
                     FORCE,
                     "take filters in quarantine of segments not listed; else exit 3"),
                 OPTION(JSON, NULL)},
-    .notes = "Exits 3 if anything was damaged, mended or not; 4 if a filter cannot be "
+    .notes = "Exits 3 for damage, mended or not, or a stray directory; 4 for a failed "
              "read.\n",
     .examples = "tamis repair store --dry-run\n",
     .run = run,

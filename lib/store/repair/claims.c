@@ -55,7 +55,8 @@ int claim_name(struct repair *r, struct names *names, size_t file, const uint8_t
                size_t name_bytes, const struct record *record)
 {
     bool whole = !record_packed(record);
-    struct record before, bare = {.state = RECORD_NO_FILTER, .created = record->created};
+    struct record before,
+        bare = {.state = RECORD_NO_FILTER, .created = record->created};
     struct repair_segment *s;
     uint32_t number = names_get(names, name, name_bytes);
     if (!number) {

@@ -41,6 +41,7 @@ struct repair_file {
     uint8_t uuid[UUID_BYTES]; /* by its name */
     bool temporary;
     bool dead;     /* the tombstones of a pack */
+    bool strange;  /* a directory, a link, ... */
     bool is_list;  /* of hashes: known only when a catalog is made anew */
     bool disputed; /* a pack: another file claims a segment of it, too */
     bool named;    /* by a record */
@@ -108,6 +109,8 @@ void repair_tell_unread(struct repair *r, const struct repair_segment *segment,
 /* Tells of a file without a segment: no damage. */
 void repair_tell_leftover(struct repair *r, enum tamis_repair_action action,
                           const char *file, const char *what);
+/* Tells of a directory or the like that no record names: repair removes files only. */
+void repair_tell_stray(struct repair *r, const char *file);
 /* Tells of an action already done, whatever happens to the rest. */
 void repair_tell_done(struct repair *r, enum tamis_repair_action action,
                       const struct repair_segment *segment, const char *file,

@@ -156,10 +156,10 @@ static int add_file(struct repair *r, const char *name)
                     "left alone: not a name of tamis");
         return 0;
     }
-    if (f.dead && (fstatat(r->filters.fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-                   !S_ISREG(st.st_mode))) {
-        repair_tell(r, TAMIS_REPAIR_NOTED, NULL, name,
-                    "left alone: not a regular file");
+    f.strange = fstatat(r->filters.fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+                !S_ISREG(st.st_mode);
+    if (f.strange && (f.dead || f.temporary)) {
+        repair_tell_stray(r, name);
         return 0;
     }
     if (r->n_files == r->max_files) {
@@ -221,7 +221,11 @@ static void tell_orphans(struct repair *r)
             repair_name_pack(r, record.place.uuid);
     }
     for (size_t i = 0; i < r->n_files; i++)
-        if (!r->files[i].named && (r->files[i].temporary || !r->unsure))
+        if (r->files[i].named || (r->unsure && !r->files[i].temporary))
+            continue;
+        else if (r->files[i].strange)
+            repair_tell_stray(r, r->files[i].name);
+        else
             repair_tell(r, TAMIS_REPAIR_NOTED, NULL, r->files[i].name, "%s",
                         r->files[i].temporary ? "was never finished"
                                               : "no record names it");

@@ -237,6 +237,10 @@ static void judge_orphan(struct repair *r, struct repair_file *f)
     const char *what = NULL;
     if (f->named || (!f->temporary && (r->unsure || f->dead)))
         return;
+    if (f->strange) {
+        repair_tell_stray(r, f->name);
+        return;
+    }
     int rc = f->temporary ? 0 : repair_identify(r->filters.fd, f->name, &id, &none);
     if (rc) {
         repair_tell(r, TAMIS_REPAIR_NOTED, NULL, f->name, "no record names it; %s",

@@ -142,6 +142,15 @@ void repair_tell_leftover(struct repair *r, enum tamis_repair_action action,
          file, what);
 }
 
+void repair_tell_stray(struct repair *r, const char *file)
+{
+    keep(r,
+         (struct repair_finding){.action = TAMIS_REPAIR_NOTED,
+                                 .step = STEP_DECIDED,
+                                 .mend = TAMIS_MEND_REMOVING},
+         NULL, file, "not a regular file: remove it by hand");
+}
+
 void repair_tell_done(struct repair *r, enum tamis_repair_action action,
                       const struct repair_segment *segment, const char *file,
                       const char *what)

@@ -78,6 +78,31 @@ tree() {
     [ ! -e "$f" ] && [ -e "store/quarantine/${f##*/}" ]
 }
 
+@test "a directory among the filters is to be removed by hand, and hinders nothing" {
+    make_store
+    echo x | "$TAMIS" grow store three -q
+    name=00000000000000000000000000000000
+    for entry in $name.tamis $name.dead $name.tamis.01234567.tmp; do
+        mkdir "store/filters/$entry"
+        : >"store/filters/$entry/x"
+        : >store/filters/$name.tamis.89abcdef.tmp
+        ok "$TAMIS" verify store
+        prints $'-\torphan\tfilters/'"$entry: not a regular file: remove it by hand"
+        for dry in --dry-run ""; do
+            # shellcheck disable=SC2086
+            fails 3 "^tamis: store: 1 entry of filters/ is no regular file: remove it by hand$" \
+                "$TAMIS" repair store $dry
+            prints $'noted\t-\tfilters/'"$entry"$'\tnot a regular file: remove it by hand\n'
+            prints $'swept\t-\tfilters/'"$name.tamis.89abcdef.tmp"
+        done
+        [ ! -e store/filters/$name.tamis.89abcdef.tmp ]
+        fails 3 "1 entry of filters/" "$TAMIS" repair store
+        prints "nothing that repair can mend: 3 segments"
+        rm -r "store/filters/$entry"
+        ok "$TAMIS" repair store
+    done
+}
+
 @test "a lost catalog is made anew, and believed once it is confirmed" {
     make_store
     seq 10 19 | ok "$TAMIS" grow store g
