@@ -33,7 +33,7 @@ enum tamis_repair_mend {
 /* One thing that was found, and its fate. Valid during the call. */
 struct tamis_repair_finding {
     enum tamis_repair_action action;
-    int damage;          /* 1: proofs are lost, or would be with another file */
+    int damage; /* 1: proofs or a file were lost; 0: a crash leaves this, too */
     const uint8_t *name; /* of the segment; NULL: none, or a pack of several */
     size_t name_bytes;
     const char *file; /* within the store directory; "": none */
@@ -53,6 +53,9 @@ struct tamis_repair_options {
     /* 16 bytes: the UUID of the store, for a lost catalog whose filters disagree. NULL:
      * the catalog or the filters say it. */
     const uint8_t *store_uuid;
+    /* Is asked with ctx between files; may be NULL. If it returns non-zero, the repair
+     * fails with EINTR, and leaves no unfinished file. */
+    int (*stop)(void *ctx);
 };
 
 struct tamis_repair_report {
@@ -90,6 +93,7 @@ struct tamis_repair_report {
  *   ERR_NO_STORE  there is nothing to rebuild from
  *   ERR_VERSION   a newer version wrote the catalog, and must repair it
  *   an I/O error  stops a rebuild; otherwise repair leaves its file alone
+ *   EINTR         opt->stop wanted it to end
  *
  * *report, which may be NULL, is always complete. After a failure, report and
  * opt->found have what was done, and no more. */

@@ -8,6 +8,7 @@
 #include "../input/input.h"
 #include "../open/open.h"
 #include "../output/output.h"
+#include "../talk/endings.h"
 #include "../talk/talk.h"
 #include "command.h"
 #include "tamis.h"
@@ -34,7 +35,7 @@ static void found(void *ctx, const struct tamis_repair_finding *f)
         r->n_mended_by[f->mend]++;
     }
     r->n_strays += f->mend == TAMIS_MEND_REMOVING;
-    r->n_damage += f->damage || f->action == TAMIS_REPAIR_REBUILT;
+    r->n_damage += f->damage != 0;
     note_unread(&r->unread, f);
     print_finding(r->list, f);
 }
@@ -189,6 +190,12 @@ static int complain_left(const struct repair *r, uint64_t n)
                     n == 1 ? "is" : "are", mend(r, n));
 }
 
+static int is_to_end(void *ctx)
+{
+    (void)ctx;
+    return endings_came;
+}
+
 static const char *advice(int err, const char *path, bool uuid_given)
 {
     switch (err) {
@@ -207,14 +214,35 @@ static const char *advice(int err, const char *path, bool uuid_given)
     }
 }
 
+static int say_what_is_left(const struct repair *r,
+                            const struct tamis_repair_report *report, bool dry_run)
+{
+    const char *s = r->n_strays == 1 ? "" : "s";
+
+    if (report->n_damaged > 0)
+        return complain_left(r, report->n_damaged);
+    if (r->n_damage > 0)
+        return complain(EXIT_DAMAGE, "%s: damage %s", r->store,
+                        dry_run ? "was found" : "was found, and dealt with");
+    if (r->unread.n > 0)
+        return complain_unread(&r->unread, r->store);
+    if (r->n_strays == 0)
+        return EXIT_DONE;
+    return complain(
+        EXIT_DAMAGE,
+        "%s: %llu name%s in filters/ %s no regular file%s: remove %s by hand", r->store,
+        (unsigned long long)r->n_strays, s, *s ? "are" : "is", s, *s ? "them" : "it");
+}
+
 static int run(int argc, char **argv)
 {
     struct tamis_repair_report report;
     struct tamis_diag diag = {0};
     struct repair r = {0};
+    struct endings endings;
     struct options o;
     json_t *root = NULL;
-    int err, status = EXIT_DONE;
+    int err, status;
 
     parse_options(argc, argv, 1, 1, &o);
     if (given(&o, OPT_CONFIRM)) {
@@ -236,34 +264,25 @@ static int run(int argc, char **argv)
         .found = found,
         .ctx = &r,
         .store_uuid = given(&o, OPT_UUID) ? o.uuid : NULL,
+        .stop = is_to_end,
     };
+    endings_note(&endings);
     err = tamis_store_repair(o.args[0], &opt, &report, &diag);
+    if (err == 0)
+        endings_let(&endings, false);
     if (root != NULL)
         json_put(root, "findings", r.list);
     if (err == 0 && !opt.dry_run)
         work_is_done();
     print_report(root, &report, report.n_damaged + report.n_unread + r.n_strays > 0,
                  opt.dry_run, err != 0);
-    if (err != 0)
-        return complain_error(err, &diag, o.args[0],
-                              advice(err, o.args[0], given(&o, OPT_UUID)));
-    if (!output_works())
-        return EXIT_IO;
-    if (report.n_damaged > 0)
-        status = complain_left(&r, report.n_damaged);
-    else if (r.n_damage > 0)
-        status = complain(EXIT_DAMAGE, "%s: damage %s", o.args[0],
-                          opt.dry_run ? "was found" : "was found, and dealt with");
-    else
-        status = complain_unread(&r.unread, o.args[0]);
-    if (status == EXIT_DONE && r.n_strays > 0)
-        status = complain(EXIT_DAMAGE,
-                          "%s: %llu entr%s of filters/ %s no regular file%s: remove %s "
-                          "by hand",
-                          o.args[0], (unsigned long long)r.n_strays,
-                          r.n_strays == 1 ? "y" : "ies", r.n_strays == 1 ? "is" : "are",
-                          r.n_strays == 1 ? "" : "s", r.n_strays == 1 ? "it" : "them");
-    return status;
+    if (err != 0) {
+        status = complain_error(err, &diag, o.args[0],
+                                advice(err, o.args[0], given(&o, OPT_UUID)));
+        endings_let(&endings, true);
+        return status;
+    }
+    return output_works() ? say_what_is_left(&r, &report, opt.dry_run) : EXIT_IO;
 }
 
 const struct command cmd_repair = {

@@ -6,7 +6,9 @@
 
 #include "endings.h"
 
-static const int numbers[N_ENDINGS] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+/* People, shells and limits end a process by these. */
+static const int numbers[N_ENDINGS] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGPIPE,
+                                       SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU};
 volatile sig_atomic_t endings_came;
 
 static sigset_t before_hold;
@@ -26,10 +28,15 @@ static void end(int number)
     }
 }
 
-/* A signal that is ignored, say under nohup, stays ignored. */
-void endings_catch(struct endings *before)
+static void note(int number)
 {
-    struct sigaction ours = {.sa_handler = end};
+    endings_came = number;
+}
+
+/* A signal that is ignored, say under nohup, stays ignored. */
+static void catch_by(void (*handler)(int number), struct endings *before)
+{
+    struct sigaction ours = {.sa_handler = handler};
 
     before->limit = (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
     getrlimit(RLIMIT_FSIZE, &before->limit);
@@ -40,6 +47,16 @@ void endings_catch(struct endings *before)
         if (before->actions[i].sa_handler != SIG_IGN)
             sigaction(numbers[i], &ours, NULL);
     }
+}
+
+void endings_catch(struct endings *before)
+{
+    catch_by(end, before);
+}
+
+void endings_note(struct endings *before)
+{
+    catch_by(note, before);
 }
 
 static bool is_held(int number)
@@ -69,9 +86,9 @@ void endings_hold(void)
     sigset_t set;
 
     sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
+    for (size_t i = 0; i < N_ENDINGS; i++)
+        if (numbers[i] != SIGQUIT && numbers[i] != SIGPIPE)
+            sigaddset(&set, numbers[i]);
     sigprocmask(SIG_BLOCK, &set, &before_hold);
     holds = true;
 }

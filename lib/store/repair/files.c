@@ -306,8 +306,11 @@ int repair_by_files(struct repair *r, struct tamis_diag *diag)
     struct judgement *j = malloc(sizeof *j);
     struct names names = {0};
     int rc = j ? 0 : diag_errno(diag, ENOMEM, r->path, "repairing");
-    for (size_t i = 0; i < r->n_files && !rc; i++)
-        rc = judge_file(r, &names, i, j, diag);
+    for (size_t i = 0; i < r->n_files && !rc; i++) {
+        rc = repair_stopped(r, diag);
+        if (!rc)
+            rc = judge_file(r, &names, i, j, diag);
+    }
     claim_packs(r);
     repair_settle_tombstones(r, false);
     if (!rc)

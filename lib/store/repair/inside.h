@@ -119,6 +119,8 @@ void repair_tell_done(struct repair *r, enum tamis_repair_action action,
  * without locks: the caller may begin an edit. */
 void repair_report(struct repair *r);
 void repair_forget(struct repair *r); /* frees them untold */
+/* EINTR once the caller wants the repair to end. Is asked between files. */
+int repair_stopped(const struct repair *r, struct tamis_diag *diag);
 
 /* ==== dirs.c ==== */
 

@@ -274,7 +274,9 @@ int repair_by_records(struct repair *r, struct tamis_diag *diag)
     struct judgement *j = malloc(sizeof *j);
     int rc = j ? 0 : diag_errno(diag, ENOMEM, r->path, "repairing");
     for (size_t i = 0; i < r->n_segments && !rc; i++) {
-        rc = judge_segment(r, &r->segments[i], j, diag);
+        rc = repair_stopped(r, diag);
+        if (!rc)
+            rc = judge_segment(r, &r->segments[i], j, diag);
         if (!rc)
             rc = repair_judge_list(r, &r->segments[i], j, diag);
     }

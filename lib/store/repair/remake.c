@@ -147,8 +147,11 @@ int repair_remake(struct repair *r, struct tamis_diag *diag)
     int rc = tamis_snapshot_current(r->store, &r->snapshot, diag);
     m->snapshot = r->snapshot;
     size_t n = rc ? 0 : tamis_snapshot_n_segments(m->snapshot);
-    for (size_t i = 0; i < n && !rc; i++)
-        rc = remake_one(m, i, diag);
+    for (size_t i = 0; i < n && !rc; i++) {
+        rc = repair_stopped(r, diag);
+        if (!rc)
+            rc = remake_one(m, i, diag);
+    }
     free(m);
     return rc;
 }

@@ -2,6 +2,7 @@
  * may use the store at once. Only what has come true is told; a dry run tells all. */
 #include "lib/store/repair/inside.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,7 +187,7 @@ static void tell(struct repair *r, const struct repair_finding *f)
 {
     struct tamis_repair_finding out = {
         .action = f->action,
-        .damage = f->damage,
+        .damage = f->damage || f->action == TAMIS_REPAIR_REBUILT,
         .error = f->error,
         .mend = f->mend,
         .name = f->has_name ? (const uint8_t *)f->name : NULL,
@@ -206,6 +207,13 @@ void repair_forget(struct repair *r)
     free(r->findings);
     r->findings = NULL;
     r->n_findings = r->max_findings = 0;
+}
+
+int repair_stopped(const struct repair *r, struct tamis_diag *diag)
+{
+    return r->opt.stop && r->opt.stop(r->opt.ctx)
+               ? diag_errno(diag, EINTR, r->path, "repairing")
+               : 0;
 }
 
 void repair_report(struct repair *r)

@@ -90,13 +90,13 @@ tree() {
         prints $'-\torphan\tfilters/'"$entry: not a regular file: remove it by hand"
         for dry in --dry-run ""; do
             # shellcheck disable=SC2086
-            fails 3 "^tamis: store: 1 entry of filters/ is no regular file: remove it by hand$" \
+            fails 3 "^tamis: store: 1 name in filters/ is no regular file: remove it by hand$" \
                 "$TAMIS" repair store $dry
             prints $'noted\t-\tfilters/'"$entry"$'\tnot a regular file: remove it by hand\n'
             prints $'swept\t-\tfilters/'"$name.tamis.89abcdef.tmp"
         done
         [ ! -e store/filters/$name.tamis.89abcdef.tmp ]
-        fails 3 "1 entry of filters/" "$TAMIS" repair store
+        fails 3 "1 name in filters/" "$TAMIS" repair store
         prints "nothing that repair can mend: 3 segments"
         rm -r "store/filters/$entry"
         ok "$TAMIS" repair store

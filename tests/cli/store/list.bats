@@ -140,7 +140,8 @@ hurt() {
     fails 3 "segment 't': its list: .*'tamis repair' records the segment without it" \
         "$TAMIS" verify store
     prints $'t\tlost\tits list: '
-    fails 3 "damage was found" "$TAMIS" repair store --dry-run
+    fails 3 "damage was found$" "$TAMIS" repair store --dry-run --json
+    [ "$(jq -c '[.findings[] | .action, .damage]' <<<"$output")" = '["rebuilt",true]' ]
     fails 3 "damage was found, and dealt with" "$TAMIS" repair store
     prints $'^rebuilt\tt\t.*its list is missing: recorded without one'
     prints '0 finished, 1 rebuilt, 0 quarantined'

@@ -181,7 +181,7 @@ static struct run *next_run(struct run *r, uint64_t hash)
 
 static void count_damage(void *ctx, const struct tamis_repair_finding *f)
 {
-    *(uint64_t *)ctx += f->damage || f->action == TAMIS_REPAIR_REBUILT;
+    *(uint64_t *)ctx += f->damage != 0;
 }
 
 /* A repair comes first: it has remains to sweep and writers to finish, and finds

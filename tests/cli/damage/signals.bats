@@ -1,0 +1,69 @@
+# Signals that end a command: what was done is said, and no unfinished file is left.
+load ../common
+
+# by SIGNAL CALL N COMMAND...: the command gets the signal at its N-th system call of that name.
+# Its output is in `out`; $end is its status, 0 if there were fewer calls.
+by() {
+    end=0
+    env --default-signal strace -f -o trace -e "trace=$2" -e "inject=$2:signal=$1:when=$3" \
+        "${@:4}" >out 2>err || end=$?
+}
+
+leaves_nothing() {
+    [ -z "$(find . -name '*.tmp')" ] || explain "no unfinished file: $*"
+}
+
+@test "repair that is ended says what it did, and the next one goes on" {
+    export ASAN_OPTIONS=detect_leaks=0
+    "$TAMIS" init broken
+    for s in a b c; do seq 3000 >$s; done
+    "$TAMIS" build broken --each a b c --list -q
+    for s in a b c; do rm "broken/$("$TAMIS" ls broken $s --json | jq -r '.[0].file')"; done
+    for signal in INT TERM HUP USR1; do
+        for json in "" --json; do
+            rm -rf store
+            cp -r broken store
+            # shellcheck disable=SC2086
+            by $signal pwrite64 1 "$TAMIS" repair store $json
+            [ "$end" -eq $((128 + $(kill -l $signal))) ] || explain "$signal, not $end"
+            [ ! -s err ]
+            leaves_nothing $signal
+            if [ -n "$json" ]; then
+                [ "$(jq -c '[.rebuilt, (.findings | length)]' out)" = '[1,1]' ]
+            else
+                [ "$(grep -c $'^rebuilt\t' out)" -eq 1 ]
+            fi
+            fails 3 "dealt with" "$TAMIS" repair store
+            prints ' 2 rebuilt, '
+            ok "$TAMIS" verify store --against-list
+        done
+    done
+    # Where it only reads, the signal ends it at the next file.
+    by INT openat2 3 "$TAMIS" repair store
+    [ "$end" -eq 130 ] && [ ! -s out ] || explain 130
+    # At its end it is done, and says so.
+    for n in 1 4 9 16 25; do
+        rm -rf store
+        cp -r broken store
+        by INT pwrite64 $n "$TAMIS" repair store
+        leaves_nothing $n
+        "$TAMIS" repair store >/dev/null || true
+        ok "$TAMIS" verify store --against-list
+    done
+}
+
+@test "every signal that people, shells and limits send is one that ends" {
+    export ASAN_OPTIONS=detect_leaks=0
+    "$TAMIS" init store
+    seq 1000 >keys
+    for signal in INT TERM HUP QUIT ALRM USR1 USR2 XCPU; do
+        for command in "build store x keys --list -q" "file build f.tamis keys -q" "backup store copy"; do
+            # shellcheck disable=SC2086
+            by $signal pwrite64 1 "$TAMIS" $command
+            [ "$end" -gt 128 ] || explain "$signal, not $end: $command"
+            leaves_nothing "$signal: $command"
+            [ ! -e f.tamis ] && [ ! -e copy ] && [ -z "$("$TAMIS" ls store)" ]
+        done
+    done
+    leaves_nothing
+}
