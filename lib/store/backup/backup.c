@@ -34,8 +34,9 @@ static void file_of(const struct backup_item *it, const struct backup_pack *p,
 static void tell(const struct backup *b, const struct backup_item *it,
                  const struct backup_pack *pack, int error, const char *what)
 {
-    char file[FILTER_NAME_BYTES], path[FILTER_NAME_BYTES + 8] = "";
+    char file[FILTER_NAME_BYTES], path[FILTER_NAME_BYTES + 8] = "", text[420];
     file_of(it, pack, file);
+    snprintf(text, sizeof text, "%s%s", it->is_list ? "its list: " : "", what);
     if (file[0])
         snprintf(path, sizeof path, "filters/%s", file);
     struct tamis_repair_finding f = {.damage = error == 0,
@@ -43,7 +44,7 @@ static void tell(const struct backup *b, const struct backup_item *it,
                                      .name = it->name,
                                      .name_bytes = it->name_bytes,
                                      .file = path,
-                                     .what = what};
+                                     .what = text};
     if (b->fn)
         b->fn(b->ctx, &f);
 }

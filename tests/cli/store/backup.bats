@@ -112,3 +112,16 @@ has_begun() {
     seq 6 9 | ok "$TAMIS" grow copy g
     ok "$TAMIS" verify copy
 }
+
+@test "a finding of a list says that it is the list" {
+    "$TAMIS" init store
+    seq 5000 >keys
+    "$TAMIS" build store s keys --list -q
+    list=$(list_of s)
+    flip "$list" 9000
+    fails 3 "copied, but 1 file is damaged in it" "$TAMIS" backup store copy
+    prints $'^noted\ts\tfilters/'"${list##*/}"$'\tits list: pages fail their check: copied as they are'
+    rm "$list"
+    fails 3 "1 file left out" "$TAMIS" backup store copy2
+    prints $'\tits list: left out, its segment is without a list there: the file is missing'
+}
