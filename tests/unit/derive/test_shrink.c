@@ -1,27 +1,24 @@
 /* Filters that are folded as far as their error allows. */
 #include "tests/support/algebra_support.h"
 
+static int shrink(struct tamis_filter *f, double error, const char *out,
+                  struct tamis_derive_report *report)
+{
+    struct tamis_derivation what = {.operation = TAMIS_SHRINK, .error = error};
+    return tamis_filter_derive(&f, 1, &what, out, NULL, report, NULL);
+}
+
 static void test_shrink(void **state)
 {
     struct tamis_filter *f = built("a", keys[0], N, 0.001);
     struct tamis_derive_report report;
-    struct tamis_diag diag;
     uint64_t last = UINT64_MAX;
     (void)state;
-    assert_int_equal(
-        tamis_filter_derive(
-            &f, 1, &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = 1e-6},
-            path_of("small"), NULL, NULL, &diag),
-        TAMIS_ERR_UNFIT);
+    assert_int_equal(shrink(f, 1e-6, path_of("small"), NULL), TAMIS_ERR_UNFIT);
     assert_false(exists(path_of("small")));
     for (double error = 0.0015; error < 1; error *= 3) {
         const char *out = path_of("small");
-        assert_int_equal(
-            tamis_filter_derive(
-                &f, 1,
-                &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = error},
-                out, NULL, &report, NULL),
-            0);
+        assert_int_equal(shrink(f, error, out, &report), 0);
         assert_true(report.error <= error);
         assert_true(target_of(out) == error);
         assert_true(report.file_bytes <= last);
@@ -43,12 +40,7 @@ static void test_shrink_of_odd_sizes(void **state)
         struct tamis_filter *f = built("a", keys[0], n, 1e-5);
         uint64_t blocks = commit_of(path_of("a")).stages[0].geometry.n_blocks;
         const char *out = path_of("small");
-        assert_int_equal(
-            tamis_filter_derive(
-                &f, 1,
-                &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = 0.3},
-                out, NULL, NULL, NULL),
-            0);
+        assert_int_equal(shrink(f, 0.3, out, NULL), 0);
         uint64_t left = commit_of(out).stages[0].geometry.n_blocks;
         assert_int_equal(left % 64, 0);
         assert_int_equal(blocks % left, 0);
@@ -70,11 +62,7 @@ static void test_shrink_grown(void **state)
     const char *out = path_of("small");
     uint32_t last = before.n_stages - 1;
     (void)state;
-    assert_int_equal(
-        tamis_filter_derive(
-            &f, 1, &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = 0.01},
-            out, NULL, NULL, NULL),
-        0);
+    assert_int_equal(shrink(f, 0.01, out, NULL), 0);
     after = commit_of(out);
     assert_int_equal(after.n_stages, before.n_stages);
     assert_true(after.stages[last].length < before.stages[last].length);
@@ -94,12 +82,7 @@ static void test_shrink_all_stages(void **state)
     const char *out = path_of("small");
     (void)state;
     for (double error = 0.011; error < 0.5; error *= 1.25) {
-        assert_int_equal(
-            tamis_filter_derive(
-                &f, 1,
-                &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = error},
-                out, NULL, &report, NULL),
-            0);
+        assert_int_equal(shrink(f, error, out, &report), 0);
         assert_true(report.error <= error);
         assert_true(report.file_bytes <= last);
         last = report.file_bytes;
@@ -128,12 +111,7 @@ static void test_shrink_of_repeats(void **state)
     }
     struct tamis_filter *f = built("a", hashes, N, 0.001);
     assert_int_equal(commit_of(path_of("a")).stages[0].geometry.n_blocks, BLOCKS);
-    assert_int_equal(
-        tamis_filter_derive(
-            &f, 1,
-            &(struct tamis_derivation){.operation = TAMIS_SHRINK, .error = 0.0015}, out,
-            NULL, NULL, NULL),
-        0);
+    assert_int_equal(shrink(f, 0.0015, out, NULL), 0);
     assert_int_equal(commit_of(out).stages[0].geometry.n_blocks, BLOCKS / RUN);
     check_bits(out, 0, (const uint64_t *const[]){hashes}, 1);
     tamis_filter_close(f);
@@ -147,22 +125,37 @@ static void test_least_fold(void **state)
     (void)state;
     assert_int_equal(tamis_filter_least_fold(f[0], NULL, NULL), TAMIS_ERR_RANGE);
     for (size_t i = 0; i < 2; i++) {
-        struct tamis_derivation shrink = {.operation = TAMIS_SHRINK};
         struct tamis_derive_report below, at;
         double least;
         assert_int_equal(tamis_filter_least_fold(f[i], &least, NULL), 0);
         assert_true(least > 0.001 && least < 0.1);
-        shrink.error = least * 0.999999;
-        assert_int_equal(
-            tamis_filter_derive(&f[i], 1, &shrink, out, NULL, &below, NULL), 0);
+        assert_int_equal(shrink(f[i], least * 0.999999, out, &below), 0);
         remove(out);
-        shrink.error = least;
-        assert_int_equal(tamis_filter_derive(&f[i], 1, &shrink, out, NULL, &at, NULL),
-                         0);
+        assert_int_equal(shrink(f[i], least, out, &at), 0);
         remove(out);
         assert_true(at.file_bytes < below.file_bytes);
         tamis_filter_close(f[i]);
     }
+}
+
+/* It looks at no page. A damaged one counts as ones, so the shrink fails. */
+static void test_least_fold_of_damage(void **state)
+{
+    struct tamis_filter *f = built("a", keys[0], N, 0.001);
+    struct tamis_derive_report report;
+    const char *out = path_of("small");
+    double least, same;
+    (void)state;
+    assert_int_equal(tamis_filter_least_fold(f, &least, NULL), 0);
+    tamis_filter_close(f);
+    flip_pages(path_of("a"), 4);
+    f = open_filter(path_of("a"));
+    assert_int_equal(tamis_filter_least_fold(f, &same, NULL), 0);
+    assert_true(same == least);
+    assert_int_equal(shrink(f, least, out, &report), TAMIS_ERR_UNFIT);
+    assert_true(report.n_damaged > 0);
+    assert_false(exists(out));
+    tamis_filter_close(f);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, test_dir_remove)
@@ -176,6 +169,7 @@ int main(void)
         TEST(test_shrink_all_stages),
         TEST(test_shrink_of_repeats),
         TEST(test_least_fold),
+        TEST(test_least_fold_of_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
