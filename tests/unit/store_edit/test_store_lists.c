@@ -279,6 +279,33 @@ static void not_over_a_newer_segment(void **state)
     remove_s();
 }
 
+/* Another process drops the segment, and attaches the same filter again. */
+static void not_with_a_list_that_went(void **state)
+{
+    char command[3000];
+    struct tamis_diag diag;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_listed(s, "a", 0, 100);
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_edit *e = edit_new(s), *theirs = edit_new(s);
+    OK(tamis_edit_from_list(e, snap, 0, 1e-4, NULL, NULL));
+    snprintf(command, sizeof command, "cp %s %s", file_of(s, "s", "a"), path_of("f"));
+    OK(system(command));
+    OK(tamis_edit_drop(theirs, "a", 1, NULL));
+    OK(tamis_edit_commit(theirs, NULL));
+    theirs = edit_new(s);
+    OK(tamis_edit_attach(theirs, "a", 1, path_of("f"), NULL, NULL));
+    OK(tamis_edit_commit(theirs, NULL));
+    assert_int_equal(tamis_edit_commit(e, &diag), TAMIS_ERR_MISMATCH);
+    assert_non_null(strstr(diag.what, "the segment has lost its list meanwhile"));
+    assert_false(is_listed(s, "a"));
+    assert_int_equal(n_filter_files("s"), 1);
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+    remove_s();
+}
+
 /* A compaction: the output has all keys of the inputs, which go in the same edit. */
 static void merged_segments(void **state)
 {
@@ -366,6 +393,7 @@ int main(void)
         cmocka_unit_test(a_filter_from_its_list),
         cmocka_unit_test(not_from_another_list),
         cmocka_unit_test(not_over_a_newer_segment),
+        cmocka_unit_test(not_with_a_list_that_went),
         cmocka_unit_test(merged_segments),
         TEST_WITH_FAULTS(merges_that_fail_leave_nothing),
     };
