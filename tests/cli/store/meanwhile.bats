@@ -2,7 +2,8 @@
 # elsewhere by then is looked at there, and nothing is said to be lost.
 load ../common
 
-# Segments s1 .. s4, as loose files, in "loose"; in one pack, in "packed".
+# Segments s1 .. s4, as loose files, in "loose"; in one pack, in "packed"; with lists of
+# their hashes, in "listed".
 setup_file() {
     cd "$BATS_FILE_TMPDIR" || return 1
     "$TAMIS" init loose --seed 0000000000000001
@@ -10,6 +11,8 @@ setup_file() {
     "$TAMIS" build loose --each s*.keys --strip .keys -q
     cp -a loose packed
     "$TAMIS" pack packed -q
+    "$TAMIS" init listed
+    "$TAMIS" build listed --each s*.keys --strip .keys --list -q
 }
 
 # goes_on PID: continues the process; true once it has ended.
@@ -19,7 +22,8 @@ goes_on() {
 
 # meanwhile FROM CHANGE... -- COMMAND...: stops the command when it has asked for the file of
 # s1, the first one, makes the change to the store, and lets the command go on: all is well,
-# and no word of loss is said. With at=CALL it stops at its first such system call.
+# and no word of loss is said. With asks=SEGMENT it is that one's file; with at=CALL the command
+# stops at its first such system call.
 meanwhile() {
     local change=() file pid want=${want:-0} calls=${at:-openat,openat2,newfstatat} where=()
     rm -rf store trace pid
@@ -27,7 +31,7 @@ meanwhile() {
     shift
     while [ "$1" != -- ]; do change+=("$1") && shift; done
     shift
-    file=$("$TAMIS" ls store s1 --json | jq -r '.[0].file')
+    file=$("$TAMIS" ls store "${asks:-s1}" --json | jq -r '.[0].file')
     [ -n "$at" ] || where=(-P "$(realpath "store/$file")" -P "$(basename "$file")")
     # shellcheck disable=SC2016
     ASAN_OPTIONS=detect_leaks=0 strace -f -o trace "${where[@]}" -e trace="$calls" \
@@ -113,4 +117,19 @@ every() {
     ok "$TAMIS" verify store
     ok "$TAMIS" probe store --segment s1 -- 9000 9123 9300
     [ "$(grep -c HIT <<<"$output")" -eq 3 ] || explain "the new keys"
+}
+
+@test "plan --apply: a segment that is replaced or dropped has no list to miss" {
+    # The filters are open by then, and no list is.
+    local plan=("$TAMIS" plan store --bytes 200K --apply) asks=s4
+    meanwhile listed "$TAMIS" build store s1 "$BATS_FILE_TMPDIR/s2.keys" --replaces s1 -q -- "${plan[@]}"
+    [[ $output == *"unread   the list of segment 's1': "* ]] || explain "its list is gone"
+    [ "$(grep -c '^rebuilt  s[234] from its list' <<<"$output")" -eq 3 ]
+    ok "$TAMIS" verify store s1 --against "$BATS_FILE_TMPDIR/s2.keys"
+    meanwhile listed "$TAMIS" drop store s1 -q -- "${plan[@]}"
+    want=3 meanwhile listed lose_list -- "${plan[@]}"
+}
+
+lose_list() {
+    rm "$(list_of s1)"
 }
