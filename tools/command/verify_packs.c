@@ -19,7 +19,8 @@ struct checked {
     struct tamis_diag diag;
     int err;
     size_t n_segments, n_affected;
-    size_t n_kept; /* of those affected, or of a lost pack: with files of their own */
+    size_t n_kept;   /* of those affected, or of a lost pack: with files of their own */
+    size_t n_listed; /* of those affected: repair makes them anew from their lists */
 };
 
 static bool keeps_file(struct tamis_snapshot *snapshot, size_t i)
@@ -44,6 +45,7 @@ static void count_affected(struct checked *c, struct tamis_snapshot *snapshot)
                 continue;
             c->n_affected++;
             c->n_kept += keeps_file(snapshot, i);
+            c->n_listed += advice_from_list(snapshot, i) != NULL;
         }
 }
 
@@ -75,9 +77,14 @@ static void damage_text(const struct checked *c, char *text, size_t room)
             "writes a whole pack",
             c->n_segments, c->n_segments == 1 ? "" : "s");
     else
-        snprintf(text + n, room - (size_t)n,
-                 "segments affected: %zu of %zu; build these anew from their keys%s",
+        snprintf(text + n, room - (size_t)n, "segments affected: %zu of %zu; %s%s",
                  c->n_affected, c->n_segments,
+                 c->n_listed == c->n_affected
+                     ? "'tamis repair' makes these anew from their lists"
+                 : c->n_listed > 0
+                     ? "'tamis repair' makes those with lists anew; build "
+                       "the rest from their keys"
+                     : "build these anew from their keys",
                  c->n_affected < c->n_segments
                      ? ", and 'tamis pack --repack' saves the others"
                      : "");

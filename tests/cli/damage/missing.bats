@@ -98,3 +98,27 @@ each_fails() {
     rm "$list"
     fails 3 "1 list unusable" "$TAMIS" stat store
 }
+
+@test "verify advises repair where good lists make damaged columns and exchanged filters anew" {
+    make_listed
+    a=$(filter_of one) b=$(filter_of two)
+    mv "$a" kept && mv "$b" "$a" && mv kept "$b"
+    fails 3 "UUID differs.*: put its own file in its place, or 'tamis repair' makes it anew from its list$" \
+        "$TAMIS" verify store one
+    flip "$(list_of one)" 4200
+    fails 3 "UUID differs.*: put its own file in its place, or build the segment anew from its keys$" \
+        "$TAMIS" verify store one
+    flip "$(list_of one)" 4200
+    fails 3 "dealt with" "$TAMIS" repair store
+    "$TAMIS" drop store grows cut plain -q
+    "$TAMIS" pack store -q
+    file=store/$("$TAMIS" ls store one --json | jq -r '.[0].file')
+    # Each page of the rows is of both segments.
+    flip "$file" 5000
+    fails 3 "segments affected: 2 of 2; 'tamis repair' makes these anew from their lists$" "$TAMIS" verify store
+    rm "$(list_of two)"
+    fails 3 "segments affected: 2 of 2; 'tamis repair' makes those with lists anew; build the rest from their keys$" \
+        "$TAMIS" verify store
+    run "$TAMIS" repair store
+    fails 3 "segments affected: 1 of 1; build these anew from their keys$" "$TAMIS" verify store
+}
