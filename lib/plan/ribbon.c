@@ -18,32 +18,6 @@ enum { SMALL_PAGES = 1024, MAX_DEPTH = RIBBON_MOST_STAGES };
 #define LEAST_LOAD 0.97
 #define MOST_LOAD  1.12
 
-/* The part of the rows that stays empty, by the load: as measured, for 40 to 80 blocks.
- */
-static double empty_rows(double load)
-{
-    static const struct {
-        double load, empty;
-    } measured[] = {{0.97, 0.031},  {0.985, 0.020}, {1.0, 0.0110},
-                    {1.01, 0.0065}, {1.03, 0.0022}, {1.06, 0.0010}};
-    const size_t n = sizeof measured / sizeof measured[0];
-    if (load <= measured[0].load)
-        return 1 - load;
-    for (size_t i = 1; i < n; i++) {
-        double a = measured[i - 1].load, b = measured[i].load;
-        if (load < b)
-            return measured[i].empty +
-                   (b - load) / (b - a) * (measured[i - 1].empty - measured[i].empty);
-    }
-    return measured[n - 1].empty;
-}
-
-static double bumped_keys(double n_keys, double rows)
-{
-    double bumped = n_keys - rows * (1 - empty_rows(n_keys / rows));
-    return bumped > 0 ? bumped : 0;
-}
-
 /* ---- pages of an error ---- */
 
 struct rows {
@@ -78,6 +52,54 @@ double plan_ribbon_error(const struct ribbon_geometry *g)
            ribbon_page_error(g->blocks + 1) * longer;
 }
 
+/* ---- keys that are bumped ---- */
+
+/* Rows that stay empty, by the load, as measured for 16 to 480 blocks: a part of all,
+ * some more at the ends of a page, and some more if its last pair has only one block.
+ */
+struct empty {
+    double load, part, at_ends, odd;
+};
+
+static double between(double a, double b, double at)
+{
+    return a + (b - a) * at;
+}
+
+static struct empty empty_rows(double load)
+{
+    static const struct empty measured[] = {
+        {0.90, 0.1000, 0.0, 0.0},  {0.94, 0.0600, 0.6, 1.2}, {0.97, 0.0310, 3.1, 3.2},
+        {0.985, 0.0183, 4.8, 6.5}, {1.00, 0.0087, 6.5, 9.0}, {1.01, 0.0047, 6.4, 9.7},
+        {1.03, 0.0011, 4.7, 12.0}, {1.06, 0.0002, 3.0, 9.5}, {1.12, 0.0001, 3.1, 6.5}};
+    const size_t n = sizeof measured / sizeof measured[0];
+    for (size_t i = 1; i < n; i++) {
+        const struct empty *a = &measured[i - 1], *b = &measured[i];
+        double at = (load - a->load) / (b->load - a->load);
+        if (load < b->load)
+            return (struct empty){load, between(a->part, b->part, at),
+                                  between(a->at_ends, b->at_ends, at),
+                                  between(a->odd, b->odd, at)};
+    }
+    return measured[n - 1];
+}
+
+static double bumped_of_page(double n_keys, uint32_t blocks)
+{
+    double rows = (double)blocks * RIBBON_WIDTH;
+    struct empty e = empty_rows(n_keys / rows);
+    double filled = rows * (1 - e.part) - e.at_ends - (blocks % 2 ? e.odd : 0);
+    return n_keys > filled ? n_keys - filled : 0;
+}
+
+/* On average. */
+static double bumped_keys(double n_keys, double n_pages, const struct rows *r)
+{
+    double a_page = n_keys / n_pages;
+    return n_pages * ((1 - r->longer) * bumped_of_page(a_page, r->blocks) +
+                      r->longer * bumped_of_page(a_page, r->blocks + 1));
+}
+
 /* ---- how many ---- */
 
 static uint64_t with_digests(double n_pages)
@@ -103,7 +125,7 @@ static uint64_t least_pages(double n_keys, const struct rows *r, double error,
     for (; n <= SMALL_PAGES && (n == 1 || n_keys / ((n - 1) * rows) > LEAST_LOAD);
          n++) {
         uint64_t next;
-        double left = bumped_keys(n_keys, n * rows);
+        double left = bumped_keys(n_keys, n, r);
         uint64_t all = with_digests(n);
         all += depth + 1 < MAX_DEPTH ? least_pages(left, r, error, depth + 1, &next)
                                      : last_pages(left, error);
@@ -143,37 +165,66 @@ int plan_ribbon_geometry(uint64_t n_keys, double error, uint32_t stage,
     return 0;
 }
 
-/* Stage by stage, as the builder makes them, but for the keys that are in fact bumped.
- */
-int tamis_plan_ribbon(uint64_t n_keys, double error, struct tamis_plan *plan)
+/* How many keys a stage bumps, if there are so many sigmas more than on average. Over
+ * random keys the variance is about 30 times the mean. */
+static uint64_t bumped_by_luck(const struct ribbon_geometry *g, uint64_t n_keys,
+                               double sigmas)
 {
-    uint64_t left = n_keys, n_pages = 0, digests = 0;
-    struct ribbon_geometry g;
+    struct rows r = {g->blocks, (double)g->n_long / (double)g->n_pages};
+    double mean = bumped_keys((double)n_keys, (double)g->n_pages, &r);
+    double n = mean + sigmas * sqrt(30 * mean);
+    return n < 0 ? 0 : n < (double)n_keys ? (uint64_t)n : n_keys;
+}
+
+static uint64_t stage_bytes(uint64_t n_pages)
+{
+    return n_pages * PAGE_BYTES + digests_bytes(n_pages);
+}
+
+/* Stage by stage, as the builder makes them, behind the first one. */
+static int later_stages(const struct ribbon_geometry *first, uint64_t n_keys,
+                        double error, double sigmas, struct tamis_plan *plan)
+{
+    struct ribbon_geometry g = *first;
     struct geometry last;
     double expected;
-    *plan = (struct tamis_plan){0};
-    if (!plan_error_valid(error))
-        return TAMIS_ERR_RANGE;
-    for (uint32_t i = 0;; i++) {
-        int err = plan_ribbon_geometry(left, error, i, &g);
+    for (uint32_t i = 1; g.n_pages; i++) {
+        plan->bits_bytes += g.n_pages * PAGE_BYTES;
+        plan->file_bytes += stage_bytes(g.n_pages);
+        n_keys = bumped_by_luck(&g, n_keys, sigmas);
+        int err = plan_ribbon_geometry(n_keys, error, i, &g);
         if (err)
             return err;
-        if (g.n_pages == 0)
-            break;
-        struct rows r = {g.blocks, (double)g.n_long / (double)g.n_pages};
-        n_pages += g.n_pages;
-        digests += digests_bytes(g.n_pages);
-        left = (uint64_t)bumped_keys((double)left, (double)g.n_pages * a_page(&r));
-        plan->error = i == 0 ? plan_ribbon_error(&g) : plan->error;
     }
-    int err = plan_stage_geometry(left, error, &last, &expected);
+    int err = plan_stage_geometry(n_keys, error, &last, &expected);
     if (err)
         return err;
-    uint64_t last_pages = last.n_blocks * last.lanes / BLOCKS_PER_PAGE;
-    n_pages += last_pages;
-    digests += digests_bytes(last_pages);
-    plan->bits_bytes = n_pages * PAGE_BYTES;
-    plan->file_bytes = PAGE_BYTES + plan->bits_bytes + digests;
+    uint64_t n_pages = last.n_blocks * last.lanes / BLOCKS_PER_PAGE;
+    plan->bits_bytes += n_pages * PAGE_BYTES;
+    plan->file_bytes += stage_bytes(n_pages);
+    return 0;
+}
+
+/* The larger file of two: more bumped keys may make a smaller one, if they are enough
+ * for another stage. */
+int tamis_plan_ribbon(uint64_t n_keys, double error, struct tamis_plan *plan)
+{
+    static const double luck[] = {0, 2};
+    struct ribbon_geometry first;
+    *plan = (struct tamis_plan){0};
+    int err = plan_error_valid(error) ? plan_ribbon_geometry(n_keys, error, 0, &first)
+                                      : TAMIS_ERR_RANGE;
+    for (size_t i = 0; !err && i < sizeof luck / sizeof luck[0]; i++) {
+        struct tamis_plan one = {.file_bytes = PAGE_BYTES};
+        err = later_stages(&first, n_keys, error, luck[i], &one);
+        if (one.file_bytes > plan->file_bytes)
+            *plan = one;
+    }
+    if (err) {
+        *plan = (struct tamis_plan){0};
+        return err;
+    }
+    plan->error = plan_ribbon_error(&first);
     plan->n_keys = n_keys;
     plan->bits_per_key = n_keys ? (double)plan->bits_bytes * 8 / (double)n_keys : 0;
     return 0;

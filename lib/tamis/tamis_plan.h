@@ -19,8 +19,9 @@ struct tamis_plan {
 
 /* Plans the smallest filter for n_keys at `error` (1e-8 .. 0.5). */
 int tamis_plan_filter(uint64_t n_keys, double error, struct tamis_plan *plan);
-/* Plans a ribbon filter (TAMIS_RIBBON). lanes, words and n_blocks stay 0. The size is
- * within 1% of that of the file. */
+/* Plans a ribbon filter (TAMIS_RIBBON). lanes, words and n_blocks stay 0. How large the
+ * file gets depends on the hashes, too: it may be a page or two smaller, or 0.3% of a
+ * large one. One file in a hundred is a page larger. */
 int tamis_plan_ribbon(uint64_t n_keys, double error, struct tamis_plan *plan);
 /* Plans the best filter of at most bits_bytes of bits. Given keys, it finds the error;
  * given an error and n_keys 0, how many keys the filter holds. */
@@ -104,9 +105,9 @@ int tamis_plan_store_reads(const struct tamis_plan_segment *segments, size_t n,
                            struct tamis_plan_summary *summary);
 
 /* The same for Bloom filters alone (TAMIS_BLOOM, as above), for ribbons alone
- * (TAMIS_RIBBON), or for both (0). With both each segment gets the kind that takes fewer
- * bytes; only small segments get Bloom filters then. The limit is `bytes` if `reads` is
- * 0; else it is `reads` alone. A ribbon has plan.lanes 0. */
+ * (TAMIS_RIBBON), or for both (0). With both each segment gets the kind that takes
+ * fewer bytes; only small segments get Bloom filters then. The limit is `bytes` if
+ * `reads` is 0; else it is `reads` alone. A ribbon has plan.lanes 0. */
 int tamis_plan_store_kind(const struct tamis_plan_segment *segments, size_t n,
                           uint64_t bytes, double reads, uint32_t kind,
                           struct tamis_plan_share *shares,

@@ -169,6 +169,25 @@ static void sizes_are_as_planned(void **state)
     assert_int_equal(tamis_plan_ribbon(UINT64_MAX, 0.01, &plan), TAMIS_ERR_TOO_LARGE);
 }
 
+/* A plan of many filters is kept by all of them together, and by each within a page. */
+static void sizes_are_not_above_the_plan(void **state)
+{
+    static const double errors[] = {0.05, 0.001, 1e-6};
+    uint64_t planned = 0, built_bytes = 0;
+    (void)state;
+    for (size_t n = 3000; n <= MAX_KEYS; n = n * 7 / 4)
+        for (size_t i = 0; i < 3; i++) {
+            struct tamis_builder_options o = options(errors[i]);
+            struct tamis_plan plan;
+            struct commit c = commit_of(built("below", &o, n));
+            assert_int_equal(tamis_plan_ribbon(n, errors[i], &plan), 0);
+            assert_true(c.committed_bytes <= plan.file_bytes + PAGE_BYTES);
+            planned += plan.file_bytes;
+            built_bytes += c.committed_bytes;
+        }
+    assert_true(built_bytes <= planned && built_bytes > planned / 100 * 97);
+}
+
 static int set_up(void **state)
 {
     random_hashes(keys, MAX_KEYS);
@@ -180,9 +199,13 @@ static int set_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_number_of_keys),   cmocka_unit_test(any_error),
-        cmocka_unit_test(the_same_file_anyhow), cmocka_unit_test(poor_hashes),
-        cmocka_unit_test(what_it_refuses),      cmocka_unit_test(sizes_are_as_planned),
+        cmocka_unit_test(any_number_of_keys),
+        cmocka_unit_test(any_error),
+        cmocka_unit_test(the_same_file_anyhow),
+        cmocka_unit_test(poor_hashes),
+        cmocka_unit_test(what_it_refuses),
+        cmocka_unit_test(sizes_are_as_planned),
+        cmocka_unit_test(sizes_are_not_above_the_plan),
     };
     return cmocka_run_group_tests_name("ribbon", tests, set_up, test_dir_remove);
 }
