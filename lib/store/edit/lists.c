@@ -70,6 +70,36 @@ static void say_page(const struct entry *e, const struct tamis_filter *list, int
 
 /* ---- a filter from the segment's own list ---- */
 
+static int read_meta(struct catalog_txn *t, void *meta, struct tamis_diag *diag)
+{
+    return catalog_meta(t, meta, diag);
+}
+
+/* The kind of the segment's filter, which the new one keeps. Only the filter's header
+ * says it. Where that is lost it is a Bloom filter if the store never had a ribbon. */
+static int kind_now(const struct tamis_edit *edit, struct tamis_snapshot *s,
+                    size_t index, uint64_t *kind, struct tamis_diag *diag)
+{
+    char text[NAME_TEXT_BYTES];
+    const struct entry *e = s->entries[index];
+    struct tamis_stage_info first;
+    struct tamis_filter *filter;
+    struct meta meta;
+    int rc = tamis_snapshot_filter(s, index, &filter, NULL);
+    if (!rc && !tamis_filter_stage(filter, 0, &first)) {
+        *kind = first.lanes ? TAMIS_BLOOM : TAMIS_RIBBON;
+        return 0;
+    }
+    *kind = TAMIS_BLOOM;
+    rc = catalog_read(edit->catalog, read_meta, &meta, diag);
+    if (rc || !(meta.ro_compat & META_RO_COMPAT_RIBBONS))
+        return rc;
+    return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
+                     "the filter of segment '%s' cannot be read, so nothing says "
+                     "whether it was a ribbon",
+                     name_text(text, e->bytes, e->name_bytes));
+}
+
 static struct tamis_segment_options
 options_of(const struct record *r, const struct tamis_segment_options *theirs)
 {
@@ -150,10 +180,10 @@ int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapsho
                          const struct tamis_segment_options *opt,
                          struct tamis_diag *diag)
 {
-    struct tamis_segment_options check;
+    struct tamis_segment_options ours = {.size = sizeof ours};
     struct tamis_filter *list;
     int rc = edit_usable(edit, diag);
-    if (!rc && options_copy(&check, sizeof check, opt))
+    if (!rc && options_copy(&ours, sizeof ours, opt))
         rc = diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path,
                        "size of the option struct");
     if (!rc && (!snapshot || snapshot->dir != edit->catalog->filters))
@@ -164,9 +194,12 @@ int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapsho
     if (rc)
         return rc;
     const struct entry *e = snapshot->entries[index];
+    ours.size = sizeof ours;
     rc = edit_may_remake(edit, e, diag);
+    if (!rc && !ours.kind && !ours.for_packs) /* a ribbon is not packed */
+        rc = kind_now(edit, snapshot, index, &ours.kind, diag);
     if (!rc)
-        rc = from_list(edit, e, list, error, opt, diag);
+        rc = from_list(edit, e, list, error, &ours, diag);
     say_page(e, list, rc, diag);
     tamis_filter_close(list);
     return rc;

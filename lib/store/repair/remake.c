@@ -19,7 +19,8 @@ struct remake {
     struct tamis_snapshot *snapshot; /* the repair's */
     uint64_t hashes[AT_ONCE], absent[AT_ONCE / 64];
     struct tamis_diag why;
-    char what[160];
+    uint64_t kind; /* of the new filter; 0: that of the old one */
+    char what[320];
 };
 
 /* ---- is a filter what its list says? ---- */
@@ -53,6 +54,16 @@ static int count_lacking(struct remake *m, struct tamis_filter *list,
     return rc;
 }
 
+/* A filter that does not open says no kind, and the store may have ribbons. */
+static const char *unknown_kind(struct remake *m, bool opens)
+{
+    m->kind = opens ? 0 : TAMIS_BLOOM;
+    return opens || !(m->store->catalog->meta.ro_compat & META_RO_COMPAT_RIBBONS)
+               ? ""
+               : " as a Bloom filter, for its kind is unknown; if it was a ribbon, "
+                 "build it from its list with --kind ribbon";
+}
+
 /* Sets m->what if the filter has to be made anew. An error: it cannot be judged. */
 static int judge(struct remake *m, size_t index, struct tamis_filter *list)
 {
@@ -61,11 +72,13 @@ static int judge(struct remake *m, size_t index, struct tamis_filter *list)
     uint64_t n_hashes, n;
     m->what[0] = 0;
     int rc = tamis_snapshot_filter(m->snapshot, index, &filter, &m->why);
-    if (!rc)
+    bool opens = !rc;
+    if (opens)
         rc = tamis_filter_verify(filter, &pages, &m->why);
+    const char *unknown = unknown_kind(m, opens);
     if (is_gone(rc)) {
-        snprintf(m->what, sizeof m->what, "%.120s: made anew from its list",
-                 m->why.what[0] ? m->why.what : tamis_strerror(rc));
+        snprintf(m->what, sizeof m->what, "%.120s: made anew from its list%s",
+                 m->why.what[0] ? m->why.what : tamis_strerror(rc), unknown);
         /* The list must be good to the end, also where nothing is made. */
         return tamis_filter_verify(list, &pages, &m->why);
     }
@@ -92,7 +105,7 @@ static int tell(struct remake *m, const struct tamis_segment_info *info)
 
 static int put(struct remake *m, size_t index, double error, struct tamis_diag *diag)
 {
-    const struct tamis_segment_options opt = {.size = sizeof opt};
+    const struct tamis_segment_options opt = {.size = sizeof opt, .kind = m->kind};
     struct tamis_edit *edit;
     int rc = tamis_edit_begin(m->store, &edit, diag);
     if (rc)

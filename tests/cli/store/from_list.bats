@@ -80,6 +80,32 @@ load ../common
     fails 2 "ribbon" "$TAMIS" build store ab --from-list --kind ribbon --for-packs
 }
 
+@test "a ribbon that is made from its list stays one" {
+    "$TAMIS" init store
+    seq 50000 >a
+    "$TAMIS" build store a a --list --kind ribbon -q
+    "$TAMIS" build store b a --list -q
+    bytes() { "$TAMIS" ls store "$1" --json | jq '.[0].bytes'; }
+    ribbon=$(bytes a)
+    ok "$TAMIS" build store a --from-list --fpr 1%
+    [ "$(bytes a)" -eq "$ribbon" ]
+    flip "$(filter_of a)" 5000
+    fails 3 "dealt with" "$TAMIS" repair store
+    [ "$(bytes a)" -eq "$ribbon" ]
+    ok "$TAMIS" build store a --from-list --fpr 1% --for-packs
+    [ "$(bytes a)" -gt "$ribbon" ]
+    ok "$TAMIS" build store a --from-list --kind ribbon --fpr 1%
+    # Nothing says any more what a lost filter was.
+    rm "$(filter_of a)"
+    fails 2 "^tamis: store: the filter of segment 'a' cannot be read, so nothing says whether it was a ribbon: choose --kind ribbon or --kind bloom$" \
+        "$TAMIS" build store a --from-list
+    fails 3 "dealt with" "$TAMIS" repair store
+    grep -q $'^rebuilt\ta\t.*: made anew from its list as a Bloom filter, for its kind is unknown; if it was a ribbon, build it from its list with --kind ribbon$' <<<"$output"
+    ok "$TAMIS" build store a --from-list --kind ribbon
+    [ "$(bytes a)" -eq "$ribbon" ]
+    ok "$TAMIS" verify store a --against a
+}
+
 @test "plan --apply makes from lists what a fold cannot give" {
     "$TAMIS" init store
     seq 30000 >a

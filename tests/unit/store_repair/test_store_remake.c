@@ -117,6 +117,40 @@ static void bad_and_cut_lists_are_no_source(void **state)
     remove_tree("s");
 }
 
+/* The layout of the segment's first stage says its kind. */
+static bool is_ribbon(struct tamis_store *s, const char *name)
+{
+    return commit_of(file_of(s, "s", name)).stages[0].layout == LAYOUT_RIBBON;
+}
+
+/* A damaged ribbon comes back as one. Nothing says what a lost filter was. */
+static void a_ribbon_stays_one(void **state)
+{
+    struct tamis_segment_options opt = {
+        .size = sizeof opt, .list_bits = 64, .kind = TAMIS_RIBBON};
+    (void)state;
+    struct tamis_store *s = two_lists();
+    OK(unlink(file_of(s, "s", "b")));
+    assert_int_equal(remake(&s, 0), 1);
+    assert_false(saw("kind is unknown")); /* no ribbon was here */
+    struct tamis_edit *e = edit_new(s);
+    OK(put_keys(e, "r", 0, 20000, &opt));
+    OK(tamis_edit_commit(e, NULL));
+    zero_page_of(file_of(s, "s", "r"), 1);
+    zero_page_of(file_of(s, "s", "a"), 1);
+    assert_int_equal(remake(&s, 0), 2);
+    assert_false(saw("kind is unknown"));
+    assert_true(is_ribbon(s, "r") && !is_ribbon(s, "a"));
+    OK(unlink(file_of(s, "s", "r")));
+    assert_int_equal(remake(&s, 1), 1);
+    SAW("if it was a ribbon, build it from its list with --kind ribbon");
+    assert_int_equal(remake(&s, 0), 1);
+    SAW("if it was a ribbon, build it from its list with --kind ribbon");
+    assert_false(is_ribbon(s, "r"));
+    tamis_store_close(s);
+    remove_tree("s");
+}
+
 /* An edit that fails leaves the segment as it was, and the failure is told. */
 static void a_full_disk_is_told(void **state)
 {
@@ -145,6 +179,7 @@ int main(void)
         cmocka_unit_test_setup(lost_and_damaged_ones_come_back, no_store),
         cmocka_unit_test_setup(wrong_ones_are_found, no_store),
         cmocka_unit_test_setup(bad_and_cut_lists_are_no_source, no_store),
+        cmocka_unit_test_setup(a_ribbon_stays_one, no_store),
         TEST_WITH_FAULTS(a_full_disk_is_told),
     };
     return cmocka_run_group_tests_name("store_remake", tests, test_dir_create,
