@@ -47,30 +47,19 @@ static bool open_lists(struct comparing *c)
     return exact;
 }
 
-/* Which list was it whose pages could not be read? */
-static void find_broken(struct comparing *c)
-{
-    struct tamis_verify report;
-
-    for (int i = 0; i < 2 && c->err == 0; i++) {
-        c->broken = i;
-        c->err = tamis_filter_verify(c->lists[i], &report, &c->diag);
-    }
-}
-
 /* By the lists of both, if they have some. False: by their filters, and c->err says why
  * if their lists are no good. */
 static bool compare_lists(struct comparing *c, struct compared *result)
 {
     bool exact = open_lists(c) && c->err == 0;
 
-    if (exact && compare_filters(c->lists[0], c->lists[1], result, NULL) != 0) {
-        exact = false;
-        find_broken(c);
+    if (exact) {
+        c->err = compare_filters(c->lists[0], c->lists[1], result, &c->diag);
+        c->broken = result->broken;
     }
     for (int i = 0; i < 2; i++)
         tamis_filter_close(c->lists[i]);
-    return exact;
+    return exact && c->err == 0;
 }
 
 static int complain_list(const struct comparing *c, bool estimated)

@@ -83,13 +83,14 @@ struct reading {
     uint64_t *at, values[4096];
     size_t left;
     int err;
+    struct tamis_diag diag;
 };
 
-static struct reading *reading_begin(struct tamis_filter *list, struct tamis_diag *diag)
+static struct reading *reading_begin(struct tamis_filter *list)
 {
     struct reading *r = memory_or_exit(calloc(1, sizeof(*r)));
 
-    r->err = tamis_list_cursor_create(list, &r->cursor, diag);
+    r->err = tamis_list_cursor_create(list, &r->cursor, &r->diag);
     return r;
 }
 
@@ -101,13 +102,14 @@ static void reading_end(struct reading *r)
 }
 
 /* Is there a value at r->at? */
-static bool reading_has(struct reading *r, struct tamis_diag *diag)
+static bool reading_has(struct reading *r)
 {
     if (r->left > 0 || r->err != 0)
         return r->left > 0;
     r->at = r->values;
-    r->err = tamis_list_cursor_next(
-        r->cursor, r->values, sizeof(r->values) / sizeof(r->values[0]), &r->left, diag);
+    r->err = tamis_list_cursor_next(r->cursor, r->values,
+                                    sizeof(r->values) / sizeof(r->values[0]), &r->left,
+                                    &r->diag);
     return r->err == 0 && r->left > 0;
 }
 
@@ -119,24 +121,26 @@ static void reading_step(struct reading *r)
 
 /* *common: how many values are in both. */
 static int count_common(struct tamis_filter *one, struct tamis_filter *other,
-                        uint64_t *common, struct tamis_diag *diag)
+                        uint64_t *common, int *broken, struct tamis_diag *diag)
 {
-    struct reading *a = reading_begin(one, diag), *b = reading_begin(other, diag);
+    struct reading *r[2] = {reading_begin(one), reading_begin(other)};
     int err;
 
     *common = 0;
-    while (reading_has(a, diag) && reading_has(b, diag)) {
-        uint64_t x = *a->at, y = *b->at;
+    while (reading_has(r[0]) && reading_has(r[1])) {
+        uint64_t x = *r[0]->at, y = *r[1]->at;
 
         *common += x == y;
         if (x <= y)
-            reading_step(a);
+            reading_step(r[0]);
         if (y <= x)
-            reading_step(b);
+            reading_step(r[1]);
     }
-    err = a->err ? a->err : b->err;
-    reading_end(a);
-    reading_end(b);
+    *broken = r[0]->err == 0;
+    err = r[*broken]->err;
+    *diag = r[*broken]->diag;
+    reading_end(r[0]);
+    reading_end(r[1]);
     return err;
 }
 
@@ -151,7 +155,7 @@ static int compare_lists(struct tamis_filter *one, struct tamis_filter *other,
 {
     struct tamis_comparison *c = &out->keys;
     uint64_t common, all;
-    int err = count_common(one, other, &common, diag);
+    int err = count_common(one, other, &common, &out->broken, diag);
 
     if (err != 0)
         return err;

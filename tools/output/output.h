@@ -210,6 +210,7 @@ struct compared {
     struct tamis_comparison keys;
     enum tamis_answer in[2]; /* all of the one in the other, and the reverse */
     bool exact;              /* counted, from lists of whole hashes */
+    int broken;              /* the list that could not be read, where that fails */
 };
 /* Two such lists are counted. Any other filters are estimated. */
 int compare_filters(struct tamis_filter *one, struct tamis_filter *other,

@@ -251,6 +251,23 @@ hurt() {
     fails 2 "a filter of kind ribbon allows no comparison" "$TAMIS" compare store plain r
 }
 
+@test "compare says so if it has no memory for a list" {
+    if grep -q __asan_init "$TAMIS"; then skip "a sanitizer takes address space"; fi
+    "$TAMIS" init store
+    seq 3000 >a
+    "$TAMIS" build store a a --list -q
+    "$TAMIS" build store b a --list -q
+    compare_in() { bash -c 'ulimit -v "$1"; exec "$TAMIS" compare store a b' - "$1"; }
+    # The least address space in which it counts.
+    local few=1000 enough=4000000 middle
+    while [ $((enough - few)) -gt 4 ]; do
+        middle=$(((few + enough) / 2))
+        if compare_in $middle 2>/dev/null | grep -q exactly; then enough=$middle; else few=$middle; fi
+    done
+    fails 4 "^tamis: store: segment '[ab]': its list: .*Cannot allocate memory" compare_in $few
+    [[ $output == "a: "* ]]
+}
+
 @test "ls and stat show lists" {
     "$TAMIS" init store
     seq 3000 >a
