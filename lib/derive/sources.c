@@ -2,8 +2,10 @@
  * geometries have in common. */
 #include "lib/derive/inside.h"
 #include "format/hash.h"
+#include "lib/plan/plan.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,6 +125,31 @@ uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
+static double error_of_shape(const struct source *s, const struct geometry *shape)
+{
+    return plan_error_of_shape(shape, s->header.commit.keys,
+                               s->header.identity.target_error);
+}
+
+/* Says what makes them one: for their errors may be equal, and the shapes are not. */
+static int other_shape(const struct source *one, const struct source *other,
+                       const char *doing, struct tamis_diag *diag)
+{
+    const struct geometry *f = only_stage(one), *g = only_stage(other);
+    double error = error_of_shape(other, f), error_of_one = error_of_shape(one, g);
+    char advice[64] = "no error gives them one";
+    if (error)
+        snprintf(advice, sizeof advice, "build it anew with the error %.2g", error);
+    else if (error_of_one)
+        snprintf(advice, sizeof advice, "build the first anew with the error %.2g",
+                 error_of_one);
+    return diag_fail(diag, TAMIS_ERR_UNFIT, other->path,
+                     "%s needs filters of one shape: %u lane%s of %u word%s, and %u "
+                     "of %u; %s",
+                     doing, f->lanes, f->lanes == 1 ? "" : "s", f->words,
+                     f->words == 1 ? "" : "s", g->lanes, g->words, advice);
+}
+
 int common_geometry(const struct source *s, size_t n, const char *doing,
                     struct geometry *out, struct tamis_diag *diag)
 {
@@ -135,12 +162,7 @@ int common_geometry(const struct source *s, size_t n, const char *doing,
                              "of another; build it anew from its keys",
                              doing);
         if (!same_words(g, first))
-            return diag_fail(
-                diag, TAMIS_ERR_UNFIT, s[i].path,
-                "%s needs filters of one shape: %u lane%s of %u word%s, and %u "
-                "of %u; build one anew for the other's error",
-                doing, first->lanes, first->lanes == 1 ? "" : "s", first->words,
-                first->words == 1 ? "" : "s", g->lanes, g->words);
+            return other_shape(&s[0], &s[i], doing, diag);
         if (i == 0)
             *out = *g;
         out->n_blocks = greatest_common_divisor(out->n_blocks, g->n_blocks);

@@ -231,6 +231,27 @@ int plan_balanced_geometry(uint64_t n_keys, double error, double allowed,
     return err;
 }
 
+static double times_apart(double a, double b)
+{
+    return a > b ? a / b : b / a;
+}
+
+double plan_error_of_shape(const struct geometry *shape, uint64_t n_keys, double near)
+{
+    double found = 0;
+    for (double unit = 1e-9; unit < 0.1; unit *= 10)
+        for (int digits = 10; digits < 100; digits++) {
+            double expected, error = digits * unit;
+            struct geometry g;
+            if ((!found || times_apart(error, near) < times_apart(found, near)) &&
+                plan_error_valid(error) &&
+                plan_stage_geometry(n_keys, error, &g, &expected) == 0 &&
+                g.lanes == shape->lanes && g.words == shape->words)
+                found = error;
+        }
+    return found;
+}
+
 /* ---- for packs ---- */
 
 /* The next of 1, 2, 3, 4, 6, 8, 12, 16 .. With more sizes an octave filters would be

@@ -15,6 +15,9 @@ int plan_stage_geometry(uint64_t n_keys, double error, struct geometry *g,
 int plan_balanced_geometry(uint64_t n_keys, double error, double allowed,
                            struct geometry *g, double *expected_error);
 double plan_geometry_error(const struct geometry *g, uint64_t n_keys);
+/* An error, in two digits, for which plan_stage_geometry() takes these lanes and words:
+ * the nearest to `near`. 0: there is none. It takes some 60 milliseconds. */
+double plan_error_of_shape(const struct geometry *shape, uint64_t n_keys, double near);
 /* For a column of a pack: filters of one error have one shape. The least blocks that
  * keep the error, not in whole pages. ERR_TOO_LARGE. */
 int plan_packed_geometry(uint64_t n_keys, double error, struct geometry *g);
@@ -33,9 +36,11 @@ void plan_describe(const struct geometry *g, uint64_t n_keys, struct tamis_plan 
 
 /* ==== ribbon.c: stages of ribbons ==== */
 
-enum { RIBBON_MOST_STAGES = 4 }; /* and one of split blocks for the keys that are left */
-/* The next stage, of number `stage`, for so many keys. No pages: a stage of split blocks
- * is better for them. ERR_TOO_LARGE. */
+enum {
+    RIBBON_MOST_STAGES = 4
+}; /* and one of split blocks for the keys that are left */
+/* The next stage, of number `stage`, for so many keys. No pages: a stage of split
+ * blocks is better for them. ERR_TOO_LARGE. */
 int plan_ribbon_geometry(uint64_t n_keys, double error, uint32_t stage,
                          struct ribbon_geometry *g);
 /* The chance that a key that is in no page matches in one. */

@@ -53,6 +53,21 @@ static size_t find_source(const struct tamis_diag *diag,
     return n_found == 1 ? found : SIZE_MAX;
 }
 
+/* Advice for a filter that an operation does not take. The library says what to build,
+ * but it knows no lists. */
+static const char *unfit_advice(struct tamis_snapshot *snapshot, size_t index)
+{
+    struct tamis_stage_info first;
+    struct tamis_filter *f;
+    bool is_ribbon = tamis_snapshot_filter(snapshot, index, &f, NULL) == 0 &&
+                     tamis_filter_stage(f, 0, &first) == 0 && first.lanes == 0;
+
+    return is_ribbon && has_whole_list(snapshot, index)
+               ? "'tamis build STORE SEGMENT --from-list --kind bloom' makes one from "
+                 "its list"
+               : "";
+}
+
 int source_error(int err, const struct tamis_diag *diag,
                  struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
                  const char *store)
@@ -61,9 +76,9 @@ int source_error(int err, const struct tamis_diag *diag,
     size_t found = find_source(diag, snapshot, segments, n);
 
     if (found != SIZE_MAX && tamis_snapshot_segment(snapshot, found, &s) == 0)
-        return segment_error(err, diag, store,
-                             (struct tamis_name){s.name, s.name_bytes},
-                             err == TAMIS_ERR_UNFIT ? "" : NULL);
+        return segment_error(
+            err, diag, store, (struct tamis_name){s.name, s.name_bytes},
+            err == TAMIS_ERR_UNFIT ? unfit_advice(snapshot, found) : NULL);
     if (err == TAMIS_ERR_NO_SEGMENT)
         return complain_error(err, diag, store, "name segments that have filters");
     return err == TAMIS_ERR_MISMATCH ? complain_error(err, diag, store, "")

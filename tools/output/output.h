@@ -101,6 +101,8 @@ int open_its_list(struct tamis_store *store, const struct tamis_snapshot *snapsh
  * answer rests on it. */
 int verify_its_list(const struct tamis_snapshot *snapshot, size_t index,
                     struct tamis_name name, const char *store, json_t *lines);
+/* Has the segment a list that a filter can be made of? */
+bool has_whole_list(const struct tamis_snapshot *snapshot, size_t index);
 /* Advice for a segment whose filter is missing or damaged: its list, if that is good to
  * the end, makes it anew. Else NULL. */
 const char *advice_from_list(const struct tamis_snapshot *snapshot, size_t index);

@@ -295,20 +295,6 @@ static void print_kept(const struct apply *a, const struct planned *s, bool with
     putchar('\n');
 }
 
-/* Has the segment a list that a filter can be made of? */
-static bool has_whole_list(const struct apply *a, const struct planned *s)
-{
-    struct tamis_list_facts facts;
-    struct tamis_filter *list;
-    bool whole;
-
-    if (tamis_snapshot_list(a->snapshot, s->index, &list, NULL) != 0)
-        return false;
-    whole = tamis_list_facts(list, &facts) == 0 && facts.hash_bits == 64;
-    tamis_filter_close(list);
-    return whole;
-}
-
 static void print_rebuild(const struct apply *a, const struct planned *s,
                           const struct tamis_plan_share *to, bool from_list)
 {
@@ -330,7 +316,8 @@ static void print_other(const struct apply *a, const struct store_plan *p, size_
     const struct planned *s = &p->segments[i];
 
     if (action == PLAN_REBUILD)
-        print_rebuild(a, s, &p->shares[i], untried && has_whole_list(a, s));
+        print_rebuild(a, s, &p->shares[i],
+                      untried && has_whole_list(a->snapshot, s->index));
     if (action == PLAN_REMOVE) {
         printf("remove   %s: tamis build STORE NAME --bare --replaces NAME", s->name);
         print_kept(a, s, false);

@@ -245,10 +245,18 @@ hurt() {
     # These have nothing to count by, whatever the list of b is worth.
     ok "$TAMIS" compare store plain b
     ok "$TAMIS" compare store b cut
-    mv "$(list_of r)" away
+    lost=$(list_of r)
+    mv "$lost" away
     fails 3 "segment 'r': its list: .*No such file.*the filters allow no comparison" \
         "$TAMIS" compare store a r
-    fails 2 "a filter of kind ribbon allows no comparison" "$TAMIS" compare store plain r
+    fails 2 "a filter of kind ribbon allows no comparison: build a Bloom filter from its keys$" "$TAMIS" compare store plain r
+    mv away "$lost"
+    for command in "compare store plain r" "fold store new r --by 1" "union store new plain r"; do
+        # shellcheck disable=SC2086
+        fails 2 "segment 'r': .*: 'tamis build STORE SEGMENT --from-list --kind bloom' makes one from its list$" "$TAMIS" $command
+    done
+    ok "$TAMIS" build store r --from-list --kind bloom
+    ok "$TAMIS" compare store plain r
 }
 
 @test "compare says so if it has no memory for a list" {
