@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../input/input.h"
 #include "../open/open.h"
@@ -23,9 +24,11 @@ static bool is_as_planned(const struct planned *s, const struct tamis_plan *to)
            s->only.words == to->words;
 }
 
-static bool is_larger(uint64_t n_bytes, const struct tamis_plan_share *to)
+bool plan_is_larger(const struct store_plan *p, uint64_t n_bytes, size_t i)
 {
-    return n_bytes > to->plan.file_bytes + to->plan.file_bytes / 64;
+    uint64_t planned = p->shares[i].plan.file_bytes;
+
+    return n_bytes > planned + (p->is_tight ? 0 : planned / 64);
 }
 
 bool plan_is_ribbon(const struct tamis_plan_share *to)
@@ -34,16 +37,14 @@ bool plan_is_ribbon(const struct tamis_plan_share *to)
 }
 
 /* A fold neither takes a ribbon nor makes one. A filter that is as good as planned
- * stays, whatever its kind. A plan knows only how many keys are bumped on average, so a
- * ribbon may have two pages more. */
-static enum plan_action action_of_ribbon(const struct planned *s,
-                                         const struct tamis_plan_share *to)
+ * stays, whatever its kind. */
+static enum plan_action action_of_ribbon(const struct store_plan *p, size_t i)
 {
-    enum { BY_CHANCE = 2 * 4096 };
+    const struct planned *s = &p->segments[i];
+    const struct tamis_plan_share *to = &p->shares[i];
     bool errs_more = s->error_now > to->error && s->error_now > to->plan.error;
-    uint64_t n_bytes = s->bytes_now > BY_CHANCE ? s->bytes_now - BY_CHANCE : 0;
 
-    return errs_more || is_larger(n_bytes, to) ? PLAN_REBUILD : PLAN_KEEP;
+    return errs_more || plan_is_larger(p, s->bytes_now, i) ? PLAN_REBUILD : PLAN_KEEP;
 }
 
 enum plan_action plan_action(const struct store_plan *p, size_t i)
@@ -58,15 +59,15 @@ enum plan_action plan_action(const struct store_plan *p, size_t i)
     if (to->plan.file_bytes == 0)
         return PLAN_REMOVE;
     if (s->is_ribbon || plan_is_ribbon(to))
-        return action_of_ribbon(s, to);
+        return action_of_ribbon(p, i);
     if (is_as_planned(s, &to->plan))
         return PLAN_KEEP;
     if (s->error_now > to->error)
         return PLAN_REBUILD;
     if (s->error_folded <= to->error)
         return PLAN_SHRINK;
-    return is_larger(s->bytes_now, to) ? PLAN_REBUILD /* and no factor fits */
-                                       : PLAN_KEEP;
+    return plan_is_larger(p, s->bytes_now, i) ? PLAN_REBUILD /* and no factor fits */
+                                              : PLAN_KEEP;
 }
 
 const char *plan_action_name(enum plan_action action)
@@ -164,7 +165,7 @@ static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i,
 
     if (status != EXIT_DONE)
         return status;
-    *action = is_larger(n_bytes, &p->shares[i]) ? PLAN_REBUILD : PLAN_KEEP;
+    *action = plan_is_larger(p, n_bytes, i) ? PLAN_REBUILD : PLAN_KEEP;
     if (c.report.n_damaged > 0) {
         *action = PLAN_KEEP;
         printf("damaged  %s: see 'tamis verify'; build it anew from its keys\n",
@@ -295,17 +296,27 @@ static void print_kept(const struct apply *a, const struct planned *s, bool with
     putchar('\n');
 }
 
+/* Prints a command for the segment, up to its name. */
+static void print_command(const struct apply *a, const struct planned *s,
+                          const char *does, const char *command)
+{
+    char *store = shell_word(a->o->args[0], strlen(a->o->args[0]));
+
+    printf("%-8s %s: tamis %s %s %s", does, s->name, command, store, s->word);
+    free(store);
+}
+
 static void print_rebuild(const struct apply *a, const struct planned *s,
                           const struct tamis_plan_share *to, bool from_list)
 {
-    printf("rebuild  %s: tamis build STORE NAME %s --fpr %.4g%s", s->name,
-           from_list ? "--from-list" : "KEYFILE", to->error,
+    print_command(a, s, "rebuild", "build");
+    printf(" %s --fpr %.4g%s", from_list ? "--from-list" : "KEYFILE", to->error,
            plan_is_ribbon(to) ? " --kind ribbon" : "");
     if (from_list) {
         putchar('\n');
         return;
     }
-    printf(" --replaces NAME");
+    printf(" --replaces %s", s->word);
     print_kept(a, s, true);
 }
 
@@ -319,13 +330,16 @@ static void print_other(const struct apply *a, const struct store_plan *p, size_
         print_rebuild(a, s, &p->shares[i],
                       untried && has_whole_list(a->snapshot, s->index));
     if (action == PLAN_REMOVE) {
-        printf("remove   %s: tamis build STORE NAME --bare --replaces NAME", s->name);
+        print_command(a, s, "remove", "build");
+        printf(" --bare --replaces %s", s->word);
         print_kept(a, s, false);
     }
     if (action == PLAN_UNREAD)
         printf("unread   %s: %s\n", s->name, s->unread);
-    if (action == PLAN_SEAL)
-        printf("seal     %s: tamis seal STORE NAME, then --apply again\n", s->name);
+    if (action == PLAN_SEAL) {
+        print_command(a, s, "seal", "seal");
+        puts(", then --apply again");
+    }
 }
 
 /* The others are done. */
@@ -343,13 +357,27 @@ static int lists_status(const struct apply *a)
                     one ? "it" : "them", one ? "its" : "their");
 }
 
+/* Everything is done. A ribbon may be larger than planned by bad luck, and a damaged
+ * filter stays as it is. */
+static int limit_status(const struct options *o, uint64_t n_bytes)
+{
+    if (!given(o, OPT_BYTES) || n_bytes <= o->n_bytes)
+        return EXIT_DONE;
+    return complain(EXIT_USAGE,
+                    "%s: its filters take %llu bytes, %llu more than --bytes: apply a "
+                    "plan of fewer --bytes",
+                    o->args[0], (unsigned long long)n_bytes,
+                    (unsigned long long)(n_bytes - o->n_bytes));
+}
+
 int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
                const struct options *o, const struct store_plan *p)
 {
     struct apply a = {.o = o, .store = store, .snapshot = snapshot};
     char size[TEXT_BYTES];
     int status = EXIT_DONE;
-    size_t next = 0;
+    size_t next = 0, n_left = 0;
+    uint64_t n_bytes;
     enum plan_action *actions = memory_or_exit(calloc(p->n + 1, sizeof(*actions)));
 
     for (size_t i = 0; i < p->n; i++)
@@ -364,15 +392,19 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
             status = apply_rebuild(&a, p, next, &actions[next]);
             endings_release();
         }
-    for (size_t i = 0; i < p->n; i++)
+    for (size_t i = 0; i < p->n; i++) {
         print_other(&a, p, i, actions[i], i >= next);
+        n_left += actions[i] != PLAN_KEEP;
+    }
     free(actions);
+    n_bytes = p->bytes_now - (uint64_t)a.bytes;
     if (status == EXIT_DONE)
         work_is_done();
     printf("%s %s; %llu bytes of filters now, %llu planned\n",
            size_text(size, (double)(a.bytes < 0 ? -a.bytes : a.bytes)),
-           a.bytes < 0 ? "taken" : "given back",
-           (unsigned long long)p->bytes_now - (unsigned long long)a.bytes,
+           a.bytes < 0 ? "taken" : "given back", (unsigned long long)n_bytes,
            (unsigned long long)p->summary.best.file_bytes);
-    return status == EXIT_DONE ? lists_status(&a) : status;
+    if (status == EXIT_DONE)
+        status = lists_status(&a);
+    return status == EXIT_DONE && n_left == 0 ? limit_status(o, n_bytes) : status;
 }

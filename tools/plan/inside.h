@@ -18,6 +18,7 @@ struct planned {
     uint32_t rank;
     bool has_rank;
     /* Only for a segment of a store: */
+    char *word;   /* the name, for a command */
     size_t index; /* in the snapshot */
     enum tamis_segment_state state;
     const uint8_t *first_key, *last_key;
@@ -41,6 +42,7 @@ struct store_plan {
     struct tamis_plan_summary summary;
     struct tamis_plan_summary bloom, smaller; /* the same by kinds: both are shown */
     uint64_t bytes_now, length_now;           /* of all, as above */
+    bool is_tight; /* no room for filters that stay a little larger than planned */
     double reads_now;
 };
 /* They report failures, and return the status. */
@@ -61,6 +63,9 @@ enum plan_action {
     PLAN_UNREAD   /* unknown: it does not open */
 };
 enum plan_action plan_action(const struct store_plan *p, size_t i);
+/* Is a file larger than planned for segment i? A 64th more counts as none, unless
+ * p->is_tight. */
+bool plan_is_larger(const struct store_plan *p, uint64_t n_bytes, size_t i);
 /* Has it a filter in the plan, and is that a ribbon? */
 bool plan_is_ribbon(const struct tamis_plan_share *to);
 const char *plan_action_name(enum plan_action action); /* "rebuild" */

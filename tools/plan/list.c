@@ -1,8 +1,10 @@
 /* The segments that `tamis plan` divides memory over, of a store or of a list, and
  * which of them are a run: what a lookup reads at most one of. */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "../input/input.h"
 #include "../open/open.h"
@@ -213,6 +215,13 @@ static void look_inside(struct tamis_snapshot *snapshot, struct store_plan *p,
         s->keys = info.keys;
 }
 
+static bool is_lost(const char *store, const struct tamis_segment_info *info)
+{
+    struct stat st;
+
+    return !stat_in(store, info->file, &st) && errno == ENOENT;
+}
+
 static int add_segment(struct tamis_snapshot *snapshot, size_t index,
                        const struct options *o, struct store_plan *p, size_t *max)
 {
@@ -235,6 +244,7 @@ static int add_segment(struct tamis_snapshot *snapshot, size_t index,
     s = plan_add(p, max);
     *s = (struct planned){
         .name = escape(info.name, info.name_bytes),
+        .word = shell_word(info.name, info.name_bytes),
         .keys = info.keys,
         .rank = info.rank,
         .has_rank = true,
@@ -249,6 +259,8 @@ static int add_segment(struct tamis_snapshot *snapshot, size_t index,
     look_inside(snapshot, p, s);
     if (column || s->length_now == 0)
         s->length_now = info.file_bytes;
+    if (!column && is_lost(o->args[0], &info))
+        s->bytes_now = s->length_now = 0;
     return EXIT_DONE;
 }
 
@@ -269,6 +281,7 @@ void plan_free(struct store_plan *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         free(p->segments[i].name);
+        free(p->segments[i].word);
         free(p->segments[i].unread);
     }
     free(p->segments);

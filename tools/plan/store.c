@@ -37,6 +37,19 @@ static bool is_live(const struct options *o)
     return !given(o, OPT_SIZES);
 }
 
+/* Would filters that stay a little larger than planned take the store over --bytes? */
+static void find_tight(const struct options *o, struct store_plan *p)
+{
+    uint64_t n_bytes = 0;
+
+    p->is_tight = false;
+    for (size_t i = 0; i < p->n; i++)
+        n_bytes += plan_is_larger(p, p->segments[i].bytes_now, i)
+                       ? p->shares[i].plan.file_bytes
+                       : p->segments[i].bytes_now;
+    p->is_tight = is_live(o) && given(o, OPT_BYTES) && n_bytes > o->n_bytes;
+}
+
 /* ---- for people ---- */
 
 static const char *kind_name(const struct tamis_plan_share *to)
@@ -266,6 +279,7 @@ static int allocate(const struct options *o, struct store_plan *p)
     if (err != 0)
         return complain_error(err, NULL, "plan", NULL);
     count_now(p);
+    find_tight(o, p);
     return EXIT_DONE;
 }
 

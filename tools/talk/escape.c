@@ -1,4 +1,6 @@
 /* Allocates texts for people: bytes escaped or in hex digits. */
+#include <ctype.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +25,30 @@ char *escape(const void *bytes, size_t n)
     }
     *at = '\0';
     return text;
+}
+
+/* Bytes that need no quotes in a shell, wherever they stand. */
+static bool is_plain(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)s[i]) && strchr("_-./:@%+=,", s[i]) == NULL)
+            return false;
+    return n > 0;
+}
+
+char *shell_word(const void *bytes, size_t n)
+{
+    char *text = escape(bytes, n), *word, *at;
+
+    if (is_plain(text, strlen(text)))
+        return text;
+    at = word = memory_or_exit(malloc(4 * strlen(text) + 4));
+    at += sprintf(at, "$'");
+    for (const char *s = text; *s != '\0'; s++)
+        at += sprintf(at, *s == '\'' ? "\\'" : "%c", *s);
+    strcpy(at, "'");
+    free(text);
+    return word;
 }
 
 char *hex(const void *bytes, size_t n)

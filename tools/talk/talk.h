@@ -75,6 +75,8 @@ void *memory_or_exit(void *pointer);
 
 char *escape(const void *bytes, size_t n); /* malloc'd, NUL-terminated */
 char *hex(const void *bytes, size_t n);    /* the same */
+/* As one word of a command line, quoted as $'...' if need be. The same. */
+char *shell_word(const void *bytes, size_t n);
 
 /* ==== fail.c: a call that failed ================================================= */
 

@@ -165,7 +165,7 @@ make_levels() {
     wanted=$(p '.segments[] | select(.segment == "left") | .fpr')
     ok "$TAMIS" plan store --bytes 250K --apply
     prints 'shrunk   left: '
-    prints 'seal     growing: tamis seal STORE'
+    prints 'seal     growing: tamis seal store growing, then --apply again'
     # Rank, binding, watermark and key range are as they were, and so are the keys.
     after=$("$TAMIS" ls store left --json | jq -c '.[0] | del(.uuid, .file, .bytes, .error, .created)')
     [ "$before" = "$after" ]
@@ -183,10 +183,10 @@ make_levels() {
     ok "$TAMIS" verify store
     [ "$(find store/filters -type f | wc -l)" -eq 6 ]
     ok "$TAMIS" plan store --bytes 0 --apply
-    prints 'remove   old: tamis build STORE NAME --bare'
+    prints 'remove   old: tamis build store old --bare'
     ok "$TAMIS" plan store --reads 1e-5 --apply
-    prints 'rebuild  old: tamis build STORE NAME KEYFILE --fpr [0-9.e-]+ --replaces NAME --rank 2'
-    prints 'rebuild  left: .* --replaces NAME --rank 1 --bind 0102'
+    prints 'rebuild  old: tamis build store old KEYFILE --fpr [0-9.e-]+ --replaces old --rank 2'
+    prints 'rebuild  left: .* --replaces left --rank 1 --bind 0102'
 }
 
 @test "a filter that was built as planned is kept" {
@@ -212,17 +212,17 @@ make_levels() {
     ok "$TAMIS" plan store --bytes 400K --apply
     [ "$first" = "$(grep '^rebuild' <<<"$output")" ]
     [ "$(wc -l <<<"$first")" -eq 3 ]
-    grep -qE '^rebuild  left: .*--fpr [0-9.e-]+ --replaces NAME --rank 1 --bind 0102$' <<<"$first"
-    grep -qE '^rebuild  right: .*--replaces NAME --rank 1$' <<<"$first"
+    grep -qE '^rebuild  left: .*--fpr [0-9.e-]+ --replaces left --rank 1 --bind 0102$' <<<"$first"
+    grep -qE '^rebuild  right: .*--replaces right --rank 1$' <<<"$first"
     # Followed to the letter it is the same segment.
     before=$("$TAMIS" ls store left --json | jq -c '.[0] | [.rank, .binding]')
-    line=$(sed -n 's/^rebuild  left: tamis build STORE NAME KEYFILE \(.*\)$/\1/p' <<<"$first")
+    line=$(sed -n 's/^rebuild  left: tamis build store left KEYFILE \(.*\)$/\1/p' <<<"$first")
     # shellcheck disable=SC2086
-    seq 100000 149999 | "$TAMIS" build store left - ${line/NAME/left}
+    seq 100000 149999 | "$TAMIS" build store left - $line
     [ "$before" = "$("$TAMIS" ls store left --json | jq -c '.[0] | [.rank, .binding]')" ]
     ok "$TAMIS" plan store --bytes 0 --apply
-    grep -qE '^remove   left: .*--bare --replaces NAME --rank 1 --bind 0102$' <<<"$output"
-    grep -qE '^remove   new: .*--bare --replaces NAME$' <<<"$output"
+    grep -qE '^remove   left: .*--bare --replaces left --rank 1 --bind 0102$' <<<"$output"
+    grep -qE '^remove   new: .*--bare --replaces new$' <<<"$output"
 }
 
 @test "--apply leaves a damaged filter as it is" {
@@ -332,9 +332,68 @@ label_is_free() {
     seq 700000 720000 | "$TAMIS" build store c --rank 2
     run -0 "$TAMIS" plan store --bytes 380K --kind smaller --apply
     [[ $output == *"rebuilt  a from its list"* && $output == *"rebuilt  b from its list"* ]]
-    [[ $output == *"rebuild  c: "*"--kind ribbon --replaces NAME"* ]]
+    [[ $output == *"rebuild  c: "*"--kind ribbon --replaces c"* ]]
     "$TAMIS" verify store
     plan store --bytes 380K --kind smaller
     is '[.segments[].action] == ["keep", "keep", "rebuild"]'
     seq 100000 | "$TAMIS" verify store a --against -
+}
+
+# Each limit is what the plan takes to the byte.
+@test "--apply of ribbons keeps the limit, or says how far it is off" {
+    "$TAMIS" init store
+    local n limit now over=0
+    for n in 60000 90000 200000; do
+        seq "${n}" "$((2 * n))" | "$TAMIS" build store s$n --rank $n --list --fpr 5%
+    done
+    for limit in 1500000 1200000 900000; do
+        plan store --bytes $limit --kind ribbon
+        limit=$(p .planned.bytes)
+        run --separate-stderr "$TAMIS" plan store --bytes "$limit" --kind ribbon --apply
+        [[ $output =~ ' '([0-9]+)' bytes of filters now' ]]
+        now=${BASH_REMATCH[1]}
+        if [ "$now" -le "$limit" ]; then [ "$status" -eq 0 ]; else
+            over=$((over + 1))
+            [ "$status" -eq 2 ] && [[ $stderr == "tamis: store: its filters take $now bytes, $((now - limit)) more than --bytes: "* ]]
+        fi
+        [ "$now" -eq "$("$TAMIS" ls store --json | jq 'map(.bytes) | add')" ]
+    done
+    [ $over -le 1 ]
+}
+
+@test "a filter that is a little larger than planned stays only if there is room" {
+    "$TAMIS" init store
+    seq 1 600000 | "$TAMIS" build store a --list --fpr 1%
+    now=$("$TAMIS" ls store --json | jq '.[0].bytes')
+    ok "$TAMIS" plan store --bytes $((now - 4096)) --apply
+    prints '^rebuilt  a from its list'
+    prints " $("$TAMIS" ls store --json | jq '.[0].bytes') bytes of filters now"
+    [ "$("$TAMIS" ls store --json | jq '.[0].bytes')" -lt "$now" ]
+    # A damaged filter is left as it is, and then the limit is not kept.
+    seq 1 200000 | "$TAMIS" build store a --replaces a --fpr 1e-8
+    flip "$(filter_of a)" 5000
+    fails 2 "^tamis: store: its filters take [0-9]+ bytes, [0-9]+ more than --bytes: " \
+        "$TAMIS" plan store --bytes 200K --apply
+    prints '^damaged  a: '
+}
+
+@test "--apply prints commands that can be run" {
+    mkdir "my stores"
+    "$TAMIS" init "my stores/one"
+    name=$'it\'s 1\t$x\\'
+    seq 20000 | "$TAMIS" build "my stores/one" "$name" --fpr 5% -q
+    ok "$TAMIS" plan "my stores/one" --bytes 100K --apply
+    line=$(sed -n "s/^rebuild  .*: tamis \(build .*\) KEYFILE/\1 - -q/p" <<<"$output")
+    seq 20000 | eval "\"$TAMIS\" $line"
+    ok "$TAMIS" plan "my stores/one" --bytes 100K --json
+    [ "$(jq -r '.segments | map(.action) | join(" ")' <<<"$output")" = keep ]
+}
+
+@test "a lost filter takes no bytes" {
+    make_levels
+    plan store --bytes 1M
+    before=$(p .bytes_now) old=$(p '.segments[] | select(.segment == "old") | .bytes_now')
+    rm "$(filter_of old)"
+    run -4 --separate-stderr "$TAMIS" plan store --bytes 1M --json
+    [ "$(jq -c '[.bytes_now, .length_now]' <<<"$output")" = "[$((before - old)),$((before - old))]" ]
 }

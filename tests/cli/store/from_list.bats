@@ -115,7 +115,7 @@ load ../common
     "$TAMIS" build store c c --list=40 --fpr 5% --bind 0102 -q
     ok "$TAMIS" plan store --bytes 250K --apply
     [ "$(grep -c '^rebuilt  [ab] from its list: ' <<<"$output")" -eq 2 ]
-    grep -q '^rebuild  c: tamis build STORE NAME KEYFILE .* --bind 0102 --list=40$' <<<"$output"
+    grep -q '^rebuild  c: tamis build store c KEYFILE .* --bind 0102 --list=40$' <<<"$output"
     prints ' taken; [0-9]+ bytes of filters now'
     ok "$TAMIS" verify store a --against a
     [ "$("$TAMIS" ls store a --json | jq '.[0].error < 0.01')" = true ]
@@ -126,7 +126,7 @@ load ../common
     fails 3 "^tamis: store: the list of 1 segment cannot be read, so its filter is as before: build it anew from its keys$" \
         "$TAMIS" plan store --bytes 600K --apply
     grep -q "^unread   the list of segment '[ab]': .*fails its check" <<<"$output"
-    grep -q '^rebuild  [ab]: tamis build STORE NAME KEYFILE .* --replaces NAME --list$' <<<"$output"
+    grep -q '^rebuild  [ab]: tamis build store [ab] KEYFILE .* --replaces [ab] --list$' <<<"$output"
     grep -q '^rebuild  c: tamis build .* --bind 0102 --list=40$' <<<"$output"
     rm "$(list_of c)"
     fails 3 "the lists of 2 segments cannot be read, so their filters are as before: build them" \
@@ -149,7 +149,7 @@ load ../common
         fails 3 "^tamis: store: the list of 1 segment cannot be read" "$TAMIS" plan store --bytes 200K --apply
         [[ $output == "unread   the list of segment 'a': "* ]] || explain "$wrong"
         grep -q '^rebuilt  b from its list: ' <<<"$output"
-        grep -q '^rebuild  a: tamis build STORE NAME KEYFILE .* --list$' <<<"$output"
+        grep -q '^rebuild  a: tamis build store a KEYFILE .* --list$' <<<"$output"
         fails 3 "the list of 1 segment" "$TAMIS" plan store --bytes 200K --apply
     done
 }
@@ -161,8 +161,8 @@ load ../common
     "$TAMIS" build store --each a b --list --fpr 5% -q
     "$TAMIS" build store c a --fpr 5% -q
     fails 4 "File too large" bash -c 'ulimit -f 64; "$TAMIS" plan store --bytes 300K --apply'
-    [ "$(grep -c '^rebuild  [ab]: tamis build STORE NAME --from-list --fpr [0-9.e-]*$' <<<"$output")" -eq 2 ]
-    grep -q '^rebuild  c: tamis build STORE NAME KEYFILE --fpr [0-9.e-]* --replaces NAME$' <<<"$output"
+    [ "$(grep -c '^rebuild  [ab]: tamis build store [ab] --from-list --fpr [0-9.e-]*$' <<<"$output")" -eq 2 ]
+    grep -q '^rebuild  c: tamis build store c KEYFILE --fpr [0-9.e-]* --replaces c$' <<<"$output"
     fpr=$(sed -n 's/^rebuild  a: .*--fpr //p' <<<"$output")
     ok "$TAMIS" build store a --from-list --fpr "$fpr"
     ok "$TAMIS" verify store --against-list
