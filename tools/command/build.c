@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../input/input.h"
+#include "../input/options.h"
 #include "../open/open.h"
 #include "../output/output.h"
 #include "../talk/endings.h"
@@ -365,10 +366,10 @@ static int rebuild(const struct options *o)
         usage_error("--from-list is for one segment: leave out --each");
     if (o->n_args > 2)
         usage_error("--from-list reads no keys: leave out '%s'", o->args[2]);
-    if (o->given & ~fit)
-        usage_error(
-            "--from-list goes with --fpr, --kind, --check, --for-packs, --jobs, "
-            "--quiet and --json");
+    for (unsigned id = 0; id < N_OPTIONS; id++)
+        if (o->given & WITH(id) & ~fit)
+            usage_error("--from-list changes only the filter: leave out --%s",
+                        option_table[id].name);
     return build_from_list(o);
 }
 
@@ -432,8 +433,8 @@ const struct command cmd_build = {
                 {WITH(OPT_PACK) | WITH(OPT_FOR_PACKS),
                  "sizes for 'tamis pack'; with --each: into one pack", NULL},
                 OPTION(FROM_LIST, NULL),
-                OPTION(LIST, "list their hashes, too: BITS of each, 1..64 (64); cut "
-                             "ones do for neither merge nor --from-list"),
+                OPTION(LIST, "list their hashes, too: BITS of each, 1..64 (64); "
+                             "merge and --from-list need whole hashes"),
                 OPTION(KIND, NULL),
                 OPTION(JOBS, NULL),
                 {WITH(OPT_CHECK) | WITH(OPT_EMPTY),

@@ -303,7 +303,8 @@ const struct command cmd_plan = {
           "segments of one rank are a run, or each is; else key ranges tell. A "
           "lookup reads one of a run. Packed ones are left out",
           NULL},
-         OPTION(KIND, "bloom (default), ribbon, or smaller: of each what takes less"),
+         OPTION(KIND, "of a store or a list: bloom (default), ribbon, or smaller: of "
+                      "each segment what takes less"),
          OPTION(FOR_PACKS, "the pack of a list, a store or --keys, with --fpr"),
          OPTION(APPLY, NULL),
          OPTION(SVG, "draw the errors over the sizes; replaces only an SVG"),

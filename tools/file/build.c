@@ -1,4 +1,5 @@
 /* tamis file build: keys in, one sealed filter file out, no store needed. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,16 +77,28 @@ static int finish(struct tamis_builder *builder, const struct options *o,
     return err;
 }
 
+/* The facts of the new file. The header of a list has no error below 1e-8. */
+static void look(const char *file, struct tamis_filter_info *info)
+{
+    struct tamis_list_facts facts;
+    struct tamis_filter *filter;
+
+    *info = (struct tamis_filter_info){0};
+    if (tamis_filter_open(file, NULL, &filter, NULL) != 0)
+        return;
+    tamis_filter_info(filter, info);
+    if (tamis_list_facts(filter, &facts) == 0)
+        info->growth.error =
+            fmin(1, ldexp((double)facts.n_hashes, -(int)facts.hash_bits));
+    tamis_filter_close(filter);
+}
+
 static void print_closing(const struct options *o, const char *file)
 {
     char size[TEXT_BYTES], error[TEXT_BYTES], *name = escape(file, strlen(file));
-    struct tamis_filter_info info = {0};
-    struct tamis_filter *filter;
+    struct tamis_filter_info info;
 
-    if (tamis_filter_open(file, NULL, &filter, NULL) == 0) {
-        tamis_filter_info(filter, &info);
-        tamis_filter_close(filter);
-    }
+    look(file, &info);
     work_is_done();
     if (given(o, OPT_JSON)) {
         json_t *root = memory_or_exit(json_object());

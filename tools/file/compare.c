@@ -129,14 +129,14 @@ const struct command cmd_file_equal = {
 const struct command cmd_file_compare = {
     .name = "file compare",
     .arguments = "FILE OTHER",
-    .summary = "estimate how many keys two filters share",
-    .about = "Estimates from the bits alone how many distinct keys two sealed filters "
-             "have, together and in common, and the Jaccard index, common / together. "
-             "Each has bounds that hold 19 times in 20. The filters "
-             "are of one seed and of one stage, as for 'tamis file intersect', and are "
-             "folded as there, which makes the bounds wider. They do not hold for an "
-             "intersection, "
-             "which has bits of no key.\n",
+    .summary = "count or estimate how many keys two files share",
+    .about = "Says how many distinct keys two files have, together and in common, and "
+             "the Jaccard index, common / together. It counts the hashes of two lists "
+             "of whole hashes ('tamis file build --list'). Of two sealed filters it "
+             "estimates from the bits alone, with bounds that hold 19 times in 20. The "
+             "filters are of one seed and of one stage, as for 'tamis file intersect', "
+             "and are folded as there, which makes the bounds wider. They do not hold "
+             "for an intersection, which has bits of no key.\n",
     .options = {OPTION(JSON, NULL)},
     .examples = "tamis file build more.tamis keys.txt --seed 0123456789abcdef\n"
                 "tamis file build words.tamis wanted.txt --seed 0123456789abcdef\n"

@@ -61,7 +61,10 @@ load ../common
     fails 2 "50 bits of each hash: a filter needs all 64" "$TAMIS" build store cut --from-list
     fails 5 "nowhere" "$TAMIS" build store nowhere --from-list
     fails 2 "reads no keys" "$TAMIS" build store s keys --from-list
-    fails 2 "--from-list goes with" "$TAMIS" build store s --from-list --list
+    for option in --list --bare "--rank 3" "--replaces s" "--bind 01" --hex --empty; do
+        # shellcheck disable=SC2086
+        fails 2 "--from-list changes only the filter: leave out ${option% *}: see" "$TAMIS" build store s --from-list $option
+    done
 }
 
 @test "build --from-list and merge make a ribbon" {

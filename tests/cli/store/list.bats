@@ -16,7 +16,10 @@ load ../common
 @test "a cut list is smaller" {
     seq 20000 >keys
     ok "$TAMIS" file build whole.tamis keys --list
-    ok "$TAMIS" file build cut.tamis keys --list=32
+    ok "$TAMIS" file build cut.tamis keys --list=32 --json
+    [ "$(jq '.error - .keys / pow(2; 32) | fabs < 1e-12' <<<"$output")" = true ]
+    ok "$TAMIS" file build error.tamis keys --list --json
+    [ "$(jq '.error < 1e-12 and .error > 0' <<<"$output")" = true ]
     [ "$(stat -c %s cut.tamis)" -lt $(($(stat -c %s whole.tamis) / 2)) ]
     ok "$TAMIS" file verify cut.tamis --against keys
 }
