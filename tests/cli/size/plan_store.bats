@@ -394,6 +394,6 @@ label_is_free() {
     plan store --bytes 1M
     before=$(p .bytes_now) old=$(p '.segments[] | select(.segment == "old") | .bytes_now')
     rm "$(filter_of old)"
-    run -4 --separate-stderr "$TAMIS" plan store --bytes 1M --json
+    run -3 --separate-stderr "$TAMIS" plan store --bytes 1M --json
     [ "$(jq -c '[.bytes_now, .length_now]' <<<"$output")" = "[$((before - old)),$((before - old))]" ]
 }
