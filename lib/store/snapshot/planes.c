@@ -108,6 +108,14 @@ static void write_once(struct plane *to, struct plane plane)
     __atomic_store_n(&to->n_blocks, n_blocks, __ATOMIC_RELEASE);
 }
 
+/* A child of a fork in between makes it anew. */
+static void make_all(struct planes *p, size_t n)
+{
+    if (!p->all_made && n <= ROW_COLUMNS)
+        plane_row_begin(&p->all, p->plane, n);
+    p->all_made = true;
+}
+
 /* With the mark: whoever takes it afterwards sees what was seen here. So a page that is
  * found rotten after filter_plane() leads to a later epoch than the bit was set in, and
  * one that was found so before a bit was cleared is seen by filter_plane(). */
@@ -129,8 +137,10 @@ static void make_ready(struct tamis_snapshot *s, size_t index, struct tamis_filt
     if (atomic_fetch_or(&p->ready[index / 64], bit) & bit)
         return; /* another thread was faster: each counts once */
     /* After its bit: a child of a fork in between finds too small a number. */
-    if (++p->n_ready == s->n && p->any_shape == p->all_shapes)
+    if (++p->n_ready == s->n && p->any_shape == p->all_shapes) {
+        make_all(p, s->n);
         atomic_store(&p->uniform, epoch);
+    }
 }
 
 void planes_offer(struct tamis_snapshot *s, size_t index)

@@ -180,6 +180,25 @@ static inline bool ask(struct tamis_snapshot *s, const struct few_planes *f,
     return true;
 }
 
+/* May ask_row() be asked in place of few_begin() and ask()? */
+static inline bool row_ready(struct tamis_snapshot *s, size_t n)
+{
+    return n - 1 < FEW_PLANES && planes_uniform(&s->planes) && s->complete &&
+           !s->packs.n_seated && !s->planes.any_range && !counters_on(&s->counts);
+}
+
+/* One key of all segments: their lines are found from columns, eight at a time. */
+static inline bool ask_row(struct tamis_snapshot *s, size_t n,
+                           const struct tamis_key *key, uint64_t *row, size_t *n_absent)
+{
+    if (key->tag != s->domain.tag || origin_quick(s->origin, 1) != TAMIS_NO_REASON)
+        return false;
+    uint64_t hits = s->planes.kernel->probe_row(&s->planes.all, key->hash);
+    *row = ~hits & UINT64_MAX >> (WORD - n);
+    *n_absent = !hits;
+    return true;
+}
+
 /* ---- the ways in ---- */
 
 bool probe_few(struct tamis_snapshot *s, const struct tamis_target *targets, size_t n,
@@ -226,13 +245,17 @@ bool probe_few_segments(struct tamis_snapshot *s, const struct tamis_target *tar
     struct few_planes f;
     uint64_t row;
     size_t everywhere = 0;
-    if (!s || !key || !few_begin(&f, s, targets, n, key->hash))
+    if (!s || !key)
+        return false;
+    bool by_row = !targets && row_ready(s, n);
+    if (!by_row && !few_begin(&f, s, targets, n, key->hash))
         return false;
     if (to->absent)
         *to->absent = 0;
     if (to->reasons)
         memset(to->reasons, TAMIS_UNREADABLE, n);
-    if (!ask(s, &f, key, 1, &row, &everywhere))
+    if (by_row ? !ask_row(s, n, key, &row, &everywhere)
+               : !ask(s, &f, key, 1, &row, &everywhere))
         return false;
     if (to->absent)
         *to->absent = row;

@@ -2,6 +2,7 @@
 #ifndef TAMIS_STORE_SNAPSHOT_SNAPSHOT_H
 #define TAMIS_STORE_SNAPSHOT_SNAPSHOT_H
 
+#include "lib/kernel/kernel.h"
 #include "lib/error.h"
 #include "lib/page/page.h"
 #include "lib/store/base/counters.h"
@@ -31,6 +32,10 @@ struct planes {
     /* The epoch in which all segments were found ready, with as many lanes and words
      * each; 0: not yet. Any later epoch ends it. */
     _Atomic uint64_t uniform;
+    /* All of them, if they are a few: for kernel->probe_row(). Made once, before the
+     * first `uniform`. */
+    struct plane_row all;
+    bool all_made;
     size_t n_ready;                 /* found so in `epoch` */
     uint64_t any_shape, all_shapes; /* plane_shape() of these, OR-ed and AND-ed */
     _Atomic unsigned changing;      /* 1 + fork epoch of the thread that changes them */

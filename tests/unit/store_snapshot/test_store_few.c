@@ -413,6 +413,41 @@ static void all_segments(void **state)
     }
 }
 
+/* All are alike and have no ranges: one key is asked of them as of a row. Then nobody
+ * has confirmed the list; then pages have rotted. */
+static void all_alike_with(double error, size_t n)
+{
+    static const enum segment_kind kind[] = {BY_HASH};
+    same_error = error;
+    struct tamis_store *s = store_of(n, kind, 1);
+    struct questions q = {.snapshot = snapshot_of(s), .other = q.snapshot};
+    check_all(q.snapshot);
+    assert_true(planes_uniform(&q.snapshot->planes));
+    struct tamis_domain d = tamis_snapshot_domain(q.snapshot);
+    struct tamis_key key = key_at(&d, UNIVERSE - 1);
+    q.snapshot->complete = false;
+    assert_int_equal(tamis_snapshot_probe_all(q.snapshot, &key, NULL, NULL),
+                     TAMIS_MAYBE);
+    q.snapshot->complete = true;
+    for (size_t i = 0; i < n; i += 3)
+        zero_page(file_of(s, "s", name_of(i)), 1);
+    check_all(q.snapshot);
+    assert_false(planes_uniform(&q.snapshot->planes));
+    tamis_snapshot_release(q.snapshot);
+    store_end(s);
+    same_error = 0;
+}
+
+static void all_alike(void **state)
+{
+    static const size_t n[] = {1, 2, 8, 9, FEW_PLANES, MOST};
+    (void)state;
+    for (size_t i = 0; i < sizeof n / sizeof n[0]; i++) {
+        all_alike_with(0.01, n[i]);
+        all_alike_with(1e-6, n[i]); /* several lanes */
+    }
+}
+
 /* A list that nobody has confirmed: all segments prove nothing, few as they are. */
 static void unconfirmed_list(void **state)
 {
@@ -444,6 +479,7 @@ int main(void)
         TEST_IN_DIR_WITH_FAULTS(ready_segments),
         TEST_IN_DIR_WITH_FAULTS(segments_of_every_kind),
         TEST_IN_DIR_WITH_FAULTS(all_segments),
+        TEST_IN_DIR_WITH_FAULTS(all_alike),
         TEST_IN_DIR_WITH_FAULTS(unconfirmed_list),
     };
     return cmocka_run_group_tests_name("store_few", tests, NULL, NULL);
