@@ -66,7 +66,8 @@ KERNEL inline bool is_bumped(const struct spot *x)
     return x->row < x->page[x->entry->threshold];
 }
 
-/* Of a key that matches in the first eight columns. Apart: few keys come here. */
+/* Asks the other columns, for a key that matches in the first eight. It stands apart,
+ * as few keys come here. */
 KERNEL __attribute__((noinline)) enum ribbon_answer
 later_columns(const struct ribbon_plane *p, uint64_t h)
 {
@@ -130,7 +131,7 @@ KERNEL inline void spots_of(const struct ribbon_plane *p, const uint64_t *hashes
 }
 #endif
 
-/* Also of fewer than eight keys, which are repeated. */
+/* Fewer than eight keys are repeated. */
 KERNEL inline void spots_begin(const struct ribbon_plane *p, const uint64_t *hashes,
                                size_t n, struct spots *s)
 {

@@ -20,11 +20,13 @@ static bool can_run(size_t i)
 {
 #if defined(__x86_64__) && !defined(ONLY_SCALAR)
     /* The processor has it, and the system saves its registers. */
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+                __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
     return i == 1 ? avx2
                   : avx2 && __builtin_cpu_supports("avx512f") &&
                         __builtin_cpu_supports("avx512bw") &&
-                        __builtin_cpu_supports("avx512dq");
+                        __builtin_cpu_supports("avx512dq") &&
+                        __builtin_cpu_supports("avx512vl");
 #else
     return i == 0;
 #endif

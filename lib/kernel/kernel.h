@@ -92,7 +92,7 @@ struct plane_row {
 /* The planes stay the caller's. */
 void plane_row_begin(struct plane_row *row, const struct plane *planes, size_t n);
 
-/* What answer() of a ribbon kernel or a list kernel needs of a filter. Ones are no
+/* For answer() of a ribbon kernel or a list kernel: all that it needs of a filter. Ones are no
  * neutral there, so ABSENT is believed only as long as no page of the mapping was lost.
  */
 struct own_head {

@@ -18,7 +18,7 @@ enum tamis_repair_action {
 };
 const char *tamis_repair_action_name(enum tamis_repair_action action); /* "swept" */
 
-/* What mends something that was noted. */
+/* Says what mends something that was noted. */
 enum tamis_repair_mend {
     TAMIS_MEND_BUILDING = 0, /* the segment, from its keys */
     /* A pack, whose segments have files of their own: tamis_edit_pack() with
@@ -33,7 +33,7 @@ enum tamis_repair_mend {
 /* One thing that was found, and its fate. Valid during the call. */
 struct tamis_repair_finding {
     enum tamis_repair_action action;
-    int damage; /* 1: proofs or a file were lost; 0: a crash leaves this, too */
+    int damage; /* 1: proofs or a file were lost; 0: a crash leaves this, or a hand */
     const uint8_t *name; /* of the segment; NULL: none, or a pack of several */
     size_t name_bytes;
     const char *file; /* within the store directory; "": none */
@@ -53,8 +53,11 @@ struct tamis_repair_options {
     /* 16 bytes: the UUID of the store, for a lost catalog whose filters disagree. NULL:
      * the catalog or the filters say it. */
     const uint8_t *store_uuid;
-    /* Is asked with ctx between files; may be NULL. If it returns non-zero, the repair
-     * fails with EINTR, and leaves no unfinished file. */
+    /* Is asked with the same ctx between files, in the calling thread; may be NULL. If
+     * it returns non-zero, the repair fails with EINTR, and leaves no unfinished file.
+     * It may be asked while repair holds the store's files: it must not call tamis for
+     * this store, nor jump out. One file of any size may lie between two calls. Once
+     * repair has begun to change the catalog it is not asked any more. */
     int (*stop)(void *ctx);
 };
 
@@ -82,9 +85,10 @@ struct tamis_repair_report {
  * Until tamis_store_confirm() a segment answers ABSENT only if it is asked for by its
  * binding (SPEC.md section 15).
  *
- * A second repair finds nothing to do; an interrupted one may be run again. Files are
- * judged by reading them, not through a mapping, and finished under their lock: a
- * writer that opens one at that moment gets ERR_BUSY.
+ * A second repair finds nothing to do, but notes again what is no regular file; an
+ * interrupted one may be run again. Files are judged by reading them, not through a
+ * mapping, and finished under their lock: a writer that opens one at that moment gets
+ * ERR_BUSY.
  *
  *   ERR_BUSY      an edit is under way; without a catalog: a process has the store open
  *   ERR_MISMATCH  the filters belong to several stores and store_uuid chooses none, or

@@ -79,13 +79,16 @@ int open_its_list(struct tamis_store *store, const struct tamis_snapshot *snapsh
     struct tamis_segment_info s;
     struct tamis_snapshot *fresh;
     size_t now;
+    int gone;
 
     if (err == 0 || err == TAMIS_ERR_NO_SEGMENT ||
         tamis_snapshot_segment(snapshot, index, &s) != 0)
         return err;
-    segment_now(store, &s, &fresh, &now);
-    err = now == SIZE_MAX ? TAMIS_ERR_NO_SEGMENT
-                          : tamis_snapshot_list(fresh, now, list, diag);
+    gone = segment_now(store, &s, &fresh, &now);
+    if (now != SIZE_MAX)
+        err = tamis_snapshot_list(fresh, now, list, diag);
+    else if (gone == TAMIS_ERR_NO_SEGMENT)
+        err = gone; /* any other error says nothing of the list: the first one does */
     tamis_snapshot_release(fresh);
     return err;
 }

@@ -123,7 +123,7 @@ const struct list_kernel *kernel_list(const struct kernel *k)
 #if defined(__x86_64__)
     if (k == &kernel_avx512)
         return &kernel_list_avx512;
-    if (k == &kernel_avx2 && __builtin_cpu_supports("popcnt"))
+    if (k == &kernel_avx2)
         return &kernel_list_avx2;
 #endif
     (void)k;

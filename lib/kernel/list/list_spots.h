@@ -51,8 +51,8 @@ SPOT_TARGET GROUP_INLINE bool SPOT(can_have)(const uint8_t *page, uint32_t shape
     uint32_t equal = mask16((bytes16)(leaders == want)) & (end - 1);
     const uint8_t *tops = list_group_tops(page, 2, group);
     uint32_t top = (uint16_t)(value >> (gap_bits - 16));
-    /* A leader as high: the value can be in the group behind it, too. That happens to one
-     * value in six, so it takes no branch; the same group is asked twice instead. */
+    /* A leader is as high: the value can be in the group behind it, too. This happens
+     * to one value in six, so it takes no branch: the others ask one group twice. */
     equal >>= group;
     bool can = SPOT_CAN(tops, tops - (equal & 1) * (2 * LIST_GROUP), top);
     return can || RARELY(equal & 2); /* three groups are asked elsewhere */

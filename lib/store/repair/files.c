@@ -270,7 +270,11 @@ static int judge_file(struct repair *r, struct names *names, size_t i,
     struct repair_segment who = {.name = j->h.identity.name,
                                  .name_bytes = id->name_bytes};
     const struct repair_segment *segment = nameless ? NULL : &who;
-    if (j->state == FILE_STRANGE || j->state == FILE_MISSING) {
+    if (j->state == FILE_STRANGE) {
+        repair_tell_stray(r, f->name);
+        return 0;
+    }
+    if (j->state == FILE_MISSING) {
         repair_tell(r, TAMIS_REPAIR_NOTED, NULL, f->name, "%s", j->what);
         return 0;
     }

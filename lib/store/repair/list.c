@@ -156,8 +156,10 @@ static int add_file(struct repair *r, const char *name)
                     "left alone: not a name of tamis");
         return 0;
     }
-    f.strange = fstatat(r->filters.fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-                !S_ISREG(st.st_mode);
+    if (fstatat(r->filters.fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        f.strange = !S_ISREG(st.st_mode);
+    else if (errno == ENOENT)
+        return 0; /* it has gone meanwhile */
     if (f.strange && (f.dead || f.temporary)) {
         repair_tell_stray(r, name);
         return 0;
