@@ -98,8 +98,12 @@ tree() {
         [ ! -e store/filters/$name.tamis.89abcdef.tmp ]
         fails 3 "1 name in filters/" "$TAMIS" repair store
         prints "nothing that repair can mend: 3 segments"
+        rm store/catalog.lmdb
+        run -3 --separate-stderr "$TAMIS" repair store
+        prints $'noted\t-\tfilters/'"$entry"$'\tnot a regular file: remove it by hand\n'
         rm -r "store/filters/$entry"
         ok "$TAMIS" repair store
+        ok "$TAMIS" repair store --confirm
     done
 }
 
