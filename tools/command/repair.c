@@ -40,28 +40,32 @@ static void found(void *ctx, const struct tamis_repair_finding *f)
     print_finding(r->list, f);
 }
 
-static void print_report(json_t *root, const struct tamis_repair_report *report,
-                         bool left, bool dry_run, bool failed)
+/* A repair that failed reports what it did, and leaves out what it does not know. */
+static void print_object(json_t *root, const struct tamis_repair_report *report,
+                         bool dry_run, bool failed)
+{
+    json_put(root, "failed", json_boolean(failed));
+    json_put(root, "dry_run", json_boolean(dry_run));
+    json_put(root, "finished", json_count(report->n_finished));
+    json_put(root, "rebuilt", json_count(report->n_rebuilt));
+    json_put(root, "quarantined", json_count(report->n_quarantined));
+    json_put(root, "swept", json_count(report->n_swept));
+    json_put(root, "catalog_rebuilt", json_boolean(report->rebuilt));
+    if (!failed) {
+        json_put(root, "segments", json_count(report->n_segments));
+        json_put(root, "damaged", json_count(report->n_damaged));
+        json_put(root, "unread", json_count(report->n_unread));
+        json_put(root, "complete", json_boolean(report->complete));
+    }
+    json_print(root);
+}
+
+static void print_summary(const struct tamis_repair_report *report, bool left,
+                          bool dry_run)
 {
     uint64_t done = report->n_finished + report->n_rebuilt + report->n_quarantined +
                     report->n_swept;
 
-    if (root != NULL) {
-        json_put(root, "dry_run", json_boolean(dry_run));
-        json_put(root, "segments", json_count(report->n_segments));
-        json_put(root, "finished", json_count(report->n_finished));
-        json_put(root, "rebuilt", json_count(report->n_rebuilt));
-        json_put(root, "quarantined", json_count(report->n_quarantined));
-        json_put(root, "swept", json_count(report->n_swept));
-        json_put(root, "damaged", json_count(report->n_damaged));
-        json_put(root, "unread", json_count(report->n_unread));
-        json_put(root, "catalog_rebuilt", json_boolean(report->rebuilt));
-        json_put(root, "complete", json_boolean(report->complete));
-        json_print(root);
-        return;
-    }
-    if (failed)
-        return;
     if (done == 0)
         printf("nothing %s: %llu segment%s\n", left ? "that repair can mend" : "to do",
                (unsigned long long)report->n_segments,
@@ -274,9 +278,13 @@ static int run(int argc, char **argv)
         json_put(root, "findings", r.list);
     if (err == 0 && !opt.dry_run)
         work_is_done();
-    print_report(root, &report, report.n_damaged + report.n_unread + r.n_strays > 0,
-                 opt.dry_run, err != 0);
+    if (root != NULL)
+        print_object(root, &report, opt.dry_run, err != 0);
+    else if (err == 0)
+        print_summary(&report, report.n_damaged + report.n_unread + r.n_strays > 0,
+                      opt.dry_run);
     if (err != 0) {
+        complain_ended(o.args[0], "the repair was interrupted: run it again");
         status = complain_error(err, &diag, o.args[0],
                                 advice(err, o.args[0], given(&o, OPT_UUID)));
         endings_let(&endings, true);

@@ -66,6 +66,16 @@ int complain(int status, const char *format, ...)
     return status;
 }
 
+void complain_ended(const char *file, const char *what)
+{
+    char message[2048], *name = escape(file, strlen(file));
+
+    snprintf(message, sizeof(message), "%s: %s", name, what);
+    free(name);
+    if (endings_came)
+        print_line(message, "");
+}
+
 bool complained_here(void)
 {
     return complained_by_me;

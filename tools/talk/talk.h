@@ -63,6 +63,8 @@ extern const char *program; /* its name, before each message; process_begin() se
 /* Prints `PROGRAM: ...` on stderr, the first time only: one error line a run. Returns
  * its first argument. Thread-safe. */
 int complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* If a signal that was noted (endings.h) ends this work: the line that says so. */
+void complain_ended(const char *file, const char *what);
 /* Holds the first line back until a second one states what became of the work. Both are
  * printed as one. */
 void complain_later(void);

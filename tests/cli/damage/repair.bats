@@ -195,6 +195,21 @@ tree() {
     prints '"quarantined": 1'
     prints '"catalog_rebuilt": false'
     prints '"complete": true'
+    prints '"failed": false'
+}
+
+@test "--json of a repair that fails says what was done, and nothing that it does not know" {
+    "$TAMIS" init store
+    seq 50000 >keys
+    "$TAMIS" build store a /dev/null --empty --list -q
+    "$TAMIS" build store b keys --list -q
+    for s in a b; do rm "$(filter_of $s)"; done
+    limited() { (ulimit -f "$1" && trap '' XFSZ && "$TAMIS" repair store --json); }
+    fails 4 "File too large" limited 48
+    [ "$(jq -c '[.failed, (.findings | map(.segment)), .rebuilt]' <<<"$output")" = '[true,["a"],1]' ]
+    [ "$(jq -c '[.segments, .damaged, .unread, .complete]' <<<"$output")" = '[null,null,null,null]' ]
+    fails 3 "dealt with" "$TAMIS" repair store --json
+    [ "$(jq -c '[.failed, .rebuilt, .segments, .complete]' <<<"$output")" = '[false,1,2,true]' ]
 }
 
 @test "a list that lacks a segment of quarantine is not confirmed" {
