@@ -148,7 +148,8 @@ static int confirm(const struct options *o)
     if (err == TAMIS_ERR_MISMATCH || (was_complete && found.n > 0 && !opt.force))
         status = unlisted(path, was_complete, found.n);
     else if (err != 0)
-        status = complain_error(err, &diag, path, NULL);
+        status = complain_error(err, &diag, path,
+                                err == ENOTDIR ? store_advice(err, path) : NULL);
     tamis_store_close(store);
     return status;
 }
@@ -212,9 +213,10 @@ static const char *advice(int err, const char *path, bool uuid_given)
         return "restore catalog.lmdb from a backup, or begin with 'tamis init' in a "
                "new directory";
     case ENOTDIR:
-        return store_advice(TAMIS_ERR_DAMAGED, path);
+    case TAMIS_ERR_NOT_TAMIS:
+        return store_advice(err, path);
     default:
-        return err == TAMIS_ERR_NOT_TAMIS ? store_advice(err, path) : NULL;
+        return NULL;
     }
 }
 

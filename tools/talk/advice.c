@@ -170,7 +170,7 @@ const char *store_advice(int error, const char *path)
     int dir;
 
     if (error != TAMIS_ERR_NOT_TAMIS && error != TAMIS_ERR_NO_STORE &&
-        error != TAMIS_ERR_DAMAGED && error != TAMIS_ERR_CATALOG)
+        error != TAMIS_ERR_DAMAGED && error != TAMIS_ERR_CATALOG && error != ENOTDIR)
         return NULL;
     dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
@@ -180,6 +180,10 @@ const char *store_advice(int error, const char *path)
         advice =
             "move away what is in its place, then put the directory filters/ back, "
             "or 'tamis repair STORE' makes an empty one";
+    else if (error == ENOTDIR)
+        advice = is_strange(dir, "quarantine", S_IFDIR)
+                     ? "move away what is in its place, then run it again"
+                     : NULL;
     else if (is_strange(dir, "catalog.lmdb", S_IFREG))
         advice = "move it away, then 'tamis repair STORE' makes one";
     else if (is_strange(dir, "catalog.lmdb-lock", S_IFREG))

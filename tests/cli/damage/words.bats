@@ -60,6 +60,19 @@ mended() {
     ok "$TAMIS" ls store
 }
 
+@test "a store with something else for its quarantine/: move that away" {
+    make_store
+    flip "$(filter_of one)" 5000
+    said="quarantine/: Not a directory: move away what is in its place, then run it again$"
+    for how in "touch" "ln -s nowhere" "ln -s ../kept"; do
+        $how store/quarantine
+        fails 4 "setting aside in $said" "$TAMIS" repair store
+        fails 4 "looking into $said" "$TAMIS" repair store --confirm
+        rm store/quarantine
+    done
+    fails 3 "dealt with" "$TAMIS" repair store
+}
+
 @test "a catalog whose trees make no sense: repair it" {
     make_store
     for page in 2 3 4 5 6 7; do poke store/catalog.lmdb $((page * 4096 + 10)) '\xff'; done
