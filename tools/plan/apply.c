@@ -109,7 +109,7 @@ static int change_segment(struct change *c, int (*work)(void *change))
     status = edit_work(c->edit, work, c, false);
     if (status != EXIT_DONE)
         return c->stays ? EXIT_DONE : status;
-    err = tamis_edit_commit(c->edit, &diag);
+    err = commit_edit(c->edit, path, &diag);
     return err ? replaced_error(err, &diag, path) : EXIT_DONE;
 }
 
