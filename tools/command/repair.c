@@ -305,7 +305,7 @@ const struct command cmd_repair = {
         "listed. It rebuilds a lost catalog from the filters. The new catalog may lack "
         "segments, so until --confirm only 'probe --bind' says ABSENT. It prints:\n"
         "\n"
-        "  noted         left as it is\n"
+        "  noted         left as it is, say a directory or link named like a filter\n"
         "  finished      a filter that a writer left open, or sealed\n"
         "  rebuilt       the catalog, a record, or a bad filter from its list\n"
         "  quarantined   a damaged filter (build its segment anew), or one of no "
@@ -319,8 +319,8 @@ const struct command cmd_repair = {
                     FORCE,
                     "take filters in quarantine of segments not listed; else exit 3"),
                 OPTION(JSON, NULL)},
-    .notes = "Exits 3 for damage, mended or not, or a stray directory; 4 for a failed "
-             "read.\n",
+    .notes =
+        "Exits 3 for damage, mended or not, or such a name; 4 for a failed read.\n",
     .examples = "tamis repair store --dry-run\n",
     .run = run,
 };

@@ -408,8 +408,8 @@ const struct command cmd_verify = {
              "(no filter), damaged, lost, unreadable. Damage costs disk reads, never "
              "keys. Filters replaced meanwhile are checked anew, and dropped ones "
              "ignored. A damaged page of a pack costs the segments that have rows in "
-             "it; a line says how many. Files of no segment are listed as orphan; "
-             "'tamis repair' sweeps them, or sets them aside.\n",
+             "it; a line says how many. Files of no segment are listed as orphan, "
+             "which is no damage; 'tamis repair' sweeps them, or sets them aside.\n",
     .options = {OPTION(AGAINST, NULL),
                 OPTION(AGAINST_EACH, NULL),
                 OPTION(AGAINST_LIST, NULL),

@@ -105,6 +105,13 @@ tree() {
         ok "$TAMIS" repair store
         ok "$TAMIS" repair store --confirm
     done
+    # Only such a name counts, and the help says so.
+    mkdir store/filters/straydir
+    ok "$TAMIS" repair store
+    prints 'straydir.left alone: not a name of tamis'
+    for c in "repair:a directory or link named like a filter" "verify:listed as orphan, which is no damage"; do
+        [[ $("$TAMIS" help "${c%%:*}" | tr -s ' \n' ' ') == *"${c#*:}"* ]] || explain "$c"
+    done
 }
 
 @test "a lost catalog is made anew, and believed once it is confirmed" {
