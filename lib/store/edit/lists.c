@@ -76,7 +76,8 @@ static int read_meta(struct catalog_txn *t, void *meta, struct tamis_diag *diag)
 }
 
 /* The kind of the segment's filter, which the new one keeps. Only the filter's header
- * says it. Where that is lost it is a Bloom filter if the store never had a ribbon. */
+ * says it. Where that is lost it is a Bloom filter if it was packed, or if the store
+ * never had a ribbon. */
 static int kind_now(const struct tamis_edit *edit, struct tamis_snapshot *s,
                     size_t index, uint64_t *kind, struct tamis_diag *diag)
 {
@@ -91,6 +92,8 @@ static int kind_now(const struct tamis_edit *edit, struct tamis_snapshot *s,
         return 0;
     }
     *kind = TAMIS_BLOOM;
+    if (e->packed)
+        return 0;
     rc = catalog_read(edit->catalog, read_meta, &meta, diag);
     if (rc || !(meta.ro_compat & META_RO_COMPAT_RIBBONS))
         return rc;

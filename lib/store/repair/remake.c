@@ -54,11 +54,15 @@ static int count_lacking(struct remake *m, struct tamis_filter *list,
     return rc;
 }
 
-/* A filter that does not open says no kind, and the store may have ribbons. */
-static const char *unknown_kind(struct remake *m, bool opens)
+/* A filter that does not open says no kind, and the store may have ribbons. Packs have
+ * none. */
+static const char *unknown_kind(struct remake *m, size_t index, bool opens)
 {
+    bool packed =
+        tamis_snapshot_pack(m->snapshot, index, NULL, NULL) != TAMIS_ERR_NO_SEGMENT;
     m->kind = opens ? 0 : TAMIS_BLOOM;
-    return opens || !(m->store->catalog->meta.ro_compat & META_RO_COMPAT_RIBBONS)
+    return opens || packed ||
+                   !(m->store->catalog->meta.ro_compat & META_RO_COMPAT_RIBBONS)
                ? ""
                : " as a Bloom filter, for its kind is unknown; if it was a ribbon, "
                  "build it from its list with --kind ribbon";
@@ -75,7 +79,7 @@ static int judge(struct remake *m, size_t index, struct tamis_filter *list)
     bool opens = !rc;
     if (opens)
         rc = tamis_filter_verify(filter, &pages, &m->why);
-    const char *unknown = unknown_kind(m, opens);
+    const char *unknown = unknown_kind(m, index, opens);
     if (is_gone(rc)) {
         snprintf(m->what, sizeof m->what, "%.120s: made anew from its list%s",
                  m->why.what[0] ? m->why.what : tamis_strerror(rc), unknown);

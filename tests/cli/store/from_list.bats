@@ -109,6 +109,21 @@ load ../common
     ok "$TAMIS" verify store a --against a
 }
 
+@test "the kind of a filter whose pack is lost is known: packs have no ribbons" {
+    "$TAMIS" init store
+    seq 5000 >k
+    "$TAMIS" build store r k --list --kind ribbon -q
+    for s in a b; do "$TAMIS" build store $s k --list --for-packs -q; done
+    "$TAMIS" pack store -q
+    pack=$(filter_of a)
+    [ "$pack" = "$(filter_of b)" ] && rm "$pack"
+    ok "$TAMIS" build store a --from-list
+    ok "$TAMIS" verify store a --against k
+    fails 3 "" "$TAMIS" repair store
+    grep -q $'^rebuilt\tb\t.*: made anew from its list$' <<<"$output"
+    ok "$TAMIS" verify store b --against k
+}
+
 @test "plan --apply makes from lists what a fold cannot give" {
     "$TAMIS" init store
     seq 30000 >a
