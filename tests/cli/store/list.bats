@@ -298,7 +298,9 @@ hurt() {
     ok "$TAMIS" ls store a --json
     [ "$(jq -c '.[] | [.keys, .list.hashes]' <<<"$output")" = '[6000,3000]' ]
     ok "$TAMIS" help ls
-    grep -q 'a repeat counts' <<<"$(tr '\n' ' ' <<<"$output")"
+    grep -q 'build counts a repeat unless it follows at once' <<<"$(tr '\n' ' ' <<<"$output")"
+    printf 'a\na\nb\na\n' | "$TAMIS" build store a --replaces a --list -q
+    [ "$("$TAMIS" ls store a --json | jq '.[0].keys')" -eq 3 ]
 }
 
 @test "a damaged header is named once, and a lost list is no filter" {
