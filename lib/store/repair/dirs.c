@@ -26,8 +26,10 @@ int repair_lock_filters(struct repair *r, int dir, const char *name,
     r->has_filters = true;
     rc = dir_lock(r->filters.fd, LOCK_EX | LOCK_NB);
     if (rc == EWOULDBLOCK)
-        return diag_fail(diag, TAMIS_ERR_BUSY, r->path,
-                         "an edit or a repair of this store is under way");
+        return diag_fail(
+            diag, TAMIS_ERR_BUSY, r->path,
+            "an edit or a repair of this store is under way: try again when it is "
+            "done");
     return rc ? diag_errno(diag, rc, r->path, "locking filters/") : 0;
 }
 

@@ -89,6 +89,13 @@ mended() {
     [ -z "$(ls store/filters)" ]
 }
 
+@test "repair while an edit is under way: try again" {
+    make_store
+    fails 6 "is under way: try again when it is done$" flock -s store/filters "$TAMIS" repair store
+    ok flock -s store/filters "$TAMIS" verify store
+    prints 'not looked for: .* is under way: try again when it is done$'
+}
+
 @test "a catalog whose trees make no sense: repair it" {
     make_store
     for page in 2 3 4 5 6 7; do poke store/catalog.lmdb $((page * 4096 + 10)) '\xff'; done
