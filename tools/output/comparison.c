@@ -21,11 +21,16 @@ json_t *interval_json(const struct tamis_interval *i)
 
 static void print_keys(const char *what, const struct tamis_interval *i, bool exact)
 {
+    char value[TEXT_BYTES];
+    const char *s;
+
+    snprintf(value, sizeof(value), "%.0f", i->value);
+    s = strcmp(value, "1") == 0 ? "" : "s";
     print_escaped(stdout, what, strlen(what));
     if (exact)
-        printf(": %.0f keys\n", i->value);
+        printf(": %s key%s\n", value, s);
     else
-        printf(": %.0f keys, %.0f to %.0f\n", i->value, i->low, i->high);
+        printf(": %s key%s, %.0f to %.0f\n", value, s, i->low, i->high);
 }
 
 static const char *contained(const struct compared *c, int i)

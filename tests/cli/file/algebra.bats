@@ -227,6 +227,10 @@ states_its_error() {
     fails 2 "give one of them" "$TAMIS" fold store u one
     fails 2 "too few" "$TAMIS" union store u
     fails 5 "" "$TAMIS" union nowhere u one
+    for s in x y; do echo a | "$TAMIS" build store $s --list -q; done
+    ok "$TAMIS" compare store x y
+    prints $'together: 1 key\n'
+    "$TAMIS" drop store x y -q
     fails 5 "without a filter" "$TAMIS" compare store one bare
     [ "$("$TAMIS" ls store --names | wc -l)" -eq 4 ]
     [ "$(find store/filters -name '*.tamis' | wc -l)" -eq 3 ]
