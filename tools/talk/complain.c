@@ -68,10 +68,9 @@ int complain(int status, const char *format, ...)
 
 void complain_ended(const char *file, const char *what)
 {
-    char message[2048], *name = escape(file, strlen(file));
+    char message[2048];
 
-    snprintf(message, sizeof(message), "%s: %s", name, what);
-    free(name);
+    snprintf(message, sizeof(message), "%s: %s", file, what);
     if (endings_came)
         print_line(message, "");
 }
