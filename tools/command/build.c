@@ -41,17 +41,11 @@ struct work {
 static int put_error(const struct work *w, const struct task *task, int err,
                      const struct tamis_diag *diag)
 {
-    char *name, advice[128];
-
     if (err == TAMIS_ERR_DAMAGED && given(w->o, OPT_CHECK))
         return complain_error(err, diag, w->store_path, advice_flipped);
     if (err != TAMIS_ERR_EXISTS)
         return complain_error(err, diag, w->store_path, NULL);
-    name = escape(task->name.bytes, task->name.n_bytes);
-    snprintf(advice, sizeof(advice), "--replaces '%.80s' replaces it", name);
-    complain(0, "%s: segment '%s' exists already: %s", w->store_path, name, advice);
-    free(name);
-    return EXIT_USAGE;
+    return exists_already(w->store_path, task->name);
 }
 
 /* A packer serves one thread at a time. */

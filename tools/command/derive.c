@@ -55,16 +55,11 @@ static int drop_replaced(const struct derive *d)
 
 static int put_error(const struct derive *d, int err, const struct tamis_diag *diag)
 {
-    const char *path = d->o->args[0];
-    char *name;
+    const char *path = d->o->args[0], *name = d->o->args[1];
 
     if (err != TAMIS_ERR_EXISTS)
         return source_error(err, diag, d->snapshot, d->segments, d->n, path);
-    name = escape(d->o->args[1], strlen(d->o->args[1]));
-    complain(0, "%s: segment '%s' exists already: --replaces '%.80s' replaces it", path,
-             name, name);
-    free(name);
-    return EXIT_USAGE;
+    return exists_already(path, (struct tamis_name){name, strlen(name)});
 }
 
 static int put(void *derive)

@@ -56,6 +56,9 @@ int segment_now(struct tamis_store *store, const struct tamis_segment_info *old,
  */
 bool newer_snapshot(struct tamis_store *store, struct tamis_snapshot **snapshot,
                     unsigned *tries);
+/* Reports that the name is taken, with the option that replaces its segment. Returns
+ * the status. */
+int exists_already(const char *path, struct tamis_name name);
 const char *state_name(enum tamis_segment_state state);
 void segment_options(const struct options *o, struct tamis_segment_options *out);
 

@@ -197,6 +197,18 @@ int pick_open_segments(struct tamis_store *store, struct tamis_snapshot **snapsh
     }
 }
 
+int exists_already(const char *path, struct tamis_name name)
+{
+    char *text = escape(name.bytes, name.n_bytes);
+    char *word = shell_quoted(name.bytes, name.n_bytes);
+
+    complain(0, "%s: segment '%s' exists already: --replaces %s replaces it", path,
+             text, word);
+    free(text);
+    free(word);
+    return EXIT_USAGE;
+}
+
 const char *state_name(enum tamis_segment_state state)
 {
     switch (state) {

@@ -293,31 +293,49 @@ static void print_kept(const struct apply *a, const struct planned *s, bool with
             printf("=%u", facts.hash_bits);
         tamis_filter_close(list);
     }
-    putchar('\n');
 }
 
-/* Prints a command for the segment, up to its name. */
-static void print_command(const struct apply *a, const struct planned *s,
-                          const char *does, const char *command)
+/* Prints the segment's name and `rest`. A name that looks like an option comes last,
+ * after `--`. */
+static void print_operands(const struct planned *s, bool last, const char *rest)
 {
-    char *store = shell_word(a->o->args[0], strlen(a->o->args[0]));
+    bool dashed = s->name[0] == '-';
 
-    printf("%-8s %s: tamis %s %s %s", does, s->name, command, store, s->word);
+    if (dashed == last)
+        printf("%s %s%s", dashed ? " --" : "", s->word, rest);
+}
+
+/* Prints a command for the segment, up to its options. print_operands() ends it. `note`
+ * follows the segment's name in its title. */
+static void print_command(const struct apply *a, const struct planned *s,
+                          const char *does, const char *note, const char *command,
+                          const char *rest)
+{
+    const char *path = a->o->args[0];
+    char *store = memory_or_exit(malloc(strlen(path) + 3)), *word;
+
+    sprintf(store, "%s%s", path[0] == '-' ? "./" : "", path);
+    word = shell_word(store, strlen(store));
+    printf("%-8s %s%s: tamis %s %s", does, s->name, note, command, word);
+    print_operands(s, false, rest);
+    free(word);
     free(store);
 }
 
 static void print_rebuild(const struct apply *a, const struct planned *s,
                           const struct tamis_plan_share *to, bool from_list)
 {
-    print_command(a, s, "rebuild", "build");
-    printf(" %s --fpr %.4g%s", from_list ? "--from-list" : "KEYFILE", to->error,
+    const char *keys = from_list ? "" : " KEYFILE";
+
+    print_command(a, s, "rebuild", "", "build", keys);
+    printf("%s --fpr %.4g%s", from_list ? " --from-list" : "", to->error,
            plan_is_ribbon(to) ? " --kind ribbon" : "");
-    if (from_list) {
-        putchar('\n');
-        return;
+    if (!from_list) {
+        printf(" --replaces %s", s->word);
+        print_kept(a, s, true);
     }
-    printf(" --replaces %s", s->word);
-    print_kept(a, s, true);
+    print_operands(s, true, keys);
+    putchar('\n');
 }
 
 /* `untried`: a failure came before it. */
@@ -330,15 +348,18 @@ static void print_other(const struct apply *a, const struct store_plan *p, size_
         print_rebuild(a, s, &p->shares[i],
                       untried && has_whole_list(a->snapshot, s->index));
     if (action == PLAN_REMOVE) {
-        print_command(a, s, "remove", "build");
+        print_command(a, s, "remove", "", "build", "");
         printf(" --bare --replaces %s", s->word);
         print_kept(a, s, false);
+        print_operands(s, true, "");
+        putchar('\n');
     }
     if (action == PLAN_UNREAD)
         printf("unread   %s: %s\n", s->name, s->unread);
     if (action == PLAN_SEAL) {
-        print_command(a, s, "seal", "seal");
-        puts(", then --apply again");
+        print_command(a, s, "seal", ", then --apply again", "seal", "");
+        print_operands(s, true, "");
+        putchar('\n');
     }
 }
 

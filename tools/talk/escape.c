@@ -36,19 +36,31 @@ static bool is_plain(const char *s, size_t n)
     return n > 0;
 }
 
-char *shell_word(const void *bytes, size_t n)
+char *shell_quoted(const void *bytes, size_t n)
 {
-    char *text = escape(bytes, n), *word, *at;
+    const char *s = bytes;
+    char *text = escape(bytes, n), *word = memory_or_exit(malloc(4 * strlen(text) + 4));
+    char *at = word;
+    bool plain = true; /* nothing but backslashes is escaped */
 
-    if (is_plain(text, strlen(text)))
-        return text;
-    at = word = memory_or_exit(malloc(4 * strlen(text) + 4));
-    at += sprintf(at, "$'");
-    for (const char *s = text; *s != '\0'; s++)
-        at += sprintf(at, *s == '\'' ? "\\'" : "%c", *s);
+    for (size_t i = 0, step; i < n && plain; i += step) {
+        step = s[i] == '\\' ? 1 : printable((const uint8_t *)s + i, n - i);
+        plain = step > 0;
+    }
+    at += sprintf(at, plain ? "'" : "$'");
+    for (size_t i = 0, end = plain ? n : strlen(text); i < end; i++) {
+        char byte = plain ? s[i] : text[i];
+
+        at += sprintf(at, byte != '\'' ? "%c" : plain ? "'\\''" : "\\'", byte);
+    }
     strcpy(at, "'");
     free(text);
     return word;
+}
+
+char *shell_word(const void *bytes, size_t n)
+{
+    return is_plain(bytes, n) ? escape(bytes, n) : shell_quoted(bytes, n);
 }
 
 char *hex(const void *bytes, size_t n)

@@ -77,8 +77,10 @@ void *memory_or_exit(void *pointer);
 
 char *escape(const void *bytes, size_t n); /* malloc'd, NUL-terminated */
 char *hex(const void *bytes, size_t n);    /* the same */
-/* As one word of a command line, quoted as $'...' if need be. The same. */
-char *shell_word(const void *bytes, size_t n);
+/* As one word of a command line, quoted for every shell; as $'...', for bash and its
+ * like, if it has bytes that are not printed. The same. */
+char *shell_quoted(const void *bytes, size_t n);
+char *shell_word(const void *bytes, size_t n); /* without quotes if it needs none */
 
 /* ==== fail.c: a call that failed ================================================= */
 

@@ -165,7 +165,7 @@ make_levels() {
     wanted=$(p '.segments[] | select(.segment == "left") | .fpr')
     ok "$TAMIS" plan store --bytes 250K --apply
     prints 'shrunk   left: '
-    prints 'seal     growing: tamis seal store growing, then --apply again'
+    prints 'seal     growing, then --apply again: tamis seal store growing'
     # Rank, binding, watermark and key range are as they were, and so are the keys.
     after=$("$TAMIS" ls store left --json | jq -c '.[0] | del(.uuid, .file, .bytes, .error, .created)')
     [ "$before" = "$after" ]
@@ -387,6 +387,38 @@ label_is_free() {
     seq 20000 | eval "\"$TAMIS\" $line"
     ok "$TAMIS" plan "my stores/one" --bytes 100K --json
     [ "$(jq -r '.segments | map(.action) | join(" ")' <<<"$output")" = keep ]
+}
+
+# One store, for the words of the command, too, looks like an option.
+@test "--apply and a taken name print commands that sh takes literally" {
+    local at=0 name line
+    seq 20000 >KEYFILE
+    mkdir path && ln -s "$TAMIS" path/tamis
+    export PATH=$PWD/path:$PATH
+    for name in "it's" 'a b' '*' -seg '-l o' -- '\ $HOME `x`' '"~'; do
+        rm -rf ./-st
+        tamis init -- -st
+        tamis build -q --fpr 5% -- -st "$name" KEYFILE
+        ok tamis plan --bytes 100K --apply -- -st
+        line=$(sed -n 's/^rebuild .*: tamis/tamis/p' <<<"$output")
+        ok sh -c "$line"
+        ok tamis plan --bytes 100K --json -- -st
+        [ "$(jq -r '.segments | map(.action) | join(" ")' <<<"$output")" = keep ]
+        ok tamis plan --bytes 0 --apply -- -st
+        line=$(sed -n 's/^remove .*: tamis/tamis/p' <<<"$output")
+        ok sh -c "$line"
+        [ "$(tamis ls ./-st --json | jq -c 'map(.state)')" = '["bare"]' ]
+        fails 2 "exists already: --replaces '.*' replaces it" tamis build -q -- -st "$name" KEYFILE
+        line=$(sed 's/.*: \(--replaces .*\) replaces it/\1/' <<<"$stderr")
+        ok sh -c "tamis build ./-st $line -- \"\$0\" KEYFILE" "$name"
+        # A growing segment.
+        echo x | tamis grow --rank $((++at)) -- -st "g$name"
+        echo x | tamis grow -- -st "$name.g"
+        ok tamis plan --bytes 100K --apply -- -st
+        grep '^seal ' <<<"$output" | sed 's/.*: tamis/tamis/' >lines
+        ok sh -e lines
+        [ "$(tamis ls ./-st --json | jq -c 'map(.state) | unique')" = '["sealed"]' ]
+    done
 }
 
 @test "a lost filter takes no bytes" {
