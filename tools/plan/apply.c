@@ -83,6 +83,8 @@ struct apply {
     struct tamis_store *store;
     struct tamis_snapshot *snapshot;
     int64_t bytes;     /* given back, or below 0: taken */
+    uint64_t *now;     /* each segment's size so far */
+    bool *tried;       /* has its list been? */
     uint64_t n_unread; /* lists, so their segments are as they were */
 };
 
@@ -175,6 +177,7 @@ static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i,
     if (c.stays)
         return EXIT_DONE;
     a->bytes += (int64_t)(s->bytes_now - n_bytes);
+    a->now[i] = n_bytes;
     printf("shrunk   %s: %s to %s, error %s\n", s->name,
            size_text(before, (double)s->bytes_now), size_text(after, (double)n_bytes),
            percent_text(error, c.report.error));
@@ -261,107 +264,43 @@ static int apply_rebuild(struct apply *a, const struct store_plan *p, size_t i,
     uint64_t n_bytes = bytes_of(a, s, &now_error);
 
     *action = PLAN_KEEP;
-    a->bytes += (int64_t)s->bytes_now - (int64_t)n_bytes;
+    a->bytes += (int64_t)a->now[i] - (int64_t)n_bytes;
     printf("rebuilt  %s from its list: %s to %s, error %s\n", s->name,
-           size_text(before, (double)s->bytes_now), size_text(after, (double)n_bytes),
+           size_text(before, (double)a->now[i]), size_text(after, (double)n_bytes),
            percent_text(error, now_error));
     return EXIT_DONE;
 }
 
+static int64_t growth(const struct apply *a, const struct store_plan *p, size_t i)
+{
+    return (int64_t)p->shares[i].plan.file_bytes - (int64_t)a->now[i];
+}
+
+static bool has_room(const struct apply *a, const struct store_plan *p, size_t i)
+{
+    return growth(a, p, i) <= 0 || !given(a->o, OPT_BYTES) ||
+           (int64_t)p->bytes_now - a->bytes + growth(a, p, i) <= (int64_t)a->o->n_bytes;
+}
+
+/* Rebuilds filters that grow, or those that do not: they come first, for they make
+ * room. */
+static int apply_rebuilds(struct apply *a, const struct store_plan *p,
+                          enum plan_action *actions, bool growing)
+{
+    int status = EXIT_DONE;
+
+    for (size_t i = 0; i < p->n && status == EXIT_DONE; i++) {
+        if (actions[i] != PLAN_REBUILD || a->tried[i] ||
+            (growth(a, p, i) > 0) != growing || !has_room(a, p, i))
+            continue;
+        status = apply_rebuild(a, p, i, &actions[i]);
+        endings_release();
+        a->tried[i] = status == EXIT_DONE;
+    }
+    return status;
+}
+
 /* ---- what is left ---- */
-
-/* Prints options for the rank, the binding and the list, which a new segment would
- * lack. */
-static void print_kept(const struct apply *a, const struct planned *s, bool with_list)
-{
-    struct tamis_segment_info info;
-    struct tamis_list_facts facts;
-    struct tamis_filter *list = NULL;
-
-    if (tamis_snapshot_segment(a->snapshot, s->index, &info) == 0) {
-        if (info.rank > 0)
-            printf(" --rank %lu", (unsigned long)info.rank);
-        if (info.binding_bytes > 0)
-            printf(" --bind ");
-        for (size_t i = 0; i < info.binding_bytes; i++)
-            printf("%02x", info.binding[i]);
-    }
-    if (with_list && tamis_snapshot_list(a->snapshot, s->index, &list, NULL) !=
-                         TAMIS_ERR_NO_SEGMENT) {
-        printf(" --list");
-        if (list != NULL && tamis_list_facts(list, &facts) == 0 && facts.hash_bits < 64)
-            printf("=%u", facts.hash_bits);
-        tamis_filter_close(list);
-    }
-}
-
-/* Prints the segment's name and `rest`. A name that looks like an option comes last,
- * after `--`. */
-static void print_operands(const struct planned *s, bool last, const char *rest)
-{
-    bool dashed = s->name[0] == '-';
-
-    if (dashed == last)
-        printf("%s %s%s", dashed ? " --" : "", s->word, rest);
-}
-
-/* Prints a command for the segment, up to its options. print_operands() ends it. `note`
- * follows the segment's name in its title. */
-static void print_command(const struct apply *a, const struct planned *s,
-                          const char *does, const char *note, const char *command,
-                          const char *rest)
-{
-    const char *path = a->o->args[0];
-    char *store = memory_or_exit(malloc(strlen(path) + 3)), *word;
-
-    sprintf(store, "%s%s", path[0] == '-' ? "./" : "", path);
-    word = shell_word(store, strlen(store));
-    printf("%-8s %s%s: tamis %s %s", does, s->name, note, command, word);
-    print_operands(s, false, rest);
-    free(word);
-    free(store);
-}
-
-static void print_rebuild(const struct apply *a, const struct planned *s,
-                          const struct tamis_plan_share *to, bool from_list)
-{
-    const char *keys = from_list ? "" : " KEYFILE";
-
-    print_command(a, s, "rebuild", "", "build", keys);
-    printf("%s --fpr %.4g%s", from_list ? " --from-list" : "", to->error,
-           plan_is_ribbon(to) ? " --kind ribbon" : "");
-    if (!from_list) {
-        printf(" --replaces %s", s->word);
-        print_kept(a, s, true);
-    }
-    print_operands(s, true, keys);
-    putchar('\n');
-}
-
-/* `untried`: a failure came before it. */
-static void print_other(const struct apply *a, const struct store_plan *p, size_t i,
-                        enum plan_action action, bool untried)
-{
-    const struct planned *s = &p->segments[i];
-
-    if (action == PLAN_REBUILD)
-        print_rebuild(a, s, &p->shares[i],
-                      untried && has_whole_list(a->snapshot, s->index));
-    if (action == PLAN_REMOVE) {
-        print_command(a, s, "remove", "", "build", "");
-        printf(" --bare --replaces %s", s->word);
-        print_kept(a, s, false);
-        print_operands(s, true, "");
-        putchar('\n');
-    }
-    if (action == PLAN_UNREAD)
-        printf("unread   %s: %s\n", s->name, s->unread);
-    if (action == PLAN_SEAL) {
-        print_command(a, s, "seal", ", then --apply again", "seal", "");
-        print_operands(s, true, "");
-        putchar('\n');
-    }
-}
 
 /* The others are done. */
 static int lists_status(const struct apply *a)
@@ -397,27 +336,38 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
     struct apply a = {.o = o, .store = store, .snapshot = snapshot};
     char size[TEXT_BYTES];
     int status = EXIT_DONE;
-    size_t next = 0, n_left = 0;
+    size_t n_left = 0;
     uint64_t n_bytes;
     enum plan_action *actions = memory_or_exit(calloc(p->n + 1, sizeof(*actions)));
 
-    for (size_t i = 0; i < p->n; i++)
+    a.now = memory_or_exit(calloc(p->n + 1, sizeof(*a.now)));
+    a.tried = memory_or_exit(calloc(p->n + 1, sizeof(*a.tried)));
+    for (size_t i = 0; i < p->n; i++) {
         actions[i] = plan_action(p, i);
+        a.now[i] = p->segments[i].bytes_now;
+    }
     for (size_t i = 0; i < p->n && status == EXIT_DONE; i++)
         if (actions[i] == PLAN_SHRINK) {
             status = apply_shrink(&a, p, i, &actions[i]);
             endings_release();
         }
-    for (; next < p->n && status == EXIT_DONE; next += status == EXIT_DONE)
-        if (actions[next] == PLAN_REBUILD) {
-            status = apply_rebuild(&a, p, next, &actions[next]);
-            endings_release();
-        }
+    if (status == EXIT_DONE)
+        status = apply_rebuilds(&a, p, actions, false);
+    if (status == EXIT_DONE)
+        status = apply_rebuilds(&a, p, actions, true);
     for (size_t i = 0; i < p->n; i++) {
-        print_other(&a, p, i, actions[i], i >= next);
+        struct plan_step step = {.snapshot = snapshot,
+                                 .store = o->args[0],
+                                 .action = actions[i],
+                                 .tried = a.tried[i],
+                                 .waits = !has_room(&a, p, i)};
+
+        plan_print_left(&step, p, i);
         n_left += actions[i] != PLAN_KEEP;
     }
     free(actions);
+    free(a.now);
+    free(a.tried);
     n_bytes = p->bytes_now - (uint64_t)a.bytes;
     if (status == EXIT_DONE)
         work_is_done();

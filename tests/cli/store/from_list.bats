@@ -314,7 +314,7 @@ ended() {
     seq 50000 >a
     seq 30000 60000 >b
     "$TAMIS" build store --each a b --list -q
-    local plan=("$TAMIS" plan store --bytes 200K --apply)
+    local plan=("$TAMIS" plan store --bytes 240K --apply)
     find store/filters | sort >before
     for signal in INT TERM; do
         for when in 1 2; do ended $signal $when "${plan[@]}"; done # from lists

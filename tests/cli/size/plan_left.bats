@@ -1,0 +1,36 @@
+# tamis plan --apply: work that it leaves to its user.
+load ../common
+
+# R, which is to grow, and B and C, which are to go.
+make_full() {
+    seq 1000 >a.keys
+    seq 6000 >b.keys
+    "$TAMIS" init store
+    "$TAMIS" build -q store R a.keys --list --fpr 50% "$@"
+    "$TAMIS" build -q store B b.keys --fpr 50% --rank 1
+    "$TAMIS" build -q store C b.keys --kind ribbon --rank 2
+}
+
+@test "a filter grows only when there is room for it" {
+    make_full
+    before=$("$TAMIS" ls store --json | jq 'map(.bytes) | add')
+    [ "$before" -gt 20480 ]
+    ok "$TAMIS" plan store --bytes 20K --kind ribbon --apply
+    prints '^rebuild  R, when there is room: tamis build store R --from-list '
+    [ "$("$TAMIS" ls store --json | jq 'map(.bytes) | add')" -eq "$before" ]
+    "$TAMIS" build -q store B --bare --replaces B
+    "$TAMIS" build -q store C --bare --replaces C
+    ok "$TAMIS" plan store --bytes 20K --kind ribbon --apply
+    prints '^rebuilt  R from its list: '
+    [ "$("$TAMIS" ls store R --json | jq '.[0].bytes')" -le 20480 ]
+}
+
+@test "filters that shrink make room for those that grow" {
+    "$TAMIS" init store
+    seq 1000 | "$TAMIS" build -q store a --list --fpr 50%
+    seq 2000 40000 | "$TAMIS" build -q store b --rank 1 --list --fpr 1e-8
+    before=$("$TAMIS" ls store --json | jq 'map(.bytes) | add')
+    ok "$TAMIS" plan store --bytes 80K --kind ribbon --apply
+    prints '^rebuilt  b from its list: .*'$'\n''rebuilt  a from its list: '
+    prints " $("$TAMIS" ls store --json | jq 'map(.bytes) | add') bytes of filters now"
+}
