@@ -10,6 +10,15 @@
 #include "inside.h"
 #include "tamis.h"
 
+static bool has_list(const struct plan_step *step, const struct planned *s)
+{
+    struct tamis_filter *list = NULL;
+    int err = tamis_snapshot_list(step->snapshot, s->index, &list, NULL);
+
+    tamis_filter_close(list);
+    return err != TAMIS_ERR_NO_SEGMENT;
+}
+
 /* Prints options for the rank, the binding and the list, which a new segment would
  * lack. */
 static void print_kept(const struct plan_step *step, const struct planned *s,
@@ -91,7 +100,8 @@ void plan_print_left(const struct plan_step *step, const struct store_plan *p, s
     if (step->action == PLAN_REBUILD)
         print_rebuild(step, p, i);
     if (step->action == PLAN_REMOVE) {
-        print_command(step, s, "remove", "", "build", "");
+        print_command(step, s, "remove",
+                      has_list(step, s) ? ", and its list goes, too" : "", "build", "");
         printf(" --bare --replaces %s", s->word);
         print_kept(step, s, false);
         print_operands(s, true, "");

@@ -25,6 +25,19 @@ make_full() {
     [ "$("$TAMIS" ls store R --json | jq '.[0].bytes')" -le 20480 ]
 }
 
+@test "remove says that the list goes, too" {
+    seq 20000 >keys
+    "$TAMIS" init store
+    "$TAMIS" build -q store listed keys --list
+    "$TAMIS" build -q store plain keys
+    ok "$TAMIS" plan store --bytes 0 --apply
+    prints '^remove   listed, and its list goes, too: tamis build store listed --bare --replaces listed'$'\n'
+    prints $'\n''remove   plain: tamis build store plain --bare --replaces plain'$'\n'
+    rm "$(list_of listed)"
+    ok "$TAMIS" plan store --bytes 0 --apply
+    prints '^remove   listed, and its list goes, too: '
+}
+
 @test "filters that shrink make room for those that grow" {
     "$TAMIS" init store
     seq 1000 | "$TAMIS" build -q store a --list --fpr 50%
