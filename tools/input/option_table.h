@@ -120,7 +120,7 @@ X(EXPLAIN, "explain", 0, FLAG, given, NULL, NO_RANGE, NULL) \
 X(FORCE, "force", 0, FLAG, given, NULL, NO_RANGE, NULL) \
 X(LIST, "list", 0, NUMBER, list_bits, "BITS", NUMBERS(1, 64), NULL) \
 X(FROM_LIST, "from-list", 0, FLAG, given, NULL, NO_RANGE, \
-  "make SEGMENT's filter anew from its list, without keys") \
+  "make SEGMENT's filter anew from its list; keeps its kind") \
 X(EMPTY, "empty", 0, FLAG, given, NULL, NO_RANGE, "accept a list without keys")
 /* clang-format on */
 

@@ -84,7 +84,9 @@ static void print_rebuild(const struct plan_step *step, const struct store_plan 
                   from_list && step->waits ? ", when there is room" : "", "build",
                   keys);
     printf("%s --fpr %.4g%s", from_list ? " --from-list" : "", to->error,
-           plan_is_ribbon(to) ? " --kind ribbon" : "");
+           plan_is_ribbon(to)          ? " --kind ribbon"
+           : from_list && s->is_ribbon ? " --kind bloom" /* else it stays a ribbon */
+                                       : "");
     if (!from_list) {
         printf(" --replaces %s", s->word);
         print_kept(step, s, true);

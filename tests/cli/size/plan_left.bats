@@ -3,8 +3,8 @@ load ../common
 
 # R, which is to grow, and B and C, which are to go.
 make_full() {
-    seq 1000 >a.keys
-    seq 6000 >b.keys
+    seq 6000 >a.keys
+    seq 200000 >b.keys
     "$TAMIS" init store
     "$TAMIS" build -q store R a.keys --list --fpr 50% "$@"
     "$TAMIS" build -q store B b.keys --fpr 50% --rank 1
@@ -23,6 +23,20 @@ make_full() {
     ok "$TAMIS" plan store --bytes 20K --kind ribbon --apply
     prints '^rebuilt  R from its list: '
     [ "$("$TAMIS" ls store R --json | jq '.[0].bytes')" -le 20480 ]
+}
+
+@test "a filter that is to be made from its list gets the planned kind" {
+    make_full --kind ribbon
+    ok "$TAMIS" plan store --bytes 20K --apply
+    prints $'(^|\n)rebuild  R, when there is room: tamis build store R --from-list --fpr [0-9.e-]+ --kind bloom\n'
+    line=$(sed -n 's/^rebuild  R.*: tamis //p' <<<"$output")
+    # shellcheck disable=SC2086
+    ok "$TAMIS" $line
+    ok "$TAMIS" plan store --bytes 20K --json
+    [ "$(jq -r '.segments[] | select(.segment == "R") | .action' <<<"$output")" = keep ]
+    "$TAMIS" verify store R --against a.keys
+    ok "$TAMIS" help build
+    prints 'from its list; keeps its kind'
 }
 
 @test "remove says that the list goes, too" {
