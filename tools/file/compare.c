@@ -62,12 +62,36 @@ static int ask_equal(const struct options *o, struct tamis_filter **f)
     return print_answer(o, equal != 0, "EQUAL", "DIFFERENT");
 }
 
+/* Two lists are counted only if both have whole hashes of one seed. */
+static int check_lists(const struct options *o, struct tamis_filter **f)
+{
+    const struct tamis_diag other_seed = {
+        .code = TAMIS_ERR_MISMATCH,
+        .what = "another hash or seed than the first one's"};
+    struct tamis_list_facts facts[2];
+
+    for (size_t i = 0; i < 2; i++)
+        if (tamis_list_facts(f[i], &facts[i]) != 0)
+            return EXIT_DONE; /* it is a filter */
+    if (tamis_filter_domain(f[0]).tag != tamis_filter_domain(f[1]).tag)
+        return derive_error(TAMIS_ERR_MISMATCH, &other_seed, o->args[1]);
+    for (size_t i = 0; i < 2; i++)
+        if (facts[i].hash_bits != 64)
+            return complain(EXIT_USAGE,
+                            "%s: has %u bits of each hash: compare lists of all 64",
+                            o->args[i], facts[i].hash_bits);
+    return EXIT_DONE;
+}
+
 static int ask_compare(const struct options *o, struct tamis_filter **f)
 {
     struct tamis_diag diag = {0};
     struct compared c;
-    int err = compare_filters(f[0], f[1], &c, &diag);
+    int err, status = check_lists(o, f);
 
+    if (status != EXIT_DONE)
+        return status;
+    err = compare_filters(f[0], f[1], &c, &diag);
     if (err != 0)
         return derive_error(err, &diag, o->args[0]);
     return print_comparison(o, &c, (const char *const[]){o->args[0], o->args[1]});

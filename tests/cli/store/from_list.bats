@@ -25,6 +25,16 @@ load ../common
     [ -z "$(find . -name '*.tmp')" ]
 }
 
+@test "file compare says why two lists cannot be counted" {
+    seq 100 >keys
+    for n in 1 2; do "$TAMIS" file build $n.list keys --list --seed 000000000000000$n -q; done
+    "$TAMIS" file build cut.list keys --list=40 --seed 0000000000000001 -q
+    fails 3 "^tamis: 2.list: another hash or seed than the first one's: " "$TAMIS" file compare 1.list 2.list
+    fails 2 "^tamis: cut.list: has 40 bits of each hash: compare lists of all 64$" "$TAMIS" file compare 1.list cut.list
+    fails 2 "^tamis: cut.list: has 40 bits" "$TAMIS" file compare cut.list cut.list
+    ok "$TAMIS" file compare 1.list 1.list
+}
+
 @test "merge: segments by their lists, and the old ones go" {
     "$TAMIS" init store
     seq 3000 >a
