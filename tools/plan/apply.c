@@ -31,11 +31,6 @@ bool plan_is_larger(const struct store_plan *p, uint64_t n_bytes, size_t i)
     return n_bytes > planned + (p->is_tight ? 0 : planned / 64);
 }
 
-bool plan_is_ribbon(const struct tamis_plan_share *to)
-{
-    return to->plan.file_bytes > 0 && to->plan.lanes == 0;
-}
-
 /* A fold neither takes a ribbon nor makes one. A filter that is as good as planned
  * stays, whatever its kind. */
 static enum plan_action action_of_ribbon(const struct store_plan *p, size_t i)

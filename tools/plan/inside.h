@@ -67,7 +67,10 @@ enum plan_action plan_action(const struct store_plan *p, size_t i);
  * p->is_tight. */
 bool plan_is_larger(const struct store_plan *p, uint64_t n_bytes, size_t i);
 /* Has it a filter in the plan, and is that a ribbon? */
-bool plan_is_ribbon(const struct tamis_plan_share *to);
+static inline bool plan_is_ribbon(const struct tamis_plan_share *to)
+{
+    return to->plan.file_bytes > 0 && to->plan.lanes == 0;
+}
 const char *plan_action_name(enum plan_action action); /* "rebuild" */
 int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
                const struct options *o, const struct store_plan *p);

@@ -1,4 +1,5 @@
-/* For tests of many segments: their names, and how far their planes are. */
+/* For tests of many segments: their names, how they grow, and how far their planes are.
+ */
 #ifndef TAMIS_TESTS_MANY_SUPPORT_H
 #define TAMIS_TESTS_MANY_SUPPORT_H
 
@@ -26,6 +27,35 @@ static UNUSED size_t n_ready(const struct tamis_snapshot *s)
     for (size_t i = 0; i < s->n; i++)
         n += atomic_load(&s->planes.ready[i / 64]) >> (i % 64) & 1;
     return n;
+}
+
+/* Lets segment i grow over several stages. */
+static UNUSED void grow_or_seal(struct tamis_store *s, size_t i, bool seal)
+{
+    struct tamis_writer *w;
+    OK(tamis_store_writer(s, name_of(i), strlen(name_of(i)), &w, NULL));
+    add_keys(w, i * 50, 300); /* the first capacity is 100 */
+    if (seal)
+        OK(tamis_writer_seal(w, 2, NULL, NULL));
+    else
+        OK(tamis_writer_commit(w, 2, NULL));
+    OK(tamis_writer_close(w));
+}
+
+static UNUSED void store_end(struct tamis_store *s)
+{
+    tamis_store_close(s);
+    OK(nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS));
+}
+
+static UNUSED void check_planes_differ(const struct tamis_snapshot *s)
+{
+    uint32_t lanes = 0, words = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        lanes |= 1U << s->planes.plane[i].lanes;
+        words |= 1U << s->planes.plane[i].words;
+    }
+    assert_true(__builtin_popcount(lanes) > 1 && __builtin_popcount(words) > 1);
 }
 
 #endif
