@@ -273,8 +273,7 @@ int tamis_edit_retain(struct tamis_edit *edit, const struct tamis_name *names, s
 /* Applies all changes in one transaction, durable on return, and frees the edit. On
  * failure nothing has changed, and the files that the edit wrote are gone. Files and
  * columns that the edit drops go after the transaction; if that fails, the next edit
- * removes them, and until then an older catalog that is put back finds them. If files
- * stay so, the result is 0 and the diag's code is not: the errno of their removal.
+ * removes them, and until then an older catalog that is put back finds them.
  * ERR_VERSION: a newer version has marked the store meanwhile as not to be written.
  *
  * The outcome is unknown only if the disk fails or is full while the last page of the

@@ -38,7 +38,7 @@ static int drop(struct tamis_store *store, const struct options *o)
     }
     if (err == 0) {
         endings_hold();
-        err = commit_edit(e, o->args[0], &diag);
+        err = tamis_edit_commit(e, &diag);
     } else if (e != NULL) {
         tamis_edit_abort(e);
     }

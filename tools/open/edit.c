@@ -4,17 +4,6 @@
 #include "open.h"
 #include "tamis.h"
 
-int commit_edit(struct tamis_edit *edit, const char *path, struct tamis_diag *diag)
-{
-    int err = tamis_edit_commit(edit, diag);
-
-    if (err == 0 && diag->code != 0)
-        complain_error(
-            diag->code, diag, path,
-            "the next 'tamis build' or 'tamis drop' removes them, if it may");
-    return err;
-}
-
 int edit_work(struct tamis_edit *edit, int (*work)(void *ctx), void *ctx, bool dry)
 {
     struct endings endings;

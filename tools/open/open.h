@@ -68,8 +68,6 @@ void segment_options(const struct options *o, struct tamis_segment_options *out)
  * the edit is aborted. A terminating signal makes it fail, so that it leaves no file.
  */
 int edit_work(struct tamis_edit *edit, int (*work)(void *ctx), void *ctx, bool dry);
-/* Commits it, and warns if files that it dropped could not be removed. */
-int commit_edit(struct tamis_edit *edit, const char *path, struct tamis_diag *diag);
 
 /* ==== packs.c: packs of a store ================================================== */
 

@@ -106,7 +106,7 @@ static int change_segment(struct change *c, int (*work)(void *change))
     status = edit_work(c->edit, work, c, false);
     if (status != EXIT_DONE)
         return c->stays ? EXIT_DONE : status;
-    err = commit_edit(c->edit, path, &diag);
+    err = tamis_edit_commit(c->edit, &diag);
     return err ? replaced_error(err, &diag, path) : EXIT_DONE;
 }
 

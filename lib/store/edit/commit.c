@@ -310,29 +310,23 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 /* ---- commit ---- */
 
 /* The catalog no longer names them. */
-static int unlink_dropped(const struct apply *a)
+static bool unlink_dropped(const struct apply *a)
 {
-    int dir = a->edit->dir.fd, failed = 0;
-    for (size_t at = 0; at < a->dropped.n; at += UUID_BYTES) {
-        int rc = filter_file_unlink(dir, a->dropped.bytes + at);
-        failed = failed ? failed : rc;
-    }
-    int rc = a->dropped.n ? io_sync_dir(dir) : 0;
-    return failed ? failed : rc;
+    int dir = a->edit->dir.fd;
+    bool done = true;
+    for (size_t at = 0; at < a->dropped.n; at += UUID_BYTES)
+        done &= filter_file_unlink(dir, a->dropped.bytes + at) == 0;
+    return a->dropped.n == 0 || (io_sync_dir(dir) == 0 && done);
 }
 
 /* Removes files and columns that no record names any more. If that fails, the next edit
- * sweeps, and the diag of the success says why the files stay. */
-static void remove_rest(struct apply *a, struct tamis_diag *diag)
+ * sweeps. */
+static void remove_rest(struct apply *a)
 {
     struct catalog *c = a->edit->catalog;
     bool done = bury_columns(c, a->edit->dir.fd, &a->columns);
-    int rc = unlink_dropped(a);
-    if (rc || !done)
+    if (!(unlink_dropped(a) && done))
         atomic_store(&c->swept, false);
-    if (rc)
-        diag_errno(diag, rc, c->path,
-                   "committed, but old files stay in filters/: removing them");
 }
 
 static int sync_files(const struct tamis_edit *e, struct tamis_diag *diag)
@@ -357,7 +351,7 @@ int tamis_edit_commit(struct tamis_edit *edit, struct tamis_diag *diag)
     if (!rc && edit->n_ops)
         rc = catalog_write(edit->catalog, apply, &a, &unsure, diag);
     if (!rc)
-        remove_rest(&a, diag);
+        remove_rest(&a);
     else if (!unsure)
         edit_unlink_written(edit);
     /* Unsure: the names may be on the disk, so their files stay. If they are not,

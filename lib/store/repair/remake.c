@@ -115,12 +115,8 @@ static int put(struct remake *m, size_t index, double error, struct tamis_diag *
     if (rc)
         return rc;
     rc = tamis_edit_from_list(edit, m->snapshot, index, error, &opt, diag);
-    if (!rc) {
-        rc = tamis_edit_commit(edit, diag);
-        if (!rc)
-            diag_clear(diag); /* old files that stay are for the next edit */
-        return rc;
-    }
+    if (!rc)
+        return tamis_edit_commit(edit, diag);
     tamis_edit_abort(edit);
     return rc;
 }

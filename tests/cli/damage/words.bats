@@ -73,22 +73,6 @@ mended() {
     fails 3 "dealt with" "$TAMIS" repair store
 }
 
-@test "files that a drop or an edit cannot remove are told, and go later" {
-    [ "$(id -u)" -eq 0 ] || skip "needs root"
-    make_store
-    seq 5 | "$TAMIS" build store three -q
-    chmod -R a+rwX . store
-    chmod 555 store/filters
-    said="^tamis: store: committed, but old files stay in filters/: removing them: Permission denied: the next 'tamis build' or 'tamis drop' removes them, if it may$"
-    for c in "drop store one -q" "build store four --bare --replaces two -q"; do
-        # shellcheck disable=SC2086
-        fails 0 "$said" unprivileged "$TAMIS" $c
-    done
-    [ "$(ls store/filters | wc -l)" -eq 3 ]
-    ok "$TAMIS" drop store three
-    [ -z "$(ls store/filters)" ]
-}
-
 @test "repair while an edit is under way: try again" {
     make_store
     fails 6 "is under way: try again when it is done$" flock -s store/filters "$TAMIS" repair store
