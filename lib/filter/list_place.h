@@ -146,8 +146,7 @@ static inline uint64_t guide_page(const struct view *v, uint64_t h)
     const struct list_map *l = v->list;
     uint64_t step = h >> l->plane.guide_shift;
     uint64_t from = guide_at(v, step), to = guide_at(v, step + 1);
-    uint64_t place = from + ((to - from) * (h << l->plane.guide_bits >> 40) >> 24);
-    uint64_t page = place >> l->plane.part_bits;
+    uint64_t page = list_page_between(&l->plane, h, from, to);
     return page < l->n_pages ? page : l->n_pages - 1;
 }
 

@@ -97,8 +97,6 @@ KERNEL enum ribbon_answer ribbon_probe_one(const struct ribbon_plane *p, uint64_
     return later_columns(p, h);
 }
 
-#define RARELY(condition) __builtin_expect(!!(condition), 0)
-
 KERNEL enum tamis_answer ribbon_answer(const struct plane *plane,
                                        const struct tamis_key *key,
                                        enum tamis_reason *why)

@@ -92,7 +92,10 @@ struct plane_row {
 /* The planes stay the caller's. */
 void plane_row_begin(struct plane_row *row, const struct plane *planes, size_t n);
 
-/* For answer() of a ribbon kernel or a list kernel: all that it needs of a filter. Ones are no
+/* A condition that hardly ever holds. */
+#define RARELY(condition) __builtin_expect(!!(condition), 0)
+
+/* A filter, as answer() of a ribbon kernel or a list kernel needs it. Ones are not
  * neutral there, so ABSENT is believed only as long as no page of the mapping was lost.
  */
 struct own_head {

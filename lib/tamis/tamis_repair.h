@@ -53,9 +53,9 @@ struct tamis_repair_options {
     /* 16 bytes: the UUID of the store, for a lost catalog whose filters disagree. NULL:
      * the catalog or the filters say it. */
     const uint8_t *store_uuid;
-    /* Is asked with the same ctx between files, in the calling thread; may be NULL. If
-     * it returns non-zero, the repair fails with EINTR, and leaves no unfinished file.
-     * It may be asked while repair holds the store's files: it must not call tamis for
+    /* The repair asks this with the same ctx between files, in the calling thread; it
+     * may be NULL. If it returns non-zero, the repair fails with EINTR, and leaves no
+     * unfinished file. It may be asked while repair holds the store's files: it must not call tamis for
      * this store, nor jump out. One file of any size may lie between two calls. Once
      * repair has begun to change the catalog it is not asked any more. */
     int (*stop)(void *ctx);

@@ -156,7 +156,7 @@ const struct command cmd_file_compare = {
     .summary = "count or estimate how many keys two files share",
     .about = "Says how many distinct keys two files have, together and in common, and "
              "the Jaccard index, common / together. It counts the hashes of two lists "
-             "of whole hashes ('tamis file build --list'). Of two sealed filters it "
+             "of whole hashes ('tamis file build --list'). For two sealed filters it "
              "estimates from the bits alone, with bounds that hold 19 times in 20. The "
              "filters are of one seed and of one stage, as for 'tamis file intersect', "
              "and are folded as there, which makes the bounds wider. They do not hold "

@@ -28,8 +28,6 @@ GROUP_INLINE bool find_spot(const uint8_t *page, uint64_t first, uint64_t value,
 
 /* ---- one key ---- */
 
-#define RARELY(condition) __builtin_expect(!!(condition), 0)
-
 /* The page where the guide says that the hash should be: any number, if the guide does
  * not know yet. */
 GROUP_INLINE uint64_t list_guess(const struct list_plane *l, uint64_t h)
@@ -37,7 +35,7 @@ GROUP_INLINE uint64_t list_guess(const struct list_plane *l, uint64_t h)
     const _Atomic uint32_t *at = l->guide + (h >> l->guide_shift);
     uint64_t from = atomic_load_explicit(at, memory_order_relaxed);
     uint64_t to = atomic_load_explicit(at + 1, memory_order_relaxed);
-    return (from + ((to - from) * (h << l->guide_bits >> 40) >> 24)) >> l->part_bits;
+    return list_page_between(l, h, from, to);
 }
 
 /* The shape of this page, if such a page was seen before; else 0. */

@@ -127,6 +127,13 @@ struct list_plane {
     _Atomic uint32_t shapes[LIST_SHAPES];
 };
 
+/* The page where a hash should be that lies between two places of the guide. */
+GROUP_INLINE uint64_t list_page_between(const struct list_plane *l, uint64_t h,
+                                        uint64_t from, uint64_t to)
+{
+    return (from + ((to - from) * (h << l->guide_bits >> 40) >> 24)) >> l->part_bits;
+}
+
 /* n_hashes and gap_bits, as a page has them, and above them leader_shift: pages with
  * the same two differ in their values only. */
 GROUP_INLINE uint32_t list_shape(const struct list_page *p)
