@@ -138,9 +138,9 @@ static int other_shape(const struct source *one, const struct source *other,
     const struct geometry *f = only_stage(one), *g = only_stage(other);
     double error = error_of_shape(other, f), error_of_one = error_of_shape(one, g);
     char advice[64] = "no error gives them one";
-    if (error)
+    if (error > 0)
         snprintf(advice, sizeof advice, "build it anew with the error %.2g", error);
-    else if (error_of_one)
+    else if (error_of_one > 0)
         snprintf(advice, sizeof advice, "build the first anew with the error %.2g",
                  error_of_one);
     return diag_fail(diag, TAMIS_ERR_UNFIT, other->path,

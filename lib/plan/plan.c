@@ -243,7 +243,7 @@ double plan_error_of_shape(const struct geometry *shape, uint64_t n_keys, double
         for (int digits = 10; digits < 100; digits++) {
             double expected, error = digits * unit;
             struct geometry g;
-            if ((!found || times_apart(error, near) < times_apart(found, near)) &&
+            if ((found == 0 || times_apart(error, near) < times_apart(found, near)) &&
                 plan_error_valid(error) &&
                 plan_stage_geometry(n_keys, error, &g, &expected) == 0 &&
                 g.lanes == shape->lanes && g.words == shape->words)

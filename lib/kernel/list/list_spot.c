@@ -51,7 +51,8 @@ GROUP_INLINE uint32_t list_shape_seen(const struct list_plane *l, const uint8_t 
 
 GROUP_INLINE bool two_groups(const uint8_t *a, const uint8_t *b, uint32_t top)
 {
-    return has_top(a, 2, top) | has_top(b, 2, top);
+    bool in_a = has_top(a, 2, top), in_b = has_top(b, 2, top);
+    return in_a | in_b; /* no branch */
 }
 
 #define SPOT(name) name##_plain
@@ -84,7 +85,8 @@ AVX2 GROUP_INLINE bool has_top_avx2(const uint8_t *tops, uint32_t top_bytes,
 
 AVX2 GROUP_INLINE bool two_groups_avx2(const uint8_t *a, const uint8_t *b, uint32_t top)
 {
-    return has_top_avx2(a, 2, top) | has_top_avx2(b, 2, top);
+    bool in_a = has_top_avx2(a, 2, top), in_b = has_top_avx2(b, 2, top);
+    return in_a | in_b;
 }
 
 #define SPOT(name)  name##_avx2
