@@ -263,12 +263,16 @@ hurt() {
 }
 
 @test "compare says so if it has no memory for a list" {
-    if grep -q __asan_init "$TAMIS"; then skip "a sanitizer takes address space"; fi
     "$TAMIS" init store
     seq 3000 >a
     "$TAMIS" build store a a --list -q
     "$TAMIS" build store b a --list -q
     compare_in() { bash -c 'ulimit -v "$1"; exec "$TAMIS" compare store a b' - "$1"; }
+    # With ASan no process starts within such a limit.
+    if grep -q __asan_init "$TAMIS"; then
+        ok "$TAMIS" compare store a b
+        return
+    fi
     # The least address space in which it counts.
     local few=1000 enough=4000000 middle
     while [ $((enough - few)) -gt 4 ]; do
