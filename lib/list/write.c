@@ -225,24 +225,12 @@ static int put_pages(struct list_writer *w, size_t least)
     return err;
 }
 
-/* Without a branch on values, four at a time. */
-static bool all_rise(const uint64_t *v, size_t n)
-{
-    bool falls = false;
-    size_t i = 1;
-    for (; i + 4 <= n; i += 4)
-        falls |= (v[i] <= v[i - 1]) | (v[i + 1] <= v[i]) | (v[i + 2] <= v[i + 1]) |
-                 (v[i + 3] <= v[i + 2]);
-    for (; i < n; i++)
-        falls |= v[i] <= v[i - 1];
-    return !falls;
-}
-
 /* Copies values that rise from the last one on; false if they do not. */
 static bool copy_rising(struct list_writer *w, const uint64_t *values, size_t n)
 {
     uint64_t last = values[n - 1];
-    bool rises = (w->n_hashes == 0 || values[0] > w->last) && all_rise(values, n);
+    bool rises =
+        (w->n_hashes == 0 || values[0] > w->last) && w->kernel->rise(values, n);
     memcpy(w->values + w->n_values, values, n * sizeof *values);
     w->last = last;
     w->n_values += n;

@@ -1,79 +1,86 @@
 /* Sorted values to a page of a list, eight at a time, by AVX2 and BMI2.
  *
- * Eight rests fill whole bytes, as many as a rest has bits. So the places of all eight
- * within these are the same in the whole page, and no eight waits for those before.
  * Ones of unary are set at sums of the gaps before them. Zeros of one gap are few, but
  * those of eight may be more than a word: then each one is put by itself. */
 #include "lib/kernel/list/list_pack.h"
 
 #if defined(__x86_64__)
-#include "lib/kernel/list/list_put.h"
+#include "lib/kernel/list/list_rests.h"
 
 #include <immintrin.h>
 
 #define AVX2        __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define AVX2_INLINE AVX2 __attribute__((always_inline)) static inline
 
-enum { EIGHT = 8 };
-
-AVX2_INLINE __m256i load_four(const uint64_t *at)
+AVX2_INLINE __m256i load_four(const void *at)
 {
-    return _mm256_loadu_si256((const __m256i *)(const void *)at);
+    return _mm256_loadu_si256((const __m256i *)at);
+}
+
+AVX2 bool list_values_rise_avx2(const uint64_t *v, size_t n)
+{
+    const __m256i top =
+        _mm256_set1_epi64x(INT64_MIN); /* for compares that have signs */
+    __m256i rise = _mm256_set1_epi64x(-1);
+    size_t i = 1;
+    for (; i + 4 <= n; i += 4) {
+        __m256i here = _mm256_xor_si256(load_four(v + i), top);
+        __m256i before = _mm256_xor_si256(load_four(v + i - 1), top);
+        rise = _mm256_and_si256(rise, _mm256_cmpgt_epi64(here, before));
+    }
+    return _mm256_movemask_epi8(rise) == -1 &&
+           (i >= n || list_values_rise_plain(v + i - 1, n - i + 1));
 }
 
 /* ---- rests ---- */
 
-/* How eight rests are put: one or two to a word, so that words have 57 bits at most. */
-struct rest_words {
-    struct {
-        uint32_t byte, shift; /* it begins there, with this bit */
-        uint32_t whole;       /* bits of the word before that are in whole bytes */
-    } word[EIGHT];
-    uint32_t rest_bits;
-    uint64_t mask;
-};
-
-AVX2_INLINE void rest_words_of(uint32_t rest_bits, uint32_t per_word,
-                               struct rest_words *w)
+AVX2_INLINE uint64_t or_of(__m256i v)
 {
-    w->rest_bits = rest_bits;
-    w->mask = (UINT64_C(1) << rest_bits) - 1;
-    for (uint32_t i = 0, before = 0; i < EIGHT / per_word; i++) {
-        uint32_t bit = i * per_word * rest_bits;
-        w->word[i].byte = bit / 8;
-        w->word[i].shift = bit % 8;
-        w->word[i].whole = (bit / 8 - before) * 8;
-        before = bit / 8;
-    }
+    __m128i both =
+        _mm_or_si128(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    return (uint64_t)_mm_cvtsi128_si64(
+        _mm_or_si128(both, _mm_unpackhi_epi64(both, both)));
 }
 
-/* Word i of eight rests, and what is left of the word before. */
-AVX2_INLINE uint64_t put_word(const uint64_t *v, const struct rest_words *w,
-                              uint32_t per_word, uint32_t i, uint64_t before,
-                              uint8_t *to)
+/* Writes a word. */
+AVX2_INLINE void put_narrow(__m256i a, __m256i b, const struct rests *r, uint8_t *to)
 {
-    uint64_t rests = v[i * per_word] & w->mask;
-    if (per_word == 2)
-        rests |= (v[i * per_word + 1] & w->mask) << w->rest_bits;
-    uint64_t word = before >> w->word[i].whole | rests << w->word[i].shift;
-    store_word(to + w->word[i].byte, word);
-    return word;
+    __m256i mask = _mm256_set1_epi64x((long long)r->mask);
+    a = _mm256_sllv_epi64(_mm256_and_si256(a, mask), load_four(r->narrow));
+    b = _mm256_sllv_epi64(_mm256_and_si256(b, mask), load_four(r->narrow + 4));
+    store_word(to, or_of(_mm256_or_si256(a, b)));
 }
 
-/* Writes up to eight bytes more. */
-AVX2_INLINE void put_rests(const uint64_t *v, const struct rest_words *w,
-                           uint32_t per_word, uint8_t *to)
+/* The rests of four values, in two halves. */
+AVX2_INLINE __m256i two_halves(__m256i v, const struct rests *r, int half)
 {
-    uint64_t word = put_word(v, w, per_word, 0, 0, to);
-    word = put_word(v, w, per_word, 1, word, to);
-    word = put_word(v, w, per_word, 2, word, to);
-    word = put_word(v, w, per_word, 3, word, to);
-    if (per_word == 2)
-        return;
-    word = put_word(v, w, per_word, 4, word, to);
-    word = put_word(v, w, per_word, 5, word, to);
-    word = put_word(v, w, per_word, 6, word, to);
-    put_word(v, w, per_word, 7, word, to);
+    __m256i mask = _mm256_set1_epi64x((long long)r->mask);
+    __m256i rests =
+        _mm256_sllv_epi64(_mm256_and_si256(v, mask), load_four(r->shift + 2 * half));
+    __m256i first = _mm256_blend_epi32(rests, _mm256_setzero_si256(), 0xcc);
+    return _mm256_or_si256(first,
+                           _mm256_shuffle_epi8(rests, load_four(r->second[half])));
+}
+
+AVX2_INLINE void store_half(uint8_t *to, __m128i half)
+{
+    _mm_storeu_si128((__m128i *)(void *)to, half);
+}
+
+/* Writes up to 15 bytes more. */
+AVX2_INLINE void put_rests(__m256i a, __m256i b, const struct rests *r, uint8_t *to)
+{
+    a = two_halves(a, r, 0);
+    b = two_halves(b, r, 2);
+    __m256i before_a = _mm256_permute2x128_si256(a, a, 0x08); /* zero, a's first */
+    __m256i before_b =
+        _mm256_permute2x128_si256(a, b, 0x21); /* a's second, b's first */
+    a = _mm256_or_si256(a, _mm256_shuffle_epi8(before_a, load_four(r->carried[0])));
+    b = _mm256_or_si256(b, _mm256_shuffle_epi8(before_b, load_four(r->carried[2])));
+    store_half(to, _mm256_castsi256_si128(a));
+    store_half(to + r->at[1], _mm256_extracti128_si256(a, 1));
+    store_half(to + r->at[2], _mm256_castsi256_si128(b));
+    store_half(to + r->at[3], _mm256_extracti128_si256(b, 1));
 }
 
 /* ---- tops ---- */
@@ -106,16 +113,6 @@ AVX2_INLINE void put_tops(__m256i a, __m256i b, __m128i rest_bits, uint32_t top_
 
 /* ---- unary ---- */
 
-AVX2_INLINE void put_ones(struct unary *u, uint64_t ones, uint32_t n_bits)
-{
-    uint64_t word = u->word | ones << u->filled;
-    uint32_t filled = u->filled + n_bits;
-    store_word(u->at, word);
-    u->at += filled / 8;
-    u->word = word >> (filled & ~7U);
-    u->filled = filled % 8;
-}
-
 /* A one and the zeros before it take so many bits. Returns those of four values up to
  * each. */
 AVX2_INLINE __m256i bits_up_to(__m256i v, __m256i before, __m128i gap_bits)
@@ -137,11 +134,7 @@ AVX2_INLINE uint64_t last_of(__m256i v)
 /* Ones at the ends of what bits_up_to() returned; less than 64 bits in all. */
 AVX2_INLINE uint64_t ones_at(__m256i bits)
 {
-    __m256i ones = _mm256_sllv_epi64(_mm256_set1_epi64x(1), bits);
-    __m128i both =
-        _mm_or_si128(_mm256_castsi256_si128(ones), _mm256_extracti128_si256(ones, 1));
-    both = _mm_or_si128(both, _mm_unpackhi_epi64(both, both));
-    return (uint64_t)_mm_cvtsi128_si64(both) >> 1;
+    return or_of(_mm256_sllv_epi64(_mm256_set1_epi64x(1), bits)) >> 1;
 }
 
 /* ---- pages ---- */
@@ -158,25 +151,25 @@ AVX2_INLINE void put_eight_ones(const uint64_t *v, __m256i a, __m256i b,
         put_ones(u, ones_at(bits_a) | ones_at(bits_b) << n_a, (uint32_t)n_bits);
         return;
     }
-    for (const uint64_t *end = v + EIGHT; v < end; v++) {
-        uint64_t zeros = zeros_of(v - 1, 1, gap_bits); /* < MOST_BITS */
-        put_ones(u, UINT64_C(1) << zeros, (uint32_t)zeros + 1);
-    }
+    put_each_one(v, EIGHT, gap_bits, u);
 }
 
 AVX2_INLINE void put_page(const uint64_t *v, const struct list_page *p,
-                          uint32_t top_bytes, uint32_t per_word, uint8_t *page)
+                          uint32_t top_bytes, uint8_t *page)
 {
-    uint8_t buffer[UNARY_ROOM], *rests = page + p->rests_at;
+    uint8_t buffer[UNARY_ROOM], *to = page + p->rests_at;
     struct unary u = {buffer, 0, 0};
-    struct rest_words w;
+    struct rests r;
     uint32_t i = 1, n = p->n, gap_bits = p->gap_bits, rest_bits = p->rest_bits;
-    rest_words_of(rest_bits, per_word, &w);
+    rests_of(rest_bits, &r);
     for (; n - i >= EIGHT; i += EIGHT) {
         __m256i a = load_four(v + i), b = load_four(v + i + 4);
         put_eight_ones(v + i, a, b, gap_bits, &u);
-        put_rests(v + i, &w, per_word, rests);
-        rests += rest_bits;
+        if (rest_bits <= NARROW_BITS)
+            put_narrow(a, b, &r, to);
+        else
+            put_rests(a, b, &r, to);
+        to += rest_bits;
         put_tops(a, b, _mm_cvtsi32_si128((int)rest_bits), top_bytes,
                  page + PAGE_BYTES - top_bytes * (i + EIGHT - 1));
     }
@@ -186,16 +179,13 @@ AVX2_INLINE void put_page(const uint64_t *v, const struct list_page *p,
 
 AVX2 size_t list_page_pack_avx2(const uint64_t *v, size_t n, uint8_t page[PAGE_BYTES])
 {
-    enum { TWO_BITS = 28 }; /* two rests, and those of a byte that is begun, a word */
     struct list_page p = {0};
     if (!pack_begin(v, n, &p, page))
         return list_page_fill(v, n, page);
     if (p.top_bytes == 1)
-        put_page(v, &p, 1, 2, page);
-    else if (p.rest_bits <= TWO_BITS)
-        put_page(v, &p, 2, 2, page);
+        put_page(v, &p, 1, page);
     else
-        put_page(v, &p, 2, 1, page);
+        put_page(v, &p, 2, page);
     return p.n;
 }
 #endif

@@ -2,6 +2,14 @@
 #include "lib/kernel/list/list_pack.h"
 #include "lib/kernel/list/list_put.h"
 
+bool list_values_rise_plain(const uint64_t *v, size_t n)
+{
+    bool falls = false;
+    for (size_t i = 1; i < n; i++)
+        falls |= v[i] <= v[i - 1];
+    return !falls;
+}
+
 PACK_INLINE void put_page(const uint64_t *v, const struct list_page *p,
                           uint32_t top_bytes, uint8_t *page)
 {

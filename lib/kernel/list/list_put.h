@@ -37,6 +37,27 @@ struct unary {
 /* Unary is written eight bytes at a time, and some more. */
 enum { UNARY_ROOM = PAGE_BYTES + 2 * sizeof(uint64_t) };
 
+/* The last of n_bits is a one. */
+PACK_INLINE void put_ones(struct unary *u, uint64_t ones, uint32_t n_bits)
+{
+    uint64_t word = u->word | ones << u->filled;
+    uint32_t filled = u->filled + n_bits;
+    store_word(u->at, word);
+    u->at += filled / 8;
+    u->word = word >> (filled & ~7U);
+    u->filled = filled % 8;
+}
+
+/* Those of n values, whose zeros may be more than a word in all. */
+PACK_INLINE void put_each_one(const uint64_t *v, uint32_t n, uint32_t gap_bits,
+                              struct unary *u)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t zeros = zeros_of(v - 1, i + 1, gap_bits); /* < MOST_BITS */
+        put_ones(u, UINT64_C(1) << zeros, (uint32_t)zeros + 1);
+    }
+}
+
 /* The values from i on, before which a whole byte of rests ends. Rests are written
  * eight bytes at a time, over what comes later: they may run into the room for unary,
  * of 16 bytes at least. Tops have so many bytes: a constant where this is called. Zeros

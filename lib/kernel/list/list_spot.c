@@ -115,6 +115,7 @@ AVX512 GROUP_INLINE bool two_groups_avx512(const uint8_t *a, const uint8_t *b,
 #define SPOT_CAN                two_groups_avx512
 #define list_page_values_avx512 list_page_values_avx2
 #define list_page_pack_avx512   list_page_pack_avx2
+#define list_values_rise_avx512 list_values_rise_avx2
 #include "lib/kernel/list/list_spots.h"
 #endif
 

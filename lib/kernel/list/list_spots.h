@@ -89,9 +89,10 @@ SPOT_TARGET static bool SPOT(find)(const uint8_t *page, const struct list_page *
 }
 
 static const struct list_kernel SPOT(kernel_list) = {
-    SPOT(answer),        SPOT(lacks), SPOT(spot),
-    SPOT(spot_lacks),    SPOT(find),  SPOT(list_page_values),
-    SPOT(list_page_pack)};
+    SPOT(answer),         SPOT(lacks),
+    SPOT(spot),           SPOT(spot_lacks),
+    SPOT(find),           SPOT(list_page_values),
+    SPOT(list_page_pack), SPOT(list_values_rise)};
 
 #undef SPOT
 #undef SPOT_TARGET

@@ -110,6 +110,28 @@ static void test_a_wide_gap_in_the_tail(void **state)
             }
 }
 
+/* By each kernel: one value that is not above the one before, at each place. */
+static void test_rise(void **state)
+{
+    const struct kernel *each;
+    (void)state;
+    for (size_t k = 0; (each = kernel_at(k)); k++)
+        for (size_t n = 0; n < 20; n++) {
+            bool (*rise)(const uint64_t *, size_t) = kernel_list(each)->rise;
+            for (size_t i = 0; i < n; i++)
+                values[i] = (i << 59) + i + 1; /* some would be negative */
+            assert_true(rise(values, n));
+            for (size_t at = 1; at < n; at++) {
+                uint64_t was = values[at];
+                values[at] = values[at - 1];
+                assert_false(rise(values, n));
+                values[at]--;
+                assert_false(rise(values, n));
+                values[at] = was;
+            }
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -118,6 +140,7 @@ int main(void)
         cmocka_unit_test(test_many_zeros),
         cmocka_unit_test(test_a_wide_gap_in_the_tail),
         cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_rise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
