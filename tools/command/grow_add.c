@@ -8,6 +8,7 @@
 #include "../input/input.h"
 #include "../open/open.h"
 #include "../output/output.h"
+#include "../talk/endings.h"
 #include "../talk/screen.h"
 #include "../talk/talk.h"
 #include "grow.h"
@@ -22,7 +23,7 @@ static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 
 static void end(int number)
 {
-    ended_by = number;
+    ending_came(&ended_by, number);
 }
 
 int grow_keys(const struct options *o, struct key_reader **keys)
@@ -31,13 +32,12 @@ int grow_keys(const struct options *o, struct key_reader **keys)
                            keys);
 }
 
-/* Interrupts the system call that waits for keys. A second signal is not caught. An
- * ignored signal, as under nohup, stays ignored. */
+/* Interrupts the system call that waits for keys. An ignored signal, as under nohup,
+ * stays ignored. */
 void grow_catch(void)
 {
     struct sigaction ours = {.sa_handler = end}, before;
 
-    ours.sa_flags = (int)SA_RESETHAND;
     sigemptyset(&ours.sa_mask);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "endings.h"
 
@@ -14,14 +15,32 @@ volatile sig_atomic_t endings_came;
 static sigset_t before_hold;
 static bool holds;
 
+/* timeout(1) signals its child, and then the child's group: what comes so soon is the
+ * same signal. */
+void ending_came(volatile sig_atomic_t *came, int number)
+{
+    enum { SAME_SECONDS = 1 };
+    static struct timespec first;
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!*came) {
+        first = now;
+        *came = number;
+    } else if (now.tv_sec - first.tv_sec > SAME_SECONDS) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+}
+
 /* The library removes its file when a write fails. A limit of file sizes makes the
- * next write fail. It holds for this process alone, and setting it is one system call.
- * A second signal is not caught. */
+ * next write fail. It holds for this process alone, and setting it is one system
+ * call. */
 static void end(int number)
 {
     struct rlimit limit;
 
-    endings_came = number;
+    ending_came(&endings_came, number);
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0) {
         limit.rlim_cur = 0;
         setrlimit(RLIMIT_FSIZE, &limit);
@@ -30,7 +49,7 @@ static void end(int number)
 
 static void note(int number)
 {
-    endings_came = number;
+    ending_came(&endings_came, number);
 }
 
 /* A signal that is ignored, say under nohup, stays ignored. */
@@ -40,7 +59,7 @@ static void catch_by(void (*handler)(int number), struct endings *before)
 
     before->limit = (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
     getrlimit(RLIMIT_FSIZE, &before->limit);
-    ours.sa_flags = (int)(SA_RESTART | SA_RESETHAND);
+    ours.sa_flags = SA_RESTART;
     sigemptyset(&ours.sa_mask);
     for (size_t i = 0; i < N_ENDINGS; i++) {
         sigaction(numbers[i], NULL, &before->actions[i]);

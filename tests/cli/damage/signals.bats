@@ -69,3 +69,17 @@ leaves_nothing() {
     done
     leaves_nothing
 }
+
+# So does timeout(1), to its child and then to the group.
+@test "a signal that comes again at once leaves no unfinished file" {
+    export ASAN_OPTIONS=detect_leaks=0
+    "$TAMIS" init store
+    seq 1000 >keys
+    "$TAMIS" build store a keys --list -q
+    for command in "build store x keys --list -q" "merge store m a" "file build f.tamis keys -q" "backup store copy"; do
+        # shellcheck disable=SC2086
+        by TERM pwrite64 1+ "$TAMIS" $command
+        [ "$end" -eq 143 ] || explain "$end: $command"
+        leaves_nothing "$command"
+    done
+}
