@@ -53,19 +53,30 @@ static size_t find_source(const struct tamis_diag *diag,
     return n_found == 1 ? found : SIZE_MAX;
 }
 
-/* Advice for a filter that an operation does not take. The library says what to build,
- * but it knows no lists. */
-static const char *unfit_advice(struct tamis_snapshot *snapshot, size_t index)
+/* Advice for a filter that an operation does not take: the library says what to build,
+ * but it knows no lists. The caller frees it. NULL: none. */
+static char *unfit_advice(struct tamis_snapshot *snapshot, size_t index,
+                          const char *store, const struct tamis_segment_info *s)
 {
     struct tamis_stage_info first;
     struct tamis_filter *f;
-    bool is_ribbon = tamis_snapshot_filter(snapshot, index, &f, NULL) == 0 &&
-                     tamis_filter_stage(f, 0, &first) == 0 && first.lanes == 0;
+    bool dashed = ((const char *)s->name)[0] == '-';
+    char *advice, *store_word, *word;
 
-    return is_ribbon && has_whole_list(snapshot, index)
-               ? "'tamis build STORE SEGMENT --from-list --kind bloom' makes one from "
-                 "its list"
-               : "";
+    if (tamis_snapshot_filter(snapshot, index, &f, NULL) != 0 ||
+        tamis_filter_stage(f, 0, &first) != 0 || first.lanes != 0 || /* no ribbon */
+        !has_whole_list(snapshot, index))
+        return NULL;
+    store_word = shell_word(store, strlen(store));
+    word = shell_word(s->name, s->name_bytes);
+    advice = memory_or_exit(malloc(strlen(store_word) + strlen(word) + 96));
+    sprintf(advice,
+            "its list makes one: tamis build %s%s%s%s --from-list --kind bloom%s%s",
+            store[0] == '-' ? "./" : "", store_word, dashed ? "" : " ",
+            dashed ? "" : word, dashed ? " -- " : "", dashed ? word : "");
+    free(store_word);
+    free(word);
+    return advice;
 }
 
 int source_error(int err, const struct tamis_diag *diag,
@@ -75,10 +86,17 @@ int source_error(int err, const struct tamis_diag *diag,
     struct tamis_segment_info s;
     size_t found = find_source(diag, snapshot, segments, n);
 
-    if (found != SIZE_MAX && tamis_snapshot_segment(snapshot, found, &s) == 0)
-        return segment_error(
-            err, diag, store, (struct tamis_name){s.name, s.name_bytes},
-            err == TAMIS_ERR_UNFIT ? unfit_advice(snapshot, found) : NULL);
+    if (found != SIZE_MAX && tamis_snapshot_segment(snapshot, found, &s) == 0) {
+        bool unfit = err == TAMIS_ERR_UNFIT;
+        char *advice = unfit ? unfit_advice(snapshot, found, store, &s) : NULL;
+
+        err = segment_error(err, diag, store, (struct tamis_name){s.name, s.name_bytes},
+                            advice  ? advice
+                            : unfit ? ""
+                                    : NULL);
+        free(advice);
+        return err;
+    }
     if (err == TAMIS_ERR_NO_SEGMENT)
         return complain_error(err, diag, store, "name segments that have filters");
     return err == TAMIS_ERR_MISMATCH ? complain_error(err, diag, store, "")
