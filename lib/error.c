@@ -194,7 +194,7 @@ const char *name_text(char text[NAME_TEXT_BYTES], const void *name, size_t n_byt
             at += 3;
             break;
         }
-        if (b[i] > ' ' && b[i] < 0x7f && b[i] != '\\')
+        if (b[i] >= ' ' && b[i] < 0x7f && b[i] != '\\')
             text[at++] = (char)b[i];
         else
             at += (size_t)snprintf(text + at, NAME_TEXT_BYTES - at, "\\x%02x", b[i]);

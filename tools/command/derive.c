@@ -108,6 +108,7 @@ static int run(int argc, char **argv)
     parse_options(argc, argv, 3, this_command->variant == TAMIS_FOLD ? 3 : 0, &o);
     d.what = derivation_of(&o);
     check_name(o.args[1], strlen(o.args[1]));
+    check_names((const char *const *)o.args + 2, o.n_args - 2);
     d.o = &o;
     status = store_snapshot(o.args[0], &d.store, &d.snapshot);
     if (status != EXIT_DONE)

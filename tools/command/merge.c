@@ -115,6 +115,7 @@ static int run(int argc, char **argv)
 
     parse_options(argc, argv, 3, 0, &o);
     check_name(o.args[1], strlen(o.args[1]));
+    check_names((const char *const *)o.args + 2, o.n_args - 2);
     m.o = &o;
     status = store_snapshot(o.args[0], &m.store, &m.snapshot);
     if (status != EXIT_DONE)

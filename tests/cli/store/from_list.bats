@@ -33,6 +33,17 @@ load ../common
     fails 2 "^tamis: cut.list: has 40 bits of each hash: compare lists of all 64$" "$TAMIS" file compare 1.list cut.list
     fails 2 "^tamis: cut.list: has 40 bits" "$TAMIS" file compare cut.list cut.list
     ok "$TAMIS" file compare 1.list 1.list
+    "$TAMIS" file build bloom keys --seed 0000000000000001 -q
+    for pair in "1.list bloom" "bloom cut.list"; do
+        # shellcheck disable=SC2086
+        fails 2 "list: a list, and bloom is a filter: compare two lists, or two Bloom filters$" "$TAMIS" file compare $pair
+    done
+}
+
+@test "a name with a space is written as it is" {
+    "$TAMIS" init store
+    seq 5000 | "$TAMIS" build store 'my seg' --list=30 -q
+    fails 2 "the list of segment 'my seg' has 30 bits" "$TAMIS" build store 'my seg' --from-list
 }
 
 @test "merge: segments by their lists, and the old ones go" {
@@ -243,7 +254,7 @@ load ../common
     file=$(list_of a)
     mv "$file" kept
     wrong() {
-        for command in "merge store new a a" "build store a --from-list"; do
+        for command in "merge store new a" "build store a --from-list"; do
             fails "$1" "^tamis: $file: the list of segment 'a': .*$2.*: build the segment anew from its keys$" \
                 "$TAMIS" $command
         done
@@ -268,7 +279,7 @@ load ../common
     seq 20000 >a
     "$TAMIS" build store a a --list -q
     fails 4 "^tamis: store/filters/[0-9a-f]{32}.tamis: cannot write[^:]*: File too large" \
-        bash -c 'ulimit -f 60; exec "$TAMIS" merge store new a a'
+        bash -c 'ulimit -f 60; exec "$TAMIS" merge store new a'
     mkdir d
     "$TAMIS" file build one.list a --list -q
     fails 4 "^tamis: d/two.list: cannot write[^:]*: File too large" \

@@ -205,6 +205,10 @@ commands="init build attach grow seal drop probe ls stat verify plan"
         "$TAMIS" build store x /dev/null --replaces one --replaces one
     fails 2 "probe: segment 'one' is named twice: once will do" \
         "$TAMIS" probe store a --segment one --segment two --segment one
+    for c in "merge store m one two --replaces one" "union store u one one" "intersect store i one one"; do
+        # shellcheck disable=SC2086
+        fails 2 "${c%% *}: segment 'one' is named twice" "$TAMIS" $c
+    done
     mkdir d && echo a | tee one >d/one
     fails 2 "verify: one and d/one are both for segment 'one': check one at a time" \
         "$TAMIS" verify store --against-each one two d/one
