@@ -80,19 +80,28 @@ struct apply {
     int64_t bytes;     /* given back, or below 0: taken */
     uint64_t *now;     /* each segment's size so far */
     bool *tried;       /* has its list been? */
-    uint64_t n_unread; /* lists, so their segments are as they were */
+    uint64_t n_unread; /* lists, so their segments' filters are not as planned */
 };
 
 /* The edit of one segment. */
 struct change {
     const struct apply *apply;
+    const struct store_plan *plan;
     const struct planned *segment;
     const struct tamis_plan_share *to;
     struct tamis_edit *edit;
     struct tamis_derive_report report;
-    bool stays;  /* the segment, as it is, and this is no failure */
-    bool unread; /* its list is */
+    bool may_rebuild; /* from its list: then a fold that is too large is not put */
+    bool stays;       /* the segment, as it is, and this is no failure */
+    bool unread;      /* its list is */
 };
+
+static struct change change_of(const struct apply *a, const struct store_plan *p,
+                               size_t i)
+{
+    return (struct change){
+        .apply = a, .plan = p, .segment = &p->segments[i], .to = &p->shares[i]};
+}
 
 /* On failure it reports, and the segment is unchanged. */
 static int change_segment(struct change *c, int (*work)(void *change))
@@ -115,6 +124,32 @@ static int stay(struct change *c)
 {
     c->stays = true;
     return EXIT_USAGE;
+}
+
+/* A rebuild that follows a fold would find the fold in the place of the planned filter,
+ * and take it for another process's. So the list comes first: its filter has the
+ * planned size, and needs no fold. */
+static bool may_rebuild(const struct apply *a, size_t i, const struct planned *s)
+{
+    struct tamis_list_facts facts;
+    struct tamis_filter *list;
+    bool is_cut;
+    int err;
+
+    if (a->tried[i])
+        return false;
+    err = tamis_snapshot_list(a->snapshot, s->index, &list, NULL);
+    if (err != 0)
+        return err != TAMIS_ERR_NO_SEGMENT; /* the rebuild tells why */
+    is_cut = tamis_list_facts(list, &facts) == 0 && facts.hash_bits < 64;
+    tamis_filter_close(list);
+    return !is_cut;
+}
+
+static bool waits_for_list(const struct change *c)
+{
+    return c->may_rebuild && plan_is_larger(c->plan, c->report.file_bytes,
+                                            (size_t)(c->segment - c->plan->segments));
 }
 
 /* Drops and puts the segment, if it still has the planned filter. */
@@ -143,7 +178,8 @@ static int shrink(void *change)
     /* Keep the filter: a fold would turn a damaged page into ones for good. A page of
      * ones may leave no room for a fold. */
     if (err == TAMIS_ERR_UNFIT ||
-        (err == 0 && (c->report.file_bytes >= s->bytes_now || c->report.n_damaged > 0)))
+        (err == 0 && (c->report.file_bytes >= s->bytes_now || c->report.n_damaged > 0 ||
+                      waits_for_list(c))))
         return stay(c);
     return err ? complain_error(err, &diag, c->apply->o->args[0],
                                 err == TAMIS_ERR_MISMATCH ? "" : NULL)
@@ -155,11 +191,14 @@ static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i,
                         enum plan_action *action)
 {
     const struct planned *s = &p->segments[i];
-    struct change c = {.apply = a, .segment = s, .to = &p->shares[i]};
+    struct change c = change_of(a, p, i);
     char before[TEXT_BYTES], after[TEXT_BYTES], error[TEXT_BYTES];
-    int status = change_segment(&c, shrink);
-    uint64_t n_bytes = c.stays ? s->bytes_now : c.report.file_bytes;
+    uint64_t n_bytes;
+    int status;
 
+    c.may_rebuild = may_rebuild(a, i, s);
+    status = change_segment(&c, shrink);
+    n_bytes = c.stays ? s->bytes_now : c.report.file_bytes;
     if (status != EXIT_DONE)
         return status;
     *action = plan_is_larger(p, n_bytes, i) ? PLAN_REBUILD : PLAN_KEEP;
@@ -177,6 +216,19 @@ static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i,
            size_text(before, (double)s->bytes_now), size_text(after, (double)n_bytes),
            percent_text(error, c.report.error));
     return EXIT_DONE;
+}
+
+static int apply_shrinks(struct apply *a, const struct store_plan *p,
+                         enum plan_action *actions)
+{
+    int status = EXIT_DONE;
+
+    for (size_t i = 0; i < p->n && status == EXIT_DONE; i++)
+        if (actions[i] == PLAN_SHRINK) {
+            status = apply_shrink(a, p, i, &actions[i]);
+            endings_release();
+        }
+    return status;
 }
 
 /* ---- from the segment's list ---- */
@@ -249,11 +301,15 @@ static int apply_rebuild(struct apply *a, const struct store_plan *p, size_t i,
 {
     const struct planned *s = &p->segments[i];
     char before[TEXT_BYTES], after[TEXT_BYTES], error[TEXT_BYTES];
-    struct change c = {.apply = a, .segment = s, .to = &p->shares[i]};
+    struct change c = change_of(a, p, i);
     double now_error = 0;
     int status = change_segment(&c, rebuild);
 
-    a->n_unread += c.unread && is_there(a, s);
+    if (c.unread && is_there(a, s)) {
+        a->n_unread++;
+        if (plan_action(p, i) == PLAN_SHRINK)
+            *action = PLAN_SHRINK; /* the fold waited for the list */
+    }
     if (status != EXIT_DONE || c.stays)
         return status;
     uint64_t n_bytes = bytes_of(a, s, &now_error);
@@ -305,8 +361,8 @@ static int lists_status(const struct apply *a)
     if (a->n_unread == 0)
         return EXIT_DONE;
     return complain(EXIT_DAMAGE,
-                    "%s: the list%s of %llu segment%s cannot be read, so %s as before: "
-                    "build %s anew from %s keys",
+                    "%s: the list%s of %llu segment%s cannot be read, so %s not as "
+                    "planned: build %s anew from %s keys",
                     a->o->args[0], one ? "" : "s", (unsigned long long)a->n_unread,
                     one ? "" : "s", one ? "its filter is" : "their filters are",
                     one ? "it" : "them", one ? "its" : "their");
@@ -330,7 +386,7 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
 {
     struct apply a = {.o = o, .store = store, .snapshot = snapshot};
     char size[TEXT_BYTES];
-    int status = EXIT_DONE;
+    int status;
     size_t n_left = 0;
     uint64_t n_bytes;
     enum plan_action *actions = memory_or_exit(calloc(p->n + 1, sizeof(*actions)));
@@ -341,13 +397,11 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
         actions[i] = plan_action(p, i);
         a.now[i] = p->segments[i].bytes_now;
     }
-    for (size_t i = 0; i < p->n && status == EXIT_DONE; i++)
-        if (actions[i] == PLAN_SHRINK) {
-            status = apply_shrink(&a, p, i, &actions[i]);
-            endings_release();
-        }
+    status = apply_shrinks(&a, p, actions);
     if (status == EXIT_DONE)
         status = apply_rebuilds(&a, p, actions, false);
+    if (status == EXIT_DONE) /* those whose lists were of no use */
+        status = apply_shrinks(&a, p, actions);
     if (status == EXIT_DONE)
         status = apply_rebuilds(&a, p, actions, true);
     for (size_t i = 0; i < p->n; i++) {

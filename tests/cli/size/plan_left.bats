@@ -61,3 +61,46 @@ make_full() {
     prints '^rebuilt  b from its list: .*'$'\n''rebuilt  a from its list: '
     prints " $("$TAMIS" ls store --json | jq 'map(.bytes) | add') bytes of filters now"
 }
+
+# Two segments with lists, for which some plans have sizes that no fold gives.
+make_halves() {
+    rm -rf store
+    "$TAMIS" init store
+    seq 40000 | "$TAMIS" build -q store a "$@"
+    seq 30000 | "$TAMIS" build -q store b --rank 1 "$@"
+}
+
+@test "a filter that no fold gives its size is made from its list, and is not folded first" {
+    for size in 36K 44K 52K; do
+        make_halves --list
+        ok "$TAMIS" plan store --bytes $size --apply
+        [ "$(grep -c '^rebuilt  [ab] from its list: ' <<<"$output")" -eq 2 ] || explain "both"
+        ! grep -Eq '^(shrunk|rebuild) ' <<<"$output"
+        prints " $("$TAMIS" ls store --json | jq 'map(.bytes) | add') bytes of filters now"
+        ok "$TAMIS" verify store --against-list
+        ok "$TAMIS" plan store --bytes $size --apply
+        prints '^0 bytes given back; '
+    done
+    # A cut list makes no filter, so the fold is the best that there is.
+    make_halves --list=40
+    ok "$TAMIS" plan store --bytes 36K --apply
+    prints '^shrunk   a: '
+    prints $'\nrebuild  a: tamis build store a KEYFILE .* --list=40\n'
+}
+
+@test "a filter whose list cannot be read is folded all the same" {
+    make_halves --list
+    list=$(list_of a)
+    cp -a store kept
+    for wrong in "rm $list" "flip $list 9000"; do
+        rm -r store
+        cp -a kept store
+        $wrong
+        fails 3 "the list of 1 segment cannot be read, so its filter is not as planned: " \
+            "$TAMIS" plan store --bytes 36K --apply
+        prints '^unread   the list of segment .a.: '
+        prints $'\nrebuilt  b from its list: .*\nshrunk   a: .*\nrebuild  a: tamis build store a KEYFILE '
+        ok "$TAMIS" probe store 1 40000
+        [ "$(grep -c $'\ta\tHIT' <<<"$output")" -eq 2 ] || explain "hits"
+    done
+}

@@ -162,13 +162,13 @@ load ../common
     ! grep -q '^rebuilt' <<<"$output"
     # Without its list the keys are needed, and the new segment has a list again.
     poke "$(ls -S store/filters/* | head -n 1)" 9000 '\0377\0376\0375'
-    fails 3 "^tamis: store: the list of 1 segment cannot be read, so its filter is as before: build it anew from its keys$" \
+    fails 3 "^tamis: store: the list of 1 segment cannot be read, so its filter is not as planned: build it anew from its keys$" \
         "$TAMIS" plan store --bytes 600K --apply
     grep -q "^unread   the list of segment '[ab]': .*fails its check" <<<"$output"
     grep -q '^rebuild  [ab]: tamis build store [ab] KEYFILE .* --replaces [ab] --list$' <<<"$output"
     grep -q '^rebuild  c: tamis build .* --bind 0102 --list=40$' <<<"$output"
     rm "$(list_of c)"
-    fails 3 "the lists of 2 segments cannot be read, so their filters are as before: build them" \
+    fails 3 "the lists of 2 segments cannot be read, so their filters are not as planned: build them" \
         "$TAMIS" plan store --bytes 600K --apply
     grep -q '^rebuild  c: tamis build .* --bind 0102 --list$' <<<"$output"
 }

@@ -130,6 +130,13 @@ every() {
     want=3 meanwhile listed lose_list -- "${plan[@]}"
 }
 
+@test "plan --apply: a segment that is replaced once its new filter is written" {
+    local replace=("$TAMIS" build store s1 "$BATS_FILE_TMPDIR/s2.keys" --replaces s1 -q)
+    want=6 at=fsync meanwhile listed "${replace[@]}" -- "$TAMIS" plan store --bytes 200K --apply
+    [[ $stderr == *"'s1' has another filter than was meant"*"run it again" ]] || explain "which"
+    ok "$TAMIS" verify store s1 --against "$BATS_FILE_TMPDIR/s2.keys"
+}
+
 lose_list() {
     rm "$(list_of s1)"
 }
