@@ -16,63 +16,6 @@
 #include "inside.h"
 #include "tamis.h"
 
-/* Would a rebuild have the same size and shape? By chance the bits may suggest a few
- * keys too many, and so more error than was planned. */
-static bool is_as_planned(const struct planned *s, const struct tamis_plan *to)
-{
-    return s->only.n_blocks == to->n_blocks && s->only.lanes == to->lanes &&
-           s->only.words == to->words;
-}
-
-bool plan_is_larger(const struct store_plan *p, uint64_t n_bytes, size_t i)
-{
-    uint64_t planned = p->shares[i].plan.file_bytes;
-
-    return n_bytes > planned + (p->is_tight ? 0 : planned / 64);
-}
-
-/* A fold neither takes a ribbon nor makes one. A filter that is as good as planned
- * stays, whatever its kind. */
-static enum plan_action action_of_ribbon(const struct store_plan *p, size_t i)
-{
-    const struct planned *s = &p->segments[i];
-    const struct tamis_plan_share *to = &p->shares[i];
-    bool errs_more = s->error_now > to->error && s->error_now > to->plan.error;
-
-    return errs_more || plan_is_larger(p, s->bytes_now, i) ? PLAN_REBUILD : PLAN_KEEP;
-}
-
-enum plan_action plan_action(const struct store_plan *p, size_t i)
-{
-    const struct planned *s = &p->segments[i];
-    const struct tamis_plan_share *to = &p->shares[i];
-
-    if (s->unread != NULL)
-        return PLAN_UNREAD;
-    if (s->state == TAMIS_SEGMENT_GROWING)
-        return PLAN_SEAL;
-    if (to->plan.file_bytes == 0)
-        return PLAN_REMOVE;
-    if (s->is_ribbon || plan_is_ribbon(to))
-        return action_of_ribbon(p, i);
-    if (is_as_planned(s, &to->plan))
-        return PLAN_KEEP;
-    if (s->error_now > to->error)
-        return PLAN_REBUILD;
-    if (s->error_folded <= to->error)
-        return PLAN_SHRINK;
-    return plan_is_larger(p, s->bytes_now, i) ? PLAN_REBUILD /* and no factor fits */
-                                              : PLAN_KEEP;
-}
-
-const char *plan_action_name(enum plan_action action)
-{
-    static const char *const names[] = {"keep",   "shrink", "rebuild",
-                                        "remove", "seal",   "unread"};
-
-    return names[action];
-}
-
 struct apply {
     const struct options *o;
     struct tamis_store *store;
@@ -93,7 +36,7 @@ struct change {
     struct tamis_derive_report report;
     bool may_rebuild; /* from its list: then a fold that is too large is not put */
     bool stays;       /* the segment, as it is, and this is no failure */
-    bool unread;      /* its list is */
+    bool unread;      /* its list is, and this is the segment's still */
 };
 
 static struct change change_of(const struct apply *a, const struct store_plan *p,
@@ -116,6 +59,9 @@ static int change_segment(struct change *c, int (*work)(void *change))
     if (status != EXIT_DONE)
         return c->stays ? EXIT_DONE : status;
     err = tamis_edit_commit(c->edit, &diag);
+    c->stays = err == TAMIS_ERR_NO_SEGMENT; /* it was dropped meanwhile */
+    if (c->stays)
+        return EXIT_DONE;
     return err ? replaced_error(err, &diag, path) : EXIT_DONE;
 }
 
@@ -177,7 +123,7 @@ static int shrink(void *change)
     }
     /* Keep the filter: a fold would turn a damaged page into ones for good. A page of
      * ones may leave no room for a fold. */
-    if (err == TAMIS_ERR_UNFIT ||
+    if (err == TAMIS_ERR_UNFIT || err == TAMIS_ERR_NO_SEGMENT ||
         (err == 0 && (c->report.file_bytes >= s->bytes_now || c->report.n_damaged > 0 ||
                       waits_for_list(c))))
         return stay(c);
@@ -239,6 +185,23 @@ static bool is_unread(int err)
            err == TAMIS_ERR_MISMATCH || is_wrong_type(err);
 }
 
+/* Has no other process replaced or dropped it since? Then its list went with it. */
+static bool is_there(const struct apply *a, const struct planned *s, bool *dropped)
+{
+    struct tamis_segment_info info;
+    struct tamis_snapshot *fresh;
+    size_t index;
+    int err = tamis_snapshot_segment(a->snapshot, s->index, &info);
+
+    *dropped = false;
+    if (err != 0)
+        return true;
+    err = segment_now(a->store, &info, &fresh, &index);
+    tamis_snapshot_release(fresh);
+    *dropped = err == TAMIS_ERR_NO_SEGMENT && index == SIZE_MAX;
+    return err != TAMIS_ERR_NO_SEGMENT;
+}
+
 /* A list that is missing, cut or damaged does not end the work: then the filter is made
  * from keys. */
 static int rebuild(void *change)
@@ -250,6 +213,7 @@ static int rebuild(void *change)
         .n_threads = a->o->jobs,
         .kind = plan_is_ribbon(c->to) ? TAMIS_RIBBON : TAMIS_BLOOM};
     struct tamis_diag diag = {0};
+    bool dropped;
     int err = tamis_edit_from_list(c->edit, a->snapshot, c->segment->index,
                                    c->to->error, &opt, &diag);
 
@@ -259,24 +223,10 @@ static int rebuild(void *change)
         return stay(c); /* no list, or a cut one */
     if (!is_unread(err))
         return complain_error(err, &diag, a->o->args[0], NULL);
-    printf("unread   %s\n", diag.what); /* says whose list */
-    c->unread = true;
+    c->unread = is_there(a, c->segment, &dropped);
+    if (!dropped)
+        printf("unread   %s\n", diag.what); /* says whose list */
     return stay(c);
-}
-
-/* Has no other process replaced or dropped it since? Then its list went with it. */
-static bool is_there(const struct apply *a, const struct planned *s)
-{
-    struct tamis_segment_info info;
-    struct tamis_snapshot *fresh;
-    size_t index;
-    int err = tamis_snapshot_segment(a->snapshot, s->index, &info);
-
-    if (err != 0)
-        return true;
-    err = segment_now(a->store, &info, &fresh, &index);
-    tamis_snapshot_release(fresh);
-    return err != TAMIS_ERR_NO_SEGMENT;
 }
 
 /* How large it is now. */
@@ -305,7 +255,7 @@ static int apply_rebuild(struct apply *a, const struct store_plan *p, size_t i,
     double now_error = 0;
     int status = change_segment(&c, rebuild);
 
-    if (c.unread && is_there(a, s)) {
+    if (c.unread) {
         a->n_unread++;
         if (plan_action(p, i) == PLAN_SHRINK)
             *action = PLAN_SHRINK; /* the fold waited for the list */
@@ -353,6 +303,33 @@ static int apply_rebuilds(struct apply *a, const struct store_plan *p,
 
 /* ---- what is left ---- */
 
+/* Returns for how many segments. *n_dropped has the bytes of those that other processes
+ * have dropped meanwhile: they need nothing any more. */
+static size_t print_left(const struct apply *a, const struct store_plan *p,
+                         const enum plan_action *actions, uint64_t *n_dropped)
+{
+    size_t n = 0;
+
+    *n_dropped = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        struct plan_step step = {.snapshot = a->snapshot,
+                                 .store = a->o->args[0],
+                                 .action = actions[i],
+                                 .tried = a->tried[i],
+                                 .waits = !has_room(a, p, i)};
+        bool dropped;
+
+        is_there(a, &p->segments[i], &dropped);
+        if (dropped) {
+            *n_dropped += a->now[i];
+            continue;
+        }
+        plan_print_left(&step, p, i);
+        n += actions[i] != PLAN_KEEP;
+    }
+    return n;
+}
+
 /* The others are done. */
 static int lists_status(const struct apply *a)
 {
@@ -387,8 +364,8 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
     struct apply a = {.o = o, .store = store, .snapshot = snapshot};
     char size[TEXT_BYTES];
     int status;
-    size_t n_left = 0;
-    uint64_t n_bytes;
+    size_t n_left;
+    uint64_t n_bytes, n_dropped;
     enum plan_action *actions = memory_or_exit(calloc(p->n + 1, sizeof(*actions)));
 
     a.now = memory_or_exit(calloc(p->n + 1, sizeof(*a.now)));
@@ -404,20 +381,11 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
         status = apply_shrinks(&a, p, actions);
     if (status == EXIT_DONE)
         status = apply_rebuilds(&a, p, actions, true);
-    for (size_t i = 0; i < p->n; i++) {
-        struct plan_step step = {.snapshot = snapshot,
-                                 .store = o->args[0],
-                                 .action = actions[i],
-                                 .tried = a.tried[i],
-                                 .waits = !has_room(&a, p, i)};
-
-        plan_print_left(&step, p, i);
-        n_left += actions[i] != PLAN_KEEP;
-    }
+    n_left = print_left(&a, p, actions, &n_dropped);
     free(actions);
     free(a.now);
     free(a.tried);
-    n_bytes = p->bytes_now - (uint64_t)a.bytes;
+    n_bytes = p->bytes_now - (uint64_t)a.bytes - n_dropped;
     if (status == EXIT_DONE)
         work_is_done();
     printf("%s %s; %llu bytes of filters now, %llu planned\n",

@@ -47,11 +47,12 @@ struct store_plan {
 };
 /* They report failures, and return the status. */
 int plan_from_list(const struct options *o, struct store_plan *p);
-int plan_from_store(struct tamis_snapshot *snapshot, const struct options *o,
-                    struct store_plan *p);
+/* It may take a newer snapshot in place of this one. */
+int plan_from_store(struct tamis_store *store, struct tamis_snapshot **snapshot,
+                    const struct options *o, struct store_plan *p);
 void plan_free(struct store_plan *p);
 
-/* ==== apply.c: what a fold can do ================================================ */
+/* ==== action.c: what a filter needs ============================================== */
 
 /* The planned action for a segment's filter. */
 enum plan_action {
@@ -72,6 +73,9 @@ static inline bool plan_is_ribbon(const struct tamis_plan_share *to)
     return to->plan.file_bytes > 0 && to->plan.lanes == 0;
 }
 const char *plan_action_name(enum plan_action action); /* "rebuild" */
+
+/* ==== apply.c: what needs no keys, done ========================================== */
+
 int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
                const struct options *o, const struct store_plan *p);
 

@@ -182,10 +182,18 @@ int plan_from_list(const struct options *o, struct store_plan *p)
 
 /* ---- a store ---- */
 
+/* A store that is looked at, in one snapshot. */
+struct look {
+    const struct options *o;
+    struct tamis_store *store;
+    struct tamis_snapshot *snapshot;
+    size_t max;
+    bool moved; /* some segment, meanwhile */
+};
+
 /* Reads the current figures of a filter. A lookup reads every segment whose filter does
  * not open. */
-static void look_inside(struct tamis_snapshot *snapshot, struct store_plan *p,
-                        struct planned *s)
+static int look_inside(struct tamis_snapshot *snapshot, struct planned *s)
 {
     struct tamis_diag diag = {0};
     struct tamis_filter_info info;
@@ -199,9 +207,7 @@ static void look_inside(struct tamis_snapshot *snapshot, struct store_plan *p,
         const char *what = diag.code != 0 ? diag.what : tamis_strerror(err);
 
         s->unread = escape(what, strlen(what));
-        if (p->n_unread++ == 0)
-            p->unread_status = status_unread(err);
-        return;
+        return err;
     }
     s->error_now = info.expected_error;
     s->length_now = info.file_bytes;
@@ -213,6 +219,7 @@ static void look_inside(struct tamis_snapshot *snapshot, struct store_plan *p,
         s->only = (struct tamis_stage_info){0};
     if (info.keys > s->keys)
         s->keys = info.keys;
+    return 0;
 }
 
 static bool is_lost(const char *store, const struct tamis_segment_info *info)
@@ -222,68 +229,110 @@ static bool is_lost(const char *store, const struct tamis_segment_info *info)
     return !stat_in(store, info->file, &st) && errno == ENOENT;
 }
 
-static int add_segment(struct tamis_snapshot *snapshot, size_t index,
-                       const struct options *o, struct store_plan *p, size_t *max)
+/* Has another process dropped, replaced or packed it since the snapshot? */
+static bool has_moved(struct tamis_store *store, const struct tamis_segment_info *info)
+{
+    struct tamis_snapshot *fresh;
+    size_t index;
+    bool moved = segment_now(store, info, &fresh, &index) == TAMIS_ERR_NO_SEGMENT;
+
+    tamis_snapshot_release(fresh);
+    return moved;
+}
+
+static void free_segment(struct planned *s)
+{
+    free(s->name);
+    free(s->word);
+    free(s->unread);
+}
+
+static void add_filter(struct look *l, struct store_plan *p, size_t index,
+                       const struct tamis_segment_info *info, bool column)
+{
+    const char *store = l->o->args[0];
+    struct planned *s = plan_add(p, &l->max);
+    bool lost;
+    int err;
+
+    *s = (struct planned){
+        .name = escape(info->name, info->name_bytes),
+        .word = shell_word(info->name, info->name_bytes),
+        .keys = info->keys,
+        .rank = info->rank,
+        .has_rank = true,
+        .index = index,
+        .state = info->state,
+        .first_key = info->first_key,
+        .last_key = info->last_key,
+        .first_key_bytes = info->first_key_bytes,
+        .last_key_bytes = info->last_key_bytes,
+        .bytes_now = column ? info->file_bytes : allocated_bytes(store, info),
+    };
+    err = look_inside(l->snapshot, s);
+    lost = !column && is_lost(store, info);
+    if ((lost || err == ENOENT) && has_moved(l->store, info)) {
+        l->moved = true;
+        free_segment(s);
+        p->n--;
+        return;
+    }
+    if (err != 0 && p->n_unread++ == 0)
+        p->unread_status = status_unread(err);
+    if (column || s->length_now == 0)
+        s->length_now = info->file_bytes;
+    if (lost)
+        s->bytes_now = s->length_now = 0;
+}
+
+static int add_segment(struct look *l, struct store_plan *p, size_t index)
 {
     struct tamis_segment_info info;
     struct tamis_pack_place place;
-    bool column = is_column(snapshot, index, &place);
-    int err = tamis_snapshot_segment(snapshot, index, &info);
-    struct planned *s;
+    bool column = is_column(l->snapshot, index, &place);
+    int err = tamis_snapshot_segment(l->snapshot, index, &info);
 
     if (err != 0)
-        return complain_error(err, NULL, o->args[0], NULL);
-    if (info.state != TAMIS_SEGMENT_SEALED && info.state != TAMIS_SEGMENT_GROWING) {
+        return complain_error(err, NULL, l->o->args[0], NULL);
+    if (info.state != TAMIS_SEGMENT_SEALED && info.state != TAMIS_SEGMENT_GROWING)
         p->n_bare++;
-        return EXIT_DONE;
-    }
-    if (column && !given(o, OPT_FOR_PACKS)) {
+    else if (column && !given(l->o, OPT_FOR_PACKS))
         p->n_packed++;
-        return EXIT_DONE;
-    }
-    s = plan_add(p, max);
-    *s = (struct planned){
-        .name = escape(info.name, info.name_bytes),
-        .word = shell_word(info.name, info.name_bytes),
-        .keys = info.keys,
-        .rank = info.rank,
-        .has_rank = true,
-        .index = index,
-        .state = info.state,
-        .first_key = info.first_key,
-        .last_key = info.last_key,
-        .first_key_bytes = info.first_key_bytes,
-        .last_key_bytes = info.last_key_bytes,
-        .bytes_now = column ? info.file_bytes : allocated_bytes(o->args[0], &info),
-    };
-    look_inside(snapshot, p, s);
-    if (column || s->length_now == 0)
-        s->length_now = info.file_bytes;
-    if (!column && is_lost(o->args[0], &info))
-        s->bytes_now = s->length_now = 0;
+    else
+        add_filter(l, p, index, &info, column);
     return EXIT_DONE;
 }
 
-int plan_from_store(struct tamis_snapshot *snapshot, const struct options *o,
-                    struct store_plan *p)
+/* A file that is gone may be that of a segment which another process dropped, replaced
+ * or packed meanwhile. Then a newer snapshot is planned. After some of these, the
+ * segments that keep moving are left out. */
+int plan_from_store(struct tamis_store *store, struct tamis_snapshot **snapshot,
+                    const struct options *o, struct store_plan *p)
 {
-    size_t max = 0, n = tamis_snapshot_n_segments(snapshot);
-    int status = EXIT_DONE;
+    unsigned tries = 0;
 
-    for (size_t i = 0; i < n && status == EXIT_DONE; i++)
-        status = add_segment(snapshot, i, o, p, &max);
-    if (status == EXIT_DONE)
-        find_runs(o, p);
-    return status;
+    for (;;) {
+        struct look l = {.o = o, .store = store, .snapshot = *snapshot};
+        size_t n = tamis_snapshot_n_segments(*snapshot);
+        int status = EXIT_DONE;
+
+        for (size_t i = 0; i < n && status == EXIT_DONE; i++)
+            status = add_segment(&l, p, i);
+        if (status != EXIT_DONE)
+            return status;
+        if (!l.moved || !newer_snapshot(store, snapshot, &tries))
+            break;
+        plan_free(p);
+        *p = (struct store_plan){0};
+    }
+    find_runs(o, p);
+    return EXIT_DONE;
 }
 
 void plan_free(struct store_plan *p)
 {
-    for (size_t i = 0; i < p->n; i++) {
-        free(p->segments[i].name);
-        free(p->segments[i].word);
-        free(p->segments[i].unread);
-    }
+    for (size_t i = 0; i < p->n; i++)
+        free_segment(&p->segments[i]);
     free(p->segments);
     free(p->sizes);
     free(p->shares);

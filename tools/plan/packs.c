@@ -115,7 +115,7 @@ int plan_packs(const struct options *o)
     } else {
         status = store_snapshot(o->args[0], &store, &snapshot);
         if (status == EXIT_DONE)
-            status = plan_from_store(snapshot, o, &p);
+            status = plan_from_store(store, &snapshot, o, &p);
     }
     if (status == EXIT_DONE) {
         keys = memory_or_exit(calloc(p.n + 1, sizeof(*keys)));

@@ -352,7 +352,7 @@ int plan_store(const struct options *o)
     } else {
         status = store_snapshot(o->args[0], &store, &snapshot);
         if (status == EXIT_DONE)
-            status = plan_from_store(snapshot, o, &p);
+            status = plan_from_store(store, &snapshot, o, &p);
     }
     if (status == EXIT_DONE)
         status = show(store, snapshot, o, &p);

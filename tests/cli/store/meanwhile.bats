@@ -13,6 +13,8 @@ setup_file() {
     "$TAMIS" pack packed -q
     "$TAMIS" init listed
     "$TAMIS" build listed --each s*.keys --strip .keys --list -q
+    "$TAMIS" init halves
+    seq 40000 | "$TAMIS" build halves a -q
 }
 
 # goes_on PID: continues the process; true once it has ended.
@@ -117,6 +119,34 @@ every() {
     ok "$TAMIS" verify store
     ok "$TAMIS" probe store --segment s1 -- 9000 9123 9300
     [ "$(grep -c HIT <<<"$output")" -eq 3 ] || explain "the new keys"
+}
+
+@test "plan" {
+    local plan=("$TAMIS" plan store --bytes 200K)
+    every "${plan[@]}"
+    # The filters behind that of s1 are not open by then.
+    meanwhile listed "$TAMIS" drop store s4 -q -- "${plan[@]}" --json
+    [ "$(jq -c '[.segments[].segment]' <<<"$output")" = '["s1","s2","s3"]' ] || explain "3 segments"
+    meanwhile listed "$TAMIS" build store s4 "$BATS_FILE_TMPDIR/s2.keys" --replaces s4 -q -- "${plan[@]}" --json
+    [ "$(jq -c '[.segments[].action] | length, index("unread")' <<<"$output" | tr '\n' ' ')" = "4 null " ] || explain "4 segments"
+    meanwhile listed "$TAMIS" drop store s4 -q -- "${plan[@]}" --apply
+    ! [[ $output == *s4* ]] || explain "no word of s4"
+    every "$TAMIS" plan store --for-packs --fpr 1%
+    prints "^segments +4, 1204 keys"
+}
+
+@test "plan --apply: a segment that is dropped meanwhile needs nothing" {
+    local plan=("$TAMIS" plan store --bytes 200K --apply) calls
+    for calls in openat,openat2,newfstatat fsync; do
+        [ $calls = fsync ] && local at=fsync # the new filter of s1 is written
+        asks=s4 meanwhile listed "$TAMIS" drop store s1 -q -- "${plan[@]}"
+        ! [[ $output == *s1* ]] || explain "no word of s1"
+        [ "$(grep -c '^rebuilt  s[234] from its list' <<<"$output")" -eq 3 ] || explain "the others"
+        prints " $("$TAMIS" ls store --json | jq 'map(.bytes) | add') bytes of filters now"
+    done
+    # A fold, in the same way.
+    at=fsync meanwhile halves "$TAMIS" drop store a -q -- "$TAMIS" plan store --bytes 20K --apply
+    ! [[ $output == *"  a"* ]] || explain "no word of a"
 }
 
 @test "plan --apply: a segment that is replaced or dropped has no list to miss" {
