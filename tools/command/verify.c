@@ -62,49 +62,60 @@ struct place {
     bool column;                 /* then the filter is the pack */
     bool spare;                  /* its own file is, and its column is whole */
     struct tamis_diag diag;
+    struct opened_list its;
     bool gone; /* meanwhile */
 };
 
 static void leave(const struct verify *v, struct place *p)
 {
+    tamis_filter_close(p->its.list);
     if (p->snapshot != v->snapshot)
         tamis_snapshot_release(p->snapshot);
 }
 
-/* Finds the filter of a segment. If the file is missing, another process may have
- * dropped, replaced or packed the segment since the snapshot: a newer one tells. */
-static int find_filter(const struct verify *v, size_t i, struct place *p)
+/* Opens the filter and the list of a segment, where the snapshot has them. */
+static int open_both(struct place *p)
 {
     struct tamis_pack_place in_pack;
+    int err = tamis_snapshot_segment(p->snapshot, p->index, &p->info);
 
+    p->its.err = TAMIS_ERR_NO_SEGMENT;
+    if (err != 0)
+        return err;
+    p->its.err = tamis_snapshot_list(p->snapshot, p->index, &p->its.list, &p->its.diag);
+    if (p->info.state == TAMIS_SEGMENT_BARE)
+        return 0;
+    p->column = is_column(p->snapshot, p->index, &in_pack);
+    return p->column
+               ? tamis_snapshot_pack(p->snapshot, p->index, &p->filter, NULL)
+               : tamis_snapshot_filter(p->snapshot, p->index, &p->filter, &p->diag);
+}
+
+/* Finds the filter and the list of a segment. If a file is missing, another process may
+ * have dropped, replaced or packed the segment since the snapshot: a newer one tells.
+ * Both are then taken from that: an older filter lacks keys of a newer list. */
+static int find_filter(const struct verify *v, size_t i, struct place *p)
+{
     *p = (struct place){.snapshot = v->snapshot, .index = i};
     for (;;) {
-        struct place old = *p;
-        int err = tamis_snapshot_segment(p->snapshot, p->index, &p->info);
+        struct place newer = {.snapshot = NULL};
+        int err = open_both(p);
+        bool missing = (err == ENOENT && !p->column) || p->its.err == ENOENT;
 
-        if (err != 0 || p->info.state == TAMIS_SEGMENT_BARE)
+        if (!missing)
             return err;
-        p->column = is_column(p->snapshot, p->index, &in_pack);
-        if (p->column)
-            return tamis_snapshot_pack(p->snapshot, p->index, &p->filter, NULL);
-        err = tamis_snapshot_filter(p->snapshot, p->index, &p->filter, &p->diag);
-        if (err != ENOENT)
-            return err;
-        old.info = p->info;
-        if (segment_now(v->store, &old.info, &p->snapshot, &p->index) !=
+        if (segment_now(v->store, &p->info, &newer.snapshot, &newer.index) !=
             TAMIS_ERR_NO_SEGMENT) {
-            tamis_snapshot_release(p->snapshot);
-            p->snapshot = old.snapshot;
-            p->index = old.index;
+            tamis_snapshot_release(newer.snapshot);
             return err; /* registered, and lost */
         }
-        p->gone = p->index == SIZE_MAX;
+        p->gone = newer.index == SIZE_MAX;
         if (p->gone) {
-            tamis_snapshot_release(p->snapshot);
-            p->snapshot = old.snapshot;
+            tamis_snapshot_release(newer.snapshot);
             return TAMIS_ERR_NO_SEGMENT;
         }
-        leave(v, &old);
+        leave(v, p);
+        *p = newer;
     }
 }
 
@@ -202,7 +213,7 @@ static bool verify_segment(struct verify *v, size_t i, struct place *p)
         progress_advance(0, p->info.file_bytes);
     note(v, status);
     note(v, of_pack);
-    note(v, verify_its_list(p->snapshot, p->index, name, v->o->args[0], v->list));
+    note(v, verify_its_list(&p->its, name, v->o->args[0], v->list));
     free(path);
     return true;
 }
@@ -246,7 +257,7 @@ static int against(struct verify *v, const char *keyfile, struct place *p)
         ctx = p->filter;
     }
     if (keyfile == NULL)
-        return against_its_list(&v->against, p->snapshot, p->index, name, v->o, ask,
+        return against_its_list(&v->against, &p->its, v->domain.tag, name, v->o, ask,
                                 ctx);
     return against_list(&v->against, keyfile, v->o, &v->domain, name, ask, ctx);
 }

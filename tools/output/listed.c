@@ -141,21 +141,18 @@ int list_error(int err, const struct tamis_diag *diag, const char *store,
     return segment_error(err, &its, store, name, advice);
 }
 
-int verify_its_list(const struct tamis_snapshot *snapshot, size_t index,
-                    struct tamis_name name, const char *store, json_t *lines)
+int verify_its_list(const struct opened_list *its, struct tamis_name name,
+                    const char *store, json_t *lines)
 {
     struct tamis_verify report = {0};
-    struct tamis_diag diag = {0};
-    struct tamis_filter *list;
+    struct tamis_diag diag = its->diag;
     char what[320];
-    int err = tamis_snapshot_list(snapshot, index, &list, &diag);
+    int err = its->err;
 
     if (err == TAMIS_ERR_NO_SEGMENT)
         return EXIT_DONE;
-    if (err == 0) {
-        err = tamis_filter_verify(list, &report, &diag);
-        tamis_filter_close(list);
-    }
+    if (err == 0)
+        err = tamis_filter_verify(its->list, &report, &diag);
     if (err == 0)
         return EXIT_DONE;
     snprintf(what, sizeof(what), "its list: %s", diag.what);
@@ -180,30 +177,27 @@ static int refuse_cut(const char *store, struct tamis_name name, unsigned bits)
 }
 
 /* An error of the list is told by verify_its_list(). */
-int against_its_list(struct against *a, const struct tamis_snapshot *snapshot,
-                     size_t index, struct tamis_name name, const struct options *o,
-                     batch_fn *probe, void *ctx)
+int against_its_list(struct against *a, const struct opened_list *its, uint64_t tag,
+                     struct tamis_name name, const struct options *o, batch_fn *probe,
+                     void *ctx)
 {
-    struct tamis_domain domain = tamis_snapshot_domain(snapshot);
     bool named = o->n_args > 1;
     struct tamis_list_facts facts;
-    struct tamis_diag diag = {0};
-    struct tamis_filter *list;
-    int err = tamis_snapshot_list(snapshot, index, &list, &diag), status = EXIT_DONE;
+    int err = its->err;
 
     if (err == TAMIS_ERR_NO_SEGMENT) {
+        struct tamis_diag diag = its->diag;
+
         a->unlisted++;
         diag.file[0] = '\0'; /* The message names the store, not its filters/. */
         return named ? complain_error(err, &diag, o->args[0], "") : EXIT_DONE;
     }
-    if (err == 0 && (err = tamis_list_facts(list, &facts)) == 0 &&
+    if (err == 0 && (err = tamis_list_facts(its->list, &facts)) == 0 &&
         facts.hash_bits < 64) {
         a->cut++;
-        status = named ? refuse_cut(o->args[0], name, facts.hash_bits) : EXIT_DONE;
-    } else if (err != 0 ||
-               against_hashes(a, list, domain.tag, name, probe, ctx, NULL) != 0) {
-        a->unread++;
+        return named ? refuse_cut(o->args[0], name, facts.hash_bits) : EXIT_DONE;
     }
-    tamis_filter_close(list);
-    return status;
+    if (err != 0 || against_hashes(a, its->list, tag, name, probe, ctx, NULL) != 0)
+        a->unread++;
+    return EXIT_DONE;
 }

@@ -97,10 +97,17 @@ void print_its_list(const struct tamis_snapshot *snapshot, size_t index);
  * snapshot: another process may have dropped or replaced the segment meanwhile. */
 int open_its_list(struct tamis_store *store, const struct tamis_snapshot *snapshot,
                   size_t index, struct tamis_filter **list, struct tamis_diag *diag);
+/* A segment's list, as tamis_snapshot_list() opened it: a check opens it once, for the
+ * file may be gone when it is opened again. tamis_filter_close() the list. */
+struct opened_list {
+    struct tamis_filter *list; /* NULL: `err` and `diag` say why */
+    int err;
+    struct tamis_diag diag;
+};
 /* Checks the list of a segment, if it has one. A good list needs no line, since no
  * answer rests on it. */
-int verify_its_list(const struct tamis_snapshot *snapshot, size_t index,
-                    struct tamis_name name, const char *store, json_t *lines);
+int verify_its_list(const struct opened_list *its, struct tamis_name name,
+                    const char *store, json_t *lines);
 /* Has the segment a list that a filter can be made of? */
 bool has_whole_list(const struct tamis_snapshot *snapshot, size_t index);
 /* Advice for a segment whose filter is missing or damaged: its list, if that is good to
@@ -111,9 +118,9 @@ int list_error(int err, const struct tamis_diag *diag, const char *store,
                struct tamis_name name, const char *advice);
 /* Asks a segment's filter for each hash of its list. A segment without a list of whole
  * hashes is refused if it was named, and else counted. */
-int against_its_list(struct against *a, const struct tamis_snapshot *snapshot,
-                     size_t index, struct tamis_name name, const struct options *o,
-                     batch_fn *probe, void *ctx);
+int against_its_list(struct against *a, const struct opened_list *its, uint64_t tag,
+                     struct tamis_name name, const struct options *o, batch_fn *probe,
+                     void *ctx);
 
 /* ==== filter.c: the facts of a filter ============================================ */
 

@@ -24,10 +24,10 @@ goes_on() {
 
 # meanwhile FROM CHANGE... -- COMMAND...: stops the command when it has asked for the file of
 # s1, the first one, makes the change to the store, and lets the command go on: all is well,
-# and no word of loss is said. With asks=SEGMENT it is that one's file; with at=CALL the command
-# stops at its first such system call.
+# and no word of loss is said. With asks=SEGMENT it is that one's file; with by=CALL it stops
+# at such a system call for the file; with at=CALL at its first such call for any file.
 meanwhile() {
-    local change=() file pid want=${want:-0} calls=${at:-openat,openat2,newfstatat} where=()
+    local change=() file pid want=${want:-0} calls=${at:-${by:-openat,openat2,newfstatat}} where=()
     rm -rf store trace pid
     cp -a "$BATS_FILE_TMPDIR/$1" store
     shift
@@ -62,6 +62,21 @@ every() {
 @test "verify" {
     every "$TAMIS" verify store
     [ "$(cut -f 2 <<<"$output" | sort | uniq -c | tr -s ' ')" = " 4 ok" ] || explain "4 ok"
+}
+
+@test "verify --against-list" {
+    local verify=("$TAMIS" verify store --against-list) asks by
+    local replace=("$TAMIS" build store s4 "$BATS_FILE_TMPDIR/s1.keys" --replaces s4 -q)
+    # Before the files of s4 are asked for, and when its filter is open.
+    for asks in s3 s4; do
+        [ $asks = s3 ] || by=openat,openat2
+        meanwhile listed "$TAMIS" drop store s4 -q -- "${verify[@]}"
+        prints 'checked [0-9]+ hashes in [34] segments: 0 lost'
+        meanwhile listed "${replace[@]}" -- "${verify[@]}"
+        prints ': 0 lost'
+        meanwhile listed "${replace[@]}" --list -- "${verify[@]}"
+        prints 'checked 1204 hashes in 4 segments: 0 lost'
+    done
 }
 
 @test "stat" {
