@@ -156,6 +156,18 @@ static int check_ranks(const struct options *o, const struct store_plan *p)
     return EXIT_DONE;
 }
 
+/* The list of a command that failed is empty, and its plan would look like a good one.
+ */
+static int no_segment(const struct options *o)
+{
+    const char *path = strcmp(o->sizes, "-") == 0 ? "standard input" : o->sizes;
+    char *name = escape(path, strlen(path));
+
+    complain(0, "%s: no segment is in this list: nothing was planned", name);
+    free(name);
+    return EXIT_USAGE;
+}
+
 int plan_from_list(const struct options *o, struct store_plan *p)
 {
     struct key_reader *lines;
@@ -176,6 +188,8 @@ int plan_from_list(const struct options *o, struct store_plan *p)
     keys_close(lines);
     if (status != EXIT_DONE)
         return status;
+    if (p->n == 0)
+        return no_segment(o);
     find_runs(o, p);
     return check_ranks(o, p);
 }

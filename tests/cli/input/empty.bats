@@ -86,3 +86,20 @@ load ../common
     [ "$status" -eq 2 ] || explain 2
     prints $'lost\tnope\tone'
 }
+
+@test "a list of sizes without a segment has no plan" {
+    for more in "--bytes 1M" "--bytes 1M --json" "--bytes 1M --svg pic.svg" "--reads 0.1" "--for-packs --fpr 1%"; do
+        # shellcheck disable=SC2086
+        fails 2 "^tamis: /dev/null: no segment is in this list: nothing was planned$" \
+            "$TAMIS" plan --sizes /dev/null $more
+        [ -z "$output" ] || explain "no output"
+    done
+    [ ! -e pic.svg ]
+    fails 2 "^tamis: standard input: no segment is in this list" \
+        bash -c 'false | "$TAMIS" plan --sizes - --bytes 1M'
+    printf '\n\n' >blank
+    fails 2 "^tamis: blank: no segment is in this list" "$TAMIS" plan --sizes blank --bytes 1M
+    # An empty store has nothing to plan, and that is known.
+    "$TAMIS" init store
+    ok "$TAMIS" plan store --bytes 1M
+}

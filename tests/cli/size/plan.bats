@@ -154,8 +154,8 @@ load ../common
     fails 2 "one of --sizes" "$TAMIS" plan store --keys 3 --fpr 1% --for-packs
     fails 2 "goes with" "$TAMIS" plan --sizes sizes --fpr 1% --for-packs --bytes 1M
     fails 2 "unexpected" "$TAMIS" plan store more --fpr 1% --for-packs
-    : >sizes
-    fails 2 "1 to 1048576 segments" "$TAMIS" plan --sizes sizes --fpr 1% --for-packs
+    "$TAMIS" init empty
+    fails 2 "1 to 1048576 segments" "$TAMIS" plan empty --fpr 1% --for-packs
     echo 281474976710656 >sizes
     fails 2 "fewer keys" "$TAMIS" plan --sizes sizes --fpr 1e-8 --for-packs
 }
