@@ -16,7 +16,8 @@ load ../common
 @test "a cut list is smaller" {
     seq 20000 >keys
     ok "$TAMIS" file build whole.tamis keys --list
-    ok "$TAMIS" file build cut.tamis keys --list=32 --json
+    # With this seed no two hashes are equal in 32 bits: of 20 others one has such a pair.
+    ok "$TAMIS" file build cut.tamis keys --list=32 --json --seed 0000000000000001
     [ "$(jq '.error - .keys / pow(2; 32) | fabs < 1e-12' <<<"$output")" = true ]
     ok "$TAMIS" file build error.tamis keys --list --json
     [ "$(jq '.error < 1e-12 and .error > 0' <<<"$output")" = true ]
