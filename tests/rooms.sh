@@ -93,4 +93,13 @@ for room in format fuzz $(find lib tests -type d ! -path 'tests/golden*'); do
 done
 long=$(find lib format fuzz tests ! -name tamis.h -type f \( -name '*.[ch]' -o -name '*.cc' -o -name '*.sh' -o -name '*.bats' -o -name '*.pl' \) -exec wc -l {} + | awk '$1 > 450 && $2 != "total"')
 [ -z "$long" ] || complain "files of more than 450 lines: $long"
+# bash ignores a `!` whose command succeeds, unless its status is that of a function. The end
+# of a loop or an `if` is no such place: lines may be added behind it.
+dead=$(find tests \( -name '*.bats' -o -name '*.bash' \) -exec awk '
+    FNR == 1 || !/^ *}/ { if (dead) print dead }
+    { dead = "" }
+    /^ *(.*&& *)?! / && !/\|\|/ && !/^ *(if|elif|while|until|#)/ { dead = FILENAME ":" FNR ": " $0 }
+    END { if (dead) print dead }' {} +)
+[ -z "$dead" ] || complain "checks that cannot fail, which need \`|| explain ...\`:
+$dead"
 exit $bad

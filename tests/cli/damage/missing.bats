@@ -60,8 +60,8 @@ each_fails() {
     make_listed
     "$TAMIS" stat store --prometheus >out
     grep -qx 'tamis_segment_list_readable{store="store",segment="one"} 1' out
-    ! grep 'list_readable.*"plain"' out
-    ! grep list_damaged out
+    ! grep 'list_readable.*"plain"' out || explain "nothing of a list that plain never had"
+    ! grep list_damaged out || explain "no damaged list"
     list=$(list_of one)
     cp "$list" good
     each() {

@@ -97,7 +97,7 @@ mended() {
         for page in $pages; do poke broken/catalog.lmdb $((page * 4096 + 10)) '\x0b'; done
         # It may give up without a look, and nobody ever opens the pipe.
         until timeout 1 bash -c 'echo key >pipe' || ! kill -0 $pid 2>/dev/null; do :; done
-        ! wait $pid
+        ! wait $pid || explain "the build fails"
         grep ": 'tamis repair STORE" said
         rm -r broken
     done
@@ -183,7 +183,7 @@ has_open() {
         "$TAMIS" verify store one --against k
     prints 'checked 1 key in 1 segment: 1 lost'
     fails 4 "none: " "$TAMIS" verify store one --against none
-    ! [[ $output =~ checked ]]
+    ! [[ $output =~ checked ]] || explain "nothing was checked"
     "$TAMIS" file build f.tamis k
     fails 4 "none: " "$TAMIS" file verify f.tamis --against none
     ! [[ $output =~ checked ]]

@@ -271,7 +271,7 @@ waits_for_keys() {
             code=0
             wait $pid || code=$?
             [ "$code" -eq $((128 + $(kill -l $signal))) ] || explain "$command: $signal"
-            ! grep 'Interrupted system call' err
+            ! grep 'Interrupted system call' err || explain "$command: no word of it"
         done
     done
     ok "$TAMIS" ls store --names

@@ -81,7 +81,7 @@ whole() {
     [ "$(x 'count(//g/rect[@fill="url(#hatch)"])')" = 2 ]
     [ "$(x 'count(//g/rect)')" = 4 ] # track and hatch
     x 'string(//svg)' | grep 'not to be read: 2'
-    ! grep -q 'of the bits are set' pic.svg
+    ! grep -q 'of the bits are set' pic.svg || explain "no fill"
     # The same on standard output; with names, only of those.
     fails 3 "1 filter unreadable, 1 lost" "$TAMIS" stat store --svg -
     printf '%s\n' "$output" | cmp - pic.svg
@@ -135,7 +135,7 @@ whole() {
     seq 100000 | "$TAMIS" build store far --rank 4000000000
     seq 10000 | "$TAMIS" build store near --rank 1234
     draw store
-    ! x '//text/text()' | grep 1234
+    ! x '//text/text()' | grep 1234 || explain "no room for near"
     draw store far near
     x '//text/text()' | grep -x 'rank 4000000000: 1 segment'
     x '//text/text()' | grep -x 'rank 1234'

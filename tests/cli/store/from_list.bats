@@ -159,7 +159,7 @@ load ../common
     ok "$TAMIS" verify store a --against a
     [ "$("$TAMIS" ls store a --json | jq '.[0].error < 0.01')" = true ]
     ok "$TAMIS" plan store --bytes 250K --apply
-    ! grep -q '^rebuilt' <<<"$output"
+    ! grep '^rebuilt' <<<"$output" || explain "nothing rebuilt again"
     # Without its list the keys are needed, and the new segment has a list again.
     poke "$(ls -S store/filters/* | head -n 1)" 9000 '\0377\0376\0375'
     fails 3 "^tamis: store: the list of 1 segment cannot be read, so its filter is not as planned: build it anew from its keys$" \

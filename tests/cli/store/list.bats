@@ -222,7 +222,7 @@ hurt() {
     ok "$TAMIS" compare store a sub --json
     [ "$(jq -c '[.exact, .common.value, .filters[].in_other]' <<<"$output")" = '[true,30000,"yes","yes"]' ]
     ok "$TAMIS" compare store a c
-    ! grep -q exactly <<<"$output"
+    ! grep exactly <<<"$output" || explain "an estimate"
     for s in a b; do "$TAMIS" file build $s.list $s --list --seed 00000000000000aa -q; done
     "$TAMIS" file build other.list b --list -q
     ok "$TAMIS" file compare a.list b.list
