@@ -125,14 +125,18 @@ static int no_filter(const struct grow *g)
     struct tamis_segment_info info;
     struct tamis_target target;
     int err = look_up(g, &snapshot, &info, &target);
+    char *word;
 
     tamis_snapshot_release(snapshot);
     if (err != 0 || info.state != TAMIS_SEGMENT_BARE)
         return grow_failed(g, TAMIS_ERR_NO_SEGMENT, NULL);
-    return complain(EXIT_USAGE,
-                    "%s: segment '%s' is registered without a filter: 'tamis build' it "
-                    "with --replaces '%s'",
-                    g->path, g->name, g->name);
+    word = shell_quoted(g->name, strlen(g->name));
+    complain(0,
+             "%s: segment '%s' is registered without a filter: 'tamis build' it with "
+             "--replaces %s",
+             g->path, g->name, word);
+    free(word);
+    return EXIT_USAGE;
 }
 
 /* Other processes may want the segment's writer while this one waits for keys. A list

@@ -44,6 +44,10 @@ is_known() {
     fails 2 "sealed" "$TAMIS" seal store one
     fails 2 "'zero' is registered without a filter: .*--replaces" \
         "$TAMIS" grow store zero /dev/null
+    # The advice is a word that a shell takes.
+    ok "$TAMIS" build store "b'x" --bare
+    fails 2 "with --replaces 'b'" "$TAMIS" grow store "b'x" /dev/null
+    [ "$(eval "printf %s ${stderr##*--replaces }")" = "b'x" ] || explain quoted
 }
 
 @test "growth options: kept, and refused if they differ" {
