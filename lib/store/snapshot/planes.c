@@ -108,7 +108,8 @@ static void write_once(struct plane *to, struct plane plane)
     __atomic_store_n(&to->n_blocks, n_blocks, __ATOMIC_RELEASE);
 }
 
-/* A child of a fork in between makes it anew. */
+/* The ready bits are set before. So a child of a fork in between does not count again
+ * in this epoch: it goes without the row, and makes it in a later epoch. */
 static void make_all(struct planes *p, size_t n)
 {
     if (!p->all_made && n <= ROW_COLUMNS)
