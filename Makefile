@@ -67,7 +67,8 @@ help:
 	@echo "make cli        only the command-line tests"
 	@sed -n 's/^#help //p' $(RULES)
 	@echo "make check-layers check-symbols check-docs   the rooms, the exports, the READMEs"
-	@echo "make goldens    write the golden files anew into build/golden, to compare: those in tests are frozen"
+	@echo "make goldens    write the golden files anew into build/golden, to compare: those in tests are frozen."
+	@echo "                Packs, stores and their catalogs differ: packing and growth have changed since"
 	@echo "make compile_commands.json format clean"
 
 # One line a file; V=1 shows the commands.
