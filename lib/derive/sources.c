@@ -137,7 +137,7 @@ static int other_shape(const struct source *one, const struct source *other,
 {
     const struct geometry *f = only_stage(one), *g = only_stage(other);
     double error = error_of_shape(other, f), error_of_one = error_of_shape(one, g);
-    char advice[64] = "no error gives them one";
+    char advice[64] = "no error gives both the same shape";
     if (error > 0)
         snprintf(advice, sizeof advice, "build it anew with the error %.2g", error);
     else if (error_of_one > 0)
