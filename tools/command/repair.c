@@ -220,6 +220,24 @@ static const char *advice(int err, const char *path, bool uuid_given)
     }
 }
 
+/* A signal only asks the repair to end, with EINTR. Any other error has another cause,
+ * and is told although a signal came. */
+static int failed(int err, const struct tamis_diag *diag, const struct options *o,
+                  const struct endings *endings)
+{
+    const char *path = o->args[0];
+    int status;
+
+    complain_despite_signals();
+    if (err == EINTR && endings_came)
+        status =
+            complain(EXIT_IO, "%s: the repair was interrupted: run it again", path);
+    else
+        status = complain_error(err, diag, path, advice(err, path, given(o, OPT_UUID)));
+    endings_let(endings, true);
+    return status;
+}
+
 static int say_what_is_left(const struct repair *r,
                             const struct tamis_repair_report *report, bool dry_run)
 {
@@ -248,7 +266,7 @@ static int run(int argc, char **argv)
     struct endings endings;
     struct options o;
     json_t *root = NULL;
-    int err, status;
+    int err;
 
     parse_options(argc, argv, 1, 1, &o);
     if (given(&o, OPT_CONFIRM)) {
@@ -285,13 +303,8 @@ static int run(int argc, char **argv)
     else if (err == 0)
         print_summary(&report, report.n_damaged + report.n_unread + r.n_strays > 0,
                       opt.dry_run);
-    if (err != 0) {
-        complain_ended(o.args[0], "the repair was interrupted: run it again");
-        status = complain_error(err, &diag, o.args[0],
-                                advice(err, o.args[0], given(&o, OPT_UUID)));
-        endings_let(&endings, true);
-        return status;
-    }
+    if (err != 0)
+        return failed(err, &diag, &o, &endings);
     return output_works() ? say_what_is_left(&r, &report, opt.dry_run) : EXIT_IO;
 }
 

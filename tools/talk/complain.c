@@ -15,6 +15,7 @@ const char *program = "tamis";
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool complained;
 static _Thread_local bool complained_by_me;
+static bool despite_signals;
 static bool holds;
 static char held[2048]; /* the line so far */
 
@@ -47,8 +48,8 @@ int complain(int status, const char *format, ...)
     char message[2048];
     va_list args;
 
-    /* A failure that a signal asked for: the status says which. */
-    if (endings_came)
+    /* The signal may have made the work fail: the status says which. */
+    if (endings_came && !despite_signals)
         return status;
     va_start(args, format);
     vsnprintf(message, sizeof(message), format, args);
@@ -66,13 +67,9 @@ int complain(int status, const char *format, ...)
     return status;
 }
 
-void complain_ended(const char *file, const char *what)
+void complain_despite_signals(void)
 {
-    char message[2048];
-
-    snprintf(message, sizeof(message), "%s: %s", file, what);
-    if (endings_came)
-        print_line(message, "");
+    despite_signals = true;
 }
 
 bool complained_here(void)

@@ -63,8 +63,9 @@ extern const char *program; /* its name, before each message; process_begin() se
 /* Prints `PROGRAM: ...` on stderr, the first time only: one error line a run. Returns
  * its first argument. Thread-safe. */
 int complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* If a signal that was noted (endings.h) ends this work: the line that says so. */
-void complain_ended(const char *file, const char *what);
+/* After a signal that was noted (endings.h) complain() prints nothing, unless this was
+ * called. For work that a signal does not make fail, or whose end needs a word. */
+void complain_despite_signals(void);
 /* Holds the first line back until a second one states what became of the work. Both are
  * printed as one. */
 void complain_later(void);

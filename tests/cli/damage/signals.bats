@@ -43,6 +43,14 @@ leaves_nothing() {
     by INT openat2 3 "$TAMIS" repair store
     [ "$end" -eq 130 ] && [ ! -s out ] || explain 130
     grep -q 'was interrupted' err
+    # An error that comes with the signal is told, too.
+    rm -rf store
+    cp -r broken store
+    by INT:error=ENOSPC pwrite64 1 "$TAMIS" repair store
+    [ "$end" -eq 130 ] || explain 130
+    grep -q '^tamis: store/.*: No space left on device: free some space' err || explain "$(cat err)"
+    [ "$(wc -l <err)" -eq 1 ]
+    leaves_nothing ENOSPC
     # At its end it is done, and says so.
     for n in 1 4 9 16 25; do
         rm -rf store
