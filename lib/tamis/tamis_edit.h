@@ -224,10 +224,12 @@ int tamis_edit_derive(struct tamis_edit *edit, const void *name, size_t name_byt
  * key range stay, and so does the list. memory_limit, n_threads, check, for_packs and
  * kind of opt count. kind 0: a ribbon stays a ribbon, unless for_packs. If another edit
  * replaces the segment meanwhile, the commit fails with ERR_MISMATCH. ERR_NO_SEGMENT:
- * it has no list. ERR_UNFIT: a cut one. ERR_RANGE: kind is 0, the filter does not open,
- * and the store has or had ribbons: this may have been one. ERR_DAMAGED: a page of the
- * list fails its check. ERR_VERSION: the segment has a feature of a newer version,
- * which a new filter would lack. After a failure abort the edit. */
+ * it has no list. ERR_UNFIT: a cut one. ERR_RANGE: kind and for_packs are 0, the filter
+ * does not open, the segment is in no pack, and the store has or had ribbons: the
+ * filter may have been one. A segment in a pack gets a Bloom filter.
+ * ERR_DAMAGED: a page of the list fails its check. ERR_VERSION: the segment has a
+ * feature of a newer version, which a new filter would lack. After a failure abort the
+ * edit. */
 int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                          size_t index, double error,
                          const struct tamis_segment_options *opt,
