@@ -21,7 +21,7 @@ struct tamis_plan {
 int tamis_plan_filter(uint64_t n_keys, double error, struct tamis_plan *plan);
 /* Plans a ribbon filter (TAMIS_RIBBON). lanes, words and n_blocks stay 0. How large the
  * file gets depends on the hashes, too: mostly it is within two pages or 0.5% of this
- * size. One in two hundred is a page larger; of 60,000 to 90,000 keys, one in twenty. */
+ * size. One in 200 is a page larger; of 60,000 to 90,000 keys, one in 20. */
 int tamis_plan_ribbon(uint64_t n_keys, double error, struct tamis_plan *plan);
 /* Plans the best filter of at most bits_bytes of bits. Given keys, it finds the error;
  * given an error and n_keys 0, how many keys the filter holds. */

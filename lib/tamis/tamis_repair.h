@@ -33,7 +33,8 @@ enum tamis_repair_mend {
 /* One thing that was found, and its fate. Valid during the call. */
 struct tamis_repair_finding {
     enum tamis_repair_action action;
-    int damage; /* 1: proofs or a file were lost; 0: a crash leaves this, or a hand */
+    /* 1: proofs or a file were lost; 0: no damage: a crash or a person leaves it */
+    int damage;
     const uint8_t *name; /* of the segment; NULL: none, or a pack of several */
     size_t name_bytes;
     const char *file; /* within the store directory; "": none */
@@ -55,9 +56,11 @@ struct tamis_repair_options {
     const uint8_t *store_uuid;
     /* The repair asks this with the same ctx between files, in the calling thread; it
      * may be NULL. If it returns non-zero, the repair fails with EINTR, and leaves no
-     * unfinished file. It may be asked while repair holds the store's files: it must not call tamis for
-     * this store, nor jump out. One file of any size may lie between two calls. Once
-     * repair has begun to change the catalog it is not asked any more. */
+     * unfinished file. It may be asked while repair holds the store's files: it must
+     * not call tamis for this store, nor jump out. One file of any size may lie
+     * between two calls. Filters made anew from lists are edits of their own, and it is
+     * asked between them. Once the rest of the repair has begun to change the catalog,
+     * it is not asked any more. */
     int (*stop)(void *ctx);
 };
 

@@ -313,10 +313,10 @@ const struct command cmd_repair = {
     .arguments = "STORE [--dry-run] [--uuid HEX] | STORE --confirm [--force]",
     .summary = "mend a store, or rebuild its catalog",
     .about =
-        "Finishes the work of dead writers, removes unfinished files, and moves "
-        "damaged filters and filters of no segment to STORE/quarantine. Segments stay "
-        "listed. It rebuilds a lost catalog from the filters. The new catalog may lack "
-        "segments, so until --confirm only 'probe --bind' says ABSENT. It prints:\n"
+        "Finishes the work of dead writers, removes unfinished files, and moves bad "
+        "filters to STORE/quarantine. Segments stay listed. A catalog rebuilt from "
+        "files may lack segments: until --confirm only 'probe --bind' says ABSENT. "
+        "It prints:\n"
         "\n"
         "  noted         left as it is, say a directory or link named like a filter\n"
         "  finished      a filter that a writer left open, or sealed\n"
@@ -333,7 +333,8 @@ const struct command cmd_repair = {
                     "take filters in quarantine of segments not listed; else exit 3"),
                 OPTION(JSON, NULL)},
     .notes =
-        "Exits 3 for damage, mended or not, or such a name; 4 for a failed read.\n",
+        "Exits 3 for damage, mended or not, or if a directory or link is named like a "
+        "filter; 4 for a failed read.\n",
     .examples = "tamis repair store --dry-run\n",
     .run = run,
 };
