@@ -216,10 +216,14 @@ int claim_quarantined(struct repair *r, struct names *names, struct tamis_diag *
  * Fails only if the repair cannot go on. */
 int repair_judge_list(struct repair *r, struct repair_segment *s, struct judgement *j,
                       struct tamis_diag *diag);
-/* *unread: does the record name a list that can't be judged now? */
-int repair_list_unread(struct repair *r, const struct repair_segment *s,
-                       const struct record *record, bool *unread,
-                       struct tamis_diag *diag);
+/* Judges the list of a segment whose own filter is damaged, FILE_MISSING without a
+ * list. *waits: the filter stays where it is, for its list may make it anew. */
+int repair_judge_list_of_bad(struct repair *r, const struct repair_segment *s,
+                             const struct record *record, struct judgement *list,
+                             bool *waits, struct tamis_diag *diag);
+/* The filter goes to quarantine, and its list, so judged, goes with it. */
+void repair_set_list_aside(struct repair *r, const struct repair_segment *s,
+                           const struct record *record, const struct judgement *list);
 /* Without a catalog: a good list goes aside, for nothing says which filter of its
  * segment it goes with. */
 void claim_list(struct repair *r, struct repair_file *f, const struct identity *id);

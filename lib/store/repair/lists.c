@@ -2,7 +2,8 @@
  * no probe, so a damaged one costs its segment nothing but the list: it goes to
  * quarantine, and the record is written without it. The record also loses a missing
  * list, unless the filter is missing, too: then both may come back. While a list can't
- * be read, nothing is decided: it may make a damaged filter anew. */
+ * be read, nothing is decided: it may make a damaged filter anew. A damaged list goes
+ * to quarantine with its damaged filter. */
 #include "lib/store/repair/inside.h"
 
 #include <errno.h>
@@ -19,20 +20,34 @@ static void drop_list(struct repair_segment *s, const struct record *record)
     repair_set_record(s, &without);
 }
 
-int repair_list_unread(struct repair *r, const struct repair_segment *s,
-                       const struct record *record, bool *unread,
-                       struct tamis_diag *diag)
+int repair_judge_list_of_bad(struct repair *r, const struct repair_segment *s,
+                             const struct record *record, struct judgement *list,
+                             bool *waits, struct tamis_diag *diag)
 {
-    const struct record list = record_of_list(record);
+    const struct record its = record_of_list(record);
     char name[FILTER_NAME_BYTES];
-    struct judgement *j = malloc(sizeof *j);
-    if (!j)
-        return diag_errno(diag, ENOMEM, r->path, "repairing");
-    filter_file_name(list.uuid, name);
-    int rc = repair_judge(r, s, &list, name, j, diag);
-    *unread = !rc && (j->state == FILE_UNREAD || j->state == FILE_STRANGE);
-    free(j);
+    memset(list, 0, sizeof *list);
+    list->state = FILE_MISSING;
+    *waits = false;
+    /* A column goes on answering, so that the record and its list stay. */
+    if (!record_listed(record) || record_packed(record))
+        return 0;
+    filter_file_name(its.uuid, name);
+    int rc = repair_judge(r, s, &its, name, list, diag);
+    *waits = !rc && (list->state == FILE_UNREAD || list->state == FILE_STRANGE);
     return rc;
+}
+
+/* A list without its magic is known by the record alone. As an orphan it would be
+ * removed. */
+void repair_set_list_aside(struct repair *r, const struct repair_segment *s,
+                           const struct record *record, const struct judgement *list)
+{
+    struct repair_file *f = repair_find_file(r, record->list_uuid);
+    if (!f || list->state != FILE_BAD)
+        return;
+    f->named = f->aside = true;
+    repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, f->name, "its list: %s", list->what);
 }
 
 int repair_judge_list(struct repair *r, struct repair_segment *s, struct judgement *j,

@@ -77,6 +77,35 @@ static void follow(struct repair_segment *s, const struct record *record,
     repair_set_record(s, &r);
 }
 
+/* The filter is damaged. Its list is judged first: it may keep the filter here, or goes
+ * with it. */
+static int set_filter_aside(struct repair *r, struct repair_segment *s,
+                            const struct record *record, const char *name,
+                            const struct judgement *j, struct tamis_diag *diag)
+{
+    struct repair_file *f = repair_find_file(r, record->uuid);
+    struct judgement *list = malloc(sizeof *list);
+    bool waits;
+    if (!list)
+        return diag_errno(diag, ENOMEM, r->path, "repairing");
+    int rc = repair_judge_list_of_bad(r, s, record, list, &waits, diag);
+    if (!rc && waits) {
+        repair_tell(r, TAMIS_REPAIR_NOTED, s, name,
+                    "%s: left, for its list may make it anew", j->what);
+    } else if (!rc) {
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, name, "%s", j->what);
+        repair_set_list_aside(r, s, record, list);
+        if (record_packed(record))
+            drop_kept(s, record);
+        else
+            drop_filter(s, record);
+        if (f)
+            f->aside = true;
+    }
+    free(list);
+    return rc;
+}
+
 static int judge_good_record(struct repair *r, struct repair_segment *s,
                              const struct record *record, struct judgement *j,
                              struct tamis_diag *diag)
@@ -104,23 +133,9 @@ static int judge_good_record(struct repair *r, struct repair_segment *s,
     if (!r->store && j->finished && j->state == FILE_GOOD &&
         record->state == RECORD_GROWING)
         follow(s, record, &j->h);
-    bool waits = false;
-    if (j->state == FILE_BAD && record_listed(record) && !record_packed(record))
-        rc = repair_list_unread(r, s, record, &waits, diag);
-    if (rc)
-        return rc;
-    if (waits) {
-        repair_tell(r, TAMIS_REPAIR_NOTED, s, name,
-                    "%s: left, for its list may make it anew", j->what);
-    } else if (j->state == FILE_BAD && !(record->ro_compat & ~RECORD_RO_COMPAT_KNOWN)) {
-        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, name, "%s", j->what);
-        if (record_packed(record))
-            drop_kept(s, record);
-        else
-            drop_filter(s, record);
-        if (f)
-            f->aside = true;
-    } else if (j->state == FILE_UNREAD || j->state == FILE_STRANGE) {
+    if (j->state == FILE_BAD && !(record->ro_compat & ~RECORD_RO_COMPAT_KNOWN))
+        return set_filter_aside(r, s, record, name, j, diag);
+    if (j->state == FILE_UNREAD || j->state == FILE_STRANGE) {
         repair_tell_unread(r, s, name, j);
     } else if (j->state == FILE_MISSING && pack && repair_pack_has(pack, record)) {
         repair_tell_mend(r, TAMIS_MEND_UNPACKING, s, name,

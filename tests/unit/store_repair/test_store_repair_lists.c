@@ -111,6 +111,71 @@ static void a_list_stays_named_without_its_filter(void **state)
     remove_tree("s");
 }
 
+/* ---- the filter is damaged, too ---- */
+
+/* A byte of the magic, or one of the first page behind the header. */
+enum hurt { HURT_PAGE, HURT_MAGIC };
+static void hurt(const char *path, enum hurt how)
+{
+    if (how == HURT_MAGIC)
+        file_poke(path, 0, "X", 1);
+    else
+        rot(path);
+}
+
+static void put_cut(struct tamis_store *s, const char *name, uint32_t list_bits)
+{
+    struct tamis_segment_options opt = {
+        .size = sizeof opt, .kind = TAMIS_RIBBON, .list_bits = list_bits};
+    struct tamis_edit *e = edit_new(s);
+    OK(put_keys(e, name, 0, 5000, &opt));
+    OK(tamis_edit_commit(e, NULL));
+}
+
+static void finding_is(const char *action, const char *path, const char *what)
+{
+    char words[700];
+    snprintf(words, sizeof words, "%s a filters%s %s", action, strrchr(path, '/'),
+             what);
+    SAW(words);
+}
+
+static void check_goes_with_its_filter(uint32_t list_bits, enum hurt of_filter,
+                                       enum hurt of_list)
+{
+    const char *why = of_list == HURT_MAGIC ? "its list: magic" : "its list: 1 of ";
+    struct tamis_store *s = store_new("s");
+    put_cut(s, "a", list_bits);
+    const char *filter = file_of(s, "s", "a"), *list = list_of(s, "s", "a");
+    tamis_store_close(s);
+    hurt(filter, of_filter);
+    hurt(list, of_list);
+    struct tamis_repair_report r;
+    OK(repair_code("s", 1, NULL, &r, NULL));
+    finding_is("quarantined", list, why);
+    r = repair("s");
+    finding_is("quarantined", list, why);
+    assert_int_equal(r.n_quarantined, 2);
+    assert_int_equal(n_done(&r), 2);
+    assert_true(exists(aside_of("s", list)) && exists(aside_of("s", filter)));
+    assert_int_equal(n_filter_files("s"), 0);
+    s = store_open("s");
+    assert_int_equal(record_in(s, "a").state, RECORD_NO_FILTER);
+    tamis_store_close(s);
+    check_settled("s");
+    remove_tree("s");
+}
+
+/* A list that no longer looks like one would be removed if it were taken for an
+ * orphan. */
+static void a_bad_list_goes_with_its_filter(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 8; i++)
+        check_goes_with_its_filter(i & 4 ? 30 : 64, i & 2 ? HURT_MAGIC : HURT_PAGE,
+                                   i & 1 ? HURT_MAGIC : HURT_PAGE);
+}
+
 /* Another segment's list is no damage of its own file, but it is not the one. */
 static void a_strange_list_is_not_believed(void **state)
 {
@@ -236,6 +301,7 @@ int main(void)
         cmocka_unit_test_setup(a_bad_list_goes_alone, no_store),
         cmocka_unit_test_setup(a_missing_list_is_forgotten, no_store),
         cmocka_unit_test_setup(a_list_stays_named_without_its_filter, no_store),
+        cmocka_unit_test_setup(a_bad_list_goes_with_its_filter, no_store),
         cmocka_unit_test_setup(a_strange_list_is_not_believed, no_store),
         cmocka_unit_test_setup(lists_without_a_catalog, no_store),
         cmocka_unit_test_setup(backups_have_lists, no_store),
