@@ -20,6 +20,11 @@ static void drop_list(struct repair_segment *s, const struct record *record)
     repair_set_record(s, &without);
 }
 
+static unsigned bits_of(const struct judgement *list)
+{
+    return list->h.commit.stages[0].hash_bits;
+}
+
 int repair_judge_list_of_bad(struct repair *r, const struct repair_segment *s,
                              const struct record *record, struct judgement *list,
                              bool *waits, struct tamis_diag *diag)
@@ -34,7 +39,8 @@ int repair_judge_list_of_bad(struct repair *r, const struct repair_segment *s,
         return 0;
     filter_file_name(its.uuid, name);
     int rc = repair_judge(r, s, &its, name, list, diag);
-    *waits = !rc && (list->state == FILE_UNREAD || list->state == FILE_STRANGE);
+    *waits = !rc && (list->state == FILE_UNREAD || list->state == FILE_STRANGE ||
+                     (list->state == FILE_GOOD && bits_of(list) == 64));
     return rc;
 }
 
@@ -44,10 +50,17 @@ void repair_set_list_aside(struct repair *r, const struct repair_segment *s,
                            const struct record *record, const struct judgement *list)
 {
     struct repair_file *f = repair_find_file(r, record->list_uuid);
-    if (!f || list->state != FILE_BAD)
+    if (!f || (list->state != FILE_BAD && list->state != FILE_GOOD))
         return;
     f->named = f->aside = true;
-    repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, f->name, "its list: %s", list->what);
+    if (list->state == FILE_BAD)
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, f->name, "its list: %s",
+                    list->what);
+    else
+        repair_tell(r, TAMIS_REPAIR_QUARANTINED, s, f->name,
+                    "its list: the segment's filter is quarantined, and a list of %u "
+                    "bit%s makes none",
+                    bits_of(list), bits_of(list) == 1 ? "" : "s");
 }
 
 int repair_judge_list(struct repair *r, struct repair_segment *s, struct judgement *j,

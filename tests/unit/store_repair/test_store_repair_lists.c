@@ -176,6 +176,57 @@ static void a_bad_list_goes_with_its_filter(void **state)
                                    i & 1 ? HURT_MAGIC : HURT_PAGE);
 }
 
+/* A record without a filter cannot name a list, and this one makes no filter. */
+static void a_cut_list_goes_with_its_filter(void **state)
+{
+    const char *why = "its list: the segment's filter is quarantined, and a list of 30 "
+                      "bits makes none";
+    struct tamis_repair_report r;
+    (void)state;
+    struct tamis_store *s = store_new("s");
+    put_cut(s, "a", 30);
+    const char *filter = file_of(s, "s", "a"), *list = list_of(s, "s", "a");
+    tamis_store_close(s);
+    rot(filter);
+    OK(repair_code("s", 1, NULL, &r, NULL));
+    finding_is("quarantined", list, why);
+    r = repair("s");
+    finding_is("quarantined", list, why);
+    assert_true(r.n_quarantined == 2 && n_done(&r) == 2);
+    assert_true(exists(aside_of("s", list)) && exists(aside_of("s", filter)));
+    s = store_open("s");
+    assert_int_equal(record_in(s, "a").state, RECORD_NO_FILTER);
+    tamis_store_close(s);
+    check_settled("s");
+    remove_tree("s");
+}
+
+/* A repair without a meta record makes no filter from a list. The next one does. */
+static void a_whole_list_keeps_its_filter(void **state)
+{
+    (void)state;
+    struct tamis_store *s = two_lists();
+    const char *filter = file_of(s, "s", "a"), *list = list_of(s, "s", "a");
+    tamis_store_close(s);
+    rot(filter);
+    uint8_t noise[META_BYTES] = {1, 2, 3};
+    poke_catalog("s", "meta", "store", noise, sizeof noise);
+    struct tamis_repair_report r = repair("s");
+    assert_true(r.rebuilt && r.n_quarantined == 0);
+    finding_is("noted", filter, "1 of ");
+    SAW("left, for its list may make it anew");
+    assert_true(exists(list) && exists(filter));
+    r = repair("s");
+    SAW("made anew from its list");
+    s = store_open("s");
+    assert_true(is_listed(s, "a"));
+    OK(tamis_store_confirm_complete(s, NULL));
+    all_are_in(s);
+    tamis_store_close(s);
+    check_settled("s");
+    remove_tree("s");
+}
+
 /* Another segment's list is no damage of its own file, but it is not the one. */
 static void a_strange_list_is_not_believed(void **state)
 {
@@ -302,6 +353,8 @@ int main(void)
         cmocka_unit_test_setup(a_missing_list_is_forgotten, no_store),
         cmocka_unit_test_setup(a_list_stays_named_without_its_filter, no_store),
         cmocka_unit_test_setup(a_bad_list_goes_with_its_filter, no_store),
+        cmocka_unit_test_setup(a_cut_list_goes_with_its_filter, no_store),
+        cmocka_unit_test_setup(a_whole_list_keeps_its_filter, no_store),
         cmocka_unit_test_setup(a_strange_list_is_not_believed, no_store),
         cmocka_unit_test_setup(lists_without_a_catalog, no_store),
         cmocka_unit_test_setup(backups_have_lists, no_store),
