@@ -14,9 +14,9 @@ struct endings {
 
 /* Until endings_let(), a terminating signal is noted in endings_came. */
 void endings_note(struct endings *before);
-/* The same, and it makes the next write fail. Either way complain()
- * prints nothing. If the work `failed` then, endings_let() raises the signal and does
- * not return. */
+/* The same, and it makes the next write fail. Either way complain() prints nothing,
+ * unless complain_despite_signals() was called. If the work `failed` then,
+ * endings_let() raises the signal and does not return. */
 void endings_catch(struct endings *before);
 void endings_let(const struct endings *before, bool failed);
 /* The signal that came meanwhile, else 0. Work that does not write looks at it. */
