@@ -404,7 +404,8 @@ bind_as_before() {
 @test "the help does not promise what is not so" {
     ok "$OFFLINE" --help
     [[ ! $output =~ 'nothing has changed' ]]
-    [ "$(wc -l <<<"$output")" -le 24 ] && [ "$(wc -L <<<"$output")" -le 80 ]
+    [ "$(wc -l <<<"$output")" -le 24 ]
+    [ "$(wc -L <<<"$output")" -le 80 ]
 }
 
 @test "closed descriptors, a limit of file sizes, and whose message it is" {

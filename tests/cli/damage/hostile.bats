@@ -91,5 +91,7 @@ refused() {
     ok "$TAMIS" ls store
     [ "${#lines[@]}" -ge 6 ]
     [ "$(ls store/filters | grep -cvE '^[0-9a-f]{32}[.]tamis$')" -eq 0 ]
-    [ ! -e x ] && [ ! -e store/x ] && [ ! -e store/filters/x ]
+    [ ! -e x ]
+    [ ! -e store/x ]
+    [ ! -e store/filters/x ]
 }

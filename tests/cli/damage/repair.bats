@@ -75,7 +75,8 @@ tree() {
     [ "${#lines[@]}" -eq 1 ]
     ok "$TAMIS" repair store
     prints $'^quarantined\t-\tfilters/'
-    [ ! -e "$f" ] && [ -e "store/quarantine/${f##*/}" ]
+    [ ! -e "$f" ]
+    [ -e "store/quarantine/${f##*/}" ]
 }
 
 @test "a directory among the filters is to be removed by hand, and hinders nothing" {

@@ -72,7 +72,9 @@ leaves_nothing() {
             by $signal pwrite64 1 "$TAMIS" $command
             [ "$end" -gt 128 ] || explain "$signal, not $end: $command"
             leaves_nothing "$signal: $command"
-            [ ! -e f.tamis ] && [ ! -e copy ] && [ -z "$("$TAMIS" ls store)" ]
+            [ ! -e f.tamis ]
+            [ ! -e copy ]
+            [ -z "$("$TAMIS" ls store)" ]
         done
     done
     leaves_nothing

@@ -21,9 +21,11 @@ has() {
     make_two
     ok "$TAMIS" file union u a b --segment both --bind c0ffee --watermark 5
     prints '^u: 3[0-9]{4} keys in 1 stage, .*, error [0-9.]+%$'
-    has u ka && has u kb
+    has u ka
+    has u kb
     ok "$TAMIS" file show u
-    prints 'name +both' && prints 'xc0.xff.xee'
+    prints 'name +both'
+    prints 'xc0.xff.xee'
     ok "$TAMIS" file probe u 1 --bind c0ffee --min-watermark 5
     prints 'HIT'
     ok "$TAMIS" file intersect i a b
@@ -32,7 +34,8 @@ has() {
     ok "$TAMIS" file probe i --count --keys kb
     "$TAMIS" file build large ka --fpr 1e-8
     ok "$TAMIS" file fold s large --fpr 1% --json
-    prints '"file": "s"' && prints '"damaged": 0'
+    prints '"file": "s"'
+    prints '"damaged": 0'
     has s ka
     [ "$(stat -c %s s)" -lt "$(stat -c %s large)" ]
     ok "$TAMIS" file fold third a --by 3
@@ -43,7 +46,9 @@ has() {
 @test "sources stay as they are" {
     make_two
     md5sum a b >sums
-    "$TAMIS" file union u a b && "$TAMIS" file intersect i a b && "$TAMIS" file fold f a --by 3
+    "$TAMIS" file union u a b
+    "$TAMIS" file intersect i a b
+    "$TAMIS" file fold f a --by 3
     md5sum --quiet -c sums
 }
 
@@ -97,7 +102,8 @@ has() {
     "$TAMIS" file build seed ka
     # shellcheck disable=SC2086
     "$TAMIS" file build shape ka --fpr 1e-6 $SEED
-    "$TAMIS" init store && "$TAMIS" grow store g ka --watermark 1
+    "$TAMIS" init store
+    "$TAMIS" grow store g ka --watermark 1
     for c in union intersect; do
         fails 3 "seed: another hash or seed.*: build one anew with the --seed" "$TAMIS" file $c out a seed
         fails 2 "it still grows: seal it" "$TAMIS" file $c out a "$(filter_of g)"
@@ -127,7 +133,8 @@ has() {
     make_two
     flip a 5000
     fails 3 "u: 1 damaged page of the sources counted as all ones" "$TAMIS" file union u a b
-    has u ka && has u kb
+    has u ka
+    has u kb
     fails 3 "i: 1 damaged page of" "$TAMIS" file intersect i a b
     fails 3 "f: 1 damaged page of" "$TAMIS" file fold f a --by 3
     has f ka
@@ -172,7 +179,8 @@ states_its_error() {
 
 @test "the error of what is made of damaged filters is never understated" {
     seq 100000 >k
-    "$TAMIS" file build a k --fpr 0.1% --seed 0123456789abcdef && cp a d
+    "$TAMIS" file build a k --fpr 0.1% --seed 0123456789abcdef
+    cp a d
     for at in 5000 9100 13200 17300 21400 60000; do poke d $at '\xaa\x55'; done
     fails 2 "d: its error would be 0.00[78].*build it anew" "$TAMIS" file fold x d --fpr 0.2%
     fails 3 "x: 6 damaged pages" "$TAMIS" file fold x d --by 1

@@ -20,7 +20,8 @@ load ../common
     ok "$TAMIS" file probe f.tamis --quiet 1
     [ -z "$output" ]
     run --separate-stderr "$TAMIS" file probe f.tamis -q nope
-    [ "$status" -eq 10 ] && [ -z "$output$stderr" ]
+    [ "$status" -eq 10 ]
+    [ -z "$output$stderr" ]
 }
 
 @test "show prints each field with its offset" {
@@ -69,7 +70,7 @@ load ../common
     mkfifo fifo
     for c in show verify "probe --quiet"; do
         key=
-        [ "$c" = "probe --quiet" ] && key=k
+        [ "$c" != "probe --quiet" ] || key=k
         fails 4 "^tamis: none: .*No such file" "$TAMIS" file $c none $key
         fails 3 "^tamis: d: a directory, not a filter: name" "$TAMIS" file $c d $key
         fails 3 "^tamis: d: a directory, not" "$TAMIS" file $c d $key --offset 4096
@@ -90,7 +91,7 @@ load ../common
     for f in text empty zeros; do
         for c in show verify "probe --quiet"; do
             key=
-            [ "$c" = "probe --quiet" ] && key=k
+            [ "$c" != "probe --quiet" ] || key=k
             fails 3 "^tamis: $f: .+: .+" \
                 "$TAMIS" file $c $f $key
         done

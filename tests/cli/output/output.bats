@@ -138,7 +138,9 @@ teardown() {
     mkdir small
     as_root mount -t tmpfs -o size=1m,mode=1777 tmpfs small
     seq 100 >k
-    "$TAMIS" init small/o && "$TAMIS" build small/o s k && "$TAMIS" backup small/o small/copy
+    "$TAMIS" init small/o
+    "$TAMIS" build small/o s k
+    "$TAMIS" backup small/o small/copy
     dd if=/dev/zero of=small/fill bs=1k 2>/dev/null || :
     results=()
     for c in "probe small/copy 5" "init small/new"; do

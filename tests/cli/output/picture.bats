@@ -219,7 +219,8 @@ whole() {
         fails 2 "and $at is none: remove it" "$TAMIS" plan --sizes list --bytes 1M --svg $at
     done
     [ "$(cat 000012.sst)" = rocksdb.table ]
-    [ -L dangling ] && [ ! -e nowhere ]
+    [ -L dangling ]
+    [ ! -e nowhere ]
     : >empty
     printf '<?xml version="1.0"?><svg/>' >other.svg
     for at in empty other.svg new.svg; do

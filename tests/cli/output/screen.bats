@@ -100,12 +100,14 @@ bar() {
     for width in 60 80 200; do
         bar $width C
         [[ $bar =~ ^'      0 '\[(#*)(\ *)\]\ *[0-9.]+%$ ]]
-        [ "${#bar}" -gt $((width - 8)) ] && [ "${#bar}" -lt "$width" ]
+        [ "${#bar}" -gt $((width - 8)) ]
+        [ "${#bar}" -lt "$width" ]
         inner=$((${#BASH_REMATCH[1]} + ${#BASH_REMATCH[2]}))
         jq -ne "($inner * $fill - ${#BASH_REMATCH[1]}) | fabs < 0.51"
         ascii=${#bar}
         bar $width C.UTF-8
-        [[ $bar =~ █ ]] && [[ $bar =~ ▕ ]]
+        [[ $bar =~ █ ]]
+        [[ $bar =~ ▕ ]]
         [ "$(LC_ALL=C.UTF-8 wc -m <<<"$bar")" -eq $((ascii + 1)) ]
     done
     # A little is not nothing.

@@ -236,7 +236,8 @@ make_levels() {
 label_is_free() {
     sed -n 's/.*<text x="\([0-9.]*\)" y="\([0-9.]*\)".*>one error for all<.*/label \1 \2/p;
         s/.*<circle cx="\([0-9.]*\)" cy="\([0-9.]*\)".*<title>.*/point \1 \2/p' pic.svg >places
-    grep -q label places && grep -q point places
+    grep -q label places
+    grep -q point places
     awk '$1 == "label" { x = $2; y = $3; next } { px[n] = $2; py[n++] = $3 }
         END { for (i = 0; i < n; i++)
             if (px[i] > x - 106 && px[i] < x + 6 && py[i] > y - 17 && py[i] < y + 9) exit 1 }' places
@@ -254,7 +255,9 @@ no_exponents() {
     label_is_free
     axis=$(sed 's/ xmlns="[^"]*"//' pic.svg | xmllint --xpath '//text[@text-anchor="middle"]/text()' - | tr '\n' ' ')
     [ "$axis" = "1k 10k 100k 1M 10M " ]
-    grep -Fq '>10⁻¹⁰<' pic.svg && grep -Fq '>10⁻²<' pic.svg && grep -Fq '>1<' pic.svg
+    grep -Fq '>10⁻¹⁰<' pic.svg
+    grep -Fq '>10⁻²<' pic.svg
+    grep -Fq '>1<' pic.svg
     no_exponents
     # Everything has a filter: no word of others.
     ! grep -q 'no filter' pic.svg || explain "each has a filter"
@@ -265,7 +268,8 @@ no_exponents() {
     no_exponents
     echo 200T >sizes
     ok "$TAMIS" plan --sizes sizes --bytes 1G --svg pic.svg
-    grep -q '>100T<' pic.svg && grep -q '>1P<' pic.svg
+    grep -q '>100T<' pic.svg
+    grep -q '>1P<' pic.svg
 }
 
 @test "a picture: a point a segment, errors over sizes" {
@@ -361,7 +365,8 @@ no_exponents() {
         now=${BASH_REMATCH[1]}
         if [ "$now" -le "$limit" ]; then [ "$status" -eq 0 ]; else
             over=$((over + 1))
-            [ "$status" -eq 2 ] && [[ $stderr == "tamis: store: its filters take $now bytes, $((now - limit)) more than --bytes: "* ]]
+            [ "$status" -eq 2 ]
+            [[ $stderr == "tamis: store: its filters take $now bytes, $((now - limit)) more than --bytes: "* ]]
         fi
         [ "$now" -eq "$("$TAMIS" ls store --json | jq 'map(.bytes) | add')" ]
     done

@@ -137,7 +137,8 @@ load ../common
     for s in a b; do "$TAMIS" build store $s k --list --for-packs -q; done
     "$TAMIS" pack store -q
     pack=$(filter_of a)
-    [ "$pack" = "$(filter_of b)" ] && rm "$pack"
+    [ "$pack" = "$(filter_of b)" ]
+    rm "$pack"
     ok "$TAMIS" build store a --from-list
     ok "$TAMIS" verify store a --against k
     fails 3 "" "$TAMIS" repair store

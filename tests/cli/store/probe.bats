@@ -86,7 +86,9 @@ load ../common
     fails 5 "no segment 'none'" "$TAMIS" probe store nope --segment none
     [ "$output" = $'nope\tnone\tUNKNOWN_SEGMENT' ]
     run --separate-stderr "$TAMIS" probe store nope -q --segment none
-    [ "$status" -eq 0 ] && [ -z "$output" ] && [[ $stderr =~ "no segment 'none'" ]]
+    [ "$status" -eq 0 ]
+    [ -z "$output" ]
+    [[ $stderr =~ "no segment 'none'" ]]
 }
 
 @test "an empty store proves nothing" {

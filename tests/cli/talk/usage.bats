@@ -17,7 +17,9 @@ commands="init build attach grow seal drop probe ls stat verify plan"
 
 @test "no command: usage on stderr, status 2" {
     run --separate-stderr "$TAMIS"
-    [ "$status" -eq 2 ] && [ -z "$output" ] && [[ $stderr == *usage:* ]]
+    [ "$status" -eq 2 ]
+    [ -z "$output" ]
+    [[ $stderr == *usage:* ]]
 }
 
 @test "help COMMAND and COMMAND --help are the same" {
