@@ -19,15 +19,19 @@ static bool holds;
  * same signal. */
 void ending_came(volatile sig_atomic_t *came, int number)
 {
-    enum { SAME_SECONDS = 1 };
+    enum { SAME_MS = 1000 };
     static struct timespec first;
     struct timespec now;
+    long long ms;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (!*came) {
         first = now;
         *came = number;
-    } else if (now.tv_sec - first.tv_sec > SAME_SECONDS) {
+        return;
+    }
+    ms = (now.tv_sec - first.tv_sec) * 1000LL + (now.tv_nsec - first.tv_nsec) / 1000000;
+    if (ms > SAME_MS) {
         signal(number, SIG_DFL);
         raise(number);
     }

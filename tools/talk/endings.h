@@ -22,8 +22,8 @@ void endings_let(const struct endings *before, bool failed);
 /* The signal that came meanwhile, else 0. Work that does not write looks at it. */
 extern volatile sig_atomic_t endings_came;
 
-/* For handlers: notes the first signal in *came. One that comes more than a second later
- * ends the process. */
+/* For handlers: notes the first signal in *came. One that comes more than a second
+ * later ends the process. */
 void ending_came(volatile sig_atomic_t *came, int number);
 
 /* Blocks all of them but SIGQUIT and SIGPIPE until the process exits: an edit is about

@@ -93,3 +93,14 @@ leaves_nothing() {
         leaves_nothing "$command"
     done
 }
+
+@test "a signal that comes again later ends the process at once" {
+    export ASAN_OPTIONS=detect_leaks=0
+    seq 1000 >keys
+    # The handler of the first one takes its time.
+    end=0
+    env --default-signal strace -f -o trace -e trace=pwrite64,prlimit64 -e inject=pwrite64:signal=TERM:when=1+ \
+        -e inject=prlimit64:delay_enter=1200000 "$TAMIS" file build f.tamis keys -q || end=$?
+    [ "$end" -eq 143 ] || explain "$end"
+    [ -n "$(find . -name '*.tmp')" ]
+}
