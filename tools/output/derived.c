@@ -67,13 +67,13 @@ static char *unfit_advice(struct tamis_snapshot *snapshot, size_t index,
         tamis_filter_stage(f, 0, &first) != 0 || first.lanes != 0 || /* no ribbon */
         !has_whole_list(snapshot, index))
         return NULL;
-    store_word = shell_word(store, strlen(store));
+    store_word = path_word(store);
     word = shell_word(s->name, s->name_bytes);
     advice = memory_or_exit(malloc(strlen(store_word) + strlen(word) + 96));
     sprintf(advice,
-            "its list makes one: tamis build %s%s%s%s --from-list --kind bloom%s%s",
-            store[0] == '-' ? "./" : "", store_word, dashed ? "" : " ",
-            dashed ? "" : word, dashed ? " -- " : "", dashed ? word : "");
+            "its list makes one: tamis build %s%s%s --from-list --kind bloom%s%s",
+            store_word, dashed ? "" : " ", dashed ? "" : word, dashed ? " -- " : "",
+            dashed ? word : "");
     free(store_word);
     free(word);
     return advice;

@@ -61,14 +61,10 @@ static void print_command(const struct plan_step *step, const struct planned *s,
                           const char *does, const char *note, const char *command,
                           const char *rest)
 {
-    const char *path = step->store;
-    char *store = memory_or_exit(malloc(strlen(path) + 3)), *word;
+    char *store = path_word(step->store);
 
-    sprintf(store, "%s%s", path[0] == '-' ? "./" : "", path);
-    word = shell_word(store, strlen(store));
-    printf("%-8s %s%s: tamis %s %s", does, s->name, note, command, word);
+    printf("%-8s %s%s: tamis %s %s", does, s->name, note, command, store);
     print_operands(s, false, rest);
-    free(word);
     free(store);
 }
 

@@ -63,6 +63,16 @@ char *shell_word(const void *bytes, size_t n)
     return is_plain(bytes, n) ? escape(bytes, n) : shell_quoted(bytes, n);
 }
 
+char *path_word(const char *path)
+{
+    char *operand = memory_or_exit(malloc(strlen(path) + 3)), *word;
+
+    sprintf(operand, "%s%s", path[0] == '-' ? "./" : "", path);
+    word = shell_word(operand, strlen(operand));
+    free(operand);
+    return word;
+}
+
 char *hex(const void *bytes, size_t n)
 {
     const uint8_t *s = bytes;

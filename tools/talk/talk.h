@@ -82,6 +82,8 @@ char *hex(const void *bytes, size_t n);    /* the same */
  * like, if it has bytes that are not printed. The same. */
 char *shell_quoted(const void *bytes, size_t n);
 char *shell_word(const void *bytes, size_t n); /* without quotes if it needs none */
+/* A path as an operand: ./ comes before a dash. */
+char *path_word(const char *path);
 
 /* ==== fail.c: a call that failed ================================================= */
 
