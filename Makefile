@@ -254,6 +254,7 @@ check-layers: all | deps-test
 	@tests/layers.sh
 	@tests/rooms.sh $B
 	@tests/layers_tools.sh
+	@tests/bats_checks.sh
 
 check-symbols: all
 	@tests/symbols.sh $B
