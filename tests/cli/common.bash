@@ -71,6 +71,18 @@ filter_of() {
     "$TAMIS" ls store "$@" --json | sed -n 's/.*"file": "\(.*\)".*/store\/\1/p'
 }
 
+# A store with a segment "g" whose file, $length bytes long, has holes, and takes $taken.
+# Two keys have fewer bits than the file has pages: some of its pages are always empty.
+make_holes() {
+    "$TAMIS" init store
+    seq 2 | "$TAMIS" grow store g
+    "$TAMIS" seal store g
+    fallocate --dig-holes "$(filter_of g)"
+    length=$(stat -c %s "$(filter_of g)")
+    taken=$(($(stat -c %b "$(filter_of g)") * 512))
+    [ "$taken" -lt "$length" ] || skip "this file system makes no holes"
+}
+
 # list_of SEGMENT: the file of its list.
 list_of() {
     local f
