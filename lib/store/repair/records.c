@@ -149,6 +149,22 @@ static int judge_good_record(struct repair *r, struct repair_segment *s,
     return 0;
 }
 
+/* Files that the bytes of a damaged record name may be wanted, even if nothing in them
+ * tells what they are. */
+static void suspect_files(struct repair *r, const struct repair_segment *s)
+{
+    static const size_t uuids[] = {offsetof(struct record_disk, uuid),
+                                   offsetof(struct record_disk, place_uuid),
+                                   offsetof(struct record_disk, list_uuid)};
+    if (s->before_bytes < RECORD_HEAD_BYTES)
+        return;
+    for (size_t i = 0; i < sizeof uuids / sizeof *uuids; i++) {
+        struct repair_file *f = repair_find_file(r, s->before + uuids[i]);
+        if (f)
+            f->suspect = true; /* unless another record names it */
+    }
+}
+
 /* The UUID in a damaged record, and a filter of the very name: two witnesses. */
 static int remake_record(struct repair *r, struct repair_segment *s,
                          struct judgement *j, struct tamis_diag *diag)
@@ -159,6 +175,7 @@ static int remake_record(struct repair *r, struct repair_segment *s,
     struct repair_file *f =
         s->before_bytes >= RECORD_HEAD_BYTES ? repair_find_file(r, uuid) : NULL;
     s->lost_uuid = !f;
+    suspect_files(r, s);
     if (f) {
         filter_file_name(uuid, name);
         int rc = repair_judge(r, s, NULL, name, j, diag);
@@ -176,8 +193,6 @@ static int remake_record(struct repair *r, struct repair_segment *s,
         if (j->state == FILE_GOOD && same) {
             record = repair_record_of(&j->h);
             f->named = true;
-        } else {
-            f->suspect = true; /* unless it is another segment's */
         }
     }
     /* Without a file to bear it out, what is damaged may be the name: then the segment

@@ -176,6 +176,23 @@ static void a_bad_list_goes_with_its_filter(void **state)
                                    i & 1 ? HURT_MAGIC : HURT_PAGE);
 }
 
+/* Nothing tells any more which segment it was, but for its damaged record. */
+static void a_list_goes_with_its_record(void **state)
+{
+    (void)state;
+    struct tamis_store *s = two_lists();
+    const char *filter = file_of(s, "s", "a"), *list = list_of(s, "s", "a");
+    tamis_store_close(s);
+    hurt(filter, HURT_MAGIC);
+    hurt(list, HURT_MAGIC);
+    poke_record("s", "a", offsetof(struct record_disk, keys));
+    struct tamis_repair_report r = repair("s");
+    assert_int_equal(r.n_swept, 0);
+    assert_true(exists(aside_of("s", list)) && exists(aside_of("s", filter)));
+    check_settled("s");
+    remove_tree("s");
+}
+
 /* A record without a filter cannot name a list, and this one makes no filter. */
 static void a_cut_list_goes_with_its_filter(void **state)
 {
@@ -353,6 +370,7 @@ int main(void)
         cmocka_unit_test_setup(a_missing_list_is_forgotten, no_store),
         cmocka_unit_test_setup(a_list_stays_named_without_its_filter, no_store),
         cmocka_unit_test_setup(a_bad_list_goes_with_its_filter, no_store),
+        cmocka_unit_test_setup(a_list_goes_with_its_record, no_store),
         cmocka_unit_test_setup(a_cut_list_goes_with_its_filter, no_store),
         cmocka_unit_test_setup(a_whole_list_keeps_its_filter, no_store),
         cmocka_unit_test_setup(a_strange_list_is_not_believed, no_store),
