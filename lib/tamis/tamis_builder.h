@@ -41,9 +41,9 @@ struct tamis_builder_options {
      * that fold to one of two sizes an octave, so that they share bands. The file may
      * be half as large again, or two pages larger. */
     uint64_t for_packs;
-    /* Not 0: tamis_builder_finish_list() makes a list of the hashes, too, cut to so many
-     * bits: 1 to 64, all of them. Spooled hashes are then sorted as they are written,
-     * which takes 15 ns a hash. */
+    /* Not 0: tamis_builder_finish_list() makes a list of the hashes, too, cut to so
+     * many bits: 1 to 64, all of them. Spooled hashes are then sorted as they are
+     * written, which takes 15 ns a hash. */
     uint64_t list_bits;
     /* TAMIS_BLOOM (or 0) or TAMIS_RIBBON. A ribbon takes a few per cent more than
      * log2(1/error) bits a key, where a Bloom filter takes 44% more; building it takes
@@ -51,7 +51,8 @@ struct tamis_builder_options {
      * packed: with for_packs it is ERR_RANGE. A reader or a writer of 1.0 refuses the
      * file, and a store that has one (SPEC.md section 19). With hashes that are not
      * evenly spread it is larger. If hashes are spooled, each portion of them that
-     * has room in memory reads the spool anew. */
+     * has room in memory reads the spool anew; those that pages bump, half a per cent
+     * of evenly spread ones, stay in memory beside the limit. */
     uint64_t kind;
 };
 

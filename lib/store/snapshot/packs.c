@@ -331,8 +331,7 @@ int packs_lost(const struct tamis_snapshot *s, size_t index, struct tamis_diag *
                              : "no column of this pack is known to be the segment's");
     if (v->failure == ENOENT)
         return diag_fail(diag, ENOENT, path, "%s is missing", file);
-    int rc =
-        diag_fail(diag, v->failure, path, "%s: %s", file, tamis_strerror(v->failure));
+    int rc = diag_open(diag, v->failure, path, file);
     if (diag && v->failure > 0)
         diag->os_errno = v->failure;
     return rc;

@@ -20,6 +20,7 @@ enum hurt {
     NO_TOMBSTONES,
     BAD_TOMBSTONES,
     A_DIRECTORY,
+    A_FIFO,
     A_DEAD_DIRECTORY,
     N_HURTS
 };
@@ -39,6 +40,12 @@ static void make_directory(const char *path)
 {
     OK(unlink(path));
     OK(mkdir(path, 0777));
+}
+
+static void make_fifo(const char *path)
+{
+    OK(unlink(path));
+    OK(mkfifo(path, 0666));
 }
 
 /* One of the packs of "s". The files "filter" and "strange" are at hand. */
@@ -66,6 +73,8 @@ static void hurt_one(enum hurt how)
         flip(dead, 50);
     else if (how == A_DIRECTORY)
         make_directory(pack);
+    else if (how == A_FIFO)
+        make_fifo(pack);
     else if (how == A_DEAD_DIRECTORY)
         make_directory(dead);
 }
@@ -194,6 +203,7 @@ static void segments_have_the_reason_of_their_pack(void **state)
                            ".dead file beside this pack is mi"},
         [BAD_TOMBSTONES] = {TAMIS_FILE_LOST, TAMIS_ERR_DAMAGED, ".dead file beside"},
         [A_DIRECTORY] = {TAMIS_UNREADABLE, EISDIR, "this pack: Is a directory"},
+        [A_FIFO] = {TAMIS_UNREADABLE, EINVAL, "this pack: not a regular file"},
         [A_DEAD_DIRECTORY] = {TAMIS_FILE_LOST, TAMIS_ERR_DAMAGED, ".dead file beside"},
     };
     (void)state;
