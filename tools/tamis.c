@@ -76,14 +76,15 @@ static const char exit_help[] =
     "Exit status:\n"
     "   0  done (probe --quiet: the key may be there)\n"
     "   2  wrong usage, a number out of range, a bad key list, or a segment, file or\n"
-    "      store that exists already\n"
+    "      store that exists already, is sealed, or does not suit the command\n"
     "   3  not a filter or store, a newer format, damage or lost keys found, or a\n"
-    "      filter of another domain or binding; no file in the place of a filter or\n"
-    "      a list, a directory or another kind of file there is damage\n"
-    "   4  I/O error, also of the output; the line on standard error says so if the\n"
-    "      work is done and only its report is lost\n"
+    "      filter of another domain or binding; a filter or list of a store that is\n"
+    "      missing, or no regular file, counts as damage\n"
+    "   4  any other failure: of I/O, permissions, space or memory, or a FILE that\n"
+    "      is missing; if the work is done and only its report is lost, the line on\n"
+    "      standard error says so\n"
     "   5  no such segment or store, or a segment has no list\n"
-    "   6  busy: another writer has the segment\n"
+    "   6  busy: another process has the segment or the store\n"
     "  10  probe --quiet: the key is absent; file contains or equal --quiet: no\n";
 
 /* The command that words[0], or words[0] and words[1], name. */
@@ -122,7 +123,7 @@ static int unknown_command(const char *word)
 static int unknown_file_command(const char *word)
 {
     static const char are[] = "it is build, show, probe, verify, union, intersect, "
-                              "fold, contains, equal, compare or estimate";
+                              "fold, merge, contains, equal, compare or estimate";
     struct suggestion meant;
     char *hint, *name;
 

@@ -427,8 +427,8 @@ const struct command cmd_build = {
                 {WITH(OPT_PACK) | WITH(OPT_FOR_PACKS),
                  "sizes for 'tamis pack'; with --each: into one pack", NULL},
                 OPTION(FROM_LIST, NULL),
-                OPTION(LIST, "list their hashes, too: BITS of each, 1..64 (64); "
-                             "merge and --from-list need whole hashes"),
+                OPTION(LIST, "keep a list of the keys' hashes, too, cut to BITS, 1..64 "
+                             "(64); merge and --from-list need whole hashes"),
                 OPTION(KIND, NULL),
                 OPTION(JOBS, NULL),
                 {WITH(OPT_CHECK) | WITH(OPT_EMPTY),

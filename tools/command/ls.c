@@ -103,10 +103,9 @@ const struct command cmd_ls = {
     .summary = "list segments",
     .about =
         "Prints one line for each segment, by rank and name: state (sealed, packed, "
-        "growing, or bare: without a filter), rank, keys added (build counts a repeat "
-        "unless it follows at once), "
-        "bytes "
-        "of the file or of its share of a pack (0: the pack is lost), target error, "
+        "growing, or bare: without a filter), rank, keys added (one that build "
+        "reads twice counts twice, unless side by side), bytes of the file or of its "
+        "share of a pack (0: the pack is lost), target error, "
         "watermark, time of registration, name. For a growing filter these are the "
         "catalog's last figures; 'tamis stat' reads the file.\n",
     .options = {OPTION(NAMES, NULL),

@@ -221,8 +221,7 @@ const struct command cmd_pack = {
                 OPTION(REPACK, NULL),
                 OPTION(KEEP, NULL),
                 OPTION(DRY_RUN, NULL),
-                OPTION(JOBS,
-                       "use N threads, of which 8 help; default: one a processor"),
+                OPTION(JOBS, "use N threads, 8 at most; default: one a processor"),
                 {WITH(OPT_QUIET) | WITH(OPT_JSON),
                  "print no closing line, or JSON: 'tamis help json'", NULL}},
     .examples = "tamis pack store 000007.sst 000009.sst --keep\n"

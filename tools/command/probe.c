@@ -248,8 +248,10 @@ const struct command cmd_probe = {
                 OPTION(COUNT, NULL),
                 OPTION(EXPLAIN, "the answer of every segment, and the reason: its key "
                                 "range, or which stage, lane and offset of its filter"),
-                OPTION(QUIET, "exit 0 if KEY may be there, 10 if absent. An unknown "
-                              "SEGMENT is reported on stderr and exits 0"),
+                OPTION(
+                    QUIET,
+                    "exit 10 if KEY is absent. Else read it: 0 if it may be there, or "
+                    "the SEGMENT is unknown, which stderr says"),
                 OPTION(JSON, NULL),
                 {KEY_FLAGS, "form of KEYFILE: 'tamis help keys'; --hex: of KEY, too",
                  NULL}},

@@ -321,16 +321,15 @@ const struct command cmd_repair = {
         "  noted         left as it is, say a directory or link named like a filter\n"
         "  finished      a filter that a writer left open, or sealed\n"
         "  rebuilt       the catalog, a record, or a bad filter from its list\n"
-        "  quarantined   a damaged filter (build its segment anew), or one of no "
-        "segment\n"
-        "  swept         a file that was never finished\n",
+        "  quarantined   a damaged filter, list or pack, or one of no segment\n"
+        "  swept         a file that was never finished, or is no filter\n",
     .options = {OPTION(DRY_RUN, NULL), OPTION(UUID, NULL),
                 OPTION(CONFIRM,
                        "the list has every segment of the engine, with its own filter: "
                        "compare 'tamis ls' with the engine's list, bindings too"),
                 OPTION(
                     FORCE,
-                    "take filters in quarantine of segments not listed; else exit 3"),
+                    "confirm although quarantine has filters of segments not listed"),
                 OPTION(JSON, NULL)},
     .notes =
         "Exits 3 for damage, mended or not, or if a directory or link is named like a "

@@ -190,7 +190,7 @@ const struct command cmd_file_build = {
                 OPTION(SEGMENT, NULL),
                 OPTION(BIND, NULL),
                 OPTION(WATERMARK, NULL),
-                OPTION(LIST, "list their hashes instead: BITS of each, 1..64 (64)"),
+                OPTION(LIST, "a list of their hashes instead, of BITS, 1..64 (64)"),
                 OPTION(KIND, NULL),
                 OPTION(JOBS, NULL),
                 {WITH(OPT_CHECK) | WITH(OPT_EMPTY),

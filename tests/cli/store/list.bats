@@ -303,7 +303,7 @@ hurt() {
     ok "$TAMIS" ls store a --json
     [ "$(jq -c '.[] | [.keys, .list.hashes]' <<<"$output")" = '[6000,3000]' ]
     ok "$TAMIS" help ls
-    grep -q 'build counts a repeat unless it follows at once' <<<"$(tr '\n' ' ' <<<"$output")"
+    grep -q 'one that build reads twice counts twice, unless side by side' <<<"$(tr '\n' ' ' <<<"$output")"
     printf 'a\na\nb\na\n' | "$TAMIS" build store a --replaces a --list -q
     [ "$("$TAMIS" ls store a --json | jq '.[0].keys')" -eq 3 ]
 }
