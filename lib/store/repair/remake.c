@@ -7,6 +7,7 @@
 #include "lib/error.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,10 +108,13 @@ static int tell(struct remake *m, const struct tamis_segment_info *info)
     return names_set(&m->repair->remade, info->name, info->name_bytes, 1);
 }
 
-static int put(struct remake *m, size_t index, double error, struct tamis_diag *diag)
+static int put_anew(struct remake *m, size_t index, double error,
+                    struct tamis_diag *diag)
 {
     const struct tamis_segment_options opt = {.size = sizeof opt, .kind = m->kind};
     struct tamis_edit *edit;
+    /* A first edit removes what no record names, and repair is yet to judge that. */
+    atomic_store(&m->store->catalog->swept, true);
     int rc = tamis_edit_begin(m->store, &edit, diag);
     if (rc)
         return rc;
@@ -148,7 +152,7 @@ static int remake_one(struct remake *m, size_t index, struct tamis_diag *diag)
     if (rc || !m->what[0])
         return 0; /* a bad list is for repair */
     if (!m->repair->opt.dry_run)
-        rc = put(m, index, info.error, diag);
+        rc = put_anew(m, index, info.error, diag);
     if (rc == TAMIS_ERR_MISMATCH)
         return 0; /* replaced meanwhile */
     return rc ? rc : tell(m, &info);
@@ -169,6 +173,7 @@ int repair_remake(struct repair *r, struct tamis_diag *diag)
         if (!rc)
             rc = remake_one(m, i, diag);
     }
+    atomic_store(&r->store->catalog->swept, false);
     free(m);
     return rc;
 }

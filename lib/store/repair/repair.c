@@ -12,7 +12,7 @@
 
 /* ---- the catalog is good ---- */
 
-/* Does this error of opening mean that the catalog can never be used? */
+/* Does this error of reading it mean that the catalog can never be used? */
 static bool is_lost(int rc)
 {
     return rc == TAMIS_ERR_NO_STORE || rc == TAMIS_ERR_NOT_TAMIS ||
@@ -53,8 +53,14 @@ static int open_live(struct repair *r, struct tamis_diag *diag)
         rc = tamis_store_open(r->path, &r->store, diag);
     if (!rc && r->store->catalog->read_only && !r->opt.dry_run)
         rc = store_usable(r->store, true, diag);
+    if (rc)
+        return rc;
+    r->meta = r->store->catalog->meta;
+    rc = repair_check_uuid(r, diag);
     if (!rc)
         rc = repair_remake(r, diag);
+    if (is_lost(rc)) /* or a list went bad: the records say which */
+        rc = 0;
     if (!rc)
         rc = repair_lock_filters(r, r->store_fd, "filters", diag);
     if (!rc)
@@ -75,10 +81,7 @@ static void close_live(struct repair *r)
 static int repair_live(struct repair *r, struct tamis_diag *diag)
 {
     struct tamis_store_info info;
-    r->meta = r->store->catalog->meta;
-    int rc = repair_check_uuid(r, diag);
-    if (!rc)
-        rc = repair_sweep_catalogs(r, diag);
+    int rc = repair_sweep_catalogs(r, diag);
     if (!rc)
         rc = repair_list_files(r, diag);
     if (!rc)

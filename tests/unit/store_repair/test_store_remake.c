@@ -151,6 +151,44 @@ static void a_ribbon_stays_one(void **state)
     remove_tree("s");
 }
 
+/* An older catalog was put back. What it does not name may be wanted, so it is kept
+ * aside, and not swept by the edit that makes a filter anew. */
+static void what_nothing_names_is_kept(void **state)
+{
+    (void)state;
+    struct tamis_store *s = two_lists();
+    tamis_store_close(s);
+    file_copy(path_of("s/catalog.lmdb"), path_of("older"));
+    s = store_open("s");
+    put_segment(s, "new", 20000, 100);
+    const char *newer = file_of(s, "s", "new");
+    OK(unlink(file_of(s, "s", "a")));
+    tamis_store_close(s);
+    file_copy(path_of("older"), path_of("s/catalog.lmdb"));
+    struct tamis_repair_report r = repair("s");
+    assert_true(r.n_rebuilt == 1 && r.n_quarantined == 1 && r.n_swept == 0);
+    assert_true(exists(aside_of("s", newer)));
+    s = store_open("s");
+    a_and_b_have_their_keys(s);
+    tamis_store_close(s);
+    check_settled("s");
+    remove_tree("s");
+}
+
+static void another_store_is_left(void **state)
+{
+    static const uint8_t other[UUID_BYTES] = {1};
+    struct tamis_repair_report r;
+    (void)state;
+    struct tamis_store *s = two_lists();
+    OK(unlink(file_of(s, "s", "a")));
+    tamis_store_close(s);
+    uint64_t before = tree_of("s");
+    assert_int_equal(repair_code("s", 0, other, &r, NULL), TAMIS_ERR_MISMATCH);
+    assert_true(n_done(&r) == 0 && tree_of("s") == before);
+    remove_tree("s");
+}
+
 /* An edit that fails leaves the segment as it was, and the failure is told. */
 static void a_full_disk_is_told(void **state)
 {
@@ -180,6 +218,8 @@ int main(void)
         cmocka_unit_test_setup(wrong_ones_are_found, no_store),
         cmocka_unit_test_setup(bad_and_cut_lists_are_no_source, no_store),
         cmocka_unit_test_setup(a_ribbon_stays_one, no_store),
+        cmocka_unit_test_setup(what_nothing_names_is_kept, no_store),
+        cmocka_unit_test_setup(another_store_is_left, no_store),
         TEST_WITH_FAULTS(a_full_disk_is_told),
     };
     return cmocka_run_group_tests_name("store_remake", tests, test_dir_create,
