@@ -1,6 +1,7 @@
 /* Explains an answer about a segment: by its key range, its filter, or neither. */
 #include "lib/store/snapshot/snapshot.h"
 #include "lib/filter/filter.h"
+#include "lib/store/catalog/origin.h"
 
 #include <string.h>
 
@@ -20,7 +21,8 @@ enum tamis_answer tamis_snapshot_explain(struct tamis_snapshot *snapshot,
 {
     bool by_range = false;
     memset(out, 0, sizeof *out);
-    enum tamis_reason reason = probe_target(snapshot, target, 0, key, &by_range);
+    uint64_t now = snapshot ? origin_clock(snapshot->origin) : 0;
+    enum tamis_reason reason = probe_target(snapshot, target, now, key, &by_range);
     if (by_range)
         return explain(out, TAMIS_BY_RANGE, reason);
     if (reason != TAMIS_NO_REASON && reason != TAMIS_HIT && reason != TAMIS_DAMAGED)

@@ -105,6 +105,28 @@ static void readers_notice_within_a_second(void **state)
         }
 }
 
+/* Nobody else asks, so an explanation has to look by itself. */
+static void explanations_look_too(void **state)
+{
+    (void)state;
+    for (int packed = 0; packed < 2; packed++) {
+        struct tamis_explanation why;
+        struct tamis_store *s = store_to_ask(1, packed);
+        struct tamis_target t = tamis_snapshot_target(asked, 0);
+        assert_int_equal(tamis_snapshot_explain(asked, &t, &absent_key, &why),
+                         TAMIS_ABSENT);
+        replace_catalog();
+        pass(1000);
+        assert_int_equal(tamis_snapshot_explain(asked, &t, &absent_key, &why),
+                         TAMIS_MAYBE);
+        assert_true(why.by == TAMIS_BY_NOTHING && why.reason == TAMIS_MISMATCH);
+        tamis_snapshot_release(asked);
+        tamis_store_close(s);
+        nftw(path_of("s"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        nftw(path_of("t"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    }
+}
+
 /* A thread reads the clock at every 64th key, for all stores that it asks. */
 static void readers_notice_though_the_clock_is_read_for_others(void **state)
 {
@@ -367,6 +389,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         EACH(readers_notice_within_a_second),
+        EACH(explanations_look_too),
         EACH(readers_notice_though_the_clock_is_read_for_others),
         EACH(readers_notice_an_older_copy_in_place),
         EACH(a_catalog_that_is_cut_off_proves_nothing),
