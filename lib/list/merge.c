@@ -39,13 +39,12 @@ static int unfit(struct tamis_filter *list, const struct list_source *s,
 static int open_sources(struct merging *m, struct tamis_filter *const *lists,
                         struct tamis_diag *diag)
 {
-    uint64_t tag = tamis_filter_domain(lists[0]).tag;
     int err = 0;
     for (size_t i = 0; i < m->n && !err; i++) {
         err = list_source_open(lists[i], &m->sources[i], diag);
         if (err)
             break;
-        if (tamis_filter_domain(lists[i]).tag != tag)
+        if (tamis_filter_domain(lists[i]).tag != tamis_filter_domain(lists[0]).tag)
             err = diag_fail(diag, TAMIS_ERR_MISMATCH, filter_path(lists[i]),
                             "a list of another hash or seed than the first: merge "
                             "lists of one store");

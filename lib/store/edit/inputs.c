@@ -279,7 +279,11 @@ static void where(struct packing *p, size_t index, struct look *l)
         return;
     p->taken[index] = true;
     bool stays = p->chosen ? !p->chosen[index] : p->opt.repack == TAMIS_REPACK_NONE;
-    if (l->seat && stays)
+    if (!e->state) /* its record may be shorter than any */
+        input_left(p, index,
+                   e->refusal == TAMIS_ERR_VERSION ? TAMIS_LEFT_NEWER
+                                                   : TAMIS_LEFT_UNREADABLE);
+    else if (l->seat && stays)
         input_left(p, index, TAMIS_LEFT_PACKED);
     else if (le64_get(entry_record(e)->ro_compat) & ~RECORD_RO_COMPAT_KNOWN)
         input_left(p, index, TAMIS_LEFT_NEWER);

@@ -146,7 +146,7 @@ static size_t batch_in_pack(struct tamis_snapshot *s, const struct tamis_target 
                             uint64_t *absent, enum tamis_reason *why)
 {
     size_t n_absent = 0;
-    for (size_t done = 0; absent && done < n; done += 64) {
+    for (size_t done = 0; done < n; done += 64) {
         uint64_t word = 0;
         size_t some = n - done < 64 ? n - done : 64;
         pack_probe_column_many(seat->pack, seat->band, seat->column, hashes + done,
@@ -175,6 +175,8 @@ size_t tamis_snapshot_probe_batch(struct tamis_snapshot *snapshot,
     size_t n_absent = 0;
     if (absent)
         memset(absent, 0, (n / 64 + (n % 64 != 0)) * sizeof *absent);
+    if (reason == TAMIS_NO_REASON && n && (!hashes || !absent))
+        reason = TAMIS_MISMATCH;
     const struct seat *seat = reason == TAMIS_NO_REASON
                                   ? packs_seat(&snapshot->packs, target->slot - 1)
                                   : NULL;

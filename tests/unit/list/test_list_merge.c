@@ -193,6 +193,9 @@ static void test_unfit(void **state)
     expect_refused("a", "narrow", TAMIS_ERR_UNFIT, "merge lists of one width");
     expect_refused("a", "foreign", TAMIS_ERR_MISMATCH, "merge lists of one store");
     expect_refused("a", "filter", TAMIS_ERR_UNFIT, "not a list");
+    struct tamis_filter *none = NULL;
+    assert_int_equal(tamis_list_merge(&none, 1, path_of("m"), NULL, NULL, NULL),
+                     TAMIS_ERR_UNFIT);
     assert_int_equal(tamis_list_merge(NULL, 0, path_of("m"), NULL, NULL, NULL),
                      TAMIS_ERR_RANGE);
     struct tamis_filter *a = open_filter(path_of("a"));

@@ -1,4 +1,4 @@
-/* Which segments a damaged page of a pack costs. */
+/* Which segments a damaged page of a pack costs, and a damaged record. */
 #include "tests/support/store_packs.h"
 #include "format/pack.h"
 #include "lib/filter/pack.h"
@@ -53,10 +53,32 @@ static void damaged_pages_have_their_segments(void **state)
     remove_store("s");
 }
 
+/* A record that is too short to be one: nothing in it is read, and the others are
+ * packed. */
+static void a_short_record_is_left(void **state)
+{
+    static const uint8_t some[5] = {1, 2, 3, 4, 5};
+    struct tamis_pack_report report;
+    (void)state;
+    struct tamis_store *s = store_of("s", 3, 100);
+    tamis_store_close(s);
+    poke_catalog("s", "segments", name_of(1), some, sizeof some);
+    s = store_open("s");
+    struct tamis_edit *e = edit_new(s);
+    struct tamis_snapshot *snap = snapshot_of(s);
+    OK(tamis_edit_pack(e, snap, NULL, 0, NULL, &report, NULL));
+    assert_true(report.n_packed == 2 && report.n_unreadable == 1);
+    OK(tamis_edit_commit(e, NULL));
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+    remove_store("s");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(damaged_pages_have_their_segments),
+        cmocka_unit_test(a_short_record_is_left),
     };
     return cmocka_run_group_tests_name("store_pack_pages", tests, test_dir_create,
                                        test_dir_remove);

@@ -127,6 +127,28 @@ static void columns_are_compared_by_their_own_blocks(void **state)
     remove_store("s");
 }
 
+/* As for a filter: NULL for what is needed proves nothing. */
+static void batches_without_arrays(void **state)
+{
+    (void)state;
+    struct tamis_store *s = store_of("s", 3, 100);
+    pack_all(s, false);
+    struct tamis_snapshot *snap = snapshot_of(s);
+    struct tamis_target t = tamis_snapshot_target(snap, 1);
+    uint64_t tag = tamis_store_domain(s).tag, hash = 1, absent = UINT64_MAX;
+    for (int i = 0; i < 2; i++) {
+        enum tamis_reason why = TAMIS_NO_REASON;
+        assert_int_equal(tamis_snapshot_probe_batch(snap, &t, tag, i ? NULL : &hash, 1,
+                                                    i ? &absent : NULL, &why),
+                         0);
+        assert_int_equal(why, TAMIS_MISMATCH);
+    }
+    assert_int_equal(absent, 0);
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+    remove_store("s");
+}
+
 /* Filters made of columns: their union has the keys of both. */
 static void columns_are_sources_of_derivations(void **state)
 {
@@ -185,6 +207,7 @@ int main(void)
         cmocka_unit_test(damaged_columns_are_no_filters),
         cmocka_unit_test(columns_are_compared_by_their_own_blocks),
         cmocka_unit_test(columns_are_sources_of_derivations),
+        cmocka_unit_test(batches_without_arrays),
         cmocka_unit_test(the_pack_that_is_lost),
     };
     return cmocka_run_group_tests_name("store columns", tests, test_dir_create,
