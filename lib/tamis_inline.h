@@ -28,14 +28,12 @@
  * LIFETIME. A value holds its filter, and its snapshot. It may be copied; release one
  * of the copies, once, when no thread probes any of them. tamis_filter_close() while a
  * value is held turns it off: each probe of it answers MAYBE/UNREADABLE, and the memory
- * goes with the last value. A zeroed value answers MAYBE/UNREADABLE, and may be
- * released.
+ * goes with the last value. A zeroed value answers the same, and may be released.
  *
  * CONCURRENCY. Probes: all threads at once, in signal handlers (a probe that falls back
  * as the call), and in forked children. None waits. Only `why` may be NULL.
  *
  * COMPILERS. gcc and clang, C11 or C++11.
- *
  * ABI. The layout of version TAMIS_INLINE_VERSION is fixed; a library that does not
  * know the caller's version refuses it (TAMIS_ERR_VERSION). */
 #ifndef TAMIS_INLINE_H
@@ -122,7 +120,6 @@ int tamis_snapshot_inline(struct tamis_snapshot *snapshot,
                           struct tamis_inline *out);
 /* Sets *out, a value for blocks of this geometry and domain. ERR_RANGE: no geometry, or
  * no domain. ERR_VERSION. The value holds nothing: copy it, forget it, share it. */
-struct tamis_inline_blocks;
 int tamis_blocks_inline(const struct tamis_blocks *blocks, uint32_t version,
                         struct tamis_inline_blocks *out);
 /* Gives back what the value holds, and zeroes it. */
@@ -318,6 +315,9 @@ TAMIS_INLINE size_t tamis_inline_probe_few(const struct tamis_inline *value,
     if (__builtin_expect(
             !tamis_inline_has(value->one, tag) || n - 1 > 63 || !hashes || !absent, 0))
         return tamis_inline_ask_few(value, tag, hashes, n, absent, why);
+    /* A handler of SIGBUS may jump out of the loads below, and must leave no ABSENT. */
+    *absent = 0;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     for (i = 0; i < n; i++) {
         block[i] = tamis_inline_block(value->bits, value->geometry.n_blocks, hashes[i]);
         __builtin_prefetch(block[i]);

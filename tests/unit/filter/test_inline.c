@@ -1,6 +1,7 @@
 /* Inline probes of a filter (tamis_inline.h): the answers of the reference and of the
  * call, for each processor that the loops are compiled for; when a value is quick, and
  * what it answers when it is not. */
+#include "tests/support/guard_support.h"
 #include "tests/support/one_file.h"
 #include "tests/support/inline/loops.h"
 
@@ -385,6 +386,42 @@ static void a_closed_filter_is_unreadable(void **state)
     tamis_inline_release(&other);
 }
 
+/* ---- out of a probe by siglongjmp() ---- */
+
+static sigjmp_buf out;
+
+static void jump_out(int sig)
+{
+    (void)sig;
+    siglongjmp(out, 1);
+}
+
+/* The page of the bits cannot be read: the output of the batch before must be gone. */
+static void a_jump_leaves_no_absent(void **state)
+{
+    static const uint64_t tag = 7;
+    static const struct geometry g = {1, 1, 6};
+    static uint64_t absent;
+    struct sigaction jump = {.sa_handler = jump_out}, before;
+    (void)state;
+    uint8_t *page = foreign_page(NULL);
+    struct tamis_inline v = {
+        .one = &tag, .bits = page, .geometry = inline_geometry(&g)};
+    for (size_t i = 0; inline_loops_at(i); i++) {
+        volatile bool has_jumped = true;
+        absent = UINT64_MAX;
+        assert_int_equal(sigaction(SIGBUS, &jump, &before), 0);
+        if (sigsetjmp(out, 1) == 0) {
+            inline_loops_at(i)->probe_few(&v, tag, others, 64, 64, &absent);
+            has_jumped = false;
+        }
+        sigaction(SIGBUS, &before, NULL);
+        assert_true(has_jumped);
+        assert_true(absent == 0);
+    }
+    munmap(page, 4096);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -399,6 +436,7 @@ int main(void)
         cmocka_unit_test(one_stage_that_was_sealed_is_quick),
         cmocka_unit_test(foreign_keys_and_bad_arguments),
         cmocka_unit_test(a_closed_filter_is_unreadable),
+        cmocka_unit_test(a_jump_leaves_no_absent),
     };
     return cmocka_run_group_tests(tests, set_up, test_dir_remove);
 }
