@@ -22,7 +22,7 @@ struct place {
 struct preparing {
     struct tamis_snapshot *snapshot;
     struct tamis_prepare_options opt;
-    uint64_t *listed; /* a bit for each segment */
+    uint64_t *listed; /* a bit for each segment, then one for each pack */
     struct place *places;
     size_t n, max; /* places */
     struct tamis_prepare_report *report;
@@ -39,7 +39,7 @@ static struct tamis_diag *diag_of_first(struct preparing *p)
 
 /* ---- opening ---- */
 
-static void list_segment(struct preparing *p, size_t i)
+static void list_bit(struct preparing *p, size_t i)
 {
     p->listed[i / 64] |= UINT64_C(1) << i % 64;
 }
@@ -53,13 +53,13 @@ static void list_segments(struct preparing *p)
 {
     const struct tamis_snapshot *s = p->snapshot;
     for (size_t i = 0; !p->opt.targets && i < s->n; i++)
-        list_segment(p, i);
+        list_bit(p, i);
     for (size_t i = 0; p->opt.targets && i < p->opt.n_targets; i++) {
         const struct tamis_target *t = &p->opt.targets[i];
         if (t->refusal || t->slot == 0 || t->slot > s->n || t->snapshot != s->serial)
             p->report->n_skipped++;
         else
-            list_segment(p, t->slot - 1);
+            list_bit(p, t->slot - 1);
     }
 }
 
@@ -90,6 +90,7 @@ static int open_filters(struct preparing *p)
         if (seat) {
             rc = seat->pack == last ? 0 : add_place(p, seat->pack);
             last = seat->pack;
+            list_bit(p, s->n + seat->view);
             p->report->n_open++;
         } else if (s->entries[i]->state == RECORD_NO_FILTER) {
             p->report->n_skipped++;
@@ -150,15 +151,22 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Segments that are not listed have no share. */
+/* Segments that are not listed have no share, nor has a pack of such segments alone.
+ */
 static uint64_t unlock_unlisted(struct preparing *p)
 {
+    const struct tamis_snapshot *s = p->snapshot;
     uint64_t stuck = 0;
-    for (size_t i = 0; i < p->snapshot->n; i++) {
-        struct tamis_filter *f = atomic_load_explicit(&p->snapshot->entries[i]->filter,
-                                                      memory_order_acquire);
+    for (size_t i = 0; i < s->n; i++) {
+        struct tamis_filter *f =
+            atomic_load_explicit(&s->entries[i]->filter, memory_order_acquire);
         if (f && !is_listed(p, i))
             stuck += unlock_beyond(p, f, 0);
+    }
+    for (size_t i = 0; i < s->packs.n; i++) {
+        const struct open_pack *pack = s->packs.views[i].pack;
+        if (pack && !is_listed(p, s->n + i))
+            stuck += unlock_beyond(p, pack->filter, 0);
     }
     return stuck;
 }
@@ -255,7 +263,7 @@ int tamis_snapshot_prepare(struct tamis_snapshot *snapshot,
     if (err || !snapshot || (!p.opt.targets && p.opt.n_targets))
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL,
                          snapshot ? "options are not valid" : "no snapshot");
-    p.listed = calloc(snapshot->n / 64 + 1, sizeof *p.listed);
+    p.listed = calloc((snapshot->n + snapshot->packs.n) / 64 + 1, sizeof *p.listed);
     if (!p.listed)
         return diag_errno(diag, ENOMEM, NULL, "preparing a snapshot");
     list_segments(&p);

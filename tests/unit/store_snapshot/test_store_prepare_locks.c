@@ -128,6 +128,60 @@ static void what_cannot_be_unlocked(void **state)
     tamis_store_close(s);
 }
 
+static struct tamis_store *a_pack_and_a_file(void)
+{
+    struct tamis_store *s = store_new("s");
+    struct tamis_pack_report r;
+    struct tamis_edit *e = edit_new(s);
+    for (unsigned i = 0; i < 12; i++) {
+        char name[] = {(char)('a' + i), 0};
+        OK(put_keys(e, name, 1000 * i, 300, NULL));
+    }
+    OK(tamis_edit_commit(e, NULL));
+    struct tamis_snapshot *snap = snapshot_of(s);
+    e = edit_new(s);
+    OK(tamis_edit_pack(e, snap, NULL, 0, NULL, &r, NULL));
+    OK(tamis_edit_commit(e, NULL));
+    assert_int_equal(r.n_packed, 12);
+    tamis_snapshot_release(snap);
+    put_ranked(s, "z", 9);
+    return s;
+}
+
+/* The call for one segment takes the budget from a pack that has other segments. */
+static void a_pack_without_a_target(void **state)
+{
+    struct tamis_prepare_report r;
+    struct tamis_prepare_options opt = {.size = sizeof opt, .lock_bytes = UINT64_MAX};
+    (void)state;
+    struct tamis_store *s = a_pack_and_a_file();
+    struct tamis_snapshot *snap = snapshot_of(s);
+    OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
+    assert_true(r.n_open == 13 && r.lock_error == 0);
+    uint64_t of_pack = r.locked_bytes - mapped();
+    assert_true(of_pack > 0);
+    assert_int_equal(locked_now(), of_pack + mapped());
+    struct tamis_target t = tamis_snapshot_target(snap, 12);
+    opt.targets = &t;
+    opt.n_targets = 1;
+    opt.lock_bytes = of_pack + page;
+    least_unlocked = SIZE_MAX; /* the pack stays locked, and the rest is the budget */
+    OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
+    assert_int_equal(r.lock_error, ENOMEM);
+    assert_true(r.locked_bytes < of_pack + page);
+    least_unlocked = 0;
+    OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
+    assert_true(r.n_open == 1 && r.lock_error == 0);
+    assert_int_equal(r.locked_bytes, mapped());
+    assert_int_equal(locked_now(), mapped());
+    t = tamis_snapshot_target(snap, 0); /* one column is enough to keep it */
+    OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
+    assert_int_equal(r.locked_bytes, of_pack);
+    assert_int_equal(locked_now(), of_pack);
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+}
+
 static void a_filter_that_is_there_twice(void **state)
 {
     struct tamis_prepare_report r;
@@ -241,9 +295,10 @@ static void filters_of_the_callers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_first_ranks_are_locked),     TEST(the_budget_is_for_all_of_them),
-        TEST(what_cannot_be_unlocked),        TEST(a_filter_that_is_there_twice),
-        TEST(the_limit_is_told_not_an_error), TEST(filters_of_the_callers),
+        TEST(the_first_ranks_are_locked), TEST(the_budget_is_for_all_of_them),
+        TEST(what_cannot_be_unlocked),    TEST(a_filter_that_is_there_twice),
+        TEST(a_pack_without_a_target),    TEST(the_limit_is_told_not_an_error),
+        TEST(filters_of_the_callers),
     };
     page = (size_t)sysconf(_SC_PAGESIZE);
     return cmocka_run_group_tests_name("store_prepare_locks", tests, NULL, NULL);
