@@ -172,6 +172,9 @@ int tamis_packer_take(struct tamis_packer *p, struct tamis_builder *b,
     rc = edit_check_built(p->edit, &id, diag);
     if (rc)
         return rc;
+    if (id.kind != KIND_BLOOM)
+        return diag_fail(diag, TAMIS_ERR_UNFIT, p->edit->catalog->path,
+                         "a column is a Bloom filter, and the builder makes a ribbon");
     const uint64_t *hashes = builder_hashes(b, &n);
     if (hashes)
         return take(p, b, &id, &c, hashes, n, diag);
@@ -315,6 +318,8 @@ int tamis_edit_put_packed(struct tamis_edit *edit, struct tamis_packer *p,
     struct tamis_pack_report ours = {0};
     struct pack_place place = {.digest = 0};
     struct pack_plan plan = {0};
+    if (report)
+        *report = ours;
     int rc = edit_usable(edit, diag);
     if (rc)
         return rc;
@@ -339,11 +344,11 @@ int tamis_edit_put_packed(struct tamis_edit *edit, struct tamis_packer *p,
         rc = put_packed(p, &plan, &job, &place, diag);
     pack_plan_free(&plan);
     if (rc)
-        ours = (struct tamis_pack_report){0};
-    memcpy(ours.uuid, place.uuid, rc ? 0 : UUID_BYTES);
-    p->is_put = !rc;
+        return rc;
+    memcpy(ours.uuid, place.uuid, UUID_BYTES);
     ours.n_loose = p->n_loose;
+    p->is_put = true;
     if (report)
         *report = ours;
-    return rc;
+    return 0;
 }

@@ -1,44 +1,11 @@
 /* Packs of new segments, made without a file for each (lib/store/edit/packer.c). */
-#include "tests/support/store_packs.h"
+#include "tests/unit/store_edit/packer_support.h"
 #include "format/pack.h"
 #include "lib/io/io.h"
 #include "lib/pack/pack.h"
 #include "lib/plan/plan.h"
 
 #include <sys/stat.h>
-
-static struct tamis_packer *packer_of(struct tamis_edit *e)
-{
-    struct tamis_packer *p;
-    OK(tamis_edit_packer(e, NULL, &p, NULL));
-    return p;
-}
-
-/* A builder of segment i with keys i * 1000 .. + n. */
-static struct tamis_builder *builder_of(struct tamis_store *s, struct tamis_edit *e,
-                                        unsigned i, unsigned n, double error,
-                                        uint64_t memory_limit)
-{
-    struct tamis_segment_options so = {.size = sizeof so,
-                                       .rank = i % 7,
-                                       .watermark = 100 + i,
-                                       .binding = name_of(i),
-                                       .binding_bytes = strlen(name_of(i)),
-                                       .memory_limit = memory_limit};
-    struct tamis_builder *b;
-    OK(tamis_edit_builder(e, name_of(i), strlen(name_of(i)), error, &so, &b, NULL));
-    for (unsigned k = 0; k < n; k++) {
-        struct tamis_key key = key_in(s, i * 1000 + k % 900);
-        add_to(b, i % 5 ? SEALED : BY_HASH, &key);
-    }
-    return b;
-}
-
-static void take(struct tamis_packer *p, struct tamis_builder *b, int want)
-{
-    assert_int_equal(tamis_packer_take(p, b, NULL), want);
-    tamis_builder_free(b);
-}
 
 /* Segments of many sizes and errors, of one lane and of several; every tenth empty. */
 static struct tamis_pack_report put_many(struct tamis_store *s, unsigned n)
@@ -200,76 +167,6 @@ static void a_large_one_gets_a_file(void **state)
     remove_store("s");
 }
 
-static void names_are_put_once(void **state)
-{
-    (void)state;
-    struct tamis_store *s = store_new("s");
-    put_segment(s, name_of(3), 1, 10);
-    struct tamis_edit *e = edit_new(s), *other = edit_new(s);
-    struct tamis_packer *p = packer_of(e);
-    struct tamis_builder *b = builder_of(s, e, 1, 10, 0.01, 0);
-    OK(tamis_packer_take(p, b, NULL));
-    take(p, b, TAMIS_ERR_EXISTS);
-    b = builder_of(s, e, 2, 10, 0.01, 0);
-    OK(tamis_builder_rename(b, name_of(3), strlen(name_of(3)), NULL, 0));
-    take(p, b, TAMIS_ERR_EXISTS);
-    b = builder_of(s, e, 2, 10, 0.01, 0);
-    OK(tamis_packer_take(p, b, NULL));
-    OK(tamis_edit_put(e, b, NULL)); /* meanwhile */
-    tamis_builder_free(b);
-    struct tamis_pack_report report;
-    assert_int_equal(tamis_edit_put_packed(other, p, &report, NULL), TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_edit_put_packed(e, p, &report, NULL), TAMIS_ERR_EXISTS);
-    assert_int_equal(report.n_packed, 0);
-    assert_int_equal(n_filter_files("s"), 2);
-    tamis_packer_free(p);
-    OK(tamis_edit_commit(e, NULL));
-    tamis_edit_abort(other);
-    assert_int_equal(reason_of(s, name_of(1), 1000), TAMIS_UNKNOWN_SEGMENT);
-    assert_int_equal(reason_of(s, name_of(2), 2000), TAMIS_HIT);
-    tamis_store_close(s);
-    remove_store("s");
-}
-
-static void builders_of_others_are_refused(void **state)
-{
-    (void)state;
-    struct tamis_store *s = store_new("s"), *t = store_new("t");
-    struct tamis_edit *e = edit_new(s), *f = edit_new(t);
-    struct tamis_packer *p = packer_of(e);
-    take(p, builder_of(t, f, 1, 10, 0.01, 0), TAMIS_ERR_MISMATCH);
-    struct tamis_domain d = tamis_store_domain(s);
-    uint8_t uuid[16] = {1};
-    struct tamis_builder_options opt = {
-        .size = sizeof opt,
-        .domain = &d,
-        .identity = {.name = "x", .name_bytes = 1, .store_uuid = uuid}};
-    struct tamis_builder *b;
-    OK(tamis_builder_create(&opt, &b, NULL));
-    take(p, b, TAMIS_ERR_MISMATCH);
-    opt.identity = (struct tamis_identity){.name = NULL};
-    OK(tamis_builder_create(&opt, &b, NULL));
-    take(p, b, TAMIS_ERR_RANGE);
-    assert_int_equal(tamis_packer_take(p, NULL, NULL), TAMIS_ERR_RANGE);
-    struct tamis_pack_report report;
-    OK(tamis_edit_put_packed(e, p, &report, NULL)); /* nothing */
-    assert_int_equal(report.n_packed, 0);
-    assert_int_equal(tamis_edit_put_packed(e, p, NULL, NULL), TAMIS_ERR_RANGE);
-    tamis_packer_free(p);
-    tamis_packer_free(NULL);
-    struct tamis_packer_options none = {.size = sizeof none,
-                                        .spool_dir = "/nonexistent"};
-    assert_int_equal(tamis_edit_packer(e, &none, &p, NULL), ENOENT);
-    assert_null(p);
-    assert_int_equal(tamis_edit_packer(e, NULL, NULL, NULL), TAMIS_ERR_RANGE);
-    tamis_edit_abort(e);
-    tamis_edit_abort(f);
-    tamis_store_close(s);
-    tamis_store_close(t);
-    remove_store("s");
-    remove_store("t");
-}
-
 /* ---- files that will be packed ---- */
 
 static struct tamis_stage_info stage_of(struct tamis_store *s, const char *name)
@@ -427,8 +324,6 @@ int main(void)
         cmocka_unit_test(segments_are_there),
         cmocka_unit_test(they_are_columns_as_any),
         cmocka_unit_test(a_large_one_gets_a_file),
-        cmocka_unit_test(names_are_put_once),
-        cmocka_unit_test(builders_of_others_are_refused),
         cmocka_unit_test(a_store_for_packs_builds_for_them),
         cmocka_unit_test(an_abort_leaves_nothing),
         cmocka_unit_test(a_spool_that_changed_is_told),
