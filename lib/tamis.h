@@ -6,13 +6,13 @@
  *
  * CONVENTIONS. Functions that can fail return 0, a positive errno, or a negative
  * TAMIS_ERR_* (below: ERR_*); tamis_strerror() has a text for each. On failure outputs
- * are NULL or zero, and a `struct tamis_diag *`, which may be NULL, has the fault, its
- * file and its offset. Sizes and offsets are in bytes (`_bytes`), counts are `n_`,
- * times are microseconds since 1970. An option struct has its own size (`.size =
- * sizeof(struct ...)`); NULL options and zero fields are defaults. A name has 1..255
- * bytes and no NUL; a key has any number of bytes. Arguments are used during the call
- * only. A pointer from an object lives as long as the object. free, close and release
- * accept NULL.
+ * are NULL or zero, unless the function says otherwise. A `struct tamis_diag *`, which
+ * may be NULL, has the fault, its file and its offset. Sizes and offsets are in bytes
+ * (`_bytes`), counts are `n_`, times are microseconds since 1970. An option struct has
+ * its own size (`.size = sizeof(struct ...)`); NULL options and zero fields are
+ * defaults. A name has 1..255 bytes and no NUL; a key has any number of bytes.
+ * Arguments are used during the call only. A pointer from an object lives as long as
+ * the object. free, close and release accept NULL.
  *
  * CONCURRENCY. Calls that may run at once on one object, and in a forked child:
  *
@@ -110,7 +110,7 @@ enum tamis_error {
     TAMIS_ERR_NETWORK = -14,   /* writing, or reading an open filter, over a network */
     TAMIS_ERR_READ_ONLY = -15, /* the store could be opened for reading only */
     TAMIS_ERR_CATALOG = -16,   /* LMDB failed; the diag has its words */
-    TAMIS_ERR_UNFIT = -17,   /* filters that cannot be combined so; the diag says why */
+    TAMIS_ERR_UNFIT = -17, /* filters that cannot be combined so; the diag says why */
     TAMIS_ERR_REPLACED = -18, /* an open file was replaced: close all handles, reopen */
     TAMIS_ERR_THREAD = -19    /* another thread has the writer to itself */
 };

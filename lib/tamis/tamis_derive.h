@@ -102,7 +102,8 @@ struct tamis_estimate {
     double error;
     uint64_t n_damaged; /* pages */
 };
-/* Estimate any filter, or one stage of it. ERR_RANGE. */
+/* Estimate a filter, or one stage of it. It may still grow. ERR_UNFIT: a ribbon, a pack
+ * or a list. ERR_RANGE. */
 int tamis_filter_estimate(struct tamis_filter *filter, struct tamis_estimate *out,
                           struct tamis_diag *diag);
 int tamis_filter_estimate_stage(struct tamis_filter *filter, uint32_t stage,

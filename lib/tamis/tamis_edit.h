@@ -29,6 +29,11 @@ struct tamis_segment_options {
     uint64_t kind;
 };
 
+/* Begins an edit, which ends with a commit or an abort. Until then repair and
+ * tamis_store_orphans() return ERR_BUSY. It waits without limit while one of these
+ * runs, or while another process removes the files that dead edits left. The first edit
+ * of a process in a store may do that itself. ERR_READ_ONLY, ERR_REPLACED, ERR_FORKED;
+ * ERR_NETWORK: the store lies on a network file system; ERR_RANGE; ENOMEM. */
 int tamis_edit_begin(struct tamis_store *store, struct tamis_edit **out,
                      struct tamis_diag *diag);
 /* Creates a builder for a filter of this store, to be passed to tamis_edit_put(). It
@@ -70,8 +75,14 @@ int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t nam
                            const struct tamis_segment_options *opt,
                            struct tamis_diag *diag);
 /* Copies a sealed filter file into the store, and checks every page on the way. Its
- * domain must be the store's. If the file has a name and a store, they must be `name`
- * and this store. */
+ * domain must be the store's. If the file has a name, a store or a binding, they must
+ * be `name`, this store, and the binding of opt, if that has one.
+ *
+ *   ERR_RANGE     it is still growing
+ *   ERR_UNFIT     a list or a pack
+ *   ERR_EXISTS    the store has a file with its UUID, or a segment of this name
+ *   ERR_MISMATCH  the domain, the name, the store or the binding differs
+ *   ERR_DAMAGED   a page fails its check, or the file is too short */
 int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_bytes,
                       const char *path, const struct tamis_segment_options *opt,
                       struct tamis_diag *diag);
@@ -181,9 +192,9 @@ int tamis_edit_packer(struct tamis_edit *edit, const struct tamis_packer_options
  * caller still frees the builder. One whose hashes were spooled is too large for a
  * column: tamis_edit_put() makes its file. `check` of the builder says nothing here.
  * Memory: 16 bytes a key of the largest segment, and 300 bytes a segment. ERR_EXISTS:
- * the name is taken. ERR_MISMATCH: the builder is of another store. ERR_RANGE: the
- * packer's pack is written, by tamis_edit_put_packed(). After a failure the
- * packer is as before. */
+ * the name is taken. ERR_MISMATCH: the builder is of another store. ERR_UNFIT: it has
+ * list_bits, or makes a ribbon. ERR_RANGE: the packer's pack is written, by
+ * tamis_edit_put_packed(). After a failure the packer is as before. */
 int tamis_packer_take(struct tamis_packer *packer, struct tamis_builder *builder,
                       struct tamis_diag *diag);
 /* Writes the pack of all segments that were taken, and registers them. They exist from

@@ -32,10 +32,11 @@ struct tamis_filter_options {
 };
 
 /* Opens and maps a filter, O(1) in its size. CHECK_FULL reads it all, and fails with
- * ERR_DAMAGED at the first bad page. The filter keeps a descriptor only while it is
- * growing. A growing filter is refused on a network file system (ERR_NETWORK), and on
- * an overlay, as in a container, if it may not be opened for writing there: a reader
- * would not see its writer's adds.
+ * ERR_DAMAGED at the first bad page. A filter that is growing when it is opened keeps a
+ * descriptor until it is closed, even after a seal; others keep none. A growing filter
+ * is refused on a network file system (ERR_NETWORK), and on an overlay, as in a
+ * container, if it may not be opened for writing there: a reader would not see its
+ * writer's adds.
  *
  * REPLACED FILES. While a filter grows, its path must go on naming its file: if a copy
  * takes the name, a later writer adds to the copy, unseen here. So if no thread has
@@ -51,8 +52,8 @@ struct tamis_filter_options {
  *   no directory has any more
  *   unknown (EACCES, EIO)              the same
  *
- * A thread reads the clock at every 64th probe, if these come fast: after a pause it may
- * ask 64 keys more before it looks.
+ * A thread reads the clock at every 64th probe, if these come fast: after a pause it
+ * may ask 64 keys more before it looks.
  *
  * A process that changes its root directory, or loses the right to search the path,
  * must open the filter after that. */
@@ -102,7 +103,9 @@ struct tamis_explanation {
     enum tamis_answer answer;
     enum tamis_reason reason;
     enum tamis_decider by;
-    uint32_t n_stages; /* BY_FILTER: how many there are; else 0 */
+    /* BY_FILTER: how many there are, or 0 if no stage decides by itself: in ribbons,
+     * lists and packs, and for a segment that a pack answers for. Else 0. */
+    uint32_t n_stages;
     struct tamis_stage_answer stages[TAMIS_MAX_STAGES]; /* the oldest first */
     uint64_t reserved[8];                               /* 0 */
 };

@@ -5,8 +5,9 @@
 /* ---- repair and backup ----------------------------------------------------------
  *
  * Findings go to a function of the caller's; repair, confirm and orphans call it at the
- * end, when every lock is released. An I/O error decides nothing. Threads: repairs one
- * at a time a store, the others at once. */
+ * end, when every lock is released. An I/O error decides nothing. Threads: all at once.
+ * Repair and orphans have the store for themselves, among all processes: a second call
+ * of either gets ERR_BUSY. */
 
 enum tamis_repair_action {
     TAMIS_REPAIR_NOTED = 0,   /* nothing was done, `what` says why */
@@ -128,14 +129,19 @@ struct tamis_confirm_options {
  * store whose segment is not listed or not known: a segment of the engine may be
  * missing. Put that segment, at least without a filter, or remove the file if the
  * segment is gone. Set `force` only if you compared with the engine's own list. With it
- * an I/O error in quarantine/ is no failure. ERR_READ_ONLY, ERR_RANGE, ERR_CATALOG. */
+ * a file of quarantine/ that cannot be read is no failure; an error in listing the
+ * directory still is. ERR_READ_ONLY, ERR_RANGE, ERR_CATALOG. */
 int tamis_store_confirm(struct tamis_store *store,
                         const struct tamis_confirm_options *opt,
                         struct tamis_diag *diag);
 
-/* Counts the files in filters/ that no record names, and calls fn for each. It opens no
- * filter: tamis_filter_verify() does that. ERR_BUSY while an edit is under way, whose
- * files have no names yet. */
+/* Counts the files in filters/ that no record names, and calls fn for each. It also
+ * calls fn, without counting, for a name that is not tamis's, and for a directory or
+ * link in the place of a temporary file or of tombstones. If a record is unreadable, it
+ * counts unfinished files only: the record may name any other. It opens no filter:
+ * tamis_filter_verify() does that. Edits that begin meanwhile wait for it. ERR_BUSY
+ * while an edit is under way, whose files have no names yet, or a repair, or another
+ * call of this. */
 int tamis_store_orphans(struct tamis_store *store, tamis_repair_fn *fn, void *ctx,
                         uint64_t *n_orphans, struct tamis_diag *diag);
 
@@ -162,7 +168,8 @@ struct tamis_backup_report {
  * Every growing filter, and the few that were sealed meanwhile, take a descriptor until
  * they are copied (EMFILE). A process that is killed, or cannot remove its files,
  * leaves a directory PATH.<8 hex digits>.tmp; remove it by hand. ERR_VERSION: a copy
- * could lack a feature of a newer version. */
+ * could lack a feature of a newer version. After a failure *report, which may be NULL,
+ * has the counts up to there, though the copy is gone. */
 int tamis_store_backup(struct tamis_store *store, const char *path, tamis_repair_fn *fn,
                        void *ctx, struct tamis_backup_report *report,
                        struct tamis_diag *diag);

@@ -34,10 +34,11 @@ struct tamis_stats {
 };
 
 /* The counts of one segment's filter, over all snapshots of the store that list it or
- * did, released ones included. n_excluded is 0, because a key that a range excludes is
- * not asked of the filter. n_absent is computed from other counts: while probes are in
- * flight it may be slightly too high, and fall. So export n_maybe and
- * n_false_positives. */
+ * did, released ones included. In a forked child they are those of this snapshot alone,
+ * because the child may not wait for the lock over the others. n_excluded is 0, because
+ * a key that a range excludes is not asked of the filter. n_absent is computed from
+ * other counts: while probes are in flight it may be slightly too high, and fall. So
+ * export n_maybe and n_false_positives. */
 struct tamis_segment_stats {
     struct tamis_stats counts;
     /* n_false_positives / (n_absent + n_false_positives), 0 if nothing was asked, and

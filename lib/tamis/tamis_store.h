@@ -16,8 +16,9 @@
  * catalog.lmdb or catalog.lmdb-lock is removed or replaced, an older copy is written
  * over the catalog, or the directory is moved. Then writing calls get ERR_REPLACED, and
  * write and unlink nothing; snapshots answer MAYBE/MISMATCH for ever, at most a second
- * later (tamis_snapshot.h). Close every handle, then open the store again. A process that changes its root
- * directory, or loses the right to search the path, must open the store after that. */
+ * later (tamis_snapshot.h). Close every handle, then open the store again. A process
+ * that changes its root directory, or loses the right to search the path, must open the
+ * store after that. */
 
 struct tamis_store;
 
@@ -25,7 +26,7 @@ struct tamis_store_options {
     size_t size;
     struct tamis_growth growth;        /* defaults for new filters */
     const struct tamis_domain *domain; /* default: a random one */
-    uint64_t for_packs; /* not 0: so is each builder of the store */
+    uint64_t for_packs;                /* not 0: so is each builder of the store */
 };
 
 /* Creates the directory `path`, or uses an empty one, and an empty store in it, durable
@@ -72,9 +73,11 @@ int tamis_store_confirm_complete(struct tamis_store *store, struct tamis_diag *d
  * catalog follows its growth and its seal. If the catalog cannot, opening fails; a seal
  * returns the error, and stands; after a growth each commit tries again. Failures at
  * close are ignored: the catalog then keeps older lower bounds, and may not detect an
- * older copy that is put back. Keep the
- * store open until the writer is closed. ERR_SEALED, ERR_NO_SEGMENT, ERR_BUSY. Once the
+ * older copy that is put back. Keep the store open until the writer is closed. Once the
  * store was replaced, commits get ERR_REPLACED: their keys are in a file that nobody
- * finds. Replay them from the watermark of the store's own file. */
+ * finds. Replay them from the watermark of the store's own file. ERR_SEALED,
+ * ERR_NO_SEGMENT, ERR_BUSY. ERR_MISMATCH: the file is an older copy, or another
+ * filter's. ERR_VERSION: the segment or its file has a feature that this version must
+ * not write. */
 int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_bytes,
                        struct tamis_writer **out, struct tamis_diag *diag);

@@ -44,8 +44,8 @@ int tamis_writer_one_thread(struct tamis_writer *writer);
  * same, and info says over_target; a commit that finds the stage full tries again.
  *
  * A signal handler may add while its thread adds, commits or seals. If a handler leaves
- * an add, a commit or a seal by a jump, a seal may wait for ever, and stages that growth
- * left since get no digests from this writer. Close the writer then, by the same
+ * an add, a commit or a seal by a jump, a seal may wait for ever, and stages that
+ * growth left since get no digests from this writer. Close the writer then, by the same
  * thread. Commits, seals and info of a thread that is in such a call, or has left it by
  * a jump, may be refused (ERR_THREAD). */
 int tamis_writer_add_key(struct tamis_writer *writer, const void *key, size_t n_bytes);
