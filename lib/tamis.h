@@ -45,11 +45,15 @@
  * segment in a process, which tamis_snapshot_prepare() makes ahead, and a thread's
  * first one in a snapshot that counts (tamis_store_count()). So a handler must not be
  * the first to make them where malloc() is not safe. siglongjmp() out of a
- * probe leaves no output that says ABSENT and delays no other probe, but may leave
- * cancellation disabled in its thread. A jump out of opening a file leaks what was
- * opened; out of mapping growth it leaks a mapping until the filter is closed, and
- * after 16 of these the filter answers MAYBE/UNREADABLE until it is opened anew. A
- * probe is no cancellation point. No function supports asynchronous cancellation
+ * probe leaves no output that says ABSENT and delays no other probe. A jump out of
+ * opening a file leaks what was opened; out of mapping growth it leaks a mapping until
+ * the filter is closed, and after 16 of these the filter answers MAYBE/UNREADABLE until
+ * it is opened anew. A jump out of any call may leave cancellation disabled in its
+ * thread.
+ *
+ * CANCELLATION. A probe is no cancellation point. Another call that is cancelled leaves
+ * no lock of its own behind, in memory or on a file. It may leak memory, descriptors and
+ * temporary files. No function supports asynchronous cancellation
  * (PTHREAD_CANCEL_ASYNCHRONOUS).
  *
  * SIGBUS. After an I/O error, in a truncated file, or where the file system allocates

@@ -283,27 +283,15 @@ static int finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], in
     return 0;
 }
 
-/* A thread that is cancelled while it writes would leave its threads behind, at work on
- * its stack; and memory, and a temporary file. */
-int builder_hold_cancel(void)
-{
-    int before;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    return before;
-}
-
-void builder_let_cancel(int before)
-{
-    pthread_setcancelstate(before, NULL);
-}
-
+/* Cancellation is held off: a thread that was cancelled while it writes would leave its
+ * threads behind, at work on its stack; and memory, and a temporary file. */
 int builder_finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], int dir,
                       const char *name, bool sync_dir, struct built *built,
                       struct tamis_diag *diag)
 {
-    int before = builder_hold_cancel();
+    int before = io_hold_cancel();
     int err = finish_at(b, uuid, dir, name, sync_dir, built, diag);
-    builder_let_cancel(before);
+    io_let_cancel(before);
     return err;
 }
 
@@ -335,9 +323,9 @@ static int finish_path(struct tamis_builder *b, const char *path,
 int tamis_builder_finish_file(struct tamis_builder *b, const char *path,
                               struct tamis_diag *diag)
 {
-    int before = builder_hold_cancel();
+    int before = io_hold_cancel();
     int err = finish_path(b, path, diag);
-    builder_let_cancel(before);
+    io_let_cancel(before);
     return err;
 }
 
@@ -355,9 +343,9 @@ int tamis_builder_finish_fd(struct tamis_builder *b, int fd, uint64_t offset,
     int err = plan_or_fail(b, uuid, NULL, &built, diag);
     if (err)
         return err;
-    int before = builder_hold_cancel();
+    int before = io_hold_cancel();
     err = write_filter(b, fd, offset, &built);
-    builder_let_cancel(before);
+    io_let_cancel(before);
     if (err)
         return cannot_write(b, err, NULL, diag);
     *n_bytes = built.file_bytes;

@@ -184,11 +184,6 @@ void check_note(struct tamis_builder *b);
 bool check_header(struct tamis_builder *b, const uint8_t header[PAGE_BYTES],
                   uint64_t available);
 
-/* ==== finish.c: for list.c, too ============================================= */
-
-int builder_hold_cancel(void);
-void builder_let_cancel(int before);
-
 /* ==== order.c: the hashes in order, for a list ================================ */
 
 struct order;

@@ -133,7 +133,7 @@ int tamis_builder_finish_list(struct tamis_builder *b, const char *path,
     struct list_written written;
     uint8_t uuid[UUID_BYTES];
     const char *base;
-    int dir, before = builder_hold_cancel();
+    int dir, before = io_hold_cancel();
     diag_clear(diag);
     int err = io_open_parent(path, &dir, &base);
     if (err) {
@@ -151,6 +151,6 @@ int tamis_builder_finish_list(struct tamis_builder *b, const char *path,
     }
     if (err)
         diag_in(diag, path);
-    builder_let_cancel(before);
+    io_let_cancel(before);
     return err;
 }

@@ -9,18 +9,25 @@
 #include <unistd.h>
 
 static pthread_mutex_t guard_mutex = PTHREAD_MUTEX_INITIALIZER;
+static int guard_cancel; /* was cancellation enabled in the thread that has it? */
 static struct io_guarded_fd guarded = {-1, &guarded, &guarded};
 atomic_uint io_fork_epoch_now;
 static struct io_once fork_once = IO_ONCE_INIT;
 
-static void before_fork(void)
+/* Files are opened and closed with the mutex held. A thread that was cancelled there
+ * would keep it for ever, and every later fork would wait. */
+static void guard_lock(void)
 {
+    int before = io_hold_cancel();
     pthread_mutex_lock(&guard_mutex);
+    guard_cancel = before;
 }
 
-static void after_fork_parent(void)
+static void guard_unlock(void)
 {
+    int before = guard_cancel;
     pthread_mutex_unlock(&guard_mutex);
+    io_let_cancel(before);
 }
 
 static void after_fork_child(void)
@@ -30,7 +37,7 @@ static void after_fork_child(void)
         g->fd = -1;
     }
     atomic_fetch_add(&io_fork_epoch_now, 1);
-    pthread_mutex_unlock(&guard_mutex);
+    guard_unlock();
 }
 
 /* pthread_once() with a second chance: it alone is safe against a fork at that very
@@ -51,7 +58,7 @@ int io_once(struct io_once *o, void (*install)(void))
 
 static void install_fork_handlers(void)
 {
-    if (pthread_atfork(before_fork, after_fork_parent, after_fork_child) == 0)
+    if (pthread_atfork(guard_lock, guard_unlock, after_fork_child) == 0)
         atomic_store(&fork_once.done, true);
 }
 
@@ -59,13 +66,13 @@ int io_hold_forks(void)
 {
     int err = io_once(&fork_once, install_fork_handlers);
     if (!err)
-        pthread_mutex_lock(&guard_mutex);
+        guard_lock();
     return err;
 }
 
 void io_let_forks(void)
 {
-    pthread_mutex_unlock(&guard_mutex);
+    guard_unlock();
 }
 
 void io_guard_fd(struct io_guarded_fd *g, int fd)
@@ -98,20 +105,20 @@ int io_open_guarded(int dir, const char *name, int flags, struct io_guarded_fd *
 
 void io_guard_move(struct io_guarded_fd *from, struct io_guarded_fd *to)
 {
-    pthread_mutex_lock(&guard_mutex);
+    guard_lock();
     guard_unlink(from);
     io_guard_fd(to, from->fd);
-    pthread_mutex_unlock(&guard_mutex);
+    guard_unlock();
 }
 
 void io_unguard_fd(struct io_guarded_fd *g)
 {
-    pthread_mutex_lock(&guard_mutex);
+    guard_lock();
     guard_unlink(g);
     if (g->fd >= 0)
         close(g->fd);
     g->fd = -1;
-    pthread_mutex_unlock(&guard_mutex);
+    guard_unlock();
 }
 
 unsigned io_fork_epoch(void)

@@ -160,7 +160,7 @@ int io_byte_is_locked(int fd, uint64_t at, bool *locked);
 /* ==== fork.c: what a fork does to descriptors and locks =============== */
 
 /* A descriptor that forked children close and set to -1: there it would keep the lock.
- */
+ * On a stack only while cancellation is held off: it is linked into a list. */
 struct io_guarded_fd {
     int fd;
     struct io_guarded_fd *next, *previous;
@@ -197,6 +197,21 @@ struct io_once {
         .once = { [0 ... IO_ONCE_TRIES - 1] = PTHREAD_ONCE_INIT }                      \
     }
 int io_once(struct io_once *o, void (*install)(void));
+
+/* ==== cancellation ===================================================== */
+
+/* Around work that a cancelled thread must not leave half done: with a lock held, with
+ * helpers at work on its stack, with a temporary file. Calls may nest. */
+static inline int io_hold_cancel(void)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+static inline void io_let_cancel(int before)
+{
+    pthread_setcancelstate(before, NULL);
+}
 
 /* ==== reserve.c ========================================================== */
 

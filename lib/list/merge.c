@@ -8,7 +8,6 @@
 #include "lib/sort/sort.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -183,10 +182,9 @@ int list_merge(struct tamis_filter *const *lists, size_t n,
                struct tamis_merge_report *report, struct list_written *out,
                struct tamis_diag *diag)
 {
-    int before;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    int before = io_hold_cancel();
     int err = merge(lists, n, opt, to, report, out, diag);
-    pthread_setcancelstate(before, NULL);
+    io_let_cancel(before);
     return err;
 }
 

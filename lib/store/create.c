@@ -250,7 +250,9 @@ int tamis_store_create(const char *path, const struct tamis_store_options *opt,
     char *plain = plain_path(path);
     if (!plain)
         return diag_errno(diag, ENOMEM, path, "creating the store");
+    int before = io_hold_cancel(); /* or the directory would stay locked */
     rc = create_at(plain, &m, diag);
+    io_let_cancel(before);
     free(plain);
     return rc;
 }

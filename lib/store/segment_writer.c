@@ -278,7 +278,8 @@ static int check_state(const struct catalog *c, const struct wanted *w,
                          "segment '%s' has a feature that this tamis must not write",
                          text);
     if (w->record.state == RECORD_SEALED)
-        return diag_fail(diag, TAMIS_ERR_SEALED, c->path, "segment '%s' is sealed", text);
+        return diag_fail(diag, TAMIS_ERR_SEALED, c->path, "segment '%s' is sealed",
+                         text);
     return diag_fail(diag, TAMIS_ERR_NO_SEGMENT, c->path,
                      "segment '%s' is registered without a filter", text);
 }
@@ -311,5 +312,8 @@ int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_
     rc = io_open_guarded(c->filters->fd, file, O_RDWR, &opened);
     if (rc)
         return diag_open(diag, rc, path, "opening the filter");
-    return open_writer(c, &w, &opened, file, path, out, diag);
+    int before = io_hold_cancel(); /* or the file's lock would be kept */
+    rc = open_writer(c, &w, &opened, file, path, out, diag);
+    io_let_cancel(before);
+    return rc;
 }

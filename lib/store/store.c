@@ -17,11 +17,13 @@ int tamis_store_open(const char *path, struct tamis_store **out,
     *out = NULL;
     if (!path || !*path)
         return diag_fail(diag, TAMIS_ERR_RANGE, path, "no path");
+    int before = io_hold_cancel(); /* or the lock of the registry would be held */
     char *plain = plain_path(path);
     struct tamis_store *s = malloc(sizeof *s);
     int rc = plain && s ? registry_open(plain, &s->catalog, diag)
                         : diag_errno(diag, ENOMEM, path, "opening the store");
     free(plain);
+    io_let_cancel(before);
     if (rc)
         free(s);
     else

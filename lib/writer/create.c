@@ -153,14 +153,11 @@ static int create_in(int dir, const char *base, const char *path,
     return err;
 }
 
-int tamis_writer_create(const char *path, const struct tamis_writer_options *opt,
-                        struct tamis_writer **out, struct tamis_diag *diag)
+static int create_at(const char *path, const struct tamis_writer_options *opt,
+                     struct tamis_writer **out, struct tamis_diag *diag)
 {
     const char *base;
-    int dir;
-    *out = NULL;
-    diag_clear(diag);
-    int err = io_open_parent(path, &dir, &base);
+    int dir, err = io_open_parent(path, &dir, &base);
     if (err)
         return diag_errno(diag, err, path,
                           err == EISDIR || err == ENAMETOOLONG
@@ -170,5 +167,17 @@ int tamis_writer_create(const char *path, const struct tamis_writer_options *opt
     if (err)
         diag_in(diag, path);
     close(dir);
+    return err;
+}
+
+/* A thread that was cancelled in here would leave a temporary file. */
+int tamis_writer_create(const char *path, const struct tamis_writer_options *opt,
+                        struct tamis_writer **out, struct tamis_diag *diag)
+{
+    *out = NULL;
+    diag_clear(diag);
+    int before = io_hold_cancel();
+    int err = create_at(path, opt, out, diag);
+    io_let_cancel(before);
     return err;
 }

@@ -54,6 +54,19 @@ static uint64_t *first_clear(const struct writer_stage *s, uint64_t page, uint64
     return word + i;
 }
 
+/* Adds come here, too, without the writer's mutex: an add that was cancelled in a write
+ * would keep a lock, and a seal would wait for it for ever. */
+static int write_and_sync_floors(struct tamis_writer *w, struct writer_stage *s,
+                                 uint64_t sector)
+{
+    int before = io_hold_cancel();
+    int err = writer_write_floors(w, s, sector, sector + 1);
+    if (!err)
+        err = writer_sync(w);
+    io_let_cancel(before);
+    return err;
+}
+
 /* Durable before the first one: a page that the power cut leaves half filled may have
  * as many bits as it had, and only its floors then say that it lost some. And a reader
  * that looks meanwhile finds them condemned when it looks again. */
@@ -63,10 +76,7 @@ bool writer_condemn_page(struct tamis_writer *w, struct writer_stage *s, uint64_
     stage_condemn(s, page);
     if (!left)
         return true;
-    uint64_t sector = page / PAGES_PER_FLOOR_SECTOR;
-    int err = writer_write_floors(w, s, sector, sector + 1);
-    if (!err)
-        err = writer_sync(w);
+    int err = write_and_sync_floors(w, s, page / PAGES_PER_FLOOR_SECTOR);
     if (err) {
         writer_poison(w, err, "condemning a page", NULL);
         return false;

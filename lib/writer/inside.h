@@ -79,6 +79,7 @@ struct tamis_writer {
     /* Commit, grow, seal; guards what follows. Take it by mutex_take(). */
     pthread_mutex_t mutex;
     const void *outer; /* mutex_of before */
+    int cancel;        /* whether its thread could be cancelled before */
     /* Adds in flight when the newest stage was published, 0 once they ended; stages
      * left behind; those of them without adds (R17). */
     uint32_t noted[N_STRIPES + N_SHARED], n_left, n_drained;
@@ -140,17 +141,21 @@ extern _Thread_local const void *mutex_of __attribute__((tls_model("initial-exec
 static inline void mutex_take(struct tamis_writer *w)
 {
     const void *outer = mutex_of;
+    int cancel = io_hold_cancel(); /* writes and syncs are cancellation points */
     mutex_of = w;
     atomic_signal_fence(memory_order_seq_cst);
     pthread_mutex_lock(&w->mutex);
     w->outer = outer;
+    w->cancel = cancel;
 }
 static inline void mutex_give(struct tamis_writer *w)
 {
     const void *outer = w->outer;
+    int cancel = w->cancel;
     pthread_mutex_unlock(&w->mutex);
     atomic_signal_fence(memory_order_seq_cst);
     mutex_of = outer;
+    io_let_cancel(cancel);
 }
 /* Would this thread wait for itself? It is a signal handler's call, in the middle of a
  * commit, a growth or a seal, or the first after a handler left one of these by a jump.

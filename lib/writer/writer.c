@@ -230,16 +230,26 @@ int writer_open_path(struct io_guarded_fd *opened, const char *path,
     return diag_errno(diag, err, path, "keeping its name");
 }
 
-int tamis_writer_open(const char *path, struct tamis_writer **out,
-                      struct tamis_diag *diag)
+static int open_writer(const char *path, struct tamis_writer **out,
+                       struct tamis_diag *diag)
 {
     struct io_guarded_fd opened;
-    *out = NULL;
-    diag_clear(diag);
     int err = io_open_guarded(AT_FDCWD, path, O_RDWR, &opened);
     if (err)
         return diag_open(diag, err, path, "cannot open for writing");
     return writer_open_path(&opened, path, out, diag);
+}
+
+/* A thread that was cancelled in here, or in a close, would keep the file's lock. */
+int tamis_writer_open(const char *path, struct tamis_writer **out,
+                      struct tamis_diag *diag)
+{
+    *out = NULL;
+    diag_clear(diag);
+    int before = io_hold_cancel();
+    int err = open_writer(path, out, diag);
+    io_let_cancel(before);
+    return err;
 }
 
 int tamis_writer_close(struct tamis_writer *w)
@@ -247,11 +257,13 @@ int tamis_writer_close(struct tamis_writer *w)
     int err = 0;
     if (!w)
         return 0;
+    int before = io_hold_cancel();
     if (w->fork_epoch == io_fork_epoch()) {
         uint32_t state = atomic_load(&w->state);
         if (state == WRITER_OPEN && mutex_is_mine(w)) {
             err = TAMIS_ERR_POISONED; /* the record may be half changed: write none */
             mutex_of = NULL;          /* another writer may get this memory */
+            before = w->cancel;       /* the jump left it held off */
         } else if (state == WRITER_OPEN) {
             mutex_take(w);
             err = writer_commit_locked(w, atomic_load(&w->watermark), 1, true, NULL);
@@ -263,6 +275,7 @@ int tamis_writer_close(struct tamis_writer *w)
             err = TAMIS_ERR_POISONED;
     }
     writer_free(w);
+    io_let_cancel(before);
     return err;
 }
 

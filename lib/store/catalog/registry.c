@@ -231,6 +231,8 @@ void registry_release(struct catalog *c)
 {
     if (c->fork_epoch != io_fork_epoch())
         return; /* the parent's */
+    /* Files are closed with the lock held. */
+    int before = io_hold_cancel();
     pthread_mutex_lock(&registry_lock);
     bool last = --c->refs == 0;
     if (last) {
@@ -241,6 +243,7 @@ void registry_release(struct catalog *c)
         catalog_free(c);
     }
     pthread_mutex_unlock(&registry_lock);
+    io_let_cancel(before);
 }
 
 /* A reader looks as seldom as probes do; a writer looks now. */

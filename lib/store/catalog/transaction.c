@@ -190,8 +190,8 @@ static int fail_unmapped(const struct catalog *c, struct tamis_diag *diag)
                      "the catalog could not be mapped anew: open the store again");
 }
 
-static int run(struct catalog *c, unsigned flags, catalog_fn *fn, void *ctx,
-               bool *unsure, struct tamis_diag *diag)
+static int run_until_mapped(struct catalog *c, unsigned flags, catalog_fn *fn,
+                            void *ctx, bool *unsure, struct tamis_diag *diag)
 {
     for (int tries = 0;; tries++) {
         struct catalog_txn t = {.catalog = c};
@@ -214,6 +214,17 @@ static int run(struct catalog *c, unsigned flags, catalog_fn *fn, void *ctx,
             return catalog_fail(diag, c->path, again, "growing the catalog's map");
         diag_clear(diag);
     }
+}
+
+/* A thread that was cancelled in a transaction would keep LMDB's lock, which is that of
+ * all processes, and the map's. */
+static int run(struct catalog *c, unsigned flags, catalog_fn *fn, void *ctx,
+               bool *unsure, struct tamis_diag *diag)
+{
+    int before = io_hold_cancel();
+    int rc = run_until_mapped(c, flags, fn, ctx, unsure, diag);
+    io_let_cancel(before);
+    return rc;
 }
 
 int catalog_read(struct catalog *c, catalog_fn *fn, void *ctx, struct tamis_diag *diag)

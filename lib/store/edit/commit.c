@@ -347,6 +347,7 @@ int tamis_edit_commit(struct tamis_edit *edit, struct tamis_diag *diag)
     }
     struct apply a = {.edit = edit};
     bool unsure = false;
+    int before = io_hold_cancel(); /* the edit ends here, and so do its locks */
     rc = sync_files(edit, diag);
     if (!rc && edit->n_ops)
         rc = catalog_write(edit->catalog, apply, &a, &unsure, diag);
@@ -358,5 +359,6 @@ int tamis_edit_commit(struct tamis_edit *edit, struct tamis_diag *diag)
      * the next sweep removes the files. */
     apply_free(&a);
     edit_free(edit);
+    io_let_cancel(before);
     return rc;
 }

@@ -63,7 +63,9 @@ int tamis_edit_begin(struct tamis_store *store, struct tamis_edit **out,
     e->catalog = store->catalog;
     e->fork_epoch = io_fork_epoch();
     balance_begin(&e->balance);
+    int before = io_hold_cancel(); /* a sweep holds filters/ exclusively */
     rc = open_dir(e, diag);
+    io_let_cancel(before);
     if (rc) {
         free(e);
         return rc;
@@ -120,9 +122,11 @@ void tamis_edit_abort(struct tamis_edit *edit)
 {
     if (!edit)
         return;
+    int before = io_hold_cancel();
     if (edit->fork_epoch == io_fork_epoch())
         edit_unlink_written(edit);
     edit_free(edit);
+    io_let_cancel(before);
 }
 
 int edit_usable(struct tamis_edit *e, struct tamis_diag *diag)

@@ -210,12 +210,14 @@ int tamis_store_repair(const char *path, const struct tamis_repair_options *opt,
     if (!plain)
         return diag_errno(diag, ENOMEM, path, "repairing the store");
     r.path = plain;
+    int before = io_hold_cancel(); /* or the store would stay locked */
     rc = store_dir_open(plain, &r.store_fd, diag);
     if (!rc) {
         rc = repair(&r, diag);
         repair_free(&r);
         repair_report(&r);
     }
+    io_let_cancel(before);
     free(plain);
     return rc;
 }

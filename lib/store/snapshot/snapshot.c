@@ -278,12 +278,11 @@ int tamis_snapshot_current(struct tamis_store *store, struct tamis_snapshot **ou
     if (!out)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "nowhere to put the snapshot");
     struct catalog *c = store->catalog;
-    int cancel; /* a thread that is cancelled in here would keep the lock for ever */
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    int before = io_hold_cancel(); /* or the lock would be held for ever */
     pthread_mutex_lock(&c->cache_lock);
     rc = current_locked(c, out, &stale, diag);
     pthread_mutex_unlock(&c->cache_lock);
-    pthread_setcancelstate(cancel, &cancel);
+    io_let_cancel(before);
     tamis_snapshot_release(stale);
     return rc;
 }
