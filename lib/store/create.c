@@ -117,27 +117,31 @@ static int remove_remains(int dir)
 
 /* ---- steps ---- */
 
-static int sync_parent(const char *path)
+/* Makes the directory's own name durable. Also if it was there before: a creation that
+ * was cut short, or the caller, may have made it just now. A parent that we may not
+ * read is then left to whoever made the directory. */
+static int sync_parent(int dir, bool fresh)
 {
-    int dir;
-    const char *base;
-    int rc = io_open_parent(path, &dir, &base);
-    if (rc)
-        return rc;
-    rc = io_sync_dir(dir);
-    close(dir);
+    int parent = openat(dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent < 0)
+        return errno == EACCES && !fresh ? 0 : errno;
+    int rc = io_sync_dir(parent);
+    close(parent);
     return rc;
 }
 
 /* With the directory locked, so that two that create at once take turns, and remains
  * are remains. The catalog gets its name last, whole; before that, open finds no store.
  */
-static int create_locked(const char *path, int dir, const struct meta *m,
+static int create_locked(const char *path, int dir, bool fresh, const struct meta *m,
                          struct tamis_diag *diag)
 {
     int rc = check_empty(path, diag);
     if (rc)
         return rc;
+    rc = sync_parent(dir, fresh);
+    if (rc)
+        return diag_errno(diag, rc, path, "syncing the parent directory");
     bool made = mkdirat(dir, "filters", 0777) == 0;
     if (!made && errno != EEXIST)
         return diag_errno(diag, errno, path, "creating filters/");
@@ -198,7 +202,7 @@ static int take_turn(const char *path, int dir, struct tamis_diag *diag)
     return rc ? diag_errno(diag, rc, path, "locking the directory") : 0;
 }
 
-static int create_in(const char *path, int dir, const struct meta *m,
+static int create_in(const char *path, int dir, bool fresh, const struct meta *m,
                      struct tamis_diag *diag)
 {
     int rc = io_refuse_network(dir);
@@ -207,32 +211,27 @@ static int create_in(const char *path, int dir, const struct meta *m,
     rc = take_turn(path, dir, diag);
     if (rc)
         return rc;
-    rc = create_locked(path, dir, m, diag);
+    rc = create_locked(path, dir, fresh, m, diag);
     flock(dir, LOCK_UN);
     return rc;
 }
 
 static int create_at(const char *path, const struct meta *m, struct tamis_diag *diag)
 {
-    bool made = mkdir(path, 0777) == 0;
-    if (!made && errno != EEXIST)
+    bool fresh = mkdir(path, 0777) == 0;
+    if (!fresh && errno != EEXIST)
         return diag_errno(diag, errno, path, "creating the directory");
-    int rc = made ? sync_parent(path) : 0;
-    if (rc) {
-        rmdir(path);
-        return diag_errno(diag, rc, path, "syncing the parent directory");
-    }
     struct io_guarded_fd dir;
-    rc = dir_open_guarded(AT_FDCWD, path, &dir);
+    int rc = dir_open_guarded(AT_FDCWD, path, &dir);
     if (rc == ENOTDIR)
         rc = diag_fail(diag, TAMIS_ERR_EXISTS, path, "a file is in the way");
     else if (rc)
         diag_errno(diag, rc, path, "opening the directory");
     else {
-        rc = create_in(path, dir.fd, m, diag);
+        rc = create_in(path, dir.fd, fresh, m, diag);
         io_unguard_fd(&dir);
     }
-    if (rc && made)
+    if (rc && fresh)
         rmdir(path);
     return rc;
 }

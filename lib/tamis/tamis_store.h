@@ -30,8 +30,10 @@ struct tamis_store_options {
 };
 
 /* Creates the directory `path`, or uses an empty one, and an empty store in it, durable
- * on return. ERR_EXISTS if a store or anything else is there. ERR_BUSY if a process has
- * a store open there whose catalog is gone: end that process, and repair. */
+ * on return. If the directory was there and its parent may not be read, the name of the
+ * directory is not synced. ERR_EXISTS if a store or anything else is there. ERR_BUSY if
+ * a process has a store open there whose catalog is gone: end that process, and repair.
+ */
 int tamis_store_create(const char *path, const struct tamis_store_options *opt,
                        struct tamis_diag *diag);
 /* Opens a store; never creates one. A process may open a store as often as it likes.

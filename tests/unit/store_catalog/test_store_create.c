@@ -1,0 +1,103 @@
+/* A store that was created is durable (R13), and so is the name of its directory,
+ * whoever made that. */
+#include "tests/support/store_support.h"
+
+/* How often the test's directory, in which stores are made, was synced. */
+static struct stat parent;
+static unsigned n_syncs;
+
+static int sync_parent_counted(int fd)
+{
+    struct stat st;
+    assert_int_equal(fstat(fd, &st), 0);
+    n_syncs += st.st_dev == parent.st_dev && st.st_ino == parent.st_ino;
+    return 0;
+}
+
+static int sync_parent_fails(int fd)
+{
+    unsigned before = n_syncs;
+    sync_parent_counted(fd);
+    return n_syncs == before ? 0 : (errno = EIO, -1);
+}
+
+static int set_up(void **state)
+{
+    return test_dir_create(state) || stat(test_dir, &parent) != 0;
+}
+
+static int create(const char *name, int (*fsync_is)(int), struct tamis_diag *diag)
+{
+    struct io_calls saved = io_calls;
+    io_calls.fsync = fsync_is;
+    n_syncs = 0;
+    int rc = tamis_store_create(path_of(name), NULL, diag);
+    io_calls = saved;
+    return rc;
+}
+
+static void the_parent_is_synced(void **state)
+{
+    (void)state;
+    OK(create("new", sync_parent_counted, NULL));
+    assert_int_equal(n_syncs, 1);
+    mkdir(path_of("empty"), 0777);
+    OK(create("empty", sync_parent_counted, NULL));
+    assert_int_equal(n_syncs, 1);
+    mkdir(path_of("linked"), 0777);
+    OK(symlink("linked", path_of("link")));
+    OK(create("link", sync_parent_counted, NULL));
+    assert_int_equal(n_syncs, 1);
+}
+
+static void a_parent_that_cannot_be_synced(void **state)
+{
+    struct tamis_diag diag;
+    (void)state;
+    assert_int_equal(create("bad", sync_parent_fails, &diag), EIO);
+    assert_non_null(strstr(diag.what, "parent"));
+    assert_false(exists(path_of("bad")));
+    mkdir(path_of("was-there"), 0777);
+    assert_int_equal(create("was-there", sync_parent_fails, &diag), EIO);
+    assert_int_equal(count_files(path_of("was-there")), 0);
+    OK(create("was-there", sync_parent_counted, &diag));
+    /* The store that is there is no affair of the parent. */
+    assert_int_equal(create("was-there", sync_parent_fails, &diag), TAMIS_ERR_EXISTS);
+}
+
+/* As somebody who may search the parent, but not read it. */
+static int create_unseen(void *ctx)
+{
+    (void)ctx;
+    if (geteuid() == 0 && setuid(65534) != 0)
+        return 1;
+    if (open(path_of("dark"), O_RDONLY | O_CLOEXEC) >= 0 || errno != EACCES)
+        return 2;
+    if (tamis_store_create(path_of("dark/there"), NULL, NULL) != 0)
+        return 3;
+    return tamis_store_create(path_of("dark/new"), NULL, NULL) == EACCES ? 0 : 4;
+}
+
+static void a_parent_that_cannot_be_read(void **state)
+{
+    (void)state;
+    OK(chmod(test_dir, 0755));
+    OK(mkdir(path_of("dark"), 0777));
+    OK(mkdir(path_of("dark/there"), 0777));
+    OK(chmod(path_of("dark/there"), 0777));
+    OK(chmod(path_of("dark"), 0333));
+    in_child(create_unseen, NULL);
+    OK(chmod(path_of("dark"), 0777));
+    assert_false(exists(path_of("dark/new")));
+    tamis_store_close(store_open("dark/there"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_parent_is_synced),
+        cmocka_unit_test(a_parent_that_cannot_be_synced),
+        cmocka_unit_test(a_parent_that_cannot_be_read),
+    };
+    return cmocka_run_group_tests(tests, set_up, test_dir_remove);
+}
