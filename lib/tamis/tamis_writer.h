@@ -72,10 +72,12 @@ uint64_t tamis_writer_watermark(const struct tamis_writer *writer);
 struct tamis_domain tamis_writer_domain(const struct tamis_writer *writer);
 int tamis_writer_info(struct tamis_writer *writer, struct tamis_filter_info *info);
 /* Commits, digests every page and closes the filter for ever; durable on return. It
- * waits for adds in flight; later adds get ERR_SEALED. *n_damaged, which may be NULL,
- * is the number of pages that had failed their check; they are sealed as all ones. For
- * a segment of a store, ERR_CATALOG and the like mean that the filter is sealed but the
- * catalog does not know yet. Open the segment for writing once more to tell it. */
+ * waits for adds in flight; later adds get ERR_SEALED and are not made. If the digests
+ * cannot be written (ENOSPC, ENOMEM), the filter stays open and takes adds again: repeat
+ * those that were refused meanwhile. *n_damaged, which may be NULL, is the number of
+ * pages that had failed their check; they are sealed as all ones. For a segment of a
+ * store, ERR_CATALOG and the like mean that the filter is sealed but the catalog does
+ * not know yet. Open the segment for writing once more to tell it. */
 int tamis_writer_seal(struct tamis_writer *writer, uint64_t watermark,
                       uint64_t *n_damaged, struct tamis_diag *diag);
 /* Marks the filter clean and frees the writer. Keys since the last commit become

@@ -84,16 +84,20 @@ static int seal_locked(struct tamis_writer *w, uint64_t watermark, uint64_t *n_d
                        struct tamis_diag *diag)
 {
     struct commit c;
-    uint64_t end;
+    uint64_t before, end;
     writer_next_record(w, &c);
-    int err = io_size(w->guard.fd, &end);
-    if (!err && !align_up_u64(end, PAGE_BYTES, &end))
+    int err = io_size(w->guard.fd, &before);
+    if (err)
+        return diag_errno(diag, err, w->path, "writing digests");
+    if (!align_up_u64(before, PAGE_BYTES, &end))
         err = EFBIG;
     uint64_t first = end;
     for (uint32_t i = 0; i < c.n_stages && !err; i++)
         err = seal_stage(w, &c, i, &end, n_damaged);
-    if (err) /* no slot names the digests: the filter is open as before */
+    if (err) { /* no slot names the digests: the filter is open as before */
+        io_calls.ftruncate(w->guard.fd, (off_t)before);
         return diag_errno(diag, err, w->path, "writing digests");
+    }
     err = writer_sync(w);
     if (err)
         return writer_poison(w, err, "syncing keys and digests", diag);
@@ -147,7 +151,7 @@ int tamis_writer_seal(struct tamis_writer *w, uint64_t watermark, uint64_t *n_da
     if (!err)
         err = writer_changed(w, diag);
     writer_unlock(w);
-    if (n_damaged)
+    if (n_damaged && !err)
         *n_damaged = ours;
     return err;
 }

@@ -297,8 +297,8 @@ static void test_no_space_to_grow(void **state)
     tamis_filter_close(f);
 }
 
-/* A writer ends with its stage full. The same keys come again: all are there, and no add
- * finds the stage full, but the commit does. */
+/* A writer ends with its stage full. The same keys come again: all are there, and no
+ * add finds the stage full, but the commit does. */
 static void test_growth_after_a_replay(void **state)
 {
     char path[1024];
@@ -389,7 +389,7 @@ static void test_no_space_to_seal(void **state)
     assert_int_equal(tamis_writer_watermark(w), 0);
     add_hashes(w, keys + 5000, 1000);
     fail_never();
-    size_t n = add_until(w, 6000, 3); /* growth finds its place behind the attempt */
+    size_t n = add_until(w, 6000, 3); /* growth takes the place of the attempt */
     assert_int_equal(tamis_writer_seal(w, 5, NULL, NULL), 0);
     close_writer(w);
     struct tamis_filter *f = open_filter(path);

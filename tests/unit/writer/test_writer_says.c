@@ -260,16 +260,25 @@ static void test_a_late_slot_b(void **state)
 
 /* ---- sealing ---- */
 
+static uint64_t size_now(void)
+{
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    return (uint64_t)st.st_size;
+}
+
 static void seal_fails_at(enum call call, unsigned long nth, int err, const char *words,
                           int closes_with)
 {
     struct tamis_writer *w = fresh(50000); /* of many pages: it gets digests */
     add_hashes(w, keys, 100);
+    uint64_t before = size_now();
     fail_once(call, nth, err);
     memset(&diag, 0xff, sizeof diag);
     expect_for(tamis_writer_seal(w, 5, NULL, &diag), err, words, path);
     fail_never();
-    if (!closes_with) { /* open as before */
+    if (!closes_with) { /* open as before, and as long */
+        assert_int_equal(size_now(), before);
         add_hashes(w, keys + 100, 100);
         expect_silence(commit(w, 6));
     }
@@ -285,6 +294,25 @@ static void test_sealing(void **state)
     seal_fails_at(CALL_PWRITE, 1, ENOSPC, "writing digests", 0);
     seal_fails_at(CALL_FDATASYNC, 1, EIO, "syncing keys and digests",
                   TAMIS_ERR_POISONED);
+}
+
+/* A failure has no outputs, whatever it has found by then. */
+static void test_sealing_damage(void **state)
+{
+    static const uint8_t zeros[PAGE_BYTES];
+    struct tamis_writer *w = fresh(50000);
+    uint64_t n_damaged = 77;
+    (void)state;
+    add_hashes(w, keys, 1000);
+    assert_int_equal(tamis_writer_close(w), 0);
+    file_poke(path, commit_of(path).stages[0].offset, zeros, sizeof zeros);
+    w = open_writer(path);
+    fail_once(CALL_FALLOCATE, 1, ENOSPC);
+    expect(tamis_writer_seal(w, 5, &n_damaged, &diag), ENOSPC, "writing digests");
+    assert_int_equal(n_damaged, 0);
+    expect_silence(tamis_writer_seal(w, 5, &n_damaged, &diag));
+    assert_int_equal(n_damaged, 1); /* by its floors, which the failure condemned */
+    assert_int_equal(tamis_writer_close(w), 0);
 }
 
 /* ---- in a child ---- */
@@ -330,6 +358,7 @@ int main(void)
         TEST_WITH_FAULTS(test_committing),
         TEST_WITH_FAULTS(test_a_late_slot_b),
         TEST_WITH_FAULTS(test_sealing),
+        TEST_WITH_FAULTS(test_sealing_damage),
         TEST_WITH_FAULTS(test_in_a_child),
     };
     return cmocka_run_group_tests_name("writer says", tests, set_up, test_dir_remove);
