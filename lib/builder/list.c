@@ -98,6 +98,7 @@ int tamis_builder_add_list(struct tamis_builder *b, struct tamis_filter *list,
     struct list_source *s;
     const uint64_t *block;
     size_t n = 0;
+    bool any = false;
     diag_clear(diag);
     int err = list_source_open(list, &s, diag);
     if (err)
@@ -114,10 +115,12 @@ int tamis_builder_add_list(struct tamis_builder *b, struct tamis_filter *list,
         err = list_source_next(s, &block, &n);
         if (err) {
             list_source_failed(s, err, diag);
-            b->failed = EIO; /* some of its hashes are in, and some are not */
+            if (any)
+                b->failed = EIO; /* some of its hashes are in, and some are not */
         }
         if (err || n == 0)
             break;
+        any = true;
         err = tamis_builder_add_hashes(b, b->domain.tag, block, n);
         if (err)
             diag_fail(diag, err, filter_path(list), "cannot keep its hashes: %s",

@@ -34,7 +34,7 @@ int tamis_list_merge(struct tamis_filter *const *lists, size_t n, const char *pa
 
 /* Adds all hashes of a list. ERR_UNFIT: it is no list, or a cut one: a filter needs
  * every bit of a hash. ERR_MISMATCH: of another domain. ERR_DAMAGED: a page fails its
- * check. As after any add that fails, the builder stays failed, unless nothing was
- * added. */
+ * check. As after any add that fails, the builder stays failed, unless no hash of the
+ * list was added. */
 int tamis_builder_add_list(struct tamis_builder *builder, struct tamis_filter *list,
                            struct tamis_diag *diag);
