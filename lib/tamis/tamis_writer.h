@@ -81,8 +81,8 @@ int tamis_writer_info(struct tamis_writer *writer, struct tamis_filter_info *inf
 int tamis_writer_seal(struct tamis_writer *writer, uint64_t watermark,
                       uint64_t *n_damaged, struct tamis_diag *diag);
 /* Marks the filter clean and frees the writer. Keys since the last commit become
- * durable but are not acknowledged: the watermark stays. ERR_POISONED: a sync failed, a
- * page was lost, or a jump left a commit, a growth or a seal half done. The writer is
- * freed all the same, and the file stays unclean: reopen, and replay from the
- * watermark. */
+ * durable but are not acknowledged: the watermark stays. ERR_POISONED: a sync failed
+ * before, a page was lost, or a jump left a commit, a growth or a seal half done. An
+ * errno: a write or a sync of the close itself failed, or ENOMEM. The writer is freed all
+ * the same, and the file stays unclean: reopen, and replay from the watermark. */
 int tamis_writer_close(struct tamis_writer *writer);
