@@ -52,8 +52,8 @@
  * thread.
  *
  * CANCELLATION. A probe is no cancellation point. Another call that is cancelled leaves
- * no lock of its own behind, in memory or on a file. It may leak memory, descriptors and
- * temporary files. No function supports asynchronous cancellation
+ * no lock of its own behind, in memory or on a file. It may leak memory, descriptors
+ * and temporary files. No function supports asynchronous cancellation
  * (PTHREAD_CANCEL_ASYNCHRONOUS).
  *
  * SIGBUS. After an I/O error, in a truncated file, or where the file system allocates

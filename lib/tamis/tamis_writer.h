@@ -43,6 +43,10 @@ int tamis_writer_one_thread(struct tamis_writer *writer);
  * commit. A full stage grows. If growth fails, the keys go into the last stage all the
  * same, and info says over_target; a commit that finds the stage full tries again.
  *
+ * `hashes` is not checked: NULL is for n = 0 only. ERR_MISMATCH: the tag is not that of
+ * the writer's domain, and nothing was added. After any other error some of several
+ * keys may be in; to repeat the whole add changes nothing for those.
+ *
  * A signal handler may add while its thread adds, commits or seals. If a handler leaves
  * an add, a commit or a seal by a jump, a seal may wait for ever, and stages that
  * growth left since get no digests from this writer. Close the writer then, by the same
@@ -73,16 +77,16 @@ struct tamis_domain tamis_writer_domain(const struct tamis_writer *writer);
 int tamis_writer_info(struct tamis_writer *writer, struct tamis_filter_info *info);
 /* Commits, digests every page and closes the filter for ever; durable on return. It
  * waits for adds in flight; later adds get ERR_SEALED and are not made. If the digests
- * cannot be written (ENOSPC, ENOMEM), the filter stays open and takes adds again: repeat
- * those that were refused meanwhile. *n_damaged, which may be NULL, is the number of
- * pages that had failed their check; they are sealed as all ones. For a segment of a
- * store, ERR_CATALOG and the like mean that the filter is sealed but the catalog does
- * not know yet. Open the segment for writing once more to tell it. */
+ * cannot be written (ENOSPC, ENOMEM), the filter stays open and takes adds again:
+ * repeat those that were refused meanwhile. *n_damaged, which may be NULL, is the
+ * number of pages that had failed their check; they are sealed as all ones. For a
+ * segment of a store, ERR_CATALOG and the like mean that the filter is sealed but the
+ * catalog does not know yet. Open the segment for writing once more to tell it. */
 int tamis_writer_seal(struct tamis_writer *writer, uint64_t watermark,
                       uint64_t *n_damaged, struct tamis_diag *diag);
 /* Marks the filter clean and frees the writer. Keys since the last commit become
  * durable but are not acknowledged: the watermark stays. ERR_POISONED: a sync failed
  * before, a page was lost, or a jump left a commit, a growth or a seal half done. An
- * errno: a write or a sync of the close itself failed, or ENOMEM. The writer is freed all
- * the same, and the file stays unclean: reopen, and replay from the watermark. */
+ * errno: a write or a sync of the close itself failed, or ENOMEM. The writer is freed
+ * all the same, and the file stays unclean: reopen, and replay from the watermark. */
 int tamis_writer_close(struct tamis_writer *writer);
