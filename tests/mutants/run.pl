@@ -109,7 +109,8 @@ sub test_list {
     my @tests = map { m{/(test_\w+)\.c$}; { name => $1, program => "build/tests/$1", arguments => '' } }
         sort glob "$source/tests/unit/*/test_*.c";
     # Programs and plugins that a test runs or loads; they are linked with the library, too.
-    my %also = (test_golden => ['build/tests/golden/make_golden'],
+    my %also = (
+        test_golden => [map { "build/tests/golden/make_$_" } qw(golden ribbons lists)],
         test_extensions => ['build/tests/golden/make_extensions'],
         test_store_copies => [map { "build/tests/plugin_$_.so" } 'a', 'b']);
     for (@tests) { $_->{also} = $also{ $_->{name} } }
