@@ -117,9 +117,9 @@ static int remove_remains(int dir)
 
 /* ---- steps ---- */
 
-/* Makes the directory's own name durable. Also if it was there before: a creation that
- * was cut short, or the caller, may have made it just now. A parent that we may not
- * read is then left to whoever made the directory. */
+/* Makes the directory's own name durable. A directory that was there may be just as
+ * new, by a creation that was cut short, or by the caller. If we may not read its
+ * parent, its name is left to whoever made it. */
 static int sync_parent(int dir, bool fresh)
 {
     int parent = openat(dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -59,8 +59,10 @@ static int open_live(struct repair *r, struct tamis_diag *diag)
     rc = repair_check_uuid(r, diag);
     if (!rc)
         rc = repair_remake(r, diag);
-    if (is_lost(rc)) /* or a list went bad: the records say which */
+    if (is_lost(rc)) { /* or a list went bad: the records say which */
+        diag_clear(diag);
         rc = 0;
+    }
     if (!rc)
         rc = repair_lock_filters(r, r->store_fd, "filters", diag);
     if (!rc)

@@ -151,8 +151,8 @@ static void a_ribbon_stays_one(void **state)
     remove_tree("s");
 }
 
-/* An older catalog was put back. What it does not name may be wanted, so it is kept
- * aside, and not swept by the edit that makes a filter anew. */
+/* An older catalog was put back. A file that it does not name may be wanted: it goes to
+ * quarantine, and the edit that makes a filter anew does not sweep it. */
 static void what_nothing_names_is_kept(void **state)
 {
     (void)state;
