@@ -19,15 +19,17 @@ enum {
     MOST_BITS = 56, /* with those of a byte that is begun, a word */
 };
 
-/* Compilers split it where vectors are shorter. */
-enum { QUAD = 4 };
-typedef uint64_t quad __attribute__((vector_size(QUAD * sizeof(uint64_t))));
+/* So many gaps at once. Compilers split them where vectors are shorter. */
+#ifndef CHOOSE_AT_ONCE
+#define CHOOSE_AT_ONCE 4
+#endif
+typedef uint64_t words __attribute__((vector_size(CHOOSE_AT_ONCE * sizeof(uint64_t))));
 
-/* The gaps before four values, less one. Through a pointer: gcc warns of a vector that
+/* The gaps before these values, less one. Through a pointer: gcc warns of a vector that
  * is returned. */
-PACK_INLINE void quad_gaps(const uint64_t *v, quad *gaps)
+PACK_INLINE void gaps_of(const uint64_t *v, words *gaps)
 {
-    quad here, before;
+    words here, before;
     memcpy(&here, v, sizeof here);
     memcpy(&before, v - 1, sizeof before);
     *gaps = here - before - 1;
@@ -41,17 +43,17 @@ struct zeros {
 /* Adds those of the values 1 .. GROUP, for gaps of g, g + 1 and g + 2 bits. */
 PACK_INLINE void add_group(const uint64_t *v, uint32_t g, struct zeros *z)
 {
-    quad sum[WIDTHS] = {{0}}, any = {0};
-    for (size_t i = 1; i <= GROUP; i += QUAD) {
-        quad zeros;
-        quad_gaps(v + i, &zeros);
+    words sum[WIDTHS] = {{0}}, any = {0};
+    for (size_t i = 1; i <= GROUP; i += CHOOSE_AT_ONCE) {
+        words zeros;
+        gaps_of(v + i, &zeros);
         zeros >>= g;
         any |= zeros;
         sum[0] += zeros;
         sum[1] += zeros >> 1;
         sum[2] += zeros >> 2;
     }
-    for (size_t k = 0; k < QUAD; k++) {
+    for (size_t k = 0; k < CHOOSE_AT_ONCE; k++) {
         for (size_t w = 0; w < WIDTHS; w++)
             z->before[w] += sum[w][k];
         z->any |= any[k];
@@ -90,19 +92,19 @@ PACK_INLINE uint64_t take_groups(const uint64_t *v, uint32_t n_more, uint32_t g,
 PACK_INLINE void sum_zeros(const uint64_t *v, uint32_t n, uint32_t gap_bits,
                            uint64_t *sum, uint64_t *any)
 {
-    quad sums = {0}, all = {0};
-    for (uint32_t i = 1; n >= QUAD && i <= n; i += QUAD) {
-        quad zeros;
-        quad_gaps(v + i, &zeros);
+    words sums = {0}, all = {0};
+    for (uint32_t i = 1; n >= CHOOSE_AT_ONCE && i <= n; i += CHOOSE_AT_ONCE) {
+        words zeros;
+        gaps_of(v + i, &zeros);
         zeros >>= gap_bits;
         sums += zeros;
         all |= zeros;
     }
-    for (size_t k = 0; k < QUAD; k++) {
+    for (size_t k = 0; k < CHOOSE_AT_ONCE; k++) {
         *sum += sums[k];
         *any |= all[k];
     }
-    for (uint32_t i = 1; n < QUAD && i <= n; i++) {
+    for (uint32_t i = 1; n < CHOOSE_AT_ONCE && i <= n; i++) {
         *sum += zeros_of(v, i, gap_bits);
         *any |= zeros_of(v, i, gap_bits);
     }

@@ -16,5 +16,8 @@ bool list_page_values_plain(const uint8_t *page, uint32_t hash_bits,
 bool list_page_values_avx2(const uint8_t *page, uint32_t hash_bits,
                            const struct list_page *p,
                            uint64_t values[LIST_PAGE_MAX_HASHES]);
+bool list_page_values_avx512(const uint8_t *page, uint32_t hash_bits,
+                             const struct list_page *p,
+                             uint64_t values[LIST_PAGE_MAX_HASHES]);
 
 #endif

@@ -95,7 +95,6 @@ AVX2 GROUP_INLINE bool two_groups_avx2(const uint8_t *a, const uint8_t *b, uint3
 #define SPOT_CAN    two_groups_avx2
 #include "lib/kernel/list/list_spots.h"
 
-/* Pages are packed, read and looked into as by AVX2. */
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx2,bmi,bmi2,popcnt")))
 
 AVX512 GROUP_INLINE bool two_groups_avx512(const uint8_t *a, const uint8_t *b,
@@ -109,13 +108,10 @@ AVX512 GROUP_INLINE bool two_groups_avx512(const uint8_t *a, const uint8_t *b,
     return (in_a | in_b) != 0;
 }
 
-#define SPOT(name)              name##_avx512
-#define SPOT_TARGET             AVX512
-#define SPOT_HAS                has_top_avx2
-#define SPOT_CAN                two_groups_avx512
-#define list_page_values_avx512 list_page_values_avx2
-#define list_page_pack_avx512   list_page_pack_avx2
-#define list_values_rise_avx512 list_values_rise_avx2
+#define SPOT(name)  name##_avx512
+#define SPOT_TARGET AVX512
+#define SPOT_HAS    has_top_avx2
+#define SPOT_CAN    two_groups_avx512
 #include "lib/kernel/list/list_spots.h"
 #endif
 

@@ -1,0 +1,175 @@
+/* All values of a page of a list, eight at a time, by AVX-512 and BMI2: as avx2_page.c,
+ * in whole vectors. */
+#include "lib/kernel/list/list_page.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define AVX512                                                                         \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi,bmi2,popcnt")))
+#define AVX512_INLINE AVX512 __attribute__((always_inline)) static inline
+
+enum {
+    EIGHT = 8,
+    LEAST_MORE = 64, /* then loads of whole vectors stay within the page */
+    WORD_BITS = 64,
+    PLACES = 16, /* found at once */
+};
+
+/* Places in unary of the ones of n_more hashes. False: it has fewer. Writes up to
+ * WORD_BITS + PLACES more. */
+AVX512_INLINE bool find_ones(const uint8_t *page, const struct list_page *p,
+                             uint32_t *places)
+{
+    uint32_t n_more = p->n - 1, n = 0;
+    __m512i at = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    for (uint32_t bit = 0; n < n_more; bit += WORD_BITS) {
+        if (bit >= p->unary_bits)
+            return false;
+        uint64_t word;
+        memcpy(&word, page + p->unary_at + bit / 8, sizeof word);
+        if (p->unary_bits - bit < WORD_BITS)
+            word = low_bits(word, p->unary_bits - bit);
+        for (uint32_t i = 0; i < WORD_BITS; i += PLACES, word >>= PLACES) {
+            __m512i found = _mm512_maskz_compress_epi32((__mmask16)word, at);
+            _mm512_storeu_si512(places + n, found);
+            n += (uint32_t)__builtin_popcountll(word & 0xffff);
+            at = _mm512_add_epi32(at, _mm512_set1_epi32(PLACES));
+        }
+    }
+    return true;
+}
+
+/* ---- low parts ---- */
+
+/* Where eight rests are: two to a quarter of a vector. */
+struct rests {
+    uint32_t at[4]; /* bytes of each quarter */
+    __m512i bytes;  /* a word for each rest, which begins in its first byte, */
+    __m512i shift;  /* with this bit */
+    __m512i mask;
+};
+
+AVX512_INLINE void rests_of(const struct list_page *p, struct rests *r)
+{
+    const uint64_t one = UINT64_C(0x0101010101010101);
+    uint64_t bytes[EIGHT], shift[EIGHT];
+    for (uint32_t i = 0; i < EIGHT; i++) {
+        uint32_t bit = i * p->rest_bits, begin = i / 2 * 2 * p->rest_bits / 8;
+        r->at[i / 2] = begin;
+        bytes[i] = UINT64_C(0x0706050403020100) + (bit / 8 - begin) * one;
+        shift[i] = bit % 8;
+    }
+    r->bytes = _mm512_loadu_si512(bytes);
+    r->shift = _mm512_loadu_si512(shift);
+    r->mask = _mm512_set1_epi64((long long)((UINT64_C(1) << p->rest_bits) - 1));
+}
+
+AVX512_INLINE __m128i load_quarter(const uint8_t *at)
+{
+    return _mm_loadu_si128((const __m128i *)(const void *)at);
+}
+
+AVX512_INLINE __m512i eight_rests(const uint8_t *at, const struct rests *r)
+{
+    __m512i bytes = _mm512_castsi128_si512(load_quarter(at + r->at[0]));
+    bytes = _mm512_inserti64x2(bytes, load_quarter(at + r->at[1]), 1);
+    bytes = _mm512_inserti64x2(bytes, load_quarter(at + r->at[2]), 2);
+    bytes = _mm512_inserti64x2(bytes, load_quarter(at + r->at[3]), 3);
+    __m512i words = _mm512_shuffle_epi8(bytes, r->bytes);
+    return _mm512_and_si512(_mm512_srlv_epi64(words, r->shift), r->mask);
+}
+
+/* Tops of eight hashes; they lie the last one first. */
+AVX512_INLINE __m512i eight_tops(const uint8_t *at, uint32_t top_bytes)
+{
+    uint64_t word;
+    if (top_bytes == 2)
+        return _mm512_cvtepu16_epi64(_mm_shuffle_epi8(
+            load_quarter(at),
+            _mm_setr_epi8(14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1)));
+    memcpy(&word, at, sizeof word);
+    word = __builtin_bswap64(word);
+    return _mm512_cvtepu8_epi64(_mm_cvtsi64_si128((long long)word));
+}
+
+/* ---- values ---- */
+
+struct decoding {
+    __m512i before; /* low parts of the eight before */
+    uint64_t base;  /* of the high parts of the next eight */
+    __m128i gap_bits, rest_bits;
+};
+
+/* High and low parts of the next eight hashes become values. Where a low part does not
+ * grow, the high part takes a step that unary does not have. */
+AVX512_INLINE __m512i eight_values(struct decoding *d, const uint32_t *places,
+                                   __m512i low, __m512i *high)
+{
+    const uint64_t one = UINT64_C(0x0101010101010101);
+    __m512i before = _mm512_alignr_epi64(low, d->before, EIGHT - 1);
+    __mmask8 steps = _mm512_cmple_epu64_mask(low, before);
+    /* How many steps, up to each: a byte has the sum of those up to it. */
+    uint64_t up_to = _pdep_u64(steps, one) * one;
+    __m512i place = _mm512_cvtepu32_epi64(
+        _mm256_loadu_si256((const __m256i *)(const void *)places));
+    __m512i step = _mm512_cvtepu8_epi64(_mm_cvtsi64_si128((long long)up_to));
+    *high = _mm512_add_epi64(_mm512_add_epi64(place, step),
+                             _mm512_set1_epi64((long long)d->base));
+    *high = _mm512_sub_epi64(*high, _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0));
+    d->before = low;
+    d->base += (up_to >> 56) - EIGHT; /* unary has eight ones meanwhile */
+    return _mm512_or_si512(_mm512_sll_epi64(*high, d->gap_bits), low);
+}
+
+/* The eight hashes from i on. */
+AVX512_INLINE __m512i values_at(const uint8_t *page, const struct list_page *p,
+                                uint32_t top_bytes, const struct rests *r, uint32_t i,
+                                const uint32_t *places, struct decoding *d,
+                                __m512i *high)
+{
+    const uint8_t *rests = page + p->rests_at + (i - 1) / EIGHT * p->rest_bits;
+    const uint8_t *tops = page + PAGE_BYTES - top_bytes * (i + EIGHT - 1);
+    __m512i top = _mm512_sll_epi64(eight_tops(tops, top_bytes), d->rest_bits);
+    return eight_values(d, places + i - 1, _mm512_or_si512(top, eight_rests(rests, r)),
+                        high);
+}
+
+/* All values of a page whose tops have so many bytes: a constant where it is called. */
+AVX512_INLINE bool page_values(const uint8_t *page, uint32_t hash_bits,
+                               const struct list_page *p, uint32_t top_bytes,
+                               const uint32_t *places, uint64_t *values)
+{
+    struct rests r;
+    uint64_t last_high[EIGHT];
+    struct decoding d = {_mm512_set1_epi64((long long)low_bits(p->first, p->gap_bits)),
+                         p->first >> p->gap_bits, _mm_cvtsi32_si128((int)p->gap_bits),
+                         _mm_cvtsi32_si128((int)p->rest_bits)};
+    __m512i high;
+    uint32_t i = 1, n = p->n;
+    rests_of(p, &r);
+    values[0] = p->first;
+    for (; n - i > EIGHT; i += EIGHT)
+        _mm512_storeu_si512(values + i,
+                            values_at(page, p, top_bytes, &r, i, places, &d, &high));
+    __m512i last = values_at(page, p, top_bytes, &r, i, places, &d, &high);
+    _mm512_mask_storeu_epi64(values + i, (__mmask8)(0xff >> (EIGHT - (n - i))), last);
+    _mm512_storeu_si512(last_high, high);
+    /* All lie below the last one, which must be within hash_bits. */
+    return last_high[n - 1 - i] <= list_max(hash_bits) >> p->gap_bits &&
+           values[n - 1] <= list_max(hash_bits);
+}
+
+AVX512 bool list_page_values_avx512(const uint8_t *page, uint32_t hash_bits,
+                                    const struct list_page *p,
+                                    uint64_t values[LIST_PAGE_MAX_HASHES])
+{
+    uint32_t places[LIST_PAGE_MAX_HASHES + WORD_BITS + PLACES];
+    if (p->n <= LEAST_MORE)
+        return list_page_values_plain(page, hash_bits, p, values);
+    if (!find_ones(page, p, places))
+        return false;
+    return p->top_bytes == 1 ? page_values(page, hash_bits, p, 1, places, values)
+                             : page_values(page, hash_bits, p, 2, places, values);
+}
+#endif
