@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     MOST_SIDE = 1024, /* 16 KiB of output a node: a few stay in the first cache */
@@ -220,17 +221,24 @@ void merge_free(struct merge *m)
     free(m);
 }
 
-/* Does none of them repeat the one before? */
+/* Does surely none of them repeat the one before? A step of none, less one, has its top
+ * bit set; so has one above 2^63, and then copy_distinct() tells. */
 static bool all_differ(const uint64_t *h, size_t n, uint64_t last)
 {
-    bool repeats = h[0] == last;
+    enum { FOUR = 4 };
+    typedef uint64_t four __attribute__((vector_size(FOUR * sizeof(uint64_t))));
+    four steps = {h[0] - last - 1};
     size_t i = 1;
-    for (; i + 4 <= n; i += 4)
-        repeats |= (h[i] == h[i - 1]) | (h[i + 1] == h[i]) | (h[i + 2] == h[i + 1]) |
-                   (h[i + 3] == h[i + 2]);
+    for (; i + FOUR <= n; i += FOUR) {
+        four here, before;
+        memcpy(&here, h + i, sizeof here);
+        memcpy(&before, h + i - 1, sizeof before);
+        steps |= here - before - 1;
+    }
+    uint64_t all = steps[0] | steps[1] | steps[2] | steps[3];
     for (; i < n; i++)
-        repeats |= h[i] == h[i - 1];
-    return !repeats;
+        all |= h[i] - h[i - 1] - 1;
+    return all >> 63 == 0;
 }
 
 /* Copies hashes without those that repeat the one before. Without a branch. */
@@ -257,7 +265,7 @@ int merge_next(struct merge *m, const uint64_t **block, size_t *n)
             return err;
         size_t some = s->n < 2 * m->side ? s->n : 2 * m->side;
         if (!m->began)
-            m->last = ~s->at[0]; /* it repeats none */
+            m->last = s->at[0] - 1; /* it repeats none */
         m->began = true;
         if (all_differ(s->at, some, m->last)) {
             *block = s->at;
