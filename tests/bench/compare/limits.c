@@ -7,6 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
+#if defined(__x86_64__) && defined(__has_include)
+#if __has_include(<xxh_x86dispatch.h>)
+#include <xxh_x86dispatch.h> /* then XXH3_64bits() is as fast as here it can be */
+#endif
+#endif
 
 /* The line of a hash, over all bits of the stage: of every lane. */
 static inline const uint64_t *line_of(const uint8_t *base, uint64_t n_lines, uint64_t h)
