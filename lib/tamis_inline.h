@@ -159,9 +159,9 @@ TAMIS_INLINE int tamis_inline_lacks(const struct tamis_inline_geometry *g,
                                              _mm512_load_si512((const void *)salts));
     __m512i bits = _mm512_maskz_rolv_epi64(0xff, _mm512_set1_epi64(1),
                                            _mm512_maskz_srli_epi64(0xff, product, 26));
-    return _mm512_mask_testn_epi64_mask((__mmask8)g->words[first],
-                                        _mm512_loadu_si512((const void *)block),
-                                        bits) != 0;
+    /* The block is the last operand, so that its load is no instruction of its own. */
+    return _mm512_mask_testn_epi64_mask((__mmask8)g->words[first], bits,
+                                        _mm512_loadu_si512((const void *)block)) != 0;
 #elif defined(__AVX2__)
     /* Each word is shifted until the key's bit is the uppermost. Unpacking makes shifts
      * of 64 bits of the products, of words 0 to 3 and 4 to 7 if those are in the order
