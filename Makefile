@@ -124,7 +124,7 @@ $B/tests/test_builder_check $B/tests/test_builder_check_hashes: TEST_WRAP := -Wl
 INLINE_OBJ := $(patsubst %,$B/tests/support/inline/%.o,plain avx2 avx512)
 ifeq ($(shell uname -m),x86_64)
 $B/tests/support/inline/avx2.o: BASE += -mavx2 -mbmi2
-$B/tests/support/inline/avx512.o: BASE += -mavx512f -mbmi2
+$B/tests/support/inline/avx512.o: BASE += -mavx512f -mavx512bw -mavx512dq -mavx512vl -mbmi2
 endif
 $B/tests/test_inline $B/tests/test_store_inline $B/tests/test_blocks: TEST_OBJ := $(INLINE_OBJ)
 $B/tests/test_inline $B/tests/test_store_inline $B/tests/test_blocks: $(INLINE_OBJ)

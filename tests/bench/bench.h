@@ -155,6 +155,24 @@ bool have_avx512(void);
 
 double lap_few(void *probing);
 
+/* ---- compare/each.c: one key, many filters, one after another ---- */
+
+struct each_filter {
+    const uint8_t *bits;
+    uint64_t n_blocks;
+};
+struct each {
+    const struct each_filter *filters; /* of one lane, of so many words */
+    size_t n_filters;
+    uint32_t words;
+    const uint64_t *hashes;
+    size_t n;
+    uint64_t n_absent; /* of the last lap */
+};
+double lap_each_loads(void *each); /* times a key, of all filters */
+double lap_each_avx512(void *each);
+double lap_each_avx2(void *each);
+
 /* ---- compare/adds.c: bits set by hand ---- */
 
 struct filling_bits {

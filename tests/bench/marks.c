@@ -72,6 +72,10 @@ struct figure figures[] = {
       "independent loads", "us", MOST, 1.3),
     F("inline_segments_avx2", "one key, segments each by itself", "inline, AVX2",
       "independent loads", "us", MOST, 1.3),
+    F("inline_segments_hand_avx512", "the same", "inline, AVX-512",
+      "loop by hand, AVX-512", "us", RECORDED, NAN),
+    F("inline_segments_hand_avx2", "the same", "inline, AVX2", "loop by hand, AVX2",
+      "us", RECORDED, NAN),
 
     F("few_small_4", "small filter, negatives, 4 keys a call", "public call",
       "two passes by hand", "ns", MOST, 1.25),

@@ -1,12 +1,16 @@
 /* The loops that a batch is compared with: over the same bits, as one would write them
  * by hand for one filter, everything inlined, the number of words known to the
- * compiler. They check no page and answer into the same bitmap. */
+ * compiler. They check no page. They answer into the same bitmap, or only count, if
+ * there is none. */
 #include "tests/bench/bench.h"
 #include "tests/bench/compare/blocks.h"
 
 /* Puts answer i into the bitmap, a word at a time. Returns whether it is ABSENT. */
-INLINE size_t answer(const struct probing *p, size_t i, bool hit, uint64_t *word)
+INLINE size_t answer(const struct probing *p, size_t i, bool hit, bool bitmap,
+                     uint64_t *word)
 {
+    if (!bitmap)
+        return !hit;
     *word |= (uint64_t)!hit << i % 64;
     if (i % 64 == 63 || i + 1 == p->n) {
         p->absent[i / 64] = *word;
@@ -17,7 +21,7 @@ INLINE size_t answer(const struct probing *p, size_t i, bool hit, uint64_t *word
 
 /* ---- plain C ---- */
 
-INLINE size_t scalar_loop(const struct probing *p, uint32_t words)
+INLINE size_t scalar_loop(const struct probing *p, uint32_t words, bool bitmap)
 {
     const struct geometry g = p->bits->geometry;
     const uint8_t *base = p->bits->base;
@@ -30,15 +34,17 @@ INLINE size_t scalar_loop(const struct probing *p, uint32_t words)
             hit = scalar_block(base + geometry_block_offset(&g, lane, h), words, h);
             h = geometry_next_lane(h);
         }
-        n_absent += answer(p, i, hit, &word);
+        n_absent += answer(p, i, hit, bitmap, &word);
     }
     return n_absent;
 }
 
 static size_t scalar(const struct probing *p)
 {
-#define SCALAR(words) scalar_loop(p, words)
-    return BY_WORDS(p->bits->geometry.words, SCALAR);
+#define SCALAR(words)  scalar_loop(p, words, true)
+#define COUNTED(words) scalar_loop(p, words, false)
+    return p->absent ? BY_WORDS(p->bits->geometry.words, SCALAR)
+                     : BY_WORDS(p->bits->geometry.words, COUNTED);
 }
 
 /* ---- AVX-512 ---- */
@@ -51,7 +57,7 @@ bool have_avx512(void)
            __builtin_cpu_supports("bmi2");
 }
 
-AVX512 INLINE size_t avx512_loop(const struct probing *p, uint32_t words)
+AVX512 INLINE size_t avx512_loop(const struct probing *p, uint32_t words, bool bitmap)
 {
     const struct geometry g = p->bits->geometry;
     const uint8_t *base = p->bits->base;
@@ -66,15 +72,17 @@ AVX512 INLINE size_t avx512_loop(const struct probing *p, uint32_t words)
             hit =
                 avx512_block(base + geometry_block_offset(&g, lane, h), words, h, salt);
         }
-        n_absent += answer(p, i, hit, &word);
+        n_absent += answer(p, i, hit, bitmap, &word);
     }
     return n_absent;
 }
 
 AVX512 static size_t avx512(const struct probing *p)
 {
-#define BY_AVX512(words) avx512_loop(p, words)
-    return BY_WORDS(p->bits->geometry.words, BY_AVX512);
+#define BY_AVX512(words)         avx512_loop(p, words, true)
+#define COUNTED_BY_AVX512(words) avx512_loop(p, words, false)
+    return p->absent ? BY_WORDS(p->bits->geometry.words, BY_AVX512)
+                     : BY_WORDS(p->bits->geometry.words, COUNTED_BY_AVX512);
 }
 /* ---- AVX2 ---- */
 
@@ -83,7 +91,7 @@ bool have_avx2(void)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
 }
 
-AVX2 INLINE size_t avx2_loop(const struct probing *p, uint32_t words)
+AVX2 INLINE size_t avx2_loop(const struct probing *p, uint32_t words, bool bitmap)
 {
     const struct geometry g = p->bits->geometry;
     const uint8_t *base = p->bits->base;
@@ -97,7 +105,7 @@ AVX2 INLINE size_t avx2_loop(const struct probing *p, uint32_t words)
             h = geometry_next_lane(h);
             hit = avx2_block(base + geometry_block_offset(&g, lane, h), words, h, salt);
         }
-        n_absent += answer(p, i, hit, &word);
+        n_absent += answer(p, i, hit, bitmap, &word);
     }
     return n_absent;
 }
@@ -105,8 +113,10 @@ AVX2 INLINE size_t avx2_loop(const struct probing *p, uint32_t words)
 AVX2 static size_t avx2(const struct probing *p)
 {
     avx2_begin(p->bits->geometry.words);
-#define BY_AVX2(words) avx2_loop(p, words)
-    return BY_WORDS(p->bits->geometry.words, BY_AVX2);
+#define BY_AVX2(words)         avx2_loop(p, words, true)
+#define COUNTED_BY_AVX2(words) avx2_loop(p, words, false)
+    return p->absent ? BY_WORDS(p->bits->geometry.words, BY_AVX2)
+                     : BY_WORDS(p->bits->geometry.words, COUNTED_BY_AVX2);
 }
 #else
 bool have_avx512(void)

@@ -23,11 +23,19 @@ static double lap_inline(void *ctx)
     struct inlined *i = ctx;
     struct probing *p = &i->probing;
     uint64_t began = now_ns();
-    p->n_absent =
-        i->loops->probe(&i->value, bench.domain.tag, p->hashes, p->n, p->absent);
+    p->n_absent = i->loops->count(&i->value, bench.domain.tag, p->hashes, p->n);
     double ns = (double)(now_ns() - began);
     sink += p->n_absent;
     return ns / (double)p->n;
+}
+
+/* Laps that count, as a caller's loop does that goes on with each answer. */
+static struct probing counting_of(struct tamis_filter *filter, const struct bits *bits,
+                                  const uint64_t *hashes, size_t n)
+{
+    struct probing p = probing_of(filter, bits, hashes, n);
+    p.absent = NULL;
+    return p;
 }
 
 static struct inlined inlined_of(const struct inline_loops *loops,
@@ -77,7 +85,7 @@ static void small(void)
     check_present(filter, bench.sizes.small, UINT64_MAX);
     struct bits bits = bits_map(path);
     uint64_t *hashes = hashes_of(fresh_negatives(n), n);
-    struct probing p = probing_of(filter, &bits, hashes, n), call = p;
+    struct probing p = counting_of(filter, &bits, hashes, n), call = p;
     struct probing by_hand[KINDS] = {p, p, p};
     struct inlined ours[KINDS];
     struct lap laps[2 * KINDS + 1] = {{.run = lap_single, .ctx = &call}};
@@ -120,8 +128,8 @@ static void large(void)
     must(tamis_filter_verify(filter, &(struct tamis_verify){0}, NULL), NULL, "verify");
     struct bits bits = bits_map(path);
     uint64_t *absent = hashes_of(fresh_negatives(n), n), *present = hashes_of(0, n_in);
-    struct probing p = probing_of(filter, &bits, absent, n), loads = p;
-    struct probing q = probing_of(filter, &bits, present, n_in), its_loads = q;
+    struct probing p = counting_of(filter, &bits, absent, n), loads = p;
+    struct probing q = counting_of(filter, &bits, present, n_in), its_loads = q;
     struct probing by_hand[2] = {p, p};
     struct inlined misses[2], hits[2];
     struct lap laps[8] = {{.run = lap_loads, .ctx = &loads},
@@ -162,43 +170,25 @@ static void large(void)
 
 /* ---- many segments, each by itself ---- */
 
-struct each {
+struct asking {
     const struct inline_loops *loops;
     const struct tamis_inline *values;
-    size_t n, n_keys;
-    const uint64_t *hashes;
+    struct each *each;
     uint64_t n_absent;
 };
 
-static double lap_each(void *ctx)
+static double lap_asking(void *ctx)
 {
-    struct each *e = ctx;
+    struct asking *a = ctx;
+    const struct each *e = a->each;
     uint64_t n_absent = 0, began = now_ns();
-    for (size_t i = 0; i < e->n_keys; i++) {
+    for (size_t i = 0; i < e->n; i++) {
         struct tamis_key key = {NULL, 0, e->hashes[i], bench.domain.tag};
-        n_absent += e->loops->probe_each(e->values, e->n, &key);
+        n_absent += a->loops->probe_each(a->values, e->n_filters, &key);
     }
     double ns = (double)(now_ns() - began);
-    sink += e->n_absent = n_absent;
-    return ns / (double)e->n_keys;
-}
-
-/* The lines that the probes read, and nothing else. */
-static double lap_each_load(void *ctx)
-{
-    struct each *e = ctx;
-    uint64_t sum = 0, began = now_ns();
-    for (size_t i = 0; i < e->n_keys; i++)
-        for (size_t s = 0; s < e->n; s++) {
-            const struct tamis_inline *v = &e->values[s];
-            const uint8_t *line =
-                v->bits +
-                geometry_block(e->hashes[i], v->geometry.n_blocks) * BLOCK_BYTES;
-            sum += *(const uint64_t *)(const void *)line;
-        }
-    double ns = (double)(now_ns() - began);
-    sink += sum;
-    return ns / (double)e->n_keys;
+    sink += a->n_absent = n_absent;
+    return ns / (double)e->n;
 }
 
 /* Values of all segments, every page of which is checked. */
@@ -224,37 +214,63 @@ static struct tamis_inline *values_of(struct tamis_snapshot *snapshot, size_t n)
     return values;
 }
 
+/* The same filters, for the comparators; of how many words. */
+static uint32_t filters_of(const struct tamis_inline *values, size_t n,
+                           struct each_filter *filters)
+{
+    uint32_t words = (uint32_t)__builtin_popcount(values[0].geometry.words[0]);
+    for (size_t s = 0; s < n; s++) {
+        filters[s] = (struct each_filter){values[s].bits, values[s].geometry.n_blocks};
+        if (!values[s].one ||
+            values[s].geometry.words[0] != values[0].geometry.words[0])
+            give_up("segments of the same size have other lanes or words");
+    }
+    return words;
+}
+
 static void segments(void)
 {
-    char path[512];
+    enum { KEYS = 1000 };
+    char path[512], what[100];
     snprintf(path, sizeof path, "%s", path_in("store"));
     size_t n = bench.sizes.segments;
     struct tamis_store *store = segments_store(path, n, bench.sizes.segment_keys);
     struct tamis_snapshot *snapshot;
     must(tamis_snapshot_current(store, &snapshot, NULL), NULL, "snapshot");
     struct tamis_inline *values = values_of(snapshot, n);
-    enum { KEYS = 1000 };
+    struct each_filter *filters = allocate(n * sizeof *filters);
     uint64_t *hashes = hashes_of(fresh_negatives(KEYS), KEYS);
-    struct each each[3];
-    struct lap laps[3];
-    for (size_t k = 0; k < 3; k++) {
-        bool runs = k < 2 && kinds[k]->runs_here();
-        each[k] = (struct each){kinds[k], values, n, KEYS, hashes, 0};
-        laps[k] = (struct lap){.run = runs ? lap_each : lap_each_load, .ctx = &each[k]};
+    struct each loads = {filters, n, filters_of(values, n, filters), hashes, KEYS, 0};
+    struct each by_hand[2] = {loads, loads};
+    struct asking asking[2];
+    struct lap laps[5] = {{.run = lap_each_loads, .ctx = &loads},
+                          {.run = have_avx512() ? lap_each_avx512 : lap_each_loads},
+                          {.run = have_avx2() ? lap_each_avx2 : lap_each_loads}};
+    for (size_t k = 0; k < 2; k++) {
+        bool runs = kinds[k]->runs_here();
+        asking[k] = (struct asking){kinds[k], values, &loads, 0};
+        laps[1 + k].ctx = &by_hand[k];
+        laps[3 + k].run = runs ? lap_asking : lap_each_loads;
+        laps[3 + k].ctx = runs ? (void *)&asking[k] : &loads;
     }
-    race(laps, 3, bench.sizes.reps);
-    char what[100];
+    race(laps, 5, bench.sizes.reps);
     snprintf(what, sizeof what, "%zu segments of %llu keys", n,
              (unsigned long long)bench.sizes.segment_keys);
     for (size_t k = 0; k < 2; k++) {
-        by_name("inline_segments", kinds[k], &laps[k], &laps[2], 1e3, 0, what);
-        if (kinds[k]->runs_here())
-            check_error(0.01, KEYS * n - each[k].n_absent, KEYS * n,
-                        "inline, segments");
+        by_name("inline_segments", kinds[k], &laps[3 + k], &laps[0], 1e3, 0, what);
+        by_name("inline_segments_hand", kinds[k], &laps[3 + k], &laps[1 + k], 1e3, 0,
+                what);
+        if (!kinds[k]->runs_here())
+            continue;
+        check_error(0.01, KEYS * n - asking[k].n_absent, KEYS * n, "inline, segments");
+        if (asking[k].n_absent != by_hand[k].n_absent)
+            wrong("inline, segments: ABSENT %llu times, by hand %llu",
+                  (unsigned long long)asking[k].n_absent,
+                  (unsigned long long)by_hand[k].n_absent);
     }
     for (size_t s = 0; s < n; s++)
         tamis_inline_release(&values[s]);
-    free(values), free(hashes);
+    free(values), free(hashes), free(filters);
     tamis_snapshot_release(snapshot);
     tamis_store_close(store);
     tree_remove(path);

@@ -1,4 +1,5 @@
-/* Inline probes as a compiler makes them that is told -mavx512f. */
+/* Inline probes as a compiler makes them that is told of AVX-512 as servers have
+ * it: F, BW, DQ and VL. */
 #include <stdbool.h>
 
 #define INLINE_LOOPS inline_avx512
@@ -6,8 +7,10 @@
 
 static bool runs_here(void)
 {
-#ifdef __AVX512F__
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("bmi2");
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("bmi2");
 #else
     return false;
 #endif

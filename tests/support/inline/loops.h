@@ -20,7 +20,10 @@ struct inline_loops {
      * how many are. */
     size_t (*probe)(const struct tamis_inline *value, uint64_t tag,
                     const uint64_t *hashes, size_t n, uint64_t *absent);
-    /* The same, `few` keys at a time, each few with a word of its own. */
+    /* The same, and only counts. */
+    size_t (*count)(const struct tamis_inline *value, uint64_t tag,
+                    const uint64_t *hashes, size_t n);
+    /* As probe(), `few` keys at a time, each few with a word of its own. */
     size_t (*probe_few)(const struct tamis_inline *value, uint64_t tag,
                         const uint64_t *hashes, size_t n, size_t few, uint64_t *absent);
     /* Asks n values for one key. Returns how many say ABSENT. */
