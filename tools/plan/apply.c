@@ -303,14 +303,20 @@ static int apply_rebuilds(struct apply *a, const struct store_plan *p,
 
 /* ---- what is left ---- */
 
-/* Returns for how many segments. *n_dropped has the bytes of those that other processes
- * have dropped meanwhile: they need nothing any more. */
-static size_t print_left(const struct apply *a, const struct store_plan *p,
-                         const enum plan_action *actions, uint64_t *n_dropped)
-{
-    size_t n = 0;
+struct left {
+    size_t n;         /* segments that are not as planned yet */
+    size_t n_waiting; /* of these: they have a command */
+    size_t n_growing; /* of these */
+    /* Of segments that other processes have dropped meanwhile: they need nothing any
+     * more. */
+    uint64_t dropped_bytes;
+};
 
-    *n_dropped = 0;
+static struct left print_left(const struct apply *a, const struct store_plan *p,
+                              const enum plan_action *actions)
+{
+    struct left left = {.n = 0};
+
     for (size_t i = 0; i < p->n; i++) {
         struct plan_step step = {.snapshot = a->snapshot,
                                  .store = a->o->args[0],
@@ -321,13 +327,30 @@ static size_t print_left(const struct apply *a, const struct store_plan *p,
 
         is_there(a, &p->segments[i], &dropped);
         if (dropped) {
-            *n_dropped += a->now[i];
+            left.dropped_bytes += a->now[i];
             continue;
         }
         plan_print_left(&step, p, i);
-        n += actions[i] != PLAN_KEEP;
+        left.n += actions[i] != PLAN_KEEP;
+        left.n_waiting += actions[i] != PLAN_KEEP && actions[i] != PLAN_UNREAD;
+        left.n_growing += actions[i] == PLAN_SEAL;
     }
-    return n;
+    return left;
+}
+
+/* Status 0 says that --apply did its own part; this line says what is missing. */
+static void print_waiting(const struct left *left)
+{
+    bool one = left->n_waiting == 1;
+
+    if (left->n_waiting == 0)
+        return;
+    printf("the plan is not reached yet: %zu segment%s for the command%s above",
+           left->n_waiting, one ? " waits" : "s wait", one ? "" : "s");
+    if (left->n_growing > 0)
+        printf("; %zu still grow%s, and only a sealed filter can be shrunk or rebuilt",
+               left->n_growing, left->n_growing == 1 ? "s" : "");
+    putchar('\n');
 }
 
 /* The others are done. */
@@ -364,8 +387,8 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
     struct apply a = {.o = o, .store = store, .snapshot = snapshot};
     char size[TEXT_BYTES];
     int status;
-    size_t n_left;
-    uint64_t n_bytes, n_dropped;
+    struct left left;
+    uint64_t n_bytes;
     enum plan_action *actions = memory_or_exit(calloc(p->n + 1, sizeof(*actions)));
 
     a.now = memory_or_exit(calloc(p->n + 1, sizeof(*a.now)));
@@ -381,18 +404,20 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
         status = apply_shrinks(&a, p, actions);
     if (status == EXIT_DONE)
         status = apply_rebuilds(&a, p, actions, true);
-    n_left = print_left(&a, p, actions, &n_dropped);
+    left = print_left(&a, p, actions);
     free(actions);
     free(a.now);
     free(a.tried);
-    n_bytes = p->bytes_now - (uint64_t)a.bytes - n_dropped;
+    n_bytes = p->bytes_now - (uint64_t)a.bytes - left.dropped_bytes;
     if (status == EXIT_DONE)
         work_is_done();
     printf("%s %s; %llu bytes of filters now, %llu planned\n",
            size_text(size, (double)(a.bytes < 0 ? -a.bytes : a.bytes)),
            a.bytes < 0 ? "taken" : "given back", (unsigned long long)n_bytes,
            (unsigned long long)p->summary.best.file_bytes);
-    if (status == EXIT_DONE)
+    if (status == EXIT_DONE) {
+        print_waiting(&left);
         status = lists_status(&a);
-    return status == EXIT_DONE && n_left == 0 ? limit_status(o, n_bytes) : status;
+    }
+    return status == EXIT_DONE && left.n == 0 ? limit_status(o, n_bytes) : status;
 }

@@ -23,6 +23,7 @@ make_full() {
     ok "$TAMIS" plan store --bytes 20K --kind ribbon --apply
     prints '^rebuilt  R from its list: '
     [ "$("$TAMIS" ls store R --json | jq '.[0].bytes')" -le 20480 ]
+    ! grep 'not reached' <<<"$output" || explain "nothing waits"
 }
 
 @test "a filter that is to be made from its list gets the planned kind" {
