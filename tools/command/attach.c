@@ -43,7 +43,7 @@ static int edit(struct tamis_store *store, const struct options *o)
     }
     if (err == 0) {
         endings_hold();
-        err = tamis_edit_commit(e, &diag);
+        err = edit_commit(e, &diag);
     } else {
         tamis_edit_abort(e);
     }

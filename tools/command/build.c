@@ -341,7 +341,7 @@ static int edit(struct work *w, uint64_t total)
     if (!given(w->o, OPT_QUIET))
         progress_start("build", total);
     status = edit_work(w->edit, put_all, w, false);
-    err = status == EXIT_DONE ? tamis_edit_commit(w->edit, &diag) : 0;
+    err = status == EXIT_DONE ? edit_commit(w->edit, &diag) : 0;
     if (err != 0)
         status = put_error(w, &w->tasks[0], err, &diag);
     if (status == EXIT_DONE)

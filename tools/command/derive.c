@@ -91,7 +91,7 @@ static int edit(struct derive *d)
     status = edit_work(d->edit, put, d, false);
     if (status != EXIT_DONE)
         return status;
-    err = tamis_edit_commit(d->edit, &diag);
+    err = edit_commit(d->edit, &diag);
     if (err == TAMIS_ERR_EXISTS)
         return put_error(d, err, &diag);
     if (err != 0)

@@ -38,7 +38,7 @@ static int drop(struct tamis_store *store, const struct options *o)
     }
     if (err == 0) {
         endings_hold();
-        err = tamis_edit_commit(e, &diag);
+        err = edit_commit(e, &diag);
     } else if (e != NULL) {
         tamis_edit_abort(e);
     }

@@ -50,7 +50,7 @@ static int create(struct grow *g, struct tamis_diag *diag)
                                  o->given & GROWTH_OPTIONS ? &o->growth : NULL, &opt,
                                  diag);
     if (err == 0)
-        err = tamis_edit_commit(e, diag);
+        err = edit_commit(e, diag);
     else
         tamis_edit_abort(e);
     g->created = err == 0;

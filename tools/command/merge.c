@@ -99,7 +99,7 @@ static int edit(struct merge *m)
     status = edit_work(m->edit, put, m, false);
     if (status != EXIT_DONE)
         return status;
-    err = tamis_edit_commit(m->edit, &diag);
+    err = edit_commit(m->edit, &diag);
     if (err == TAMIS_ERR_EXISTS)
         return put_error(m, err, &diag);
     if (err != 0)
@@ -162,7 +162,7 @@ static int from_list(struct merge *m)
     status = edit_work(m->edit, remake, m, false);
     if (status != EXIT_DONE)
         return status;
-    err = tamis_edit_commit(m->edit, &diag);
+    err = edit_commit(m->edit, &diag);
     return err ? replaced_error(err, &diag, path) : EXIT_DONE;
 }
 

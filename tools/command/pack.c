@@ -53,7 +53,7 @@ static int edit(struct packing *p, int (*work)(void *packing), bool dry)
     status = edit_work(p->edit, work, p, dry);
     if (status != EXIT_DONE || dry)
         return status;
-    err = tamis_edit_commit(p->edit, &diag);
+    err = edit_commit(p->edit, &diag);
     return err ? replaced_error(err, &diag, path) : EXIT_DONE;
 }
 

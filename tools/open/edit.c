@@ -1,4 +1,7 @@
-/* The work of an edit, between its begin and its commit. */
+/* The work of an edit, between its begin and its commit, and the commit. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "../talk/endings.h"
 #include "../talk/talk.h"
 #include "open.h"
@@ -17,4 +20,18 @@ int edit_work(struct tamis_edit *edit, int (*work)(void *ctx), void *ctx, bool d
         endings_hold();
     endings_let(&endings, status != EXIT_DONE || dry);
     return status;
+}
+
+int edit_commit(struct tamis_edit *edit, struct tamis_diag *diag)
+{
+    int err = tamis_edit_commit(edit, diag);
+
+    if (err == 0 && diag->what[0] != '\0') {
+        char *file = escape(diag->file, strlen(diag->file));
+
+        complain(0, "%s: %s: the edit is done, and the next one tries this again", file,
+                 diag->what);
+        free(file);
+    }
+    return err;
 }

@@ -58,7 +58,7 @@ static int change_segment(struct change *c, int (*work)(void *change))
     status = edit_work(c->edit, work, c, false);
     if (status != EXIT_DONE)
         return c->stays ? EXIT_DONE : status;
-    err = tamis_edit_commit(c->edit, &diag);
+    err = edit_commit(c->edit, &diag);
     c->stays = err == TAMIS_ERR_NO_SEGMENT; /* it was dropped meanwhile */
     if (c->stays)
         return EXIT_DONE;

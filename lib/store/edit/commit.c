@@ -309,14 +309,40 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 
 /* ---- commit ---- */
 
-/* The catalog no longer names them. */
-static bool unlink_dropped(const struct apply *a)
+/* Says in the diag of a success what stays, unless it has another note already. */
+static void note_stays(struct apply *a, int rc, const char *file, const char *doing)
 {
-    int dir = a->edit->dir.fd;
+    if (!a->diag || a->diag->what[0])
+        return;
+    if (rc)
+        diag_errno(a->diag, rc, file, doing);
+    else
+        diag_fail(a->diag, 0, file, "%s", doing);
+    a->diag->code = 0; /* the edit is done */
+}
+
+static bool unlink_one(struct apply *a, const uint8_t uuid[UUID_BYTES])
+{
+    char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
+    int rc = filter_file_unlink(a->edit->dir.fd, uuid);
+    filter_file_name(uuid, name);
+    filters_dir_path(a->edit->catalog->filters, name, path);
+    if (rc && rc != EISDIR) /* a directory is no file of ours */
+        note_stays(a, rc, path, "removing a dropped file");
+    return !rc;
+}
+
+/* The catalog no longer names them. */
+static bool unlink_dropped(struct apply *a)
+{
     bool done = true;
     for (size_t at = 0; at < a->dropped.n; at += UUID_BYTES)
-        done &= filter_file_unlink(dir, a->dropped.bytes + at) == 0;
-    return a->dropped.n == 0 || (io_sync_dir(dir) == 0 && done);
+        done &= unlink_one(a, a->dropped.bytes + at);
+    int rc = a->dropped.n ? io_sync_dir(a->edit->dir.fd) : 0;
+    if (rc)
+        note_stays(a, rc, a->edit->catalog->filters->path,
+                   "syncing filters/ without the dropped files");
+    return !rc && done;
 }
 
 /* Removes files and columns that no record names any more. If that fails, the next edit
@@ -324,7 +350,11 @@ static bool unlink_dropped(const struct apply *a)
 static void remove_rest(struct apply *a)
 {
     struct catalog *c = a->edit->catalog;
+    diag_clear(a->diag);
     bool done = bury_columns(c, a->edit->dir.fd, &a->columns);
+    if (!done)
+        note_stays(a, 0, c->filters->path,
+                   "the tombstones of dropped columns cannot be written");
     if (!(unlink_dropped(a) && done))
         atomic_store(&c->swept, false);
 }
@@ -345,7 +375,7 @@ int tamis_edit_commit(struct tamis_edit *edit, struct tamis_diag *diag)
         tamis_edit_abort(edit);
         return rc;
     }
-    struct apply a = {.edit = edit};
+    struct apply a = {.edit = edit, .diag = diag};
     bool unsure = false;
     int before = io_hold_cancel(); /* the edit ends here, and so do its locks */
     rc = sync_files(edit, diag);

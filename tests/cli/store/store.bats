@@ -155,6 +155,25 @@ load ../common
     [ -z "$(ls store/filters)" ]
 }
 
+# keeps COMMAND...: it is done, but cannot remove the old file, and says so in one line.
+keeps() {
+    ASAN_OPTIONS=detect_leaks=0 fails 0 \
+        "store/filters/[0-9a-f]+.tamis: removing a dropped file: Input/output error: the edit is done, and the next one tries this again$" \
+        strace -f -o /dev/null -e trace=unlinkat -e inject=unlinkat:error=EIO "$TAMIS" "$@"
+}
+
+@test "an old file that cannot be removed: it is told, and the next edit does it" {
+    make_store
+    echo x >k
+    keeps drop store one -q
+    [ "$(ls store/filters | wc -l)" -eq 2 ]
+    keeps build store two k --replaces two -q
+    ok "$TAMIS" probe store a x
+    prints $'^a\t-\tABSENT\nx\ttwo\tHIT$'
+    ok "$TAMIS" build store three k
+    [ "$(ls store/filters | wc -l)" -eq 2 ]
+}
+
 @test "attach a filter that was built for the store" {
     make_store
     printf 'e\nf\n' >k

@@ -36,6 +36,7 @@ static int calls_back(void **state)
  * catalog from before comes back: it must not find the old column for the new keys. */
 static void tombstones_of_a_full_disk(void **state)
 {
+    struct tamis_diag diag;
     (void)state;
     struct tamis_store *s = store_of("s", 12, 60);
     pack_all(s, false);
@@ -45,7 +46,9 @@ static void tombstones_of_a_full_disk(void **state)
     struct tamis_edit *e = edit_new(s);
     OK(tamis_edit_drop(e, "s2", 2, NULL));
     OK(put_keys(e, "s2", 2000, 90, NULL));
-    OK(tamis_edit_commit(e, NULL));
+    OK(tamis_edit_commit(e, &diag));
+    assert_string_equal(diag.what,
+                        "the tombstones of dropped columns cannot be written");
     put_segment(s, "other", 1, 3); /* as full as before */
     failing = NULL;
     put_segment(s, "another", 1, 3);
@@ -60,19 +63,28 @@ static void tombstones_of_a_full_disk(void **state)
 
 static void files_that_would_not_go(void **state)
 {
+    struct tamis_diag diag;
     (void)state;
     struct tamis_store *s = store_new("s");
     put_segment(s, "a", 1, 10);
     put_segment(s, "b", 1, 10);
     io_calls.unlinkat = failing_unlink;
     failing = ".tamis";
-    drop_segment(s, "a");
+    struct tamis_edit *e = edit_new(s);
+    OK(tamis_edit_drop(e, "a", 1, NULL));
+    OK(tamis_edit_commit(e, &diag));
     assert_int_equal(n_filter_files("s"), 2);
+    assert_true(diag.code == 0 && diag.os_errno == EIO);
+    assert_string_equal(diag.what, "removing a dropped file: Input/output error");
+    assert_non_null(strstr(diag.file, "s/filters/"));
     put_segment(s, "c", 1, 10);
     failing = NULL;
     assert_int_equal(n_filter_files("s"), 3);
-    put_segment(s, "d", 1, 10);
-    assert_int_equal(n_filter_files("s"), 3);
+    e = edit_new(s);
+    OK(tamis_edit_drop(e, "c", 1, NULL));
+    OK(tamis_edit_commit(e, &diag));
+    assert_string_equal(diag.what, "");
+    assert_int_equal(n_filter_files("s"), 1);
     tamis_store_close(s);
     remove_store("s");
 }
