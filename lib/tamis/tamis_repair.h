@@ -94,7 +94,8 @@ struct tamis_repair_report {
  * mapping, and finished under their lock: a writer that opens one at that moment gets
  * ERR_BUSY.
  *
- *   ERR_BUSY      an edit is under way; without a catalog: a process has the store open
+ *   ERR_BUSY      an edit is under way; all reader slots of LMDB are taken; without a
+ *                 catalog: a process has the store open
  *   ERR_MISMATCH  the filters belong to several stores and store_uuid chooses none, or
  *                 differs from the catalog's or, without one, from every filter's;
  *                 no record or filter has changed

@@ -16,6 +16,10 @@ int catalog_fail(struct tamis_diag *diag, const char *store_path, int rc,
         memcpy(file, "...", 3);
     if (rc > 0)
         return diag_errno(diag, rc, file, doing);
+    if (rc == MDB_READERS_FULL) /* nothing is wrong with the catalog */
+        return diag_fail(diag, TAMIS_ERR_BUSY, file,
+                         "%s: it is busy, for all reader slots of LMDB are taken",
+                         doing);
     int code = TAMIS_ERR_CATALOG;
     if (rc == MDB_INVALID)
         code = TAMIS_ERR_NOT_TAMIS;

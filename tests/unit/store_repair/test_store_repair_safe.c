@@ -2,6 +2,8 @@
  * catalog has forgotten, and what cannot be read just now. */
 #include "tests/support/repair_support.h"
 
+#include <sys/wait.h>
+
 static void damage_meta(void)
 {
     uint8_t noise[META_BYTES] = {1, 2, 3};
@@ -79,6 +81,52 @@ static void a_walk_that_fails_is_no_lost_catalog(void **state)
     io_calls = calls_before;
     assert_true(fail_page > 3); /* the free pages, the databases, the segments */
     assert_true(tree_of("s") == before);
+    remove_tree("s");
+}
+
+/* Takes all reader slots of LMDB, until its parent is done. */
+static void take_slots(int tell, int wait)
+{
+    MDB_env *env;
+    MDB_txn *txn;
+    char byte = 0;
+    int rc = mdb_env_create(&env);
+    if (!rc)
+        rc = mdb_env_open(env, path_of("s/catalog.lmdb"),
+                          MDB_NOSUBDIR | MDB_NOTLS | MDB_RDONLY, 0666);
+    while (!rc)
+        rc = mdb_txn_begin(env, NULL, MDB_RDONLY, &txn);
+    if (rc != MDB_READERS_FULL || write(tell, &byte, 1) != 1)
+        _exit(1);
+    _exit(read(wait, &byte, 1) != 0); /* 0: the parent has closed its end */
+}
+
+static void a_catalog_without_a_free_slot_is_busy_not_lost(void **state)
+{
+    struct tamis_diag diag;
+    struct tamis_store *s = NULL;
+    int told[2], done[2], status;
+    char byte;
+    (void)state;
+    tamis_store_close(store_abcg());
+    OK(pipe(told) || pipe(done));
+    pid_t child = fork();
+    if (child == 0) {
+        close(done[1]);
+        take_slots(told[1], done[0]);
+    }
+    assert_int_equal(read(told[0], &byte, 1), 1);
+    uint64_t before = tree_of("s");
+    assert_int_equal(repair_code("s", 0, NULL, NULL, &diag), TAMIS_ERR_BUSY);
+    assert_string_equal(
+        diag.what,
+        "opening the catalog: it is busy, for all reader slots of LMDB are taken");
+    assert_true(seen.n == 0 && tree_of("s") == before);
+    assert_int_equal(tamis_store_open(path_of("s"), &s, NULL), TAMIS_ERR_BUSY);
+    close(done[1]);
+    assert_true(waitpid(child, &status, 0) == child && status == 0);
+    close(told[0]), close(told[1]), close(done[0]);
+    repair("s");
     remove_tree("s");
 }
 
@@ -299,6 +347,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_lock_file_that_is_a_link_is_refused, no_store),
         cmocka_unit_test_setup(a_walk_that_fails_is_no_lost_catalog, no_store),
+        cmocka_unit_test_setup(a_catalog_without_a_free_slot_is_busy_not_lost,
+                               no_store),
         cmocka_unit_test_setup(a_name_that_rotted_makes_the_list_incomplete, no_store),
         cmocka_unit_test_setup(
             a_record_that_its_file_bears_out_leaves_the_list_complete, no_store),
