@@ -130,12 +130,12 @@ static int copy_item(struct backup *b, const struct backup_item *it,
         return 0;
     }
     if (to < 0)
-        return diag_errno(diag, errno, b->temp_path, "creating a file");
+        return diag_errno(diag, errno, b->path, "creating a file");
     int rc = backup_copy(b->catalog, &r, it->from, to, path, done);
     close(to);
     if (rc)
         return rc < 0 ? diag_fail(diag, rc, path, "%s", done->diag.what)
-                      : diag_errno(diag, rc, b->temp_path, "copying a filter");
+                      : diag_errno(diag, rc, b->path, "copying a filter");
     if (done->left)
         io_calls.unlinkat(b->filters, name, 0);
     return 0;

@@ -27,9 +27,12 @@ static int write_catalog(struct backup *b, struct tamis_diag *diag)
 {
     int rc = io_sync_dir(b->filters);
     if (rc)
-        return diag_errno(diag, rc, b->temp_path, "syncing the copy");
+        return diag_errno(diag, rc, b->path, "syncing the copy");
     /* Nobody else is in there: no need of a rename that replaces nothing. */
-    return registry_replace(b->temp_path, b->dir, &b->meta, fill_in, b, diag);
+    rc = registry_replace(b->temp_path, b->dir, &b->meta, fill_in, b, diag);
+    if (rc) /* it has the temporary name in its words */
+        diag_in(diag, b->path);
+    return rc;
 }
 
 static int make_dirs(struct backup *b, const char *path, const char *base,
@@ -45,14 +48,14 @@ static int make_dirs(struct backup *b, const char *path, const char *base,
     memcpy(b->temp_path, path, n);
     memcpy(b->temp_path + n, b->temp, strlen(b->temp) + 1);
     if (mkdirat(b->parent, b->temp, 0777) != 0)
-        return diag_errno(diag, errno, b->temp_path, "making the directory");
+        return diag_errno(diag, errno, b->path, "making the directory");
     b->made = true;
     b->dir = openat(b->parent, b->temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (b->dir < 0 || mkdirat(b->dir, "filters", 0777) != 0)
-        return diag_errno(diag, errno, b->temp_path, "making the directory");
+        return diag_errno(diag, errno, b->path, "making the directory");
     b->filters = openat(b->dir, "filters", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (b->filters < 0)
-        return diag_errno(diag, errno, b->temp_path, "making the directory");
+        return diag_errno(diag, errno, b->path, "making the directory");
     int rc = io_refuse_network(b->dir);
     return rc ? diag_fail(diag, rc, path, "%s", tamis_strerror(rc)) : 0;
 }
@@ -180,6 +183,7 @@ int tamis_store_backup(struct tamis_store *store, const char *path, tamis_repair
     char *plain = plain_path(path);
     if (!plain)
         return diag_errno(diag, ENOMEM, path, "backing up");
+    b.path = plain;
     rc = backup_to(&b, plain, diag);
     free(plain);
     return rc;

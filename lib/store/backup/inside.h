@@ -55,6 +55,7 @@ struct backup {
     struct meta meta; /* of the same moment as the items */
     tamis_repair_fn *fn;
     void *ctx;
+    const char *path;         /* the caller's, for messages */
     int parent, dir, filters; /* where it goes; of the copy */
     char temp[IO_TEMP_NAME_BYTES];
     bool made; /* the directory `temp` */

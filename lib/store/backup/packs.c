@@ -144,8 +144,8 @@ static int copy_pack(struct backup *b, struct backup_pack *p, struct tamis_diag 
         return 0;
     backup_unlink_pack(b, p);
     if (!bad)
-        return rc < 0 ? diag_fail(diag, rc, b->temp_path, "%s", tamis_strerror(rc))
-                      : diag_errno(diag, rc, b->temp_path, "copying a pack");
+        return rc < 0 ? diag_fail(diag, rc, b->path, "%s", tamis_strerror(rc))
+                      : diag_errno(diag, rc, b->path, "copying a pack");
     p->failure = rc;
     return 0;
 }

@@ -302,6 +302,7 @@ static void a_backup_that_fails_leaves_nothing(void **state)
             }
             assert_int_not_equal(rc, 0);
             assert_true(diag.what[0] != 0);
+            assert_null(strstr(diag.file, ".tmp")); /* the caller's name instead */
             assert_int_equal(names_in_test_dir(), n_names);
             n_failed++;
         }

@@ -21,9 +21,10 @@ static void see_all(void *ctx, const struct tamis_repair_finding *f)
     n_errors += f->error != 0;
 }
 
+static struct tamis_diag diag;
+
 static int back_up(struct tamis_store *s)
 {
-    struct tamis_diag diag = {0};
     n_syncs = 0;
     seen.n = n_errors = 0;
     return tamis_store_backup(s, path_of("copy"), see_all, NULL, &report, &diag);
@@ -43,6 +44,7 @@ static void a_failed_one_leaves_nothing(void **state)
         for (fail_sync = 1; rc; fail_sync++) {
             rc = back_up(s);
             assert_int_equal(rc, rc ? ENOSPC : 0);
+            assert_string_equal(diag.file, rc ? path_of("copy") : "");
             assert_int_equal(count_files(test_dir), rc ? 1 : 2);
         }
         io_calls = calls_before;
