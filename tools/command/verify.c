@@ -144,15 +144,16 @@ static int report_unopened(const struct verify *v, const struct place *p,
     const char *advice = bad ? advice_bad(p, err) : NULL;
     char what[320];
 
+    if (advice == NULL)
+        advice = bad && err != TAMIS_ERR_MISMATCH
+                     ? "build the segment anew from its keys"
+                     : advice_unread(err);
+
     snprintf(what, sizeof(what), "%s",
              p->diag.what[0] ? p->diag.what : tamis_strerror(err));
     verify_line(v->list, (struct tamis_name){p->info.name, p->info.name_bytes},
-                err == ENOENT ? "lost" : "unreadable", path, what, NULL);
-    complain_error(err, &p->diag, path,
-                   advice != NULL ? advice
-                   : bad && err != TAMIS_ERR_MISMATCH
-                       ? "build the segment anew from its keys"
-                       : advice_unread(err));
+                err == ENOENT ? "lost" : "unreadable", path, what, NULL, advice);
+    complain_error(err, &p->diag, path, advice);
     return status_unread(err);
 }
 
@@ -198,7 +199,7 @@ static bool verify_segment(struct verify *v, size_t i, struct place *p)
     }
     name = (struct tamis_name){p->info.name, p->info.name_bytes};
     if (err == 0 && p->info.state == TAMIS_SEGMENT_BARE) {
-        verify_line(v->list, name, "bare", "", NULL, NULL);
+        verify_line(v->list, name, "bare", "", NULL, NULL, NULL);
         return true;
     }
     of_pack = verify_its_pack(v, p);
@@ -416,7 +417,8 @@ const struct command cmd_verify = {
     .arguments = "STORE [SEGMENT...] [--against[-each] KEYFILE...]",
     .summary = "check every page, and every key",
     .about = "Checks every page of the filters, one line for each segment: ok, bare "
-             "(no filter), damaged, lost, unreadable. Damage costs disk reads, never "
+             "(no filter), damaged, lost, unreadable; and advice. Damage costs disk "
+             "reads, never "
              "keys. Filters replaced meanwhile are checked anew, and dropped ones "
              "ignored. A damaged page of a pack costs the segments that have rows in "
              "it; a line says how many. Files of no segment are listed as orphan, "

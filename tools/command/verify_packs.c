@@ -212,6 +212,6 @@ int verify_column(struct checked_packs *packs, struct tamis_snapshot *snapshot,
                 known && rows.n_damaged == 0 ? "ok"
                 : c->err > 0                 ? "unreadable"
                                              : "damaged",
-                path, what, &rows);
+                path, what, &rows, known ? NULL : usual_advice(c->err));
     return known && rows.n_damaged == 0 ? EXIT_DONE : status_of_error(c->err);
 }

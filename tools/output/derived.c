@@ -65,7 +65,7 @@ static char *unfit_advice(struct tamis_snapshot *snapshot, size_t index,
 
     if (tamis_snapshot_filter(snapshot, index, &f, NULL) != 0 ||
         tamis_filter_stage(f, 0, &first) != 0 || first.lanes != 0 || /* no ribbon */
-        !has_whole_list(snapshot, index))
+        !has_good_list(snapshot, index))
         return NULL;
     store_word = path_word(store);
     word = shell_word(s->name, s->name_bytes);

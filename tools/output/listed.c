@@ -93,20 +93,8 @@ int open_its_list(struct tamis_store *store, const struct tamis_snapshot *snapsh
     return err;
 }
 
-bool has_whole_list(const struct tamis_snapshot *snapshot, size_t index)
-{
-    struct tamis_list_facts facts;
-    struct tamis_filter *list;
-    bool whole;
-
-    if (tamis_snapshot_list(snapshot, index, &list, NULL) != 0)
-        return false;
-    whole = tamis_list_facts(list, &facts) == 0 && facts.hash_bits == 64;
-    tamis_filter_close(list);
-    return whole;
-}
-
-/* As repair asks it, which then makes the filter. */
+/* A list that opens may be damaged further on. So repair asks, which then makes the
+ * filter. */
 static bool is_good_list(struct tamis_filter *list)
 {
     struct tamis_list_facts facts;
@@ -116,19 +104,26 @@ static bool is_good_list(struct tamis_filter *list)
            tamis_filter_verify(list, &report, NULL) == 0;
 }
 
-const char *advice_from_list(const struct tamis_snapshot *snapshot, size_t index)
+bool has_good_list(const struct tamis_snapshot *snapshot, size_t index)
 {
-    struct tamis_segment_info info;
     struct tamis_filter *list;
     bool good;
 
-    if (tamis_snapshot_segment(snapshot, index, &info) != 0 ||
-        info.state != TAMIS_SEGMENT_SEALED ||
-        tamis_snapshot_list(snapshot, index, &list, NULL) != 0)
-        return NULL;
+    if (tamis_snapshot_list(snapshot, index, &list, NULL) != 0)
+        return false;
     good = is_good_list(list);
     tamis_filter_close(list);
-    return good ? "'tamis repair' makes it anew from its list" : NULL;
+    return good;
+}
+
+const char *advice_from_list(const struct tamis_snapshot *snapshot, size_t index)
+{
+    struct tamis_segment_info info;
+
+    if (tamis_snapshot_segment(snapshot, index, &info) != 0 ||
+        info.state != TAMIS_SEGMENT_SEALED || !has_good_list(snapshot, index))
+        return NULL;
+    return "'tamis repair' makes it anew from its list";
 }
 
 int list_error(int err, const struct tamis_diag *diag, const char *store,
@@ -160,7 +155,7 @@ int verify_its_list(const struct opened_list *its, struct tamis_name name,
                 err == ENOENT              ? "lost"
                 : err == TAMIS_ERR_DAMAGED ? "damaged"
                                            : "unreadable",
-                diag.file, what, report.n_pages > 0 ? &report : NULL);
+                diag.file, what, report.n_pages > 0 ? &report : NULL, advice_list(err));
     return list_error(err, &diag, store, name, advice_list(err));
 }
 

@@ -84,7 +84,8 @@ typedef const char *advice_fn(const void *ctx, int err);
 int verify_one(struct tamis_filter *filter, struct tamis_name segment, const char *file,
                advice_fn *advise, const void *ctx, json_t *list);
 void verify_line(json_t *list, struct tamis_name segment, const char *result,
-                 const char *file, const char *what, const struct tamis_verify *report);
+                 const char *file, const char *what, const struct tamis_verify *report,
+                 const char *advice);
 
 /* ==== listed.c: is a segment's list whole, and all of it in the filter? ============
  */
@@ -108,8 +109,8 @@ struct opened_list {
  * answer rests on it. */
 int verify_its_list(const struct opened_list *its, struct tamis_name name,
                     const char *store, json_t *lines);
-/* Has the segment a list that a filter can be made of? */
-bool has_whole_list(const struct tamis_snapshot *snapshot, size_t index);
+/* Has the segment a list that a filter can be made of? This reads all of the list. */
+bool has_good_list(const struct tamis_snapshot *snapshot, size_t index);
 /* Advice for a segment whose filter is missing or damaged: its list, if that is good to
  * the end, makes it anew. Else NULL. */
 const char *advice_from_list(const struct tamis_snapshot *snapshot, size_t index);

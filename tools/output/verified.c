@@ -8,7 +8,8 @@
 #include "tamis.h"
 
 void verify_line(json_t *list, struct tamis_name segment, const char *result,
-                 const char *file, const char *what, const struct tamis_verify *report)
+                 const char *file, const char *what, const struct tamis_verify *report,
+                 const char *advice)
 {
     json_t *o;
 
@@ -22,6 +23,8 @@ void verify_line(json_t *list, struct tamis_name segment, const char *result,
                      "%s", result);
         if (what != NULL)
             printf("\t%s", what);
+        if (advice != NULL)
+            printf("\t%s", advice);
         putchar('\n');
         return;
     }
@@ -31,6 +34,8 @@ void verify_line(json_t *list, struct tamis_name segment, const char *result,
     json_put(o, "file", json_escaped(file, strlen(file)));
     if (what != NULL)
         json_put(o, "what", json_escaped(what, strlen(what)));
+    if (advice != NULL)
+        json_put(o, "advice", json_string(advice));
     if (report != NULL) {
         json_put(o, "pages", json_count(report->n_pages));
         json_put(o, "damaged", json_count(report->n_damaged));
@@ -65,13 +70,16 @@ int verify_one(struct tamis_filter *filter, struct tamis_name segment, const cha
         snprintf(what, sizeof(what), "%llu page%s", (unsigned long long)report.n_pages,
                  report.n_pages == 1 ? "" : "s");
     }
+    if (err != 0 && advice == NULL && advise != NULL)
+        advice = advise(ctx, err);
+    if (err != 0 && advice == NULL)
+        advice = usual_advice(err);
     verify_line(list, segment,
                 err == 0  ? "ok"
                 : err > 0 ? "unreadable"
                           : "damaged",
-                file, what, &report);
+                file, what, &report, advice);
     if (err != 0)
-        complain_error(err, &diag, file,
-                       advice == NULL && advise != NULL ? advise(ctx, err) : advice);
+        complain_error(err, &diag, file, advice);
     return status_of_error(err);
 }

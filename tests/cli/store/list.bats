@@ -112,6 +112,15 @@ load ../common
     "$TAMIS" build store s keys --list=40 --replaces s -q
     rm "$(filter_of s)"
     fails 3 "anew from its keys$" "$TAMIS" verify store
+    # Each segment has its own advice, beside the one that is named as the error.
+    "$TAMIS" build store t keys --list -q
+    flip "$(filter_of t)" 5000
+    "$TAMIS" build store u keys -q
+    flip "$(filter_of u)" 5000
+    fails 3 "anew from its keys$" "$TAMIS" verify store
+    prints $'^s\tlost\t[^\t]*\tbuild the segment anew from its keys\nt\tdamaged\t[^\t]*\t'"${anew%$}"$'\nu\tdamaged\t[^\t]*\tbuild it anew from its keys$'
+    fails 3 "anew from its keys$" "$TAMIS" verify store --json
+    [ "$(jq -r '.segments[1].advice' <<<"$output")" = "${anew%$}" ]
 }
 hurt() {
     flip "$1" 5000
@@ -259,6 +268,11 @@ hurt() {
         # shellcheck disable=SC2086
         fails 2 "segment 'r': .*: its list makes one: tamis build store r --from-list --kind bloom$" "$TAMIS" $command
     done
+    cp "$lost" kept # a list that is damaged after its header makes none
+    poke "$lost" 9000 '\0377\0376\0375'
+    fails 2 "segment 'r': .*: build a Bloom filter from its keys$" "$TAMIS" fold store new r --by 1
+    cp kept "$lost"
+    fails 2 "its list makes one: " "$TAMIS" fold store new r --by 1
     sh -c "\"\$TAMIS\" ${stderr##*: tamis }" # the advice itself
     ok "$TAMIS" compare store plain r
 }
