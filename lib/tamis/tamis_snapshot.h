@@ -140,9 +140,9 @@ struct tamis_prepare_report {
  * It reads the locked parts, or everything if `warm` is set.
  *
  * A call for each new snapshot keeps to the budget: it unlocks filters that an earlier
- * call locked if they come too late in the order or are no targets. A filter that is
- * listed twice counts once. A filter that only older snapshots have stays locked until
- * they are released.
+ * call locked if they come too late in the order or are no targets, or if a pack
+ * answers in their place now. A filter that is listed twice counts once. A filter that
+ * only older snapshots have stays locked until they are released.
  *
  * Two things are no error, and stand in the report: a limit of locked memory that is
  * too low, and a filter that cannot be opened or read, because its file may be lost, or

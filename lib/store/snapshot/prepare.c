@@ -152,7 +152,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 }
 
 /* Segments that are not listed have no share, nor has a pack of such segments alone.
- */
+ * Nor has the own file of a column: it was locked while the pack was of no use. */
 static uint64_t unlock_unlisted(struct preparing *p)
 {
     const struct tamis_snapshot *s = p->snapshot;
@@ -160,7 +160,7 @@ static uint64_t unlock_unlisted(struct preparing *p)
     for (size_t i = 0; i < s->n; i++) {
         struct tamis_filter *f =
             atomic_load_explicit(&s->entries[i]->filter, memory_order_acquire);
-        if (f && !is_listed(p, i))
+        if (f && (!is_listed(p, i) || packs_seat(&s->packs, i)))
             stuck += unlock_beyond(p, f, 0);
     }
     for (size_t i = 0; i < s->packs.n; i++) {

@@ -128,9 +128,11 @@ static void what_cannot_be_unlocked(void **state)
     tamis_store_close(s);
 }
 
-static struct tamis_store *a_pack_and_a_file(void)
+/* Segments "a" to "l" in a pack, and "z" after it. */
+static struct tamis_store *a_pack_and_a_file(int keep)
 {
     struct tamis_store *s = store_new("s");
+    struct tamis_pack_options opt = {.size = sizeof opt, .keep = keep};
     struct tamis_pack_report r;
     struct tamis_edit *e = edit_new(s);
     for (unsigned i = 0; i < 12; i++) {
@@ -140,7 +142,7 @@ static struct tamis_store *a_pack_and_a_file(void)
     OK(tamis_edit_commit(e, NULL));
     struct tamis_snapshot *snap = snapshot_of(s);
     e = edit_new(s);
-    OK(tamis_edit_pack(e, snap, NULL, 0, NULL, &r, NULL));
+    OK(tamis_edit_pack(e, snap, NULL, 0, &opt, &r, NULL));
     OK(tamis_edit_commit(e, NULL));
     assert_int_equal(r.n_packed, 12);
     tamis_snapshot_release(snap);
@@ -154,7 +156,7 @@ static void a_pack_without_a_target(void **state)
     struct tamis_prepare_report r;
     struct tamis_prepare_options opt = {.size = sizeof opt, .lock_bytes = UINT64_MAX};
     (void)state;
-    struct tamis_store *s = a_pack_and_a_file();
+    struct tamis_store *s = a_pack_and_a_file(0);
     struct tamis_snapshot *snap = snapshot_of(s);
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
     assert_true(r.n_open == 13 && r.lock_error == 0);
@@ -179,6 +181,46 @@ static void a_pack_without_a_target(void **state)
     assert_int_equal(r.locked_bytes, of_pack);
     assert_int_equal(locked_now(), of_pack);
     tamis_snapshot_release(snap);
+    tamis_store_close(s);
+}
+
+static void pack_path(struct tamis_snapshot *snap, char path[4096])
+{
+    struct tamis_pack_place place;
+    OK(tamis_snapshot_pack(snap, 0, NULL, &place));
+    snprintf(path, 4096, "%s/", path_of("s/filters"));
+    for (size_t i = 0; i < sizeof place.uuid; i++)
+        snprintf(path + strlen(path), 3, "%02x", place.uuid[i]);
+    strcat(path, ".tamis");
+}
+
+/* While a pack was missing, its segments' own files were locked in its place. */
+static void a_pack_that_comes_back(void **state)
+{
+    struct tamis_prepare_report r;
+    struct tamis_prepare_options opt = {.size = sizeof opt, .lock_bytes = UINT64_MAX};
+    char path[4096], away[4096];
+    (void)state;
+    struct tamis_store *s = a_pack_and_a_file(1);
+    struct tamis_snapshot *snap = snapshot_of(s);
+    pack_path(snap, path);
+    snprintf(away, sizeof away, "%s", path_of("away"));
+    tamis_snapshot_release(snap);
+    tamis_store_close(s);
+    OK(rename(path, away));
+    s = store_open("s");
+    snap = snapshot_of(s);
+    OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
+    assert_int_equal(locked_now(), 13 * mapped());
+    OK(rename(away, path));
+    put_ranked(s, "y", 10);
+    struct tamis_snapshot *fresh = snapshot_of(s);
+    OK(tamis_snapshot_prepare(fresh, &opt, &r, NULL));
+    assert_int_equal(locked_now(), r.locked_bytes);
+    assert_int_equal(locked_of(fresh, 0), 0);
+    assert_int_equal(locked_of(fresh, 12), FILTER_BYTES);
+    tamis_snapshot_release(snap);
+    tamis_snapshot_release(fresh);
     tamis_store_close(s);
 }
 
@@ -295,10 +337,10 @@ static void filters_of_the_callers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_first_ranks_are_locked), TEST(the_budget_is_for_all_of_them),
-        TEST(what_cannot_be_unlocked),    TEST(a_filter_that_is_there_twice),
-        TEST(a_pack_without_a_target),    TEST(the_limit_is_told_not_an_error),
-        TEST(filters_of_the_callers),
+        TEST(the_first_ranks_are_locked),     TEST(the_budget_is_for_all_of_them),
+        TEST(what_cannot_be_unlocked),        TEST(a_filter_that_is_there_twice),
+        TEST(a_pack_without_a_target),        TEST(a_pack_that_comes_back),
+        TEST(the_limit_is_told_not_an_error), TEST(filters_of_the_callers),
     };
     page = (size_t)sysconf(_SC_PAGESIZE);
     return cmocka_run_group_tests_name("store_prepare_locks", tests, NULL, NULL);
