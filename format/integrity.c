@@ -3,17 +3,15 @@
 #include "integrity.h"
 #include "checksum.h"
 
-/* The library can choose at run time among its versions for instruction sets. Not all
- * systems install what is needed for that. */
+/* The library may choose at run time among its versions for instruction sets. Debian's
+ * shared one does, its static one does not: a weak symbol, which is NULL there. */
 #if defined(__x86_64__) && defined(__has_include)
 #if __has_include(<xxh_x86dispatch.h>)
 #define XXH_DISPATCH_DISABLE_REPLACE /* keys are too short to gain by it */
 #include <xxh_x86dispatch.h>
-#define PAGE_HASH XXH3_64bits_dispatch
+#pragma weak XXH3_64bits_dispatch
+#define HAVE_DISPATCH 1
 #endif
-#endif
-#ifndef PAGE_HASH
-#define PAGE_HASH XXH3_64bits
 #endif
 
 _Static_assert(sizeof(struct floor_sector_disk) == SECTOR_BYTES, "SPEC.md section 7");
@@ -117,7 +115,11 @@ uint64_t digests_bytes(uint64_t n_pages)
 
 uint64_t page_digest(const uint8_t page[PAGE_BYTES])
 {
-    return PAGE_HASH(page, PAGE_BYTES);
+#ifdef HAVE_DISPATCH
+    if (XXH3_64bits_dispatch)
+        return XXH3_64bits_dispatch(page, PAGE_BYTES);
+#endif
+    return XXH3_64bits(page, PAGE_BYTES);
 }
 
 uint64_t digest_tree_finish(const struct digest_tree *t, uint8_t *digests)

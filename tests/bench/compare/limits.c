@@ -1,17 +1,12 @@
 /* The limits of the machine, measured in the same run on the same memory: random lines,
  * bandwidth, copying, reading a file, hashing its pages. */
 #include "tests/bench/bench.h"
+#include "format/integrity.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <xxhash.h>
-#if defined(__x86_64__) && defined(__has_include)
-#if __has_include(<xxh_x86dispatch.h>)
-#include <xxh_x86dispatch.h> /* then XXH3_64bits() is as fast as here it can be */
-#endif
-#endif
 
 /* The line of a hash, over all bits of the stage: of every lane. */
 static inline const uint64_t *line_of(const uint8_t *base, uint64_t n_lines, uint64_t h)
@@ -106,8 +101,7 @@ double xxh3_pages_ns(const struct bits *bits, const uint64_t *hashes, size_t n)
     uint64_t sum = 0, began = now_ns();
     for (size_t i = 0; i < n; i++) {
         uint64_t block = geometry_block(hashes[i], bits->geometry.n_blocks);
-        sum +=
-            XXH3_64bits(bits->base + block / BLOCKS_PER_PAGE * PAGE_BYTES, PAGE_BYTES);
+        sum += page_digest(bits->base + block / BLOCKS_PER_PAGE * PAGE_BYTES);
     }
     double ns = (double)(now_ns() - began);
     sink += sum;
@@ -119,7 +113,7 @@ double xxh3_file_ns(const struct bits *bits)
 {
     uint64_t sum = 0, began = now_ns();
     for (size_t at = 0; at + PAGE_BYTES <= bits->map_bytes; at += PAGE_BYTES)
-        sum += XXH3_64bits(bits->map + at, PAGE_BYTES);
+        sum += page_digest(bits->map + at);
     double ns = (double)(now_ns() - began);
     sink += sum;
     return ns;
@@ -153,7 +147,7 @@ static double lap_xxh3(void *ctx)
     struct stream *s = ctx;
     uint64_t sum = 0, began = now_ns();
     for (size_t at = 0; at + PAGE_BYTES <= s->n_bytes; at += PAGE_BYTES)
-        sum += XXH3_64bits((const char *)s->from + at, PAGE_BYTES);
+        sum += page_digest((const uint8_t *)s->from + at);
     double ns = (double)(now_ns() - began);
     sink += sum;
     return ns / (double)s->n_bytes;
