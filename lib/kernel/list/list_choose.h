@@ -148,7 +148,7 @@ PACK_INLINE uint32_t choose(const uint64_t *v, uint32_t n_more, uint32_t *gap_bi
             *gap_bits = g + w;
         }
     }
-    return any >> (*gap_bits - g) < MOST_BITS ? best : 0;
+    return best && any >> (*gap_bits - g) < MOST_BITS ? best : 0;
 }
 
 /* Chooses, and writes the head of the page. False: an odd page. */
