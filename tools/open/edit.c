@@ -29,8 +29,8 @@ int edit_commit(struct tamis_edit *edit, struct tamis_diag *diag)
     if (err == 0 && diag->what[0] != '\0') {
         char *file = escape(diag->file, strlen(diag->file));
 
-        complain(0, "%s: %s: the edit is done, and the next one tries this again", file,
-                 diag->what);
+        remark("%s: %s: the edit is done, and the next one tries this again", file,
+               diag->what);
         free(file);
     }
     return err;

@@ -18,6 +18,7 @@ static _Thread_local bool complained_by_me;
 static bool despite_signals;
 static bool holds;
 static char held[2048]; /* the line so far */
+static char remarked[2048];
 
 static void print_line(const char *first, const char *then)
 {
@@ -41,6 +42,23 @@ void complain_now(void)
     holds = false;
     if (held[0] != '\0')
         print_line(held, "");
+}
+
+void remark_now(void)
+{
+    if (!complained && remarked[0] != '\0')
+        print_line(remarked, "");
+}
+
+void remark(const char *format, ...)
+{
+    va_list args;
+
+    if (remarked[0] != '\0')
+        return;
+    va_start(args, format);
+    vsnprintf(remarked, sizeof(remarked), format, args);
+    va_end(args);
 }
 
 int complain(int status, const char *format, ...)

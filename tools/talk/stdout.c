@@ -63,5 +63,6 @@ int finish_output(int status)
     /* Network file systems may report a full disk only here. */
     if (fclose(stdout) != 0 && errno != EBADF)
         return output_failed(errno);
+    remark_now();
     return status;
 }

@@ -69,7 +69,11 @@ void complain_despite_signals(void);
 /* Holds the first line back until a second one states what became of the work. Both are
  * printed as one. */
 void complain_later(void);
-void complain_now(void);    /* prints the line held back; finish_output() calls it */
+void complain_now(void); /* prints the line held back; finish_output() calls it */
+/* For work that is done, but not as it should be: printed at the end, the first one
+ * only, if nothing else is wrong. */
+void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void remark_now(void);      /* the end; finish_output() calls it */
 bool complained_here(void); /* did this thread print the line? */
 /* Returns the pointer. If it is NULL, reports a memory shortage and exits. */
 void *memory_or_exit(void *pointer);
