@@ -416,13 +416,14 @@ const struct command cmd_verify = {
     .name = "verify",
     .arguments = "STORE [SEGMENT...] [--against[-each] KEYFILE...]",
     .summary = "check every page, and every key",
-    .about = "Checks every page of the filters, one line for each segment: ok, bare "
-             "(no filter), damaged, lost, unreadable; and advice. Damage costs disk "
-             "reads, never "
-             "keys. Filters replaced meanwhile are checked anew, and dropped ones "
-             "ignored. A damaged page of a pack costs the segments that have rows in "
-             "it; a line says how many. Files of no segment are listed as orphan, "
-             "which is no damage; 'tamis repair' sweeps them, or sets them aside.\n",
+    .about =
+        "Checks every page of the filters, one line for each segment: ok, bare "
+        "(no filter), damaged, lost or unreadable. If something is wrong, the line "
+        "ends with advice. Damage costs disk reads, never keys. Filters replaced "
+        "meanwhile are checked anew, and dropped ones "
+        "ignored. A damaged page of a pack costs the segments that have rows in "
+        "it; a line says how many. Files of no segment are listed as orphan, "
+        "which is no damage; 'tamis repair' sweeps them, or sets them aside.\n",
     .options = {OPTION(AGAINST, NULL),
                 OPTION(AGAINST_EACH, NULL),
                 OPTION(AGAINST_LIST, NULL),

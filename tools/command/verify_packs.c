@@ -185,6 +185,22 @@ bool verify_kept(struct checked_packs *packs, struct tamis_snapshot *snapshot,
            rows.n_damaged == 0;
 }
 
+/* NULL: nothing is wrong. */
+static const char *column_advice(struct tamis_snapshot *snapshot, size_t index,
+                                 bool known, int err, const struct tamis_verify *rows)
+{
+    const char *advice;
+
+    if (!known)
+        return usual_advice(err);
+    if (rows->n_damaged == 0)
+        return NULL;
+    if (keeps_file(snapshot, index))
+        return "'tamis pack --repack --keep' packs it anew";
+    advice = advice_from_list(snapshot, index);
+    return advice != NULL ? advice : usual_advice(TAMIS_ERR_DAMAGED);
+}
+
 int verify_column(struct checked_packs *packs, struct tamis_snapshot *snapshot,
                   size_t index, struct tamis_filter *pack, const char *path,
                   json_t *list, int *of_pack)
@@ -212,6 +228,7 @@ int verify_column(struct checked_packs *packs, struct tamis_snapshot *snapshot,
                 known && rows.n_damaged == 0 ? "ok"
                 : c->err > 0                 ? "unreadable"
                                              : "damaged",
-                path, what, &rows, known ? NULL : usual_advice(c->err));
+                path, what, &rows,
+                column_advice(snapshot, index, known, c->err, &rows));
     return known && rows.n_damaged == 0 ? EXIT_DONE : status_of_error(c->err);
 }

@@ -21,8 +21,8 @@ void verify_line(json_t *list, struct tamis_name segment, const char *result,
                      : strcmp(result, "bare") == 0 ? TINT_DOUBT
                                                    : TINT_BAD,
                      "%s", result);
-        if (what != NULL)
-            printf("\t%s", what);
+        if (what != NULL || advice != NULL)
+            printf("\t%s", what != NULL ? what : "");
         if (advice != NULL)
             printf("\t%s", advice);
         putchar('\n');
