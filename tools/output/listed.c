@@ -93,6 +93,19 @@ int open_its_list(struct tamis_store *store, const struct tamis_snapshot *snapsh
     return err;
 }
 
+bool has_whole_list(const struct tamis_snapshot *snapshot, size_t index)
+{
+    struct tamis_list_facts facts;
+    struct tamis_filter *list;
+    bool whole;
+
+    if (tamis_snapshot_list(snapshot, index, &list, NULL) != 0)
+        return false;
+    whole = tamis_list_facts(list, &facts) == 0 && facts.hash_bits == 64;
+    tamis_filter_close(list);
+    return whole;
+}
+
 /* A list that opens may be damaged further on. So repair asks, which then makes the
  * filter. */
 static bool is_good_list(struct tamis_filter *list)

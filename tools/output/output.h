@@ -109,7 +109,9 @@ struct opened_list {
  * answer rests on it. */
 int verify_its_list(const struct opened_list *its, struct tamis_name name,
                     const char *store, json_t *lines);
-/* Has the segment a list that a filter can be made of? This reads all of the list. */
+/* Has the segment a list that a filter can be made of, as far as its header tells? */
+bool has_whole_list(const struct tamis_snapshot *snapshot, size_t index);
+/* The same, and all of the list was read and is good. */
 bool has_good_list(const struct tamis_snapshot *snapshot, size_t index);
 /* Advice for a segment whose filter is missing or damaged: its list, if that is good to
  * the end, makes it anew. Else NULL. */

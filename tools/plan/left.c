@@ -73,7 +73,7 @@ static void print_rebuild(const struct plan_step *step, const struct store_plan 
 {
     const struct planned *s = &p->segments[i];
     const struct tamis_plan_share *to = &p->shares[i];
-    bool from_list = !step->tried && has_good_list(step->snapshot, s->index);
+    bool from_list = !step->tried && has_whole_list(step->snapshot, s->index);
     const char *keys = from_list ? "" : " KEYFILE";
 
     print_command(step, s, "rebuild",
