@@ -33,7 +33,7 @@ static const char *own_error(int error)
         "no such segment",
         "no such store",
         "exists already",
-        "another writer has it open",
+        "in use by another thread or process",
         "sealed: it accepts no more keys",
         "a sync failed or a page was lost; close, reopen, replay from the watermark",
         "opened before fork(), of no use in the child",
@@ -44,7 +44,8 @@ static const char *own_error(int error)
         "the catalog failed",
         "these filters cannot be combined so",
         "its files were replaced while it was open; close it, open it again",
-        "another thread has the writer to itself, or this one is in the middle of an add",
+        "another thread has the writer to itself, or this one is in the middle of an "
+        "add",
     };
     size_t i = (size_t)(-(long)error - 1);
     return i < sizeof words / sizeof words[0] ? words[i] : "unknown error";

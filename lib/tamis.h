@@ -105,7 +105,7 @@ enum tamis_error {
     TAMIS_ERR_NO_SEGMENT = -5, /* no such segment */
     TAMIS_ERR_NO_STORE = -6,   /* no such store */
     TAMIS_ERR_EXISTS = -7,     /* the segment, file or store exists already */
-    TAMIS_ERR_BUSY = -8,       /* another writer has it; the diag names it */
+    TAMIS_ERR_BUSY = -8,       /* in use; the diag says by whom or why */
     TAMIS_ERR_SEALED = -9,     /* the filter is sealed; an add: or is being sealed */
     TAMIS_ERR_POISONED = -10,  /* a sync failed, or a page was lost: reopen, replay */
     TAMIS_ERR_FORKED = -11,    /* opened before fork(), used in the child */

@@ -221,8 +221,8 @@ void merge_free(struct merge *m)
     free(m);
 }
 
-/* Does surely none of them repeat the one before? A step of none, less one, has its top
- * bit set; so has one above 2^63, and then copy_distinct() tells. */
+/* True only if no hash repeats the one before. A step of zero, less one, has its top
+ * bit set; so has a step above 2^63, and then copy_distinct() tells. */
 static bool all_differ(const uint64_t *h, size_t n, uint64_t last)
 {
     enum { FOUR = 4 };

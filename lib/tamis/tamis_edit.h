@@ -285,9 +285,9 @@ int tamis_edit_retain(struct tamis_edit *edit, const struct tamis_name *names, s
                       struct tamis_diag *diag);
 /* Applies all changes in one transaction, durable on return, and frees the edit. On
  * failure nothing has changed, and the files that the edit wrote are gone. Files and
- * columns that the edit drops go after the transaction; if that fails, the result is
- * still 0, diag says what stays, with code 0, the next edit removes it, and until then
- * an older catalog that is put back finds it.
+ * columns that the edit drops go after the transaction. If that fails, the result is
+ * still 0. The diag then names the first that stays, with code 0. The next edit removes
+ * them; until then an older catalog that is put back finds them.
  * ERR_VERSION: a newer version has marked the store meanwhile as not to be written.
  *
  * The outcome is unknown only if the disk fails or is full while the last page of the

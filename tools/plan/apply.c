@@ -307,8 +307,8 @@ struct left {
     size_t n;         /* segments that are not as planned yet */
     size_t n_waiting; /* of these: they have a command */
     size_t n_growing; /* of these */
-    /* Of segments that other processes have dropped meanwhile: they need nothing any
-     * more. */
+    /* Other processes have dropped segments of so many bytes meanwhile: these need
+     * nothing any more. */
     uint64_t dropped_bytes;
 };
 

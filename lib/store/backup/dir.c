@@ -30,7 +30,7 @@ static int write_catalog(struct backup *b, struct tamis_diag *diag)
         return diag_errno(diag, rc, b->path, "syncing the copy");
     /* Nobody else is in there: no need of a rename that replaces nothing. */
     rc = registry_replace(b->temp_path, b->dir, &b->meta, fill_in, b, diag);
-    if (rc) /* it has the temporary name in its words */
+    if (rc) /* its diag names the temporary directory */
         diag_in(diag, b->path);
     return rc;
 }

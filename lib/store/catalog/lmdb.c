@@ -18,7 +18,8 @@ int catalog_fail(struct tamis_diag *diag, const char *store_path, int rc,
         return diag_errno(diag, rc, file, doing);
     if (rc == MDB_READERS_FULL) /* nothing is wrong with the catalog */
         return diag_fail(diag, TAMIS_ERR_BUSY, file,
-                         "%s: it is busy, for all reader slots of LMDB are taken",
+                         "%s: all reader slots of LMDB are taken: a process must "
+                         "close the store first",
                          doing);
     int code = TAMIS_ERR_CATALOG;
     if (rc == MDB_INVALID)

@@ -1,5 +1,5 @@
-/* What inline probes of many filters are compared with: one key, and one filter after
- * another, as one would write it by hand for filters of one lane. It counts. */
+/* Loops by hand that inline probes of many filters are compared with: one key, and one
+ * filter after another, of one lane each. They count. */
 #include "tests/bench/bench.h"
 #include "tests/bench/compare/blocks.h"
 

@@ -118,9 +118,8 @@ static void a_catalog_without_a_free_slot_is_busy_not_lost(void **state)
     assert_int_equal(read(told[0], &byte, 1), 1);
     uint64_t before = tree_of("s");
     assert_int_equal(repair_code("s", 0, NULL, NULL, &diag), TAMIS_ERR_BUSY);
-    assert_string_equal(
-        diag.what,
-        "opening the catalog: it is busy, for all reader slots of LMDB are taken");
+    assert_string_equal(diag.what, "opening the catalog: all reader slots of LMDB are "
+                                   "taken: a process must close the store first");
     assert_true(seen.n == 0 && tree_of("s") == before);
     assert_int_equal(tamis_store_open(path_of("s"), &s, NULL), TAMIS_ERR_BUSY);
     close(done[1]);
