@@ -63,9 +63,10 @@ int verify_one(struct tamis_filter *filter, struct tamis_name segment, const cha
     } else if (err != 0) {
         snprintf(what, sizeof(what), "%.100s",
                  diag.what[0] ? diag.what : tamis_strerror(err));
-        /* A writer rewrites both commit records when it opens the filter. */
         if (report.n_stale_slots > 0)
-            advice = "the other one serves, and 'tamis grow' mends it";
+            advice = advise != NULL
+                         ? "the other one serves, and 'tamis repair' mends it"
+                         : "the other one serves";
     } else {
         snprintf(what, sizeof(what), "%llu page%s", (unsigned long long)report.n_pages,
                  report.n_pages == 1 ? "" : "s");
