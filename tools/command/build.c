@@ -116,6 +116,7 @@ static int build_one(struct work *w, struct task *task, uint32_t n_threads)
     if (status != EXIT_DONE)
         return status;
     segment_options(w->o, &opt);
+    opt.watermark = w->o->watermark;
     opt.n_threads = n_threads;
     opt.check = given(w->o, OPT_CHECK);
     opt.for_packs = given(w->o, OPT_FOR_PACKS);
@@ -395,8 +396,9 @@ static int run(int argc, char **argv)
     if (given(&o, OPT_PACK) && (given(&o, OPT_CHECK) || given(&o, OPT_FOR_PACKS)))
         usage_error("--pack makes no files: leave out %s",
                     given(&o, OPT_CHECK) ? "--check" : "--for-packs");
-    if (given(&o, OPT_KIND) && given(&o, OPT_BARE))
-        usage_error("--kind is for a filter, and --bare makes none");
+    if ((given(&o, OPT_KIND) || given(&o, OPT_WATERMARK)) && given(&o, OPT_BARE))
+        usage_error("--%s is for a filter, and --bare makes none",
+                    given(&o, OPT_KIND) ? "kind" : "watermark");
     filter_kind(&o); /* a mistake in it is one in the arguments */
     if (given(&o, OPT_FROM_LIST))
         return rebuild(&o);
@@ -421,14 +423,14 @@ const struct command cmd_build = {
                 OPTION(REPLACES, NULL),
                 OPTION(BIND, NULL),
                 OPTION(RANK, NULL),
+                OPTION(WATERMARK, "your log position, up to which the keys go"),
                 OPTION(BARE, NULL),
                 OPTION(EACH, NULL),
                 OPTION(STRIP, NULL),
                 {WITH(OPT_PACK) | WITH(OPT_FOR_PACKS),
                  "sizes for 'tamis pack'; with --each: into one pack", NULL},
                 OPTION(FROM_LIST, NULL),
-                OPTION(LIST, "keep a list of the keys' hashes, too, cut to BITS, 1..64 "
-                             "(64); merge and --from-list need whole hashes"),
+                OPTION(LIST, "keep a list of hashes of BITS, 1..64; merge needs 64"),
                 OPTION(KIND, NULL),
                 OPTION(JOBS, NULL),
                 {WITH(OPT_CHECK) | WITH(OPT_EMPTY),

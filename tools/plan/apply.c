@@ -20,10 +20,11 @@ struct apply {
     const struct options *o;
     struct tamis_store *store;
     struct tamis_snapshot *snapshot;
-    int64_t bytes;     /* given back, or below 0: taken */
-    uint64_t *now;     /* each segment's size so far */
-    bool *tried;       /* has its list been? */
-    uint64_t n_unread; /* lists, so their segments' filters are not as planned */
+    int64_t bytes;      /* given back, or below 0: taken */
+    uint64_t *now;      /* each segment's size so far */
+    bool *tried;        /* has its list been? */
+    uint64_t n_unread;  /* lists, so their segments' filters are not as planned */
+    uint64_t n_damaged; /* filters that were to be shrunk */
 };
 
 /* The edit of one segment. */
@@ -152,6 +153,7 @@ static int apply_shrink(struct apply *a, const struct store_plan *p, size_t i,
         *action = PLAN_KEEP;
         printf("damaged  %s: see 'tamis verify'; build it anew from its keys\n",
                s->name);
+        a->n_damaged++;
         return EXIT_DONE;
     }
     if (c.stays)
@@ -354,6 +356,20 @@ static void print_waiting(const struct left *left)
 }
 
 /* The others are done. */
+static int damage_status(const struct apply *a)
+{
+    bool one = a->n_damaged == 1;
+
+    if (a->n_damaged == 0)
+        return EXIT_DONE;
+    return complain(EXIT_DAMAGE,
+                    "%s: %llu filter%s damaged, and %s not shrunk: 'tamis verify' says "
+                    "what mends %s",
+                    a->o->args[0], (unsigned long long)a->n_damaged,
+                    one ? " is" : "s are", one ? "was" : "were", one ? "it" : "them");
+}
+
+/* The others are done. */
 static int lists_status(const struct apply *a)
 {
     bool one = a->n_unread == 1;
@@ -368,8 +384,7 @@ static int lists_status(const struct apply *a)
                     one ? "it" : "them", one ? "its" : "their");
 }
 
-/* Everything is done. A ribbon may be larger than planned by bad luck, and a damaged
- * filter stays as it is. */
+/* Everything is done. A ribbon may be larger than planned by bad luck. */
 static int limit_status(const struct options *o, uint64_t n_bytes)
 {
     if (!given(o, OPT_BYTES) || n_bytes <= o->n_bytes)
@@ -417,7 +432,9 @@ int plan_apply(struct tamis_store *store, struct tamis_snapshot *snapshot,
            (unsigned long long)p->summary.best.file_bytes);
     if (status == EXIT_DONE) {
         print_waiting(&left);
-        status = lists_status(&a);
+        status = damage_status(&a);
+        if (status == EXIT_DONE)
+            status = lists_status(&a);
     }
     return status == EXIT_DONE && left.n == 0 ? limit_status(o, n_bytes) : status;
 }

@@ -19,10 +19,10 @@ static bool has_list(const struct plan_step *step, const struct planned *s)
     return err != TAMIS_ERR_NO_SEGMENT;
 }
 
-/* Prints options for the rank, the binding and the list, which a new segment would
- * lack. */
+/* Prints options for the rank, the binding, and of a filter the watermark and the list,
+ * which a new segment would lack. */
 static void print_kept(const struct plan_step *step, const struct planned *s,
-                       bool with_list)
+                       bool has_filter)
 {
     struct tamis_segment_info info;
     struct tamis_list_facts facts;
@@ -35,9 +35,11 @@ static void print_kept(const struct plan_step *step, const struct planned *s,
             printf(" --bind ");
         for (size_t i = 0; i < info.binding_bytes; i++)
             printf("%02x", info.binding[i]);
+        if (has_filter && info.watermark > 0)
+            printf(" --watermark %llu", (unsigned long long)info.watermark);
     }
-    if (with_list && tamis_snapshot_list(step->snapshot, s->index, &list, NULL) !=
-                         TAMIS_ERR_NO_SEGMENT) {
+    if (has_filter && tamis_snapshot_list(step->snapshot, s->index, &list, NULL) !=
+                          TAMIS_ERR_NO_SEGMENT) {
         printf(" --list");
         if (list != NULL && tamis_list_facts(list, &facts) == 0 && facts.hash_bits < 64)
             printf("=%u", facts.hash_bits);

@@ -89,6 +89,20 @@ make_halves() {
     prints $'\nrebuild  a: tamis build store a KEYFILE .* --list=40\n'
 }
 
+@test "a filter that is built anew as planned keeps the watermark" {
+    "$TAMIS" init store
+    seq 30000 >keys
+    "$TAMIS" grow store g keys --watermark 12
+    "$TAMIS" seal store g
+    ok "$TAMIS" plan store --bytes 16K --apply
+    command=$(sed -n 's/^rebuild  g: tamis \(.* --replaces g --watermark 12\)$/\1/p' <<<"$output")
+    # shellcheck disable=SC2086
+    ok "$TAMIS" ${command/KEYFILE/keys}
+    ok "$TAMIS" probe store --segment g 7 --min-watermark 12
+    prints 'HIT$'
+    fails 2 "--watermark is for a filter, and --bare makes none" "$TAMIS" build store b --bare --watermark 3
+}
+
 @test "a filter whose list cannot be read is folded all the same" {
     make_halves --list
     list=$(list_of a)

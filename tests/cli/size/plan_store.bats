@@ -229,7 +229,8 @@ make_levels() {
     make_levels
     flip "$(filter_of left)" 5000
     uuid=$("$TAMIS" ls store left --json | jq -r '.[0].uuid')
-    ok "$TAMIS" plan store --bytes 250K --apply
+    fails 3 "^tamis: store: 1 filter is damaged, and was not shrunk: 'tamis verify' says what mends it$" \
+        "$TAMIS" plan store --bytes 250K --apply
     prints 'damaged  left: '
     [ "$("$TAMIS" ls store left --json | jq -r '.[0].uuid')" = "$uuid" ]
 }
@@ -383,12 +384,6 @@ no_exponents() {
     prints '^rebuilt  a from its list'
     prints " $("$TAMIS" ls store --json | jq '.[0].bytes') bytes of filters now"
     [ "$("$TAMIS" ls store --json | jq '.[0].bytes')" -lt "$now" ]
-    # A damaged filter is left as it is, and then the limit is not kept.
-    seq 1 200000 | "$TAMIS" build store a --replaces a --fpr 1e-8
-    flip "$(filter_of a)" 5000
-    fails 2 "^tamis: store: its filters take [0-9]+ bytes, [0-9]+ more than --bytes: " \
-        "$TAMIS" plan store --bytes 200K --apply
-    prints '^damaged  a: '
 }
 
 @test "--apply prints commands that can be run" {
