@@ -108,13 +108,12 @@ const char *advice_list(int error)
 {
     switch (error) {
     case ENOENT:
-        return "the filter answers; put the list's file back, or 'tamis repair' "
-               "records "
+        return "no answer rests on it: put its file back, or 'tamis repair' records "
                "the segment without it";
     case TAMIS_ERR_NOT_TAMIS:
     case TAMIS_ERR_DAMAGED:
     case TAMIS_ERR_MISMATCH:
-        return "the filter answers; 'tamis repair' sets the list aside";
+        return "no answer rests on it; 'tamis repair' sets the list aside";
     default:
         return advice_unread(error);
     }

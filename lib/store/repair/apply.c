@@ -52,16 +52,28 @@ static int open_quarantine(struct repair *r, int *quarantine)
     return io_sync_dir(r->store_fd);
 }
 
+/* The file that it failed at: one of many, perhaps. */
+static int cannot(const struct repair *r, const char *doing, const char *name, int rc,
+                  struct tamis_diag *diag)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%s filters/%.80s", doing, name);
+    return diag_errno(diag, rc, r->path, text);
+}
+
 static int set_aside(struct repair *r, bool catalog, struct tamis_diag *diag)
 {
+    const char *at = NULL;
     bool any = catalog;
     int quarantine = -1;
     for (size_t i = 0; i < r->n_files; i++)
         any |= r->files[i].aside;
     int rc = any ? open_quarantine(r, &quarantine) : 0;
     for (size_t i = 0; i < r->n_files && !rc; i++)
-        if (r->files[i].aside)
+        if (r->files[i].aside) {
             rc = link_aside(r->filters.fd, r->files[i].name, quarantine);
+            at = rc ? r->files[i].name : NULL;
+        }
     if (catalog && !rc) {
         rc = link_aside(r->store_fd, "catalog.lmdb", quarantine);
         rc = rc == ENOENT ? 0 : rc;
@@ -70,6 +82,8 @@ static int set_aside(struct repair *r, bool catalog, struct tamis_diag *diag)
         rc = io_sync_dir(quarantine);
     if (quarantine >= 0)
         close(quarantine);
+    if (rc && at)
+        return cannot(r, "setting aside in quarantine/:", at, rc, diag);
     return rc ? diag_errno(diag, rc, r->path, "setting aside in quarantine/") : 0;
 }
 
@@ -137,7 +151,7 @@ static int unlink_unnamed(struct repair *r, struct tamis_diag *diag)
             continue;
         if (io_calls.unlinkat(r->filters.fd, r->files[i].name, 0) != 0 &&
             errno != ENOENT)
-            return diag_errno(diag, errno, r->path, "removing from filters/");
+            return cannot(r, "removing", r->files[i].name, errno, diag);
         any = true;
     }
     int rc = any ? io_sync_dir(r->filters.fd) : 0;
