@@ -291,7 +291,7 @@ load ../common
 ends() {
     local signal=$1 when=$2
     shift 2
-    run -$((128 + $(kill -l "$signal"))) env ASAN_OPTIONS=detect_leaks=0 --default-signal="$signal" bash -c \
+    run -$((128 + $(kill -l "$signal"))) env --default-signal="$signal" ASAN_OPTIONS=detect_leaks=0 bash -c \
         'ulimit -c 0; exec "$@"' - strace -f -qq -o /dev/null -e trace=pwrite64 \
         -e inject=pwrite64:signal="$signal":when="$when" "$@"
 }
