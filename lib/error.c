@@ -44,8 +44,7 @@ static const char *own_error(int error)
         "the catalog failed",
         "these filters cannot be combined so",
         "its files were replaced while it was open; close it, open it again",
-        "another thread has the writer to itself, or this one is in the middle of an "
-        "add",
+        "another thread has the writer to itself, or this one is amid an add",
     };
     size_t i = (size_t)(-(long)error - 1);
     return i < sizeof words / sizeof words[0] ? words[i] : "unknown error";

@@ -18,7 +18,7 @@ $B/tests/bench/compare/peers.o: tests/bench/compare/peers.cc
 	$(call say,CXX,$@)
 	$(Q)$(CXX) -std=c++17 -fPIC -Wall -Wextra -Wshadow -Wconversion $(OPT) $(SANITIZE) $(WERROR) -I. -MMD -MP -c $< -o $@
 
-$B/tests/bench/bench: $(BENCH_OBJ) $B/format/geometry.o $B/libtamis.a | deps-bench
+$B/tests/bench/bench: $(BENCH_OBJ) $B/format/geometry.o $B/format/integrity.o $B/libtamis.a | deps-bench
 	$(call say,LD,$@)
 	$(Q)$(CXX) $(SANITIZE) -o $@ $^ $(BENCH_WRAP) $(LIBS) -ljansson -lbloom -lleveldb
 
