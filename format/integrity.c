@@ -3,8 +3,9 @@
 #include "integrity.h"
 #include "checksum.h"
 
-/* The library may choose at run time among its versions for instruction sets. Debian's
- * shared one does, its static one does not: a weak symbol, which is NULL there. */
+/* xxHash may choose at run time among its versions for instruction sets. Debian's
+ * shared library does. Its static one lacks the function: so the symbol is weak, and
+ * NULL. */
 #if defined(__x86_64__) && defined(__has_include)
 #if __has_include(<xxh_x86dispatch.h>)
 #define XXH_DISPATCH_DISABLE_REPLACE /* keys are too short to gain by it */

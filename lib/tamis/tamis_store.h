@@ -43,9 +43,9 @@ int tamis_store_create(const char *path, const struct tamis_store_options *opt,
  * system. On overlayfs a reader might never see the list change, so opening for reading
  * is refused there (EACCES, EROFS): use a volume. ERR_REPLACED: a process has the store
  * open with another lock file, or this process has a handle of the store that was there
- * before; close it there first. ERR_BUSY: another copy of the library in
- * this process has the store open. Or all reader slots of LMDB are taken, which each
- * call that reads the catalog may say.
+ * before; close it there first. ERR_BUSY: another copy of the library in this process
+ * has the store open; or all reader slots of LMDB are taken. Each call that reads the
+ * catalog may say the latter.
  *
  * It waits without limit while another process creates the store or rebuilds its lost
  * catalog. It may also wait for another process to finish a commit of the catalog;

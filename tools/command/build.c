@@ -430,7 +430,7 @@ const struct command cmd_build = {
                 {WITH(OPT_PACK) | WITH(OPT_FOR_PACKS),
                  "sizes for 'tamis pack'; with --each: into one pack", NULL},
                 OPTION(FROM_LIST, NULL),
-                OPTION(LIST, "keep a list of hashes of BITS, 1..64; merge needs 64"),
+                OPTION(LIST, "keep a list of hashes, cut to BITS (64); merge needs 64"),
                 OPTION(KIND, NULL),
                 OPTION(JOBS, NULL),
                 {WITH(OPT_CHECK) | WITH(OPT_EMPTY),

@@ -152,7 +152,8 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 }
 
 /* Segments that are not listed have no share, nor has a pack of such segments alone.
- * Nor has the own file of a column: it was locked while the pack was of no use. */
+ * A file that a pack stands in for has none: it was locked while the pack was of no
+ * use. */
 static uint64_t unlock_unlisted(struct preparing *p)
 {
     const struct tamis_snapshot *s = p->snapshot;
