@@ -179,13 +179,6 @@ AVX2_INLINE void put_page(const uint64_t *v, const struct list_page *p,
 
 AVX2 size_t list_page_pack_avx2(const uint64_t *v, size_t n, uint8_t page[PAGE_BYTES])
 {
-    struct list_page p = {0};
-    if (!pack_begin(v, n, &p, page))
-        return list_page_fill(v, n, page);
-    if (p.top_bytes == 1)
-        put_page(v, &p, 1, page);
-    else
-        put_page(v, &p, 2, page);
-    return p.n;
+    PACK_PAGE(v, n, page);
 }
 #endif

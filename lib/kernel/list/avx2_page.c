@@ -3,19 +3,18 @@
  *     unary --> places of its ones ----------------------------> high parts --+
  *     tops  --> reversed, to a word each --+                                  +-->
  * values rests --> shuffled, to a word each --+--> low parts --> steps down -----+
- *
- * Eight rests have as many bytes as a rest has bits: so the places of all eight within
- * these are the same in the whole page, and are found once. */
+ */
 #include "lib/kernel/list/list_page.h"
 
 #if defined(__x86_64__)
+#include "lib/kernel/list/list_eights.h"
+
 #include <immintrin.h>
 
 #define AVX2        __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define AVX2_INLINE AVX2 __attribute__((always_inline)) static inline
 
 enum {
-    EIGHT = 8,
     LEAST_MORE = 64, /* then loads of whole vectors stay within the page */
     WORD_BITS = 64,
 };
@@ -63,27 +62,9 @@ AVX2_INLINE bool find_ones(const uint8_t *page, const struct list_page *p,
 
 /* ---- low parts ---- */
 
-/* Where eight rests are: two to a half of a vector. */
-struct rests {
-    uint32_t at[4];   /* bytes of each half */
-    __m256i bytes[2]; /* a word for each rest, which begins in its first byte, */
-    __m256i shift[2]; /* with this bit */
-    __m256i mask;
-};
-
-AVX2_INLINE void rests_of(const struct list_page *p, struct rests *r)
+AVX2_INLINE __m256i load_four(const uint64_t *at)
 {
-    const uint64_t one = UINT64_C(0x0101010101010101);
-    uint64_t bytes[EIGHT], shift[EIGHT];
-    for (uint32_t i = 0; i < EIGHT; i++) {
-        uint32_t bit = i * p->rest_bits, begin = i / 2 * 2 * p->rest_bits / 8;
-        r->at[i / 2] = begin;
-        bytes[i] = UINT64_C(0x0706050403020100) + (bit / 8 - begin) * one;
-        shift[i] = bit % 8;
-    }
-    memcpy(r->bytes, bytes, sizeof bytes);
-    memcpy(r->shift, shift, sizeof shift);
-    r->mask = _mm256_set1_epi64x((long long)((UINT64_C(1) << p->rest_bits) - 1));
+    return _mm256_loadu_si256((const __m256i *)(const void *)at);
 }
 
 AVX2_INLINE __m128i load_half(const uint8_t *at)
@@ -97,8 +78,9 @@ AVX2_INLINE __m256i four_rests(const uint8_t *at, const struct rests *r, int hal
     __m256i bytes =
         _mm256_inserti128_si256(_mm256_castsi128_si256(load_half(at + r->at[2 * half])),
                                 load_half(at + r->at[2 * half + 1]), 1);
-    __m256i words = _mm256_shuffle_epi8(bytes, r->bytes[half]);
-    return _mm256_and_si256(_mm256_srlv_epi64(words, r->shift[half]), r->mask);
+    __m256i words = _mm256_shuffle_epi8(bytes, load_four(r->bytes + 4 * half));
+    words = _mm256_srlv_epi64(words, load_four(r->shift + 4 * half));
+    return _mm256_and_si256(words, _mm256_set1_epi64x((long long)r->mask));
 }
 
 /* Tops of eight hashes, the last one first, from `at` on; and the four of a half, in
@@ -215,7 +197,7 @@ AVX2_INLINE bool page_values(const uint8_t *page, uint32_t hash_bits,
         _mm_cvtsi32_si128((int)p->gap_bits), _mm_cvtsi32_si128((int)p->rest_bits)};
     __m256i high[2];
     uint32_t i = 1, n = p->n;
-    rests_of(p, &r);
+    rests_at(p->rest_bits, &r);
     values[0] = p->first;
     for (; n - i > EIGHT; i += EIGHT)
         eight_values(page, p, top_bytes, &r, i, places, &d, values + i, high);

@@ -3,6 +3,8 @@
 #include "lib/kernel/list/list_page.h"
 
 #if defined(__x86_64__)
+#include "lib/kernel/list/list_eights.h"
+
 #include <immintrin.h>
 
 #define AVX512                                                                         \
@@ -10,7 +12,6 @@
 #define AVX512_INLINE AVX512 __attribute__((always_inline)) static inline
 
 enum {
-    EIGHT = 8,
     LEAST_MORE = 64, /* then loads of whole vectors stay within the page */
     WORD_BITS = 64,
     PLACES = 16, /* found at once */
@@ -42,29 +43,6 @@ AVX512_INLINE bool find_ones(const uint8_t *page, const struct list_page *p,
 
 /* ---- low parts ---- */
 
-/* Where eight rests are: two to a quarter of a vector. */
-struct rests {
-    uint32_t at[4]; /* bytes of each quarter */
-    __m512i bytes;  /* a word for each rest, which begins in its first byte, */
-    __m512i shift;  /* with this bit */
-    __m512i mask;
-};
-
-AVX512_INLINE void rests_of(const struct list_page *p, struct rests *r)
-{
-    const uint64_t one = UINT64_C(0x0101010101010101);
-    uint64_t bytes[EIGHT], shift[EIGHT];
-    for (uint32_t i = 0; i < EIGHT; i++) {
-        uint32_t bit = i * p->rest_bits, begin = i / 2 * 2 * p->rest_bits / 8;
-        r->at[i / 2] = begin;
-        bytes[i] = UINT64_C(0x0706050403020100) + (bit / 8 - begin) * one;
-        shift[i] = bit % 8;
-    }
-    r->bytes = _mm512_loadu_si512(bytes);
-    r->shift = _mm512_loadu_si512(shift);
-    r->mask = _mm512_set1_epi64((long long)((UINT64_C(1) << p->rest_bits) - 1));
-}
-
 AVX512_INLINE __m128i load_quarter(const uint8_t *at)
 {
     return _mm_loadu_si128((const __m128i *)(const void *)at);
@@ -76,8 +54,9 @@ AVX512_INLINE __m512i eight_rests(const uint8_t *at, const struct rests *r)
     bytes = _mm512_inserti64x2(bytes, load_quarter(at + r->at[1]), 1);
     bytes = _mm512_inserti64x2(bytes, load_quarter(at + r->at[2]), 2);
     bytes = _mm512_inserti64x2(bytes, load_quarter(at + r->at[3]), 3);
-    __m512i words = _mm512_shuffle_epi8(bytes, r->bytes);
-    return _mm512_and_si512(_mm512_srlv_epi64(words, r->shift), r->mask);
+    __m512i words = _mm512_shuffle_epi8(bytes, _mm512_loadu_si512(r->bytes));
+    words = _mm512_srlv_epi64(words, _mm512_loadu_si512(r->shift));
+    return _mm512_and_si512(words, _mm512_set1_epi64((long long)r->mask));
 }
 
 /* Tops of eight hashes; they lie the last one first. */
@@ -147,7 +126,7 @@ AVX512_INLINE bool page_values(const uint8_t *page, uint32_t hash_bits,
                          _mm_cvtsi32_si128((int)p->rest_bits)};
     __m512i high;
     uint32_t i = 1, n = p->n;
-    rests_of(p, &r);
+    rests_at(p->rest_bits, &r);
     values[0] = p->first;
     for (; n - i > EIGHT; i += EIGHT)
         _mm512_storeu_si512(values + i,

@@ -94,6 +94,18 @@ PACK_INLINE void put_values(const uint64_t *v, const struct list_page *p,
     *u = (struct unary){ones, one_word, one_filled};
 }
 
+/* The body of a list_page_pack(), by the put_page() of its file. A macro, so that all
+ * of it has the instructions of the function that it is in. */
+#define PACK_PAGE(v, n, page)                                                          \
+    struct list_page p = {0};                                                          \
+    if (!pack_begin(v, n, &p, page))                                                   \
+        return list_page_fill(v, n, page);                                             \
+    if (p.top_bytes == 1)                                                              \
+        put_page(v, &p, 1, page);                                                      \
+    else                                                                               \
+        put_page(v, &p, 2, page);                                                      \
+    return p.n
+
 /* The buffer of unary to its place, and zeros behind it. */
 PACK_INLINE void put_unary(const uint8_t *buffer, const struct unary *u,
                            const struct list_page *p, uint8_t *page)
